@@ -322,7 +322,13 @@ static int end(struct uw_model *m, struct uw_step_result *result, struct uw_erro
     }
     double loss = r.loss / b->n;
     if (m->guard.factor != 0.0f) {
-        (void)uw_parts.guarding->is_spike(&m->guard, loss);
+        uw_parts.guarding->take(&m->guard, loss, skipped);
+    }
+    if (skipped) {      /* else a stop of the next step, before its losses, would be lost */
+        rc = uw_device_of(m)->resume(&m->exec);
+        if (rc < 0) {
+            return failed(err, rc);
+        }
     }
     *result = (struct uw_step_result){.loss = loss, .skipped = skipped, .correct_n = r.correct_n};
     return UW_OK;

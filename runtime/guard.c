@@ -18,15 +18,22 @@ static double limit(const struct uw_spike_guard *g)
     return g->seen >= UW_SPIKE_WARMUP ? (double)g->factor * g->mean : (double)INFINITY;
 }
 
-static bool is_spike(struct uw_spike_guard *g, double loss)
+static void take(struct uw_spike_guard *g, double loss, bool spike)
 {
-    if (loss > limit(g)) {
+    if (spike) {
         g->skipped++;
-        return true;
+        return;
     }
     g->seen += g->seen < UW_SPIKE_WARMUP ? 1 : 0;
     g->mean += (loss - g->mean) / g->seen;
-    return false;
 }
 
-const struct uw_guarding uw_guarding = {.check = check, .limit = limit, .is_spike = is_spike};
+static bool is_spike(struct uw_spike_guard *g, double loss)
+{
+    bool spike = loss > limit(g);
+    take(g, loss, spike);
+    return spike;
+}
+
+const struct uw_guarding uw_guarding = {.check = check, .limit = limit, .is_spike = is_spike,
+                                        .take = take};

@@ -82,6 +82,15 @@ int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const 
     return rc;
 }
 
+/* A layer refused what it was given. Returns rc. */
+static int name_layer(const struct uw_layer *l, int rc, struct uw_error *err)
+{
+    bool unwanted = rc == UW_ERR_INVALID && l->ops->wants != NULL;
+    return uw_error_set(err, rc, "layer '%s' (%s): %s%s", l->def->name, l->ops->name,
+                        unwanted ? "takes only " : "",
+                        unwanted ? l->ops->wants : uw_status_text(rc));
+}
+
 UW_STEP_PART int uw_step_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
                                  struct uw_error *err)
 {
@@ -97,10 +106,7 @@ UW_STEP_PART int uw_step_forward(struct uw_model *m, const float *x, const struc
         }
         int rc = uw_step_layer(m, l, x, p);
         if (rc < 0) {
-            bool unwanted = rc == UW_ERR_INVALID && l->ops->wants != NULL;
-            return uw_error_set(err, rc, "layer '%s' (%s): %s%s", l->def->name, l->ops->name,
-                                unwanted ? "takes only " : "",
-                                unwanted ? l->ops->wants : uw_status_text(rc));
+            return name_layer(l, rc, err);
         }
     }
     return UW_OK;
@@ -142,8 +148,8 @@ UW_STEP_PART int uw_step_name_nonfinite(struct uw_model *m, const float *x, cons
             }
         }
         int rc = uw_step_layer(m, l, x, &pass);
-        if (rc < 0) {
-            return rc;
+        if (rc < 0) {       /* a device has only stopped; the processor told at once */
+            return UW_STEP_DEVICES ? name_layer(l, rc, err) : rc;
         }
         if (!l->view &&
             !k->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->y)) {

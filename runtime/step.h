@@ -19,8 +19,10 @@ struct uw_labelled {
 /* Parts of a step that devices take as well. */
 #ifdef UW_WITHOUT_DEVICES
 #define UW_STEP_PART static
+#define UW_STEP_DEVICES false
 #else
 #define UW_STEP_PART
+#define UW_STEP_DEVICES true
 struct uw_update;
 
 /* b, or the model's own minibatch. */
@@ -186,8 +188,11 @@ struct uw_guarding {
     int (*check)(const struct uw_model *m, struct uw_error *err);
     /* A sample's mean loss above it is a spike; infinity while the guard warms up. */
     double (*limit)(const struct uw_spike_guard *g);
-    /* Is the loss a spike? Else it becomes part of the average. */
+    /* Is the loss a spike? Takes it as such, or not. */
     bool (*is_spike)(struct uw_spike_guard *g, double loss);
+    /* A loss of which that was decided elsewhere, as by a device, before its update: a spike is
+     * counted, any other becomes part of the average. */
+    void (*take)(struct uw_spike_guard *g, double loss, bool spike);
 };
 
 /* Run a layer forward; x is the model's input. */

@@ -145,6 +145,13 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
     mine.workers = &planned;
     mine.budget_bytes = budget_of(j, config->budget_bytes);
     int rc = uw_model_measure(&mine, need, &why);
+    size_t least = uw_job_budgeted_bytes(j, need);
+    if (rc == UW_ERR_NOMEM && j->gpu.cuda != NULL && config->budget_bytes != 0 &&
+        least > config->budget_bytes) {
+        return uw_error_set(err, rc, "%.60s: budget of %zu bytes: on the GPU the smallest plan "
+                            "takes %zu, %zu of them the kernels' own", j->file.json.file,
+                            config->budget_bytes, least, uw_cuda_own_bytes(j->gpu.cuda));
+    }
     if (rc < 0) {
         return uw_error_set(err, rc, "%.60s: %.180s", j->file.json.file,
                             why.text[0] != '\0' ? why.text : uw_status_text(rc));

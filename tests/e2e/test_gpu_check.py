@@ -11,11 +11,12 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "tools", "gpu_check")
 sys.path.insert(0, os.path.join(ROOT, "tools"))
-from gpu import beside, card, table, traffic    # noqa: E402
+from gpu import beside, bounded, card, table, traffic    # noqa: E402
 
 GOOD = 'add_test("gpu/contract_good" "/bin/sh" "-c" "echo \\"3 test(s) run.\\"")\n'
 BAD = 'add_test("gpu/contract_bad" "/bin/sh" "-c" "echo 3 is not 4; exit 1")\n'
@@ -45,10 +46,12 @@ class Script(unittest.TestCase):
         self.build = os.path.join(self.folder.name, "build")
         os.mkdir(self.build)
 
-    def run_script(self, *arguments, tests="", path=None):
+    def run_script(self, *arguments, tests="", path=None, alone=False):
+        """path: searched first; alone: and nothing else."""
         with open(os.path.join(self.build, "CTestTestfile.cmake"), "w") as f:
             f.write(tests)
-        env = {**os.environ, "PATH": (path + ":" if path else "") + os.environ["PATH"]}
+        env = {**os.environ, "PATH": path if alone else
+               (path + ":" if path else "") + os.environ["PATH"]}
         return subprocess.run(
             [sys.executable, SCRIPT, "--build", self.build, "--out", self.folder.name, *arguments],
             capture_output=True, text=True, env=env, timeout=100)
@@ -83,7 +86,7 @@ class Script(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         rows = self.rows()
         self.assertEqual(rows["gpu/contract_good"]["result"], "passed")
-        for name, why in (("bad", "exit status 1"), ("crashes", "SIGSEGV"),
+        for name, why in (("bad", "exit status 1: 3 is not 4"), ("crashes", "SIGSEGV"),
                           ("skips", "no driver"), ("gone", "not built")):
             self.assertEqual(rows[f"gpu/contract_{name}"]["result"], "FAILED")
             self.assertIn(why, rows[f"gpu/contract_{name}"]["figure"])
@@ -109,6 +112,33 @@ class Script(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn("no time left", self.rows()["gpu/contract_good"]["figure"])
 
+    def test_a_part_that_hangs_leaves_the_others_their_share(self):
+        good = GOOD.replace("contract", "gradient")
+        run = self.run_script("--emulated", "--minutes", "0.1", "contract", "gradient",
+                              tests=HANGS + good)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("killed", self.rows()["gpu/contract_hangs"]["figure"])
+        self.assertEqual(self.rows()["gpu/gradient_good"]["result"], "passed")
+
+    def test_what_is_not_installed_is_told_in_a_line(self):
+        executable(self.folder.name, "nvidia-smi", SMI)
+        run = self.run_script("build", "contract", "--commit", "abc", path=self.folder.name,
+                              alone=True)
+        self.assertEqual(run.returncode, 1)
+        for line in ("no cmake: install the package cmake", "no C compiler: install gcc",
+                     "no ninja or make: install ninja-build or make"):
+            self.assertIn(f"  FAILED   build: installed  {line}\n", run.stdout)
+        self.assertIn("none were built: see the part build", self.rows()["suites"]["figure"])
+        self.assertNotIn("Traceback", run.stdout + run.stderr)
+
+    def test_a_part_that_this_script_stumbles_over_fails_alone(self):
+        program = executable(self.folder.name, "uwasa", BENCH.replace("[900,1000,1100]", "5"))
+        run = self.run_script("--emulated", "bench", "contract", "--modes", "", "--uwasa", program,
+                              tests=GOOD)
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(self.rows()["this script"]["part"], "bench")
+        self.assertEqual(self.rows()["gpu/contract_good"]["result"], "passed")
+
     def test_a_card_is_named_and_steps_are_measured(self):
         executable(self.folder.name, "nvidia-smi", SMI)
         program = executable(self.folder.name, "uwasa", BENCH)
@@ -132,6 +162,36 @@ def rated(own_s, eager_s, compiled_s, own_bytes, their_bytes):
     own = {"step_s": [own_s] * 3, "told": {"device_bytes": own_bytes}}
     beside.rate(rows, {"work": "lenet5:1", "torch": torch, "own": own}, True)
     return [row["result"] for row in rows.rows]
+
+
+class Words(unittest.TestCase):
+    def test_what_is_wrong_is_found_in_what_a_program_says(self):
+        for said, found in (
+                ("-- ok\nCMake Error at a.cmake:3 (message):\n  UWASA_CUDA: no nvcc:\n  install it\n"
+                 "Call Stack (most recent call first):\n", "UWASA_CUDA: no nvcc: install it"),
+                ("a.c:3:1: error: no such thing\nninja: build stopped\n",
+                 "a.c:3:1: error: no such thing"),
+                ("one\nthe last\n\n", "the last"), ("", "")):
+            self.assertEqual(bounded.last_words(said), found)
+
+    def test_a_toolkit_of_python_packages_is_found_and_what_it_lacks_told(self):
+        with tempfile.TemporaryDirectory() as site:
+            root = os.path.join(site, "nvidia", "cu13")
+            for file in ("bin/nvcc", "include/cuda_runtime_api.h", "include/cublas_v2.h",
+                         "lib/libcublas.so.13", "lib/libcudart_static.a"):
+                os.makedirs(os.path.dirname(os.path.join(root, file)), exist_ok=True)
+                executable(root, file, "")
+            with mock.patch.object(card, "python_folders", lambda: [site]), \
+                    mock.patch.object(card, "SYSTEM_TOOLKITS", ()), \
+                    mock.patch.dict(os.environ, {"PATH": "/nowhere"}), \
+                    mock.patch.object(card, "system_folders", lambda root: []), \
+                    mock.patch.object(card, "SYSTEM_HEADERS", ()):
+                for name in ("CUDA_HOME", "CUDA_PATH"):
+                    os.environ.pop(name, None)
+                self.assertEqual(card.toolkit(), root)
+                lines = card.Libraries(root).missing()
+            self.assertEqual([line.split(":")[0] for line in lines],
+                             ["no cudnn.h", "no libcudnn.so"])
 
 
 class Targets(unittest.TestCase):

@@ -132,6 +132,60 @@ static void test_steps_with_residuals_follow_the_reference(void **state)
     }
 }
 
+#define CONV(n) {.name = n, .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 3, \
+                                                               .pad_h = 1, .pad_w = 1}}
+static const struct uw_layer_def chain_layers[] = {
+    CONV("c1"), {.name = "r1", .kind = UW_LAYER_RELU},
+    CONV("c2"), {.name = "r2", .kind = UW_LAYER_RELU6},
+    CONV("c3"), {.name = "r3", .kind = UW_LAYER_RELU},
+    CONV("c4"), {.name = "a4", .kind = UW_LAYER_ADD, .inputs = {"r3", "c4"}},
+    {.name = "r4", .kind = UW_LAYER_RELU},
+    CONV("c5"), {.name = "r5", .kind = UW_LAYER_RELU},
+    CONV("c6"), {.name = "a6", .kind = UW_LAYER_ADD, .inputs = {"r5", "c6"}},
+    {.name = "r6", .kind = UW_LAYER_RELU},
+    {.name = "flat", .kind = UW_LAYER_FLATTEN},
+    {.name = "d1", .kind = UW_LAYER_DENSE, .dense = {.out = 9}},
+    {.name = "r7", .kind = UW_LAYER_RELU},
+    {.name = "d2", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+static const struct uw_model_def chain_net = {.name = "chain", .in_channels = 2, .in_h = 9,
+                                              .in_w = 9, .layers = chain_layers, .layers_n = 18};
+
+/* Less than the whole plan: outputs that a ReLU was taken over in are computed again, and their
+ * masks and sums with them. */
+static void compare_recomputed(void)
+{
+    struct uw_model_config c = {.def = &chain_net, .batch_n = BATCH, .input = true,
+                                .mode = UW_PLAN_FULL, .optimizer = {.momentum = 0.9f}};
+    struct side s;
+    struct uw_model_need less;
+    uint32_t relus = 0;
+    open_side(&s, &c, true);
+    s.config.budget_bytes = s.need.kernel_bytes + s.need.shared_bytes;
+    do {                        /* the least that it can be trained in */
+        c.budget_bytes = s.config.budget_bytes;
+        s.config.budget_bytes -= 64;
+    } while (uw_model_measure(&s.config, &less, &s.err) == UW_OK);
+    close_side(&s);
+    open_side(&s, &c, true);
+    for (uint32_t i = 0; i < s.m.layers_n; i++) {
+        relus += s.m.layers[i].recomputed && s.m.layers[i].relu_behind ? 1 : 0;
+    }
+    close_side(&s);
+    assert_true(relus > 1);
+    compare(&c, 5);
+}
+
+static void test_steps_with_folded_relus_computed_again_follow_the_reference(void **state)
+{
+    (void)state;
+    compare_recomputed();
+    dense_apart = dense_always;
+    conv2d_apart = conv2d_always;
+    compare_recomputed();
+    dense_apart = NULL;
+    conv2d_apart = NULL;
+}
+
 /* ReLUs take no launch, and their layers no room but for sums. */
 static void test_steps_relus_are_their_fronts(void **state)
 {
@@ -220,6 +274,86 @@ static void test_steps_a_spike_is_left_out(void **state)
     begin(&s, 1);
     assert_int_equal(uw_model_step_end(&s.m, &r, &s.err), UW_OK);
     assert_true(!r.skipped && s.m.updates == 1);
+    close_side(&s);
+}
+
+#define UNEVEN 7u                       /* no sum of two powers of two: x / n * n is not always x */
+
+/* A step that changes nothing. */
+static double loss_unchanged(struct side *s, uint32_t seed, bool *skipped)
+{
+    struct uw_step_result r;
+    fill(&s->m, seed, UNEVEN);
+    s->m.optimizer.lr = 0.0f;
+    const struct uw_minibatch b = {.n = UNEVEN};
+    assert_int_equal(uw_model_step_begin(&s->m, &b, &s->err), UW_OK);
+    assert_int_equal(uw_model_step_end(&s->m, &r, &s->err), UW_OK);
+    *skipped = r.skipped;
+    return r.loss;
+}
+
+/* The GPU compares the sum with n times the limit, which may round the other way than an n-th of
+ * the sum: what it says holds. */
+static void test_steps_a_spike_is_what_the_gpu_says(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &image_net, .batch_n = UNEVEN, .input = true};
+    struct side s;
+    uint32_t stopped = 0;
+    bool skipped;
+    open_side(&s, &c, true);
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        s.m.guard.factor = 0.0f;
+        double loss = loss_unchanged(&s, seed, &skipped);
+        s.m.guard.factor = 1.0f;
+        s.m.guard.seen = UW_SPIKE_WARMUP;
+        s.m.guard.mean = loss;
+        assert_true(loss_unchanged(&s, seed, &skipped) == loss);
+        stopped += skipped ? 1 : 0;
+        assert_int_equal(s.m.guard.skipped, stopped);
+        assert_true(s.m.guard.mean == loss);
+    }
+    assert_true(stopped > 0);
+    close_side(&s);
+}
+
+static const struct uw_layer_def word_layers[] = {
+    {.name = "e", .kind = UW_LAYER_EMBEDDING, .embedding = {.vocabulary = 10, .size = 3}},
+    {.name = "flat", .kind = UW_LAYER_FLATTEN},
+    {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
+static const struct uw_model_def word_net = {.name = "words", .in_channels = 4,
+                                             .layers = word_layers, .layers_n = 3};
+
+static int step_of_words(struct side *s, float last, struct uw_step_result *r)
+{
+    for (uint32_t i = 0; i < BATCH * s->m.input_n; i++) {
+        s->m.input[i] = (float)(i % 10u);
+    }
+    s->m.input[BATCH * s->m.input_n - 1] = last;
+    memset(s->m.label, 0, BATCH * sizeof *s->m.label);
+    s->m.optimizer.lr = 0.1f;
+    s->err.text[0] = '\0';
+    int rc = uw_model_step_begin(&s->m, &(struct uw_minibatch){.n = BATCH}, &s->err);
+    return rc < 0 ? rc : uw_model_step_end(&s->m, r, &s->err);
+}
+
+static void test_steps_a_bad_index_behind_a_spike_is_told(void **state)
+{
+    (void)state;
+    const struct uw_model_config c = {.def = &word_net, .batch_n = BATCH, .input = true};
+    struct side s;
+    struct uw_step_result r;
+    open_side(&s, &c, true);
+    for (int i = 0; i < 6; i++) {       /* as it comes, recorded, played; in each place */
+        s.m.guard = (struct uw_spike_guard){.factor = 1e-3f, .seen = UW_SPIKE_WARMUP, .mean = 1.0};
+        assert_int_equal(step_of_words(&s, 1.0f, &r), UW_OK);
+        assert_true(r.skipped);
+        s.m.guard.factor = 1e3f;
+        assert_true(step_of_words(&s, 10.0f, &r) < 0);
+        assert_non_null(strstr(s.err.text, "layer 'e' (embedding): takes only whole numbers"));
+        assert_int_equal(step_of_words(&s, 9.0f, &r), UW_OK);
+        assert_false(r.skipped);
+    }
     close_side(&s);
 }
 
@@ -373,10 +507,13 @@ int main(void)
         cmocka_unit_test(test_steps_of_sequences_follow_the_reference),
         cmocka_unit_test(test_steps_with_folded_relus_follow_the_reference),
         cmocka_unit_test(test_steps_with_residuals_follow_the_reference),
+        cmocka_unit_test(test_steps_with_folded_relus_computed_again_follow_the_reference),
         cmocka_unit_test(test_steps_relus_are_their_fronts),
         cmocka_unit_test(test_steps_in_parts_follow_the_reference),
         cmocka_unit_test(test_steps_a_loss_that_is_not_finite_stops_them),
         cmocka_unit_test(test_steps_a_spike_is_left_out),
+        cmocka_unit_test(test_steps_a_spike_is_what_the_gpu_says),
+        cmocka_unit_test(test_steps_a_bad_index_behind_a_spike_is_told),
         cmocka_unit_test(test_steps_gradients_go_through_the_processor),
         cmocka_unit_test(test_steps_that_cannot_be_recorded_run_all_the_same),
         cmocka_unit_test(test_steps_of_a_model_in_the_place_of_another),

@@ -134,7 +134,7 @@ def measure(command, torches, work, options, env, log):
     limit = options["limit"]
     told, outcome = own_window(command, work, 1, options["seconds"], limit(120), env, log)
     if told is None:
-        result["error"], result["tail"] = outcome.why, outcome.tail()
+        result["error"], result["tail"] = outcome.reason, outcome.tail()
         return result
     result["own"] = {"step_s": [], "told": told}
     for mode, torch in torches.items():
@@ -146,7 +146,7 @@ def measure(command, torches, work, options, env, log):
         told, outcome = own_window(command, work, options["windows"], options["seconds"],
                                    limit(120), env, log)
         if told is None:
-            result["error"], result["tail"] = outcome.why, outcome.tail()
+            result["error"], result["tail"] = outcome.reason, outcome.tail()
             break
         result["own"]["step_s"].append(told["step_s"])
         for mode, peer in result["torch"].items():

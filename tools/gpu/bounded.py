@@ -6,12 +6,15 @@ prints goes to a file, whose end is shown when it failed.
 """
 
 import os
+import re
 import signal
 import subprocess
 import time
 
 TAIL_LINES = 25
 TAIL_BYTES = 2500
+MOST_BYTES = 1 << 20
+ERROR = re.compile(r"^CMake Error|\berror:|\bfatal\b|^\[  ERROR", re.IGNORECASE)
 
 
 class Outcome:
@@ -32,6 +35,12 @@ class Outcome:
             return f"ended by {signal.Signals(-self.status).name}"
         return "passed" if self.status == 0 else f"exit status {self.status}"
 
+    @property
+    def reason(self):
+        """why, and what it said about that in a line: the first error, or its last words."""
+        words = last_words(self.output())
+        return self.why + (f": {words}" if words else "")
+
     def output(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
             return f.read()
@@ -42,6 +51,17 @@ class Outcome:
             f.seek(max(0, os.path.getsize(self.log) - TAIL_BYTES))
             text = f.read().decode("utf-8", "replace")
         return "\n".join(text.splitlines()[-TAIL_LINES:])
+
+
+def last_words(text):
+    """The line of a program's output that tells what is wrong, at most 160 characters."""
+    lines = text[-MOST_BYTES:].splitlines()
+    told = next((i for i, line in enumerate(lines) if ERROR.search(line)), None)
+    if told is not None and lines[told].startswith("CMake Error"):     # what it says stands behind
+        text = " ".join(line.strip() for line in lines[told + 1:told + 12])
+        return (text.strip().split("  ")[0].split(" Call Stack")[0] or lines[told])[:160]
+    line = lines[told] if told is not None else next((s for s in reversed(lines) if s.strip()), "")
+    return line.strip()[:160]
 
 
 def end_group(process):

@@ -15,6 +15,8 @@ import sysconfig
 
 NO_GPU = "no NVIDIA GPU here: a driver and a GPU that it sees are needed; " \
          "--emulated runs the same on the processor"
+SYSTEM_TOOLKITS = ("/usr/local/cuda", "/usr/local/cuda-*")
+SYSTEM_HEADERS = ("/usr/local/include", "/usr/include", "/usr/include/*-linux-gnu")
 ASKED = "name,driver_version,memory.total,compute_cap"
 
 
@@ -46,12 +48,16 @@ def holder(folders, *names):
 
 
 def toolkit():
-    """The CUDA Toolkit's folder, or None."""
-    roots = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    """The CUDA Toolkit's folder, nvcc with its headers, or None."""
+    roots = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
+    roots += [f for pattern in SYSTEM_TOOLKITS for f in sorted(glob.glob(pattern), reverse=True)]
+    roots += [os.path.dirname(f) for f in package_folders("bin")]      # nvidia/cu13/bin
     nvcc = shutil.which("nvcc")
     if nvcc:
         roots.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(nvcc))))
-    return next((r for r in roots if r and os.path.exists(os.path.join(r, "bin", "nvcc"))), None)
+    wanted = (os.path.join("bin", "nvcc"), os.path.join("include", "cuda_runtime_api.h"))
+    return next((r for r in roots if r and all(os.path.exists(os.path.join(r, w))
+                                               for w in wanted)), None)
 
 
 def system_folders(root):
@@ -68,8 +74,8 @@ class Libraries:
 
     def __init__(self, root):
         self.root = root
-        headers = [os.path.join(root, "include"), "/usr/local/include", "/usr/include"] + \
-            sorted(glob.glob("/usr/include/*-linux-gnu")) if root else []
+        headers = [os.path.join(root, "include")] + \
+            [f for pattern in SYSTEM_HEADERS for f in sorted(glob.glob(pattern))] if root else []
         systems = system_folders(root) if root else []
         self.cudnn_include = holder(package_folders("include") + headers, "cudnn.h")
         self.cublas_include = holder(headers + package_folders("include"), "cublas_v2.h")
@@ -80,6 +86,23 @@ class Libraries:
         """For LD_LIBRARY_PATH: cuDNN's parts look for cuBLAS and NVRTC too."""
         found = [self.cudnn_lib, self.cublas_lib] + package_folders("lib")
         return [f for f in dict.fromkeys(found) if f]
+
+    def missing(self):
+        """What a build for a GPU needs and is not here, a line each."""
+        if self.root is None:
+            return ["no nvcc with cuda_runtime_api.h in PATH, CUDA_HOME, /usr/local/cuda or "
+                    "Python's packages: install the CUDA Toolkit"]
+        static = [os.path.join(self.root, "lib64"), os.path.join(self.root, "lib")] + \
+            sorted(glob.glob(os.path.join(self.root, "targets", "*", "lib")))
+        wanted = ((holder(static, "libcudart_static.a"), "libcudart_static.a of the CUDA Toolkit"),
+                  (self.cublas_include, "cublas_v2.h: package libcublas-dev-13-0"),
+                  (self.cublas_lib, "libcublas.so: package libcublas-13-0, or pip install "
+                                    "nvidia-cublas"),
+                  (self.cudnn_include, "cudnn.h: package cudnn9-cuda-13, or pip install "
+                                       "nvidia-cudnn-cu13"),
+                  (self.cudnn_lib, "libcudnn.so: package cudnn9-cuda-13, or pip install "
+                                   "nvidia-cudnn-cu13"))
+        return ["no " + what for found, what in wanted if found is None]
 
     def environment(self, stand_ins=False):
         """This process's, with the libraries to be found, where no stand-ins are wanted, and nvcc

@@ -36,7 +36,27 @@ SANITIZED = {"memcheck": None,      # all suites of the contract, and recurrence
              "initcheck": ("pointwise", "norm", "activation", "training")}
 
 
+# Of the time that --minutes gives; 1 where nothing is said.
+WEIGHTS = {"build": 4, "contract": 2, "bench": 5, "sanitizer": 4, "training_full": 60}
+
+
+def missing(check):
+    """What is not installed, a line each."""
+    lines = [f"no {name}: install {package}" for name, found, package in (
+        ("cmake", check.find("cmake"), "the package cmake"),
+        ("ctest", check.find("ctest"), "the package cmake"),
+        ("ninja or make", check.find("ninja") or check.find("make"), "ninja-build or make"),
+        ("C compiler", os.environ.get("CC") or check.find("cc"), "gcc"),
+        ("C++ compiler", os.environ.get("CXX") or check.find("c++"), "g++")) if not found]
+    return lines + ([] if check.emulated else check.libraries.missing())
+
+
 def build(check):
+    lines = missing(check)
+    for line in lines:
+        check.table.add("build", "installed", "FAILED", line)
+    if lines:
+        return
     cuda = "emulated" if check.emulated else "ON"
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DUWASA_NET=OFF", f"-DUWASA_CUDA={cuda}"]
     if not check.emulated:
@@ -48,7 +68,7 @@ def build(check):
     generator = ["-G", "Ninja"] if ninja else []
     outcome = check.run("build", "configure", ["cmake", "-S", check.root, "-B", check.build,
                                                *generator, *options, *check.options], 120)
-    if not outcome.good:
+    if outcome is None or not outcome.good:
         return
     # Whatever can be built is: a suite that does not compile fails alone.
     keep = ["-k", "0"] if ninja else ["-k"]
@@ -58,11 +78,12 @@ def build(check):
 
 def tests_of(check):
     """ctest's tests of GPUs: name, command, seconds, folder, variables."""
-    run = subprocess.run(["ctest", "--test-dir", check.build, "-R", "^gpu/",
-                          "--show-only=json-v1"], capture_output=True, text=True, env=check.env)
     try:
+        run = subprocess.run(["ctest", "--test-dir", check.build, "-R", "^gpu/",
+                              "--show-only=json-v1"], capture_output=True, text=True,
+                             env=check.env, timeout=60)
         tests = json.loads(run.stdout)["tests"]
-    except (ValueError, KeyError):
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
         return []
     found = []
     for test in tests:
@@ -82,7 +103,7 @@ def part_of(name):
 def suites(check, part):
     mine = [t for t in tests_of(check) if part_of(t[0]) == part]
     if not mine:
-        check.table.add(part, "suites", "FAILED", "none were built")
+        check.table.add(part, "suites", "FAILED", "none were built: see the part build")
     for name, command, limit_s, folder, variables in mine:
         if not command or not os.path.exists(command[0]):
             check.table.add(part, name, "FAILED", "was not built")
@@ -91,7 +112,7 @@ def suites(check, part):
         if outcome is None:
             continue
         ran = [int(n) for n in re.findall(r"(\d+) test\(s\) run", outcome.output())]
-        figure = f"{sum(ran)} tests, {outcome.seconds:.1f} s" if outcome.good else outcome.why
+        figure = f"{sum(ran)} tests, {outcome.seconds:.1f} s" if outcome.good else outcome.reason
         if outcome.status == NOT_HERE:      # with a GPU here that is no reason
             figure = (outcome.output().strip().splitlines() or ["skipped"])[-1][:150]
         check.verdict(part, name, outcome.good and (sum(ran) > 0 or not ran), figure, outcome)
@@ -103,7 +124,7 @@ def uwasa(check, part, what, arguments, limit_s):
     if outcome is None:
         return None
     if not outcome.good:
-        check.verdict(part, what, False, outcome.why, outcome)
+        check.verdict(part, what, False, outcome.reason, outcome)
         return None
     events = []
     for line in outcome.output().splitlines():
@@ -155,7 +176,7 @@ def memory(check):
         for line in outcome.output().splitlines():
             if line.startswith("{"):
                 told = json.loads(line)
-        figure = outcome.why
+        figure = outcome.reason
         if told:
             figure = f"planned {beside.mib(told['planned_bytes'])}, taken " \
                      f"{beside.mib(told['taken_bytes'])}; " \
@@ -177,7 +198,8 @@ def ceilings(check):
     lines = [l for l in outcome.output().splitlines() if l.startswith("{")] if outcome else []
     told = json.loads(lines[-1]) if lines and outcome.good else None
     if told is None:
-        check.verdict("ceilings", "measure", False, outcome.why if outcome else "", outcome)
+        check.verdict("ceilings", "measure", False,
+                      outcome.reason if outcome else "no time left", outcome)
         return
     check.measured["ceilings"] = told
     check.table.add("ceilings", f"copy of {beside.mib(told['copy_bytes'])}, read and written",
@@ -285,7 +307,7 @@ def sanitizer(check):
     contract = {re.split("[/_]", t[0])[-1]: t[1] for t in tests_of(check)
                 if re.match("gpu/(contract_|recurrence$)", t[0]) and t[1]}
     if not contract:
-        check.table.add("sanitizer", "suites", "FAILED", "none were built")
+        check.table.add("sanitizer", "suites", "FAILED", "none were built: see the part build")
     for kind, chosen in SANITIZED.items():
         if check.quick and kind != "memcheck":
             continue
@@ -311,7 +333,7 @@ def sanitize(check, tool, kind, what, command):
     if outcome is None:
         return
     found = LOGS_OF_SANITIZER.findall(outcome.output())
-    figure = outcome.why if not found else f"{sum(int(a or b) for a, b in found)} found"
+    figure = outcome.reason if not found else f"{sum(int(a or b) for a, b in found)} found"
     check.verdict("sanitizer", name, outcome.good and bool(found), figure, outcome)
 
 

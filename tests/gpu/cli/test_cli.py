@@ -6,6 +6,7 @@ emulated: the GPU is tests/gpu/emulated, which can also be absent, old or small.
 this machine, or the program's sentences where it has none."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -207,6 +208,15 @@ def test_plan():
     check(said.status == 0 and said.done["fits"] and said.done["largest_batch"] >= 16, said)
     said = run("plan", "--model", "mlp", "--batch", "16", "--backend", "cuda", "--budget", "1M")
     check(said.status == 1 and "does not fit" in said.err, said)
+    least = 0
+    for budget in (1, 1 << 20):         # what it needs is told whole, and is enough
+        said = train("--backend", "cuda", "--mode", "full", "--budget", str(budget), steps=1)
+        told = re.search(rf"budget of {budget} bytes: on the GPU the smallest plan takes (\d+), "
+                         r"(\d+) of them the kernels' own", said.err)
+        check(said.status == 1 and told and int(told[1]) > int(told[2]) > 0, said)
+        least = int(told[1])
+    said = train("--backend", "cuda", "--mode", "full", "--budget", str(least), steps=1)
+    check(said.status == 0 and said.done["device_bytes"] <= least, said)
 
 
 def near(a, b, within):
@@ -251,6 +261,26 @@ def test_tf32():
     check(said.status == 0 and said.done["tf32"] is True, said)
     said = run("train", *MLP, "--steps", "2", "--tf32", "--backend", "cuda")
     check("arithmetic     TF32 products\n" in said.out and "device  " in said.out, said)
+
+
+def test_onnx():
+    """An imported model begins with its own weights, on either side."""
+    model = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "parity", "onnx",
+                         "cnn.onnx")
+    data = file("onnx.csv")
+    with open(data, "w", encoding="utf-8") as f:
+        for i in range(18):
+            f.write(",".join(str((i * 7 + k * 5) % 11) for k in range(64)) + f",{i % 2}\n")
+    flags = ["--model", model, "--data", f"csv:{data}", "--batch", "3", "--steps", "4", "--lr",
+             "0.001", "--json", "-"]
+    here = run("train", *flags, "--backend", "ref")
+    if "built without ONNX" in here.err:
+        return
+    for gpu in dict.fromkeys(("", ORIN)):
+        there = run("train", *flags, "--backend", "cuda", gpu=gpu)
+        check(there.status == 0 and len(here.losses()) > 1, there)
+        check(near(here.losses(), there.losses(), 1e-4), there)
+        check(near([here.done["test_loss"]], [there.done["test_loss"]], 1e-4), there)
 
 
 def test_interrupt():
@@ -311,7 +341,7 @@ def main():
             print(f"no GPU: {why}")
             test_absent("", why)
             return
-    for test in (test_plan, test_learning, test_checkpoints, test_tf32, test_interrupt,
+    for test in (test_plan, test_learning, test_checkpoints, test_tf32, test_onnx, test_interrupt,
                  test_diverged, test_bench):
         started = time.monotonic()
         test()

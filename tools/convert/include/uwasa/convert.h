@@ -60,7 +60,7 @@ int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_
  * UW_ERR_DENIED, UW_ERR_IO. */
 int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_error *err);
 
-/* Copy the imported parameters into a model that is bound to c->def.
+/* Copy the imported parameters into a model that is bound to c->def, and to its device.
  * Returns UW_OK, UW_ERR_NOTFOUND (the file lacks a tensor), UW_ERR_MISMATCH (err names the tensor
  * and both shapes), UW_ERR_NONFINITE. The model is unchanged after an error. */
 int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struct uw_error *err);
