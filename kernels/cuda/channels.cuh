@@ -43,7 +43,8 @@ static inline bool uw_aligned(const void *p)
 }
 
 /* Vectors of four where planes and addresses allow it. one_block: up to so many values of a channel
- * are one block's; more are split until the GPU is full. splits_max 1: never. */
+ * are one block's; more are split until the GPU is full. splits_max 1: never; above UW_SPLITS_MAX: each value by itself.
+ * Then, and where they are split, blocks have 512 threads at most: more have too few registers. */
 static inline struct uw_channel_cut uw_cut_channels(const struct uw_exec *e, uint32_t batch_n,
                                                     uint32_t channels, size_t inner, bool aligned,
                                                     size_t one_block, unsigned splits_max)
@@ -63,7 +64,10 @@ static inline struct uw_channel_cut uw_cut_channels(const struct uw_exec *e, uin
     }
     c.per_split = (c.all + splits - 1) / splits;
     c.splits = static_cast<uint32_t>((c.all + c.per_split - 1) / c.per_split);
-    unsigned threads = UW_LANES, threads_max = splits > 1 ? 512 : 1024;
+    unsigned threads = UW_LANES, threads_max = 1024;
+    if (splits > 1 || splits_max > UW_SPLITS_MAX) {
+        threads_max = 512;
+    }
     while (threads < threads_max && threads * each < c.per_split) {
         threads *= 2;
     }

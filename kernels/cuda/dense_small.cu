@@ -158,10 +158,11 @@ input_share(const struct uw_dense &d, uint32_t batch_n, const struct masked &g, 
 
 template <unsigned N>
 static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* sums of 8 take registers */
-    dense_bw_input(struct uw_dense d, uint32_t batch_n, struct masked g, const float *w, float *dx,
+    dense_bw_input(struct uw_dense d, uint32_t batch_n, const float *dy, const float *w, float *dx,
                    bool accumulate)
 {
     UW_DYNAMIC_SHARED(float, partial); /* [N][slices][WARP] */
+    const struct masked g = {dy, nullptr, 0.0f};
     input_share<N>(d, batch_n, g, w, dx, accumulate, blockIdx.x, blockIdx.y, partial);
 }
 
@@ -203,9 +204,10 @@ param_share(const struct uw_dense &d, uint32_t batch_n, const float *x, const st
 
 template <unsigned V>
 static __global__ void __launch_bounds__(UW_BLOCK)
-    dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x, struct masked g,
+    dense_bw_param(struct uw_dense d, uint32_t batch_n, const float *x, const float *dy,
                    float keep, float scale, float *w, float *b)
 {
+    const struct masked g = {dy, nullptr, 0.0f};
     param_share<V>(d, batch_n, x, g, keep, scale, w, b, blockIdx.x, blockIdx.y, gridDim.y);
 }
 
@@ -283,9 +285,8 @@ static int bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t 
 {
     unsigned slices = slices_of<N>(d);
     dim3 grid((d->in + WARP - 1u) / WARP, (batch_n + N - 1u) / N), threads(WARP, slices);
-    const struct masked g = {dy, nullptr, 0.0f};
     return uw_launch_shared(e, grid, threads, N * slices * WARP * sizeof(float),
-                            dense_bw_input<N>, *d, batch_n, g, w, dx, accumulate);
+                            dense_bw_input<N>, *d, batch_n, dy, w, dx, accumulate);
 }
 
 int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
@@ -315,10 +316,9 @@ int uw_dense_small_bw_param(const struct uw_exec *e, const struct uw_dense *d, u
 {
     bool fours = in_fours(d->in, x, w);
     dim3 threads(WARP, UW_BLOCK / WARP), grid = param_grid(e, d, fours, threads.y);
-    const struct masked g = {dy, nullptr, 0.0f};
-    return fours ? uw_launch(e, grid, threads, dense_bw_param<4>, *d, batch_n, x, g, keep, scale,
+    return fours ? uw_launch(e, grid, threads, dense_bw_param<4>, *d, batch_n, x, dy, keep, scale,
                              w, b)
-                 : uw_launch(e, grid, threads, dense_bw_param<1>, *d, batch_n, x, g, keep, scale,
+                 : uw_launch(e, grid, threads, dense_bw_param<1>, *d, batch_n, x, dy, keep, scale,
                              w, b);
 }
 

@@ -294,7 +294,7 @@ static __global__ void finish_sums_kernel(struct job j)
 
 /* Behind share_kernel the blocks of a channel write its first sum together: the bits of the sum are
  * put into a 0, and all bits, which is a NaN, by each block whose dx is not finite. */
-template <int W> static __global__ void __launch_bounds__(1024) denormalize_kernel(struct job j)
+template <int W> static __global__ void __launch_bounds__(512) denormalize_kernel(struct job j)
 {
     float plain = 0.0f, projected = 0.0f;
     if (j.partials != nullptr) {
@@ -426,20 +426,6 @@ static int batchnorm_fw(const struct uw_exec *e, const struct uw_norm *n, uint32
     return launch(e, j, normalize_kernel<4>, normalize_kernel<1>);
 }
 
-/* Sums of the backward pass, and dx where there is one. */
-static int bw_sums(const struct uw_exec *e, struct job j)
-{
-    if (j.partials == nullptr) {
-        return j.y != nullptr ? launch(e, j, sums_kernel<4, true>, sums_kernel<1, true>)
-                              : launch(e, j, sums_kernel<4, false>, sums_kernel<1, false>);
-    }
-    int rc = launch(e, j, share_kernel<4>, share_kernel<1>);
-    if (rc < 0 || j.y == nullptr) {
-        return rc < 0 ? rc : uw_launch(e, j.cut.channels, UW_LANES, finish_sums_kernel, j);
-    }
-    return launch(e, j, denormalize_kernel<4>, denormalize_kernel<1>);
-}
-
 int uw_batchnorm_bw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                          const float *x, const struct uw_input_norm *norm, const float *dy,
                          float *dgamma, float *dbeta, float *dx, bool accumulate)
@@ -454,7 +440,14 @@ int uw_batchnorm_bw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint3
     j.plain = dbeta;
     j.projected = dgamma;
     j.accumulate = accumulate;
-    return bw_sums(e, j);
+    if (j.partials == nullptr) {
+        return dx != nullptr ? launch(e, j, sums_kernel<4, true>, sums_kernel<1, true>)
+                             : launch(e, j, sums_kernel<4, false>, sums_kernel<1, false>);
+    }
+    int rc = launch(e, j, share_kernel<4>, share_kernel<1>);
+    return rc < 0          ? rc
+           : dx != nullptr ? launch(e, j, denormalize_kernel<4>, denormalize_kernel<1>)
+                           : uw_launch(e, n->channels, UW_LANES, finish_sums_kernel, j);
 }
 
 static int batchnorm_bw_sums_input(const struct uw_exec *e, const struct uw_norm *n,
