@@ -14,7 +14,7 @@
 
 enum { IN_WEIGHT, IN_BIAS, OUT_WEIGHT, OUT_BIAS };
 
-/* Floats of scratch for samples that go together: 16 MB. */
+/* Floats of scratch for samples that go together: 16 MB, or what one sample takes. */
 #define AT_ONCE_N ((size_t)1 << 22)
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)

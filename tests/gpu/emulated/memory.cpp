@@ -77,7 +77,7 @@ struct memory *memory_find(const void *at)
 void uw_emulated_check_address(const void *at)
 {
     guard hold(gpu_now().lock);
-    const char *before = static_cast<const char *>(at) - 1;
+    const void *before = reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(at) - 1u);
     if (!gpu_now().sees_host && at != nullptr && memory_find(at) == nullptr && memory_find(before) == nullptr) {
         give_up("a kernel is given %p, memory of the processor that the GPU does not see", at);
     }
