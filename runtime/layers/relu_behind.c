@@ -91,7 +91,7 @@ bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const
 int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                 uint32_t rows, const float *x, float *dx, bool accumulate)
 {
-    float *const *gradient = uw_gradient_of(p);
+    float *const *gradient = p->gradient;
     const struct uw_dense_back b = {
         .batch_n = rows, .x = x, .w = l->param[0], .dy = l->dy,
         .y = l->relu_behind ? l->y : NULL, .ceiling = uw_relu_ceiling(l), .dx = dx,
@@ -103,7 +103,7 @@ int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate)
 {
     const size_t channels = l->geometry.norm.channels;
-    float *const *gradient = uw_gradient_of(p);
+    float *const *gradient = p->gradient;
     float *unwanted = (float *)l->aux + 2 * channels;   /* of a tensor that is not trained */
     return uw_fused(e->kernels)->batchnorm_bw(e, &l->geometry.norm, p->batch_n, x, norm, l->dy,
                                               gradient[0] != NULL ? gradient[0]

@@ -38,31 +38,6 @@ static const struct uw_layer_def image_layers[] = {
 static const struct uw_model_def image_net = {.name = "image", .in_channels = 2, .in_h = 8,
                                               .in_w = 8, .layers = image_layers, .layers_n = 8};
 
-/* A ReLU behind a convolution with and without a bias, an addition, a dense layer, and one whose
- * front has two readers: that stays. */
-static const struct uw_layer_def folded_layers[] = {
-    {.name = "c1", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 3,
-                                                       .pad_h = 1, .pad_w = 1}},
-    {.name = "r1", .kind = UW_LAYER_RELU6},
-    {.name = "c2", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 3,
-                                                       .pad_h = 1, .pad_w = 1, .no_bias = true}},
-    {.name = "r2", .kind = UW_LAYER_RELU},
-    {.name = "c3", .kind = UW_LAYER_CONV2D, .conv2d = {.out_channels = 5, .kernel_h = 1}},
-    {.name = "a1", .kind = UW_LAYER_ADD, .inputs = {"c3", "r1", "r2"}},
-    {.name = "r3", .kind = UW_LAYER_RELU},
-    {.name = "a2", .kind = UW_LAYER_ADD, .inputs = {"r3", "c3"}},
-    {.name = "flat", .kind = UW_LAYER_FLATTEN},
-    {.name = "d1", .kind = UW_LAYER_DENSE, .dense = {.out = 9}},
-    {.name = "r4", .kind = UW_LAYER_RELU},
-    {.name = "d2", .kind = UW_LAYER_DENSE, .dense = {.out = 7, .no_bias = true}},
-    {.name = "r5", .kind = UW_LAYER_RELU6},
-    {.name = "r6", .kind = UW_LAYER_RELU, .inputs = {"d2"}},
-    {.name = "a3", .kind = UW_LAYER_ADD, .inputs = {"r5", "r6"}},
-    {.name = "out", .kind = UW_LAYER_DENSE, .dense = {.out = 4}}};
-static const struct uw_model_def folded_net = {.name = "folded", .in_channels = 2, .in_h = 6,
-                                               .in_w = 6, .layers = folded_layers,
-                                               .layers_n = 16};
-
 /* A model on the GPU, or on the processor with gpu NULL. */
 struct side {
     struct uw_cuda *gpu;
