@@ -10,10 +10,11 @@
  *   bw_param   output channels     ci, kh, kw              image, oh, ow
  *
  * Groups are products of their own. The last part splits its depth over blocks until they fill the
- * GPU, the others where they are asked to: their sums stand in the partials until a second launch
- * adds them in order. */
+ * GPU, the others where they are asked to: their sums stand in the partials until the last block of
+ * a tile adds them, in the order of the splits. */
 #include "channels.cuh"
 #include "conv2d_own.cuh"
+#include "reduce.cuh"
 
 #define THREADS 256u
 #define SPLITS 32u
@@ -24,10 +25,11 @@ struct product {
     struct uw_conv c;
     uint32_t m, n, k;           /* of one group */
     uint32_t tiles_n, per_split;
-    uint32_t all;               /* outputs, of all groups */
+    uint32_t all;               /* outputs, of all groups, where the depth is split */
     struct uw_divisor taps, kernel_w, hw, w;    /* hw, w: of the columns' images, or the depth's */
     struct uw_divisor stride_h, stride_w;
-    float *partials;
+    float *partials;            /* [splits][all] */
+    uint32_t *tickets;          /* one for each tile */
 };
 
 struct tap {
@@ -85,25 +87,17 @@ static __device__ __forceinline__ float x_at(const struct product &p, size_t pla
     return inside ? p.c.x[plane + static_cast<size_t>(ih) * p.c.in_w + iw] : 0.0f;
 }
 
-static __device__ __forceinline__ void add_to(float *y, float v, bool accumulate)
+/* An output of fw or bw_input, of channel co. */
+static __device__ __forceinline__ void give_output(const struct product &p, size_t at, uint32_t co,
+                                                   float v)
 {
-    *y = accumulate ? *y + v : v;
-}
-
-/* Output number `at` of fw or bw_input, channel co of it: done, or a part of it. */
-static __device__ __forceinline__ void give_sum(const struct product &p, size_t at, uint32_t co,
-                                                float v)
-{
-    if (gridDim.z > 1) {
-        p.partials[static_cast<size_t>(blockIdx.z) * p.all + at] = v;
-        return;
-    }
-    v += p.c.b != nullptr ? p.c.b[co] : 0.0f;
-    add_to(p.c.y + at, uw_conv_cut(p.c, v), p.c.accumulate);
+    v = uw_conv_cut(p.c, v + (p.c.b != nullptr ? p.c.b[co] : 0.0f));
+    p.c.y[at] = p.c.accumulate ? p.c.y[at] + v : v;
 }
 
 /* What the parts read and write. depth: what a k says; column: what an n says. by_depth: threads
- * beside each other load columns' neighbours in k, else in n. */
+ * beside each other load columns' neighbours in k, else in n. place: which output row m of group g
+ * has in column n, which is q; give: it is v. */
 struct taps_by_pixels {
     static constexpr bool by_depth = false;
     typedef struct tap depth;
@@ -131,12 +125,16 @@ struct fw_part : taps_by_pixels {
     {
         return x_at(p, x_plane(p, q.image, g * p.c.group_in + d.channel), q, d);
     }
-    static __device__ __forceinline__ void give(const struct product &p, uint32_t g, uint32_t m,
-                                                uint32_t n, const column &q, float v)
+    static __device__ __forceinline__ size_t place(const struct product &p, uint32_t g, uint32_t m,
+                                                   uint32_t n, const column &q)
     {
         (void)n;
-        uint32_t co = g * p.c.group_out + m;
-        give_sum(p, y_plane(p, q.image, co) + q.at, co, v);
+        return y_plane(p, q.image, g * p.c.group_out + m) + q.at;
+    }
+    static __device__ __forceinline__ void give(const struct product &p, size_t at, uint32_t g,
+                                                uint32_t m, float v)
+    {
+        give_output(p, at, g * p.c.group_out + m, v);
     }
 };
 
@@ -164,12 +162,16 @@ struct bw_input_part : taps_by_pixels {
         size_t plane = y_plane(p, q.image, g * p.c.group_out + d.channel);
         return is ? p.c.dy[plane + static_cast<size_t>(oh) * p.c.out_w + ow] : 0.0f;
     }
-    static __device__ __forceinline__ void give(const struct product &p, uint32_t g, uint32_t m,
-                                                uint32_t n, const column &q, float v)
+    static __device__ __forceinline__ size_t place(const struct product &p, uint32_t g, uint32_t m,
+                                                   uint32_t n, const column &q)
     {
         (void)n;
-        uint32_t ci = g * p.c.group_in + m;
-        give_sum(p, x_plane(p, q.image, ci) + q.at, ci, v);
+        return x_plane(p, q.image, g * p.c.group_in + m) + q.at;
+    }
+    static __device__ __forceinline__ void give(const struct product &p, size_t at, uint32_t g,
+                                                uint32_t m, float v)
+    {
+        give_output(p, at, g * p.c.group_in + m, v);
     }
 };
 
@@ -197,16 +199,18 @@ struct bw_param_part {
     {
         return x_at(p, x_plane(p, d.image, g * p.c.group_in + t.channel), d, t);
     }
-    static __device__ __forceinline__ void give(const struct product &p, uint32_t g, uint32_t m,
-                                                uint32_t n, const column &t, float v)
+    static __device__ __forceinline__ size_t place(const struct product &p, uint32_t g, uint32_t m,
+                                                   uint32_t n, const column &t)
     {
         (void)t;
-        size_t at = (static_cast<size_t>(g) * p.m + m) * p.n + n;
-        if (gridDim.z > 1) {
-            p.partials[static_cast<size_t>(blockIdx.z) * p.c.groups * p.m * p.n + at] = v;
-        } else {
-            p.c.y[at] += p.c.scale * v;
-        }
+        return (static_cast<size_t>(g) * p.m + m) * p.n + n;
+    }
+    static __device__ __forceinline__ void give(const struct product &p, size_t at, uint32_t g,
+                                                uint32_t m, float v)
+    {
+        (void)g;
+        (void)m;
+        p.c.y[at] += p.c.scale * v;
     }
 };
 
@@ -284,6 +288,55 @@ static __device__ __forceinline__ void multiply(const float (*as)[BM + TM],
     }
 }
 
+/* Every output of a thread: `use(where it is, its row, its sum)`. */
+template <typename Part, int BN, int TM, int TN, typename Use>
+static __device__ __forceinline__ void each_output(const struct product &p, uint32_t g, uint32_t m0,
+                                                   uint32_t n0, const float (&sum)[TM][TN],
+                                                   const Use &use)
+{
+#pragma unroll
+    for (int j = 0; j < TN; j++) {
+        uint32_t n = n0 + threadIdx.x % (BN / TN) * TN + static_cast<unsigned>(j);
+        if (n >= p.n) {
+            break;
+        }
+        const typename Part::column q = Part::column_of(p, n);
+#pragma unroll
+        for (int i = 0; i < TM; i++) {
+            uint32_t m = m0 + threadIdx.x / (BN / TN) * TM + static_cast<unsigned>(i);
+            if (m < p.m) {
+                use(Part::place(p, g, m, n, q), m, sum[i][j]);
+            }
+        }
+    }
+}
+
+/* This block's part of an output. */
+struct leave_part {
+    const struct product &p;
+    __device__ __forceinline__ void operator()(size_t at, uint32_t m, float v) const
+    {
+        (void)m;
+        p.partials[static_cast<size_t>(blockIdx.z) * p.all + at] = v;
+    }
+};
+
+/* The output from all of its parts, or from its sum where there is one alone. */
+template <typename Part> struct give_whole {
+    const struct product &p;
+    uint32_t g;
+    __device__ __forceinline__ void operator()(size_t at, uint32_t m, float v) const
+    {
+        if (gridDim.z > 1) {
+            v = 0.0f;
+            for (uint32_t s = 0; s < gridDim.z; s++) {
+                v += __ldcg(p.partials + static_cast<size_t>(s) * p.all + at);
+            }
+        }
+        Part::give(p, at, g, m, v);
+    }
+};
+
 /* grid = (tiles in n * groups, tiles in m, splits); BM / TM * BN / TN threads. */
 template <typename Part, int BM, int BN, int BK, int TM, int TN>
 static __global__ void __launch_bounds__(THREADS) product_kernel(struct product p)
@@ -317,47 +370,13 @@ static __global__ void __launch_bounds__(THREADS) product_kernel(struct product 
         }
         multiply<BM, BN, BK, TM, TN>(as, bs, sum);
     }
-#pragma unroll
-    for (int j = 0; j < TN; j++) {
-        uint32_t n = n0 + threadIdx.x % (BN / TN) * TN + static_cast<unsigned>(j);
-        if (n >= p.n) {
-            break;
-        }
-        const typename Part::column q = Part::column_of(p, n);
-#pragma unroll
-        for (int i = 0; i < TM; i++) {
-            uint32_t m = m0 + threadIdx.x / (BN / TN) * TM + static_cast<unsigned>(i);
-            if (m < p.m) {
-                Part::give(p, g, m, n, q, sum[i][j]);
-            }
+    if (gridDim.z > 1) {
+        each_output<Part, BN, TM, TN>(p, g, m0, n0, sum, leave_part{p});
+        if (!uw_last_block(p.tickets + blockIdx.y * gridDim.x + blockIdx.x, gridDim.z)) {
+            return;
         }
     }
-}
-
-static __global__ void finish_kernel(size_t n, uint32_t splits, float scale, const float *partials,
-                                     float *dw)
-{
-    UW_EACH(i, n) {
-        float sum = 0.0f;
-        for (uint32_t s = 0; s < splits; s++) {
-            sum += partials[s * n + i];
-        }
-        dw[i] += scale * sum;
-    }
-}
-
-/* The parts of fw's or bw_input's outputs; p.hw is of these. */
-static __global__ void join_kernel(struct product p, uint32_t splits, uint32_t channels)
-{
-    UW_EACH(i, p.all) {
-        float sum = 0.0f;
-        for (uint32_t s = 0; s < splits; s++) {
-            sum += p.partials[static_cast<size_t>(s) * p.all + i];
-        }
-        uint32_t plane = uw_quotient(p.hw, static_cast<uint32_t>(i));
-        sum += p.c.b != nullptr ? p.c.b[plane % channels] : 0.0f;
-        add_to(p.c.y + i, uw_conv_cut(p.c, sum), p.c.accumulate);
-    }
+    each_output<Part, BN, TM, TN>(p, g, m0, n0, sum, give_whole<Part>{p, g});
 }
 
 template <typename Part, int BM, int BN, int BK, int TM, int TN>
@@ -398,6 +417,7 @@ static struct product product_of(const struct uw_exec *e, const struct uw_conv &
     p.stride_h = uw_divisor_of(static_cast<uint32_t>(c.stride_h));
     p.stride_w = uw_divisor_of(static_cast<uint32_t>(c.stride_w));
     p.partials = static_cast<float *>(uw_cuda_of(e)->partials);
+    p.tickets = uw_cuda_of(e)->tickets;
     return p;
 }
 
@@ -427,7 +447,7 @@ static uint32_t short_splits_of(const struct uw_exec *e, const struct product &p
     uint32_t high = p.m <= 8 ? 8 : p.m <= 16 ? 16 : 32, wide = p.m <= 16 ? 64 : 32;
     size_t tiles =
         static_cast<size_t>((p.m - 1) / high + 1) * ((p.n - 1) / wide + 1) * p.c.groups;
-    size_t splits = 2u * uw_cuda_of(e)->multiprocessors / tiles;
+    size_t splits = tiles > UW_CUDA_TICKETS ? 1 : 2u * uw_cuda_of(e)->multiprocessors / tiles;
     size_t room = UW_CUDA_PARTIALS_BYTES / sizeof(float) / p.all, useful = p.k / SPLIT_SHORT;
     splits = splits < useful ? splits : useful;
     splits = splits < room ? splits : room;
@@ -451,12 +471,7 @@ static uint32_t split(struct product *p, uint32_t splits)
 template <typename Part> static int run_whole_or_split(const struct uw_exec *e, struct product p)
 {
     uint32_t splits = p.c.split ? split(&p, short_splits_of(e, p)) : 1;
-    int rc = run<Part>(e, p, splits);
-    if (rc < 0 || splits == 1) {
-        return rc;
-    }
-    return uw_launch(e, uw_grid(e, p.all, 1), UW_BLOCK, join_kernel, p, splits,
-                     p.m * p.c.groups);
+    return run<Part>(e, p, splits);
 }
 
 int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c)
@@ -475,7 +490,7 @@ static uint32_t splits_of(const struct uw_exec *e, const struct product &p)
     size_t weights = static_cast<size_t>(p.c.groups) * p.m * p.n;
     size_t room = UW_CUDA_PARTIALS_BYTES / sizeof(float) / weights;
     size_t tiles = static_cast<size_t>((p.m - 1) / 32 + 1) * ((p.n - 1) / 32 + 1) * p.c.groups;
-    size_t splits = 4u * uw_cuda_of(e)->multiprocessors / tiles;
+    size_t splits = tiles > UW_CUDA_TICKETS ? 1 : 4u * uw_cuda_of(e)->multiprocessors / tiles;
     size_t useful = p.k / (8 * SPLIT_UNIT);
     splits = splits < useful ? splits : useful;
     splits = splits < room ? splits : room;
@@ -489,12 +504,6 @@ int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c)
     p.m = c.group_out;
     p.n = c.group_in * c.taps;
     p.k = c.batch_n * c.out_hw;
-    uint32_t splits = split(&p, splits_of(e, p));
-    int rc = run<bw_param_part>(e, p, splits);
-    if (rc < 0 || splits == 1) {
-        return rc;
-    }
-    size_t n = static_cast<size_t>(c.groups) * p.m * p.n;
-    return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, finish_kernel, n, splits, c.scale,
-                     static_cast<const float *>(p.partials), c.y);
+    p.all = p.c.groups * p.m * p.n;
+    return run<bw_param_part>(e, p, split(&p, splits_of(e, p)));
 }

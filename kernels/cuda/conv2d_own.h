@@ -32,7 +32,7 @@ enum uw_conv2d_part {
 bool uw_conv2d_own_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv2d_part part);
 
 /* Would the general kernel leave most of the GPU idle, in fw or bw_input, unless several blocks
- * share the depth of an output's sum? Then that is one more way to measure; a second launch adds
+ * share the depth of an output's sum? Then that is one more way to measure; the last of them adds
  * the parts, in order. bw_param does so by itself. */
 bool uw_conv2d_own_splits(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                           enum uw_conv2d_part part);

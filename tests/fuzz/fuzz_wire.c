@@ -9,10 +9,53 @@
 
 #include "message.h"
 
+#include "uwasa/node_direct.h"
+#include "uwasa/node_image.h"
 
 #include <string.h>
 
-static struct fuzz_node node;
+static struct fuzz_node node, averaging;     /* the latter with a device that others reach */
+
+static int copy(void *arg, uint32_t offset_n, uint32_t count_n)
+{
+    (void)arg;
+    return offset_n + count_n <= FUZZ_NODE_N ? UW_OK : UW_ERR_INVALID;
+}
+
+static int done(void *arg)
+{
+    (void)arg;
+    return UW_OK;
+}
+
+static uint32_t version(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+static int make_id(void *arg, uint8_t id[UW_NODE_DIRECT_ID_BYTES])
+{
+    (void)arg;
+    memset(id, 0x5a, UW_NODE_DIRECT_ID_BYTES);
+    return UW_OK;
+}
+
+static int begin(void *arg, const struct uw_node_direct_round *r)
+{
+    (void)arg;
+    return r->rank < r->ranks ? UW_OK : UW_ERR_INVALID;
+}
+
+static void abort_round(void *arg)
+{
+    (void)arg;
+}
+
+/* Averages are what the device holds. */
+static const struct uw_node_image image = {copy, copy, done, NULL};
+static const struct uw_node_direct direct = {"made up", 9, version, make_id, begin, done, done,
+                                             abort_round, NULL};
 
 static void add(struct uw_fuzz_corpus *corpus, struct uw_message *m)
 {
@@ -27,6 +70,25 @@ static void add(struct uw_fuzz_corpus *corpus, struct uw_message *m)
     }
     if (bytes > 0) {
         uw_fuzz_add(corpus, buf, (size_t)bytes);
+    }
+}
+
+/* Every act of a round, with what a device that averages by itself appends. */
+static void add_direct(struct uw_fuzz_corpus *corpus, uint32_t run)
+{
+    static const struct uw_message_form form = {uwasa_CellDirect_fields, NULL};
+    for (uint32_t i = 0; i < 30; i++) {
+        uint32_t act = i % 6u, status = i / 6u;
+        uwasa_Cell cell = {.run = run, .model = 7, .act = act, .status = status, .ids_count = 2,
+                           .chunk_n = 10};
+        uwasa_CellDirect with = {.version = 1, .device = 5, .holds = 1, .sum = 3};
+        uint8_t buf[2048];
+        with.id.size = act % 2u != 0 ? sizeof with.id.bytes : 0;
+        int bytes = uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, &cell, buf, sizeof buf);
+        bytes = uw_message_append(false, &form, &with, buf, (uint32_t)bytes, sizeof buf);
+        if (bytes > 0) {
+            uw_fuzz_add(corpus, buf, (size_t)bytes);
+        }
     }
 }
 
@@ -70,6 +132,7 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
     m.type = UW_WIRE_CELL;
     m.cell = (uwasa_Cell){.run = run, .model = 7, .act = 1, .ids_count = 2, .hints_count = 2};
     add(corpus, &m);
+    add_direct(corpus, run);
 }
 
 static int try_one(const uint8_t *input, size_t bytes)
@@ -81,7 +144,8 @@ static int try_one(const uint8_t *input, size_t bytes)
         int finite = uw_message_floats(&m.data, floats);
         rc = finite == UW_OK ? rc : finite;
     }
-    if (fuzz_node_try(&node, input, (uint32_t)bytes) < 0) {
+    if (fuzz_node_try(&node, input, (uint32_t)bytes) < 0 ||
+        fuzz_node_try(&averaging, input, (uint32_t)bytes) < 0) {
         return -1;
     }
     return rc == UW_OK ? (int)m.type : 32 - rc;
@@ -103,5 +167,8 @@ int main(int argc, char **argv)
 {
     const struct uw_fuzz_target target = {"wire", add_inputs, try_one, 2048};
     fuzz_node_open(&node, false, UW_NODE_GOSSIP);
+    averaging.image = &image;
+    averaging.direct = &direct;
+    fuzz_node_open(&averaging, false, UW_NODE_ALLREDUCE);
     return uw_fuzz_run_form(&target, &(struct uw_fuzz_form){mutate, uw_fuzz_seal_wire}, argc, argv);
 }
