@@ -12,6 +12,7 @@
 #ifndef UW_KERNELS_CUDA_CHANNELS_CUH
 #define UW_KERNELS_CUDA_CHANNELS_CUH
 
+#include "floats.cuh"
 #include "reduce.cuh"
 
 #define UW_SPLITS_MAX 64u
@@ -22,20 +23,6 @@ struct uw_channel_cut {
     size_t all, per_split;      /* vectors of a channel, of one of its blocks */
     size_t step_n, step_j;      /* threads vectors further on: planes, vectors of a plane */
 };
-
-template <int W> struct __align__(4 * W) uw_floats {
-    float v[W];
-};
-
-template <int W> static __device__ __forceinline__ uw_floats<W> uw_load(const float *x)
-{
-    return *reinterpret_cast<const uw_floats<W> *>(x);
-}
-
-template <int W> static __device__ __forceinline__ void uw_store(float *x, const uw_floats<W> &v)
-{
-    *reinterpret_cast<uw_floats<W> *>(x) = v;
-}
 
 static inline bool uw_aligned(const void *p)
 {

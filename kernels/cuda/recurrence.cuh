@@ -9,6 +9,7 @@
 #ifndef UW_KERNELS_CUDA_RECURRENCE_CUH
 #define UW_KERNELS_CUDA_RECURRENCE_CUH
 
+#include "floats.cuh"
 #include "reduce.cuh"
 
 /* Sizes of rows in shared memory: vectors of four begin where they are aligned. */
@@ -37,26 +38,6 @@ static __device__ inline void uw_hold(const struct uw_held &m, float *first)
         first[i] = m.w[i];
     }
 }
-
-template <unsigned V> struct uw_floats {
-    float v[V];
-    __device__ void load(const float *p)
-    {
-        if constexpr (V == 4) {
-            float4 f = *reinterpret_cast<const float4 *>(p);
-            v[0] = f.x;
-            v[1] = f.y;
-            v[2] = f.z;
-            v[3] = f.w;
-        } else if constexpr (V == 2) {
-            float2 f = *reinterpret_cast<const float2 *>(p);
-            v[0] = f.x;
-            v[1] = f.y;
-        } else {
-            v[0] = *p;
-        }
-    }
-};
 
 /* Sums of S numbers over neighbouring lanes, each pair of lanes in the same order whatever S is.
  * Lane l of them gets number l / (LANES / S). All lanes of the warp call. */
@@ -94,11 +75,10 @@ static __device__ inline void uw_rows_by_state(const struct uw_held &m, const fl
         float sum[S] = {};
 #pragma unroll 4
         for (uint32_t c = lane * V; c < m.hidden; c += UW_LANES) {
-            uw_floats<V> x, y;
-            x.load(w + c);
+            const uw_floats<V> x = uw_load<V>(w + c);
 #pragma unroll
             for (unsigned n = 0; n < S; n++) {
-                y.load(h + n * wide + c);
+                const uw_floats<V> y = uw_load<V>(h + n * wide + c);
 #pragma unroll
                 for (unsigned v = 0; v < V; v++) {
                     sum[n] += x.v[v] * y.v[v];
@@ -136,8 +116,7 @@ template <unsigned K> struct uw_row_kept {
             float sum[4] = {};
 #pragma unroll
             for (unsigned c = 0; c < K; c += 4) {
-                uw_floats<4> y;
-                y.load(h + n * K + c);
+                const uw_floats<4> y = uw_load<4>(h + n * K + c);
 #pragma unroll
                 for (unsigned v = 0; v < 4; v++) {
                     sum[v] += w[c + v] * y.v[v];
@@ -176,8 +155,7 @@ template <unsigned K> struct uw_column_kept {
             float sum[4] = {};
 #pragma unroll
             for (unsigned i = 0; i < K; i += 4) {
-                uw_floats<4> d;
-                d.load(da + n * high + gate * K + i);
+                const uw_floats<4> d = uw_load<4>(da + n * high + gate * K + i);
 #pragma unroll
                 for (unsigned v = 0; v < 4; v++) {
                     sum[v] += w[i + v] * d.v[v];
@@ -215,13 +193,12 @@ static __device__ inline void uw_state_by_rows(const struct uw_held &m, const fl
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
             if (row + i < m.rows) {
-                w[i].load(m.row(row + i) + c);
+                w[i] = uw_load<V>(m.row(row + i) + c);
             }
         }
 #pragma unroll
         for (unsigned n = 0; n < S; n++) {
-            uw_floats<4> d;
-            d.load(da + n * high + row);
+            const uw_floats<4> d = uw_load<4>(da + n * high + row);
 #pragma unroll
             for (unsigned i = 0; i < 4; i++) {
 #pragma unroll
