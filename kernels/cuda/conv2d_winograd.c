@@ -10,6 +10,9 @@
 #define TILES_MIN 128u          /* of a slice, where there are so many: a product's columns */
 #define TILES_EACH 32u          /* slices are multiples of it, but for the last */
 #define PITCH_EACH 8u           /* floats: rows of tiles begin where memory's sectors do */
+#define PART_MIN 128u           /* tiles of a part of a sum */
+#define PRODUCT_H 64u           /* of a block of cuBLAS, about */
+#define PRODUCT_W 128u
 #define CHANNELS_MAX 0xffffu
 #define SIDE_MAX 0x8000u        /* of an image: tiles are counted in 32 bits */
 #define CHANNELS_WORTH 16u
@@ -20,7 +23,7 @@ struct layout {
     struct uw_winograd_tiles x;     /* that are cut into six by six: x, or dy in bw_input */
     struct uw_winograd_tiles y;     /* of four by four: y, dx in bw_input, dy in bw_param */
     uint64_t tiles;
-    size_t weights, most;           /* most: tiles of a slice; its pitch is of both kinds */
+    size_t weights, most;           /* most: tiles of a slice */
 };
 
 size_t uw_conv2d_winograd_slice_bytes(size_t cache_bytes)
@@ -32,6 +35,16 @@ size_t uw_conv2d_winograd_slice_bytes(size_t cache_bytes)
 static size_t up(size_t n, size_t each)
 {
     return (n + each - 1u) / each * each;
+}
+
+/* Parts of a sum over so many tiles: products of few channels leave most of a GPU idle. */
+static uint32_t parts_of(const struct uw_cuda *gpu, const struct uw_conv2d *c, size_t tiles)
+{
+    size_t blocks = (size_t)UW_WINOGRAD_POINTS * ((c->in_channels + PRODUCT_W - 1u) / PRODUCT_W) *
+                    ((c->out_channels + PRODUCT_H - 1u) / PRODUCT_H);
+    size_t parts = (2u * (size_t)gpu->multiprocessors + blocks - 1u) / blocks;
+    parts = parts < tiles / PART_MIN ? parts : tiles / PART_MIN;
+    return parts > 1 ? (uint32_t)parts : 1;
 }
 
 static struct layout layout_of(const struct uw_cuda *gpu, const struct uw_conv2d *c,
@@ -55,7 +68,10 @@ static struct layout layout_of(const struct uw_cuda *gpu, const struct uw_conv2d
     size_t most = gpu->products->slice_bytes / tile_bytes / TILES_EACH * TILES_EACH;
     most = most < TILES_MIN ? TILES_MIN : most;
     l.most = l.tiles < most ? (size_t)l.tiles : most;
-    l.x.pitch = l.y.pitch = (uint32_t)up(l.most, PITCH_EACH);
+    l.y.parts = part == UW_CONV2D_BW_PARAM ? parts_of(gpu, c, l.most) : 1;
+    l.y.pitch = (uint32_t)up((l.most + l.y.parts - 1u) / l.y.parts, PITCH_EACH);
+    l.x.parts = l.y.parts;
+    l.x.pitch = l.y.pitch;
     return l;
 }
 
@@ -82,7 +98,7 @@ bool uw_conv2d_winograd_takes(const struct uw_cuda *gpu, const struct uw_conv2d 
     }
     const struct layout l = layout_of(gpu, c, batch_n, part);
     size_t tiles = (size_t)l.x.pitch * ((size_t)c->in_channels + c->out_channels);
-    *workspace_bytes = UW_WINOGRAD_POINTS * sizeof(float) * (l.weights + tiles);
+    *workspace_bytes = UW_WINOGRAD_POINTS * sizeof(float) * l.y.parts * (l.weights + tiles);
     return true;
 }
 
@@ -115,8 +131,9 @@ struct buffers {
 static struct buffers buffers_of(const struct layout *l, void *workspace)
 {
     struct buffers b = {.weights = workspace};
-    b.x = b.weights + UW_WINOGRAD_POINTS * l->weights;
-    b.y = b.x + UW_WINOGRAD_POINTS * (size_t)l->x.channels * l->x.pitch;
+    size_t matrices = (size_t)UW_WINOGRAD_POINTS * l->y.parts;
+    b.x = b.weights + matrices * l->weights;
+    b.y = b.x + matrices * l->x.channels * l->x.pitch;
     return b;
 }
 
@@ -128,6 +145,7 @@ static size_t cut(struct layout *l, uint64_t from)
     n = n < l->most ? n : l->most;
     n = n < l->tiles - from ? n : l->tiles - from;
     l->x.n = l->y.n = (uint32_t)n;
+    l->x.each = l->y.each = (uint32_t)((n + l->y.parts - 1u) / l->y.parts);
     l->x.first = l->y.first = (uint32_t)(from % l->y.per_image);
     return (size_t)(from / l->y.per_image);
 }
@@ -170,7 +188,7 @@ static int run_images(const struct uw_exec *e, const struct uw_conv2d *c,
     return rc;
 }
 
-/* weights += y x^T, 36 times; = for the first slice. */
+/* weights += y x^T, 36 times, part by part; = for the first slice. */
 static int add_up(const struct uw_exec *e, const struct layout *l, const struct buffers *b,
                   bool first)
 {
@@ -179,9 +197,9 @@ static int add_up(const struct uw_exec *e, const struct layout *l, const struct 
     const int in = (int)l->x.channels, out = (int)l->y.channels, pitch = (int)l->y.pitch;
     return uw_cuda_blas_done(
         e, p->libraries.cublasSgemmStridedBatched(
-               p->cublas, CUBLAS_OP_T, CUBLAS_OP_N, in, out, (int)l->y.n, &one, b->x, pitch,
+               p->cublas, CUBLAS_OP_T, CUBLAS_OP_N, in, out, (int)l->y.each, &one, b->x, pitch,
                (long long)in * pitch, b->y, pitch, (long long)out * pitch, &beta, b->weights, in,
-               (long long)l->weights, (int)UW_WINOGRAD_POINTS));
+               (long long)l->weights, (int)(UW_WINOGRAD_POINTS * l->y.parts)));
 }
 
 static int run_param(const struct uw_exec *e, const struct uw_conv2d_job *j, struct layout *l,
@@ -194,7 +212,7 @@ static int run_param(const struct uw_exec *e, const struct uw_conv2d_job *j, str
         rc = rc < 0 ? rc : uw_winograd_spread(e, &l->y, j->b + image * image_n(&l->y), b->y);
         rc = rc < 0 ? rc : add_up(e, l, b, from == 0);
     }
-    return rc < 0 ? rc : uw_winograd_taps(e, l->weights, b->weights, j->scale, j->out);
+    return rc < 0 ? rc : uw_winograd_taps(e, l->weights, l->y.parts, b->weights, j->scale, j->out);
 }
 
 int uw_conv2d_winograd_run(const struct uw_exec *e, const struct uw_conv2d *c,

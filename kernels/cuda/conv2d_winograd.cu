@@ -15,13 +15,13 @@ namespace {
 
 struct tiles {
     struct uw_winograd_tiles t;
-    struct uw_divisor n, per_image, across;
+    struct uw_divisor all, each, per_image, across; /* all: of a channel, with the empty ones */
     bool whole;             /* rows of four values stand where one load or store takes them */
 };
 
 /* Where a thread's tile is. */
 struct place {
-    uint32_t channel, tile;
+    uint32_t channel, tile; /* of the slice */
     int32_t row, column;    /* of the first result */
     size_t plane;           /* the plane's first value */
 };
@@ -29,8 +29,14 @@ struct place {
 static __device__ __forceinline__ struct place place_of(const struct tiles &a, uint32_t i)
 {
     struct place at;
-    at.channel = uw_quotient(a.n, i);
-    at.tile = i - at.channel * a.t.n;
+    at.channel = uw_quotient(a.all, i);
+    at.tile = i - at.channel * a.all.by;
+    if (at.tile >= a.t.n) { /* empty: below every plane */
+        at.row = static_cast<int32_t>(a.t.h + a.t.pad_h);
+        at.column = 0;
+        at.plane = 0;
+        return at;
+    }
     uint32_t tile = a.t.first + at.tile, image = uw_quotient(a.per_image, tile);
     tile -= image * a.t.per_image;
     uint32_t down = uw_quotient(a.across, tile);
@@ -43,12 +49,14 @@ static __device__ __forceinline__ struct place place_of(const struct tiles &a, u
 /* A tile's value at point 0; the next point's is `step` on. */
 static __device__ __forceinline__ size_t point_of(const struct tiles &a, const struct place &at)
 {
-    return static_cast<size_t>(at.channel) * a.t.pitch + at.tile;
+    const uint32_t part = uw_quotient(a.each, at.tile);
+    return (static_cast<size_t>(part) * a.t.channels + at.channel) * a.t.pitch + at.tile -
+           part * a.t.each;
 }
 
 static __device__ __forceinline__ size_t step_of(const struct tiles &a)
 {
-    return static_cast<size_t>(a.t.channels) * a.t.pitch;
+    return static_cast<size_t>(a.t.parts) * a.t.channels * a.t.pitch;
 }
 
 /* n values of a row of a plane from a column on, zeros outside. whole: the last four but one of six,
@@ -247,7 +255,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
 }
 
 static __global__ void __launch_bounds__(UW_BLOCK)
-    taps_kernel(size_t n, const float *s, float scale, float *dw)
+    taps_kernel(size_t n, uint32_t parts, const float *s, float scale, float *dw)
 {
     UW_EACH(i, n) {
         float t[3][SIX];
@@ -256,7 +264,11 @@ static __global__ void __launch_bounds__(UW_BLOCK)
             float d[SIX], g[3];
 #pragma unroll
             for (int r = 0; r < SIX; r++) {
-                d[r] = s[static_cast<size_t>(r * SIX + k) * n + i];
+                const float *at = s + static_cast<size_t>(r * SIX + k) * parts * n + i;
+                d[r] = at[0];
+                for (uint32_t part = 1; part < parts; part++) {
+                    d[r] += at[part * n];
+                }
             }
             uw_winograd_row_taps(d, g);
 #pragma unroll
@@ -283,7 +295,8 @@ static struct tiles tiles_of(const struct uw_winograd_tiles *t, const float *pla
 {
     struct tiles a = {};
     a.t = *t;
-    a.n = uw_divisor_of(t->n);
+    a.all = uw_divisor_of(t->parts * t->each);
+    a.each = uw_divisor_of(t->each);
     a.per_image = uw_divisor_of(t->per_image);
     a.across = uw_divisor_of(t->across);
     a.whole = t->w % FOUR == 0 && t->pad_w == pad &&
@@ -293,7 +306,7 @@ static struct tiles tiles_of(const struct uw_winograd_tiles *t, const float *pla
 
 static size_t threads_of(const struct uw_winograd_tiles *t)
 {
-    return static_cast<size_t>(t->channels) * t->n;
+    return static_cast<size_t>(t->channels) * t->parts * t->each;
 }
 
 int uw_winograd_weights(const struct uw_exec *e, size_t n, const float *w, bool turned, float *u)
@@ -325,7 +338,8 @@ int uw_winograd_spread(const struct uw_exec *e, const struct uw_winograd_tiles *
                      all, dy, v);
 }
 
-int uw_winograd_taps(const struct uw_exec *e, size_t n, const float *s, float scale, float *dw)
+int uw_winograd_taps(const struct uw_exec *e, size_t n, uint32_t parts, const float *s, float scale,
+                     float *dw)
 {
-    return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, taps_kernel, n, s, scale, dw);
+    return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, taps_kernel, n, parts, s, scale, dw);
 }

@@ -15,10 +15,12 @@
  *
  * Layout     weights and sums over tiles [36][out_channels][in_channels], tiles
  *            [36][channels][uw_winograd_tiles.pitch], workspace: weights or sums, tiles of x (dy in
- *            bw_input), tiles of the result (dy in bw_param)
+ *            bw_input), tiles of the result (dy in bw_param). In bw_param each of the 36 is as many
+ *            parts, so that the products of few channels fill the GPU too
  * Memory     workspace from the caller, exact
- * Numerics   one order of sums, which depends on the shape, the minibatch and the size of the GPU's
- *            cache. A NaN reaches all results of the tiles that see it; infinity may become NaN
+ * Numerics   one order of sums, which depends on the shape, the minibatch, and the GPU's cache and
+ *            multiprocessors. A NaN reaches all results of the tiles that see it; infinity may
+ *            become NaN
  * Blocking   never: work for the GPU's stream, and may be recorded into a graph
  * Source     A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2016
  */
@@ -54,12 +56,13 @@ int uw_conv2d_winograd_run(const struct uw_exec *e, const struct uw_conv2d *c,
 
 /* conv2d_winograd.cu -------------------------------------------------------------------------- */
 
-/* A slice: n tiles from tile `first` of an image on, row by row, image by image. Planes are [h][w]
+/* A slice: tiles from tile `first` of an image on, row by row, image by image. Planes are [h][w]
  * floats; a tile's first value is at pad rows and columns before its first result. */
 struct uw_winograd_tiles {
     uint32_t channels, h, w, pad_h, pad_w;
     uint32_t across, per_image;             /* tiles */
-    uint32_t first, n, pitch;
+    uint32_t first, n;
+    uint32_t parts, each, pitch;            /* parts * each >= n tiles: zeros behind the last */
 };
 
 /* u = G w G^T of n kernels of 9 taps; turned: the last tap first. */
@@ -69,7 +72,8 @@ int uw_winograd_weights(const struct uw_exec *e, size_t n, const float *w, bool 
 int uw_winograd_input(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *x,
                       float *v);
 
-/* y = ReLU(A^T m A + b (+ y)), the ReLU up to a ceiling above 0; b may be NULL. pad is not read. */
+/* y = ReLU(A^T m A + b (+ y)), the ReLU up to a ceiling above 0; b may be NULL. There is one part,
+ * each == n. pad is not read. */
 int uw_winograd_output(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *m,
                        const float *b, float ceiling, bool accumulate, float *y);
 
@@ -77,8 +81,9 @@ int uw_winograd_output(const struct uw_exec *e, const struct uw_winograd_tiles *
 int uw_winograd_spread(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *dy,
                        float *v);
 
-/* dw += scale * G^T s G for n kernels of 9 taps */
-int uw_winograd_taps(const struct uw_exec *e, size_t n, const float *s, float scale, float *dw);
+/* dw += scale * G^T (sum of parts of s) G for n kernels of 9 taps */
+int uw_winograd_taps(const struct uw_exec *e, size_t n, uint32_t parts, const float *s, float scale,
+                     float *dw);
 
 #ifdef __cplusplus
 }

@@ -225,6 +225,24 @@ static void test_winograd_slices_match_ref(void **state)
     p->slice_bytes = bytes;
 }
 
+/* A GPU of many multiprocessors: sums over tiles are of several parts, some of them not full. */
+static void test_winograd_parts_match_ref(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    struct uw_cuda *gpu = uw_cuda_of(&e);
+    uint32_t multiprocessors = gpu->multiprocessors;
+    size_t bytes = gpu->products->slice_bytes;
+    gpu->multiprocessors = 132;
+    check(shape(2, 3, 9, 10, 1, 1), 43);        /* 387 tiles: three parts */
+    check(shape(17, 5, 8, 12, 1, 1), 63);       /* 378: two parts */
+    gpu->products->slice_bytes = (size_t)36 * sizeof(float) * 5 * 288;
+    check(shape(3, 2, 9, 10, 1, 0), 67);        /* 402: two slices of two parts */
+    check(shape(2, 3, 32, 33, 1, 1), 8);        /* 576: two slices */
+    gpu->multiprocessors = multiprocessors;
+    gpu->products->slice_bytes = bytes;
+}
+
 /* The whole slots, where the file of choices says so, with the bias' gradient. */
 static void test_winograd_slots_match_ref(void **state)
 {
@@ -314,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_winograd_random_shapes_match_ref),
         cmocka_unit_test(test_winograd_whole_rows_match_ref),
         cmocka_unit_test(test_winograd_slices_match_ref),
+        cmocka_unit_test(test_winograd_parts_match_ref),
         cmocka_unit_test(test_winograd_slots_match_ref),
         cmocka_unit_test(test_winograd_refuses_what_it_cannot),
         cmocka_unit_test(test_winograd_is_worth_it_for_large_sums),
