@@ -52,12 +52,14 @@ static bool has_tiles(void)
     return k->tile != NULL && k->tile->winograd != NULL;
 }
 
-/* UWASA_TEST_CONV2D=winograd: a table that chooses by itself is made to choose this, for 3 x 3. */
+/* UWASA_TEST_CONV2D=winograd: a table that chooses by itself is made to choose this, for 3 x 3 and
+ * images that have a tile. */
 static bool has_winograd(const struct uw_conv2d *c)
 {
     const char *way = getenv("UWASA_TEST_CONV2D");
     return has_tiles() || (way != NULL && strcmp(way, "winograd") == 0 && c->kernel_w == 3 &&
-                           c->groups == 1 && uw_test_table() != &uw_kernels_ref);
+                           c->groups == 1 && c->in_h >= 4 && c->out_h >= 4 &&
+                           uw_test_table() != &uw_kernels_ref);
 }
 
 /* A table that has no such transforms. */
