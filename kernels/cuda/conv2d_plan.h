@@ -3,10 +3,12 @@
  * conv2d_plan.h - which algorithm computes a convolution (private to kernels/cuda)
  *
  * For each shape, minibatch and part there are cuDNN's algorithms and the engines of its graph
- * API, our own kernels, for 1 x 1 ones a product by cuBLAS, for 3 x 3 ones Winograd's way. When the
- * scratch of a shape is asked for they are measured once and the fastest is kept, in memory and in
- * the file of choices; a smaller minibatch takes the same one where its scratch suffices, else one
- * that needs none.
+ * API, our own kernels, for 1 x 1 ones a product by cuBLAS, for gradients of 3 x 3 ones Winograd's
+ * way (fw takes that only where the file of choices says so: as on the processor, what tiles of
+ * 4 x 4 add to activations may leave the trajectory that training has otherwise). When the scratch
+ * of a shape is asked for they are measured once and the fastest is kept, in memory and in the file
+ * of choices; a smaller minibatch takes the same one where its scratch suffices, else one that
+ * needs none.
  * Engines are ready for the minibatch that was planned, scale 1 and aligned addresses; any other
  * work of that plan takes the first algorithm that its scratch suffices for. Two runs without a
  * common file may choose differently, and their results differ by rounding.

@@ -327,6 +327,24 @@ static void test_winograd_is_worth_it_for_large_sums(void **state)
     }
 }
 
+static void test_winograd_is_a_candidate_for_gradients(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_gpu_table};
+    struct uw_cuda *gpu = uw_cuda_of(&e);
+    const struct uw_conv2d c = shape(32, 32, 9, 9, 1, 1);
+    struct uw_conv2d_shape *s = uw_conv2d_shape_of(gpu, &c);
+    for (uint32_t part = 0; part < UW_CONV2D_PARTS; part++) {
+        struct uw_conv2d_choice all[UW_CONV2D_CANDIDATES_MAX];
+        uint32_t found = 0, n = uw_conv2d_candidates(gpu, s, 2, (enum uw_conv2d_part)part,
+                                                     gpu->products->conv2d_limit, NULL, all);
+        for (uint32_t i = 0; i < n; i++) {
+            found += all[i].algorithm == UW_CONV2D_WINOGRAD ? 1 : 0;
+        }
+        assert_int_equal(found, part == UW_CONV2D_FW ? 0 : 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_winograd_slots_match_ref),
         cmocka_unit_test(test_winograd_refuses_what_it_cannot),
         cmocka_unit_test(test_winograd_is_worth_it_for_large_sums),
+        cmocka_unit_test(test_winograd_is_a_candidate_for_gradients),
     };
     uw_rng_seed(&rng, uw_test_seed(20261123));
     return cmocka_run_group_tests_name("winograd", tests, NULL, NULL);
