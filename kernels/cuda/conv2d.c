@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Convolutions: each part by the algorithm that was chosen for it. */
+#include "conv2d_winograd.h"
 #include "products.h"
 
 #include "uwasa/arena.h"
@@ -98,6 +99,8 @@ static int run_product(const struct uw_exec *e, struct uw_conv2d_shape *s,
     switch (choice->algorithm) {
     case UW_CONV2D_GEMM:
         return run_gemm(e, &s->conv, job);
+    case UW_CONV2D_WINOGRAD:
+        return uw_conv2d_winograd_run(e, &s->conv, job, workspace);
     case UW_CONV2D_GRAPH:
         return run_graph(e, graph, job, choice->engine, workspace);
     default:
@@ -118,6 +121,9 @@ int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
     }
     if (job->out != NULL) {
         rc = run_product(e, s, job, choice, graph, workspace);
+    }
+    if (choice->algorithm == UW_CONV2D_WINOGRAD && job->part == UW_CONV2D_FW) {
+        return rc;                      /* with bias and ReLU */
     }
     if (rc == UW_OK && job->ceiling > 0.0f) {
         return uw_bias_relu_cuda(e, job->batch_n, c->out_channels, pixels, job->bias, job->ceiling,

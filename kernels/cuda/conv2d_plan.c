@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Shapes, their descriptors, and what was chosen for them. */
+#include "conv2d_winograd.h"
 #include "products.h"
 
 #include "uwasa/arena.h"
@@ -221,6 +222,8 @@ bool uw_conv2d_takes(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batc
         return splits(c, s, batch_n, part);
     case UW_CONV2D_GEMM:
         return gemm_takes(&s->conv, batch_n, part);
+    case UW_CONV2D_WINOGRAD:
+        return uw_conv2d_winograd_takes(c, &s->conv, batch_n, part, workspace_bytes);
     default:
         return dnn_takes(c, s, batch_n, part, algorithm - UW_CONV2D_DNN, workspace_bytes);
     }
@@ -257,6 +260,10 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
     }
     if (gemm_takes(&s->conv, batch_n, part)) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_GEMM};
+    }
+    if (part != UW_CONV2D_FW && uw_conv2d_winograd_worth(&s->conv, part) &&
+        uw_conv2d_takes(c, s, batch_n, part, UW_CONV2D_WINOGRAD, &bytes) && bytes <= limit) {
+        out[n++] = (struct uw_conv2d_choice){UW_CONV2D_WINOGRAD, bytes, 0};
     }
     n += graph != NULL ? engines_of(graph, &out[n]) : 0;
     if (n == 0) {

@@ -3,9 +3,12 @@
  * conv2d_plan.h - which algorithm computes a convolution (private to kernels/cuda)
  *
  * For each shape, minibatch and part there are cuDNN's algorithms and the engines of its graph
- * API, our own kernels, and for 1 x 1 ones a product by cuBLAS. When the scratch of a shape is
- * asked for they are measured once and the fastest is kept, in memory and in the file of choices; a
- * smaller minibatch takes the same one where its scratch suffices, else one that needs none.
+ * API, our own kernels, for 1 x 1 ones a product by cuBLAS, for gradients of 3 x 3 ones Winograd's
+ * way (fw takes that only where the file of choices says so: as on the processor, what tiles of
+ * 4 x 4 add to activations may leave the trajectory that training has otherwise). When the scratch
+ * of a shape is asked for they are measured once and the fastest is kept, in memory and in the file
+ * of choices; a smaller minibatch takes the same one where its scratch suffices, else one that
+ * needs none.
  * Engines are ready for the minibatch that was planned, scale 1 and aligned addresses; any other
  * work of that plan takes the first algorithm that its scratch suffices for. Two runs without a
  * common file may choose differently, and their results differ by rounding.
@@ -28,7 +31,7 @@
 #define UW_CONV2D_PARTS 3u
 #define UW_CONV2D_SHAPES_MAX 256u       /* the oldest goes when there are more */
 #define UW_CONV2D_PLANS_MAX 4u          /* minibatch sizes of a shape */
-#define UW_CONV2D_CANDIDATES_MAX (8u + UW_CONV2D_ENGINES_MAX)
+#define UW_CONV2D_CANDIDATES_MAX (9u + UW_CONV2D_ENGINES_MAX)
 
 /* How cuDNN's workspace is aligned; scratch is to UW_ARENA_ALIGN. */
 #define UW_CONV2D_ALIGN 256u
@@ -39,6 +42,7 @@ enum {
     UW_CONV2D_GEMM = 1,
     UW_CONV2D_GRAPH = 2,                /* an engine, which its key tells */
     UW_CONV2D_OWN_SPLIT = 3,            /* our own, its depth shared */
+    UW_CONV2D_WINOGRAD = 4,             /* our own transforms around products by cuBLAS */
     UW_CONV2D_DNN = 8                   /* + cudnnConvolution...Algo_t of the part */
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "conv2d_winograd.h"
 #include "products.h"
 
 #include <stdio.h>
@@ -81,6 +82,18 @@ static void load_choices(const struct uw_cuda *c, struct uw_cuda_products *p)
     uw_cuda_choices_load(&p->choices, c->config.choices, machine);
 }
 
+/* Of the GPU's cache; 0: it does not tell. */
+static size_t cache_bytes(const struct uw_cuda *c)
+{
+    int bytes = 0;
+    if (cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, (int)c->config.device) !=
+            cudaSuccess || bytes < 0) {
+        (void)cudaGetLastError();       /* it is no error of a later call */
+        return 0;
+    }
+    return (size_t)bytes;
+}
+
 int uw_cuda_products_open(struct uw_cuda *c, struct uw_error *err)
 {
     struct uw_cuda_products *p = calloc(1, sizeof *p);
@@ -89,6 +102,7 @@ int uw_cuda_products_open(struct uw_cuda *c, struct uw_error *err)
     }
     c->products = p;
     p->conv2d_limit = conv2d_limit(&c->info);
+    p->slice_bytes = uw_conv2d_winograd_slice_bytes(cache_bytes(c));
     int rc = uw_cuda_libraries_open(&p->libraries, err);
     rc = rc < 0 ? rc : open_blas(c, p, err);
     rc = rc < 0 ? rc : open_dnn(c, p, err);

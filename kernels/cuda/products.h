@@ -25,6 +25,7 @@ struct uw_cuda_products {
     void *workspace;                /* cuBLAS's, the GPU's */
     cudnnHandle_t cudnn;
     size_t conv2d_limit;            /* algorithms with more workspace are not taken */
+    size_t slice_bytes;             /* of Winograd's tiles: see conv2d_winograd.h */
     struct uw_cuda_choices choices;
     struct uw_conv2d_shapes shapes;
     struct uw_dense_shapes dense;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table.h"
 
+#include "cuda/conv2d_winograd.h"
+#include "cuda/products.h"
+
 #include "uwasa/backends.h"
 #include "uwasa/cuda.h"
 
@@ -27,6 +30,34 @@ static void close_gpu(void)
     uw_cuda_close(gpu);
 }
 
+/* UWASA_TEST_CONV2D=winograd: convolutions go Winograd's way where it may be chosen, by a choice
+ * that is there before it would be measured. */
+static size_t forced_scratch_bytes(const struct uw_kernels *k, const struct uw_conv2d *conv,
+                                   uint32_t batch_n, uint32_t threads)
+{
+    struct uw_cuda_choice choice = {.batch_n = batch_n, .algorithm = UW_CONV2D_WINOGRAD};
+    struct uw_conv2d_shape *s = batch_n > 0 ? uw_conv2d_shape_of(gpu, conv) : NULL;
+    size_t bytes;
+    for (uint32_t i = 0; i < UW_CONV2D_PARTS && s != NULL; i++) {
+        enum uw_conv2d_part part = (enum uw_conv2d_part)i;
+        if (uw_conv2d_winograd_worth(conv, part) &&
+            uw_conv2d_takes(gpu, s, batch_n, part, UW_CONV2D_WINOGRAD, &bytes)) {
+            choice.part = i;
+            memcpy(choice.shape, s->key, sizeof choice.shape);
+            uw_cuda_choices_put(&gpu->products->choices, &choice);
+        }
+    }
+    return uw_conv2d_scratch_bytes_cuda(k, conv, batch_n, threads);
+}
+
+static void force_choices(void)
+{
+    const char *way = getenv("UWASA_TEST_CONV2D");
+    if (way != NULL && strcmp(way, "winograd") == 0) {
+        gpu->kernels.conv2d_scratch_bytes = forced_scratch_bytes;
+    }
+}
+
 __attribute__((constructor)) static void open_gpu(void)
 {
     const struct uw_cuda_config config = {.blocking = true};
@@ -40,6 +71,7 @@ __attribute__((constructor)) static void open_gpu(void)
     holes = memory;
     *holes = (struct hole){.bytes = MEMORY_BYTES};
     uw_gpu_table = uw_cuda_kernels(gpu);
+    force_choices();
     (void)atexit(close_gpu);
 }
 
