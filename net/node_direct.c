@@ -70,15 +70,23 @@ static uint32_t version(const struct uw_node_state *s)
     return able ? d->hooks->version(d->hooks->arg) : 0;
 }
 
-/* The seat of a node, a free one, or that of one that cannot. */
-static struct uw_node_direct_seat *seat_of(struct uw_node_direct_state *d, uint32_t id, bool taken)
+static bool is_here(struct uw_node_state *s, uint32_t id)
 {
+    const struct uw_member *m = uw_node_member(s, id);
+    return m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT);
+}
+
+/* The seat of a node, a free one, or that of one that cannot or has gone. */
+static struct uw_node_direct_seat *seat_of(struct uw_node_state *s, uint32_t id, bool taken)
+{
+    struct uw_node_direct_state *d = s->cell->direct;
     struct uw_node_direct_seat *unused = NULL;
     for (uint32_t i = 0; i < d->seats_max; i++) {
-        if (d->seats[i].id == id) {
-            return &d->seats[i];
+        struct uw_node_direct_seat *seat = &d->seats[i];
+        if (seat->id == id) {
+            return seat;
         }
-        unused = d->seats[i].version == 0 ? &d->seats[i] : unused;
+        unused = seat->version == 0 || !is_here(s, seat->id) ? seat : unused;
     }
     if (taken || unused == NULL) {
         return NULL;
@@ -97,7 +105,7 @@ static bool all_can(struct uw_node_scope *o, const struct uw_cell_message *start
     *joined = d->member;
     for (uint32_t i = 0; can && i < start->ids_n; i++) {
         bool self = start->ids[i] == o->cell.config.self;
-        const struct uw_node_direct_seat *seat = self ? NULL : seat_of(d, start->ids[i], true);
+        const struct uw_node_direct_seat *seat = self ? NULL : seat_of(o->node, start->ids[i], true);
         can = self || (seat != NULL && seat->version == own);
         devices[i] = self ? d->hooks->device : can ? seat->device : 0;
         *joined = *joined && (self || (can && seat->holds == holds(d)));
@@ -194,7 +202,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
         m->kind = UW_ALLREDUCE_KINDS_N;     /* a start that cannot be followed */
         return;
     }
-    struct uw_node_direct_seat *seat = seat_of(d, from, m->act != UW_CELL_READY);
+    struct uw_node_direct_seat *seat = seat_of(s, from, m->act != UW_CELL_READY);
     if (m->act == UW_CELL_READY && seat != NULL) {
         bool sound = with.version != 0 && with.device != 0;
         seat->version = sound ? with.version : 0;
