@@ -105,7 +105,8 @@ static bool all_can(struct uw_node_scope *o, const struct uw_cell_message *start
     *joined = d->member;
     for (uint32_t i = 0; can && i < start->ids_n; i++) {
         bool self = start->ids[i] == o->cell.config.self;
-        const struct uw_node_direct_seat *seat = self ? NULL : seat_of(o->node, start->ids[i], true);
+        const struct uw_node_direct_seat *seat =
+            self ? NULL : seat_of(o->node, start->ids[i], true);
         can = self || (seat != NULL && seat->version == own);
         devices[i] = self ? d->hooks->device : can ? seat->device : 0;
         *joined = *joined && (self || (can && seat->holds == holds(d)));

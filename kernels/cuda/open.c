@@ -196,9 +196,9 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
         (void)cudaMemGetInfo(&free_bytes, &all_bytes);
         return uw_error_set(err, UW_ERR_NOMEM,
                             kind == UW_CUDA_KERNELS
-                                ? "not enough memory on the GPU: %zu MB wanted, %zu MB of %zu free"
-                                : "no %zu MB of pinned memory (the GPU has %zu MB of %zu free)",
-                            bytes / 1000000u, free_bytes / 1000000u, all_bytes / 1000000u);
+                                ? "not enough memory on the GPU: %.2f MB wanted, %.2f of %.0f free"
+                                : "no %.2f MB of pinned memory (the GPU has %.2f of %.0f free)",
+                            (double)bytes / 1e6, (double)free_bytes / 1e6, (double)all_bytes / 1e6);
     }
     c->blocks[c->blocks_n++] =
         (struct uw_cuda_block){.at = *out, .pinned = pages == UW_CUDA_PAGES_MAPPED};
