@@ -11,22 +11,16 @@
 #define PEERS_NUMBER 6u             /* of Ping.peers, which its struct leaves out */
 
 /* These texts end up on terminals and in log files. */
-static bool is_plain(const char *text)
+static bool is_printable(const char *text, char least)
 {
-    for (; *text != '\0'; text++) {
-        if (*text <= ' ' || *text > '~') {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* A sentence that ends up there: with spaces. */
-static bool is_line(const char *text)
-{
-    for (; *text == ' ' || (*text > ' ' && *text <= '~'); text++) {
+    for (; *text >= least && *text <= '~'; text++) {
     }
     return *text == '\0';
+}
+
+static bool is_plain(const char *text)
+{
+    return is_printable(text, '!');
 }
 
 static bool peer_is_sound(const uwasa_Peer *p)
@@ -63,7 +57,7 @@ static bool goodbye_is_sound(const void *body)
 static bool reply_is_sound(const void *body)
 {
     const uwasa_StatusReply *r = body;
-    bool sound = is_line(r->kernels);
+    bool sound = is_printable(r->kernels, ' ');
     for (pb_size_t i = 0; i < r->rows_count; i++) {
         sound = sound && r->rows[i].has_peer && peer_is_sound(&r->rows[i].peer) &&
                 is_plain(r->rows[i].averaging.cell);
@@ -100,31 +94,31 @@ static int finish(bool frames, enum uw_wire_type type, uint8_t *out, uint32_t by
     return (int)bytes;
 }
 
-int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_message_form *form,
-                     const void *body, void *buf, uint32_t cap_bytes)
+/* A body behind so many bytes. */
+static int encode_at(bool frames, enum uw_wire_type type, const struct uw_message_form *form,
+                     const void *body, uint8_t *out, uint32_t bytes, uint32_t cap_bytes)
 {
-    uint32_t head = head_bytes(frames);
-    if (cap_bytes < head) {
+    if (cap_bytes < bytes) {
         return UW_ERR_TOOBIG;
     }
-    uint8_t *out = buf;
-    pb_ostream_t stream = pb_ostream_from_buffer(out + head, cap_bytes - head);
+    pb_ostream_t stream = pb_ostream_from_buffer(out + bytes, cap_bytes - bytes);
     if (!pb_encode(&stream, form->fields, body)) {
         return UW_ERR_TOOBIG;
     }
-    return finish(frames, type, out, (uint32_t)stream.bytes_written + head);
+    return finish(frames, type, out, bytes + (uint32_t)stream.bytes_written);
+}
+
+int uw_message_write(bool frames, enum uw_wire_type type, const struct uw_message_form *form,
+                     const void *body, void *buf, uint32_t cap_bytes)
+{
+    return encode_at(frames, type, form, body, buf, head_bytes(frames), cap_bytes);
 }
 
 int uw_message_append(bool frames, const struct uw_message_form *form, const void *body, void *buf,
                       uint32_t bytes, uint32_t cap_bytes)
 {
     uint8_t *out = buf;
-    pb_ostream_t stream = pb_ostream_from_buffer(out + bytes, cap_bytes - bytes);
-    if (!pb_encode(&stream, form->fields, body)) {
-        return UW_ERR_TOOBIG;
-    }
-    return finish(frames, (enum uw_wire_type)(out[0] & 15u), out,
-                  bytes + (uint32_t)stream.bytes_written);
+    return encode_at(frames, (enum uw_wire_type)(out[0] & 15u), form, body, out, bytes, cap_bytes);
 }
 
 int uw_message_add_peer(bool frames, const uwasa_Peer *peer, void *buf, uint32_t bytes,

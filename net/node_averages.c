@@ -249,10 +249,10 @@ static void slept(struct uw_node_state *s, uint64_t slept_us)
     s->pairs->since_us += slept_us;
     s->pairs->asked_us += slept_us;
     s->gradients->step_us += slept_us;
-    if (s->cell->direct != NULL) {
-        s->cell->direct->began_us += slept_us;
-    }
     s->gradients->moved_us += slept_us;
+    if (s->cell->direct != NULL) {
+        s->config.parts->directs->slept(s, slept_us);
+    }
     uw_node_near_slept(s, slept_us);
 }
 

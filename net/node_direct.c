@@ -300,6 +300,11 @@ static uint32_t progress(const struct uw_node_state *s)
     return 1u + (d->running ? (uint32_t)((s->now_us - d->began_us) / STEP_US) : 0);
 }
 
+static void slept(struct uw_node_state *s, uint64_t slept_us)
+{
+    s->cell->direct->began_us += slept_us;
+}
+
 const struct uw_node_directs uw_node_directs = {
     .setup = {check, place},
     .choose = choose,
@@ -309,4 +314,5 @@ const struct uw_node_directs uw_node_directs = {
     .look = look,
     .decided = decided,
     .progress = progress,
+    .slept = slept,
 };

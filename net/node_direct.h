@@ -58,6 +58,7 @@ struct uw_node_directs {
     int (*look)(struct uw_node_scope *o);
     void (*decided)(struct uw_node_scope *o, bool commit);
     uint32_t (*progress)(const struct uw_node_state *s);
+    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
 #endif

@@ -122,9 +122,6 @@ int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
     if (job->out != NULL) {
         rc = run_product(e, s, job, choice, graph, workspace);
     }
-    if (choice->algorithm == UW_CONV2D_WINOGRAD && job->part == UW_CONV2D_FW) {
-        return rc;                      /* with bias and ReLU */
-    }
     if (rc == UW_OK && job->ceiling > 0.0f) {
         return uw_bias_relu_cuda(e, job->batch_n, c->out_channels, pixels, job->bias, job->ceiling,
                                  job->out);

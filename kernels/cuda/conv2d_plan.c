@@ -261,7 +261,7 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
     if (gemm_takes(&s->conv, batch_n, part)) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_GEMM};
     }
-    if (part != UW_CONV2D_FW && uw_conv2d_winograd_worth(&s->conv, part) &&
+    if (uw_conv2d_winograd_worth(&s->conv, part) &&
         uw_conv2d_takes(c, s, batch_n, part, UW_CONV2D_WINOGRAD, &bytes) && bytes <= limit) {
         out[n++] = (struct uw_conv2d_choice){UW_CONV2D_WINOGRAD, bytes, 0};
     }

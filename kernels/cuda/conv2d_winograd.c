@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Winograd's convolutions in slices of tiles: transform, 36 products, transform back. */
+ * Winograd's gradients in slices of tiles: transform, 36 products, transform back. */
 #include "conv2d_winograd.h"
 #include "products.h"
 
@@ -20,8 +20,8 @@
 
 /* A part's tiles, and where they stand in the workspace. */
 struct layout {
-    struct uw_winograd_tiles x;     /* that are cut into six by six: x, or dy in bw_input */
-    struct uw_winograd_tiles y;     /* of four by four: y, dx in bw_input, dy in bw_param */
+    struct uw_winograd_tiles x;     /* cut into six by six: dy in bw_input, x in bw_param */
+    struct uw_winograd_tiles y;     /* of four by four: dx in bw_input, dy in bw_param */
     uint64_t tiles;
     size_t weights, most;           /* most: tiles of a slice */
 };
@@ -93,7 +93,7 @@ bool uw_conv2d_winograd_takes(const struct uw_cuda *gpu, const struct uw_conv2d 
                               uint32_t batch_n, enum uw_conv2d_part part, size_t *workspace_bytes)
 {
     *workspace_bytes = 0;
-    if (gpu->config.tf32 || !is_three_by_three(c) || !is_counted(c)) {
+    if (part == UW_CONV2D_FW || gpu->config.tf32 || !is_three_by_three(c) || !is_counted(c)) {
         return false;
     }
     const struct layout l = layout_of(gpu, c, batch_n, part);
@@ -112,15 +112,8 @@ bool uw_conv2d_winograd_worth(const struct uw_conv2d *c, enum uw_conv2d_part par
         c->out_h < TILE || c->out_w < TILE) {
         return false;
     }
-    switch (part) {
-    case UW_CONV2D_FW:
-        return in >= SUMMED_WORTH && c->pad_h <= half && c->pad_w <= half;
-    case UW_CONV2D_BW_INPUT:
-        return out >= SUMMED_WORTH && c->pad_h >= half && c->pad_w >= half;
-    case UW_CONV2D_BW_PARAM:
-        break;
-    }
-    return true;
+    return part == UW_CONV2D_BW_PARAM ||
+           (out >= SUMMED_WORTH && c->pad_h >= half && c->pad_w >= half);
 }
 
 /* Where a slice's tiles and their products stand. */
@@ -156,8 +149,7 @@ static size_t image_n(const struct uw_winograd_tiles *t)
 }
 
 /* y = weights x, 36 times. cuBLAS counts down columns: a row-major matrix is its transpose. */
-static int multiply(const struct uw_exec *e, const struct uw_conv2d *c, const struct layout *l,
-                    const struct buffers *b, bool back)
+static int multiply(const struct uw_exec *e, const struct layout *l, const struct buffers *b)
 {
     const struct uw_cuda_products *p = uw_cuda_of(e)->products;
     const float one = 1.0f, zero = 0.0f;
@@ -165,25 +157,23 @@ static int multiply(const struct uw_exec *e, const struct uw_conv2d *c, const st
     const int x_channels = (int)l->x.channels, y_channels = (int)l->y.channels;
     return uw_cuda_blas_done(
         e, p->libraries.cublasSgemmStridedBatched(
-               p->cublas, CUBLAS_OP_N, back ? CUBLAS_OP_T : CUBLAS_OP_N, tiles, y_channels,
-               x_channels, &one, b->x, pitch, (long long)x_channels * pitch, b->weights,
-               (int)c->in_channels, (long long)l->weights, &zero, b->y, pitch,
-               (long long)y_channels * pitch, (int)UW_WINOGRAD_POINTS));
+               p->cublas, CUBLAS_OP_N, CUBLAS_OP_T, tiles, y_channels, x_channels, &one, b->x,
+               pitch, (long long)x_channels * pitch, b->weights, y_channels,
+               (long long)l->weights, &zero, b->y, pitch, (long long)y_channels * pitch,
+               (int)UW_WINOGRAD_POINTS));
 }
 
-/* fw, and bw_input, which is fw of dy with its weights turned and transposed. */
-static int run_images(const struct uw_exec *e, const struct uw_conv2d *c,
-                      const struct uw_conv2d_job *j, struct layout *l, const struct buffers *b)
+/* The way forward of dy, with weights that are turned and transposed. */
+static int run_input(const struct uw_exec *e, const struct uw_conv2d_job *j, struct layout *l,
+                     const struct buffers *b)
 {
-    const bool back = j->part == UW_CONV2D_BW_INPUT;
-    int rc = uw_winograd_weights(e, l->weights, j->b, back, b->weights);
+    int rc = uw_winograd_weights(e, l->weights, j->b, b->weights);
     for (uint64_t from = 0; from < l->tiles && rc == UW_OK; from += l->y.n) {
         size_t image = cut(l, from);
         rc = uw_winograd_input(e, &l->x, j->a + image * image_n(&l->x), b->x);
-        rc = rc < 0 ? rc : multiply(e, c, l, b, back);
-        rc = rc < 0 ? rc
-                    : uw_winograd_output(e, &l->y, b->y, j->bias, j->ceiling, j->accumulate,
-                                         j->out + image * image_n(&l->y));
+        rc = rc < 0 ? rc : multiply(e, l, b);
+        rc = rc < 0 ? rc : uw_winograd_output(e, &l->y, b->y, j->accumulate,
+                                              j->out + image * image_n(&l->y));
     }
     return rc;
 }
@@ -220,6 +210,5 @@ int uw_conv2d_winograd_run(const struct uw_exec *e, const struct uw_conv2d *c,
 {
     struct layout l = layout_of(uw_cuda_of(e), c, j->batch_n, j->part);
     const struct buffers b = buffers_of(&l, workspace);
-    return j->part == UW_CONV2D_BW_PARAM ? run_param(e, j, &l, &b)
-                                         : run_images(e, c, j, &l, &b);
+    return j->part == UW_CONV2D_BW_PARAM ? run_param(e, j, &l, &b) : run_input(e, j, &l, &b);
 }

@@ -91,96 +91,64 @@ static __device__ __forceinline__ void row_of(const struct tiles &a, const float
     }
 }
 
-static __global__ void __launch_bounds__(UW_BLOCK)
-    input_kernel(struct tiles a, size_t all, const float *x, float *v)
-{
-    UW_EACH(i, all) {
-        const struct place at = place_of(a, static_cast<uint32_t>(i));
-        float m[SIX][SIX];
-#pragma unroll
-        for (int r = 0; r < SIX; r++) {
-            float d[SIX];
-            row_of<SIX>(a, x + at.plane, at.row - static_cast<int32_t>(a.t.pad_h) + r,
-                        at.column - static_cast<int32_t>(a.t.pad_w), d);
-            uw_winograd_row_input(d, m[r]);
-        }
-        float *out = v + point_of(a, at);
-        const size_t step = step_of(a);
-#pragma unroll
-        for (int k = 0; k < SIX; k++) {
-            float d[SIX], t[SIX];
-#pragma unroll
-            for (int r = 0; r < SIX; r++) {
-                d[r] = m[r][k];
-            }
-            uw_winograd_row_input(d, t);
-#pragma unroll
-            for (int r = 0; r < SIX; r++) {
-                out[static_cast<size_t>(r * SIX + k) * step] = t[r];
-            }
-        }
+struct by_input {
+    __device__ __forceinline__ void operator()(const float *d, float *t) const
+    {
+        uw_winograd_row_input(d, t);
     }
-}
-
-static __global__ void __launch_bounds__(UW_BLOCK)
-    spread_kernel(struct tiles a, size_t all, const float *dy, float *v)
-{
-    UW_EACH(i, all) {
-        const struct place at = place_of(a, static_cast<uint32_t>(i));
-        float m[FOUR][SIX];
-#pragma unroll
-        for (int r = 0; r < FOUR; r++) {
-            float d[FOUR];
-            row_of<FOUR>(a, dy + at.plane, at.row + r, at.column, d);
-            uw_winograd_row_spread(d, m[r]);
-        }
-        float *out = v + point_of(a, at);
-        const size_t step = step_of(a);
-#pragma unroll
-        for (int k = 0; k < SIX; k++) {
-            float d[FOUR], t[SIX];
-#pragma unroll
-            for (int r = 0; r < FOUR; r++) {
-                d[r] = m[r][k];
-            }
-            uw_winograd_row_spread(d, t);
-#pragma unroll
-            for (int r = 0; r < SIX; r++) {
-                out[static_cast<size_t>(r * SIX + k) * step] = t[r];
-            }
-        }
-    }
-}
-
-/* What becomes of a tile's results. */
-struct finish {
-    const float *b;
-    float ceiling;
-    bool accumulate;
 };
 
-static __device__ __forceinline__ float finished(const struct finish &f, float v, float b,
-                                                 float old)
-{
-    v = v + b + old;
-    if (f.ceiling > 0.0f) {
-        v = v <= 0.0f ? 0.0f : v; /* NaN stays */
-        v = v >= f.ceiling ? f.ceiling : v;
+struct by_spread {
+    __device__ __forceinline__ void operator()(const float *d, float *t) const
+    {
+        uw_winograd_row_spread(d, t);
     }
-    return v;
+};
+
+/* Tiles of N x N values become 36: every row, then every column. */
+template <int N, typename Row>
+static __global__ void __launch_bounds__(UW_BLOCK)
+    transform_kernel(struct tiles a, size_t all, const float *x, float *v, Row transform)
+{
+    UW_EACH(i, all) {
+        const struct place at = place_of(a, static_cast<uint32_t>(i));
+        float m[N][SIX];
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            float d[N];
+            row_of<N>(a, x + at.plane, at.row - static_cast<int32_t>(a.t.pad_h) + r,
+                      at.column - static_cast<int32_t>(a.t.pad_w), d);
+            transform(d, m[r]);
+        }
+        float *out = v + point_of(a, at);
+        const size_t step = step_of(a);
+#pragma unroll
+        for (int k = 0; k < SIX; k++) {
+            float d[N], t[SIX];
+#pragma unroll
+            for (int r = 0; r < N; r++) {
+                d[r] = m[r][k];
+            }
+            transform(d, t);
+#pragma unroll
+            for (int r = 0; r < SIX; r++) {
+                out[static_cast<size_t>(r * SIX + k) * step] = t[r];
+            }
+        }
+    }
 }
 
-static __device__ __forceinline__ void write_row(const struct tiles &a, const struct finish &f,
-                                                 float b, int32_t column, const float *v, float *y)
+static __device__ __forceinline__ void write_row(const struct tiles &a, bool accumulate,
+                                                 int32_t column, const float *v, float *y)
 {
     if (a.whole) {
         uw_floats<4> old = {};
-        if (f.accumulate) {
+        if (accumulate) {
             old = uw_load<4>(y + column);
         }
 #pragma unroll
         for (int k = 0; k < FOUR; k++) {
-            old.v[k] = finished(f, v[k], b, old.v[k]);
+            old.v[k] += v[k];
         }
         uw_store<4>(y + column, old);
         return;
@@ -188,19 +156,18 @@ static __device__ __forceinline__ void write_row(const struct tiles &a, const st
 #pragma unroll
     for (int k = 0; k < FOUR; k++) {
         if (column + k < static_cast<int32_t>(a.t.w)) {
-            y[column + k] = finished(f, v[k], b, f.accumulate ? y[column + k] : 0.0f);
+            y[column + k] = accumulate ? y[column + k] + v[k] : v[k];
         }
     }
 }
 
 static __global__ void __launch_bounds__(UW_BLOCK)
-    output_kernel(struct tiles a, size_t all, const float *m, struct finish f, float *y)
+    output_kernel(struct tiles a, size_t all, const float *m, bool accumulate, float *y)
 {
     UW_EACH(i, all) {
         const struct place at = place_of(a, static_cast<uint32_t>(i));
         const float *in = m + point_of(a, at);
         const size_t step = step_of(a);
-        const float b = f.b != nullptr ? f.b[at.channel] : 0.0f;
         float t[FOUR][SIX];
 #pragma unroll
         for (int k = 0; k < SIX; k++) {
@@ -220,7 +187,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
             if (at.row + r < static_cast<int32_t>(a.t.h)) {
                 float out[FOUR];
                 uw_winograd_row_output(t[r], out);
-                write_row(a, f, b, at.column, out,
+                write_row(a, accumulate, at.column, out,
                           y + at.plane + static_cast<size_t>(at.row + r) * a.t.w);
             }
         }
@@ -228,7 +195,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
 }
 
 static __global__ void __launch_bounds__(UW_BLOCK)
-    weights_kernel(size_t n, const float *w, bool turned, float *u)
+    weights_kernel(size_t n, const float *w, float *u)
 {
     UW_EACH(i, n) {
         float t[3][SIX];
@@ -237,7 +204,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
             float g[3];
 #pragma unroll
             for (int k = 0; k < 3; k++) {
-                g[k] = w[i * 9u + static_cast<unsigned>(turned ? 8 - r * 3 - k : r * 3 + k)];
+                g[k] = w[i * 9u + static_cast<unsigned>(8 - r * 3 - k)]; /* turned */
             }
             uw_winograd_row_weights(g, t[r]);
         }
@@ -309,33 +276,38 @@ static size_t threads_of(const struct uw_winograd_tiles *t)
     return static_cast<size_t>(t->channels) * t->parts * t->each;
 }
 
-int uw_winograd_weights(const struct uw_exec *e, size_t n, const float *w, bool turned, float *u)
+template <int N, typename Row>
+static int transform(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *x,
+                     float *v, Row row)
 {
-    return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, weights_kernel, n, w, turned, u);
+    size_t all = threads_of(t);
+    return uw_launch(e, uw_grid(e, all, 1), UW_BLOCK, transform_kernel<N, Row>,
+                     tiles_of(t, x, N == SIX ? 1 : 0), all, x, v, row);
+}
+
+int uw_winograd_weights(const struct uw_exec *e, size_t n, const float *w, float *u)
+{
+    return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, weights_kernel, n, w, u);
 }
 
 int uw_winograd_input(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *x,
                       float *v)
 {
-    size_t all = threads_of(t);
-    return uw_launch(e, uw_grid(e, all, 1), UW_BLOCK, input_kernel, tiles_of(t, x, 1), all, x, v);
-}
-
-int uw_winograd_output(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *m,
-                       const float *b, float ceiling, bool accumulate, float *y)
-{
-    const struct finish f = {b, ceiling, accumulate};
-    size_t all = threads_of(t);
-    return uw_launch(e, uw_grid(e, all, 1), UW_BLOCK, output_kernel, tiles_of(t, y, t->pad_w), all,
-                     m, f, y);
+    return transform<SIX>(e, t, x, v, by_input{});
 }
 
 int uw_winograd_spread(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *dy,
                        float *v)
 {
+    return transform<FOUR>(e, t, dy, v, by_spread{});
+}
+
+int uw_winograd_output(const struct uw_exec *e, const struct uw_winograd_tiles *t, const float *m,
+                       bool accumulate, float *y)
+{
     size_t all = threads_of(t);
-    return uw_launch(e, uw_grid(e, all, 1), UW_BLOCK, spread_kernel, tiles_of(t, dy, t->pad_w),
-                     all, dy, v);
+    return uw_launch(e, uw_grid(e, all, 1), UW_BLOCK, output_kernel, tiles_of(t, y, 0), all, m,
+                     accumulate, y);
 }
 
 int uw_winograd_taps(const struct uw_exec *e, size_t n, uint32_t parts, const float *s, float scale,

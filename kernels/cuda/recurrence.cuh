@@ -92,6 +92,22 @@ static __device__ inline void uw_rows_by_state(const struct uw_held &m, const fl
     }
 }
 
+/* Sum of products of a thread's weights with K numbers in shared memory, aligned to 16 bytes. */
+template <unsigned K>
+static __device__ __forceinline__ float uw_kept_sum(const float (&w)[K], const float *x)
+{
+    float sum[4] = {};
+#pragma unroll
+    for (unsigned i = 0; i < K; i += 4) {
+        const uw_floats<4> y = uw_load<4>(x + i);
+#pragma unroll
+        for (unsigned v = 0; v < 4; v++) {
+            sum[v] += w[i + v] * y.v[v];
+        }
+    }
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 /* The same by one thread for each row, whose up to K weights it keeps; h has rows of K, zeros behind
  * the state. */
 template <unsigned K> struct uw_row_kept {
@@ -113,16 +129,7 @@ template <unsigned K> struct uw_row_kept {
         }
 #pragma unroll
         for (unsigned n = 0; n < S; n++) {
-            float sum[4] = {};
-#pragma unroll
-            for (unsigned c = 0; c < K; c += 4) {
-                const uw_floats<4> y = uw_load<4>(h + n * K + c);
-#pragma unroll
-                for (unsigned v = 0; v < 4; v++) {
-                    sum[v] += w[c + v] * y.v[v];
-                }
-            }
-            sums[n * m.rows + threadIdx.x] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+            sums[n * m.rows + threadIdx.x] = uw_kept_sum(w, h + n * K);
         }
     }
 };
@@ -152,16 +159,7 @@ template <unsigned K> struct uw_column_kept {
         }
 #pragma unroll
         for (unsigned n = 0; n < S; n++) {
-            float sum[4] = {};
-#pragma unroll
-            for (unsigned i = 0; i < K; i += 4) {
-                const uw_floats<4> d = uw_load<4>(da + n * high + gate * K + i);
-#pragma unroll
-                for (unsigned v = 0; v < 4; v++) {
-                    sum[v] += w[i + v] * d.v[v];
-                }
-            }
-            parts[(gate * S + n) * K + c] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+            parts[(gate * S + n) * K + c] = uw_kept_sum(w, da + n * high + gate * K);
         }
     }
 };
