@@ -150,10 +150,10 @@ void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit)
     uw_cell_tell(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
                  commit ? c->config.self : culprit);
     if (mine) {
-        c->config.decided(c->config.arg, true);
+        c->config.decided(c->config.arg, true, culprit);
         return;
     }
-    c->config.decided(c->config.arg, false);
+    c->config.decided(c->config.arg, false, commit ? c->config.self : culprit);
     if (++c->tries < c->config.tries_max) {
         wait_for_start(c);
     } else {
@@ -287,13 +287,20 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     }
 }
 
-void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
+/* culprit: this node, if it has no more to do with the round, devices or not. */
+static void end_round(struct uw_cell *c, uint32_t culprit)
 {
     uint32_t decider = c->decider, group = c->group, round = c->round;
+    uw_cell_decide(c, false, culprit);
+    c->direct = c->direct && culprit == UW_CELL_NOBODY;
+    uw_cell_say(c, decider, group, round);
+}
+
+void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
+{
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
-        uw_cell_decide(c, false, UW_CELL_NOBODY);
-        uw_cell_say(c, decider, group, round);
+        end_round(c, UW_CELL_NOBODY);
     }
 }
 
@@ -323,7 +330,7 @@ void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
         c->tries = c->config.tries_max;
-        uw_cell_refuse(c, now_us);
+        end_round(c, c->config.self);
         return;
     }
     if (c->state == UW_CELL_WAITING) {

@@ -99,7 +99,8 @@ enum uw_cell_news_kind {
     UW_CELL_NEWS_HEAD,              /* id: who is head now */
     UW_CELL_NEWS_LATE,              /* id: the round begins without it */
     UW_CELL_NEWS_COMMITTED,         /* ranks_n, duration_us */
-    UW_CELL_NEWS_ABORTED,           /* id: whose fault; UW_CELL_NOBODY: not known */
+    UW_CELL_NEWS_ABORTED,           /* id: whose fault, this node's if it withdraws; UW_CELL_NOBODY:
+                                       not known */
     UW_CELL_NEWS_OUTLIER,           /* id: what it hands in is far too large, and left out */
     UW_CELL_NEWS_FULL,              /* id: itself; the cell has ranks_max nodes already */
     UW_CELL_NEWS_UNABLE,            /* id: itself; it cannot average as the others do */
@@ -130,8 +131,9 @@ struct uw_cell_config {
     /* A round begins: the fields group, round, kind, direct, ranks, ranks_n, rank of the cell say
      * which. */
     void (*begin)(void *arg);
-    /* The round is over for this node: take the average, or put back what was. */
-    void (*decided)(void *arg, bool commit);
+    /* The round is over for this node: take the average, or put back what was. culprit: as in
+     * uw_cell_news of an abort. */
+    void (*decided)(void *arg, bool commit, uint32_t culprit);
     /* Nobody averages with this node now: go on without. */
     void (*give_up)(void *arg);
     /* How far the round is: its step, and the rank that it waits for or UW_RANK_NONE. */

@@ -151,13 +151,13 @@ static void give_back(struct uw_node_scope *o, enum uw_average_end how)
     uw_node_bridge_due(s);
 }
 
-static void decided(void *arg, bool commit)
+static void decided(void *arg, bool commit, uint32_t culprit)
 {
     struct uw_node_scope *o = scope_of(arg);
     struct uw_node_state *s = o->node;
     bool alone = o->cell.ranks_n == 1, pair = o->scope == UW_AVERAGE_PAIR;
     if (o->cell.direct) {
-        s->config.parts->directs->decided(o, commit);
+        s->config.parts->directs->decided(o, commit, culprit);
     } else {
         uw_node_cost_keep(s, &o->cell);
     }

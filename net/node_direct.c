@@ -150,12 +150,25 @@ static bool choose(struct uw_node_scope *o, const struct uw_cell_message *start)
     return made;
 }
 
+static bool is_at_hand(const struct uw_node_scope *o, const struct uw_cell_message *m)
+{
+    return o->cell.direct && m->group == o->cell.group && m->round == o->cell.round;
+}
+
+/* Has the round at hand ended because this one, or who has said so, takes no part any more? */
+static bool has_quit(struct uw_node_state *s, uint32_t culprit)
+{
+    const struct uw_member *m = uw_node_member(s, culprit);
+    bool goes = culprit == s->membership.members[0].id ||
+                (m != NULL && m->state == UW_MEMBER_LEFT);
+    return goes || s->cell->direct->quit;
+}
+
 static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw_cell_message *m,
                       const uwasa_Cell *w)
 {
     struct uw_node_state *s = o->node;
     const struct uw_node_direct_state *d = state_of(o);
-    bool at_hand = m->group == o->cell.group && m->round == o->cell.round && o->cell.direct;
     uwasa_CellDirect with = uwasa_CellDirect_init_default;
     if (m->act == UW_CELL_READY && o->scope != UW_AVERAGE_PAIR) {
         with.version = version(s);
@@ -164,9 +177,9 @@ static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw
     } else if (m->act == UW_CELL_START && m->direct) {
         with.id.size = sizeof d->chosen;
         memcpy(with.id.bytes, d->chosen, sizeof d->chosen);
-    } else if (m->act == UW_CELL_STATE && at_hand) {
+    } else if (m->act == UW_CELL_STATE && is_at_hand(o, m)) {
         with.sum = m->status == UW_CELL_PREPARED ? d->sum : 0;
-        with.failed = m->status == UW_CELL_ABORTED && d->fault;
+        with.failed = m->status == UW_CELL_ABORTED && !has_quit(s, m->culprit);
     }
     uint32_t cap = uw_node_mtu(s);
     int bytes = uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, w, s->buffer, cap);
@@ -183,11 +196,10 @@ static void compare(struct uw_node_scope *o, struct uw_node_direct_seat *seat, u
                     struct uw_cell_message *m)
 {
     const struct uw_node_direct_state *d = state_of(o);
-    bool at_hand = o->cell.direct && m->group == o->cell.group && m->round == o->cell.round;
     seat->group = m->group;
     seat->round = m->round;
     seat->sum = sum;
-    if (at_hand && o->cell.state == UW_CELL_HAS_RESULT && sum != d->sum) {
+    if (is_at_hand(o, m) && o->cell.state == UW_CELL_HAS_RESULT && sum != d->sum) {
         m->status = UW_CELL_ABORTED;
         m->direct = true;
     }
@@ -216,6 +228,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
         memcpy(d->offered, with.id.bytes, whole ? sizeof d->offered : 0);
     } else if (m->act == UW_CELL_STATE && m->status == UW_CELL_ABORTED) {
         m->direct = with.failed;
+        d->quit = d->quit || (is_at_hand(o, m) && !with.failed);
     } else if (m->act == UW_CELL_STATE && m->status == UW_CELL_PREPARED && seat != NULL) {
         compare(o, seat, with.sum, m);
     }
@@ -237,7 +250,7 @@ static void begin(struct uw_node_scope *o)
     }
     d->set = checksum(o->cell.ranks, o->cell.ranks_n * sizeof o->cell.ranks[0]);
     d->member = d->running = true;
-    d->fault = d->own = false;
+    d->quit = d->own = false;
     d->sum = 0;
     d->settles = r.alike;
     d->began_us = s->now_us;
@@ -275,11 +288,10 @@ static int look(struct uw_node_scope *o)
         d->sum = checksum(p->x, p->size_n * sizeof *p->x);
         rc = differs(o) ? UW_ERR_MISMATCH : UW_OK;
     }
-    d->fault = rc < 0 && rc != UW_ERR_AGAIN;
     return rc;
 }
 
-static void decided(struct uw_node_scope *o, bool commit)
+static void decided(struct uw_node_scope *o, bool commit, uint32_t culprit)
 {
     struct uw_node_state *s = o->node;
     struct uw_node_direct_state *d = state_of(o);
@@ -291,7 +303,10 @@ static void decided(struct uw_node_scope *o, bool commit)
     }
     d->hooks->abort(d->hooks->arg);
     d->member = false;
-    failed(s, d->set);
+    d->quit = has_quit(s, culprit);
+    if (!d->quit) {
+        failed(s, d->set);
+    }
 }
 
 static uint32_t progress(const struct uw_node_state *s)

@@ -2,9 +2,12 @@
  *
  * node_direct.h - a node's rounds between devices (uwasa/node_direct.h): which, and how they end
  *
- * Every member remembers the members of the last such round that was aborted, and for how long they
- * go another way; one whose own device failed twice in a row tells that it cannot for as long. The
+ * Every member remembers the members of the last such round that failed, and for how long they go
+ * another way; one whose own device failed twice in a row tells that it cannot for as long. The
  * head chooses by what the last READY of each told.
+ *
+ * A round has not failed that ended since a rank stopped, or left, and said so. Where one is silent
+ * its device may be why.
  *
  * Blocking   never      Context  network thread
  */
@@ -33,7 +36,7 @@ struct uw_node_direct_state {
     bool member;                    /* of the group `joined` */
     uint32_t set;                   /* checksum of its ranks */
     bool running, settles;          /* a round; the device holds what x did */
-    bool fault, own;                /* it ended because of devices; of this one's */
+    bool quit, own;                 /* it ended because a rank did; because of this device */
     int failed;                     /* what begin returned */
     uint32_t sum;                   /* of the average; valid once the cell has the result */
     uint64_t began_us, limit_us, longest_us;
@@ -56,7 +59,7 @@ struct uw_node_directs {
      * UW_ERR_AGAIN, or an error: it is to be given up. */
     void (*begin)(struct uw_node_scope *o);
     int (*look)(struct uw_node_scope *o);
-    void (*decided)(struct uw_node_scope *o, bool commit);
+    void (*decided)(struct uw_node_scope *o, bool commit, uint32_t culprit);
     uint32_t (*progress)(const struct uw_node_state *s);
     void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };

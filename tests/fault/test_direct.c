@@ -201,6 +201,63 @@ static void test_rank_that_dies_in_a_round_is_survived(void **state)
     }
 }
 
+/* How a rank ends a round. */
+enum ends { RECALLS, RECALLS_AND_LEAVES, LEAVES, ENDS_N };
+
+static void end_round_of(uint32_t who, enum ends how)
+{
+    struct world *w = device_world.a->w;
+    device_world.of[who].flaw = HANGS;      /* the round is open until then */
+    while (!device_world.of[who].bad) {
+        average_world_run(device_world.a, 1000);
+    }
+    if (how != LEAVES) {
+        uw_node_recall(&w->nodes[who].node);
+        average_world_run(device_world.a, 20000);
+    }
+    if (how != RECALLS) {
+        uw_node_leave(&w->nodes[who].node, w->now_us);
+        average_world_run(device_world.a, 20000);
+        world_down(w, who);
+        average_world_forget(device_world.a, who);
+        device_world.of[who].group = NULL;
+        device_world.of[who].flaw = WELL;
+    }
+}
+
+/* Who stops, or says goodbye, in a round has no flaw: the others average between devices at once,
+ * and so do all when it is back. */
+static void test_rank_that_ends_a_round_is_no_flaw(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3u * ENDS_N; i++) {
+        uint32_t who = i % 3u;
+        enum ends how = (enum ends)(i / 3u);
+        device_world_new(3);
+        device_world_start(UINT32_MAX);
+        average_world_run(device_world.a, 5000000);
+        assert_true(last_by_devices());
+        end_round_of(who, how);
+        average_world_run(device_world.a, 4000000);
+        assert_true(last_by_devices());
+        for (uint32_t k = 0; k < 3; k++) {
+            const struct world_node *it = &device_world.a->w->nodes[k];
+            uint32_t cuts = it->events[UW_NODE_AVERAGE_CUT];    /* or the two others have decided */
+            assert_true(!it->up || cuts == 1 || (how == LEAVES && cuts == 0));
+            assert_null(strstr(it->text[UW_NODE_AVERAGE_CUT], "over the network"));
+        }
+        if (how != RECALLS) {
+            struct uw_node_config c = device_world_config(who, true);
+            c.incarnation += 1u;
+            world_up_with(device_world.a->w, who, c);
+        }
+        uint32_t settles = device_world.of[who].settles;
+        average_world_run(device_world.a, 10000000);
+        assert_true(last_by_devices() && device_world.of[who].settles > settles + 10u);
+        device_world_end();
+    }
+}
+
 static void test_rank_that_comes_back_makes_another_group(void **state)
 {
     (void)state;
@@ -264,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_flaw_of_one_device_is_survived),
         cmocka_unit_test(test_device_that_never_works_costs_little),
         cmocka_unit_test(test_rank_that_dies_in_a_round_is_survived),
+        cmocka_unit_test(test_rank_that_ends_a_round_is_no_flaw),
         cmocka_unit_test(test_rank_that_comes_back_makes_another_group),
         cmocka_unit_test(test_bad_network_changes_nothing),
         cmocka_unit_test(test_config_needs_an_image),

@@ -95,8 +95,9 @@ static inline struct verdict *verdict_of(struct bus *b, uint32_t group, uint32_t
     return &b->rounds[i];
 }
 
-static inline void on_decided(void *arg, bool commit)
+static inline void on_decided(void *arg, bool commit, uint32_t culprit)
 {
+    (void)culprit;
     struct station *s = arg;
     struct verdict *v = verdict_of(s->bus, s->cell.group, s->cell.round);
     *(commit ? &v->committed : &v->aborted) |= 1u << place_of(s);
