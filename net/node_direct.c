@@ -3,7 +3,9 @@
 
 #include "bits.h"
 #include "crc.h"
+#include "node_tell.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define AGAIN_US 30000000u          /* no direct round after one that failed; doubled each time */
@@ -28,7 +30,9 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     void *state = NULL, *seats = NULL;
     uint32_t seats_max = uw_min_u32(s->config.members_max, UW_CELL_RANKS_MAX);
-    if (s->averages == NULL || s->buffer_bytes < LEAST_BYTES || s->config.gradients != NULL) {
+    const struct uw_node_config *c = &s->config;
+    bool named = c->algorithm != NULL && *c->algorithm != UW_ALLREDUCE_KINDS_N;
+    if (s->averages == NULL || s->buffer_bytes < LEAST_BYTES || c->gradients != NULL || named) {
         return UW_OK;
     }
     int rc = uw_arena_take(arena, sizeof(struct uw_node_direct_state), &state);
@@ -66,17 +70,22 @@ static uint32_t holds(const struct uw_node_direct_state *d)
 static uint32_t version(const struct uw_node_state *s)
 {
     const struct uw_node_direct_state *d = s->cell->direct;
-    bool able = s->now_us >= d->able_us && s->cell->algorithm == UW_ALLREDUCE_KINDS_N;
-    return able ? d->hooks->version(d->hooks->arg) : 0;
+    return s->now_us >= d->able_us ? d->hooks->version(d->hooks->arg) : 0;
+}
+
+static bool is_self(const struct uw_node_state *s, uint32_t id)
+{
+    return id == s->membership.members[0].id;
 }
 
 static bool is_here(struct uw_node_state *s, uint32_t id)
 {
     const struct uw_member *m = uw_node_member(s, id);
-    return m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT);
+    return is_self(s, id) ||
+           (m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT));
 }
 
-/* The seat of a node, a free one, or that of one that cannot or has gone. */
+/* The seat of a node, a free one, or that of one that has gone, or cannot. */
 static struct uw_node_direct_seat *seat_of(struct uw_node_state *s, uint32_t id, bool taken)
 {
     struct uw_node_direct_state *d = s->cell->direct;
@@ -86,7 +95,8 @@ static struct uw_node_direct_seat *seat_of(struct uw_node_state *s, uint32_t id,
         if (seat->id == id) {
             return seat;
         }
-        unused = seat->version == 0 || !is_here(s, seat->id) ? seat : unused;
+        bool cannot = seat->version == 0 && unused == NULL;
+        unused = cannot || !is_here(s, seat->id) ? seat : unused;
     }
     if (taken || unused == NULL) {
         return NULL;
@@ -95,27 +105,60 @@ static struct uw_node_direct_seat *seat_of(struct uw_node_state *s, uint32_t id,
     return unused;
 }
 
-/* Can the devices of all ranks reach each other? *joined: are all in this head's group? */
-static bool all_can(struct uw_node_scope *o, const struct uw_cell_message *start, bool *joined)
+/* Tell this node's user, the first time, because of whose device averages go over the link. */
+static void tell(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t whose,
+                 uint32_t ranks_n)
+{
+    static const char *const whys[UW_DIRECT_WHYS_N] = {
+        [UW_DIRECT_NONE] = "has no GPU with it, or does not want it",
+        [UW_DIRECT_VERSION] = "has another version of it",
+        [UW_DIRECT_SHARED] = "shares its GPU with another node",
+        [UW_DIRECT_NO_GROUP] = "cannot make a group now",
+    };
+    bool has_why = why > UW_DIRECT_WAITS && why < UW_DIRECT_WHYS_N && is_here(s, whose);
+    struct uw_node_direct_seat *seat = has_why ? seat_of(s, whose, false) : NULL;
+    if (seat == NULL || (seat->told & 1u << why) != 0) {
+        return;
+    }
+    const char *name = is_self(s, whose) ? "this node" : uw_node_member(s, whose)->name;
+    struct uw_node_event e = {.kind = UW_NODE_AVERAGE_WAY, .peer = name, .address = "",
+                              .station = UW_LINK_STATION_NONE, .chunks_n = ranks_n};
+    seat->told |= 1u << why;
+    snprintf(s->text, UW_NODE_TEXT_BYTES,
+             "averages with %s go over the network, not by %s: %s %s", name,
+             s->cell->direct->hooks->name, is_self(s, whose) ? "it" : name, whys[why]);
+    uw_node_report(s, &e);
+}
+
+/* What stands in the way of the devices of all ranks; d->whose: of the first one. *joined: are all
+ * in this head's group? */
+static enum uw_node_direct_why find_why(struct uw_node_scope *o,
+                                        const struct uw_cell_message *start, bool *joined)
 {
     struct uw_node_direct_state *d = state_of(o);
     uint64_t devices[UW_CELL_RANKS_MAX];
     uint32_t own = version(o->node);
-    bool can = own != 0, here = false;
+    enum uw_node_direct_why why = own != 0 ? UW_DIRECT_CAN : UW_DIRECT_WAITS;
+    bool here = false;
     *joined = d->member;
-    for (uint32_t i = 0; can && i < start->ids_n; i++) {
-        bool self = start->ids[i] == o->cell.config.self;
+    for (uint32_t i = 0; why == UW_DIRECT_CAN && i < start->ids_n; i++) {
+        bool self = is_self(o->node, start->ids[i]);
         const struct uw_node_direct_seat *seat =
             self ? NULL : seat_of(o->node, start->ids[i], true);
-        can = self || (seat != NULL && seat->version == own);
-        devices[i] = self ? d->hooks->device : can ? seat->device : 0;
-        *joined = *joined && (self || (can && seat->holds == holds(d)));
-        here = here || self;
-        for (uint32_t k = 0; can && k < i; k++) {
-            can = devices[k] != devices[i];
+        uint32_t other = self ? own : seat != NULL ? seat->version : 0;
+        devices[i] = self ? d->hooks->device : seat != NULL ? seat->device : 0;
+        why = devices[i] == 0 ? UW_DIRECT_NONE
+              : other == own  ? UW_DIRECT_CAN
+              : other == 0    ? UW_DIRECT_WAITS
+                              : UW_DIRECT_VERSION;
+        for (uint32_t k = 0; why == UW_DIRECT_CAN && k < i; k++) {
+            why = devices[k] == devices[i] ? UW_DIRECT_SHARED : UW_DIRECT_CAN;
         }
+        d->whose = start->ids[i];
+        *joined = *joined && (self || (seat != NULL && seat->holds == holds(d)));
+        here = here || self;
     }
-    return can && here;
+    return why == UW_DIRECT_CAN && !here ? UW_DIRECT_WAITS : why;
 }
 
 static void failed(struct uw_node_state *s, uint32_t set)
@@ -134,20 +177,21 @@ static bool choose(struct uw_node_scope *o, const struct uw_cell_message *start)
     struct uw_node_state *s = o->node;
     struct uw_node_direct_state *d = state_of(o);
     uint32_t set = checksum(start->ids, start->ids_n * sizeof start->ids[0]);
-    bool joined;
-    if (start->ids_n < 2u || o->scope == UW_AVERAGE_PAIR ||
-        (set == d->failed_set && s->now_us < d->again_us) || !all_can(o, start, &joined)) {
+    bool joined = false, waits = set == d->failed_set && s->now_us < d->again_us;
+    if (start->ids_n < 2u || o->scope == UW_AVERAGE_PAIR) {
         return false;
     }
-    if (joined && set == d->set) {
+    d->why = waits ? UW_DIRECT_WAITS : find_why(o, start, &joined);
+    if (d->why == UW_DIRECT_CAN && joined && set == d->set) {
         memcpy(d->chosen, d->joined, sizeof d->chosen);
-        return true;
-    }
-    bool made = d->hooks->make_id(d->hooks->arg, d->chosen) == UW_OK;
-    if (!made) {
+    } else if (d->why == UW_DIRECT_CAN &&
+               d->hooks->make_id(d->hooks->arg, d->chosen) < 0) {
+        d->why = UW_DIRECT_NO_GROUP;
+        d->whose = o->cell.config.self;
         failed(s, set);
     }
-    return made;
+    tell(s, d->why, d->whose, start->ids_n);
+    return d->why == UW_DIRECT_CAN;
 }
 
 static bool is_at_hand(const struct uw_node_scope *o, const struct uw_cell_message *m)
@@ -159,9 +203,8 @@ static bool is_at_hand(const struct uw_node_scope *o, const struct uw_cell_messa
 static bool has_quit(struct uw_node_state *s, uint32_t culprit)
 {
     const struct uw_member *m = uw_node_member(s, culprit);
-    bool goes = culprit == s->membership.members[0].id ||
-                (m != NULL && m->state == UW_MEMBER_LEFT);
-    return goes || s->cell->direct->quit;
+    bool left = m != NULL && m->state == UW_MEMBER_LEFT;
+    return left || is_self(s, culprit) || s->cell->direct->quit;
 }
 
 static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw_cell_message *m,
@@ -172,11 +215,14 @@ static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw
     uwasa_CellDirect with = uwasa_CellDirect_init_default;
     if (m->act == UW_CELL_READY && o->scope != UW_AVERAGE_PAIR) {
         with.version = version(s);
-        with.device = with.version != 0 ? d->hooks->device : 0;
+        with.device = d->hooks->device;
         with.holds = with.version != 0 ? holds(d) : 0;
     } else if (m->act == UW_CELL_START && m->direct) {
         with.id.size = sizeof d->chosen;
         memcpy(with.id.bytes, d->chosen, sizeof d->chosen);
+    } else if (m->act == UW_CELL_START && o->scope != UW_AVERAGE_PAIR) {
+        with.why = d->why;
+        with.whose = d->whose;
     } else if (m->act == UW_CELL_STATE && is_at_hand(o, m)) {
         with.sum = m->status == UW_CELL_PREPARED ? d->sum : 0;
         with.failed = m->status == UW_CELL_ABORTED && !has_quit(s, m->culprit);
@@ -217,8 +263,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
     }
     struct uw_node_direct_seat *seat = seat_of(s, from, m->act != UW_CELL_READY);
     if (m->act == UW_CELL_READY && seat != NULL) {
-        bool sound = with.version != 0 && with.device != 0;
-        seat->version = sound ? with.version : 0;
+        seat->version = with.version;
         seat->device = with.device;
         seat->holds = with.holds;
     } else if (m->act == UW_CELL_START && with.id.size != 0) {
@@ -226,6 +271,9 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
         m->direct = whole;
         m->kind = whole ? m->kind : UW_ALLREDUCE_KINDS_N;
         memcpy(d->offered, with.id.bytes, whole ? sizeof d->offered : 0);
+    } else if (m->act == UW_CELL_START && m->ids_n > 1u && o->scope != UW_AVERAGE_PAIR) {
+        bool silent = with.why == UW_DIRECT_CAN;    /* a head that knows nothing of this */
+        tell(s, silent ? UW_DIRECT_NONE : with.why, silent ? from : with.whose, m->ids_n);
     } else if (m->act == UW_CELL_STATE && m->status == UW_CELL_ABORTED) {
         m->direct = with.failed;
         d->quit = d->quit || (is_at_hand(o, m) && !with.failed);

@@ -4,7 +4,8 @@
  *
  * Every member remembers the members of the last such round that failed, and for how long they go
  * another way; one whose own device failed twice in a row tells that it cannot for as long. The
- * head chooses by what the last READY of each told.
+ * head chooses by what the last READY of each told. What stands in the way, if anything does, it
+ * tells in START, and each node with a device tells its user, once of each node and reason.
  *
  * A round has not failed that ended since a rank stopped, or left, and said so. Where one is silent
  * its device may be why.
@@ -18,9 +19,21 @@
 
 #include "uwasa/node_direct.h"
 
+/* What stands in the way of a round between devices: numbers of the wire. */
+enum uw_node_direct_why {
+    UW_DIRECT_CAN,
+    UW_DIRECT_WAITS,                /* not now: it will be otherwise by itself */
+    UW_DIRECT_NONE,                 /* a node has no such device */
+    UW_DIRECT_VERSION,              /* it has another version */
+    UW_DIRECT_SHARED,               /* it shares the device with another */
+    UW_DIRECT_NO_GROUP,             /* the head can make no group */
+    UW_DIRECT_WHYS_N
+};
+
 /* What a member told last. */
 struct uw_node_direct_seat {
     uint32_t id;                    /* 0: the place is free */
+    uint32_t told;                  /* of it: bits of enum uw_node_direct_why */
     uint32_t version, holds;        /* holds: a checksum of a group's identity, 0: of none */
     uint64_t device;
     uint32_t group, round, sum;     /* prepared: the checksum of its average */
@@ -31,6 +44,8 @@ struct uw_node_direct_state {
     struct uw_node_direct_seat *seats;      /* [seats_max] */
     uint32_t seats_max;
     uint8_t chosen[UW_NODE_DIRECT_ID_BYTES];    /* of this head's round */
+    enum uw_node_direct_why why;    /* it has none, and whose device is why */
+    uint32_t whose;
     uint8_t offered[UW_NODE_DIRECT_ID_BYTES];   /* of the START that came last */
     uint8_t joined[UW_NODE_DIRECT_ID_BYTES];
     bool member;                    /* of the group `joined` */

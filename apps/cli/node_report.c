@@ -354,8 +354,8 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
                 event->kind == UW_NODE_PULL_CUT || event->kind == UW_NODE_PULL_REFUSED ||
                 event->kind == UW_NODE_PULL_MOVED;
     bool average = event->kind == UW_NODE_AVERAGED || event->kind == UW_NODE_AVERAGE_CUT ||
-                   event->kind == UW_NODE_AVERAGE_LATE || event->kind == UW_NODE_GRADIENTS ||
-                   event->kind == UW_NODE_GRADIENTS_CUT;
+                   event->kind == UW_NODE_AVERAGE_LATE || event->kind == UW_NODE_AVERAGE_WAY ||
+                   event->kind == UW_NODE_GRADIENTS || event->kind == UW_NODE_GRADIENTS_CUT;
     cJSON *ev = uw_event(pull ? "pull" : average ? "average" : "member");
     cJSON_AddStringToObject(ev, "kind", uw_node_event_name(event->kind));
     cJSON_AddStringToObject(ev, "peer", event->peer);

@@ -21,6 +21,17 @@ static bool last_by_devices(void)
     return by == n;
 }
 
+/* Every node with a device tells once because of whom, if that is worth telling. */
+static void check_told(uint32_t without, const char *why)
+{
+    for (uint32_t i = 0; i < device_world.a->w->n; i++) {
+        const struct world_node *it = &device_world.a->w->nodes[i];
+        bool tells = why != NULL && i != without;
+        assert_int_equal(it->events[UW_NODE_AVERAGE_WAY], tells);
+        assert_true(!tells || strstr(it->text[UW_NODE_AVERAGE_WAY], why) != NULL);
+    }
+}
+
 static void test_devices_average_what_nodes_hand_over(void **state)
 {
     (void)state;
@@ -35,6 +46,7 @@ static void test_devices_average_what_nodes_hand_over(void **state)
             assert_true(device_world.a->w->nodes[i].rounds >= d->settles);
         }
         assert_int_equal(device_world.ids, 1);   /* the same members need no other group */
+        check_told(UINT32_MAX, NULL);
         device_world_end();
     }
 }
@@ -92,7 +104,7 @@ static void test_rules_of_mixing_work_on_what_devices_average(void **state)
     }
 }
 
-static void check_link_alone(uint32_t without)
+static void check_link_alone(uint32_t without, const char *why)
 {
     device_world_start(without);
     average_world_run(device_world.a, 10000000);
@@ -100,6 +112,7 @@ static void check_link_alone(uint32_t without)
     for (uint32_t i = 0; i < device_world.a->w->n; i++) {
         assert_int_equal(device_world.of[i].begins, 0);
     }
+    check_told(without, why);
     device_world_end();
 }
 
@@ -108,7 +121,7 @@ static void test_one_without_makes_all_take_the_link(void **state)
     (void)state;
     for (uint32_t without = 0; without < 3; without++) {
         device_world_new(3);
-        check_link_alone(without);
+        check_link_alone(without, "has no GPU with it");
     }
 }
 
@@ -117,7 +130,7 @@ static void test_two_on_one_device_take_the_link(void **state)
     (void)state;
     device_world_new(3);
     device_world.of[2].hooks.device = device_world.of[0].hooks.device;
-    check_link_alone(UINT32_MAX);
+    check_link_alone(UINT32_MAX, "shares its GPU");
 }
 
 static void test_other_version_takes_the_link(void **state)
@@ -125,7 +138,7 @@ static void test_other_version_takes_the_link(void **state)
     (void)state;
     device_world_new(3);
     device_world.of[1].version = 4;
-    check_link_alone(UINT32_MAX);
+    check_link_alone(UINT32_MAX, "another version");
 }
 
 static void test_named_algorithm_takes_the_link(void **state)
@@ -134,7 +147,7 @@ static void test_named_algorithm_takes_the_link(void **state)
     static const enum uw_allreduce_kind ring = UW_ALLREDUCE_RING;
     device_world_new(3);
     device_world.a->w->config.algorithm = &ring;
-    check_link_alone(UINT32_MAX);
+    check_link_alone(UINT32_MAX, NULL);
 }
 
 /* Whatever goes wrong once: the next averages go over the link, later ones between devices. */
@@ -160,6 +173,7 @@ static void test_flaw_of_one_device_is_survived(void **state)
             }
             average_world_run(device_world.a, 40000000);
             assert_true(last_by_devices());
+            check_told(UINT32_MAX, NULL);
             device_world_end();
         }
     }

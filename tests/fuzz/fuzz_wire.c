@@ -81,7 +81,8 @@ static void add_direct(struct uw_fuzz_corpus *corpus, uint32_t run)
         uint32_t act = i % 6u, status = i / 6u;
         uwasa_Cell cell = {.run = run, .model = 7, .act = act, .status = status, .ids_count = 2,
                            .chunk_n = 10};
-        uwasa_CellDirect with = {.version = 1, .device = 5, .holds = 1, .sum = 3};
+        uwasa_CellDirect with = {.version = 1, .device = 5, .holds = 1, .sum = 3, .why = i % 7u,
+                                 .whose = uw_name_id("c")};
         uint8_t buf[2048];
         with.id.size = act % 2u != 0 ? sizeof with.id.bytes : 0;
         int bytes = uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, &cell, buf, sizeof buf);

@@ -16,7 +16,8 @@
  * Who fails, or is late, aborts the round; the parameters on the device are as they were, and the
  * next rounds of these members go over the link, half a minute at first, then longer; not where a
  * member has only stopped or said goodbye in it. Nodes without this, older ones too, take part in
- * averages over the link, and the whole cell with them.
+ * averages over the link, and the whole cell with them: UW_NODE_AVERAGE_WAY says once because of
+ * whom, and why.
  *
  * Not for gradients, pairs, or where uw_node_config.algorithm names one.
  *

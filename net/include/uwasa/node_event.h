@@ -29,6 +29,7 @@
     X(AVERAGED, "averaged")                 /* the exact average of a cell is in */              \
     X(AVERAGE_CUT, "average_cut")           /* a round was given up; peer: whose fault */        \
     X(AVERAGE_LATE, "average_late")         /* a round begins without a member */                \
+    X(AVERAGE_WAY, "average_way")           /* not between devices; peer: because of whom */    \
     X(GRADIENTS, "gradients")               /* a group averages every step's gradients */       \
     X(GRADIENTS_CUT, "gradients_cut")       /* it is given up; peer: because of whom */          \
     X(AVERAGE_OUTLIER, "average_outlier")   /* a member has diverged and is left out */          \

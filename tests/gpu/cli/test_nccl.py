@@ -66,8 +66,9 @@ class GpuGroup(Fleet):
         self.check_same()
         self.assertIn("nccl", self.ways(0))
 
-    def check_network_alone(self, *settings, **keys):
-        """With settings of the second node's GPU, or keys of its own."""
+    def check_network_alone(self, why, tell, *settings, **keys):
+        """With settings of the second node's GPU, or keys of its own. Who would have averaged by
+        NCCL says once why not."""
         self.emulate(1, *settings)
         for i in range(NODES):
             self.start(i, steps=60, **(keys if i == 1 else {}))
@@ -75,17 +76,23 @@ class GpuGroup(Fleet):
         for i in range(NODES):
             self.assertNotIn("nccl", self.ways(i))
             self.assertGreater(len(self.ways(i)), 3)
+            told = [e["text"] for e in self.events(i, "average_way")]
+            self.assertEqual(len(told), 1 if i in tell else 0, told)
+            for text in told:
+                self.assertIn("go over the network, not by nccl: ", text)
+                self.assertIn(why, text)
+                self.assertEqual(self.text(i).count(text), 1)
 
     def test_one_without_nccl_makes_all_take_the_network(self):
-        self.check_network_alone("no-nccl")
+        self.check_network_alone("n1 has no GPU with it", (0, 2), "no-nccl")
         self.assertIn("averages go over the network: NCCL", self.text(1))
-        self.assertNotIn("averages go over the network", self.text(0))
+        self.assertNotIn("averages go over the network: ", self.text(0))
 
     def test_shared_gpu_makes_all_take_the_network(self):
-        self.check_network_alone("uuid=1")
+        self.check_network_alone("shares its GPU with another", range(NODES), "uuid=1")
 
     def test_key_makes_all_take_the_network(self):
-        self.check_network_alone(nccl="false")
+        self.check_network_alone("or does not want it", (0, 2), nccl="false")
         self.assertNotIn("averages go over the network", self.text(1))
 
     def check_flaw(self, flaw, good):
@@ -126,6 +133,22 @@ class GpuGroup(Fleet):
             self.assertGreater(len(self.ways(i)), 10)
             self.assertEqual(self.ways(i)[:3], ["nccl"] * 3)
             self.assertIn("nccl", self.ways(i)[4:])         # the two are another group
+
+    def test_newcomers_take_the_seats_of_those_that_left(self):
+        """One after the other, more than a node remembers at a time."""
+        keys = {"members": 3, "cell_first": 2, "period": 4, "steps": 100000, "linger_seconds": 0,
+                "consensus_seconds": 0, "final_eval_samples": 16}
+        for i in range(2):
+            self.start(i, **keys)
+        for i in range(2, 6):
+            self.start(i, shard="2/3", **keys)
+            self.until(f"n{i} averages", lambda i=i: len(self.ways(i)) >= 3)
+            self.stop(i)
+            self.assertIn("nccl", self.ways(i))
+            self.until_event(0, "left", f"n{i}")
+        self.stop(0, 1)
+        for i in range(6):
+            print(f"n{i}", " ".join(self.ways(i)), flush=True)
 
 
 if __name__ == "__main__":
