@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
@@ -133,6 +134,32 @@ class GpuGroup(Fleet):
             self.assertGreater(len(self.ways(i)), 10)
             self.assertEqual(self.ways(i)[:3], ["nccl"] * 3)
             self.assertIn("nccl", self.ways(i)[4:])         # the two are another group
+
+    def test_stopped_in_an_average_is_no_flaw(self):
+        """The two others, and all three once it is back, average by NCCL at once, not after the half
+        minute that a flaw costs."""
+        keys = {"steps": 100000, "linger_seconds": 0, "consensus_seconds": 0,
+                "final_eval_samples": 16}
+        self.emulate(2, "nccl-hang-at=4")
+        for i in range(NODES):
+            self.start(i, **keys)
+        self.until("three averages", lambda: len(self.ways(2)) == 3)
+        time.sleep(0.5)                 # the fourth has begun; it would be given up after 5 s
+        self.stop(2)
+        n = len(self.ways(0))
+        self.until("two average", lambda: len(self.ways(0)) > n + 1)
+        self.assertIn("nccl", self.ways(0)[n:])
+        os.remove(os.path.join(self.dir, "n2.jsonl"))
+        self.emulate(2)
+        self.start(2, **keys)
+        self.until("three average", lambda: len(self.ways(2)) > 2)
+        self.assertIn("nccl", self.ways(2)[:3])
+        self.stop(*range(NODES))
+        for i in range(2):
+            cuts = [e["text"] for e in self.events(i, "average_cut")]
+            for cut in cuts:
+                self.assertIn("n2 is late or has ended its training", cut)
+                self.assertNotIn("over the network", cut)
 
     def test_newcomers_take_the_seats_of_those_that_left(self):
         """One after the other, more than a node remembers at a time."""
