@@ -32,7 +32,7 @@ struct complaint {
             (void)atomicCAS(stopped, static_cast<unsigned>(UW_DEVICE_RUNS),
                             static_cast<unsigned>(UW_DEVICE_STOP_LOSS));
         } else {
-            *found = 1;
+            uw_racing(found) = 1;
         }
     }
 };

@@ -59,6 +59,13 @@ static inline unsigned uw_grid(const struct uw_exec *e, size_t n, unsigned each)
     return static_cast<unsigned>(blocks < most ? blocks : most);
 }
 
+/* *at, which other threads of the same launch may write: one access, of a word at most, whatever
+ * stands there by then. */
+template <typename T> static __device__ inline volatile T &uw_racing(T *at)
+{
+    return *at;
+}
+
 /* Loop over 0 .. n-1 of all threads of a one-dimensional grid. */
 #define UW_EACH(i, n)                                                                             \
     for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < (n);          \

@@ -19,7 +19,7 @@ struct guard {
 
     __device__ bool runs(void) const
     {
-        return step == NULL || step->sums.stopped == UW_DEVICE_RUNS;
+        return step == NULL || uw_racing(&step->sums.stopped) == UW_DEVICE_RUNS;
     }
 
     /* May g change its parameter? */

@@ -12,6 +12,7 @@ function(uwasa_cuda_sources target)
   add_library(${objects} OBJECT ${ARGN})
   set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   uwasa_emulated_options(${objects})
+  uwasa_emulated_races(${objects})
   target_include_directories(${objects} PRIVATE
     $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>
     $<TARGET_PROPERTY:uwasa_runtime,INTERFACE_INCLUDE_DIRECTORIES>)

@@ -4,6 +4,7 @@
  * and the next ones get another. So a kernel without barriers needs one fiber and no switch. */
 #include "block.h"
 #include "fibers.h"
+#include "races.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,6 +60,7 @@ static void resume(struct thread *t)
 {
     running = t;
     uw_emulated_at = &t->place;
+    races_thread(index_of(t));
 }
 
 static struct thread *next_to_begin(void)
@@ -176,6 +178,9 @@ static void finish_warp(struct thread *warp, unsigned mask, const struct thread 
                     last->site.file, last->site.line, warp[i].site.file, warp[i].site.line);
         }
     }
+    if (last->op == UW_EMULATED_SYNC) {
+        races_warp(index_of(warp), mask);
+    }
     for (unsigned i = 0; i < LANES; i++) {
         if ((mask >> i & 1u) != 0) {
             warp[i].result = warp_result(warp, i);
@@ -282,6 +287,7 @@ static void pass_barrier(void)
 {
     uint64_t count = 0;
     check_barrier();
+    races_barrier();
     for (unsigned i = 0; i < threads_n; i++) {
         count += threads[i].value;
     }
@@ -339,9 +345,10 @@ static void take_shared(size_t bytes)
     shared_at = shared_end - (bytes + 15u) / 16u * 16u;
 }
 
-void run_kernel(const struct uw_emulated_kernel &k, unsigned order)
+void run_kernel(const struct uw_emulated_kernel &k, unsigned order, bool races)
 {
     size_t blocks = static_cast<size_t>(k.grid.x) * k.grid.y * k.grid.z;
+    races_launch(races);
     backwards = (order & 1u) != 0;
     kernel = &k;
     take_shared(k.shared_bytes);
@@ -350,6 +357,8 @@ void run_kernel(const struct uw_emulated_kernel &k, unsigned order)
         uint3 block = {static_cast<unsigned>(i % k.grid.x),
                        static_cast<unsigned>(i / k.grid.x % k.grid.y),
                        static_cast<unsigned>(i / k.grid.x / k.grid.y)};
+        races_block(block, static_cast<unsigned>(i));
         run_block(k, block);
     }
+    races_threads_end();
 }

@@ -17,6 +17,8 @@
  *     engines=N               cuDNN's graph API: 1 lists none, 2 some that do not run, 3 the same
  *                             with other knobs
  *     uuid=N                  of the GPU: processes with one number share it
+ *     races                   what threads of a launch touch without order ends the process, see
+ *                             races.h (GCC, and no other sanitizer)
  *     no-nccl                 NCCL says nothing of itself
  *     nccl-fails-init         no group is made with this process
  *     nccl-hang-at=N          its N-th sum never ends

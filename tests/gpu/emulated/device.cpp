@@ -33,6 +33,8 @@ static void set_one(struct gpu *g, const char *word, size_t n)
         g->managed = false;
     } else if (is(word, n, "host-memory")) {
         g->sees_host = true;
+    } else if (is(word, n, "races")) {
+        g->races = true;
     } else if (equals != nullptr && is(word, name_n, "driver")) {
         g->driver = static_cast<int>(value);
     } else if (equals != nullptr && is(word, name_n, "memory")) {
@@ -62,7 +64,7 @@ static void set_one(struct gpu *g, const char *word, size_t n)
 static void set_all(struct gpu *g, const char *settings)
 {
     g->has_driver = g->has_gpu = true;
-    g->integrated = g->sees_host = g->concurrent = false;
+    g->integrated = g->sees_host = g->concurrent = g->races = false;
     g->managed = true;
     g->driver = CUDART_VERSION;
     g->total_bytes = EMULATED_BYTES;
@@ -321,7 +323,7 @@ cudaError_t uw_emulated_enqueue(cudaStream_t stream, const struct uw_emulated_ke
     if (rc != cudaSuccess) {
         return gpu_error(rc);
     }
-    return stream_put(stream, k.function, [k]() { run_kernel(k, gpu_now().order); });
+    return stream_put(stream, k.function, [k]() { run_kernel(k, gpu_now().order, gpu_now().races); });
 }
 
 cudaError_t cudaGetLastError(void)

@@ -68,6 +68,9 @@ uint64_t uw_emulated_warp(struct uw_emulated_site site, enum uw_emulated_warp_op
                           uint64_t value, unsigned with, unsigned width);
 unsigned uw_emulated_active(void);
 void *uw_emulated_shared(void);
+/* What orders threads beside barriers, see races.h: before an atomic's access, at a fence. */
+void uw_emulated_atomic(const void *at);
+void uw_emulated_fence(void);
 
 /* Where a file's own __shared__ variables are: they are filled before each block. */
 struct uw_emulated_range {

@@ -7,11 +7,17 @@
 #ifndef UW_EMULATED_MATH_H
 #define UW_EMULATED_MATH_H
 
+template <typename T> static inline T uw_emulated_old(T *at)
+{
+    uw_emulated_atomic(at);
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
 #define UW_EMULATED_ATOMIC(name, type, result)                                                    \
     static inline type name(type *at, type with)                                                  \
     {                                                                                             \
-        type old = *at;                                                                           \
-        *at = result;                                                                             \
+        type old = uw_emulated_old(at);                                                           \
+        __atomic_store_n(at, result, __ATOMIC_RELAXED);                                           \
         return old;                                                                               \
     }
 #define UW_EMULATED_ATOMICS(type)                                                                 \
@@ -23,8 +29,8 @@
     UW_EMULATED_ATOMIC(atomicOr, type, old | with)                                                \
     static inline type atomicCAS(type *at, type is, type with)                                    \
     {                                                                                             \
-        type old = *at;                                                                           \
-        *at = old == is ? with : old;                                                             \
+        type old = uw_emulated_old(at);                                                           \
+        __atomic_store_n(at, old == is ? with : old, __ATOMIC_RELAXED);                           \
         return old;                                                                               \
     }
 UW_EMULATED_ATOMICS(int)
@@ -34,13 +40,14 @@ UW_EMULATED_ATOMICS(unsigned long long)
 /* 0 .. with, then 0 again */
 static inline unsigned atomicInc(unsigned *at, unsigned with)
 {
-    unsigned old = *at;
-    *at = old >= with ? 0u : old + 1u;
+    unsigned old = uw_emulated_old(at);
+    __atomic_store_n(at, old >= with ? 0u : old + 1u, __ATOMIC_RELAXED);
     return old;
 }
 
 static inline void __threadfence(void)
 {
+    uw_emulated_fence();
 }
 
 static inline void __threadfence_block(void)
@@ -49,6 +56,7 @@ static inline void __threadfence_block(void)
 
 static inline void __threadfence_system(void)
 {
+    uw_emulated_fence();
 }
 
 template <typename T> static inline T __ldg(const T *at)

@@ -87,6 +87,7 @@ struct gpu {
     /* settings */
     bool has_driver, has_gpu, integrated, concurrent, managed;
     bool sees_host;                         /* kernels may use all of the processor's memory */
+    bool races;                             /* are looked for */
     int driver;
     size_t total_bytes;
     uint64_t random;

@@ -156,3 +156,81 @@ cudaError_t launch_count(cudaStream_t stream, dim3 grid, dim3 threads, unsigned 
 {
     return uw_emulated_launch(stream, grid, threads, 0, count, counter);
 }
+
+static __device__ void come_between(enum launch_between between)
+{
+    if (between == BETWEEN_BARRIER) {
+        __syncthreads();
+    } else if (between == BETWEEN_WARP_SYNC) {
+        __syncwarp();
+    } else if (between == BETWEEN_SHUFFLE) {
+        (void)__shfl_xor_sync(0xffffffffu, 1, 1);
+    }
+}
+
+static __global__ void neighbours(enum launch_between between, bool turned, float *y)
+{
+    UW_DYNAMIC_SHARED(float, part);
+    unsigned i = threadIdx.x, next = i / 32 * 32 + (i + 1) % 32;
+    if (turned) {
+        part[i] = 1.0f;
+        __syncthreads();
+        y[i] = part[next];
+        come_between(between);
+        part[i] = 2.0f;
+    } else {
+        part[i] = 1.0f;
+        come_between(between);
+        y[i] = part[next];
+    }
+}
+
+cudaError_t launch_neighbours(cudaStream_t stream, enum launch_between between, int turned,
+                              float *y)
+{
+    return uw_emulated_launch(stream, 1, N, N * sizeof(float), neighbours, between, turned != 0, y);
+}
+
+static __global__ void last_block(enum launch_between between, unsigned *ticket, float *parts,
+                                  float *y)
+{
+    __shared__ bool last;
+    if (threadIdx.x == 5) {
+        parts[blockIdx.x] = 1.0f;
+    }
+    if (between == BETWEEN_FENCES) {
+        __threadfence();
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = between == BETWEEN_NOTHING ? blockIdx.x == 1
+                                          : atomicAdd(ticket, 1u) == gridDim.x - 1u;
+    }
+    __syncthreads();
+    if (between == BETWEEN_FENCES) {
+        __threadfence();
+    }
+    if (last && threadIdx.x == 7) {
+        *y = parts[0] + parts[1];
+    }
+}
+
+cudaError_t launch_last_block(cudaStream_t stream, enum launch_between between, unsigned *ticket,
+                              float *parts, float *y)
+{
+    return uw_emulated_launch(stream, 2, N, 0, last_block, between, ticket, parts, y);
+}
+
+static __global__ void raise_flag(bool is_volatile, unsigned *flag)
+{
+    if (is_volatile) {
+        *static_cast<volatile unsigned *>(flag) = 1;
+    } else {
+        *flag = 1;
+    }
+}
+
+cudaError_t launch_raise(cudaStream_t stream, int is_volatile, unsigned *flag)
+{
+    return uw_emulated_launch(stream, 2, N, 0, raise_flag, is_volatile != 0, flag);
+}

@@ -29,6 +29,23 @@ cudaError_t launch_read_shared(cudaStream_t stream, float *y);
 /* Half of the threads skip a barrier; a mask that names lanes that have ended. */
 cudaError_t launch_half_at_barrier(cudaStream_t stream);
 cudaError_t launch_half_in_mask(cudaStream_t stream);
+/* y[i] gets what a neighbour had: of the block, of the warp, or the sum of what all blocks left,
+ * taken by the last of two; in between is what orders them, or too little. `turned`: read first,
+ * then write. */
+enum launch_between {
+    BETWEEN_BARRIER,
+    BETWEEN_WARP_SYNC,
+    BETWEEN_SHUFFLE,
+    BETWEEN_FENCES,
+    BETWEEN_TICKET,
+    BETWEEN_NOTHING
+};
+cudaError_t launch_neighbours(cudaStream_t stream, enum launch_between between, int turned,
+                              float *y);
+cudaError_t launch_last_block(cudaStream_t stream, enum launch_between between, unsigned *ticket,
+                              float *parts, float *y);
+/* Every thread of two blocks writes 1 to flag, as it is or as volatile. */
+cudaError_t launch_raise(cudaStream_t stream, int is_volatile, unsigned *flag);
 /* The number of blocks in the grid that came before, counted by atomics. */
 cudaError_t launch_count(cudaStream_t stream, dim3 grid, dim3 threads, unsigned *counter);
 
