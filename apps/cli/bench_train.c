@@ -224,9 +224,9 @@ static int run_work(FILE *out, const struct uw_bench_train *b, const struct work
         struct side *s = &sides[i % sides_n];
         rc = run_window(&s->job.model, w->batch_n, b->seconds, false, &s->speed[i / sides_n], err);
     }
-    if (rc < 0 && uw_job_gpu_failed(&sides[0].job)) {
-        uw_error_set(err, rc, "%.60s: the GPU failed; --backend ref computes on the processor",
-                     w->model);
+    const char *why = rc < 0 ? uw_job_gpu_failure(&sides[0].job) : NULL;
+    if (why != NULL) {
+        uw_job_gpu_error(err, why, "computes");
     }
     for (uint32_t i = 0; i < sides_n; i++) {
         if (rc == UW_OK) {

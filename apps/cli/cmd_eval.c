@@ -147,8 +147,9 @@ int uw_cmd_eval(int argc, char **argv)
         rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);
     }
-    if (rc < 0 && uw_job_gpu_failed(&job)) {
-        uw_error_set(&err, rc, "the GPU failed; --backend ref tests on the processor");
+    const char *why = rc < 0 ? uw_job_gpu_failure(&job) : NULL;
+    if (why != NULL) {
+        uw_job_gpu_error(&err, why, "tests");
     }
     uw_events_close(&events, NULL);
     uw_job_deinit(&job);

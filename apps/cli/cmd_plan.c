@@ -413,6 +413,10 @@ int uw_cmd_plan(int argc, char **argv)
     if (rc == UW_OK && o.recipe.budget != 0) {
         a = ask(&job, o.recipe.budget <= SIZE_MAX ? (size_t)o.recipe.budget : SIZE_MAX);
     }
+    const char *why = job.gpu.cuda != NULL ? uw_cuda_failure(job.gpu.cuda) : NULL;
+    if (why != NULL) {              /* what it measured is nothing to plan with */
+        rc = uw_job_gpu_error(&err, why, "plans");
+    }
     rc = rc < 0 ? rc : show(&job, &o, &a, &err);
     uw_job_gpu_say(&job.gpu, "plan");
     uw_job_deinit(&job);

@@ -181,10 +181,13 @@ static int take_of_gpu(struct uw_job *j, struct uw_error *err)
 static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
 {
     char text[UW_ERROR_TEXT_BYTES];
-    snprintf(text, sizeof text, "%.150s%s", why->text,
-             why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
-             : j->only_gpu             ? "; --backend ref computes on the processor"
-                                       : "");
+    int n = snprintf(text, sizeof text, "%.150s%s", why->text,
+                     why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
+                                               : "");
+    if (why->code != UW_ERR_NOMEM && j->only_gpu) {
+        snprintf(text + n, sizeof text - (size_t)n, "; --backend %s computes on the processor",
+                 uw_job_gpu_else());
+    }
     if (j->only_gpu) {
         return uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
     }
@@ -275,11 +278,10 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
     return UW_OK;
 }
 
-bool uw_job_gpu_failed(const struct uw_job *j)
+const char *uw_job_gpu_failure(const struct uw_job *j)
 {
-    const struct uw_exec *e = &j->model.exec;
-    return j->gpu.cuda != NULL && e->kernels != NULL && e->kernels->device != NULL &&
-           e->kernels->device->wait(e) < 0;
+    bool bound = j->gpu.cuda != NULL && j->model.exec.kernels != NULL;
+    return bound ? uw_cuda_failure(j->gpu.cuda) : NULL;
 }
 
 void uw_job_deinit(struct uw_job *j)

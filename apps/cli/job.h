@@ -99,9 +99,10 @@ bool uw_job_is_onnx(const char *model);
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err);
 
-/* Has the model's GPU failed, so that whatever went wrong (a code of the model's, a weight that
- * does not look finite) is because of that? Waits for it. False without a GPU, and before bind. */
-bool uw_job_gpu_failed(const struct uw_job *j);
+/* Why the model's GPU failed, as uw_cuda_failure tells, so that whatever went wrong (a code of the
+ * model's, a weight that does not look finite) is because of that; NULL: it has not. Waits for it.
+ * NULL without a GPU, and before bind. */
+const char *uw_job_gpu_failure(const struct uw_job *j);
 
 /* Release everything. Safe on a zeroed struct and twice. */
 void uw_job_deinit(struct uw_job *j);

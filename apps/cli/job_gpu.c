@@ -87,6 +87,17 @@ void uw_job_gpu_leave(struct uw_job_gpu *g, const char *why)
     snprintf(g->note, sizeof g->note, "the processor computes, not the GPU: %.200s", why);
 }
 
+const char *uw_job_gpu_else(void)
+{
+    return uw_kernels_best()->name;
+}
+
+int uw_job_gpu_error(struct uw_error *err, const char *why, const char *verb)
+{
+    return uw_error_set(err, UW_ERR_IO, "the GPU failed (%.95s); --backend %s %s on the processor",
+                        why, uw_job_gpu_else(), verb);
+}
+
 void uw_job_gpu_say(struct uw_job_gpu *g, const char *command)
 {
     if (g->note[0] != '\0') {

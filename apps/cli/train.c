@@ -372,7 +372,8 @@ static void name_failed_gpu(struct train *t)
 {
     const struct uw_train_options *o = t->o;
     char when[48] = "before the first step";
-    if (!uw_job_gpu_failed(&t->job)) {
+    const char *why = uw_job_gpu_failure(&t->job);
+    if (why == NULL) {
         return;
     }
     if (t->begun > t->first_step) {
@@ -380,14 +381,14 @@ static void name_failed_gpu(struct train *t)
     }
     if (o->save != NULL && is_saved(t)) {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed %s; the same command with --resume goes on from "
-                     "%.120s, with --backend ref on the processor",
-                     when, o->save);
+                     "the GPU failed %s (%.95s); the same command with --resume goes on from "
+                     "%.60s, with --backend %s on the processor",
+                     when, why, o->save, uw_job_gpu_else());
     } else {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed %s, and nothing was saved; --backend ref trains "
+                     "the GPU failed %s (%.95s), and nothing was saved; --backend %s trains "
                      "on the processor",
-                     when);
+                     when, why, uw_job_gpu_else());
     }
 }
 

@@ -50,7 +50,11 @@ int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)
     if (rc == cudaSuccess && c->config.blocking) {
         rc = cudaStreamSynchronize(c->stream);
     }
-    return uw_cuda_status(rc);
+    int status = uw_cuda_status(rc);
+    if (status == UW_ERR_IO) {
+        uw_cuda_keep_failure(c, cudaGetErrorName(rc), cudaGetErrorString(rc));
+    }
+    return status;
 }
 
 int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out)
@@ -93,7 +97,8 @@ static int try_kernels(struct uw_cuda *c, struct uw_error *err)
     rc = rc == cudaSuccess ? waited : rc;
     (void)cudaGetLastError(); /* it is no error of a later call */
     if (rc != cudaSuccess) {
-        return uw_error_set(err, UW_ERR_IO, "the GPU failed: %s", cudaGetErrorString(rc));
+        return uw_error_set(err, UW_ERR_IO, "the GPU failed (%s: %s)", cudaGetErrorName(rc),
+                            cudaGetErrorString(rc));
     }
     if (ran == UW_OK) {
         return UW_OK;
@@ -190,7 +195,8 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
         *out = NULL;
     }
     if (rc != cudaSuccess && rc != cudaErrorMemoryAllocation) {
-        return uw_error_set(err, UW_ERR_IO, "the GPU failed: %.120s", cudaGetErrorString(rc));
+        return uw_error_set(err, UW_ERR_IO, "the GPU failed (%.40s: %.50s)", cudaGetErrorName(rc),
+                            cudaGetErrorString(rc));
     }
     if (rc != cudaSuccess) {
         (void)cudaMemGetInfo(&free_bytes, &all_bytes);

@@ -74,6 +74,12 @@ size_t uw_cuda_own_bytes(const struct uw_cuda *c)
     return 0;
 }
 
+const char *uw_cuda_failure(struct uw_cuda *c)
+{
+    (void)c;
+    return NULL;
+}
+
 void uw_cuda_close(struct uw_cuda *c)
 {
     (void)c;

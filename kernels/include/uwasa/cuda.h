@@ -95,6 +95,10 @@ size_t uw_cuda_free_bytes(const struct uw_cuda *c);
  * cuBLAS's workspace. Libraries' own are not in it. */
 size_t uw_cuda_own_bytes(const struct uw_cuda *c);
 
+/* Why the GPU failed, in CUDA's words or its library's, as "cudaErrorLaunchFailure: unspecified
+ * launch failure"; NULL: it has not. Waits for what is in the queue. Valid until close. */
+const char *uw_cuda_failure(struct uw_cuda *c);
+
 /* Waits for what is in the queue. c may be NULL. */
 void uw_cuda_close(struct uw_cuda *c);
 

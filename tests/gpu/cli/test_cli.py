@@ -20,6 +20,7 @@ MLP = ["--model", "mlp", "--no-shuffle", "--batch", "16", "--threads", "1", "--d
 DIGITS = ["--data", "digits"]
 # One memory, parameters in pages that are closed to the processor while the GPU works.
 ORIN = "integrated" if KIND == "emulated" else ""
+FAILURE = "cudaErrorLaunchFailure: unspecified launch failure"      # of fail-after
 WITHOUT = {
     "no-driver": "no NVIDIA driver is installed",
     "no-gpu": "the driver sees no GPU",
@@ -152,6 +153,7 @@ def test_failing():
     with open(name, "rb") as f:
         saved = f.read()
     score = ["eval", "--model", "mlp", "--weights", name, "--data", f"csv:{FEW}"]
+    fastest = train("--backend", "auto", steps=1, gpu="no-gpu").done["backend"]
     for after in (4, 14, 27, 32, 33, 34, 35, 36, 42, 62):
         with open(name, "wb") as f:
             f.write(saved)
@@ -159,19 +161,32 @@ def test_failing():
         lines = [line for line in said.err.splitlines() if line.startswith("uwasa")]
         done = max([2] + [e["step"] for e in said.events if e["event"] == "step"])
         check(said.status == 1 and len(lines) == 1 and "--resume goes on from" in lines[0], said)
-        check(f"the GPU failed after step {done};" in lines[0] or
-              (done == 2 and "the GPU failed before the first step;" in lines[0]), said)
+        check(f"the GPU failed after step {done} ({FAILURE});" in lines[0] or
+              (done == 2 and f"the GPU failed before the first step ({FAILURE});" in lines[0]), said)
+        told = re.search(r"with --backend (\w+) on the processor$", lines[0])
+        check(told and told[1] == fastest, said)
         check(run(*score, "--backend", "ref").status == 0, said)
     said = run(*score, "--backend", "cuda", gpu="fail-after=10")
-    check(said.status == 1 and "eval: the GPU failed; --backend ref" in said.err, said)
+    check(said.status == 1 and
+          f"eval: the GPU failed ({FAILURE}); --backend {fastest} tests" in said.err, said)
+    for what, flags, after in (("train", ["--work", "mlp:4", "--windows", "1"], 40),
+                               ("kernels", [], 60)):
+        said = run("bench", what, *flags, "--seconds", "0.001", "--backend", "cuda",
+                   gpu=f"fail-after={after}")
+        check(said.status == 1 and said.err.count("\n") == 1, said)
+        check(f"the GPU failed ({FAILURE}); --backend {fastest} computes" in said.err, said)
+    said = run("plan", "--model", "mlp", "--batch", "3", "--backend", "cuda", gpu="fail-after=4")
+    check(said.status == 1 and not said.out and
+          f"plan: the GPU failed ({FAILURE}); --backend {fastest} plans" in said.err, said)
     fresh = ["--batch", "5"]    # a shape to measure, before the first step
     said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=4")
-    check(said.status == 1 and "the GPU failed: " in said.err and "--backend ref" in said.err, said)
+    check(said.status == 1 and f"the GPU failed ({FAILURE})" in said.err and
+          f"--backend {fastest} " in said.err, said)
     said = train(*fresh, steps=1, gpu="fail-after=4")
     check(said.status == 0 and said.done["backend"] != "cuda" and
           "the processor computes, not the GPU: the GPU failed" in said.err, said)
     said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=1")      # when it is opened
-    check(said.status == 1 and "the GPU failed: " in said.err, said)
+    check(said.status == 1 and f"the GPU failed ({FAILURE})" in said.err, said)
 
 
 def test_choices():
