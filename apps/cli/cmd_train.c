@@ -32,6 +32,8 @@ static const struct uw_opt rows[] = {
     ROW("save-every", UW_OPT_U64, save_every, 1, 0, "N", "also every N steps (every epoch)"),
     ROW("resume", UW_OPT_FLAG, resume, 0, 0, NULL,
         "go on from --save's file, bit for bit; start afresh when there is none"),
+    ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
+        "of a test at most, also of the last; 0: all (0)"),
     ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "take the samples in order"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),

@@ -120,6 +120,7 @@ struct uw_score {
 /* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.
  *
  *   limit  samples at most; 0: all
+ *   score  samples_n counts as it goes
  *   stop   asked between minibatches, may be NULL; returns true to give up
  *
  * Returns UW_OK, UW_ERR_AGAIN (stopped), or the dataset's error. */

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Between two minibatches of a test. */
 static bool stop_asked(void *arg)
 {
     struct train *t = arg;
+    uw_train_testing(t);
     return uw_stop_asked(&t->stop);
 }
 
@@ -229,8 +231,10 @@ static int evaluate(struct train *t)
     if (t->scored && t->scored_step == t->step) {
         return UW_OK;
     }
-    int rc = uw_job_evaluate(&t->job, t->test.base, 0, stop_asked, t, &t->score);
+    t->testing_us = uw_board_now_us();
+    int rc = uw_job_evaluate(&t->job, t->test.base, t->o->eval_samples, stop_asked, t, &t->score);
     if (rc == UW_ERR_AGAIN) {
+        t->interrupted = true;
         return UW_OK;
     }
     if (rc < 0) {
@@ -248,6 +252,7 @@ static int evaluate(struct train *t)
     cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
     cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
     cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
+    cJSON_AddNumberToObject(ev, "test_samples", (double)t->score.samples_n);
     uw_events_put(&t->events, ev);
     char text[UW_SCORE_TEXT_BYTES];
     uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", uw_train_epoch(t),
