@@ -236,48 +236,6 @@ int uw_job_bind(struct uw_job *j, struct uw_error *err)
     return rc;
 }
 
-/* Is the model for telling classes apart? Else its loss compares with the sample itself. */
-static bool has_labels(const struct uw_model_def *d)
-{
-    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
-}
-
-int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
-                      struct uw_error *err)
-{
-    const struct uw_model_def *d = &j->file.def;
-    uint32_t h = d->in_h != 0 ? d->in_h : 1;
-    uint32_t w = d->in_w != 0 ? d->in_w : 1;
-    bool same = d->in_channels == data->channels && h == data->height && w == data->width;
-    bool flat = (h == 1 && w == 1) || (data->height == 1 && data->width == 1);
-    uint64_t data_n = (uint64_t)data->channels * data->height * data->width;
-    bool sequence = d->in_h == 0 && d->in_w != 0 && data->channels == 1 &&
-                    data->height == d->in_channels && data->width == d->in_w;
-    if (!same && !sequence && !(flat && j->need.input_n == data_n)) {
-        return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s takes %ux%ux%u samples, data %.80s has %ux%ux%u",
-                            d->name, (unsigned)d->in_channels, (unsigned)h, (unsigned)w, spec,
-                            (unsigned)data->channels, (unsigned)data->height,
-                            (unsigned)data->width);
-    }
-    for (uint32_t i = 0; i < d->losses_n; i++) {
-        if (d->losses[i].target == UW_TARGET_VALUES) {
-            return uw_error_set(err, UW_ERR_MISMATCH,
-                                "model %.40s: a loss with \"target\": \"values\" needs values "
-                                "beside each sample, data %.80s has labels",
-                                d->name, spec);
-        }
-    }
-    if (has_labels(d) && j->need.classes < data->classes) {
-        return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s tells %u classes apart, data %.80s has labels up to %u: "
-                            "its last layer needs more outputs",
-                            d->name, (unsigned)j->need.classes, spec,
-                            (unsigned)data->classes - 1u);
-    }
-    return UW_OK;
-}
-
 const char *uw_job_gpu_failure(const struct uw_job *j)
 {
     bool bound = j->gpu.cuda != NULL && j->model.exec.kernels != NULL;
@@ -315,7 +273,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     struct uw_loader loader;
     double loss = 0.0;
     uint64_t correct = 0;
-    *score = (struct uw_score){.labels = has_labels(&j->file.def)};
+    *score = (struct uw_score){.labels = uw_job_has_labels(&j->file.def)};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});

@@ -94,8 +94,12 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
 /* Is the model an ONNX file? Its name tells. */
 bool uw_job_is_onnx(const char *model);
 
+/* Is the model for telling classes apart? Else its loss compares with the sample itself. */
+bool uw_job_has_labels(const struct uw_model_def *d);
+
 /* Do the model's input and classes fit the data, which may lack classes? Call after plan; `spec`
- * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes. */
+ * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes and names
+ * data that fits. */
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err);
 

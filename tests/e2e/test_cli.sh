@@ -87,6 +87,14 @@ grep -q 'has labels up to 9' err || fail "classes that do not fit are not told"
 echo '{"name": "x", "input": [5], "layers": [{"name": "d", "type": "dense", "out": 10}]}' >five.json
 expect 1 "$uwasa" train --model five.json --steps 1
 grep -q 'takes 5x1x1 samples' err || fail "an input that does not fit is not told"
+grep -q -e '--data csv:FILE of 5 numbers and a label a line fits$' err || fail "data for 5 numbers"
+for fits in dscnn:digits:keywords gru:digits:keywords "lenet5:keywords:digits or mnist:DIR" \
+    resnet20:digits:cifar10:DIR; do
+    other=${fits#*:}
+    expect 1 "$uwasa" train --model "${fits%%:*}" --data "${other%%:*}" --steps 1
+    grep -q -e "--data ${other#*:} fits$" err || { cat err >&2; fail "what fits: $fits"; }
+done
+expect 0 "$uwasa" train --model dscnn --data keywords --steps 1 --eval-samples 10
 
 # files that are not what they should be
 echo garbage >weights.safetensors
