@@ -98,7 +98,7 @@ bool uw_job_is_onnx(const char *model);
 bool uw_job_has_labels(const struct uw_model_def *d);
 
 /* Do the model's input and classes fit the data, which may lack classes? Call after plan; `spec`
- * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes and names
+ * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes, and
  * data that fits. */
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err);

@@ -212,6 +212,12 @@ def test_plan():
     plan = said.done
     check(plan["backend"] == "cuda" and plan["device"]["name"] and plan["device"]["memory"] > 0, said)
     check(plan["device"]["driver"].count(".") == 1 and plan["device"]["cudnn"].count(".") == 2, said)
+    for gpu in ("", ORIN):      # what is where adds up
+        there = run("plan", "--model", "lenet5", "--snapshot", "--backend", "cuda", "--json", gpu=gpu)
+        on, beside = there.done["on_device"], there.done["beside_device"]
+        check(sum(on.values()) == there.done["device_bytes"], there)
+        check(sum(beside.values()) == there.done["total_bytes"], there)
+        check({**on, **beside} == {**there.done["bytes"], "own": on["own"]}, there)
     trained = train("--backend", "cuda")
     check(trained.done["device_bytes"] == plan["device_bytes"], trained)
     check(trained.done["arena_bytes"] == plan["total_bytes"], trained)
@@ -329,6 +335,11 @@ def test_bench():
     said = run("bench", "train", "--work", "mlp:4", "--windows", "1", "--seconds", "0.01",
                "--backend", "cuda", "--json")
     check(said.status == 0 and said.done["backend"] == "cuda" and said.done["device_bytes"], said)
+    rows = run("bench", "train", "--work", "mlp:4,mlp:3", "--windows", "1", "--seconds", "0.01",
+               "--backend", "cuda", "--beside-plain").out.splitlines()
+    check(len(rows) == 8 and ", driver for CUDA " in rows[0] and rows[1].endswith(" memory bytes"), said)
+    check(re.search(rf" {said.done['device_bytes']} GPU$", rows[2]), said)
+    check(re.search(r" \d+ arena  [0-9.]+x slower", rows[3]), said)
 
 
 def write_few():
