@@ -65,7 +65,7 @@ static const struct uw_args_spec spec = {
                 "total_bytes the\nprocessor's beside it, the sum of beside_device. Without one "
                 "total_bytes is all.\n\n"
                 "Exit status 1: the budget cannot be met.\n\n"
-                "--link: " UW_RADIO_PROFILES ".\n"
+                "--link: " UW_RADIO_PROFILES ".\n\n"
                 "JSON of --link: pull, round and average (null without broadcasts) with "
                 "data_frames,\nwant_frames, bytes, airtime_seconds, seconds; period_seconds, "
                 "period_steps; verdict good,\nslow (a round takes more than an hour) or hopeless "
