@@ -51,7 +51,8 @@ static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
                           struct uw_error *err)
 {
     const struct uw_job_gpu_config gpu = {.backend = config->backend, .exact = config->exact,
-                                          .tf32 = config->tf32};
+                                          .tf32 = config->tf32,
+                                          .unseen = config->unseen};
     int rc = config->gpu ? uw_job_gpu_open(&j->gpu, &gpu, err) : UW_OK;
     j->only_gpu = config->tf32 || strcmp(config->backend, "cuda") == 0;
     if (j->gpu.cuda != NULL) {

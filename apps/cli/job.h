@@ -33,6 +33,7 @@ struct uw_job_config {
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* one may compute, and auto takes it */
     bool tf32;                  /* what it may round products to */
+    bool unseen;                /* --backend cuda without a GPU: a plan in part, see job_gpu.h */
     uint32_t threads;           /* 0: one a core; with a GPU one */
     struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
                                        job fills in model, kernels, threads and workspace */

@@ -40,7 +40,13 @@ static void find_choices(char path[512])
 static int without(struct uw_job_gpu *g, const struct uw_job_gpu_config *config, bool wanted,
                    const struct uw_error *why, struct uw_error *err)
 {
+    if (wanted && config->unseen && uw_cuda_open_unseen(&g->cuda, NULL) == UW_OK) {
+        g->unseen = true;
+        snprintf(g->note, sizeof g->note, "%.140s", why->text);
+        return UW_OK;
+    }
     if (wanted) {
+        g->cuda = NULL;
         return uw_error_set(err, UW_ERR_CLOSED,
                             "--backend cuda: %.180s; with --backend auto the processor computes",
                             why->text);

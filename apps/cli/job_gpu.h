@@ -21,6 +21,7 @@
 
 struct uw_job_gpu {
     struct uw_cuda *cuda;           /* NULL: the processor computes */
+    bool unseen;                    /* it is not here: a plan is known in part, note says why */
     struct uw_cuda_info info;
     char choices[512];              /* file of measured algorithms; "": none */
     char note[UW_ERROR_TEXT_BYTES]; /* one sentence to standard error; "": none */
@@ -29,6 +30,7 @@ struct uw_job_gpu {
 struct uw_job_gpu_config {
     const char *backend;            /* one of UW_BACKENDS_GPU */
     bool exact, tf32;
+    bool unseen;                    /* for cuda without a GPU a handle that plans will do */
 };
 
 /* Open it, or not.

@@ -20,7 +20,7 @@ void uw_cuda_forget_failure(struct uw_cuda *c)
 
 const char *uw_cuda_failure(struct uw_cuda *c)
 {
-    cudaError_t rc = cudaStreamSynchronize(c->stream);
+    cudaError_t rc = c->stream != NULL ? cudaStreamSynchronize(c->stream) : cudaSuccess;
     if (uw_cuda_status(rc) == UW_ERR_IO) {
         uw_cuda_forget_failure(c);      /* a library's status, if there is one, comes of this */
         uw_cuda_keep_failure(c, cudaGetErrorName(rc), cudaGetErrorString(rc));

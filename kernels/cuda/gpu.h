@@ -69,7 +69,7 @@ struct uw_cuda {
     struct uw_device_segment segments[UW_DEVICE_SEGMENTS_MAX];  /* of the next update */
     uint32_t segments_n;
     struct uw_cuda_queue *queue;
-    struct uw_cuda_products *products;
+    struct uw_cuda_products *products;  /* NULL: unseen, for planning alone */
     size_t own_bytes;
     char failure[96];                   /* the first call that failed, in its library's words; "" */
     bool stuck;                         /* a group was not left: nothing can be given back */

@@ -145,6 +145,19 @@ int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, stru
     return UW_OK;
 }
 
+int uw_cuda_open_unseen(struct uw_cuda **out, struct uw_error *err)
+{
+    struct uw_cuda *c = calloc(1, sizeof *c);
+    *out = c;
+    if (c == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    c->kernels = table;
+    c->device = (struct uw_device_kernels){.steps_max = UW_DEVICE_STEPS_MAX};
+    c->kernels.device = &c->device;
+    return UW_OK;
+}
+
 const struct uw_kernels *uw_cuda_kernels(const struct uw_cuda *c)
 {
     return &c->kernels;

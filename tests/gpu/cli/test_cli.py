@@ -240,6 +240,24 @@ def test_plan():
     check(said.status == 0 and said.done["device_bytes"] <= least, said)
 
 
+def test_unseen_plan():
+    """Without a GPU a plan tells what does not depend on it, exactly, and what it lacks."""
+    for model in ("mlp", "lenet5", "gru"):
+        flags = ["plan", "--model", model, "--batch", "8", "--snapshot", "--backend", "cuda"]
+        there, here = run(*flags, "--json"), run(*flags, "--json", gpu="no-driver")
+        check(here.status == 1 and here.err.count("\n") == 1, here)
+        check("no NVIDIA driver is installed; scratch is measured on the GPU" in here.err, here)
+        on = {name: n for name, n in there.done["on_device"].items() if name not in ("scratch", "own")}
+        check(here.done["on_device"] == on, here)
+        for key in ("beside_device", "total_bytes", "params", "mode"):
+            check(here.done[key] == there.done[key], here)
+        check("device_bytes" not in here.done and "bytes" not in here.done, here)
+    said = run(*flags, gpu="no-driver")
+    check(said.status == 1 and re.search(r"^scratch +\?$", said.out, re.M), said)
+    said = run(*flags, "--budget", "1G", gpu="no-driver")
+    check(said.status == 1 and not said.out and "--budget depends on the GPU" in said.err, said)
+
+
 def near(a, b, within):
     return len(a) == len(b) and all(abs(x - y) <= within * max(1.0, abs(x)) for x, y in zip(a, b))
 
@@ -360,10 +378,12 @@ def main():
         test_choices()
         test_failing()
         test_memory()
+        test_unseen_plan()
     else:
         said = run("plan", "--model", "mlp", "--backend", "cuda")
         if said.status != 0:
-            why = said.err.split("--backend cuda: ")[-1].split("; with --backend auto")[0]
+            why = said.err.split("--backend cuda: ")[-1].split("; scratch is measured")[0]
+            why = why.split("; with --backend auto")[0]
             print(f"no GPU: {why}")
             test_absent("", why)
             return
