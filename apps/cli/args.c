@@ -187,7 +187,10 @@ static bool parse_u64(const char *text, bool suffix, uint64_t *value)
     }
     unsigned shift = 0;
     if (suffix && *end != '\0') {
-        shift = *end == 'K' ? 10u : *end == 'M' ? 20u : *end == 'G' ? 30u : 0u;
+        shift = *end == 'K' || *end == 'k'   ? 10u
+                : *end == 'M' || *end == 'm' ? 20u
+                : *end == 'G' || *end == 'g' ? 30u
+                                             : 0u;
         end += shift != 0 ? 1 : 0;
     }
     if (*end != '\0' || *value > UINT64_MAX >> shift) {
@@ -375,47 +378,6 @@ int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct
     return UW_OK;
 }
 
-static void print_row(const struct uw_opt *o, bool keys)
-{
-    char left[80];
-    const char *values = o->values != NULL                ? o->values
-                         : keys && o->kind == UW_OPT_FLAG ? "true|false"
-                                                          : "";
-    snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
-    if (strlen(left) > 28u) {
-        printf("  %s\n", left);
-        left[0] = '\0';
-    }
-    printf("  %-28s %s\n", left, o->help);
-}
-
-void uw_opts_print(struct uw_opts opts, bool keys)
-{
-    for (uint32_t i = 0; i < opts.n; i++) {
-        print_row(&opts.row[i], keys);
-    }
-}
-
-static void print_help(const struct uw_args_spec *spec)
-{
-    printf("uwasa %s: %s\n\nUsage: uwasa %s %s\n\n", spec->command, spec->summary, spec->command,
-           spec->usage);
-    const struct uw_args_heading *next = spec->headings;
-    for (uint32_t i = 0; i < spec->opts.n; i++) {
-        const struct uw_opt *o = &spec->opts.row[i];
-        if (next != NULL && next->before != NULL && strcmp(next->before, o->name) == 0) {
-            printf("%s%s:\n", next == spec->headings ? "" : "\n", next->text);
-            next++;
-        }
-        print_row(o, false);
-    }
-    printf("  %-28s %s\n", "--help", "this text");
-    if (spec->epilogue != NULL) {
-        printf("\n%s\n", spec->epilogue);
-    }
-    printf("\nExample: %s\n", spec->example);
-}
-
 static int unknown_flag(const struct uw_args_spec *spec, const char *arg, size_t name_bytes)
 {
     const char *near = uw_opt_nearest(spec->opts, arg + 2, name_bytes);
@@ -475,7 +437,7 @@ int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *
     uint32_t positional_n = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help(spec);
+            uw_args_help(spec);
             return UW_EXIT_DONE;
         }
     }

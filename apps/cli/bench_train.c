@@ -162,6 +162,19 @@ static void print_json(FILE *out, uint32_t windows, const struct work *w, const 
     cJSON_Delete(ev);
 }
 
+/* Which device, if it is not the processor, and what the columns are. */
+static void print_head(FILE *out, const struct side *s)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (s->job.gpu.cuda != NULL) {
+        fprintf(out, "%s%s\n", uw_job_gpu_text(&s->job.gpu, text),
+                s->job.gpu.info.tf32 ? ", TF32 products" : "");
+    }
+    fprintf(out, "%-16s %7s %12s %12s %12s %9s %14s\n", "model:minibatch", "threads",
+            "samples/s low", "median", "high", "GFLOP/s", "memory bytes");
+    fflush(out);
+}
+
 /* first: the side that all others are compared with. */
 static void print_side(FILE *out, const struct uw_bench_train *b, const struct work *w,
                        const struct side *s, const struct side *first)
@@ -175,9 +188,10 @@ static void print_side(FILE *out, const struct uw_bench_train *b, const struct w
     }
     char name[32];
     snprintf(name, sizeof name, "  %s", s->job.config.kernels->name);
-    fprintf(out, "%-16s %7u %12.1f %12.1f %12.1f %9.1f %14zu", s == first ? w->text : name,
+    bool gpu = s->job.gpu.cuda != NULL;
+    fprintf(out, "%-16s %7u %12.1f %12.1f %12.1f %9.1f %14zu %s", s == first ? w->text : name,
             uw_workers_threads(s->job.pool), speed.low, speed.median, speed.high, gflop,
-            s->job.gpu.cuda != NULL ? uw_job_device_bytes(&s->job) : s->job.arena.used_bytes);
+            gpu ? uw_job_device_bytes(&s->job) : s->job.arena.used_bytes, gpu ? "GPU" : "arena");
     if (s != first) {
         fprintf(out, "  %.1fx slower (%.1f to %.1f)", ratio.median, ratio.low, ratio.high);
     }
@@ -208,7 +222,8 @@ static int open_side(struct side *s, const struct uw_bench_train *b, const struc
     return rc;
 }
 
-static int run_work(FILE *out, const struct uw_bench_train *b, const struct work *w,
+/* first: nothing is printed yet. */
+static int run_work(FILE *out, const struct uw_bench_train *b, const struct work *w, bool first,
                     struct uw_error *err)
 {
     struct uw_kernels plain;
@@ -216,6 +231,9 @@ static int run_work(FILE *out, const struct uw_bench_train *b, const struct work
     uw_bench_plain_kernels(&plain);
     const uint32_t sides_n = b->beside ? 3 : 1;
     int rc = open_side(&sides[0], b, w, b->backend, NULL, err);
+    if (rc == UW_OK && first && !b->json) {
+        print_head(out, &sides[0]);
+    }
     if (rc == UW_OK && b->beside) {
         rc = open_side(&sides[1], b, w, "ref", NULL, err);
         rc = rc < 0 ? rc : open_side(&sides[2], b, w, NULL, &plain, err);
@@ -224,9 +242,9 @@ static int run_work(FILE *out, const struct uw_bench_train *b, const struct work
         struct side *s = &sides[i % sides_n];
         rc = run_window(&s->job.model, w->batch_n, b->seconds, false, &s->speed[i / sides_n], err);
     }
-    if (rc < 0 && uw_job_gpu_failed(&sides[0].job)) {
-        uw_error_set(err, rc, "%.60s: the GPU failed; --backend ref computes on the processor",
-                     w->model);
+    const char *why = rc < 0 ? uw_job_gpu_failure(&sides[0].job) : NULL;
+    if (why != NULL) {
+        uw_job_gpu_error(err, why, "computes");
     }
     for (uint32_t i = 0; i < sides_n; i++) {
         if (rc == UW_OK) {
@@ -249,13 +267,10 @@ int uw_bench_train(FILE *out, const struct uw_bench_train *b, struct uw_error *e
                                 "as fedavg-cnn:20,lenet5:1", list);
         }
     }
-    if (!b->json) {
-        fprintf(out, "%-16s %7s %12s %12s %12s %9s %14s\n", "model:minibatch", "threads",
-                "samples/s low", "median", "high", "GFLOP/s", "arena bytes");
-    }
     for (const char *at = list; rc == UW_OK && *at != '\0';) {
+        bool first = at == list;
         at = take_work(at, &w);
-        rc = run_work(out, b, &w, err);
+        rc = run_work(out, b, &w, first, err);
     }
     return rc == UW_OK && ferror(out) != 0 ? UW_ERR_IO : rc;
 }

@@ -134,7 +134,9 @@ static int kernels_of_gpu(const struct options *o, struct uw_job_gpu *gpu, struc
     const struct uw_bench_kernels b = {.kernels = uw_cuda_kernels(gpu->cuda), .gpu = gpu->cuda,
                                        .json = o->json,
                                        .seconds = o->seconds > 0.0 ? o->seconds : 0.2};
-    return uw_bench_kernels(stdout, &b, err);
+    int rc = uw_bench_kernels(stdout, &b, err);
+    const char *why = rc < 0 ? uw_cuda_failure(gpu->cuda) : NULL;
+    return why != NULL ? uw_job_gpu_error(err, why, "computes") : rc;
 }
 
 static int kernels_here(const struct options *o, struct uw_error *err)

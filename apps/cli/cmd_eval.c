@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "events.h"
 #include "job.h"
+#include "progress.h"
 #include "results.h"
 #include "stop.h"
 
@@ -43,9 +44,24 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
-static bool stop_asked(void *stop)
+/* A test under way. */
+struct test {
+    struct uw_data data;
+    struct uw_stop stop;
+    struct uw_score score;
+    struct uw_progress progress;
+};
+
+/* Between two minibatches. */
+static bool stop_asked(void *arg)
 {
-    return uw_stop_asked(stop);
+    struct test *t = arg;
+    if (t->score.samples_n != 0 && uw_progress_due(&t->progress, uw_board_now_us())) {
+        uw_progress_show(&t->progress, "testing %llu/%u samples",
+                         (unsigned long long)t->score.samples_n,
+                         (unsigned)t->data.base->samples_n);
+    }
+    return uw_stop_asked(&t->stop);
 }
 
 static void print_device(const struct uw_job *job)
@@ -62,31 +78,32 @@ static void print_device(const struct uw_job *job)
 static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
                     struct uw_error *err)
 {
-    struct uw_data test;
-    struct uw_stop stop;
-    struct uw_score score;
+    struct test t = {.score = {.samples_n = 0}};
     uint64_t start_us = uw_board_now_us();
-    int rc = uw_data_open(&test, o->data,
+    int rc = uw_data_open(&t.data, o->data,
                           &(struct uw_data_config){.seed = o->seed, .test = true}, err);
-    uw_stop_init(&stop);
-    rc = rc < 0 ? rc : uw_job_check_data(job, test.base, o->data, err);
+    uw_stop_init(&t.stop);
+    uw_progress_init(&t.progress);
+    (void)uw_progress_due(&t.progress, start_us);   /* nothing yet where it is short */
+    rc = rc < 0 ? rc : uw_job_check_data(job, t.data.base, o->data, err);
     rc = rc < 0 ? rc : uw_job_init_weights(job, o->seed, err);
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
-        rc = uw_job_evaluate(job, test.base, 0, stop_asked, &stop, &score);
+        rc = uw_job_evaluate(job, t.data.base, 0, stop_asked, &t, &t.score);
         if (rc < 0) {
             uw_error_set(err, rc, "%.180s: %s", o->data,
-                         rc == UW_ERR_AGAIN ? "stopped" : uw_status_text(rc));
+                         rc == UW_ERR_AGAIN ? "interrupted" : uw_status_text(rc));
         }
     }
-    uw_data_close(&test);
+    uw_progress_clear(&t.progress);
+    uw_data_close(&t.data);
     if (rc < 0) {
         return rc;
     }
     cJSON *ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "test_accuracy", score.accuracy);
-    cJSON_AddNumberToObject(ev, "test_loss", score.loss);
-    cJSON_AddNumberToObject(ev, "samples", (double)score.samples_n);
+    cJSON_AddNumberToObject(ev, "test_accuracy", t.score.accuracy);
+    cJSON_AddNumberToObject(ev, "test_loss", t.score.loss);
+    cJSON_AddNumberToObject(ev, "samples", (double)t.score.samples_n);
     cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - start_us) / 1e6);
     cJSON_AddNumberToObject(ev, "arena_bytes", (double)job->arena.used_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
@@ -95,8 +112,8 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     bool quiet = uw_events_take_stdout(events);
     uw_events_put(events, ev);
     if (!quiet) {
-        uw_score_print(&score);
-        printf("samples        %llu\n", (unsigned long long)score.samples_n);
+        uw_score_print(&t.score);
+        printf("samples        %llu\n", (unsigned long long)t.score.samples_n);
         print_device(job);
     }
     return UW_OK;
@@ -147,8 +164,9 @@ int uw_cmd_eval(int argc, char **argv)
         rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);
     }
-    if (rc < 0 && uw_job_gpu_failed(&job)) {
-        uw_error_set(&err, rc, "the GPU failed; --backend ref tests on the processor");
+    const char *why = rc < 0 ? uw_job_gpu_failure(&job) : NULL;
+    if (why != NULL) {
+        uw_job_gpu_error(&err, why, "tests");
     }
     uw_events_close(&events, NULL);
     uw_job_deinit(&job);

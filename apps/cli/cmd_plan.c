@@ -60,9 +60,15 @@ static const struct uw_args_spec spec = {
     .epilogue = "train with the same flags takes exactly the total. A dataset read from files has "
                 "memory of\nits own. Fewer threads need less scratch; for a board: --threads 1 "
                 "--backend ref.\nWith a GPU --budget is about the GPU's memory; what CUDA's "
-                "libraries take for themselves\nis not in the plan.\n"
-                "Exit status 1: the budget cannot be met.\n\n"
-                "--link: " UW_RADIO_PROFILES ".\n"
+                "libraries take for themselves\nis not in the plan.\n\n"
+                "--json with a GPU: device_bytes is the GPU's memory, the sum of on_device; "
+                "total_bytes the\nprocessor's beside it, the sum of beside_device. Without one "
+                "total_bytes is all.\nWhere there is no GPU --backend cuda tells what is the same "
+                "on all that have memory of their\nown: all but scratch and the kernels' own, and "
+                "nothing with --budget.\n\n"
+                "Exit status 1: the budget cannot be met, or the plan lacks what a GPU has to "
+                "tell.\n\n"
+                "--link: " UW_RADIO_PROFILES ".\n\n"
                 "JSON of --link: pull, round and average (null without broadcasts) with "
                 "data_frames,\nwant_frames, bytes, airtime_seconds, seconds; period_seconds, "
                 "period_steps; verdict good,\nslow (a round takes more than an hour) or hopeless "
@@ -167,6 +173,44 @@ static int place(const struct options *o, const struct uw_model_need *need,
     return r->n != 0 ? uw_regions_place(r, need, err) : UW_OK;
 }
 
+/* The order people think in. */
+static const enum uw_purpose purposes[UW_PURPOSES_N] = {
+    UW_PURPOSE_PARAMETERS, UW_PURPOSE_GRADIENTS, UW_PURPOSE_OPTIMIZER, UW_PURPOSE_ACTIVATIONS,
+    UW_PURPOSE_SCRATCH,    UW_PURPOSE_SNAPSHOT,  UW_PURPOSE_INPUT,     UW_PURPOSE_GRAPH};
+
+/* Of a plan for a GPU: what is in the processor's memory all the same. */
+#define BESIDE (1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT)
+#define ON_DEVICE (((1u << UW_PURPOSES_N) - 1u) & ~BESIDE)
+/* And what is known of it where there is none: scratch is measured. */
+#define UNSEEN (ON_DEVICE & ~(1u << UW_PURPOSE_SCRATCH))
+
+static cJSON *add_purposes(cJSON *to, const char *name, const struct uw_model_need *n, uint32_t set)
+{
+    cJSON *object = cJSON_AddObjectToObject(to, name);
+    for (uint32_t i = 0; i < UW_PURPOSES_N; i++) {
+        if ((set >> purposes[i] & 1u) != 0) {
+            cJSON_AddNumberToObject(object, uw_purpose_name(purposes[i]),
+                                    (double)uw_model_need_of(n, purposes[i]));
+        }
+    }
+    return object;
+}
+
+/* What is where, as print_device has it. */
+static void add_device(cJSON *plan, const struct uw_job *job)
+{
+    if (job->gpu.cuda != NULL) {
+        bool unseen = job->gpu.unseen;
+        cJSON *there = add_purposes(plan, "on_device", &job->need, unseen ? UNSEEN : ON_DEVICE);
+        if (!unseen) {
+            uw_job_device_json(job, plan);
+            cJSON_AddNumberToObject(there, "own", (double)uw_cuda_own_bytes(job->gpu.cuda));
+        }
+        cJSON *here = add_purposes(plan, "beside_device", &job->need, BESIDE);
+        cJSON_AddNumberToObject(here, "image", (double)job->need.image_bytes);
+    }
+}
+
 static void print_json(const struct uw_job *job, const struct options *o, const struct answer *a,
                        const struct uw_regions *regions)
 {
@@ -179,8 +223,10 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
     cJSON_AddStringToObject(plan, "mode", uw_recipe_mode_name(job->config.mode));
     cJSON_AddNumberToObject(plan, "trained", job->need.trainable_n);
     cJSON_AddNumberToObject(plan, "recomputed_layers", job->need.recomputed_n);
-    uw_job_device_json(job, plan);
-    uw_job_bytes_json(&job->need, cJSON_AddObjectToObject(plan, "bytes"));
+    add_device(plan, job);
+    if (!job->gpu.unseen) {
+        uw_job_bytes_json(&job->need, cJSON_AddObjectToObject(plan, "bytes"));
+    }
     cJSON_AddNumberToObject(plan, "total_bytes", (double)job->need.total_bytes);
     if (o->recipe.budget != 0) {
         cJSON_AddNumberToObject(plan, "budget_bytes", (double)o->recipe.budget);
@@ -210,11 +256,6 @@ static void print_row(const char *purpose, size_t bytes, const char *region)
     }
 }
 
-/* The order people think in. */
-static const enum uw_purpose purposes[UW_PURPOSES_N] = {
-    UW_PURPOSE_PARAMETERS, UW_PURPOSE_GRADIENTS, UW_PURPOSE_OPTIMIZER, UW_PURPOSE_ACTIVATIONS,
-    UW_PURPOSE_SCRATCH,    UW_PURPOSE_SNAPSHOT,  UW_PURPOSE_INPUT,     UW_PURPOSE_GRAPH};
-
 /* Those of the set: bit p for purpose p. */
 static void print_purposes(const struct uw_model_need *n, uint32_t set,
                            const struct uw_regions *regions)
@@ -234,15 +275,22 @@ static void print_device(const struct uw_job *job)
     const struct uw_model_need *n = &job->need;
     const struct uw_cuda_info *info = &job->gpu.info;
     char name[UW_GPU_TEXT_BYTES], all[UW_TEXT_BYTES], left[UW_TEXT_BYTES];
-    uint32_t here = 1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT;
+    if (job->gpu.unseen) {
+        print_purposes(n, UNSEEN, &none);
+        printf("%-14s %14s\n%-14s %14s\n\n", "scratch", "?", "kernels' own", "?");
+        print_purposes(n, BESIDE, &none);
+        print_row("image", n->image_bytes, "");
+        print_row("beside it", n->total_bytes, "");
+        return;
+    }
     printf("%s\n%s of memory, %s free\n\n", uw_job_gpu_text(&job->gpu, name),
            uw_text_bytes((double)info->memory_bytes, all),
            uw_text_bytes((double)info->free_bytes, left));
-    print_purposes(n, ((1u << UW_PURPOSES_N) - 1u) & ~here, &none);
+    print_purposes(n, ON_DEVICE, &none);
     print_row("kernels' own", uw_cuda_own_bytes(job->gpu.cuda), "");
     print_row("on the GPU", uw_job_device_bytes(job), "");
     printf("\n");
-    print_purposes(n, here, &none);
+    print_purposes(n, BESIDE, &none);
     print_row("image", n->image_bytes, "");
     print_row("beside it", n->total_bytes, "");
 }
@@ -291,6 +339,17 @@ static int does_not_fit(const struct options *o, const struct answer *a)
                         "batch 1%s %zu bytes", text, a->asked_bytes,
                         strcmp(o->recipe.mode, "inference") == 0 ? "" : " and plain sgd",
                         a->smallest_bytes);
+}
+
+/* What a plan for a GPU that is not here lacks, and what to do. Returns the exit status. */
+static int unseen(const struct uw_job *job, const struct options *o)
+{
+    return uw_cli_error("plan", UW_EXIT_FAILED,
+                        "--backend cuda: %s; %s: ask where the GPU is; with --backend auto the "
+                        "plan is for the processor", job->gpu.note,
+                        o->recipe.budget != 0 ? "what fits --budget depends on the GPU"
+                                              : "scratch is measured on the GPU, and what kernels "
+                                                "take for themselves depends on it");
 }
 
 /* A flag that was given and changes nothing of what is exchanged; NULL: there is none. */
@@ -405,15 +464,27 @@ int uw_cmd_plan(int argc, char **argv)
                                    .backend = o.backend,
                                    .exact = o.exact,
                                    .gpu = o.link.link == NULL && o.regions.n == 0,
+                                   .unseen = true,
                                    .threads = o.threads,
                                    .plan = {.batch_n = o.batch, .snapshot = o.snapshot}};
     int rc = uw_recipe_apply(&o.recipe, &config.plan, &err);
     config.plan.budget_bytes = 0; /* first the plan as it would like to be */
     rc = rc < 0 ? rc : uw_job_plan(&job, &config, &err);
-    if (rc == UW_OK && o.recipe.budget != 0) {
+    if (rc == UW_OK && o.recipe.budget != 0 && !job.gpu.unseen) {
         a = ask(&job, o.recipe.budget <= SIZE_MAX ? (size_t)o.recipe.budget : SIZE_MAX);
     }
-    rc = rc < 0 ? rc : show(&job, &o, &a, &err);
+    const char *why = job.gpu.cuda != NULL ? uw_cuda_failure(job.gpu.cuda) : NULL;
+    if (why != NULL) {              /* what it measured is nothing to plan with */
+        rc = uw_job_gpu_error(&err, why, "plans");
+    }
+    if (!job.gpu.unseen || o.recipe.budget == 0) {
+        rc = rc < 0 ? rc : show(&job, &o, &a, &err);
+    }
+    if (rc == UW_OK && job.gpu.unseen) {
+        status = unseen(&job, &o);
+        uw_job_deinit(&job);
+        return status;
+    }
     uw_job_gpu_say(&job.gpu, "plan");
     uw_job_deinit(&job);
     if (rc < 0) {

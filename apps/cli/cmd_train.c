@@ -14,8 +14,7 @@ static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
-        "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE\n"
-        "(digits)"),
+        "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
         "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
@@ -25,13 +24,15 @@ static const struct uw_opt rows[] = {
         "learning rate (0.05; 0.001 with adam, adamw, rmsprop)"),
     UW_RECIPE_ROWS(struct uw_train_options),
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
-        "constant, cosine, linear, step:N:F = times F after every N epochs,\n"
+        "constant, cosine, linear, step:N:F = times F after every N epochs, "
         "multistep:N,M:F, with warmup:STEPS+ in front (constant)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
     ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE", "write weights and state there (safetensors)"),
     ROW("save-every", UW_OPT_U64, save_every, 1, 0, "N", "also every N steps (every epoch)"),
     ROW("resume", UW_OPT_FLAG, resume, 0, 0, NULL,
         "go on from --save's file, bit for bit; start afresh when there is none"),
+    ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
+        "of a test at most, also of the last; 0: all (0)"),
     ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "take the samples in order"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
@@ -57,8 +58,9 @@ static const struct uw_args_spec spec = {
         "CSV: one sample a line, numbers separated by commas, the label last, a whole number from\n"
         "0. A header is skipped; every sixth line is for testing, or csv:FILE,TESTFILE. The\n"
         "features are the model's input in row-major order, channels first: [N], or any shape of\n"
-        "N. Bytes of IDX files and CIFAR-10 are divided by 255. idx:IMAGES,LABELS,TESTIMAGES,\n"
-        "TESTLABELS gives a test set; with two files the training samples are the test.\n\n"
+        "N. Bytes of IDX files and CIFAR-10 are divided by 255.\n"
+        "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS gives a test set; with two files the training\n"
+        "samples are the test.\n\n"
         "SIGINT and SIGTERM save and end; the same command with --resume goes on.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };

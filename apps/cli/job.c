@@ -51,7 +51,8 @@ static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
                           struct uw_error *err)
 {
     const struct uw_job_gpu_config gpu = {.backend = config->backend, .exact = config->exact,
-                                          .tf32 = config->tf32};
+                                          .tf32 = config->tf32,
+                                          .unseen = config->unseen};
     int rc = config->gpu ? uw_job_gpu_open(&j->gpu, &gpu, err) : UW_OK;
     j->only_gpu = config->tf32 || strcmp(config->backend, "cuda") == 0;
     if (j->gpu.cuda != NULL) {
@@ -181,10 +182,13 @@ static int take_of_gpu(struct uw_job *j, struct uw_error *err)
 static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
 {
     char text[UW_ERROR_TEXT_BYTES];
-    snprintf(text, sizeof text, "%.150s%s", why->text,
-             why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
-             : j->only_gpu             ? "; --backend ref computes on the processor"
-                                       : "");
+    int n = snprintf(text, sizeof text, "%.150s%s", why->text,
+                     why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
+                                               : "");
+    if (why->code != UW_ERR_NOMEM && j->only_gpu) {
+        snprintf(text + n, sizeof text - (size_t)n, "; --backend %s computes on the processor",
+                 uw_job_gpu_else());
+    }
     if (j->only_gpu) {
         return uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
     }
@@ -233,53 +237,10 @@ int uw_job_bind(struct uw_job *j, struct uw_error *err)
     return rc;
 }
 
-/* Is the model for telling classes apart? Else its loss compares with the sample itself. */
-static bool has_labels(const struct uw_model_def *d)
+const char *uw_job_gpu_failure(const struct uw_job *j)
 {
-    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
-}
-
-int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
-                      struct uw_error *err)
-{
-    const struct uw_model_def *d = &j->file.def;
-    uint32_t h = d->in_h != 0 ? d->in_h : 1;
-    uint32_t w = d->in_w != 0 ? d->in_w : 1;
-    bool same = d->in_channels == data->channels && h == data->height && w == data->width;
-    bool flat = (h == 1 && w == 1) || (data->height == 1 && data->width == 1);
-    uint64_t data_n = (uint64_t)data->channels * data->height * data->width;
-    bool sequence = d->in_h == 0 && d->in_w != 0 && data->channels == 1 &&
-                    data->height == d->in_channels && data->width == d->in_w;
-    if (!same && !sequence && !(flat && j->need.input_n == data_n)) {
-        return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s takes %ux%ux%u samples, data %.80s has %ux%ux%u",
-                            d->name, (unsigned)d->in_channels, (unsigned)h, (unsigned)w, spec,
-                            (unsigned)data->channels, (unsigned)data->height,
-                            (unsigned)data->width);
-    }
-    for (uint32_t i = 0; i < d->losses_n; i++) {
-        if (d->losses[i].target == UW_TARGET_VALUES) {
-            return uw_error_set(err, UW_ERR_MISMATCH,
-                                "model %.40s: a loss with \"target\": \"values\" needs values "
-                                "beside each sample, data %.80s has labels",
-                                d->name, spec);
-        }
-    }
-    if (has_labels(d) && j->need.classes < data->classes) {
-        return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s tells %u classes apart, data %.80s has labels up to %u: "
-                            "its last layer needs more outputs",
-                            d->name, (unsigned)j->need.classes, spec,
-                            (unsigned)data->classes - 1u);
-    }
-    return UW_OK;
-}
-
-bool uw_job_gpu_failed(const struct uw_job *j)
-{
-    const struct uw_exec *e = &j->model.exec;
-    return j->gpu.cuda != NULL && e->kernels != NULL && e->kernels->device != NULL &&
-           e->kernels->device->wait(e) < 0;
+    bool bound = j->gpu.cuda != NULL && j->model.exec.kernels != NULL;
+    return bound ? uw_cuda_failure(j->gpu.cuda) : NULL;
 }
 
 void uw_job_deinit(struct uw_job *j)
@@ -313,7 +274,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     struct uw_loader loader;
     double loss = 0.0;
     uint64_t correct = 0;
-    *score = (struct uw_score){.labels = has_labels(&j->file.def)};
+    *score = (struct uw_score){.labels = uw_job_has_labels(&j->file.def)};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});

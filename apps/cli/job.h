@@ -33,6 +33,7 @@ struct uw_job_config {
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* one may compute, and auto takes it */
     bool tf32;                  /* what it may round products to */
+    bool unseen;                /* --backend cuda without a GPU: a plan in part, see job_gpu.h */
     uint32_t threads;           /* 0: one a core; with a GPU one */
     struct uw_model_config plan;    /* minibatch, mode, optimizer, what else there is to plan; the
                                        job fills in model, kernels, threads and workspace */
@@ -94,14 +95,19 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
 /* Is the model an ONNX file? Its name tells. */
 bool uw_job_is_onnx(const char *model);
 
+/* Is the model for telling classes apart? Else its loss compares with the sample itself. */
+bool uw_job_has_labels(const struct uw_model_def *d);
+
 /* Do the model's input and classes fit the data, which may lack classes? Call after plan; `spec`
- * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes. */
+ * names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes, and
+ * data that fits. */
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err);
 
-/* Has the model's GPU failed, so that whatever went wrong (a code of the model's, a weight that
- * does not look finite) is because of that? Waits for it. False without a GPU, and before bind. */
-bool uw_job_gpu_failed(const struct uw_job *j);
+/* Why the model's GPU failed, as uw_cuda_failure tells, so that whatever went wrong (a code of the
+ * model's, a weight that does not look finite) is because of that; NULL: it has not. Waits for it.
+ * NULL without a GPU, and before bind. */
+const char *uw_job_gpu_failure(const struct uw_job *j);
 
 /* Release everything. Safe on a zeroed struct and twice. */
 void uw_job_deinit(struct uw_job *j);
@@ -119,6 +125,7 @@ struct uw_score {
 /* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.
  *
  *   limit  samples at most; 0: all
+ *   score  samples_n counts as it goes
  *   stop   asked between minibatches, may be NULL; returns true to give up
  *
  * Returns UW_OK, UW_ERR_AGAIN (stopped), or the dataset's error. */

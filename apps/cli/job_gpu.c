@@ -40,7 +40,13 @@ static void find_choices(char path[512])
 static int without(struct uw_job_gpu *g, const struct uw_job_gpu_config *config, bool wanted,
                    const struct uw_error *why, struct uw_error *err)
 {
+    if (wanted && config->unseen && uw_cuda_open_unseen(&g->cuda, NULL) == UW_OK) {
+        g->unseen = true;
+        snprintf(g->note, sizeof g->note, "%.140s", why->text);
+        return UW_OK;
+    }
     if (wanted) {
+        g->cuda = NULL;
         return uw_error_set(err, UW_ERR_CLOSED,
                             "--backend cuda: %.180s; with --backend auto the processor computes",
                             why->text);
@@ -85,6 +91,17 @@ void uw_job_gpu_leave(struct uw_job_gpu *g, const char *why)
 {
     uw_job_gpu_close(g);
     snprintf(g->note, sizeof g->note, "the processor computes, not the GPU: %.200s", why);
+}
+
+const char *uw_job_gpu_else(void)
+{
+    return uw_kernels_best()->name;
+}
+
+int uw_job_gpu_error(struct uw_error *err, const char *why, const char *verb)
+{
+    return uw_error_set(err, UW_ERR_IO, "the GPU failed (%.95s); --backend %s %s on the processor",
+                        why, uw_job_gpu_else(), verb);
 }
 
 void uw_job_gpu_say(struct uw_job_gpu *g, const char *command)

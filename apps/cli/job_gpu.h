@@ -21,6 +21,7 @@
 
 struct uw_job_gpu {
     struct uw_cuda *cuda;           /* NULL: the processor computes */
+    bool unseen;                    /* it is not here: a plan is known in part, note says why */
     struct uw_cuda_info info;
     char choices[512];              /* file of measured algorithms; "": none */
     char note[UW_ERROR_TEXT_BYTES]; /* one sentence to standard error; "": none */
@@ -29,6 +30,7 @@ struct uw_job_gpu {
 struct uw_job_gpu_config {
     const char *backend;            /* one of UW_BACKENDS_GPU */
     bool exact, tf32;
+    bool unseen;                    /* for cuda without a GPU a handle that plans will do */
 };
 
 /* Open it, or not.
@@ -39,6 +41,12 @@ int uw_job_gpu_open(struct uw_job_gpu *g, const struct uw_job_gpu_config *config
 
 /* Give up an open GPU for the processor, of auto alone: `why` becomes the note. */
 void uw_job_gpu_leave(struct uw_job_gpu *g, const char *why);
+
+/* What computes where a GPU cannot: the processor's fastest, by its name for --backend. */
+const char *uw_job_gpu_else(void);
+
+/* "the GPU failed (why); --backend avx2 VERB on the processor". Returns UW_ERR_IO. */
+int uw_job_gpu_error(struct uw_error *err, const char *why, const char *verb);
 
 /* Print the note, if there is one and it was not printed before: "uwasa train: ...". */
 void uw_job_gpu_say(struct uw_job_gpu *g, const char *command);

@@ -190,15 +190,16 @@ static struct uw_node_progress progress(const struct uw_node_work *r, float lr)
         .vitals = r->vitals};
 }
 
-/* In the place of what came of it. Returns rc. */
-static int name_failed_gpu(struct uw_node_work *r, int rc)
+/* In the place of what came of it. */
+static int name_failed_gpu(struct uw_node_work *r, const char *why)
 {
     if (r->train_us == 0) {
-        return uw_error_set(&r->err, rc, "the GPU failed before the first step; with \"backend\": "
-                            "\"ref\" the processor trains");
+        return uw_error_set(&r->err, UW_ERR_IO, "the GPU failed before the first step (%.95s); "
+                            "with \"backend\": \"%s\" the processor trains", why,
+                            uw_job_gpu_else());
     }
-    return uw_error_set(&r->err, rc, "the GPU failed after step %llu: %s",
-                        (unsigned long long)r->step,
+    return uw_error_set(&r->err, UW_ERR_IO, "the GPU failed after step %llu (%.95s): %s",
+                        (unsigned long long)r->step, why,
                         r->o->checkpoint != NULL
                             ? "what was learned since the last checkpoint is lost, the same "
                               "command goes on from there"
@@ -223,7 +224,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
         r->retreated = true;
     }
     if (rc < 0) {
-        return r->image_failed ? name_failed_gpu(r, rc)
+        return r->image_failed ? name_failed_gpu(r, "a copy of its memory")
                                : uw_error_set(&r->err, rc, "the exchange with peers: %s",
                                               uw_status_text(rc));
     }
@@ -448,9 +449,10 @@ static int finish(struct uw_node_work *r, int rc, int status)
     closed = closed < 0 ? closed : told;
     told = uw_node_report_close(&r->report, closed < 0 ? NULL : &late);
     closed = closed < 0 ? closed : told;
-    if (rc < 0 && uw_job_gpu_failed(&r->job)) { /* whatever came of it */
+    const char *why = rc < 0 ? uw_job_gpu_failure(&r->job) : NULL;
+    if (why != NULL) {                              /* whatever came of it */
         status = UW_EXIT_FAILED;
-        name_failed_gpu(r, rc);
+        name_failed_gpu(r, why);
     }
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text

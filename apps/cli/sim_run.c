@@ -348,11 +348,11 @@ static int end_stopped(const struct uw_sim *s)
     }
     if (s->o->checkpoint == NULL) {
         return uw_cli_error("sim", UW_EXIT_FAILED,
-                            "stopped at step %llu%s%s; without --checkpoint it cannot go on", step,
-                            of, known);
+                            "interrupted at step %llu%s%s; without --checkpoint it cannot go on",
+                            step, of, known);
     }
-    fprintf(stderr, "uwasa sim: stopped at step %llu%s%s, saved; --resume %s goes on\n", step, of,
-            known, s->o->checkpoint);
+    fprintf(stderr, "uwasa sim: interrupted at step %llu%s%s, saved; --resume %s goes on\n", step,
+            of, known, s->o->checkpoint);
     return UW_EXIT_DONE;
 }
 

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Between two minibatches of a test. */
 static bool stop_asked(void *arg)
 {
     struct train *t = arg;
+    uw_train_testing(t);
     return uw_stop_asked(&t->stop);
 }
 
@@ -229,8 +231,10 @@ static int evaluate(struct train *t)
     if (t->scored && t->scored_step == t->step) {
         return UW_OK;
     }
-    int rc = uw_job_evaluate(&t->job, t->test.base, 0, stop_asked, t, &t->score);
+    t->testing_us = uw_board_now_us();
+    int rc = uw_job_evaluate(&t->job, t->test.base, t->o->eval_samples, stop_asked, t, &t->score);
     if (rc == UW_ERR_AGAIN) {
+        t->interrupted = true;
         return UW_OK;
     }
     if (rc < 0) {
@@ -248,6 +252,7 @@ static int evaluate(struct train *t)
     cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
     cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
     cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
+    cJSON_AddNumberToObject(ev, "test_samples", (double)t->score.samples_n);
     uw_events_put(&t->events, ev);
     char text[UW_SCORE_TEXT_BYTES];
     uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", uw_train_epoch(t),
@@ -372,7 +377,8 @@ static void name_failed_gpu(struct train *t)
 {
     const struct uw_train_options *o = t->o;
     char when[48] = "before the first step";
-    if (!uw_job_gpu_failed(&t->job)) {
+    const char *why = uw_job_gpu_failure(&t->job);
+    if (why == NULL) {
         return;
     }
     if (t->begun > t->first_step) {
@@ -380,14 +386,14 @@ static void name_failed_gpu(struct train *t)
     }
     if (o->save != NULL && is_saved(t)) {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed %s; the same command with --resume goes on from "
-                     "%.120s, with --backend ref on the processor",
-                     when, o->save);
+                     "the GPU failed %s (%.95s); the same command with --resume goes on from "
+                     "%.60s, with --backend %s on the processor",
+                     when, why, o->save, uw_job_gpu_else());
     } else {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed %s, and nothing was saved; --backend ref trains "
+                     "the GPU failed %s (%.95s), and nothing was saved; --backend %s trains "
                      "on the processor",
-                     when);
+                     when, why, uw_job_gpu_else());
     }
 }
 

@@ -14,6 +14,7 @@
 struct uw_train_options {
     const char *model, *data;
     uint32_t epochs, batch, threads;
+    uint32_t eval_samples;              /* of a test at most; 0: all */
     uint64_t steps, save_every, seed;
     double lr, spike;                   /* spike 0: no guard */
     struct uw_recipe recipe;

@@ -53,11 +53,38 @@ void uw_train_step(struct train *t, double loss, float lr, uint64_t now_us)
     }
 }
 
+/* Of a test. */
+static uint64_t samples_of(const struct train *t)
+{
+    uint32_t all = t->test.base->samples_n, most = t->o->eval_samples;
+    return most != 0 && most < all ? most : all;
+}
+
+void uw_train_testing(struct train *t)
+{
+    uint64_t now_us = uw_board_now_us(), done = t->score.samples_n, all = samples_of(t);
+    if (done == 0 || !uw_progress_due(&t->progress, now_us)) {
+        return;
+    }
+    char eta[UW_TEXT_BYTES];
+    double per_s = (double)done / ((double)(now_us - t->testing_us) / 1e6);
+    uw_progress_show(&t->progress, "testing %llu/%llu samples  step %llu  %.0f samples/s  ETA %s",
+                     (unsigned long long)done, (unsigned long long)all,
+                     (unsigned long long)t->step, per_s,
+                     uw_text_time((double)(all - done) / per_s, eta));
+}
+
 void uw_train_trace(struct train *t, const char *what, uint64_t from_us, uint64_t until_us)
 {
     char name[48];
     snprintf(name, sizeof name, "%s %llu", what, (unsigned long long)t->step);
     uw_trace_span(&t->trace, UW_TRACE_COMPUTE, what, name, from_us, until_us);
+}
+
+/* It ended early. */
+static const char *where(const struct train *t)
+{
+    return t->step < t->steps ? "at" : "in the test after";
 }
 
 static void print_done(const struct train *t, double seconds, double per_s, uint64_t rss)
@@ -66,6 +93,14 @@ static void print_done(const struct train *t, double seconds, double per_s, uint
     char b[UW_TEXT_BYTES];
     if (t->scored && t->scored_step == t->step) {
         uw_score_print(&t->score);
+        if (t->score.samples_n < t->test.base->samples_n) {
+            printf("tested on      %llu of %u samples\n", (unsigned long long)t->score.samples_n,
+                   (unsigned)t->test.base->samples_n);
+        }
+    }
+    if (t->interrupted) {
+        printf("interrupted    %s step %llu of %llu\n", where(t), (unsigned long long)t->step,
+               (unsigned long long)t->steps);
     }
     if (t->first_step > 0) {
         printf("steps          %llu, of these now %llu in %.1f s\n", (unsigned long long)t->step,
@@ -111,6 +146,7 @@ void uw_train_done(struct train *t)
     if (scored) {
         cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
         cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
+        cJSON_AddNumberToObject(ev, "test_samples", (double)t->score.samples_n);
     }
     cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
     cJSON_AddNumberToObject(ev, "samples_per_s", per_s);
@@ -135,10 +171,13 @@ void uw_train_done(struct train *t)
 int uw_train_interrupted(const struct train *t)
 {
     unsigned long long step = t->step;
+    unsigned long long steps = t->steps;
     if (t->o->save == NULL) {
         return uw_cli_error("train", UW_EXIT_FAILED,
-                            "stopped at step %llu, nothing is kept: no --save", step);
+                            "interrupted %s step %llu of %llu, nothing is kept: no --save",
+                            where(t), step, steps);
     }
-    fprintf(stderr, "uwasa train: stopped at step %llu, saved; --resume goes on\n", step);
+    fprintf(stderr, "uwasa train: interrupted %s step %llu of %llu, saved; --resume goes on\n",
+            where(t), step, steps);
     return UW_EXIT_DONE;
 }

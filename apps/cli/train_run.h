@@ -45,6 +45,7 @@ struct train {
     uint64_t saved_step;            /* the file holds this one */
     uint64_t start_us, computing_us, event_us;
     uint64_t ended_us;              /* when the last step was done */
+    uint64_t testing_us;            /* when the last test began */
     uint64_t samples;               /* computed by this process */
     double shown_loss;
     uint32_t shown_n;               /* steps in shown_loss */
@@ -62,6 +63,9 @@ unsigned long long uw_train_epoch(const struct train *t);
 
 /* Tell of the step that was done last. */
 void uw_train_step(struct train *t, double loss, float lr, uint64_t now_us);
+
+/* Tell of the test that is under way, t->score.samples_n of it done. */
+void uw_train_testing(struct train *t);
 
 /* "step 12" of the trace. */
 void uw_train_trace(struct train *t, const char *what, uint64_t from_us, uint64_t until_us);

@@ -174,8 +174,9 @@ void uw_cuda_choices_load(struct uw_cuda_choices *h, const char *path, const cha
     }
 }
 
-const struct uw_cuda_choice *uw_cuda_choices_find(const struct uw_cuda_choices *h, uint32_t part,
-                                                  uint32_t batch_n, const uint32_t *shape)
+/* One that is gone, too. */
+static const struct uw_cuda_choice *find(const struct uw_cuda_choices *h, uint32_t part,
+                                         uint32_t batch_n, const uint32_t *shape)
 {
     for (uint32_t i = 0; i < h->n; i++) {
         if (same(&h->at[i], part, batch_n, shape)) {
@@ -183,6 +184,13 @@ const struct uw_cuda_choice *uw_cuda_choices_find(const struct uw_cuda_choices *
         }
     }
     return NULL;
+}
+
+const struct uw_cuda_choice *uw_cuda_choices_find(const struct uw_cuda_choices *h, uint32_t part,
+                                                  uint32_t batch_n, const uint32_t *shape)
+{
+    const struct uw_cuda_choice *c = find(h, part, batch_n, shape);
+    return c != NULL && c->algorithm != UW_CUDA_CHOICE_GONE ? c : NULL;
 }
 
 void uw_cuda_choices_put(struct uw_cuda_choices *h, const struct uw_cuda_choice *choice)
@@ -226,7 +234,7 @@ static void keep_old(FILE *file, const struct uw_cuda_choices *h)
         const char *on;
         if (parse(line, &c, &on) &&
             (strcmp(on, h->machine) != 0 ||
-             uw_cuda_choices_find(h, c.part, c.batch_n, c.shape) == NULL)) {
+             find(h, c.part, c.batch_n, c.shape) == NULL)) {
             fprintf(file, "%s\n", line);
             kept++;
         }
@@ -249,7 +257,9 @@ int uw_cuda_choices_save(const struct uw_cuda_choices *h)
     }
     fputs(FIRST_LINE, file);
     for (uint32_t i = 0; i < h->n; i++) {
-        write_choice(file, &h->at[i], h->machine);
+        if (h->at[i].algorithm != UW_CUDA_CHOICE_GONE) {
+            write_choice(file, &h->at[i], h->machine);
+        }
     }
     keep_old(file, h);
     bool written = ferror(file) == 0;

@@ -24,12 +24,13 @@
 #define UW_CUDA_CHOICES_MAX 1024u       /* the oldest goes when there are more */
 #define UW_CUDA_CHOICES_SHAPE 15u
 #define UW_CUDA_CHOICES_ALGORITHMS 64   /* numbers are below */
+#define UW_CUDA_CHOICE_GONE (-1)        /* instead of one: the file's is to go, none is known */
 
 struct uw_cuda_choice {
     uint32_t part;                      /* enum uw_conv2d_part; + 3: the same of a dense layer */
     uint32_t batch_n;
     uint32_t shape[UW_CUDA_CHOICES_SHAPE];
-    int32_t algorithm;                  /* a number of conv2d_plan.h; dense: 1 is our own */
+    int32_t algorithm;                  /* of conv2d_plan.h; dense: 1 is our own; or GONE */
     uint64_t engine;                    /* its key; 0: the algorithm has none */
     double us;                          /* one call took so long */
 };
@@ -44,7 +45,7 @@ struct uw_cuda_choices {
 /* Empty; then the lines of this machine that the file at path has. path may be NULL. */
 void uw_cuda_choices_load(struct uw_cuda_choices *h, const char *path, const char *machine);
 
-/* The choice for a convolution, or NULL. Valid until the next put. */
+/* The choice for a convolution, or NULL: none, or gone. Valid until the next put. */
 const struct uw_cuda_choice *uw_cuda_choices_find(const struct uw_cuda_choices *h, uint32_t part,
                                                   uint32_t batch_n, const uint32_t *shape);
 

@@ -254,5 +254,6 @@ size_t uw_conv2d_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_
 {
     const struct uw_exec e = {.kernels = k};
     (void)threads;
-    return batch_n == 0 || c->normed ? 0 : uw_conv2d_planned_bytes(uw_cuda_of(&e), c, batch_n);
+    bool known = batch_n == 0 || c->normed || uw_cuda_of(&e)->products == NULL;
+    return known ? 0 : uw_conv2d_planned_bytes(uw_cuda_of(&e), c, batch_n);
 }

@@ -368,43 +368,45 @@ static bool open_graph(struct uw_cuda *c, const struct uw_conv2d_shape *s, struc
                                 c->products->conv2d_limit, wanted, &p->graphs[which]);
 }
 
-/* The engine of a known key, if it is there and runs. */
-static bool settle_known_engine(struct uw_cuda *c, struct uw_conv2d_shape *s,
-                                struct uw_conv2d_plan *p, enum uw_conv2d_part part, uint64_t key)
+/* The engine of a known key. Returns as uw_conv2d_measure, or UW_ERR_IO: it is not there. */
+static int settle_known_engine(struct uw_cuda *c, struct uw_conv2d_shape *s,
+                               struct uw_conv2d_plan *p, enum uw_conv2d_part part, uint64_t key)
 {
     struct uw_conv2d_graph *g = &p->graphs[part];
     double us;
     if (key == 0 || !open_graph(c, s, p, part, key)) {
-        return false;
+        return UW_ERR_IO;
     }
     (void)engines_of(g, &p->part[part]);
-    if (uw_conv2d_measure(c, s, p->batch_n, part, g, &p->part[part], 1, &p->part[part], &us) ==
-        UW_OK) {
-        return true;
+    int rc = uw_conv2d_measure(c, s, p->batch_n, part, g, &p->part[part], 1, &p->part[part], &us);
+    if (rc < 0) {
+        uw_conv2d_graph_close(&c->products->libraries, g);
     }
-    uw_conv2d_graph_close(&c->products->libraries, g);
-    return false;
+    return rc;
 }
 
-/* What the file says, if it is there, fits, and runs. */
-static bool settle_as_known(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
-                            enum uw_conv2d_part part)
+/* What the file says. Returns UW_OK, UW_ERR_NOTFOUND (it says nothing), UW_ERR_AGAIN (no memory to
+ * try it now) or UW_ERR_IO: that is not there, does not fit, or does not run. */
+static int settle_as_known(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
+                           enum uw_conv2d_part part)
 {
-    const struct uw_cuda_products *products = c->products;
     const struct uw_cuda_choice *known =
-        uw_cuda_choices_find(&products->choices, (uint32_t)part, p->batch_n, s->key);
+        uw_cuda_choices_find(&c->products->choices, (uint32_t)part, p->batch_n, s->key);
     struct uw_conv2d_choice *out = &p->part[part];
     double us;
     if (known == NULL) {
-        return false;
+        return UW_ERR_NOTFOUND;
     }
     if (known->algorithm == UW_CONV2D_GRAPH) {
         return settle_known_engine(c, s, p, part, known->engine);
     }
     *out = (struct uw_conv2d_choice){.algorithm = known->algorithm};
-    return uw_conv2d_takes(c, s, p->batch_n, part, known->algorithm, &out->workspace_bytes) &&
-           out->workspace_bytes <= products->conv2d_limit &&
-           uw_conv2d_measure(c, s, p->batch_n, part, NULL, out, 1, out, &us) != UW_ERR_IO;
+    if (!uw_conv2d_takes(c, s, p->batch_n, part, known->algorithm, &out->workspace_bytes) ||
+        out->workspace_bytes > c->products->conv2d_limit) {
+        return UW_ERR_IO;
+    }
+    int rc = uw_conv2d_measure(c, s, p->batch_n, part, NULL, out, 1, out, &us);
+    return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }
 
 /* Where an engine makes the input's gradient: another one that adds it, the same if it can. */
@@ -450,25 +452,23 @@ static int settle_by_measure(struct uw_cuda *c, struct uw_conv2d_shape *s,
     return rc;
 }
 
-/* One part of a new plan. Returns whether the file lacks it. */
+/* One part of a new plan. Returns whether the file lacks it, or has what is gone. */
 static bool settle(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
                    enum uw_conv2d_part part)
 {
     struct uw_conv2d_choice *choice = &p->part[part];
     double us = 0.0;
-    if (settle_as_known(c, s, p, part)) {
-        return false;
-    }
-    int rc = settle_by_measure(c, s, p, part, &us);
+    int known = settle_as_known(c, s, p, part);
+    int rc = known == UW_OK ? UW_OK : settle_by_measure(c, s, p, part, &us);
     if (rc == UW_ERR_IO) {
         *choice = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
     }
-    if (rc < 0) {
+    if (known == UW_OK || (rc < 0 && (known != UW_ERR_IO || uw_cuda_failure(c) != NULL))) {
         return false;
     }
-    struct uw_cuda_choice found = {.part = (uint32_t)part, .batch_n = p->batch_n,
-                                   .algorithm = choice->algorithm, .engine = choice->engine,
-                                   .us = us};
+    struct uw_cuda_choice found = {
+        .part = (uint32_t)part, .batch_n = p->batch_n, .engine = choice->engine, .us = us,
+        .algorithm = rc < 0 ? UW_CUDA_CHOICE_GONE : choice->algorithm};
     memcpy(found.shape, s->key, sizeof found.shape);
     uw_cuda_choices_put(&c->products->choices, &found);
     return true;

@@ -237,6 +237,8 @@ size_t uw_dense_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_d
 {
     const struct uw_exec e = {.kernels = k};
     (void)threads;
-    uw_dense_settle(uw_cuda_of(&e), d, batch_n);
+    if (uw_cuda_of(&e)->products != NULL) {
+        uw_dense_settle(uw_cuda_of(&e), d, batch_n);
+    }
     return 0;
 }

@@ -6,6 +6,7 @@
  * work on one stream, in the order of the calls; results do not depend on anything but that order.
  *
  * Files      open.c       the handle, memory, the table   libraries.c  cuBLAS and cuDNN, loaded
+ *            failure.c    why the GPU failed
  *            queue.c      steps, graphs, copies           choices.c    measured algorithms
  *            probe.c      what there is, shared pages    group.c      averages by NCCL
  *            *.cu         slots with kernels of their own, launch.cuh and reduce.cuh beneath
@@ -68,8 +69,9 @@ struct uw_cuda {
     struct uw_device_segment segments[UW_DEVICE_SEGMENTS_MAX];  /* of the next update */
     uint32_t segments_n;
     struct uw_cuda_queue *queue;
-    struct uw_cuda_products *products;
+    struct uw_cuda_products *products;  /* NULL: unseen, for planning alone */
     size_t own_bytes;
+    char failure[96];                   /* the first call that failed, in its library's words; "" */
     bool stuck;                         /* a group was not left: nothing can be given back */
     struct uw_cuda_block blocks[UW_CUDA_BLOCKS_MAX];    /* what uw_cuda_take took */
     uint32_t blocks_n;
@@ -91,6 +93,11 @@ int uw_cuda_status(cudaError_t rc);
 
 /* probe.c: new pages of a kind, not UW_CUDA_PAGES_NONE. Managed ones wait until the GPU rests. */
 cudaError_t uw_cuda_pages_new(enum uw_cuda_pages pages, size_t bytes, void **out);
+
+/* failure.c: keep why a call failed, of the first that did: what follows comes of it. Forget it
+ * where the call was only tried, and nothing depends on it. */
+void uw_cuda_keep_failure(struct uw_cuda *c, const char *who, const char *why);
+void uw_cuda_forget_failure(struct uw_cuda *c);
 
 /* After a launch or a library's call: UW_OK, or UW_ERR_IO. Waits when the table is blocking. */
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc);

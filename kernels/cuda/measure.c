@@ -133,6 +133,7 @@ int uw_cuda_fastest(struct uw_cuda *c, uw_cuda_way way, void *job, uint32_t n, u
         (void)cudaEventDestroy(t.to);
     }
     (void)cudaGetLastError();           /* the same: it is no error of a later call */
+    uw_cuda_forget_failure(c);
     c->config.blocking = blocking;
     *us = ms * 1000.0;
     return ms >= 0.0f ? UW_OK : UW_ERR_IO;

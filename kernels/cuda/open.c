@@ -50,7 +50,11 @@ int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)
     if (rc == cudaSuccess && c->config.blocking) {
         rc = cudaStreamSynchronize(c->stream);
     }
-    return uw_cuda_status(rc);
+    int status = uw_cuda_status(rc);
+    if (status == UW_ERR_IO) {
+        uw_cuda_keep_failure(c, cudaGetErrorName(rc), cudaGetErrorString(rc));
+    }
+    return status;
 }
 
 int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out)
@@ -93,7 +97,8 @@ static int try_kernels(struct uw_cuda *c, struct uw_error *err)
     rc = rc == cudaSuccess ? waited : rc;
     (void)cudaGetLastError(); /* it is no error of a later call */
     if (rc != cudaSuccess) {
-        return uw_error_set(err, UW_ERR_IO, "the GPU failed: %s", cudaGetErrorString(rc));
+        return uw_error_set(err, UW_ERR_IO, "the GPU failed (%s: %s)", cudaGetErrorName(rc),
+                            cudaGetErrorString(rc));
     }
     if (ran == UW_OK) {
         return UW_OK;
@@ -137,6 +142,19 @@ int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, stru
     }
     c->kernels.device = config->blocking ? NULL : &c->device;
     *out = c;
+    return UW_OK;
+}
+
+int uw_cuda_open_unseen(struct uw_cuda **out, struct uw_error *err)
+{
+    struct uw_cuda *c = calloc(1, sizeof *c);
+    *out = c;
+    if (c == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    c->kernels = table;
+    c->device = (struct uw_device_kernels){.steps_max = UW_DEVICE_STEPS_MAX};
+    c->kernels.device = &c->device;
     return UW_OK;
 }
 
@@ -190,7 +208,8 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
         *out = NULL;
     }
     if (rc != cudaSuccess && rc != cudaErrorMemoryAllocation) {
-        return uw_error_set(err, UW_ERR_IO, "the GPU failed: %.120s", cudaGetErrorString(rc));
+        return uw_error_set(err, UW_ERR_IO, "the GPU failed (%.40s: %.50s)", cudaGetErrorName(rc),
+                            cudaGetErrorString(rc));
     }
     if (rc != cudaSuccess) {
         (void)cudaMemGetInfo(&free_bytes, &all_bytes);

@@ -135,7 +135,13 @@ int uw_cuda_blas_done(const struct uw_exec *e, cublasStatus_t status)
     if (status == CUBLAS_STATUS_SUCCESS) {
         return uw_cuda_launched(e, cudaSuccess);
     }
-    return status == CUBLAS_STATUS_ALLOC_FAILED ? UW_ERR_NOMEM : UW_ERR_IO;
+    if (status == CUBLAS_STATUS_ALLOC_FAILED) {
+        return UW_ERR_NOMEM;
+    }
+    char number[24];
+    snprintf(number, sizeof number, "status %d", (int)status);
+    uw_cuda_keep_failure(uw_cuda_of(e), "cuBLAS", number);
+    return UW_ERR_IO;
 }
 
 int uw_cuda_dnn_done(const struct uw_exec *e, cudnnStatus_t status)
@@ -148,5 +154,10 @@ int uw_cuda_dnn_done(const struct uw_exec *e, cudnnStatus_t status)
     if (code == refused || (refused >= 1000 && code / 1000 == refused / 1000)) {
         return UW_ERR_UNSUPPORTED;
     }
-    return status == CUDNN_STATUS_ALLOC_FAILED ? UW_ERR_NOMEM : UW_ERR_IO;
+    if (status == CUDNN_STATUS_ALLOC_FAILED) {
+        return UW_ERR_NOMEM;
+    }
+    struct uw_cuda *c = uw_cuda_of(e);
+    uw_cuda_keep_failure(c, "cuDNN", c->products->libraries.cudnnGetErrorString(status));
+    return UW_ERR_IO;
 }

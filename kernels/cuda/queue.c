@@ -198,6 +198,7 @@ static int end(const struct uw_exec *e, bool whole)
     q->recording = q->playing = NULL;
     if (again) {
         c->segments_n = 0;
+        uw_cuda_forget_failure(c);      /* what cannot be recorded may well run */
         return UW_ERR_AGAIN;
     }
     if (whole && g != NULL) {

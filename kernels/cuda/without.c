@@ -11,6 +11,11 @@ int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, stru
                         "this program was built without CUDA (-DUWASA_CUDA=ON)");
 }
 
+int uw_cuda_open_unseen(struct uw_cuda **out, struct uw_error *err)
+{
+    return uw_cuda_open(out, NULL, err);
+}
+
 int uw_cuda_probe(uint32_t device, struct uw_cuda_info *info, struct uw_error *err)
 {
     (void)device;
@@ -72,6 +77,12 @@ size_t uw_cuda_own_bytes(const struct uw_cuda *c)
 {
     (void)c;
     return 0;
+}
+
+const char *uw_cuda_failure(struct uw_cuda *c)
+{
+    (void)c;
+    return NULL;
 }
 
 void uw_cuda_close(struct uw_cuda *c)

@@ -10,6 +10,10 @@ expect 0 "$uwasa" --help
 for command in $(sed -n 's/^  \([a-z]*\)  .*/\1/p' out); do
     expect 0 "$uwasa" "$command" --help
     grep -q '^Example: uwasa ' out || fail "$command --help has no example"
+    # in 80 columns, but for commands to copy
+    grep -v -e '^  ' -e '^Example: ' out | awk 'length > 80 { exit 1 }' ||
+        fail "$command --help has lines of more than 80 columns"
+    awk '/^  -/ && length > 80 { exit 1 }' out || fail "$command --help has long rows"
     cp out flag
     expect 0 "$uwasa" help "$command"
     cmp -s out flag || fail "help $command is not $command --help"
@@ -87,6 +91,14 @@ grep -q 'has labels up to 9' err || fail "classes that do not fit are not told"
 echo '{"name": "x", "input": [5], "layers": [{"name": "d", "type": "dense", "out": 10}]}' >five.json
 expect 1 "$uwasa" train --model five.json --steps 1
 grep -q 'takes 5x1x1 samples' err || fail "an input that does not fit is not told"
+grep -q -e '--data csv:FILE of 5 numbers and a label a line fits$' err || fail "data for 5 numbers"
+for fits in dscnn:digits:keywords gru:digits:keywords "lenet5:keywords:digits or mnist:DIR" \
+    resnet20:digits:cifar10:DIR; do
+    other=${fits#*:}
+    expect 1 "$uwasa" train --model "${fits%%:*}" --data "${other%%:*}" --steps 1
+    grep -q -e "--data ${other#*:} fits$" err || { cat err >&2; fail "what fits: $fits"; }
+done
+expect 0 "$uwasa" train --model dscnn --data keywords --steps 1 --eval-samples 10
 
 # files that are not what they should be
 echo garbage >weights.safetensors
@@ -173,6 +185,13 @@ expect 0 "$uwasa" plan --model mlp --budget 1G
 expect 0 "$uwasa" plan --model mlp --mode inference
 tail -n 2 out | grep -q '#$' || fail "a forward pass does not fill its chart"
 expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 1M # --help's example
+cp out large
+expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 1m
+cmp -s out large || fail "1m is not 1M"
+expect 0 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 900k
+expect 1 "$uwasa" plan --model lenet5 --batch 4 --threads 1 --budget 100k
+grep -q 'does not fit into 100.0 KiB' err || fail "100k is not 100 KiB"
+"$uwasa" plan --help | grep -q '^BYTES may end in K, M or G' || fail "help does not tell K, M, G"
 
 # what a board has to have: batch 1, plain SGD, everything counted, and trained in just that much
 for case in "lenet5 280000 --budget 280000 digits" "mlp64.json 209920 --train all digits" \

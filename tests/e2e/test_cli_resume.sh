@@ -41,7 +41,8 @@ kill -TERM $pid
 wait $pid
 status=$?
 [ $status = 0 ] || { cat err >&2; fail "SIGTERM gives status $status"; }
-grep -q 'stopped at step' err || fail "SIGTERM is not told"
+grep -q '^uwasa train: interrupted at step [0-9]* of 100000, saved; --resume' err || fail "SIGTERM is not told"
+grep -q '^interrupted    at step [0-9]* of 100000$' out || fail "the result does not tell SIGTERM"
 [ -s term.safetensors ] || fail "SIGTERM saved nothing"
 
 # Another seed, another batch, another file: refused with a sentence

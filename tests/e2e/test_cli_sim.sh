@@ -508,7 +508,7 @@ for flags in "" "--exchange allreduce --period 1 --bandwidth 100000 --checkpoint
     "--checkpoint stopped --checkpoint-seconds 0.2"; do
     stop eval $flags
     [ "$status" = "$([ -n "$flags" ] && echo 0 || echo 1)" ] || fail "$flags: status $status"
-    grep -q 'stopped at step [0-9]* of [0-9]* ([0-9.]* % in the last test, mean model [0-9.]* %)' err ||
+    grep -q 'interrupted at step [0-9]* of [0-9]* ([0-9.]* % in the last test, mean model [0-9.]* %)' err ||
         { cat err >&2; fail "it does not say where it was stopped"; }
     tail -n 1 ev.jsonl | grep -q '"event":"stopped".*"test_accuracy"' || fail "the last event"
 done

@@ -116,6 +116,31 @@ static void test_choices_of_engines_come_back(void **state)
     }
 }
 
+static void test_choice_that_is_gone_leaves_the_file(void **state)
+{
+    (void)state;
+    const struct uw_cuda_choice stays = choice(1, 64, 8, 2), goes = choice(2, 64, 8, 2);
+    uw_cuda_choices_load(&h, path, OTHER);
+    put(&h, goes);
+    assert_int_equal(uw_cuda_choices_save(&h), UW_OK);
+    uw_cuda_choices_load(&h, path, CARD);
+    put(&h, stays);
+    put(&h, goes);
+    assert_int_equal(uw_cuda_choices_save(&h), UW_OK);
+    put(&h, choice(2, 64, 8, UW_CUDA_CHOICE_GONE));
+    assert_int_equal(algorithm_of(&h, goes), -1);
+    assert_int_equal(uw_cuda_choices_save(&h), UW_OK);
+    uw_cuda_choices_load(&back, path, CARD);
+    assert_int_equal(back.n, 1);
+    assert_int_equal(algorithm_of(&back, stays), 2);
+    uw_cuda_choices_load(&back, path, OTHER);       /* another machine's is its own */
+    assert_int_equal(algorithm_of(&back, goes), 2);
+    put(&h, goes);                                  /* measured after all */
+    assert_int_equal(uw_cuda_choices_save(&h), UW_OK);
+    uw_cuda_choices_load(&back, path, CARD);
+    assert_int_equal(algorithm_of(&back, goes), 2);
+}
+
 /* A number too short, too long, of no digits, 0. */
 static void test_choices_of_damaged_engines_are_not_there(void **state)
 {
@@ -272,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_choices_come_back_from_the_file, begin, end),
         cmocka_unit_test_setup_teardown(test_choices_of_engines_come_back, begin, end),
+        cmocka_unit_test_setup_teardown(test_choice_that_is_gone_leaves_the_file, begin, end),
         cmocka_unit_test_setup_teardown(test_choices_of_damaged_engines_are_not_there, begin, end),
         cmocka_unit_test_setup_teardown(test_choices_large_file_is_written_anew, begin, end),
         cmocka_unit_test_setup_teardown(test_choices_of_other_machines_and_programs_are_kept,

@@ -86,6 +86,26 @@ static void test_args_every_kind_is_read(void **state)
     assert_int_equal(o.period, 100);
 }
 
+static void test_args_sizes_end_in_large_and_small_letters(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {{"7", 7}, {"3K", 3072}, {"3k", 3072}, {"2M", 2u << 20}, {"2m", 2u << 20},
+                {"1G", 1u << 30}, {"1g", 1u << 30}};
+    const char *const bad[] = {"k", "1kb", "1 k", "1K1", "1t", "1.5k", "20000000000g"};
+    const struct uw_opt *budget = uw_opt_find(opts, "budget", 6);
+    struct options o = {.batch = 32};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(uw_opt_set(budget, good[i].text, &o), UW_OK);
+        assert_true(o.budget == good[i].bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(uw_opt_set(budget, bad[i], &o), UW_ERR_INVALID);
+    }
+}
+
 static void test_args_mistakes_exit_with_two(void **state)
 {
     (void)state;
@@ -300,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_args_every_kind_is_read),
+        cmocka_unit_test(test_args_sizes_end_in_large_and_small_letters),
         cmocka_unit_test(test_opt_text_reads_back),
         cmocka_unit_test(test_args_mistakes_exit_with_two),
         cmocka_unit_test(test_args_unknown_flag_names_the_nearest),

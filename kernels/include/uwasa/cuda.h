@@ -77,6 +77,11 @@ void uw_cuda_pages_give(enum uw_cuda_pages pages, void *base);
  * is too old, no GPU, no cuBLAS or cuDNN), UW_ERR_NOMEM; err says which, and what to do. */
 int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, struct uw_error *err);
 
+/* A handle for planning alone, with a GPU that is not here and has memory of its own: its table
+ * asks for no scratch where that is measured, and nothing may be taken, or run. Returns UW_OK,
+ * UW_ERR_UNSUPPORTED (no CUDA in this build), UW_ERR_NOMEM. */
+int uw_cuda_open_unseen(struct uw_cuda **out, struct uw_error *err);
+
 /* The table "cuda"; lives until close. */
 const struct uw_kernels *uw_cuda_kernels(const struct uw_cuda *c);
 
@@ -94,6 +99,10 @@ size_t uw_cuda_free_bytes(const struct uw_cuda *c);
 /* Bytes of the GPU's memory that the handle takes for itself: sums, partial results, staging,
  * cuBLAS's workspace. Libraries' own are not in it. */
 size_t uw_cuda_own_bytes(const struct uw_cuda *c);
+
+/* Why the GPU failed, in CUDA's words or its library's, as "cudaErrorLaunchFailure: unspecified
+ * launch failure"; NULL: it has not. Waits for what is in the queue. Valid until close. */
+const char *uw_cuda_failure(struct uw_cuda *c);
 
 /* Waits for what is in the queue. c may be NULL. */
 void uw_cuda_close(struct uw_cuda *c);

@@ -20,6 +20,7 @@ MLP = ["--model", "mlp", "--no-shuffle", "--batch", "16", "--threads", "1", "--d
 DIGITS = ["--data", "digits"]
 # One memory, parameters in pages that are closed to the processor while the GPU works.
 ORIN = "integrated" if KIND == "emulated" else ""
+FAILURE = "cudaErrorLaunchFailure: unspecified launch failure"      # of fail-after
 WITHOUT = {
     "no-driver": "no NVIDIA driver is installed",
     "no-gpu": "the driver sees no GPU",
@@ -152,6 +153,7 @@ def test_failing():
     with open(name, "rb") as f:
         saved = f.read()
     score = ["eval", "--model", "mlp", "--weights", name, "--data", f"csv:{FEW}"]
+    fastest = train("--backend", "auto", steps=1, gpu="no-gpu").done["backend"]
     for after in (4, 14, 27, 32, 33, 34, 35, 36, 42, 62):
         with open(name, "wb") as f:
             f.write(saved)
@@ -159,19 +161,32 @@ def test_failing():
         lines = [line for line in said.err.splitlines() if line.startswith("uwasa")]
         done = max([2] + [e["step"] for e in said.events if e["event"] == "step"])
         check(said.status == 1 and len(lines) == 1 and "--resume goes on from" in lines[0], said)
-        check(f"the GPU failed after step {done};" in lines[0] or
-              (done == 2 and "the GPU failed before the first step;" in lines[0]), said)
+        check(f"the GPU failed after step {done} ({FAILURE});" in lines[0] or
+              (done == 2 and f"the GPU failed before the first step ({FAILURE});" in lines[0]), said)
+        told = re.search(r"with --backend (\w+) on the processor$", lines[0])
+        check(told and told[1] == fastest, said)
         check(run(*score, "--backend", "ref").status == 0, said)
     said = run(*score, "--backend", "cuda", gpu="fail-after=10")
-    check(said.status == 1 and "eval: the GPU failed; --backend ref" in said.err, said)
+    check(said.status == 1 and
+          f"eval: the GPU failed ({FAILURE}); --backend {fastest} tests" in said.err, said)
+    for what, flags, after in (("train", ["--work", "mlp:4", "--windows", "1"], 40),
+                               ("kernels", [], 60)):
+        said = run("bench", what, *flags, "--seconds", "0.001", "--backend", "cuda",
+                   gpu=f"fail-after={after}")
+        check(said.status == 1 and said.err.count("\n") == 1, said)
+        check(f"the GPU failed ({FAILURE}); --backend {fastest} computes" in said.err, said)
+    said = run("plan", "--model", "mlp", "--batch", "3", "--backend", "cuda", gpu="fail-after=4")
+    check(said.status == 1 and not said.out and
+          f"plan: the GPU failed ({FAILURE}); --backend {fastest} plans" in said.err, said)
     fresh = ["--batch", "5"]    # a shape to measure, before the first step
     said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=4")
-    check(said.status == 1 and "the GPU failed: " in said.err and "--backend ref" in said.err, said)
+    check(said.status == 1 and f"the GPU failed ({FAILURE})" in said.err and
+          f"--backend {fastest} " in said.err, said)
     said = train(*fresh, steps=1, gpu="fail-after=4")
     check(said.status == 0 and said.done["backend"] != "cuda" and
           "the processor computes, not the GPU: the GPU failed" in said.err, said)
     said = train(*fresh, "--backend", "cuda", steps=1, gpu="fail-after=1")      # when it is opened
-    check(said.status == 1 and "the GPU failed: " in said.err, said)
+    check(said.status == 1 and f"the GPU failed ({FAILURE})" in said.err, said)
 
 
 def test_choices():
@@ -197,6 +212,12 @@ def test_plan():
     plan = said.done
     check(plan["backend"] == "cuda" and plan["device"]["name"] and plan["device"]["memory"] > 0, said)
     check(plan["device"]["driver"].count(".") == 1 and plan["device"]["cudnn"].count(".") == 2, said)
+    for gpu in ("", ORIN):      # what is where adds up
+        there = run("plan", "--model", "lenet5", "--snapshot", "--backend", "cuda", "--json", gpu=gpu)
+        on, beside = there.done["on_device"], there.done["beside_device"]
+        check(sum(on.values()) == there.done["device_bytes"], there)
+        check(sum(beside.values()) == there.done["total_bytes"], there)
+        check({**on, **beside} == {**there.done["bytes"], "own": on["own"]}, there)
     trained = train("--backend", "cuda")
     check(trained.done["device_bytes"] == plan["device_bytes"], trained)
     check(trained.done["arena_bytes"] == plan["total_bytes"], trained)
@@ -217,6 +238,24 @@ def test_plan():
         least = int(told[1])
     said = train("--backend", "cuda", "--mode", "full", "--budget", str(least), steps=1)
     check(said.status == 0 and said.done["device_bytes"] <= least, said)
+
+
+def test_unseen_plan():
+    """Without a GPU a plan tells what does not depend on it, exactly, and what it lacks."""
+    for model in ("mlp", "lenet5", "gru"):
+        flags = ["plan", "--model", model, "--batch", "8", "--snapshot", "--backend", "cuda"]
+        there, here = run(*flags, "--json"), run(*flags, "--json", gpu="no-driver")
+        check(here.status == 1 and here.err.count("\n") == 1, here)
+        check("no NVIDIA driver is installed; scratch is measured on the GPU" in here.err, here)
+        on = {name: n for name, n in there.done["on_device"].items() if name not in ("scratch", "own")}
+        check(here.done["on_device"] == on, here)
+        for key in ("beside_device", "total_bytes", "params", "mode"):
+            check(here.done[key] == there.done[key], here)
+        check("device_bytes" not in here.done and "bytes" not in here.done, here)
+    said = run(*flags, gpu="no-driver")
+    check(said.status == 1 and re.search(r"^scratch +\?$", said.out, re.M), said)
+    said = run(*flags, "--budget", "1G", gpu="no-driver")
+    check(said.status == 1 and not said.out and "--budget depends on the GPU" in said.err, said)
 
 
 def near(a, b, within):
@@ -314,6 +353,11 @@ def test_bench():
     said = run("bench", "train", "--work", "mlp:4", "--windows", "1", "--seconds", "0.01",
                "--backend", "cuda", "--json")
     check(said.status == 0 and said.done["backend"] == "cuda" and said.done["device_bytes"], said)
+    rows = run("bench", "train", "--work", "mlp:4,mlp:3", "--windows", "1", "--seconds", "0.01",
+               "--backend", "cuda", "--beside-plain").out.splitlines()
+    check(len(rows) == 8 and ", driver for CUDA " in rows[0] and rows[1].endswith(" memory bytes"), said)
+    check(re.search(rf" {said.done['device_bytes']} GPU$", rows[2]), said)
+    check(re.search(r" \d+ arena  [0-9.]+x slower", rows[3]), said)
 
 
 def write_few():
@@ -334,10 +378,12 @@ def main():
         test_choices()
         test_failing()
         test_memory()
+        test_unseen_plan()
     else:
         said = run("plan", "--model", "mlp", "--backend", "cuda")
         if said.status != 0:
-            why = said.err.split("--backend cuda: ")[-1].split("; with --backend auto")[0]
+            why = said.err.split("--backend cuda: ")[-1].split("; scratch is measured")[0]
+            why = why.split("; with --backend auto")[0]
             print(f"no GPU: {why}")
             test_absent("", why)
             return

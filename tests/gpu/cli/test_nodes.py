@@ -117,8 +117,9 @@ class GpuNode(Fleet):
         self.assertIn("going on from n0.safetensors", self.text(0))
         last = self.text(0).strip().splitlines()[-1]
         went_on = int(re.search(r"going on from n0.safetensors at step (\d+)", self.text(0))[1])
-        failed = re.fullmatch(r"uwasa node: the GPU failed after step (\d+): what was learned since "
-                              "the last checkpoint is lost, the same command goes on from there", last)
+        failed = re.fullmatch(r"uwasa node: the GPU failed after step (\d+) \(cudaErrorLaunchFailure: "
+                              r"unspecified launch failure\): what was learned since the last checkpoint is "
+                              "lost, the same command goes on from there", last)
         self.assertTrue(failed and int(failed[1]) >= went_on, last)
         self.assertGreater(len(self.weights(0)), 1000)      # the checkpoint is whole
         for i in (1, 2):
@@ -133,7 +134,7 @@ class GpuNode(Fleet):
                        link="tcp", consensus_seconds=0, consensus_rounds=0, lr=0.02)
         self.assertEqual(self.wait(0), 1, self.text(0))
         self.assertRegex(self.text(0).strip().splitlines()[-1],
-                         r"uwasa node: the GPU failed after step \d+: ")
+                         r"uwasa node: the GPU failed after step \d+ \(cudaError\w+: .+\): ")
         for i in (1, 2):
             self.assertEqual(self.events(i, "gradients")[0]["nodes"], 3)
             self.assertEqual(self.done(i)["step"], 100)

@@ -275,6 +275,46 @@ static void test_plan_engines_of_the_file_are_found_again_and_match_ref(void **s
     }
 }
 
+/* As after cuDNN was exchanged for another build of its version: what took the engine's place is in
+ * the file from then on. */
+static void test_plan_engine_that_is_gone_is_measured_anew_and_replaced(void **state)
+{
+    (void)state;
+    const struct uw_conv2d all[] = {shape(2, 4, 5, 3, 1), shape(8, 8, 5, 3, 1)};
+    for (size_t i = 0; i < 2; i++) {
+        struct uw_cuda_choice gone = {.batch_n = 3, .algorithm = UW_CONV2D_GRAPH,
+                                      .engine = 0x00c0ffee12345678u};
+        memcpy(gone.shape, uw_conv2d_shape_of(gpu, &all[i])->key, sizeof gone.shape);
+        for (gone.part = 0; gone.part < UW_CONV2D_PARTS; gone.part++) {
+            uw_cuda_choices_put(&gpu->products->choices, &gone);
+        }
+        assert_int_equal(uw_cuda_choices_save(&gpu->products->choices), UW_OK);
+        open_again();
+        (void)planned(&all[i], 3);
+        open_again();
+        for (gone.part = 0; gone.part < UW_CONV2D_PARTS; gone.part++) {
+            const struct uw_cuda_choice *now = uw_cuda_choices_find(
+                &gpu->products->choices, gone.part, gone.batch_n, gone.shape);
+            assert_true(now == NULL || now->engine != gone.engine);
+        }
+    }
+}
+
+static void test_failure_of_a_library_is_kept_and_that_of_a_trial_is_not(void **state)
+{
+    (void)state;
+    const struct uw_exec e = {.kernels = uw_cuda_kernels(gpu)};
+    const struct uw_conv2d c = shape(2, 3, 5, 3, 1);
+    assert_null(uw_cuda_failure(gpu));
+    assert_int_equal(uw_cuda_dnn_done(&e, CUDNN_STATUS_NOT_SUPPORTED), UW_ERR_UNSUPPORTED);
+    assert_null(uw_cuda_failure(gpu));
+    assert_int_equal(uw_cuda_blas_done(&e, CUBLAS_STATUS_EXECUTION_FAILED), UW_ERR_IO);
+    assert_int_equal(uw_cuda_dnn_done(&e, CUDNN_STATUS_EXECUTION_FAILED), UW_ERR_IO);
+    assert_string_equal(uw_cuda_failure(gpu), "cuBLAS: status 13");     /* the first */
+    (void)planned(&c, 4);
+    assert_null(uw_cuda_failure(gpu));
+}
+
 static void test_plan_more_shapes_than_there_is_room_for(void **state)
 {
     (void)state;
@@ -372,6 +412,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_plan_from_any_file_gives_right_results, begin, end),
         cmocka_unit_test_setup_teardown(
             test_plan_engines_of_the_file_are_found_again_and_match_ref, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_plan_engine_that_is_gone_is_measured_anew_and_replaced, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_failure_of_a_library_is_kept_and_that_of_a_trial_is_not, begin, end),
         cmocka_unit_test_setup_teardown(test_plan_more_shapes_than_there_is_room_for, begin, end),
         cmocka_unit_test_setup_teardown(test_dense_ways_match_ref_for_every_number_of_samples,
                                         begin, end),
