@@ -184,9 +184,11 @@ class Links(unittest.TestCase):
                 count += 1
         self.assertGreater(count, 50)
 
-    def test_contents_name_every_section(self):
+    def test_contents_name_every_section_and_each_is_there_once(self):
         before, contents, after = re.split(r"^(?=## (?:Contents|Train))", read("README.md"), 2, re.M)
         self.assertIn("## The first minute", before)
+        headings = re.findall(r"^#+ .*$", split(after)[0], re.M)
+        self.assertEqual(len(headings), len(set(headings)))
         self.assertEqual(anchors(after) - set(re.findall(r"\(#([^)]+)\)", contents)), set())
 
 
