@@ -145,7 +145,8 @@ const struct uw_args_spec uw_sim_args = {
         "--advise judges candidates by the virtual time to --until-accuracy, else to 98 % of the\n"
         "best one's accuracy, within --virtual-seconds; what the command line says of exchange,\n"
         "period, schedule and momentum rule stays, what a file says of them does not.\n"
-        "Scenarios to begin with are in tools/experiments/scenarios; README.md has their keys.\n"
+        "Scenarios to begin with are in tools/experiments/scenarios; their keys are in\n"
+        "tools/sim/README.md.\n"
         "`uwasa sim time --help` tells the flags of speed-ups without training.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .headings = headings,

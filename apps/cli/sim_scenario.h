@@ -3,7 +3,8 @@
  * sim_scenario.h - scenario files: the devices of a simulated run, and how they learn, as JSON
  *
  * The keys of a file are the flags of uwasa sim, with _ for -, and beside them what the devices are
- * like. README.md has them all. What is wrong is said in one sentence, with file, line and path.
+ * like. tools/sim/README.md has them all. What is wrong is said in one sentence, with file, line
+ * and path.
  *
  *     uw_sim_file_load(&f, "fleet.json", opts, &options, &err);
  *     uw_sim_file_flags(&f, &said, &err);              what flags say of the devices
