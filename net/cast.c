@@ -120,6 +120,15 @@ void uw_cast_begin(struct uw_cast *c, uint32_t self_id, const uint32_t *ids, uin
     c->repairing = false;
 }
 
+/* Somebody is in this turn, whose chunk or question it is. */
+static void hear_turn(struct uw_cast *c, uint8_t turn)
+{
+    if ((c->began_us == 0 && !c->is_ahead) || is_later(turn, c->is_ahead ? c->ahead : c->turn)) {
+        c->ahead = turn;
+        c->is_ahead = true;
+    }
+}
+
 /* ---- sending ---- */
 
 /* When this node's own pass may begin: after who comes before and has not begun, a little later
@@ -244,6 +253,7 @@ static bool is_limit(struct uw_cast *c, uint32_t chunk_n, uint64_t now_us)
 void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_us)
 {
     bool in_vain = is_limit(c, want->chunk_n, now_us);      /* of whichever turn, if it is behind */
+    hear_turn(c, (uint8_t)want->transfer);
     if (want->transfer != c->turn || !c->sharing || in_vain) {
         return;
     }
@@ -270,17 +280,12 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
 {
     uint32_t chunk_n = in->count_n, chunk = in->chunk;
     bool word = chunk_n == 0;
-    uint8_t turn = in->turn;
     if (!word && (chunk_n < c->least_n || chunk_n > c->most_n || chunk >= chunks_of(c, chunk_n))) {
         return UW_ERR_CORRUPT;
     }
-    bool first = c->began_us == 0 && !c->is_ahead;
-    if (first || is_later(turn, c->is_ahead ? c->ahead : c->turn)) {
-        c->ahead = turn;
-        c->is_ahead = true;
-    }
+    hear_turn(c, in->turn);
     struct uw_cast_peer *p = peer_of(c, id);
-    if (!c->active || p == NULL || p->gone || turn != c->turn) {
+    if (!c->active || p == NULL || p->gone || in->turn != c->turn) {
         return UW_ERR_MISMATCH;
     }
     if (word || (p->chunk_n != 0 && p->chunk_n != chunk_n)) {   /* or it was started anew */
@@ -449,15 +454,13 @@ bool uw_cast_over(struct uw_cast *c, uint64_t now_us)
     if (!c->active) {
         return false;
     }
-    bool over = c->passed && c->todo_n == 0 && now_us >= quiet_us(c);
-    bool alone = true;
+    bool over = c->passed && c->todo_n == 0 && now_us >= quiet_us(c), alone = true;
     for (uint32_t i = 0; i < c->peers_n; i++) {
         over = over && is_done(c, &c->peers[i]);
         alone = alone && c->peers[i].gone;
     }
-    over = over || alone;
     /* Who has gone on has nothing of this turn any more. */
-    over = over || (c->is_ahead && is_later(c->ahead, c->turn));
+    over = over || alone || (c->is_ahead && is_later(c->ahead, c->turn));
     c->active = !over;
     return over;
 }

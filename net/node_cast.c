@@ -4,16 +4,24 @@
 #include "node_tell.h"
 
 #include "bits.h"
+#include "squares.h"
+
+#include "uwasa/node_broadcast.h"
 
 #define SENDS_MOST 64u
+#define ALIKE 1e-9                  /* squares apart, to those of the chunk: what rounding leaves */
 #define PATIENCE_DEFAULT_US 30000000u
+
+static bool is_here(const struct uw_member *m)
+{
+    return (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT) && m->same_model;
+}
 
 /* A newcomer takes over a model at first; only where all are new they begin together. */
 static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
 {
     bool new_too = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    bool here = m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT;
-    return here && m->same_model && m->progress.version != 0 &&
+    return is_here(m) && m->progress.version != 0 &&
            (new_too || !m->progress.newcomer) && m->station != UW_LINK_STATION_NONE &&
            s->now_us >= m->avoid_until_us &&
            uw_member_window(m, s->now_us).from_us <= s->now_us;
@@ -46,6 +54,9 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     }
     cast->round = cast->version = 0;
     cast->blocked_until_us = cast->bytes = 0;
+    cast->alike = cast->late = false;
+    atomic_init(&cast->ended, false);
+    atomic_init(&cast->agreed_n, 0);
     cast->ids = part[1];
     cast->cast.patience_us = c->gather_us != 0 ? c->gather_us : PATIENCE_DEFAULT_US;
     return rc;
@@ -57,42 +68,79 @@ static uint32_t shown_version(const struct uw_node_state *s)
     return (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
 }
 
-/* A node that has ended its training averages on with the others, and leaves it to them when. */
-static bool waits(const struct uw_node_state *s, const struct uw_member *m)
-{
-    return uw_told_float(&s->gossip.samples_per_s) <= 0.0f && m->progress.samples_per_s > 0.0f &&
-           !s->cast->cast.is_ahead;
-}
+struct others {
+    bool train;                     /* some of those that take part */
+    bool come;                      /* or somebody will, who is here */
+};
 
 /* Returns how many take part; mute: also those that sent nothing in the last turn. */
-static uint32_t gather(struct uw_node_state *s, bool mute, bool *later)
+static uint32_t gather(struct uw_node_state *s, bool mute, struct others *o)
 {
     uint32_t n = 0;
-    *later = false;
+    *o = (struct others){false, false};
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
+        bool trains = m->progress.samples_per_s > 0.0f;
+        o->come = o->come || (is_here(m) && (trains || m->progress.version == 0));
         if ((mute || !m->mute) && takes_part(s, m)) {
             s->cast->ids[n++] = m->id;
-            *later = *later || waits(s, m);
+            o->train = o->train || trains;
         }
     }
     return n;
 }
 
+static uint32_t agreed_n(const struct uw_node_state *s)
+{
+    return (uint32_t)atomic_load_explicit(&s->cast->agreed_n, memory_order_relaxed);
+}
+
+static void agree(struct uw_node_state *s, uint32_t nodes_n)
+{
+    atomic_store_explicit(&s->cast->agreed_n, nodes_n, memory_order_release);
+}
+
+/* Did all of them take part in the last turn as well? */
+static bool are_known(const struct uw_node_cast *cast, uint32_t n)
+{
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < cast->cast.peers_n; k++) {
+            const struct uw_cast_peer *p = &cast->cast.peers[k];
+            known += p->id == cast->ids[i] && !p->gone;
+        }
+    }
+    return known == n;
+}
+
+/* A node that has ended its training averages on with the others, and leaves it to them when. Where
+ * all have one model whoever does not know it yet begins. Unless somebody waits in an earlier turn:
+ * it will not hear of a later one before that begins. */
+static bool waits(const struct uw_node_state *s, bool train)
+{
+    bool ended = uw_told_float(&s->gossip.samples_per_s) <= 0.0f;
+    return !s->cast->cast.is_ahead && !s->cast->late && ((ended && train) || agreed_n(s) != 0);
+}
+
 static uint32_t begin(struct uw_node_state *s, uint32_t round)
 {
     struct uw_node_cast *cast = s->cast;
-    bool later;
-    uint32_t n = gather(s, false, &later);
+    struct others others;
+    uint32_t n = gather(s, false, &others);
     if (n == 0) {       /* or was it this node that heard nothing? */
-        n = gather(s, true, &later);
+        n = gather(s, true, &others);
     }
     if (n == 0 || !uw_gossip_shows(&s->gossip) || uw_node_chunk_n(s) < cast->cast.least_n) {
         return 0;
     }
-    if (later) {
+    if (others.come || !are_known(cast, n)) {
+        agree(s, 0);
+    }
+    if (waits(s, others.train)) {
         return UW_NODE_LATER;
     }
+    cast->alike = !others.come && atomic_load_explicit(&cast->ended, memory_order_acquire);
+    cast->late = false;
     cast->round = round;
     cast->version = shown_version(s);
     cast->bytes = 0;
@@ -207,10 +255,19 @@ static void tell(struct uw_node_state *s, bool exact, const struct uw_member *mu
     uw_node_report(s, &e);
 }
 
+/* All showed one model after their training: then no average of theirs changes it any more, an
+ * average that is cut neither. */
+static void judge(struct uw_node_state *s, bool exact)
+{
+    uint32_t was_n = agreed_n(s), now_n = exact ? s->cast->cast.peers_n + 1u : 0;
+    agree(s, !s->cast->alike ? 0 : now_n > was_n ? now_n : was_n);
+}
+
 static void finish(struct uw_node_state *s)
 {
     struct uw_node_cast *cast = s->cast;
     bool exact = uw_cast_is_exact(&cast->cast);
+    judge(s, exact);
     if (s->period != NULL) {
         const struct uw_cast *c = &cast->cast;
         uint64_t model_us = (uint64_t)c->chunks * c->pace.us;
@@ -244,6 +301,15 @@ static uint64_t step(struct uw_node_state *s)
     return next_us > cast->blocked_until_us ? next_us : cast->blocked_until_us;
 }
 
+/* Does a peer show what this node shows? Only looked at when training is over. */
+static bool is_alike(struct uw_node_state *s, const struct uw_gossip_slot *slot)
+{
+    uint32_t version = 0;
+    const float *x = uw_node_look(s, slot->offset_n, slot->count_n, &version);
+    return x != NULL && version == s->cast->version &&
+           uw_squares_apart(x, slot->x, slot->count_n) <= ALIKE * uw_squares(x, slot->count_n);
+}
+
 static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_cast_chunk *in)
 {
     struct uw_node_cast *cast = s->cast;
@@ -258,6 +324,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     if (c->is_ahead && !c->active) {
         uw_gossip_hurry(&s->gossip);
     }
+    cast->late = cast->late || (!c->active && in->turn != c->turn);
     s->counters.refused_corrupt += rc == UW_ERR_CORRUPT;
     struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
     if (slot == NULL || s->now_us < m->avoid_until_us) {
@@ -277,6 +344,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     slot->adopt = false;
     slot->weight = uw_cast_weight(c);
     slot->from_id = m->id;
+    cast->alike = cast->alike && is_alike(s, slot);
     uw_gossip_push(&s->gossip);
     uw_cast_arrived(c, m->id, in->chunk);
     cast->bytes += d.count_n * 4u;
@@ -300,9 +368,27 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     }
     int n = uw_message_read_short_wants(s->buffer, bytes, &head, wants);
     s->counters.refused_corrupt += n < 0;
+    struct uw_cast *c = &s->cast->cast;
     for (int i = 0; i < n && head.model == (uint32_t)s->model; i++) {
-        uw_cast_wanted(&s->cast->cast, &wants[i], s->now_us);
+        bool in_vain = !c->active && (wants[i].transfer != c->turn || !c->sharing);
+        s->cast->late = s->cast->late || in_vain;
+        uw_cast_wanted(c, &wants[i], s->now_us);
     }
+}
+
+bool uw_node_cast_end(struct uw_node *n)
+{
+    struct uw_node_cast *cast = n->state != NULL ? n->state->cast : NULL;
+    if (cast == NULL || n->state->gossip.steps != 0) {
+        return cast == NULL;
+    }
+    atomic_store_explicit(&cast->ended, true, memory_order_release);
+    return true;
+}
+
+uint32_t uw_node_cast_agreed(const struct uw_node *n)
+{
+    return n->state != NULL && n->state->cast != NULL ? agreed_n(n->state) : 0;
 }
 
 static void gone(struct uw_node_state *s, uint32_t id)

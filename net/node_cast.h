@@ -10,6 +10,8 @@
 #include "cast.h"
 #include "node_state.h"
 
+#include <stdatomic.h>
+
 struct uw_node_cast {
     struct uw_cast cast;
     uint32_t round;                 /* of gossip, in which the turn is; 0: none */
@@ -17,6 +19,11 @@ struct uw_node_cast {
     uint64_t blocked_until_us;      /* the link takes nothing */
     uint64_t bytes, began_us;
     uint32_t *ids;                  /* [members_max] */
+    atomic_bool ended;              /* training: it is over, and all of it is shown */
+    atomic_uint_least32_t agreed_n; /* network: nodes with one model, this one too; 0: not known */
+    bool alike;                     /* nobody trains in this turn, and all that came is what this
+                                       node shows */
+    bool late;                      /* somebody is in a turn that has ended here */
 };
 
 #endif

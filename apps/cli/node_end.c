@@ -2,17 +2,20 @@
 #include "node_work.h"
 
 #include "uwasa/board.h"
+#include "uwasa/node_broadcast.h"
 
 #include <string.h>
 
 #define LONELY_US 1000000u
 #define SLACK_US 5000000u           /* beyond what an average at the end may take */
-#define LAST_AVERAGES 2u            /* by broadcast: one is under way, one begins then */
+#define STOOD_US 500000u            /* this process was stopped, or the machine is busy */
+#define LAST_AVERAGES 50u           /* by broadcast, where no time is given */
 
-/* alive: who is heard, or was lately. training: those of them that have not said that they are
- * done; who is new and has shown nothing yet will train. */
+/* alive: who is heard, or was lately; silent: those that were. training: those of them that have
+ * not said that they are done; who is new and has shown nothing yet will train. left: who said
+ * goodbye, dead: who did not and is given up. */
 struct others {
-    uint32_t alive, training;
+    uint32_t alive, silent, training, left, dead;
     struct uw_node_counters counters;       /* of this node */
 };
 
@@ -26,7 +29,10 @@ static struct others look(struct uw_node_work *r)
         bool alive = here && rows[i].same_model;
         bool trains = rows[i].samples_per_s > 0.0f || rows[i].version == 0;
         o.alive += alive ? 1u : 0u;
+        o.silent += alive && rows[i].state == UW_MEMBER_SUSPECT ? 1u : 0u;
         o.training += alive && trains ? 1u : 0u;
+        o.left += rows[i].state == UW_MEMBER_LEFT ? 1u : 0u;
+        o.dead += rows[i].state == UW_MEMBER_DEAD && rows[i].same_model ? 1u : 0u;
     }
     return o;
 }
@@ -48,13 +54,11 @@ static int mix_together(struct uw_node_work *r)
     uint64_t most = (uint64_t)r->o->consensus_rounds * (r->o->slices > 1u ? r->o->slices : 1u);
     uint64_t start_us = uw_board_now_us();
     uint64_t came_us = start_us, came_bytes = 0, seen_us = start_us;
-    bool broadcasts = uw_node_work_broadcasts(r->o);
-    if (most != 0 || broadcasts) {
+    if (most != 0) {
         tell_mixing(r);
     }
     uint64_t rounds = 0;
-    uint32_t last = 0;                  /* averages since all have ended their training */
-    bool over = !broadcasts && most == 0;
+    bool over = most == 0;
     int rc = UW_OK;
     for (uint64_t now_us = start_us;
          rc >= 0 && !over && now_us < uw_node_consensus_end_us(r->o, start_us, came_us) &&
@@ -68,15 +72,129 @@ static int mix_together(struct uw_node_work *r)
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
         uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
                               uw_node_work_left_s(r));
-        last = now.training != 0 ? 0 : last + (rc > 0 && (rc & UW_NODE_WHOLE) != 0 ? 1u : 0u);
-        over = (broadcasts ? last >= LAST_AVERAGES : rounds >= most) ||
-               now_us - seen_us > LONELY_US;
+        over = rounds >= most || now_us - seen_us > LONELY_US;
         if (!over) {
             uw_node_net_wait(&r->net);
         }
     }
     return rc < 0 ? rc : UW_OK;
 }
+
+/* ---- by broadcast ---- */
+
+struct ending {
+    uint64_t start_us, now_us;
+    uint64_t came_us, bytes;            /* anything came or went, and how much it was then */
+    uint64_t seen_us;                   /* of anybody else */
+    uint64_t agreed_us;                 /* all have one model since then; 0: not known */
+    uint64_t busy_us;                   /* somebody may not know it */
+    uint32_t agreed_n;                  /* who has it, this node too; 0: not known */
+    uint32_t left, dead;                /* others, when it became known */
+    uint32_t averages, before;          /* so far; while others trained */
+};
+
+static uint64_t linger_us(const struct uw_node_work *r)
+{
+    return (uint64_t)(r->o->linger_seconds * 1e6);
+}
+
+static void note(struct uw_node_work *r, struct ending *e, const struct others *o, uint64_t now_us)
+{
+    uint64_t bytes = o->counters.pulled_bytes + o->counters.served_bytes;
+    bool moved = bytes != e->bytes || now_us - e->now_us > STOOD_US;
+    e->bytes = bytes;
+    e->now_us = now_us;
+    e->came_us = moved ? now_us : e->came_us;
+    e->seen_us = o->alive != 0 || moved ? now_us : e->seen_us;
+    e->averages = o->counters.averages_done + o->counters.averages_cut;
+    e->before = o->training != 0 ? e->averages : e->before;
+    e->agreed_n = o->training != 0 ? 0 : uw_node_cast_agreed(&r->net.node);
+    if (e->agreed_n == 0) {
+        e->agreed_us = 0;
+    } else if (e->agreed_us == 0) {
+        e->agreed_us = now_us;
+        e->left = o->left;
+        e->dead = o->dead;
+    }
+    bool missed = o->silent != 0 && now_us - e->agreed_us < linger_us(r);
+    e->busy_us = moved || missed || e->agreed_us == 0 ? now_us : e->busy_us;
+}
+
+/* Is there time left? Who has agreed has it for others. */
+static bool may_go_on(const struct uw_node_work *r, const struct ending *e, uint64_t now_us)
+{
+    bool said = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSAID;
+    bool over = now_us >= uw_node_consensus_end_us(r->o, e->start_us, e->came_us) ||
+                (!said && e->averages - e->before >= LAST_AVERAGES);
+    return !over ||
+           (e->agreed_us != 0 && now_us - e->agreed_us < linger_us(r));
+}
+
+/* Those that agreed go together: who averaged on, with one that comes late, would end with another
+ * model than those that are gone. */
+static bool has_ended(const struct uw_node_work *r, const struct ending *e, const struct others *o,
+                      uint64_t now_us)
+{
+    uint64_t quiet_us = linger_us(r) < LONELY_US ? linger_us(r) : LONELY_US;
+    bool agreed = e->agreed_us != 0 && (now_us - e->busy_us > quiet_us || o->left > e->left);
+    return agreed || now_us - e->seen_us > LONELY_US;
+}
+
+static void tell_end(struct uw_node_work *r, const struct ending *e)
+{
+    struct others o = look(r);
+    uint32_t n = e->agreed_n;
+    bool met = o.counters.averages_done + o.counters.averages_cut + o.alive + o.dead + o.left != 0;
+    if (uw_stop_asked(&r->stop)) {
+        return;
+    }
+    if (n == 0 && !met) {
+        uw_node_report_say(&r->report, "nobody else was met: this model is this node's alone");
+    } else if (n == 0) {
+        uw_node_report_say(&r->report, "%s: this node may end with another model than others",
+                           o.training != 0 ? "others still train"
+                           : o.alive != 0  ? "it did not come about that all have one model"
+                                           : "all others are gone before it was known that they "
+                                             "have this node's model");
+    } else if (e->dead != 0) {
+        uw_node_report_say(&r->report, "%u nodes have one model; %u that fell silent may have "
+                           "another", (unsigned)n, (unsigned)e->dead);
+    } else {
+        uw_node_report_say(&r->report, "%u nodes have one model", (unsigned)n);
+    }
+}
+
+/* Average on until nobody trains and all have one model, and a little longer for those that do not
+ * know it, or come late. */
+static int average_on(struct uw_node_work *r)
+{
+    struct uw_node_counters c = look(r).counters;
+    struct ending e = {.start_us = uw_board_now_us(), .before = c.averages_done + c.averages_cut};
+    e.now_us = e.came_us = e.seen_us = e.busy_us = e.start_us;
+    tell_mixing(r);
+    int rc = UW_OK;
+    bool over = false;
+    for (uint64_t now_us = e.start_us;
+         rc >= 0 && !over && may_go_on(r, &e, now_us) && !uw_stop_asked(&r->stop);
+         now_us = uw_board_now_us()) {
+        r->all_shown = uw_node_cast_end(&r->net.node);
+        rc = uw_node_work_exchange(r, 0.0f);
+        uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
+                              uw_node_work_left_s(r));
+        struct others o = look(r);
+        note(r, &e, &o, now_us);
+        over = has_ended(r, &e, &o, now_us);
+        if (!over) {
+            uw_node_net_wait(&r->net);
+        }
+    }
+    r->all_shown = true;
+    r->report.agreed_n = e.agreed_n;
+    tell_end(r, &e);
+    return rc < 0 ? rc : UW_OK;
+}
+
+/* ---- exactly, and by gossip ---- */
 
 /* An average that was to be is not: said, unless nobody else is there to be averaged with. */
 static void tell_none(struct uw_node_work *r, uint64_t start_us)
@@ -135,6 +253,9 @@ static bool averaged_all(struct uw_node_work *r)
 
 int uw_node_work_agree(struct uw_node_work *r)
 {
+    if (uw_node_work_broadcasts(r->o)) {
+        return average_on(r);
+    }
     int rc = average(r);
     bool done = rc != 0 && (rc < 0 || averaged_all(r));
     return done || uw_stop_asked(&r->stop) ? rc : mix_together(r);
@@ -145,6 +266,9 @@ void uw_node_work_linger(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t busy_us = start_us;
     uint64_t served_bytes = 0;
+    if (r->report.agreed_n != 0) {
+        return;         /* others were waited for */
+    }
     if (r->o->linger_seconds > 0.0 && look(r).alive != 0) {
         uw_node_report_say(&r->report, "serving others for at most %g s", r->o->linger_seconds);
     }

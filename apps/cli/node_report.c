@@ -338,6 +338,9 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     cJSON_AddNumberToObject(ev, "network_bytes", (double)s->network_bytes);
     cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
     add_counters(ev, r, &s->counters);
+    if (r->broadcasts) {
+        cJSON_AddNumberToObject(ev, "agreed_nodes", r->agreed_n);
+    }
     cJSON_AddBoolToObject(ev, "interrupted", s->interrupted);
     bool quiet = uw_events_take_stdout(&r->events);
     uw_events_put(&r->events, ev);

@@ -28,6 +28,7 @@ struct uw_node_report {
     uint64_t waiting_us;            /* the first average waits since; 0: it does not */
     bool waiting_told;
     bool broadcasts;                /* what comes is heard, in averages, not pulled */
+    uint32_t agreed_n;              /* nodes that ended with one model by broadcast; 0: not known */
     _Atomic uint32_t averaged_n;    /* nodes of the last average, this one too; 0: none yet */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
 };

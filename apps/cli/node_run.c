@@ -174,11 +174,12 @@ float uw_node_work_samples_per_s(const struct uw_node_work *r)
     return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
 }
 
-/* As it is told to others: more than 0 until training has ended. */
+/* As it is told to others: more than 0 until training has ended, and by broadcast is shown. */
 static float told_samples_per_s(const struct uw_node_work *r)
 {
     float speed = uw_node_work_samples_per_s(r);
-    return r->trained_us != 0 ? 0.0f : speed > 0.0f ? speed : LEAST_SAMPLES_PER_S;
+    bool ended = r->trained_us != 0 && (r->all_shown || !uw_node_work_broadcasts(r->o));
+    return ended ? 0.0f : speed > 0.0f ? speed : LEAST_SAMPLES_PER_S;
 }
 
 static struct uw_node_progress progress(const struct uw_node_work *r, float lr)

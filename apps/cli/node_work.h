@@ -55,6 +55,7 @@ struct uw_node_work {
     struct uw_node_report report;
     uint32_t incarnation;
     bool fresh;                         /* neither checkpoint nor weights were there */
+    bool all_shown;                     /* by broadcast: others see all of the training */
     bool retreated;                     /* pairs were given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
     uint64_t first_step;                /* what a checkpoint had done */
@@ -138,12 +139,13 @@ uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
 
 /* Bring the models of the run together: one exact average over all that can be reached and are
  * done as well; where nodes gossip and others took no part in it, or there is nobody to average
- * with, pulls from several peers. Averages by broadcast go on until nobody trains any more, and
- * once more. */
+ * with, pulls from several peers. Averages by broadcast go on until nobody trains any more and all
+ * have one model; it says how many those are, or that it is not known. */
 int uw_node_work_agree(struct uw_node_work *r);
 
 /* Serve the finished model on while peers train or pull it, so that those who end later can agree
- * as well. Where all average by broadcast others would wait for it: only for who still asks. */
+ * as well. Where all average by broadcast others would wait for it: only for who still asks, and
+ * not at all where all have one model. */
 void uw_node_work_linger(struct uw_node_work *r);
 
 /* Open the samples, this node's part of them and the test set, and begin an epoch.

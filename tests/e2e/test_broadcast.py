@@ -46,6 +46,8 @@ class Broadcast(Fleet):
             self.assertAlmostEqual(d["test_loss"], done[0]["test_loss"], delta=1e-3)
             self.assertGreaterEqual(d["averages_done"], least)
             self.assertEqual(d["refused_corrupt"], 0)
+            self.assertIn(d["agreed_nodes"], (0, len(done)))
+        self.assertGreater(max(d["agreed_nodes"] for d in done), 0)
 
     def test_one_that_joins_late_ends_with_the_model_of_all(self):
         """And one that trains longest: it may not leave before what it learned last is averaged."""
@@ -55,6 +57,11 @@ class Broadcast(Fleet):
         self.on_air(3, steps=150)
         self.until_event(3, "adopted")
         self.ends_with_one_model([self.done(i) for i in range(4)], 3)
+
+    def test_who_is_alone_says_so(self):
+        self.on_air(0, steps=20)
+        self.assertEqual(self.done(0)["agreed_nodes"], 0)
+        self.assertIn("nobody else was met: this model is this node's alone", self.text(0))
 
     def test_who_leaves_or_dies_holds_up_nobody_for_long(self):
         for i in range(4):

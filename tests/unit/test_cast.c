@@ -155,6 +155,37 @@ static void test_cast_who_sends_does_not_ask(void **state)
     free(b.memory);
 }
 
+/* Who waits in a turn hears a question about the next one: it goes on with those that have, and
+ * does not wait for what they have no more. */
+static void test_cast_a_question_about_a_later_turn_tells_of_it(void **state)
+{
+    (void)state;
+    struct side a, b;
+    uint64_t now_us = 1000000;
+    uint32_t id = 0;
+    struct uw_want wants[UW_SHORT_WANTS_MOST];
+    open_side(&a, 59);
+    open_side(&b, 59);
+    uw_cast_begin(&a.c, 1, &(uint32_t){2}, 1, 25, now_us);
+    uw_cast_begin(&b.c, 2, &(uint32_t){1}, 1, 25, now_us);
+    uw_cast_begin(&b.c, 2, &(uint32_t){1}, 1, 25, now_us);
+    while (uw_cast_ask(&b.c, now_us, UW_SHORT_WANTS_MOST, &id, wants) == 0) {
+        now_us += CHUNK_US;
+        assert_true(now_us < 2000000);
+    }
+    struct uw_want earlier = wants[0];
+    earlier.transfer = (uint16_t)(wants[0].transfer - 2u);
+    uw_cast_wanted(&a.c, &earlier, now_us);
+    assert_false(uw_cast_over(&a.c, now_us));
+    uw_cast_wanted(&a.c, &wants[0], now_us);
+    assert_true(uw_cast_over(&a.c, now_us));
+    assert_false(uw_cast_is_exact(&a.c));
+    uw_cast_begin(&a.c, 1, &(uint32_t){2}, 1, 25, now_us);
+    assert_int_equal(a.c.turn, b.c.turn);
+    free(a.memory);
+    free(b.memory);
+}
+
 /* A channel that carries a chunk in capacity_us loses what is sent faster, and a part of all. */
 static uint32_t lost(const struct uw_cast_pace *p, uint32_t capacity_us, uint32_t always)
 {
@@ -194,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_cast_chunks_of_other_sizes_come_once_each),
         cmocka_unit_test(test_cast_of_another_view_is_not_exact),
         cmocka_unit_test(test_cast_who_sends_does_not_ask),
+        cmocka_unit_test(test_cast_a_question_about_a_later_turn_tells_of_it),
         cmocka_unit_test(test_cast_pace_finds_what_a_channel_carries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
