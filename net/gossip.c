@@ -452,7 +452,6 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         }
         uint32_t how = load(&g->ended_how);
         flags |= g->mixed_round != 0 || how == UW_GOSSIP_STALE ? UW_NODE_ROUND : 0;
-        flags |= g->mixed_round != 0 && how == UW_GOSSIP_COMPLETE ? UW_NODE_WHOLE : 0;
         if (own && !full) {     /* the T steps go on */
             end_pull(g);
             ask(g);

@@ -23,7 +23,7 @@ static void test_newcomer_copies_and_shows_nothing_before(void **state)
     }
     uw_gossip_ended(&b.g, 2, UW_GOSSIP_COMPLETE);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p),
-                     UW_NODE_MIXED | UW_NODE_ROUND | UW_NODE_WHOLE);
+                     UW_NODE_MIXED | UW_NODE_ROUND);
     assert_int_equal(b.snapshot.version, 1);
     for (uint32_t i = 0; i < N; i++) {
         assert_float_equal(b.x[i], 30.0f, 0.0);
@@ -75,7 +75,7 @@ static void test_model_half_taken_over_is_mixed_with_what_it_is_itself(void **st
     }
     uw_gossip_ended(&b.g, 4, UW_GOSSIP_COMPLETE);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p),
-                     UW_NODE_MIXED | UW_NODE_ROUND | UW_NODE_WHOLE);
+                     UW_NODE_MIXED | UW_NODE_ROUND);
     assert_int_equal(b.snapshot.version, 2);
     assert_float_equal(b.s[0], 15.0f, 1e-5);
     assert_float_equal(b.m[0], 0.25f, 0.0);

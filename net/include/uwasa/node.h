@@ -192,7 +192,6 @@ struct uw_node_progress {
 enum uw_node_after {
     UW_NODE_MIXED = 1,              /* chunks were mixed into params->x */
     UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
-    UW_NODE_WHOLE = 32,             /* beside ROUND: all of what was pulled or averaged has come */
     UW_NODE_AVERAGING = 8,          /* leave the parameters alone, call again soon with lr 0 */
     UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg, the
                                        velocity its m, zero, and the steps' frozen momentum 0.9 */
