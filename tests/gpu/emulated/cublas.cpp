@@ -136,8 +136,19 @@ static cublasStatus_t describe(cublasHandle_t handle, cublasOperation_t transa,
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* In what it took itself it would take more for every graph that is recorded. */
+static bool would_allocate(cublasHandle_t handle)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    (void)cudaStreamIsCapturing(handle->stream, &status);
+    return status != cudaStreamCaptureStatusNone && handle->workspace == handle->own;
+}
+
 static cublasStatus_t put(cublasHandle_t handle, std::function<void()> work)
 {
+    if (would_allocate(handle)) {
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    }
     return stream_put(handle->stream, "sgemm", work) == cudaSuccess
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;
