@@ -461,6 +461,7 @@ static void compute(const struct object &plan, float *x, float *w, float *y)
         c.alpha = NAN;
     }
     c.tf32 = plan.engine->works == TF32;
+    c.way = convolution_way(c, 1000u + static_cast<size_t>(plan.engine->index), x, w, y);
     switch (plan.part) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
         convolve_forward(c, x, w, y);
