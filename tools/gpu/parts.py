@@ -37,7 +37,7 @@ SANITIZED = {"memcheck": None,      # all suites of the contract, and recurrence
 
 
 # Of the time that --minutes gives; 1 where nothing is said.
-WEIGHTS = {"build": 4, "contract": 4, "bench": 5, "sanitizer": 4, "training_full": 60}
+WEIGHTS = {"build": 4, "contract": 4, "parity": 2, "bench": 5, "sanitizer": 4, "training_full": 60}
 
 
 def missing(check):

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define SKIPPED 77
-#define MEMORY_BYTES ((size_t)192 << 20)
+#define MEMORY_BYTES ((size_t)UW_TEST_POOL_MIB << 20)
 
 const struct uw_kernels *uw_gpu_table;
 static struct uw_cuda *gpu;
