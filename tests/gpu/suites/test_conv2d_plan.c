@@ -220,6 +220,41 @@ static void test_plan_from_any_file_gives_right_results(void **state)
     }
 }
 
+/* Algorithms of a part that go by tiles; large: those of 4 x 4 results. */
+static uint32_t tiled(const struct uw_conv2d *c, uint32_t part, bool large)
+{
+    static const int32_t tiles[UW_CONV2D_PARTS] = {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD,
+                                                   CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, -1};
+    static const int32_t large_tiles[UW_CONV2D_PARTS] = {
+        CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED,
+        CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED,
+        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED};
+    struct uw_conv2d_choice all[UW_CONV2D_CANDIDATES_MAX];
+    uint32_t n = uw_conv2d_candidates(gpu, uw_conv2d_shape_of(gpu, c), 3,
+                                      (enum uw_conv2d_part)part, SIZE_MAX, NULL, all);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t dnn = all[i].algorithm - UW_CONV2D_DNN;
+        found += large ? dnn == large_tiles[part] || all[i].algorithm == UW_CONV2D_WINOGRAD
+                       : dnn == tiles[part];
+    }
+    return found;
+}
+
+static void test_plan_tiles_are_for_many_channels_and_small_ones_for_fw(void **state)
+{
+    (void)state;
+    const struct uw_conv2d few = shape(8, 40, 9, 3, 1), many = shape(40, 40, 9, 3, 1);
+    for (uint32_t part = 0; part < UW_CONV2D_PARTS; part++) {
+        assert_int_equal(tiled(&few, part, false) + tiled(&few, part, true), 0);
+        if (part == UW_CONV2D_FW) {
+            assert_int_equal(tiled(&many, part, true), 0);
+        } else {
+            assert_true(tiled(&many, part, true) > 0);  /* ours at least */
+        }
+    }
+}
+
 /* Keys of the engines of a part that run; returns how many, 0 where cuDNN has no graph API. */
 static uint32_t keys_of(const struct uw_conv2d *c, uint32_t batch_n, uint32_t part, uint64_t *keys)
 {
@@ -383,6 +418,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_plan_from_any_file_gives_right_results, begin, end),
         cmocka_unit_test_setup_teardown(
             test_plan_engines_of_the_file_are_found_again_and_match_ref, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_plan_tiles_are_for_many_channels_and_small_ones_for_fw, begin, end),
         cmocka_unit_test_setup_teardown(test_plan_more_shapes_than_there_is_room_for, begin, end),
         cmocka_unit_test_setup_teardown(test_dense_ways_match_ref_for_every_number_of_samples,
                                         begin, end),
