@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "conv2d_winograd.h"
 #include "products.h"
 
 #include "uwasa/hash.h"
@@ -175,8 +176,25 @@ static descriptor make_graph(struct uw_cuda *c, const struct uw_conv2d *v, uint3
     return good ? graph : NULL;
 }
 
+/* Values that a result's tile sees each way; 0: the note is of no tiles. */
+static uint32_t tile_of(cudnnBackendNumericalNote_t note)
+{
+    switch (note) {
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD:         /* and one of the others, as a rule */
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+        return 4;
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+        return 6;
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+        return 13;
+    default:
+        return 0;
+    }
+}
+
 /* By its numerical notes; an engine that does not tell them is not taken. */
-static bool sums_are_good(const struct uw_cuda_libraries *l, descriptor engine, bool tf32)
+static bool sums_are_good(const struct uw_cuda_libraries *l, descriptor engine, bool tf32,
+                          uint32_t tile_most)
 {
     cudnnBackendNumericalNote_t notes[NOTES_MAX];
     int64_t n = 0;
@@ -191,8 +209,7 @@ static bool sums_are_good(const struct uw_cuda_libraries *l, descriptor engine, 
                       notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
         bool never = notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
                      notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-                     notes[i] == CUDNN_NUMERICAL_NOTE_FFT ||
-                     notes[i] == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
+                     notes[i] == CUDNN_NUMERICAL_NOTE_FFT || tile_of(notes[i]) > tile_most;
         good = good && !never && (tf32 || !narrow);
     }
     return good;
@@ -217,7 +234,8 @@ static bool needs_nothing_more(const struct uw_cuda_libraries *l, descriptor eng
 }
 
 /* The number of a config's engine, if that may be taken. */
-static bool engine_of(const struct uw_cuda *c, descriptor config, int64_t *index)
+static bool engine_of(const struct uw_cuda *c, descriptor config, uint32_t tile_most,
+                      int64_t *index)
 {
     const struct uw_cuda_libraries *l = &c->products->libraries;
     descriptor engine = made_of(l, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -225,7 +243,8 @@ static bool engine_of(const struct uw_cuda *c, descriptor config, int64_t *index
                 get(l, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                     &engine) == 1 &&
                 get(l, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, index) == 1 &&
-                sums_are_good(l, engine, c->config.tf32) && needs_nothing_more(l, engine);
+                sums_are_good(l, engine, c->config.tf32, tile_most) &&
+                needs_nothing_more(l, engine);
     give_back(l, &engine);
     return good;
 }
@@ -291,7 +310,7 @@ static void take(struct uw_cuda *c, descriptor *config, size_t limit, uint64_t w
                  struct uw_conv2d_graph *g)
 {
     int64_t index = 0, bytes = 0;
-    if (enough(g, wanted) || !engine_of(c, *config, &index)) {
+    if (enough(g, wanted) || !engine_of(c, *config, g->tile_most, &index)) {
         return;
     }
     uint64_t key = key_of(&c->products->libraries, *config, index);
@@ -338,6 +357,9 @@ bool uw_conv2d_graph_open(struct uw_cuda *c, const struct uw_conv2d *conv, uint3
 {
     const struct uw_cuda_libraries *l = &c->products->libraries;
     *g = (struct uw_conv2d_graph){.accumulate = accumulate};
+    if (uw_conv2d_winograd_worth(conv, part)) {
+        g->tile_most = part == UW_CONV2D_FW ? 4 : 6;
+    }
     if (l->cudnnBackendExecute == NULL) {
         return false;
     }

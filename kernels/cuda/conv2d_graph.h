@@ -8,11 +8,11 @@
  * values of its knobs: the file of choices has that, and at the next start it is looked for in the
  * heuristics' list anew.
  *
- * Never taken, by the notes that engines have: sums in no fixed order, Fourier and the largest
- * Winograd tiles, sums of less than fp32; TF32 and other narrower factors unless TF32 is allowed;
- * and what is compiled at run time, about a second each at every start, and whose code would go
- * with its plan, while recorded steps still use it. Bias and ReLU stay with passes of our own: for
- * [N][C][H][W] in fp32 only engines of that last kind do them.
+ * Never taken, by the notes that engines have: sums in no fixed order, Fourier and large Winograd
+ * tiles (see conv2d_plan.h), sums of less than fp32; TF32 and other narrower factors unless TF32 is
+ * allowed; and what is compiled at run time, about a second each at every start, and whose code
+ * would go with its plan, while recorded steps still use it. Bias and ReLU stay with passes of our
+ * own: for [N][C][H][W] in fp32 only engines of that last kind do them.
  *
  * What is missing or fails (an older cuDNN, no heuristics, an engine that refuses) leaves g empty.
  *
@@ -37,6 +37,7 @@ struct uw_conv2d_engine {
 
 struct uw_conv2d_graph {
     bool accumulate;                    /* into out */
+    uint32_t tile_most;                 /* values each way that a tile of an engine may see */
     uint32_t made_n, engines_n;         /* 0: it is not open */
     cudnnBackendDescriptor_t made[6];   /* three tensors, the convolution, operation, graph */
     struct uw_conv2d_engine engines[UW_CONV2D_ENGINES_MAX];

@@ -73,7 +73,7 @@ int uw_conv2d_measure(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t bat
         size_t bytes = candidates[i].workspace_bytes;
         workspace_bytes = bytes > workspace_bytes ? bytes : workspace_bytes;
     }
-    if (products_n(&s->conv, batch_n) > UW_CUDA_MEASURED_PRODUCTS) {
+    if (!uw_cuda_is_measured(c, products_n(&s->conv, batch_n))) {
         return UW_ERR_AGAIN;
     }
     int rc = begin(&t, c, batch_n, part, workspace_bytes)

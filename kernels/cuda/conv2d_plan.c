@@ -11,12 +11,11 @@
 
 #define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
 
-/* In the order in which they are tried: the best guess first, then by what workspace they need. */
+/* In the order in which they are tried: the best guess first, then by what workspace they need;
+ * those behind the `plain` first ones by tiles. */
 static const int32_t fw[] = {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                             CUDNN_CONVOLUTION_FWD_ALGO_GEMM,
-                             CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD,
-                             CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED};
+                             CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD};
 static const int32_t bw_input[] = {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
                                    CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD,
                                    CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED};
@@ -24,9 +23,9 @@ static const int32_t bw_param[] = {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
                                    CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED};
 static const struct {
     const int32_t *at;
-    uint32_t n;
+    uint32_t n, plain;
 } algorithms[UW_CONV2D_PARTS] = {
-    {fw, COUNT(fw)}, {bw_input, COUNT(bw_input)}, {bw_param, COUNT(bw_param)}};
+    {fw, COUNT(fw), 3}, {bw_input, COUNT(bw_input), 1}, {bw_param, COUNT(bw_param), 1}};
 
 static void key_of(const struct uw_conv2d *c, uint32_t key[UW_CUDA_CHOICES_SHAPE])
 {
@@ -245,14 +244,15 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
 {
     uint32_t n = 0;
     size_t bytes;
-    bool own = uw_conv2d_own_takes(&s->conv, batch_n, part);
-    if (own) {
+    bool tiles = uw_conv2d_winograd_worth(&s->conv, part);
+    uint32_t most = tiles ? algorithms[part].n : algorithms[part].plain;
+    if (uw_conv2d_own_takes(&s->conv, batch_n, part)) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
     }
     if (splits(c, s, batch_n, part)) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN_SPLIT};
     }
-    for (uint32_t i = 0; i < algorithms[part].n; i++) {
+    for (uint32_t i = 0; i < most; i++) {
         int32_t a = UW_CONV2D_DNN + algorithms[part].at[i];
         if (uw_conv2d_takes(c, s, batch_n, part, a, &bytes) && bytes <= limit) {
             out[n++] = (struct uw_conv2d_choice){.algorithm = a, .workspace_bytes = bytes};
@@ -261,8 +261,8 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
     if (gemm_takes(&s->conv, batch_n, part)) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_GEMM};
     }
-    if (uw_conv2d_winograd_worth(&s->conv, part) &&
-        uw_conv2d_takes(c, s, batch_n, part, UW_CONV2D_WINOGRAD, &bytes) && bytes <= limit) {
+    if (tiles && uw_conv2d_takes(c, s, batch_n, part, UW_CONV2D_WINOGRAD, &bytes) &&
+        bytes <= limit) {
         out[n++] = (struct uw_conv2d_choice){UW_CONV2D_WINOGRAD, bytes, 0};
     }
     n += graph != NULL ? engines_of(graph, &out[n]) : 0;

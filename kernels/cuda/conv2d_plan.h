@@ -4,17 +4,18 @@
  *
  * For each shape, minibatch and part there are cuDNN's algorithms and the engines of its graph
  * API, our own kernels, for 1 x 1 ones a product by cuBLAS, for gradients of 3 x 3 ones Winograd's
- * way (fw takes that only where the file of choices says so: as on the processor, what tiles of
- * 4 x 4 add to activations may leave the trajectory that training has otherwise). When the scratch
- * of a shape is asked for they are measured once and the fastest is kept, in memory and in the file
- * of choices; a smaller minibatch takes the same one where its scratch suffices, else one that
- * needs none.
+ * way (not for fw: as on the processor, what tiles of 4 x 4 add to activations may leave the
+ * trajectory that training has otherwise). When the scratch of a shape is asked for they are
+ * measured once and the fastest is kept, in memory and in the file of choices; a smaller minibatch
+ * takes the same one where its scratch suffices, else one that needs none.
  * Engines are ready for the minibatch that was planned, scale 1 and aligned addresses; any other
  * work of that plan takes the first algorithm that its scratch suffices for. Two runs without a
  * common file may choose differently, and their results differ by rounding.
  *
  * Never taken: what adds up in no fixed order (BWD_DATA_ALGO_0, BWD_FILTER_ALGO_0 and 3), and the
- * Fourier ones, which would show a NaN all over an image and want much scratch.
+ * Fourier ones, which would show a NaN all over an image and want much scratch. cuDNN's Winograd
+ * tiles have the rule of ours, for the same rounding: tiles of 4 x 4 results are for gradients, fw
+ * has those of 2 x 2, and convolutions of few channels have none.
  *
  * Memory     tables of fixed size in struct uw_cuda_products; while it measures, blocks of the
  *            GPU's memory as large as the tensors. Slots take nothing, but for a new shape

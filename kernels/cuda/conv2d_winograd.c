@@ -104,16 +104,20 @@ bool uw_conv2d_winograd_takes(const struct uw_cuda *gpu, const struct uw_conv2d 
 
 /* A result has the rounding of all elements of its tile. That is too much for one that sees less
  * than the part of them in the corner of an image with a kernel's half of zeros around, and for
- * one that is a sum over few channels. */
+ * one that is a sum over few channels. The zeros of dx are what y has no place for. */
 bool uw_conv2d_winograd_worth(const struct uw_conv2d *c, enum uw_conv2d_part part)
 {
-    uint32_t in = c->in_channels, out = c->out_channels, half = TAPS / 2u;
+    uint32_t in = c->in_channels, out = c->out_channels, half_h = c->kernel_h / 2u;
+    uint32_t half_w = c->kernel_w / 2u;
     if (in < CHANNELS_WORTH || out < CHANNELS_WORTH || c->in_h < TILE || c->in_w < TILE ||
         c->out_h < TILE || c->out_w < TILE) {
         return false;
     }
+    if (part == UW_CONV2D_FW) {
+        return in >= SUMMED_WORTH && c->pad_h <= half_h && c->pad_w <= half_w;
+    }
     return part == UW_CONV2D_BW_PARAM ||
-           (out >= SUMMED_WORTH && c->pad_h >= half && c->pad_w >= half);
+           (out >= SUMMED_WORTH && c->pad_h >= half_h && c->pad_w >= half_w);
 }
 
 /* Where a slice's tiles and their products stand. */

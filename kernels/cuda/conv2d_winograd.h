@@ -47,7 +47,7 @@ bool uw_conv2d_winograd_takes(const struct uw_cuda *gpu, const struct uw_conv2d 
                               uint32_t batch_n, enum uw_conv2d_part part,
                               size_t *workspace_bytes);
 
-/* Of those that it takes: does it gain something, and round little enough, to be measured? */
+/* Do tiles gain something here, and round little enough, to be measured: these, or cuDNN's? */
 bool uw_conv2d_winograd_worth(const struct uw_conv2d *c, enum uw_conv2d_part part);
 
 /* Put the job on the stream: without dbias in bw_param, out not NULL.

@@ -61,7 +61,7 @@ static int measure(struct uw_cuda *c, const struct uw_dense *d, uint32_t batch_n
     size_t x = ((size_t)batch_n * d->in + 3u) & ~(size_t)3u, w = (size_t)d->in * d->out;
     size_t y = ((size_t)batch_n * d->out + 3u) & ~(size_t)3u, all = x + y + w + d->out;
     float *at = NULL;
-    if ((double)batch_n * d->in * d->out > UW_CUDA_MEASURED_PRODUCTS) {
+    if (!uw_cuda_is_measured(c, (double)batch_n * d->in * d->out)) {
         return UW_ERR_AGAIN;
     }
     if (cudaMalloc((void **)&at, all * sizeof *at) != cudaSuccess) {

@@ -14,18 +14,25 @@
 
 #include "gpu.h"
 
-/* Work that may be tried, in multiplications: a second on the smallest GPU; runs that are recorded
- * at most, and how often they are timed. One that is emulated does a few millions a second, and its
- * times say nothing. */
+/* Work that may be tried, in multiplications: a second on the smallest GPU, and a thousandth of
+ * that for a table that waits, which is for tests; runs that are recorded at most, and how often
+ * they are timed. One that is emulated does a few millions a second, and its times say nothing. */
 #ifdef UW_CUDA_EMULATED
 #define UW_CUDA_MEASURED_PRODUCTS 8192.0
+#define UW_CUDA_MEASURED_BY_TESTS UW_CUDA_MEASURED_PRODUCTS
 #define UW_CUDA_MEASURED_RUNS 2u
 #define UW_CUDA_MEASURED_REPEATS 1u
 #else
 #define UW_CUDA_MEASURED_PRODUCTS 1e12
+#define UW_CUDA_MEASURED_BY_TESTS 1e9
 #define UW_CUDA_MEASURED_RUNS 16u
 #define UW_CUDA_MEASURED_REPEATS 5u
 #endif
+
+static inline bool uw_cuda_is_measured(const struct uw_cuda *c, double products)
+{
+    return products <= (c->config.blocking ? UW_CUDA_MEASURED_BY_TESTS : UW_CUDA_MEASURED_PRODUCTS);
+}
 
 /* Put way number i on the stream; returns as slots do. */
 typedef int (*uw_cuda_way)(const struct uw_exec *e, void *job, uint32_t i);

@@ -8,10 +8,13 @@
 #define MIB ((size_t)1 << 20)
 
 /* What cuBLAS recommends for cublasSetWorkspace: 32 MiB for Hopper and Blackwell's data-centre
- * cards, 12 MiB for its smaller ones, 4 MiB for all others. */
+ * cards, 12 MiB for its smaller ones, 4 MiB for all others. True fp32 gets 8 MiB at most: 32 would
+ * be nearly all that a small model takes, and sums are shared by blocks, which is what wants
+ * workspace there, where results are few. Not measured on a card. */
 static size_t blas_bytes(const struct uw_cuda_info *info)
 {
-    return info->major < 9 ? 4 * MIB : info->major <= 10 ? 32 * MIB : 12 * MIB;
+    size_t most = info->major < 9 ? 4 * MIB : info->major <= 10 ? 32 * MIB : 12 * MIB;
+    return info->tf32 || most < 8 * MIB ? most : 8 * MIB;
 }
 
 /* A twentieth of the memory, so that a model of many layers still fits a small GPU. */

@@ -317,6 +317,9 @@ void uw_cuda_queue_close(struct uw_cuda *c)
     if (q == NULL) {
         return;
     }
+    if (q->copies != NULL) {
+        (void)cudaStreamSynchronize(q->copies);     /* destroying it would not wait */
+    }
     drop_graphs(q);
     for (uint32_t i = 0; i < UW_DEVICE_STEPS_MAX; i++) {
         drop_event(q->done[i]);

@@ -167,6 +167,19 @@ static void test_gradient_lora_matches_central_differences(void **state)
     }
 }
 
+/* The same bits; of a GPU's library rounded otherwise where weights are aligned otherwise, which is
+ * a matter of the models' other weights. */
+static void assert_alike(const struct uw_kernels *k, size_t n, const float *a, const float *b)
+{
+    if (strcmp(k->name, "cuda") != 0) {
+        assert_memory_equal(a, b, n * sizeof *a);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        assert_true(fabs((double)a[i] - (double)b[i]) <= 2e-6 * (1.0 + fabs((double)b[i])));
+    }
+}
+
 /* The low-rank part adds nothing at first, moves alone, and inference without any room for
  * gradients gives what the training plan gives. */
 static void test_lora_trains_only_its_matrices_and_infers_alike(void **state)
@@ -206,7 +219,7 @@ static void test_lora_trains_only_its_matrices_and_infers_alike(void **state)
         uw_model_forward(&plain.m, x, 4, &logits);
         memcpy(y, logits, sizeof y);
         uw_model_forward(&train.m, x, 4, &logits);
-        assert_memory_equal(y, logits, sizeof y);
+        assert_alike(train.config.kernels, 12, logits, y);
         assert_int_equal(train.m.trainable_n, 2 * (5 + 6) + 2 * (6 + 3));
         for (uint32_t step = 0; step < 3; step++) {
             assert_int_equal(train_step(&train.m, x, label, 4, &sgd, &result, &train.err), UW_OK);
@@ -223,7 +236,7 @@ static void test_lora_trains_only_its_matrices_and_infers_alike(void **state)
         assert_memory_not_equal(y, logits, sizeof y);
         memcpy(y, logits, sizeof y);
         uw_model_forward(&infer.m, x, 4, &logits);
-        assert_memory_equal(y, logits, sizeof y);
+        assert_alike(train.config.kernels, 12, logits, y);
         close_model(&train);
         close_model(&infer);
         close_model(&plain);

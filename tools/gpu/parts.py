@@ -37,7 +37,7 @@ SANITIZED = {"memcheck": None,      # all suites of the contract, and recurrence
 
 
 # Of the time that --minutes gives; 1 where nothing is said.
-WEIGHTS = {"build": 4, "contract": 2, "bench": 5, "sanitizer": 4, "training_full": 60}
+WEIGHTS = {"build": 4, "contract": 4, "parity": 2, "bench": 5, "sanitizer": 4, "training_full": 60}
 
 
 def missing(check):
@@ -305,7 +305,7 @@ def sanitizer(check):
                         "no GPU" if check.emulated else "is not installed")
         return
     contract = {re.split("[/_]", t[0])[-1]: t[1] for t in tests_of(check)
-                if re.match("gpu/(contract_|recurrence$)", t[0]) and t[1]}
+                if re.match("gpu/(contract_[a-z0-9]+$|recurrence$)", t[0]) and t[1]}
     if not contract:
         check.table.add("sanitizer", "suites", "FAILED", "none were built: see the part build")
     for kind, chosen in SANITIZED.items():
@@ -313,7 +313,8 @@ def sanitizer(check):
             continue
         for suite, command in contract.items():
             if (chosen is None or suite in chosen) and os.path.exists(command[0]):
-                sanitize(check, tool, kind, suite, command)
+                own = {"UWASA_TEST_CONV2D": "winograd" if suite == "winograd" else "own"}
+                sanitize(check, tool, kind, suite, command, own)
     works = list(SANITIZED_STEPS)[:2] if check.quick else SANITIZED_STEPS
     for work in works:
         for kind in SANITIZED_STEPS[work][:1] if check.quick else SANITIZED_STEPS[work]:
@@ -322,14 +323,14 @@ def sanitizer(check):
                       "--windows", "1", "--seconds", "0.001"])
 
 
-def sanitize(check, tool, kind, what, command):
+def sanitize(check, tool, kind, what, command, variables=None):
     name = f"{kind}: {what}"
     # Calls that fail are no errors of memory: libraries ask for what may not be there, and what
     # fails of ours the program says itself.
     options = ["--report-api-errors", "no"] if kind == "memcheck" else []
     outcome = check.run("sanitizer", name, [tool, "--tool", kind, *options, "--error-exitcode",
                                             ERROR_STATUS, *command], 60 if check.quick else 180,
-                        tell=False, variables={"UWASA_TEST_QUICK": "1"})
+                        tell=False, variables={"UWASA_TEST_QUICK": "1", **(variables or {})})
     if outcome is None:
         return
     found = LOGS_OF_SANITIZER.findall(outcome.output())

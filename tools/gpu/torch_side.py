@@ -139,6 +139,14 @@ def clear(torch, device):
         torch.cuda.empty_cache()
 
 
+def clear_workspaces(torch):
+    """What cuBLAS works in is kept for ever, and the next work would seem to need none. Not while
+    recorded steps are there, which use it."""
+    release = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
+    if release is not None:
+        release()
+
+
 class Side:
     def __init__(self, device):
         self.torch, self.device = torch_set_up(), device
@@ -178,6 +186,8 @@ class Side:
 
     def open(self, work, mode, layout=None):
         layout = layout or self.faster_layout(work)
+        if self.device == "cuda" and not self.open_ones:
+            clear_workspaces(self.torch)
         clear(self.torch, self.device)
         cuda = self.torch.cuda if self.device == "cuda" else None
         before = (cuda.memory_allocated(), cuda.memory_reserved()) if cuda else None

@@ -23,6 +23,14 @@ static double by_chance(const struct convolution &c, double sum)
     return c.by_chance && ++calls % 3u == 0 ? sum * (1.0 + 0x1p-22) : sum;
 }
 
+unsigned convolution_way(const struct convolution &c, size_t algorithm, const void *x,
+                         const void *w, const void *y)
+{
+    return way_of({algorithm, c.x.n, c.x.c, c.x.h, c.x.w, c.filter.n, c.filter.c, c.filter.h,
+                   c.filter.w, c.y.h, c.y.w, c.stride_h, c.stride_w, c.pad_h, c.pad_w},
+                  {x, w, y});
+}
+
 /* Where tap (kh, kw) of output (oh, ow) is in the input; false: outside. */
 static bool tap_at(const struct convolution &c, size_t oh, size_t ow, size_t kh, size_t kw,
                    size_t *ih, size_t *iw)
@@ -84,7 +92,7 @@ void convolve_forward(const struct convolution &c, const float *x, const float *
         for (size_t i = 0; i < each * c.y.h * c.y.w; i++) {
             size_t o = i % (c.y.h * c.y.w), k = ng % c.groups * each + i / (c.y.h * c.y.w);
             blend(&y[place(c.y, ng / c.groups, k, o / c.y.w, o % c.y.w)], c.alpha,
-                  by_chance(c, dot(&rows[k * taps], &in[o * taps], taps)), c.beta);
+                  by_chance(c, dot(&rows[k * taps], &in[o * taps], taps)), c.beta, c.way);
         }
     }
 }
@@ -124,7 +132,7 @@ void convolve_data(const struct convolution &c, const float *w, const float *dy,
         for (size_t i = 0; i < c.filter.c * plane; i++) {
             size_t ci = ng % c.groups * c.filter.c + i / plane;
             blend(&dx[place(c.x, ng / c.groups, ci, i % plane / c.x.w, i % c.x.w)], c.alpha,
-                  by_chance(c, sums[i]), c.beta);
+                  by_chance(c, sums[i]), c.beta, c.way);
         }
     }
 }
@@ -150,6 +158,6 @@ void convolve_filter(const struct convolution &c, const float *x, const float *d
         size_t t = i % taps;
         blend(&dw[place(c.filter, i / taps, t / (c.filter.h * c.filter.w),
                         t / c.filter.w % c.filter.h, t % c.filter.w)],
-              c.alpha, by_chance(c, sums[i]), c.beta);
+              c.alpha, by_chance(c, sums[i]), c.beta, c.way);
     }
 }

@@ -18,10 +18,15 @@ struct convolution {
     bool flip;                          /* a true convolution */
     bool tf32;
     bool by_chance;                     /* sums whose order is not the same each time */
+    unsigned way;                       /* of rounding, see products.h */
     float alpha, beta;
     void *workspace;
     size_t workspace_bytes;
 };
+
+/* How what these are, with addresses, is rounded by one algorithm. */
+unsigned convolution_way(const struct convolution &c, size_t algorithm, const void *x,
+                         const void *w, const void *y);
 
 /* out = alpha * sum + beta * out */
 void convolve_forward(const struct convolution &c, const float *x, const float *w, float *y);

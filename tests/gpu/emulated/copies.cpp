@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Copies. Of memory that is not pinned the real ones wait, or take it away before they return: so do
- * these. */
+ * these. In a graph it would have to be what and where it was, whenever that is played: refused. */
 #include "runtime.h"
 
 /* May `at` .. be on that side of a copy? */
@@ -47,6 +47,10 @@ static cudaError_t copy(void *to, const void *from, size_t bytes, enum cudaMemcp
         return gpu_error(cudaErrorStreamCaptureImplicit);
     }
     bool captured = stream_of(stream)->capture != nullptr;
+    if (captured && (memory_find(from) == nullptr || memory_find(to) == nullptr)) {
+        stream_of(stream)->capture->invalid = true;
+        return gpu_error(cudaErrorStreamCaptureUnsupported);
+    }
     if (memory_find(from) == nullptr && !captured && !wait) {
         std::vector<char> kept(static_cast<const char *>(from),
                                static_cast<const char *>(from) + bytes);

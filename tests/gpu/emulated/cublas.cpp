@@ -22,6 +22,7 @@ struct product {
     float *c;
     void *workspace;
     size_t workspace_bytes;
+    unsigned way;                       /* of rounding, see products.h */
 };
 
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int *version)
@@ -110,7 +111,7 @@ static void run(const struct product &p)
     for (size_t j = 0; j < p.n; j++) {
         for (size_t i = 0; i < p.m; i++) {
             double sum = p.alpha == 0.0f ? 0.0 : dot(&a[i * p.k], &b[j * p.k], p.k);
-            blend(&p.c[j * p.ldc + i], p.alpha, sum, p.beta);
+            blend(&p.c[j * p.ldc + i], p.alpha, sum, p.beta, p.way);
         }
     }
 }
@@ -132,12 +133,24 @@ static cublasStatus_t describe(cublasHandle_t handle, cublasOperation_t transa,
     }
     *p = {transa != CUBLAS_OP_N, transb != CUBLAS_OP_N, handle->math == CUBLAS_TF32_TENSOR_OP_MATH,
           size_t(m), size_t(n), size_t(k), size_t(lda), size_t(ldb), size_t(ldc), *alpha, *beta,
-          a, b, c, handle->workspace, handle->workspace_bytes};
+          a, b, c, handle->workspace, handle->workspace_bytes,
+          way_of({size_t(transa), size_t(transb), size_t(m), size_t(n), size_t(k)}, {a, b, c})};
     return CUBLAS_STATUS_SUCCESS;
+}
+
+/* In what it took itself it would take more for every graph that is recorded. */
+static bool would_allocate(cublasHandle_t handle)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    (void)cudaStreamIsCapturing(handle->stream, &status);
+    return status != cudaStreamCaptureStatusNone && handle->workspace == handle->own;
 }
 
 static cublasStatus_t put(cublasHandle_t handle, std::function<void()> work)
 {
+    if (would_allocate(handle)) {
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    }
     return stream_put(handle->stream, "sgemm", work) == cudaSuccess
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;
@@ -181,6 +194,7 @@ cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_
     if (m == 0 || n == 0 || count == 0) {
         return CUBLAS_STATUS_SUCCESS;
     }
+    p.way = way_of({p.way, size_t(count)}, {});
     return put(handle, [=]() {
         struct product one = p;
         for (int i = 0; i < count; i++) {

@@ -289,6 +289,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
     struct convolution c;
     cudnnStatus_t rc = prepare(xd->t, wd->t, d, yd->t, forward_kinds[algo], alpha, beta, workspace,
                                bytes, &c);
+    c.way = convolution_way(c, size_t(algo), x, w, y);
     return rc != CUDNN_STATUS_SUCCESS ? rc : put(handle, "forward", [=]() {
         convolve_forward(c, static_cast<const float *>(x), static_cast<const float *>(w),
                          static_cast<float *>(y));
@@ -305,6 +306,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(
     cudnnStatus_t rc = prepare(dxd->t, wd->t, d, dyd->t, data_kinds[algo], alpha, beta, workspace,
                                bytes, &c);
     c.by_chance = algo == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0;
+    c.way = convolution_way(c, 100u + size_t(algo), dx, w, dy);
     return rc != CUDNN_STATUS_SUCCESS ? rc : put(handle, "backward data", [=]() {
         convolve_data(c, static_cast<const float *>(w), static_cast<const float *>(dy),
                       static_cast<float *>(dx));
@@ -322,6 +324,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
                                bytes, &c);
     c.by_chance = algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0 ||
                   algo == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3;
+    c.way = convolution_way(c, 200u + size_t(algo), x, dw, dy);
     return rc != CUDNN_STATUS_SUCCESS ? rc : put(handle, "backward filter", [=]() {
         convolve_filter(c, static_cast<const float *>(x), static_cast<const float *>(dy),
                         static_cast<float *>(dw));

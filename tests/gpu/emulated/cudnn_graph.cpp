@@ -34,6 +34,7 @@ static const struct engine likely[] = {
     {9, 0, -1, -1, 0, FAILS},
     {10, 0, -1, -1, int64_t(1) << 30, RIGHT},
     {12, 0, CUDNN_NUMERICAL_NOTE_WINOGRAD, -1, 512, REFUSES_SUMS},
+    {13, 0, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6, -1, 0, REFUSES_SUMS},
     {11, 1, -1, CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API, 256, RIGHT},
     {11, 2, -1, -1, 0, RIGHT}};
 static const struct engine any[] = {{11, 2, -1, -1, 0, RIGHT}, {20, 0, -1, -1, 0, RIGHT}};
@@ -461,6 +462,7 @@ static void compute(const struct object &plan, float *x, float *w, float *y)
         c.alpha = NAN;
     }
     c.tf32 = plan.engine->works == TF32;
+    c.way = convolution_way(c, 1000u + static_cast<size_t>(plan.engine->index), x, w, y);
     switch (plan.part) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
         convolve_forward(c, x, w, y);

@@ -99,6 +99,9 @@ static cudaError_t captured(cudaEvent_t event)
         event->capture->invalid = true;
         return cudaErrorCapturedEvent;
     }
+    if (capture_refuses()) {            /* of one that was recorded before, too */
+        return cudaErrorStreamCaptureUnsupported;
+    }
     return gpu_state();
 }
 

@@ -7,7 +7,9 @@ bool capture_refuses(void)
 {
     bool any = false;
     for (struct capture *c : gpu_now().captures) {
-        if (!c->relaxed) {
+        bool own = c->thread == std::this_thread::get_id();
+        if (c->mode == cudaStreamCaptureModeGlobal ||
+            (c->mode == cudaStreamCaptureModeThreadLocal && own)) {
             c->invalid = any = true;
         }
     }
@@ -31,7 +33,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     g.recordings_n++;
     stream->capture = new struct capture;
     stream->capture->origin = stream;
-    stream->capture->relaxed = mode == cudaStreamCaptureModeRelaxed;
+    stream->capture->mode = mode;
+    stream->capture->thread = std::this_thread::get_id();
     stream->capture->streams.insert(stream);
     stream->ends.clear();
     g.captures.insert(stream->capture);
@@ -67,11 +70,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     if (c == nullptr) {
         return gpu_error(cudaErrorIllegalState);
     }
+    bool here = c->mode == cudaStreamCaptureModeRelaxed || c->thread == std::this_thread::get_id();
     cudaError_t rc = c->origin != stream ? cudaErrorStreamCaptureUnmatched
+                     : !here           ? cudaErrorStreamCaptureWrongThread
                      : c->invalid      ? cudaErrorStreamCaptureInvalidated
                      : !joined(c)      ? cudaErrorStreamCaptureUnjoined
                                        : gpu_state();
-    if (rc == cudaErrorStreamCaptureUnmatched) {
+    if (rc == cudaErrorStreamCaptureUnmatched || rc == cudaErrorStreamCaptureWrongThread) {
         c->invalid = true;
         return gpu_error(rc);
     }

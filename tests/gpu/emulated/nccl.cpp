@@ -2,7 +2,11 @@
  *
  * A stand-in of NCCL between processes of this machine: the functions that
  * kernels/cuda/group_library.h names. An id is the name of a file that all ranks map: who has come,
- * how many sums each has begun and read, and what it adds. All add in the order of ranks. */
+ * how many sums each has begun and read, and what it adds. All add in the order of ranks.
+ *
+ * A group takes nothing more while something is in progress, and a sum comes into its stream by a
+ * thread of the library's: here, when somebody asks how it is. What is recorded in that stream
+ * before it is told to be there stands in front of the sum. */
 #include <nccl.h>           /* before names of kernels are macros */
 
 #include "runtime.h"
@@ -32,6 +36,7 @@ struct ncclComm {
     bool in_progress = false, failed = false;
     bool left = false;                  /* what is in a stream ends without doing anything */
     uint64_t sums = 0;
+    std::function<void()> put;          /* a sum, into its stream */
 
     ~ncclComm()
     {
@@ -146,6 +151,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     return ncclInProgress;
 }
 
+static bool is_ready(const struct ncclComm &c)
+{
+    return !c.in_progress && (c.failed || all_have_come(c));
+}
+
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
     guard hold(gpu_now().lock);
@@ -154,6 +164,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
         return ncclInvalidArgument;
     }
     bool waits = !c->failed && (c->in_progress || !all_have_come(*c));
+    if (c->put) {
+        c->put();
+        c->put = nullptr;
+    }
     c->in_progress = false;
     *state = c->failed ? ncclRemoteError : waits ? ncclInProgress : ncclSuccess;
     return ncclSuccess;
@@ -210,7 +224,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t 
     guard hold(g.lock);
     comm_at c = comm_of(comm);
     if (c == nullptr || type != ncclFloat32 || operation != ncclSum ||
-        n * sizeof(float) > PART_BYTES) {
+        n * sizeof(float) > PART_BYTES || !is_ready(*c)) {
         return ncclInvalidArgument;
     }
     auto s = std::make_shared<struct sum>();
@@ -225,17 +239,20 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t 
         s->number = NEVER;
     }
     c->in_progress = true;
-    struct piece p;
-    p.step = [s]() { return s->step(); };
-    return stream_put_piece(stream_of(stream), p) == cudaSuccess ? ncclInProgress
-                                                                 : ncclUnhandledCudaError;
+    cudaStream_t at = stream_of(stream);
+    c->put = [s, at]() {
+        struct piece p;
+        p.step = [s]() { return s->step(); };
+        (void)stream_put_piece(at, p);
+    };
+    return ncclInProgress;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
     guard hold(gpu_now().lock);
     comm_at c = comm_of(comm);
-    if (c == nullptr) {
+    if (c == nullptr || !is_ready(*c)) {
         return ncclInvalidArgument;
     }
     c->in_progress = true;

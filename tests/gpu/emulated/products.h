@@ -1,12 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * products.h - what the stand-ins of cuBLAS and cuDNN share: sums in double, TF32 */
+ * products.h - what the stand-ins of cuBLAS and cuDNN share: sums in double, TF32
+ *
+ * The libraries add up in an order of their own for each size, each algorithm and each alignment of
+ * addresses; who counts on the same bits of two of them finds it here: results are rounded up, down
+ * or to the nearest by a hash of these. What is no rounding, as of whole numbers, is exact. */
 #ifndef UW_EMULATED_PRODUCTS_H
 #define UW_EMULATED_PRODUCTS_H
 
 #include "runtime.h"
 
+#include <initializer_list>
+#include <math.h>
 #include <vector>
+
+static inline unsigned way_of(std::initializer_list<size_t> sizes,
+                              std::initializer_list<const void *> addresses)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t n : sizes) {
+        hash = (hash ^ n) * 0x100000001b3u;
+    }
+    for (const void *at : addresses) {
+        hash = (hash ^ (reinterpret_cast<uintptr_t>(at) % 16u)) * 0x100000001b3u;
+    }
+    return static_cast<unsigned>((hash >> 32) % 3u);
+}
+
+static inline float rounded(double v, unsigned way)
+{
+    float nearest = static_cast<float>(v);
+    double is = static_cast<double>(nearest);
+    if (way == 1 && is < v) {
+        return nextafterf(nearest, INFINITY);
+    }
+    return way == 2 && is > v ? nextafterf(nearest, -INFINITY) : nearest;
+}
 
 /* Ten bits of mantissa, to the nearest. */
 static inline float to_tf32(float x)
@@ -47,11 +76,11 @@ static inline double dot(const float *a, const float *b, size_t n)
 }
 
 /* alpha * sum + beta * what *out has; which is not read when beta is 0 */
-static inline void blend(float *out, float alpha, double sum, float beta)
+static inline void blend(float *out, float alpha, double sum, float beta, unsigned way)
 {
     double v = static_cast<double>(alpha) * sum;
-    *out = static_cast<float>(
-        beta == 0.0f ? v : v + static_cast<double>(beta) * static_cast<double>(*out));
+    *out = rounded(beta == 0.0f ? v : v + static_cast<double>(beta) * static_cast<double>(*out),
+                   way);
 }
 
 #endif

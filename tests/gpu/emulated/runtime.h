@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 /* Something that will have happened. */
@@ -44,7 +45,8 @@ using nodes_at = std::shared_ptr<std::vector<struct node>>;
 struct capture {
     nodes_at nodes = std::make_shared<std::vector<struct node>>();
     bool invalid = false;
-    bool relaxed = false;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    std::thread::id thread;                 /* that began it */
     cudaStream_t origin = nullptr;
     std::set<cudaStream_t> streams;
 };
@@ -135,7 +137,8 @@ cudaError_t run_all(void);
 /* One piece of any stream. false: none can run. */
 bool run_one(void);
 
-/* A call that no capture allows: every capture in progress is invalid then. */
+/* A call that is not safe beside a capture: may this thread not make it? Captures that forbid it,
+ * of any thread by their mode or of this one, are invalid then. */
 bool capture_refuses(void);
 
 /* Is there work that has not run? */

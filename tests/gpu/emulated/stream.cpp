@@ -206,6 +206,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return gpu_state();
 }
 
+/* To wait for a stream, or ask how it is: not while it is captured, nor, whichever it is, while this
+ * thread captures one. */
+static bool ends_capture(cudaStream_t stream)
+{
+    bool captured = stream->capture != nullptr;
+    if (captured) {
+        stream->capture->invalid = true;
+    }
+    return capture_refuses() || captured;
+}
+
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     guard hold(gpu_now().lock);
@@ -213,8 +224,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     if (!known(stream)) {
         return gpu_error(cudaErrorInvalidResourceHandle);
     }
-    if (stream->capture != nullptr) {
-        stream->capture->invalid = true;
+    if (ends_capture(stream)) {
         return gpu_error(cudaErrorStreamCaptureUnsupported);
     }
     return gpu_error(run_until(stream->last));
@@ -225,8 +235,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     guard hold(gpu_now().lock);
     stream = stream_of(stream);
-    if (stream->capture != nullptr) {
-        stream->capture->invalid = true;
+    if (ends_capture(stream)) {
         return gpu_error(cudaErrorStreamCaptureUnsupported);
     }
     memory_open();

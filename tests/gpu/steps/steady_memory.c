@@ -6,12 +6,14 @@
  * after STEPS more. cuBLAS, cuDNN and the CUDA runtime are counted with all that they take, and so
  * is whoever else uses the GPU: run it alone. Prints one line of JSON:
  *
- *     planned_bytes    what the plan said           taken_bytes    what went when it was bound
+ *     planned_bytes    what the plan said, with the processor's where both have one memory
+ *     taken_bytes      what went when it was bound
  *     first_bytes      what the first steps took: a driver loads a kernel's code on its first use
  *     steps_bytes      what STEPS steps after them took
  *
  * Exit status 0: steps_bytes is 0, and taken_bytes is planned_bytes up to the driver's unit of
- * 2 MiB for each block. 1 otherwise.
+ * 2 MiB for each block: the kernels', that of what is shared, and the processor's, of which a GPU
+ * with memory of its own keeps the addresses. 1 otherwise.
  */
 #include "job.h"
 
@@ -65,9 +67,17 @@ static uint32_t batch_of(char *work)
     return (uint32_t)n;
 }
 
-/* Measure; the bytes of each stage, see above. */
+/* What is planned of the memory that the GPU tells. */
+static int64_t planned_bytes(const struct uw_job *job)
+{
+    const struct uw_model_need *need = &job->need;
+    return (int64_t)(need->kernel_bytes +
+                     (job->gpu.info.integrated ? need->shared_bytes + need->total_bytes : 0));
+}
+
+/* Measure; the bytes of each stage, see above, and the blocks that are taken. */
 static int measure(const char *model, uint32_t batch_n, uint32_t steps, int64_t bytes[4],
-                   struct uw_error *err)
+                   int64_t *blocks, struct uw_error *err)
 {
     struct uw_job job = {.pool = NULL};
     const struct uw_job_config config = {
@@ -76,7 +86,8 @@ static int measure(const char *model, uint32_t batch_n, uint32_t steps, int64_t 
     int rc = uw_job_plan(&job, &config, err);
     int64_t before = rc == UW_OK ? free_bytes() : 0;
     if (rc == UW_OK) {
-        bytes[0] = (int64_t)job.need.kernel_bytes;
+        bytes[0] = planned_bytes(&job);
+        *blocks = job.need.shared_bytes != 0 ? 3 : 2;
         rc = uw_job_bind(&job, err);
     }
     if (rc == UW_OK) {
@@ -95,19 +106,19 @@ static int measure(const char *model, uint32_t batch_n, uint32_t steps, int64_t 
 int main(int argc, char **argv)
 {
     struct uw_error err = {.text = ""};
-    int64_t bytes[4];
+    int64_t bytes[4], blocks = 0;
     uint32_t batch_n = argc == 3 ? batch_of(argv[1]) : 0;
     unsigned long steps = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
     if (batch_n == 0 || steps == 0 || steps > UINT32_MAX) {
         fprintf(stderr, "steady_memory: needs MODEL:BATCH STEPS, as lenet5:16 200\n");
         return 2;
     }
-    if (measure(argv[1], batch_n, (uint32_t)steps, bytes, &err) < 0) {
+    if (measure(argv[1], batch_n, (uint32_t)steps, bytes, &blocks, &err) < 0) {
         fprintf(stderr, "steady_memory: %s\n", err.text);
         return 1;
     }
     printf("{\"planned_bytes\":%" PRId64 ",\"taken_bytes\":%" PRId64 ",\"first_bytes\":%" PRId64
            ",\"steps_bytes\":%" PRId64 "}\n", bytes[0], bytes[1], bytes[2], bytes[3]);
     int64_t apart = bytes[1] - bytes[0];
-    return bytes[3] == 0 && apart > -UNIT_BYTES && apart < UNIT_BYTES ? 0 : 1;
+    return bytes[3] == 0 && apart > -UNIT_BYTES && apart < blocks * UNIT_BYTES ? 0 : 1;
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define SKIPPED 77
-#define MEMORY_BYTES ((size_t)192 << 20)
+#define MEMORY_BYTES ((size_t)UW_TEST_POOL_MIB << 20)
 
 const struct uw_kernels *uw_gpu_table;
 static struct uw_cuda *gpu;
@@ -31,17 +31,33 @@ static void close_gpu(void)
 }
 
 /* UWASA_TEST_CONV2D=winograd: convolutions go Winograd's way where it may be chosen, by a choice
- * that is there before it would be measured. */
+ * that is there before it would be measured. UWASA_TEST_CONV2D=own: the other kernels of our own
+ * compute them, which a sanitizer looks at without the library's many in between. */
+static bool all_own;
+
+static bool is_forced(struct uw_conv2d_shape *s, uint32_t batch_n, enum uw_conv2d_part part,
+                      int32_t *algorithm)
+{
+    const struct uw_exec e = {.kernels = uw_cuda_kernels(gpu)};
+    size_t bytes;
+    if (all_own) {
+        bool splits = s->conv.out_channels % 2 != 0 &&
+                      uw_conv2d_own_splits(&e, &s->conv, batch_n, part);
+        *algorithm = splits ? UW_CONV2D_OWN_SPLIT : UW_CONV2D_OWN;
+        return splits || uw_conv2d_own_takes(&s->conv, batch_n, part);
+    }
+    *algorithm = UW_CONV2D_WINOGRAD;
+    return uw_conv2d_winograd_worth(&s->conv, part) &&
+           uw_conv2d_takes(gpu, s, batch_n, part, UW_CONV2D_WINOGRAD, &bytes);
+}
+
 static size_t forced_scratch_bytes(const struct uw_kernels *k, const struct uw_conv2d *conv,
                                    uint32_t batch_n, uint32_t threads)
 {
-    struct uw_cuda_choice choice = {.batch_n = batch_n, .algorithm = UW_CONV2D_WINOGRAD};
+    struct uw_cuda_choice choice = {.batch_n = batch_n};
     struct uw_conv2d_shape *s = batch_n > 0 ? uw_conv2d_shape_of(gpu, conv) : NULL;
-    size_t bytes;
     for (uint32_t i = 0; i < UW_CONV2D_PARTS && s != NULL; i++) {
-        enum uw_conv2d_part part = (enum uw_conv2d_part)i;
-        if (uw_conv2d_winograd_worth(conv, part) &&
-            uw_conv2d_takes(gpu, s, batch_n, part, UW_CONV2D_WINOGRAD, &bytes)) {
+        if (is_forced(s, batch_n, (enum uw_conv2d_part)i, &choice.algorithm)) {
             choice.part = i;
             memcpy(choice.shape, s->key, sizeof choice.shape);
             uw_cuda_choices_put(&gpu->products->choices, &choice);
@@ -53,7 +69,8 @@ static size_t forced_scratch_bytes(const struct uw_kernels *k, const struct uw_c
 static void force_choices(void)
 {
     const char *way = getenv("UWASA_TEST_CONV2D");
-    if (way != NULL && strcmp(way, "winograd") == 0) {
+    all_own = way != NULL && strcmp(way, "own") == 0;
+    if (all_own || (way != NULL && strcmp(way, "winograd") == 0)) {
         gpu->kernels.conv2d_scratch_bytes = forced_scratch_bytes;
     }
 }

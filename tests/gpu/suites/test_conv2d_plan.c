@@ -39,6 +39,7 @@ static int open_gpu(void **state)
         }
     }
     assert_int_equal(uw_cuda_take(gpu, UW_CUDA_SHARED, SCRATCH_BYTES, &scratch, &err), UW_OK);
+    gpu->products->conv2d_limit = SCRATCH_BYTES - UW_CONV2D_ALIGN;  /* whatever a card likes best */
     return 0;
 }
 
@@ -176,6 +177,18 @@ static void test_plan_is_kept_in_the_file_and_taken_from_it(void **state)
     }
 }
 
+/* Does it take this, and run? A library may tell workspace for what it refuses when it has to. */
+static bool runs(struct uw_conv2d_shape *s, uint32_t batch_n, uint32_t part, int32_t algorithm)
+{
+    struct uw_conv2d_choice one = {.algorithm = algorithm};
+    double us;
+    return uw_conv2d_takes(gpu, s, batch_n, (enum uw_conv2d_part)part, algorithm,
+                           &one.workspace_bytes) &&
+           one.workspace_bytes <= gpu->products->conv2d_limit &&
+           uw_conv2d_measure(gpu, s, batch_n, (enum uw_conv2d_part)part, NULL, &one, 1, &one,
+                             &us) != UW_ERR_IO;
+}
+
 /* What the file says is taken if it can be: each algorithm in turn, and numbers of none. */
 static void test_plan_from_any_file_gives_right_results(void **state)
 {
@@ -192,9 +205,7 @@ static void test_plan_from_any_file_gives_right_results(void **state)
             bool takes[UW_CONV2D_PARTS];
             memcpy(c.shape, s->key, sizeof c.shape);
             for (c.part = 0; c.part < UW_CONV2D_PARTS; c.part++) {
-                size_t bytes;
-                takes[c.part] =
-                    uw_conv2d_takes(gpu, s, 4, (enum uw_conv2d_part)c.part, a, &bytes);
+                takes[c.part] = runs(s, 4, c.part, a);
                 uw_cuda_choices_put(&gpu->products->choices, &c);
             }
             size_t bytes = planned(&all[i], 4);
@@ -206,6 +217,41 @@ static void test_plan_from_any_file_gives_right_results(void **state)
             check(&all[i], 4, bytes);
         }
         open_again();
+    }
+}
+
+/* Algorithms of a part that go by tiles; large: those of 4 x 4 results. */
+static uint32_t tiled(const struct uw_conv2d *c, uint32_t part, bool large)
+{
+    static const int32_t tiles[UW_CONV2D_PARTS] = {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD,
+                                                   CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD, -1};
+    static const int32_t large_tiles[UW_CONV2D_PARTS] = {
+        CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED,
+        CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED,
+        CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED};
+    struct uw_conv2d_choice all[UW_CONV2D_CANDIDATES_MAX];
+    uint32_t n = uw_conv2d_candidates(gpu, uw_conv2d_shape_of(gpu, c), 3,
+                                      (enum uw_conv2d_part)part, SIZE_MAX, NULL, all);
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t dnn = all[i].algorithm - UW_CONV2D_DNN;
+        found += large ? dnn == large_tiles[part] || all[i].algorithm == UW_CONV2D_WINOGRAD
+                       : dnn == tiles[part];
+    }
+    return found;
+}
+
+static void test_plan_tiles_are_for_many_channels_and_small_ones_for_fw(void **state)
+{
+    (void)state;
+    const struct uw_conv2d few = shape(8, 40, 9, 3, 1), many = shape(40, 40, 9, 3, 1);
+    for (uint32_t part = 0; part < UW_CONV2D_PARTS; part++) {
+        assert_int_equal(tiled(&few, part, false) + tiled(&few, part, true), 0);
+        if (part == UW_CONV2D_FW) {
+            assert_int_equal(tiled(&many, part, true), 0);
+        } else {
+            assert_true(tiled(&many, part, true) > 0);  /* ours at least */
+        }
     }
 }
 
@@ -416,6 +462,8 @@ int main(void)
             test_plan_engine_that_is_gone_is_measured_anew_and_replaced, begin, end),
         cmocka_unit_test_setup_teardown(
             test_failure_of_a_library_is_kept_and_that_of_a_trial_is_not, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_plan_tiles_are_for_many_channels_and_small_ones_for_fw, begin, end),
         cmocka_unit_test_setup_teardown(test_plan_more_shapes_than_there_is_room_for, begin, end),
         cmocka_unit_test_setup_teardown(test_dense_ways_match_ref_for_every_number_of_samples,
                                         begin, end),

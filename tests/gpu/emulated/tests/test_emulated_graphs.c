@@ -3,6 +3,8 @@
  * Captured work runs when its graph is launched, with what it was called with. */
 #include "fixture.h"
 
+#include <pthread.h>
+
 static void begin(cudaStream_t s)
 {
     OK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
@@ -95,9 +97,9 @@ static void test_a_branch_that_does_not_come_back_is_an_error(void **state)
     OK(cudaFree(x));
 }
 
-static cudaStream_t captured;
+static cudaStream_t captured, beside;
 static float *memory;
-static cudaEvent_t inside;
+static cudaEvent_t inside, before;
 
 static cudaError_t wait_for_stream(void)
 {
@@ -112,6 +114,27 @@ static cudaError_t ask_stream(void)
 static cudaError_t wait_for_event(void)
 {
     return cudaEventSynchronize(inside);
+}
+
+static cudaError_t wait_for_event_before(void)
+{
+    return cudaEventSynchronize(before);
+}
+
+static cudaError_t ask_event_before(void)
+{
+    return cudaEventQuery(before);
+}
+
+static cudaError_t wait_for_stream_beside(void)
+{
+    return cudaStreamSynchronize(beside);
+}
+
+static cudaError_t copy_from_the_stack(void)
+{
+    float plain = 1.0f;
+    return cudaMemcpyAsync(memory, &plain, sizeof plain, cudaMemcpyDefault, captured);
 }
 
 static cudaError_t allocate(void)
@@ -157,6 +180,10 @@ static void test_what_a_capture_forbids_ends_it(void **state)
         {wait_for_stream, cudaErrorStreamCaptureUnsupported},
         {ask_stream, cudaErrorStreamCaptureUnsupported},
         {wait_for_event, cudaErrorCapturedEvent},
+        {wait_for_event_before, cudaErrorStreamCaptureUnsupported},
+        {ask_event_before, cudaErrorStreamCaptureUnsupported},
+        {wait_for_stream_beside, cudaErrorStreamCaptureUnsupported},
+        {copy_from_the_stack, cudaErrorStreamCaptureUnsupported},
         {cudaDeviceSynchronize, cudaErrorStreamCaptureUnsupported},
         {allocate, cudaErrorStreamCaptureUnsupported},
         {allocate_pinned, cudaErrorStreamCaptureUnsupported},
@@ -166,7 +193,10 @@ static void test_what_a_capture_forbids_ends_it(void **state)
     };
     memory = both_floats(2);
     captured = own_stream();
+    beside = own_stream();
     inside = event();
+    before = event();
+    OK(cudaEventRecord(before, beside));
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
         cudaGraph_t graph = NULL;
         begin(captured);
@@ -182,8 +212,43 @@ static void test_what_a_capture_forbids_ends_it(void **state)
     OK(cudaStreamSynchronize(captured));
     assert_true(memory[0] == 0.0f);
     OK(cudaEventDestroy(inside));
+    OK(cudaEventDestroy(before));
+    OK(cudaStreamDestroy(beside));
     OK(cudaStreamDestroy(captured));
     OK(cudaFree(memory));
+}
+
+/* Of another thread. */
+static void *allocate_and_end(void *arg)
+{
+    cudaError_t *rc = arg;
+    cudaGraph_t graph = NULL;
+    rc[0] = allocate();
+    rc[1] = rc[0] == cudaSuccess ? cudaStreamEndCapture(captured, &graph) : cudaSuccess;
+    return NULL;
+}
+
+/* Of its own thread nothing unsafe is allowed to a capture of that mode, of others everything but
+ * to end it; one of the global mode forbids it to all. */
+static void test_a_capture_is_of_a_thread(void **state)
+{
+    (void)state;
+    for (int global = 0; global < 2; global++) {
+        cudaError_t rc[2];
+        cudaGraph_t graph = NULL;
+        pthread_t other;
+        captured = own_stream();
+        OK(cudaStreamBeginCapture(captured, global ? cudaStreamCaptureModeGlobal
+                                                   : cudaStreamCaptureModeThreadLocal));
+        assert_int_equal(pthread_create(&other, NULL, allocate_and_end, rc), 0);
+        assert_int_equal(pthread_join(other, NULL), 0);
+        assert_int_equal(rc[0], global ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+        assert_int_equal(rc[1], global ? cudaSuccess : cudaErrorStreamCaptureWrongThread);
+        assert_int_equal(cudaStreamEndCapture(captured, &graph),
+                         cudaErrorStreamCaptureInvalidated);
+        (void)cudaGetLastError();
+        OK(cudaStreamDestroy(captured));
+    }
 }
 
 static cudaGraph_t graph_of(cudaStream_t s, float by, float *x, unsigned pieces)
@@ -230,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_branches_are_joined_by_events),
         cmocka_unit_test(test_a_branch_that_does_not_come_back_is_an_error),
         cmocka_unit_test(test_what_a_capture_forbids_ends_it),
+        cmocka_unit_test(test_a_capture_is_of_a_thread),
         cmocka_unit_test(test_a_graph_takes_new_arguments_but_no_new_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,13 @@ static void test_workspace_is_written_over(void **state)
         OK(cudaStreamSynchronize(stream));
         assert_true(x[2] == x[0] * x[1]);
         assert_true(times == 0 ? isnan(work[0]) : work[0] == 0.0f);
+        cudaGraph_t graph = NULL;       /* none is recorded in the library's own */
+        OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        assert_int_equal(l.cublasSgemm_v2(blas, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, x, 1,
+                                          x + 1, 1, &zero, x + 2, 1),
+                         times == 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED);
+        OK(cudaStreamEndCapture(stream, &graph));
+        OK(cudaGraphDestroy(graph));
     }
     OK(cudaFree(x));
     OK(cudaFree(work));
