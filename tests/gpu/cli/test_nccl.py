@@ -154,12 +154,11 @@ class GpuGroup(Fleet):
         self.start(2, **keys)
         self.until("three average", lambda: len(self.ways(2)) > 2)
         self.assertIn("nccl", self.ways(2)[:3])
+        cuts = [e["text"] for i in range(2) for e in self.events(i, "average_cut")]
         self.stop(*range(NODES))
-        for i in range(2):
-            cuts = [e["text"] for e in self.events(i, "average_cut")]
-            for cut in cuts:
-                self.assertIn("n2 is late or has ended its training", cut)
-                self.assertNotIn("over the network", cut)
+        for cut in cuts:
+            self.assertIn("n2 is late or has ended its training", cut)
+            self.assertNotIn("over the network", cut)
 
     def test_newcomers_take_the_seats_of_those_that_left(self):
         """One after the other, more than a node remembers at a time."""
