@@ -7,6 +7,7 @@
 
 #define WARP_ROW 2048u          /* values of a row up to which a warp takes it */
 #define ROWS 8u                 /* warps of a block then */
+#define IN_FLIGHT 8u            /* rows of a column that a thread reads at once */
 
 struct rows {
     uint32_t all, groups, channels, inner;      /* rows; channels of a group */
@@ -354,18 +355,41 @@ static __global__ void __launch_bounds__(1024) weights_kernel(struct weights g)
     }
 }
 
+/* What rows begin .. end - 1 add to the sums of column c, every ROWS-th of them: in fp32 for a few,
+ * whose loads are under way together, and in double beyond, of which small GPUs have little. */
+static __device__ __forceinline__ void add_column(const struct weights &g, size_t begin, size_t end,
+                                                  uint32_t c, double *v)
+{
+    for (size_t r = begin; r < end; r += ROWS * IN_FLIGHT) {
+        float x[IN_FLIGHT], dy[IN_FLIGHT], chunk[2] = {0.0f, 0.0f};
+        struct uw_norm_pair pair[IN_FLIGHT];
+#pragma unroll
+        for (unsigned u = 0; u < IN_FLIGHT; u++) {
+            size_t row = r + u * ROWS < end ? r + u * ROWS : r;
+            x[u] = g.x[row * g.channels + c];
+            dy[u] = g.dy[row * g.channels + c];
+            pair[u] = pair_at(g, row, c);
+        }
+#pragma unroll
+        for (unsigned u = 0; u < IN_FLIGHT; u++) {
+            chunk[0] += r + u * ROWS < end ? dy[u] : 0.0f;
+            chunk[1] += r + u * ROWS < end ? dy[u] * uw_xhat(pair[u], x[u]) : 0.0f;
+        }
+        v[0] += static_cast<double>(chunk[0]);
+        v[1] += static_cast<double>(chunk[1]);
+    }
+}
+
 /* 32 columns and a share of the rows to a block; inner is 1. */
-static __global__ void weight_columns_kernel(struct weights g)
+static __global__ void __launch_bounds__(ROWS *UW_LANES) weight_columns_kernel(struct weights g)
 {
     __shared__ double part[ROWS][2][UW_LANES];
     uint32_t c = blockIdx.x * UW_LANES + threadIdx.x;
     size_t begin = static_cast<size_t>(blockIdx.y) * g.per_split;
     size_t end = begin + g.per_split < g.batch_n ? begin + g.per_split : g.batch_n;
     double v[2] = {0.0, 0.0};
-    for (size_t r = begin + threadIdx.y; r < end && c < g.channels; r += ROWS) {
-        float dy = g.dy[r * g.channels + c];
-        v[0] += static_cast<double>(dy);
-        v[1] += static_cast<double>(dy * uw_xhat(pair_at(g, r, c), g.x[r * g.channels + c]));
+    if (c < g.channels) {
+        add_column(g, begin + threadIdx.y, end, c, v);
     }
     part[threadIdx.y][0][threadIdx.x] = v[0];
     part[threadIdx.y][1][threadIdx.x] = v[1];
