@@ -57,11 +57,12 @@ static __device__ void set_stats(const struct job &j, const struct uw_moments &m
     j.stats[2 * c] = pair.mean;
     j.stats[2 * c + 1] = pair.second;
     if (j.running_mean != nullptr) {
-        j.running_mean[c] += j.momentum * (static_cast<float>(m.mean) - j.running_mean[c]);
+        float mean = j.running_mean[c];
+        j.running_mean[c] = fmaf(j.momentum, static_cast<float>(m.mean) - mean, mean);
     }
     if (j.running_var != nullptr && j.count > 1.0) {
-        float variance = static_cast<float>(m.spread / (j.count - 1.0));
-        j.running_var[c] += j.momentum * (variance - j.running_var[c]);
+        float now = static_cast<float>(m.spread / (j.count - 1.0)), before = j.running_var[c];
+        j.running_var[c] = fmaf(j.momentum, now - before, before);
     }
 }
 
@@ -132,14 +133,14 @@ static __device__ struct uw_moments add_moments(const struct job &j)
     const unsigned lane = threadIdx.x % UW_LANES;
     double v[1] = {0.0};
     for (uint32_t s = lane; s < j.cut.splits; s += UW_LANES) {
-        v[0] += from[3 * s] * from[3 * s + 1];
+        v[0] = fma(from[3 * s], from[3 * s + 1], v[0]);
     }
     uw_warp_sums(v);
     double mean = v[0] / j.count;
     v[0] = 0.0;
     for (uint32_t s = lane; s < j.cut.splits; s += UW_LANES) {
         double d = from[3 * s + 1] - mean;
-        v[0] += from[3 * s + 2] + from[3 * s] * d * d;
+        v[0] += fma(from[3 * s] * d, d, from[3 * s + 2]);
     }
     uw_warp_sums(v);
     return {mean, v[0]};
@@ -191,7 +192,7 @@ template <int W> struct sums_body {
         for (int k = 0; k < W; k++) {
             float xhat = uw_xhat(c.pair, v.x.v[k]), d = passed(c, xhat, v.dy.v[k]);
             chunk[0] += d;
-            chunk[1] += d * xhat;
+            chunk[1] = fmaf(d, xhat, chunk[1]);
         }
     }
     __device__ __forceinline__ void fold()
@@ -224,8 +225,8 @@ template <int W> struct denormalize_body {
         }
         for (int k = 0; k < W; k++) {
             float xhat = uw_xhat(c.pair, v.x.v[k]);
-            float d = c.pair.second * (c.gamma * passed(c, xhat, v.dy.v[k]) - a - xhat * b);
-            d = accumulate ? out.v[k] + d : d;
+            float d = fmaf(-xhat, b, fmaf(c.gamma, passed(c, xhat, v.dy.v[k]), -a));
+            d = accumulate ? fmaf(c.pair.second, d, out.v[k]) : c.pair.second * d;
             bad += d * 0.0f;
             out.v[k] = d;
         }
