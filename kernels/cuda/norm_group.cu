@@ -16,6 +16,7 @@ struct rows {
     float *y, *stats;
     float epsilon;
     bool accumulate;
+    bool fours;                 /* four weights are one load: those of a vector's values */
 };
 
 /* One row, as a thread of its team sees it. */
@@ -80,6 +81,22 @@ static __device__ __forceinline__ size_t channel_of(const struct rows &r, const 
     return w.first + (r.inner == 1 ? value + static_cast<unsigned>(k) : value / r.inner);
 }
 
+/* Weights of the values of a row's vector i. */
+template <int W>
+static __device__ __forceinline__ uw_floats<W> weights_of(const struct rows &r, const struct row &w,
+                                                          size_t i, const float *from,
+                                                          float otherwise)
+{
+    uw_floats<W> v;
+    if (W == 4 && r.fours && from != nullptr) {
+        return uw_load<W>(from + channel_of<W>(r, w, i, 0));
+    }
+    for (int k = 0; k < W; k++) {
+        v.v[k] = uw_or(from, channel_of<W>(r, w, i, k), otherwise);
+    }
+    return v;
+}
+
 template <int W> struct normalize_body {
     typedef uw_floats<W> item;
     const struct rows &r;
@@ -92,9 +109,10 @@ template <int W> struct normalize_body {
     }
     __device__ __forceinline__ void use(item v, size_t at, size_t i)
     {
+        const uw_floats<W> gamma = weights_of<W>(r, w, i, r.gamma, 1.0f);
+        const uw_floats<W> beta = weights_of<W>(r, w, i, r.beta, 0.0f);
         for (int k = 0; k < W; k++) {
-            size_t c = channel_of<W>(r, w, i, k);
-            v.v[k] = fmaf(uw_or(r.gamma, c, 1.0f), uw_xhat(pair, v.v[k]), uw_or(r.beta, c, 0.0f));
+            v.v[k] = fmaf(gamma.v[k], uw_xhat(pair, v.v[k]), beta.v[k]);
         }
         uw_store<W>(r.y + at, v);
     }
@@ -147,8 +165,9 @@ template <int W> struct sums_body {
     __device__ __forceinline__ void use(const item &v, size_t at, size_t i)
     {
         (void)at;
+        const uw_floats<W> gamma = weights_of<W>(r, w, i, r.gamma, 1.0f);
         for (int k = 0; k < W; k++) {
-            float d = uw_or(r.gamma, channel_of<W>(r, w, i, k), 1.0f) * v.dy.v[k];
+            float d = gamma.v[k] * v.dy.v[k];
             chunk[0] += d;
             chunk[1] += d * uw_xhat(pair, v.x.v[k]);
         }
@@ -179,9 +198,9 @@ template <int W> struct denormalize_body {
         if (r.accumulate) {
             out = uw_load<W>(r.y + at);
         }
+        const uw_floats<W> gamma = weights_of<W>(r, w, i, r.gamma, 1.0f);
         for (int k = 0; k < W; k++) {
-            float gamma = uw_or(r.gamma, channel_of<W>(r, w, i, k), 1.0f);
-            float d = pair.second * (gamma * v.dy.v[k] - a - uw_xhat(pair, v.x.v[k]) * b);
+            float d = pair.second * (gamma.v[k] * v.dy.v[k] - a - uw_xhat(pair, v.x.v[k]) * b);
             out.v[k] = r.accumulate ? out.v[k] + d : d;
         }
         uw_store<W>(r.y + at, out);
@@ -255,6 +274,7 @@ int uw_groupnorm_fw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint3
     r.x = x;
     r.gamma = gamma;
     r.beta = beta;
+    r.fours = n->inner == 1 && uw_aligned(gamma) && uw_aligned(beta);
     r.y = y;
     r.stats = stats;
     r.epsilon = n->epsilon;
@@ -275,6 +295,7 @@ int uw_groupnorm_bw_input_cuda(const struct uw_exec *e, const struct uw_norm *n,
     r.x = x;
     r.dy = dy;
     r.gamma = gamma;
+    r.fours = n->inner == 1 && uw_aligned(gamma);
     r.stats_in = stats;
     r.y = dx;
     r.accumulate = accumulate;
