@@ -15,7 +15,7 @@ struct job {
     float *stats, *running_mean, *running_var;
     float *plain, *projected;   /* [channels] sums of the backward pass */
     double *partials;           /* NULL: stats_in, sums_in */
-    double count;
+    double count, each;         /* values of a channel, and 1 over that */
     float epsilon, momentum, ceiling;
     bool accumulate;
 };
@@ -98,8 +98,8 @@ static __global__ void __launch_bounds__(1024) stats_kernel(struct job j)
 {
     uw_moments_body<W> body(j.x);
     uw_each_vector<W>(j.cut, body);
-    struct uw_moments m = uw_block_moments(body, j.count);
-    struct uw_norm_pair pair = uw_pair_of(m, j.count, j.epsilon);
+    struct uw_moments m = uw_block_moments(body, j.each);
+    struct uw_norm_pair pair = uw_pair_of(m, j.each, j.epsilon);
     if (threadIdx.x == 0) {
         set_stats(j, m, pair);
     }
@@ -116,7 +116,7 @@ template <int W> static __global__ void __launch_bounds__(512) moments_kernel(st
     uw_each_vector<W>(j.cut, body);
     size_t left = j.cut.all - j.cut.per_split * blockIdx.y;
     double count = static_cast<double>((left < j.cut.per_split ? left : j.cut.per_split) * W);
-    struct uw_moments m = uw_block_moments(body, count);
+    struct uw_moments m = uw_block_moments(body, 1.0 / count);
     if (threadIdx.x == 0) {
         double *out = j.partials +
                       3 * (static_cast<size_t>(blockIdx.x) * j.cut.splits + blockIdx.y);
@@ -136,7 +136,7 @@ static __device__ struct uw_moments add_moments(const struct job &j)
         v[0] = fma(from[3 * s], from[3 * s + 1], v[0]);
     }
     uw_warp_sums(v);
-    double mean = v[0] / j.count;
+    double mean = __dmul_rn(v[0], j.each);
     v[0] = 0.0;
     for (uint32_t s = lane; s < j.cut.splits; s += UW_LANES) {
         double d = from[3 * s + 1] - mean;
@@ -150,7 +150,7 @@ static __global__ void finish_stats_kernel(struct job j)
 {
     struct uw_moments m = add_moments(j);
     if (threadIdx.x == 0) {
-        set_stats(j, m, uw_pair_of(m, j.count, j.epsilon));
+        set_stats(j, m, uw_pair_of(m, j.each, j.epsilon));
     }
 }
 
@@ -159,7 +159,7 @@ template <int W> static __global__ void __launch_bounds__(1024) normalize_kernel
     struct uw_norm_pair pair;
     if (j.partials != nullptr) {
         struct uw_moments m = add_moments(j);
-        pair = uw_pair_of(m, j.count, j.epsilon);
+        pair = uw_pair_of(m, j.each, j.epsilon);
         if (threadIdx.x == 0 && blockIdx.y == 0) {
             set_stats(j, m, pair);
         }
@@ -338,6 +338,7 @@ static struct job job_of(const struct uw_exec *e, const struct uw_norm *n, uint3
     j.partials = each || j.cut.splits == 1 ? nullptr
                                            : static_cast<double *>(uw_cuda_of(e)->partials);
     j.count = static_cast<double>(batch_n) * static_cast<double>(n->inner);
+    j.each = 1.0 / j.count;
     j.epsilon = n->epsilon;
     j.momentum = n->momentum;
     j.ceiling = n->ceiling;

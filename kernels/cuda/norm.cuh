@@ -81,14 +81,15 @@ template <int W> struct uw_moments_body {
     }
 };
 
-/* Of `count` values that a block's threads have in `body`, for all of them. */
+/* Of all values that a block's threads have in `body`, for all of them. each: 1 over how many there
+ * are; every thread multiplies where one in double is too many to divide. */
 template <int W>
 static __device__ __forceinline__ struct uw_moments uw_block_moments(const uw_moments_body<W> &body,
-                                                                     double count)
+                                                                     double each)
 {
     double v[1] = {body.total()};
     uw_block_sums(v);
-    double mean = v[0] / count;
+    double mean = __dmul_rn(v[0], each); /* and is rounded, whatever is subtracted from it */
     v[0] = body.spread(mean);
     uw_block_sums(v);
     return {mean, v[0]};
@@ -100,9 +101,9 @@ struct uw_norm_pair {
 };
 
 static __device__ __forceinline__ struct uw_norm_pair
-uw_pair_of(const struct uw_moments &m, double count, float epsilon)
+uw_pair_of(const struct uw_moments &m, double each, float epsilon)
 {
-    float variance = static_cast<float>(m.spread / count);
+    float variance = static_cast<float>(m.spread * each);
     return {static_cast<float>(m.mean), 1.0f / sqrtf(variance + epsilon)};
 }
 

@@ -14,6 +14,7 @@ struct rows {
     uint32_t vectors;           /* of a row */
     const float *x, *dy, *gamma, *beta, *stats_in;
     float *y, *stats;
+    double each;                /* 1 over the values of a row */
     float epsilon;
     bool accumulate;
     bool fours;                 /* four weights are one load: those of a vector's values */
@@ -127,16 +128,15 @@ template <int W, bool WARP> static __global__ void __launch_bounds__(1024) fw_ke
     if (w.index >= r.all) {
         return;                 /* the whole warp */
     }
-    const double count = static_cast<double>(r.vectors) * W;
     uw_moments_body<W> body(r.x);
     each_vector<W>(r, w, body);
     double v[1] = {body.total()};
     team_sums<WARP>(v);
-    struct uw_moments m = {v[0] / count, 0.0};
+    struct uw_moments m = {__dmul_rn(v[0], r.each), 0.0};
     v[0] = body.spread(m.mean);
     team_sums<WARP>(v);
     m.spread = v[0];
-    const struct uw_norm_pair pair = uw_pair_of(m, count, r.epsilon);
+    const struct uw_norm_pair pair = uw_pair_of(m, r.each, r.epsilon);
     if (w.thread == 0 && r.stats != nullptr) {
         r.stats[2 * static_cast<size_t>(w.index)] = pair.mean;
         r.stats[2 * static_cast<size_t>(w.index) + 1] = pair.second;
@@ -216,14 +216,13 @@ template <int W, bool WARP> static __global__ void __launch_bounds__(1024) bw_ke
     if (w.index >= r.all) {
         return;                 /* the whole warp */
     }
-    const double count = static_cast<double>(r.vectors) * W;
     const float *stats = r.stats_in + 2 * static_cast<size_t>(w.index);
     const struct uw_norm_pair pair = {stats[0], stats[1]};
     sums_body<W> body = {r, w, pair, {0.0f, 0.0f}, {0.0, 0.0}};
     each_vector<W>(r, w, body);
     team_sums<WARP>(body.sum);
-    denormalize_body<W> apply = {r, w, pair, static_cast<float>(body.sum[0] / count),
-                                 static_cast<float>(body.sum[1] / count)};
+    denormalize_body<W> apply = {r, w, pair, static_cast<float>(body.sum[0] * r.each),
+                                 static_cast<float>(body.sum[1] * r.each)};
     each_vector<W>(r, w, apply);
 }
 
@@ -238,6 +237,7 @@ static struct rows rows_of(const struct uw_norm *n, uint32_t batch_n, bool align
     bool four = aligned && (r.inner == 1 ? values : r.inner) % 4 == 0;
     *width = four ? 4 : 1;
     r.vectors = values / *width;
+    r.each = 1.0 / static_cast<double>(values);
     return r;
 }
 
