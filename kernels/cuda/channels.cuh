@@ -128,24 +128,48 @@ template <int N> static __device__ __forceinline__ void uw_warp_sums(double (&v)
     }
 }
 
-/* Sums of v[k] over a one-dimensional block, for all its threads; uw_block_sum N at a time. */
+/* Sums of v[k] over a one-dimensional block, for all its threads. One warp adds most of it: GPUs
+ * with few units for double would wait for all that repeat it, as warps do in uw_block_sum. */
 template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v)[N])
 {
-    __shared__ double part[N][UW_LANES];
-    unsigned warp = threadIdx.x / UW_LANES, lane = threadIdx.x % UW_LANES;
-    uw_warp_sums(v);
+    constexpr unsigned half = UW_LANES / 2, at_once = 4;
+    __shared__ double part[N][UW_WARPS * half];
+    const unsigned lane = threadIdx.x % UW_LANES, n = blockDim.x / 2;
     if (blockDim.x == UW_LANES) {
+        uw_warp_sums(v);
         return;
     }
     __syncthreads(); /* part may still be read for the sums before */
-    for (int k = 0; k < N && lane == 0; k++) {
-        part[k][warp] = v[k];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        v[k] += __shfl_xor_sync(UW_ALL_LANES, v[k], static_cast<int>(half));
+        if (lane < half) {
+            part[k][threadIdx.x / UW_LANES * half + lane] = v[k];
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x < UW_LANES) {
+        double some[N][at_once] = {};
+        for (unsigned i = lane; i < n; i += at_once * UW_LANES) {
+#pragma unroll
+            for (unsigned u = 0; u < N * at_once; u++) {
+                const unsigned at = i + u % at_once * UW_LANES;
+                some[u / at_once][u % at_once] += at < n ? part[u / at_once][at] : 0.0;
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            v[k] = (some[k][0] + some[k][1]) + (some[k][2] + some[k][3]);
+        }
+        uw_warp_sums(v);
+        for (int k = 0; k < N && lane == 0; k++) {
+            part[k][0] = v[k];  /* which lane 0 has read */
+        }
     }
     __syncthreads();
     for (int k = 0; k < N; k++) {
-        v[k] = lane < blockDim.x / UW_LANES ? part[k][lane] : 0.0;
+        v[k] = part[k][0];
     }
-    uw_warp_sums(v);
 }
 
 /* Partial sums of a channel's blocks, [channels][splits][N], added up by one warp for all lanes. */

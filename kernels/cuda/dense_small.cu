@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Dense layers for few samples: weights stream through once for eight of them, in vectors where
- * they are aligned. Sums are cut by the shape alone, so they do not depend on the GPU. */
+ * they are aligned. Sums are cut by the shape alone, so they do not depend on the GPU; they are
+ * written as fma, so that the launch that makes all gradients has the bits of those that make one. */
 #include "dense_small.h"
 
 #include "launch.cuh"
@@ -95,7 +96,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
             for (unsigned n = 0; n < N; n++) {
                 value.load(x + (n < batch_n ? n : 0) * static_cast<size_t>(d.in) + i);
                 for (unsigned v = 0; v < V; v++) {
-                    sum[n] += weight.v[v] * value.v[v];
+                    sum[n] = fmaf(weight.v[v], value.v[v], sum[n]);
                 }
             }
         }
@@ -138,7 +139,7 @@ input_share(const struct uw_dense &d, uint32_t batch_n, const struct masked &g, 
     for (size_t o = slice; o < d.out; o += slices) {
         float weight = i < d.in ? w[o * d.in + i] : 0.0f;
         for (unsigned n = 0; n < N; n++) {
-            sum[n] += g.at((skip + (n < batch_n ? n : 0)) * d.out + o) * weight;
+            sum[n] = fmaf(g.at((skip + (n < batch_n ? n : 0)) * d.out + o), weight, sum[n]);
         }
     }
     for (unsigned n = 0; n < N; n++) {
@@ -189,7 +190,7 @@ param_share(const struct uw_dense &d, uint32_t batch_n, const float *x, const st
             value.load(x + static_cast<size_t>(n) * d.in + i);
             bias += of;
             for (unsigned v = 0; v < V; v++) {
-                sum.v[v] += of * value.v[v];
+                sum.v[v] = fmaf(of, value.v[v], sum.v[v]);
             }
         }
         for (unsigned v = 0; v < V; v++) {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * floats.cuh - 1, 2 or 4 floats by one load or store, from where they are aligned to their size
+ *
+ * Stores are to the GPU's memory, not to shared memory, and by __stwb: nvcc makes single stores of a
+ * struct's floats, or of a float4's, where a branch or an atomic stands before them, and each of
+ * those fills a quarter of every line that it touches.
  */
 #ifndef UW_KERNELS_CUDA_FLOATS_CUH
 #define UW_KERNELS_CUDA_FLOATS_CUH
@@ -18,7 +22,14 @@ template <int W> static __device__ __forceinline__ uw_floats<W> uw_load(const fl
 
 template <int W> static __device__ __forceinline__ void uw_store(float *x, const uw_floats<W> &v)
 {
-    *reinterpret_cast<uw_floats<W> *>(x) = v;
+    static_assert(W == 1 || W == 2 || W == 4, "what one store holds");
+    if constexpr (W == 4) {
+        __stwb(reinterpret_cast<float4 *>(x), make_float4(v.v[0], v.v[1], v.v[2], v.v[3]));
+    } else if constexpr (W == 2) {
+        __stwb(reinterpret_cast<float2 *>(x), make_float2(v.v[0], v.v[1]));
+    } else {
+        *x = v.v[0];
+    }
 }
 
 #endif

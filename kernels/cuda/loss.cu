@@ -80,7 +80,7 @@ __device__ inline void add_up(const struct adding &a)
 #pragma unroll
     for (uint32_t i = 0; i < HEADS_MAX; i++) {
         if (i < a.heads_n) {
-            total += a.weight[i] * s->loss[i];
+            total = fma(a.weight[i], s->loss[i], total); /* the bits of either kernel */
             s->loss[i] = 0.0;
         }
     }

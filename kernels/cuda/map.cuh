@@ -16,7 +16,7 @@
 #ifndef UW_KERNELS_CUDA_MAP_CUH
 #define UW_KERNELS_CUDA_MAP_CUH
 
-#include "launch.cuh"
+#include "floats.cuh"
 
 template <int IN, int OUT> struct uw_arrays {
     const float *in[IN];
@@ -38,15 +38,14 @@ static __device__ inline bool uw_is_finite(float x)
 template <int IN, int OUT, typename F>
 static __device__ inline void uw_map_quad(size_t i, const uw_arrays<IN, OUT> &a, const F &f)
 {
-    float4 in[IN], out[OUT];
     float x[4][IN], y[4][OUT];
 #pragma unroll
     for (int k = 0; k < IN; k++) {
-        in[k] = *reinterpret_cast<const float4 *>(a.in[k] + i);
-        x[0][k] = in[k].x;
-        x[1][k] = in[k].y;
-        x[2][k] = in[k].z;
-        x[3][k] = in[k].w;
+        const uw_floats<4> in = uw_load<4>(a.in[k] + i);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            x[j][k] = in.v[j];
+        }
     }
 #pragma unroll
     for (int j = 0; j < 4; j++) {
@@ -54,8 +53,7 @@ static __device__ inline void uw_map_quad(size_t i, const uw_arrays<IN, OUT> &a,
     }
 #pragma unroll
     for (int k = 0; k < OUT; k++) {
-        out[k] = make_float4(y[0][k], y[1][k], y[2][k], y[3][k]);
-        *reinterpret_cast<float4 *>(a.out[k] + i) = out[k];
+        uw_store<4>(a.out[k] + i, {{y[0][k], y[1][k], y[2][k], y[3][k]}});
     }
 }
 

@@ -15,7 +15,7 @@ struct job {
     float *stats, *running_mean, *running_var;
     float *plain, *projected;   /* [channels] sums of the backward pass */
     double *partials;           /* NULL: stats_in, sums_in */
-    double count;
+    double count, each;         /* values of a channel, and 1 over that */
     float epsilon, momentum, ceiling;
     bool accumulate;
 };
@@ -57,11 +57,12 @@ static __device__ void set_stats(const struct job &j, const struct uw_moments &m
     j.stats[2 * c] = pair.mean;
     j.stats[2 * c + 1] = pair.second;
     if (j.running_mean != nullptr) {
-        j.running_mean[c] += j.momentum * (static_cast<float>(m.mean) - j.running_mean[c]);
+        float mean = j.running_mean[c];
+        j.running_mean[c] = fmaf(j.momentum, static_cast<float>(m.mean) - mean, mean);
     }
     if (j.running_var != nullptr && j.count > 1.0) {
-        float variance = static_cast<float>(m.spread / (j.count - 1.0));
-        j.running_var[c] += j.momentum * (variance - j.running_var[c]);
+        float now = static_cast<float>(m.spread / (j.count - 1.0)), before = j.running_var[c];
+        j.running_var[c] = fmaf(j.momentum, now - before, before);
     }
 }
 
@@ -97,8 +98,8 @@ static __global__ void __launch_bounds__(1024) stats_kernel(struct job j)
 {
     uw_moments_body<W> body(j.x);
     uw_each_vector<W>(j.cut, body);
-    struct uw_moments m = uw_block_moments(body, j.count);
-    struct uw_norm_pair pair = uw_pair_of(m, j.count, j.epsilon);
+    struct uw_moments m = uw_block_moments(body, j.each);
+    struct uw_norm_pair pair = uw_pair_of(m, j.each, j.epsilon);
     if (threadIdx.x == 0) {
         set_stats(j, m, pair);
     }
@@ -115,7 +116,7 @@ template <int W> static __global__ void __launch_bounds__(512) moments_kernel(st
     uw_each_vector<W>(j.cut, body);
     size_t left = j.cut.all - j.cut.per_split * blockIdx.y;
     double count = static_cast<double>((left < j.cut.per_split ? left : j.cut.per_split) * W);
-    struct uw_moments m = uw_block_moments(body, count);
+    struct uw_moments m = uw_block_moments(body, 1.0 / count);
     if (threadIdx.x == 0) {
         double *out = j.partials +
                       3 * (static_cast<size_t>(blockIdx.x) * j.cut.splits + blockIdx.y);
@@ -132,14 +133,14 @@ static __device__ struct uw_moments add_moments(const struct job &j)
     const unsigned lane = threadIdx.x % UW_LANES;
     double v[1] = {0.0};
     for (uint32_t s = lane; s < j.cut.splits; s += UW_LANES) {
-        v[0] += from[3 * s] * from[3 * s + 1];
+        v[0] = fma(from[3 * s], from[3 * s + 1], v[0]);
     }
     uw_warp_sums(v);
-    double mean = v[0] / j.count;
+    double mean = __dmul_rn(v[0], j.each);
     v[0] = 0.0;
     for (uint32_t s = lane; s < j.cut.splits; s += UW_LANES) {
         double d = from[3 * s + 1] - mean;
-        v[0] += from[3 * s + 2] + from[3 * s] * d * d;
+        v[0] += fma(from[3 * s] * d, d, from[3 * s + 2]);
     }
     uw_warp_sums(v);
     return {mean, v[0]};
@@ -149,7 +150,7 @@ static __global__ void finish_stats_kernel(struct job j)
 {
     struct uw_moments m = add_moments(j);
     if (threadIdx.x == 0) {
-        set_stats(j, m, uw_pair_of(m, j.count, j.epsilon));
+        set_stats(j, m, uw_pair_of(m, j.each, j.epsilon));
     }
 }
 
@@ -158,7 +159,7 @@ template <int W> static __global__ void __launch_bounds__(1024) normalize_kernel
     struct uw_norm_pair pair;
     if (j.partials != nullptr) {
         struct uw_moments m = add_moments(j);
-        pair = uw_pair_of(m, j.count, j.epsilon);
+        pair = uw_pair_of(m, j.each, j.epsilon);
         if (threadIdx.x == 0 && blockIdx.y == 0) {
             set_stats(j, m, pair);
         }
@@ -191,7 +192,7 @@ template <int W> struct sums_body {
         for (int k = 0; k < W; k++) {
             float xhat = uw_xhat(c.pair, v.x.v[k]), d = passed(c, xhat, v.dy.v[k]);
             chunk[0] += d;
-            chunk[1] += d * xhat;
+            chunk[1] = fmaf(d, xhat, chunk[1]);
         }
     }
     __device__ __forceinline__ void fold()
@@ -224,8 +225,8 @@ template <int W> struct denormalize_body {
         }
         for (int k = 0; k < W; k++) {
             float xhat = uw_xhat(c.pair, v.x.v[k]);
-            float d = c.pair.second * (c.gamma * passed(c, xhat, v.dy.v[k]) - a - xhat * b);
-            d = accumulate ? out.v[k] + d : d;
+            float d = fmaf(-xhat, b, fmaf(c.gamma, passed(c, xhat, v.dy.v[k]), -a));
+            d = accumulate ? fmaf(c.pair.second, d, out.v[k]) : c.pair.second * d;
             bad += d * 0.0f;
             out.v[k] = d;
         }
@@ -337,6 +338,7 @@ static struct job job_of(const struct uw_exec *e, const struct uw_norm *n, uint3
     j.partials = each || j.cut.splits == 1 ? nullptr
                                            : static_cast<double *>(uw_cuda_of(e)->partials);
     j.count = static_cast<double>(batch_n) * static_cast<double>(n->inner);
+    j.each = 1.0 / j.count;
     j.epsilon = n->epsilon;
     j.momentum = n->momentum;
     j.ceiling = n->ceiling;

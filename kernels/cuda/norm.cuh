@@ -3,7 +3,9 @@
  * norm.cuh - what batch norm and group norm share: moments that do not cancel, and the formulas
  *
  * A thread adds differences to the first value that it meets, so that a mean far from 0 costs no
- * digits; the sums of threads are then put together about the common mean, in double.
+ * digits; the sums of threads are then put together about the common mean, in double. Sums of
+ * products are written as fma: slots that have to give the same bits are several kernels, and
+ * compilers contract the same expression here and not there.
  */
 #ifndef UW_KERNELS_CUDA_NORM_CUH
 #define UW_KERNELS_CUDA_NORM_CUH
@@ -57,7 +59,7 @@ template <int W> struct uw_moments_body {
         for (int k = 0; k < W; k++) {
             float d = v.v[k] - first;
             chunk += d;
-            chunk_sq += d * d;
+            chunk_sq = fmaf(d, d, chunk_sq);
         }
     }
     __device__ __forceinline__ void fold()
@@ -68,24 +70,26 @@ template <int W> struct uw_moments_body {
     }
     __device__ __forceinline__ double total() const
     {
-        return static_cast<double>(seen) * W * static_cast<double>(first) + sum;
+        return fma(static_cast<double>(seen) * W, static_cast<double>(first), sum);
     }
     /* Sum of (x - mean)^2. */
     __device__ __forceinline__ double spread(double mean) const
     {
         double d = mean - static_cast<double>(first);
-        return seen > 0 ? sum_sq - 2.0 * d * sum + static_cast<double>(seen) * W * d * d : 0.0;
+        double about = fma(-2.0 * d, sum, sum_sq);
+        return seen > 0 ? fma(static_cast<double>(seen) * W * d, d, about) : 0.0;
     }
 };
 
-/* Of `count` values that a block's threads have in `body`, for all of them. */
+/* Of all values that a block's threads have in `body`, for all of them. each: 1 over how many there
+ * are; every thread multiplies where one in double is too many to divide. */
 template <int W>
 static __device__ __forceinline__ struct uw_moments uw_block_moments(const uw_moments_body<W> &body,
-                                                                     double count)
+                                                                     double each)
 {
     double v[1] = {body.total()};
     uw_block_sums(v);
-    double mean = v[0] / count;
+    double mean = __dmul_rn(v[0], each); /* and is rounded, whatever is subtracted from it */
     v[0] = body.spread(mean);
     uw_block_sums(v);
     return {mean, v[0]};
@@ -97,9 +101,9 @@ struct uw_norm_pair {
 };
 
 static __device__ __forceinline__ struct uw_norm_pair
-uw_pair_of(const struct uw_moments &m, double count, float epsilon)
+uw_pair_of(const struct uw_moments &m, double each, float epsilon)
 {
-    float variance = static_cast<float>(m.spread / count);
+    float variance = static_cast<float>(m.spread * each);
     return {static_cast<float>(m.mean), 1.0f / sqrtf(variance + epsilon)};
 }
 

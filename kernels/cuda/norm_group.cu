@@ -7,14 +7,17 @@
 
 #define WARP_ROW 2048u          /* values of a row up to which a warp takes it */
 #define ROWS 8u                 /* warps of a block then */
+#define IN_FLIGHT 8u            /* rows of a column that a thread reads at once */
 
 struct rows {
     uint32_t all, groups, channels, inner;      /* rows; channels of a group */
     uint32_t vectors;           /* of a row */
     const float *x, *dy, *gamma, *beta, *stats_in;
     float *y, *stats;
+    double each;                /* 1 over the values of a row */
     float epsilon;
     bool accumulate;
+    bool fours;                 /* four weights are one load: those of a vector's values */
 };
 
 /* One row, as a thread of its team sees it. */
@@ -79,6 +82,22 @@ static __device__ __forceinline__ size_t channel_of(const struct rows &r, const 
     return w.first + (r.inner == 1 ? value + static_cast<unsigned>(k) : value / r.inner);
 }
 
+/* Weights of the values of a row's vector i. */
+template <int W>
+static __device__ __forceinline__ uw_floats<W> weights_of(const struct rows &r, const struct row &w,
+                                                          size_t i, const float *from,
+                                                          float otherwise)
+{
+    uw_floats<W> v;
+    if (W == 4 && r.fours && from != nullptr) {
+        return uw_load<W>(from + channel_of<W>(r, w, i, 0));
+    }
+    for (int k = 0; k < W; k++) {
+        v.v[k] = uw_or(from, channel_of<W>(r, w, i, k), otherwise);
+    }
+    return v;
+}
+
 template <int W> struct normalize_body {
     typedef uw_floats<W> item;
     const struct rows &r;
@@ -91,9 +110,10 @@ template <int W> struct normalize_body {
     }
     __device__ __forceinline__ void use(item v, size_t at, size_t i)
     {
+        const uw_floats<W> gamma = weights_of<W>(r, w, i, r.gamma, 1.0f);
+        const uw_floats<W> beta = weights_of<W>(r, w, i, r.beta, 0.0f);
         for (int k = 0; k < W; k++) {
-            size_t c = channel_of<W>(r, w, i, k);
-            v.v[k] = fmaf(uw_or(r.gamma, c, 1.0f), uw_xhat(pair, v.v[k]), uw_or(r.beta, c, 0.0f));
+            v.v[k] = fmaf(gamma.v[k], uw_xhat(pair, v.v[k]), beta.v[k]);
         }
         uw_store<W>(r.y + at, v);
     }
@@ -108,16 +128,15 @@ template <int W, bool WARP> static __global__ void __launch_bounds__(1024) fw_ke
     if (w.index >= r.all) {
         return;                 /* the whole warp */
     }
-    const double count = static_cast<double>(r.vectors) * W;
     uw_moments_body<W> body(r.x);
     each_vector<W>(r, w, body);
     double v[1] = {body.total()};
     team_sums<WARP>(v);
-    struct uw_moments m = {v[0] / count, 0.0};
+    struct uw_moments m = {__dmul_rn(v[0], r.each), 0.0};
     v[0] = body.spread(m.mean);
     team_sums<WARP>(v);
     m.spread = v[0];
-    const struct uw_norm_pair pair = uw_pair_of(m, count, r.epsilon);
+    const struct uw_norm_pair pair = uw_pair_of(m, r.each, r.epsilon);
     if (w.thread == 0 && r.stats != nullptr) {
         r.stats[2 * static_cast<size_t>(w.index)] = pair.mean;
         r.stats[2 * static_cast<size_t>(w.index) + 1] = pair.second;
@@ -146,8 +165,9 @@ template <int W> struct sums_body {
     __device__ __forceinline__ void use(const item &v, size_t at, size_t i)
     {
         (void)at;
+        const uw_floats<W> gamma = weights_of<W>(r, w, i, r.gamma, 1.0f);
         for (int k = 0; k < W; k++) {
-            float d = uw_or(r.gamma, channel_of<W>(r, w, i, k), 1.0f) * v.dy.v[k];
+            float d = gamma.v[k] * v.dy.v[k];
             chunk[0] += d;
             chunk[1] += d * uw_xhat(pair, v.x.v[k]);
         }
@@ -178,9 +198,9 @@ template <int W> struct denormalize_body {
         if (r.accumulate) {
             out = uw_load<W>(r.y + at);
         }
+        const uw_floats<W> gamma = weights_of<W>(r, w, i, r.gamma, 1.0f);
         for (int k = 0; k < W; k++) {
-            float gamma = uw_or(r.gamma, channel_of<W>(r, w, i, k), 1.0f);
-            float d = pair.second * (gamma * v.dy.v[k] - a - uw_xhat(pair, v.x.v[k]) * b);
+            float d = pair.second * (gamma.v[k] * v.dy.v[k] - a - uw_xhat(pair, v.x.v[k]) * b);
             out.v[k] = r.accumulate ? out.v[k] + d : d;
         }
         uw_store<W>(r.y + at, out);
@@ -196,14 +216,13 @@ template <int W, bool WARP> static __global__ void __launch_bounds__(1024) bw_ke
     if (w.index >= r.all) {
         return;                 /* the whole warp */
     }
-    const double count = static_cast<double>(r.vectors) * W;
     const float *stats = r.stats_in + 2 * static_cast<size_t>(w.index);
     const struct uw_norm_pair pair = {stats[0], stats[1]};
     sums_body<W> body = {r, w, pair, {0.0f, 0.0f}, {0.0, 0.0}};
     each_vector<W>(r, w, body);
     team_sums<WARP>(body.sum);
-    denormalize_body<W> apply = {r, w, pair, static_cast<float>(body.sum[0] / count),
-                                 static_cast<float>(body.sum[1] / count)};
+    denormalize_body<W> apply = {r, w, pair, static_cast<float>(body.sum[0] * r.each),
+                                 static_cast<float>(body.sum[1] * r.each)};
     each_vector<W>(r, w, apply);
 }
 
@@ -218,6 +237,7 @@ static struct rows rows_of(const struct uw_norm *n, uint32_t batch_n, bool align
     bool four = aligned && (r.inner == 1 ? values : r.inner) % 4 == 0;
     *width = four ? 4 : 1;
     r.vectors = values / *width;
+    r.each = 1.0 / static_cast<double>(values);
     return r;
 }
 
@@ -254,6 +274,7 @@ int uw_groupnorm_fw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint3
     r.x = x;
     r.gamma = gamma;
     r.beta = beta;
+    r.fours = n->inner == 1 && uw_aligned(gamma) && uw_aligned(beta);
     r.y = y;
     r.stats = stats;
     r.epsilon = n->epsilon;
@@ -274,6 +295,7 @@ int uw_groupnorm_bw_input_cuda(const struct uw_exec *e, const struct uw_norm *n,
     r.x = x;
     r.dy = dy;
     r.gamma = gamma;
+    r.fours = n->inner == 1 && uw_aligned(gamma);
     r.stats_in = stats;
     r.y = dx;
     r.accumulate = accumulate;
@@ -354,18 +376,41 @@ static __global__ void __launch_bounds__(1024) weights_kernel(struct weights g)
     }
 }
 
+/* What rows begin .. end - 1 add to the sums of column c, every ROWS-th of them: in fp32 for a few,
+ * whose loads are under way together, and in double beyond, of which small GPUs have little. */
+static __device__ __forceinline__ void add_column(const struct weights &g, size_t begin, size_t end,
+                                                  uint32_t c, double *v)
+{
+    for (size_t r = begin; r < end; r += ROWS * IN_FLIGHT) {
+        float x[IN_FLIGHT], dy[IN_FLIGHT], chunk[2] = {0.0f, 0.0f};
+        struct uw_norm_pair pair[IN_FLIGHT];
+#pragma unroll
+        for (unsigned u = 0; u < IN_FLIGHT; u++) {
+            size_t row = r + u * ROWS < end ? r + u * ROWS : r;
+            x[u] = g.x[row * g.channels + c];
+            dy[u] = g.dy[row * g.channels + c];
+            pair[u] = pair_at(g, row, c);
+        }
+#pragma unroll
+        for (unsigned u = 0; u < IN_FLIGHT; u++) {
+            chunk[0] += r + u * ROWS < end ? dy[u] : 0.0f;
+            chunk[1] += r + u * ROWS < end ? dy[u] * uw_xhat(pair[u], x[u]) : 0.0f;
+        }
+        v[0] += static_cast<double>(chunk[0]);
+        v[1] += static_cast<double>(chunk[1]);
+    }
+}
+
 /* 32 columns and a share of the rows to a block; inner is 1. */
-static __global__ void weight_columns_kernel(struct weights g)
+static __global__ void __launch_bounds__(ROWS *UW_LANES) weight_columns_kernel(struct weights g)
 {
     __shared__ double part[ROWS][2][UW_LANES];
     uint32_t c = blockIdx.x * UW_LANES + threadIdx.x;
     size_t begin = static_cast<size_t>(blockIdx.y) * g.per_split;
     size_t end = begin + g.per_split < g.batch_n ? begin + g.per_split : g.batch_n;
     double v[2] = {0.0, 0.0};
-    for (size_t r = begin + threadIdx.y; r < end && c < g.channels; r += ROWS) {
-        float dy = g.dy[r * g.channels + c];
-        v[0] += static_cast<double>(dy);
-        v[1] += static_cast<double>(dy * uw_xhat(pair_at(g, r, c), g.x[r * g.channels + c]));
+    if (c < g.channels) {
+        add_column(g, begin + threadIdx.y, end, c, v);
     }
     part[threadIdx.y][0][threadIdx.x] = v[0];
     part[threadIdx.y][1][threadIdx.x] = v[1];

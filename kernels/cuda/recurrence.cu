@@ -136,12 +136,16 @@ template <unsigned S> struct states<0, S> {
 constexpr uint32_t SMALL = 64u;
 template <unsigned K> constexpr unsigned most_threads = K > 0 ? 4u * SMALL : THREADS_MAX;
 
+/* Blocks of one sample are as many at once as samples_of counts: 128 registers a thread. */
+template <unsigned K, unsigned S>
+constexpr unsigned least_blocks = S == 1 ? THREADS_MAX / most_threads<K> : 1u;
+
 /* Four samples may have more units than the block has threads. */
 template <unsigned S> constexpr unsigned units_of = S > 2 ? 2u : 1u;
 
 /* Shared: h [S][wide], sums [S][rows], rows of W_hh. */
 template <typename CELL, unsigned K, unsigned S>
-__global__ void __launch_bounds__(most_threads<K>, 1) run_forward(struct walk s)
+__global__ void __launch_bounds__(most_threads<K>, least_blocks<K, S>) run_forward(struct walk s)
 {
     UW_DYNAMIC_SHARED(float, shared);
     uint32_t wide = states<K, S>::wide(s.m);
@@ -269,7 +273,7 @@ template <unsigned S> struct pasts<0, S> {
 
 /* Shared: da [S][high], parts [groups][S][wide], rows of W_hh. */
 template <typename CELL, unsigned K, unsigned S>
-__global__ void __launch_bounds__(most_threads<K>, 1) run_backward(struct walk s)
+__global__ void __launch_bounds__(most_threads<K>, least_blocks<K, S>) run_backward(struct walk s)
 {
     UW_DYNAMIC_SHARED(float, shared);
     pasts<K, S> product(s.m);

@@ -116,6 +116,20 @@ template <unsigned K> struct uw_row_kept {
     {
         bool there = threadIdx.x < m.rows;
         const float *from = m.w + (there ? threadIdx.x * m.hidden : 0);
+        if (m.vector == 4) { /* each load of a warp touches 32 rows */
+#pragma unroll
+            for (unsigned c = 0; c < K; c += 4) {
+                uw_floats<4> four = {};
+                if (there && c < m.hidden) {
+                    four = uw_load<4>(from + c);
+                }
+#pragma unroll
+                for (unsigned v = 0; v < 4; v++) {
+                    w[c + v] = four.v[v];
+                }
+            }
+            return;
+        }
 #pragma unroll
         for (unsigned c = 0; c < K; c++) {
             w[c] = there && c < m.hidden ? from[c] : 0.0f;

@@ -126,7 +126,7 @@ static __device__ inline double uw_squares(const float (&x)[UW_SQUARES],
         return static_cast<double>(high) + static_cast<double>(low);
     }
     double all = 0.0;
-#pragma unroll 1
+#pragma unroll /* a loop would index x and y, and keep them in memory on the way above as well */
     for (int k = 0; k < UW_SQUARES; k++) {
         double d = static_cast<double>(x[k]) - static_cast<double>(y[k]);
         all += d * d;

@@ -20,13 +20,15 @@ static __global__ void uw_move_rows_kernel(size_t rows, size_t row_n, unsigned a
         }
         for (size_t i = W * (place + static_cast<size_t>(blockIdx.y) * across); i < row_n;
              i += static_cast<size_t>(W) * across * gridDim.y) {
-            if (W == 4) {
-                float4 v = *reinterpret_cast<const float4 *>(x + from + i);
-                float4 *at = reinterpret_cast<float4 *>(y + to + i);
-                *at = ADD ? make_float4(at->x + v.x, at->y + v.y, at->z + v.z, at->w + v.w) : v;
-            } else {
-                y[to + i] = ADD ? y[to + i] + x[from + i] : x[from + i];
+            uw_floats<W> v = uw_load<W>(x + from + i);
+            if (ADD) {
+                const uw_floats<W> old = uw_load<W>(y + to + i);
+#pragma unroll
+                for (int k = 0; k < W; k++) {
+                    v.v[k] = old.v[k] + v.v[k];
+                }
             }
+            uw_store<W>(y + to + i, v);
         }
     }
 }

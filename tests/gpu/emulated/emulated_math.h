@@ -79,6 +79,11 @@ template <typename T> static inline void __stcs(T *at, T value)
     *at = value;
 }
 
+template <typename T> static inline void __stwb(T *at, T value)
+{
+    *at = value;
+}
+
 template <typename To, typename From> static inline To uw_emulated_bits(From from)
 {
     static_assert(sizeof(To) == sizeof(From), "the same size");
