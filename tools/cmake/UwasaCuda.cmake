@@ -12,6 +12,9 @@
 # place, and tests/gpu/emulated in the runtime's.
 
 include_guard(DIRECTORY)
+# Updates round as the processor's do, multiplication and addition apart: nodes with a GPU and nodes
+# without that take the same gradients then have the same bits.
+set(UWASA_CUDA_UNFUSED cuda/update.cu)
 if(UWASA_CUDA STREQUAL "emulated")
   include(UwasaCudaEmulated)
   return()
@@ -89,9 +92,6 @@ list(TRANSFORM UWASA_CUDA_CODES PREPEND sm_)
 
 # nvcc's own headers raise warnings in the host's compiler: no -Wall there. Without guards of static
 # variables an object needs nothing of the C++ library.
-# Updates round as the processor's do, multiplication and addition apart: nodes with a GPU and nodes
-# without that take the same gradients then have the same bits.
-set(UWASA_CUDA_UNFUSED cuda/update.cu)
 function(uwasa_cuda_sources target)
   set(codes "")
   foreach(code ${UWASA_CUDA_CODES})

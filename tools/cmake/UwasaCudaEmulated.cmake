@@ -7,11 +7,16 @@
 function(uwasa_cuda_sources target)
   set(objects ${target}_cu)
   foreach(source ${ARGN})
-    set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+    set(options -x c++)
+    if(source IN_LIST UWASA_CUDA_UNFUSED)
+      list(APPEND options -ffp-contract=off)
+    endif()
+    set_source_files_properties(${source} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${options}")
   endforeach()
   add_library(${objects} OBJECT ${ARGN})
   set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   uwasa_emulated_options(${objects})
+  uwasa_emulated_contracts(${objects})
   uwasa_emulated_races(${objects})
   target_include_directories(${objects} PRIVATE
     $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>

@@ -104,12 +104,22 @@ UW_EMULATED_BITS(__int_as_float, float, int)
 UW_EMULATED_BITS(__double_as_longlong, long long, double)
 UW_EMULATED_BITS(__longlong_as_double, double, long long)
 
-/* One rounding each, never fused. */
-#define UW_EMULATED_ROUNDED(name, type, result)                                                   \
+/* One rounding each, never fused: the compiler does not know what was done to the result. */
+template <typename T> static inline T uw_emulated_rounded(T result)
+{
+#ifdef __FMA__
+    __asm__("" : "+x"(result));
+#endif
+    return result;
+}
+
+#define UW_EMULATED_OF_TWO(name, type, result)                                                    \
     static inline type name(type x, type y)                                                       \
     {                                                                                             \
         return result;                                                                            \
     }
+#define UW_EMULATED_ROUNDED(name, type, result)                                                   \
+    UW_EMULATED_OF_TWO(name, type, uw_emulated_rounded(result))
 UW_EMULATED_ROUNDED(__fadd_rn, float, x + y)
 UW_EMULATED_ROUNDED(__fsub_rn, float, x - y)
 UW_EMULATED_ROUNDED(__fmul_rn, float, x *y)
@@ -141,18 +151,18 @@ static inline double rsqrt(double x)
 
 /* min and max of CUDA: of two numbers of one kind; of floats the one that is a number. */
 #define UW_EMULATED_MIN_MAX(type)                                                                 \
-    UW_EMULATED_ROUNDED(min, type, y < x ? y : x)                                                 \
-    UW_EMULATED_ROUNDED(max, type, x < y ? y : x)
+    UW_EMULATED_OF_TWO(min, type, y < x ? y : x)                                                 \
+    UW_EMULATED_OF_TWO(max, type, x < y ? y : x)
 UW_EMULATED_MIN_MAX(int)
 UW_EMULATED_MIN_MAX(unsigned)
 UW_EMULATED_MIN_MAX(long)
 UW_EMULATED_MIN_MAX(unsigned long)
 UW_EMULATED_MIN_MAX(long long)
 UW_EMULATED_MIN_MAX(unsigned long long)
-UW_EMULATED_ROUNDED(min, float, fminf(x, y))
-UW_EMULATED_ROUNDED(max, float, fmaxf(x, y))
-UW_EMULATED_ROUNDED(min, double, fmin(x, y))
-UW_EMULATED_ROUNDED(max, double, fmax(x, y))
+UW_EMULATED_OF_TWO(min, float, fminf(x, y))
+UW_EMULATED_OF_TWO(max, float, fmaxf(x, y))
+UW_EMULATED_OF_TWO(min, double, fmin(x, y))
+UW_EMULATED_OF_TWO(max, double, fmax(x, y))
 
 static inline int __popc(unsigned x)
 {
