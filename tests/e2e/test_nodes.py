@@ -232,8 +232,9 @@ class Nodes(Fleet):
         self.assertEqual({d["averages_done"] for d in done}, {1})
 
     def test_gradient_node_killed_is_named_and_comes_back(self):
+        keys = {**self.GRADIENTS, "seconds": 600, "eval_seconds": 1, "eval_samples": 500}
         for i in range(3):
-            self.start(i, **self.GRADIENTS, seconds=40)
+            self.start(i, **keys)
         self.until("a group of three", lambda: all(
             any(e["nodes"] == 3 for e in self.events(i, "gradients")) for i in range(3)))
         time.sleep(2)
@@ -242,11 +243,15 @@ class Nodes(Fleet):
         self.until("a group of two", lambda: all(
             any(e["nodes"] == 2 for e in self.events(i, "gradients")) for i in (0, 1)))
         self.assertTrue(any(e["peer"] == "n2" for e in self.events(0, "gradients_cut")))
-        self.start(2, **self.GRADIENTS, seconds=12)
+        tests = [len(self.events(i, "eval")) for i in (0, 1)]
+        self.start(2, **keys)
         self.until("a group of three again",
                    lambda: self.events(0, "gradients")[-1]["nodes"] == 3)
-        for i in range(3):
-            self.assertGreater(self.done(i)["test_accuracy"], 0.85)
+        tests.append(len(self.events(2, "eval")))
+        self.until("all have learned", lambda: all(
+            any(e["test_accuracy"] > 0.85 for e in self.events(i, "eval")[tests[i]:])
+            for i in range(3)))
+        self.stop(*range(3))
 
     def test_two_cells_cut_apart_go_on_and_meet_again(self):
         """Four nodes in each cell, 10 Mbit/s and 20 ms between the cells, each cell with half of
