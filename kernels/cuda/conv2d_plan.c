@@ -245,14 +245,13 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
     uint32_t n = 0;
     size_t bytes;
     bool tiles = uw_conv2d_winograd_worth(&s->conv, part);
-    uint32_t most = tiles ? algorithms[part].n : algorithms[part].plain;
     if (uw_conv2d_own_takes(&s->conv, batch_n, part)) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
     }
     if (splits(c, s, batch_n, part)) {
         out[n++] = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN_SPLIT};
     }
-    for (uint32_t i = 0; i < most; i++) {
+    for (uint32_t i = 0; i < (tiles ? algorithms[part].n : algorithms[part].plain); i++) {
         int32_t a = UW_CONV2D_DNN + algorithms[part].at[i];
         if (uw_conv2d_takes(c, s, batch_n, part, a, &bytes) && bytes <= limit) {
             out[n++] = (struct uw_conv2d_choice){.algorithm = a, .workspace_bytes = bytes};
@@ -463,7 +462,8 @@ static bool settle(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2
     if (rc == UW_ERR_IO) {
         *choice = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
     }
-    if (known == UW_OK || (rc < 0 && (known != UW_ERR_IO || uw_cuda_failure(c) != NULL))) {
+    bool stays = known == UW_OK || known == UW_ERR_AGAIN; /* AGAIN: its memory may come back */
+    if (stays || (rc < 0 && (known != UW_ERR_IO || uw_cuda_failure(c) != NULL))) {
         return false;
     }
     struct uw_cuda_choice found = {

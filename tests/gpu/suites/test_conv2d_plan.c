@@ -1,69 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which algorithm computes a convolution or a dense layer: measured, kept in a file, and right
- * whichever it is. */
-#include "test_support.h"
-
-#include "cuda/products.h"
-#include "uwasa/backends.h"
-
-#include <unistd.h>
-
-#define FLOATS ((size_t)1 << 16)        /* of one tensor */
-#define SCRATCH_BYTES ((size_t)8 << 20)
-#define SKIPPED 77
-
-static char folder[64], path[96];
-static struct uw_cuda *gpu;
-static float *x, *w, *y, *dx, *dw;      /* both see them */
-static void *scratch;
-static float want[FLOATS];
-
-static int open_gpu(void **state)
-{
-    (void)state;
-    const struct uw_cuda_config config = {.blocking = true, .choices = path};
-    struct uw_error err;
-    float **all[] = {&x, &w, &y, &dx, &dw};
-    if (uw_cuda_open(&gpu, &config, &err) < 0) {
-        printf("skipped: %s\n", err.text);
-        exit(SKIPPED);
-    }
-    for (size_t i = 0; i < 5; i++) {
-        void *block;
-        assert_int_equal(uw_cuda_take(gpu, UW_CUDA_SHARED, FLOATS * sizeof(float), &block, &err),
-                         UW_OK);
-        *all[i] = block;
-        for (size_t k = 0; k < FLOATS; k++) {
-            (*all[i])[k] = (float)((k * 37 + i) % 29) / 29.0f - 0.5f;
-        }
-    }
-    assert_int_equal(uw_cuda_take(gpu, UW_CUDA_SHARED, SCRATCH_BYTES, &scratch, &err), UW_OK);
-    gpu->products->conv2d_limit = SCRATCH_BYTES - UW_CONV2D_ALIGN;  /* whatever a card likes best */
-    return 0;
-}
-
-static int begin(void **state)
-{
-    snprintf(folder, sizeof folder, "plan-XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/choices", folder);
-    return open_gpu(state);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    uw_cuda_close(gpu);
-    (void)unlink(path);
-    return rmdir(folder);
-}
-
-static void open_again(void)
-{
-    uw_cuda_close(gpu);
-    (void)open_gpu(NULL);
-}
+ * Which algorithm computes a convolution: measured, kept in a file, and right whichever it is. */
+#include "plan_fixture.h"
 
 static struct uw_conv2d shape(uint32_t in, uint32_t out, uint32_t size, uint32_t kernel,
                               uint32_t stride)
@@ -74,13 +12,6 @@ static struct uw_conv2d shape(uint32_t in, uint32_t out, uint32_t size, uint32_t
                               .kernel_w = kernel, .stride_h = stride, .stride_w = stride,
                               .pad_h = pad, .pad_w = pad, .dilation_h = 1, .dilation_w = 1,
                               .groups = 1};
-}
-
-static void assert_near(const float *got, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        assert_true(fabsf(got[i] - want[i]) <= 1e-4f * (1.0f + fabsf(want[i])));
-    }
 }
 
 /* All parts against the reference, with scratch of so many bytes. */
@@ -346,6 +277,41 @@ static void test_plan_engine_that_is_gone_is_measured_anew_and_replaced(void **s
     }
 }
 
+/* While others have the GPU's memory the file's engine goes without a trial, what needs no
+ * workspace is taken, and the file stays. */
+static void test_plan_engine_that_lacks_memory_stays_in_the_file(void **state)
+{
+    (void)state;
+    const struct uw_conv2d other = shape(2, 4, 5, 1, 1);
+    const struct uw_conv2d c = shape(2, 4, 5, 3, 1);
+    struct uw_cuda_choice known = {.batch_n = 4, .algorithm = UW_CONV2D_GRAPH};
+    struct uw_conv2d_graph g;
+    size_t free_bytes = 0, all_bytes, most = 0, tensors = 1024 + 1792 + 512; /* in 256 bytes each */
+    void *others = NULL;
+    memcpy(known.shape, uw_conv2d_shape_of(gpu, &c)->key, sizeof known.shape);
+    (void)uw_conv2d_graph_open(gpu, &c, 4, UW_CONV2D_FW, false, gpu->products->conv2d_limit, 0, &g);
+    for (uint32_t i = 0; i < g.engines_n; i++) {
+        known.engine = g.engines[i].workspace_bytes > most ? g.engines[i].key : known.engine;
+        most = g.engines[i].workspace_bytes > most ? g.engines[i].workspace_bytes : most;
+    }
+    uw_conv2d_graph_close(&gpu->products->libraries, &g);
+    if (most == 0) {
+        return;
+    }
+    uw_cuda_choices_put(&gpu->products->choices, &known);
+    assert_int_equal(uw_cuda_choices_save(&gpu->products->choices), UW_OK);
+    open_again();
+    (void)planned(&other, 4);                           /* cuBLAS has what it takes */
+    assert_int_equal(cudaMemGetInfo(&free_bytes, &all_bytes), cudaSuccess);
+    assert_int_equal(cudaMalloc(&others, free_bytes - tensors), cudaSuccess);
+    (void)planned(&c, 4);
+    assert_int_equal(cudaFree(others), cudaSuccess);
+    open_again();
+    const struct uw_cuda_choice *now =
+        uw_cuda_choices_find(&gpu->products->choices, UW_CONV2D_FW, 4, known.shape);
+    assert_true(now != NULL && now->engine == known.engine);
+}
+
 static void test_failure_of_a_library_is_kept_and_that_of_a_trial_is_not(void **state)
 {
     (void)state;
@@ -373,79 +339,6 @@ static void test_plan_more_shapes_than_there_is_room_for(void **state)
     check(&first, 2, bytes);
 }
 
-/* Either way of a dense layer, for every number of samples that both take. */
-static void check_dense(const struct uw_dense *d, uint32_t batch_n, bool small)
-{
-    const struct uw_kernels *ref = &uw_kernels_ref;
-    const struct uw_exec e = {.kernels = uw_cuda_kernels(gpu)}, plain = {.kernels = ref};
-    size_t x_n = (size_t)batch_n * d->in, y_n = (size_t)batch_n * d->out;
-    size_t w_n = (size_t)d->in * d->out;
-    struct uw_dense_job j = {.part = UW_CONV2D_FW, .batch_n = batch_n, .a = x, .b = w, .out = y,
-                             .bias = w};
-    assert_true(x_n <= FLOATS && y_n <= FLOATS && w_n <= FLOATS);
-    assert_int_equal(uw_dense_run(&e, d, &j, small), UW_OK);
-    ref->dense_fw(&plain, d, batch_n, x, w, w, want);
-    assert_near(y, y_n);
-    j = (struct uw_dense_job){.part = UW_CONV2D_BW_INPUT, .batch_n = batch_n, .a = y, .b = w,
-                              .out = dx, .accumulate = true};
-    memcpy(want, dx, x_n * sizeof *want);
-    ref->dense_bw_input(&plain, d, batch_n, y, w, want, true);
-    assert_int_equal(uw_dense_run(&e, d, &j, small), UW_OK);
-    assert_near(dx, x_n);
-    j = (struct uw_dense_job){.part = UW_CONV2D_BW_PARAM, .batch_n = batch_n, .a = x, .b = y,
-                              .out = dw, .keep = 0.5f, .scale = -0.01f, .dbias = dx};
-    static float bias[FLOATS];
-    memcpy(want, dw, w_n * sizeof *want);
-    memcpy(bias, dx, d->out * sizeof *bias);
-    ref->dense_bw_step(&plain, d, batch_n, x, y, 0.5f, -0.01f, want, bias, NULL, false);
-    assert_int_equal(uw_dense_run(&e, d, &j, small), UW_OK);
-    assert_near(dw, w_n);
-    memcpy(want, bias, d->out * sizeof *bias);
-    assert_near(dx, d->out);
-}
-
-static void test_dense_ways_match_ref_for_every_number_of_samples(void **state)
-{
-    (void)state;
-    const struct uw_dense all[] = {{37, 10}, {64, 33}, {300, 5}, {8, 140}, {1, 1}};
-    const uint32_t batch[] = {1, 2, 3, 4, 5, 8, 9, 16, 17, 64};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        for (size_t k = 0; k < sizeof batch / sizeof *batch; k++) {
-            assert_true(uw_dense_small_takes(&all[i], batch[k]));
-            check_dense(&all[i], batch[k], true);
-            check_dense(&all[i], batch[k], false);
-        }
-        assert_false(uw_dense_small_takes(&all[i], 0));
-        assert_false(uw_dense_small_takes(&all[i], 65));
-    }
-}
-
-static void test_dense_choice_is_kept_and_covers_smaller_minibatches(void **state)
-{
-    (void)state;
-    const struct uw_dense d = {20, 10};
-    const struct uw_kernels *k = uw_cuda_kernels(gpu);
-    for (int32_t way = 0; way < 2; way++) {
-        for (uint32_t part = 0; part < UW_DENSE_PARTS; part++) {
-            struct uw_cuda_choice c = {.part = UW_CONV2D_PARTS + part, .batch_n = 32,
-                                       .shape = {d.in, d.out}, .algorithm = way};
-            uw_cuda_choices_put(&gpu->products->choices, &c);
-        }
-        assert_int_equal(uw_cuda_choices_save(&gpu->products->choices), UW_OK);
-        open_again();
-        k = uw_cuda_kernels(gpu);
-        assert_int_equal(k->dense_scratch_bytes(k, &d, 32, 1), 0);
-        assert_int_equal(uw_dense_is_small(gpu, &d, 32, UW_CONV2D_BW_INPUT), way);
-        assert_int_equal(uw_dense_is_small(gpu, &d, 12, UW_CONV2D_FW), way);
-        assert_true(uw_dense_is_small(gpu, &d, 1, UW_CONV2D_FW));
-        assert_false(uw_dense_is_small(gpu, &d, 33, UW_CONV2D_FW));
-    }
-    uw_cuda_choices_load(&gpu->products->choices, path, "another machine");
-    const struct uw_dense fresh = {12, 7};
-    (void)k->dense_scratch_bytes(k, &fresh, 8, 1);
-    assert_int_equal(gpu->products->choices.n, UW_DENSE_PARTS);     /* measured */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,14 +354,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_plan_engine_that_is_gone_is_measured_anew_and_replaced, begin, end),
         cmocka_unit_test_setup_teardown(
+            test_plan_engine_that_lacks_memory_stays_in_the_file, begin, end),
+        cmocka_unit_test_setup_teardown(
             test_failure_of_a_library_is_kept_and_that_of_a_trial_is_not, begin, end),
         cmocka_unit_test_setup_teardown(
             test_plan_tiles_are_for_many_channels_and_small_ones_for_fw, begin, end),
         cmocka_unit_test_setup_teardown(test_plan_more_shapes_than_there_is_room_for, begin, end),
-        cmocka_unit_test_setup_teardown(test_dense_ways_match_ref_for_every_number_of_samples,
-                                        begin, end),
-        cmocka_unit_test_setup_teardown(test_dense_choice_is_kept_and_covers_smaller_minibatches,
-                                        begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
