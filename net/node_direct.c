@@ -114,6 +114,7 @@ static void tell(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t 
         [UW_DIRECT_VERSION] = "has another version of it",
         [UW_DIRECT_SHARED] = "shares its GPU with another node",
         [UW_DIRECT_NO_GROUP] = "cannot make a group now",
+        [UW_DIRECT_HEAD] = "only leads them",
     };
     bool has_why = why > UW_DIRECT_WAITS && why < UW_DIRECT_WHYS_N && is_here(s, whose);
     struct uw_node_direct_seat *seat = has_why ? seat_of(s, whose, false) : NULL;
@@ -124,9 +125,10 @@ static void tell(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t 
     struct uw_node_event e = {.kind = UW_NODE_AVERAGE_WAY, .peer = name, .address = "",
                               .station = UW_LINK_STATION_NONE, .chunks_n = ranks_n};
     seat->told |= 1u << why;
-    snprintf(s->text, UW_NODE_TEXT_BYTES,
-             "averages with %s go over the network, not by %s: %s %s", name,
-             s->cell->direct->hooks->name, is_self(s, whose) ? "it" : name, whys[why]);
+    bool in_it = why != UW_DIRECT_HEAD;
+    snprintf(s->text, UW_NODE_TEXT_BYTES, "averages%s%s go over the network, not by %s: %s %s",
+             in_it ? " with " : "", in_it ? name : "", s->cell->direct->hooks->name,
+             in_it && is_self(s, whose) ? "it" : name, whys[why]);
     uw_node_report(s, &e);
 }
 
@@ -158,7 +160,11 @@ static enum uw_node_direct_why find_why(struct uw_node_scope *o,
         *joined = *joined && (self || (seat != NULL && seat->holds == holds(d)));
         here = here || self;
     }
-    return why == UW_DIRECT_CAN && !here ? UW_DIRECT_WAITS : why;
+    if (why == UW_DIRECT_CAN && !here) {
+        d->whose = o->cell.config.self;
+        why = UW_DIRECT_HEAD;
+    }
+    return why;
 }
 
 static void failed(struct uw_node_state *s, uint32_t set)

@@ -27,6 +27,7 @@ enum uw_node_direct_why {
     UW_DIRECT_VERSION,              /* it has another version */
     UW_DIRECT_SHARED,               /* it shares the device with another */
     UW_DIRECT_NO_GROUP,             /* the head can make no group */
+    UW_DIRECT_HEAD,                 /* the head leads those that average, and does not itself */
     UW_DIRECT_WHYS_N
 };
 

@@ -84,12 +84,13 @@ void uw_node_tell_full(struct uw_node_state *s)
 }
 
 /* What a member did to end a round: as far as can be told from here. */
-static const char *why_cut(const struct uw_node_state *s, uint32_t id)
+static const char *why_cut(const struct uw_node_state *s, uint32_t id, bool *silent)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m->id == id && m->state != UW_MEMBER_ALIVE) {
-            return m->state == UW_MEMBER_LEFT ? " has left the run" : " is silent";
+            *silent = m->state != UW_MEMBER_LEFT;
+            return *silent ? " is silent" : " has left the run";
         }
     }
     return " is late or has ended its training";
@@ -98,7 +99,8 @@ static const char *why_cut(const struct uw_node_state *s, uint32_t id)
 static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
                       const struct uw_cell_news *news, const char *who)
 {
-    bool nobody = news->id == UW_CELL_NOBODY;
+    bool nobody = news->id == UW_CELL_NOBODY, silent = false;
+    const char *why = nobody ? "" : why_cut(s, news->id, &silent);
     char took[TIME_BYTES];
     write_time(took, sizeof took, news->duration_us);
     snprintf(s->text, UW_NODE_TEXT_BYTES,
@@ -106,10 +108,11 @@ static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
              "%s",
              (unsigned)news->ranks_n, o->cell.direct ? " by " : "",
              o->cell.direct ? s->cell->direct->hooks->name : "", took, nobody ? "" : ", ", who,
-             nobody ? "" : why_cut(s, news->id),
-             nobody && o->cell.direct ? "it is tried again over the network"
-             : nobody                 ? "it is tried again"
-                                      : "the others try again");
+             why,
+             nobody && o->cell.direct   ? "it is tried again over the network"
+             : nobody                   ? "it is tried again"
+             : silent && o->cell.direct ? "the others try again, with it over the network at first"
+                                        : "the others try again");
 }
 
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,

@@ -125,7 +125,7 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
         snprintf(text, text_bytes, "needs 1 to %d texts that are not empty", UW_OPT_LIST_MAX);
         return;
     case UW_OPT_BYTES:
-        whole = "a number of bytes (K, M, G for powers of 1024)";
+        whole = "a whole number of bytes (K, M, G for powers of 1024)";
         break;
     case UW_OPT_U32_AUTO:
         snprintf(text, text_bytes, "needs a whole number from %.10g to %.10g, or auto", o->min,
@@ -218,12 +218,18 @@ static bool in_range(const struct uw_opt *o, double value)
     return value >= o->min && (o->max <= 0.0 || value <= o->max);
 }
 
+/* Help says that BYTES may have a suffix, of whatever size the value is. */
+static bool is_bytes(const struct uw_opt *o)
+{
+    return o->kind == UW_OPT_BYTES || strcmp(o->values, "BYTES") == 0;
+}
+
 static int set_whole(const struct uw_opt *o, const char *text, void *at)
 {
     uint64_t u;
     if (o->kind == UW_OPT_U32_AUTO && strcmp(text, "auto") == 0) {
         u = UW_AUTO;
-    } else if (!parse_u64(text, o->kind == UW_OPT_BYTES, &u) || !in_range(o, (double)u)) {
+    } else if (!parse_u64(text, is_bytes(o), &u) || !in_range(o, (double)u)) {
         return UW_ERR_INVALID;
     }
     if (o->kind != UW_OPT_U32 && o->kind != UW_OPT_U32_AUTO) {

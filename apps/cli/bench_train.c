@@ -267,10 +267,12 @@ int uw_bench_train(FILE *out, const struct uw_bench_train *b, struct uw_error *e
                                 "as fedavg-cnn:20,lenet5:1", list);
         }
     }
-    for (const char *at = list; rc == UW_OK && *at != '\0';) {
+    for (const char *at = list; rc == UW_OK && *at != '\0' && ferror(out) == 0;) {
         bool first = at == list;
         at = take_work(at, &w);
         rc = run_work(out, b, &w, first, err);
     }
-    return rc == UW_OK && ferror(out) != 0 ? UW_ERR_IO : rc;
+    return rc == UW_OK && ferror(out) != 0
+               ? uw_error_set(err, UW_ERR_IO, "the results cannot be written")
+               : rc;
 }

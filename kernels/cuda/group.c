@@ -315,7 +315,8 @@ static int open_parts(struct uw_cuda_group *g, struct uw_error *err)
         cudaError_t made = make_queue(g);
         rc = made == cudaSuccess ? UW_OK
                                  : uw_error_set(err, uw_cuda_status(made),
-                                                "the GPU gives no queue: %s",
+                                                "the GPU gives no queue: %s: %s",
+                                                cudaGetErrorName(made),
                                                 cudaGetErrorString(made));
     }
     return rc;

@@ -300,8 +300,8 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
     made = made == cudaSuccess ? cudaStreamSynchronize(c->stream) : made;   /* at rest: see wait */
     return made == cudaSuccess ? UW_OK
                                : uw_error_set(err, uw_cuda_status(made),
-                                              "the GPU gives no queue: %s",
-                                              cudaGetErrorString(made));
+                                              "the GPU gives no queue: %s: %s",
+                                              cudaGetErrorName(made), cudaGetErrorString(made));
 }
 
 static void drop_event(cudaEvent_t event)

@@ -62,7 +62,7 @@ train --model lenet5 --data digit|digit
 train --model lenet5 extra|extra: not expected
 help trian|did you mean train?
 plan|--model: is needed
-plan --model mlp --budget 3Q|--budget 3Q: needs a number of bytes
+plan --model mlp --budget 3Q|--budget 3Q: needs a whole number of bytes
 plan --model mlp --json --layers|give one of them
 plan --model mlp --json=yes|--json yes: takes no value
 eval --model mlp|--weights: is needed
