@@ -32,7 +32,8 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     uint32_t seats_max = uw_min_u32(s->config.members_max, UW_CELL_RANKS_MAX);
     const struct uw_node_config *c = &s->config;
     bool named = c->algorithm != NULL && *c->algorithm != UW_ALLREDUCE_KINDS_N;
-    if (s->averages == NULL || s->buffer_bytes < LEAST_BYTES || c->gradients != NULL || named) {
+    if (s->averages == NULL || s->buffer_bytes < LEAST_BYTES || named ||
+        (c->gradients != NULL && c->direct->add == NULL)) {
         return UW_OK;
     }
     int rc = uw_arena_take(arena, sizeof(struct uw_node_direct_state), &state);
@@ -351,7 +352,7 @@ static void decided(struct uw_node_scope *o, bool commit, uint32_t culprit)
     struct uw_node_direct_state *d = state_of(o);
     d->running = false;
     if (commit) {
-        d->failures = 0;
+        d->failures = s->gradients->on ? d->failures : 0;   /* theirs are still to come */
         s->cell->average.settled = d->settles && d->hooks->settle(d->hooks->arg) == UW_OK;
         return;
     }
@@ -369,6 +370,42 @@ static uint32_t progress(const struct uw_node_state *s)
     return 1u + (d->running ? (uint32_t)((s->now_us - d->began_us) / STEP_US) : 0);
 }
 
+/* ---- gradients ---- */
+
+static int add(struct uw_node_state *s, const struct uw_node_direct_part *parts, uint32_t n)
+{
+    const struct uw_node_direct_state *d = s->cell->direct;
+    return d->member ? d->hooks->add(d->hooks->arg, parts, n) : UW_ERR_INVALID;
+}
+
+static int look_added(struct uw_node_state *s)
+{
+    struct uw_node_direct_state *d = s->cell->direct;
+    int rc = d->hooks->poll(d->hooks->arg);
+    d->failures = rc == UW_OK ? 0 : d->failures;
+    return rc;
+}
+
+/* Ranks that have not begun keep their group: then it is not the one that all hold. */
+static void drop_added(struct uw_node_state *s)
+{
+    struct uw_node_direct_state *d = s->cell->direct;
+    d->hooks->abort(d->hooks->arg);
+    d->member = false;
+}
+
+static void failed_added(struct uw_node_state *s, bool own)
+{
+    s->cell->direct->own = own;
+    failed(s, s->cell->direct->set);
+}
+
+static bool is_back(const struct uw_node_state *s)
+{
+    const struct uw_node_direct_state *d = s->cell->direct;
+    return d->why == UW_DIRECT_WAITS && s->now_us >= d->again_us && version(s) != 0;
+}
+
 static void slept(struct uw_node_state *s, uint64_t slept_us)
 {
     s->cell->direct->began_us += slept_us;
@@ -383,5 +420,10 @@ const struct uw_node_directs uw_node_directs = {
     .look = look,
     .decided = decided,
     .progress = progress,
+    .add = add,
+    .look_added = look_added,
+    .drop_added = drop_added,
+    .failed = failed_added,
+    .is_back = is_back,
     .slept = slept,
 };

@@ -77,6 +77,14 @@ struct uw_node_directs {
     int (*look)(struct uw_node_scope *o);
     void (*decided)(struct uw_node_scope *o, bool commit, uint32_t culprit);
     uint32_t (*progress)(const struct uw_node_state *s);
+    /* Gradients, of the group that a round made which counts: begin a step, look at it (as look),
+     * give it up. failed: of the group; own: this device is why: others go another way for now. */
+    int (*add)(struct uw_node_state *s, const struct uw_node_direct_part *parts, uint32_t n);
+    int (*look_added)(struct uw_node_state *s);
+    void (*drop_added)(struct uw_node_state *s);
+    void (*failed)(struct uw_node_state *s, bool own);
+    /* Head: the last round only had to wait for a device, and needs to no more. */
+    bool (*is_back)(const struct uw_node_state *s);
     void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 

@@ -3,6 +3,7 @@
 
 #include "cell_inner.h"
 #include "node_averages.h"
+#include "node_direct.h"
 #include "part.h"
 
 #include "uwasa/hash.h"
@@ -64,6 +65,48 @@ static void trace(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint6
     c->trace(c->arg, bucket, fragment, end, now_us - s->clock_us);
 }
 
+/* ---- between devices ---- */
+
+static int add_all(void *arg)
+{
+    struct uw_node_state *s = arg;
+    struct uw_node_gradients *g = s->gradients;
+    for (uint32_t i = 0; i < g->overlap.config.buckets_n; i++) {
+        g->parts[i].x = g->overlap.buckets[i].x;
+    }
+    return s->config.parts->directs->add(s, g->parts, g->overlap.config.buckets_n);
+}
+
+static int look_at_all(void *arg)
+{
+    struct uw_node_state *s = arg;
+    return s->config.parts->directs->look_added(s);
+}
+
+static void drop_all(void *arg)
+{
+    struct uw_node_state *s = arg;
+    s->config.parts->directs->drop_added(s);
+}
+
+static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
+{
+    struct uw_node_gradients *g = s->gradients;
+    const struct uw_node_gradients_config *c = s->config.gradients;
+    void *parts = NULL;
+    if (s->config.direct == NULL) {
+        return UW_OK;
+    }
+    int rc = uw_arena_take(arena, uw_size_mul(c->buckets_n, sizeof *g->parts), &parts);
+    g->parts = parts;
+    for (uint32_t i = 0; i < c->buckets_n && parts != NULL; i++) {
+        g->parts[i] = (struct uw_node_direct_part){.size_n = c->bucket_n[i]};
+    }
+    g->whole = (struct uw_overlap_whole){.begin = add_all, .poll = look_at_all, .stop = drop_all,
+                                         .arg = s};
+    return rc;
+}
+
 int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -82,6 +125,7 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
     name_cell(s, overlap.chunk_n);
     int rc = uw_overlap_place(&g->overlap, arena, &overlap);
     rc = rc < 0 ? rc : uw_overlap_gate_place(&g->gate, arena, &g->overlap);
+    rc = rc < 0 ? rc : place_parts(s, arena);
     atomic_init(&g->begun, 0);
     atomic_init(&g->broken, 0);
     atomic_init(&g->recalled, 0);
@@ -124,13 +168,15 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
         return;
     }
     struct uw_overlap_group group = {.group = number_of(c->group, c->round), .ranks = c->ranks_n,
-                                     .rank = c->rank};
+                                     .rank = c->rank,
+                                     .whole = c->direct ? &g->whole : NULL};
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         bool ranked = uw_cell_ranks(c, m->id);
         group.rtt_us = ranked && m->srtt_us > group.rtt_us ? m->srtt_us : group.rtt_us;
     }
     memcpy(g->ranks, c->ranks, c->ranks_n * sizeof c->ranks[0]);
+    g->waits = c->direct ? 0 : g->waits;
     memset(g->hash_at, 0, sizeof g->hash_at);
     g->ranks_n = c->ranks_n;
     g->rank = c->rank;
@@ -179,8 +225,12 @@ void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why,
     g->past[g->past_n++ % UW_GRADIENTS_PAST] = g->group;
     g->past_n = g->past_n < 2u * UW_GRADIENTS_PAST ? g->past_n : UW_GRADIENTS_PAST;
     uw_overlap_stop(&g->overlap);
+    if (g->overlap.group.whole != NULL &&
+        (why == UW_GRADIENTS_DEVICE || why == UW_GRADIENTS_DIFFERS)) {
+        s->config.parts->directs->failed(s, culprit == own_id(s));
+    }
     atomic_store_explicit(&g->broken, look(&g->begun), memory_order_release);
-    if (why != UW_GRADIENTS_KNOCKED && why != UW_GRADIENTS_DIFFERS) {
+    if (why < UW_GRADIENTS_DIFFERS) {
         uw_node_gradients_blame(s, culprit);
     }
     for (uint32_t i = 0; i < g->ranks_n; i++) {
@@ -297,6 +347,10 @@ uint64_t uw_node_gradients_step(struct uw_node_state *s)
         uw_node_gradients_break(s, UW_GRADIENTS_ENDED, own_id(s));
     }
     uint64_t next_us = uw_overlap_gate_run(&g->gate, s->now_us);
+    if (g->active && g->overlap.whole_failed) {
+        uw_node_gradients_break(s, UW_GRADIENTS_DEVICE, own_id(s));
+        next_us = uw_overlap_gate_run(&g->gate, s->now_us);
+    }
     uint64_t watch_us = uw_node_gradients_watch(s);
     return next_us < watch_us ? next_us : watch_us;
 }

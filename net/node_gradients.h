@@ -13,6 +13,10 @@
  *
  * Who is to blame for a stall is asked along the chain of those who wait: the last one is that
  * waits for nobody, or does not answer.
+ *
+ * A group that a round between devices made (node_direct.h) averages its gradients there, too: a
+ * step's at once. Who has begun to waits for the next rank, as long as that has. All have: the
+ * devices are why.
  */
 #ifndef UW_NET_NODE_GRADIENTS_H
 #define UW_NET_NODE_GRADIENTS_H
@@ -20,6 +24,8 @@
 #include "cell.h"
 #include "deadline.h"
 #include "overlap_gate.h"
+
+#include "uwasa/node_direct.h"
 
 #define UW_GRADIENTS_PAST 4u        /* groups given up that are remembered */
 #define UW_GRADIENTS_BLAMED 8u      /* nodes left out for a while */
@@ -45,6 +51,8 @@ enum uw_gradients_why {
     UW_GRADIENTS_ENDED,
     UW_GRADIENTS_DIFFERS,
     UW_GRADIENTS_KNOCKED,
+    UW_GRADIENTS_DEVICE,            /* its device failed; of nobody: they all did */
+    UW_GRADIENTS_BACK,              /* devices can be had again: the head asks for a new group */
     UW_GRADIENTS_WHYS_N
 };
 
@@ -58,6 +66,8 @@ struct uw_node_gradients {
     bool on;
     struct uw_overlap overlap;
     struct uw_overlap_gate gate;
+    struct uw_overlap_whole whole;              /* of groups between devices */
+    struct uw_node_direct_part *parts;          /* [buckets_n], with sizes */
 
     /* between the threads */
     atomic_uint_least32_t begun, broken;        /* network: groups; the last that was given up */
@@ -67,6 +77,7 @@ struct uw_node_gradients {
 
     /* network thread */
     bool active;
+    uint32_t waits;                             /* groups over the link in a row, for a device */
     uint32_t group, ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];          /* identities */
     uint16_t stations[UW_CELL_RANKS_MAX];

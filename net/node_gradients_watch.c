@@ -4,6 +4,7 @@
  * of the parameters, those who knock. */
 #include "cell_inner.h"
 #include "node_averages.h"
+#include "node_direct.h"
 
 #include "bits.h"
 
@@ -16,6 +17,8 @@
 #define AVOID_US 2000000u           /* doubles with each strike */
 #define STRIKES_MAX 5u
 #define FORGET_US 60000000u         /* a node that gave no reason for so long has no strikes */
+#define BACK_US 5000000u            /* a group over the link lasts so long; doubles each time */
+#define BACK_DOUBLINGS 8u
 #define SETTLE_US 1000000u          /* a group that has begun hears no knocks for so long */
 
 static uint32_t look(const atomic_uint_least32_t *number)
@@ -63,6 +66,12 @@ static void ask_next(struct uw_node_state *s, uint32_t id)
     ask(s);
 }
 
+/* All wait for each other. */
+static enum uw_gradients_why why_in_circle(const struct uw_node_gradients *g)
+{
+    return g->overlap.group.whole != NULL ? UW_GRADIENTS_DEVICE : UW_GRADIENTS_LATE;
+}
+
 void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -72,7 +81,7 @@ void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t nex
     if (next == UW_CELL_NOBODY) {
         uw_node_gradients_break(s, UW_GRADIENTS_LATE, from);
     } else if (next == own_id(s) || ++g->hops >= g->ranks_n) {
-        uw_node_gradients_break(s, UW_GRADIENTS_LATE, UW_CELL_NOBODY);  /* in a circle */
+        uw_node_gradients_break(s, why_in_circle(g), UW_CELL_NOBODY);
     } else {
         ask_next(s, next);
     }
@@ -118,7 +127,9 @@ static uint64_t watch_step(struct uw_node_state *s)
     uint64_t round_us = s->config.round_us;
     uint64_t due_us = g->moved_us + uw_deadline_us(&g->took, 4, 8, STALL_MIN_US, round_us / 2u);
     uint32_t who = waits_for(g);
-    if (s->now_us >= g->step_us + round_us) {
+    if (s->now_us >= g->step_us + round_us && g->overlap.whole_begun) {
+        uw_node_gradients_break(s, UW_GRADIENTS_DEVICE, UW_CELL_NOBODY);
+    } else if (s->now_us >= g->step_us + round_us) {
         uw_node_gradients_break(s, UW_GRADIENTS_LATE, who);
     } else if (s->now_us < due_us) {
         return due_us;
@@ -265,6 +276,19 @@ static void knock_at_head(struct uw_node_state *s)
     }
 }
 
+/* The head of a group that only had to wait for a device asks for a new one. */
+static void look_for_devices(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    uint64_t least_us = (uint64_t)BACK_US << uw_min_u32(g->waits, BACK_DOUBLINGS);
+    if (s->cell->direct != NULL && g->overlap.group.whole == NULL && g->leave_us == 0 &&
+        s->cell->scopes[UW_AVERAGE_CELL].cell.decider == own_id(s) &&
+        s->now_us >= g->began_us + least_us && s->config.parts->directs->is_back(s)) {
+        g->waits++;
+        uw_node_gradients_break(s, UW_GRADIENTS_BACK, own_id(s));
+    }
+}
+
 uint64_t uw_node_gradients_watch(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -273,6 +297,7 @@ uint64_t uw_node_gradients_watch(struct uw_node_state *s)
     }
     tell_hash(s);
     knock_at_head(s);
+    look_for_devices(s);
     uint64_t next_us = g->active ? watch_step(s) : s->now_us;
     return g->leave_us != 0 && g->leave_us < next_us ? g->leave_us : next_us;
 }

@@ -183,6 +183,8 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
         [UW_GRADIENTS_ENDED] = "has ended its training",
         [UW_GRADIENTS_DIFFERS] = "has other parameters",
         [UW_GRADIENTS_KNOCKED] = "would like to take part",
+        [UW_GRADIENTS_DEVICE] = "cannot add by GPU, which is tried again over the network",
+        [UW_GRADIENTS_BACK] = "can average by GPU again",
     };
     const struct uw_node_gradients *g = s->gradients;
     unsigned others = (unsigned)g->ranks_n - 1u;
@@ -192,7 +194,9 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
     if (kind == UW_NODE_GRADIENTS) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "gradients are averaged every step with %u other%s by %s", others,
-                 others == 1u ? "" : "s", uw_allreduce_name(g->overlap.config.kind));
+                 others == 1u ? "" : "s",
+                 g->overlap.group.whole != NULL ? s->cell->direct->hooks->name
+                                                : uw_allreduce_name(g->overlap.config.kind));
     } else {
         bool self = g->culprit == s->membership.members[0].id;
         e.peer = g->culprit == UW_CELL_NOBODY ? "a member"

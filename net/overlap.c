@@ -145,6 +145,10 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
     b->round++;
     b->done_n = 0;
     b->state = UW_OVERLAP_RUNNING;
+    if (o->group.whole != NULL) {
+        o->running_n++;
+        return;
+    }
     o->running_n += b->fragments_n;
     for (uint32_t i = b->first; i < b->first + b->fragments_n; i++) {
         struct uw_fragment *f = &o->fragments[i];
@@ -163,6 +167,10 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
 uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
 {
     const struct uw_fragment *last = NULL;
+    if (o->group.whole != NULL) {
+        *waits_for = o->whole_begun ? (o->group.rank + 1u) % o->group.ranks : UW_RANK_NONE;
+        return o->advanced_n;
+    }
     for (uint32_t i = 0; i < o->fragments_n && o->running_n > 0; i++) {
         const struct uw_fragment *f = &o->fragments[i];
         last = f->running && (last == NULL || f->k < last->k) ? f : last;
@@ -178,6 +186,7 @@ uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
 void uw_overlap_stop(struct uw_overlap *o)
 {
     o->active = false;
+    uw_overlap_stop_whole(o);
     o->out_chunks = o->running_n = 0;
     o->due_us = UINT64_MAX;
     for (uint32_t i = 0; i < o->config.buckets_n; i++) {
@@ -295,8 +304,9 @@ static void take_got(struct uw_overlap *o, uint32_t from, struct uw_fragment *f,
 
 void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *p, uint64_t now_us)
 {
-    if (!o->active || p->group != o->group.group || from >= o->group.ranks ||
-        from == o->group.rank || p->op == 0 || p->op > o->fragments_n || p->step >= o->steps_n) {
+    if (!o->active || o->group.whole != NULL || p->group != o->group.group ||
+        from >= o->group.ranks || from == o->group.rank || p->op == 0 ||
+        p->op > o->fragments_n || p->step >= o->steps_n) {
         return;
     }
     uint32_t i = p->op - 1u;

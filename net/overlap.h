@@ -36,6 +36,11 @@
  * not come is asked for again, and a message is answered with GOT, or by a question about a later
  * step; there is no congestion control, window_chunks bounds what is on its way.
  *
+ * Whole steps. A group may have another way to all its ranks, which adds everything at once
+ * (whole). Then nothing is sent; the order in which ranks begin is that of their steps. It does not
+ * tell who is behind: a rank that has begun says that it waits for the next one, who has not, for
+ * nobody, and in a circle of those who have it is the way that holds them up.
+ *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; gradients are the caller's, changed in place
  * Blocking   never      Context  network thread
@@ -76,6 +81,18 @@ struct uw_overlap_group {
     uint32_t group;                 /* no other set of ranks, before or after, has this number */
     uint32_t ranks, rank;
     uint64_t rtt_us;                /* about, between two ranks; 0: not known */
+    const struct uw_overlap_whole *whole;   /* (optional) in place of messages; borrowed */
+};
+
+/* What averages all buckets of a step at once, once every one of them is ready. */
+struct uw_overlap_whole {
+    /* The gradients are in o->buckets. Returns UW_OK or an error. */
+    int (*begin)(void *arg);
+    /* Returns UW_OK (they have the average), UW_ERR_AGAIN or an error. */
+    int (*poll)(void *arg);
+    /* What has begun, or failed, is given up: the gradients are left alone from now on. */
+    void (*stop)(void *arg);
+    void *arg;
 };
 
 enum uw_overlap_state {
@@ -121,6 +138,8 @@ struct uw_overlap {
     uint32_t fragments_n, words, runs;
     uint32_t steps_n, out_chunks, running_n, advanced_n;
     bool refused;                   /* a rank took nothing more in this run */
+    bool whole_begun, whole_failed; /* a step's, at once */
+    uint64_t whole_us;              /* it began */
     uint64_t now_us, due_us, patience_us;
 };
 
@@ -195,6 +214,12 @@ static inline float *uw_overlap_gradient(const struct uw_overlap *o, const struc
 {
     return o->buckets[f->bucket].x + f->at;
 }
+
+/* Begin and look after a whole step. Returns when to run again. */
+uint64_t uw_overlap_run_whole(struct uw_overlap *o);
+
+/* Give it up, if it has begun. */
+void uw_overlap_stop_whole(struct uw_overlap *o);
 
 /* f->wanted has changed. */
 void uw_overlap_set_sending(struct uw_overlap *o, uint32_t i);

@@ -171,6 +171,9 @@ uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us)
     o->now_us = now_us;
     o->runs++;
     o->refused = false;
+    if (o->group.whole != NULL) {
+        return uw_overlap_run_whole(o);
+    }
     check_due(o);
     answer(o);
     ask(o);

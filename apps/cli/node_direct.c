@@ -31,6 +31,16 @@ static int poll(void *arg)
     return uw_cuda_group_poll(group_of(arg));
 }
 
+static int add(void *arg, const struct uw_node_direct_part *parts, uint32_t parts_n)
+{
+    const struct uw_node_work *r = arg;
+    struct uw_cuda_group_part *p = r->gradients.parts;
+    for (uint32_t i = 0; i < parts_n; i++) {
+        p[i] = (struct uw_cuda_group_part){.x = parts[i].x, .size_n = parts[i].size_n};
+    }
+    return uw_cuda_group_add_parts(r->group, p, parts_n);
+}
+
 static int settle(void *arg)
 {
     return uw_cuda_group_settle(group_of(arg));
@@ -41,12 +51,22 @@ static void abort_round(void *arg)
     uw_cuda_group_abort(group_of(arg));
 }
 
-/* Those that are averages of parameters, by the fastest way. */
+/* Those that are exact averages, by the fastest way. */
 static bool is_wanted(const struct uw_node_options *o)
 {
     enum uw_node_mode mode = uw_node_mode_find(o->exchange);
     return o->nccl && mode != UW_NODE_GOSSIP && mode != UW_NODE_BROADCAST &&
-           strcmp(o->average, "parameters") == 0 && strcmp(o->algorithm, "auto") == 0;
+           strcmp(o->algorithm, "auto") == 0;
+}
+
+/* Floats of all buckets; 0: parameters are averaged. */
+static size_t parts_n(const struct uw_node_work *r)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; r->gradients.bucket_n != NULL && i < r->gradients.config.buckets_n; i++) {
+        n += r->gradients.bucket_n[i];
+    }
+    return n;
 }
 
 const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r)
@@ -55,7 +75,8 @@ const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r)
     const struct uw_model *m = &r->job.model;
     const struct uw_cuda_group_config config = {.cuda = r->job.gpu.cuda, .x = m->params.x,
                                                 .parameters = m->worked.x,
-                                                .size_n = m->params.size_n};
+                                                .size_n = m->params.size_n,
+                                                .parts_n = parts_n(r)};
     struct uw_error why = {.text = ""};
     if (r->job.gpu.cuda == NULL || !is_wanted(r->o)) {
         return NULL;
@@ -68,7 +89,7 @@ const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r)
                                         .device = uw_cuda_group_device(r->group),
                                         .version = version, .make_id = make_id, .begin = begin,
                                         .poll = poll, .settle = settle, .abort = abort_round,
-                                        .arg = r};
+                                        .add = add, .arg = r};
     return &r->direct;
 }
 

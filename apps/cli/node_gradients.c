@@ -86,7 +86,9 @@ int uw_node_gradients_open(struct uw_node_work *r)
     struct uw_model *m = &r->job.model;
     struct uw_gradients *g = &r->gradients;
     g->bucket_n = calloc(m->buckets_n + 1u, sizeof *g->bucket_n);
-    if (g->bucket_n == NULL) {
+    g->parts = calloc(m->buckets_n + 1u, sizeof *g->parts);
+    if (g->bucket_n == NULL || g->parts == NULL) {
+        uw_node_gradients_close(r);
         return uw_error_set(&r->err, UW_ERR_NOMEM, "out of memory");
     }
     for (uint32_t i = 0; i < m->buckets_n; i++) {
@@ -172,5 +174,7 @@ int uw_node_gradients_meet(struct uw_node_work *r)
 void uw_node_gradients_close(struct uw_node_work *r)
 {
     free(r->gradients.bucket_n);
+    free(r->gradients.parts);
     r->gradients.bucket_n = NULL;
+    r->gradients.parts = NULL;
 }

@@ -22,6 +22,7 @@
 #ifndef UWASA_CLI_NODE_GRADIENTS_H
 #define UWASA_CLI_NODE_GRADIENTS_H
 
+#include "uwasa/cuda_group.h"
 #include "uwasa/node_gradients.h"
 
 #include <stdbool.h>
@@ -34,6 +35,7 @@ struct uw_node_work;
 struct uw_gradients {
     struct uw_node_gradients_config config;
     uint32_t *bucket_n;             /* [config.buckets_n] of the heap, the first one holds lr */
+    struct uw_cuda_group_part *parts;   /* [config.buckets_n] of the heap, for NCCL */
     float lr;
     bool grouped;                   /* as of the last meeting */
     bool lr_out, lr_back;           /* the step's learning rate is with the network; is here */

@@ -14,6 +14,7 @@
 #define COPY_US 200000u
 #define LINGER_US 20000u
 #define AWAIT_NS 2000000
+#define SPIN_US 100u            /* who wants to run so soon does not wait */
 #define NAP_MAX_US 2000u
 
 /* Where the node does not fit the link, but would with a shorter name: say how long that may be. */
@@ -95,7 +96,7 @@ static void wait_for_work(struct uw_node_net *n, uint64_t until_us)
         nanosleep(&(struct timespec){.tv_nsec = (long)wait_us * 1000}, NULL);
         wait_us = 0;
     }
-    poll(fds, 2, (int)((wait_us + 999u) / 1000u));
+    poll(fds, 2, (int)(wait_us < SPIN_US ? 0 : (wait_us + 999u) / 1000u));
     if ((fds[0].revents & POLLIN) != 0) {
         char drain[64];
         while (read(n->wake[0], drain, sizeof drain) > 0) {

@@ -26,7 +26,7 @@ enum phase {
     JOINS,                          /* the group is being made */
     ADDS,                           /* NCCL is being told to add */
     REDUCES,                        /* it does, on the GPU */
-    COPIES                          /* the average goes to x */
+    COPIES                          /* the average goes to x, or to the parts */
 };
 
 /* Leaving a group. */
@@ -43,9 +43,13 @@ struct uw_cuda_group {
     struct uw_cuda_group_config config;
     struct uw_cuda_group_library l;
     uint64_t device;
-    float *sum;                     /* [size_n] */
+    float *sum;                     /* [sum_n] */
+    size_t sum_n;
+    const struct uw_cuda_group_part *parts;     /* being added; NULL: parameters are */
+    uint32_t parts_n;
+    size_t add_n;                   /* floats that are being added */
     cudaStream_t stream;
-    cudaEvent_t ready, reduced, copied;
+    cudaEvent_t ready, reduced, copied, settled;
     ncclComm_t comm;                /* NULL: in no group */
     uint8_t id[UW_CUDA_GROUP_ID_BYTES];
     uint32_t ranks;
@@ -145,8 +149,8 @@ static int ask(const struct uw_cuda_group *g)
 static int add(struct uw_cuda_group *g)
 {
     g->phase = ADDS;
-    return status(g->l.ncclAllReduce(g->sum, g->sum, g->config.size_n, ncclFloat32, ncclSum,
-                                     g->comm, g->stream));
+    return status(g->l.ncclAllReduce(g->sum, g->sum, g->add_n, ncclFloat32, ncclSum, g->comm,
+                                     g->stream));
 }
 
 static int join(struct uw_cuda_group *g, const uint8_t *id, uint32_t rank, uint32_t ranks)
@@ -168,6 +172,8 @@ int uw_cuda_group_begin(struct uw_cuda_group *g, const uint8_t id[UW_CUDA_GROUP_
     struct uw_cuda *c = g->config.cuda;
     const float *from = alike ? g->config.parameters : g->config.x;
     cudaError_t rc = cudaSetDevice((int)c->config.device);
+    g->parts = NULL;
+    g->add_n = g->config.size_n;
     rc = rc == cudaSuccess ? cudaEventRecord(g->ready, c->stream) : rc;
     rc = rc == cudaSuccess ? cudaStreamWaitEvent(g->stream, g->ready, 0) : rc;
     rc = rc == cudaSuccess ? cudaMemcpyAsync(g->sum, from, g->config.size_n * sizeof *from,
@@ -178,6 +184,38 @@ int uw_cuda_group_begin(struct uw_cuda_group *g, const uint8_t id[UW_CUDA_GROUP_
     }
     bool joined = g->comm != NULL && memcmp(g->id, id, sizeof g->id) == 0;
     return joined ? add(g) : join(g, id, rank, ranks);
+}
+
+/* Nothing of parts touches the GPU's own queue, which may be training's at the same time; but what
+ * settle has put there reads the sum. */
+int uw_cuda_group_add_parts(struct uw_cuda_group *g, const struct uw_cuda_group_part *p,
+                            uint32_t n)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        at += p[i].size_n;
+    }
+    if (at > g->config.parts_n) {
+        return UW_ERR_TOOBIG;
+    }
+    bool rests = g->phase == RESTS || (g->phase == COPIES && g->parts == NULL);
+    if (g->comm == NULL || !rests) {
+        return UW_ERR_INVALID;
+    }
+    g->parts = p;
+    g->parts_n = n;
+    g->add_n = at;
+    g->phase = ADDS;
+    cudaError_t rc = cudaSetDevice((int)g->config.cuda->config.device);
+    rc = rc == cudaSuccess ? cudaStreamWaitEvent(g->stream, g->settled, 0) : rc;
+    at = 0;
+    for (uint32_t i = 0; rc == cudaSuccess && i < n; i++) {
+        rc = cudaMemcpyAsync(g->sum + at, p[i].x, p[i].size_n * sizeof *g->sum, cudaMemcpyDefault,
+                             g->stream);
+        at += p[i].size_n;
+    }
+    rc = rc == cudaSuccess ? cudaEventRecord(g->ready, g->stream) : rc;
+    return rc == cudaSuccess ? add(g) : UW_ERR_IO;
 }
 
 /* UW_OK, UW_ERR_AGAIN: not yet; UW_ERR_IO. */
@@ -205,13 +243,43 @@ static int divide(struct uw_cuda_group *g)
     return rc < 0 ? rc : uw_cuda_status(cudaEventRecord(g->copied, c->stream));
 }
 
+/* The sum of parts is there: they get it. Not before: of a sum that is aborted nothing may come to
+ * what is its owner's again. */
+static int hand_back(struct uw_cuda_group *g)
+{
+    cudaError_t rc = cudaSuccess;
+    size_t at = 0;
+    g->phase = COPIES;
+    for (uint32_t i = 0; rc == cudaSuccess && i < g->parts_n; i++) {
+        const struct uw_cuda_group_part *p = &g->parts[i];
+        rc = cudaMemcpyAsync(p->x, g->sum + at, p->size_n * sizeof *g->sum, cudaMemcpyDefault,
+                             g->stream);
+        at += p->size_n;
+    }
+    return uw_cuda_status(rc == cudaSuccess ? cudaEventRecord(g->copied, g->stream) : rc);
+}
+
+/* They have it. */
+static void divide_parts(struct uw_cuda_group *g)
+{
+    float share = 1.0f / (float)g->ranks;
+    for (uint32_t i = 0; i < g->parts_n; i++) {
+        const struct uw_cuda_group_part *p = &g->parts[i];
+        for (uint32_t k = 0; k < p->size_n; k++) {
+            p->x[k] *= share;
+        }
+    }
+    g->parts = NULL;
+    g->phase = RESTS;
+}
+
 /* What was waited for is over: the next. */
 static int go_on(struct uw_cuda_group *g)
 {
     switch (g->phase) {
     case JOINS: return add(g);
     case ADDS: g->phase = REDUCES; return uw_cuda_status(cudaEventRecord(g->reduced, g->stream));
-    case REDUCES: return divide(g);
+    case REDUCES: return g->parts != NULL ? hand_back(g) : divide(g);
     case COPIES:
     case RESTS:
     default: return UW_OK;
@@ -229,6 +297,9 @@ int uw_cuda_group_poll(struct uw_cuda_group *g)
     if (group == UW_ERR_IO || came < 0) {
         return group == UW_ERR_IO ? group : came;
     }
+    if (last && came == UW_OK && g->parts != NULL) {
+        divide_parts(g);
+    }
     if (group == UW_ERR_AGAIN || last) {
         return group;
     }
@@ -245,13 +316,16 @@ int uw_cuda_group_settle(struct uw_cuda_group *g)
                                              g->config.size_n * sizeof *g->sum, cudaMemcpyDefault,
                                              c->stream)
                            : rc;
-    return uw_cuda_status(rc);
+    return uw_cuda_status(rc == cudaSuccess ? cudaEventRecord(g->settled, c->stream) : rc);
 }
 
 void uw_cuda_group_abort(struct uw_cuda_group *g)
 {
     (void)cudaSetDevice((int)g->config.cuda->config.device);
-    if (g->phase == COPIES) {
+    if (g->parts != NULL) {
+        (void)cudaEventSynchronize(g->phase == COPIES ? g->copied : g->ready);
+        g->parts = NULL;
+    } else if (g->phase == COPIES) {
         (void)cudaStreamSynchronize(g->config.cuda->stream);    /* x is its owner's again */
     }
     leave_group(g, false);
@@ -287,7 +361,7 @@ static cudaError_t make_queue(struct uw_cuda_group *g)
     int device = (int)g->config.cuda->config.device;
     cudaError_t rc = cudaGetDeviceProperties(&p, device);
     rc = rc == cudaSuccess ? cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking) : rc;
-    cudaEvent_t *events[] = {&g->ready, &g->reduced, &g->copied};
+    cudaEvent_t *events[] = {&g->ready, &g->reduced, &g->copied, &g->settled};
     for (size_t i = 0; rc == cudaSuccess && i < sizeof events / sizeof *events; i++) {
         rc = cudaEventCreateWithFlags(events[i], cudaEventDisableTiming);
     }
@@ -301,7 +375,8 @@ static cudaError_t make_queue(struct uw_cuda_group *g)
 static int open_parts(struct uw_cuda_group *g, struct uw_error *err)
 {
     struct uw_cuda *c = g->config.cuda;
-    size_t bytes = g->config.size_n * sizeof *g->sum;
+    g->sum_n = g->config.parts_n > g->config.size_n ? g->config.parts_n : g->config.size_n;
+    size_t bytes = g->sum_n * sizeof *g->sum;
     void *sum = NULL;
     if (c->info.integrated || c->config.blocking) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
@@ -361,7 +436,7 @@ void uw_cuda_group_close(struct uw_cuda_group *g)
         g->config.cuda->stuck = true;   /* whatever frees its memory would wait for it */
         return;
     }
-    cudaEvent_t events[] = {g->ready, g->reduced, g->copied};
+    cudaEvent_t events[] = {g->ready, g->reduced, g->copied, g->settled};
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
         if (events[i] != NULL) {
             (void)cudaEventDestroy(events[i]);

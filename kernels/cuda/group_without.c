@@ -47,6 +47,15 @@ int uw_cuda_group_poll(struct uw_cuda_group *g)
     return UW_ERR_IO;
 }
 
+int uw_cuda_group_add_parts(struct uw_cuda_group *g, const struct uw_cuda_group_part *p,
+                            uint32_t n)
+{
+    (void)g;
+    (void)p;
+    (void)n;
+    return UW_ERR_IO;
+}
+
 int uw_cuda_group_settle(struct uw_cuda_group *g)
 {
     (void)g;

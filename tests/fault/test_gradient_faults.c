@@ -7,9 +7,13 @@
  * A scenario draws the number of nodes, the link (loss up to 20 %, duplicates, reordering, damage,
  * delay) and some events: kill, return, pause, stalled training, slow member, partition, heal. What
  * is averaged is always the mean of what all ranks handed over, and nobody waits for ever. At the
- * end all is healed, and everybody must be in one group again, with the same parameters. */
-#include "fault/gradient_world.h"
+ * end all is healed, and everybody must be in one group again, with the same parameters. All of it
+ * a second time where all nodes have devices (gradient_devices.h), which fail and hang now and
+ * then. */
+#include "fault/gradient_devices.h"
 #include "fault/trouble.h"
+
+#include <stdlib.h>
 
 #define COUNT_DEFAULT 40u
 #define EVENTS_MAX 6u
@@ -27,8 +31,14 @@ static void heal(struct gradient_world *g)
     }
 }
 
+static bool with_devices;
+
 static void restart(struct gradient_world *g, uint32_t i, struct uw_rng *rng)
 {
+    if (with_devices) {
+        gradient_devices_up(i, trouble_chance(rng, 0.5f));
+        return;
+    }
     struct uw_node_config c = world_config(g->w, i);
     c.newcomer = trouble_chance(rng, 0.5f);
     world_up_with(g->w, i, c);
@@ -44,7 +54,11 @@ static void one_event(struct gradient_world *g, struct uw_rng *rng)
     case 1:
         if (w->nodes[i].up) {
             w->nodes[i].paused = false;
-            world_down(w, i);
+            if (with_devices) {
+                gradient_devices_down(i);
+            } else {
+                world_down(w, i);
+            }
         } else {
             restart(g, i, rng);
         }
@@ -60,6 +74,14 @@ static void one_event(struct gradient_world *g, struct uw_rng *rng)
     }
 }
 
+/* One of them fails or hangs soon. */
+static void draw_flaw(struct uw_rng *rng, uint32_t n)
+{
+    struct device *it = &gradient_devices.of[uw_rng_below(rng, n)];
+    uint32_t at = it->adds + 1u + uw_rng_below(rng, 100);
+    *(trouble_chance(rng, 0.5f) ? &it->fails_at : &it->hangs_at) = at;
+}
+
 static uint32_t events_of(const struct gradient_world *g, enum uw_node_event_kind kind)
 {
     uint32_t n = 0;
@@ -70,7 +92,7 @@ static uint32_t events_of(const struct gradient_world *g, enum uw_node_event_kin
 }
 
 struct tally {
-    uint32_t scenarios, groups, cuts, compared;
+    uint32_t scenarios, groups, cuts, compared, added;
     uint64_t longest_us;
 };
 
@@ -80,18 +102,27 @@ static void scenario(uint64_t seed, void *arg)
     struct uw_rng rng;
     uw_rng_seed(&rng, seed);
     uint32_t n = 2u + uw_rng_below(&rng, 4);
-    struct gradient_world *g = gradient_world_new(n, 300);
+    struct gradient_world *g = with_devices ? gradient_devices_new(n)
+                                            : gradient_world_new(n, 300);
     struct world *w = g->w;
     w->seed = seed;
     w->train_us = 20000u + uw_rng_below(&rng, 40000);
     w->config.gather_us = 5000000;
     w->config.round_us = 30000000;
     trouble_draw_link(&rng, &bad_links, &w->impairment);
-    world_start(w);
+    for (uint32_t i = 0; i < n && with_devices; i++) {
+        gradient_devices_up(i, false);
+    }
+    if (!with_devices) {
+        world_start(w);
+    }
     gradient_world_run(g, 3000000);
     uint32_t events = uw_rng_below(&rng, EVENTS_MAX + 1u);
     for (uint32_t e = 0; e < events; e++) {
         one_event(g, &rng);
+        if (with_devices && trouble_chance(&rng, 0.3f)) {
+            draw_flaw(&rng, n);
+        }
         uint32_t most_us = trouble_chance(&rng, 0.3f) ? 15000000 : 1500000;
         gradient_world_run(g, 100000u + uw_rng_below(&rng, most_us));
     }
@@ -106,6 +137,9 @@ static void scenario(uint64_t seed, void *arg)
     t->groups += events_of(g, UW_NODE_GRADIENTS);
     t->cuts += events_of(g, UW_NODE_GRADIENTS_CUT);
     t->compared += g->compared_n;
+    for (uint32_t i = 0; i < n && with_devices; i++) {
+        t->added += gradient_devices.of[i].adds;
+    }
     t->longest_us = g->longest_us > t->longest_us ? g->longest_us : t->longest_us;
     gradient_world_free(g);
 }
@@ -122,8 +156,24 @@ static void test_gradients_survive_random_trouble(void **state)
     assert_true(t.compared > 10u * t.scenarios);
 }
 
+static void test_gradients_of_devices_survive_random_trouble(void **state)
+{
+    (void)state;
+    struct tally t = {0};
+    with_devices = true;
+    (void)setenv("UWASA_TEST_IMAGES", "1", 1);
+    trouble_seeds(COUNT_DEFAULT, scenario, &t);
+    printf("%u scenarios with devices: %u steps of nodes were theirs; %u times a node was in a "
+           "group, %u times it was given up; the longest wait was %.1f s\n", (unsigned)t.scenarios,
+           (unsigned)t.added, (unsigned)t.groups, (unsigned)t.cuts, (double)t.longest_us / 1e6);
+    assert_true(t.added > 10u * t.scenarios);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gradients_survive_random_trouble)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients_survive_random_trouble),
+        cmocka_unit_test(test_gradients_of_devices_survive_random_trouble),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,11 +19,20 @@
  * averages over the link, and the whole cell with them: UW_NODE_AVERAGE_WAY says once because of
  * whom, and why.
  *
- * Not for gradients, pairs, or where uw_node_config.algorithm names one.
+ * A round that counts makes a group of gradients (uwasa/node_gradients.h) one whose gradients the
+ * devices average too, a step's at once, when all of them are ready:
+ *
+ *     add, poll, poll, ...        every step, between rounds
+ *     abort                       the group is given up in the middle of one
+ *
+ * If the device fails in that the group is given up, and the next one goes over the link; it is
+ * made anew when the time has come to try the devices again.
+ *
+ * Not for pairs, or where uw_node_config.algorithm names one.
  *
  * Memory     borrowed by the node      Blocking   never: what takes time is polled
  * Context    network thread, and only while training waits for the average; version and make_id
- *            at any time
+ *            at any time; add, its poll and abort beside training
  */
 #ifndef UWASA_NODE_DIRECT_H
 #define UWASA_NODE_DIRECT_H
@@ -39,6 +48,12 @@ struct uw_node_direct_round {
                                        last and not aborted is still joined */
     uint32_t rank, ranks;
     bool alike;                     /* the device holds what params->x does; else take it from x */
+};
+
+/* A vector in the processor's memory. */
+struct uw_node_direct_part {
+    float *x;
+    uint32_t size_n;
 };
 
 struct uw_node_direct {
@@ -59,6 +74,10 @@ struct uw_node_direct {
     /* It does not: leave the group, whatever state it is in, at once. The device's parameters are
      * those before begin. */
     void (*abort)(void *arg);
+    /* Begin the average of vectors with the group that the last round was in, which counts. They
+     * are the device's until poll says something else than UW_ERR_AGAIN, or abort. Returns UW_OK or
+     * an error: abort follows. (optional: NULL: gradients go over the link) */
+    int (*add)(void *arg, const struct uw_node_direct_part *parts, uint32_t parts_n);
     void *arg;
 };
 

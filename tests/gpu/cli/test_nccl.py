@@ -120,6 +120,38 @@ class GpuGroup(Fleet):
     def test_init_that_fails_costs_one_average(self):
         self.check_flaw("nccl-fails-init", 0)
 
+    def groups(self, i):
+        """How the gradients of each group of a node are averaged."""
+        return [e["text"].split(" by ")[1] for e in self.events(i, "gradients")]
+
+    def test_gpus_average_gradients_of_every_step(self):
+        for i in range(NODES):
+            self.start(i, average="gradients", momentum=0.9)
+        self.check_same()
+        for i in range(NODES):
+            self.assertEqual(set(self.groups(i)), {"nccl"}, self.text(i))
+            for e in self.events(i, "gradients_cut"):
+                self.assertIn("has ended its training", e["text"])
+
+    def check_gradients_flaw(self, flaw, why):
+        """The step is given up, the next group goes over the network."""
+        self.emulate(2, flaw)
+        for i in range(NODES):
+            self.start(i, average="gradients", steps=300, consensus_seconds=20)
+        self.check_same()
+        for i in range(NODES):
+            self.assertEqual(self.groups(i)[0], "nccl", self.text(i))
+            self.assertNotEqual(self.groups(i)[1], "nccl", self.text(i))
+            cut = self.events(i, "gradients_cut")[0]["text"]
+            self.assertIn("cannot add by GPU, which is tried again over the network", cut)
+            self.assertTrue(cut.startswith("this node" if i == 2 and why == "n2" else why), cut)
+
+    def test_error_in_gradients_costs_a_step(self):
+        self.check_gradients_flaw("nccl-error-at=30", "n2")
+
+    def test_hang_in_gradients_costs_a_step(self):
+        self.check_gradients_flaw("nccl-hang-at=30", "a member")
+
     def test_killed_in_an_average_is_gone_on_without(self):
         self.emulate(2, "nccl-hang-at=4")
         for i in range(NODES):

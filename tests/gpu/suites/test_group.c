@@ -46,7 +46,8 @@ static int open_rank(struct rank *r, struct uw_error *err)
     r->x = x;
     r->parameters = parameters;
     const struct uw_cuda_group_config group = {.cuda = r->cuda, .x = r->x,
-                                               .parameters = r->parameters, .size_n = N};
+                                               .parameters = r->parameters, .size_n = N,
+                                               .parts_n = N + 1u};
     return rc < 0 ? rc : uw_cuda_group_open(&r->group, &group, err);
 }
 
@@ -199,6 +200,79 @@ static void test_aborted_average_leaves_the_parameters_as_they_were(void **state
     }
 }
 
+/* Two vectors of each rank: one of a float, as a learning rate, and one of N. */
+static struct uw_cuda_group_part parts[2][2];
+static float rates[2];
+
+static void add_parts(void)
+{
+    for (uint32_t k = 0; k < ranks; k++) {
+        rates[k] = 3.0f + (float)k;
+        for (uint32_t i = 0; i < N; i++) {
+            of[k].x[i] = 2.0f * (float)k + (float)i;
+        }
+        parts[k][0] = (struct uw_cuda_group_part){.x = &rates[k], .size_n = 1};
+        parts[k][1] = (struct uw_cuda_group_part){.x = of[k].x, .size_n = N};
+        assert_int_equal(uw_cuda_group_add_parts(of[k].group, parts[k], 2), UW_OK);
+    }
+}
+
+static void begin_group(void)
+{
+    uint8_t id[UW_CUDA_GROUP_ID_BYTES];
+    new_id(id);
+    fill_all();
+    begin_all(id, true);
+    assert_int_equal(poll_all(), UW_OK);
+    for (uint32_t k = 0; k < ranks; k++) {
+        assert_int_equal(uw_cuda_group_settle(of[k].group), UW_OK);
+    }
+}
+
+static void test_parts_are_averaged_and_parameters_stay(void **state)
+{
+    (void)state;
+    float mean = ranks == 2 ? 1.0f : 0.0f;
+    begin_group();
+    for (uint32_t round = 0; round < 3; round++) {
+        add_parts();
+        assert_int_equal(uw_cuda_group_add_parts(of[0].group, parts[0], 2), UW_ERR_INVALID);
+        assert_int_equal(poll_all(), UW_OK);
+        for (uint32_t k = 0; k < ranks; k++) {
+            check(of[k].x, mean, 1.0f);
+            check_parameters(&of[k], mean, 1.0f);
+            assert_float_equal(rates[k], ranks == 2 ? 3.5f : 3.0f, 0.0);
+        }
+    }
+    parts[0][1].size_n = N + 1u;
+    assert_int_equal(uw_cuda_group_add_parts(of[0].group, parts[0], 2), UW_ERR_TOOBIG);
+}
+
+/* At every moment: nothing comes to them afterwards, and another group averages parts. */
+static void test_aborted_parts_are_their_owners_again(void **state)
+{
+    (void)state;
+    for (uint32_t polls = 0; polls < 8; polls++) {
+        begin_group();
+        add_parts();
+        for (uint32_t i = 0; i < polls * ranks; i++) {
+            (void)uw_cuda_group_poll(of[i % ranks].group);
+        }
+        for (uint32_t k = 0; k < ranks; k++) {
+            uw_cuda_group_abort(of[k].group);
+            assert_int_equal(uw_cuda_group_add_parts(of[k].group, parts[k], 2), UW_ERR_INVALID);
+            memset(of[k].x, 0, N * sizeof(float));
+        }
+        for (uint32_t k = 0; k < ranks; k++) {
+            while (uw_cuda_group_version(of[k].group) == 0) {
+                nap();
+            }
+            check_parameters(&of[k], ranks == 2 ? 1.0f : 0.0f, 1.0f);
+            check(of[k].x, 0.0f, 0.0f);
+        }
+    }
+}
+
 static void test_gpu_has_a_number_and_counts_its_copy(void **state)
 {
     (void)state;
@@ -214,6 +288,8 @@ int main(void)
         cmocka_unit_test(test_average_is_in_x_and_once_it_counts_on_the_gpu),
         cmocka_unit_test(test_average_of_x_where_the_gpu_has_something_else),
         cmocka_unit_test(test_aborted_average_leaves_the_parameters_as_they_were),
+        cmocka_unit_test(test_parts_are_averaged_and_parameters_stay),
+        cmocka_unit_test(test_aborted_parts_are_their_owners_again),
     };
     struct uw_error err = {.text = ""};
     int rc = UW_OK, failed = 0;
