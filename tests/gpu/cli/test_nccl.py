@@ -167,6 +167,21 @@ class GpuGroup(Fleet):
             self.assertEqual(self.ways(i)[:3], ["nccl"] * 3)
             self.assertIn("nccl", self.ways(i)[4:])         # the two are another group
 
+    def test_killed_among_gradients_is_gone_on_without(self):
+        """The sum that it leaves open is given up, the two others are another group."""
+        for i in range(NODES):
+            self.start(i, average="gradients", steps=400)
+        self.until("some steps", lambda: self.events(2, "step") and
+                   self.events(2, "step")[-1]["step"] >= 30)
+        self.processes[2].send_signal(signal.SIGKILL)
+        self.assertEqual(self.wait(2), -signal.SIGKILL)
+        self.check_same(range(2))
+        for i in range(2):
+            self.assertEqual(self.groups(i)[0], "nccl")
+            self.assertIn("n2 ", self.events(i, "gradients_cut")[0]["text"])
+            self.assertIn("with 1 other by nccl",
+                          " ".join(e["text"] for e in self.events(i, "gradients")))
+
     def test_stopped_in_an_average_is_no_flaw(self):
         """The two others, and all three once it is back, average by NCCL at once, not after the half
         minute that a flaw costs."""
