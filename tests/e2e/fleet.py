@@ -21,6 +21,20 @@ DEADLINE_SECONDS = 240                                              # nothing ma
 STOP_SECONDS = 60                                                   # nor end later than that
 
 
+held = []                               # of other tests none takes a port that this process has
+
+
+def hold(port):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        s.bind(f"\0uwasa-test-port-{port}")
+    except OSError:
+        s.close()
+        return False
+    held.append(s)
+    return True
+
+
 def is_free(port):
     for kind in socket.SOCK_DGRAM, socket.SOCK_STREAM:
         with socket.socket(socket.AF_INET, kind) as s:
@@ -36,7 +50,7 @@ def free_ports(n):
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
         first = int(f.read().split()[0])
     ports = random.sample(range(max(1024, first - 20000), first), 4 * n)
-    return [port for port in ports if is_free(port)][:n]
+    return [port for port in ports if is_free(port) and hold(port)][:n]
 
 
 class Fleet(unittest.TestCase):
