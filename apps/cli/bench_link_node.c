@@ -20,11 +20,18 @@ static struct uw_bench_count *self(struct uw_link *l)
     return (struct uw_bench_count *)l; /* link is the first member */
 }
 
-static int counted(struct uw_bench_count *c, int rc, const void *first)
+/* Before it is sent: whoever has heard a message finds it counted. */
+static atomic_uint_least64_t *count_first(struct uw_bench_count *c, const void *first)
 {
-    if (rc == UW_OK) {
-        atomic_fetch_add_explicit(&c->sent[uw_node_says(first)], 1,
-                                  memory_order_relaxed);
+    atomic_uint_least64_t *sent = &c->sent[uw_node_says(first)];
+    atomic_fetch_add(sent, 1);
+    return sent;
+}
+
+static int counted(atomic_uint_least64_t *sent, int rc)
+{
+    if (rc != UW_OK) {
+        atomic_fetch_sub(sent, 1);
     }
     return rc;
 }
@@ -53,7 +60,8 @@ static bool count_hold(struct uw_link *l, uint16_t station, bool hold)
 
 static int count_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes)
 {
-    return counted(self(l), uw_link_send(self(l)->lower, to, buf, buf_bytes), buf);
+    atomic_uint_least64_t *sent = count_first(self(l), buf);
+    return counted(sent, uw_link_send(self(l)->lower, to, buf, buf_bytes));
 }
 
 static int count_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes)
@@ -81,8 +89,9 @@ static void count_forget(struct uw_link *l, uint16_t station)
 static int count_send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_t head_bytes,
                             const void *body, uint32_t body_bytes)
 {
-    return counted(self(l), uw_link_send_parts(self(l)->lower, to, head, head_bytes, body,
-                                               body_bytes, NULL), head);
+    atomic_uint_least64_t *sent = count_first(self(l), head);
+    return counted(sent, uw_link_send_parts(self(l)->lower, to, head, head_bytes, body, body_bytes,
+                                            NULL));
 }
 
 static int count_recv_view(struct uw_link *l, uint16_t *from, void **view)
