@@ -111,9 +111,9 @@ static void tell(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t 
                  uint32_t ranks_n)
 {
     static const char *const whys[UW_DIRECT_WHYS_N] = {
-        [UW_DIRECT_NONE] = "has no GPU with it, or does not want it",
+        [UW_DIRECT_NONE] = "has no device for it, or does not want it",
         [UW_DIRECT_VERSION] = "has another version of it",
-        [UW_DIRECT_SHARED] = "shares its GPU with another node",
+        [UW_DIRECT_SHARED] = "shares its device with another node",
         [UW_DIRECT_NO_GROUP] = "cannot make a group now",
         [UW_DIRECT_HEAD] = "only leads them",
     };
@@ -206,7 +206,6 @@ static bool is_at_hand(const struct uw_node_scope *o, const struct uw_cell_messa
     return o->cell.direct && m->group == o->cell.group && m->round == o->cell.round;
 }
 
-/* Has the round at hand ended because this one, or who has said so, takes no part any more? */
 static bool has_quit(struct uw_node_state *s, uint32_t culprit)
 {
     const struct uw_member *m = uw_node_member(s, culprit);
@@ -419,6 +418,7 @@ const struct uw_node_directs uw_node_directs = {
     .begin = begin,
     .look = look,
     .decided = decided,
+    .has_quit = has_quit,
     .progress = progress,
     .add = add,
     .look_added = look_added,

@@ -76,6 +76,9 @@ struct uw_node_directs {
     void (*begin)(struct uw_node_scope *o);
     int (*look)(struct uw_node_scope *o);
     void (*decided)(struct uw_node_scope *o, bool commit, uint32_t culprit);
+    /* Has the round at hand ended because a rank takes no part any more, the culprit or one that
+     * has said so? Else devices may be why, and its members go another way for a while. */
+    bool (*has_quit)(struct uw_node_state *s, uint32_t culprit);
     uint32_t (*progress)(const struct uw_node_state *s);
     /* Gradients, of the group that a round made which counts: begin a step, look at it (as look),
      * give it up. failed: of the group; own: this device is why: others go another way for now. */

@@ -45,6 +45,7 @@ enum uw_gradients_act {
                                        one, and the head is not */
 };
 
+/* Nobody is left out for those from DIFFERS on. */
 enum uw_gradients_why {
     UW_GRADIENTS_LATE,
     UW_GRADIENTS_GONE,

@@ -84,13 +84,12 @@ void uw_node_tell_full(struct uw_node_state *s)
 }
 
 /* What a member did to end a round: as far as can be told from here. */
-static const char *why_cut(const struct uw_node_state *s, uint32_t id, bool *silent)
+static const char *why_cut(const struct uw_node_state *s, uint32_t id)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m->id == id && m->state != UW_MEMBER_ALIVE) {
-            *silent = m->state != UW_MEMBER_LEFT;
-            return *silent ? " is silent" : " has left the run";
+            return m->state == UW_MEMBER_LEFT ? " has left the run" : " is silent";
         }
     }
     return " is late or has ended its training";
@@ -99,20 +98,20 @@ static const char *why_cut(const struct uw_node_state *s, uint32_t id, bool *sil
 static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
                       const struct uw_cell_news *news, const char *who)
 {
-    bool nobody = news->id == UW_CELL_NOBODY, silent = false;
-    const char *why = nobody ? "" : why_cut(s, news->id, &silent);
+    bool nobody = news->id == UW_CELL_NOBODY;
+    bool by_link = o->cell.direct && !s->config.parts->directs->has_quit(s, news->id);
     char took[TIME_BYTES];
     write_time(took, sizeof took, news->duration_us);
     snprintf(s->text, UW_NODE_TEXT_BYTES,
              "an average over %u nodes%s%s was given up after %s%s%s%s: the old parameters stay, "
-             "%s",
+             "%s%s",
              (unsigned)news->ranks_n, o->cell.direct ? " by " : "",
              o->cell.direct ? s->cell->direct->hooks->name : "", took, nobody ? "" : ", ", who,
-             why,
-             nobody && o->cell.direct   ? "it is tried again over the network"
-             : nobody                   ? "it is tried again"
-             : silent && o->cell.direct ? "the others try again, with it over the network at first"
-                                        : "the others try again");
+             nobody ? "" : why_cut(s, news->id),
+             nobody ? "it is tried again" : "the others try again",
+             !by_link ? ""
+             : nobody ? " over the network"
+                      : ", with it over the network at first");
 }
 
 void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
@@ -183,8 +182,8 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
         [UW_GRADIENTS_ENDED] = "has ended its training",
         [UW_GRADIENTS_DIFFERS] = "has other parameters",
         [UW_GRADIENTS_KNOCKED] = "would like to take part",
-        [UW_GRADIENTS_DEVICE] = "cannot add by GPU, which is tried again over the network",
-        [UW_GRADIENTS_BACK] = "can average by GPU again",
+        [UW_GRADIENTS_DEVICE] = "cannot add by its device, the next group goes over the network",
+        [UW_GRADIENTS_BACK] = "can add by its device again",
     };
     const struct uw_node_gradients *g = s->gradients;
     unsigned others = (unsigned)g->ranks_n - 1u;

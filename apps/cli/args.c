@@ -125,6 +125,7 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
         snprintf(text, text_bytes, "needs 1 to %d texts that are not empty", UW_OPT_LIST_MAX);
         return;
     case UW_OPT_BYTES:
+    case UW_OPT_BYTES_U32:
         whole = "a whole number of bytes (K, M, G for powers of 1024)";
         break;
     case UW_OPT_U32_AUTO:
@@ -138,7 +139,7 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     }
     if (o->max > 0.0) {
         snprintf(text, text_bytes, "needs %s from %.10g to %.10g", whole, o->min, o->max);
-    } else if (o->min == 1.0 && o->kind != UW_OPT_BYTES) {
+    } else if (o->min == 1.0 && !uw_opt_is_bytes(o)) {
         snprintf(text, text_bytes, "needs 1 or more");
     } else if (o->kind == UW_OPT_U32) {
         snprintf(text, text_bytes, "needs %s from %.10g to %lu", whole, o->min,
@@ -218,21 +219,15 @@ static bool in_range(const struct uw_opt *o, double value)
     return value >= o->min && (o->max <= 0.0 || value <= o->max);
 }
 
-/* Help says that BYTES may have a suffix, of whatever size the value is. */
-static bool is_bytes(const struct uw_opt *o)
-{
-    return o->kind == UW_OPT_BYTES || strcmp(o->values, "BYTES") == 0;
-}
-
 static int set_whole(const struct uw_opt *o, const char *text, void *at)
 {
     uint64_t u;
     if (o->kind == UW_OPT_U32_AUTO && strcmp(text, "auto") == 0) {
         u = UW_AUTO;
-    } else if (!parse_u64(text, is_bytes(o), &u) || !in_range(o, (double)u)) {
+    } else if (!parse_u64(text, uw_opt_is_bytes(o), &u) || !in_range(o, (double)u)) {
         return UW_ERR_INVALID;
     }
-    if (o->kind != UW_OPT_U32 && o->kind != UW_OPT_U32_AUTO) {
+    if (o->kind == UW_OPT_U64 || o->kind == UW_OPT_BYTES) {
         memcpy(at, &u, sizeof u);
         return UW_OK;
     }
@@ -303,6 +298,7 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
     case UW_OPT_U32_AUTO:
     case UW_OPT_U64:
     case UW_OPT_BYTES:
+    case UW_OPT_BYTES_U32:
         return set_whole(o, text, at);
     }
     return UW_ERR_INVALID;
@@ -335,6 +331,7 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
         return;
     case UW_OPT_U32:
     case UW_OPT_U32_AUTO:
+    case UW_OPT_BYTES_U32:
     case UW_OPT_BITS:
         memcpy(&u32, at, sizeof u32);
         if (o->kind == UW_OPT_U32_AUTO && u32 == UW_AUTO) {

@@ -30,6 +30,7 @@ enum uw_opt_kind {
     UW_OPT_U64,         /* uint64_t, the same */
     UW_OPT_REAL,        /* double, finite */
     UW_OPT_BYTES,       /* uint64_t; suffixes K, M, G, also small: powers of 1024 */
+    UW_OPT_BYTES_U32,   /* uint32_t, the same */
     UW_OPT_BITS,        /* uint32_t, bit n for each n of "0,2,5"; 31 at most */
     UW_OPT_LIST         /* struct uw_opt_list; the flag may be repeated */
 };
@@ -134,6 +135,12 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
 /* args_help.c: lines of 80 columns, but for commands to copy and longer words. An option table:
  * "  --batch N      samples in a minibatch"; keys: without the dashes. */
 void uw_opts_print(struct uw_opts opts, bool keys);
+
+/* Does the option take a number of bytes, with a suffix? */
+static inline bool uw_opt_is_bytes(const struct uw_opt *o)
+{
+    return o->kind == UW_OPT_BYTES || o->kind == UW_OPT_BYTES_U32;
+}
 
 /* What --help prints. */
 void uw_args_help(const struct uw_args_spec *spec);

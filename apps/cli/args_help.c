@@ -81,7 +81,7 @@ static void print_row(const struct uw_opt *o, bool keys)
 static void print_suffixes(struct uw_opts opts)
 {
     for (uint32_t i = 0; i < opts.n; i++) {
-        if (opts.row[i].kind == UW_OPT_BYTES) {
+        if (uw_opt_is_bytes(&opts.row[i])) {
             printf("\nBYTES may end in K, M or G, also small, for powers of 1024.\n");
             return;
         }

@@ -291,7 +291,5 @@ int uw_bench_gemm(FILE *out, const struct uw_bench_gemm *b, struct uw_error *err
         uw_board_memory_release(g.a, g.memory_bytes);
     }
     /* The libraries stay loaded: their threads may not have ended. */
-    return rc == UW_OK && ferror(out) != 0
-               ? uw_error_set(err, UW_ERR_IO, "the results cannot be written")
-               : rc;
+    return rc;
 }

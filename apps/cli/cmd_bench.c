@@ -225,5 +225,8 @@ int uw_cmd_bench(int argc, char **argv)
     o.backend = o.backend != NULL ? o.backend : "auto";
     o.windows = o.windows != 0 ? o.windows : WINDOWS_DEFAULT;
     int rc = trains ? train(&o, &err) : kernels(&o, &err);
+    if (rc == UW_OK && ferror(stdout) != 0) {
+        rc = uw_error_set(&err, UW_ERR_IO, "the results cannot be written");
+    }
     return rc < 0 ? uw_cli_error("bench", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
 }

@@ -59,7 +59,7 @@ static const struct uw_opt rows[] = {
      "radio: pulls ask for chunks in a lossless code, as with \"code\" of a node"},
     {"windows", UW_OPT_U32, AT(windows), 1, UW_BENCH_LINK_WINDOWS_MAX, "N",
      "udp, tcp, serial: pulls, one after the other; the median counts (5; serial: 1)"},
-    {"mtu", UW_OPT_U32, AT(mtu_bytes), 256, 65507, "BYTES",
+    {"mtu", UW_OPT_BYTES_U32, AT(mtu_bytes), 256, 65507, "BYTES",
      "udp, tcp, serial: of a message (as of a node)"},
     {"cipher", UW_OPT_CHOICE, offsetof(struct options, cipher), 0, 0,
      "auto|chacha20-poly1305|aes-128-ccm|aes-128-gcm",

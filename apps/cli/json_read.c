@@ -344,7 +344,7 @@ void uw_json_option(struct uw_json *j, const struct uw_opt *o, const cJSON *valu
     const char *text = NULL;
     bool wants_text = o->kind == UW_OPT_TEXT || o->kind == UW_OPT_CHOICE ||
                       o->kind == UW_OPT_BITS || o->kind == UW_OPT_LIST;
-    bool takes_text = wants_text || o->kind == UW_OPT_BYTES || o->kind == UW_OPT_U64;
+    bool takes_text = wants_text || uw_opt_is_bytes(o) || o->kind == UW_OPT_U64;
     if (cJSON_IsString(value) &&
         (takes_text ||
          (o->kind == UW_OPT_U32_AUTO && strcmp(value->valuestring, "auto") == 0))) {

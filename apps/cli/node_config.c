@@ -139,11 +139,11 @@ static const struct uw_opt rows[] = {
         "in which nothing comes)"),
     ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
         "at the end, go on serving while others train or pull, at most (5)"),
-    ROW("mtu", UW_OPT_U32, mtu, 51, 65507, "BYTES",
+    ROW("mtu", UW_OPT_BYTES_U32, mtu, 51, 65507, "BYTES",
         "largest message (udp: 1232; a serial line: 512, both ends the same; a radio or a bus: "
         "frames of 250, for broadcast all alike; else a sixteenth of the model, 8192 to 63552)"),
     ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
-    ROW("membership_rate", UW_OPT_U32, membership_rate, 16, 1000000, "BYTES",
+    ROW("membership_rate", UW_OPT_BYTES_U32, membership_rate, 16, 1000000, "BYTES",
         "a second for telling who is here; on a thin link at most a sixteenth of it (4096)"),
     ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, PULL_WINDOW_MAX, "BYTES",
         "that may wait for the training thread (512K)"),

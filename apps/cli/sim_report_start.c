@@ -75,7 +75,7 @@ static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
             cJSON_AddStringToObject(ev, key, text != NULL ? text : "");
         } else if (row->kind == UW_OPT_FLAG) {
             cJSON_AddBoolToObject(ev, key, *(const bool *)at);
-        } else if (row->kind == UW_OPT_U32) {
+        } else if (row->kind == UW_OPT_U32 || row->kind == UW_OPT_BYTES_U32) {
             cJSON_AddNumberToObject(ev, key, *(const uint32_t *)at);
         } else if (row->kind == UW_OPT_U64 || row->kind == UW_OPT_BYTES) {
             cJSON_AddNumberToObject(ev, key, (double)*(const uint64_t *)at);

@@ -43,8 +43,7 @@ struct uw_cuda_group {
     struct uw_cuda_group_config config;
     struct uw_cuda_group_library l;
     uint64_t device;
-    float *sum;                     /* [sum_n] */
-    size_t sum_n;
+    float *sum;                     /* [size_n], or [parts_n] where that is more */
     const struct uw_cuda_group_part *parts;     /* being added; NULL: parameters are */
     uint32_t parts_n;
     size_t add_n;                   /* floats that are being added */
@@ -375,8 +374,8 @@ static cudaError_t make_queue(struct uw_cuda_group *g)
 static int open_parts(struct uw_cuda_group *g, struct uw_error *err)
 {
     struct uw_cuda *c = g->config.cuda;
-    g->sum_n = g->config.parts_n > g->config.size_n ? g->config.parts_n : g->config.size_n;
-    size_t bytes = g->sum_n * sizeof *g->sum;
+    size_t sum_n = g->config.parts_n > g->config.size_n ? g->config.parts_n : g->config.size_n;
+    size_t bytes = sum_n * sizeof *g->sum;
     void *sum = NULL;
     if (c->info.integrated || c->config.blocking) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,

@@ -121,7 +121,7 @@ static void test_one_without_makes_all_take_the_link(void **state)
     (void)state;
     for (uint32_t without = 0; without < 3; without++) {
         device_world_new(3);
-        check_link_alone(without, "has no GPU with it");
+        check_link_alone(without, "has no device for it");
     }
 }
 
@@ -130,7 +130,7 @@ static void test_two_on_one_device_take_the_link(void **state)
     (void)state;
     device_world_new(3);
     device_world.of[2].hooks.device = device_world.of[0].hooks.device;
-    check_link_alone(UINT32_MAX, "shares its GPU");
+    check_link_alone(UINT32_MAX, "shares its device");
 }
 
 static void test_other_version_takes_the_link(void **state)

@@ -74,7 +74,7 @@ static void check_flaw(const char *cut)
     gradient_world_together(g(), NODES, 20, LIMIT_US);
     check_by_devices(NODES);
     for (uint32_t i = 0; i < NODES; i++) {
-        assert_non_null(strstr(text(i, UW_NODE_GRADIENTS_CUT), "can average by GPU again"));
+        assert_non_null(strstr(text(i, UW_NODE_GRADIENTS_CUT), "can add by its device again"));
         assert_int_equal(g()->w->nodes[i].events[UW_NODE_GRADIENTS_CUT], 2);
     }
     gradient_world_free(g());
@@ -86,7 +86,7 @@ static void test_device_that_fails_costs_a_step(void **state)
     gradient_devices_new(NODES);
     devices[1].fails_at = 40;
     start();
-    check_flaw("b cannot add by GPU");
+    check_flaw("b cannot add by its device");
 }
 
 static void test_device_that_hangs_is_nobodys_fault(void **state)
@@ -95,7 +95,7 @@ static void test_device_that_hangs_is_nobodys_fault(void **state)
     gradient_devices_new(NODES);
     devices[2].hangs_at = 40;
     start();
-    check_flaw("a member cannot add by GPU");
+    check_flaw("a member cannot add by its device");
 }
 
 static void test_rank_whose_training_stalls_is_named(void **state)

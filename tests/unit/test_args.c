@@ -7,7 +7,7 @@
 struct options {
     bool fast;
     const char *file, *rule;
-    uint32_t batch, classes, period;
+    uint32_t batch, classes, period, mtu;
     uint64_t seed, budget;
     double lr, loss;
     struct uw_opt_list peer;
@@ -25,6 +25,7 @@ static const struct uw_opt rows[] = {
     {"classes", UW_OPT_BITS, offsetof(struct options, classes), 0, 0, "NUMBERS", "numbers"},
     {"peer", UW_OPT_LIST, offsetof(struct options, peer), 0, 0, "ADDRESS", "a list"},
     {"period", UW_OPT_U32_AUTO, offsetof(struct options, period), 1, 100, "T|auto", "or auto"},
+    {"mtu", UW_OPT_BYTES_U32, offsetof(struct options, mtu), 51, 65507, "BYTES", "bytes"},
 };
 static const struct uw_opts opts = {rows, sizeof rows / sizeof rows[0]};
 static const struct uw_args_spec spec = {.command = "test",
@@ -104,6 +105,11 @@ static void test_args_sizes_end_in_large_and_small_letters(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(uw_opt_set(budget, bad[i], &o), UW_ERR_INVALID);
     }
+    const struct uw_opt *mtu = uw_opt_find(opts, "mtu", 3);
+    assert_int_equal(uw_opt_set(mtu, "8k", &o), UW_OK);
+    assert_int_equal(o.mtu, 8192);
+    assert_int_equal(uw_opt_set(mtu, "64k", &o), UW_ERR_INVALID);
+    assert_int_equal(uw_opt_set(mtu, "4194304k", &o), UW_ERR_INVALID);
 }
 
 static void test_args_mistakes_exit_with_two(void **state)

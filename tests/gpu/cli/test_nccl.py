@@ -85,12 +85,12 @@ class GpuGroup(Fleet):
                 self.assertEqual(self.text(i).count(text), 1)
 
     def test_one_without_nccl_makes_all_take_the_network(self):
-        self.check_network_alone("n1 has no GPU with it", (0, 2), "no-nccl")
+        self.check_network_alone("n1 has no device for it", (0, 2), "no-nccl")
         self.assertIn("averages go over the network: NCCL", self.text(1))
         self.assertNotIn("averages go over the network: ", self.text(0))
 
     def test_shared_gpu_makes_all_take_the_network(self):
-        self.check_network_alone("shares its GPU with another", range(NODES), "uuid=1")
+        self.check_network_alone("shares its device with another", range(NODES), "uuid=1")
 
     def test_key_makes_all_take_the_network(self):
         self.check_network_alone("or does not want it", (0, 2), nccl="false")
@@ -143,7 +143,7 @@ class GpuGroup(Fleet):
             self.assertEqual(self.groups(i)[0], "nccl", self.text(i))
             self.assertNotEqual(self.groups(i)[1], "nccl", self.text(i))
             cut = self.events(i, "gradients_cut")[0]["text"]
-            self.assertIn("cannot add by GPU, which is tried again over the network", cut)
+            self.assertIn("cannot add by its device, the next group goes over the network", cut)
             self.assertTrue(cut.startswith("this node" if i == 2 and why == "n2" else why), cut)
 
     def test_error_in_gradients_costs_a_step(self):

@@ -311,31 +311,18 @@ static void check(const void *at, size_t bytes, bool writes, bool atomic, const 
 
 #if !defined(__SANITIZE_THREAD__)
 #define FROM __builtin_return_address(0)
-#define HOOKS(n)                                                                                  \
-    void __tsan_read##n(void *at)                                                                 \
+#define HOOK(name, n, writes, atomic)                                                             \
+    void __tsan_##name##n(void *at)                                                               \
     {                                                                                             \
-        check(at, n, false, false, FROM);                                                         \
-    }                                                                                             \
-    void __tsan_write##n(void *at)                                                                \
-    {                                                                                             \
-        check(at, n, true, false, FROM);                                                          \
-    }                                                                                             \
-    void __tsan_volatile_read##n(void *at)                                                        \
-    {                                                                                             \
-        check(at, n, false, true, FROM);                                                          \
-    }                                                                                             \
-    void __tsan_volatile_write##n(void *at)                                                       \
-    {                                                                                             \
-        check(at, n, true, true, FROM);                                                           \
-    }                                                                                             \
-    void __tsan_unaligned_read##n(void *at)                                                       \
-    {                                                                                             \
-        check(at, n, false, false, FROM);                                                         \
-    }                                                                                             \
-    void __tsan_unaligned_write##n(void *at)                                                      \
-    {                                                                                             \
-        check(at, n, true, false, FROM);                                                          \
+        check(at, n, writes, atomic, FROM);                                                       \
     }
+#define HOOKS(n)                                                                                  \
+    HOOK(read, n, false, false)                                                                   \
+    HOOK(write, n, true, false)                                                                   \
+    HOOK(volatile_read, n, false, true)                                                           \
+    HOOK(volatile_write, n, true, true)                                                           \
+    HOOK(unaligned_read, n, false, false)                                                         \
+    HOOK(unaligned_write, n, true, false)
 /* Those of emulated_math.h. */
 #define ATOMIC_HOOKS(bits, type)                                                                  \
     type __tsan_atomic##bits##_load(const volatile type *at, int)                                 \
