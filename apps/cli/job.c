@@ -154,8 +154,10 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
                             config->budget_bytes, least, uw_cuda_own_bytes(j->gpu.cuda));
     }
     if (rc < 0) {
-        return uw_error_set(err, rc, "%.60s: %.180s", j->file.json.file,
-                            why.text[0] != '\0' ? why.text : uw_status_text(rc));
+        bool tight = rc == UW_ERR_NOMEM && config->budget_bytes != 0;
+        return uw_error_set(err, rc, "%.60s: %.180s%s", j->file.json.file,
+                            why.text[0] != '\0' ? why.text : uw_status_text(rc),
+                            tight ? "; uwasa plan --budget tells what would fit" : "");
     }
     return UW_OK;
 }
