@@ -6,7 +6,8 @@
 #define WORK_PER_NS 40.0        /* multiply-adds of a core in kernels that are not large */
 #define CACHE_BYTES 1048576.0   /* what is beyond comes from memory, whoever computes */
 #define LINE_BYTES 64.0
-#define LINES_PER_HAND_OFF 8.0 /* that come in that time: several are on their way */
+#define LINES_PER_HAND_OFF 50.0 /* that come in that time: many are on their way */
+#define HAND_OFFS 32.0          /* of a call: its tasks are claimed, run by caches that are cold */
 #define WORTH 1.25              /* times its cost is what sharing must save */
 #define MEASURE_EVERY 16384u    /* calls; a power of two, and before that at each smaller one */
 
@@ -45,7 +46,7 @@ struct uw_workers *uw_workers_for(struct uw_workers *w, double work, double byte
     }
     double saved_ns = work / WORK_PER_NS * (1.0 - 1.0 / w->threads);
     double moved = (bytes < CACHE_BYTES ? bytes : CACHE_BYTES) * (1.0 - 1.0 / w->threads);
-    double cost_ns = w->hand_off_ns * (1.0 + moved / LINE_BYTES / LINES_PER_HAND_OFF);
+    double cost_ns = w->hand_off_ns * (HAND_OFFS + moved / LINE_BYTES / LINES_PER_HAND_OFF);
     return saved_ns > WORTH * cost_ns ? w : w->alone;
 }
 

@@ -7,7 +7,10 @@
  * for it. Between runs no task is open; fn, arg and first change only then.
  *
  * The caller claims from below, helpers from above: kernels that cut the same arrays alike find
- * them where they were left, in the caches of the core that had them before. */
+ * them where they were left, in the caches of the core that had them before.
+ *
+ * A helper that was asleep and finds itself on the processor of another thread moves: apart.h. */
+#include "apart.h"
 #include "uwasa/board.h"
 
 #include <pthread.h>
@@ -17,9 +20,10 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* Looks at an atomic before sleeping: some tens of microseconds, more than the gap between two
- * kernels of a training step. Every YIELD_EVERY looks, the core is offered to other threads. */
-enum { LOOKS = 20000, YIELD_EVERY = 500 };
+/* How long a thread looks before it sleeps: more than the gap between two kernels of a training
+ * step, and some times what waking it takes. Every LOOKS looks, about a microsecond, the core is
+ * offered to other threads. */
+enum { LOOK_NS = 100000, LOOKS = 128 };
 
 enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX, HAND_OFFS = 8, CLAIMS = 4 };
 enum { WAKE_NS_MAX = 200000, HAND_OFF_NS_MAX = 10000 };
@@ -38,6 +42,7 @@ struct pool {
     _Atomic uw_task_fn fn;
     void *_Atomic arg;
     _Atomic uint32_t first; /* task 0 of the run */
+    _Atomic int32_t on[UW_BOARD_WORKERS_MAX];   /* the processor of each thread, when last seen */
     _Alignas(LINE_BYTES) _Atomic uint32_t helped; /* tasks that helpers have ended */
     _Alignas(LINE_BYTES) _Atomic uint32_t asleep; /* helpers waiting on `work` */
     atomic_bool caller_asleep; /* the caller of run waits on `finished` */
@@ -107,36 +112,90 @@ static uint32_t work_off(struct pool *p, uint32_t thread)
     return done;
 }
 
-static bool has_reason_to_wake(const struct pool *p)
+static uint32_t ns_between(const struct timespec *from, const struct timespec *to)
 {
+    return (uint32_t)((to->tv_sec - from->tv_sec) * 1000000000 + to->tv_nsec - from->tv_nsec);
+}
+
+/* One look is over: what shares this core gets more of it. */
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+    __asm__ volatile("yield");
+#endif
+}
+
+typedef bool (*is_so_fn)(const struct pool *p, uint32_t n);
+
+/* Returns whether it is so; false: not within LOOK_NS. */
+static inline bool look_for(const struct pool *p, is_so_fn is_so, uint32_t n)
+{
+    struct timespec from = {0}, now;
+    bool begun = false;
+    for (;;) {
+        for (int look = 0; look < LOOKS; look++) {
+            if (is_so(p, n)) {
+                return true;
+            }
+            relax();
+        }
+        clock_gettime(CLOCK_MONOTONIC, begun ? &now : &from);
+        if (begun && ns_between(&from, &now) >= LOOK_NS) {
+            return false;
+        }
+        begun = true;
+        sched_yield();
+    }
+}
+
+static inline bool has_reason_to_wake(const struct pool *p, uint32_t n)
+{
+    (void)n;
     return is_open(atomic_load(&p->ticket)) || atomic_load(&p->stop);
 }
 
-static void wait_for_work(struct pool *p)
+static inline bool have_helped(const struct pool *p, uint32_t tasks_n)
 {
-    for (int look = 1; look <= LOOKS; look++) {
-        if (has_reason_to_wake(p)) {
-            return;
-        }
-        if (look % YIELD_EVERY == 0) {
-            sched_yield();
-        }
+    return atomic_load(&p->helped) == tasks_n;
+}
+
+/* To a processor where no other thread of the pool was last. */
+static void move_apart(struct helper *h)
+{
+    struct pool *p = h->pool;
+    int32_t others[UW_BOARD_WORKERS_MAX];
+    for (uint32_t i = 0; i < p->base.threads; i++) {
+        others[i] = i == h->number ? -1 : atomic_load_explicit(&p->on[i], memory_order_relaxed);
+    }
+    atomic_store_explicit(&p->on[h->number], uw_apart_move(others, p->base.threads),
+                          memory_order_relaxed);
+}
+
+static void wait_for_work(struct helper *h)
+{
+    struct pool *p = h->pool;
+    if (look_for(p, has_reason_to_wake, 0)) {
+        return;
     }
     pthread_mutex_lock(&p->lock);
     atomic_fetch_add(&p->asleep, 1);
-    while (!has_reason_to_wake(p)) {
+    while (!has_reason_to_wake(p, 0)) {
         pthread_cond_wait(&p->work, &p->lock);
     }
     atomic_fetch_sub(&p->asleep, 1);
     pthread_mutex_unlock(&p->lock);
+    move_apart(h);
 }
 
 static void *helper_main(void *arg)
 {
     struct helper *h = arg;
+    move_apart(h);
     while (!atomic_load(&h->pool->stop)) {
         work_off(h->pool, h->number);
-        wait_for_work(h->pool);
+        wait_for_work(h);
     }
     return NULL;
 }
@@ -159,17 +218,12 @@ static void wake(struct pool *p, uint32_t helpers_n)
 
 static void wait_for_helpers(struct pool *p, uint32_t tasks_n)
 {
-    for (int look = 1; look <= LOOKS; look++) {
-        if (atomic_load(&p->helped) == tasks_n) {
-            return;
-        }
-        if (look % YIELD_EVERY == 0) {
-            sched_yield();
-        }
+    if (look_for(p, have_helped, tasks_n)) {
+        return;
     }
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->caller_asleep, true);
-    while (atomic_load(&p->helped) != tasks_n) {
+    while (!have_helped(p, tasks_n)) {
         pthread_cond_wait(&p->finished, &p->lock);
     }
     atomic_store(&p->caller_asleep, false);
@@ -181,6 +235,7 @@ static void open_run(struct pool *p, uw_task_fn fn, void *arg, uint32_t first, u
     atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
     atomic_store_explicit(&p->arg, arg, memory_order_relaxed);
     atomic_store_explicit(&p->first, first, memory_order_relaxed);
+    atomic_store_explicit(&p->on[0], uw_apart_processor(), memory_order_relaxed);
     atomic_store_explicit(&p->helped, 0, memory_order_relaxed);
     uint64_t run = (atomic_load_explicit(&p->ticket, memory_order_relaxed) >> 32) + 1;
     atomic_store(&p->ticket, run << 32 | tasks_n);
@@ -204,11 +259,6 @@ static void do_nothing(void *arg, uint32_t task, uint32_t thread)
     (void)thread;
 }
 
-static uint32_t ns_between(const struct timespec *from, const struct timespec *to)
-{
-    return (uint32_t)((to->tv_sec - from->tv_sec) * 1000000000 + to->tv_nsec - from->tv_nsec);
-}
-
 /* Returns how long it took, UINT32_MAX when nobody came within most_ns. */
 static uint32_t hand_off(struct pool *p, uint32_t most_ns)
 {
@@ -218,7 +268,7 @@ static uint32_t hand_off(struct pool *p, uint32_t most_ns)
     open_run(p, do_nothing, NULL, 0, 1);
     wake(p, 1);
     for (bool helped = false; !helped && took < most_ns;) {
-        for (int look = 0; look < YIELD_EVERY && !helped; look++) {
+        for (int look = 0; look < LOOKS && !helped; look++) {
             helped = atomic_load(&p->helped) != 0;
         }
         clock_gettime(CLOCK_MONOTONIC, &to);
@@ -251,6 +301,9 @@ static int start_helpers(struct pool *p, uint32_t helpers_n)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = 0;
+    for (uint32_t i = 0; i <= helpers_n; i++) {
+        atomic_store(&p->on[i], i == 0 ? uw_apart_processor() : -1);
+    }
     for (uint32_t i = 0; i < helpers_n && failed == 0; i++) {
         struct helper *h = &p->helpers[i];
         *h = (struct helper){.pool = p, .number = i + 1};

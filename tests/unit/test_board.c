@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "test_support.h"
 
 #include "uwasa/board.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -137,12 +139,12 @@ static void test_workers_share_only_what_is_worth_it(void **state)
     struct uw_workers alone, far = {.ops = &ops, .threads = 2, .alone = &alone};
     unsigned char times[7] = {0};
     uw_workers_init_alone(&alone, 2);
-    far.hand_off_ns = 1000;         /* two threads do 80000 multiply-adds in that time */
-    assert_ptr_equal(uw_workers_for(&far, 99000.0, 0.0), &alone);
-    assert_ptr_equal(uw_workers_for(&far, 101000.0, 0.0), &far);
-    assert_ptr_equal(uw_workers_for(&far, 101000.0, 4096.0), &alone);   /* 32 lines move */
-    assert_ptr_equal(uw_workers_for(&far, 510000.0, 4096.0), &far);
-    assert_ptr_equal(uw_workers_for(&far, 1.1e8, 1e12), &far);          /* from memory either way */
+    far.hand_off_ns = 1000;         /* a call takes 32; two threads do 80000 multiply-adds in one */
+    assert_ptr_equal(uw_workers_for(&far, 3.19e6, 0.0), &alone);
+    assert_ptr_equal(uw_workers_for(&far, 3.21e6, 0.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 3.21e6, 4096.0), &alone);     /* 32 lines move */
+    assert_ptr_equal(uw_workers_for(&far, 3.27e6, 4096.0), &far);
+    assert_ptr_equal(uw_workers_for(&far, 2.0e7, 1e12), &far);          /* from memory either way */
     far.hand_off_ns = UINT32_MAX;   /* nobody answers */
     assert_ptr_equal(uw_workers_for(&far, 1e9, 0.0), &alone);
     far.hand_off_ns = 0;
@@ -154,6 +156,36 @@ static void test_workers_share_only_what_is_worth_it(void **state)
         assert_int_equal(times[i], 1);
     }
     assert_null(uw_workers_for(NULL, 0.0, 0.0));
+}
+
+static cpu_set_t allowed;
+
+static void compare_allowed(void *arg, uint32_t task, uint32_t thread)
+{
+    cpu_set_t mine;
+    bool *same = arg;
+    (void)thread;
+    same[task] = sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_EQUAL(&mine, &allowed);
+    for (uint64_t until_us = uw_board_now_us() + 50; uw_board_now_us() < until_us;) {
+    }
+}
+
+/* Helpers that wake up move, but are bound to no processor. */
+static void test_workers_may_use_what_the_program_may(void **state)
+{
+    (void)state;
+    struct uw_workers *pool;
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    assert_int_equal(uw_board_workers_init(&pool, 4), UW_OK);
+    for (uint32_t run = 0; run < 60; run++) {
+        bool same[8] = {false};
+        uw_workers_run(pool, compare_allowed, same, 8);
+        for (uint32_t i = 0; i < 8; i++) {
+            assert_true(same[i]);
+        }
+        usleep(1000);       /* they fall asleep */
+    }
+    uw_board_workers_deinit(&pool);
 }
 
 static void test_workers_too_many_threads_are_refused(void **state)
@@ -222,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_workers_many_runs_see_what_the_caller_wrote),
         cmocka_unit_test(test_workers_very_many_tasks_run_once),
         cmocka_unit_test(test_workers_share_only_what_is_worth_it),
+        cmocka_unit_test(test_workers_may_use_what_the_program_may),
         cmocka_unit_test(test_workers_too_many_threads_are_refused),
         cmocka_unit_test(test_clock_never_goes_back),
         cmocka_unit_test(test_entropy_differs_and_stays_inside_its_buffer),

@@ -43,7 +43,7 @@ void uw_workers_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tas
 /* Who should run a call: w, or w->alone when handing over would take longer than it saves.
  *   work   multiply-adds of the call
  *   bytes  that it reads and writes: from the caches of one core to those of another they come line
- *          by line, each in a share of hand_off_ns
+ *          by line, each in a share of hand_off_ns; a call as such takes some of these
  * hand_off_ns is measured again now and then: threads, and virtual processors, move. */
 struct uw_workers *uw_workers_for(struct uw_workers *w, double work, double bytes);
 
