@@ -98,8 +98,9 @@ struct uw_node_config {
     uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
                                        that are averaged in few steps; 0: as few as will do */
     float *spare;                   /* [uw_node_spare_n()]; NULL when that is 0 */
-    struct uw_sample_pool *samples; /* bound; lent to nodes that lend as well (net/shuffle.h). NULL:
-                                       no sample of this node leaves it, and none is taken */
+    struct uw_sample_pool *samples; /* bound; lent to nodes that lend as well
+                                       (net/shuffle/shuffle.h). NULL: no sample of this node leaves
+                                       it, and none is taken */
     uint64_t loan_us;               /* a loan's term; 0: 30 s */
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
