@@ -45,7 +45,8 @@
 #include "wire/message.h"
 
 #include "uwasa/arena.h"
-#include "uwasa/node.h"
+#include "uwasa/node_event.h"
+#include "uwasa/node_status.h"
 #include "uwasa/rng.h"
 
 #include <stdbool.h>
