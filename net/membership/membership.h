@@ -41,8 +41,7 @@
 #define UW_NET_MEMBERSHIP_H
 
 #include "member_window.h"
-#include "collective/allreduce.h"
-#include "wire/message.h"
+#include "wire/part.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/node_event.h"
