@@ -129,7 +129,8 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
     cJSON_AddNumberToObject(ev, "loss", o->loss);
-    cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word != NULL ? o->algorithm.word : "auto");
+    cJSON_AddStringToObject(ev, "algorithm",
+                            o->algorithm.word != NULL ? o->algorithm.word : "auto");
     add_other_flags(ev, o);
     if (r->resumed) {
         cJSON_AddNumberToObject(ev, "resumed_at", resumed_s);
