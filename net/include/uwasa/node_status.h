@@ -8,11 +8,14 @@
 #ifndef UWASA_NODE_STATUS_H
 #define UWASA_NODE_STATUS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/vitals.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
 #define UW_NODE_KERNELS_BYTES 48u   /* what computes, with its NUL */
@@ -65,4 +68,5 @@ struct uw_node_counters {
     uint32_t unknown_messages;              /* of a later version, or none */
 };
 
+UW_C_END
 #endif
