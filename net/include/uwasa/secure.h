@@ -33,7 +33,10 @@
 #ifndef UWASA_SECURE_H
 #define UWASA_SECURE_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
+
+UW_C_BEGIN
 
 #define UW_KEY_BYTES 32u
 #define UW_KEY_TEXT_BYTES 65u       /* 64 hex digits and the NUL */
@@ -156,4 +159,5 @@ uint16_t uw_secure_dtls_suite(const struct uw_secure_dtls *s, uint16_t station);
 /* Forget every session and handshake with a station; the next send starts afresh. */
 void uw_secure_dtls_reset(struct uw_secure_dtls *s, uint16_t station);
 
+UW_C_END
 #endif
