@@ -10,7 +10,7 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
                                bool newcomer, bool further, uint32_t chunk_n)
 {
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
-           m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
+           m->station != UW_LINK_STATION_NONE && s->outer_us >= m->avoid_until_us &&
            (!m->progress.newcomer || newcomer) && uw_node_lane_of(s, m) == NULL &&
            uw_node_carries(s, m, chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
@@ -69,10 +69,10 @@ struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
 
 bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m)
 {
-    const struct uw_window w = uw_membership_window(&s->membership, m, s->now_us);
+    const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
     uint64_t half_us = m->progress.awake_ms * UINT64_C(500);
-    return w.from_us <= s->now_us &&
-           w.to_us - s->now_us >= uw_deadline_us(&s->pull.took, 1, 0, 0, half_us);
+    return w.from_us <= s->outer_us &&
+           w.to_us - s->outer_us >= uw_deadline_us(&s->pull.took, 1, 0, 0, half_us);
 }
 
 bool uw_node_any_awake(struct uw_node_state *s)

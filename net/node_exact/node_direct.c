@@ -405,11 +405,6 @@ static bool is_back(const struct uw_node_state *s)
     return d->why == UW_DIRECT_WAITS && s->now_us >= d->again_us && version(s) != 0;
 }
 
-static void slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    s->cell->direct->began_us += slept_us;
-}
-
 const struct uw_node_directs uw_node_directs = {
     .setup = {check, place},
     .choose = choose,
@@ -425,5 +420,4 @@ const struct uw_node_directs uw_node_directs = {
     .drop_added = drop_added,
     .failed = failed_added,
     .is_back = is_back,
-    .slept = slept,
 };

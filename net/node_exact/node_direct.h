@@ -88,7 +88,6 @@ struct uw_node_directs {
     void (*failed)(struct uw_node_state *s, bool own);
     /* Head: the last round only had to wait for a device, and needs to no more. */
     bool (*is_back)(const struct uw_node_state *s);
-    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
 #endif

@@ -75,7 +75,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 
 static uint64_t step(struct uw_node_state *s)
 {
-    return uw_shuffle_step(&s->samples->loans, s->now_us, s->clock_us);
+    return uw_shuffle_step(&s->samples->loans, s->outer_us, s->clock_us);
 }
 
 static void stop(struct uw_node_state *s)
@@ -95,12 +95,12 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         s->counters.refused_run++;
         return;
     }
-    const struct uw_member *from = uw_membership_heard(&s->membership, station, s->now_us);
+    const struct uw_member *from = uw_membership_heard(&s->membership, station, s->outer_us);
     if (s->samples == NULL || from == NULL) {
         s->counters.unknown_messages++;
         return;
     }
-    uw_shuffle_take(&s->samples->loans, from->id, &m, s->now_us);
+    uw_shuffle_take(&s->samples->loans, from->id, &m, s->outer_us);
 }
 
 const struct uw_node_samples uw_node_samples = {

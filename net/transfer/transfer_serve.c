@@ -220,17 +220,6 @@ void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint
     s->turn = (item->slot + 1u) % s->slots_n;
 }
 
-void uw_serve_slept(struct uw_serve *s, uint64_t slept_us)
-{
-    for (uint32_t i = next_busy(s, 0); i < s->slots_n; i = next_busy(s, i + 1u)) {
-        struct uw_serve_slot *slot = &s->slots[i];
-        slot->heard_us += slept_us;
-        for (uint32_t k = 0; k < slot->wants_n; k++) {
-            slot->queue[k].start_us += slept_us;
-        }
-    }
-}
-
 uint64_t uw_serve_next_us(const struct uw_serve *s)
 {
     uint64_t next = UINT64_MAX;
