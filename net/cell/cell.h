@@ -156,8 +156,8 @@ struct uw_cell_seat {
     uint64_t since_us, ready_us;    /* ready since; said so last */
     uint64_t heard_us;              /* heard of in this round */
     bool untold;                    /* is not known to have heard how it ended */
+    uint8_t strikes;
     uint64_t avoid_until_us;
-    uint32_t strikes;
 };
 
 struct uw_cell_head {

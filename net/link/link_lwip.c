@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_lwip.h"
 
+#include "base/slots.h"
+
 #include "uwasa/rng.h"
 
 #include <lwip/etharp.h>
@@ -139,28 +141,32 @@ static struct station *station_at(struct uw_link_lwip_state *s, uint16_t i)
     return i < s->stations_n && s->stations[i].port != 0 ? &s->stations[i] : NULL;
 }
 
+static bool is_at(const struct station *t, const struct station *other)
+{
+    return t->port == other->port && ip4_addr_cmp(&t->address, &other->address);
+}
+
+static uint64_t rank(const void *slot, const void *key)
+{
+    const struct station *t = slot;
+    return is_at(t, key) ? UW_SLOT_OWN
+           : t->held     ? UW_SLOT_KEPT
+                         : UW_SLOT_FREE + t->used;
+}
+
 /* The slot of an address; a new one takes a free slot or the stalest that nobody holds. */
 static uint16_t enter(struct uw_link_lwip_state *s, const ip4_addr_t *address, uint16_t port)
 {
-    uint16_t best = UW_LINK_STATION_NONE;
-    for (uint16_t i = 0; i < s->stations_n; i++) {
-        struct station *t = &s->stations[i];
-        if (t->port == port && ip4_addr_cmp(&t->address, address)) {
-            t->used = ++s->uses_n;
-            return i;
-        }
-        bool usable = t->port == 0 || !t->held;
-        if (usable && (best == UW_LINK_STATION_NONE ||
-                       (s->stations[best].port != 0 &&
-                        (t->port == 0 || t->used < s->stations[best].used)))) {
-            best = i;
-        }
+    const struct station key = {.address = *address, .port = port};
+    struct station *t = uw_slots_find(s->stations, s->stations_n, sizeof *t, rank, &key);
+    if (t == NULL) {
+        return UW_LINK_STATION_NONE;
     }
-    if (best != UW_LINK_STATION_NONE) {
-        s->stations[best] = (struct station){.address = *address, .port = port,
-                                             .used = ++s->uses_n};
+    if (!is_at(t, &key)) {
+        *t = key;
     }
-    return best;
+    t->used = ++s->uses_n;
+    return (uint16_t)(t - s->stations);
 }
 
 /* "10.0.2.15": four numbers; lwIP itself would take "10.2" as well. */

@@ -3,13 +3,13 @@
 #include "node_periods.h"
 #include "node_tell.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
 #define DEADLINE_MIN_US 2000000u
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
-#define AVOID_MAX_US 600000000u
+#define AVOID_DOUBLINGS 7u          /* up to 640 s */
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define PLAIN_ROUNDS 16u            /* until the code is tried again */
 #define SILENCE_TRIPS 3u            /* round trips of silence that a pull outlives at least */
@@ -164,9 +164,7 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
         return;
     }
     m->refused_n++;
-    uint64_t us = (uint64_t)AVOID_FIRST_US << (m->strikes < 7u ? m->strikes : 7u);
-    m->avoid_until_us = s->outer_us + (us < AVOID_MAX_US ? us : AVOID_MAX_US);
-    m->strikes = (uint8_t)(m->strikes + (m->strikes < UINT8_MAX));
+    m->avoid_until_us = s->outer_us + uw_backoff_us(AVOID_FIRST_US, &m->strikes, AVOID_DOUBLINGS);
 }
 
 static void remember_rate(struct uw_node_state *s)
