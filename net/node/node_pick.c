@@ -22,6 +22,20 @@ static bool is_untrained(const struct uw_member *m)
     return m->progress.step == 0 && m->progress.rounds == 0;
 }
 
+uint32_t uw_node_list(struct uw_node_state *s, uint32_t i)
+{
+    struct uw_node_candidates *c = &s->candidates;
+    const struct uw_member *members = s->membership.members;
+    uint32_t k = c->n++;
+    for (; k > 0 && members[c->place[k - 1u]].id > members[i].id; k--) {
+        c->place[k] = c->place[k - 1u];
+        c->usable[k] = c->usable[k - 1u];
+        c->weight[k] = c->weight[k - 1u];
+    }
+    c->place[k] = (uint16_t)i;
+    return k;
+}
+
 /* List the members of the run by identity, this one too; those who are gone for long are none.
  * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
  * chunk_n, other than `but`. Returns how many can. */
@@ -39,13 +53,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
                       !m->same_model)) {
             continue;
         }
-        uint32_t k = c->n++;
-        for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
-            c->place[k] = c->place[k - 1u];
-            c->usable[k] = c->usable[k - 1u];
-            c->weight[k] = c->weight[k - 1u];
-        }
-        c->place[k] = (uint16_t)i;
+        uint32_t k = uw_node_list(s, i);
         c->usable[k] = usable;
         uint32_t percent = s->config.batteries_alike ? 0 : m->progress.battery_percent;
         c->weight[k] = is_untrained(m) ? UW_PEER_WEIGHT_LEAST : uw_peer_weight(percent);

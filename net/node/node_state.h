@@ -199,6 +199,9 @@ const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t c
 
 /* node_pick.c */
 
+/* Put the member at this place into s->candidates, by identity. Returns where. */
+uint32_t uw_node_list(struct uw_node_state *s, uint32_t place);
+
 /* Whom to pull from in a round: its place in the table, and its weight. 0: nobody; UW_NODE_LATER:
  * wait a little for somebody to appear.  adopt: set, its model is to be taken over */
 #define UW_NODE_LATER UINT32_MAX

@@ -155,13 +155,7 @@ static void list(struct uw_node_state *s)
         if (i > 0 && !tracks(&members[i])) {
             continue;
         }
-        uint32_t k = c->n++;
-        for (; k > 0 && members[c->place[k - 1u]].id > members[i].id; k--) {
-            c->place[k] = c->place[k - 1u];
-            c->usable[k] = c->usable[k - 1u];
-        }
-        c->place[k] = (uint16_t)i;
-        c->usable[k] = members[i].state == UW_MEMBER_ALIVE;
+        c->usable[uw_node_list(s, i)] = members[i].state == UW_MEMBER_ALIVE;
     }
 }
 

@@ -18,19 +18,12 @@ static uint32_t pick(void *arg, uint32_t round)
     struct uw_node_candidates *c = &s->candidates;
     c->n = 0;
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (i > 0 && !can_borrow(m)) {
-            continue;
+        if (i == 0 || can_borrow(&s->membership.members[i])) {
+            c->usable[uw_node_list(s, i)] = i != 0;
         }
-        uint32_t k = c->n++;
-        for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
-            c->place[k] = c->place[k - 1u];
-        }
-        c->place[k] = (uint16_t)i;
     }
     struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round, .seed = s->run};
     for (uint32_t k = 0; k < c->n; k++) {
-        c->usable[k] = c->place[k] != 0;
         view.self = c->place[k] == 0 ? k : view.self;
     }
     if (c->n < 2u) {

@@ -2,10 +2,14 @@
  *
  * The mechanisms of net/base. */
 #include "base/backoff.h"
+#include "base/bits.h"
 #include "base/bucket.h"
+#include "base/number.h"
 #include "base/slots.h"
 
 #include "test_support.h"
+
+#include <string.h>
 
 static void test_backoff_doubles_up_to_its_limit_and_begins_anew(void **state)
 {
@@ -100,12 +104,49 @@ static void test_slot_is_the_own_one_or_free_or_the_oldest_that_is_not_kept(void
     assert_ptr_equal(find(e, 3, 8), &e[0]);
 }
 
+static void test_numbers_stay_sorted(void **state)
+{
+    (void)state;
+    static const uint32_t in[] = {5, 5, 1, UINT32_MAX, 0, 7, 7, 2};
+    static const uint32_t out[] = {0, 1, 2, 5, 5, 7, 7, UINT32_MAX};
+    uint32_t v[sizeof in / sizeof in[0]];
+    for (uint32_t i = 0; i < sizeof in / sizeof in[0]; i++) {
+        uw_insert_u32(v, i, in[i]);
+    }
+    assert_memory_equal(v, out, sizeof out);
+}
+
+static void test_number_is_read_whole_and_up_to_its_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t max;
+        bool good;
+        uint32_t number;
+    } cases[] = {
+        {"0", 0, true, 0}, {"255", 255, true, 255}, {"256", 255, false, 0},
+        {"4294967295", UINT32_MAX, true, UINT32_MAX}, {"4294967296", UINT32_MAX, false, 0},
+        {"99999999999", UINT32_MAX, false, 0}, {"007", 255, true, 7}, {"", 255, false, 0},
+        {"-1", 255, false, 0}, {"1 ", 255, false, 0}, {"a", 255, false, 0}, {":", 255, false, 0},
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t number = 0;
+        const char *text = cases[i].text;
+        assert_int_equal(uw_read_number(text, text + strlen(text), cases[i].max, &number),
+                         cases[i].good);
+        assert_int_equal(number, cases[i].number);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backoff_doubles_up_to_its_limit_and_begins_anew),
         cmocka_unit_test(test_bucket_gives_a_burst_and_then_its_rate),
         cmocka_unit_test(test_bucket_owes_no_more_than_its_limit),
+        cmocka_unit_test(test_numbers_stay_sorted),
+        cmocka_unit_test(test_number_is_read_whole_and_up_to_its_limit),
         cmocka_unit_test(test_slot_is_the_own_one_or_free_or_the_oldest_that_is_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
