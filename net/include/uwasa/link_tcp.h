@@ -69,8 +69,7 @@ struct uw_link_tcp {
     uint32_t rx_bytes, tx_bytes;    /* of a station, of a connection */
     uint32_t session_bytes;
     struct uw_stream_guard *guard;
-    uint32_t tokens_n;              /* guarded: handshakes that strangers may begin */
-    uint64_t tokens_us;
+    uint64_t begun_us;              /* guarded: a bucket of handshakes that strangers begin */
     uint32_t socket_buffer_bytes, silence_us;
     uint16_t stations_n, conns_n, last;
     uint16_t viewed;                /* connection of the message viewed last */

@@ -131,8 +131,9 @@ struct uw_secure_dtls {
     uint8_t *datagram, *plain;
     uint32_t datagram_bytes, datagram_at;
     uint16_t datagram_from;
-    uint64_t now_us, tokens_us;
-    uint32_t tokens_n, report_interval_us;
+    uint64_t now_us;
+    uint64_t started_us;            /* a bucket of handshakes that strangers start */
+    uint32_t report_interval_us;
     char identity[UW_SECURE_IDENTITY_MAX + 1];
     /* From the configuration. */
     void (*event)(void *user, const struct uw_secure_event *event);
