@@ -102,6 +102,7 @@ struct uw_node_state {
     uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
 
     uint8_t *buffer;                /* [buffer_bytes] */
+    uint8_t *in;                    /* the message that came in: the link's, or in the buffer */
     float *chunk;                   /* [chunk_n] of the snapshot on its way to the buffer; the
                                        memory of `message` */
     struct uw_node_message *message;    /* that came in, or goes out: what came in is read
