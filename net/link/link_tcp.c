@@ -152,6 +152,24 @@ static int tcp_recv_view(struct uw_link *link, uint16_t *from, void **view)
     return rc;
 }
 
+static int tcp_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+{
+    struct uw_link_tcp *l = (struct uw_link_tcp *)link;
+    void *view;
+    int rc = tcp_recv_view(link, from, &view);
+    l->viewed = UW_TCP_NONE;
+    if (rc > 0 && (uint32_t)rc > cap_bytes) {
+        link->stats.received_n--;
+        link->stats.received_bytes -= (uint64_t)rc;
+        link->stats.dropped_n++;
+        return UW_ERR_TOOBIG;
+    }
+    if (rc > 0) {
+        memcpy(buf, view, (size_t)rc);
+    }
+    return rc;
+}
+
 static int tcp_defer(struct uw_link *link)
 {
     struct uw_link_tcp *l = (struct uw_link_tcp *)link;
@@ -181,7 +199,6 @@ static void tcp_resume(struct uw_link *link)
 static uint64_t tcp_step(struct uw_link *link, uint64_t now_us)
 {
     struct uw_link_tcp *l = (struct uw_link_tcp *)link;
-    l->viewed = UW_TCP_NONE;
     l->now_us = now_us > l->now_us ? now_us : l->now_us;
     return uw_tcp_expire(l);
 }
@@ -213,6 +230,7 @@ static const struct uw_link_ops tcp_ops = {
     .describe = tcp_describe,
     .hold = tcp_hold,
     .send = tcp_send,
+    .recv = tcp_recv,
     .step = tcp_step,
     .deinit = tcp_deinit,
     .forget = tcp_forget,

@@ -43,8 +43,8 @@ int uw_stations_describe(struct uw_stations *t, uint16_t number, char text[UW_LI
  *
  *   sender  NULL: not an address that the link can answer
  *
- * Returns the size, UW_ERR_TOOBIG (above the link's mtu), UW_ERR_AGAIN (dropped: the next one may be
- * in order). */
+ * Returns the size, UW_ERR_TOOBIG (above the link's mtu), UW_ERR_AGAIN (dropped: the next one may
+ * be in order). */
 int uw_stations_take(struct uw_stations *t, struct uw_link *link,
                      const struct uw_ip_address *sender, size_t bytes, uint16_t *from);
 

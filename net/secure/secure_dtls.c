@@ -105,8 +105,8 @@ static int deliver(struct uw_secure_dtls *s, uint32_t bytes)
     return (int)bytes;
 }
 
-/* A datagram has come, of `bytes`. What is more than one record of data is kept here, since the lower
- * link may be called before all of it is read. */
+/* A datagram has come, of `bytes`. What is more than one record of data is kept here, since the
+ * lower link may be called before all of it is read. */
 static void take_datagram(struct uw_secure_dtls *s, uint8_t *datagram, uint32_t bytes)
 {
     struct uw_wire_record r;

@@ -177,7 +177,7 @@ static int frames_recv_view(struct uw_link *link, uint16_t *from, void **view)
             continue;
         }
         uint32_t message = (uint32_t)bytes - UW_SECURE_FRAMES_OVERHEAD;
-        uint8_t *out = s->in + UW_FRAMES_HEAD_BYTES - 1u;   /* its first byte, over the head's last */
+        uint8_t *out = s->in + UW_FRAMES_HEAD_BYTES - 1u;   /* over the last byte of the head */
         out[0] = (uint8_t)(UW_WIRE_VERSION << 4 | s->in[0] >> 4);
         *view = out;
         *from = station;

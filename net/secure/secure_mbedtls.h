@@ -71,8 +71,8 @@ static inline bool uw_tls_handshake_over(const mbedtls_ssl_context *ssl)
 #endif
 }
 
-/* What is left of the record that mbedtls_ssl_read began, without a copy: it stays where the library
- * decrypted it until the next record is read, and counts as read. */
+/* What is left of the record that mbedtls_ssl_read began, without a copy: it stays where the
+ * library decrypted it until the next record is read, and counts as read. */
 static inline uint8_t *uw_tls_rest(mbedtls_ssl_context *ssl, uint32_t *bytes)
 {
     uint8_t *rest = ssl->MBEDTLS_PRIVATE(in_offt);

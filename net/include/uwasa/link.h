@@ -59,8 +59,8 @@ struct uw_link_ops {
      * (broadcast on a link without it), UW_ERR_CLOSED, UW_ERR_IO. */
     int (*send)(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
 
-    /* (optional where recv_view is there: NULL means that the wrapper copies from the view) Take the
-     * next whole message, if one has arrived.
+    /* (optional where recv_view is there: NULL means that the wrapper copies from the view) Take
+     * the next whole message, if one has arrived.
      *   from   set to the sender's station. Where that is `own`, it went to all and came back, or
      *          another end has the same number
      *   buf    written only on success; caller's, not kept
