@@ -17,8 +17,8 @@ struct recurrent {
     uint32_t input;
 };
 
-/* A parameter of all gates: [gates * hidden][columns], a bias has none and begins at element `at` of
- * a direction. */
+/* A parameter of all gates: [gates * hidden][columns]; a bias has no columns and begins at element
+ * `at` of a direction. */
 struct gates {
     const char *suffix;
     const struct uw_onnx_tensor *t;
