@@ -9,6 +9,7 @@
 #ifndef UWASA_SLOTS_H
 #define UWASA_SLOTS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
 
 /* Declare the slots of one variant, uw_gemm_<of> and so on: those that are products, and all. Each
@@ -84,6 +85,8 @@
     extern const struct uw_loss_kernels uw_loss_##of;                                            \
     extern const struct uw_update_kernels uw_update_##of
 
+UW_C_BEGIN
+
 /* The reference's: what uw_kernels_ref is made of. uw_dense_bw_step_ref calls the slots dense_bw_*
  * and axpby of its table. */
 UW_SLOTS(ref);
@@ -105,4 +108,5 @@ int uw_dense_bw_param_lean(const struct uw_exec *e, const struct uw_dense *d, ui
  * norm; of numbers they make NaN, and none is finite to them. */
 UW_SLOTS(none);
 
+UW_C_END
 #endif

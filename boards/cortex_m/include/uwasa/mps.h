@@ -6,11 +6,14 @@
 #ifndef UWASA_MPS_H
 #define UWASA_MPS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/ethernet_lan9118.h"
 #include "uwasa/flash_emulated.h"
 #include "uwasa/uart_cmsdk.h"
 
 #include "uwasa/machine.h"
+
+UW_C_BEGIN
 
 struct uw_mps_map {
     uint32_t peripheral_hz;
@@ -56,4 +59,5 @@ void uw_mps_reset(void);
     .watchdog_start = uw_mps_watchdog_start, .watchdog_feed = uw_mps_watchdog_feed,             \
     .reset_cause = uw_mps_reset_cause, .wait = uw_mps_wait, .reset = uw_mps_reset
 
+UW_C_END
 #endif
