@@ -36,6 +36,13 @@ struct uw_world_ops {
 extern const struct uw_world_ops uw_world_events;
 extern const struct uw_world_ops uw_world_formula;
 
+/* Take a large piece of memory, all zeros, aligned to 64 bytes or more, in large pages where the
+ * system has them; NULL: none to be had. */
+void *uw_sim_block_take(size_t bytes);
+
+/* Give it back; block may be NULL. bytes: as it was taken. */
+void uw_sim_block_give(void *block, size_t bytes);
+
 /* Give a node the first values again: parameters fresh, no snapshot, all other vectors 0. */
 void uw_world_node_reset(struct uw_world_node *n);
 
