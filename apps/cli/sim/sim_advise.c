@@ -108,16 +108,15 @@ static bool on_test(struct uw_sim_trial *t, const struct uw_sim_moment *m)
     return s->at < s->most;
 }
 
-static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r,
-                    const struct uw_world *w)
+static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r)
 {
     struct search *s = (struct search *)t;
     struct uw_advice *a = &s->a;
-    const struct uw_sim_fleet *f = w->config.fleet;
+    const struct uw_sim_fleet *f = r->w->config.fleet;
     if (!s->probing) {
         return;
     }
-    double params_bytes = 4.0 * w->config.params->size_n;
+    double params_bytes = 4.0 * r->w->config.params->size_n;
     double epochs = a->o->epochs != 0 ? a->o->epochs : 1.0;
     double steps = a->o->steps != 0 ? (double)a->o->steps : epochs * (double)r->per_epoch;
     double trained_us = uw_sim_fleet_trained_us(f, steps);
