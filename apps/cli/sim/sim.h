@@ -156,7 +156,8 @@ struct uw_sim_trial {
     double next_s;                          /* virtual time of the next test: set by the caller */
     double whole_s;                         /* of the run that it stands for, however soon it ends:
                                                learning rate schedules span it. 0: not known yet */
-    void (*on_open)(struct uw_sim_trial *t, const struct uw_sim_report *r);  /* before the first step */
+    /* Before the first step. */
+    void (*on_open)(struct uw_sim_trial *t, const struct uw_sim_report *r);
     bool (*on_step)(struct uw_sim_trial *t, double virtual_seconds);
     bool (*on_test)(struct uw_sim_trial *t, const struct uw_sim_moment *m);
     bool stopped;                           /* set: by a signal */
@@ -177,7 +178,7 @@ void uw_sim_report_start(struct uw_sim_report *r, uint32_t params_n);
 /* A node has done its step'th local step. */
 void uw_sim_report_trained(struct uw_sim_report *r, uint32_t node, uint64_t step);
 
-/* What a node tells of an exchange, for the time line. As world_config.on_event; arg: the report. */
+/* An exchange of a node, for the time line. As world_config.on_event; arg is the report. */
 void uw_sim_report_exchange(void *arg, uint32_t node, const struct uw_node_event *event);
 
 /* Show how far it is, now and then. step: of the slowest node; score may be NULL. Returns whether

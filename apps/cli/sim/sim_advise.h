@@ -11,8 +11,7 @@
  * curve, and one run at a time is in memory.
  *
  *     sim_advise.c         the search
- *     sim_advise_space.c   the candidates; which of them closed costs rule out
- *     sim_advise_rank.c    who is better, and by how much
+ *     sim_advise_space.c   the candidates: which closed costs rule out, who is better
  *     sim_advise_tell.c    the answer, for people and as events
  *
  * Units      seconds of virtual time where a name says nothing else      Context  main thread
@@ -114,8 +113,6 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
 /* The options of its run. */
 void uw_advice_options(const struct uw_advice *a, const struct uw_advice_try *t,
                        struct uw_sim_options *o);
-
-/* ---- sim_advise_rank.c ---- */
 
 /* Virtual time of test k. */
 double uw_advice_time(const struct uw_advice *a, uint32_t k);

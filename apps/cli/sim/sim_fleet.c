@@ -301,8 +301,7 @@ static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, bool radio, d
     if (group->kind != NULL) {
         cJSON_AddStringToObject(object, "device", group->kind->name);
     }
-    cJSON_AddNumberToObject(object, "stragglers", stragglers_of(d, g));
-    cJSON_AddNumberToObject(object, "loss", group->loss);
+    UW_EVENT_NUMBERS(object, {"stragglers", stragglers_of(d, g)}, {"loss", group->loss});
     for (int c = first_column(radio); c < COLUMNS; c++) {
         add_extent(object, column_keys[c], extent_of(d, g, (enum column)c, scratch));
     }
@@ -314,10 +313,10 @@ static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
     cJSON *object = cJSON_CreateObject();
     cJSON_AddNumberToObject(object, "nodes", nodes);
     cJSON_AddBoolToObject(object, "shared", c->shared);
-    cJSON_AddNumberToObject(object, "bandwidth", (double)c->bits_per_s);
-    cJSON_AddNumberToObject(object, "latency", 1e-6 * (double)c->latency_us);
-    cJSON_AddNumberToObject(object, "out_bandwidth", (double)c->out_bits_per_s);
-    cJSON_AddNumberToObject(object, "out_latency", 1e-6 * (double)c->out_latency_us);
+    UW_EVENT_NUMBERS(object, {"bandwidth", (double)c->bits_per_s},
+                     {"latency", 1e-6 * (double)c->latency_us},
+                     {"out_bandwidth", (double)c->out_bits_per_s},
+                     {"out_latency", 1e-6 * (double)c->out_latency_us});
     return object;
 }
 
@@ -329,8 +328,7 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool
         return UW_ERR_NOMEM;
     }
     cJSON *ev = uw_event("fleet");
-    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-    cJSON_AddNumberToObject(ev, "seed", (double)d->scenario->seed);
+    UW_EVENT_NUMBERS(ev, {"nodes", d->fleet.devices_n}, {"seed", (double)d->scenario->seed});
     cJSON *groups = cJSON_AddArrayToObject(ev, "groups");
     for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
         cJSON_AddItemToArray(groups, group_event(d, g, radio, scratch));
@@ -383,10 +381,8 @@ static cJSON *device_event(const struct uw_sim_kind *k)
     cJSON *ev = uw_event("device");
     cJSON_AddStringToObject(ev, "name", k->name);
     cJSON_AddStringToObject(ev, "what", k->what);
-    cJSON_AddNumberToObject(ev, "clock_hz", k->clock_hz);
-    cJSON_AddNumberToObject(ev, "per_cycle", k->per_cycle);
-    cJSON_AddNumberToObject(ev, "efficiency", k->efficiency);
-    cJSON_AddNumberToObject(ev, "multiply_adds_per_s", uw_sim_kind_rate(k));
+    UW_EVENT_NUMBERS(ev, {"clock_hz", k->clock_hz}, {"per_cycle", k->per_cycle},
+                     {"efficiency", k->efficiency}, {"multiply_adds_per_s", uw_sim_kind_rate(k)});
     cJSON_AddStringToObject(ev, "source", k->source);
     if (k->link_bits_per_s != 0) {
         cJSON_AddNumberToObject(ev, "bandwidth", (double)k->link_bits_per_s);
@@ -497,11 +493,9 @@ void uw_sim_radio_put(cJSON *ev, const struct uw_sim_options *o, const struct uw
 {
     cJSON *at = cJSON_AddObjectToObject(ev, "radio");
     cJSON_AddStringToObject(at, "link", o->link);
-    cJSON_AddNumberToObject(at, "bits_per_s", (double)o->radio.rate_bits_per_s);
-    cJSON_AddNumberToObject(at, "frame_bytes", o->radio.frame_bytes);
-    cJSON_AddNumberToObject(at, "duty", 1e-6 * o->radio.duty_ppm);
+    UW_EVENT_NUMBERS(at, {"bits_per_s", (double)o->radio.rate_bits_per_s},
+                     {"frame_bytes", o->radio.frame_bytes}, {"duty", 1e-6 * o->radio.duty_ppm});
     cJSON_AddBoolToObject(at, "shared", o->radio.shared);
-    cJSON_AddNumberToObject(at, "exchange_seconds", r->one_s);
-    cJSON_AddNumberToObject(at, "round_seconds", r->round_s);
-    cJSON_AddNumberToObject(at, "exchanges", r->exchanges);
+    UW_EVENT_NUMBERS(at, {"exchange_seconds", r->one_s}, {"round_seconds", r->round_s},
+                     {"exchanges", r->exchanges});
 }

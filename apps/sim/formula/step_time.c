@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * With overlap: one node's line and its computing, event after event. A message has left the line of
- * its sender when it has left this one's, so it is here latency_s later. */
+ * With overlap: one node's line and its computing, event after event. A message has left the line
+ * of its sender when it has left this one's, so it is here latency_s later. */
 #include "uwasa/sim_step_time.h"
 
 #include <math.h>

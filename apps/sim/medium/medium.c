@@ -310,9 +310,9 @@ static struct uw_sim_link *arrive(struct uw_sim_net *n, struct uw_sim_message *m
 /* ---- a radio ----
  *
  * A channel that all devices share. Each has a short queue; the first of a queue waits until its
- * duty cycle lets it send, and then for its turn. On the air it takes as long as the radio's profile
- * says, with secure frames' bytes and the access to the channel; then it arrives, or is lost at each
- * receiver by itself. */
+ * duty cycle lets it send, and then for its turn. On the air it takes as long as the radio's
+ * profile says, with secure frames' bytes and the access to the channel; then it arrives, or is
+ * lost at each receiver by itself. */
 
 uint32_t uw_sim_radio_mtu(const struct uw_radio_profile *p)
 {

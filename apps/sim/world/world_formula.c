@@ -27,8 +27,8 @@
  * publishes meanwhile, and nodes that have just averaged share one. The pool is reserved for the
  * worst case, two a node in gossip, else one, and touched as far as it is used. An event costs
  * O(log nodes), and the vectors. */
-#include "world/clock.h"
-#include "world/world.h"
+#include "clock.h"
+#include "world.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
