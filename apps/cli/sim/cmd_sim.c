@@ -315,13 +315,9 @@ static int check_devices(const struct uw_sim_options *o)
 /* The devices, as the file and then the flags say. */
 static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
 {
-    const struct uw_sim_said flags = {.nodes = o->nodes, .cell_nodes = o->cell_nodes,
-                                      .bandwidth = o->bandwidth, .latency = o->latency,
-                                      .loss = o->loss, .step_seconds = o->step_seconds,
-                                      .cells = !o->advise &&
-                                               strcmp(o->exchange, "hierarchical") == 0};
+    bool cells = !o->advise && strcmp(o->exchange, "hierarchical") == 0;
     struct uw_error err = {.text = ""};
-    if (uw_sim_file_flags(f, &flags, &err) < 0) {
+    if (uw_sim_file_flags(f, o, cells, &err) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
     }
     const struct uw_sim_group *first = &f->scenario.groups[0];

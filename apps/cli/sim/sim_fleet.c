@@ -46,23 +46,40 @@ void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
     }
 }
 
-/* ---- a dry run ---- */
+/* ---- what was drawn, as a table and as an event ---- */
 
-/* Lowest, median, highest of a value over the devices of a group. */
+/* Lowest, median, highest of a value over the devices of a group, or over the cells. */
 struct extent {
     double low, median, high;
 };
 
-enum column { COLUMN_UP, COLUMN_DOWN, COLUMN_LATENCY, COLUMN_STEP, COLUMN_THERE, COLUMNS };
+enum unit { BITS, SECONDS, STEP_SECONDS, SHARE };
 
-static const char *const column_names[] = {"up", "down", "latency", "step", "there"};
-static const char *const column_keys[] = {"up", "down", "latency", "step_seconds", "there"};
+struct column {
+    const char *name, *key;         /* in the table, in events */
+    enum unit unit;
+};
 
-/* A radio has its own rate and no latency. */
-static int first_column(bool radio)
-{
-    return radio ? COLUMN_STEP : COLUMN_UP;
-}
+enum { UP, DOWN, LATENCY, STEP, THERE, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    {"up", "up", BITS}, {"down", "down", BITS}, {"latency", "latency", SECONDS},
+    {"step", "step_seconds", STEP_SECONDS}, {"there", "there", SHARE}};
+
+#define CELL_COLUMNS 4u
+
+static const struct column cell_columns[CELL_COLUMNS] = {
+    {"inside", "bandwidth", BITS}, {"latency", "latency", SECONDS},
+    {"out", "out_bandwidth", BITS}, {"latency out", "out_latency", SECONDS}};
+
+/* What is shown, and room for a value of each device or cell. */
+struct show {
+    const struct uw_sim_draw *d;
+    bool radio;                     /* it has its own rate and no latency */
+    bool print;
+    double *scratch;                /* [devices_n]: a cell has a device at least */
+    uint32_t *sizes;                /* [cells_n] */
+};
 
 static int by_size(const void *a, const void *b)
 {
@@ -88,24 +105,22 @@ static double rate_or_all(uint64_t bits_per_s)
     return bits_per_s != 0 ? (double)bits_per_s : HUGE_VAL;
 }
 
-/* Seconds, bits a second, a share. */
-static double value_of(const struct uw_sim_draw *d, uint32_t i, enum column column, uint64_t end_us)
+static double device_value(const struct uw_sim_draw *d, uint32_t i, int column, uint64_t end_us)
 {
     const struct uw_sim_device *v = &d->fleet.devices[i];
-    switch (column) {
-    case COLUMN_UP:
-        return rate_or_all(v->up_bits_per_s);
-    case COLUMN_DOWN:
-        return rate_or_all(v->down_bits_per_s);
-    case COLUMN_LATENCY:
-        return 2e-6 * (double)v->latency_us;
-    case COLUMN_STEP:
-        return 1e-6 * (double)v->step_us;
-    case COLUMN_THERE:
-    case COLUMNS:
-        break;
-    }
-    return uw_sim_draw_there(d, i, end_us);
+    return column == UP        ? rate_or_all(v->up_bits_per_s)
+           : column == DOWN    ? rate_or_all(v->down_bits_per_s)
+           : column == LATENCY ? 2e-6 * (double)v->latency_us
+           : column == STEP    ? 1e-6 * (double)v->step_us
+                               : uw_sim_draw_there(d, i, end_us);
+}
+
+static double cell_value(const struct uw_sim_cell *c, uint32_t column)
+{
+    return column == 0   ? rate_or_all(c->bits_per_s)
+           : column == 1 ? 1e-6 * (double)c->latency_us
+           : column == 2 ? rate_or_all(c->out_bits_per_s)
+                         : 1e-6 * (double)c->out_latency_us;
 }
 
 static struct extent extent(double *x, uint32_t n)
@@ -115,17 +130,16 @@ static struct extent extent(double *x, uint32_t n)
     return (struct extent){x[0], median, x[n - 1u]};
 }
 
-static struct extent extent_of(const struct uw_sim_draw *d, uint32_t group, enum column column,
-                               double *scratch)
+static struct extent extent_of(const struct show *s, uint32_t group, int column)
 {
-    uint64_t end_us = column == COLUMN_THERE ? horizon_us(d) : 0;
+    uint64_t end_us = column == THERE ? horizon_us(s->d) : 0;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < d->fleet.devices_n; i++) {
-        if (d->group[i] == group) {
-            scratch[n++] = value_of(d, i, column, end_us);
+    for (uint32_t i = 0; i < s->d->fleet.devices_n; i++) {
+        if (s->d->group[i] == group) {
+            s->scratch[n++] = device_value(s->d, i, column, end_us);
         }
     }
-    return extent(scratch, n);
+    return extent(s->scratch, n);
 }
 
 static uint32_t stragglers_of(const struct uw_sim_draw *d, uint32_t group)
@@ -155,38 +169,35 @@ static const char *scaled(double x, const char *unit, char text[UW_TEXT_BYTES])
     return text;
 }
 
-static const char *value_text(double x, enum column column, char text[UW_TEXT_BYTES])
+static const char *value_text(double x, enum unit unit, char text[UW_TEXT_BYTES])
 {
-    if (column == COLUMN_THERE) {
+    if (unit == SHARE) {
         snprintf(text, UW_TEXT_BYTES, "%.1f %%", 100.0 * x);
-        return text;
-    }
-    if (column == COLUMN_LATENCY || (column == COLUMN_STEP && x < 1000.0)) {
-        return scaled(x, "s", text);
-    }
-    if (column == COLUMN_STEP) {
+    } else if (unit == STEP_SECONDS && x >= 1000.0) {
         snprintf(text, UW_TEXT_BYTES, "%.3g s", x);
-        return text;
-    }
-    if (isinf(x)) {
+    } else if (isinf(x)) {
         snprintf(text, UW_TEXT_BYTES, "unlimited");
-        return text;
+    } else {
+        scaled(x, unit == BITS ? "bit/s" : "s", text);
     }
-    return scaled(x, "bit/s", text);
+    return text;
 }
 
-static void print_extent(const char *name, struct extent e, enum column column)
+static void print_extent(const struct column *c, struct extent e)
 {
     char low[UW_TEXT_BYTES], median[UW_TEXT_BYTES], high[UW_TEXT_BYTES];
-    printf("  %-12s %14s %14s %14s\n", name, value_text(e.low, column, low),
-           value_text(e.median, column, median),
-           value_text(e.high, column, high));
+    printf("  %-12s %14s %14s %14s\n", c->name, value_text(e.low, c->unit, low),
+           value_text(e.median, c->unit, median), value_text(e.high, c->unit, high));
 }
 
-static void print_group(const struct uw_sim_draw *d, uint32_t g, bool radio, double *scratch)
+/* 0: unlimited. */
+static cJSON *as_number(double value)
 {
-    const struct uw_sim_group *group = &d->scenario->groups[g];
-    uint32_t slow = stragglers_of(d, g);
+    return cJSON_CreateNumber(isinf(value) ? 0.0 : value);
+}
+
+static void print_group(const struct uw_sim_group *group, uint32_t slow)
+{
     printf("%s: %u nodes", group->name, (unsigned)group->count);
     if (group->kind != NULL && group->step == UW_SIM_STEP_KIND) {
         printf(", as fast as %s", group->kind->name);
@@ -200,32 +211,57 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, bool radio, dou
         printf(", %.3g %% of what they send is lost", 100.0 * group->loss);
     }
     printf("\n");
-    for (int c = first_column(radio); c < COLUMNS; c++) {
-        print_extent(column_names[c], extent_of(d, g, (enum column)c, scratch), (enum column)c);
-    }
 }
 
-/* Room for a value of each device, and the sizes of the cells, [cells_n], behind it; from the heap.
- * NULL: there is no memory. */
-static double *scratch_of(const struct uw_sim_fleet *f, uint32_t **sizes)
+static cJSON *show_group(const struct show *s, uint32_t g)
 {
-    double *scratch = calloc((size_t)f->devices_n + f->cells_n, sizeof *scratch);
-    if (scratch != NULL) {
-        *sizes = (uint32_t *)(scratch + f->devices_n);
-        uw_sim_fleet_count(f, *sizes);
+    const struct uw_sim_group *group = &s->d->scenario->groups[g];
+    uint32_t slow = stragglers_of(s->d, g);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", group->name);
+    cJSON_AddNumberToObject(object, "nodes", group->count);
+    cJSON_AddStringToObject(object, "step", group->step == UW_SIM_STEP_MEASURED  ? "measured"
+                                            : group->step == UW_SIM_STEP_SECONDS ? "seconds"
+                                                                                 : "device");
+    if (group->kind != NULL) {
+        cJSON_AddStringToObject(object, "device", group->kind->name);
     }
-    return scratch;
+    UW_EVENT_NUMBERS(object, {"stragglers", slow}, {"loss", group->loss});
+    if (s->print) {
+        print_group(group, slow);
+    }
+    for (int c = s->radio ? STEP : UP; c < COLUMNS; c++) {
+        const struct extent e = extent_of(s, g, c);
+        cJSON *array = cJSON_AddArrayToObject(object, columns[c].key);
+        cJSON_AddItemToArray(array, as_number(e.low));
+        cJSON_AddItemToArray(array, as_number(e.median));
+        cJSON_AddItemToArray(array, as_number(e.high));
+        if (s->print) {
+            print_extent(&columns[c], e);
+        }
+    }
+    return object;
 }
 
-static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, double *scratch)
+static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
 {
-    static const char *const names[] = {"inside", "latency", "out", "latency out"};
-    const struct uw_sim_fleet *f = &d->fleet;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "nodes", nodes);
+    cJSON_AddBoolToObject(object, "shared", c->shared);
+    for (uint32_t i = 0; i < CELL_COLUMNS; i++) {
+        cJSON_AddItemToObject(object, cell_columns[i].key, as_number(cell_value(c, i)));
+    }
+    return object;
+}
+
+static void print_cells(const struct show *s)
+{
+    const struct uw_sim_fleet *f = &s->d->fleet;
     uint32_t shared = 0, least = UINT32_MAX, most = 0;
     for (uint32_t cell = 0; cell < f->cells_n; cell++) {
         shared += f->cells[cell].shared;
-        least = sizes[cell] < least ? sizes[cell] : least;
-        most = sizes[cell] > most ? sizes[cell] : most;
+        least = s->sizes[cell] < least ? s->sizes[cell] : least;
+        most = s->sizes[cell] > most ? s->sizes[cell] : most;
     }
     if (f->cells_n == 0) {
         return;
@@ -239,33 +275,16 @@ static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, doub
         printf(", %u of them with one channel for all inside", (unsigned)shared);
     }
     printf("\n");
-    for (int row = 0; row < 4; row++) {
+    for (uint32_t i = 0; i < CELL_COLUMNS; i++) {
         for (uint32_t cell = 0; cell < f->cells_n; cell++) {
-            const struct uw_sim_cell *c = &f->cells[cell];
-            scratch[cell] = row == 0   ? rate_or_all(c->bits_per_s)
-                            : row == 1 ? 1e-6 * (double)c->latency_us
-                            : row == 2 ? rate_or_all(c->out_bits_per_s)
-                                       : 1e-6 * (double)c->out_latency_us;
+            s->scratch[cell] = cell_value(&f->cells[cell], i);
         }
-        print_extent(names[row], extent(scratch, f->cells_n),
-                     row % 2 == 0 ? COLUMN_UP : COLUMN_LATENCY);
+        print_extent(&cell_columns[i], extent(s->scratch, f->cells_n));
     }
 }
 
-int uw_sim_fleet_print(const struct uw_sim_draw *d, bool radio)
+static void print_absences(const struct uw_sim_draw *d)
 {
-    uint32_t *sizes;
-    double *scratch = scratch_of(&d->fleet, &sizes);
-    if (scratch == NULL) {
-        return UW_ERR_NOMEM;
-    }
-    printf("%u nodes, drawn with seed %llu\n  %-12s %14s %14s %14s\n",
-           (unsigned)d->fleet.devices_n, (unsigned long long)d->scenario->seed, "", "lowest",
-           "median", "highest");
-    for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
-        print_group(d, g, radio, scratch);
-    }
-    print_cells(d, sizes, scratch);
     uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
     if (first_us != UINT64_MAX) {
         printf("the first absence begins after %.6g s\n", 1e-6 * (double)first_us);
@@ -274,69 +293,10 @@ int uw_sim_fleet_print(const struct uw_sim_draw *d, bool radio)
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
     }
-    free(scratch);
-    return UW_OK;
 }
 
-/* ---- the same as an event ---- */
-
-static void add_extent(cJSON *object, const char *key, struct extent e)
+static void add_absences(cJSON *ev, const struct uw_sim_draw *d)
 {
-    const double value[] = {e.low, e.median, e.high};
-    cJSON *array = cJSON_AddArrayToObject(object, key);
-    for (size_t i = 0; i < sizeof value / sizeof value[0]; i++) {
-        cJSON_AddItemToArray(array, cJSON_CreateNumber(isinf(value[i]) ? 0.0 : value[i]));
-    }
-}
-
-static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, bool radio, double *scratch)
-{
-    const struct uw_sim_group *group = &d->scenario->groups[g];
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "name", group->name);
-    cJSON_AddNumberToObject(object, "nodes", group->count);
-    cJSON_AddStringToObject(object, "step", group->step == UW_SIM_STEP_MEASURED  ? "measured"
-                                            : group->step == UW_SIM_STEP_SECONDS ? "seconds"
-                                                                                 : "device");
-    if (group->kind != NULL) {
-        cJSON_AddStringToObject(object, "device", group->kind->name);
-    }
-    UW_EVENT_NUMBERS(object, {"stragglers", stragglers_of(d, g)}, {"loss", group->loss});
-    for (int c = first_column(radio); c < COLUMNS; c++) {
-        add_extent(object, column_keys[c], extent_of(d, g, (enum column)c, scratch));
-    }
-    return object;
-}
-
-static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
-{
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddNumberToObject(object, "nodes", nodes);
-    cJSON_AddBoolToObject(object, "shared", c->shared);
-    UW_EVENT_NUMBERS(object, {"bandwidth", (double)c->bits_per_s},
-                     {"latency", 1e-6 * (double)c->latency_us},
-                     {"out_bandwidth", (double)c->out_bits_per_s},
-                     {"out_latency", 1e-6 * (double)c->out_latency_us});
-    return object;
-}
-
-int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool radio)
-{
-    uint32_t *sizes;
-    double *scratch = scratch_of(&d->fleet, &sizes);
-    if (scratch == NULL) {
-        return UW_ERR_NOMEM;
-    }
-    cJSON *ev = uw_event("fleet");
-    UW_EVENT_NUMBERS(ev, {"nodes", d->fleet.devices_n}, {"seed", (double)d->scenario->seed});
-    cJSON *groups = cJSON_AddArrayToObject(ev, "groups");
-    for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
-        cJSON_AddItemToArray(groups, group_event(d, g, radio, scratch));
-    }
-    cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
-    for (uint32_t c = 0; c < d->fleet.cells_n; c++) {
-        cJSON_AddItemToArray(cells, cell_event(&d->fleet.cells[c], sizes[c]));
-    }
     uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
     if (first_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "first_absence", 1e-6 * (double)first_us);
@@ -344,8 +304,39 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool
     if (d->until_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);
     }
+}
+
+int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, bool radio, bool print)
+{
+    const struct uw_sim_fleet *f = &d->fleet;
+    struct show s = {.d = d, .radio = radio, .print = print};
+    s.scratch = calloc((size_t)f->devices_n + f->cells_n, sizeof *s.scratch);
+    if (s.scratch == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    s.sizes = (uint32_t *)(s.scratch + f->devices_n);
+    uw_sim_fleet_count(f, s.sizes);
+    if (print) {
+        printf("%u nodes, drawn with seed %llu\n  %-12s %14s %14s %14s\n", (unsigned)f->devices_n,
+               (unsigned long long)d->scenario->seed, "", "lowest", "median", "highest");
+    }
+    cJSON *ev = uw_event("fleet");
+    UW_EVENT_NUMBERS(ev, {"nodes", f->devices_n}, {"seed", (double)d->scenario->seed});
+    cJSON *groups = cJSON_AddArrayToObject(ev, "groups");
+    for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
+        cJSON_AddItemToArray(groups, show_group(&s, g));
+    }
+    cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
+    for (uint32_t c = 0; c < f->cells_n; c++) {
+        cJSON_AddItemToArray(cells, cell_event(&f->cells[c], s.sizes[c]));
+    }
+    if (print) {
+        print_cells(&s);
+        print_absences(d);
+    }
+    add_absences(ev, d);
     uw_events_put(events, ev);
-    free(scratch);
+    free(s.scratch);
     return UW_OK;
 }
 

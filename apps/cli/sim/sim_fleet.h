@@ -17,10 +17,10 @@
 int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scenario,
                       const struct uw_job *job, uint64_t measured_us, struct uw_error *err);
 
-/* Tell what was drawn: an event "fleet", or a table on standard output. Over a radio the devices'
- * own networks do not count, and are left out. Return UW_OK or UW_ERR_NOMEM. */
-int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool radio);
-int uw_sim_fleet_print(const struct uw_sim_draw *d, bool radio);
+/* Tell what was drawn: an event "fleet", and to print a table on standard output. Over a radio the
+ * devices' own networks do not count, and are left out. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, bool radio,
+                      bool print);
 
 /* Let the devices begin at random moments within `seconds`; below 0: each within a step of its own,
  * which is where real ones are that nobody has set going together. */

@@ -372,21 +372,10 @@ void uw_sim_report_start(struct uw_sim_report *r, uint32_t params_n)
 /* The place of a node by its name; -1 when it is not known. */
 static int place_of(const char *name)
 {
-    int place = 0;
-    if (strncmp(name, NODE_NAME, sizeof NODE_NAME - 1u) != 0) {
-        return -1;
-    }
-    const char *digit = name + sizeof NODE_NAME - 1u;
-    if (*digit == '\0') {
-        return -1;
-    }
-    for (; *digit != '\0'; digit++) {
-        if (*digit < '0' || *digit > '9' || place > 1000000) {
-            return -1;
-        }
-        place = 10 * place + (*digit - '0');
-    }
-    return place;
+    unsigned place;
+    int end = 0;
+    bool named = sscanf(name, NODE_NAME "%7u%n", &place, &end) == 1 && name[end] == '\0';
+    return named ? (int)place : -1;
 }
 
 void uw_sim_report_exchange(void *arg, uint32_t node, const struct uw_node_event *event)

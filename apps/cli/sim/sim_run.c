@@ -495,7 +495,8 @@ static int run_told(struct uw_sim *s)
     const struct uw_sim_options *o = s->o;
     uw_sim_report_start(&s->report, s->fresh.size_n);
     int rc = o->config != NULL
-                 ? uw_sim_fleet_put(&s->report.events, &s->draw, o->link != NULL) : UW_OK;
+                 ? uw_sim_fleet_show(&s->report.events, &s->draw, o->link != NULL, false)
+                 : UW_OK;
     rc = rc < 0 ? rc : run_steps(s);
     if (rc == UW_OK) {
         uw_sim_report_absences(&s->report, &s->draw);
@@ -505,6 +506,11 @@ static int run_told(struct uw_sim *s)
         rc = uw_sim_report_close(&s->report, &s->err);
     }
     return rc;
+}
+
+static const char *why(const struct uw_error *err, int rc)
+{
+    return err->text[0] != '\0' ? err->text : uw_status_text(rc);
 }
 
 static struct uw_sim *open_run(const struct uw_sim_options *o)
@@ -548,8 +554,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     }
     uw_progress_clear(&s->report.progress);
     if (rc < 0) {
-        uw_cli_error("sim", status, "%s",
-                     s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
+        uw_cli_error("sim", status, "%s", why(&s->err, rc));
     } else {
         status = s->stopped ? end_stopped(s) : UW_EXIT_DONE;
     }
@@ -574,7 +579,7 @@ int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t)
     }
     t->stopped = s->stopped;
     if (rc < 0) {
-        uw_error_set(&t->err, rc, "%s", s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
+        uw_error_set(&t->err, rc, "%s", why(&s->err, rc));
     }
     close_run(s);
     return rc;
@@ -639,16 +644,14 @@ static int show(const struct dry *d, struct uw_error *err)
     bool radio = d->o->link != NULL;
     struct uw_events events;
     int rc = uw_events_open(&events, d->o->json, err);
-    if (rc == UW_OK && !uw_events_take_stdout(&events)) {
-        rc = uw_sim_fleet_print(&d->draw, radio);
-        if (rc == UW_OK && radio) {
-            uw_sim_radio_print(d->o, &d->radio);
-        }
-    }
-    rc = rc < 0 ? rc : uw_sim_fleet_put(&events, &d->draw, radio);
+    bool print = rc == UW_OK && !uw_events_take_stdout(&events);
+    rc = rc < 0 ? rc : uw_sim_fleet_show(&events, &d->draw, radio, print);
     if (rc == UW_OK) {
         cJSON *ev = uw_event("done");
         cJSON_AddNumberToObject(ev, "nodes", d->draw.fleet.devices_n);
+        if (radio && print) {
+            uw_sim_radio_print(d->o, &d->radio);
+        }
         if (radio) {
             uw_sim_radio_put(ev, d->o, &d->radio);
         }
@@ -685,7 +688,5 @@ int uw_sim_dry_run(const struct uw_sim_options *o)
     uw_sim_inputs_close(&d.in);
     uw_sim_draw_close(&d.draw);
     uw_job_deinit(&d.job);
-    return rc < 0 ? uw_cli_error("sim", status, "%s",
-                                 err.text[0] != '\0' ? err.text : uw_status_text(rc))
-                  : UW_EXIT_DONE;
+    return rc < 0 ? uw_cli_error("sim", status, "%s", why(&err, rc)) : UW_EXIT_DONE;
 }

@@ -11,6 +11,7 @@
 
 #define TRACE_BYTES_MAX (16u << 20)
 #define KEYS_MAX 64u
+#define KEY_BYTES 24u
 
 /* Of the root and of a group. */
 #define DEVICE_KEYS \
@@ -19,7 +20,9 @@
 /* Keeps the path of what it reads, "nodes[1].bandwidth.up", for sentences. After the first mistake,
  * which is kept, nothing that is read counts. */
 struct reader {
-    struct uw_json *j;
+    struct uw_sim_file *f;
+    struct uw_json *j;                  /* the file's */
+    const cJSON *object;                /* the root or a group, whose keys of devices are read */
     char path[120];
 };
 
@@ -98,22 +101,29 @@ static const cJSON *one_of(struct reader *r, const cJSON *object, const char *ke
     return object->child;
 }
 
-/* A member that is a number of min .. max; missing: `fallback`, below 0: it must be there. */
-static double number(struct reader *r, const cJSON *object, const char *key, double min,
-                     double max, double fallback)
+/* A number of min .. max. */
+static double number_at(struct reader *r, const cJSON *value, double min, double max)
 {
-    const cJSON *m = get(object, key);
-    if (m == NULL && fallback >= 0.0) {
-        return fallback;
-    }
-    double v = cJSON_IsNumber(m) ? m->valuedouble : NAN;
+    double v = cJSON_IsNumber(value) ? value->valuedouble : NAN;
     if (!(v >= min && v <= max)) {
-        size_t up = enter(r, key);
-        wrong(r, m != NULL ? m : object, "%sneeds a number from %.10g to %.10g",
-              m != NULL ? "" : "is missing, ", min, max);
-        leave(r, up);
+        wrong(r, value, "needs a number from %.10g to %.10g", min, max);
         return min;
     }
+    return v;
+}
+
+/* A member that is one; missing: `fallback`, below 0: it must be there. */
+static double number(struct reader *r, const cJSON *object, const char *key, double min, double max,
+                     double fallback)
+{
+    const cJSON *m = get(object, key);
+    size_t up = enter(r, key);
+    if (m == NULL && fallback < 0.0) {
+        wrong(r, object, "is missing, needs a number from %.10g to %.10g", min, max);
+        fallback = min;
+    }
+    double v = m != NULL ? number_at(r, m, min, max) : fallback;
+    leave(r, up);
     return v;
 }
 
@@ -136,6 +146,15 @@ static const char *text_of(struct reader *r, const cJSON *value)
         return "";
     }
     return value->valuestring;
+}
+
+/* true, or where that is admitted false. */
+static bool is_true(struct reader *r, const cJSON *value, bool or_false)
+{
+    if (!cJSON_IsTrue(value) && !(or_false && cJSON_IsFalse(value))) {
+        wrong(r, value, "needs true%s", or_false ? " or false" : "");
+    }
+    return cJSON_IsTrue(value);
 }
 
 /* ---- values of devices ---- */
@@ -238,11 +257,11 @@ static void read_spread_of(struct reader *r, const cJSON *object, const char *ke
     }
 }
 
-/* ---- cells, stragglers ---- */
+/* ---- keys of devices: each reads a member, over what the group has already ---- */
 
+/* The members that a key needs when there is "cells" or "radio". */
 static void read_sizes(struct reader *r, const cJSON *m, struct uw_sim_cells *c)
 {
-    size_t up = enter(r, "sizes");
     if (!cJSON_IsArray(m) || m->child == NULL) {
         wrong(r, m, "needs an array of numbers of nodes");
     }
@@ -255,72 +274,65 @@ static void read_sizes(struct reader *r, const cJSON *m, struct uw_sim_cells *c)
         c->size[c->sizes_n++] = whole(r, v, 1, UINT32_MAX);
         leave(r, item);
     }
-    leave(r, up);
+}
+
+static void read_deal(struct reader *r, const cJSON *m, struct uw_sim_cells *c)
+{
+    const char *word = cJSON_GetStringValue(m);
+    c->in_turns = word != NULL && strcmp(word, "turns") == 0;
+    if (!c->in_turns && (word == NULL || strcmp(word, "neighbours") != 0)) {
+        wrong(r, m, "needs neighbours or turns");
+    } else if (c->in_turns && c->sizes_n != 0) {
+        wrong(r, m, "turns is not for \"sizes\"");
+    }
 }
 
 /* How many nodes a cell has. */
 static void read_shape(struct reader *r, const cJSON *m, struct uw_sim_cells *c)
 {
-    const cJSON *nodes = get(m, "nodes");
-    const cJSON *count = get(m, "count");
-    const cJSON *sizes = get(m, "sizes");
+    const cJSON *nodes = get(m, "nodes"), *count = get(m, "count"), *sizes = get(m, "sizes");
     const cJSON *deal = get(m, "deal");
+    const cJSON *shape = nodes != NULL ? nodes : count != NULL ? count : sizes;
     if ((nodes != NULL) + (count != NULL) + (sizes != NULL) != 1) {
-        wrong(r, m, "needs exactly one of \"nodes\" (of a cell), \"count\" (of cells), "
-              "\"sizes\"");
+        wrong(r, m, "needs exactly one of \"nodes\" (of a cell), \"count\" (of cells), \"sizes\"");
         return;
     }
-    size_t up = enter(r, nodes != NULL ? "nodes" : "count");
-    c->nodes = nodes != NULL ? whole(r, nodes, 1, UINT32_MAX) : 0;
-    c->cells = count != NULL ? whole(r, count, 1, UINT32_MAX) : 0;
-    leave(r, up);
+    size_t up = enter(r, shape->string);
     if (sizes != NULL) {
         read_sizes(r, sizes, c);
+    } else {
+        *(nodes != NULL ? &c->nodes : &c->cells) = whole(r, shape, 1, UINT32_MAX);
     }
+    leave(r, up);
     if (deal != NULL) {
-        c->in_turns = cJSON_IsString(deal) && strcmp(deal->valuestring, "turns") == 0;
-        bool good = c->in_turns ||
-                    (cJSON_IsString(deal) && strcmp(deal->valuestring, "neighbours") == 0);
         up = enter(r, "deal");
-        if (!good || (c->in_turns && sizes != NULL)) {
-            wrong(r, deal, good ? "turns is not for \"sizes\""
-                                       : "needs neighbours or turns");
-        }
+        read_deal(r, deal, c);
         leave(r, up);
     }
 }
 
-static void read_shared(struct reader *r, const cJSON *m, struct uw_sim_cells *c)
+/* "cells" or "radio" */
+static void read_cells(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
     const cJSON *shared = get(m, "shared");
-    if (shared != NULL && !cJSON_IsBool(shared)) {
-        size_t up = enter(r, "shared");
-        wrong(r, shared, "needs true or false");
-        leave(r, up);
-    }
-    c->shared = c->shared || cJSON_IsTrue(shared);
-}
-
-/* Of the members "cells" and "radio"; missing: nothing. */
-static void read_cells(struct reader *r, const cJSON *object, struct uw_sim_cells *c)
-{
-    const cJSON *cells = get(object, "cells");
-    const cJSON *radio = get(object, "radio");
-    const cJSON *m = cells != NULL ? cells : radio;
-    if (m == NULL) {
+    struct uw_sim_cells *c = &g->cells;
+    bool radio = m->string[0] == 'r';
+    if (radio && get(r->object, "cells") != NULL) {
         return;
     }
-    size_t up = enter(r, m->string);
-    *c = (struct uw_sim_cells){.shared = radio != NULL,
-                                .own_latency = get(m, "latency")};
-    if (cells != NULL && radio != NULL) {
-        wrong(r, m, "and \"radio\": give one of them; a radio cell is a cell whose "
-              "\"shared\" is true");
-    } else if (has_keys(r, m, cells != NULL ? "nodes|count|sizes|deal|shared|bandwidth|latency|"
-                                                 "out_bandwidth|out_latency"
-                                               : "nodes|count|sizes|deal|bandwidth|latency|"
-                                                 "out_bandwidth|out_latency")) {
-        read_shared(r, m, c);
+    *c = (struct uw_sim_cells){.shared = radio, .own_latency = get(m, "latency") != NULL};
+    if (get(r->object, radio ? "cells" : "radio") != NULL) {
+        wrong(r, m, "and \"radio\": give one of them; a radio cell is a cell whose \"shared\" is "
+              "true");
+    } else if (has_keys(r, m, radio ? "nodes|count|sizes|deal|bandwidth|latency|out_bandwidth|"
+                        "out_latency"
+                                    : "nodes|count|sizes|deal|shared|bandwidth|latency|"
+                        "out_bandwidth|out_latency")) {
+        if (shared != NULL) {
+            size_t up = enter(r, "shared");
+            c->shared = is_true(r, shared, true);
+            leave(r, up);
+        }
         read_shape(r, m, c);
         read_spread_of(r, m, "bandwidth", &bits_range, &c->bits);
         read_spread_of(r, m, "latency", &latency_range, &c->latency);
@@ -330,25 +342,15 @@ static void read_cells(struct reader *r, const cJSON *object, struct uw_sim_cell
             wrong(r, m, "needs \"bandwidth\": the rate of the channel that is shared");
         }
     }
-    leave(r, up);
 }
 
-static void read_stragglers(struct reader *r, const cJSON *object,
-                            struct uw_sim_stragglers *s)
+static void read_stragglers(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
-    const cJSON *m = get(object, "stragglers");
-    if (m == NULL) {
-        return;
-    }
-    size_t up = enter(r, "stragglers");
     if (has_keys(r, m, "share|factor")) {
-        s->share = number(r, m, "share", 0.0, 1.0, -1.0);
-        s->factor = number(r, m, "factor", 1.0, 1e6, -1.0);
+        g->stragglers.share = number(r, m, "share", 0.0, 1.0, -1.0);
+        g->stragglers.factor = number(r, m, "factor", 1.0, 1e6, -1.0);
     }
-    leave(r, up);
 }
-
-/* ---- one device's keys ---- */
 
 static const struct uw_sim_kind *read_kind(struct reader *r, const cJSON *m)
 {
@@ -366,33 +368,22 @@ static const struct uw_sim_kind *read_kind(struct reader *r, const cJSON *m)
     return kind;
 }
 
-static void read_device(struct reader *r, const cJSON *object, bool said_rate,
-                        struct uw_sim_group *g)
+/* A group's device brings its link where the root does not say a rate of all. */
+static void read_device(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
-    const cJSON *m = get(object, "device");
-    if (m == NULL) {
-        return;
-    }
-    size_t up = enter(r, "device");
+    bool said_rate = r->object != r->j->root && get(r->j->root, "bandwidth") != NULL;
     g->kind = read_kind(r, m);
     g->step = UW_SIM_STEP_KIND;
     if (g->kind != NULL && g->kind->link_bits_per_s != 0 && !said_rate) {
         g->up = g->down = (struct uw_sim_spread){.a = (double)g->kind->link_bits_per_s};
         g->one_rate = true;
     }
-    leave(r, up);
 }
 
-/* "bandwidth": a value for both ways, or {"up": value, "down": value} */
-static void read_bandwidth(struct reader *r, const cJSON *object, struct uw_sim_group *g)
+/* A value for both ways, or {"up": value, "down": value} */
+static void read_bandwidth(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
-    const cJSON *m = get(object, "bandwidth");
-    if (m == NULL) {
-        return;
-    }
-    size_t up = enter(r, "bandwidth");
-    g->one_rate = get(m, "up") == NULL &&
-                  get(m, "down") == NULL;
+    g->one_rate = get(m, "up") == NULL && get(m, "down") == NULL;
     if (g->one_rate) {
         read_spread(r, m, &bits_range, &g->up);
         g->down = g->up;
@@ -401,19 +392,28 @@ static void read_bandwidth(struct reader *r, const cJSON *object, struct uw_sim_
         read_spread_of(r, m, "up", &bits_range, &g->up);
         read_spread_of(r, m, "down", &bits_range, &g->down);
     }
-    leave(r, up);
 }
 
-/* "step": {"seconds": value}, {"measured": true} or {"device": name} */
-static void read_step(struct reader *r, const cJSON *object, struct uw_sim_group *g)
+static void read_latency(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
-    const cJSON *step = get(object, "step");
-    if (step == NULL) {
-        return;
-    }
-    size_t up = enter(r, "step");
+    read_spread(r, m, &latency_range, &g->latency);
+}
+
+static void read_speed(struct reader *r, const cJSON *m, struct uw_sim_group *g)
+{
+    read_spread(r, m, &speed_range, &g->speed);
+}
+
+static void read_loss(struct reader *r, const cJSON *m, struct uw_sim_group *g)
+{
+    g->loss = number_at(r, m, 0.0, 1.0);
+}
+
+/* {"seconds": value}, {"measured": true} or {"device": name} */
+static void read_step(struct reader *r, const cJSON *step, struct uw_sim_group *g)
+{
     const cJSON *m = one_of(r, step, "seconds|measured|device");
-    size_t key = enter(r, m != NULL ? m->string : "");
+    size_t up = enter(r, m != NULL ? m->string : "");
     if (m != NULL && m->string[0] == 's') {
         g->step = UW_SIM_STEP_SECONDS;
         read_spread(r, m, &seconds_range, &g->seconds);
@@ -422,15 +422,10 @@ static void read_step(struct reader *r, const cJSON *object, struct uw_sim_group
         g->kind = read_kind(r, m);
     } else if (m != NULL) {
         g->step = UW_SIM_STEP_MEASURED;
-        if (!cJSON_IsTrue(m)) {
-            wrong(r, m, "needs true");
-        }
+        (void)is_true(r, m, false);
     }
-    leave(r, key);
     leave(r, up);
 }
-
-/* ---- when devices are there ---- */
 
 static const char *base_of(const char *path)
 {
@@ -438,9 +433,9 @@ static const char *base_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-static void read_trace(struct uw_sim_file *f, struct reader *r, const cJSON *m,
-                       struct uw_sim_availability *v)
+static void read_trace(struct reader *r, const cJSON *m, struct uw_sim_availability *v)
 {
+    struct uw_sim_file *f = r->f;
     const char *name = text_of(r, m), *scenario = f->json.file;
     char path[1024];
     size_t n = 0;
@@ -471,87 +466,69 @@ static void read_trace(struct uw_sim_file *f, struct reader *r, const cJSON *m,
     }
 }
 
-static void read_diurnal(struct reader *r, const cJSON *m, struct uw_sim_availability *v)
+/* {"always": true}, {"diurnal": ...}, {"churn": ...} or {"trace": FILE} */
+static void read_there(struct reader *r, const cJSON *there, struct uw_sim_group *g)
 {
-    if (has_keys(r, m, "period|up|spread")) {
+    struct uw_sim_availability *v = &g->there;
+    const cJSON *m = one_of(r, there, "always|diurnal|churn|trace");
+    size_t up = enter(r, m != NULL ? m->string : "");
+    *v = (struct uw_sim_availability){.kind = UW_SIM_ALWAYS, .whole = r->object == r->j->root};
+    if (m != NULL && m->string[0] == 'd' && has_keys(r, m, "period|up|spread")) {
+        v->kind = UW_SIM_DIURNAL;
         v->period = number(r, m, "period", 0.001, UW_SIM_SECONDS_MAX, -1.0);
         v->up = number(r, m, "up", 0.001, 1.0, -1.0);
         v->spread = number(r, m, "spread", 0.0, v->period, v->period);
-    }
-}
-
-static void read_churn(struct reader *r, const cJSON *m, struct uw_sim_availability *v)
-{
-    if (has_keys(r, m, "up|down|forgets")) {
+    } else if (m != NULL && m->string[0] == 'c' && has_keys(r, m, "up|down|forgets")) {
+        v->kind = UW_SIM_CHURN;
         v->up = number(r, m, "up", 0.001, UW_SIM_SECONDS_MAX, -1.0);
         v->down = number(r, m, "down", 0.001, UW_SIM_SECONDS_MAX, -1.0);
         v->forgets = number(r, m, "forgets", 0.0, 1.0, 0.0);
-    }
-}
-
-static void read_there(struct uw_sim_file *f, struct reader *r, const cJSON *object,
-                       bool whole, struct uw_sim_availability *v)
-{
-    const cJSON *there = get(object, "availability");
-    if (there == NULL) {
-        return;
-    }
-    size_t up = enter(r, "availability");
-    const cJSON *m = one_of(r, there, "always|diurnal|churn|trace");
-    size_t key = enter(r, m != NULL ? m->string : "");
-    *v = (struct uw_sim_availability){.whole = whole};
-    if (m == NULL) {
-        v->kind = UW_SIM_ALWAYS;
-    } else if (m->string[0] == 'd') {
-        v->kind = UW_SIM_DIURNAL;
-        read_diurnal(r, m, v);
-    } else if (m->string[0] == 'c') {
-        v->kind = UW_SIM_CHURN;
-        read_churn(r, m, v);
-    } else if (m->string[0] == 't') {
+    } else if (m != NULL && m->string[0] == 't') {
         v->kind = UW_SIM_TRACE;
-        read_trace(f, r, m, v);
-    } else if (!cJSON_IsTrue(m)) {
-        wrong(r, m, "needs true");
+        read_trace(r, m, v);
+    } else if (m != NULL && m->string[0] == 'a') {
+        (void)is_true(r, m, false);
     }
-    leave(r, key);
     leave(r, up);
 }
 
 /* ---- groups ---- */
 
 /* What an object says of devices, over what g has already; its keys are checked. */
-static void read_devices(struct uw_sim_file *f, struct reader *r, const cJSON *object,
-                         bool said_rate, bool whole, struct uw_sim_group *g)
+static void read_devices(struct reader *r, const cJSON *object, struct uw_sim_group *g)
 {
-    read_device(r, object, said_rate, g);
-    read_bandwidth(r, object, g);
-    read_spread_of(r, object, "latency", &latency_range, &g->latency);
-    g->loss = number(r, object, "loss", 0.0, 1.0, g->loss);
-    read_step(r, object, g);
-    read_spread_of(r, object, "speed", &speed_range, &g->speed);
-    read_there(f, r, object, whole, &g->there);
+    static const struct {
+        const char *key;
+        void (*read)(struct reader *r, const cJSON *m, struct uw_sim_group *g);
+    } keys[] = {{"device", read_device}, {"bandwidth", read_bandwidth}, {"latency", read_latency},
+                {"loss", read_loss}, {"step", read_step}, {"speed", read_speed},
+                {"availability", read_there}, {"stragglers", read_stragglers},
+                {"cells", read_cells}, {"radio", read_cells}};
+    r->object = object;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const cJSON *m = get(object, keys[i].key);
+        if (m != NULL) {
+            size_t up = enter(r, keys[i].key);
+            keys[i].read(r, m, g);
+            leave(r, up);
+        }
+    }
 }
 
-static void read_group(struct uw_sim_file *f, struct reader *r, const cJSON *object,
-                       struct uw_sim_group *g)
+static void read_group(struct reader *r, const cJSON *object, struct uw_sim_group *g)
 {
-    const cJSON *name = get(object, "name");
-    const cJSON *count = get(object, "count");
-    const cJSON *rate = get(f->json.root, "bandwidth");
+    const cJSON *name = get(object, "name"), *count = get(object, "count");
     if (!has_keys(r, object, "name|count|" DEVICE_KEYS)) {
         return;
     }
-    read_devices(f, r, object, rate != NULL, false, g);
-    read_stragglers(r, object, &g->stragglers);
-    read_cells(r, object, &g->cells);
+    read_devices(r, object, g);
     size_t up = enter(r, "name");
     const char *text = name != NULL ? text_of(r, name) : g->kind != NULL ? g->kind->name : "";
     if (strlen(text) >= sizeof g->name) {
         wrong(r, name, "needs at most %u characters", (unsigned)sizeof g->name - 1u);
     }
     if (text[0] == '\0') {
-        snprintf(g->name, sizeof g->name, "group %u", (unsigned)f->scenario.groups_n);
+        snprintf(g->name, sizeof g->name, "group %u", (unsigned)r->f->scenario.groups_n);
     } else {
         snprintf(g->name, sizeof g->name, "%.31s", text);
     }
@@ -562,8 +539,9 @@ static void read_group(struct uw_sim_file *f, struct reader *r, const cJSON *obj
 }
 
 /* "nodes": a number, or groups; groups[0] has what the root says of all. */
-static void read_nodes(struct uw_sim_file *f, struct reader *r)
+static void read_nodes(struct reader *r)
 {
+    struct uw_sim_file *f = r->f;
     const cJSON *nodes = get(f->json.root, "nodes");
     struct uw_sim_group all = f->scenario.groups[0];
     size_t up = enter(r, "nodes");
@@ -580,7 +558,7 @@ static void read_nodes(struct uw_sim_file *f, struct reader *r)
             } else {
                 f->scenario.groups[i] = all;
                 f->scenario.groups_n++;
-                read_group(f, r, m, &f->scenario.groups[i]);
+                read_group(r, m, &f->scenario.groups[i]);
             }
             leave(r, item);
         }
@@ -597,7 +575,7 @@ static bool has_cells(const struct uw_sim_cells *c)
 }
 
 /* What the root says of the whole fleet no group may say of itself. */
-static void check_groups(struct uw_sim_file *f, struct reader *r)
+static void check_groups(struct uw_sim_file *f)
 {
     static const char *const keys[] = {"stragglers", "cells", "radio"};
     const cJSON *nodes = get(f->json.root, "nodes");
@@ -605,9 +583,9 @@ static void check_groups(struct uw_sim_file *f, struct reader *r)
     for (const cJSON *m = cJSON_IsArray(nodes) ? nodes->child : NULL; m != NULL; m = m->next, i++) {
         for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
             const cJSON *own = get(m, keys[k]);
-            bool cells = k != 0 && has_cells(&f->scenario.cells);
-            if (own != NULL && (cells || (k == 0 && f->scenario.stragglers.share > 0.0))) {
-                uw_json_fail(r->j, own, "\"nodes[%u].%s\" is said of the whole fleet already",
+            if (own != NULL && (k == 0 ? f->scenario.stragglers.share > 0.0
+                                       : has_cells(&f->scenario.cells))) {
+                uw_json_fail(&f->json, own, "\"nodes[%u].%s\" is said of the whole fleet already",
                              (unsigned)i, keys[k]);
             }
         }
@@ -615,27 +593,6 @@ static void check_groups(struct uw_sim_file *f, struct reader *r)
 }
 
 /* ---- the file ---- */
-
-/* The flags as keys, - replaced. */
-struct keys {
-    struct uw_opt row[KEYS_MAX];
-    char name[KEYS_MAX][24];
-    uint32_t n;
-};
-
-static void make_keys(struct keys *k, struct uw_opts opts)
-{
-    k->n = 0;
-    for (uint32_t i = 0; i < opts.n && k->n < KEYS_MAX; i++) {
-        if (uw_sim_flag_is(UW_SIM_FLAG_NO_KEY, opts.row[i].name)) {
-            continue;
-        }
-        char *name = k->name[k->n];
-        uw_opt_key(opts.row[i].name, name, sizeof k->name[0]);
-        k->row[k->n] = opts.row[i];
-        k->row[k->n++].name = name;
-    }
-}
 
 /* Is it one of "a|b|c"? Else it is considered as a suggestion. */
 static bool is_one(const char *words, const char *word, struct uw_guess *g)
@@ -651,20 +608,38 @@ static bool is_one(const char *words, const char *word, struct uw_guess *g)
     return false;
 }
 
-static void read_key(struct uw_json *j, const struct keys *k, const cJSON *m, void *options)
+/* A flag as a key: - replaced. */
+static const struct uw_opt *find_key(struct uw_opts opts, const char *key)
 {
-    struct uw_opts opts = {k->row, k->n};
+    for (uint32_t i = 0; i < opts.n; i++) {
+        char name[KEY_BYTES];
+        uw_opt_key(opts.row[i].name, name, sizeof name);
+        if (strcmp(name, key) == 0 && !uw_sim_flag_is(UW_SIM_FLAG_NO_KEY, opts.row[i].name)) {
+            return &opts.row[i];
+        }
+    }
+    return NULL;
+}
+
+static void read_key(struct uw_json *j, struct uw_opts opts, const cJSON *m, void *options)
+{
     struct uw_guess g = {.word = m->string, .word_bytes = strlen(m->string)};
-    const struct uw_opt *o = uw_opt_find(opts, m->string, g.word_bytes);
+    const struct uw_opt *o = find_key(opts, m->string);
+    char names[KEYS_MAX][KEY_BYTES];
     if (o != NULL) {
-        uw_json_option(j, o, m, options);
+        struct uw_opt key = *o;
+        key.name = m->string;
+        uw_json_option(j, &key, m, options);
         return;
     }
     if (is_one("nodes|" DEVICE_KEYS, m->string, &g)) {
         return;
     }
-    for (uint32_t i = 0; i < k->n; i++) {
-        uw_guess_try(&g, k->row[i].name, strlen(k->row[i].name));
+    for (uint32_t i = 0; i < opts.n && i < KEYS_MAX; i++) {
+        uw_opt_key(opts.row[i].name, names[i], sizeof names[i]);
+        if (!uw_sim_flag_is(UW_SIM_FLAG_NO_KEY, opts.row[i].name)) {
+            uw_guess_try(&g, names[i], strlen(names[i]));
+        }
     }
     if (strcmp(m->string, "step_seconds") == 0) {
         uw_json_fail(j, m, "unknown key \"step_seconds\": \"step\": {\"seconds\": ...} says it");
@@ -682,28 +657,28 @@ static void read_key(struct uw_json *j, const struct keys *k, const cJSON *m, vo
 static void read_root(struct uw_sim_file *f, struct uw_opts opts, void *options)
 {
     struct uw_json *j = &f->json;
-    struct reader r = {.j = j, .path = ""};
-    struct keys keys;
+    struct reader r = {.f = f, .j = j, .path = ""};
     if (!cJSON_IsObject(j->root)) {
         uw_json_fail(j, j->root, "a scenario needs an object {...}");
         return;
     }
-    make_keys(&keys, opts);
     for (const cJSON *m = j->root->child; m != NULL; m = m->next) {
         if (get(j->root, m->string) != m) {
             uw_json_fail(j, m, "key \"%.60s\" comes twice", m->string);
         }
-        read_key(j, &keys, m, options);
+        read_key(j, opts, m, options);
     }
     if (j->err.code < 0) {
         return;
     }
     struct uw_sim_group *all = &f->scenario.groups[0];
-    read_devices(f, &r, j->root, false, true, all);
-    read_stragglers(&r, j->root, &f->scenario.stragglers);
-    read_cells(&r, j->root, &f->scenario.cells);
-    read_nodes(f, &r);
-    check_groups(f, &r);
+    read_devices(&r, j->root, all);
+    f->scenario.stragglers = all->stragglers;
+    f->scenario.cells = all->cells;
+    all->stragglers = (struct uw_sim_stragglers){.share = 0.0};
+    all->cells = (struct uw_sim_cells){.nodes = 0};
+    read_nodes(&r);
+    check_groups(f);
 }
 
 int uw_sim_file_plain(struct uw_sim_file *f, struct uw_error *err)
@@ -769,7 +744,7 @@ static bool any_cells(const struct uw_sim_scenario *s)
 }
 
 /* What they say of every device. */
-static void apply(struct uw_sim_group *g, const struct uw_sim_said *said)
+static void apply(struct uw_sim_group *g, const struct uw_sim_options *said)
 {
     if (said->bandwidth != UINT64_MAX) {
         g->up = (struct uw_sim_spread){.a = (double)said->bandwidth};
@@ -786,7 +761,8 @@ static void apply(struct uw_sim_group *g, const struct uw_sim_said *said)
     }
 }
 
-int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, struct uw_error *err)
+int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_options *said, bool cells,
+                      struct uw_error *err)
 {
     struct uw_sim_scenario *s = &f->scenario;
     if (said->nodes != 0 && f->grouped) {
@@ -801,42 +777,29 @@ int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, str
     for (uint32_t g = 0; g < s->groups_n; g++) {
         apply(&s->groups[g], said);
     }
-    if (said->cells && !any_cells(s)) {
+    if (cells && !any_cells(s)) {
         s->cells = (struct uw_sim_cells){
             .nodes = said->cell_nodes != 0 ? said->cell_nodes : UW_SIM_CELL_NODES};
     }
     return UW_OK;
 }
 
-/* What an object says of the network of devices; NULL: nothing. */
-static const cJSON *network_of(const cJSON *object)
-{
-    static const char *const keys[] = {"bandwidth", "latency", "mtu", "cells", "radio"};
-    const cJSON *m = NULL;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && m == NULL; i++) {
-        m = get(object, keys[i]);
-    }
-    return m;
-}
-
 int uw_sim_file_check_radio(const struct uw_sim_file *f, struct uw_error *err)
 {
-    const cJSON *nodes = get(f->json.root, "nodes");
-    if (get(f->json.root, "link") == NULL) {
-        return UW_OK;
+    static const char *const keys[] = {"bandwidth", "latency", "mtu", "cells", "radio"};
+    const cJSON *root = f->json.root, *nodes = get(root, "nodes"), *m = NULL;
+    const cJSON *groups = cJSON_IsArray(nodes) ? nodes->child : NULL;
+    const cJSON *object = get(root, "link") != NULL ? root : NULL;
+    for (; object != NULL && m == NULL; object = object == root ? groups : object->next) {
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0] && m == NULL; i++) {
+            m = get(object, keys[i]);
+        }
     }
-    const cJSON *m = network_of(f->json.root);
-    for (const cJSON *g = cJSON_IsArray(nodes) ? nodes->child : NULL; g != NULL && m == NULL;
-         g = g->next) {
-        m = network_of(g);
-    }
-    if (m == NULL) {
-        return UW_OK;
-    }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "%.120s:%u: \"%s\" is not beside \"link\", a radio with its own rate, "
-                        "frames and no latency: leave one of them out", f->json.file,
-                        (unsigned)uw_json_line(&f->json, m), m->string);
+    return m == NULL ? UW_OK
+                     : uw_error_set(err, UW_ERR_INVALID,
+                                    "%.120s:%u: \"%s\" is not beside \"link\", a radio with its "
+                                    "own rate, frames and no latency: leave one of them out",
+                                    f->json.file, (unsigned)uw_json_line(&f->json, m), m->string);
 }
 
 /* m NULL: it has none. */

@@ -10,15 +10,22 @@ static const struct uw_world_ops *ops_of(enum uw_world_network network)
                                          : NULL;
 }
 
+static void fill_defaults(const struct uw_world_ops *ops, struct uw_world_config *c)
+{
+    c->node.rule = c->node.rule != NULL ? c->node.rule : &uw_mix_none;
+    ops->defaults(c);
+}
+
 size_t uw_world_measure(const struct uw_world_config *config, struct uw_error *err)
 {
     struct uw_world_config c = *config;
     const struct uw_world_ops *ops = ops_of(c.network);
-    size_t bytes = 0, vectors = uw_world_vectors_bytes(&c);
+    size_t bytes = 0;
     if (ops == NULL) {
         return SIZE_MAX;
     }
-    ops->defaults(&c);
+    fill_defaults(ops, &c);
+    size_t vectors = uw_world_vectors_bytes(&c);
     if (ops->measure(&c, &bytes, err) < 0 || vectors == SIZE_MAX) {
         return SIZE_MAX;
     }
@@ -33,7 +40,7 @@ int uw_world_open(struct uw_world *w, const struct uw_world_config *config, stru
     int rc = UW_ERR_UNSUPPORTED;
     size_t bytes;
     if (w->ops != NULL) {
-        w->ops->defaults(&w->config);
+        fill_defaults(w->ops, &w->config);
         rc = w->ops->measure(&w->config, &bytes, err);
         rc = rc < 0 ? rc : uw_world_nodes_open(w);
         rc = rc < 0 ? rc : w->ops->open(w, err);
@@ -74,8 +81,7 @@ void uw_world_agree(struct uw_world *w, struct uw_world_node *n)
 /* An average goes back to the copy in spare, without one to the snapshot; pairs leave x alone. */
 float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n)
 {
-    const struct uw_mix_rule *rule = w->config.node.rule;
-    if (!n->averaging || (rule != NULL && rule->over == UW_MIX_OVER_PAIRS)) {
+    if (!n->averaging || uw_world_pairs(&w->config.node)) {
         return n->x;
     }
     return n->spare != NULL ? n->spare : n->snapshot.data;

@@ -38,6 +38,12 @@ struct uw_world_ops {
 extern const struct uw_world_ops uw_world_events;
 extern const struct uw_world_ops uw_world_formula;
 
+/* Do nodes average in pairs? */
+static inline bool uw_world_pairs(const struct uw_node_config *c)
+{
+    return c->mode == UW_NODE_GOSSIP && c->rule->over == UW_MIX_OVER_PAIRS;
+}
+
 /* Take a large piece of memory, all zeros, aligned to 64 bytes or more, in large pages where the
  * system has them; NULL: none to be had. */
 void *uw_sim_block_take(size_t bytes);

@@ -79,20 +79,14 @@ static uint32_t largest_cell(const struct uw_sim_fleet *f)
 /* Schedules other than the random one, and pairs, need all nodes to see the same members. */
 static bool some_will_do(const struct uw_node_config *c)
 {
-    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
     bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
-    return c->mode != UW_NODE_ALLREDUCE && random && !pairs && !c->agree;
+    return c->mode != UW_NODE_ALLREDUCE && random && !uw_world_pairs(c) && !c->agree;
 }
 
 static bool averages(const struct uw_node_config *c)
 {
-    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
-    return (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || pairs || c->agree;
-}
-
-static size_t min_bytes(size_t a, size_t b)
-{
-    return a < b ? a : b;
+    return (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || uw_world_pairs(c) ||
+           c->agree;
 }
 
 /* A ring that holds a model is never waited for, and a larger one is no better. */
@@ -103,9 +97,10 @@ static void set_window(struct uw_world_config *c)
     size_t chunks = (c->params->size_n * sizeof(float) + chunk - 1u) / chunk;
     size_t model = uw_size_mul(chunks, c->mtu_bytes), share = WINDOWS_BYTES / c->fleet->devices_n;
     if (c->node.window_bytes == 0) {
-        c->node.window_bytes = min_bytes(min_bytes(model, WINDOW_BYTES), share);
-    } else if (!averages(&c->node)) {
-        c->node.window_bytes = min_bytes(model, c->node.window_bytes);
+        c->node.window_bytes = share < WINDOW_BYTES ? share : WINDOW_BYTES;
+        c->node.window_bytes = model < c->node.window_bytes ? model : c->node.window_bytes;
+    } else if (!averages(&c->node) && model < c->node.window_bytes) {
+        c->node.window_bytes = model;
     }
 }
 
@@ -391,8 +386,7 @@ static void tell_touch(struct uw_world *w, struct seat *s)
 static bool leaves(const struct uw_world *w, const struct seat *s)
 {
     const struct uw_node_config *c = &w->config.node;
-    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
-    return !s->active && !s->away && (c->mode != UW_NODE_GOSSIP || pairs) &&
+    return !s->active && !s->away && (c->mode != UW_NODE_GOSSIP || uw_world_pairs(c)) &&
            ((const struct state *)w->state)->training &&
            !uw_node_owes(&s->node->node);
 }

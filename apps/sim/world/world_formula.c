@@ -602,15 +602,9 @@ static int average_step(struct state *f, struct node *n, float lr)
 
 /* ---- set-up ---- */
 
-static bool is_pairs(const struct uw_node_config *c)
-{
-    return c->mode == UW_NODE_GOSSIP && c->rule->over == UW_MIX_OVER_PAIRS;
-}
-
 static void formula_defaults(struct uw_world_config *c)
 {
     struct uw_node_config *n = &c->node;
-    n->rule = n->rule != NULL ? n->rule : &uw_mix_none;
     n->schedule = n->schedule != NULL ? n->schedule : &uw_peer_schedule_random;
     n->period_steps = n->period_steps != 0 ? n->period_steps : PERIOD_STEPS;
     n->constants.weight = n->constants.weight != 0.0f ? n->constants.weight : WEIGHT;
@@ -622,7 +616,7 @@ static void formula_defaults(struct uw_world_config *c)
  * every head. */
 static uint32_t pulls_of(const struct uw_world_config *c, uint32_t groups_n)
 {
-    return c->node.mode == UW_NODE_GOSSIP && !is_pairs(&c->node) ? c->fleet->devices_n
+    return c->node.mode == UW_NODE_GOSSIP && !uw_world_pairs(&c->node) ? c->fleet->devices_n
                                                                  : 3u * groups_n;
 }
 
@@ -633,7 +627,7 @@ static int formula_measure(const struct uw_world_config *c, size_t *bytes, struc
     size_t each = sizeof(struct node) + sizeof(struct group) +
                   3u * (sizeof(struct uw_sim_due) + 4u) + 2u * sizeof(float *) +
                   8u * sizeof(uint32_t);
-    size_t vectors = pulls_of(c, groups_n) + (is_pairs(&c->node) ? 4u : 0);
+    size_t vectors = pulls_of(c, groups_n) + (uw_world_pairs(&c->node) ? 4u : 0);
     size_t rest = nodes * each;
     (void)err;
     *bytes = uw_size_mul(vectors, c->params->size_n * sizeof(float));
@@ -775,7 +769,7 @@ static int formula_open(struct uw_world *w, struct uw_error *err)
     f->c = &w->config.node;
     f->nodes_n = w->config.fleet->devices_n;
     f->model_bytes = (double)w->config.model_bytes;
-    f->pairs = is_pairs(f->c);
+    f->pairs = uw_world_pairs(f->c);
     rc = f->c->mode != UW_NODE_GOSSIP || f->pairs ? open_groups(f) : UW_OK;
     rc = rc < 0 ? rc : open_tables(f);
     f->ends_n = f->pairs ? 1u + f->nodes_n : f->groups_n;

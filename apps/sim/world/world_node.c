@@ -42,7 +42,7 @@ struct layout {
 
 static struct layout layout_of(const struct uw_world_config *c)
 {
-    const struct uw_mix_rule *rule = c->node.rule != NULL ? c->node.rule : &uw_mix_none;
+    const struct uw_mix_rule *rule = c->node.rule;
     size_t size_n = c->params->size_n;
     struct layout l = {.vector_n = (size_n + LINE_N - 1u) / LINE_N * LINE_N,
                        .velocity = rule->velocity};
