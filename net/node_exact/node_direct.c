@@ -18,11 +18,10 @@
 
 static const struct uw_message_form form = {uwasa_CellDirect_fields, NULL};
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    return c->image != NULL ? UW_OK
-                            : uw_error_set(err, UW_ERR_INVALID,
-                                           "node: direct needs image: the parameters of a device");
+    return c->image != NULL
+               ? UW_OK : UW_NODE_FAULT(fault, direct, "needs image, the parameters of a device");
 }
 
 /* Where only the bytes are counted there is no s->cell. */

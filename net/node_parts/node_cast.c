@@ -27,13 +27,11 @@ static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
            uw_member_window(m, s->now_us).from_us <= s->now_us;
 }
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    if (c->link->frames && c->link->shared && c->snapshot != NULL) {
-        return UW_OK;
-    }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "exchange broadcast needs a radio that all share, and a snapshot");
+    return c->link->frames && c->link->shared
+               ? UW_OK : UW_NODE_FAULT(fault, mode, "broadcast needs a radio or a bus: what is "
+                                                    "sent once reaches all");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)

@@ -3,7 +3,6 @@
 #include "sim_fleet.h"
 #include "base/args.h"
 #include "base/open_file.h"
-#include "job/momentum.h"
 
 #include "uwasa/board.h"
 
@@ -299,28 +298,28 @@ static cJSON *start_event(const struct uw_sim_report *r, uint32_t params_n)
     }
     cJSON_AddStringToObject(ev, "data", o->data);
     cJSON_AddStringToObject(ev, "skew", o->skew);
-    cJSON_AddStringToObject(ev, "exchange", o->exchange);
-    cJSON_AddStringToObject(ev, "schedule", o->schedule);
-    cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
+    cJSON_AddStringToObject(ev, "exchange", o->exchange.mode.word);
+    cJSON_AddStringToObject(ev, "schedule", uw_exchange_peers(&o->exchange)->name);
+    cJSON_AddStringToObject(ev, "momentum_rule", o->exchange.rule->name);
     UW_EVENT_NUMBERS(ev, {"cell_nodes", cell_nodes(r->w)});
-    if (o->period == UW_AUTO) {
+    if (o->exchange.period.automatic) {
         cJSON_AddStringToObject(ev, "period", "auto");
     } else {
-        cJSON_AddNumberToObject(ev, "period", o->period);
+        cJSON_AddNumberToObject(ev, "period", o->exchange.period.n);
     }
     UW_EVENT_NUMBERS(ev, {"batch", o->batch}, {"lr", o->lr});
     cJSON_AddStringToObject(ev, "lr_schedule", o->lr_schedule);
     uw_event_float(ev, "momentum",
-                   uw_mix_find(o->momentum_rule)->frozen ? uw_momentum_qg(o->momentum)
-                   : o->momentum > 0.0                   ? (float)o->momentum
-                                                         : 0.0f);
+                   o->exchange.rule->frozen ? uw_exchange_momentum_qg(&o->exchange)
+                   : o->exchange.momentum > 0.0 ? (float)o->exchange.momentum
+                                                : 0.0f);
     UW_EVENT_NUMBERS(ev, {"weight_decay", o->weight_decay},
                      {"steps", r->steps != UW_SIM_STEPS_ENDLESS ? (double)r->steps : 0.0},
                      {"steps_per_epoch", (double)r->per_epoch}, {"step_seconds", step_s},
                      {"start_spread", o->start_spread >= 0.0 ? o->start_spread : step_s},
                      {"bandwidth", (double)o->bandwidth}, {"latency", o->latency},
                      {"loss", o->loss});
-    cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");
+    cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word != NULL ? o->algorithm.word : "auto");
     add_other_flags(ev, o);
     if (r->resumed) {
         UW_EVENT_NUMBERS(ev, {"resumed_at", virtual_s(r)});
@@ -393,7 +392,7 @@ void uw_sim_report_exchange(void *arg, uint32_t node, const struct uw_node_event
     }
     r->exchanges_told++;
     int peer = place_of(event->peer);
-    bool pair = average && uw_mix_find(r->o->momentum_rule)->over == UW_MIX_OVER_PAIRS &&
+    bool pair = average && r->o->exchange.rule->over == UW_MIX_OVER_PAIRS &&
                 event->chunks_n == 2u && peer >= 0;
     cJSON *ev = uw_event("exchange");
     cJSON_AddStringToObject(ev, "kind", pull ? "pull" : pair ? "pair" : "average");
@@ -651,7 +650,7 @@ static cJSON *done_event(struct uw_sim_report *r, uint64_t step, const struct uw
     }
     UW_EVENT_NUMBERS(ev, {"nodes", r->o->nodes}, {"pulls_done", c->pulls_done},
                      {"pulls_cut", c->pulls_cut}, {"pulls_stale", c->pulls_stale});
-    if (r->o->period == UW_AUTO) {
+    if (r->o->exchange.period.automatic) {
         UW_EVENT_NUMBERS(ev, {"period_steps", (double)c->period_steps / r->o->nodes});
     }
     UW_EVENT_NUMBERS(ev, {"averages_done", c->averages_done}, {"averages_cut", c->averages_cut},
@@ -673,7 +672,7 @@ static void print_exchanges(const struct uw_sim_report *r, const struct uw_node_
         printf("pulls          %u whole, %u cut, %u of nothing new\n", (unsigned)c->pulls_done,
                (unsigned)c->pulls_cut, (unsigned)c->pulls_stale);
     }
-    if (r->o->period == UW_AUTO) {
+    if (r->o->exchange.period.automatic) {
         printf("period         %.1f steps at the end, mean of all nodes\n",
                (double)c->period_steps / r->o->nodes);
     }

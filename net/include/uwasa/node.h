@@ -34,6 +34,7 @@
 #include "uwasa/arena.h"
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
+#include "uwasa/node_check.h"
 #include "uwasa/node_event.h"
 #include "uwasa/node_mode.h"
 #include "uwasa/node_parts.h"
@@ -164,7 +165,7 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
 
 /* Set the node up. Nothing is sent before the first uw_node_step.
  *
- *   err  may be NULL; else a sentence that names the field
+ *   err  may be NULL; else a sentence that names the field, as uw_node_check finds it
  *
  * Returns UW_OK, UW_ERR_INVALID (a name that is empty, too long or has odd characters, sizes, a
  * rule whose velocity or snapshot is missing, a part that the program lacks), UW_ERR_TOOBIG (the
