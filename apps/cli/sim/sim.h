@@ -50,12 +50,12 @@ struct uw_sim_options {
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
     uint64_t pull_window;
-    double timeline;                        /* who talked in the first so many seconds; 0: untold */
+    double timeline;                        /* exchanges of the first so many seconds; 0: none */
     const char *checkpoint, *resume;        /* files; NULL: none */
     double checkpoint_seconds;              /* between two, on the wall; 0: only at the end */
     const struct uw_opts *flags;            /* the table that these options are read by */
     bool profile;                           /* see struct uw_sim_profile */
-    bool per_node;                          /* tests tell every node's accuracy */
+    bool per_node;                          /* tests report every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
     struct uw_choice network;               /* enum uw_world_network */
     struct uw_choice algorithm;             /* enum uw_sim_algorithm */
@@ -96,13 +96,13 @@ struct uw_sim_score {
 
 struct uw_sim_trial;
 
-#define UW_SIM_TIMELINE_MAX 100000u         /* exchanges and steps, each, that are told at most */
+#define UW_SIM_TIMELINE_MAX 100000u         /* exchanges and steps, each, that are reported at most */
 #define UW_SIM_TEST_REASONS 3u              /* epochs, steps, seconds */
 
 struct uw_sim_report {
     const struct uw_sim_options *o;
     const struct uw_world *w;
-    struct uw_sim_trial *trial;             /* whom to tell instead of anybody else; NULL: none */
+    struct uw_sim_trial *trial;             /* who gets the reports instead; NULL: nobody */
     struct uw_progress progress;
     struct uw_events events;
     FILE *csv;                              /* NULL: no table */
@@ -150,11 +150,11 @@ struct uw_sim_inputs {
 /* Close what the trials opened. Safe on a zeroed struct and twice. */
 void uw_sim_inputs_close(struct uw_sim_inputs *in);
 
-/* A run that tells nobody but its caller: one candidate of an advice. The callbacks return false to
+/* A run that reports to its caller only: one candidate of an advice. The callbacks return false to
  * end it. */
 struct uw_sim_trial {
     struct uw_sim_inputs *inputs;           /* of all candidates; the first run opens them */
-    bool tests_last;                        /* a last test, which nobody is told of */
+    bool tests_last;                        /* a last test, which is not reported */
     double next_s;                          /* virtual time of the next test: set by the caller */
     double whole_s;                         /* of the run that it stands for, however soon it ends:
                                                learning rate schedules span it. 0: not known yet */
@@ -174,7 +174,7 @@ int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t);
  * case. Returns UW_OK or UW_ERR_IO. */
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err);
 
-/* Tell what is about to be simulated: an event "start" and a line. */
+/* Report what is about to be simulated: an event "start" and a line. */
 void uw_sim_report_start(struct uw_sim_report *r, uint32_t params_n);
 
 /* A node has done its step'th local step. */
@@ -205,21 +205,21 @@ uint32_t uw_sim_report_dues(const struct uw_sim_report *r, uint64_t step);
  * behind. */
 void uw_sim_report_go_on(struct uw_sim_report *r, uint64_t step);
 
-/* Tell a test. Returns as uw_sim_report_step. */
+/* Report a test. Returns as uw_sim_report_step. */
 bool uw_sim_report_eval(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *score);
 
-/* Tell that only the last test, which may take long, is left. */
+/* Report that only the last test, which may take long, is left. */
 void uw_sim_report_last_test(struct uw_sim_report *r);
 
-/* Tell where the run did not show what a scenario says of absences: it ended before the first one,
+/* Report where the run did not show what a scenario says of absences: it ended before the first one,
  * or outlasted those that were drawn. */
 void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_sim_draw *d);
 
-/* Tell that it was stopped, and how far it has come; score NULL: no test was made. */
+/* Report that it was stopped, and how far it has come; score NULL: no test was made. */
 void uw_sim_report_stopped(struct uw_sim_report *r, uint64_t step,
                            const struct uw_sim_score *score);
 
-/* Tell the end of it. */
+/* Report the end of it. */
 void uw_sim_report_done(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *score);
 
 /* Safe on a zeroed struct and twice. Returns UW_OK, or UW_ERR_IO when something was not written. */

@@ -446,7 +446,7 @@ static int conclude(struct search *s)
     if (uw_advice_judged(best) == 0) {
         return say_nothing(s);
     }
-    uw_advice_tell(a, &s->events);
+    uw_advice_report(a, &s->events);
     return uw_events_close(&s->events, &s->err);
 }
 
@@ -473,7 +473,7 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
                         (unsigned)least(s->left[1], s->a.tries_n),
                         (unsigned)least(s->left[2], s->a.tries_n));
         uw_events_empty(&s->events);
-        uw_advice_tell_start(&s->a, &s->events);
+        uw_advice_report_start(&s->a, &s->events);
         search(s);
         rc = conclude(s);
     }

@@ -201,12 +201,17 @@ static bool averages(const struct uw_advice_try *t)
     return t->mode.at != UW_NODE_GOSSIP;
 }
 
-/* An average is waited for, and begins when the slowest is there; a pull comes beside the steps. */
+/* Of a round: an average is waited for, and begins when the slowest is there. */
+static double steps_s(const struct uw_advice *a, const struct uw_advice_try *t)
+{
+    return t->period * (averages(t) ? a->slowest_s : a->step_s);
+}
+
+/* A pull comes beside the steps. */
 static void estimate(const struct uw_advice *a, struct uw_advice_try *t, double exchange_s)
 {
-    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
     t->exchange_s = exchange_s;
-    t->trains = averages(t) ? t->period * a->step_s / (steps_s + exchange_s) : 1.0;
+    t->trains = averages(t) ? t->period * a->step_s / (steps_s(a, t) + exchange_s) : 1.0;
 }
 
 /* Is the next longer period sure to be as good, or this one hopeless beside it? */
@@ -337,13 +342,12 @@ int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, 
 
 static bool fits(const struct uw_advice *a, const struct uw_advice_try *t)
 {
-    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
-    return 2.0 * (steps_s + (averages(t) ? t->exchange_s : 0.0)) <= a->length_s;
+    return 2.0 * (steps_s(a, t) + (averages(t) ? t->exchange_s : 0.0)) <= a->length_s;
 }
 
 static double first_exchange_s(const struct uw_advice *a, const struct uw_advice_try *t)
 {
-    return t->period * (averages(t) ? a->slowest_s : a->step_s) + t->exchange_s;
+    return steps_s(a, t) + t->exchange_s;
 }
 
 bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
@@ -508,7 +512,9 @@ uint32_t uw_advice_judged(const struct uw_advice_try *t)
     return 0;
 }
 
-double uw_advice_target(const struct uw_advice *a, uint32_t tests)
+/* What counts as good enough among those that have so many tests: what was asked for if any of them
+ * reaches it, else 98 % of the best accuracy. 0: nobody has so many. */
+static double target_of(const struct uw_advice *a, uint32_t tests)
 {
     double best = 0.0, asked = a->o->until_accuracy;
     for (uint32_t i = 0; i < a->tries_n; i++) {
@@ -543,7 +549,7 @@ static int compare(const struct uw_advice *a, uint32_t one, uint32_t other, doub
 /* Stable: of equals the first one wins. */
 static void sort(const struct uw_advice *a, uint32_t *list, uint32_t n, uint32_t tests)
 {
-    double target = uw_advice_target(a, tests);
+    double target = target_of(a, tests);
     for (uint32_t i = 1; i < n; i++) {
         uint32_t one = list[i], k = i;
         for (; k > 0 && compare(a, one, list[k - 1u], target, tests) < 0; k--) {
@@ -588,7 +594,7 @@ void uw_advice_order(struct uw_advice *a)
     for (uint32_t i = UW_ADVICE_STAGES; i-- > 0;) {
         n = add_order(a, n, uw_advice_stage_tests[i], UW_ADVICE_RAN);
     }
-    a->target = n != 0 ? uw_advice_target(a, uw_advice_judged(&a->tries[a->order[0]])) : 0.0;
+    a->target = n != 0 ? target_of(a, uw_advice_judged(&a->tries[a->order[0]])) : 0.0;
     n = add_order(a, n, 0, UW_ADVICE_FAILED);
     n = add_order(a, n, 0, UW_ADVICE_COSTLY);
     (void)add_order(a, n, 0, UW_ADVICE_RAN);

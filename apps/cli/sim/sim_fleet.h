@@ -17,7 +17,7 @@
 int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scenario,
                       const struct uw_job *job, uint64_t measured_us, struct uw_error *err);
 
-/* Tell what was drawn: an event "fleet", and to print a table on standard output. Over a radio the
+/* Report what was drawn: an event "fleet", and to print a table on standard output. Over a radio the
  * devices' own networks do not count, and are left out. Returns UW_OK or UW_ERR_NOMEM. */
 int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, bool radio,
                       bool print);
@@ -54,13 +54,13 @@ struct uw_sim_radio {
 struct uw_sim_radio uw_sim_radio_foresee(const struct uw_sim_options *o, uint32_t floats_n,
                                          uint64_t steps, double step_s);
 
-/* Tell it, and what the radio is, in lines on standard output. */
+/* Print it, and what the radio is, in lines on standard output. */
 void uw_sim_radio_print(const struct uw_sim_options *o, const struct uw_sim_radio *r);
 
-/* Tell why a run that is over exchanged nothing, in a line on standard output. */
+/* Print why a run that is over exchanged nothing, in a line on standard output. */
 void uw_sim_radio_print_none(const struct uw_sim_options *o, uint32_t floats_n);
 
-/* What uw_sim_radio_print tells, as an object "radio" of an event. */
+/* What uw_sim_radio_print prints, as an object "radio" of an event. */
 void uw_sim_radio_put(cJSON *ev, const struct uw_sim_options *o, const struct uw_sim_radio *r);
 
 #endif

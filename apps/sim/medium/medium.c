@@ -97,8 +97,8 @@ static bool earlier(const struct uw_sim_net_event *a, const struct uw_sim_net_ev
 }
 
 /* Let something happen to a message then; it is in the heap once at most. There is room for all
- * messages that there are. A heap of four branches: it is half as deep as one
- * of two, and a node's branches lie together. */
+ * messages that there are. A heap of four branches: it is half as deep as one of two, and a node's
+ * branches lie together. */
 static void push(struct uw_sim_net *n, struct uw_sim_message *m, uint64_t at_us)
 {
     const struct uw_sim_net_event e = {.at_us = at_us, .order = n->order++, .message = m};

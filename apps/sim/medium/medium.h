@@ -113,7 +113,7 @@ struct uw_sim_link *uw_sim_net_step(struct uw_sim_net *n);
 /* Bytes of a node's message over a radio. */
 uint32_t uw_sim_radio_mtu(const struct uw_radio_profile *p);
 
-/* What a link over a radio tells of itself. */
+/* Fill in what a link over a radio says of itself. */
 void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint16_t own);
 
 /* A device goes, or comes back; what had arrived and was not taken is lost when it goes. */

@@ -413,7 +413,7 @@ static void put_candidate(const struct uw_advice *a, uint32_t rank, struct uw_ev
     uw_events_put(events, ev);
 }
 
-void uw_advice_tell_start(const struct uw_advice *a, struct uw_events *events)
+void uw_advice_report_start(const struct uw_advice *a, struct uw_events *events)
 {
     cJSON *ev = uw_event("start");
     cJSON_AddNumberToObject(ev, "nodes", a->o->nodes);
@@ -441,7 +441,7 @@ static void put_done(const struct uw_advice *a, struct uw_events *events, const 
     uw_events_put(events, ev);
 }
 
-void uw_advice_tell(const struct uw_advice *a, struct uw_events *events)
+void uw_advice_report(const struct uw_advice *a, struct uw_events *events)
 {
     struct paragraph advice = {.n = 0}, command = {.n = 0};
     say_expected(a, &advice);
