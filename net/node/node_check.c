@@ -13,24 +13,22 @@
 enum uw_node_mode uw_node_mode_find(const char *name)
 {
     size_t n = strlen(name);
-    const char *word = UW_NODE_MODES;
     unsigned mode = 0;
-    while (strncmp(word, name, n) != 0 || (word[n] != '|' && word[n] != '\0')) {
-        word += strcspn(word, "|");
-        if (*word == '\0') {
-            return UW_NODE_MODES_N;
+    for (const char *word = UW_NODE_MODES; word != NULL; word = strchr(word, '|'), mode++) {
+        word += *word == '|' ? 1 : 0;
+        if (strncmp(word, name, n) == 0 && strchr(name, '|') == NULL &&
+            (word[n] == '|' || word[n] == '\0')) {
+            return (enum uw_node_mode)mode;
         }
-        word++;
-        mode++;
     }
-    return (enum uw_node_mode)mode;
+    return UW_NODE_MODES_N;
 }
 
 static int check_averages(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     bool cells = c->mode == UW_NODE_HIERARCHICAL || c->mode == UW_NODE_AUTO;
     uint32_t members = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
-    if (c->cell != NULL && strpbrk(c->cell, "~*") != NULL) {
+    if (c->cell != NULL && (strchr(c->cell, '~') != NULL || strchr(c->cell, '*') != NULL)) {
         return UW_NODE_FAULT(fault, cell, "needs a name without ~ and *");
     }
     if (c->cell != NULL && c->cell[0] != '\0' && !cells) {

@@ -50,7 +50,7 @@ int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *
 /* node_bind.c. For checks: is it gossip or broadcast, without exact averages or samples? */
 bool uw_node_only_pulls(const struct uw_node_config *c);
 
-/* node_bind.c. For checks: is the link wide enough for more than that? UW_ERR_UNSUPPORTED if not. */
+/* node_bind.c. For checks: is the link wide enough for more? Else UW_ERR_UNSUPPORTED. */
 int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fault);
 
 /* For checks: is its rule over pairs? */

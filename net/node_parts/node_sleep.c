@@ -29,7 +29,7 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
         return UW_NODE_FAULT(fault, sleep.period_us, "needs a time to be awake, less than that");
     }
     if (z->awake_us < UW_NODE_SLEEP_LEAST_US || z->awake_us / 1000u >= z->period_us / 1000u) {
-        return UW_NODE_FAULT(fault, sleep.awake_us, "needs less than the period, and 0.02 s or more");
+        return UW_NODE_FAULT(fault, sleep.awake_us, "needs less than the period, but 0.02 s");
     }
     return uw_node_only_pulls(c)
                ? UW_OK : UW_NODE_FAULT(fault, sleep.period_us,

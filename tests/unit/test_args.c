@@ -196,12 +196,17 @@ static void test_assign_sets_keys_and_refuses_others(void **state)
     (void)state;
     struct options o = {.batch = 1};
     struct uw_error err;
-    assert_int_equal(uw_opt_assign(opts, &(struct uw_opt_given){"emulate.loss", "0.25", true}, &o, &err), UW_OK);
+    const struct uw_opt_given right = {"emulate.loss", "0.25", true};
+    const struct uw_opt_given unknown = {"emulate.los=0.25", "0.25", false};
+    const struct uw_opt_given wrong = {"batch=0", "0", false}, flag = {"batch", "0", true};
+    assert_int_equal(uw_opt_assign(opts, &right, &o, &err), UW_OK);
     assert_true(o.loss == 0.25);
-    assert_int_equal(uw_opt_assign(opts, &(struct uw_opt_given){"emulate.los=0.25", "0.25", false}, &o, &err), UW_ERR_INVALID);
+    assert_int_equal(uw_opt_assign(opts, &unknown, &o, &err), UW_ERR_INVALID);
     assert_non_null(strstr(err.text, "did you mean emulate.loss?"));
-    assert_int_equal(uw_opt_assign(opts, &(struct uw_opt_given){"batch=0", "0", false}, &o, &err), UW_ERR_INVALID);
+    assert_int_equal(uw_opt_assign(opts, &wrong, &o, &err), UW_ERR_INVALID);
     assert_string_equal(err.text, "--set batch=0: needs 1 or more");
+    assert_int_equal(uw_opt_assign(opts, &flag, &o, &err), UW_ERR_INVALID);
+    assert_string_equal(err.text, "--batch 0: needs 1 or more");
 }
 
 static void read_config(const char *text, struct options *o, char *err)

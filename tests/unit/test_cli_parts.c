@@ -151,7 +151,8 @@ static void test_node_config_set_overrides_the_file(void **state)
     FILE *out = fdopen(fd, "w");
     fputs(text, out);
     fclose(out);
-    const struct uw_opt_sets set = {2, {{"batch=9", "9", false}, {"emulate.delay_ms", "1.5", true}}};
+    const struct uw_opt_sets set = {2, {{"batch=9", "9", false},
+                                          {"emulate.delay_ms", "1.5", true}}};
     assert_int_equal(uw_node_config_load(&f, path, &set, &err), UW_OK);
     assert_int_equal(f.o.batch, 9);
     assert_true(f.o.emulate_delay_ms == 1.5);

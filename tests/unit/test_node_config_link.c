@@ -100,10 +100,12 @@ static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void *
               ", \"exchange\": \"broadcast\", \"momentum_rule\": \"slowmo\""),
          "\"momentum_rule\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}",
-              ", \"exchange\": \"broadcast\", \"momentum_rule\": \"kgt\""), "\"momentum_rule\" is not for a radio or a bus"},
+              ", \"exchange\": \"broadcast\", \"momentum_rule\": \"kgt\""),
+         "\"momentum_rule\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"broadcast\", \"slices\": 2"),
          "\"slices\" more than 1"},
-        {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"), "\"shuffle\" is not for a radio or a bus"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"),
+         "\"shuffle\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"algorithm\": \"ring\""),
          "\"algorithm\" is of exact averages"},
         {LINE("\"udp\"", ", \"mtu\": 255"), "\"mtu\" needs 256 or more"},
@@ -159,7 +161,8 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
     struct uw_node_file f;
     struct uw_error err = {.text = ""};
     assert_int_equal(uw_node_config_parse(&f, "f", good, sizeof good - 1, &err), UW_OK);
-    assert_true(f.o.sleep_period == 9.0 && f.o.sleep_awake == 1.0 && (float)uw_exchange_share(&f.o.exchange) == 0.1f);
+    assert_true(f.o.sleep_period == 9.0 && f.o.sleep_awake == 1.0 &&
+                (float)uw_exchange_share(&f.o.exchange) == 0.1f);
     uw_node_config_deinit(&f);
 }
 

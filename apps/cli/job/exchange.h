@@ -21,7 +21,7 @@ struct uw_exchange {
     struct uw_choice rule_word, peers_word;
     struct uw_or_auto period;               /* local steps a round */
     uint32_t slices;                        /* of the model, one a round; 0: 1 */
-    double share;                           /* of the time, for a period that adapts; 0: not given */
+    double share;                           /* of the time, with period auto; 0: not given */
     double momentum;                        /* of the steps; below 0: not given */
     const struct uw_mix_rule *rule;         /* of the words, after uw_exchange_resolve */
     const struct uw_peer_schedule *peers;   /* the same; NULL: the rule's own */

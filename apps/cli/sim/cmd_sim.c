@@ -223,6 +223,14 @@ static int check_results(const struct uw_sim_file *f, const struct uw_sim_option
                : -1;
 }
 
+/* What was not given, as it is in force: saved runs compare it. */
+static void set_words(struct uw_exchange *x)
+{
+    x->rule_word.word = x->rule->name;
+    x->peers_word.word = uw_exchange_peers(x)->name;
+    x->share = uw_exchange_share(x);
+}
+
 static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     if (o->model == NULL) {
@@ -249,6 +257,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     status = status >= 0 ? status : check_nodes(f, o);
     status = status >= 0 ? status : check_network(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
+    set_words(&o->exchange);
     o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
     o->mtu = o->mtu != 0 ? o->mtu : MTU;
     o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;

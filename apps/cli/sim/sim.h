@@ -96,7 +96,7 @@ struct uw_sim_score {
 
 struct uw_sim_trial;
 
-#define UW_SIM_TIMELINE_MAX 100000u         /* exchanges and steps, each, that are reported at most */
+#define UW_SIM_TIMELINE_MAX 100000u         /* exchanges, and steps, that are reported at most */
 #define UW_SIM_TEST_REASONS 3u              /* epochs, steps, seconds */
 
 struct uw_sim_report {
@@ -211,8 +211,8 @@ bool uw_sim_report_eval(struct uw_sim_report *r, uint64_t step, const struct uw_
 /* Report that only the last test, which may take long, is left. */
 void uw_sim_report_last_test(struct uw_sim_report *r);
 
-/* Report where the run did not show what a scenario says of absences: it ended before the first one,
- * or outlasted those that were drawn. */
+/* Report where the run did not show what a scenario says of absences: it ended before the first
+ * one, or outlasted those that were drawn. */
 void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_sim_draw *d);
 
 /* Report that it was stopped, and how far it has come; score NULL: no test was made. */

@@ -17,8 +17,8 @@
 int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scenario,
                       const struct uw_job *job, uint64_t measured_us, struct uw_error *err);
 
-/* Report what was drawn: an event "fleet", and to print a table on standard output. Over a radio the
- * devices' own networks do not count, and are left out. Returns UW_OK or UW_ERR_NOMEM. */
+/* Report what was drawn: an event "fleet", and to print a table on standard output. Over a radio
+ * the devices' own networks do not count, and are left out. Returns UW_OK or UW_ERR_NOMEM. */
 int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, bool radio,
                       bool print);
 

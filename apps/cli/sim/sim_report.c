@@ -319,7 +319,8 @@ static cJSON *start_event(const struct uw_sim_report *r, uint32_t params_n)
                      {"start_spread", o->start_spread >= 0.0 ? o->start_spread : step_s},
                      {"bandwidth", (double)o->bandwidth}, {"latency", o->latency},
                      {"loss", o->loss});
-    cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word != NULL ? o->algorithm.word : "auto");
+    cJSON_AddStringToObject(ev, "algorithm",
+                            o->algorithm.word != NULL ? o->algorithm.word : "auto");
     add_other_flags(ev, o);
     if (r->resumed) {
         UW_EVENT_NUMBERS(ev, {"resumed_at", virtual_s(r)});

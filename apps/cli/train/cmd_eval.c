@@ -132,7 +132,8 @@ static int check_results(const struct options *o, struct uw_error *err)
 
 int uw_cmd_eval(int argc, char **argv)
 {
-    struct options o = {.data = "digits", .backend = {"auto", UW_BACKEND_AUTO}, .batch = 100, .seed = 1};
+    struct options o = {.data = "digits", .backend = {"auto", UW_BACKEND_AUTO}, .batch = 100,
+                        .seed = 1};
     struct uw_error err = {.text = ""};
     struct uw_events events = {.file = NULL};
     struct uw_job job;

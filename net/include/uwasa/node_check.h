@@ -2,8 +2,8 @@
  *
  * uwasa/node_check.h - what is wrong with a node's configuration: the field, and why
  *
- * A program tells it in its own words: it maps the field to the key, the flag or the symbol that the
- * field comes from, and puts the sentence behind it.
+ * A program tells it in its own words: it maps the field to the key, the flag or the symbol that
+ * the field comes from, and puts the sentence behind it.
  *
  *     if (uw_node_check(&config, &fault) < 0) {
  *         const char *key = fault.field == offsetof(struct uw_node_config, slices_n) ? "slices"
@@ -26,9 +26,8 @@ struct uw_node_fault {
 };
 
 /* Does what is chosen go together, and does each field do something? Memory is not looked at, which
- * uw_node_bind judges too: params, snapshot, velocity and spare may be NULL. Of link only frames and
- * shared are read; image, direct, samples, gradients and algorithm count by whether they are there
- * and, of the last, by its value.
+ * uw_node_bind judges too: params, snapshot, velocity and spare may be NULL. Of link only frames
+ * and shared are read, of image, direct, samples and gradients only whether they are there.
  *
  *   fault  written when something is wrong: the first field found; may be NULL
  *
