@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "args.h"
-#include "commands.h"
-#include "events.h"
-#include "keyfile.h"
-#include "progress.h"
-#include "stack.h"
-#include "stop.h"
+#include "base/args.h"
+#include "base/commands.h"
+#include "base/events.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "links/keyfile.h"
+#include "links/link_stack.h"
 
 #include "uwasa/board.h"
 #include "uwasa/status_client.h"

@@ -10,8 +10,8 @@
 
 #include "test_support.h"
 
-#include "node_averages.h"
-#include "node_shuffle.h"
+#include "node/node_shuffle.h"
+#include "node_exact/node_averages.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"

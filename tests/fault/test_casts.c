@@ -3,7 +3,7 @@
  * Broadcast averages when links narrow, views differ, and nothing is under way. */
 #include "fault/radio_world.h"
 
-#include "node_cast.h"
+#include "node_parts/node_cast.h"
 
 #define SECOND UINT64_C(1000000)
 #define NODES 4u

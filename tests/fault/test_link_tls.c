@@ -4,7 +4,7 @@
  * bytes. Nothing that was not said is ever delivered, and a way that works again is used again. */
 #include "test_support.h"
 
-#include "secure_aes.h"
+#include "secure/secure_aes.h"
 
 #include "uwasa/link_tcp.h"
 #include "uwasa/rng.h"

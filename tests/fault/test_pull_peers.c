@@ -3,8 +3,8 @@
  * Pulls from several peers at once, on virtual time: each element is mixed with one peer's, once,
  * whatever is lost, slow, asleep or dies; and links that are slow each for itself add up. */
 #include "fault/radio_world.h"
-#include "bits.h"
-#include "node_lanes.h"
+#include "base/bits.h"
+#include "node/node_lanes.h"
 
 #include "uwasa/peer_schedule.h"
 

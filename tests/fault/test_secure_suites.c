@@ -4,7 +4,7 @@
  * one that both know. */
 #include "secure_world.h"
 
-#include "secure_aes.h"
+#include "secure/secure_aes.h"
 
 #define ECDHE_CHACHA 0xccacu
 #define PLAIN_CHACHA 0xccabu

@@ -4,8 +4,8 @@
  * must draw, within the limits. */
 #include "fuzz.h"
 
-#include "sim.h"
-#include "sim_scenario.h"
+#include "sim/sim.h"
+#include "sim/sim_scenario.h"
 
 #include <string.h>
 

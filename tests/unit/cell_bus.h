@@ -7,7 +7,7 @@
 
 #include "test_support.h"
 
-#include "cell.h"
+#include "cell/cell.h"
 
 #include "uwasa/status.h"
 

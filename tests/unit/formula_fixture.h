@@ -4,8 +4,8 @@
 #ifndef UWASA_TEST_FORMULA_FIXTURE_H
 #define UWASA_TEST_FORMULA_FIXTURE_H
 
-#include "formula.h"
 #include "test_support.h"
+#include "formula/formula.h"
 
 #include <math.h>
 

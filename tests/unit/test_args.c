@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "args.h"
-#include "json_read.h"
+#include "base/args.h"
+#include "base/json_read.h"
 
 struct options {
     bool fast;

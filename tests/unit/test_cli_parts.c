@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "bench_table.h"
-#include "events.h"
-#include "lr.h"
-#include "node_config.h"
-#include "stack.h"
-#include "progress.h"
+#include "bench/bench_table.h"
+#include "base/events.h"
+#include "job/lr.h"
+#include "node/node_config.h"
+#include "links/link_stack.h"
+#include "base/progress.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -3,7 +3,7 @@
  * What a node's configuration says of its link, its sleep and its period: checked key by key. */
 #include "test_support.h"
 
-#include "node_config.h"
+#include "node/node_config.h"
 
 struct wrong_config {
     const char *json, *sentence;

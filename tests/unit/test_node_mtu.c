@@ -3,8 +3,8 @@
  * The narrowest link that a node takes carries all that the node may come to tell of itself. */
 #include "test_support.h"
 
-#include "node_averages.h"
-#include "node_ping.h"
+#include "node/node_ping.h"
+#include "node_exact/node_averages.h"
 
 #include "uwasa/sample_pool.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Candidates of an advice: their curves, who is better, and what closed costs rule out. */
-#include "sim_advise.h"
 #include "test_support.h"
+#include "sim/sim_advise.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scenario files: what they say, and what is said of mistakes in them. */
-#include "sim.h"
-#include "sim_scenario.h"
 #include "test_support.h"
+#include "sim/sim.h"
+#include "sim/sim_scenario.h"
 
 static const struct uw_sim_cost cost = {.measured_us = 1000, .multiply_adds = 3000000};
 static const struct uw_sim_said nothing = {

@@ -192,8 +192,8 @@ def cmake(source, work, host_list, nanopb):
     check({n for n in lists["uwasa_net"] if "x86" not in n} == plain, "net: not the host's sources")
     plain = {name.replace("aes_x86", "aes_any") for name in host["uwasa_net_secure"]}
     check({name.replace("aes_x86", "aes_any") for name in lists["uwasa_net_secure"]} ==
-          plain - {"net/secure_mbedtls_stream.c"}, "net_secure: not the host's sources")
-    check(lists["uwasa_net_zsock"] == {"net/link_zsock.c", "net/ip_errno.c"}, "net_zsock")
+          plain - {"net/secure/secure_mbedtls_stream.c"}, "net_secure: not the host's sources")
+    check(lists["uwasa_net_zsock"] == {"net/link/link_zsock.c", "net/link/ip_errno.c"}, "net_zsock")
     port = {"boards/zephyr/" + n for n in ("clock.c", "entropy.c", "flash_zephyr.c")}
     check(lists["uwasa_board"] == port, "board: not all of boards/zephyr")
     check({n for n in host["uwasa_kernels"] if "/ref/" in n} <= lists["uwasa_kernels"],

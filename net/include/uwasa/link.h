@@ -124,7 +124,7 @@ struct uw_link {
     bool shared;                    /* all who hear each other share rate_bits_per_s, and one
                                        message to all takes no more of it than one to one */
     bool frames;                    /* narrow, and each message is authenticated on its own and of
-                                       one run: a node uses the short forms of net/wire.h */
+                                       one run: a node uses the short forms of net/wire/wire.h */
     bool numbered;                  /* all ends use the same numbers for stations, ... */
     uint16_t own;                   /* ... and this is this end's */
     int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask

@@ -22,7 +22,7 @@
  *
  * All numbers are little-endian. The nonce is the sender's identity and its whole counter, 13
  * bytes; authenticated with them are both stations (the receiver's 0xfffe when it is to all) and
- * the header. The type is that of net/wire.h, which is also the message's first byte.
+ * the header. The type is that of net/wire/wire.h, which is also the message's first byte.
  *
  * Nonces   An identity is drawn at random at every start, or kept with its counter in a store: a
  *          stretch of counters is written down as used before the first of it is, twice, so that

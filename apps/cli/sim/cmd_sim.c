@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim.h"
+#include "sim_advise.h"
+#include "sim_fleet.h"
+#include "sim_scenario.h"
+#include "base/commands.h"
+#include "job/job.h"
+#include "job/lr.h"
+#include "job/period_said.h"
+#include "job/results.h"
+
+#include <string.h>
+
+#define ADVISE_EVAL_SAMPLES 300     /* by default: candidates are tested often */
+#define ADVISE_EVAL_NODES 16
+#define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
+#define MTU 16384                   /* by default */
+#define PULL_WINDOW (512u << 10)
+
+static bool says_steps(const struct uw_sim_options *o)
+{
+    return o->steps != 0 && o->steps != UW_SIM_STEPS_ENDLESS;
+}
+
+/* A sentence begins with what was said, and where: the flag, or the key of the file. */
+static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
+                        const char *flag)
+{
+    static char text[256];
+    char value[128];
+    uw_opt_text(uw_opt_find(uw_sim_flags, flag, strlen(flag)), o, value, sizeof value);
+    return uw_sim_file_where(f, flag, value, text, sizeof text);
+}
+
+static int check_rule(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    bool averages = strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "broadcast") != 0;
+    bool pairs = rule->over == UW_MIX_OVER_PAIRS;
+    o->schedule = o->schedule != NULL ? o->schedule : pairs ? "matching" : "random";
+    if ((pairs && averages) ||
+        (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is not for --exchange %s",
+                            said(f, o, "momentum-rule"), o->exchange);
+    }
+    if (pairs && !uw_peer_schedule_find(o->schedule)->mutual) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: --momentum-rule %s needs matching, hypercube or base2",
+                            said(f, o, "schedule"), o->momentum_rule);
+    }
+    if (rule->frozen && o->momentum == 0.0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: needs more than 0 with --momentum-rule qg or kgt",
+                            said(f, o, "momentum"));
+    }
+    return -1;
+}
+
+/* Exact averages have room for so many. */
+static int check_ranks(const struct uw_sim_options *o)
+{
+    if (strcmp(o->network, "formula") == 0) {
+        return -1;
+    }
+    if (strcmp(o->exchange, "allreduce") == 0 && o->nodes > UW_NODE_RANKS_MAX) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--nodes %u: %u at most average exactly, see --exchange hierarchical",
+                            (unsigned)o->nodes, UW_NODE_RANKS_MAX);
+    }
+    uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
+    if (strcmp(o->exchange, "hierarchical") == 0 && largest > UW_NODE_RANKS_MAX) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%.120s%s %u: %u at most average exactly",
+                            o->config != NULL ? o->config : "",
+                            o->config != NULL ? ": nodes of a cell" : "--cell-nodes",
+                            (unsigned)largest, UW_NODE_RANKS_MAX);
+    }
+    return -1;
+}
+
+/* What only closed costs have, or only messages. */
+static int check_formula(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    bool formula = strcmp(o->network, "formula") == 0;
+    if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0 || o->pull_waits)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network formula",
+                            said(f, o, o->model_bytes != 0      ? "model-bytes"
+                                       : o->pull_latencies != 0 ? "pull-latencies"
+                                                                : "pull-waits"));
+    }
+    if (formula && (o->mtu != 0 || o->pull_window != 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network events: closed costs "
+                            "have no messages", said(f, o, o->mtu != 0 ? "mtu" : "pull-window"));
+    }
+    if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: is for --network formula: nobody sends a whole model to a "
+                            "ring's next rank", said(f, o, "algorithm"));
+    }
+    return -1;
+}
+
+/* What the exchange of one run leaves. */
+static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    if (o->pull_waits &&
+        (strcmp(o->exchange, "gossip") != 0 || strcmp(o->momentum_rule, "none") != 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: is for --exchange gossip and --momentum-rule none, these are %s "
+                            "and %s", said(f, o, "pull-waits"), o->exchange, o->momentum_rule);
+    }
+    if (o->algorithm != NULL && (strcmp(o->exchange, "gossip") == 0 ||
+                                 strcmp(o->exchange, "broadcast") == 0)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for exact averages, see --exchange",
+                            said(f, o, "algorithm"));
+    }
+    if (strcmp(o->network, "formula") == 0 && strcmp(o->exchange, "auto") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: nodes find out by messages what is near, which --network "
+                            "formula does not have", said(f, o, "exchange"));
+    }
+    return -1;
+}
+
+/* A radio has no rate of its own for each device, and carries what fits its frames. */
+static int check_radio(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    bool broadcast = strcmp(o->exchange, "broadcast") == 0;
+    if (o->link == NULL) {
+        return broadcast ? uw_cli_error("sim", UW_EXIT_USAGE,
+                                        "%s: broadcast needs a radio, --link 802154",
+                                        said(f, o, "exchange"))
+                         : -1;
+    }
+    if (uw_radio_profile_find(o->link, &o->radio) < 0 || !o->radio.frames || !o->radio.broadcasts) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs a radio on which all hear each other: "
+                            "802154, espnow, lora:SF7 to lora:SF12, bus:9600",
+                            said(f, o, "link"));
+    }
+    if (strcmp(o->network, "formula") == 0 || (!broadcast && strcmp(o->exchange, "gossip") != 0) ||
+        uw_mix_find(o->momentum_rule)->over == UW_MIX_OVER_PAIRS) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: a radio is for --exchange gossip or "
+                            "broadcast, not by pairs, over --network events", said(f, o, "link"));
+    }
+    return -1;
+}
+
+static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    double max = uw_opt_find(uw_sim_flags, "nodes", strlen("nodes"))->max;
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, "nodes");
+    if (o->nodes >= 2 && o->nodes <= max) {
+        return -1;
+    }
+    return m == NULL ? uw_cli_error("sim", UW_EXIT_USAGE, "--nodes %u: needs 2 to %.0f",
+                                    (unsigned)o->nodes, max)
+                     : uw_cli_error("sim", UW_EXIT_USAGE, "%.120s:%u: \"nodes\" needs 2 to %.0f of "
+                                    "all groups together", f->json.file,
+                                    (unsigned)uw_json_line(&f->json, m), max);
+}
+
+/* Can the devices be drawn? */
+static int check_fleet(const struct uw_sim_options *o)
+{
+    struct uw_sim_draw d;
+    struct uw_error err = {.text = ""};
+    int rc = uw_sim_draw_open(&d, o->scenario, &(struct uw_sim_cost){1, 1}, &err);
+    uw_sim_draw_close(&d);
+    return rc == UW_OK ? -1 : uw_cli_error("sim", uw_job_exit(rc), "%.120s: %s",
+                                           o->config != NULL ? o->config : "the fleet", err.text);
+}
+
+static int check_schedule(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "%s: is not for --exchange allreduce: all average",
+                            said(f, o, "schedule"));
+    }
+    return -1;
+}
+
+/* What belongs to a run by itself. */
+static int check_advise(const struct uw_sim_options *o)
+{
+    const struct {
+        const char *flag;
+        bool given;
+    } not_for[] = {{"csv", o->csv != NULL}, {"checkpoint", o->checkpoint != NULL},
+                   {"resume", o->resume != NULL}, {"timeline", o->timeline > 0.0},
+                   {"per-node", o->per_node}, {"dry-run", o->dry_run},
+                   {"profile", o->profile}, {"link", o->link != NULL}};
+    for (size_t i = 0; i < sizeof not_for / sizeof not_for[0]; i++) {
+        if (not_for[i].given) {
+            return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is not for --advise, which makes many "
+                                "runs", not_for[i].flag);
+        }
+    }
+    return -1;
+}
+
+/* What goes together, of one run. */
+static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
+    }
+    int status = check_schedule(f, o);
+    status = status >= 0 ? status : check_rule(f, o);
+    status = status >= 0 ? status : check_network(f, o);
+    status = status >= 0 ? status : check_radio(f, o);
+    return status >= 0 ? status : check_ranks(o);
+}
+
+/* Flags that read files, then the traces of the scenario. */
+#define READ_FLAGS 4u
+
+static int check_results(const struct uw_sim_file *f, const struct uw_sim_options *o)
+{
+    const struct uw_named_file results[] = {{.flag = "--json", .file = o->json},
+                                            {.flag = "--csv", .file = o->csv},
+                                            {"--checkpoint", o->checkpoint,
+                                             .goes_on = "--resume"}};
+    struct uw_named_file read[READ_FLAGS + UW_SIM_TRACES_MAX] = {
+        {.flag = "--config", .file = o->config},
+        {.flag = "--model", .file = uw_files_of_model(o->model)},
+        {.flag = "--data", .file = uw_files_of_data(o->data)},
+        {.flag = "--resume", .file = o->resume}};
+    struct uw_error err = {.text = ""};
+    for (uint32_t i = 0; i < f->traces_n; i++) {
+        read[READ_FLAGS + i] = (struct uw_named_file){"--config", f->trace_files[i], NULL};
+    }
+    return uw_check_results(results, 3, read, READ_FLAGS + f->traces_n, &err) < 0
+               ? uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text)
+               : -1;
+}
+
+static int check_period(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    const struct uw_period_said all = {o->exchange, o->momentum_rule, o->period, o->slices,
+                                       o->share};
+    const char *sentence;
+    const char *key = uw_period_wrong(&all, &sentence);
+    bool formula = strcmp(o->network, "formula") == 0;
+    if (key == NULL && (o->advise || formula) && (o->period == UW_AUTO || o->slices > 1u)) {
+        key = o->period == UW_AUTO ? "period" : "slices";
+        sentence = o->advise ? "needs a number, not auto and not slices, with --advise"
+                             : "auto and slices are for --network events";
+    }
+    if (key != NULL) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, key), sentence);
+    }
+    o->share = o->period == UW_AUTO && o->share == 0.0 ? UW_PERIOD_SHARE : o->share;
+    return -1;
+}
+
+static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    if (o->model == NULL) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
+    }
+    if (o->steps != UW_SIM_STEPS_ENDLESS && o->epochs != 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: and epochs: give one of them",
+                            said(f, o, "steps"));
+    }
+    if (o->steps == 0 && o->epochs == 0 && o->virtual_seconds == 0.0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs --virtual-seconds, which then ends "
+                            "the run", said(f, o, "steps"));
+    }
+    o->steps = says_steps(o) ? o->steps : 0;
+    if (uw_skew_parse(o->skew, &o->dealt) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
+                            said(f, o, "skew"));
+    }
+    if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
+    }
+    if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs 0, or %g or more",
+                            said(f, o, "eval-seconds"), EVAL_SECONDS_MIN);
+    }
+    struct uw_schedule lr;
+    if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
+                            said(f, o, "lr-schedule"));
+    }
+    int status = check_results(f, o);
+    status = status >= 0 ? status : check_period(f, o);
+    status = status >= 0 ? status : check_nodes(f, o);
+    status = status >= 0 ? status : check_formula(f, o);
+    status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
+    o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
+    o->mtu = o->mtu != 0 ? o->mtu : MTU;
+    o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;
+    return status >= 0 ? status : check_fleet(o);
+}
+
+/* What draws would silently move into their range. */
+static int check_devices(const struct uw_sim_options *o)
+{
+    bool said = o->bandwidth != UINT64_MAX && o->bandwidth != 0;
+    if (said && ((double)o->bandwidth < UW_SIM_BITS_MIN ||
+                 (double)o->bandwidth > UW_SIM_BITS_MAX)) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--bandwidth %llu: needs 0 (unlimited), or %.0f to %.0f",
+                            (unsigned long long)o->bandwidth, UW_SIM_BITS_MIN, UW_SIM_BITS_MAX);
+    }
+    if (o->step_seconds > 0.0 && o->step_seconds < UW_SIM_STEP_MIN) {
+        return uw_cli_error("sim", UW_EXIT_USAGE,
+                            "--step-seconds %g: needs 0 (as long as here), or %g or more",
+                            o->step_seconds, UW_SIM_STEP_MIN);
+    }
+    return -1;
+}
+
+/* The devices, as the file and then the flags say. */
+static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
+{
+    const struct uw_sim_said flags = {.nodes = o->nodes, .cell_nodes = o->cell_nodes,
+                                      .bandwidth = o->bandwidth, .latency = o->latency,
+                                      .loss = o->loss, .step_seconds = o->step_seconds,
+                                      .cells = !o->advise &&
+                                               strcmp(o->exchange, "hierarchical") == 0};
+    struct uw_error err = {.text = ""};
+    if (uw_sim_file_flags(f, &flags, &err) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
+    }
+    const struct uw_sim_group *first = &f->scenario.groups[0];
+    f->scenario.seed = o->seed;
+    o->scenario = &f->scenario;
+    o->nodes = uw_sim_scenario_devices(&f->scenario);
+    o->bandwidth = (uint64_t)first->up.a;
+    o->latency = first->latency.a;
+    o->loss = first->loss;
+    o->step_seconds = first->step == UW_SIM_STEP_SECONDS ? first->seconds.a : 0.0;
+    return -1;
+}
+
+/* What the file says for another exchange or network than the command line's does not count. */
+static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options *o)
+{
+    if (flags->network != NULL && strcmp(o->network, "formula") == 0) {
+        o->mtu = flags->mtu;
+        o->pull_window = flags->pull_window;
+    } else if (flags->network != NULL) {
+        o->model_bytes = flags->model_bytes;
+        o->pull_latencies = flags->pull_latencies;
+        o->pull_waits = flags->pull_waits;
+        bool other = o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0;
+        o->algorithm = other ? flags->algorithm : o->algorithm;
+    }
+    if (flags->exchange == NULL) {
+        return;
+    }
+    if (strcmp(o->exchange, "allreduce") == 0) {
+        o->schedule = flags->schedule;
+    } else if (strcmp(o->exchange, "gossip") == 0) {
+        o->algorithm = flags->algorithm;
+    }
+}
+
+/* A flag that does nothing without another one, or with it. Those of `flags` were given, seconds of
+ * -1 were not; o has what the file says too. */
+static int check_given(const struct uw_sim_options *flags, const struct uw_sim_options *o)
+{
+    static const char radio[] = "not for --link, a radio with its own rate, frames and no latency: "
+                                "choose another radio, or leave --link out";
+    const struct {
+        const char *flag, *is;
+        bool wrong;
+    } useless[] = {
+        {"bandwidth", radio, flags->bandwidth != UINT64_MAX && o->link != NULL},
+        {"latency", radio, flags->latency >= 0.0 && o->link != NULL},
+        {"mtu", radio, flags->mtu != 0 && o->link != NULL},
+        {"loss", "for --network events: closed costs lose no messages",
+         flags->loss > 0.0 && strcmp(o->network, "formula") == 0},
+        {"advise-seconds", "for --advise", flags->advise_seconds >= 0.0 && !o->advise},
+        {"advise-runs", "for --advise", flags->advise_runs != 0.0 && !o->advise},
+        {"checkpoint-seconds", "for --checkpoint",
+         flags->checkpoint_seconds >= 0.0 && o->checkpoint == NULL},
+        {"csv", "not for --dry-run, which runs nothing", flags->csv != NULL && o->dry_run},
+        {"checkpoint", "not for --dry-run, which runs nothing",
+         flags->checkpoint != NULL && o->dry_run},
+        {"resume", "not for --dry-run, which runs nothing", flags->resume != NULL && o->dry_run}};
+    for (size_t i = 0; i < sizeof useless / sizeof useless[0]; i++) {
+        if (useless[i].wrong) {
+            return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is %s", useless[i].flag,
+                                useless[i].is);
+        }
+    }
+    return -1;
+}
+
+/* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with.
+ * asked: what the flags alone say of what --advise is to find. */
+static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
+                        struct uw_advice_asked *asked, int argc, char **argv)
+{
+    struct uw_sim_options flags = *o;
+    struct uw_error err = {.text = ""};
+    flags.exchange = flags.momentum_rule = flags.network = NULL;
+    flags.period = 0;
+    flags.advise_seconds = flags.checkpoint_seconds = -1.0;
+    int status = uw_args_parse(&uw_sim_args, argc, argv, &flags, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    *asked = (struct uw_advice_asked){.exchange = flags.exchange, .schedule = flags.schedule,
+                                      .rule = flags.momentum_rule, .period = flags.period,
+                                      .argc = argc, .argv = argv};
+    if (flags.advise) {
+        o->eval_samples = ADVISE_EVAL_SAMPLES;
+        o->eval_nodes = ADVISE_EVAL_NODES;
+    }
+    int rc = flags.config != NULL ? uw_sim_file_load(f, flags.config, uw_sim_flags, o, &err)
+                                  : uw_sim_file_plain(f, &err);
+    if (rc < 0) {
+        return uw_cli_error("sim", uw_job_exit(rc), "%s", err.text);
+    }
+    if (uw_sim_file_check_radio(f, &err) < 0) {
+        return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
+    }
+    asked->file_counts = says_steps(o) || o->epochs != 0;
+    if (flags.steps != UW_SIM_STEPS_ENDLESS || flags.epochs != 0) {
+        o->steps = UW_SIM_STEPS_ENDLESS;        /* each is instead of the other */
+        o->epochs = 0;
+    }
+    status = uw_args_parse(&uw_sim_args, argc, argv, o, NULL);
+    drop_keys(&flags, o);
+    if (status < 0 && !o->devices) {
+        status = check_given(&flags, o);
+        status = status >= 0 ? status : check_devices(o);
+        status = status >= 0 ? status : make_fleet(f, o);
+        status = status >= 0 ? status : check(f, o);
+    }
+    return status;
+}
+
+static int start(const struct uw_sim_options *o, const struct uw_advice_asked *asked)
+{
+    if (o->devices) {
+        return uw_sim_print_devices(o->json);
+    }
+    if (o->dry_run) {
+        return uw_sim_dry_run(o);
+    }
+    return o->advise ? uw_sim_advise(o, asked) : uw_sim_run(o);
+}
+
+int uw_cmd_sim(int argc, char **argv)
+{
+    struct uw_sim_options o = {.data = "digits", .exchange = "gossip",
+                               .momentum_rule = "qg", .skew = "even", .backend = "auto",
+                               .lr_schedule = "constant", .network = "events",
+                               .period = 10, .batch = 32,
+                               .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
+                               .consensus_rounds = 1, .steps = UW_SIM_STEPS_ENDLESS, .seed = 1,
+                               .bandwidth = UINT64_MAX, .latency = -1.0, .loss = -1.0,
+                               .step_seconds = -1.0, .start_spread = -1.0,
+                               .lr = 0.05, .momentum = -1.0,
+                               .checkpoint_seconds = 300.0, .advise_seconds = 60.0,
+                               .flags = &uw_sim_flags};
+    struct uw_sim_file file = {.grouped = false};
+    struct uw_advice_asked asked;
+    if (argc > 1 && strcmp(argv[1], "time") == 0) {
+        return uw_cmd_sim_time(argc - 1, argv + 1);
+    }
+    int status = read_options(&file, &o, &asked, argc, argv);
+    status = status >= 0 ? status : start(&o, &asked);
+    uw_sim_file_close(&file);
+    return status;
+}

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim_advise.h"
+
+#include "sim_scenario.h"
+#include "job/momentum.h"
+#include "uwasa/sim_cost.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COSTLY 0.1              /* of the training that a longer period leaves, for averages */
+#define COUNT(list) (sizeof (list) / sizeof (list)[0])
+
+/* ---- what there is ---- */
+
+static const uint32_t periods[] = {1, 5, 10, 20, 50, 100};
+
+struct family {
+    const char *exchange;
+    bool pairs;
+    const char *rules[4], *schedules[3];    /* the first ones are tried first; NULL ends */
+};
+
+static const struct family families[] = {
+    {"gossip", false, {"qg", "none", "noloco"}, {"random", "exponential", "base2"}},
+    {"allreduce", false, {"qg", "none", "slowmo"}, {NULL}},
+    {"hierarchical", false, {"qg", "none", "slowmo"}, {"random"}},
+    {"auto", false, {"qg", "none"}, {"random"}},
+    {"gossip", true, {"kgt"}, {"matching", "base2"}},
+};
+
+static const struct family *family_of(const struct uw_advice_try *t)
+{
+    bool pairs = uw_mix_find(t->rule)->over == UW_MIX_OVER_PAIRS;
+    for (size_t i = 0; i < COUNT(families); i++) {
+        if (families[i].pairs == pairs && strcmp(families[i].exchange, t->exchange) == 0) {
+            return &families[i];
+        }
+    }
+    return NULL;                /* every candidate has one */
+}
+
+static bool is_formula(const struct uw_advice *a)
+{
+    return strcmp(a->o->network, "formula") == 0;
+}
+
+/* Does the scenario admit it, and what was asked for? */
+static bool admits(const struct uw_advice *a, const struct family *f)
+{
+    const struct uw_sim_options *o = a->o;
+    const struct uw_advice_asked *asked = a->asked;
+    uint32_t cell = uw_sim_scenario_largest_cell(&a->celled);
+    bool hierarchical = f->exchange[0] == 'h', finds = strcmp(f->exchange, "auto") == 0;
+    if (asked->exchange != NULL && strcmp(asked->exchange, f->exchange) != 0) {
+        return false;
+    }
+    if (f->exchange[0] == 'a' && !finds && !is_formula(a) && o->nodes > UW_NODE_RANKS_MAX) {
+        return false;
+    }
+    if (hierarchical && ((!is_formula(a) && cell > UW_NODE_RANKS_MAX) || cell >= o->nodes)) {
+        return false;
+    }
+    return !finds || (!is_formula(a) && (a->has_cells || asked->exchange != NULL));
+}
+
+static bool admits_rule(const struct uw_advice *a, const struct family *f, const char *name)
+{
+    const struct uw_mix_rule *rule = uw_mix_find(name);
+    const char *asked = a->asked->rule;
+    bool averages = strcmp(f->exchange, "gossip") != 0;
+    return (asked == NULL || strcmp(asked, name) == 0) &&
+           !(rule->frozen && a->o->momentum == 0.0) &&
+           !(a->o->pull_waits && (averages || strcmp(name, "none") != 0)) &&
+           f->pairs == (rule->over == UW_MIX_OVER_PAIRS) &&
+           !(f->pairs && averages) && !(rule->over == UW_MIX_OVER_AVERAGES && !averages);
+}
+
+static bool admits_schedule(const struct uw_advice *a, const struct family *f, const char *name)
+{
+    const char *asked = a->asked->schedule;
+    return (asked == NULL || strcmp(asked, name) == 0) &&
+           (!f->pairs || uw_peer_schedule_find(name)->mutual);
+}
+
+/* ---- closed costs ---- */
+
+static double exact_s(const struct uw_advice *a, const struct uw_sim_fleet *fleet,
+                      const uint32_t *members, uint32_t n, double bytes)
+{
+    struct uw_sim_path path = uw_sim_path_among(fleet, members, n);
+    enum uw_sim_algorithm algorithm = UW_SIM_AUTO;
+    if (a->o->algorithm != NULL) {
+        (void)uw_sim_algorithm_find(a->o->algorithm, &algorithm);
+    }
+    algorithm = algorithm == UW_SIM_AUTO ? uw_sim_cheapest(n, &path, bytes) : algorithm;
+    return uw_sim_allreduce_s(algorithm, n, &path, bytes, NULL);
+}
+
+/* Where the fleet has none, neighbours are one. */
+static uint32_t cell_of(const struct uw_advice *a, const struct uw_sim_fleet *f, uint32_t device)
+{
+    return f->cells_n != 0 ? f->devices[device].cell : device / a->o->cell_nodes;
+}
+
+/* The slowest cell's.
+ *   members  [devices_n] becomes all devices that are in a cell, one cell after the other
+ *   ends     [devices_n + cells_n] becomes where each cell ends there */
+static double cells_s(const struct uw_advice *a, const struct uw_sim_fleet *fleet,
+                      uint32_t *members, uint32_t *ends, double bytes)
+{
+    uint32_t n = fleet->devices_n, first = 0;
+    uint32_t cells = fleet->cells_n != 0 ? fleet->cells_n : (n - 1u) / a->o->cell_nodes + 1u;
+    double most = 0.0;
+    memset(ends, 0, cells * sizeof *ends);
+    for (uint32_t i = 0; i < n; i++) {      /* sizes */
+        uint32_t cell = cell_of(a, fleet, i);
+        if (cell < cells) {
+            ends[cell]++;
+        }
+    }
+    for (uint32_t c = 0; c < cells; c++) {  /* beginnings */
+        uint32_t size = ends[c];
+        ends[c] = first;
+        first += size;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t cell = cell_of(a, fleet, i);
+        if (cell < cells) {
+            members[ends[cell]++] = i;
+        }
+    }
+    for (uint32_t c = 0, from = 0; c < cells; from = ends[c++]) {
+        uint32_t size = ends[c] - from;
+        double s = size > 1u ? exact_s(a, fleet, members + from, size, bytes) : 0.0;
+        most = s > most ? s : most;
+    }
+    return most;
+}
+
+struct costs {
+    double all_s, cells_s, pair_s;
+};
+
+static int count_costs(struct uw_advice *a, const struct uw_sim_fleet *fleet, double bytes,
+                       struct costs *c)
+{
+    uint32_t n = fleet->devices_n;
+    uint32_t *members = calloc(2u * (size_t)n + fleet->cells_n, sizeof *members);
+    if (members == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    a->step_s = a->slowest_s = a->pull_s = c->pair_s = 0.0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct uw_sim_path path = uw_sim_path_between(fleet, (i + 1u + n / 3u) % n, i);
+        double step_s = (double)fleet->devices[i].step_us / 1e6;
+        a->step_s += step_s / n;
+        a->slowest_s = step_s > a->slowest_s ? step_s : a->slowest_s;
+        a->pull_s += uw_sim_pull_s(&path, bytes, true) / n;
+        c->pair_s += uw_sim_pull_s(&path, 2.0 * bytes, false) / n;
+    }
+    c->cells_s = cells_s(a, fleet, members, members + n, bytes);
+    for (uint32_t i = 0; i < n; i++) {
+        members[i] = i;
+    }
+    c->all_s = exact_s(a, fleet, members, n, bytes);
+    free(members);
+    return UW_OK;
+}
+
+/* ---- candidates ---- */
+
+static bool same(const struct uw_advice_try *x, const struct uw_advice_try *y)
+{
+    const char *sx = x->schedule != NULL ? x->schedule : "";
+    const char *sy = y->schedule != NULL ? y->schedule : "";
+    return x->period == y->period && strcmp(x->exchange, y->exchange) == 0 &&
+           strcmp(x->rule, y->rule) == 0 && strcmp(sx, sy) == 0;
+}
+
+/* Returns its index; UINT32_MAX: it is there already, or there is no room. */
+static uint32_t add(struct uw_advice *a, const struct uw_advice_try *t)
+{
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        if (same(&a->tries[i], t)) {
+            return UINT32_MAX;
+        }
+    }
+    if (a->tries_n == UW_ADVICE_MAX) {
+        return UINT32_MAX;
+    }
+    a->tries[a->tries_n] = *t;
+    return a->tries_n++;
+}
+
+static bool averages(const struct uw_advice_try *t)
+{
+    return strcmp(t->exchange, "gossip") != 0;
+}
+
+/* An average is waited for, and begins when the slowest is there; a pull comes beside the steps. */
+static void estimate(const struct uw_advice *a, struct uw_advice_try *t, double exchange_s)
+{
+    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
+    t->exchange_s = exchange_s;
+    t->trains = averages(t) ? t->period * a->step_s / (steps_s + exchange_s) : 1.0;
+}
+
+/* Is the next longer period sure to be as good, or this one hopeless beside it? */
+static void judge(const struct uw_advice *a, struct uw_advice_try *t,
+                  const struct uw_advice_try *longer, double most)
+{
+    if (averages(t) && t->trains < COSTLY * most) {
+        t->end = UW_ADVICE_COSTLY;
+        snprintf(t->why, sizeof t->why, "averages of %.3g s would leave %.2g %% of the time to "
+                 "training", t->exchange_s, 100.0 * t->trains);
+    } else if (!averages(t) && longer != NULL && longer->period * a->step_s <= t->exchange_s) {
+        t->end = UW_ADVICE_COSTLY;
+        snprintf(t->why, sizeof t->why, "an exchange takes %.3g s, %u steps and more: like period "
+                 "%u", t->exchange_s, (unsigned)longer->period, (unsigned)longer->period);
+    }
+}
+
+/* How far a period is from where exchanges and steps take as long. */
+static double distance_of(const struct uw_advice_try *list, uint32_t n, uint32_t i,
+                          const struct uw_advice *a)
+{
+    uint32_t at = n - 1u;
+    for (uint32_t k = n; k-- > 0;) {
+        const struct uw_advice_try *t = &list[k];
+        bool enough = averages(t) ? t->trains >= 0.5 * list[n - 1u].trains
+                                  : t->period * a->step_s >= t->exchange_s;
+        at = enough ? k : at;
+    }
+    return fabs(log((double)list[i].period / (double)list[at].period));
+}
+
+/* Periods of which two rounds and more are in a run, else the shortest. */
+static uint32_t choose_periods(const struct uw_advice *a, uint32_t *list)
+{
+    uint32_t n = 0;
+    if (a->asked->period != 0) {
+        list[0] = a->asked->period;
+        return 1;
+    }
+    for (size_t i = 0; i < COUNT(periods); i++) {
+        if (n == 0 || 2.0 * periods[i] * a->step_s <= a->length_s) {
+            list[n++] = periods[i];
+        }
+    }
+    return n;
+}
+
+/* The first candidate of a family, without a period. Returns whether it has one. */
+static bool first_of(const struct uw_advice *a, const struct family *f, struct uw_advice_try *t)
+{
+    const char *rule = a->asked->rule, *schedule = a->asked->schedule;
+    for (uint32_t i = 0; rule == NULL && f->rules[i] != NULL; i++) {
+        rule = admits_rule(a, f, f->rules[i]) ? f->rules[i] : NULL;
+    }
+    schedule = f->schedules[0] == NULL || schedule == NULL ? f->schedules[0] : schedule;
+    *t = (struct uw_advice_try){.exchange = f->exchange, .schedule = schedule, .rule = rule};
+    return rule != NULL && admits(a, f) && admits_rule(a, f, rule) &&
+           (schedule == NULL || admits_schedule(a, f, schedule));
+}
+
+static void add_family(struct uw_advice *a, const struct family *f, double exchange_s)
+{
+    struct uw_advice_try first, list[COUNT(periods)];
+    uint32_t period[COUNT(periods)], n = choose_periods(a, period);
+    if (!first_of(a, f, &first)) {
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        list[i] = first;
+        list[i].period = period[i];
+        estimate(a, &list[i], exchange_s);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        list[i].distance = distance_of(list, n, i, a);
+        judge(a, &list[i], i + 1u < n ? &list[i + 1u] : NULL, list[n - 1u].trains);
+        (void)add(a, &list[i]);
+    }
+}
+
+int uw_advice_first(const struct uw_advice *a, struct uw_advice_try *t, struct uw_error *err)
+{
+    for (size_t i = 0; i < COUNT(families); i++) {
+        if (first_of(a, &families[i], t)) {
+            t->period = a->asked->period != 0 ? a->asked->period : a->o->period;
+            return UW_OK;
+        }
+    }
+    return uw_error_set(err, UW_ERR_INVALID, "--advise: nothing is left to try of what the flags "
+                        "--exchange, --schedule, --momentum-rule and --momentum fix");
+}
+
+static int by_distance(const void *x, const void *y)
+{
+    const struct uw_advice_try *a = x, *b = y;
+    return (a->distance > b->distance) - (a->distance < b->distance);
+}
+
+/* Nearest first; of equals the family that comes first in the list. */
+static void sort_tries(struct uw_advice *a)
+{
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        a->tries[i].distance += 1e-6 * i;
+    }
+    qsort(a->tries, a->tries_n, sizeof *a->tries, by_distance);
+}
+
+int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, double model_bytes,
+                         struct uw_error *err)
+{
+    struct costs c;
+    if (count_costs(a, fleet, model_bytes, &c) < 0) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < COUNT(families); i++) {
+        const struct family *f = &families[i];
+        bool all = strcmp(f->exchange, "allreduce") == 0;
+        double s = f->pairs                              ? c.pair_s
+                   : all                                 ? c.all_s
+                   : strcmp(f->exchange, "gossip") == 0  ? a->pull_s
+                                                         : c.cells_s;
+        add_family(a, f, s);
+    }
+    sort_tries(a);
+    return UW_OK;
+}
+
+static bool fits(const struct uw_advice *a, const struct uw_advice_try *t)
+{
+    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
+    return 2.0 * (steps_s + (averages(t) ? t->exchange_s : 0.0)) <= a->length_s;
+}
+
+static double first_exchange_s(const struct uw_advice *a, const struct uw_advice_try *t)
+{
+    return t->period * (averages(t) ? a->slowest_s : a->step_s) + t->exchange_s;
+}
+
+bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
+                            double seconds)
+{
+    return first_exchange_s(a, t) <= seconds;
+}
+
+double uw_advice_least(const struct uw_advice *a, double share)
+{
+    double first_s = INFINITY;
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        double s = first_exchange_s(a, &a->tries[i]);
+        first_s = a->tries[i].end == UW_ADVICE_RAN && s < first_s ? s : first_s;
+    }
+    return first_s < INFINITY ? fmax(first_s, share * a->wanted_s) : 0.0;
+}
+
+void uw_advice_rule_out(struct uw_advice *a)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        some = some || (a->tries[i].end == UW_ADVICE_RAN && fits(a, &a->tries[i]));
+    }
+    for (uint32_t i = 0; some && i < a->tries_n; i++) {
+        struct uw_advice_try *t = &a->tries[i];
+        if (t->end == UW_ADVICE_RAN && !fits(a, t)) {
+            t->end = UW_ADVICE_COSTLY;
+            snprintf(t->why, sizeof t->why, "two rounds of %u steps and an exchange of %.3g s are "
+                     "longer than %.3g s", (unsigned)t->period, t->exchange_s, a->length_s);
+        }
+    }
+}
+
+static void vary_with(struct uw_advice *a, const struct uw_advice_try *t, uint32_t *list,
+                      uint32_t *n, uint32_t max)
+{
+    uint32_t i = *n < max && fits(a, t) ? add(a, t) : UINT32_MAX;
+    if (i != UINT32_MAX) {
+        list[(*n)++] = i;
+    }
+}
+
+void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *n, uint32_t max)
+{
+    const struct uw_advice_try from = a->tries[of];
+    const struct family *f = family_of(&from);
+    struct uw_advice_try t = {.exchange = from.exchange, .schedule = from.schedule,
+                              .rule = from.rule, .period = from.period,
+                              .exchange_s = from.exchange_s, .trains = from.trains};
+    for (uint32_t i = 0; i < COUNT(f->rules) && f->rules[i] != NULL; i++) {
+        t.rule = f->rules[i];
+        if (admits_rule(a, f, t.rule)) {
+            vary_with(a, &t, list, n, max);
+        }
+    }
+    t.rule = from.rule;
+    for (uint32_t i = 0; i < COUNT(f->schedules) && f->schedules[i] != NULL; i++) {
+        t.schedule = f->schedules[i];
+        if (admits_schedule(a, f, t.schedule)) {
+            vary_with(a, &t, list, n, max);
+        }
+    }
+    t.schedule = from.schedule;
+    uint32_t period[COUNT(periods)], periods_n = choose_periods(a, period);
+    for (uint32_t i = 0; i < periods_n; i++) {
+        bool near = (i > 0 && period[i - 1u] == from.period) ||
+                    (i + 1u < periods_n && period[i + 1u] == from.period);
+        if (near) {
+            t.period = period[i];
+            estimate(a, &t, from.exchange_s);
+            vary_with(a, &t, list, n, max);
+        }
+    }
+}
+
+void uw_advice_options(const struct uw_advice *a, const struct uw_advice_try *t,
+                       struct uw_sim_options *o)
+{
+    bool celled = strcmp(t->exchange, "hierarchical") == 0 && !a->has_cells;
+    *o = *a->o;
+    o->exchange = t->exchange;
+    o->schedule = t->schedule != NULL ? t->schedule : "random";
+    o->momentum_rule = t->rule;
+    o->period = t->period;
+    o->algorithm = averages(t) ? o->algorithm : NULL;
+    o->scenario = celled ? &a->celled : o->scenario;
+    o->steps = 0;
+    o->epochs = 0;
+    o->virtual_seconds = a->length_s * (1.0 + 1e-9);    /* the last test is due before */
+    o->json = o->csv = o->checkpoint = o->resume = NULL;
+    o->timeline = 0.0;
+}
