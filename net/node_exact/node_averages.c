@@ -280,7 +280,7 @@ static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     uint32_t run;
     struct uw_part part;
-    if (uw_part_decode(s->buffer, bytes, true, &run, &part) < 0) {
+    if (uw_part_decode(s->in, bytes, true, &run, &part) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -323,7 +323,7 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
         return;
     }
     uwasa_Cell w;
-    if (uw_message_read(false, &uw_form_cell, s->buffer, bytes, &w) < 0) {
+    if (uw_message_read(false, &uw_form_cell, s->in, bytes, &w) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
