@@ -69,9 +69,6 @@ struct uw_node_averages {
     /* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
     uint64_t (*step)(struct uw_node_state *s);
 
-    /* This node slept for so long. */
-    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
-
     /* Does a ping tell other things about averages than before? known: who is at its station, or
      * NULL. */
     bool (*otherwise)(const struct uw_member *known, const uwasa_Ping *ping);
@@ -123,7 +120,6 @@ struct uw_node_casts {
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
     void (*gone)(struct uw_node_state *s, uint32_t id);     /* dead, left, or started anew */
-    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
 /* node_limits.c. On a link of frames. */

@@ -226,21 +226,6 @@ static void gone(struct uw_node_state *s, uint32_t id)
     uw_node_gradients_gone(s, id);
 }
 
-static void slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        uw_cell_slept(&s->cell->scopes[i].cell, slept_us);
-    }
-    s->pairs->since_us += slept_us;
-    s->pairs->asked_us += slept_us;
-    s->gradients->step_us += slept_us;
-    s->gradients->moved_us += slept_us;
-    if (s->cell->direct != NULL) {
-        s->config.parts->directs->slept(s, slept_us);
-    }
-    uw_node_near_slept(s, slept_us);
-}
-
 static bool needs(const struct uw_node_state *s, const struct uw_member *m)
 {
     const struct uw_cell *run = &s->cell->scopes[UW_AVERAGE_RUN].cell;
@@ -264,7 +249,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */
     }
-    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
     bool tiny = m.act == UW_CELL_READY && m.chunk_n != 0 && m.chunk_n < UW_CHUNK_MIN_N;
     if (member == NULL || s->cell == NULL || w->scope >= UW_NODE_SCOPES || tiny) {
         return;
@@ -295,7 +280,7 @@ static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     uint32_t run;
     struct uw_part part;
-    if (uw_part_decode(s->buffer, bytes, true, &run, &part) < 0) {
+    if (uw_part_decode(s->in, bytes, true, &run, &part) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -303,7 +288,7 @@ static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         s->counters.refused_run++;
         return;
     }
-    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
     if (member == NULL || s->cell == NULL) {
         return;
     }
@@ -338,7 +323,7 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
         return;
     }
     uwasa_Cell w;
-    if (uw_message_read(false, &uw_form_cell, s->buffer, bytes, &w) < 0) {
+    if (uw_message_read(false, &uw_form_cell, s->in, bytes, &w) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -396,7 +381,6 @@ const struct uw_node_averages uw_node_averages = {
     .setup = {check, place},
     .widest = widest,
     .step = uw_node_cell_step,
-    .slept = slept,
     .otherwise = otherwise,
     .stale = stale,
     .gone = gone,

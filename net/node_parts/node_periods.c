@@ -27,7 +27,7 @@ static void began(struct uw_node_state *s)
 {
     struct uw_node_period *p = s->period;
     if (p->since_us == 0) {
-        p->since_us = s->now_us;
+        p->since_us = s->outer_us;
         p->since_step = step_of(s);
     }
 }
@@ -36,9 +36,9 @@ static void learn(struct uw_node_state *s, uint64_t took_us)
 {
     struct uw_node_period *p = s->period;
     uint32_t step = step_of(s), steps = step - p->since_step;
-    uint32_t period = uw_period_learn(&p->period, took_us, steps, s->now_us - p->since_us);
+    uint32_t period = uw_period_learn(&p->period, took_us, steps, s->outer_us - p->since_us);
     if (steps != 0) {
-        p->since_us = s->now_us;
+        p->since_us = s->outer_us;
         p->since_step = step;
     }
     atomic_store_explicit(&s->gossip.period, period, memory_order_relaxed);

@@ -56,7 +56,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 static void open_window(struct uw_node_state *s)
 {
     struct uw_node_sleeper *z = s->sleeper;
-    uint32_t n = (uint32_t)((s->now_us - z->window_us) / z->period_us);
+    uint32_t n = (uint32_t)((s->outer_us - z->window_us) / z->period_us);
     z->window_us += n * z->period_us;
     z->windows_n += n;
     uint32_t every = uw_membership_alive(&s->membership) != 0 ? UW_NODE_SLEEP_SEARCH
@@ -64,28 +64,27 @@ static void open_window(struct uw_node_state *s)
     if ((z->windows_n + s->membership.members[0].id) % every == 0) {
         z->search_us = z->window_us + z->period_us;
     }
-    uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->now_us);
+    uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->outer_us);
 }
 
 static void wake_up(struct uw_node_state *s)
 {
-    uint64_t slept_us = s->now_us - s->sleeper->asleep_us;
+    uint64_t slept_us = s->outer_us - s->sleeper->asleep_us;
     s->sleeper->asleep_us = 0;
-    uw_membership_slept(&s->membership, slept_us, s->now_us);
+    uw_membership_slept(&s->membership, slept_us, s->outer_us);
     uw_node_slept(s, slept_us);
-    uw_serve_slept(&s->serve, slept_us);
 }
 
 static bool step(struct uw_node_state *s, uint64_t *next_us)
 {
     struct uw_node_sleeper *z = s->sleeper;
     if (z->search_us == 0) {        /* the first */
-        z->window_us = s->now_us;
-        z->search_us = s->now_us + z->period_us + z->awake_us;
+        z->window_us = s->outer_us;
+        z->search_us = s->outer_us + z->period_us + z->awake_us;
     }
     uint64_t opens_us = z->window_us + z->period_us, shuts_us = z->window_us + z->awake_us;
-    bool opens = s->now_us >= opens_us;
-    bool awake = opens || s->now_us < shuts_us || s->now_us < z->search_us;
+    bool opens = s->outer_us >= opens_us;
+    bool awake = opens || s->outer_us < shuts_us || s->outer_us < z->search_us;
     if (awake && z->asleep_us != 0) {
         wake_up(s);
     }
@@ -95,16 +94,16 @@ static bool step(struct uw_node_state *s, uint64_t *next_us)
         shuts_us = z->window_us + z->awake_us;
     }
     if (!awake) {
-        z->asleep_us = z->asleep_us != 0 ? z->asleep_us : s->now_us;
+        z->asleep_us = z->asleep_us != 0 ? z->asleep_us : s->outer_us;
         *next_us = opens_us;
         return true;
     }
-    if (z->parting_us != 0 && s->now_us >= z->parting_us) {
+    if (z->parting_us != 0 && s->outer_us >= z->parting_us) {
         z->parting_us = 0;
-        uw_membership_greet(&s->membership, z->period_us, 0, s->now_us);
+        uw_membership_greet(&s->membership, z->period_us, 0, s->outer_us);
     }
     shuts_us = shuts_us > z->search_us ? shuts_us : z->search_us;
-    *next_us = shuts_us > s->now_us ? uw_min_u64(opens_us, shuts_us) : opens_us;
+    *next_us = shuts_us > s->outer_us ? uw_min_u64(opens_us, shuts_us) : opens_us;
     *next_us = z->parting_us != 0 ? uw_min_u64(*next_us, z->parting_us) : *next_us;
     return false;
 }
@@ -115,9 +114,9 @@ static void move(struct uw_node_state *s, uint64_t later_us)
     struct uw_node_sleeper *z = s->sleeper;
     uint64_t old_us = z->window_us;
     uint64_t window_us = old_us + later_us;     /* less than a period later */
-    z->window_us = window_us > s->now_us && window_us >= z->period_us ? window_us - z->period_us
+    z->window_us = window_us > s->outer_us && window_us >= z->period_us ? window_us - z->period_us
                                                                      : window_us;
-    while (old_us <= s->now_us) {
+    while (old_us <= s->outer_us) {
         old_us += z->period_us;
     }
     z->parting_us = old_us + z->awake_us / 2u;
@@ -141,7 +140,7 @@ static void heard(struct uw_node_state *s, const struct uw_member *m)
             move(s, later_us);
         }
     } else if (m->progress.sleep_label > z->label && apart) {
-        uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->now_us);
+        uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->outer_us);
     } else if (apart && !late && z->window_us >= earlier_us) {
         /* The fastest clock leads: what is told comes late, and looks later than it was. */
         z->window_us -= earlier_us;
@@ -151,7 +150,7 @@ static void heard(struct uw_node_state *s, const struct uw_member *m)
 static void fill(const struct uw_node_state *s, uwasa_Progress *p)
 {
     const struct uw_node_sleeper *z = s->sleeper;
-    uint64_t since_us = (s->now_us + z->period_us - z->window_us % z->period_us) % z->period_us;
+    uint64_t since_us = (s->outer_us + z->period_us - z->window_us % z->period_us) % z->period_us;
     p->sleep_ms = (uint32_t)(z->period_us / 1000u);
     p->awake_ms = (uint32_t)(z->awake_us / 1000u);
     p->since_ms = (uint32_t)(since_us / 1000u);

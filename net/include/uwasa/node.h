@@ -32,6 +32,7 @@
 
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
 #include "uwasa/node_check.h"
@@ -46,9 +47,7 @@
 #include "uwasa/status.h"
 #include "uwasa/vitals.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+UW_C_BEGIN
 
 #define UW_NODE_SLICES_MAX 32u
 #define UW_NODE_PULL_PEERS_MAX 8u
@@ -227,4 +226,5 @@ bool uw_node_owes(const struct uw_node *n);
 uint32_t uw_node_status(const struct uw_node *n, uint64_t now_us, struct uw_node_member *rows,
                         uint32_t cap_n, struct uw_node_counters *counters);
 
+UW_C_END
 #endif

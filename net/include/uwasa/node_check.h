@@ -15,7 +15,11 @@
 #ifndef UWASA_NODE_CHECK_H
 #define UWASA_NODE_CHECK_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stddef.h>
+
+UW_C_BEGIN
 
 struct uw_node_config;
 
@@ -36,5 +40,7 @@ struct uw_node_fault {
  *
  * Returns UW_OK, UW_ERR_INVALID, UW_ERR_UNSUPPORTED (the link does not carry it). */
 int uw_node_check(const struct uw_node_config *config, struct uw_node_fault *fault);
+
+UW_C_END
 
 #endif

@@ -7,6 +7,10 @@
 #ifndef UWASA_NODE_MODE_H
 #define UWASA_NODE_MODE_H
 
+#include "uwasa/cplusplus.h"
+
+UW_C_BEGIN
+
 enum uw_node_mode {
     UW_NODE_GOSSIP,                 /* pull a peer's parameters every T steps, wait for nobody */
     UW_NODE_ALLREDUCE,              /* average exactly over all nodes every T steps */
@@ -24,4 +28,5 @@ enum uw_node_mode {
 /* By its name; UW_NODE_MODES_N, which no node takes: it is another name. */
 enum uw_node_mode uw_node_mode_find(const char *name);
 
+UW_C_END
 #endif
