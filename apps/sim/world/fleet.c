@@ -76,30 +76,6 @@ const struct uw_sim_kind *uw_sim_kind_find(const char *name)
 
 /* ---- fleets ---- */
 
-int uw_sim_fleet_even(struct uw_sim_fleet *f, const struct uw_sim_even *even)
-{
-    uint32_t n = even->devices_n;
-    uint32_t cells = even->cell_n != 0 ? (n + even->cell_n - 1u) / even->cell_n : 0;
-    *f = (struct uw_sim_fleet){.devices_n = n, .cells_n = cells};
-    f->devices = calloc(n + 1u, sizeof *f->devices);
-    f->cells = calloc(cells + 1u, sizeof *f->cells);
-    if (f->devices == NULL || f->cells == NULL) {
-        uw_sim_fleet_close(f);
-        return UW_ERR_NOMEM;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        f->devices[i] = (struct uw_sim_device){
-            .up_bits_per_s = even->up_bits_per_s,
-            .latency_us = even->latency_us / 2u + even->latency_us % 2u,
-            .step_us = even->step_us,
-            .cell = even->cell_n != 0 ? i / even->cell_n : UW_SIM_NO_CELL};
-    }
-    for (uint32_t i = 0; i < cells; i++) {
-        f->cells[i] = (struct uw_sim_cell){.latency_us = even->latency_us};
-    }
-    return UW_OK;
-}
-
 void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts)
 {
     memset(counts, 0, f->cells_n * sizeof *counts);
@@ -146,11 +122,4 @@ double uw_sim_fleet_trained_us(const struct uw_sim_fleet *f, double steps)
     double half_us = times_us[(f->devices_n - 1u) / 2u];
     free(times_us);
     return half_us;
-}
-
-void uw_sim_fleet_close(struct uw_sim_fleet *f)
-{
-    free(f->devices);
-    free(f->cells);
-    *f = (struct uw_sim_fleet){.devices = NULL};
 }
