@@ -94,20 +94,16 @@ int uw_stations_describe(struct uw_stations *t, uint16_t number, char text[UW_LI
 }
 
 int uw_stations_take(struct uw_stations *t, struct uw_link *link,
-                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from, void *buf,
-                     uint32_t cap_bytes)
+                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from)
 {
     bool is_new;
     if (sender == NULL || uw_stations_enter(t, sender, from, &is_new) < 0) {
         link->stats.dropped_n++;
         return UW_ERR_AGAIN;
     }
-    if (bytes > link->mtu_bytes || bytes > cap_bytes) {
+    if (bytes > link->mtu_bytes) {
         link->stats.dropped_n++;
         return UW_ERR_TOOBIG;
-    }
-    if (bytes > 0) {
-        memcpy(buf, t->datagram, bytes);
     }
     link->stats.received_n++;
     link->stats.received_bytes += bytes;

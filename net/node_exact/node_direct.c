@@ -18,11 +18,10 @@
 
 static const struct uw_message_form form = {uwasa_CellDirect_fields, NULL};
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    return c->image != NULL ? UW_OK
-                            : uw_error_set(err, UW_ERR_INVALID,
-                                           "node: direct needs image: the parameters of a device");
+    return c->image != NULL
+               ? UW_OK : UW_NODE_FAULT(fault, direct, "needs image, the parameters of a device");
 }
 
 /* Where only the bytes are counted there is no s->cell. */
@@ -262,7 +261,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
     struct uw_node_state *s = o->node;
     struct uw_node_direct_state *d = state_of(o);
     uwasa_CellDirect with = uwasa_CellDirect_init_default;
-    if (uw_message_read(false, &form, s->buffer, bytes, &with) < 0) {
+    if (uw_message_read(false, &form, s->in, bytes, &with) < 0) {
         m->kind = UW_ALLREDUCE_KINDS_N;     /* a start that cannot be followed */
         return;
     }

@@ -27,13 +27,11 @@ static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
            uw_member_window(m, s->outer_us).from_us <= s->outer_us;
 }
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    if (c->link->frames && c->link->shared && c->snapshot != NULL) {
-        return UW_OK;
-    }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "exchange broadcast needs a radio that all share, and a snapshot");
+    return c->link->frames && c->link->shared
+               ? UW_OK : UW_NODE_FAULT(fault, mode, "broadcast needs a radio or a bus: what is "
+                                                    "sent once reaches all");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)
@@ -359,14 +357,14 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     struct uw_short_wants head;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     if (type == UW_WIRE_CAST) {
-        if (uw_message_read_cast(s->buffer, bytes, &chunk) < 0) {
+        if (uw_message_read_cast(s->in, bytes, &chunk) < 0) {
             s->counters.refused_corrupt++;
         } else {
             on_chunk(s, station, &chunk);
         }
         return;
     }
-    int n = uw_message_read_short_wants(s->buffer, bytes, &head, wants);
+    int n = uw_message_read_short_wants(s->in, bytes, &head, wants);
     s->counters.refused_corrupt += n < 0;
     struct uw_cast *c = &s->cast->cast;
     for (int i = 0; i < n && head.model == (uint32_t)s->model; i++) {

@@ -75,16 +75,21 @@ static void drop(struct uw_node_state *s, struct uw_node_lane *lane)
     end_lane(s, lane);
 }
 
-static int check_config(const struct uw_node_config *c, struct uw_error *err)
+static int check_config(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
     uint32_t slices_n = c->slices_n != 0 ? c->slices_n : 1u;
-    if (c->pull_peers <= UW_NODE_PULL_PEERS_MAX && c->mode == UW_NODE_GOSSIP &&
-        !uw_node_pairs_up(c) && random && c->pull_peers * slices_n <= UW_NODE_SLICES_MAX) {
-        return UW_OK;
+    if (c->mode != UW_NODE_GOSSIP || uw_node_pairs_up(c) || !random) {
+        return UW_NODE_FAULT(fault, pull_peers,
+                             "more than 1 are for gossip of random peers, not by pairs");
     }
-    return uw_error_set(err, UW_ERR_INVALID, "pull_peers: up to 8, and 32 with the slices, in "
-                        "mode gossip with schedule random");
+    if (c->pull_peers > UW_NODE_PULL_PEERS_MAX) {
+        return UW_NODE_FAULT(fault, pull_peers, "needs 8 at most");
+    }
+    if (c->pull_peers * slices_n > UW_NODE_SLICES_MAX) {
+        return UW_NODE_FAULT(fault, slices_n, "times pull_peers needs 32 at most");
+    }
+    return UW_OK;
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)

@@ -56,15 +56,15 @@ static void cast_ended(struct uw_node_state *s, uint64_t all_us)
     learn(s, us != 0 ? us : all_us);
 }
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    bool rounds = (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST) &&
-                  !uw_node_pairs_up(c);
-    if (c->period_share >= 0.0f && c->period_share <= 1.0f && rounds) {
-        return UW_OK;
+    bool pulls = c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST;
+    if (!(c->period_share >= 0.0f && c->period_share <= 1.0f)) {
+        return UW_NODE_FAULT(fault, period_share, "needs 0 to 1");
     }
-    return uw_error_set(err, UW_ERR_INVALID, "period_share: needs 0 to 1, and mode gossip or "
-                        "broadcast, not by pairs");
+    return pulls && !uw_node_pairs_up(c)
+               ? UW_OK : UW_NODE_FAULT(fault, period_share, "can adapt in gossip and broadcast "
+                                                            "only, and not by pairs");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)

@@ -16,23 +16,25 @@ struct uw_node_sleeper {
     uint32_t label;
 };
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     const struct uw_node_sleep *z = &c->sleep;
-    bool exact = (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || c->agree ||
-                 c->gradients != NULL || (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
-    if (z->period_us > UW_NODE_SLEEP_MOST_US || z->awake_us < UW_NODE_SLEEP_LEAST_US ||
-        z->awake_us / 1000u >= z->period_us / 1000u) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "sleep: needs a period of an hour at most, and to be awake for 0.02 s "
-                            "or more of it, but not always");
+    if (z->period_us == 0) {
+        return UW_NODE_FAULT(fault, sleep.awake_us, "needs a period, more than that");
     }
-    if (exact || c->samples != NULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "sleep: is for gossip and broadcasts, not for exact averages, an "
-                            "average at the end or samples");
+    if (z->period_us > UW_NODE_SLEEP_MOST_US) {
+        return UW_NODE_FAULT(fault, sleep.period_us, "needs an hour at most");
     }
-    return UW_OK;
+    if (z->awake_us == 0) {
+        return UW_NODE_FAULT(fault, sleep.period_us, "needs a time to be awake, less than that");
+    }
+    if (z->awake_us < UW_NODE_SLEEP_LEAST_US || z->awake_us / 1000u >= z->period_us / 1000u) {
+        return UW_NODE_FAULT(fault, sleep.awake_us, "needs less than the period, but 0.02 s");
+    }
+    return uw_node_only_pulls(c)
+               ? UW_OK : UW_NODE_FAULT(fault, sleep.period_us,
+                                       "is for gossip and broadcast, not for exact averages, one "
+                                       "at the end, pairs or samples");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)

@@ -30,8 +30,11 @@
 #ifndef UWASA_LINK_TCP_H
 #define UWASA_LINK_TCP_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/stations.h"
+
+UW_C_BEGIN
 
 #define UW_LINK_TCP_MTU_DEFAULT (256u * 1024u + 64u)    /* 65536 floats and their head */
 #define UW_LINK_TCP_MTU_MAX (64u * 1024u * 1024u)
@@ -100,4 +103,5 @@ int uw_link_tcp_local(const struct uw_link_tcp *l, char text[UW_LINK_ADDRESS_BYT
 /* Is there a connection with this station over which messages go at once? */
 bool uw_link_tcp_is_up(const struct uw_link_tcp *l, uint16_t station);
 
+UW_C_END
 #endif

@@ -76,9 +76,12 @@
 #ifndef UWASA_SECURE_FRAMES_H
 #define UWASA_SECURE_FRAMES_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/secure.h"
 #include "uwasa/storage.h"
+
+UW_C_BEGIN
 
 #define UW_SECURE_FRAMES_OVERHEAD 11u       /* bytes that a message costs */
 #define UW_SECURE_FRAMES_LOWER_MIN 51u      /* of the lower link's messages */
@@ -207,4 +210,5 @@ bool uw_secure_frames_knows(const struct uw_secure_frames *s, uint16_t station);
  * Returns UW_OK, UW_ERR_CLOSED (there is none left), UW_ERR_NOMEM. */
 int uw_secure_frames_rotate(struct uw_secure_frames *s);
 
+UW_C_END
 #endif
