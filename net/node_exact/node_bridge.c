@@ -6,7 +6,7 @@
 
 #define ALONE_US 5000000u           /* without news of another cell for so long: alone */
 
-bool uw_node_has_bridge(const struct uw_node_state *s)
+static bool has_bridge(const struct uw_node_state *s)
 {
     return s->bridge->inbox != NULL;
 }
@@ -115,7 +115,7 @@ static uint32_t shown(const struct uw_node_state *s)
 
 void uw_node_bridge_due(struct uw_node_state *s)
 {
-    s->bridge->due = uw_node_has_bridge(s);
+    s->bridge->due = has_bridge(s);
 }
 
 /* Its share of what this cell becomes. */
@@ -246,7 +246,7 @@ static void offer_alone(struct uw_node_state *s)
 int uw_node_bridge_step(struct uw_node_state *s)
 {
     int rc = UW_OK;
-    if (!uw_node_has_bridge(s) ||
+    if (!has_bridge(s) ||
         atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire)) {
         return rc;
     }
@@ -268,7 +268,7 @@ int uw_node_bridge_step(struct uw_node_state *s)
 
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
 {
-    if (!uw_node_has_bridge(s) || !s->bridge->any) {
+    if (!has_bridge(s) || !s->bridge->any) {
         return;
     }
     uw_mix_carried((float)ranks_n, s->config.params, 0, s->config.params->size_n,
