@@ -11,7 +11,6 @@
 #define READY_REPEAT_US 100000u
 #define STATE_REPEAT_US 250000u
 #define TRIES_DEFAULT 5u
-#define READY_STALE_US 3000000u     /* who is ready says so more often */
 #define GATHER_MIN_US 1000000u
 #define OUTLIER_MEDIANS 32.0f
 #define ROUND_MIN_US 2000000u
@@ -52,60 +51,10 @@ void uw_cell_tell(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
     c->config.tell(c->config.arg, &news);
 }
 
-static bool in_round(const struct uw_cell *c)
-{
-    return c->state == UW_CELL_IN_ROUND || c->state == UW_CELL_HAS_RESULT;
-}
-
-static bool at_hand(const struct uw_cell *c, uint32_t group, uint32_t round)
-{
-    return in_round(c) && c->group == group && c->round == round;
-}
-
-/* What this node knows of a round. */
-static enum uw_cell_status status_of(const struct uw_cell *c, uint32_t group, uint32_t round)
-{
-    if (at_hand(c, group, round)) {
-        return c->state == UW_CELL_HAS_RESULT ? UW_CELL_PREPARED : UW_CELL_RUNNING;
-    }
-    for (uint32_t i = 0; i < c->log_n; i++) {
-        if (c->log[i].group == group && c->log[i].round == round) {
-            return c->log[i].committed ? UW_CELL_COMMITTED : UW_CELL_ABORTED;
-        }
-    }
-    return UW_CELL_UNKNOWN;
-}
-
-/* Where to note a decision: two of a group are enough, and those of others stay. A head that stood
- * still in a round must not find it forgotten when it goes on, however many there were since. */
-static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
-{
-    uint32_t of_group = 0, mine = 0, oldest = 0;
-    for (uint32_t i = 0; i < c->log_n; i++) {
-        if (c->log[i].group == group) {
-            mine = of_group++ == 0 || c->log[i].at < c->log[mine].at ? i : mine;
-        }
-        oldest = c->log[i].at < c->log[oldest].at ? i : oldest;
-    }
-    return of_group >= 2u ? mine : c->log_n < UW_CELL_LOG ? c->log_n++ : oldest;
-}
-
-void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed)
-{
-    enum uw_cell_status status = status_of(c, group, round);
-    if (status != UW_CELL_COMMITTED && status != UW_CELL_ABORTED) {
-        uint32_t at = place_in_log(c, group);
-        c->log[at].group = group;
-        c->log[at].round = round;
-        c->log[at].committed = committed;
-        c->log[at].at = c->noted_n++;
-    }
-}
-
 void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 {
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = group, .round = round,
-                                .status = status_of(c, group, round)};
+                                .status = uw_cell_status_of(c, group, round)};
     m.direct = c->direct && c->group == group && c->round == round;
     if (m.status == UW_CELL_RUNNING) {
         uint32_t waits_for = UW_RANK_NONE;
@@ -152,7 +101,7 @@ static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
 /* This node is told to begin; itself may be the one who tells. */
 static void take_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
-    enum uw_cell_status status = status_of(c, m->group, m->round);
+    enum uw_cell_status status = uw_cell_status_of(c, m->group, m->round);
     if (status == UW_CELL_RUNNING || status == UW_CELL_PREPARED) {
         return;
     }
@@ -238,7 +187,7 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
 {
     c->now_us = now_us;
     head_gone(c, id);
-    if (in_round(c) && id == c->decider && id != c->config.self) {
+    if (uw_cell_in_round(c) && id == c->decider && id != c->config.self) {
         succeed(c, false);
     }
 }
@@ -346,7 +295,7 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
         return;
     }
     head_state(c, from, m);
-    if (!at_hand(c, m->group, m->round) || c->decider == c->config.self) {
+    if (!uw_cell_at_hand(c, m->group, m->round) || c->decider == c->config.self) {
         return;
     }
     if (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED) {
@@ -358,9 +307,9 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
 
 static void take_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
-    if (status_of(c, m->group, m->round) == UW_CELL_UNKNOWN) {
+    if (uw_cell_status_of(c, m->group, m->round) == UW_CELL_UNKNOWN) {
         uw_cell_note(c, m->group, m->round, false);     /* nor will it take part any more */
-    } else if (at_hand(c, m->group, m->round) && uw_cell_ranks(c, from) &&
+    } else if (uw_cell_at_hand(c, m->group, m->round) && uw_cell_ranks(c, from) &&
                c->decider != c->config.self) {
         c->decider = from;
     }
@@ -402,7 +351,7 @@ static void run_member(struct uw_cell *c)
         }
         return;
     }
-    if (!in_round(c)) {
+    if (!uw_cell_in_round(c)) {
         return;
     }
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
@@ -489,17 +438,6 @@ static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t cu
     }
 }
 
-/* Is it of a wait before the one that this node is known to be in? Of the one before that can be at
- * any time; older messages do not live long, and a node that was started anew without another
- * incarnation counts its waits from the beginning. */
-static bool is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
-                    const struct uw_cell_message *m)
-{
-    uint32_t before = seat->asks - m->asks;
-    bool older = before - 1u < UINT32_MAX / 2u && c->now_us - seat->ready_us < READY_STALE_US;
-    return seat->incarnation == m->incarnation && (before == 1u || older);
-}
-
 /* It has no part in what comes, and a late word of this wait changes nothing. */
 static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks,
                         uint32_t culprit)
@@ -518,7 +456,7 @@ static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     if (seat == NULL && m->status != UW_CELL_ABORTED) {
         send_away(c, from, m->asks, UW_CELL_NOBODY);
     }
-    if (seat == NULL || is_late(c, seat, m)) {
+    if (seat == NULL || uw_cell_is_late(c, seat, m)) {
         return;
     }
     bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
@@ -568,7 +506,7 @@ static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
         /* Somebody who has not heard what became of a round. */
         if (from != c->config.self && m->status != UW_CELL_COMMITTED &&
             m->status != UW_CELL_ABORTED) {
-            enum uw_cell_status known = status_of(c, m->group, m->round);
+            enum uw_cell_status known = uw_cell_status_of(c, m->group, m->round);
             if (known == UW_CELL_COMMITTED || known == UW_CELL_ABORTED ||
                 (known == UW_CELL_UNKNOWN && m->status != UW_CELL_UNKNOWN)) {
                 uw_cell_say(c, from, m->group, m->round);
@@ -666,7 +604,7 @@ static uint64_t gather(struct uw_cell *c)
     struct uw_cell_head *h = &c->h;
     for (uint32_t i = 0; i < h->seats_n; i++) {
         struct uw_cell_seat *s = &h->seats[i];
-        s->ready = s->ready && c->now_us - s->ready_us < READY_STALE_US;
+        s->ready = s->ready && c->now_us - s->ready_us < UW_CELL_READY_STALE_US;
     }
     if (c->head != c->config.self) {
         return UINT64_MAX;
@@ -718,7 +656,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
         .status = commit ? UW_CELL_COMMITTED : UW_CELL_ABORTED, .culprit = culprit};
     send_to_ranks(c, &m);
     h->decided_us = h->told_us = c->now_us;
-    enum uw_cell_status own = status_of(c, m.group, m.round);
+    enum uw_cell_status own = uw_cell_status_of(c, m.group, m.round);
     if (own == UW_CELL_RUNNING || own == UW_CELL_PREPARED) {
         conclude(c, commit, culprit);
     } else if (h->start.ids_n > 1) {

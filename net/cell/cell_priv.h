@@ -7,6 +7,8 @@
 
 #include "cell.h"
 
+#define UW_CELL_READY_STALE_US 3000000u /* who is ready says so more often */
+
 /* Is it this node, or one that can be reached? */
 bool uw_cell_reaches(const struct uw_cell *c, uint32_t id);
 
@@ -55,9 +57,26 @@ struct uw_cell_tally uw_cell_count(const struct uw_cell *c);
 /* Everybody answers and yet nothing moves: the one whom the hindmost waits for. */
 uint32_t uw_cell_culprit(struct uw_cell *c);
 
-/* cell.c. Remember what became of a round, if it is not remembered yet; tell a node what this one
- * knows of it; tell the owner. */
+/* Is a message of a wait before the one that this node is known to be in? */
+bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
+                     const struct uw_cell_message *m);
+
+/* Is this node in a round? In this one? */
+static inline bool uw_cell_in_round(const struct uw_cell *c)
+{
+    return c->state == UW_CELL_IN_ROUND || c->state == UW_CELL_HAS_RESULT;
+}
+
+static inline bool uw_cell_at_hand(const struct uw_cell *c, uint32_t group, uint32_t round)
+{
+    return uw_cell_in_round(c) && c->group == group && c->round == round;
+}
+
+/* What this node knows of a round; remember what became of it, if it is not remembered yet. */
+enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, uint32_t round);
 void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed);
+
+/* cell.c. Tell a node what this one knows of a round; tell the owner. */
 void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round);
 void uw_cell_tell(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id);
 

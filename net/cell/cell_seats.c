@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a head sees of the nodes of its cell: who is ready, who is missing, how far all are. Nothing
- * here sends or decides. */
+ * What a head sees of the nodes of its cell: who is ready, who is missing, how far all are; and the
+ * rounds that a node remembers. Nothing here sends or decides. */
 #include "cell_priv.h"
 
 #include "base/bits.h"
@@ -219,4 +219,57 @@ struct uw_cell_tally uw_cell_count(const struct uw_cell *c)
         }
     }
     return t;
+}
+
+/* Is it of a wait before the one that this node is known to be in? Of the one before that can be at
+ * any time; older messages do not live long, and a node that was started anew without another
+ * incarnation counts its waits from the beginning. */
+bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
+                     const struct uw_cell_message *m)
+{
+    uint32_t before = seat->asks - m->asks;
+    bool older = before - 1u < UINT32_MAX / 2u &&
+                 c->now_us - seat->ready_us < UW_CELL_READY_STALE_US;
+    return seat->incarnation == m->incarnation && (before == 1u || older);
+}
+
+/* ---- decisions that are remembered ---- */
+
+enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, uint32_t round)
+{
+    if (uw_cell_at_hand(c, group, round)) {
+        return c->state == UW_CELL_HAS_RESULT ? UW_CELL_PREPARED : UW_CELL_RUNNING;
+    }
+    for (uint32_t i = 0; i < c->log_n; i++) {
+        if (c->log[i].group == group && c->log[i].round == round) {
+            return c->log[i].committed ? UW_CELL_COMMITTED : UW_CELL_ABORTED;
+        }
+    }
+    return UW_CELL_UNKNOWN;
+}
+
+/* Where to note a decision: two of a group are enough, and those of others stay. A head that stood
+ * still in a round must not find it forgotten when it goes on, however many there were since. */
+static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
+{
+    uint32_t of_group = 0, mine = 0, oldest = 0;
+    for (uint32_t i = 0; i < c->log_n; i++) {
+        if (c->log[i].group == group) {
+            mine = of_group++ == 0 || c->log[i].at < c->log[mine].at ? i : mine;
+        }
+        oldest = c->log[i].at < c->log[oldest].at ? i : oldest;
+    }
+    return of_group >= 2u ? mine : c->log_n < UW_CELL_LOG ? c->log_n++ : oldest;
+}
+
+void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed)
+{
+    enum uw_cell_status status = uw_cell_status_of(c, group, round);
+    if (status != UW_CELL_COMMITTED && status != UW_CELL_ABORTED) {
+        uint32_t at = place_in_log(c, group);
+        c->log[at].group = group;
+        c->log[at].round = round;
+        c->log[at].committed = committed;
+        c->log[at].at = c->noted_n++;
+    }
 }

@@ -4,7 +4,7 @@
 #include "link_tcp_conn.h"
 
 #include "ip_errno.h"
-#include "wire/wire.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <netinet/in.h>

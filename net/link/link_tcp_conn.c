@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_tcp_conn.h"
 
-#include "wire/wire.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Bytes in and out of connections that are up. */
 #include "link_tcp_conn.h"
 
-#include "wire/wire.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <string.h>

@@ -41,11 +41,11 @@
 #define UW_NET_MEMBERSHIP_H
 
 #include "member_window.h"
-#include "collective/allreduce.h"
-#include "wire/message.h"
+#include "wire/part.h"
 
 #include "uwasa/arena.h"
-#include "uwasa/node.h"
+#include "uwasa/node_event.h"
+#include "uwasa/node_status.h"
 #include "uwasa/rng.h"
 
 #include <stdbool.h>

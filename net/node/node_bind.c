@@ -33,6 +33,14 @@ enum uw_node_mode uw_node_mode_find(const char *name)
 
 static const struct uw_node_parts no_parts;
 
+uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n)
+{
+    if (rule->over == UW_MIX_OVER_PAIRS) {
+        return 2u * size_n;
+    }
+    return mode != UW_NODE_GOSSIP && rule->end != NULL && rule->before == NULL ? size_n : 0;
+}
+
 static bool needs_averages(const struct uw_node_config *c)
 {
     bool averages = c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST;

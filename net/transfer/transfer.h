@@ -34,6 +34,8 @@
 #ifndef UW_NET_TRANSFER_H
 #define UW_NET_TRANSFER_H
 
+#include "wire/message.h"
+
 #include "uwasa/arena.h"
 #include "uwasa/status.h"
 
@@ -43,29 +45,6 @@
 #define UW_CHUNK_MIN_N 8u           /* floats; a link that cannot carry that much is refused */
 #define UW_PULL_WANTS 64u           /* wants remembered for their round trip, at most */
 #define UW_PULL_ROUNDS 8u           /* round trips over which the best rate is remembered */
-
-/* In the chunk_n of a question: chunks are larger than a message carries. They come in a code when
- * that is short enough (float_code.h), else in two parts. */
-#define UW_WANT_CODED 0x8000u
-
-/* One question for chunks base + i, bit i of wanted. */
-struct uw_want {
-    uint64_t wanted;
-    uint32_t chunk_n, base;
-    uint32_t spread_us;             /* answer evenly over this time */
-    uint16_t transfer, seq;
-};
-
-static inline uint32_t uw_want_chunk_n(const struct uw_want *want)
-{
-    return want->chunk_n & ~UW_WANT_CODED;
-}
-
-/* Of a chunk of n floats that comes in two parts, those of the first. */
-static inline uint32_t uw_first_part_n(uint32_t n)
-{
-    return n - n / 3u;
-}
 
 struct uw_asked {                   /* a chunk on its way */
     uint32_t due;                   /* when the server should send it, in 16 us: what is under way

@@ -132,7 +132,7 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
 #endif
     ;
 
-/* args_help.c: lines of 80 columns, but for commands to copy and longer words. An option table:
+/* Print lines of 80 columns, but for commands to copy and longer words. An option table:
  * "  --batch N      samples in a minibatch"; keys: without the dashes. */
 void uw_opts_print(struct uw_opts opts, bool keys);
 

@@ -13,7 +13,7 @@
 #ifndef UWASA_STATUS_CLIENT_H
 #define UWASA_STATUS_CLIENT_H
 
-#include "uwasa/node.h"
+#include "uwasa/node_status.h"
 
 struct uw_status_client {
     struct uw_link *link;
