@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_lanes.h"
-#include "node_ping.h"
 
 #include "base/bits.h"
 
@@ -11,10 +10,10 @@
 #define LATE_LEAST_US 250000u
 #define LATE_MESSAGES 16u           /* that may go out before one that is late */
 
-int uw_node_send(struct uw_node_state *s, uint16_t station)
+int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                 const struct uw_message_form *form)
 {
-    const struct uw_node_message *m = s->message;
-    return uw_node_send_body(s, station, m->type, uw_message_form_of(m->type), &m->ping);
+    return uw_node_send_body(s, station, type, form, s->message);
 }
 
 int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
@@ -145,7 +144,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     }
     s->blocked = !sent_late(s);
     if (!s->left) {
-        uw_node_call_members(s);
+        s->members->step(s);
         uw_node_pull_step(s);
         if (s->averages != NULL) {
             next_us = uw_min_u64(next_us, s->averages->step(s));
@@ -156,7 +155,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         if (s->samples != NULL) {
             next_us = uw_min_u64(next_us, s->config.parts->samples->step(s));
         }
-        next_us = uw_min_u64(next_us, uw_membership_next_us(&s->membership));
+        next_us = uw_min_u64(next_us, s->members->ops->next_us(&s->membership));
         next_us = uw_min_u64(next_us, uw_node_pull_next_us(s));
     }
     uw_node_serve_step(s, SERVE_MOST);
@@ -206,11 +205,11 @@ bool uw_node_asks(const struct uw_node *n)
 
 static void say_goodbye(struct uw_node_state *s, uint16_t station)
 {
-    s->message->type = UW_WIRE_GOODBYE;
     s->message->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
-    uw_membership_self(&s->membership, &s->message->goodbye.self);
+    uw_membership_record(&s->membership, &s->membership.members[0],
+                         &s->message->goodbye.self);
     s->message->goodbye.self.state = uwasa_State_LEFT;
-    (void)uw_node_send(s, station);
+    (void)uw_node_send(s, station, UW_WIRE_GOODBYE, &uw_form_goodbye);
 }
 
 void uw_node_leave(struct uw_node *n, uint64_t caller_us)

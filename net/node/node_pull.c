@@ -61,7 +61,8 @@ struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_
     bool steady = l->frames && l->rate_bits_per_s != 0;
     uint32_t chunk_us = steady ? (uint32_t)(bits * 1000000u / l->rate_bits_per_s) : 0;
     uint32_t rtt_us = m->srtt_us != 0 ? m->srtt_us : ROUND_TRIP_CHUNKS * chunk_us;
-    return (struct uw_path){rtt_us, m->floats_per_us, false, room_of(s, chunk_n), chunk_us};
+    return (struct uw_path){rtt_us, uw_node_peer(s, m)->floats_per_us, false, room_of(s, chunk_n),
+                            chunk_us};
 }
 
 /* Another one than the last; short forms have a byte for it. */
@@ -72,10 +73,10 @@ uint16_t uw_node_new_transfer(struct uw_node_state *s, const struct uw_pull *t)
 }
 
 /* May the chunks of the pull that begins be coded? */
-static bool wants_code(struct uw_node_state *s, const struct uw_member *m)
+static bool wants_code(struct uw_node_state *s, const struct uw_node_peer *peer)
 {
     uint32_t most_n = uw_node_most_n(s, true);
-    if (most_n == 0 || (m->chunk_limit_n != 0 && m->chunk_limit_n < most_n)) {
+    if (most_n == 0 || (peer->chunk_limit_n != 0 && peer->chunk_limit_n < most_n)) {
         return false;
     }
     if (s->pull.plain_rounds != 0) {
@@ -95,22 +96,23 @@ static void judge_code(struct uw_node_pull *p)
 }
 
 /* Its link may have become wider again: a pull that finds out that it did not costs two frames. */
-static void forget_limit(struct uw_member *m)
+static void forget_limit(struct uw_node_peer *peer)
 {
-    if (m->chunk_limit_n != 0 && m->limit_pulls-- == 0) {
-        m->chunk_limit_n = 0;
+    if (peer->chunk_limit_n != 0 && peer->limit_pulls-- == 0) {
+        peer->chunk_limit_n = 0;
     }
 }
 
 void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_member *m = &s->membership.members[place];
-    forget_limit(m);
-    bool coded = wants_code(s, m);
+    const struct uw_member *m = &s->membership.members[place];
+    struct uw_node_peer *peer = &s->peers[place];
+    forget_limit(peer);
+    bool coded = wants_code(s, peer);
     uint32_t chunk_n = uw_node_most_n(s, coded);
-    if (m->chunk_limit_n != 0 && m->chunk_limit_n < chunk_n) {
-        chunk_n = m->chunk_limit_n;
+    if (peer->chunk_limit_n != 0 && peer->chunk_limit_n < chunk_n) {
+        chunk_n = peer->chunk_limit_n;
     }
     p->round = round;
     p->member = place;
@@ -163,17 +165,18 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
     if (m == NULL) {
         return;
     }
-    m->refused_n++;
-    uint64_t us = (uint64_t)AVOID_FIRST_US << (m->strikes < 7u ? m->strikes : 7u);
-    m->avoid_until_us = s->now_us + (us < AVOID_MAX_US ? us : AVOID_MAX_US);
-    m->strikes = (uint8_t)(m->strikes + (m->strikes < UINT8_MAX));
+    struct uw_node_peer *peer = uw_node_peer(s, m);
+    peer->refused_n++;
+    uint64_t us = (uint64_t)AVOID_FIRST_US << (peer->strikes < 7u ? peer->strikes : 7u);
+    peer->avoid_until_us = s->now_us + (us < AVOID_MAX_US ? us : AVOID_MAX_US);
+    peer->strikes = (uint8_t)(peer->strikes + (peer->strikes < UINT8_MAX));
 }
 
 static void remember_rate(struct uw_node_state *s)
 {
     struct uw_member *m = uw_node_pull_member(s);
     if (m != NULL) {
-        m->floats_per_us = s->pull.transfer.rate * (float)s->pull.transfer.chunk_n;
+        uw_node_peer(s, m)->floats_per_us = s->pull.transfer.rate * (float)s->pull.transfer.chunk_n;
     }
 }
 
@@ -238,7 +241,7 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
     }
     if (!uw_gossip_rejected(&s->gossip, p->round)) {
         if (mixed && m != NULL && uw_pull_complete(&p->transfer)) {
-            m->strikes /= 2u;
+            uw_node_peer(s, m)->strikes /= 2u;
         }
         p->judged = mixed;
         return;
@@ -263,7 +266,7 @@ static void complete(struct uw_node_state *s)
     s->counters.pulls_done++;
     count(s);
     if (m != NULL && p->version != 0 && p->version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(p->slices, p->version, m, s->now_us);
+        uw_node_slices_mixed(p->slices, p->version, uw_node_peer(s, m), s->now_us);
     }
     uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
@@ -308,7 +311,7 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
         return false;
     }
     if (stopped != NULL) {
-        stopped->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
+        uw_node_peer(s, stopped)->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
     }
     const struct uw_member *m = &s->membership.members[place];
     const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
@@ -356,9 +359,9 @@ static void check_pull(struct uw_node_state *s)
         }
     } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
-        uw_membership_doubt(&s->membership, m, s->now_us);
+        s->members->ops->doubt(&s->membership, m, s->now_us);
         if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
-            m->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
+            uw_node_peer(s, m)->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
             uw_node_pull_cut(s, UW_WHY_SILENT);
         }
     }

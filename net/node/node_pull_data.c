@@ -14,8 +14,9 @@
 /* The largest message for a member, whose link may be as narrow as the chunks it sends. */
 static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
 {
-    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + 4u * m->chunk_limit_n;
-    return m->chunk_limit_n != 0 && bytes < uw_node_mtu(s) ? bytes : uw_node_mtu(s);
+    uint32_t limit_n = uw_node_peer(s, m)->chunk_limit_n;
+    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + 4u * limit_n;
+    return limit_n != 0 && bytes < uw_node_mtu(s) ? bytes : uw_node_mtu(s);
 }
 
 /* Free slots for this pull's chunks, its own on their way included: the others' have places too. */
@@ -37,9 +38,10 @@ static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lan
                          const struct uw_member *m)
 {
     const struct uw_node_pull *p = &s->pull;
-    return lane != NULL ? uw_node_slices_known(lane->slices, lane->version, m)
+    const struct uw_node_peer *peer = uw_node_peer(s, m);
+    return lane != NULL ? uw_node_slices_known(lane->slices, lane->version, peer)
            : p->adopt   ? 0
-                        : uw_node_slices_known(p->slices, p->version, m);
+                        : uw_node_slices_known(p->slices, p->version, peer);
 }
 
 /* As many questions as fit, in one frame. */
@@ -68,11 +70,10 @@ void uw_node_pull_ask(struct uw_node_state *s, struct uw_pull *t, const struct u
     }
     for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
                          uw_pull_next(t, room_for(s, t), s->now_us, &w); i++) {
-        s->message->type = UW_WIRE_WANT;
         s->message->want = (uwasa_Want){
             .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
             .chunk_n = w.chunk_n, .base = w.base, .wanted = w.wanted, .spread_us = w.spread_us};
-        (void)uw_node_send(s, m->station);
+        (void)uw_node_send(s, m->station, UW_WIRE_WANT, &uw_form_want);
     }
 }
 
@@ -96,7 +97,8 @@ struct uw_pull *uw_node_pull_of(struct uw_node_state *s, const struct uw_member 
 
 uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m)
 {
-    uint64_t age_us = uw_min_u64(s->now_us - m->mixed_us, UW_NODE_AVOID_US);
+    uint32_t age_ms = (uint32_t)(s->now_us / 1000u) - uw_node_peer(s, m)->mixed_ms;
+    uint32_t age_us = uw_min_u32(age_ms, UW_NODE_AVOID_US / 1000u) * 1000u;
     return age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US;
 }
 
@@ -110,7 +112,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
         s->config.parts->lanes->stale(s, lane);
         return;
     }
-    m->avoid_until_us = s->now_us + uw_node_stale_us(s, m);
+    uw_node_peer(s, m)->avoid_until_us = s->now_us + uw_node_stale_us(s, m);
     s->counters.pulls_stale++;
     bool more = !p->bridge && p->passed < UW_NODE_PASSED_MOST;
     uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
@@ -173,7 +175,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
         s->counters.refused_run++;
         return;
     }
-    struct uw_member *m = uw_membership_heard(&s->membership, station, s->now_us);
+    struct uw_member *m = s->members->ops->heard(&s->membership, station, s->now_us);
     struct uw_pull *t = uw_node_pull_of(s, m);
     if (t == NULL) {
         return;
@@ -197,7 +199,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
     *version = oldest(*version, d->version);
     uw_pull_took(t, d->seq, offset_n, count_n, s->now_us);
     p->bytes += count_n * 4u;
-    m->from_bytes += count_n * 4u;
+    uw_node_peer(s, m)->from_bytes += count_n * 4u;
     s->counters.pulled_bytes += count_n * 4u;
 }
 
@@ -213,6 +215,7 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
 {
     struct uw_node_pull *p = &s->pull;
     struct uw_node_lane *lane = uw_node_lane_of(s, m);
+    struct uw_node_peer *peer = uw_node_peer(s, m);
     enum uw_node_why why = why_refused(refuse->reason);
     bool coded = p->transfer.coded;     /* that one may not know, or be narrower */
     bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
@@ -220,8 +223,8 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
                   (coded || refuse->chunk_n < p->transfer.chunk_n);
     bool mixed = refuse->reason == uwasa_Reason_MIXED;
     if (narrow) {
-        m->chunk_limit_n = uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s));
-        m->limit_pulls = LIMIT_PULLS;
+        peer->chunk_limit_n = (uint16_t)uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s));
+        peer->limit_pulls = LIMIT_PULLS;
     }
     if (mixed && (lane != NULL ? lane->version : p->version) == 0 && !p->adopt) {
         pass_over(s, m, lane);
@@ -236,7 +239,7 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         return;
     }
     s->counters.pulls_refused++;
-    m->avoid_until_us = s->now_us + UW_NODE_AVOID_US / 4u;
+    peer->avoid_until_us = s->now_us + UW_NODE_AVOID_US / 4u;
     if (uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why)) {
         return;
     }

@@ -19,15 +19,13 @@ struct uw_node_sleeper {
 static int check(const struct uw_node_config *c, struct uw_error *err)
 {
     const struct uw_node_sleep *z = &c->sleep;
-    bool exact = (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || c->agree ||
-                 c->gradients != NULL || (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
     if (z->period_us > UW_NODE_SLEEP_MOST_US || z->awake_us < UW_NODE_SLEEP_LEAST_US ||
         z->awake_us / 1000u >= z->period_us / 1000u) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "sleep: needs a period of an hour at most, and to be awake for 0.02 s "
                             "or more of it, but not always");
     }
-    if (exact || c->samples != NULL) {
+    if (uw_node_needs_averages(c) || c->samples != NULL) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "sleep: is for gossip and broadcasts, not for exact averages, an "
                             "average at the end or samples");

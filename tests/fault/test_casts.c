@@ -91,7 +91,7 @@ static void test_averages_are_exact_only_where_all_see_the_same_cell(void **stat
     struct uw_membership *m = &w->nodes[0].node.state->membership;
     for (uint32_t i = 1; i < m->members_n; i++) {
         if (strcmp(m->members[i].name, w->nodes[3].name) == 0) {
-            m->members[i].avoid_until_us = w->now_us + 40 * SECOND;
+            w->nodes[0].node.state->peers[i].avoid_until_us = w->now_us + 40 * SECOND;
         }
     }
     world_run(w, 6 * SECOND);

@@ -26,6 +26,7 @@ struct uw_node_options {
     uint32_t link_address;              /* UW_NODE_ADDRESS_UNSAID: not given */
     bool tls;
     struct uw_opt_list seeds;
+    const char *membership;             /* "static": seeds are all peers */
     const char *model, *data, *shard, *skew;
     uint32_t batch, threads, period;
     uint32_t slices;                    /* of the model, one a round; 0: 1 */

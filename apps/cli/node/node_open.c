@@ -62,6 +62,11 @@ static void on_event(void *arg, const struct uw_node_event *event)
     uw_node_trace_event(r, event);
 }
 
+static bool is_static(const struct uw_node_options *o)
+{
+    return strcmp(o->membership, "static") == 0;
+}
+
 static struct uw_node_config node_config(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
@@ -92,7 +97,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
         .gather_us = (uint64_t)(o->gather_seconds * 1e6),
         .round_us = (uint64_t)(o->round_seconds * 1e6),
-        .agree = !uw_node_work_narrow(o) && o->sleep_period == 0.0,
+        .agree = !uw_node_work_narrow(o) && o->sleep_period == 0.0 && !is_static(o),
         .sleep = {.period_us = (uint64_t)(o->sleep_period * 1e6),
                   .awake_us = (uint64_t)(o->sleep_awake * 1e6)},
         .agree_us = uw_node_work_agree_us(o),
@@ -234,7 +239,7 @@ int uw_node_work_open(struct uw_node_work *r)
         return rc;
     }
     const struct uw_node_config node = node_config(r);
-    rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
+    rc = uw_node_net_open(&r->net, &stack, &node, is_static(r->o), &r->err);
     uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
         tell_address(r);
