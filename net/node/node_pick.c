@@ -138,7 +138,7 @@ void uw_node_pick_slice(struct uw_node_state *s)
     struct uw_node_pull *p = &s->pull;
     struct uw_node_range range = {.n = p->transfer.chunks};
     p->slices = UINT32_MAX;
-    if (p->adopt || p->bridge ||
+    if (p->what_for != UW_PULL_TO_MIX ||
         atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
         return;
     }

@@ -117,8 +117,9 @@ void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place,
     p->round = round;
     p->member = place;
     p->member_id = m->id;
-    p->adopt = adopt;
-    p->bridge = round == BRIDGE_ROUND;
+    p->what_for = round == BRIDGE_ROUND ? UW_PULL_TO_BRIDGE
+                  : adopt               ? UW_PULL_TO_ADOPT
+                                        : UW_PULL_TO_MIX;
     p->judged = false;
     p->version = 0;
     p->bytes = p->paused_us = 0;
@@ -192,7 +193,7 @@ void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
     if (s->further != NULL) {
         s->config.parts->lanes->stop(s);
     }
-    if (p->bridge) {
+    if (p->what_for == UW_PULL_TO_BRIDGE) {
         s->averages->pull_ended(s, how);
     } else {
         uw_gossip_ended(&s->gossip, p->round, how);
@@ -202,7 +203,7 @@ void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
 /* The period learns from it. */
 static void count(struct uw_node_state *s)
 {
-    if (s->period != NULL && !s->pull.bridge) {
+    if (s->period != NULL && s->pull.what_for != UW_PULL_TO_BRIDGE) {
         s->config.parts->periods->ended(s);
     }
 }
@@ -270,7 +271,7 @@ static void complete(struct uw_node_state *s)
     }
     uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
-    if (p->adopt) {
+    if (p->what_for == UW_PULL_TO_ADOPT) {
         uw_node_tell_pull(s, m, UW_NODE_ADOPTED, UW_WHY_NONE);
     }
 }
@@ -280,7 +281,7 @@ static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
 {
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     uint32_t chunk_n = s->pull.transfer.chunk_n;
-    return s->pull.bridge ? s->averages->pull_another(s, chunk_n, m)
+    return s->pull.what_for == UW_PULL_TO_BRIDGE ? s->averages->pull_another(s, chunk_n, m)
                           : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n, m);
 }
 
@@ -292,7 +293,7 @@ static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
 bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
 {
     struct uw_node_pull *p = &s->pull;
-    if (p->adopt) {
+    if (p->what_for == UW_PULL_TO_ADOPT) {
         return false;
     }
     if (take_over(s, why)) {
@@ -381,7 +382,7 @@ static bool rests(struct uw_node_state *s)
     }
     p->paused_us = asleep ? s->now_us : 0;
     bool here = uw_pull_complete(&p->transfer);
-    if (asleep && !here && !p->adopt && !p->bridge &&
+    if (asleep && !here && p->what_for == UW_PULL_TO_MIX &&
         (uw_node_lanes_missing(s) != 0 || uw_node_any_awake(s))) {
         (void)uw_node_pull_move(s, UW_WHY_SLEEPS);
     }
@@ -393,7 +394,8 @@ void uw_node_pull_step(struct uw_node_state *s)
     struct uw_node_pull *p = &s->pull;
     judge_pull(s, false);
     const struct uw_node_averages *averages = s->averages;
-    if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED && p->bridge) {
+    if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED &&
+        p->what_for == UW_PULL_TO_BRIDGE) {
         s->counters.refused_outlier++;
         uw_node_pull_refuse(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
     }

@@ -40,8 +40,9 @@ static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lan
     const struct uw_node_pull *p = &s->pull;
     const struct uw_node_peer *peer = uw_node_peer(s, m);
     return lane != NULL ? uw_node_slices_known(lane->slices, lane->version, peer)
-           : p->adopt   ? 0
-                        : uw_node_slices_known(p->slices, p->version, peer);
+           : p->what_for == UW_PULL_TO_ADOPT
+               ? 0
+               : uw_node_slices_known(p->slices, p->version, peer);
 }
 
 /* As many questions as fit, in one frame. */
@@ -114,7 +115,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
     }
     uw_node_peer(s, m)->avoid_until_us = s->now_us + uw_node_stale_us(s, m);
     s->counters.pulls_stale++;
-    bool more = !p->bridge && p->passed < UW_NODE_PASSED_MOST;
+    bool more = p->what_for != UW_PULL_TO_BRIDGE && p->passed < UW_NODE_PASSED_MOST;
     uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
     if (place == 0) {
         uw_node_pull_finish(s, UW_GOSSIP_STALE);
@@ -132,7 +133,7 @@ static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const str
     slot->round = s->pull.round;
     slot->offset_n = offset_n;
     slot->count_n = count_n;
-    slot->adopt = s->pull.adopt;
+    slot->adopt = s->pull.what_for == UW_PULL_TO_ADOPT;
     slot->weight = s->pull.weight;
     slot->from_id = uw_node_pulls_from_many(s) ? m->id : 0;
     uw_gossip_push(&s->gossip);
@@ -226,7 +227,8 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         peer->chunk_limit_n = (uint16_t)uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s));
         peer->limit_pulls = LIMIT_PULLS;
     }
-    if (mixed && (lane != NULL ? lane->version : p->version) == 0 && !p->adopt) {
+    bool first = (lane != NULL ? lane->version : p->version) == 0;
+    if (mixed && first && p->what_for != UW_PULL_TO_ADOPT) {
         pass_over(s, m, lane);
         return;
     }
@@ -235,7 +237,7 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         return;
     }
     if (narrow && p->bytes == 0 && uw_node_carries(s, m, 1)) {
-        uw_node_pull_start(s, p->round, p->member, p->adopt);
+        uw_node_pull_start(s, p->round, p->member, p->what_for == UW_PULL_TO_ADOPT);
         return;
     }
     s->counters.pulls_refused++;

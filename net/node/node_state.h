@@ -48,14 +48,20 @@ struct uw_node_sleeper;
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
                                                    no datagram could carry */
 
+enum uw_node_pull_for {
+    UW_PULL_TO_MIX,
+    UW_PULL_TO_ADOPT,               /* its model is taken over */
+    UW_PULL_TO_BRIDGE               /* of another cell's head, for node_bridge.c */
+};
+
 /* The pull of a round, the present or last one. */
 struct uw_node_pull {
     struct uw_pull transfer;
     uint32_t round;
     uint32_t member;                /* place in the table */
     uint32_t member_id;             /* guards against the place being reused */
-    bool adopt, judged;             /* judged: its outlier has been dealt with */
-    bool bridge;                    /* of another cell's head, for node_bridge.c */
+    enum uw_node_pull_for what_for;
+    bool judged;                    /* its outlier has been dealt with */
     uint8_t passed;                 /* peers that had nothing new for this round */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */

@@ -70,7 +70,7 @@ static void write_progress(struct uw_node_state *s, const struct uw_node_event *
     if (kind == UW_NODE_PULL_STARTED) {
         snprintf(text, cap, "pull from %s (%s): %u chunks of %u floats%s", name, address,
                  (unsigned)t->chunks, (unsigned)t->chunk_n,
-                 p->adopt ? ", to take over its model" : "");
+                 p->what_for == UW_PULL_TO_ADOPT ? ", to take over its model" : "");
     } else if (kind == UW_NODE_PULL_DONE) {
         uint32_t more = s->further != NULL ? s->further->asked_n : 0;
         char others[24] = "";
