@@ -6,8 +6,8 @@
  *     node.c         the step
  *     node_recv.c    what to do with each message
  *     node_swim.c    peers that are found (node_swim.h); node_listed.c those of a list
- *     node_pull*.c   the pull of a round (node_pull.h); node_pick.c whom from
- *     node_serve.c   others' pulls; node_event.c events (node_tell.h)
+ *     node_pull.c    the pull of a round (node_pull.h); node_pick.c whom from
+ *     node_send.c    what goes out; node_event.c events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
  * and of its optional parts (node_parts.h)
@@ -162,17 +162,6 @@ struct uw_node_state {
 
 /* node.c */
 
-/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; not sent is lost. */
-int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                 const struct uw_message_form *form);
-
-/* The same of any control message. */
-int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                      const struct uw_message_form *form, const void *body);
-
-/* Send s->buffer. */
-int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
-
 /* This node slept, or was stopped, for so long: nothing that is under way took that time. */
 void uw_node_slept(struct uw_node_state *s, uint64_t slept_us);
 
@@ -203,7 +192,21 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m);
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);     /* by identity */
 
-/* node_serve.c */
+/* node_send.c */
+
+/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; not sent is lost. */
+int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                 const struct uw_message_form *form);
+
+/* The same of any control message. */
+int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                      const struct uw_message_form *form, const void *body);
+
+/* Send s->buffer. */
+int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+
+/* Is there no message that waits for the link? */
+bool uw_node_sent_late(struct uw_node_state *s);
 
 /* Send up to `most` chunks that others asked for. */
 void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
