@@ -4,7 +4,7 @@
  * its messages. */
 #include "cell_priv.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #define START_REPEAT_US 300000u     /* who has begun says so sooner */
 #define POLLS_MAX 4u                /* unanswered questions that make a culprit */
 #define AVOID_US 2000000u           /* doubles with each strike */
-#define AVOID_STRIKES_MAX 5u
+#define AVOID_DOUBLINGS 5u
 #define OWES_US 3000000u            /* so long a head tells who may not have heard */
 #define OWES_REPEAT_US 100000u
 
@@ -189,21 +189,6 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
     head_gone(c, id);
     if (uw_cell_in_round(c) && id == c->decider && id != c->config.self) {
         succeed(c, false);
-    }
-}
-
-/* Who was ready says so again before it is believed. */
-void uw_cell_slept(struct uw_cell *c, uint64_t slept_us)
-{
-    struct uw_cell_head *h = &c->h;
-    c->since_us += slept_us;
-    h->started_us += slept_us;
-    h->start_us += slept_us;
-    h->deadline_us += slept_us;
-    h->poll_us += slept_us;
-    for (uint32_t i = 0; i < h->seats_n; i++) {
-        h->seats[i].since_us += slept_us;
-        h->seats[i].heard_us += h->seats[i].heard_us != 0 ? slept_us : 0;
     }
 }
 
@@ -640,8 +625,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     for (uint32_t i = 0; i < h->seats_n; i++) {
         struct uw_cell_seat *s = &h->seats[i];
         if (s->id == culprit && culprit != c->config.self) {
-            s->avoid_until_us =
-                c->now_us + ((uint64_t)AVOID_US << uw_min_u32(s->strikes++, AVOID_STRIKES_MAX));
+            s->avoid_until_us = c->now_us + uw_backoff_us(AVOID_US, &s->strikes, AVOID_DOUBLINGS);
         } else if (commit && s->ranked) {
             s->strikes = 0;
         }

@@ -163,14 +163,10 @@ void uw_cell_name_ranks(struct uw_cell *c, struct uw_cell_message *m)
         if (!uw_cell_can_take_part(c, s)) {
             continue;
         }
-        uint32_t k = m->ids_n++;
         if (s->chunk_n != 0) {
             m->chunk_n = m->chunk_n == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
         }
-        for (; k > 0 && m->ids[k - 1u] > s->id; k--) {
-            m->ids[k] = m->ids[k - 1u];
-        }
-        m->ids[k] = s->id;
+        uw_insert_u32(m->ids, m->ids_n++, s->id);
     }
 }
 

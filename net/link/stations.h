@@ -39,14 +39,13 @@ bool uw_stations_hold(struct uw_stations *t, uint16_t number, bool hold);
 /* The entry `describe` of a link. */
 int uw_stations_describe(struct uw_stations *t, uint16_t number, char text[UW_LINK_ADDRESS_BYTES]);
 
-/* A datagram of `bytes` lies in t->datagram: count it, enter its sender and copy it to buf.
+/* A datagram of `bytes` lies in t->datagram: count it and enter its sender.
  *
  *   sender  NULL: not an address that the link can answer
  *
- * Returns the size, UW_ERR_TOOBIG (above the link's mtu or cap_bytes), UW_ERR_AGAIN (dropped: the
- * next one may be in order). */
+ * Returns the size, UW_ERR_TOOBIG (above the link's mtu), UW_ERR_AGAIN (dropped: the next one may
+ * be in order). */
 int uw_stations_take(struct uw_stations *t, struct uw_link *link,
-                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from, void *buf,
-                     uint32_t cap_bytes);
+                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from);
 
 #endif

@@ -3,7 +3,8 @@
  * The clockwork of membership: who has been silent for how long, who is called when. */
 #include "membership_priv.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
+#include "base/bucket.h"
 
 #include "uwasa/fmath.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #define CALL_FIRST_US 250000u
+#define CALL_DOUBLINGS 5u
 #define CALL_MAX_US 5000000u
 #define CALLS_A_SESSION 8u          /* calls of a dead member before its session is forgotten */
 #define CALLS_A_LOOKUP 9u           /* of a seed in vain before its name is looked up once more */
@@ -48,10 +50,8 @@ static uint64_t burst_us(const struct uw_membership *m)
 static void pay(struct uw_membership *m, uint32_t bytes)
 {
     uint64_t us = (uint64_t)bytes * 1000000000u / m->config.rate_mbytes_per_s;
-    uint64_t most_us = m->now_us + 2u * burst_us(m);    /* who asks too much is answered all the
-                                                           same, and not paid for for ever */
-    m->paid_us = (m->paid_us > m->now_us ? m->paid_us : m->now_us) + us;
-    m->paid_us = m->paid_us < most_us ? m->paid_us : most_us;
+    /* Who asks too much is answered all the same, and not paid for for ever. */
+    uw_bucket_pay(&m->paid_us, us, 2u * burst_us(m), m->now_us);
     m->message_bytes = (m->message_bytes * 15u + bytes + 8u) / 16u;
 }
 
@@ -174,7 +174,7 @@ static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member
 
 static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
 {
-    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 10u ? tries / 2u : 5u);
+    uint64_t us = uw_backoff_after(CALL_FIRST_US, tries / 2u, CALL_DOUBLINGS);
     return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
 }
 
@@ -479,7 +479,7 @@ void uw_membership_follow(struct uw_membership *m, uint64_t now_us)
 {
     uint64_t ping_us = m->config.ping_us;
     m->now_us = now_us;
-    m->paid_us = uw_min_u64(m->paid_us, now_us + 2u * burst_us(m));
+    uw_bucket_pay(&m->paid_us, 0, 2u * burst_us(m), now_us);
     m->own_us = uw_min_u64(m->own_us, now_us + price_us(m, LIVE_PARTS));
     m->beacon_us = uw_min_u64(m->beacon_us, now_us + uw_membership_jitter(m, ping_us));
     for (uint32_t i = 1; i < m->members_n; i++) {

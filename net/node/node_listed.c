@@ -19,7 +19,7 @@ static int check(struct uw_node_state *s, struct uw_error *err)
 
 static void step(struct uw_node_state *s)
 {
-    (void)uw_members_listed.next(&s->membership, s->now_us, NULL, NULL);
+    (void)uw_members_listed.next(&s->membership, s->outer_us, NULL, NULL);
 }
 
 static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,

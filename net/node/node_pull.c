@@ -3,13 +3,13 @@
 #include "node_periods.h"
 #include "node_tell.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
 #define DEADLINE_MIN_US 2000000u
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
-#define AVOID_MAX_US 600000000u
+#define AVOID_DOUBLINGS 7u          /* up to 640 s */
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define PLAIN_ROUNDS 16u            /* until the code is tried again */
 #define SILENCE_TRIPS 3u            /* round trips of silence that a pull outlives at least */
@@ -172,9 +172,8 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
     }
     struct uw_node_peer *peer = uw_node_peer(s, m);
     peer->refused_n++;
-    uint64_t us = (uint64_t)AVOID_FIRST_US << (peer->strikes < 7u ? peer->strikes : 7u);
-    peer->avoid_until_us = s->now_us + (us < AVOID_MAX_US ? us : AVOID_MAX_US);
-    peer->strikes = (uint8_t)(peer->strikes + (peer->strikes < UINT8_MAX));
+    peer->avoid_until_us =
+        s->outer_us + uw_backoff_us(AVOID_FIRST_US, &peer->strikes, AVOID_DOUBLINGS);
 }
 
 static void remember_rate(struct uw_node_state *s)
@@ -271,7 +270,7 @@ static void complete(struct uw_node_state *s)
     s->counters.pulls_done++;
     count(s);
     if (m != NULL && p->version != 0 && p->version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(p->slices, p->version, uw_node_peer(s, m), s->now_us);
+        uw_node_slices_mixed(p->slices, p->version, uw_node_peer(s, m), s->outer_us);
     }
     uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
@@ -316,7 +315,7 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
         return false;
     }
     if (stopped != NULL) {
-        uw_node_peer(s, stopped)->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
+        uw_node_peer(s, stopped)->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
     }
     const struct uw_member *m = &s->membership.members[place];
     const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
@@ -364,9 +363,9 @@ static void check_pull(struct uw_node_state *s)
         }
     } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
-        s->members->ops->doubt(&s->membership, m, s->now_us);
+        s->members->ops->doubt(&s->membership, m, s->outer_us);
         if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
-            uw_node_peer(s, m)->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
+            uw_node_peer(s, m)->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
             uw_node_pull_cut(s, UW_WHY_SILENT);
         }
     }
@@ -379,9 +378,9 @@ static bool rests(struct uw_node_state *s)
     const struct uw_member *m = uw_node_pull_member(s);
     bool asleep = p->transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
                   m->state != UW_MEMBER_LEFT &&
-                  uw_membership_window(&s->membership, m, s->now_us).from_us > s->now_us;
+                  uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us;
     if (p->paused_us != 0) {
-        uw_pull_slept(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
+        uw_pull_paused(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
         p->transfer.progress_us = uw_min_u64(p->transfer.progress_us, s->now_us);
     }
     p->paused_us = asleep ? s->now_us : 0;
@@ -439,7 +438,8 @@ uint64_t uw_node_pull_next_us(struct uw_node_state *s)
     }
     if (p->paused_us != 0 && uw_node_pull_member(s) != NULL) {
         const struct uw_member *m = uw_node_pull_member(s);
-        return uw_min_u64(next_us, uw_membership_window(&s->membership, m, s->now_us).from_us);
+        const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
+        return uw_min_u64(next_us, w.from_us - s->slept_us);
     }
     return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->transfer));
 }
@@ -533,7 +533,7 @@ struct uw_pull *uw_node_pull_of(struct uw_node_state *s, const struct uw_member 
 
 uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m)
 {
-    uint32_t age_ms = (uint32_t)(s->now_us / 1000u) - uw_node_peer(s, m)->mixed_ms;
+    uint32_t age_ms = (uint32_t)(s->outer_us / 1000u) - uw_node_peer(s, m)->mixed_ms;
     uint32_t age_us = uw_min_u32(age_ms, UW_NODE_AVOID_US / 1000u) * 1000u;
     return age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US;
 }
@@ -548,7 +548,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
         s->config.parts->lanes->stale(s, lane);
         return;
     }
-    uw_node_peer(s, m)->avoid_until_us = s->now_us + uw_node_stale_us(s, m);
+    uw_node_peer(s, m)->avoid_until_us = s->outer_us + uw_node_stale_us(s, m);
     s->counters.pulls_stale++;
     bool more = p->what_for != UW_PULL_TO_BRIDGE && p->passed < UW_NODE_PASSED_MOST;
     uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
@@ -611,7 +611,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
         s->counters.refused_run++;
         return;
     }
-    struct uw_member *m = s->members->ops->heard(&s->membership, station, s->now_us);
+    struct uw_member *m = s->members->ops->heard(&s->membership, station, s->outer_us);
     struct uw_pull *t = uw_node_pull_of(s, m);
     if (t == NULL) {
         return;
@@ -676,7 +676,7 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         return;
     }
     s->counters.pulls_refused++;
-    peer->avoid_until_us = s->now_us + UW_NODE_AVOID_US / 4u;
+    peer->avoid_until_us = s->outer_us + UW_NODE_AVOID_US / 4u;
     if (uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why)) {
         return;
     }

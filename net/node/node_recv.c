@@ -21,7 +21,7 @@ static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, u
 {
     uint32_t version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
     uwasa_Reason reason = uwasa_Reason_NONE;
-    (void)s->members->ops->heard(&s->membership, station, s->now_us);
+    (void)s->members->ops->heard(&s->membership, station, s->outer_us);
     if (!same_model) {
         s->counters.refused_model++;
         reason = uwasa_Reason_WRONG_MODEL;
@@ -62,7 +62,7 @@ static void on_short_wants(struct uw_node_state *s, uint16_t station, uint32_t b
 {
     struct uw_short_wants head;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
-    int n = s->config.parts->frames->read_wants(s->buffer, bytes, &head, wants);
+    int n = s->config.parts->frames->read_wants(s->in, bytes, &head, wants);
     if (n < 0) {
         s->counters.refused_corrupt++;
     } else if (serves(s, station, head.model == (uint32_t)s->model, head.mixed, &wants[0])) {
@@ -114,7 +114,7 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
         s->counters.unknown_messages++;
     } else if (frames && wants) {
         on_short_wants(s, station, bytes);
-    } else if (uw_message_read(frames, wants ? &uw_form_want : &uw_form_refuse, s->buffer, bytes,
+    } else if (uw_message_read(frames, wants ? &uw_form_want : &uw_form_refuse, s->in, bytes,
                                in) < 0) {
         s->counters.refused_corrupt++;
     } else if (wants) {
@@ -142,20 +142,20 @@ static int read_data(struct uw_node_state *s, uint16_t station, int type, uint32
                      struct uw_data *d)
 {
     if (!s->config.link->frames) {
-        return uw_message_read_data(s->buffer, bytes, d);
+        return uw_message_read_data(s->in, bytes, d);
     }
     const struct uw_short_data known = known_of(s, station);
     if (known.coded) {
-        return s->config.parts->codes->read(s->buffer, bytes, &known, s->config.params->size_n, d);
+        return s->config.parts->codes->read(s->in, bytes, &known, s->config.params->size_n, d);
     }
-    return type == UW_WIRE_DATA ? s->config.parts->frames->read_data(s->buffer, bytes, &known, d)
+    return type == UW_WIRE_DATA ? s->config.parts->frames->read_data(s->in, bytes, &known, d)
                                 : UW_ERR_CORRUPT;
 }
 
 static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     const struct uw_node_parts *parts = s->config.parts;
-    enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->buffer[0] & 15u) : 0;
+    enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->in[0] & 15u) : 0;
     if (first == UW_WIRE_PART && parts->averages != NULL) {     /* these look at the rest */
         parts->averages->message(s, station, first, bytes);
         return;
@@ -164,7 +164,7 @@ static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         parts->samples->message(s, station, bytes);
         return;
     }
-    int type = uw_message_type(s->config.link->frames, s->buffer, bytes);
+    int type = uw_message_type(s->config.link->frames, s->in, bytes);
     bool is_data = type == UW_WIRE_DATA ||
                    (type == UW_WIRE_DATA_CODED && s->config.link->frames && s->config.code);
     bool is_cast = type == UW_WIRE_CAST || type == UW_WIRE_CAST_WANT;
@@ -191,8 +191,11 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
 {
     for (uint32_t i = 0; i < most; i++) {
         uint16_t station = UW_LINK_STATION_NONE;
-        int bytes = uw_link_recv(s->config.link, &station, s->buffer, s->buffer_bytes);
-        if (bytes == UW_ERR_TOOBIG) {
+        void *view;
+        int bytes = uw_link_recv_view(s->config.link, &station,
+                                      uw_link_views(s->config.link) ? NULL : s->buffer,
+                                      s->buffer_bytes, &view);
+        if (bytes == UW_ERR_TOOBIG || bytes > (int64_t)s->buffer_bytes) {
             s->counters.refused_corrupt++;
             continue;
         }
@@ -200,6 +203,7 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
             return i;
         }
         s->counters.received_bytes += (uint32_t)bytes;
+        s->in = view;
         take(s, station, (uint32_t)bytes);
     }
     return most;

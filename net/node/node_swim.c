@@ -84,12 +84,12 @@ static void step(struct uw_node_state *s)
         (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
     if (s->shown_version == 0 && version != 0) {
         s->shown_version = version;
-        uw_membership_hurry(&s->membership, s->now_us);
+        uw_membership_hurry(&s->membership, s->outer_us);
     }
     for (uint32_t i = 0; i < CALLS_MOST; i++) {
         uint16_t station = UW_LINK_STATION_NONE;
         uint32_t seq = 0;
-        int type = uw_membership_next(&s->membership, s->now_us, &station, &seq);
+        int type = uw_membership_next(&s->membership, s->outer_us, &station, &seq);
         if (type == 0) {
             return;
         }
@@ -113,8 +113,8 @@ static void take_rumours(struct uw_node_state *s, uint32_t bytes)
 {
     uwasa_Peer peer;
     uint32_t at = 0;
-    while (uw_message_next_peer(s->config.link->frames, s->buffer, bytes, &at, &peer)) {
-        uw_membership_rumour(&s->membership, &peer, s->now_us);
+    while (uw_message_next_peer(s->config.link->frames, s->in, bytes, &at, &peer)) {
+        uw_membership_rumour(&s->membership, &peer, s->outer_us);
     }
 }
 
@@ -136,7 +136,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     }
     bool otherwise = s->averages != NULL &&
                      s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
-    int rc = uw_membership_tell(&s->membership, station, ping, s->now_us, &m);
+    int rc = uw_membership_tell(&s->membership, station, ping, s->outer_us, &m);
     if (rc == UW_ERR_DENIED) {
         bool own = strcmp(ping->self.name, s->config.name) == 0;
         uw_node_tell_name_taken(s, station, NULL, own);
@@ -163,7 +163,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
         s->averages->stale(s);
     }
     if (type == UW_WIRE_ACK) {
-        uw_membership_acked(&s->membership, m, ping->seq, s->now_us);
+        uw_membership_acked(&s->membership, m, ping->seq, s->outer_us);
     }
     take_rumours(s, bytes);
     answer(s, station, type, ping);
@@ -174,13 +174,13 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
 {
     bool frames = s->config.link->frames, goodbye = type == UW_WIRE_GOODBYE;
     const struct uw_message_form *form = goodbye ? &uw_form_goodbye : &uw_form_ping;
-    if (uw_message_read(frames, form, s->buffer, bytes, s->message) < 0 ||
-        (!goodbye && uw_message_peers(frames, s->buffer, bytes) < 0)) {
+    if (uw_message_read(frames, form, s->in, bytes, s->message) < 0 ||
+        (!goodbye && uw_message_peers(frames, s->in, bytes) < 0)) {
         s->counters.refused_corrupt++;
     } else if (!goodbye) {
         on_ping(s, station, type, bytes);
     } else if (s->message->goodbye.run == s->run) {
-        uw_membership_goodbye(&s->membership, station, &s->message->goodbye.self, s->now_us);
+        uw_membership_goodbye(&s->membership, station, &s->message->goodbye.self, s->outer_us);
     }
 }
 

@@ -30,7 +30,7 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
         row->has_averaging = true;
         row->averaging = *m->averaging;
     }
-    row->silent_us = s->now_us > m->heard_us ? s->now_us - m->heard_us : 0;
+    row->silent_us = s->outer_us > m->heard_us ? s->outer_us - m->heard_us : 0;
     row->rtt_us = m->srtt_us;
     row->from_bytes = uw_node_peer(s, m)->from_bytes;
     row->refused_n = uw_node_peer(s, m)->refused_n;
@@ -76,7 +76,7 @@ static void answer(struct uw_node_state *s, uint16_t station, const uwasa_Status
 static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     uwasa_StatusRequest request;
-    if (uw_message_read(s->config.link->frames, &uw_form_status_request, s->buffer, bytes,
+    if (uw_message_read(s->config.link->frames, &uw_form_status_request, s->in, bytes,
                         &request) < 0) {
         s->counters.refused_corrupt++;
     } else if (request.run != 0 && request.run != s->run) {

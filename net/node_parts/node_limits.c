@@ -62,6 +62,6 @@ void uw_node_follow_rate(struct uw_node_state *s)
     m->dead_us = c->dead_us;
     m->rate_mbytes_per_s = uw_node_membership_rate(c);
     if (s->membership.heap != NULL) {       /* it calls members */
-        uw_membership_follow(&s->membership, s->now_us);
+        uw_membership_follow(&s->membership, s->outer_us);
     }
 }

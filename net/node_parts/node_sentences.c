@@ -95,7 +95,7 @@ static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
     const struct uw_member *m = c->m;
     const char *name = e->peer, *address = e->address;
     uint64_t until_us = m != NULL ? uw_node_peer(s, m)->avoid_until_us : 0;
-    uint64_t avoid_us = until_us > s->now_us ? until_us - s->now_us : 0;
+    uint64_t avoid_us = until_us > s->outer_us ? until_us - s->outer_us : 0;
     char *text = s->text;
     size_t cap = UW_NODE_TEXT_BYTES;
     switch (e->kind) {

@@ -147,7 +147,7 @@ static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
     return UW_OK;
 }
 
-static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+static int frames_recv_view(struct uw_link *link, uint16_t *from, void **view)
 {
     struct uw_secure_frames *s = (struct uw_secure_frames *)link;
     for (uint32_t i = 0; i < FRAMES_MAX; i++) {
@@ -177,12 +177,9 @@ static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t
             continue;
         }
         uint32_t message = (uint32_t)bytes - UW_SECURE_FRAMES_OVERHEAD;
-        if (message > cap_bytes) {
-            return UW_ERR_TOOBIG;
-        }
-        uint8_t *out = buf;
+        uint8_t *out = s->in + UW_FRAMES_HEAD_BYTES - 1u;   /* over the last byte of the head */
         out[0] = (uint8_t)(UW_WIRE_VERSION << 4 | s->in[0] >> 4);
-        memcpy(out + 1, s->in + UW_FRAMES_HEAD_BYTES, message - 1u);
+        *view = out;
         *from = station;
         s->link.stats.received_n++;
         s->link.stats.received_bytes += message;
@@ -257,10 +254,10 @@ static const struct uw_link_ops frames_ops = {
     .describe = frames_describe,
     .hold = frames_hold,
     .send = frames_send,
-    .recv = frames_recv,
     .step = frames_step,
     .deinit = frames_deinit,
     .forget = frames_forget,
+    .recv_view = frames_recv_view,
 };
 
 /* ---- set-up ---- */
@@ -327,8 +324,6 @@ int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_fra
     s->epoch_frames = config->epoch_frames != 0 ? config->epoch_frames : EPOCH_FRAMES_DEFAULT;
     s->event = config->event;
     s->user = config->user;
-    s->hellos_n = s->welcomes_n = UW_FRAMES_JOINS_BURST;
-    s->derivations_n = UW_FRAMES_DERIVATIONS;
     int rc = uw_frames_load(s, config);
     if (rc == UW_OK && uw_frames_key_of(s, s->epoch) == NULL) {
         rc = UW_ERR_NOMEM;

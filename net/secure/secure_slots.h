@@ -10,7 +10,8 @@
 #include "secure_tls.h"
 
 #define UW_SECURE_HANDSHAKE_MAX_US 30000000u
-#define UW_SECURE_TOKENS_MAX 32u        /* handshakes that strangers may start in one burst */
+#define UW_SECURE_START_MAX 32u         /* handshakes that strangers may start in one burst, */
+#define UW_SECURE_START_US 50000u       /* and then one each */
 /* A byte in front of every message: lets messages be empty, which DTLS would swallow. */
 #define UW_SECURE_MESSAGE_MARK 0u
 
@@ -73,7 +74,9 @@ void uw_secure_note_silence(struct uw_secure_dtls *s, const char *address);
 void uw_secure_forgive(struct uw_secure_dtls *s, const char *address);
 
 /* Give one record from a station to whom it concerns.
- * Returns the bytes of a message now in s->plain, mark included, or UW_ERR_AGAIN. */
-int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r);
+ * Returns the bytes of a message, *message is its first one until the session is called again, or
+ * UW_ERR_AGAIN. */
+int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
+                    void **message);
 
 #endif

@@ -171,8 +171,9 @@ void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *pa
 /* End the pull, complete or not. Safe when none is under way. */
 void uw_pull_stop(struct uw_pull *p);
 
-/* This device slept for so long in the middle: neither the peer nor the path took that time. */
-void uw_pull_slept(struct uw_pull *p, uint64_t slept_us);
+/* The peer slept for so long in the middle: the path did not take that time. 0: this device did,
+ * whose clock stood still. */
+void uw_pull_paused(struct uw_pull *p, uint64_t paused_us);
 
 /* Would this chunk, or of a coded pull a part of one, be new?
  * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (another pull's),

@@ -2,7 +2,6 @@
 #include "sim_advise.h"
 
 #include "sim_scenario.h"
-#include "job/momentum.h"
 #include "uwasa/sim_cost.h"
 
 #include <math.h>
@@ -11,31 +10,38 @@
 #include <string.h>
 
 #define COSTLY 0.1              /* of the training that a longer period leaves, for averages */
+#define ENOUGH 0.98         /* of the best accuracy, when no target is given */
+#define SAME 1e-9           /* of two times, or two accuracies */
 #define COUNT(list) (sizeof (list) / sizeof (list)[0])
+
+const uint32_t uw_advice_stage_tests[UW_ADVICE_STAGES] = {7u, 12u, UW_ADVICE_TESTS};
 
 /* ---- what there is ---- */
 
 static const uint32_t periods[] = {1, 5, 10, 20, 50, 100};
 
 struct family {
-    const char *exchange;
+    struct uw_choice mode;
     bool pairs;
-    const char *rules[4], *schedules[3];    /* the first ones are tried first; NULL ends */
+    const struct uw_mix_rule *rules[4];     /* the first ones are tried first; NULL ends */
+    const char *schedules[4];
 };
 
 static const struct family families[] = {
-    {"gossip", false, {"qg", "none", "noloco"}, {"random", "exponential", "base2"}},
-    {"allreduce", false, {"qg", "none", "slowmo"}, {NULL}},
-    {"hierarchical", false, {"qg", "none", "slowmo"}, {"random"}},
-    {"auto", false, {"qg", "none"}, {"random"}},
-    {"gossip", true, {"kgt"}, {"matching", "base2"}},
+    {{"gossip", UW_NODE_GOSSIP}, false, {&uw_mix_qg, &uw_mix_none, &uw_mix_noloco},
+     {"random", "exponential", "base2"}},
+    {{"allreduce", UW_NODE_ALLREDUCE}, false, {&uw_mix_qg, &uw_mix_none, &uw_mix_slowmo}, {NULL}},
+    {{"hierarchical", UW_NODE_HIERARCHICAL}, false, {&uw_mix_qg, &uw_mix_none, &uw_mix_slowmo},
+     {"random"}},
+    {{"auto", UW_NODE_AUTO}, false, {&uw_mix_qg, &uw_mix_none}, {"random"}},
+    {{"gossip", UW_NODE_GOSSIP}, true, {&uw_mix_kgt}, {"matching", "base2"}},
 };
 
 static const struct family *family_of(const struct uw_advice_try *t)
 {
-    bool pairs = uw_mix_find(t->rule)->over == UW_MIX_OVER_PAIRS;
+    bool pairs = t->rule->over == UW_MIX_OVER_PAIRS;
     for (size_t i = 0; i < COUNT(families); i++) {
-        if (families[i].pairs == pairs && strcmp(families[i].exchange, t->exchange) == 0) {
+        if (families[i].pairs == pairs && families[i].mode.at == t->mode.at) {
             return &families[i];
         }
     }
@@ -44,7 +50,7 @@ static const struct family *family_of(const struct uw_advice_try *t)
 
 static bool is_formula(const struct uw_advice *a)
 {
-    return strcmp(a->o->network, "formula") == 0;
+    return a->o->network.at == UW_WORLD_FORMULA;
 }
 
 /* Does the scenario admit it, and what was asked for? */
@@ -53,36 +59,37 @@ static bool admits(const struct uw_advice *a, const struct family *f)
     const struct uw_sim_options *o = a->o;
     const struct uw_advice_asked *asked = a->asked;
     uint32_t cell = uw_sim_scenario_largest_cell(&a->celled);
-    bool hierarchical = f->exchange[0] == 'h', finds = strcmp(f->exchange, "auto") == 0;
-    if (asked->exchange != NULL && strcmp(asked->exchange, f->exchange) != 0) {
+    bool finds = f->mode.at == UW_NODE_AUTO;
+    if (asked->mode.word != NULL && asked->mode.at != f->mode.at) {
         return false;
     }
-    if (f->exchange[0] == 'a' && !finds && !is_formula(a) && o->nodes > UW_NODE_RANKS_MAX) {
+    if (f->mode.at == UW_NODE_ALLREDUCE && !is_formula(a) && o->nodes > UW_NODE_RANKS_MAX) {
         return false;
     }
-    if (hierarchical && ((!is_formula(a) && cell > UW_NODE_RANKS_MAX) || cell >= o->nodes)) {
+    if (f->mode.at == UW_NODE_HIERARCHICAL &&
+        ((!is_formula(a) && cell > UW_NODE_RANKS_MAX) || cell >= o->nodes)) {
         return false;
     }
-    return !finds || (!is_formula(a) && (a->has_cells || asked->exchange != NULL));
+    return !finds || (!is_formula(a) && (a->has_cells || asked->mode.word != NULL));
 }
 
-static bool admits_rule(const struct uw_advice *a, const struct family *f, const char *name)
+static bool admits_rule(const struct uw_advice *a, const struct family *f,
+                        const struct uw_mix_rule *rule)
 {
-    const struct uw_mix_rule *rule = uw_mix_find(name);
-    const char *asked = a->asked->rule;
-    bool averages = strcmp(f->exchange, "gossip") != 0;
-    return (asked == NULL || strcmp(asked, name) == 0) &&
-           !(rule->frozen && a->o->momentum == 0.0) &&
-           !(a->o->pull_waits && (averages || strcmp(name, "none") != 0)) &&
+    const struct uw_mix_rule *asked = a->asked->rule;
+    bool averages = f->mode.at != UW_NODE_GOSSIP;
+    return (asked == NULL || asked == rule) &&
+           !(rule->frozen && a->o->exchange.momentum == 0.0) &&
+           !(a->o->pull_waits && (averages || rule != &uw_mix_none)) &&
            f->pairs == (rule->over == UW_MIX_OVER_PAIRS) &&
            !(f->pairs && averages) && !(rule->over == UW_MIX_OVER_AVERAGES && !averages);
 }
 
-static bool admits_schedule(const struct uw_advice *a, const struct family *f, const char *name)
+static bool admits_peers(const struct uw_advice *a, const struct family *f,
+                         const struct uw_peer_schedule *peers)
 {
-    const char *asked = a->asked->schedule;
-    return (asked == NULL || strcmp(asked, name) == 0) &&
-           (!f->pairs || uw_peer_schedule_find(name)->mutual);
+    const struct uw_peer_schedule *asked = a->asked->peers;
+    return (asked == NULL || asked == peers) && (!f->pairs || peers->mutual);
 }
 
 /* ---- closed costs ---- */
@@ -91,10 +98,7 @@ static double exact_s(const struct uw_advice *a, const struct uw_sim_fleet *flee
                       const uint32_t *members, uint32_t n, double bytes)
 {
     struct uw_sim_path path = uw_sim_path_among(fleet, members, n);
-    enum uw_sim_algorithm algorithm = UW_SIM_AUTO;
-    if (a->o->algorithm != NULL) {
-        (void)uw_sim_algorithm_find(a->o->algorithm, &algorithm);
-    }
+    enum uw_sim_algorithm algorithm = (enum uw_sim_algorithm)a->o->algorithm.at;
     algorithm = algorithm == UW_SIM_AUTO ? uw_sim_cheapest(n, &path, bytes) : algorithm;
     return uw_sim_allreduce_s(algorithm, n, &path, bytes, NULL);
 }
@@ -174,10 +178,8 @@ static int count_costs(struct uw_advice *a, const struct uw_sim_fleet *fleet, do
 
 static bool same(const struct uw_advice_try *x, const struct uw_advice_try *y)
 {
-    const char *sx = x->schedule != NULL ? x->schedule : "";
-    const char *sy = y->schedule != NULL ? y->schedule : "";
-    return x->period == y->period && strcmp(x->exchange, y->exchange) == 0 &&
-           strcmp(x->rule, y->rule) == 0 && strcmp(sx, sy) == 0;
+    return x->period == y->period && x->mode.at == y->mode.at && x->rule == y->rule &&
+           x->peers == y->peers;
 }
 
 /* Returns its index; UINT32_MAX: it is there already, or there is no room. */
@@ -197,15 +199,20 @@ static uint32_t add(struct uw_advice *a, const struct uw_advice_try *t)
 
 static bool averages(const struct uw_advice_try *t)
 {
-    return strcmp(t->exchange, "gossip") != 0;
+    return t->mode.at != UW_NODE_GOSSIP;
 }
 
-/* An average is waited for, and begins when the slowest is there; a pull comes beside the steps. */
+/* Of a round: an average is waited for, and begins when the slowest is there. */
+static double steps_s(const struct uw_advice *a, const struct uw_advice_try *t)
+{
+    return t->period * (averages(t) ? a->slowest_s : a->step_s);
+}
+
+/* A pull comes beside the steps. */
 static void estimate(const struct uw_advice *a, struct uw_advice_try *t, double exchange_s)
 {
-    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
     t->exchange_s = exchange_s;
-    t->trains = averages(t) ? t->period * a->step_s / (steps_s + exchange_s) : 1.0;
+    t->trains = averages(t) ? t->period * a->step_s / (steps_s(a, t) + exchange_s) : 1.0;
 }
 
 /* Is the next longer period sure to be as good, or this one hopeless beside it? */
@@ -256,14 +263,17 @@ static uint32_t choose_periods(const struct uw_advice *a, uint32_t *list)
 /* The first candidate of a family, without a period. Returns whether it has one. */
 static bool first_of(const struct uw_advice *a, const struct family *f, struct uw_advice_try *t)
 {
-    const char *rule = a->asked->rule, *schedule = a->asked->schedule;
+    const struct uw_mix_rule *rule = a->asked->rule;
+    const struct uw_peer_schedule *peers = a->asked->peers;
     for (uint32_t i = 0; rule == NULL && f->rules[i] != NULL; i++) {
         rule = admits_rule(a, f, f->rules[i]) ? f->rules[i] : NULL;
     }
-    schedule = f->schedules[0] == NULL || schedule == NULL ? f->schedules[0] : schedule;
-    *t = (struct uw_advice_try){.exchange = f->exchange, .schedule = schedule, .rule = rule};
+    peers = f->schedules[0] == NULL ? NULL
+            : peers == NULL         ? uw_peer_schedule_find(f->schedules[0])
+                                    : peers;
+    *t = (struct uw_advice_try){.mode = f->mode, .peers = peers, .rule = rule};
     return rule != NULL && admits(a, f) && admits_rule(a, f, rule) &&
-           (schedule == NULL || admits_schedule(a, f, schedule));
+           (peers == NULL || admits_peers(a, f, peers));
 }
 
 static void add_family(struct uw_advice *a, const struct family *f, double exchange_s)
@@ -289,7 +299,7 @@ int uw_advice_first(const struct uw_advice *a, struct uw_advice_try *t, struct u
 {
     for (size_t i = 0; i < COUNT(families); i++) {
         if (first_of(a, &families[i], t)) {
-            t->period = a->asked->period != 0 ? a->asked->period : a->o->period;
+            t->period = a->asked->period != 0 ? a->asked->period : a->o->exchange.period.n;
             return UW_OK;
         }
     }
@@ -321,10 +331,9 @@ int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, 
     }
     for (size_t i = 0; i < COUNT(families); i++) {
         const struct family *f = &families[i];
-        bool all = strcmp(f->exchange, "allreduce") == 0;
         double s = f->pairs                              ? c.pair_s
-                   : all                                 ? c.all_s
-                   : strcmp(f->exchange, "gossip") == 0  ? a->pull_s
+                   : f->mode.at == UW_NODE_ALLREDUCE     ? c.all_s
+                   : f->mode.at == UW_NODE_GOSSIP        ? a->pull_s
                                                          : c.cells_s;
         add_family(a, f, s);
     }
@@ -334,13 +343,12 @@ int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, 
 
 static bool fits(const struct uw_advice *a, const struct uw_advice_try *t)
 {
-    double steps_s = t->period * (averages(t) ? a->slowest_s : a->step_s);
-    return 2.0 * (steps_s + (averages(t) ? t->exchange_s : 0.0)) <= a->length_s;
+    return 2.0 * (steps_s(a, t) + (averages(t) ? t->exchange_s : 0.0)) <= a->length_s;
 }
 
 static double first_exchange_s(const struct uw_advice *a, const struct uw_advice_try *t)
 {
-    return t->period * (averages(t) ? a->slowest_s : a->step_s) + t->exchange_s;
+    return steps_s(a, t) + t->exchange_s;
 }
 
 bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
@@ -388,7 +396,7 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
 {
     const struct uw_advice_try from = a->tries[of];
     const struct family *f = family_of(&from);
-    struct uw_advice_try t = {.exchange = from.exchange, .schedule = from.schedule,
+    struct uw_advice_try t = {.mode = from.mode, .peers = from.peers,
                               .rule = from.rule, .period = from.period,
                               .exchange_s = from.exchange_s, .trains = from.trains};
     for (uint32_t i = 0; i < COUNT(f->rules) && f->rules[i] != NULL; i++) {
@@ -399,12 +407,12 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
     }
     t.rule = from.rule;
     for (uint32_t i = 0; i < COUNT(f->schedules) && f->schedules[i] != NULL; i++) {
-        t.schedule = f->schedules[i];
-        if (admits_schedule(a, f, t.schedule)) {
+        t.peers = uw_peer_schedule_find(f->schedules[i]);
+        if (admits_peers(a, f, t.peers)) {
             vary_with(a, &t, list, n, max);
         }
     }
-    t.schedule = from.schedule;
+    t.peers = from.peers;
     uint32_t period[COUNT(periods)], periods_n = choose_periods(a, period);
     for (uint32_t i = 0; i < periods_n; i++) {
         bool near = (i > 0 && period[i - 1u] == from.period) ||
@@ -420,17 +428,175 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
 void uw_advice_options(const struct uw_advice *a, const struct uw_advice_try *t,
                        struct uw_sim_options *o)
 {
-    bool celled = strcmp(t->exchange, "hierarchical") == 0 && !a->has_cells;
+    bool celled = t->mode.at == UW_NODE_HIERARCHICAL && !a->has_cells;
     *o = *a->o;
-    o->exchange = t->exchange;
-    o->schedule = t->schedule != NULL ? t->schedule : "random";
-    o->momentum_rule = t->rule;
-    o->period = t->period;
-    o->algorithm = averages(t) ? o->algorithm : NULL;
+    o->exchange.mode = t->mode;
+    o->exchange.peers = t->peers != NULL ? t->peers : &uw_peer_schedule_random;
+    o->exchange.rule = t->rule;
+    o->exchange.period.n = t->period;
+    o->algorithm = averages(t) ? o->algorithm : (struct uw_choice){NULL, UW_SIM_AUTO};
     o->scenario = celled ? &a->celled : o->scenario;
     o->steps = 0;
     o->epochs = 0;
     o->virtual_seconds = a->length_s * (1.0 + 1e-9);    /* the last test is due before */
     o->json = o->csv = o->checkpoint = o->resume = NULL;
     o->timeline = 0.0;
+}
+
+/* ---- curves ---- */
+
+static void put_at(struct uw_advice_try *t, uint32_t at, double accuracy, double mean_model,
+                   double bytes)
+{
+    t->accuracy[at] = accuracy;
+    t->mean_model[at] = mean_model;
+    t->bytes[at] = bytes;
+    t->tests = t->tests > at ? t->tests : at;
+}
+
+void uw_advice_fill(struct uw_advice_try *t, uint32_t *at, uint32_t most)
+{
+    for (; *at < most; ++*at) {
+        put_at(t, *at + 1u, t->accuracy[*at], t->mean_model[*at], t->bytes[*at]);
+    }
+}
+
+double uw_advice_time(const struct uw_advice *a, uint32_t k)
+{
+    double share = (double)k / UW_ADVICE_TESTS;
+    return share * share * a->length_s;
+}
+
+void uw_advice_put(const struct uw_advice *a, struct uw_advice_try *t,
+                   const struct uw_sim_moment *m, uint32_t *at, uint32_t most)
+{
+    uint32_t k = *at;
+    while (k < most && uw_advice_time(a, k + 1u) <= m->virtual_seconds) {
+        k++;
+    }
+    if (k == *at) {
+        return;
+    }
+    bool past = k < UW_ADVICE_TESTS && uw_advice_time(a, k + 1u) <= m->virtual_seconds;
+    uw_advice_fill(t, at, past ? k : k - 1u);   /* past the end: what was there is not known */
+    if (!past) {
+        put_at(t, ++*at, m->score->accuracy, m->score->mean_model_accuracy,
+               m->bytes_sent / a->o->nodes);
+    }
+}
+
+double uw_advice_reached(const struct uw_advice *a, const struct uw_advice_try *t, double accuracy,
+                         uint32_t tests)
+{
+    uint32_t k = 1;
+    while (k <= tests && t->accuracy[k] < accuracy) {
+        k++;
+    }
+    if (k > tests) {
+        return -1.0;
+    }
+    double before = t->accuracy[k - 1u], step = t->accuracy[k] - before;
+    double from_s = uw_advice_time(a, k - 1u), to_s = uw_advice_time(a, k);
+    double share = before >= accuracy ? 0.0 : step > 0.0 ? (accuracy - before) / step : 1.0;
+    return from_s + (to_s - from_s) * share;
+}
+
+/* ---- who is better ---- */
+
+uint32_t uw_advice_judged(const struct uw_advice_try *t)
+{
+    for (uint32_t i = UW_ADVICE_STAGES; i-- > 0;) {
+        if (t->end == UW_ADVICE_RAN && t->tests >= uw_advice_stage_tests[i]) {
+            return uw_advice_stage_tests[i];
+        }
+    }
+    return 0;
+}
+
+/* What counts as good enough among those that have so many tests: what was asked for if any of them
+ * reaches it, else 98 % of the best accuracy. 0: nobody has so many. */
+static double target_of(const struct uw_advice *a, uint32_t tests)
+{
+    double best = 0.0, asked = a->o->until_accuracy;
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        const struct uw_advice_try *t = &a->tries[i];
+        for (uint32_t k = 1; uw_advice_judged(t) >= tests && k <= tests; k++) {
+            bool counts = k == tests || (asked > 0.0 && t->accuracy[k] >= asked);
+            best = counts && t->accuracy[k] > best ? t->accuracy[k] : best;
+        }
+    }
+    return asked > 0.0 && best >= asked ? asked : ENOUGH * best;
+}
+
+/* Below 0: x is the better one. */
+static int compare(const struct uw_advice *a, uint32_t one, uint32_t other, double target,
+                   uint32_t tests)
+{
+    const struct uw_advice_try *x = &a->tries[one], *y = &a->tries[other];
+    double tx = uw_advice_reached(a, x, target, tests), ty = uw_advice_reached(a, y, target, tests);
+    double ax = x->accuracy[tests], ay = y->accuracy[tests];
+    if ((tx < 0.0) != (ty < 0.0)) {
+        return tx < 0.0 ? 1 : -1;
+    }
+    if (tx >= 0.0 && fabs(tx - ty) > SAME) {
+        return tx < ty ? -1 : 1;
+    }
+    if (fabs(ax - ay) > SAME) {
+        return ax > ay ? -1 : 1;
+    }
+    return (x->bytes[tests] > y->bytes[tests]) - (x->bytes[tests] < y->bytes[tests]);
+}
+
+/* Stable: of equals the first one wins. */
+static void sort(const struct uw_advice *a, uint32_t *list, uint32_t n, uint32_t tests)
+{
+    double target = target_of(a, tests);
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t one = list[i], k = i;
+        for (; k > 0 && compare(a, one, list[k - 1u], target, tests) < 0; k--) {
+            list[k] = list[k - 1u];
+        }
+        list[k] = one;
+    }
+}
+
+uint32_t uw_advice_rank(const struct uw_advice *a, uint32_t tests, uint32_t *list)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        if (uw_advice_judged(&a->tries[i]) >= tests) {
+            list[n++] = i;
+        }
+    }
+    sort(a, list, n, tests);
+    return n;
+}
+
+/* Those of one kind, after the n in a->order. */
+static uint32_t add_order(struct uw_advice *a, uint32_t n, uint32_t tests,
+                          enum uw_advice_end end)
+{
+    uint32_t first = n;
+    for (uint32_t i = 0; i < a->tries_n; i++) {
+        const struct uw_advice_try *t = &a->tries[i];
+        if (t->end == end && uw_advice_judged(t) == tests) {
+            a->order[n++] = i;
+        }
+    }
+    if (tests != 0) {
+        sort(a, a->order + first, n - first, tests);
+    }
+    return n;
+}
+
+void uw_advice_order(struct uw_advice *a)
+{
+    uint32_t n = 0;
+    for (uint32_t i = UW_ADVICE_STAGES; i-- > 0;) {
+        n = add_order(a, n, uw_advice_stage_tests[i], UW_ADVICE_RAN);
+    }
+    a->target = n != 0 ? target_of(a, uw_advice_judged(&a->tries[a->order[0]])) : 0.0;
+    n = add_order(a, n, 0, UW_ADVICE_FAILED);
+    n = add_order(a, n, 0, UW_ADVICE_COSTLY);
+    (void)add_order(a, n, 0, UW_ADVICE_RAN);
 }

@@ -2,7 +2,6 @@
 #include "sim_run.h"
 
 #include "sim_fleet.h"
-#include "job/momentum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,14 @@
 static int open_job(struct uw_sim *s, struct uw_job *job)
 {
     const struct uw_sim_options *o = s->o;
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    const struct uw_mix_rule *rule = o->exchange.rule;
     const struct uw_job_config config = {
         .model = o->model,
-        .backend = o->backend,
+        .backend = o->backend.word,
         .threads = 1,
         .plan = {.batch_n = o->batch,
                  .optimizer = {.lr = (float)o->lr,
-                               .momentum = uw_momentum_steps(rule, o->momentum),
+                               .momentum = uw_exchange_momentum(&o->exchange),
                                .weight_decay = (float)o->weight_decay,
                                .frozen = rule->frozen},
                  .mixing_velocity = rule->velocity}};
@@ -250,12 +249,11 @@ static uint64_t epoch_of(const struct uw_sim_learner *l)
 void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
 {
     const struct uw_schedule_at at = {.step = l->step, .epoch = epoch_of(l),
-                                      .progress = uw_sim_report_share(&s->report, &s->world,
-                                                                      (double)l->step)};
+                                      .progress = uw_sim_report_share(&s->report, (double)l->step)};
     l->lr = uw_schedule_lr(&s->schedule, s->o->lr, &at);
     l->trains = true;
     l->computed = l->handed = false;
-    l->held = uw_sim_report_near(&s->report, &s->world, l->step);
+    l->held = uw_sim_report_near(&s->report, l->step);
     if (l->held) {
         s->held[s->held_n++] = l->place;
     }
@@ -300,7 +298,7 @@ int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l)
     if (s->least_n == 0) {
         uw_sim_find_slowest(s);
     }
-    uw_sim_report_trained(&s->report, &s->world, l->place, l->step);
+    uw_sim_report_trained(&s->report, l->place, l->step);
     return UW_OK;
 }
 

@@ -32,8 +32,10 @@
 
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
+#include "uwasa/node_check.h"
 #include "uwasa/node_event.h"
 #include "uwasa/node_mode.h"
 #include "uwasa/node_parts.h"
@@ -45,9 +47,7 @@
 #include "uwasa/status.h"
 #include "uwasa/vitals.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+UW_C_BEGIN
 
 #define UW_NODE_SLICES_MAX 32u
 #define UW_NODE_PULL_PEERS_MAX 8u
@@ -164,7 +164,7 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
 
 /* Set the node up. Nothing is sent before the first uw_node_step.
  *
- *   err  may be NULL; else a sentence that names the field
+ *   err  may be NULL; else a sentence that names the field, as uw_node_check finds it
  *
  * Returns UW_OK, UW_ERR_INVALID (a name that is empty, too long or has odd characters, sizes, a
  * rule whose velocity or snapshot is missing, a part that the program lacks), UW_ERR_TOOBIG (the
@@ -240,4 +240,5 @@ bool uw_node_owes(const struct uw_node *n);
 uint32_t uw_node_status(const struct uw_node *n, uint64_t now_us, struct uw_node_member *rows,
                         uint32_t cap_n, struct uw_node_counters *counters);
 
+UW_C_END
 #endif

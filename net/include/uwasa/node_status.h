@@ -8,11 +8,14 @@
 #ifndef UWASA_NODE_STATUS_H
 #define UWASA_NODE_STATUS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/vitals.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
 #define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
@@ -88,4 +91,5 @@ enum uw_node_after {
                                        wasted, call again a little later with lr 0 instead */
 };
 
+UW_C_END
 #endif

@@ -6,11 +6,14 @@
 #ifndef UWASA_MPS_H
 #define UWASA_MPS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/ethernet_lan9118.h"
 #include "uwasa/flash_emulated.h"
 #include "uwasa/uart_cmsdk.h"
 
 #include "uwasa/machine.h"
+
+UW_C_BEGIN
 
 struct uw_mps_map {
     uint32_t peripheral_hz;
@@ -49,4 +52,12 @@ void uw_mps_wait(void);
 /* By the core's own register; does not return. */
 void uw_mps_reset(void);
 
+/* The entries of struct uw_machine that are the same on all of them. */
+#define UW_MPS_DRIVERS                                                                          \
+    .emulated = true, .console = &uw_mps_uart[0].base, .serial = &uw_mps_uart[1].base,          \
+    .ethernet = &uw_mps_ethernet.base, .flash = &uw_mps_flash.base,                             \
+    .watchdog_start = uw_mps_watchdog_start, .watchdog_feed = uw_mps_watchdog_feed,             \
+    .reset_cause = uw_mps_reset_cause, .wait = uw_mps_wait, .reset = uw_mps_reset
+
+UW_C_END
 #endif
