@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * even_fleet.h - fleets of equal devices for tests of the simulator */
-#ifndef UWASA_TEST_EVEN_FLEET_H
-#define UWASA_TEST_EVEN_FLEET_H
+ * Fleets of devices that are all alike, for tests of simulated runs. */
+#ifndef UWASA_EVEN_FLEET_H
+#define UWASA_EVEN_FLEET_H
+
+#include "test_support.h"
 
 #include "uwasa/sim_fleet.h"
 
-#include <stdlib.h>
-
-/* Devices that are all alike. */
 struct even_fleet {
     uint32_t devices_n;
     uint32_t cell_n;                /* neighbours that form a cell; 0: no cells */
@@ -17,27 +16,16 @@ struct even_fleet {
     uint64_t step_us;
 };
 
-/* Free what even_fleet_open took. Safe on a zeroed struct and twice. */
-static inline void even_fleet_close(struct uw_sim_fleet *f)
-{
-    free(f->devices);
-    free(f->cells);
-    *f = (struct uw_sim_fleet){.devices = NULL};
-}
-
-/* Make the table of an even fleet. Its cells are names only: their network is the same as between
- * them. Returns UW_OK or UW_ERR_NOMEM. */
-static inline int even_fleet_open(struct uw_sim_fleet *f, const struct even_fleet *even)
+/* Its cells are names only: their network is the same as between them. */
+static inline void even_fleet_open(struct uw_sim_fleet *f, const struct even_fleet *even)
 {
     uint32_t n = even->devices_n;
     uint32_t cells = even->cell_n != 0 ? (n + even->cell_n - 1u) / even->cell_n : 0;
     *f = (struct uw_sim_fleet){.devices_n = n, .cells_n = cells};
     f->devices = calloc(n + 1u, sizeof *f->devices);
     f->cells = calloc(cells + 1u, sizeof *f->cells);
-    if (f->devices == NULL || f->cells == NULL) {
-        even_fleet_close(f);
-        return UW_ERR_NOMEM;
-    }
+    assert_non_null(f->devices);
+    assert_non_null(f->cells);
     for (uint32_t i = 0; i < n; i++) {
         f->devices[i] = (struct uw_sim_device){
             .up_bits_per_s = even->up_bits_per_s,
@@ -48,7 +36,12 @@ static inline int even_fleet_open(struct uw_sim_fleet *f, const struct even_flee
     for (uint32_t i = 0; i < cells; i++) {
         f->cells[i] = (struct uw_sim_cell){.latency_us = even->latency_us};
     }
-    return UW_OK;
+}
+
+static inline void even_fleet_close(struct uw_sim_fleet *f)
+{
+    free(f->devices);
+    free(f->cells);
 }
 
 #endif

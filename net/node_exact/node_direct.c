@@ -2,7 +2,8 @@
 #include "node_direct.h"
 
 #include "base/backoff.h"
-#include "base/crc.h"
+#include "base/bits.h"
+#include "base/cpu.h"
 #include "node/node_tell.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * block; below it there is one library. */
 #include "secure_mbedtls.h"
 
-#include "secure_aes.h"
+#include "base/cpu.h"
 
 #include <mbedtls/md.h>
 #include <mbedtls/platform_util.h>
@@ -243,7 +243,7 @@ static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys 
 {
     const uint16_t *suites = config->suites != NULL ? config->suites : suites_default;
     size_t n = 0;
-    if (config->suites == NULL && config->bulk && uw_aes_is_quick() &&
+    if (config->suites == NULL && config->bulk && uw_cpu_has_aes() &&
         mbedtls_ssl_ciphersuite_from_id(SUITE_BULK) != NULL) {
         engine->suites[n++] = SUITE_BULK;
     }

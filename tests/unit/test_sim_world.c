@@ -326,8 +326,8 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     struct uw_error err = {.text = ""};
     static uint32_t done[200];
     const struct even_fleet even = {.devices_n = 200, .up_bits_per_s = 100000000,
-                                     .latency_us = 1000, .step_us = 5000};
-    assert_int_equal(even_fleet_open(&fleet, &even), UW_OK);
+                                    .latency_us = 1000, .step_us = 5000};
+    even_fleet_open(&fleet, &even);
     c.fleet = &fleet;
     size_t all = uw_world_measure(&c, &err);
     c.members_max = 10;
@@ -347,7 +347,6 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     open_world(&w, &c);
     assert_int_equal(w.config.members_max, 70);
     uw_world_close(&w);
-    even_fleet_close(&fleet);
     even_fleet_close(&fleet);
     uw_test_release(x);
 }
