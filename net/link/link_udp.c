@@ -21,8 +21,9 @@ static int udp_resolve(struct uw_link *link, const char *address, uint16_t *stat
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
     struct uw_ip_address a;
+    bool is_new;
     int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
-    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station);
+    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station, &is_new);
     if (rc == UW_OK) {
         (void)uw_stations_hold(&l->stations, *station, true);
     }
