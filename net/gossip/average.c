@@ -259,10 +259,10 @@ static bool look(struct uw_average *a, const struct uw_node_progress *p, int *fl
 {
     struct uw_gossip *g = a->gossip;
     *flags = uw_gossip_after_step(g, p);
-    if (*flags >= 0 && !g->resting && g->steps >= g->config.period_steps) {
+    if (*flags >= 0 && g->state != UW_GOSSIP_RESTING && g->steps >= g->config.period_steps) {
         *flags |= UW_NODE_ADOPTING;     /* T steps and no more: the answer decides */
     }
-    if (*flags < 0 || !g->resting) {
+    if (*flags < 0 || g->state != UW_GOSSIP_RESTING) {
         return false;
     }
     a->looking = false;

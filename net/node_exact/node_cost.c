@@ -100,7 +100,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
         if (m != NULL) {
             r->rtt_us = m->srtt_us > r->rtt_us ? m->srtt_us : r->rtt_us;
             least_us = m->srtt_us != 0 && m->srtt_us < least_us ? m->srtt_us : least_us;
-            ways[i] = m->averaging->way;
+            ways[i] = s->cell->mates[m->place].way;
         }
     }
     r->ways = ways;
@@ -119,7 +119,7 @@ void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell)
     for (uint32_t i = 0; i < cell->ranks_n && a->r.group == cell->group; i++) {
         struct uw_member *m = uw_node_member(s, cell->ranks[i]);
         if (m != NULL) {
-            m->averaging->way = a->ways[i];
+            s->cell->mates[m->place].way = a->ways[i];
         }
     }
 }
