@@ -132,6 +132,13 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
     }
 }
 
+bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round)
+{
+    enum uw_cell_status status = uw_cell_status_of(c, group, round);
+    return status == UW_CELL_COMMITTED || status == UW_CELL_ABORTED || status == UW_CELL_PREPARED ||
+           (c->group == group && round < c->round);
+}
+
 static void wait_for_start(struct uw_cell *c)
 {
     c->state = UW_CELL_WAITING;
@@ -189,6 +196,7 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
     c->direct = m->direct;
     memcpy(c->hints, m->hints, sizeof c->hints);
     c->chunk_n = m->chunk_n;
+    c->stream_n = m->stream_n;
     c->rank = rank;
     c->ranks_n = m->ids_n;
     c->met = true;
@@ -309,6 +317,7 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
     struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
                                 .incarnation = c->config.incarnation, .rms = c->rms,
                                 .asks = c->asks, .chunk_n = c->config.chunk_n,
+                                .stream_n = c->config.stream_n,
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {

@@ -124,6 +124,7 @@ void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_m
     seat->rms = m->rms;
     seat->asks = m->asks;
     seat->chunk_n = m->chunk_n;
+    seat->stream_n = m->stream_n;
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
         if (other != NULL) {
@@ -306,6 +307,7 @@ static void name_ranks(struct uw_cell *c, struct uw_cell_message *m)
             continue;
         }
         uint32_t k = m->ids_n++;
+        m->stream_n = k == 0 ? s->stream_n : uw_min_u32(m->stream_n, s->stream_n);
         if (s->chunk_n != 0) {
             m->chunk_n = m->chunk_n == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
         }
@@ -324,7 +326,8 @@ static void begin_round(struct uw_cell *c)
     if (m.ids_n == 0) {
         return;
     }
-    bool same = h->committed && m.ids_n == h->start.ids_n &&
+    bool streams = m.stream_n != 0;
+    bool same = h->committed && (h->start.stream_n != 0) == streams && m.ids_n == h->start.ids_n &&
                 memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0;
     m.group = same ? h->start.group : next_group(c);
     m.round = same ? h->start.round + 1u : 1u;

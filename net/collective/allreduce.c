@@ -15,51 +15,44 @@
 #define GO_ON UINT32_MAX            /* base of a want: where the push was stopped */
 #define STOP_FOR_GOOD 1u            /* seq of a wait: the rest is asked for */
 
-static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32_t store_n,
-                     uint32_t steps_max)
-{
-    void *x = NULL, *message = NULL;
-    int rc = uw_arena_take(arena, uw_size_mul(store_n, sizeof *k->x), &x);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(steps_max, sizeof *k->message), &message);
-    k->x = x;
-    k->message = message;
-    return rc;
-}
 
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config)
 {
-    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL, *dropped = NULL, *ways = NULL;
     *a = (struct uw_allreduce){.config = *config};
     struct uw_allreduce_config *c = &a->config;
-    if (c->reliable) {
+    if (c->streams_only) {
         return UW_OK;
     }
     c->scratch_n = c->scratch_n != 0 ? c->scratch_n : c->size_n;
     c->small_n = uw_min_u32(c->small_n != 0 ? c->small_n : SMALL_DEFAULT_N, c->chunk_n);
     a->store_n = STORE_MESSAGES * c->small_n;
     a->steps_max = 2 * c->ranks_max + 2;
-    int rc = uw_arena_take(arena, uw_size_mul(c->scratch_n, sizeof(float)), &scratch);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(a->store_n, sizeof(float)), &early);
-    rc = rc < 0 ? rc : uw_arena_take(arena, a->steps_max, &got);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->done), &done);
-    rc = rc < 0 ? rc
-                : uw_arena_take(arena, uw_size_mul(a->steps_max, sizeof *a->dropped), &dropped);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->ways), &ways);
-    rc = rc < 0 ? rc : take_kept(&a->kept[0], arena, a->store_n, a->steps_max);
-    rc = rc < 0 ? rc : take_kept(&a->kept[1], arena, a->store_n, a->steps_max);
+    const size_t messages = uw_size_mul(a->steps_max, sizeof *a->kept[0].message);
+    const size_t bytes[8] = {
+        uw_size_mul(c->scratch_n, sizeof(float)), uw_size_mul(3u * (size_t)a->store_n,
+                                                              sizeof(float)),
+        a->steps_max, uw_size_mul(c->ranks_max, sizeof *a->done),
+        uw_size_mul(a->steps_max, sizeof *a->dropped), uw_size_mul(c->ranks_max, sizeof *a->ways),
+        messages, messages};
+    void *block[8];
+    int rc = uw_arena_take_each(arena, 8, bytes, block);
     rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, UW_CHUNK_MIN_N,
                                     c->window_chunks);
-    a->scratch = scratch;
-    a->early_x = early;
-    a->got = got;
-    a->done = done;
-    a->dropped = dropped;
-    a->ways = ways;
-    if (rc == UW_OK && done != NULL) {
-        memset(a->done, 0, c->ranks_max * sizeof *a->done);
-        memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
-        memset(a->ways, 0, c->ranks_max * sizeof *a->ways);
+    a->scratch = block[0];
+    a->early_x = block[1];
+    a->got = block[2];
+    a->done = block[3];
+    a->dropped = block[4];
+    a->ways = block[5];
+    for (uint32_t i = 0; i < 2 && a->early_x != NULL; i++) {
+        a->kept[i].x = a->early_x + (1u + i) * (size_t)a->store_n;
+        a->kept[i].message = block[6 + i];
+    }
+    if (rc == UW_OK && a->done != NULL) {
+        memset(a->done, 0, bytes[3]);
+        memset(a->dropped, 0, bytes[4]);
+        memset(a->ways, 0, bytes[5]);
     }
     return rc;
 }
@@ -72,30 +65,65 @@ static bool overlap(const struct uw_allreduce_step *s)
            s->recv_at < s->send_at + s->send_n;
 }
 
-/* x = what the step makes of it and what arrived */
-static void apply(const struct uw_allreduce_step *s, const float *floats, uint32_t n, float *x)
+/* Top bit: v is not finite. */
+static inline uint32_t bad_bit(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (bits & 0x7fffffffu) + 0x00800000u;
+}
+
+static uint32_t add(const float *restrict s, uint32_t n, float *restrict x)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] += s[i];
+        bad |= bad_bit(x[i]);
+    }
+    return bad;
+}
+
+static uint32_t add_and_scale(const float *restrict s, uint32_t n, float share, float *restrict x)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = (x[i] + s[i]) * share;
+        bad |= bad_bit(x[i]);
+    }
+    return bad;
+}
+
+static uint32_t copy(const float *restrict s, uint32_t n, float *restrict x)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = s[i];
+        bad |= bad_bit(x[i]);
+    }
+    return bad;
+}
+
+void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
+                        uint32_t n, float *x, uint32_t *bad)
 {
     switch (s->take) {
-    case UW_TAKE_COPY: memcpy(x, floats, n * sizeof(float)); break;
-    case UW_TAKE_MIX: uw_mix_chunk(s->weight, n, floats, x); break;
-    default:
+    case UW_TAKE_COPY: *bad |= copy(floats, n, x); break;
+    case UW_TAKE_MIX:
+        uw_mix_chunk(s->weight, n, floats, x);
         for (uint32_t i = 0; i < n; i++) {
-            x[i] += floats[i];
+            *bad |= bad_bit(x[i]);
         }
         break;
+    default: *bad |= share < 1.0f ? add_and_scale(floats, n, share, x) : add(floats, n, x); break;
     }
 }
 
-static void scale_owned(struct uw_allreduce *a)
+/* Who completes a window of the sum does so by what it receives in that step. */
+float uw_allreduce_share(const struct uw_allreduce_round *r, uint32_t size_n, uint32_t k)
 {
     uint32_t at;
-    uint32_t n = a->r.average ? uw_allreduce_owned(a->r.kind, a->r.ranks, a->r.rank, a->r.size_n,
-                                                   a->k, &at)
-                              : 0;
-    float share = 1.0f / (float)a->r.ranks;
-    for (uint32_t i = 0; i < n; i++) {
-        a->r.x[at + i] *= share;
-    }
+    bool owned = r->average && uw_allreduce_owned(r->kind, r->ranks, r->rank, size_n, k, &at) > 0;
+    return owned ? 1.0f / (float)r->ranks : 1.0f;
 }
 
 /* Once nothing is left to be sent that others wait for. */
@@ -168,6 +196,7 @@ static void enter(struct uw_allreduce *a)
 {
     uint32_t n;
     a->step = uw_allreduce_step_at(a, a->k);
+    a->share = uw_allreduce_share(&a->r, a->r.size_n, a->k);
     a->entered = true;
     a->received = a->step.recv_n == 0;
     uw_allreduce_keep(a, &a->step);
@@ -186,13 +215,13 @@ static void exchange(struct uw_allreduce *a)
 {
     float old[BLOCK_N], *x = a->r.x + a->step.recv_at;
     if (a->got[a->k]) {
-        apply(&a->step, a->scratch, a->step.recv_n, x);
+        uw_allreduce_apply(&a->step, a->share, a->scratch, a->step.recv_n, x, &a->bad);
         return;
     }
     for (uint32_t i = 0; i < a->step.recv_n; i += BLOCK_N) {
         uint32_t n = uw_min_u32(BLOCK_N, a->step.recv_n - i);
         memcpy(old, x + i, n * sizeof(float));
-        apply(&a->step, a->scratch + i, n, x + i);
+        uw_allreduce_apply(&a->step, a->share, a->scratch + i, n, x + i, &a->bad);
         memcpy(a->scratch + i, old, n * sizeof(float));
     }
     a->held = a->k;
@@ -219,7 +248,6 @@ static void advance(struct uw_allreduce *a)
         if (!a->in_place) {
             exchange(a);
         }
-        scale_owned(a);
         a->k++;
         a->entered = false;
         uw_allreduce_tidy_early(a);
@@ -241,10 +269,15 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->pace_ns = 0;
     a->state = UW_ALLREDUCE_RUNNING;
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
-    if (a->config.reliable) {
+    a->bad = 0;
+    a->failed = false;
+    if (uw_allreduce_streams(a)) {
+        a->kept[0].steps_n = a->kept[1].steps_n = 0;    /* what they have may be overwritten */
+        a->out_n = a->owed_n = a->early_n = a->early_used_n = 0;
         uw_allreduce_stream_begin(a);
         return;
     }
+    a->ahead.used_n = a->ahead.left_n = 0;
     a->k = 0;
     a->held = UW_ALLREDUCE_NONE;
     a->entered = a->tells = false;
@@ -314,7 +347,8 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
         return;
     }
     if (a->in_place) {
-        apply(s, p->floats, p->count_n, a->r.x + s->recv_at + p->offset_n);
+        uw_allreduce_apply(s, a->share, p->floats, p->count_n,
+                           a->r.x + s->recv_at + p->offset_n, &a->bad);
     } else {
         memcpy(a->scratch + p->offset_n, p->floats, p->count_n * sizeof(float));
     }
@@ -429,6 +463,23 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
     }
 }
 
+uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for)
+{
+    const struct uw_allreduce_stream *t = &a->stream;
+    bool runs = a->state == UW_ALLREDUCE_RUNNING;
+    *waits_for = UW_RANK_NONE;
+    if (uw_allreduce_streams(a)) {
+        if (runs) {
+            *waits_for = t->taken_n < t->recv.recv_n ? t->recv.from : t->send.to;
+        }
+        return t->recv_k;
+    }
+    if (runs && a->entered) {
+        *waits_for = a->received ? a->step.to : a->step.from;
+    }
+    return a->k;
+}
+
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
                       uint64_t now_us)
 {
@@ -437,7 +488,7 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
         return UW_ERR_MISMATCH;
     }
     a->now_us = now_us;
-    if (a->config.reliable) {
+    if (uw_allreduce_streams(a)) {
         return uw_allreduce_stream_take(a, from, p);
     }
     switch (p->type) {
@@ -461,7 +512,7 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
         return UINT64_MAX;
     }
     a->now_us = now_us;
-    if (a->config.reliable) {
+    if (uw_allreduce_streams(a)) {
         return uw_allreduce_stream_run(a);
     }
     advance(a);

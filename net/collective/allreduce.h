@@ -24,10 +24,11 @@
  * before its step, is kept as far as there is room. A small message is copied when it is sent: it
  * waits for nothing, and the next round may begin at once.
  *
- * Where the links lose nothing and keep the order (reliable), none of this is sent but DATA
- * (allreduce_stream.c): a rank takes what belongs to its step; the caller leaves in the link what
- * comes early (uw_link_defer). When a connection breaks in the middle, the round does not end: the
- * caller's deadline ends it.
+ * Where every rank's link loses nothing and keeps the order, a round may be streamed
+ * (allreduce_stream.c): none of this is sent but DATA, whose seq says so, and a rank takes what
+ * belongs to its step. What comes early is kept, or, by an engine without room for it, left in the
+ * link (uw_link_defer). When a connection breaks in the middle, parts are missing: the round fails,
+ * or does not end, and the caller's deadline ends it.
  *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; the vector is the caller's, changed in place
@@ -45,11 +46,14 @@
 #include <stdint.h>
 
 #define UW_ALLREDUCE_PUSH_CHUNKS 16u
+#define UW_ALLREDUCE_PART_N (62u * 256u)
 #define UW_ALLREDUCE_NONE UINT32_MAX
 #define UW_ALLREDUCE_TRIES_MAX 2u   /* doublings of the patience: chance losses end soon */
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
 #define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
 #define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
+
+#define UW_PART_STREAMED 0xffffu    /* seq of data */
 
 enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
 
@@ -62,7 +66,8 @@ struct uw_part {
     uint32_t group, round;
     uint16_t step;
     uint16_t op;                    /* of several that are under way in a round; the caller's */
-    uint16_t seq;                   /* data: of the want it answers, 0: unasked */
+    uint16_t seq;                   /* data: of the want it answers, 0: unasked, or
+                                       UW_PART_STREAMED */
     uint32_t offset_n, count_n;     /* data: floats of the step's message; got: what was measured,
                                        see uw_allreduce_measured */
     const float *floats;            /* data: [count_n] */
@@ -82,10 +87,9 @@ struct uw_allreduce_config {
     uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
     uint32_t window_chunks;         /* chunks on their way to this rank at most */
     bool lossless;                  /* links lose nothing; only a rank without a place drops it */
-    bool reliable;                  /* every link loses nothing, keeps the order, and defers;
-                                       scratch_n, small_n, window_chunks are then idle */
-    uint32_t segment_n;             /* reliable: larger vectors are worked in pieces of this size,
-                                       the same on every rank; 0: as one */
+    bool streams_only;              /* every round is streamed, and what comes early is left to the
+                                       caller: then no memory is taken, and scratch_n, small_n and
+                                       window_chunks are idle */
     /* Hand one message to a rank. part->floats is the vector's or a copy's.
      * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
@@ -105,6 +109,8 @@ struct uw_allreduce_round {
     bool average;                   /* the sum divided by the ranks; a sweep does so anyway */
     uint32_t ranks, rank;
     uint32_t size_n;
+    uint32_t segment_n;             /* above 0: streamed, and larger vectors are worked in pieces of
+                                       so many floats, the same on every rank */
     float *x;                       /* [size_n] */
     uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
     uint64_t ahead_us;              /* the others begin so much later: until then nothing is pushed
@@ -160,7 +166,7 @@ struct uw_allreduce_kept {
     } *message;                     /* [steps_max] */
 };
 
-/* A round over reliable links; steps are counted through all segments. */
+/* A streamed round; steps are counted through all segments. */
 struct uw_allreduce_stream {
     uint32_t segment_n, steps_n;
     uint32_t recv_k, send_k;        /* send_k is recv_k or a little ahead */
@@ -169,13 +175,22 @@ struct uw_allreduce_stream {
     struct uw_allreduce_step recv, send;
 };
 
+/* Parts of streamed rounds that came early, of one group, and a part that found no room. */
+struct uw_allreduce_ahead {
+    uint32_t group, used_n, left_n; /* floats of the store; of parts not taken yet */
+    uint32_t lost_group, lost_round;
+};
+
 struct uw_allreduce {
     struct uw_allreduce_config config;
     struct uw_allreduce_round r;
     enum uw_allreduce_state state;
     uint32_t steps_n, k;            /* the step at hand */
     struct uw_allreduce_step step;
+    float share;                    /* what the sum that it completes is multiplied by */
     bool entered, received;
+    bool failed;                    /* streamed: a part is missing, the round cannot end */
+    uint32_t bad;                   /* top bit: a value that was written is not finite */
     bool tells;                     /* the round is over here; who sent to it is told soon */
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
@@ -203,11 +218,12 @@ struct uw_allreduce {
     struct uw_allreduce_meter meter;
     struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
     uint32_t early_n, early_used_n;
-    float *early_x;                 /* [store_n] */
+    float *early_x;                 /* [store_n]; in streamed rounds with those of kept behind it */
     struct uw_allreduce_dropped *dropped;   /* [steps_max] */
     uint64_t dropped_us;            /* the last time that a sender was stopped */
 
     struct uw_allreduce_stream stream;
+    struct uw_allreduce_ahead ahead;
 };
 
 /* Take the memory for vectors and ranks of up to that size.
@@ -230,11 +246,48 @@ void uw_allreduce_release(struct uw_allreduce *a);
 void uw_allreduce_stop(struct uw_allreduce *a);
 
 /* A message from a rank.
- * Returns UW_OK, UW_ERR_AGAIN (reliable: it is early; give it again after the next run),
- * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (reliable: something
- * is missing before it, the round cannot end). */
+ * Returns UW_OK, UW_ERR_AGAIN (streams_only: it is early; give it again after the next run),
+ * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (streamed: something
+ * is missing before it, the round has failed). */
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
-                       uint64_t now_us);
+                      uint64_t now_us);
+
+/* Keep a streamed part of a round that has not begun here; of one group at a time. Without room for
+ * it the round is going to fail. */
+void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part);
+
+/* Segments' worth of parts that come early at most, and a size of segments for so many floats of
+ * room; 0: too little. */
+uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks);
+uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n);
+
+/* Floats of streamed parts that can be kept. */
+static inline uint32_t uw_allreduce_ahead_n(const struct uw_allreduce *a)
+{
+    return 3u * a->store_n;
+}
+
+/* Has the round failed? */
+static inline bool uw_allreduce_failed(const struct uw_allreduce *a)
+{
+    return a->state == UW_ALLREDUCE_RUNNING && a->failed;
+}
+
+/* Of a round that is done: is all of the result finite? */
+static inline bool uw_allreduce_is_finite(const struct uw_allreduce *a)
+{
+    return a->bad >> 31 == 0;
+}
+
+/* How far it is: a number that grows, and the rank that it waits for or UW_RANK_NONE. */
+uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for);
+
+/* x = what a step makes of it and what arrived, times share; bad: as in struct uw_allreduce. */
+void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
+                        uint32_t n, float *x, uint32_t *bad);
+
+/* What the sum that step k completes here is multiplied by. */
+float uw_allreduce_share(const struct uw_allreduce_round *r, uint32_t size_n, uint32_t k);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);

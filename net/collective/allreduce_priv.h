@@ -2,7 +2,7 @@
  *
  * allreduce_inner.h - what the parts of the engine call of each other: allreduce.c goes from step
  * to step, _serve.c hands over what is pushed or asked for, _ask.c asks, _early.c keeps what comes
- * too soon, _rate.c measures; _stream.c is a round over reliable links
+ * too soon, _rate.c measures; _stream.c is a streamed round
  *
  * Blocking   never      Context  network thread
  */
@@ -22,7 +22,12 @@ static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t 
     return n <= a->config.small_n;
 }
 
-/* A round over reliable links. */
+static inline bool uw_allreduce_streams(const struct uw_allreduce *a)
+{
+    return a->r.segment_n != 0;
+}
+
+/* A streamed round. */
 void uw_allreduce_stream_begin(struct uw_allreduce *a);
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
 uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);

@@ -282,7 +282,7 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
 
 bool uw_allreduce_settled(const struct uw_allreduce *a)
 {
-    if (a->state == UW_ALLREDUCE_RUNNING || a->config.reliable) {
+    if (a->state == UW_ALLREDUCE_RUNNING || uw_allreduce_streams(a)) {
         return a->state != UW_ALLREDUCE_RUNNING;
     }
     for (uint32_t k = 0; a->state == UW_ALLREDUCE_DONE && k < a->steps_n; k++) {

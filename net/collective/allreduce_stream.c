@@ -3,7 +3,9 @@
  * A round over links that lose nothing and keep the order: chunks go out as soon as their floats
  * are final, and are taken in as they come; nobody asks and nobody answers. A rank receives step by
  * step, and sends a few steps ahead of that: what no longer waits for anything to arrive. A chunk
- * that would overwrite what is still to be sent has to wait.
+ * that comes before its step, or would overwrite what is still to be sent, has to wait: it is kept,
+ * or left to the caller. Who is ahead needs something of the others within two rows of segments, so
+ * that what has to be kept is bounded.
  *
  * Large vectors are worked in segments, one round of steps each, so that what is added up is handed
  * on while it is still in a cache. ABREAST of them take turns, step by step: while one waits for
@@ -19,6 +21,27 @@
 #define BURST_CHUNKS 2u             /* sent in one run, while something is to be received */
 #define SEND_RETRY_US 100u
 #define STEPS_MAX 65535u            /* what a message can say */
+
+/* What is sent is a part of a segment or some of them in a row. 62 KiB and a head are a little less
+ * than the 65483 bytes that one packet of a TCP connection holds at most (loopback, segmentation
+ * offload): parts of 64 KiB would each drag a packet of some bytes behind them. */
+#define PARTS_LEAST 4u
+#define SEGMENT_LEAST_N 64u
+
+/* As measured; where all of a segment is sent in every step, two for each of them. */
+uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks)
+{
+    bool windows = kind == UW_ALLREDUCE_HALVING || kind == UW_ALLREDUCE_RING;
+    return windows ? 4u : 2u * uw_log2_up(ranks) + 2u;
+}
+
+uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n)
+{
+    uint32_t most_n = room_n / (uw_allreduce_ahead_segments(kind, ranks) + 1u);
+    uint64_t n = (uint64_t)UW_ALLREDUCE_PART_N * (ranks > PARTS_LEAST ? ranks : PARTS_LEAST);
+    n = n < most_n ? n : most_n;
+    return n >= SEGMENT_LEAST_N ? (uint32_t)n : 0;
+}
 
 /* Where a step of the round belongs. */
 struct place {
@@ -47,23 +70,14 @@ static struct uw_allreduce_step step_at(const struct uw_allreduce *a, uint32_t k
     return s;
 }
 
-/* What the sum that a step completes is multiplied by. */
-static float share_at(const struct uw_allreduce *a, uint32_t k)
-{
-    struct place p = place_of(a, k);
-    uint32_t at;
-    bool owned = a->r.average &&
-                 uw_allreduce_owned(a->r.kind, a->r.ranks, a->r.rank, p.n, p.k, &at) > 0;
-    return owned ? 1.0f / (float)a->r.ranks : 1.0f;
-}
-
 static void load_recv(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
     t->taken_n = 0;
     if (t->recv_k < t->steps_n) {
         t->recv = step_at(a, t->recv_k);
-        t->share = share_at(a, t->recv_k);
+        struct place p = place_of(a, t->recv_k);
+        t->share = uw_allreduce_share(&a->r, p.n, p.k);
     }
 }
 
@@ -100,12 +114,169 @@ static void advance(struct uw_allreduce *a)
     }
 }
 
+/* Would floats from `at` on overwrite what this step still has to send? */
+static bool is_unsent(const struct uw_allreduce_stream *t, uint32_t at, uint32_t n)
+{
+    uint32_t from = t->send.send_at + t->sent_n, to = t->send.send_at + t->send.send_n;
+    return t->send_k == t->recv_k && at < to && at + n > from;
+}
+
+/* ---- what comes early ---- */
+
+/* What a kept part begins with, followed by its floats; count_n 0: it has been taken. */
+struct ahead {
+    uint32_t round, step, offset_n, count_n;
+    uint32_t next_n;                /* floats to the next one */
+};
+#define AHEAD_N ((uint32_t)(sizeof(struct ahead) / sizeof(float)))
+
+static struct ahead ahead_at(const struct uw_allreduce *a, uint32_t at)
+{
+    struct ahead h;
+    memcpy(&h, a->early_x + at, sizeof h);
+    return h;
+}
+
+/* Make room of those that have been taken. */
+static void compact(struct uw_allreduce *a)
+{
+    uint32_t used_n = 0;
+    for (uint32_t at = 0; at < a->ahead.used_n;) {
+        struct ahead h = ahead_at(a, at);
+        uint32_t n = h.next_n;
+        if (h.count_n != 0) {
+            memmove(a->early_x + used_n, a->early_x + at, n * sizeof(float));
+            used_n += n;
+        }
+        at += n;
+    }
+    a->ahead.used_n = used_n;
+}
+
+static bool keep(struct uw_allreduce *a, const struct uw_part *p)
+{
+    const struct ahead h = {.round = p->round, .step = p->step, .offset_n = p->offset_n,
+                            .count_n = p->count_n, .next_n = AHEAD_N + p->count_n};
+    if (h.next_n > uw_allreduce_ahead_n(a) - a->ahead.used_n) {
+        compact(a);
+    }
+    if (h.next_n > uw_allreduce_ahead_n(a) - a->ahead.used_n) {
+        return false;
+    }
+    memcpy(a->early_x + a->ahead.used_n, &h, sizeof h);
+    memcpy(a->early_x + a->ahead.used_n + AHEAD_N, p->floats, p->count_n * sizeof(float));
+    a->ahead.used_n += h.next_n;
+    a->ahead.left_n += h.next_n;
+    return true;
+}
+
+void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *p)
+{
+    struct uw_allreduce_ahead *e = &a->ahead;
+    bool runs = a->state == UW_ALLREDUCE_RUNNING;
+    /* Of a round that is not streamed, the store has what others may still ask for. */
+    bool free = uw_allreduce_streams(a) || a->state == UW_ALLREDUCE_IDLE || a->r.x == NULL;
+    if (free && (!runs || a->r.group == p->group)) {
+        if (e->group != p->group) {
+            *e = (struct uw_allreduce_ahead){.group = p->group};
+            a->kept[0].steps_n = a->kept[1].steps_n = 0;
+        }
+        if (keep(a, p)) {
+            return;
+        }
+    }
+    e->lost_group = p->group;
+    e->lost_round = p->round;
+}
+
+/* A part that is early, of this round or the next. */
+static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
+{
+    if (a->config.streams_only) {
+        return UW_ERR_AGAIN;
+    }
+    uw_allreduce_keep_ahead(a, p);
+    a->failed = a->failed || (a->ahead.lost_group == a->r.group &&
+                              a->ahead.lost_round == a->r.round);
+    return a->failed ? UW_ERR_CORRUPT : UW_OK;
+}
+
+/* The next part of the step at hand, if it is kept; UINT32_MAX: it is not. */
+static uint32_t find(const struct uw_allreduce *a)
+{
+    const struct uw_allreduce_stream *t = &a->stream;
+    for (uint32_t at = 0; a->ahead.left_n > 0 && at < a->ahead.used_n;) {
+        struct ahead h = ahead_at(a, at);
+        if (h.count_n != 0 && h.round == a->r.round && h.step == t->recv_k &&
+            h.offset_n == t->taken_n) {
+            return at;
+        }
+        at += h.next_n;
+    }
+    return UINT32_MAX;
+}
+
+static int arrive(struct uw_allreduce *a, const float *floats, uint32_t n)
+{
+    struct uw_allreduce_stream *t = &a->stream;
+    uint32_t at = t->recv.recv_at + t->taken_n;
+    if (n > t->recv.recv_n - t->taken_n) {
+        a->failed = true;
+        return UW_ERR_CORRUPT;
+    }
+    if (is_unsent(t, at, n)) {
+        return UW_ERR_AGAIN;
+    }
+    uw_allreduce_apply(&t->recv, t->share, floats, n, a->r.x + at, &a->bad);
+    t->taken_n += n;
+    advance(a);
+    return UW_OK;
+}
+
+static void take_kept(struct uw_allreduce *a)
+{
+    while (a->state == UW_ALLREDUCE_RUNNING) {
+        uint32_t at = find(a);
+        struct ahead h;
+        if (at == UINT32_MAX) {
+            return;
+        }
+        h = ahead_at(a, at);
+        if (arrive(a, a->early_x + at + AHEAD_N, h.count_n) != UW_OK) {
+            return;
+        }
+        h.count_n = 0;
+        memcpy(a->early_x + at, &h, sizeof h);
+        a->ahead.left_n -= h.next_n;
+        a->ahead.used_n = a->ahead.left_n > 0 ? a->ahead.used_n : 0;
+    }
+}
+
+/* Those of rounds that are over. */
+static void drop_kept(struct uw_allreduce *a)
+{
+    if (a->ahead.group != a->r.group) {
+        a->ahead.group = a->r.group;
+        a->ahead.used_n = a->ahead.left_n = 0;
+    }
+    for (uint32_t at = 0; at < a->ahead.used_n;) {
+        struct ahead h = ahead_at(a, at);
+        if (h.count_n != 0 && h.round < a->r.round) {
+            h.count_n = 0;
+            memcpy(a->early_x + at, &h, sizeof h);
+            a->ahead.left_n -= h.next_n;
+        }
+        at += h.next_n;
+    }
+    a->ahead.used_n = a->ahead.left_n > 0 ? a->ahead.used_n : 0;
+}
+
 void uw_allreduce_stream_begin(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
-    uint32_t segment_n = a->config.segment_n;
+    uint32_t segment_n = a->r.segment_n;
     uint32_t most = a->steps_n > 0 ? STEPS_MAX / a->steps_n : 1;
-    if (segment_n == 0 || segment_n >= a->r.size_n) {
+    if (segment_n >= a->r.size_n) {
         segment_n = a->r.size_n > 0 ? a->r.size_n : 1;
     }
     if ((a->r.size_n - 1u) / segment_n >= most) {
@@ -121,69 +292,35 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
     load_send(a);
     load_recv(a);
     advance(a);
-}
-
-static void add(const float *restrict s, uint32_t n, float *restrict x)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] += s[i];
+    if (!a->config.streams_only) {
+        a->failed = a->ahead.lost_group == a->r.group && a->ahead.lost_round == a->r.round;
+        drop_kept(a);
+        take_kept(a);
     }
-}
-
-static void add_and_scale(const float *restrict s, uint32_t n, float share, float *restrict x)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = (x[i] + s[i]) * share;
-    }
-}
-
-static void apply(const struct uw_allreduce_stream *t, const float *s, uint32_t n, float *x)
-{
-    if (t->recv.take == UW_TAKE_COPY) {
-        memcpy(x, s, n * sizeof(float));
-    } else if (t->recv.take == UW_TAKE_MIX) {
-        uw_mix_chunk(t->recv.weight, n, s, x);
-    } else if (t->share < 1.0f) {
-        add_and_scale(s, n, t->share, x);
-    } else {
-        add(s, n, x);
-    }
-}
-
-/* Would floats from `at` on overwrite what this step still has to send? */
-static bool is_unsent(const struct uw_allreduce_stream *t, uint32_t at, uint32_t n)
-{
-    uint32_t from = t->send.send_at + t->sent_n, to = t->send.send_at + t->send.send_n;
-    return t->send_k == t->recv_k && at < to && at + n > from;
 }
 
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     struct uw_allreduce_stream *t = &a->stream;
-    if (p->type != UW_PART_DATA) {
+    bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
+    if (p->type != UW_PART_DATA || p->round < a->r.round ||
+        (p->round == a->r.round && (!now || p->step < t->recv_k))) {
         return UW_OK;
     }
-    if (p->round > a->r.round) {
-        return UW_ERR_AGAIN;
+    if (p->round > a->r.round || p->step > t->recv_k) {
+        return wait_with(a, p);
     }
-    if (p->round < a->r.round || a->state != UW_ALLREDUCE_RUNNING || p->step < t->recv_k) {
-        return UW_OK;
-    }
-    if (p->step > t->recv_k) {
-        return UW_ERR_AGAIN;
-    }
-    if (from != t->recv.from || p->offset_n != t->taken_n ||
-        p->count_n > t->recv.recv_n - t->taken_n) {
+    bool behind = p->offset_n > t->taken_n && find(a) != UINT32_MAX;
+    if (from != t->recv.from || (p->offset_n != t->taken_n && !behind)) {
+        a->failed = true;
         return UW_ERR_CORRUPT;
     }
-    uint32_t at = t->recv.recv_at + t->taken_n;
-    if (is_unsent(t, at, p->count_n)) {
-        return UW_ERR_AGAIN;
+    int rc = behind ? UW_ERR_AGAIN : arrive(a, p->floats, p->count_n);
+    if (rc == UW_ERR_AGAIN) {
+        return wait_with(a, p);
     }
-    apply(t, p->floats, p->count_n, a->r.x + at);
-    t->taken_n += p->count_n;
-    advance(a);
-    return UW_OK;
+    take_kept(a);
+    return rc;
 }
 
 /* Floats of the step to send that are final, from the first unsent one on. */
@@ -210,11 +347,11 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
     advance(a);
-    for (uint32_t burst = 0; a->state == UW_ALLREDUCE_RUNNING; burst++) {
+    for (uint32_t burst = 0; a->state == UW_ALLREDUCE_RUNNING && !a->failed; burst++) {
         if (t->send_k == t->steps_n) {
             return UINT64_MAX;
         }
-        uint32_t n = uw_min_u32(a->config.chunk_n, t->send.send_n - t->sent_n);
+        uint32_t n = uw_min_u32(a->r.chunk_n, t->send.send_n - t->sent_n);
         if (n == 0 || n > final_n(a)) {
             return UINT64_MAX;
         }
@@ -222,13 +359,17 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
             return a->now_us;
         }
         struct uw_part p = {.type = UW_PART_DATA, .round = a->r.round,
-                            .step = (uint16_t)t->send_k, .offset_n = t->sent_n, .count_n = n,
+                            .step = (uint16_t)t->send_k, .seq = UW_PART_STREAMED,
+                            .offset_n = t->sent_n, .count_n = n,
                             .floats = a->r.x + t->send.send_at + t->sent_n};
-        if (uw_allreduce_send(a, t->send.to, &p) == UW_ERR_AGAIN) {
+        int rc = uw_allreduce_send(a, t->send.to, &p);
+        if (rc == UW_ERR_AGAIN) {
             return a->now_us + SEND_RETRY_US;
         }
+        a->failed = a->failed || rc < 0;
         t->sent_n += n;
         advance(a);
+        take_kept(a);
     }
     return UINT64_MAX;
 }

@@ -112,6 +112,7 @@ static void ask(struct uw_average *a)
     a->waiting = true;
     a->round++;
     a->alike = uw_image_is_alike(&a->gossip->image);
+    a->measured = a->spare == NULL;
     uw_image_hold(&a->gossip->image);
     atomic_store_explicit(&a->scope, (uint32_t)scope, memory_order_relaxed);
     atomic_store_explicit(&a->asked, a->round, memory_order_release);

@@ -123,6 +123,11 @@ int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap
     return uw_link_recv(l, from, buf, cap_bytes);
 }
 
+bool uw_link_gathers(const struct uw_link *l)
+{
+    return check(l) == UW_OK && l->ops->send_parts != NULL;
+}
+
 bool uw_link_defers(const struct uw_link *l)
 {
     return check(l) == UW_OK && l->ops->defer != NULL;

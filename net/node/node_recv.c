@@ -244,10 +244,6 @@ static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     const struct uw_node_parts *parts = s->config.parts;
     enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->buffer[0] & 15u) : 0;
-    if (first == UW_WIRE_PART && parts->averages != NULL) {     /* these look at the rest */
-        parts->averages->message(s, station, first, bytes);
-        return;
-    }
     if (first == UW_WIRE_SHUFFLE && parts->samples != NULL) {
         parts->samples->message(s, station, bytes);
         return;
@@ -267,7 +263,7 @@ static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
     } else if (is_cast && s->cast != NULL) {
         parts->casts->message(s, station, (enum uw_wire_type)type, bytes);
     } else if (type == UW_WIRE_CELL && parts->averages != NULL) {
-        parts->averages->message(s, station, UW_WIRE_CELL, bytes);
+        parts->averages->message(s, station, bytes);
     } else if (type == UW_WIRE_STATUS_REQUEST && parts->answers != NULL) {
         parts->answers->message(s, station, bytes);
     } else {
@@ -279,8 +275,9 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
 {
     for (uint32_t i = 0; i < most; i++) {
         uint16_t station = UW_LINK_STATION_NONE;
-        int bytes = uw_link_recv(s->config.link, &station, s->buffer, s->buffer_bytes);
-        if (bytes == UW_ERR_TOOBIG) {
+        void *view;
+        int bytes = uw_link_recv_view(s->config.link, &station, s->buffer, s->buffer_bytes, &view);
+        if (bytes == UW_ERR_TOOBIG || bytes > (int)s->buffer_bytes) {
             s->counters.refused_corrupt++;
             continue;
         }
@@ -288,6 +285,14 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
             return i;
         }
         s->counters.received_bytes += (uint32_t)bytes;
+        if (bytes != 0 && (*(const uint8_t *)view & 15u) == UW_WIRE_PART &&
+            s->config.parts->averages != NULL) {        /* it looks at the rest itself */
+            s->config.parts->averages->part(s, station, view, (uint32_t)bytes);
+            continue;
+        }
+        if (view != s->buffer) {
+            memcpy(s->buffer, view, (size_t)bytes);
+        }
         take(s, station, (uint32_t)bytes);
     }
     return most;

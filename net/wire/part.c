@@ -33,7 +33,7 @@ static void turn_floats(const void *from, uint32_t n, void *to)
     }
 }
 
-void uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head)
+static void write_head(const struct uw_part *p, uint32_t run, uint8_t *head)
 {
     bool want = p->type == UW_PART_WANT;
     head[0] = (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)UW_WIRE_PART);
@@ -58,7 +58,7 @@ int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *bu
     if (bytes > cap_bytes) {
         return UW_ERR_TOOBIG;
     }
-    uw_part_head(p, run, b);
+    write_head(p, run, b);
     if (p->type == UW_PART_WANT) {
         uw_put_u32(b + 28, (uint32_t)p->want.wanted);
         uw_put_u32(b + 32, (uint32_t)(p->want.wanted >> 32));
@@ -71,6 +71,21 @@ int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *bu
         uw_wire_seal(b, UW_WIRE_PART, (uint32_t)bytes);
     }
     return (int)bytes;
+}
+
+int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
+                 void *scratch, uint32_t cap_bytes, uint32_t *bytes)
+{
+    uint8_t head[UW_PART_HEAD_BYTES];
+    uint32_t body = p->count_n * (uint32_t)sizeof(float);
+    *bytes = UW_PART_HEAD_BYTES + body;
+    if (p->type == UW_PART_DATA && little_endian() && uw_link_gathers(link)) {
+        write_head(p, run, head);
+        return uw_link_send_parts(link, to, head, sizeof head, p->floats, body, NULL);
+    }
+    int rc = uw_part_encode(p, run, false, scratch, cap_bytes);
+    *bytes = rc < 0 ? 0 : (uint32_t)rc;
+    return rc < 0 ? rc : uw_link_send(link, to, scratch, *bytes);
 }
 
 static int parse_want(const uint8_t *b, uint32_t bytes, struct uw_part *p)

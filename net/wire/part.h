@@ -22,22 +22,34 @@
 #include "wire.h"
 #include "collective/allreduce.h"
 
+#include "uwasa/link.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 #define UW_PART_HEAD_BYTES 28u
 #define UW_PART_WANT_BYTES (UW_PART_HEAD_BYTES + 16u)
 
-/* Write the head of a data part whose floats follow from byte UW_PART_HEAD_BYTES on, without a
- * checksum: for a reliable link that gathers head and floats itself, on a little-endian machine.
- *   head  [UW_PART_HEAD_BYTES] */
-void uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head);
-
 /* Encode a part.
  *   checked  with a checksum: the link may damage messages
  * Returns the bytes written or UW_ERR_TOOBIG (above cap_bytes). */
 int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
                    uint32_t cap_bytes);
+
+/* Send a part without a checksum over a reliable link, its floats from where they lie if the link
+ * gathers.
+ *   scratch  [cap_bytes] for links that do not
+ *   bytes    set to the message's size
+ * Returns what the link returns, or UW_ERR_TOOBIG. */
+int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
+                 void *scratch, uint32_t cap_bytes, uint32_t *bytes);
+
+/* Does a message that begins with UW_WIRE_PART hold a streamed part? */
+static inline bool uw_part_is_streamed(const uint8_t *buf, uint32_t buf_bytes)
+{
+    return buf_bytes >= UW_PART_HEAD_BYTES && (buf[5] & 0x7fu) == UW_PART_DATA &&
+           uw_get_u16(buf + 24) == UW_PART_STREAMED;
+}
 
 /* Parse a message that begins with UW_WIRE_PART, of any run.
  *   buf  aligned for floats; on a big-endian machine they are turned around in it
