@@ -51,12 +51,6 @@ void uw_step_between(const struct uw_model *m)
     }
 }
 
-const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x)
-{
-    uint32_t base = uw_graph_base(m->layers, value);
-    return base == UW_VALUE_INPUT ? x : m->layers[base - 1].y;
-}
-
 static void inputs_of(const struct uw_model *m, const struct uw_layer *l, const float *x,
                       const float **in)
 {

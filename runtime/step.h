@@ -55,9 +55,6 @@ double uw_loss_weight(const struct uw_loss_def *d);
 /* A stretch of computing is over: call the program's function. */
 void uw_step_between(const struct uw_model *m);
 
-/* The value as it is in memory now; x is the model's input. */
-const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x);
-
 /* Losses of the pass.
  *
  *   heads_n    the first so many

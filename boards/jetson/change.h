@@ -7,12 +7,12 @@
 #ifndef UW_BOARDS_JETSON_CHANGE_H
 #define UW_BOARDS_JETSON_CHANGE_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+UW_C_BEGIN
 
 /* What the kernel makes of a uint32_t. */
 #define UW_CHANGED(v) ((v) * 2654435761u + 1u)
@@ -20,8 +20,5 @@ extern "C" {
 /* x[0..n-1] on the device: each number becomes UW_CHANGED of it. Returns a cudaError_t. */
 int uw_change_on_gpu(uint32_t *x, size_t n);
 
-#ifdef __cplusplus
-}
-#endif
-
+UW_C_END
 #endif

@@ -16,9 +16,7 @@
 
 #include "gpu.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+UW_C_BEGIN
 
 enum uw_conv2d_part {
     UW_CONV2D_FW = 0,
@@ -53,8 +51,5 @@ int uw_conv2d_own_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, u
 int uw_conv2d_own_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
 
-#ifdef __cplusplus
-}
-#endif
-
+UW_C_END
 #endif

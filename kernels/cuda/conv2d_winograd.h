@@ -31,9 +31,7 @@
 #include "conv2d_own.h"
 #include "gpu.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+UW_C_BEGIN
 
 struct uw_conv2d_job;
 
@@ -85,8 +83,5 @@ int uw_winograd_spread(const struct uw_exec *e, const struct uw_winograd_tiles *
 int uw_winograd_taps(const struct uw_exec *e, size_t n, uint32_t parts, const float *s, float scale,
                      float *dw);
 
-#ifdef __cplusplus
-}
-#endif
-
+UW_C_END
 #endif

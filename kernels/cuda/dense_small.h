@@ -13,9 +13,7 @@
 
 #include "gpu.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+UW_C_BEGIN
 
 /* Is it few enough, and worth being measured? 64 samples at most, and only small layers for that
  * many: their weights are read once for eight. */
@@ -36,8 +34,5 @@ int uw_dense_small_bw(const struct uw_exec *e, const struct uw_dense *d,
 int uw_dense_small_bw_bias(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                            const float *dy, float keep, float scale, float *b);
 
-#ifdef __cplusplus
-}
-#endif
-
+UW_C_END
 #endif

@@ -14,13 +14,12 @@
 #ifndef UW_KERNELS_CUDA_GPU_H
 #define UW_KERNELS_CUDA_GPU_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+#include "uwasa/cplusplus.h"
 #include "uwasa/cuda.h"
 
 #include <cuda_runtime_api.h>
+
+UW_C_BEGIN
 
 /* Partial results of reductions: what one slot leaves here the same slot reads. */
 #define UW_CUDA_PARTIALS_BYTES (1u << 20)
@@ -211,8 +210,5 @@ void uw_cuda_products_close(struct uw_cuda *c);
 int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err);
 void uw_cuda_queue_close(struct uw_cuda *c);
 
-#ifdef __cplusplus
-}
-#endif
-
+UW_C_END
 #endif

@@ -60,6 +60,15 @@ static inline void uw_set_remove(uint32_t *words, uint32_t i)
     words[i / 32u] &= ~((uint32_t)1 << (i % 32u));
 }
 
+/* Put one more into n numbers that are sorted upwards. */
+static inline void uw_insert_u32(uint32_t *sorted, uint32_t n, uint32_t x)
+{
+    for (; n > 0 && sorted[n - 1u] > x; n--) {
+        sorted[n] = sorted[n - 1u];
+    }
+    sorted[n] = x;
+}
+
 /* The largest power of two in n is 1 << this; n is not 0. */
 static inline uint32_t uw_log2_down(uint32_t n)
 {

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "deadline.h"
 
+#include "bits.h"
+
 #include <string.h>
 
 static uint32_t median_of(uint32_t *v, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
-        uint32_t x = v[i];
-        uint32_t k = i;
-        for (; k > 0 && v[k - 1u] > x; k--) {
-            v[k] = v[k - 1u];
-        }
-        v[k] = x;
+        uw_insert_u32(v, i, v[i]);
     }
     return v[n / 2u];
 }

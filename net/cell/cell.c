@@ -262,21 +262,6 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
     }
 }
 
-/* Who was ready says so again before it is believed. */
-void uw_cell_slept(struct uw_cell *c, uint64_t slept_us)
-{
-    struct uw_cell_head *h = &c->h;
-    c->since_us += slept_us;
-    h->started_us += slept_us;
-    h->start_us += slept_us;
-    h->deadline_us += slept_us;
-    h->poll_us += slept_us;
-    for (uint32_t i = 0; i < h->seats_n; i++) {
-        h->seats[i].since_us += slept_us;
-        h->seats[i].heard_us += h->seats[i].heard_us != 0 ? slept_us : 0;
-    }
-}
-
 void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us)
 {
     c->rms = rms;

@@ -159,8 +159,8 @@ struct uw_cell_seat {
     uint64_t since_us, ready_us;    /* ready since; said so last */
     uint64_t heard_us;              /* heard of in this round */
     bool untold;                    /* is not known to have heard how it ended */
+    uint8_t strikes;
     uint64_t avoid_until_us;
-    uint32_t strikes;
 };
 
 struct uw_cell_head {
@@ -216,9 +216,6 @@ void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, ui
 
 /* A node died, left or was started anew: whatever it took part in is lost. */
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
-
-/* This node itself slept for so long: none of what it waits for took that time. */
-void uw_cell_slept(struct uw_cell *c, uint64_t slept_us);
 
 /* This node has parameters to average, with that rms. Ends in `decided` with true, or in `give_up`;
  * `decided` with false before means that it is tried again. */

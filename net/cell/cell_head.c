@@ -306,15 +306,11 @@ static void name_ranks(struct uw_cell *c, struct uw_cell_message *m)
         if (!can_take_part(c, s)) {
             continue;
         }
-        uint32_t k = m->ids_n++;
-        m->stream_n = k == 0 ? s->stream_n : uw_min_u32(m->stream_n, s->stream_n);
+        m->stream_n = m->ids_n == 0 ? s->stream_n : uw_min_u32(m->stream_n, s->stream_n);
         if (s->chunk_n != 0) {
             m->chunk_n = m->chunk_n == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
         }
-        for (; k > 0 && m->ids[k - 1u] > s->id; k--) {
-            m->ids[k] = m->ids[k - 1u];
-        }
-        m->ids[k] = s->id;
+        uw_insert_u32(m->ids, m->ids_n++, s->id);
     }
 }
 

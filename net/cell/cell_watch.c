@@ -3,7 +3,7 @@
  * A head's part in a round that is under way: watch it, decide it, and see that all hear how. */
 #include "cell_priv.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define START_REPEAT_US 300000u     /* who has begun says so sooner */
 #define POLLS_MAX 4u                /* unanswered questions that make a culprit */
 #define AVOID_US 2000000u           /* doubles with each strike */
-#define AVOID_STRIKES_MAX 5u
+#define AVOID_DOUBLINGS 5u
 #define OWES_US 3000000u            /* so long a head tells who may not have heard */
 #define OWES_REPEAT_US 100000u
 
@@ -49,8 +49,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     for (uint32_t i = 0; i < h->seats_n; i++) {
         struct uw_cell_seat *s = &h->seats[i];
         if (s->id == culprit && culprit != c->config.self) {
-            s->avoid_until_us =
-                c->now_us + ((uint64_t)AVOID_US << uw_min_u32(s->strikes++, AVOID_STRIKES_MAX));
+            s->avoid_until_us = c->now_us + uw_backoff_us(AVOID_US, &s->strikes, AVOID_DOUBLINGS);
         } else if (commit && s->ranked) {
             s->strikes = 0;
         }

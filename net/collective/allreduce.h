@@ -38,6 +38,7 @@
 #define UW_NET_ALLREDUCE_H
 
 #include "transfer/transfer.h"
+#include "wire/part.h"
 
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
@@ -52,29 +53,6 @@
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
 #define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
 #define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
-
-#define UW_PART_STREAMED 0xffffu    /* seq of data */
-
-enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
-
-/* Has what a step sent arrived, and is it known how fast? */
-enum uw_got { UW_GOT_NOTHING, UW_GOT, UW_GOT_LEARNED };
-
-/* What ranks send each other. */
-struct uw_part {
-    enum uw_part_type type;
-    uint32_t group, round;
-    uint16_t step;
-    uint16_t op;                    /* of several that are under way in a round; the caller's */
-    uint16_t seq;                   /* data: of the want it answers, 0: unasked, or
-                                       UW_PART_STREAMED */
-    uint32_t offset_n, count_n;     /* data: floats of the step's message; got: what was measured,
-                                       see uw_allreduce_measured */
-    const float *floats;            /* data: [count_n] */
-    struct uw_want want;            /* want; its transfer is the step */
-    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on;
-                                       data: all of the message comes unasked */
-};
 
 enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
 
@@ -94,13 +72,6 @@ struct uw_allreduce_config {
      * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     void *arg;
-};
-
-/* What is known of the way to and from a rank; zeros: nothing. */
-struct uw_allreduce_way {
-    float to, from;                 /* floats a microsecond that it takes from this rank; sends */
-    uint8_t wary;                   /* so often in a row what was pushed got lost, about; */
-    uint8_t pause;                  /* messages that are not pushed as a whole therefore */
 };
 
 struct uw_allreduce_round {

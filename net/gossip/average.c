@@ -16,14 +16,6 @@ void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spar
     a->over_pairs = a->pairs = gossip->config.rule->over == UW_MIX_OVER_PAIRS;
 }
 
-uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n)
-{
-    if (rule->over == UW_MIX_OVER_PAIRS) {
-        return 2u * size_n;
-    }
-    return mode != UW_NODE_GOSSIP && rule->end != NULL && rule->before == NULL ? size_n : 0;
-}
-
 /* Is the copy of what was handed over in spare, not in the snapshot? */
 static bool copies(const struct uw_average *a)
 {

@@ -37,7 +37,7 @@
 
 #include "uwasa/arena.h"
 #include "uwasa/mix.h"
-#include "uwasa/node.h"
+#include "uwasa/node_status.h"
 #include "uwasa/params.h"
 
 #include <stdatomic.h>

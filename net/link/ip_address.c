@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ip_address.h"
 
+#include "base/number.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -72,23 +74,6 @@ int uw_ip_address_print(const struct uw_ip_address *a, char text[UW_LINK_ADDRESS
     return UW_OK;
 }
 
-/* Decimal digits up to `end`, at least one, no more than `max`. */
-static bool read_number(const char *p, const char *end, uint32_t max, uint32_t *number)
-{
-    uint32_t n = 0;
-    if (p == end) {
-        return false;
-    }
-    for (; p != end; p++) {
-        if (*p < '0' || *p > '9' || n > max / 10u) {
-            return false;
-        }
-        n = n * 10u + (uint32_t)(*p - '0');
-    }
-    *number = n;
-    return n <= max;
-}
-
 int uw_ip_address_split(const char *text, char host[UW_IP_HOST_BYTES], uint16_t *port)
 {
     const char *end;
@@ -105,7 +90,7 @@ int uw_ip_address_split(const char *text, char host[UW_IP_HOST_BYTES], uint16_t 
         return UW_ERR_INVALID;
     }
     uint32_t number;
-    if (!read_number(colon + 1, colon + strlen(colon), UINT16_MAX, &number)) {
+    if (!uw_read_number(colon + 1, colon + strlen(colon), UINT16_MAX, &number)) {
         return UW_ERR_INVALID;
     }
     memcpy(host, text, (size_t)(end - text));
@@ -114,8 +99,9 @@ int uw_ip_address_split(const char *text, char host[UW_IP_HOST_BYTES], uint16_t 
     return UW_OK;
 }
 
-static bool parse_ipv4(const char *p, uint8_t ip[4])
+bool uw_ip_address_parse_ipv4(const char *text, uint8_t ip[4])
 {
+    const char *p = text;
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t number;
         const char *end = p;
@@ -123,7 +109,7 @@ static bool parse_ipv4(const char *p, uint8_t ip[4])
             end++;
         }
         bool padded = end - p > 1 && *p == '0';     /* octal to some, decimal to others */
-        if (padded || *end != (i < 3 ? '.' : '\0') || !read_number(p, end, 255, &number)) {
+        if (padded || *end != (i < 3 ? '.' : '\0') || !uw_read_number(p, end, 255, &number)) {
             return false;
         }
         ip[i] = (uint8_t)number;
@@ -154,7 +140,7 @@ static bool parse_ipv6(const char *p, uint8_t ip[16])
         for (; p - group < 4 && hex_digit(*p) >= 0; p++) {
             value = value * 16u + (uint32_t)hex_digit(*p);
         }
-        if (*p == '.' && n <= 12 && parse_ipv4(group, bytes + n)) {
+        if (*p == '.' && n <= 12 && uw_ip_address_parse_ipv4(group, bytes + n)) {
             n += 4;
             break;
         }
@@ -190,7 +176,7 @@ static bool parse_ipv6(const char *p, uint8_t ip[16])
 int uw_ip_address_parse_host(const char *host, struct uw_ip_address *a)
 {
     uint8_t ip[16];
-    if (parse_ipv4(host, ip)) {
+    if (uw_ip_address_parse_ipv4(host, ip)) {
         uw_ip_address_set_ipv4(a, ip);
         return UW_OK;
     }
@@ -200,7 +186,7 @@ int uw_ip_address_parse_host(const char *host, struct uw_ip_address *a)
     uint32_t scope = 0;
     if (bytes >= sizeof number ||
         (percent != NULL &&
-         !read_number(percent + 1, percent + strlen(percent), UINT32_MAX / 16u, &scope))) {
+         !uw_read_number(percent + 1, percent + strlen(percent), UINT32_MAX / 16u, &scope))) {
         return UW_ERR_NOTFOUND;
     }
     memcpy(number, host, bytes);

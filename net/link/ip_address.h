@@ -39,6 +39,9 @@ int uw_ip_address_print(const struct uw_ip_address *a, char text[UW_LINK_ADDRESS
  * Returns UW_OK or UW_ERR_INVALID. */
 int uw_ip_address_split(const char *text, char host[UW_IP_HOST_BYTES], uint16_t *port);
 
+/* Read "10.0.0.9", without leading zeros. Returns whether it is that; ip may be written anyway. */
+bool uw_ip_address_parse_ipv4(const char *text, uint8_t ip[4]);
+
 /* Read a host written in numbers, "10.0.0.9", "fe80::1%2"; the port stays.
  * Returns UW_OK or UW_ERR_NOTFOUND (a name). */
 int uw_ip_address_parse_host(const char *host, struct uw_ip_address *a);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_frame.h"
 
+#include "base/number.h"
+
 #include <string.h>
 
 #define PPM 1000000u
@@ -90,12 +92,8 @@ static bool exists(uint16_t station)
 
 int uw_link_frame_address(const char *text, uint16_t *address)
 {
-    uint32_t number = 0;
-    const char *p = text;
-    for (; *p >= '0' && *p <= '9' && number <= UW_RADIO_ADDRESS_MAX; p++) {
-        number = number * 10u + (uint32_t)(*p - '0');
-    }
-    if (p == text || *p != '\0' || number > UW_RADIO_ADDRESS_MAX) {
+    uint32_t number;
+    if (!uw_read_number(text, text + strlen(text), UW_RADIO_ADDRESS_MAX, &number)) {
         return UW_ERR_INVALID;
     }
     *address = (uint16_t)number;

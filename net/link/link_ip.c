@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -84,7 +85,10 @@ static int ask_system(const char *host, enum uw_ip_family family, int flags,
                              .ai_socktype = SOCK_DGRAM,
                              .ai_flags = flags};
     struct addrinfo *list = NULL;
-    if (getaddrinfo(host, NULL, &hints, &list) != 0) {
+    /* Machines without /etc/hosts have it too: RFC 6761, section 6.3. */
+    bool local = flags == 0 && strcasecmp(host, "localhost") == 0;
+    if (getaddrinfo(host, NULL, &hints, &list) != 0 &&
+        (!local || getaddrinfo(NULL, "0", &hints, &list) != 0)) {
         return UW_ERR_NOTFOUND;
     }
     int rc = UW_ERR_NOTFOUND;

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_lwip.h"
 
+#include "ip_address.h"
+
+#include "base/number.h"
+#include "base/slots.h"
+
 #include "uwasa/rng.h"
 
 #include <lwip/etharp.h>
@@ -139,74 +144,61 @@ static struct station *station_at(struct uw_link_lwip_state *s, uint16_t i)
     return i < s->stations_n && s->stations[i].port != 0 ? &s->stations[i] : NULL;
 }
 
+static bool is_at(const struct station *t, const struct station *other)
+{
+    return t->port == other->port && ip4_addr_cmp(&t->address, &other->address);
+}
+
+static uint64_t rank(const void *slot, const void *key)
+{
+    const struct station *t = slot;
+    return is_at(t, key) ? UW_SLOT_OWN
+           : t->held     ? UW_SLOT_KEPT
+                         : UW_SLOT_FREE + t->used;
+}
+
 /* The slot of an address; a new one takes a free slot or the stalest that nobody holds. */
 static uint16_t enter(struct uw_link_lwip_state *s, const ip4_addr_t *address, uint16_t port)
 {
-    uint16_t best = UW_LINK_STATION_NONE;
-    for (uint16_t i = 0; i < s->stations_n; i++) {
-        struct station *t = &s->stations[i];
-        if (t->port == port && ip4_addr_cmp(&t->address, address)) {
-            t->used = ++s->uses_n;
-            return i;
-        }
-        bool usable = t->port == 0 || !t->held;
-        if (usable && (best == UW_LINK_STATION_NONE ||
-                       (s->stations[best].port != 0 &&
-                        (t->port == 0 || t->used < s->stations[best].used)))) {
-            best = i;
-        }
+    const struct station key = {.address = *address, .port = port};
+    struct station *t = uw_slots_find(s->stations, s->stations_n, sizeof *t, rank, &key);
+    if (t == NULL) {
+        return UW_LINK_STATION_NONE;
     }
-    if (best != UW_LINK_STATION_NONE) {
-        s->stations[best] = (struct station){.address = *address, .port = port,
-                                             .used = ++s->uses_n};
+    if (!is_at(t, &key)) {
+        *t = key;
     }
-    return best;
+    t->used = ++s->uses_n;
+    return (uint16_t)(t - s->stations);
 }
 
 /* "10.0.2.15": four numbers; lwIP itself would take "10.2" as well. */
 static bool parse_ip(const char *text, ip4_addr_t *address)
 {
-    unsigned part[4] = {0, 0, 0, 0};
-    for (int i = 0; i < 4; i++) {
-        const char *first = text;
-        for (; *text >= '0' && *text <= '9' && text - first < 3; text++) {
-            part[i] = part[i] * 10u + (unsigned)(*text - '0');
-        }
-        if (text == first || part[i] > 255u || *text != "...\0"[i]) {
-            return false;
-        }
-        text++;
+    uint8_t ip[4];
+    if (!uw_ip_address_parse_ipv4(text, ip)) {
+        return false;
     }
-    IP4_ADDR(address, part[0], part[1], part[2], part[3]);
+    IP4_ADDR(address, ip[0], ip[1], ip[2], ip[3]);
     return true;
 }
 
 /* "10.0.2.15:4433", with a network "10.0.2.15/24:4433". prefix may be NULL: none allowed. */
-static bool parse(const char *text, ip4_addr_t *address, unsigned *prefix, uint16_t *port)
+static bool parse(const char *text, ip4_addr_t *address, uint32_t *prefix, uint16_t *port)
 {
-    char head[20];
+    char ip[16];
+    uint32_t number;
     size_t n = strcspn(text, "/:");
-    if (n >= sizeof head) {
+    const char *end = text + n, *colon = strchr(end, ':');
+    if (colon == NULL || n >= sizeof ip ||
+        !uw_read_number(colon + 1, colon + strlen(colon), UINT16_MAX, &number) || number == 0 ||
+        (end != colon && (prefix == NULL || !uw_read_number(end + 1, colon, 32, prefix)))) {
         return false;
     }
-    memcpy(head, text, n);
-    head[n] = '\0';
-    text += n;
-    unsigned value[2] = {24, 0};
-    for (int i = prefix != NULL && *text == '/' ? 0 : 1; i < 2 && *text != '\0'; i++) {
-        if (*text++ != "/:"[i] || *text < '0' || *text > '9') {
-            return false;
-        }
-        for (value[i] = 0; *text >= '0' && *text <= '9' && value[i] < 65536u; text++) {
-            value[i] = value[i] * 10u + (unsigned)(*text - '0');
-        }
-    }
-    if (prefix != NULL) {
-        *prefix = value[0];
-    }
-    *port = (uint16_t)value[1];
-    return *text == '\0' && value[0] <= 32u && value[1] > 0 && value[1] < 65536u &&
-           parse_ip(head, address);
+    memcpy(ip, text, n);
+    ip[n] = '\0';
+    *port = (uint16_t)number;
+    return parse_ip(ip, address);
 }
 
 static int lwip_resolve(struct uw_link *l, const char *address, uint16_t *station)
@@ -392,7 +384,7 @@ static int open_udp(struct uw_link_lwip_state *s, const struct uw_link_lwip_conf
                     struct uw_error *err)
 {
     ip4_addr_t address, mask, gateway = *IP4_ADDR_ANY4;
-    unsigned prefix = 24;
+    uint32_t prefix = 24;
     uint16_t port;
     if (config->address == NULL || !parse(config->address, &address, &prefix, &port)) {
         return uw_error_set(err, UW_ERR_INVALID, "address \"%s\": needs a form like "

@@ -4,7 +4,8 @@
 #include "link_tcp_conn.h"
 
 #include "ip_errno.h"
-#include "wire/wire.h"
+#include "base/bytes.h"
+#include "base/slots.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -27,29 +28,23 @@ static struct uw_link_tcp_station *station_at(const struct uw_link_tcp *l, uint1
                                                                       : NULL;
 }
 
+static uint64_t rank(const void *slot, const void *address)
+{
+    const struct uw_link_tcp_station *s = slot;
+    return s->used_at != 0 && uw_ip_address_equal(&s->address, address) ? UW_SLOT_OWN
+           : s->held                                                    ? UW_SLOT_KEPT
+                                                                        : UW_SLOT_FREE + s->used_at;
+}
+
 int uw_tcp_enter(struct uw_link_tcp *l, const struct uw_ip_address *a, uint16_t *number)
 {
-    const struct uw_link_tcp_station *last = station_at(l, l->last);
-    uint16_t slot = UW_LINK_STATION_NONE;
-    if (last != NULL && uw_ip_address_equal(&last->address, a)) {
-        slot = l->last;
-    } else {
-        for (uint16_t i = 0; i < l->stations_n; i++) {
-            const struct uw_link_tcp_station *s = &l->stations[i];
-            if (s->used_at != 0 && uw_ip_address_equal(&s->address, a)) {
-                slot = i;
-                break;
-            }
-            if (!s->held && (slot == UW_LINK_STATION_NONE ||
-                             s->used_at < l->stations[slot].used_at)) {
-                slot = i;
-            }
-        }
+    struct uw_link_tcp_station *s = station_at(l, l->last);
+    if (s == NULL || !uw_ip_address_equal(&s->address, a)) {
+        s = uw_slots_find(l->stations, l->stations_n, sizeof *s, rank, a);
     }
-    if (slot == UW_LINK_STATION_NONE) {
+    if (s == NULL) {
         return UW_ERR_FULL;
     }
-    struct uw_link_tcp_station *s = &l->stations[slot];
     if (s->used_at == 0 || !uw_ip_address_equal(&s->address, a)) {
         if (s->used_at != 0 && s->conn != UW_TCP_NONE) {
             uw_tcp_close(l, s->conn, false);
@@ -57,8 +52,7 @@ int uw_tcp_enter(struct uw_link_tcp *l, const struct uw_ip_address *a, uint16_t 
         *s = (struct uw_link_tcp_station){.address = *a, .conn = UW_TCP_NONE};
     }
     s->used_at = ++l->uses_n;
-    l->last = slot;
-    *number = slot;
+    *number = l->last = (uint16_t)(s - l->stations);
     return UW_OK;
 }
 
@@ -409,7 +403,6 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
     l->silence_us = config->silence_us != 0 ? config->silence_us : SILENCE_DEFAULT_US;
     l->socket_buffer_bytes = config->socket_buffer_bytes;
     l->guard = config->guard;
-    l->tokens_n = UW_TCP_TOKENS_MAX;
     l->link.reliable = true;
     l->link.secure = config->guard != NULL;
     l->link.ops = &tcp_ops;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_tcp_conn.h"
 
-#include "wire/wire.h"
+#include "base/backoff.h"
+#include "base/bucket.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +17,7 @@
 #define CONNECT_US 3000000u
 #define GREETING_US 5000000u
 #define RETRY_US 100000u
-#define RETRY_DOUBLINGS_MAX 5u          /* up to 3.2 s */
-#define TOKEN_US 50000u
+#define RETRY_DOUBLINGS 5u              /* up to 3.2 s */
 #define ACCEPT_PAUSE_US 100000u         /* the system has no descriptors left */
 #define EVENTS 32
 #define LISTENER UINT32_MAX
@@ -80,8 +81,7 @@ void uw_tcp_break_off(struct uw_link_tcp *l, uint16_t conn)
         l->broken_n++;
     } else if (c->dialed && c->station != UW_TCP_NONE) {
         struct uw_link_tcp_station *s = &l->stations[c->station];
-        s->retry_us = l->now_us + (RETRY_US << s->fails);
-        s->fails = (uint8_t)(s->fails + (s->fails < RETRY_DOUBLINGS_MAX));
+        s->retry_us = l->now_us + uw_backoff_us(RETRY_US, &s->fails, RETRY_DOUBLINGS);
     }
     uw_tcp_close(l, conn, true);
 }
@@ -295,18 +295,8 @@ static void make_room_for_stranger(struct uw_link_tcp *l)
 /* Handshakes cost time: strangers may begin so many. */
 static bool may_begin(struct uw_link_tcp *l)
 {
-    uint64_t grown = (l->now_us - l->tokens_us) / TOKEN_US;
-    if (l->guard == NULL) {
-        return true;
-    }
-    l->tokens_us += grown * TOKEN_US;
-    grown += l->tokens_n;
-    l->tokens_n = grown < UW_TCP_TOKENS_MAX ? (uint32_t)grown : UW_TCP_TOKENS_MAX;
-    if (l->tokens_n == 0) {
-        return false;
-    }
-    l->tokens_n--;
-    return true;
+    return l->guard == NULL ||
+           uw_bucket_take(&l->begun_us, UW_TCP_BEGIN_US, UW_TCP_BEGIN_MAX, 0, l->now_us);
 }
 
 static void begin_accepted(struct uw_link_tcp *l, int fd)

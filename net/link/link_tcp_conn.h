@@ -23,7 +23,8 @@
 #define UW_TCP_NONE UINT16_MAX
 #define UW_TCP_GREETING_BYTES 24u
 #define UW_TCP_PREFIX_BYTES 4u
-#define UW_TCP_TOKENS_MAX 32u       /* handshakes that strangers may begin in one burst */
+#define UW_TCP_BEGIN_MAX 32u        /* handshakes that strangers may begin in one burst, */
+#define UW_TCP_BEGIN_US 50000u      /* and then one each */
 
 enum uw_tcp_state {
     UW_TCP_FREE,

@@ -3,7 +3,8 @@
  * Bytes in and out of connections that are up. */
 #include "link_tcp_conn.h"
 
-#include "wire/wire.h"
+#include "base/bucket.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -88,7 +89,8 @@ bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address)
     if (l->guard == NULL) {
         return true;
     }
-    bool cheap = l->tokens_n < UW_TCP_TOKENS_MAX / 2u;
+    bool cheap = uw_bucket_owed_us(l->begun_us, l->now_us) >
+                 UW_TCP_BEGIN_MAX / 2u * UW_TCP_BEGIN_US;
     c->state = UW_TCP_SECURING;
     c->guarded = l->guard->ops->open(l->guard, c->session, &io, c->dialed, cheap, address) == UW_OK;
     return c->guarded;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stations.h"
 
+#include "base/slots.h"
+
 #include <string.h>
 
 struct uw_station {
@@ -36,35 +38,28 @@ static struct uw_station *station_at(struct uw_stations *t, uint16_t number)
     return number < t->slots_n && t->slots[number].used_at != 0 ? &t->slots[number] : NULL;
 }
 
+static uint64_t rank(const void *slot, const void *address)
+{
+    const struct uw_station *s = slot;
+    return s->used_at != 0 && uw_ip_address_equal(&s->address, address) ? UW_SLOT_OWN
+           : s->held                                                    ? UW_SLOT_KEPT
+                                                                        : UW_SLOT_FREE + s->used_at;
+}
+
 int uw_stations_enter(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number)
 {
-    const struct uw_station *last = station_at(t, t->last);
-    uint16_t slot = UW_LINK_STATION_NONE;
-    if (last != NULL && uw_ip_address_equal(&last->address, a)) {
-        slot = t->last;
-    } else {
-        for (uint16_t i = 0; i < t->slots_n; i++) {
-            const struct uw_station *s = &t->slots[i];
-            if (s->used_at != 0 && uw_ip_address_equal(&s->address, a)) {
-                slot = i;
-                break;
-            }
-            if (!s->held && (slot == UW_LINK_STATION_NONE ||
-                             s->used_at < t->slots[slot].used_at)) {
-                slot = i;
-            }
-        }
+    struct uw_station *s = station_at(t, t->last);
+    if (s == NULL || !uw_ip_address_equal(&s->address, a)) {
+        s = uw_slots_find(t->slots, t->slots_n, sizeof *s, rank, a);
     }
-    if (slot == UW_LINK_STATION_NONE) {
+    if (s == NULL) {
         return UW_ERR_FULL;
     }
-    struct uw_station *s = &t->slots[slot];
     if (s->used_at == 0 || !uw_ip_address_equal(&s->address, a)) {
         *s = (struct uw_station){.address = *a};
     }
     s->used_at = ++t->uses_n;
-    t->last = slot;
-    *number = slot;
+    *number = t->last = (uint16_t)(s - t->slots);
     return UW_OK;
 }
 

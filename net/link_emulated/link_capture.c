@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_capture.h"
 
-#include "wire/wire.h"
+#include "base/bytes.h"
 
 #include <string.h>
 

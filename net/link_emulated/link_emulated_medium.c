@@ -3,6 +3,10 @@
  * A medium that emulated links share. */
 #include "link_emulated_path.h"
 
+#include "uwasa/radio_profile.h"
+
+#include <string.h>
+
 void uw_emulated_medium_join(struct uw_emulated_medium *m, struct uw_link_emulated *e)
 {
     e->medium = m;
@@ -77,4 +81,17 @@ void uw_emulated_medium_run(struct uw_emulated_medium *m, uint64_t now_us)
         m->turn = e;
         uw_emulated_path_leave(&e->out, m->free_at_us);
     }
+}
+
+static uint64_t medium_airtime_us(const void *arg, uint32_t bytes)
+{
+    return uw_radio_profile_airtime_us(arg, bytes);
+}
+
+void uw_radio_profile_medium(const struct uw_radio_profile *p, struct uw_emulated_medium *m)
+{
+    memset(m, 0, sizeof *m);
+    m->access_us = p->access_us;
+    m->airtime_us = medium_airtime_us;
+    m->airtime_arg = p;
 }

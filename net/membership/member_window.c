@@ -3,6 +3,8 @@
  * When members listen that sleep most of the time. */
 #include "membership_priv.h"
 
+#include "uwasa/node_sleep.h"
+
 #define GUARD_US 2000u              /* of what is told in milliseconds, and takes time to come */
 #define GUARD_PARTS 5000u           /* 200 ppm: two clocks that are 100 ppm wrong */
 #define GUARD_MOST_PARTS 4u         /* of a window */

@@ -24,6 +24,6 @@ struct uw_window uw_membership_window(const struct uw_membership *m, const struc
                                       uint64_t now_us);
 
 extern const struct uw_member_windows uw_member_windows;    /* member_window.c */
-extern const struct uw_beacons uw_beacons;                  /* membership_crowd.c */
+extern const struct uw_beacons uw_beacons;                  /* membership_call.c */
 
 #endif

@@ -11,20 +11,7 @@
 #define NUMBER_BYTES 8u             /* of a station's number as text, with its NUL */
 #define MESSAGE_FIRST_BYTES 128u
 #define PACE_MAX_MS 600000u         /* that anybody may ask for */
-#define CALLS_IN_VAIN 12u           /* then hearsay of somebody else is worth more; half a minute */
-
-uint32_t uw_name_id(const char *name)
-{
-    return uw_hash32_text(name);
-}
-
-void uw_copy_text(char *to, const char *from, size_t cap_bytes)
-{
-    size_t n = strlen(from);
-    n = n < cap_bytes ? n : cap_bytes - 1u;
-    memcpy(to, from, n);
-    to[n] = '\0';
-}
+#define CALLS_IN_VAIN 12u           
 
 int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
                         const struct uw_membership_config *config)
@@ -67,28 +54,6 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     m->message_bytes = MESSAGE_FIRST_BYTES;
     uw_rng_seed(&m->rng, config->seed);
     return rc;
-}
-
-void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
-                           const struct uw_member *member, uint64_t silent_us)
-{
-    if (m->config.changed != NULL) {
-        m->config.changed(m->config.arg, kind, member, silent_us);
-    }
-}
-
-uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us)
-{
-    return us - us / 8u + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(us / 4u, INT32_MAX) + 1u);
-}
-
-void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
-                             enum uw_member_state state)
-{
-    m->states_n[member->state]--;
-    m->states_n[state]++;
-    member->state = (uint8_t)state;
-    uw_membership_news(m, member);
 }
 
 /* The next beacon comes soon, if there are any. */
@@ -134,17 +99,6 @@ struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station,
         sign_of_life(m, member);
     }
     return member;
-}
-
-void uw_membership_let_go(struct uw_membership *m, uint16_t station)
-{
-    bool keep = station == UW_LINK_STATION_NONE || uw_membership_at(m, station) != NULL;
-    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
-        keep = keep || m->seeds[i].station == station;
-    }
-    if (!keep) {
-        (void)uw_link_hold(m->config.link, station, false);
-    }
 }
 
 static void release(struct uw_membership *m, struct uw_member *member)
@@ -278,6 +232,35 @@ static bool is_at(const struct uw_membership *m, const struct uw_member *it, con
     return strncmp(it->address, address, m->address_bytes - 1u) == 0;
 }
 
+/* From the first time on, what this device sends has numbers that no other one would choose: what
+ * differs for sure is whom each of them meets, and when. */
+static void leap(struct uw_membership *m, uint16_t station)
+{
+    char at[UW_LINK_ADDRESS_BYTES] = "";
+    (void)uw_link_describe(m->config.link, station, at);
+    m->unmet_seq = m->seq;
+    m->seq += (uint32_t)uw_rng_mix(m->now_us, uw_name_id(at)) >> 2;
+    m->met_seq = ++m->seq;
+}
+
+/* A message came from a station that goes by this device's own name: itself, or another device,
+ * maybe one that was configured and started alike.
+ *   same  it is as new, and says the same address
+ * Returns UW_ERR_INVALID (it is this device's own, come back), UW_ERR_DENIED (another's). */
+static int meet_self(struct uw_membership *m, uint16_t station, uint32_t seq, bool same)
+{
+    const struct uw_link *l = m->config.link;
+    if (!l->numbered && m->met_seq == 0) {
+        leap(m, station);
+    }
+    bool echo = l->numbered ? station == l->own : seq - m->met_seq <= m->seq - m->met_seq;
+    for (uint32_t i = 0; same && echo && i < m->config.seeds_n; i++) {
+        m->seeds[i].self = m->seeds[i].self || m->seeds[i].station == station;
+    }
+    bool maybe = !l->numbered && seq <= m->unmet_seq;   /* sent before, and late */
+    return same && (echo || maybe) ? UW_ERR_INVALID : UW_ERR_DENIED;
+}
+
 int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
                        uint64_t now_us, struct uw_member **member)
 {
@@ -289,7 +272,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     if (is_self(m, peer->name)) {
         const struct uw_member *self = &m->members[0];
         bool same = peer->incarnation == self->incarnation && is_at(m, self, peer->address);
-        return uw_membership_meet_self(m, station, ping->seq, same);
+        return meet_self(m, station, ping->seq, same);
     }
     struct uw_member *it = uw_membership_named(m, peer->name);
     bool restarted = false;
@@ -464,7 +447,3 @@ void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
     peer->pace_ms = pace_ms < PACE_MAX_MS ? (uint32_t)pace_ms : PACE_MAX_MS;
 }
 
-uint32_t uw_membership_alive(const struct uw_membership *m)
-{
-    return m->states_n[UW_MEMBER_ALIVE];
-}

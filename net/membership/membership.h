@@ -41,11 +41,11 @@
 #define UW_NET_MEMBERSHIP_H
 
 #include "member_window.h"
-#include "collective/allreduce.h"
-#include "wire/message.h"
+#include "wire/part.h"
 
 #include "uwasa/arena.h"
-#include "uwasa/node.h"
+#include "uwasa/node_event.h"
+#include "uwasa/node_status.h"
 #include "uwasa/rng.h"
 
 #include <stdbool.h>
@@ -145,7 +145,7 @@ struct uw_membership {
     uint32_t buckets_n;
     struct uw_news_list {
         uint16_t first, last;
-    } *news;                        /* [uw_membership_news_n()] of those told so many times */
+    } *news;                        /* lists of those told so many times */
     uint32_t states_n[UW_MEMBER_LEFT + 1u];     /* members of each state, this device not */
     uint32_t message_bytes;         /* of a message, about */
     uint32_t seq, turn;

@@ -3,11 +3,16 @@
  * The clockwork of membership: who has been silent for how long, who is called when. */
 #include "membership_priv.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
+#include "base/bucket.h"
+
+#include "uwasa/fmath.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define CALL_FIRST_US 250000u
+#define CALL_DOUBLINGS 5u
 #define CALL_MAX_US 5000000u
 #define CALLS_A_SESSION 8u          /* calls of a dead member before its session is forgotten */
 #define CALLS_A_LOOKUP 9u           /* of a seed in vain before its name is looked up once more */
@@ -24,6 +29,8 @@
 #define LATE_PARTS 8u               /* of what is usual, the last step is one */
 #define BURST_US 4000000u           /* of the rate, saved up ... */
 #define BURST_MESSAGES 8u           /* ... and so many messages at least */
+#define BEACONS_EARLY 6u            /* for who is new ... */
+#define EARLY_PARTS 4u              /* ... that part of the pace apart at least */
 
 /* ---- what it costs ---- */
 
@@ -40,13 +47,11 @@ static uint64_t burst_us(const struct uw_membership *m)
     return least_us > BURST_US ? least_us : BURST_US;
 }
 
-void uw_membership_pay(struct uw_membership *m, uint32_t bytes)
+static void pay(struct uw_membership *m, uint32_t bytes)
 {
     uint64_t us = (uint64_t)bytes * 1000000000u / m->config.rate_mbytes_per_s;
-    uint64_t most_us = m->now_us + 2u * burst_us(m);    /* who asks too much is answered all the
-                                                           same, and not paid for for ever */
-    m->paid_us = (m->paid_us > m->now_us ? m->paid_us : m->now_us) + us;
-    m->paid_us = m->paid_us < most_us ? m->paid_us : most_us;
+    /* Who asks too much is answered all the same, and not paid for for ever. */
+    uw_bucket_pay(&m->paid_us, us, 2u * burst_us(m), m->now_us);
     m->message_bytes = (m->message_bytes * 15u + bytes + 8u) / 16u;
 }
 
@@ -124,6 +129,12 @@ void uw_membership_soon(struct uw_membership *m, struct uw_member *it)
     uw_membership_rush(m, it);
 }
 
+void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told)
+{
+    uw_membership_told(m, told);
+    pay(m, bytes);
+}
+
 /* ---- silence ---- */
 
 static uint64_t suspect_after(const struct uw_membership *m, const struct uw_member *it)
@@ -161,9 +172,9 @@ static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member
     return silent_since_us(m, it) + silence_us;
 }
 
-uint64_t uw_membership_call_pause(struct uw_membership *m, uint32_t tries)
+static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
 {
-    uint64_t us = (uint64_t)CALL_FIRST_US << (tries < 10u ? tries / 2u : 5u);
+    uint64_t us = uw_backoff_after(CALL_FIRST_US, tries / 2u, CALL_DOUBLINGS);
     return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
 }
 
@@ -171,7 +182,7 @@ uint64_t uw_membership_call_pause(struct uw_membership *m, uint32_t tries)
 static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it)
 {
     uint32_t lost_n = m->states_n[UW_MEMBER_UNKNOWN] + m->states_n[UW_MEMBER_DEAD];
-    uint64_t us = uw_membership_call_pause(m, it->tries);
+    uint64_t us = call_pause(m, it->tries);
     bool all = m->config.beacons != NULL;   /* call who is lost */
     uint64_t each_us = all ? uw_membership_exchange_us(m) : price_us(m, 1);
     uint64_t least_us = it->tries > TRIES_EARLY ? each_us * lost_n * LIVE_PARTS : 0;
@@ -350,7 +361,7 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
     }
     /* A seed that is in no full table is called rarely: its answer brings many records. */
     bool rarely = m->states_n[UW_MEMBER_ALIVE] > TRIES_EARLY && s->tries > TRIES_EARLY;
-    s->next_us = m->now_us + uw_membership_call_pause(m, s->tries++) * (rarely ? SEED_RARELY : 1u);
+    s->next_us = m->now_us + call_pause(m, s->tries++) * (rarely ? SEED_RARELY : 1u);
     /* A member's own calls cover its seed. */
     if (s->station == UW_LINK_STATION_NONE || state_at(m, s->station) == UW_MEMBER_DEAD) {
         return 0;
@@ -468,7 +479,7 @@ void uw_membership_follow(struct uw_membership *m, uint64_t now_us)
 {
     uint64_t ping_us = m->config.ping_us;
     m->now_us = now_us;
-    m->paid_us = uw_min_u64(m->paid_us, now_us + 2u * burst_us(m));
+    uw_bucket_pay(&m->paid_us, 0, 2u * burst_us(m), now_us);
     m->own_us = uw_min_u64(m->own_us, now_us + price_us(m, LIVE_PARTS));
     m->beacon_us = uw_min_u64(m->beacon_us, now_us + uw_membership_jitter(m, ping_us));
     for (uint32_t i = 1; i < m->members_n; i++) {
@@ -492,3 +503,66 @@ uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint6
     }
     return slept ? late_us : 0;
 }
+
+/* ---- beacons ----
+ *
+ * How many devices share a link is known from whose beacons are heard. A table holds a part of them
+ * only, and one that sends without end counts once: stations are counted by a bitmap (linear
+ * counting, after Whang, Vander-Zanden, Taylor, 1990). */
+
+static void beacon_heard(struct uw_membership *m, uint16_t station)
+{
+    uw_set_add(m->crowd.heard, (station * 40503u >> 4) % UW_CROWD_BITS);
+}
+
+/* Of n stations s bits are set, n = -B log(1 - s / B) about; a full bitmap counts as one less. */
+static uint32_t stations_of(uint32_t s)
+{
+    float rest = (float)(UW_CROWD_BITS - (s < UW_CROWD_BITS ? s : UW_CROWD_BITS - 1u));
+    float n = -(float)UW_CROWD_BITS * uw_logf(rest / (float)UW_CROWD_BITS);
+    return (uint32_t)(n + 0.5f);
+}
+
+/* At this device's own beacons: everybody has sent one in a pace. */
+static void count_crowd(struct uw_membership *m, uint64_t pace_us)
+{
+    struct uw_crowd *c = &m->crowd;
+    uint32_t s = 0;
+    if (m->now_us - c->since_us < pace_us) {
+        return;
+    }
+    for (uint32_t i = 0; i < UW_CROWD_BITS / 32u; i++) {
+        s += uw_bits_in(c->heard[i]);
+    }
+    c->n = (c->n + stations_of(s) + 1u) / 2u;
+    c->since_us = m->now_us;
+    memset(c->heard, 0, sizeof c->heard);
+}
+
+static void beacon_soon(struct uw_membership *m)
+{
+    uint64_t wait_us = uw_membership_exchange_us(m) / SPREAD_PARTS;
+    uint64_t us = m->now_us + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(wait_us, INT32_MAX) + 1u);
+    m->beacon_us = us < m->beacon_us ? us : m->beacon_us;
+    m->beacons_n = 0;
+}
+
+static int next_beacon(struct uw_membership *m, uint16_t *station, uint32_t *seq)
+{
+    if (m->now_us < m->beacon_us) {
+        return 0;
+    }
+    uint64_t pace_us = uw_membership_exchange_us(m);
+    pace_us = pace_us > m->config.ping_us ? pace_us : m->config.ping_us;
+    bool alone = m->states_n[UW_MEMBER_ALIVE] == 0, early = m->beacons_n < BEACONS_EARLY;
+    uint64_t pause_us = call_pause(m, m->beacons_n++);
+    pause_us = alone || pause_us > pace_us / EARLY_PARTS ? pause_us : pace_us / EARLY_PARTS;
+    count_crowd(m, pace_us);
+    m->beacon_us = m->now_us + (alone || (early && pause_us < pace_us)
+                                    ? pause_us : uw_membership_jitter(m, pace_us));
+    *station = UW_LINK_STATION_BROADCAST;
+    *seq = 0;
+    return UW_WIRE_PING;
+}
+
+const struct uw_beacons uw_beacons = {beacon_heard, beacon_soon, next_beacon};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * membership_inner.h - what the files membership*.c call of each other: membership.c hears,
- * _self.c too, _call.c calls and notices silence, _news.c tells of others, _table.c finds places
+ * membership_priv.h - what the files of membership call of each other: membership.c hears,
+ * _call.c calls and notices silence, _table.c finds places and tells of others. Each calls those
+ * after it
  *
  * Blocking   never      Context  network thread
  */
-#ifndef UW_NET_MEMBERSHIP_INNER_H
-#define UW_NET_MEMBERSHIP_INNER_H
+#ifndef UW_NET_MEMBERSHIP_PRIV_H
+#define UW_NET_MEMBERSHIP_PRIV_H
 
 #include "membership.h"
 #include "base/bits.h"
@@ -21,20 +22,12 @@ void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind
 void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
                              enum uw_member_state state);
 
+/* The first n of those gathered last were told of. */
+void uw_membership_told(struct uw_membership *m, uint32_t n);
+
 /* Its record is to be told anew; or no more, because its place gets another name. */
 void uw_membership_news(struct uw_membership *m, struct uw_member *member);
 void uw_membership_no_news(struct uw_membership *m, struct uw_member *member);
-
-/* So often is news told of a full table at most. */
-uint32_t uw_membership_news_n(uint32_t members_max);
-
-/* membership_self.c: a message came from a station that goes by this device's name.
- *   same  it is as new, and says the same address
- * Returns UW_ERR_INVALID (it is this device's own, come back), UW_ERR_DENIED (another's). */
-int uw_membership_meet_self(struct uw_membership *m, uint16_t station, uint32_t seq, bool same);
-
-/* So many bytes were sent. */
-void uw_membership_pay(struct uw_membership *m, uint32_t bytes);
 
 /* An exchange has brought all that there is to know: the next one in its time. */
 void uw_membership_exchanged(struct uw_membership *m, struct uw_member *member);
@@ -87,7 +80,7 @@ struct uw_member_windows {
     uint64_t (*pause_us)(const struct uw_membership *m, const struct uw_member *it);
 };
 
-/* membership_crowd.c */
+/* membership_call.c */
 struct uw_beacons {
     /* A station's was heard. */
     void (*heard)(struct uw_membership *m, uint16_t station);
@@ -99,9 +92,6 @@ struct uw_beacons {
 
 /* membership_call.c: so far apart are exchanges with each live member, one message of them ours. */
 uint64_t uw_membership_exchange_us(const struct uw_membership *m);
-
-/* Calls of who does not answer: at growing intervals. */
-uint64_t uw_membership_call_pause(struct uw_membership *m, uint32_t tries);
 
 /* us, give or take an eighth. */
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);

@@ -84,12 +84,13 @@ int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t byte
  * silence and deadline is a difference of two times. */
 static void set_clock(struct uw_node_state *s, uint64_t caller_us)
 {
-    uint64_t now_us = caller_us + s->clock_us;
-    if (now_us < s->now_us) {
-        s->clock_us += s->now_us - now_us;
-        now_us = s->now_us;
+    uint64_t outer_us = caller_us + s->clock_us;
+    if (outer_us < s->outer_us) {
+        s->clock_us += s->outer_us - outer_us;
+        outer_us = s->outer_us;
     }
-    s->now_us = now_us;
+    s->outer_us = outer_us;
+    s->now_us = outer_us - s->slept_us;
 }
 
 /* While something is under way, its deadlines are looked at often; else training may ask. */
@@ -102,16 +103,11 @@ static uint64_t poll_us(const struct uw_node_state *s)
 
 void uw_node_slept(struct uw_node_state *s, uint64_t slept_us)
 {
-    uw_pull_slept(&s->pull.transfer, slept_us);
-    s->pull.paused_us += s->pull.paused_us != 0 ? slept_us : 0;
-    if (s->further != NULL) {
-        s->config.parts->lanes->slept(s, slept_us);
-    }
-    if (s->averages != NULL) {
-        s->averages->slept(s, slept_us);
-    }
-    if (s->cast != NULL) {
-        s->config.parts->casts->slept(s, slept_us);
+    s->slept_us += slept_us;
+    s->now_us -= slept_us;
+    uw_pull_paused(&s->pull.transfer, 0);
+    for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
+        uw_pull_paused(&s->further->lane[i].transfer, 0);
     }
 }
 
@@ -122,24 +118,24 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         return UINT64_MAX;
     }
     set_clock(s, caller_us);
-    uint64_t now_us = s->now_us;
     if (!s->started) {
         s->started = true;
-        s->first_us = now_us;
+        s->first_us = s->now_us;
     }
-    uint64_t next_us = UINT64_MAX;
-    if (s->sleeper != NULL && s->config.parts->sleeps->step(s, &next_us)) {
-        s->promised_us = next_us;
-        return next_us - s->clock_us;
+    s->awake_until_us = UINT64_MAX;
+    if (s->sleeper != NULL && s->config.parts->sleeps->step(s, &s->awake_until_us)) {
+        s->promised_us = s->awake_until_us;
+        return s->promised_us - s->clock_us;
     }
-    (void)uw_link_step(s->config.link, now_us);
+    (void)uw_link_step(s->config.link, s->outer_us);
     if (s->config.link->frames) {
         s->config.parts->frames->follow_rate(s);
     }
-    uint64_t slept_us = uw_membership_wake(&s->membership, s->promised_us, now_us);
+    uint64_t slept_us = uw_membership_wake(&s->membership, s->promised_us, s->outer_us);
     if (slept_us != 0) {
         uw_node_slept(s, slept_us);
     }
+    uint64_t now_us = s->now_us, next_us = UINT64_MAX, outer_us = s->awake_until_us;
     if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
         next_us = now_us;
     }
@@ -154,9 +150,9 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
             next_us = uw_min_u64(next_us, s->config.parts->casts->step(s));
         }
         if (s->samples != NULL) {
-            next_us = uw_min_u64(next_us, s->config.parts->samples->step(s));
+            outer_us = uw_min_u64(outer_us, s->config.parts->samples->step(s));
         }
-        next_us = uw_min_u64(next_us, uw_membership_next_us(&s->membership));
+        outer_us = uw_min_u64(outer_us, uw_membership_next_us(&s->membership));
         next_us = uw_min_u64(next_us, uw_node_pull_next_us(s));
     }
     uw_node_serve_step(s, SERVE_MOST);
@@ -166,9 +162,10 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         serve_us = retry_us;
     }
     next_us = uw_min_u64(next_us, serve_us);
-    next_us = uw_min_u64(next_us, uw_link_step(s->config.link, now_us));
-    next_us = uw_min_u64(next_us, now_us + poll_us(s));
-    s->promised_us = next_us > now_us ? next_us : now_us;
+    next_us = uw_min_u64(next_us, now_us + poll_us(s)) + s->slept_us;
+    outer_us = uw_min_u64(outer_us, uw_link_step(s->config.link, s->outer_us));
+    next_us = uw_min_u64(next_us, outer_us);
+    s->promised_us = next_us > s->outer_us ? next_us : s->outer_us;
     return s->promised_us - s->clock_us;
 }
 

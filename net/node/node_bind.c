@@ -22,16 +22,15 @@
 #define SLOTS_MAX 4096u
 #define PARTS_N 11u
 
-enum uw_node_mode uw_node_mode_find(const char *name)
-{
-    return strcmp(name, "allreduce") == 0      ? UW_NODE_ALLREDUCE
-           : strcmp(name, "hierarchical") == 0 ? UW_NODE_HIERARCHICAL
-           : strcmp(name, "auto") == 0         ? UW_NODE_AUTO
-           : strcmp(name, "broadcast") == 0    ? UW_NODE_BROADCAST
-                                               : UW_NODE_GOSSIP;
-}
-
 static const struct uw_node_parts no_parts;
+
+uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n)
+{
+    if (rule->over == UW_MIX_OVER_PAIRS) {
+        return 2u * size_n;
+    }
+    return mode != UW_NODE_GOSSIP && rule->end != NULL && rule->before == NULL ? size_n : 0;
+}
 
 static bool needs_averages(const struct uw_node_config *c)
 {
@@ -68,29 +67,19 @@ static void set_defaults(struct uw_node_config *c)
     default_us(&c->poll_us, UW_NODE_POLL_US);
 }
 
-static int check_text(const char *what, const char *text, size_t cap, bool may_be_empty,
-                      struct uw_error *err)
+/* Printable characters without spaces, as many as fit. */
+static bool is_name(const char *text, size_t cap)
 {
-    if (text == NULL || (text[0] == '\0' && !may_be_empty)) {
-        return uw_error_set(err, UW_ERR_INVALID, "%s: missing, needs 1 to %u characters", what,
-                            (unsigned)(cap - 1u));
+    size_t n = 0;
+    while (n < cap && text[n] > ' ' && text[n] <= '~') {
+        n++;
     }
-    if (strlen(text) >= cap) {
-        return uw_error_set(err, UW_ERR_INVALID, "%s \"%.40s...\": at most %u characters", what,
-                            text, (unsigned)(cap - 1u));
-    }
-    for (const char *p = text; *p != '\0'; p++) {
-        if (*p <= ' ' || *p > '~') {
-            return uw_error_set(err, UW_ERR_INVALID,
-                                "%s: printable characters without spaces only", what);
-        }
-    }
-    return UW_OK;
+    return n < cap && text[n] == '\0';
 }
 
 /* A part of the program, for set-up. */
 struct part {
-    const char *name;
+    const char *lacks;                      /* what is wrong when it is needed and not there */
     const struct uw_node_setup *setup;      /* NULL: the program lacks it */
     bool needed;
 };
@@ -106,30 +95,28 @@ static struct parts list_parts(const struct uw_node_config *c)
 {
     const struct uw_node_parts *p = c->parts != NULL ? c->parts : &no_parts;
     return (struct parts){{
-        {"averages", SETUP(p->averages), needs_averages(c)},
-        {"directs", SETUP(p->directs), c->direct != NULL},
-        {"samples", SETUP(p->samples), c->samples != NULL},
-        {"casts", SETUP(p->casts), c->mode == UW_NODE_BROADCAST},
-        {"sleeps", SETUP(p->sleeps), c->sleep.period_us != 0 || c->sleep.awake_us != 0},
-        {"periods", SETUP(p->periods), c->period_share != 0.0f},
-        {"slices", SETUP(p->slices), c->slices_n > 1u},
-        {"lanes", SETUP(p->lanes), c->pull_peers > 1u},
-        {"codes", SETUP(p->codes), c->code},
-        {"frames", SETUP(p->frames), c->link->frames || c->link->shared},
-        {"answers", SETUP(p->answers), p->answers != NULL}}};
+        {"lacks averages", SETUP(p->averages), needs_averages(c)},
+        {"lacks directs", SETUP(p->directs), c->direct != NULL},
+        {"lacks samples", SETUP(p->samples), c->samples != NULL},
+        {"lacks casts", SETUP(p->casts), c->mode == UW_NODE_BROADCAST},
+        {"lacks sleeps", SETUP(p->sleeps), c->sleep.period_us != 0 || c->sleep.awake_us != 0},
+        {"lacks periods", SETUP(p->periods), c->period_share != 0.0f},
+        {"lacks slices", SETUP(p->slices), c->slices_n > 1u},
+        {"lacks lanes", SETUP(p->lanes), c->pull_peers > 1u},
+        {"lacks codes", SETUP(p->codes), c->code},
+        {"lacks frames", SETUP(p->frames), c->link->frames || c->link->shared},
+        {"lacks answers", SETUP(p->answers), p->answers != NULL}}};
 }
 
-static int check_parts(const struct uw_node_config *c, struct uw_error *err)
+static int check_parts(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    const struct parts parts = list_parts(c);
+    const struct parts all = list_parts(c);
     int rc = UW_OK;
-    for (const struct part *p = parts.of; rc == UW_OK && p < parts.of + PARTS_N; p++) {
+    for (const struct part *p = all.of; rc == UW_OK && p < all.of + PARTS_N; p++) {
         if (p->needed && p->setup == NULL) {
-            return uw_error_set(err, UW_ERR_INVALID,
-                                "config.parts lacks %s, which the configuration or its link needs",
-                                p->name);
+            return UW_NODE_FAULT(fault, parts, p->lacks);
         }
-        rc = p->needed && p->setup->check != NULL ? p->setup->check(c, err) : UW_OK;
+        rc = p->needed && p->setup->check != NULL ? p->setup->check(c, fault) : UW_OK;
     }
     return rc;
 }
@@ -145,52 +132,49 @@ static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
 }
 
 /* Rules look at it, and averages put it back when they fail. */
-static int check_snapshot(const struct uw_node_config *c, struct uw_error *err)
+static bool needs_snapshot(const struct uw_node_config *c)
 {
     bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
-    if (c->snapshot != NULL || (!ruled && !needs_averages(c) && c->image == NULL)) {
-        return UW_OK;
-    }
-    return uw_error_set(err, UW_ERR_INVALID, "node: snapshot missing, \"%s\" needs it",
-                        ruled              ? c->rule->name
-                        : c->image != NULL ? "image"
-                                           : "averages");
+    return ruled || needs_averages(c) || c->image != NULL || c->mode == UW_NODE_BROADCAST;
 }
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    int rc = check_text("name", c->name, UW_NODE_NAME_BYTES, false, err);
-    if (rc == UW_OK && c->address != NULL) {
-        rc = check_text("address", c->address, UW_LINK_ADDRESS_BYTES, true, err);
+    if (c->name == NULL || c->name[0] == '\0' || !is_name(c->name, UW_NODE_NAME_BYTES)) {
+        return UW_NODE_FAULT(fault, name, "needs 1 to 31 printable characters without spaces");
     }
-    if (rc == UW_OK && c->cell != NULL) {
-        rc = check_text("cell", c->cell, UW_NODE_NAME_BYTES, true, err);
+    if (c->address != NULL && !is_name(c->address, UW_LINK_ADDRESS_BYTES)) {
+        return UW_NODE_FAULT(fault, address, "needs at most 63 printable characters");
     }
-    if (rc < 0) {
-        return rc;
+    if (c->cell != NULL && !is_name(c->cell, UW_NODE_NAME_BYTES)) {
+        return UW_NODE_FAULT(fault, cell, "needs 1 to 31 printable characters without spaces");
     }
     if (c->run == NULL || c->run[0] == '\0') {
-        return uw_error_set(err, UW_ERR_INVALID, "run: missing, needs a name");
-    }
-    if (c->link == NULL || c->params == NULL || c->params->size_n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "node: link or parameters missing");
+        return UW_NODE_FAULT(fault, run, "needs a name");
     }
     if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
-        return uw_error_set(err, UW_ERR_INVALID, "members_max %u: 2 to %u are allowed",
-                            (unsigned)c->members_max, (unsigned)UW_NODE_MEMBERS_MAX);
+        return UW_NODE_FAULT(fault, members_max, "needs 2 to 4096");
     }
-    rc = check_parts(c, err);
-    return rc < 0 ? rc : check_snapshot(c, err);
+    return check_parts(c, fault);
 }
 
-int uw_node_check_wide(const struct uw_node_config *c, struct uw_error *err)
+bool uw_node_only_pulls(const struct uw_node_config *c)
 {
-    if (!c->link->frames) {
+    return !needs_averages(c) && c->samples == NULL;
+}
+
+int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    static const char wrong[] = "is not for a radio or a bus";
+    if (!c->link->frames || uw_node_only_pulls(c)) {
         return UW_OK;
     }
-    return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                        "link %s is narrow: gossip only, without exact averages or samples",
-                        c->link->ops != NULL ? c->link->ops->name : "?");
+    (void)(c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST
+               ? UW_NODE_FAULT(fault, mode, "needs gossip or broadcast on a radio or a bus")
+           : c->samples != NULL ? UW_NODE_FAULT(fault, samples, wrong)
+           : c->agree           ? UW_NODE_FAULT(fault, agree, wrong)
+                                : UW_NODE_FAULT(fault, rule, wrong));
+    return UW_ERR_UNSUPPORTED;
 }
 
 static uint32_t run_tag(const char *run)
@@ -345,14 +329,34 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return place_parts(s, arena);
 }
 
+static int refuse(struct uw_error *err, int rc, const struct uw_node_fault *fault)
+{
+    return uw_error_set(err, rc, "config.%s %s", fault->name, fault->sentence);
+}
+
+/* Before any memory of its own. */
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    if (c->link == NULL) {
+        return UW_NODE_FAULT(fault, link, "is missing");
+    }
+    if (c->params == NULL || c->params->size_n == 0) {
+        return UW_NODE_FAULT(fault, params, "is missing");
+    }
+    int rc = uw_node_check_choices(c, fault);
+    return rc < 0 || c->snapshot != NULL || !needs_snapshot(c)
+               ? rc : UW_NODE_FAULT(fault, snapshot, "is missing");
+}
+
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
                     const struct uw_node_config *config, struct uw_arena *arena,
                     struct uw_error *err)
 {
     void *memory = NULL;
-    int rc = check(config, err);
+    struct uw_node_fault fault;
+    int rc = check(config, &fault);
     if (rc < 0) {
-        return rc;
+        return refuse(err, rc, &fault);
     }
     rc = uw_arena_take(arena, sizeof(struct uw_node_state), &memory);
     if (rc < 0) {
@@ -399,16 +403,16 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
                  struct uw_error *err)
 {
     n->state = NULL;
-    if (config->rule != NULL && config->rule->velocity && config->velocity == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" needs a velocity: plan with mixing_velocity",
-                            config->rule->name);
+    struct uw_node_fault fault;
+    const struct uw_mix_rule *rule = config->rule;
+    if (rule != NULL && rule->velocity && config->velocity == NULL) {
+        UW_NODE_FAULT(&fault, velocity, "is missing: plan with mixing_velocity");
+        return refuse(err, UW_ERR_INVALID, &fault);
     }
-    if (needs_averages(config) && config->parts != NULL && config->parts->averages != NULL) {
-        int rc = config->parts->averages->check_spare(config, err);
-        if (rc < 0) {
-            return rc;
-        }
+    if (rule != NULL && config->spare == NULL && config->params != NULL &&
+        uw_node_spare_n(config->mode, rule, config->params->size_n) != 0) {
+        UW_NODE_FAULT(&fault, spare, "is missing: uw_node_spare_n tells how much");
+        return refuse(err, UW_ERR_INVALID, &fault);
     }
     if (arena->base == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");

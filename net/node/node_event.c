@@ -40,7 +40,7 @@ const char *uw_node_address(struct uw_node_state *s, const struct uw_member *m, 
 void uw_node_report(struct uw_node_state *s, struct uw_node_event *e)
 {
     e->text = s->text != NULL ? s->text : "";
-    e->now_us = s->now_us - s->clock_us;
+    e->now_us = s->outer_us - s->clock_us;
     if (s->config.on_event != NULL) {
         s->config.on_event(s->config.event_arg, e);
     }

@@ -53,7 +53,6 @@ struct uw_node_lanes {
     void (*refused)(struct uw_node_state *s, struct uw_node_lane *lane, enum uw_node_why why);
     /* The pull is over. */
     void (*stop)(struct uw_node_state *s);
-    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
 /* Is the present pull of several peers? */

@@ -17,6 +17,8 @@
 #include "uwasa/node.h"
 #include "uwasa/node_parts.h"
 
+#include <stddef.h>
+
 struct uw_beacons;
 struct uw_member;
 struct uw_member_windows;
@@ -25,15 +27,31 @@ struct uw_node_state;
 
 /* What the table of every part begins with. */
 struct uw_node_setup {
-    /* Does a configuration that needs the part make sense, before any memory is there? NULL: yes.
+    /* Does a configuration that needs the part make sense, whatever memory is there? NULL: yes.
      * Returns UW_OK, UW_ERR_INVALID or UW_ERR_UNSUPPORTED. */
-    int (*check)(const struct uw_node_config *c, struct uw_error *err);
+    int (*check)(const struct uw_node_config *c, struct uw_node_fault *fault);
     /* Take the part's memory. NULL: it has none. Returns UW_OK or what uw_arena_take returns. */
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
 };
 
-/* node_bind.c. For checks: is the link wide enough for more than gossip? Returns as they do. */
-int uw_node_check_wide(const struct uw_node_config *c, struct uw_error *err);
+/* For checks: why a member of the configuration is wrong. It is UW_ERR_INVALID. */
+static inline int uw_node_fault(struct uw_node_fault *fault, size_t field, const char *name,
+                                const char *sentence)
+{
+    *fault = (struct uw_node_fault){field, name, sentence};
+    return UW_ERR_INVALID;
+}
+#define UW_NODE_FAULT(fault, member, sentence) \
+    uw_node_fault(fault, offsetof(struct uw_node_config, member), #member, sentence)
+
+/* node_bind.c. What uw_node_check and uw_node_bind both judge. Returns as checks do. */
+int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *fault);
+
+/* node_bind.c. For checks: is it gossip or broadcast, without exact averages or samples? */
+bool uw_node_only_pulls(const struct uw_node_config *c);
+
+/* node_bind.c. For checks: is the link wide enough for more? Else UW_ERR_UNSUPPORTED. */
+int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fault);
 
 /* For checks: is its rule over pairs? */
 static inline bool uw_node_pairs_up(const struct uw_node_config *c)
@@ -45,17 +63,11 @@ static inline bool uw_node_pairs_up(const struct uw_node_config *c)
 struct uw_node_averages {
     struct uw_node_setup setup;
 
-    /* As setup.check, once the memory is there. */
-    int (*check_spare)(const struct uw_node_config *c, struct uw_error *err);
-
     /* What pings come to tell of a node's averages, at most. */
     void (*widest)(const struct uw_node_config *c, uwasa_Averaging *p);
 
     /* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
     uint64_t (*step)(struct uw_node_state *s);
-
-    /* This node slept for so long. */
-    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 
     /* Does a ping tell other things about averages than before? known: who is at its station, or
      * NULL. */
@@ -108,7 +120,6 @@ struct uw_node_casts {
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
     void (*gone)(struct uw_node_state *s, uint32_t id);     /* dead, left, or started anew */
-    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
 /* node_limits.c. On a link of frames. */

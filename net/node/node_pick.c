@@ -10,7 +10,7 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
                                bool newcomer, bool further, uint32_t chunk_n)
 {
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
-           m->station != UW_LINK_STATION_NONE && s->now_us >= m->avoid_until_us &&
+           m->station != UW_LINK_STATION_NONE && s->outer_us >= m->avoid_until_us &&
            (!m->progress.newcomer || newcomer) && uw_node_lane_of(s, m) == NULL &&
            uw_node_carries(s, m, chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
@@ -20,6 +20,20 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
 static bool is_untrained(const struct uw_member *m)
 {
     return m->progress.step == 0 && m->progress.rounds == 0;
+}
+
+uint32_t uw_node_list(struct uw_node_state *s, uint32_t i)
+{
+    struct uw_node_candidates *c = &s->candidates;
+    const struct uw_member *members = s->membership.members;
+    uint32_t k = c->n++;
+    for (; k > 0 && members[c->place[k - 1u]].id > members[i].id; k--) {
+        c->place[k] = c->place[k - 1u];
+        c->usable[k] = c->usable[k - 1u];
+        c->weight[k] = c->weight[k - 1u];
+    }
+    c->place[k] = (uint16_t)i;
+    return k;
 }
 
 /* List the members of the run by identity, this one too; those who are gone for long are none.
@@ -39,13 +53,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
                       !m->same_model)) {
             continue;
         }
-        uint32_t k = c->n++;
-        for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
-            c->place[k] = c->place[k - 1u];
-            c->usable[k] = c->usable[k - 1u];
-            c->weight[k] = c->weight[k - 1u];
-        }
-        c->place[k] = (uint16_t)i;
+        uint32_t k = uw_node_list(s, i);
         c->usable[k] = usable;
         uint32_t percent = s->config.batteries_alike ? 0 : m->progress.battery_percent;
         c->weight[k] = is_untrained(m) ? UW_PEER_WEIGHT_LEAST : uw_peer_weight(percent);
@@ -69,10 +77,10 @@ struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
 
 bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m)
 {
-    const struct uw_window w = uw_membership_window(&s->membership, m, s->now_us);
+    const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
     uint64_t half_us = m->progress.awake_ms * UINT64_C(500);
-    return w.from_us <= s->now_us &&
-           w.to_us - s->now_us >= uw_deadline_us(&s->pull.took, 1, 0, 0, half_us);
+    return w.from_us <= s->outer_us &&
+           w.to_us - s->outer_us >= uw_deadline_us(&s->pull.took, 1, 0, 0, half_us);
 }
 
 bool uw_node_any_awake(struct uw_node_state *s)

@@ -74,12 +74,12 @@ void uw_node_call_members(struct uw_node_state *s)
         (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
     if (s->shown_version == 0 && version != 0) {
         s->shown_version = version;
-        uw_membership_hurry(&s->membership, s->now_us);
+        uw_membership_hurry(&s->membership, s->outer_us);
     }
     for (uint32_t i = 0; i < CALLS_MOST; i++) {
         uint16_t station = UW_LINK_STATION_NONE;
         uint32_t seq = 0;
-        int type = uw_membership_next(&s->membership, s->now_us, &station, &seq);
+        int type = uw_membership_next(&s->membership, s->outer_us, &station, &seq);
         if (type == 0) {
             return;
         }

@@ -3,13 +3,13 @@
 #include "node_periods.h"
 #include "node_tell.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
 #define DEADLINE_MIN_US 2000000u
 #define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
-#define AVOID_MAX_US 600000000u
+#define AVOID_DOUBLINGS 7u          /* up to 640 s */
 #define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
 #define PLAIN_ROUNDS 16u            /* until the code is tried again */
 #define SILENCE_TRIPS 3u            /* round trips of silence that a pull outlives at least */
@@ -164,9 +164,7 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
         return;
     }
     m->refused_n++;
-    uint64_t us = (uint64_t)AVOID_FIRST_US << (m->strikes < 7u ? m->strikes : 7u);
-    m->avoid_until_us = s->now_us + (us < AVOID_MAX_US ? us : AVOID_MAX_US);
-    m->strikes = (uint8_t)(m->strikes + (m->strikes < UINT8_MAX));
+    m->avoid_until_us = s->outer_us + uw_backoff_us(AVOID_FIRST_US, &m->strikes, AVOID_DOUBLINGS);
 }
 
 static void remember_rate(struct uw_node_state *s)
@@ -263,7 +261,7 @@ static void complete(struct uw_node_state *s)
     s->counters.pulls_done++;
     count(s);
     if (m != NULL && p->version != 0 && p->version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(p->slices, p->version, m, s->now_us);
+        uw_node_slices_mixed(p->slices, p->version, m, s->outer_us);
     }
     uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
     uw_node_tell_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
@@ -308,7 +306,7 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
         return false;
     }
     if (stopped != NULL) {
-        stopped->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
+        stopped->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
     }
     const struct uw_member *m = &s->membership.members[place];
     const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
@@ -356,9 +354,9 @@ static void check_pull(struct uw_node_state *s)
         }
     } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
-        uw_membership_doubt(&s->membership, m, s->now_us);
+        uw_membership_doubt(&s->membership, m, s->outer_us);
         if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
-            m->avoid_until_us = s->now_us + UW_NODE_AVOID_US;
+            m->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
             uw_node_pull_cut(s, UW_WHY_SILENT);
         }
     }
@@ -371,9 +369,9 @@ static bool rests(struct uw_node_state *s)
     const struct uw_member *m = uw_node_pull_member(s);
     bool asleep = p->transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
                   m->state != UW_MEMBER_LEFT &&
-                  uw_membership_window(&s->membership, m, s->now_us).from_us > s->now_us;
+                  uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us;
     if (p->paused_us != 0) {
-        uw_pull_slept(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
+        uw_pull_paused(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
         p->transfer.progress_us = uw_min_u64(p->transfer.progress_us, s->now_us);
     }
     p->paused_us = asleep ? s->now_us : 0;
@@ -430,7 +428,8 @@ uint64_t uw_node_pull_next_us(struct uw_node_state *s)
     }
     if (p->paused_us != 0 && uw_node_pull_member(s) != NULL) {
         const struct uw_member *m = uw_node_pull_member(s);
-        return uw_min_u64(next_us, uw_membership_window(&s->membership, m, s->now_us).from_us);
+        const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
+        return uw_min_u64(next_us, w.from_us - s->slept_us);
     }
     return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->transfer));
 }

@@ -96,7 +96,7 @@ struct uw_pull *uw_node_pull_of(struct uw_node_state *s, const struct uw_member 
 
 uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m)
 {
-    uint64_t age_us = uw_min_u64(s->now_us - m->mixed_us, UW_NODE_AVOID_US);
+    uint64_t age_us = uw_min_u64(s->outer_us - m->mixed_us, UW_NODE_AVOID_US);
     return age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US;
 }
 
@@ -110,7 +110,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
         s->config.parts->lanes->stale(s, lane);
         return;
     }
-    m->avoid_until_us = s->now_us + uw_node_stale_us(s, m);
+    m->avoid_until_us = s->outer_us + uw_node_stale_us(s, m);
     s->counters.pulls_stale++;
     bool more = !p->bridge && p->passed < UW_NODE_PASSED_MOST;
     uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
@@ -173,7 +173,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
         s->counters.refused_run++;
         return;
     }
-    struct uw_member *m = uw_membership_heard(&s->membership, station, s->now_us);
+    struct uw_member *m = uw_membership_heard(&s->membership, station, s->outer_us);
     struct uw_pull *t = uw_node_pull_of(s, m);
     if (t == NULL) {
         return;
@@ -236,7 +236,7 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         return;
     }
     s->counters.pulls_refused++;
-    m->avoid_until_us = s->now_us + UW_NODE_AVOID_US / 4u;
+    m->avoid_until_us = s->outer_us + UW_NODE_AVOID_US / 4u;
     if (uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why)) {
         return;
     }

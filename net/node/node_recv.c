@@ -38,7 +38,7 @@ static void take_rumours(struct uw_node_state *s, uint32_t bytes)
     uwasa_Peer peer;
     uint32_t at = 0;
     while (uw_message_next_peer(s->config.link->frames, s->buffer, bytes, &at, &peer)) {
-        uw_membership_rumour(&s->membership, &peer, s->now_us);
+        uw_membership_rumour(&s->membership, &peer, s->outer_us);
     }
 }
 
@@ -60,7 +60,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_me
     }
     bool otherwise = s->averages != NULL &&
                      s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
-    int rc = uw_membership_tell(&s->membership, station, ping, s->now_us, &m);
+    int rc = uw_membership_tell(&s->membership, station, ping, s->outer_us, &m);
     if (rc == UW_ERR_DENIED) {
         bool own = strcmp(ping->self.name, s->config.name) == 0;
         uw_node_tell_name_taken(s, station, NULL, own);
@@ -87,7 +87,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_me
         s->averages->stale(s);
     }
     if (in->type == UW_WIRE_ACK) {
-        uw_membership_acked(&s->membership, m, ping->seq, s->now_us);
+        uw_membership_acked(&s->membership, m, ping->seq, s->outer_us);
     }
     take_rumours(s, bytes);
     answer(s, station, in);
@@ -99,7 +99,7 @@ static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, u
 {
     uint32_t version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
     uwasa_Reason reason = uwasa_Reason_NONE;
-    (void)uw_membership_heard(&s->membership, station, s->now_us);
+    (void)uw_membership_heard(&s->membership, station, s->outer_us);
     if (!same_model) {
         s->counters.refused_model++;
         reason = uwasa_Reason_WRONG_MODEL;
@@ -207,7 +207,7 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
     } else if (type != UW_WIRE_GOODBYE) {
         on_ping(s, station, in, bytes);
     } else if (in->goodbye.run == s->run) {
-        uw_membership_goodbye(&s->membership, station, &in->goodbye.self, s->now_us);
+        uw_membership_goodbye(&s->membership, station, &in->goodbye.self, s->outer_us);
     }
 }
 

@@ -34,9 +34,10 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
         uint32_t version;
         const struct uw_member *m = uw_membership_at(&s->membership, item.station);
         uint64_t from_us =
-            m != NULL ? uw_membership_window(&s->membership, m, s->now_us).from_us : 0;
-        if (from_us > s->now_us) {
-            uw_serve_blocked(&s->serve, &item, from_us);
+            m != NULL ? uw_membership_window(&s->membership, m, s->outer_us).from_us : 0;
+        if (from_us > s->outer_us) {
+            from_us = uw_min_u64(from_us, s->awake_until_us);
+            uw_serve_blocked(&s->serve, &item, from_us - s->slept_us);
             continue;
         }
         const float *x = uw_node_look(s, item.offset_n, item.count_n, &version);

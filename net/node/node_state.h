@@ -97,9 +97,15 @@ struct uw_node_state {
     uint64_t model;
     uint32_t chunk_n;               /* largest chunk this link carries */
     uint32_t buffer_bytes;          /* largest message, a part of an average */
+    /* Two clocks. The node's, now_us, stands still while the node sleeps or is stopped: all that is
+     * under way goes by it. The outer one goes on: that of the link, of membership and of all times
+     * in struct uw_member, of windows and of loans. */
     uint64_t now_us, first_us;
-    uint64_t promised_us;           /* the next step comes then, or sooner */
-    uint64_t clock_us;              /* now_us is the caller's time and this, and never goes back */
+    uint64_t outer_us;              /* the caller's time and clock_us; never goes back */
+    uint64_t clock_us;
+    uint64_t slept_us;              /* outer_us is now_us and this */
+    uint64_t promised_us;           /* outer: the next step comes then, or sooner */
+    uint64_t awake_until_us;        /* outer: it does not fall asleep before */
 
     uint8_t *buffer;                /* [buffer_bytes] */
     float *chunk;                   /* [chunk_n] of the snapshot on its way to the buffer; the
@@ -149,7 +155,7 @@ int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_ty
 /* Send s->buffer. */
 int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
-/* This node slept, or was stopped, for so long: nothing that is under way took that time. */
+/* This node slept, or was stopped, for so long: its clock stood still. */
 void uw_node_slept(struct uw_node_state *s, uint64_t slept_us);
 
 /* node_recv.c */
@@ -192,6 +198,9 @@ const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t c
                           uint32_t *version);
 
 /* node_pick.c */
+
+/* Put the member at this place into s->candidates, by identity. Returns where. */
+uint32_t uw_node_list(struct uw_node_state *s, uint32_t place);
 
 /* Whom to pull from in a round: its place in the table, and its weight. 0: nobody; UW_NODE_LATER:
  * wait a little for somebody to appear.  adopt: set, its model is to be taken over */

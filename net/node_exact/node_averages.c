@@ -19,47 +19,32 @@
 
 /* ---- set-up ---- */
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    bool ruled = c->rule != NULL && c->rule != &uw_mix_none;
-    int rc = uw_node_check_wide(c, err);
+    const struct uw_mix_rule *rule = c->rule != NULL ? c->rule : &uw_mix_none;
+    if (c->mode >= UW_NODE_MODES_N) {
+        return UW_NODE_FAULT(fault, mode, "needs one of enum uw_node_mode");
+    }
+    int rc = uw_node_check_wide(c, fault);
     if (rc < 0) {
         return rc;
     }
-    if (c->gradients != NULL && (c->mode != UW_NODE_ALLREDUCE || ruled)) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "gradients are averaged in mode allreduce and by rule none only");
+    if (c->gradients != NULL && c->mode != UW_NODE_ALLREDUCE) {
+        return UW_NODE_FAULT(fault, gradients, "needs allreduce");
     }
-    if (!ruled || c->rule->over != UW_MIX_OVER_PAIRS) {
-        return UW_OK;
+    if (c->gradients != NULL && rule != &uw_mix_none) {
+        return UW_NODE_FAULT(fault, rule, "needs none where gradients are averaged");
     }
-    if (c->mode != UW_NODE_GOSSIP) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" is for exchange gossip, between pairs of nodes",
-                            c->rule->name);
+    if (rule->over == UW_MIX_OVER_AVERAGES &&
+        (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST)) {
+        return UW_NODE_FAULT(fault, rule, "needs allreduce, hierarchical or auto");
     }
-    if (c->schedule != NULL && !c->schedule->mutual) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "schedule \"%s\": mixing rule \"%s\" needs one whose pairs are mutual, "
-                            "matching, hypercube or base2",
-                            c->schedule->name, c->rule->name);
+    if (rule->over == UW_MIX_OVER_PAIRS && c->mode != UW_NODE_GOSSIP) {
+        return UW_NODE_FAULT(fault, rule, "needs gossip: it is for pairs of nodes");
     }
-    return UW_OK;
-}
-
-static int check_spare(const struct uw_node_config *c, struct uw_error *err)
-{
-    bool pairs = c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
-    bool averages = c->rule != NULL && c->rule->over == UW_MIX_OVER_AVERAGES;
-    if ((pairs && c->mode != UW_NODE_GOSSIP) || (averages && c->mode == UW_NODE_GOSSIP)) {
-        return uw_error_set(err, UW_ERR_INVALID, "mixing rule \"%s\" is for %s", c->rule->name,
-                            pairs ? "gossip" : "exact averages");
-    }
-    if (c->rule != NULL && c->spare == NULL &&
-        uw_node_spare_n(c->mode, c->rule, c->params->size_n) != 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "mixing rule \"%s\" needs config.spare: uw_node_spare_n tells how much",
-                            c->rule->name);
+    if (rule->over == UW_MIX_OVER_PAIRS && c->schedule != NULL && !c->schedule->mutual) {
+        return UW_NODE_FAULT(fault, schedule,
+                             "needs mutual pairs by this rule: matching, hypercube or base2");
     }
     return UW_OK;
 }
@@ -241,21 +226,6 @@ static void gone(struct uw_node_state *s, uint32_t id)
     uw_node_gradients_gone(s, id);
 }
 
-static void slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        uw_cell_slept(&s->cell->scopes[i].cell, slept_us);
-    }
-    s->pairs->since_us += slept_us;
-    s->pairs->asked_us += slept_us;
-    s->gradients->step_us += slept_us;
-    s->gradients->moved_us += slept_us;
-    if (s->cell->direct != NULL) {
-        s->config.parts->directs->slept(s, slept_us);
-    }
-    uw_node_near_slept(s, slept_us);
-}
-
 static bool needs(const struct uw_node_state *s, const struct uw_member *m)
 {
     const struct uw_cell *run = &s->cell->scopes[UW_AVERAGE_RUN].cell;
@@ -280,7 +250,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */
     }
-    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
     bool tiny = m.act == UW_CELL_READY && m.chunk_n != 0 && m.chunk_n < UW_CHUNK_MIN_N;
     if (member == NULL || s->cell == NULL || w->scope >= UW_NODE_SCOPES || tiny) {
         return;
@@ -353,7 +323,7 @@ static void take_part(struct uw_node_state *s, uint16_t station, void *buf, uint
         s->counters.refused_run++;
         return;
     }
-    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->now_us);
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
     if (member == NULL || s->cell == NULL) {
         return;
     }
@@ -437,10 +407,8 @@ bool uw_node_owes(const struct uw_node *n)
 
 const struct uw_node_averages uw_node_averages = {
     .setup = {check, place},
-    .check_spare = check_spare,
     .widest = widest,
     .step = uw_node_cell_step,
-    .slept = slept,
     .otherwise = otherwise,
     .stale = stale,
     .gone = gone,

@@ -47,9 +47,6 @@ uint64_t uw_node_near_step(struct uw_node_state *s);
 void uw_node_near_asked(struct uw_node_state *s);
 void uw_node_near_back(struct uw_node_state *s, bool averaged);
 
-/* The device has slept: nobody trained, nor waited. */
-void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us);
-
 /* node_cell.c */
 
 /* Take the memory of a scope's cell, of so many ranks. Returns UW_OK or what uw_arena_take

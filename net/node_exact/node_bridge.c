@@ -62,7 +62,7 @@ static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n, const struc
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m != but && reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
-            !m->progress.newcomer && s->now_us >= m->avoid_until_us &&
+            !m->progress.newcomer && s->outer_us >= m->avoid_until_us &&
             uw_node_carries(s, m, chunk_n) && leads(s, m) &&
             uw_rng_below(&s->rng, ++n) == 0) {
             place = i;

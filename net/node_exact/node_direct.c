@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_direct.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 #include "base/crc.h"
 #include "node/node_tell.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define AGAIN_US 30000000u          /* no direct round after one that failed; doubled each time */
-#define AGAIN_DOUBLINGS 7u
+#define AGAIN_DOUBLINGS 6u
 #define FIRST_MOST_US 20000000u     /* a group is made within that; a round of it is done within */
 #define NEXT_MOST_US 5000000u       /* this, and so many times the longest of it so far */
 #define NEXT_LONGEST 8u
@@ -18,11 +18,10 @@
 
 static const struct uw_message_form form = {uwasa_CellDirect_fields, NULL};
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    return c->image != NULL ? UW_OK
-                            : uw_error_set(err, UW_ERR_INVALID,
-                                           "node: direct needs image: the parameters of a device");
+    return c->image != NULL
+               ? UW_OK : UW_NODE_FAULT(fault, direct, "needs image, the parameters of a device");
 }
 
 /* Where only the bytes are counted there is no s->cell. */
@@ -171,9 +170,8 @@ static enum uw_node_direct_why find_why(struct uw_node_scope *o,
 static void failed(struct uw_node_state *s, uint32_t set)
 {
     struct uw_node_direct_state *d = s->cell->direct;
-    d->failures += d->failures < AGAIN_DOUBLINGS;
     d->failed_set = set;
-    d->again_us = s->now_us + ((uint64_t)AGAIN_US << (d->failures - 1u));
+    d->again_us = s->now_us + uw_backoff_us(AGAIN_US, &d->failures, AGAIN_DOUBLINGS);
     if (d->own && d->failures > 1u) {
         d->able_us = d->again_us;
     }
@@ -405,11 +403,6 @@ static bool is_back(const struct uw_node_state *s)
     return d->why == UW_DIRECT_WAITS && s->now_us >= d->again_us && version(s) != 0;
 }
 
-static void slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    s->cell->direct->began_us += slept_us;
-}
-
 const struct uw_node_directs uw_node_directs = {
     .setup = {check, place},
     .choose = choose,
@@ -425,5 +418,4 @@ const struct uw_node_directs uw_node_directs = {
     .drop_added = drop_added,
     .failed = failed_added,
     .is_back = is_back,
-    .slept = slept,
 };

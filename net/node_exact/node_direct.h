@@ -53,10 +53,11 @@ struct uw_node_direct_state {
     uint32_t set;                   /* checksum of its ranks */
     bool running, settles;          /* a round; the device holds what x did */
     bool quit, own;                 /* it ended because a rank did; because of this device */
+    uint8_t failures;               /* aborted rounds in a row */
     int failed;                     /* what begin returned */
     uint32_t sum;                   /* of the average; valid once the cell has the result */
     uint64_t began_us, limit_us, longest_us;
-    uint32_t failed_set, failures;  /* of the last aborted round; in a row */
+    uint32_t failed_set;            /* of the last aborted round */
     uint64_t again_us, able_us;     /* those not before; this device not before */
 };
 
@@ -88,7 +89,6 @@ struct uw_node_directs {
     void (*failed)(struct uw_node_state *s, bool own);
     /* Head: the last round only had to wait for a device, and needs to no more. */
     bool (*is_back)(const struct uw_node_state *s);
-    void (*slept)(struct uw_node_state *s, uint64_t slept_us);
 };
 
 #endif

@@ -62,7 +62,7 @@ static void trace(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint6
 {
     const struct uw_node_state *s = arg;
     const struct uw_node_gradients_config *c = s->config.gradients;
-    c->trace(c->arg, bucket, fragment, end, now_us - s->clock_us);
+    c->trace(c->arg, bucket, fragment, end, now_us + s->slept_us - s->clock_us);
 }
 
 /* ---- between devices ---- */

@@ -59,7 +59,8 @@ enum uw_gradients_why {
 
 /* A node because of which a group was given up. */
 struct uw_gradients_blame {
-    uint32_t id, strikes;
+    uint32_t id;
+    uint8_t strikes;
     uint64_t until_us;              /* no group is given up for its sake before */
 };
 

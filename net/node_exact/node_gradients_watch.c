@@ -6,7 +6,7 @@
 #include "node_direct.h"
 #include "cell/cell_priv.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #define STALL_MIN_US 2000000u
 #define ASK_AGAIN_US 200000u
@@ -15,7 +15,7 @@
 #define KNOCKS_APART_US 200000u     /* at least: one that came twice does not count */
 #define KNOCK_STALE_US 2000000u
 #define AVOID_US 2000000u           /* doubles with each strike */
-#define STRIKES_MAX 5u
+#define AVOID_DOUBLINGS 5u
 #define FORGET_US 60000000u         /* a node that gave no reason for so long has no strikes */
 #define BACK_US 5000000u            /* a group over the link lasts so long; doubles each time */
 #define BACK_DOUBLINGS 8u
@@ -196,9 +196,9 @@ void uw_node_gradients_blame(struct uw_node_state *s, uint32_t id)
         b = better ? &g->blamed[i] : b;
     }
     bool again = b->id == id && s->now_us < b->until_us + FORGET_US;
-    b->strikes = again ? uw_min_u32(b->strikes + 1u, STRIKES_MAX) : 0;
+    b->strikes = again ? b->strikes : 0;
     b->id = id;
-    b->until_us = s->now_us + ((uint64_t)AVOID_US << b->strikes);
+    b->until_us = s->now_us + uw_backoff_us(AVOID_US, &b->strikes, AVOID_DOUBLINGS);
     for (uint32_t i = 0; i < h->seats_n; i++) {
         if (h->seats[i].id == id) {
             h->seats[i].avoid_until_us = b->until_us;
@@ -280,7 +280,7 @@ static void knock_at_head(struct uw_node_state *s)
 static void look_for_devices(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
-    uint64_t least_us = (uint64_t)BACK_US << uw_min_u32(g->waits, BACK_DOUBLINGS);
+    uint64_t least_us = uw_backoff_after(BACK_US, g->waits, BACK_DOUBLINGS);
     if (s->cell->direct != NULL && g->overlap.group.whole == NULL && g->leave_us == 0 &&
         s->cell->scopes[UW_AVERAGE_CELL].cell.decider == own_id(s) &&
         s->now_us >= g->began_us + least_us && s->config.parts->directs->is_back(s)) {

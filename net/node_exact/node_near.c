@@ -84,13 +84,6 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
     }
 }
 
-void uw_node_near_slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    s->cell->near.asked_us += slept_us;
-    s->cell->near.calm_us += slept_us;
-    s->cell->near.back_us += s->cell->near.back_us != 0 ? slept_us : 0;
-}
-
 /* An exact average over all that are there, if all are as this one: halving's closed cost, and a
  * round trip each to gather the ranks and to commit. */
 static float average_us(const struct uw_node_state *s, const struct uw_member *m)
@@ -200,7 +193,7 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     if (strcmp(name, s->cell->name) != 0) {
         strcpy(s->cell->name, name);
         s->cell->stale = true;
-        uw_membership_hurry(&s->membership, s->now_us);
+        uw_membership_hurry(&s->membership, s->outer_us);
     }
     f->look_us = s->now_us + LOOK_US;
     return f->look_us;

@@ -68,7 +68,7 @@ static void retreat(struct uw_node_state *s, const struct uw_member *told_by)
     s->config.schedule = &uw_peer_schedule_random;
     uw_average_retreat(&s->cell->average);
     uw_node_tell_retreat(s, told_by);
-    uw_membership_hurry(&s->membership, s->now_us);
+    uw_membership_hurry(&s->membership, s->outer_us);
     if (waits(s)) {
         uw_cell_withdraw(&scope(s)->cell, s->now_us);
     }
@@ -155,13 +155,7 @@ static void list(struct uw_node_state *s)
         if (i > 0 && !tracks(&members[i])) {
             continue;
         }
-        uint32_t k = c->n++;
-        for (; k > 0 && members[c->place[k - 1u]].id > members[i].id; k--) {
-            c->place[k] = c->place[k - 1u];
-            c->usable[k] = c->usable[k - 1u];
-        }
-        c->place[k] = (uint16_t)i;
-        c->usable[k] = members[i].state == UW_MEMBER_ALIVE;
+        c->usable[uw_node_list(s, i)] = members[i].state == UW_MEMBER_ALIVE;
     }
 }
 
@@ -206,7 +200,7 @@ void uw_node_pairs_finish(struct uw_node_state *s)
 {
     if (s->pairs->state == UW_PAIRS_TRACKING) {
         s->pairs->state = UW_PAIRS_NONE;
-        uw_membership_hurry(&s->membership, s->now_us);
+        uw_membership_hurry(&s->membership, s->outer_us);
     }
 }
 

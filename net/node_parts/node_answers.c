@@ -30,7 +30,7 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
         row->has_averaging = true;
         row->averaging = m->averaging->told;
     }
-    row->silent_us = s->now_us > m->heard_us ? s->now_us - m->heard_us : 0;
+    row->silent_us = s->outer_us > m->heard_us ? s->outer_us - m->heard_us : 0;
     row->rtt_us = m->srtt_us;
     row->from_bytes = m->from_bytes;
     row->refused_n = m->refused_n;

@@ -23,17 +23,15 @@ static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
     bool new_too = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     return is_here(m) && m->progress.version != 0 &&
            (new_too || !m->progress.newcomer) && m->station != UW_LINK_STATION_NONE &&
-           s->now_us >= m->avoid_until_us &&
-           uw_member_window(m, s->now_us).from_us <= s->now_us;
+           s->outer_us >= m->avoid_until_us &&
+           uw_member_window(m, s->outer_us).from_us <= s->outer_us;
 }
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    if (c->link->frames && c->link->shared && c->snapshot != NULL) {
-        return UW_OK;
-    }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "exchange broadcast needs a radio that all share, and a snapshot");
+    return c->link->frames && c->link->shared
+               ? UW_OK : UW_NODE_FAULT(fault, mode, "broadcast needs a radio or a bus: what is "
+                                                    "sent once reaches all");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)
@@ -314,7 +312,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
 {
     struct uw_node_cast *cast = s->cast;
     struct uw_cast *c = &cast->cast;
-    struct uw_member *m = uw_membership_heard(&s->membership, station, s->now_us);
+    struct uw_member *m = uw_membership_heard(&s->membership, station, s->outer_us);
     if (m == NULL || !m->same_model) {
         return;
     }
@@ -327,7 +325,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     cast->late = cast->late || (!c->active && in->turn != c->turn);
     s->counters.refused_corrupt += rc == UW_ERR_CORRUPT;
     struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
-    if (slot == NULL || s->now_us < m->avoid_until_us) {
+    if (slot == NULL || s->outer_us < m->avoid_until_us) {
         return;
     }
     const struct uw_data d = {.floats = in->floats + (size_t)skip_n * 4u,
@@ -396,16 +394,10 @@ static void gone(struct uw_node_state *s, uint32_t id)
     uw_cast_give_up(&s->cast->cast, id);
 }
 
-static void slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    uw_cast_slept(&s->cast->cast, slept_us);
-}
-
 const struct uw_node_casts uw_node_casts = {
     .setup = {check, place},
     .begin = begin,
     .step = step,
     .message = message,
     .gone = gone,
-    .slept = slept,
 };

@@ -39,7 +39,7 @@ static struct side side_of(struct uw_node_state *s, struct uw_node_lane *lane)
 static void settle(struct uw_node_state *s, struct side side)
 {
     if (side.m != NULL && *side.version != 0 && *side.version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(side.slices, *side.version, side.m, s->now_us);
+        uw_node_slices_mixed(side.slices, *side.version, side.m, s->outer_us);
     }
 }
 
@@ -75,16 +75,21 @@ static void drop(struct uw_node_state *s, struct uw_node_lane *lane)
     end_lane(s, lane);
 }
 
-static int check_config(const struct uw_node_config *c, struct uw_error *err)
+static int check_config(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
     uint32_t slices_n = c->slices_n != 0 ? c->slices_n : 1u;
-    if (c->pull_peers <= UW_NODE_PULL_PEERS_MAX && c->mode == UW_NODE_GOSSIP &&
-        !uw_node_pairs_up(c) && random && c->pull_peers * slices_n <= UW_NODE_SLICES_MAX) {
-        return UW_OK;
+    if (c->mode != UW_NODE_GOSSIP || uw_node_pairs_up(c) || !random) {
+        return UW_NODE_FAULT(fault, pull_peers,
+                             "more than 1 are for gossip of random peers, not by pairs");
     }
-    return uw_error_set(err, UW_ERR_INVALID, "pull_peers: up to 8, and 32 with the slices, in "
-                        "mode gossip with schedule random");
+    if (c->pull_peers > UW_NODE_PULL_PEERS_MAX) {
+        return UW_NODE_FAULT(fault, pull_peers, "needs 8 at most");
+    }
+    if (c->pull_peers * slices_n > UW_NODE_SLICES_MAX) {
+        return UW_NODE_FAULT(fault, slices_n, "times pull_peers needs 32 at most");
+    }
+    return UW_OK;
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)
@@ -274,8 +279,8 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
 static void give_up(struct uw_node_state *s, struct uw_node_lane *lane, uint64_t avoid_us)
 {
     struct uw_member *m = member_of(s, lane);
-    if (m != NULL && m->avoid_until_us < s->now_us + avoid_us) {
-        m->avoid_until_us = s->now_us + avoid_us;
+    if (m != NULL && m->avoid_until_us < s->outer_us + avoid_us) {
+        m->avoid_until_us = s->outer_us + avoid_us;
     }
     drop(s, lane);
 }
@@ -288,7 +293,7 @@ static void stale(struct uw_node_state *s, struct uw_node_lane *lane)
     struct side side = lane != NULL ? side_of(s, lane) : side_of_pull(s);
     uint32_t at = p->passed < UW_NODE_PASSED_MOST ? pick_further(s) : 0;
     s->counters.pulls_stale++;
-    side.m->avoid_until_us = s->now_us + uw_node_stale_us(s, side.m);
+    side.m->avoid_until_us = s->outer_us + uw_node_stale_us(s, side.m);
     if (at == 0) {
         (void)uw_pull_give(side.t, NULL, UINT32_MAX, true, s->now_us);
         return;
@@ -350,11 +355,11 @@ static void check(struct uw_node_state *s, struct uw_node_lane *lane)
     }
     uint64_t silent_us = s->now_us - t->progress_us;
     if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
-        uw_membership_window(&s->membership, m, s->now_us).from_us > s->now_us) {
+        uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us) {
         drop(s, lane);
     } else if (silent_us >= uw_node_pull_silence_us(s, t, m) ||
                silent_us >= uw_node_pull_deadline_us(s) / 2u) {
-        uw_membership_doubt(&s->membership, m, s->now_us);
+        uw_membership_doubt(&s->membership, m, s->outer_us);
         give_up(s, lane, UW_NODE_AVOID_US);
     }
 }
@@ -373,16 +378,6 @@ static void step(struct uw_node_state *s)
     }
 }
 
-static void slept(struct uw_node_state *s, uint64_t slept_us)
-{
-    struct uw_node_further *f = s->further;
-    for (uint32_t i = 0; i < f->n; i++) {
-        if (f->lane[i].used) {
-            uw_pull_slept(&f->lane[i].transfer, slept_us);
-        }
-    }
-}
-
 const struct uw_node_lanes uw_node_lanes = {.setup = {check_config, place},
                                             .began = began,
                                             .step = step,
@@ -391,5 +386,4 @@ const struct uw_node_lanes uw_node_lanes = {.setup = {check_config, place},
                                             .stale = stale,
                                             .nonfinite = nonfinite,
                                             .refused = refused,
-                                            .stop = stop,
-                                            .slept = slept};
+                                            .stop = stop};

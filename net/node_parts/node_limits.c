@@ -58,5 +58,5 @@ void uw_node_follow_rate(struct uw_node_state *s)
     m->suspect_us = c->suspect_us;
     m->dead_us = c->dead_us;
     m->rate_mbytes_per_s = uw_node_membership_rate(c);
-    uw_membership_follow(&s->membership, s->now_us);
+    uw_membership_follow(&s->membership, s->outer_us);
 }

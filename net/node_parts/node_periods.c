@@ -27,7 +27,7 @@ static void began(struct uw_node_state *s)
 {
     struct uw_node_period *p = s->period;
     if (p->since_us == 0) {
-        p->since_us = s->now_us;
+        p->since_us = s->outer_us;
         p->since_step = step_of(s);
     }
 }
@@ -36,9 +36,9 @@ static void learn(struct uw_node_state *s, uint64_t took_us)
 {
     struct uw_node_period *p = s->period;
     uint32_t step = step_of(s), steps = step - p->since_step;
-    uint32_t period = uw_period_learn(&p->period, took_us, steps, s->now_us - p->since_us);
+    uint32_t period = uw_period_learn(&p->period, took_us, steps, s->outer_us - p->since_us);
     if (steps != 0) {
-        p->since_us = s->now_us;
+        p->since_us = s->outer_us;
         p->since_step = step;
     }
     atomic_store_explicit(&s->gossip.period, period, memory_order_relaxed);
@@ -56,15 +56,15 @@ static void cast_ended(struct uw_node_state *s, uint64_t all_us)
     learn(s, us != 0 ? us : all_us);
 }
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
-    bool rounds = (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST) &&
-                  !uw_node_pairs_up(c);
-    if (c->period_share >= 0.0f && c->period_share <= 1.0f && rounds) {
-        return UW_OK;
+    bool pulls = c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST;
+    if (!(c->period_share >= 0.0f && c->period_share <= 1.0f)) {
+        return UW_NODE_FAULT(fault, period_share, "needs 0 to 1");
     }
-    return uw_error_set(err, UW_ERR_INVALID, "period_share: needs 0 to 1, and mode gossip or "
-                        "broadcast, not by pairs");
+    return pulls && !uw_node_pairs_up(c)
+               ? UW_OK : UW_NODE_FAULT(fault, period_share, "can adapt in gossip and broadcast "
+                                                            "only, and not by pairs");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)

@@ -94,8 +94,8 @@ static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
 {
     const struct uw_member *m = c->m;
     const char *name = e->peer, *address = e->address;
-    uint64_t avoid_us = m != NULL && m->avoid_until_us > s->now_us ? m->avoid_until_us - s->now_us
-                                                                   : 0;
+    bool avoided = m != NULL && m->avoid_until_us > s->outer_us;
+    uint64_t avoid_us = avoided ? m->avoid_until_us - s->outer_us : 0;
     char *text = s->text;
     size_t cap = UW_NODE_TEXT_BYTES;
     switch (e->kind) {

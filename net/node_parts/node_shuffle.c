@@ -18,19 +18,12 @@ static uint32_t pick(void *arg, uint32_t round)
     struct uw_node_candidates *c = &s->candidates;
     c->n = 0;
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (i > 0 && !can_borrow(m)) {
-            continue;
+        if (i == 0 || can_borrow(&s->membership.members[i])) {
+            c->usable[uw_node_list(s, i)] = i != 0;
         }
-        uint32_t k = c->n++;
-        for (; k > 0 && s->membership.members[c->place[k - 1u]].id > m->id; k--) {
-            c->place[k] = c->place[k - 1u];
-        }
-        c->place[k] = (uint16_t)i;
     }
     struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round, .seed = s->run};
     for (uint32_t k = 0; k < c->n; k++) {
-        c->usable[k] = c->place[k] != 0;
         view.self = c->place[k] == 0 ? k : view.self;
     }
     if (c->n < 2u) {
@@ -75,7 +68,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 
 static uint64_t step(struct uw_node_state *s)
 {
-    return uw_shuffle_step(&s->samples->loans, s->now_us, s->clock_us);
+    return uw_shuffle_step(&s->samples->loans, s->outer_us, s->clock_us);
 }
 
 static void stop(struct uw_node_state *s)
@@ -95,12 +88,12 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         s->counters.refused_run++;
         return;
     }
-    const struct uw_member *from = uw_membership_heard(&s->membership, station, s->now_us);
+    const struct uw_member *from = uw_membership_heard(&s->membership, station, s->outer_us);
     if (s->samples == NULL || from == NULL) {
         s->counters.unknown_messages++;
         return;
     }
-    uw_shuffle_take(&s->samples->loans, from->id, &m, s->now_us);
+    uw_shuffle_take(&s->samples->loans, from->id, &m, s->outer_us);
 }
 
 const struct uw_node_samples uw_node_samples = {

@@ -16,23 +16,25 @@ struct uw_node_sleeper {
     uint32_t label;
 };
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     const struct uw_node_sleep *z = &c->sleep;
-    bool exact = (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || c->agree ||
-                 c->gradients != NULL || (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
-    if (z->period_us > UW_NODE_SLEEP_MOST_US || z->awake_us < UW_NODE_SLEEP_LEAST_US ||
-        z->awake_us / 1000u >= z->period_us / 1000u) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "sleep: needs a period of an hour at most, and to be awake for 0.02 s "
-                            "or more of it, but not always");
+    if (z->period_us == 0) {
+        return UW_NODE_FAULT(fault, sleep.awake_us, "needs a period, more than that");
     }
-    if (exact || c->samples != NULL) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "sleep: is for gossip and broadcasts, not for exact averages, an "
-                            "average at the end or samples");
+    if (z->period_us > UW_NODE_SLEEP_MOST_US) {
+        return UW_NODE_FAULT(fault, sleep.period_us, "needs an hour at most");
     }
-    return UW_OK;
+    if (z->awake_us == 0) {
+        return UW_NODE_FAULT(fault, sleep.period_us, "needs a time to be awake, less than that");
+    }
+    if (z->awake_us < UW_NODE_SLEEP_LEAST_US || z->awake_us / 1000u >= z->period_us / 1000u) {
+        return UW_NODE_FAULT(fault, sleep.awake_us, "needs less than the period, but 0.02 s");
+    }
+    return uw_node_only_pulls(c)
+               ? UW_OK : UW_NODE_FAULT(fault, sleep.period_us,
+                                       "is for gossip and broadcast, not for exact averages, one "
+                                       "at the end, pairs or samples");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)
@@ -54,7 +56,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 static void open_window(struct uw_node_state *s)
 {
     struct uw_node_sleeper *z = s->sleeper;
-    uint32_t n = (uint32_t)((s->now_us - z->window_us) / z->period_us);
+    uint32_t n = (uint32_t)((s->outer_us - z->window_us) / z->period_us);
     z->window_us += n * z->period_us;
     z->windows_n += n;
     uint32_t every = uw_membership_alive(&s->membership) != 0 ? UW_NODE_SLEEP_SEARCH
@@ -62,28 +64,27 @@ static void open_window(struct uw_node_state *s)
     if ((z->windows_n + s->membership.members[0].id) % every == 0) {
         z->search_us = z->window_us + z->period_us;
     }
-    uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->now_us);
+    uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->outer_us);
 }
 
 static void wake_up(struct uw_node_state *s)
 {
-    uint64_t slept_us = s->now_us - s->sleeper->asleep_us;
+    uint64_t slept_us = s->outer_us - s->sleeper->asleep_us;
     s->sleeper->asleep_us = 0;
-    uw_membership_slept(&s->membership, slept_us, s->now_us);
+    uw_membership_slept(&s->membership, slept_us, s->outer_us);
     uw_node_slept(s, slept_us);
-    uw_serve_slept(&s->serve, slept_us);
 }
 
 static bool step(struct uw_node_state *s, uint64_t *next_us)
 {
     struct uw_node_sleeper *z = s->sleeper;
     if (z->search_us == 0) {        /* the first */
-        z->window_us = s->now_us;
-        z->search_us = s->now_us + z->period_us + z->awake_us;
+        z->window_us = s->outer_us;
+        z->search_us = s->outer_us + z->period_us + z->awake_us;
     }
     uint64_t opens_us = z->window_us + z->period_us, shuts_us = z->window_us + z->awake_us;
-    bool opens = s->now_us >= opens_us;
-    bool awake = opens || s->now_us < shuts_us || s->now_us < z->search_us;
+    bool opens = s->outer_us >= opens_us;
+    bool awake = opens || s->outer_us < shuts_us || s->outer_us < z->search_us;
     if (awake && z->asleep_us != 0) {
         wake_up(s);
     }
@@ -93,16 +94,16 @@ static bool step(struct uw_node_state *s, uint64_t *next_us)
         shuts_us = z->window_us + z->awake_us;
     }
     if (!awake) {
-        z->asleep_us = z->asleep_us != 0 ? z->asleep_us : s->now_us;
+        z->asleep_us = z->asleep_us != 0 ? z->asleep_us : s->outer_us;
         *next_us = opens_us;
         return true;
     }
-    if (z->parting_us != 0 && s->now_us >= z->parting_us) {
+    if (z->parting_us != 0 && s->outer_us >= z->parting_us) {
         z->parting_us = 0;
-        uw_membership_greet(&s->membership, z->period_us, 0, s->now_us);
+        uw_membership_greet(&s->membership, z->period_us, 0, s->outer_us);
     }
     shuts_us = shuts_us > z->search_us ? shuts_us : z->search_us;
-    *next_us = shuts_us > s->now_us ? uw_min_u64(opens_us, shuts_us) : opens_us;
+    *next_us = shuts_us > s->outer_us ? uw_min_u64(opens_us, shuts_us) : opens_us;
     *next_us = z->parting_us != 0 ? uw_min_u64(*next_us, z->parting_us) : *next_us;
     return false;
 }
@@ -113,9 +114,9 @@ static void move(struct uw_node_state *s, uint64_t later_us)
     struct uw_node_sleeper *z = s->sleeper;
     uint64_t old_us = z->window_us;
     uint64_t window_us = old_us + later_us;     /* less than a period later */
-    z->window_us = window_us > s->now_us && window_us >= z->period_us ? window_us - z->period_us
+    z->window_us = window_us > s->outer_us && window_us >= z->period_us ? window_us - z->period_us
                                                                      : window_us;
-    while (old_us <= s->now_us) {
+    while (old_us <= s->outer_us) {
         old_us += z->period_us;
     }
     z->parting_us = old_us + z->awake_us / 2u;
@@ -139,7 +140,7 @@ static void heard(struct uw_node_state *s, const struct uw_member *m)
             move(s, later_us);
         }
     } else if (m->progress.sleep_label > z->label && apart) {
-        uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->now_us);
+        uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->outer_us);
     } else if (apart && !late && z->window_us >= earlier_us) {
         /* The fastest clock leads: what is told comes late, and looks later than it was. */
         z->window_us -= earlier_us;
@@ -149,7 +150,7 @@ static void heard(struct uw_node_state *s, const struct uw_member *m)
 static void fill(const struct uw_node_state *s, uwasa_Progress *p)
 {
     const struct uw_node_sleeper *z = s->sleeper;
-    uint64_t since_us = (s->now_us + z->period_us - z->window_us % z->period_us) % z->period_us;
+    uint64_t since_us = (s->outer_us + z->period_us - z->window_us % z->period_us) % z->period_us;
     p->sleep_ms = (uint32_t)(z->period_us / 1000u);
     p->awake_ms = (uint32_t)(z->awake_us / 1000u);
     p->since_ms = (uint32_t)(since_us / 1000u);

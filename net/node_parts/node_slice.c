@@ -3,13 +3,12 @@
 
 #include "base/bits.h"
 
-static int check(const struct uw_node_config *c, struct uw_error *err)
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     if (c->slices_n <= UW_NODE_SLICES_MAX && c->mode == UW_NODE_GOSSIP && !uw_node_pairs_up(c)) {
         return UW_OK;
     }
-    return uw_error_set(err, UW_ERR_INVALID, "slices_n: up to %u, and mode gossip",
-                        (unsigned)UW_NODE_SLICES_MAX);
+    return UW_NODE_FAULT(fault, slices_n, "more than 1, to 32, are for gossip, not by pairs");
 }
 
 static void pick(struct uw_node_state *s, struct uw_node_range *range)

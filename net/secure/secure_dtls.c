@@ -273,7 +273,6 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
     s->lower = config->lower;
     s->sessions_n = sessions_of(config);
     s->handshakes_n = handshakes_of(config);
-    s->tokens_n = UW_SECURE_TOKENS_MAX;
     s->report_interval_us = config->report_interval_us != 0 ? config->report_interval_us
                                                             : INTERVAL_DEFAULT_US;
     s->event = config->event;

@@ -327,8 +327,6 @@ int uw_secure_frames_init(struct uw_secure_frames *s, const struct uw_secure_fra
     s->epoch_frames = config->epoch_frames != 0 ? config->epoch_frames : EPOCH_FRAMES_DEFAULT;
     s->event = config->event;
     s->user = config->user;
-    s->hellos_n = s->welcomes_n = UW_FRAMES_JOINS_BURST;
-    s->derivations_n = UW_FRAMES_DERIVATIONS;
     int rc = uw_frames_load(s, config);
     if (rc == UW_OK && uw_frames_key_of(s, s->epoch) == NULL) {
         rc = UW_ERR_NOMEM;

@@ -6,6 +6,9 @@
  * been said long ago under an identity of that time. A join proves it. */
 #include "secure_frames_priv.h"
 
+#include "base/backoff.h"
+#include "base/slots.h"
+
 #define WELCOME_FIRST_US 220000u        /* doubles while no join comes; less than a device waits
                                            until it asks again, so that all of these are answered */
 #define WELCOME_DOUBLINGS 8u
@@ -24,21 +27,17 @@ struct uw_frames_answer *uw_frames_answer_to(struct uw_secure_frames *s, uint16_
 }
 
 /* Who has been welcomed in vain stays longest. */
-static struct uw_frames_answer *room_for_answer(struct uw_secure_frames *s)
+static uint64_t rank(const void *slot, const void *station)
 {
-    struct uw_frames_answer *room = &s->answered[0];
-    for (uint32_t i = 1; i < ANSWERED_N; i++) {
-        struct uw_frames_answer *a = &s->answered[i];
-        bool same = a->in_vain == room->in_vain;
-        room = a->in_vain < room->in_vain || (same && a->until_us < room->until_us) ? a : room;
-    }
-    return room;
+    const struct uw_frames_answer *a = slot;
+    return a->until_us != 0 && a->station == *(const uint16_t *)station
+               ? UW_SLOT_OWN
+               : UW_SLOT_FREE + ((uint64_t)a->in_vain << 56) + a->until_us;
 }
 
 static void wait_for_join(struct uw_secure_frames *s, struct uw_frames_answer *a)
 {
-    a->until_us = s->now_us + ((uint64_t)WELCOME_FIRST_US << a->in_vain);
-    a->in_vain = a->in_vain < WELCOME_DOUBLINGS ? (uint8_t)(a->in_vain + 1u) : a->in_vain;
+    a->until_us = s->now_us + uw_backoff_us(WELCOME_FIRST_US, &a->in_vain, WELCOME_DOUBLINGS);
     if (a->in_vain >= WELCOMES_TELL) {
         uw_frames_warn(s, &s->in_vain_tell_us, a->station,
                        "a device says hello and does not follow when it is welcomed: it "
@@ -57,7 +56,7 @@ static void pay(struct uw_secure_frames *s, struct uw_frames_answer *a)
     }
     a->owed = 0;
     a->until_us = s->now_us;
-    if (kind == UW_FRAMES_WELCOME && !uw_frames_may_send(s, &s->welcomes_n, 0)) {
+    if (kind == UW_FRAMES_WELCOME && !uw_frames_may_send(s, &s->welcomes_us, 0)) {
         return;
     }
     if (kind == UW_FRAMES_WELCOME && !here) {
@@ -69,9 +68,9 @@ static void pay(struct uw_secure_frames *s, struct uw_frames_answer *a)
 void uw_frames_answer(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
                       uint64_t id, uint64_t counter)
 {
-    struct uw_frames_answer *a = uw_frames_answer_to(s, to);
-    uint8_t in_vain = a != NULL && kind == UW_FRAMES_WELCOME ? a->in_vain : 0;
-    a = a != NULL ? a : room_for_answer(s);
+    struct uw_frames_answer *a = uw_slots_find(s->answered, ANSWERED_N, sizeof *a, rank, &to);
+    bool again = a->until_us != 0 && a->station == to && kind == UW_FRAMES_WELCOME;
+    uint8_t in_vain = again ? a->in_vain : 0;
     *a = (struct uw_frames_answer){.id = id, .counter = counter, .station = to,
                                    .owed = (uint8_t)kind, .in_vain = in_vain,
                                    .until_us = s->now_us + uw_frames_fresh_tick_us(s)};

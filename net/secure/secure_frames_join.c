@@ -7,6 +7,10 @@
  * counters was made after it: who sent it is there now. */
 #include "secure_frames_priv.h"
 
+#include "base/backoff.h"
+#include "base/bucket.h"
+#include "base/slots.h"
+
 #include <string.h>
 
 #define WINDOW 64u
@@ -122,6 +126,13 @@ void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
     tell(s, UW_SECURE_PEER_CLOSED, p->station, "a device is not known any more");
 }
 
+/* Who is not known any more when there is no room: who was heard longest ago. */
+static uint64_t rank(const void *slot, const void *now_ms)
+{
+    const struct uw_frames_peer *p = slot;
+    return UW_SLOT_FREE + (p->used ? UINT32_MAX - (*(const uint32_t *)now_ms - p->heard_ms) : 0);
+}
+
 /* Room for a peer that has proved to be there. */
 static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uint16_t station)
 {
@@ -133,16 +144,12 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
     if (at != NULL && at != p) {
         uw_frames_drop(s, at);      /* it started anew with another identity */
     }
-    for (uint16_t i = 0; p == NULL && i < s->peers_n; i++) {
-        p = s->peers[i].used ? NULL : &s->peers[i];
-    }
     if (p == NULL) {
         uint32_t now_ms = about_ms(s->now_us);
-        p = &s->peers[0];
-        for (uint16_t i = 1; i < s->peers_n; i++) {
-            p = now_ms - s->peers[i].heard_ms > now_ms - p->heard_ms ? &s->peers[i] : p;
+        p = uw_slots_find(s->peers, s->peers_n, sizeof *p, rank, &now_ms);
+        if (p->used) {
+            uw_frames_drop(s, p);
         }
-        uw_frames_drop(s, p);
     }
     if (!p->used) {
         *p = (struct uw_frames_peer){.id = id, .used = true};
@@ -165,25 +172,14 @@ uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s)
 /* Hellos and welcomes have a budget each: who makes this device answer does not keep it from
  * asking. A join answers what was made just now, and takes no part in this: nobody can cause
  * many. */
-bool uw_frames_may_send(struct uw_secure_frames *s, uint8_t *saved_n, uint32_t kept_n)
+bool uw_frames_may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kept_n)
 {
     uint64_t each_us = JOINS_EACH_US;
     if (s->link.rate_bits_per_s != 0) {
         uint64_t air_us = JOIN_BYTES_MAX * 8000000u / s->link.rate_bits_per_s;
         each_us = JOINS_PART * air_us > each_us ? JOINS_PART * air_us : each_us;
     }
-    uint64_t more = (s->now_us - s->saved_us) / each_us;
-    if (more != 0) {
-        more = more < UW_FRAMES_JOINS_BURST ? more : UW_FRAMES_JOINS_BURST;
-        uint32_t hellos = s->hellos_n + (uint32_t)more, welcomes = s->welcomes_n + (uint32_t)more;
-        s->hellos_n = (uint8_t)(hellos < UW_FRAMES_JOINS_BURST ? hellos : UW_FRAMES_JOINS_BURST);
-        s->welcomes_n =
-            (uint8_t)(welcomes < UW_FRAMES_JOINS_BURST ? welcomes : UW_FRAMES_JOINS_BURST);
-        s->saved_us = s->now_us;
-    }
-    bool may = *saved_n > kept_n;
-    *saved_n = (uint8_t)(*saved_n - may);
-    return may;
+    return uw_bucket_take(paid_us, each_us, UW_FRAMES_JOINS_BURST, kept_n, s->now_us);
 }
 
 void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
@@ -224,7 +220,7 @@ void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames
 
 static bool may_ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
 {
-    bool may = uw_frames_may_send(s, &s->hellos_n, kept_n);
+    bool may = uw_frames_may_send(s, &s->hellos_us, kept_n);
     if (may) {
         s->withheld_us = 0;
     } else if (kept_n == 0 && s->withheld_us == 0) {
@@ -254,12 +250,11 @@ static void ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
         s->asked_at = (uint8_t)((s->asked_at + 1u) % ASKED_N);
         *a = (struct uw_frames_asked){.station = station};
     } else {
-        uint32_t tries = a->tries + (a->tries < ASK_DOUBLINGS ? 1u : 0u);
         /* One that was asked long ago begins anew. */
-        bool old = s->now_us > a->until_us + ((uint64_t)ASK_FIRST_US << tries);
-        a->tries = (uint8_t)(old ? 0 : tries);
+        bool old = s->now_us > a->until_us + ((uint64_t)ASK_FIRST_US << a->tries);
+        a->tries = old ? 0 : a->tries;
     }
-    a->until_us = s->now_us + ((uint64_t)ASK_FIRST_US << a->tries);
+    a->until_us = s->now_us + uw_backoff_us(ASK_FIRST_US, &a->tries, ASK_DOUBLINGS);
     uw_frames_send_join(s, station, UW_FRAMES_HELLO, NULL);
 }
 

@@ -3,6 +3,8 @@
  * Epochs and their keys, counters and their store. */
 #include "secure_frames_priv.h"
 
+#include "base/bucket.h"
+
 #include "uwasa/crc.h"
 
 #include <string.h>
@@ -12,7 +14,8 @@
 #define CRC_AT (RECORD_BYTES - 4u)
 #define SAVE_AHEAD_PARTS 4u                 /* of a stretch are left when the next one is saved */
 #define SAVE_PAUSE_US 1000000u              /* after one that failed: it may have taken long */
-#define DERIVATION_US 62500u                /* brings another one */
+#define DERIVATIONS_MAX 16u                 /* of other epochs' keys in one burst, */
+#define DERIVATION_US 62500u                /* and then one each */
 
 /* Is this epoch, or the one before: whose keys nobody can displace? */
 static bool is_current(const struct uw_secure_frames *s, uint32_t epoch)
@@ -27,29 +30,16 @@ static struct uw_frames_key *derive(struct uw_secure_frames *s, uint32_t at, uin
     return s->key_set[at] ? s->keys[at] : NULL;
 }
 
-/* Anybody can name an epoch, and a derivation takes as long as many frames do. */
-static bool may_derive(struct uw_secure_frames *s)
-{
-    uint64_t more = (s->now_us - s->derivations_us) / DERIVATION_US;
-    if (more != 0) {
-        bool full = more + s->derivations_n >= UW_FRAMES_DERIVATIONS;
-        s->derivations_n = (uint8_t)(full ? UW_FRAMES_DERIVATIONS : more + s->derivations_n);
-        s->derivations_us = s->now_us;
-    }
-    if (s->derivations_n == 0) {
-        return false;
-    }
-    s->derivations_n--;
-    return true;
-}
-
 struct uw_frames_key *uw_frames_key_of(struct uw_secure_frames *s, uint32_t epoch)
 {
     uint32_t at = is_current(s, epoch) ? epoch & 1u : UW_FRAMES_OTHER_KEY;
     if (s->key_set[at] && s->key_epochs[at] == epoch) {
         return s->keys[at];
     }
-    return at != UW_FRAMES_OTHER_KEY || may_derive(s) ? derive(s, at, epoch) : NULL;
+    /* Anybody can name an epoch, and a derivation takes as long as many frames do. */
+    bool may = at != UW_FRAMES_OTHER_KEY ||
+               uw_bucket_take(&s->derived_us, DERIVATION_US, DERIVATIONS_MAX, 0, s->now_us);
+    return may ? derive(s, at, epoch) : NULL;
 }
 
 /* What was derived for another epoch is of this one now. */

@@ -22,7 +22,6 @@
 #define UW_FRAMES_KNOWS_YOU 1u          /* a flag in joins */
 #define UW_FRAMES_COUNTER_END ((uint64_t)1 << 40)
 #define UW_FRAMES_OTHER_KEY 2u          /* in keys: of neither this epoch nor the one before */
-#define UW_FRAMES_DERIVATIONS 16u       /* of such keys that can be saved up */
 
 /* ---- secure_frames_keys.c ---- */
 
@@ -73,8 +72,8 @@ struct uw_frames_peer *uw_frames_peer_of(const struct uw_secure_frames *s, uint6
 void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
                          const struct uw_frames_echo *echo);
 
-/* Take one of s->hellos_n or s->welcomes_n. False: no more than kept_n are left. */
-bool uw_frames_may_send(struct uw_secure_frames *s, uint8_t *saved_n, uint32_t kept_n);
+/* Take one of s->hellos_us or s->welcomes_us. False: no more than kept_n are left. */
+bool uw_frames_may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kept_n);
 
 /* An answer is of use for one to two of them. */
 uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s);

@@ -3,12 +3,15 @@
  * Peers that failed to authenticate: slowed down by doubling pauses, reported once in a while. */
 #include "secure_slots.h"
 
+#include "base/backoff.h"
+#include "base/slots.h"
+
 #include "uwasa/hash.h"
 
 #include <stdio.h>
 
-#define BACKOFF_US 250000u
-#define BACKOFF_DOUBLINGS_MAX 6u        /* up to 8 s */
+#define WAIT_FIRST_US 250000u
+#define WAIT_DOUBLINGS 5u               /* up to 8 s */
 
 static uint32_t hash_text(const char *text)
 {
@@ -27,19 +30,20 @@ static struct uw_secure_grudge *find_grudge(struct uw_secure_dtls *s, const char
     return NULL;
 }
 
+static uint64_t rank(const void *slot, const void *hash)
+{
+    const struct uw_secure_grudge *g = slot;
+    return g->address_hash == *(const uint32_t *)hash ? UW_SLOT_OWN : UW_SLOT_FREE + g->failed_us;
+}
+
 /* The peer's entry, or the oldest one made anew; it keeps reported_us, so that many new faces
  * cannot make more reports than there are entries. */
 static struct uw_secure_grudge *grow_grudge(struct uw_secure_dtls *s, const char *address)
 {
-    struct uw_secure_grudge *g = find_grudge(s, address);
-    if (g == NULL) {
-        g = &s->grudges[0];
-        for (size_t i = 1; i < UW_SECURE_GRUDGES; i++) {
-            if (s->grudges[i].failed_us < g->failed_us) {
-                g = &s->grudges[i];
-            }
-        }
-        g->address_hash = hash_text(address);
+    uint32_t h = hash_text(address);
+    struct uw_secure_grudge *g = uw_slots_find(s->grudges, UW_SECURE_GRUDGES, sizeof *g, rank, &h);
+    if (g->address_hash != h) {
+        g->address_hash = h;
         g->fails = g->bad_keys = g->silences = 0;
     }
     g->failed_us = s->now_us;
@@ -72,8 +76,7 @@ bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool cal
     if (n == 0) {
         return false;
     }
-    n = n < BACKOFF_DOUBLINGS_MAX ? n : BACKOFF_DOUBLINGS_MAX;
-    return s->now_us - g->failed_us < (uint64_t)BACKOFF_US << (n - 1u);
+    return s->now_us - g->failed_us < uw_backoff_after(WAIT_FIRST_US, n - 1u, WAIT_DOUBLINGS);
 }
 
 void uw_secure_report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,

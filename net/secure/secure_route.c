@@ -3,26 +3,11 @@
  * What arrives, record by record: who may see it, and who may start a handshake. */
 #include "secure_slots.h"
 
+#include "base/bucket.h"
+
 #include <string.h>
 
 #define COOKIE_PERIOD_US 60000000u
-#define TOKEN_US 50000u                 /* a stranger may start a handshake this often */
-
-/* A rate for handshakes that others start. */
-static bool take_token(struct uw_secure_dtls *s)
-{
-    uint64_t grown = (s->now_us - s->tokens_us) / TOKEN_US;
-    if (grown != 0) {
-        s->tokens_us += grown * TOKEN_US;
-        grown += s->tokens_n;
-        s->tokens_n = grown < UW_SECURE_TOKENS_MAX ? (uint32_t)grown : UW_SECURE_TOKENS_MAX;
-    }
-    if (s->tokens_n == 0) {
-        return false;
-    }
-    s->tokens_n--;
-    return true;
-}
 
 static void ask_for_cookie(struct uw_secure_dtls *s, uint16_t from, const char *address,
                            const struct uw_wire_record *r)
@@ -109,7 +94,8 @@ static void take_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_
         return;
     }
     struct uw_secure_slot *slot;
-    if (uw_secure_must_wait(s, address, false) || !take_token(s) ||
+    if (uw_secure_must_wait(s, address, false) || 
+        !uw_bucket_take(&s->started_us, UW_SECURE_START_US, UW_SECURE_START_MAX, 0, s->now_us) ||
         uw_secure_start(s, from, address, false, &slot) < 0) {
         s->stats.limited_n++;
         return;

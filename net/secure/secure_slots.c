@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secure_slots.h"
 
+#include "base/bucket.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -126,7 +128,8 @@ int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *addr
     memcpy(slot->address, address, UW_LINK_ADDRESS_BYTES);
     const struct uw_tls_open how = {
         .client = client,
-        .cheap = s->tokens_n < UW_SECURE_TOKENS_MAX / 2u,
+        .cheap = uw_bucket_owed_us(s->started_us, s->now_us) >
+                 UW_SECURE_START_MAX / 2u * UW_SECURE_START_US,
         .mtu_bytes = s->lower->mtu_bytes,
         .address = slot->address,
         .now_us = &s->now_us,

@@ -10,7 +10,8 @@
 #include "secure_tls.h"
 
 #define UW_SECURE_HANDSHAKE_MAX_US 30000000u
-#define UW_SECURE_TOKENS_MAX 32u        /* handshakes that strangers may start in one burst */
+#define UW_SECURE_START_MAX 32u         /* handshakes that strangers may start in one burst, */
+#define UW_SECURE_START_US 50000u       /* and then one each */
 /* A byte in front of every message: lets messages be empty, which DTLS would swallow. */
 #define UW_SECURE_MESSAGE_MARK 0u
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shuffle.h"
 
+#include "base/backoff.h"
+
 #include "uwasa/status.h"
 
 #include <string.h>
 
 #define REPEAT_FIRST_US 100000u
-#define REPEAT_DOUBLINGS 4u
+#define REPEAT_DOUBLINGS 3u
 #define PACE_US 20000u
 
 uint64_t uw_shuffle_hold_us(uint64_t loan_us)
@@ -216,8 +218,7 @@ static void repeat(struct uw_shuffle *s, struct uw_loan *l)
     default:
         break;
     }
-    l->tries += l->tries < REPEAT_DOUBLINGS ? 1u : 0u;
-    l->repeat_us = s->now_us + ((uint64_t)REPEAT_FIRST_US << l->tries);
+    l->repeat_us = s->now_us + uw_backoff_us(2u * REPEAT_FIRST_US, &l->tries, REPEAT_DOUBLINGS);
 }
 
 /* What is due of one loan. */

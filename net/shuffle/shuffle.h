@@ -66,9 +66,9 @@ struct uw_loan {
     uint64_t nonce;
     struct uw_loan_ref theirs;      /* nonce 0: not known yet */
     bool away, unacked;             /* own sample is given away; COMMIT is not answered */
+    uint8_t tries;
     uint32_t label, chunk_n;        /* of the sample that comes; floats a chunk */
     uint32_t base, got, asked;      /* first chunk missing; bit i: base + i is here; asked below */
-    uint32_t tries;
     uint64_t since_us;              /* the term begins */
     uint64_t back_us;               /* own sample comes back at the latest */
     uint64_t repeat_us;

@@ -9,7 +9,7 @@
 
 #include "uwasa.pb.h"
 
-#include "uwasa/node.h"
+#include "uwasa/node_status.h"
 
 /* What a member tells of itself; the rest of the row is zero. */
 void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, const uwasa_Averaging *a,

@@ -465,19 +465,6 @@ bool uw_cast_over(struct uw_cast *c, uint64_t now_us)
     return over;
 }
 
-void uw_cast_slept(struct uw_cast *c, uint64_t slept_us)
-{
-    uint64_t *const times[] = {&c->began_us, &c->active_us, &c->busy_us, &c->air_us,
-                               &c->wanted_us, &c->asking_us, &c->paced_us};
-    for (uint32_t i = 0; i < sizeof times / sizeof times[0]; i++) {
-        *times[i] += *times[i] != 0 ? slept_us : 0;
-    }
-    for (uint32_t i = 0; i < c->peers_n; i++) {
-        c->peers[i].heard_us += c->peers[i].heard_us != 0 ? slept_us : 0;
-        c->peers[i].ask_us += slept_us;
-    }
-}
-
 uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us)
 {
     uint64_t next = UINT64_MAX, ask_us = UINT64_MAX;

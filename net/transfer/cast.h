@@ -176,9 +176,6 @@ static inline void uw_cast_stop_sharing(struct uw_cast *c)
     c->sharing = false;
 }
 
-/* This device slept for so long in the middle. */
-void uw_cast_slept(struct uw_cast *c, uint64_t slept_us);
-
 /* When there is something to do, if nothing arrives. */
 uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us);
 

@@ -199,14 +199,14 @@ void uw_pull_stop(struct uw_pull *p)
     p->active = false;
 }
 
-void uw_pull_slept(struct uw_pull *p, uint64_t slept_us)
+void uw_pull_paused(struct uw_pull *p, uint64_t paused_us)
 {
-    p->started_us += slept_us;
-    p->progress_us += slept_us;
+    p->started_us += paused_us;
+    p->progress_us += paused_us;
     for (uint32_t i = p->head; i != p->tail; i++) {
-        p->asked[i & (p->asked_max - 1u)].due += in_16us(slept_us);
+        p->asked[i & (p->asked_max - 1u)].due += in_16us(paused_us);
     }
-    /* answers that waited for us tell nothing of the path */
+    /* answers that waited meanwhile tell nothing of the path */
     memset(p->log, 0, p->log_max * sizeof *p->log);
 }
 

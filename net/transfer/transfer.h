@@ -34,6 +34,8 @@
 #ifndef UW_NET_TRANSFER_H
 #define UW_NET_TRANSFER_H
 
+#include "wire/message.h"
+
 #include "uwasa/arena.h"
 #include "uwasa/status.h"
 
@@ -43,29 +45,6 @@
 #define UW_CHUNK_MIN_N 8u           /* floats; a link that cannot carry that much is refused */
 #define UW_PULL_WANTS 64u           /* wants remembered for their round trip, at most */
 #define UW_PULL_ROUNDS 8u           /* round trips over which the best rate is remembered */
-
-/* In the chunk_n of a question: chunks are larger than a message carries. They come in a code when
- * that is short enough (float_code.h), else in two parts. */
-#define UW_WANT_CODED 0x8000u
-
-/* One question for chunks base + i, bit i of wanted. */
-struct uw_want {
-    uint64_t wanted;
-    uint32_t chunk_n, base;
-    uint32_t spread_us;             /* answer evenly over this time */
-    uint16_t transfer, seq;
-};
-
-static inline uint32_t uw_want_chunk_n(const struct uw_want *want)
-{
-    return want->chunk_n & ~UW_WANT_CODED;
-}
-
-/* Of a chunk of n floats that comes in two parts, those of the first. */
-static inline uint32_t uw_first_part_n(uint32_t n)
-{
-    return n - n / 3u;
-}
 
 struct uw_asked {                   /* a chunk on its way */
     uint32_t due;                   /* when the server should send it, in 16 us: what is under way
@@ -192,8 +171,9 @@ void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *pa
 /* End the pull, complete or not. Safe when none is under way. */
 void uw_pull_stop(struct uw_pull *p);
 
-/* This device slept for so long in the middle: neither the peer nor the path took that time. */
-void uw_pull_slept(struct uw_pull *p, uint64_t slept_us);
+/* The peer slept for so long in the middle: the path did not take that time. 0: this device did,
+ * whose clock stood still. */
+void uw_pull_paused(struct uw_pull *p, uint64_t paused_us);
 
 /* Would this chunk, or of a coded pull a part of one, be new?
  * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (another pull's),

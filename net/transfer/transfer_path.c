@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer_path.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
@@ -152,7 +152,7 @@ uint32_t uw_path_rto_us(const struct uw_pull *p)
         return LOSSLESS_US;
     }
     if (p->srtt_us == 0) {
-        return RTO_UNKNOWN_US << (doublings < 3u ? doublings : 3u);
+        return (uint32_t)uw_backoff_after(RTO_UNKNOWN_US, doublings, 3);
     }
     uint32_t spread = 4u * p->rttvar_us;
     uint32_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
@@ -165,7 +165,7 @@ uint32_t uw_path_rto_us(const struct uw_pull *p)
     uint64_t us = rto > least ? rto : least;
     /* How late the last of all that is outstanding comes others decide: no pause takes so long. */
     us = p->chunk_us != 0 ? uw_min_u64(us, STEADY_RTO_MOST * chunks_us) : us;
-    return (uint32_t)uw_min_u64(us << uw_min_u32(doublings, 7), most);
+    return (uint32_t)uw_min_u64(uw_backoff_after(us, doublings, 7), most);
 }
 
 /* What was asked in the slow round tells loss by chance, which does not care how fast we ask, from

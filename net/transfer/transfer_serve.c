@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer_serve.h"
 
-#include "base/bits.h"
+#include "base/slots.h"
 
 #define SPREAD_MAX_US 1000000u      /* whatever a peer asks for */
 #define STALE_US 2000000u           /* after the time a question should have been answered in */
@@ -49,24 +49,23 @@ static uint32_t next_busy(const struct uw_serve *s, uint32_t at)
     return s->slots_n;
 }
 
+static uint64_t rank(const void *slot, const void *station)
+{
+    const struct uw_serve_slot *it = slot;
+    return it->used && it->station == *(const uint16_t *)station ? UW_SLOT_OWN
+           : it->count != 0                                      ? UW_SLOT_KEPT
+                                                                 : UW_SLOT_FREE + it->heard_us;
+}
+
 /* The station's slot, else a free one, else the one idle for longest. */
 static struct uw_serve_slot *slot_for(struct uw_serve *s, uint16_t station)
 {
-    struct uw_serve_slot *best = NULL;
-    for (uint32_t i = 0; i < s->slots_n; i++) {
-        struct uw_serve_slot *slot = &s->slots[i];
-        if (slot->used && slot->station == station) {
-            return slot;
-        }
-        if (slot->count == 0 && (best == NULL || slot->heard_us < best->heard_us)) {
-            best = slot;
-        }
+    struct uw_serve_slot *it = uw_slots_find(s->slots, s->slots_n, sizeof *it, rank, &station);
+    if (it != NULL && !(it->used && it->station == station)) {
+        *it = (struct uw_serve_slot){.station = station, .used = true, .queue = it->queue,
+                                     .wants_n = it->wants_n};
     }
-    if (best != NULL) {
-        *best = (struct uw_serve_slot){.station = station, .used = true, .queue = best->queue,
-                                       .wants_n = best->wants_n};
-    }
-    return best;
+    return it;
 }
 
 static void drop_oldest(struct uw_serve_slot *slot)
@@ -218,17 +217,6 @@ void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint
 {
     s->slots[item->slot].blocked_until_us = until_us;
     s->turn = (item->slot + 1u) % s->slots_n;
-}
-
-void uw_serve_slept(struct uw_serve *s, uint64_t slept_us)
-{
-    for (uint32_t i = next_busy(s, 0); i < s->slots_n; i = next_busy(s, i + 1u)) {
-        struct uw_serve_slot *slot = &s->slots[i];
-        slot->heard_us += slept_us;
-        for (uint32_t k = 0; k < slot->wants_n; k++) {
-            slot->queue[k].start_us += slept_us;
-        }
-    }
 }
 
 uint64_t uw_serve_next_us(const struct uw_serve *s)

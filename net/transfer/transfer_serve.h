@@ -75,9 +75,6 @@ void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
  * waits for longer than stale_us, two seconds, is dropped; who still wants it asks again. */
 void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint64_t until_us);
 
-/* This device slept for so long in the middle: questions have not become older. */
-void uw_serve_slept(struct uw_serve *s, uint64_t slept_us);
-
 /* When the next chunk is due; UINT64_MAX: none is queued. */
 uint64_t uw_serve_next_us(const struct uw_serve *s);
 

@@ -39,7 +39,6 @@
 
 #include "uwasa.pb.h"
 #include "wire.h"
-#include "transfer/transfer.h"
 
 #include "uwasa/status.h"
 
@@ -55,6 +54,29 @@
 static inline uint32_t uw_wire_data_bytes(bool frames)
 {
     return frames ? UW_WIRE_SHORT_DATA_BYTES : UW_WIRE_DATA_BYTES;
+}
+
+/* In the chunk_n of a question: chunks are larger than a message carries. They come in a code when
+ * that is short enough (float_code.h), else in two parts. */
+#define UW_WANT_CODED 0x8000u
+
+/* One question for chunks base + i, bit i of wanted. */
+struct uw_want {
+    uint64_t wanted;
+    uint32_t chunk_n, base;
+    uint32_t spread_us;             /* answer evenly over this time */
+    uint16_t transfer, seq;
+};
+
+static inline uint32_t uw_want_chunk_n(const struct uw_want *want)
+{
+    return want->chunk_n & ~UW_WANT_CODED;
+}
+
+/* Of a chunk of n floats that comes in two parts, those of the first. */
+static inline uint32_t uw_first_part_n(uint32_t n)
+{
+    return n - n / 3u;
 }
 
 /* A chunk: floats offset_n .. offset_n + count_n - 1 of the peer's snapshot. */

@@ -19,8 +19,7 @@
 #ifndef UW_NET_PART_H
 #define UW_NET_PART_H
 
-#include "wire.h"
-#include "collective/allreduce.h"
+#include "message.h"
 
 #include "uwasa/link.h"
 
@@ -29,6 +28,36 @@
 
 #define UW_PART_HEAD_BYTES 28u
 #define UW_PART_WANT_BYTES (UW_PART_HEAD_BYTES + 16u)
+
+#define UW_PART_STREAMED 0xffffu    /* seq of data */
+
+enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
+
+/* Has what a step sent arrived, and is it known how fast? */
+enum uw_got { UW_GOT_NOTHING, UW_GOT, UW_GOT_LEARNED };
+
+/* What ranks send each other. */
+struct uw_part {
+    enum uw_part_type type;
+    uint32_t group, round;
+    uint16_t step;
+    uint16_t op;                    /* of several that are under way in a round; the caller's */
+    uint16_t seq;                   /* data: of the want it answers, 0: unasked, or
+                                       UW_PART_STREAMED */
+    uint32_t offset_n, count_n;     /* data: floats of the step's message; got: what was measured,
+                                       see uw_allreduce_measured */
+    const float *floats;            /* data: [count_n] */
+    struct uw_want want;            /* want; its transfer is the step */
+    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on;
+                                       data: all of the message comes unasked */
+};
+
+/* What is known of the way to and from a rank; zeros: nothing. */
+struct uw_allreduce_way {
+    float to, from;                 /* floats a microsecond that it takes from this rank; sends */
+    uint8_t wary;                   /* so often in a row what was pushed got lost, about; */
+    uint8_t pause;                  /* messages that are not pushed as a whole therefore */
+};
 
 /* Encode a part.
  *   checked  with a checksum: the link may damage messages

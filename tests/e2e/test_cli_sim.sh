@@ -69,7 +69,7 @@ done <<END
 --exchange broadcast
 --link wifi
 --link lora:SF6
---link 802154 --exchange allreduce
+--exchange allreduce --link 802154
 --link 802154 --network formula
 --link 802154 --advise
 --bandwidth 1000000 --link 802154

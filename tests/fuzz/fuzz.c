@@ -96,15 +96,16 @@ static void catch_crashes(void)
 static int went_on;                     /* where no input has been before */
 
 #ifdef UWASA_FUZZ_TRACE
-static uint8_t seen[1u << 16];
+static uint8_t seen[1u << 20];
 
 void __sanitizer_cov_trace_pc(void);
 
-/* Called from each branch of what is compiled with -fsanitize-coverage=trace-pc. */
+/* Called from each branch of what is compiled with -fsanitize-coverage=trace-pc. Distances within
+ * the program are the same wherever it is loaded: so is the run. */
 void __sanitizer_cov_trace_pc(void)
 {
     static uintptr_t last;
-    uintptr_t here = (uintptr_t)__builtin_return_address(0);
+    uintptr_t here = (uintptr_t)__builtin_return_address(0) - (uintptr_t)seen;
     uint8_t *edge = &seen[(here ^ last) % sizeof seen];
     went_on |= *edge == 0;
     *edge = 1;

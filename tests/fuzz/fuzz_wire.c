@@ -84,7 +84,7 @@ static void add_direct(struct uw_fuzz_corpus *corpus, uint32_t run)
         uwasa_CellDirect with = {.version = 1, .device = 5, .holds = 1, .sum = 3, .why = i % 7u,
                                  .whose = uw_name_id("c")};
         uint8_t buf[2048];
-        with.id.size = act % 2u != 0 ? sizeof with.id.bytes : 0;
+        with.id.size = (act + status) % 2u != 0 ? sizeof with.id.bytes : 0;
         int bytes = uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, &cell, buf, sizeof buf);
         bytes = uw_message_append(false, &form, &with, buf, (uint32_t)bytes, sizeof buf);
         if (bytes > 0) {

@@ -144,7 +144,7 @@ static void test_keys_are_the_flags(void **state)
                                "\"consensus_rounds\": 0, \"skew\": \"sorted\", \"per_node\": true}",
                            &o, &err), UW_OK);
     assert_string_equal(o.model, "mlp");
-    assert_string_equal(o.momentum_rule, "none");
+    assert_string_equal(o.exchange.rule_word.word, "none");
     assert_true(o.lr == 0.25 && o.until_accuracy == 0.5 && o.seed == UINT64_MAX);
     char text[128];
     assert_string_equal(uw_sim_file_where(&f, "skew", o.skew, text, sizeof text),

@@ -206,7 +206,7 @@ def cmake(source, work, host_list, nanopb):
     check(set(small) == {"uwasa_runtime", "uwasa_kernels", "uwasa_board"}, "parts that are off")
     check(small.get("uwasa_board") == {"boards/zephyr/clock.c"}, "board without entropy and flash")
     check("kernels/backends_ref.c" in small["uwasa_kernels"], "kernels without an FPU")
-    check(small["uwasa_runtime"] == host["uwasa_runtime"] - {"runtime/parts.c"},
+    check(small["uwasa_runtime"] == host["uwasa_runtime"] - {"runtime/layers/parts.c"},
           "runtime: another choice of parts is left to the program")
     for cpu, file in (("CPU_CORTEX_M7", "backends_fpu"), ("CPU_CORTEX_M4", "backends_fpu")):
         _, fpu = configure(source, work, nanopb, cpu, f"-DCONFIG_{cpu}=y", "-DCONFIG_FPU=y")

@@ -92,12 +92,17 @@ const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t n
     return NULL;
 }
 
+static void guess(struct uw_guess *g, const struct uw_opts *opts)
+{
+    for (uint32_t i = 0; opts != NULL && i < opts->n; i++) {
+        uw_guess_try(g, opts->row[i].name, strlen(opts->row[i].name));
+    }
+}
+
 const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes)
 {
     struct uw_guess g = {.word = name, .word_bytes = name_bytes};
-    for (uint32_t i = 0; i < opts.n; i++) {
-        uw_guess_try(&g, opts.row[i].name, strlen(opts.row[i].name));
-    }
+    guess(&g, &opts);
     return g.nearest;
 }
 
@@ -123,6 +128,9 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
         return;
     case UW_OPT_LIST:
         snprintf(text, text_bytes, "needs 1 to %d texts that are not empty", UW_OPT_LIST_MAX);
+        return;
+    case UW_OPT_SET:
+        snprintf(text, text_bytes, "needs KEY=VALUE, %d times at most", UW_OPT_LIST_MAX);
         return;
     case UW_OPT_BYTES:
     case UW_OPT_BYTES_U32:
@@ -201,17 +209,18 @@ static bool parse_u64(const char *text, bool suffix, uint64_t *value)
     return true;
 }
 
-/* Is text one of the words of "a|b|c"? */
-static bool is_choice(const char *values, const char *text)
+/* The place of a word in "a|b|c", from 0; -1: it is none of them. */
+static int find_choice(const char *values, const char *text)
 {
     size_t n = strcspn(text, "|");
-    for (const char *p = values; n > 0 && text[n] == '\0' && p != NULL; p = strchr(p, '|')) {
+    int at = 0;
+    for (const char *p = values; n > 0 && text[n] == '\0' && p != NULL; p = strchr(p, '|'), at++) {
         p += *p == '|' ? 1 : 0;
         if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0')) {
-            return true;
+            return at;
         }
     }
-    return false;
+    return -1;
 }
 
 static bool in_range(const struct uw_opt *o, double value)
@@ -221,10 +230,9 @@ static bool in_range(const struct uw_opt *o, double value)
 
 static int set_whole(const struct uw_opt *o, const char *text, void *at)
 {
-    uint64_t u;
-    if (o->kind == UW_OPT_U32_AUTO && strcmp(text, "auto") == 0) {
-        u = UW_AUTO;
-    } else if (!parse_u64(text, uw_opt_is_bytes(o), &u) || !in_range(o, (double)u)) {
+    uint64_t u = 0;
+    bool automatic = o->kind == UW_OPT_U32_AUTO && strcmp(text, "auto") == 0;
+    if (!automatic && (!parse_u64(text, uw_opt_is_bytes(o), &u) || !in_range(o, (double)u))) {
         return UW_ERR_INVALID;
     }
     if (o->kind == UW_OPT_U64 || o->kind == UW_OPT_BYTES) {
@@ -235,7 +243,11 @@ static int set_whole(const struct uw_opt *o, const char *text, void *at)
     if (u32 != u) {
         return UW_ERR_INVALID;
     }
-    memcpy(at, &u32, sizeof u32);
+    if (o->kind == UW_OPT_U32_AUTO) {
+        *(struct uw_or_auto *)at = (struct uw_or_auto){automatic, u32};
+    } else {
+        memcpy(at, &u32, sizeof u32);
+    }
     return UW_OK;
 }
 
@@ -263,6 +275,15 @@ static int set_list(struct uw_opt_list *list, const char *text)
     return UW_OK;
 }
 
+static int set_key(struct uw_opt_sets *sets, const struct uw_opt_given *given)
+{
+    if (given->value == NULL || sets->n == UW_OPT_LIST_MAX) {
+        return UW_ERR_INVALID;
+    }
+    sets->item[sets->n++] = *given;
+    return UW_OK;
+}
+
 int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
 {
     void *at = (uint8_t *)out + o->offset;
@@ -276,16 +297,27 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
         return UW_OK;
     }
     case UW_OPT_TEXT:
-    case UW_OPT_CHOICE:
-        if (text[0] == '\0' || (o->kind == UW_OPT_CHOICE && !is_choice(o->values, text))) {
+        if (text[0] == '\0') {
             return UW_ERR_INVALID;
         }
         memcpy(at, &text, sizeof text);
         return UW_OK;
+    case UW_OPT_CHOICE: {
+        struct uw_choice choice = {text, find_choice(o->values, text)};
+        if (choice.at < 0) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &choice, sizeof choice);
+        return UW_OK;
+    }
     case UW_OPT_BITS:
         return set_bits(at, text);
     case UW_OPT_LIST:
         return set_list(at, text);
+    case UW_OPT_SET: {
+        const char *equals = strchr(text, '=');
+        return set_key(at, &(struct uw_opt_given){text, equals != NULL ? equals + 1 : NULL, false});
+    }
     case UW_OPT_REAL: {
         double real;
         if (!parse_real(text, &real) || !in_range(o, real)) {
@@ -329,16 +361,18 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
             snprintf(text, text_bytes, "%.17g", real);
         }
         return;
-    case UW_OPT_U32:
     case UW_OPT_U32_AUTO:
+        if (((const struct uw_or_auto *)(const void *)at)->automatic) {
+            snprintf(text, text_bytes, "auto");
+            return;
+        }
+        at += offsetof(struct uw_or_auto, n);
+        /* fall through */
+    case UW_OPT_U32:
     case UW_OPT_BYTES_U32:
     case UW_OPT_BITS:
         memcpy(&u32, at, sizeof u32);
-        if (o->kind == UW_OPT_U32_AUTO && u32 == UW_AUTO) {
-            snprintf(text, text_bytes, "auto");
-        } else {
-            snprintf(text, text_bytes, "%u", (unsigned)u32);
-        }
+        snprintf(text, text_bytes, "%u", (unsigned)u32);
         return;
     case UW_OPT_U64:
     case UW_OPT_BYTES:
@@ -346,6 +380,7 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
         snprintf(text, text_bytes, "%llu", (unsigned long long)u64);
         return;
     case UW_OPT_LIST:
+    case UW_OPT_SET:
         break;
     }
     text[0] = '\0';
@@ -359,34 +394,48 @@ void uw_opt_key(const char *name, char *key, size_t key_bytes)
     }
 }
 
-int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err)
+const char *uw_opt_given_text(const struct uw_opt_given *given, char *text, size_t text_bytes)
 {
-    const char *equals = strchr(assignment, '=');
-    if (equals == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "--set %s: needs KEY=VALUE", assignment);
-    }
-    size_t name_bytes = (size_t)(equals - assignment);
-    const struct uw_opt *o = uw_opt_find(opts, assignment, name_bytes);
+    snprintf(text, text_bytes, "--%s%.*s%s%s", given->flag ? "" : "set ",
+             (int)strcspn(given->key, "="), given->key, given->flag ? " " : "=", given->value);
+    return text;
+}
+
+bool uw_opt_gives(const struct uw_opt_given *given, const char *key)
+{
+    size_t n = strcspn(given->key, "=");
+    return strncmp(given->key, key, n) == 0 && key[n] == '\0';
+}
+
+int uw_opt_assign(struct uw_opts opts, const struct uw_opt_given *given, void *out,
+                  struct uw_error *err)
+{
+    size_t name_bytes = strcspn(given->key, "=");
+    const struct uw_opt *o = uw_opt_find(opts, given->key, name_bytes);
+    char text[128];
+    uw_opt_given_text(given, text, sizeof text);
     if (o == NULL) {
-        const char *near = uw_opt_nearest(opts, assignment, name_bytes);
-        return uw_error_set(err, UW_ERR_INVALID, "--set %s: no such key%s%s%s", assignment,
+        const char *near = uw_opt_nearest(opts, given->key, name_bytes);
+        return uw_error_set(err, UW_ERR_INVALID, "%s: no such key%s%s%s", text,
                             near != NULL ? ", did you mean " : "",
                             near != NULL ? near : "", near != NULL ? "?" : "");
     }
-    if (uw_opt_set(o, equals + 1, out) < 0) {
+    if (uw_opt_set(o, given->value, out) < 0) {
         char allowed[160];
         uw_opt_allowed(o, allowed, sizeof allowed);
-        return uw_error_set(err, UW_ERR_INVALID, "--set %s: %s", assignment, allowed);
+        return uw_error_set(err, UW_ERR_INVALID, "%s: %s", text, allowed);
     }
     return UW_OK;
 }
 
 static int unknown_flag(const struct uw_args_spec *spec, const char *arg, size_t name_bytes)
 {
-    const char *near = uw_opt_nearest(spec->opts, arg + 2, name_bytes);
-    if (near != NULL) {
+    struct uw_guess near = {.word = arg + 2, .word_bytes = name_bytes};
+    guess(&near, &spec->opts);
+    guess(&near, spec->keys);
+    if (near.nearest != NULL) {
         return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: no such flag, did you mean --%s?",
-                            arg, near);
+                            arg, near.nearest);
     }
     return uw_cli_error(spec->command, UW_EXIT_USAGE,
                         "%s: no such flag, see uwasa %s --help", arg, spec->command);
@@ -399,22 +448,30 @@ static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, in
     const char *equals = strchr(arg, '=');
     size_t name_bytes = equals != NULL ? (size_t)(equals - arg) - 2u : strlen(arg) - 2u;
     const struct uw_opt *o = uw_opt_find(spec->opts, arg + 2, name_bytes);
+    bool key = o == NULL && spec->keys != NULL;
+    o = key ? uw_opt_find(*spec->keys, arg + 2, name_bytes) : o;
     if (o == NULL) {
         return unknown_flag(spec, arg, name_bytes);
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
     if (o->kind == UW_OPT_FLAG) {
-        if (value != NULL) {
+        if (value != NULL && !key) {
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: takes no value", o->name,
                                 value);
         }
-        value = "true";
+        value = value != NULL ? value : "true";
     } else if (value == NULL) {
         if (*i + 1 >= argc) {
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: needs a value, %s", o->name,
                                 o->values);
         }
         value = argv[++*i];
+    }
+    const struct uw_opt_given given = {o->name, value, true};
+    if (key) {
+        return set_key((void *)((uint8_t *)out + spec->keys_at), &given) == UW_OK ? -1
+                   : uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: is one key too many, %d are "
+                                  "allowed", o->name, UW_OPT_LIST_MAX);
     }
     if (uw_opt_set(o, value, out) < 0) {
         char allowed[160];
@@ -460,4 +517,121 @@ int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *
         }
     }
     return -1;
+}
+
+#define COLUMNS 80u
+#define HELP_COLUMN 31u
+
+/* The next word, behind spaces and ends of lines; what stands in brackets is one. */
+static size_t next_word(const char **at)
+{
+    const char *p = *at + strspn(*at, " \n");
+    size_t n = 0;
+    uint32_t depth = 0;
+    *at = p;
+    for (; p[n] != '\0' && (depth > 0 || strchr(" \n", p[n]) == NULL); n++) {
+        if (p[n] == '[') {
+            depth++;
+        } else if (p[n] == ']' && depth > 0) {
+            depth--;
+        }
+    }
+    return n;
+}
+
+/* Words up to `end` in lines of 80 columns, from column `at` on, further lines indented. */
+static void print_words(const char *text, const char *end, size_t at, size_t indent)
+{
+    bool first = true;
+    for (size_t n; (n = next_word(&text)) > 0 && text < end; text += n) {
+        if (!first && at + 1u + n > COLUMNS) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+        } else if (!first) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", (int)n, text);
+        at += n;
+        first = false;
+    }
+    putchar('\n');
+}
+
+/* Paragraphs end at an empty line, and at one that begins with a space: it stands as it is. */
+static void print_paragraphs(const char *text)
+{
+    while (*text != '\0') {
+        const char *end = text + strcspn(text, "\n");
+        if (*text == ' ' || *text == '\n') {
+            printf("%.*s\n", (int)(end - text), text);
+        } else {
+            while (*end == '\n' && end[1] != ' ' && end[1] != '\n' && end[1] != '\0') {
+                end += 1u + strcspn(end + 1, "\n");
+            }
+            print_words(text, end, 0, 0);
+        }
+        text = *end == '\n' ? end + 1 : end;
+    }
+}
+
+static void print_row(const struct uw_opt *o, bool keys)
+{
+    char left[80];
+    const char *values = o->values != NULL                ? o->values
+                         : keys && o->kind == UW_OPT_FLAG ? "true|false"
+                                                          : "";
+    snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
+    if (strlen(left) > HELP_COLUMN - 3u) {
+        printf("  %s\n", left);
+        left[0] = '\0';
+    }
+    printf("  %-28s ", left);
+    print_words(o->help, o->help + strlen(o->help), HELP_COLUMN, HELP_COLUMN);
+}
+
+/* What sizes may end in, where a row takes one. */
+static void print_suffixes(struct uw_opts opts)
+{
+    for (uint32_t i = 0; i < opts.n; i++) {
+        if (uw_opt_is_bytes(&opts.row[i])) {
+            printf("\nBYTES may end in K, M or G, also small, for powers of 1024.\n");
+            return;
+        }
+    }
+}
+
+void uw_opts_print(struct uw_opts opts, bool keys)
+{
+    for (uint32_t i = 0; i < opts.n; i++) {
+        print_row(&opts.row[i], keys);
+    }
+    print_suffixes(opts);
+}
+
+void uw_args_help(const struct uw_args_spec *spec)
+{
+    char line[512];
+    snprintf(line, sizeof line, "uwasa %s: %s", spec->command, spec->summary);
+    print_words(line, line + strlen(line), 0, 2);
+    snprintf(line, sizeof line, "Usage: uwasa %s %s", spec->command, spec->usage);
+    putchar('\n');
+    print_words(line, line + strlen(line), 0, 7);
+    putchar('\n');
+    const struct uw_args_heading *next = spec->headings;
+    for (uint32_t i = 0; i < spec->opts.n; i++) {
+        const struct uw_opt *o = &spec->opts.row[i];
+        if (next != NULL && next->before != NULL && strcmp(next->before, o->name) == 0) {
+            printf("%s%s:\n", next == spec->headings ? "" : "\n", next->text);
+            next++;
+        }
+        print_row(o, false);
+    }
+    printf("  %-28s %s\n", "--help", "this text");
+    print_suffixes(spec->opts);
+    if (spec->epilogue != NULL) {
+        putchar('\n');
+        print_paragraphs(spec->epilogue);
+    }
+    printf("\nExample: %s\n", spec->example);
 }

@@ -4,7 +4,8 @@
  *
  * A command describes its options once: name, kind, where the value goes, what is allowed, a line
  * of help. The same row reads `--batch 20`, `--set batch=20` and `"batch": 20` of a
- * configuration file, so the three always agree.
+ * configuration file, so the three always agree. A command with such a file takes its keys as
+ * flags, too.
  *
  * Memory     texts point into argv (or the configuration) and must outlive the options
  * Blocking   never      Context  main thread
@@ -24,24 +25,42 @@ enum uw_exit { UW_EXIT_DONE = 0, UW_EXIT_FAILED = 1, UW_EXIT_USAGE = 2 };
 enum uw_opt_kind {
     UW_OPT_FLAG,        /* bool; the flag takes no value */
     UW_OPT_TEXT,        /* const char * */
-    UW_OPT_CHOICE,      /* const char *, one of the words in `values` ("sgd|momentum") */
+    UW_OPT_CHOICE,      /* struct uw_choice, one of the words in `values` ("sgd|momentum") */
     UW_OPT_U32,         /* uint32_t; "1e7" and "1.5e6" are whole numbers too */
-    UW_OPT_U32_AUTO,    /* uint32_t, the same, or "auto": UW_AUTO */
+    UW_OPT_U32_AUTO,    /* struct uw_or_auto: the same, or "auto" */
     UW_OPT_U64,         /* uint64_t, the same */
     UW_OPT_REAL,        /* double, finite */
     UW_OPT_BYTES,       /* uint64_t; suffixes K, M, G, also small: powers of 1024 */
     UW_OPT_BYTES_U32,   /* uint32_t, the same */
     UW_OPT_BITS,        /* uint32_t, bit n for each n of "0,2,5"; 31 at most */
-    UW_OPT_LIST         /* struct uw_opt_list; the flag may be repeated */
+    UW_OPT_LIST,        /* struct uw_opt_list; the flag may be repeated */
+    UW_OPT_SET          /* struct uw_opt_sets, the same: KEY=VALUE */
 };
 
 #define UW_OPT_LIST_MAX 64
-#define UW_AUTO UINT32_MAX
-#define UW_PERIOD_MOST 1e9
+
+struct uw_choice {
+    const char *word;       /* NULL: none was given. First, as in a text */
+    int at;                 /* its place among the words, from 0: an enumerator of the command's */
+};
+
+struct uw_or_auto {
+    bool automatic;
+    uint32_t n;             /* where it is not */
+};
 
 struct uw_opt_list {
     uint32_t n;
     const char *item[UW_OPT_LIST_MAX];
+};
+
+/* Keys of a configuration that the command line gives. */
+struct uw_opt_sets {
+    uint32_t n;
+    struct uw_opt_given {
+        const char *key, *value;            /* the key ends with its NUL or at '=' */
+        bool flag;                          /* --key value; else --set key=value */
+    } item[UW_OPT_LIST_MAX];
 };
 
 struct uw_opt {
@@ -71,6 +90,8 @@ struct uw_args_spec {
     const char *example;        /* whole command line */
     const char *epilogue;       /* more help, or NULL */
     struct uw_opts opts;
+    const struct uw_opts *keys; /* that are flags as well; NULL: none */
+    size_t keys_at;             /* of the struct uw_opt_sets that gets those, in the options */
     const struct uw_args_heading *headings;     /* or NULL; in the order of the rows */
     uint32_t positional_max;
 };
@@ -111,9 +132,15 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
 /* The key of a flag in files and events: "lr_schedule" of "lr-schedule"; cut to fit. */
 void uw_opt_key(const char *name, char *key, size_t key_bytes);
 
-/* Set one option from "key=value" (a flag named `flag`, for messages).
- * Returns UW_OK or UW_ERR_INVALID with err filled. */
-int uw_opt_assign(struct uw_opts opts, const char *assignment, void *out, struct uw_error *err);
+/* Set one option by its key. Returns UW_OK or UW_ERR_INVALID with err filled. */
+int uw_opt_assign(struct uw_opts opts, const struct uw_opt_given *given, void *out,
+                  struct uw_error *err);
+
+/* "--set batch=20" or "--batch 20", as it was given; cut to fit. Returns text. */
+const char *uw_opt_given_text(const struct uw_opt_given *given, char *text, size_t text_bytes);
+
+/* Is it of this key? */
+bool uw_opt_gives(const struct uw_opt_given *given, const char *key);
 
 /* Read a command's arguments, argv[0] being the command's name.
  *
@@ -132,7 +159,7 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
 #endif
     ;
 
-/* args_help.c: lines of 80 columns, but for commands to copy and longer words. An option table:
+/* Print lines of 80 columns, but for commands to copy and longer words. An option table:
  * "  --batch N      samples in a minibatch"; keys: without the dashes. */
 void uw_opts_print(struct uw_opts opts, bool keys);
 

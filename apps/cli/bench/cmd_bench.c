@@ -15,7 +15,8 @@
 #define WINDOWS_DEFAULT 7u
 
 struct options {
-    const char *backend, *work, *against, *table;
+    struct uw_choice backend;
+    const char *work, *against, *table;
     uint32_t threads, windows;
     double seconds;             /* 0: not given */
     double momentum;
@@ -86,7 +87,7 @@ static const char *idle_flag(const struct options *o, enum use use)
         bool given;
         uint32_t uses;
     } flags[] = {
-        {"backend", o->backend != NULL, MEASURES},
+        {"backend", o->backend.word != NULL, MEASURES},
         {"exact", o->exact, MEASURES},
         {"tf32", o->tf32, IN(TRAIN) | IN(KERNELS)},
         {"threads", o->threads != 0, MEASURES},
@@ -112,11 +113,11 @@ static const char *idle_flag(const struct options *o, enum use use)
  * processor's. */
 static int open_gpu(const struct options *o, struct uw_job_gpu *gpu, struct uw_error *err)
 {
-    const struct uw_job_gpu_config config = {.backend = o->backend, .exact = o->exact,
+    const struct uw_job_gpu_config config = {.backend = o->backend.word, .exact = o->exact,
                                              .tf32 = o->tf32};
     const char *here = o->table != NULL ? "write-table" : o->against != NULL ? "against" : NULL;
     if (here != NULL) {
-        return strcmp(o->backend, "cuda") == 0
+        return o->backend.at == UW_BACKEND_CUDA
                    ? uw_error_set(err, UW_ERR_INVALID,
                                   "--%s: measures the processor, not --backend cuda", here)
                    : UW_OK;
@@ -143,7 +144,7 @@ static int kernels_here(const struct options *o, struct uw_error *err)
 {
     struct uw_workers *pool = NULL;
     const struct uw_kernels *k;
-    int rc = uw_job_kernels(o->backend, o->exact, &k, err);
+    int rc = uw_job_kernels(o->backend.word, o->exact, &k, err);
     if (rc < 0) {
         return rc;
     }
@@ -188,7 +189,7 @@ static int train(const struct options *o, struct uw_error *err)
         return uw_bench_against(stdout, o->against, o->markdown, err);
     }
     const struct uw_bench_train b = {
-        .work = o->work, .backend = o->backend, .exact = o->exact, .threads = o->threads,
+        .work = o->work, .backend = o->backend.word, .exact = o->exact, .threads = o->threads,
         .tf32 = o->tf32, .windows = o->windows,
         .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .momentum = o->momentum,
         .beside = o->beside, .json = o->json};
@@ -197,7 +198,7 @@ static int train(const struct options *o, struct uw_error *err)
 
 int uw_cmd_bench(int argc, char **argv)
 {
-    struct options o = {.backend = NULL};
+    struct options o = {.work = NULL};
     struct uw_error err = {.text = ""};
     const char *what = NULL;
     if (argc > 1 && strcmp(argv[1], "allreduce") == 0) {
@@ -222,7 +223,7 @@ int uw_cmd_bench(int argc, char **argv)
         return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: means nothing to bench %s", idle,
                             use_name[use]);
     }
-    o.backend = o.backend != NULL ? o.backend : "auto";
+    o.backend = o.backend.word != NULL ? o.backend : (struct uw_choice){"auto", UW_BACKEND_AUTO};
     o.windows = o.windows != 0 ? o.windows : WINDOWS_DEFAULT;
     int rc = trains ? train(&o, &err) : kernels(&o, &err);
     if (rc == UW_OK && ferror(stdout) != 0) {

@@ -12,7 +12,9 @@
 #define LINKS "tcp|udp|loopback"
 
 struct options {
-    const char *algorithm, *link, *json;
+    struct uw_choice algorithm;     /* enum uw_allreduce_kind, UW_ALLREDUCE_KINDS_N: auto */
+    struct uw_choice link;          /* enum uw_bench_link */
+    const char *json;
     uint32_t nodes, windows;
     uint64_t bytes, chunk, segment;
     double seconds;
@@ -72,9 +74,9 @@ static void put_done(struct uw_events *events, const struct options *o,
                      const struct node_spread *n)
 {
     cJSON *ev = uw_event("done");
-    cJSON_AddStringToObject(ev, "algorithm", o->algorithm);
+    cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word);
     cJSON_AddStringToObject(ev, "chosen", uw_allreduce_name(b->kind));
-    cJSON_AddStringToObject(ev, "link", o->link);
+    cJSON_AddStringToObject(ev, "link", o->link.word);
     cJSON_AddBoolToObject(ev, "tls", b->tls);
     cJSON_AddNumberToObject(ev, "nodes", b->ranks);
     cJSON_AddNumberToObject(ev, "bytes", (double)b->n * sizeof(float));
@@ -98,22 +100,16 @@ static void put_done(struct uw_events *events, const struct options *o,
     uw_events_put(events, ev);
 }
 
-static enum uw_bench_link link_of(const char *name)
-{
-    return strcmp(name, "tcp") == 0   ? UW_BENCH_TCP
-           : strcmp(name, "udp") == 0 ? UW_BENCH_UDP
-                                      : UW_BENCH_LOOPBACK;
-}
-
 static int run(const struct options *o, struct uw_events *events, struct uw_error *err)
 {
     struct uw_bench_allreduce_result r;
     struct uw_bench_allreduce b = {
-        .link = link_of(o->link), .tls = o->tls, .node = o->node, .automatic = strcmp(o->algorithm, "auto") == 0,
+        .link = (enum uw_bench_link)o->link.at, .tls = o->tls, .node = o->node,
+        .automatic = o->algorithm.at == UW_ALLREDUCE_KINDS_N,
+        .kind = (enum uw_allreduce_kind)o->algorithm.at,
         .ranks = o->nodes, .n = (uint32_t)(o->bytes / sizeof(float)), .windows = o->windows,
         .seconds = o->seconds, .chunk_n = (uint32_t)(o->chunk / sizeof(float)),
         .segment_n = (uint32_t)(o->segment / sizeof(float))};
-    (void)uw_allreduce_find(o->algorithm, &b.kind);
     int rc = uw_bench_allreduce(&b, &r, err);
     if (rc < 0) {
         return rc;
@@ -124,7 +120,7 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
     if (!uw_events_take_stdout(events)) {
         printf("%s of %lu bytes on %u nodes over %s%s: %.1f us (%.1f to %.1f), %.1f MB/s on the "
                "bus, predicted %.1f us\n",
-               uw_allreduce_name(b.kind), (unsigned long)b.n * 4u, b.ranks, o->link,
+               uw_allreduce_name(b.kind), (unsigned long)b.n * 4u, b.ranks, o->link.word,
                o->tls ? " with tls" : "", s.median * 1e6, s.low * 1e6, s.high * 1e6,
                uw_bench_bus_bytes_per_s(b.ranks, b.n, s.median) * 1e-6,
                r.predicted_seconds * 1e6);
@@ -140,7 +136,8 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
 
 int uw_cmd_bench_allreduce(int argc, char **argv)
 {
-    struct options o = {.algorithm = "auto", .link = "tcp", .nodes = 4, .bytes = 1u << 20,
+    struct options o = {.algorithm = {"auto", UW_ALLREDUCE_KINDS_N},
+                        .link = {"tcp", UW_BENCH_TCP}, .nodes = 4, .bytes = 1u << 20,
                         .windows = 11, .seconds = 0.05};
     struct uw_error err = {.text = ""};
     struct uw_events events;
@@ -148,11 +145,11 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    if (o.tls && strcmp(o.link, "tcp") != 0) {
+    if (o.tls && o.link.at != UW_BENCH_TCP) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--tls: means nothing to --link %s",
-                            o.link);
+                            o.link.word);
     }
-    if (o.node && (strcmp(o.link, "tcp") != 0 || o.nodes < 2)) {
+    if (o.node && (o.link.at != UW_BENCH_TCP || o.nodes < 2)) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE,
                             "--node: needs --link tcp and two nodes or more");
     }

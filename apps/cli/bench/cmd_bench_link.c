@@ -28,7 +28,9 @@
 
 struct options {
     struct uw_bench_link b;
-    const char *exchange, *cipher, *json;
+    struct uw_choice exchange;      /* 0: pull, 1: average */
+    struct uw_choice cipher;        /* 0: auto, else ciphers[at - 1] */
+    const char *json;
     bool access;
 };
 
@@ -96,11 +98,11 @@ static const struct cipher {
     {"aes-128-gcm", {0x00aa, 0}},           /* DHE-PSK */
 };
 
-/* By name or by number; NULL: none of them. */
-static const struct cipher *find_cipher(const char *name, uint16_t suite)
+/* NULL: none of them. */
+static const struct cipher *find_cipher(uint16_t suite)
 {
     for (size_t i = 0; i < sizeof ciphers / sizeof ciphers[0]; i++) {
-        if (suite == ciphers[i].suites[0] || (name != NULL && strcmp(name, ciphers[i].name) == 0)) {
+        if (suite == ciphers[i].suites[0]) {
             return &ciphers[i];
         }
     }
@@ -199,8 +201,8 @@ static void put_done(struct uw_events *events, const struct uw_bench_link *b,
     if (has_target(b)) {
         cJSON_AddNumberToObject(ev, "target_bytes_per_s", TARGET_BYTES_PER_S);
     }
-    if (find_cipher(NULL, m->suite) != NULL) {
-        cJSON_AddStringToObject(ev, "cipher", find_cipher(NULL, m->suite)->name);
+    if (find_cipher(m->suite) != NULL) {
+        cJSON_AddStringToObject(ev, "cipher", find_cipher(m->suite)->name);
     }
     if (capacity > 0.0) {
         cJSON_AddNumberToObject(ev, "capacity_share", moved / capacity);
@@ -237,8 +239,8 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
     if (capacity > 0.0) {
         printf(", %.1f %% of its capacity", 100.0 * moved / capacity);
     }
-    if (find_cipher(NULL, m->suite) != NULL) {
-        printf(", %s", find_cipher(NULL, m->suite)->name);
+    if (find_cipher(m->suite) != NULL) {
+        printf(", %s", find_cipher(m->suite)->name);
     }
     if (has_target(b)) {
         printf(", %.2f of the target of %.4g", moved / m->seconds / TARGET_BYTES_PER_S,
@@ -379,7 +381,7 @@ static bool is_offered(const struct uw_radio_profile *p)
 
 int uw_cmd_bench_link(int argc, char **argv)
 {
-    struct options o = {.exchange = "pull", .cipher = "auto", .b = {.link = "udp", .seed = 1}};
+    struct options o = {.b = {.link = "udp", .seed = 1}};
     struct uw_radio_profile profile = {.name = NULL};
     struct uw_error err = {.text = ""};
     struct uw_events events;
@@ -394,9 +396,8 @@ int uw_cmd_bench_link(int argc, char **argv)
     if (!line && (uw_radio_profile_find(o.b.link, &profile) < 0 || !is_offered(&profile))) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--link %s: needs " LINKS, o.b.link);
     }
-    const struct cipher *cipher = find_cipher(o.cipher, 0);
-    o.b.suites = cipher != NULL ? cipher->suites : NULL;
-    o.b.average = strcmp(o.exchange, "average") == 0;
+    o.b.suites = o.cipher.at != 0 ? ciphers[o.cipher.at - 1].suites : NULL;
+    o.b.average = o.exchange.at == 1;
     const char *idle = idle_flag(&o, line ? NULL : &profile);
     if (idle != NULL) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--%s: means nothing to --link %s", idle,

@@ -14,10 +14,17 @@
 #define MACHINE "qemu-system-arm"
 #define USER "qemu-aarch64-static"
 
-const char *uw_demo_kind_name(enum uw_demo_kind kind)
+void uw_demo_add_word(struct uw_demo_command *c, const char *format, ...)
 {
-    static const char *const name[] = {"native", "aarch64", "Cortex-M7"};
-    return name[kind];
+    size_t room = sizeof c->text - c->text_bytes;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(c->text + c->text_bytes, room, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < room && c->words_n + 1u < sizeof c->argv / sizeof c->argv[0]) {
+        c->argv[c->words_n++] = c->text + c->text_bytes;
+        c->text_bytes += (size_t)n + 1u;
+    }
 }
 
 static bool is_installed(const char *program)

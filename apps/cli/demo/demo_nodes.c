@@ -141,19 +141,6 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     return ok ? UW_OK : uw_error_set(err, UW_ERR_IO, "%.200s: cannot be written", file);
 }
 
-void uw_demo_add_word(struct uw_demo_command *c, const char *format, ...)
-{
-    size_t room = sizeof c->text - c->text_bytes;
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(c->text + c->text_bytes, room, format, args);
-    va_end(args);
-    if (n >= 0 && (size_t)n < room && c->words_n + 1u < sizeof c->argv / sizeof c->argv[0]) {
-        c->argv[c->words_n++] = c->text + c->text_bytes;
-        c->text_bytes += (size_t)n + 1u;
-    }
-}
-
 /* The command that starts node i; a `uwasa node` gets its configuration file. */
 static int make_command(const struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
                         struct uw_demo_command *c, struct uw_error *err)

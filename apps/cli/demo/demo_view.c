@@ -7,6 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *uw_demo_kind_name(enum uw_demo_kind kind)
+{
+    static const char *const name[] = {"native", "aarch64", "Cortex-M7"};
+    return name[kind];
+}
+
 static const char *state_of(const struct uw_demo_node *n)
 {
     return n->down ? "down" : n->done ? "done" : n->pid > 0 ? "up" : "-";

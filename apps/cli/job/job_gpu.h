@@ -16,6 +16,7 @@
 
 /* What --backend takes where a GPU may compute, and what it and --tf32 say about that. */
 #define UW_BACKENDS_GPU "auto|cuda|ref|fpu|avx2|avx512|neon"
+enum uw_backend { UW_BACKEND_AUTO, UW_BACKEND_CUDA, UW_BACKEND_REF };   /* the first of them */
 #define UW_BACKENDS_GPU_HELP "kernels (auto: cuda where there is a GPU, else the fastest here)"
 #define UW_TF32_HELP "with a GPU: products may round to TF32; faster, 3 digits of 7"
 

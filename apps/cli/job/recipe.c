@@ -4,28 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    enum uw_plan_mode mode;
-} modes[] = {{"immediate", UW_PLAN_IMMEDIATE},
-             {"buckets", UW_PLAN_BUCKETS},
-             {"full", UW_PLAN_FULL},
-             {"inference", UW_PLAN_INFERENCE}};
-#define MODES_N (sizeof modes / sizeof modes[0])
-
 const char *uw_recipe_mode_name(enum uw_plan_mode mode)
 {
-    for (size_t i = 0; i < MODES_N; i++) {
-        if (modes[i].mode == mode) {
-            return modes[i].name;
-        }
-    }
-    return "";
+    static const char *const names[] = {[UW_PLAN_IMMEDIATE] = "immediate",
+                                        [UW_PLAN_BUCKETS] = "buckets", [UW_PLAN_FULL] = "full",
+                                        [UW_PLAN_INFERENCE] = "inference"};
+    return names[mode];
 }
 
 double uw_recipe_lr(const struct uw_recipe *r)
 {
-    bool plain = strcmp(r->optimizer, "sgd") == 0 || strcmp(r->optimizer, "momentum") == 0;
+    bool plain = r->optimizer.at == UW_RECIPE_SGD || r->optimizer.at == UW_RECIPE_MOMENTUM;
     return plain ? 0.05 : 0.001;
 }
 
@@ -43,15 +32,16 @@ static bool is_share(double number, float value)
 
 static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, struct uw_error *err)
 {
-    bool heavy = strcmp(r->optimizer, "momentum") == 0;
-    bool adam = strncmp(r->optimizer, "adam", 4) == 0;
+    static const enum uw_optimizer_kind kinds[] = {
+        [UW_RECIPE_SGD] = UW_OPTIMIZER_SGD, [UW_RECIPE_MOMENTUM] = UW_OPTIMIZER_SGD,
+        [UW_RECIPE_ADAM] = UW_OPTIMIZER_ADAM, [UW_RECIPE_ADAMW] = UW_OPTIMIZER_ADAMW,
+        [UW_RECIPE_RMSPROP] = UW_OPTIMIZER_RMSPROP};
+    bool heavy = r->optimizer.at == UW_RECIPE_MOMENTUM;
+    bool adam = r->optimizer.at == UW_RECIPE_ADAM || r->optimizer.at == UW_RECIPE_ADAMW;
     double momentum = r->momentum >= 0.0 ? r->momentum : heavy ? 0.9 : 0.0;
 
     *o = (struct uw_optimizer){
-        .kind = strcmp(r->optimizer, "adam") == 0      ? UW_OPTIMIZER_ADAM
-                : strcmp(r->optimizer, "adamw") == 0   ? UW_OPTIMIZER_ADAMW
-                : strcmp(r->optimizer, "rmsprop") == 0 ? UW_OPTIMIZER_RMSPROP
-                                                       : UW_OPTIMIZER_SGD,
+        .kind = kinds[r->optimizer.at],
         .weight_decay = (float)r->weight_decay,
         .momentum = (float)momentum,
         .nesterov = r->nesterov,
@@ -64,7 +54,7 @@ static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, stru
     };
     if (momentum > 0.0 && adam) {
         return uw_error_set(err, UW_ERR_INVALID, "--momentum: %s has none, it has --beta1",
-                            r->optimizer);
+                            r->optimizer.word);
     }
     if (r->nesterov && (o->kind != UW_OPTIMIZER_SGD || !(momentum > 0.0))) {
         return uw_error_set(err, UW_ERR_INVALID,
@@ -158,10 +148,9 @@ int uw_recipe_apply(const struct uw_recipe *r, struct uw_model_config *config,
         return uw_error_set(err, UW_ERR_INVALID, "--micro-batch %u: needs at most --batch %u",
                             (unsigned)r->micro_batch, (unsigned)config->batch_n);
     }
-    config->mode = best_mode(r, &config->optimizer);
-    for (size_t i = 0; i < MODES_N; i++) {
-        config->mode = strcmp(r->mode, modes[i].name) == 0 ? modes[i].mode : config->mode;
-    }
+    config->mode = r->mode.at == UW_RECIPE_MODE_AUTO
+                       ? best_mode(r, &config->optimizer)
+                       : (enum uw_plan_mode)(r->mode.at - 1 - UW_RECIPE_MODE_AUTO);
     config->micro_n = r->micro_batch;
     config->budget_bytes = r->budget <= SIZE_MAX ? (size_t)r->budget : SIZE_MAX;
     return UW_OK;

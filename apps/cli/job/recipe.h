@@ -12,8 +12,17 @@
 
 #include "uwasa/model.h"
 
+/* Of UW_RECIPE_ROWS, in their order. */
+enum uw_recipe_optimizer {
+    UW_RECIPE_SGD, UW_RECIPE_MOMENTUM, UW_RECIPE_ADAM, UW_RECIPE_ADAMW, UW_RECIPE_RMSPROP
+};
+
+#define UW_RECIPE_MODE_AUTO 0
+
 struct uw_recipe {
-    const char *optimizer, *mode, *train;
+    struct uw_choice optimizer;     /* enum uw_recipe_optimizer */
+    struct uw_choice mode;          /* UW_RECIPE_MODE_AUTO, then enum uw_plan_mode in order */
+    const char *train;
     double momentum, beta1, beta2, alpha, epsilon;  /* below 0: not given */
     double weight_decay, clip_tensor, clip_norm;
     bool nesterov;
@@ -22,7 +31,8 @@ struct uw_recipe {
 };
 
 #define UW_RECIPE_DEFAULTS                                                                         \
-    {.optimizer = "sgd", .mode = "auto", .train = "all", .momentum = -1.0, .beta1 = -1.0,         \
+    {.optimizer = {"sgd", UW_RECIPE_SGD}, .mode = {"auto", UW_RECIPE_MODE_AUTO}, .train = "all", \
+     .momentum = -1.0, .beta1 = -1.0,                                                              \
      .beta2 = -1.0, .alpha = -1.0, .epsilon = -1.0}
 
 #define UW_RECIPE_ROW(options, flag, kind, field, min, max, values, help) \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stack_inner.h"
+
+#include "link_stack.h"
 
 #include "uwasa/board.h"
 
@@ -7,6 +8,91 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+static int entropy(void *user, uint8_t *out, size_t bytes)
+{
+    (void)user;
+    return uw_board_entropy(out, bytes);
+}
+
+static int take(struct uw_stack_block *b, size_t bytes, struct uw_error *err)
+{
+    int rc = bytes == SIZE_MAX ? UW_ERR_INVALID : uw_board_memory_take(bytes, &b->at);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the network: %s", uw_status_text(rc));
+    }
+    b->bytes = bytes;
+    return UW_OK;
+}
+
+static int open_multicast(struct uw_stack *s, const struct uw_stack_config *config,
+                          struct uw_error *err)
+{
+    const struct uw_radio_udp_config radio = {.group = config->group,
+                                              .interface = config->interface,
+                                              .address = config->address,
+                                              .frame_bytes = config->mtu_bytes};
+    return uw_radio_udp_init(&s->multicast, &radio, err);
+}
+
+static int open_bus(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[0];
+    struct uw_radio_bus_config bus = {.serial = &s->tty.base, .address = config->address,
+                                      .frame_bytes = config->mtu_bytes};
+    int rc = uw_serial_tty_open(&s->tty, config->device, config->baud, err);
+    rc = rc < 0 ? rc : take(b, uw_radio_bus_bytes(&bus), err);
+    if (rc < 0) {
+        return rc;
+    }
+    (void)uw_board_entropy((uint8_t *)&bus.seed, sizeof bus.seed);  /* else by the address */
+    bus.memory = b->at;
+    bus.memory_bytes = b->bytes;
+    rc = uw_radio_bus_init(&s->bus, &bus);
+    return rc < 0 ? uw_error_set(err, rc, "%s: %s", config->device, uw_status_text(rc)) : UW_OK;
+}
+
+static int open_radio(struct uw_stack *s, const struct uw_stack_config *config,
+                      struct uw_error *err)
+{
+    bool is_bus = config->carrier == UW_STACK_BUS;
+    int rc = is_bus ? open_bus(s, config, err) : open_multicast(s, config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct uw_link_frame_config frame = {.radio = is_bus ? &s->bus.base
+                                                               : &s->multicast.base};
+    s->top = &s->frame.link;
+    rc = uw_link_frame_init(&s->frame, &frame);
+    return rc < 0 ? uw_error_set(err, rc, "the radio: %s", uw_status_text(rc)) : UW_OK;
+}
+
+static int secure_radio(struct uw_stack *s, const struct uw_stack_config *config,
+                        struct uw_error *err)
+{
+    struct uw_stack_block *b = &s->blocks[2];
+    /* Without a store: this start's identity is drawn at random. */
+    struct uw_secure_frames_config secure = {.lower = s->top,
+                                             .run = config->run,
+                                             .peers_n = config->peers_n,
+                                             .entropy = entropy,
+                                             .event = config->event,
+                                             .user = config->user};
+    int rc = take(b, uw_secure_frames_bytes(&secure), err);
+    if (rc < 0) {
+        return rc;
+    }
+    memcpy(secure.key, config->key, UW_KEY_BYTES);
+    secure.memory = b->at;
+    secure.memory_bytes = b->bytes;
+    rc = uw_secure_frames_init(&s->frames, &secure);
+    uw_key_wipe(secure.key, sizeof secure.key);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the secure channel: %s", uw_status_text(rc));
+    }
+    s->top = &s->frames.link;
+    return UW_OK;
+}
 
 bool uw_stack_address_ok(const char *text, bool listen)
 {
@@ -22,22 +108,6 @@ bool uw_stack_address_ok(const char *text, bool listen)
     return *rest == '\0' && port <= UINT16_MAX && (listen || (port > 0 && end > host));
 }
 
-int uw_stack_entropy(void *user, uint8_t *out, size_t bytes)
-{
-    (void)user;
-    return uw_board_entropy(out, bytes);
-}
-
-int uw_stack_take(struct uw_stack_block *b, size_t bytes, struct uw_error *err)
-{
-    int rc = bytes == SIZE_MAX ? UW_ERR_INVALID : uw_board_memory_take(bytes, &b->at);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the network: %s", uw_status_text(rc));
-    }
-    b->bytes = bytes;
-    return UW_OK;
-}
-
 static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {
@@ -46,7 +116,7 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
                                      .stations_n = (uint16_t)(2u * config->peers_n + 32u),
                                      .mtu_bytes = config->mtu_bytes,
                                      .together = config->together};
-    int rc = uw_stack_take(b, uw_link_udp_bytes(&udp), err);
+    int rc = take(b, uw_link_udp_bytes(&udp), err);
     if (rc < 0) {
         return rc;
     }
@@ -84,10 +154,10 @@ static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_secure_stream_config tls = {.identity = config->run,
                                           .suites = config->suites,
                                           .bulk = config->bulk,
-                                          .entropy = uw_stack_entropy,
+                                          .entropy = entropy,
                                           .event = config->event,
                                           .user = config->user};
-    int rc = uw_stack_take(b, uw_secure_stream_bytes(&tls), err);
+    int rc = take(b, uw_secure_stream_bytes(&tls), err);
     if (rc < 0) {
         return rc;
     }
@@ -102,7 +172,7 @@ static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
 static int open_tcp(struct uw_stack *s, struct uw_stack_block *b, struct uw_link_tcp_config *tcp,
                     struct uw_error *err)
 {
-    int rc = uw_stack_take(b, uw_link_tcp_bytes(tcp), err);
+    int rc = take(b, uw_link_tcp_bytes(tcp), err);
     if (rc < 0) {
         return rc;
     }
@@ -131,7 +201,7 @@ static int open_mpi(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_mpi_config mpi = {.mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes
                                                                          : STREAM_MTU_BYTES};
-    int rc = uw_stack_take(b, uw_link_mpi_bytes(&mpi), err);
+    int rc = take(b, uw_link_mpi_bytes(&mpi), err);
     if (rc < 0) {
         return rc;
     }
@@ -148,7 +218,7 @@ static int open_line(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_serial_config serial = {.serial = &s->tty.base, .mtu_bytes = config->mtu_bytes};
     int rc = uw_serial_tty_open(&s->tty, config->device, config->baud, err);
-    rc = rc < 0 ? rc : uw_stack_take(b, uw_link_serial_bytes(&serial), err);
+    rc = rc < 0 ? rc : take(b, uw_link_serial_bytes(&serial), err);
     if (rc < 0) {
         return rc;
     }
@@ -170,7 +240,7 @@ static int open_carrier(struct uw_stack *s, const struct uw_stack_config *config
     int rc = config->carrier == UW_STACK_MPI      ? open_mpi(s, config, err)
              : config->carrier == UW_STACK_TCP    ? open_stream(s, config, err)
              : config->carrier == UW_STACK_SERIAL ? open_line(s, config, err)
-             : is_radio(config->carrier)          ? uw_stack_open_radio(s, config, err)
+             : is_radio(config->carrier)          ? open_radio(s, config, err)
                                                   : open_udp(s, config, err);
     s->base = s->top;
     return rc;
@@ -260,7 +330,7 @@ static int open_emulated(struct uw_stack *s, const struct uw_stack_config *confi
                                                .send = bad ? *config->bad : fine,
                                                .far = config->far_n != 0 ? is_far : NULL,
                                                .far_arg = s};
-    int rc = uw_stack_take(b, uw_link_emulated_bytes(&emulated), err);
+    int rc = take(b, uw_link_emulated_bytes(&emulated), err);
     if (rc < 0) {
         return rc;
     }
@@ -283,10 +353,10 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
                                            .sessions_n = config->peers_n,
                                            .suites = config->suites,
                                            .bulk = config->bulk,
-                                           .entropy = uw_stack_entropy,
+                                           .entropy = entropy,
                                            .event = config->event,
                                            .user = config->user};
-    int rc = uw_stack_take(b, uw_secure_dtls_bytes(&secure), err);
+    int rc = take(b, uw_secure_dtls_bytes(&secure), err);
     if (rc < 0) {
         return rc;
     }
@@ -312,7 +382,7 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
     rc = rc < 0 ? rc : open_emulated(s, config, err);
     bool datagrams = config->carrier == UW_STACK_UDP || config->carrier == UW_STACK_SERIAL;
     if (rc == UW_OK && is_radio(config->carrier)) {
-        rc = uw_stack_secure_radio(s, config, err);
+        rc = secure_radio(s, config, err);
     } else if (rc == UW_OK && datagrams) {
         rc = open_secure(s, config, err);
     }

@@ -1,309 +1,263 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "node_config_check.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From file and command line to options, and whether they go together: uw_node_check judges what a
+ * node is, the rest is judged here. */
+#include "node_config.h"
 
-#include "job/choices.h"
-#include "job/job.h"
+#include "job/job_gpu.h"
 #include "job/lr.h"
-#include "job/period_said.h"
 
-#include "uwasa/mix.h"
-#include "uwasa/node.h"
-#include "uwasa/peer_schedule.h"
+#include "uwasa/node_gradients.h"
 #include "uwasa/radio.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ROW(name, kind, member, min, max, values, help) \
-    {name, kind, offsetof(struct uw_node_options, member), min, max, values, help}
+#define NUMBER_BYTES 12u
+#define UDP "udp:"
+#define HOST_MTU_MIN 256u
+#define CONSENSUS_DEFAULT_US 10000000u
 
-#define PULL_WINDOW_MAX (1u << 30)  /* fits a size_t of 32 bits */
-#define STEP_SECONDS_MAX 86400
-#define SECONDS_MAX 1e9             /* 30 years: microseconds and their sums fit */
+#define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
 
-static const struct uw_opt rows[] = {
-    ROW("name", UW_OPT_TEXT, name, 0, 0, "TEXT", "of this node, unique in the run"),
-    ROW("run", UW_OPT_TEXT, run, 0, 0, "TEXT", "name of the run; other runs are refused"),
-    ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run, from uwasa keygen"),
-    ROW("link", UW_OPT_CHOICE, link, 0, 0, "udp|tcp|mpi",
-        "UDP with DTLS; TCP with TLS, for large models on good networks; ranks of mpirun (udp)"),
-    ROW("link.serial", UW_OPT_TEXT, link_serial, 0, 0, "DEVICE",
-        "a serial line with DTLS to one other node, \"link\": {\"serial\": \"/dev/ttyACM0\"}"),
-    ROW("link.bus", UW_OPT_TEXT, link_bus, 0, 0, "DEVICE",
-        "a serial line with many nodes, RS-485, each with an \"address\""),
-    ROW("link.baud", UW_OPT_U32, link_baud, 1200, 4000000, "N",
-        "bits a second of either line (115200)"),
-    ROW("link.radio", UW_OPT_TEXT, link_radio, 0, 0, "udp:GROUP:PORT",
-        "multicast in the place of a radio, \"link\": {\"radio\": \"udp:239.255.85.87:4785\", "
-        "\"address\": 3}"),
-    ROW("link.interface", UW_OPT_TEXT, link_interface, 0, 0, "ADDRESS",
-        "its network interface, by an IPv4 address of this machine (127.0.0.1)"),
-    ROW("link.address", UW_OPT_U32, link_address, 0, UW_RADIO_ADDRESS_MAX, "N",
-        "of this node on a radio or a bus, unique there"),
-    ROW("tls", UW_OPT_FLAG, tls, 0, 0, NULL, "TCP is encrypted, peers are authenticated (true)"),
-    ROW("listen", UW_OPT_TEXT, listen, 0, 0, "ADDRESS",
-        "address to bind, \"10.0.0.2:4433\", \"[::]:4433\", port 0: any (:0)"),
-    ROW("advertise", UW_OPT_TEXT, advertise, 0, 0, "ADDRESS",
-        "where others reach this node (what they see)"),
-    ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES",
-        "nodes to greet first, [\"10.0.0.9:4433\", ...]"),
-    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
-    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
-    ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS", "train only on [0, 1, 2] (all)"),
-    ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
-    ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
-        "what the K parts of \"shard\" are: even, sorted or dirichlet:A, as \"seed\" deals them "
-        "out to all nodes, and --skew of uwasa sim to its own (every K-th sample)"),
-    ROW("shuffle", UW_OPT_REAL, shuffle, 0, 0.5, "X",
-        "lend up to so large a share of the samples to nodes that do as well, and train on theirs "
-        "meanwhile; 0: no sample leaves this node (0)"),
-    ROW("shuffle_seconds", UW_OPT_REAL, shuffle_seconds, 0.5, 86400, "S",
-        "for so long each; the same on all nodes, always (30)"),
-    ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
-    ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
-    ROW("momentum_rule", UW_OPT_CHOICE, momentum_rule, 0, 0, UW_MOMENTUM_RULES,
-        "quasi-global, over whole rounds (slowmo, diloco: of averages), gradient tracking over "
-        "pairs, or the steps' own (qg; none where gradients are averaged)"),
-    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
-    ROW("weight_decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
-    ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
-        "constant, step:N:F, or cosine: 0 at the end (constant)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES "|broadcast",
-        "pull from peers and wait for nobody; average exactly over all; exactly inside a cell, "
-        "whose head pulls from others; the same with cells that are found; or, on a radio or a "
-        "bus, average what each sends once to all (gossip)"),
-    ROW("average", UW_OPT_CHOICE, average, 0, 0, "parameters|gradients",
-        "what allreduce averages: every period steps, or every step (parameters)"),
-    ROW("cell", UW_OPT_TEXT, cell, 0, 0, "TEXT",
-        "name of this node's cell (hierarchical: one of its own; auto: the nodes that are near)"),
-    ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, "auto|tree|doubling|halving|ring",
-        "of exact averages (auto: the fastest)"),
-    ROW("head_weight", UW_OPT_U32, head_weight, 0, 0, "N",
-        "the highest leads the averages: mains power, a good link (1)"),
-    ROW("cell_first", UW_OPT_U32, cell_first, 0, 64, "N",
-        "nodes that the first average waits for; 0: those in sight (0)"),
-    ROW("together", UW_OPT_U32, together, 0, 64, "N",
-        "so many nodes start together and stay: averages wait for all of them, nobody takes over "
-        "a model; 0: they come and go (mpi: all ranks, else 0)"),
-    ROW("gather_seconds", UW_OPT_REAL, gather_seconds, 0.1, 86400, "S",
-        "an average waits so long for members at most, a broadcast one for who is silent (30)"),
-    ROW("round_seconds", UW_OPT_REAL, round_seconds, 0.1, 86400, "S",
-        "and takes so long at most (60)"),
-    ROW("peer_schedule", UW_OPT_CHOICE, peer_schedule, 0, 0, UW_PEER_SCHEDULES,
-        "whom to pull from, or to be paired with (random; matching with kgt)"),
-    ROW("period", UW_OPT_U32_AUTO, period, 1, UW_PERIOD_MOST, "T",
-        "local steps a round, at least; \"auto\": from what pulls take, see share (10)"),
-    ROW("share", UW_OPT_REAL, share, 0.0001, 1, "F",
-        "of the time that this node's pulls may take, with \"period\": \"auto\" (0.1)"),
-    ROW("slices", UW_OPT_U32, slices, 1, UW_NODE_SLICES_MAX, "F",
-        "a round pulls one of F slices of the model, for \"exchange\" gossip (1)"),
-    ROW("pull_peers", UW_OPT_U32, pull_peers, 1, UW_NODE_PULL_PEERS_MAX, "N",
-        "a round asks N peers at once, each for its share, for \"exchange\" gossip (1)"),
-    ROW("code", UW_OPT_FLAG, code, 0, 0, NULL,
-        "pulls over a radio or a bus ask for chunks in a lossless code, for \"exchange\" gossip "
-        "(false)"),
-    ROW("sleep.period", UW_OPT_REAL, sleep_period, 0.1, 3600, "S",
-        "its radio listens for sleep.awake in so many seconds, else for nobody (always)"),
-    ROW("sleep.awake", UW_OPT_REAL, sleep_awake, 0.02, 3600, "S", "less than sleep.period"),
-    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "end after that many steps in all (no limit)"),
-    ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "end after that many epochs (no limit)"),
-    ROW("seconds", UW_OPT_REAL, seconds, 0, SECONDS_MAX, "S",
-        "train for so long; mixing with others, the test and serving come after it (no limit)"),
-    ROW("elapsed", UW_OPT_REAL, elapsed, 0, SECONDS_MAX, "S", "of \"seconds\", at the start (0)"),
-    ROW("step_seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
-        "a local step takes at least so long, its rest is left to others; 0: no rest (0)"),
-    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
-    ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
-        "written now and then and at the end; a start goes on from it, with all of \"seconds\" "
-        "anew, less \"elapsed\""),
-    ROW("checkpoint_seconds", UW_OPT_REAL, checkpoint_seconds, 0, SECONDS_MAX, "S",
-        "how often (30)"),
-    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of the first weights: the same in the run (1)"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (1)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
-    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP " (false)"),
-    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP " (false)"),
-    ROW("nccl", UW_OPT_FLAG, nccl, 0, 0, NULL,
-        "with a GPU: where all members of an average have one, and NCCL, the GPUs make it (true)"),
-    ROW("eval_seconds", UW_OPT_REAL, eval_seconds, 0, SECONDS_MAX, "S",
-        "test now and then; 0: at the end only (0)"),
-    ROW("eval_samples", UW_OPT_U32, eval_samples, 0, 0, "N", "of such a test; 0: all (1000)"),
-    ROW("final_eval_samples", UW_OPT_U32, final_eval_samples, 0, 0, "N",
-        "of the test at the end; 0: all (0)"),
-    ROW("consensus_rounds", UW_OPT_U32, consensus_rounds, 0, 0, "N",
-        "models to pull after the last step, where there is no exact average of all at the end "
-        "(4)"),
-    ROW("consensus_seconds", UW_OPT_REAL, consensus_seconds, 0, SECONDS_MAX, "S",
-        "the exact average at the end waits so long for others, with together as long as "
-        "gather_seconds if that is longer; or the pulls take so long. 0: neither (10, of pulls 10 "
-        "in which nothing comes)"),
-    ROW("linger_seconds", UW_OPT_REAL, linger_seconds, 0, SECONDS_MAX, "S",
-        "at the end, go on serving while others train or pull, at most (5)"),
-    ROW("mtu", UW_OPT_BYTES_U32, mtu, 51, 65507, "BYTES",
-        "largest message (udp: 1232; a serial line: 512, both ends the same; a radio or a bus: "
-        "frames of 250, for broadcast all alike; else a sixteenth of the model, 8192 to 63552)"),
-    ROW("members", UW_OPT_U32, members, 2, 1024, "N", "nodes that can be known (32)"),
-    ROW("membership_rate", UW_OPT_BYTES_U32, membership_rate, 16, 1000000, "BYTES",
-        "a second for telling who is here; on a thin link at most a sixteenth of it (4096)"),
-    ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, PULL_WINDOW_MAX, "BYTES",
-        "that may wait for the training thread (512K)"),
-    ROW("emulate.loss", UW_OPT_REAL, emulate_loss, 0, 1, "P", "bad network, for trials: lost (0)"),
-    ROW("emulate.duplicate", UW_OPT_REAL, emulate_duplicate, 0, 1, "P", "sent twice (0)"),
-    ROW("emulate.reorder", UW_OPT_REAL, emulate_reorder, 0, 1, "P", "overtaken (0)"),
-    ROW("emulate.corrupt", UW_OPT_REAL, emulate_corrupt, 0, 1, "P", "damaged (0)"),
-    ROW("emulate.delay_ms", UW_OPT_REAL, emulate_delay_ms, 0, SECONDS_MAX, "MS", "delayed (0)"),
-    ROW("emulate.jitter_ms", UW_OPT_REAL, emulate_jitter_ms, 0, SECONDS_MAX, "MS", "and more (0)"),
-    ROW("emulate.rate", UW_OPT_U64, emulate_rate, 0, 0, "BITS", "bits a second; 0: unlimited (0)"),
-    ROW("emulate.far", UW_OPT_LIST, emulate_far, 0, 0, "ADDRESSES",
-        "all this towards these nodes only, as they listen (all)"),
-    ROW("emulate.cut_after", UW_OPT_REAL, emulate_cut_after, 0, SECONDS_MAX, "S",
-        "cut off from them after that time (0)"),
-    ROW("emulate.cut_seconds", UW_OPT_REAL, emulate_cut_seconds, 0, SECONDS_MAX, "S",
-        "for so long; 0: never (0)"),
-    ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "(1)"),
-    ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "JSON lines, as --json"),
-    ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE", "what happens when, as --trace"),
-    ROW("pcap", UW_OPT_TEXT, pcap, 0, 0, "FILE", "what goes over the wire, as --pcap"),
-    ROW("sensors", UW_OPT_TEXT, sensors, 0, 0, "DIR", "power and heat for peers, or none (/sys)"),
-};
+/* ---- whose mistake it is: an assignment's, a line's, the file's ---- */
 
-const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
-
-static const struct uw_node_options defaults = {
-    .tls = true, .nccl = true,
-    .link_address = UW_NODE_ADDRESS_UNSAID, .together = UW_NODE_TOGETHER_UNSAID,
-    .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .period = 10, .lr = 0.05,
-    .momentum = -1.0, .seed = 1, .schedule = "constant",
-    .backend = "auto", .exchange = "gossip", .average = "parameters", .algorithm = "auto",
-    .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0, .round_seconds = 60.0,
-    .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000, .consensus_rounds = 4,
-    .consensus_seconds = UW_NODE_CONSENSUS_UNSAID, .emulate_seed = 1, .members = 32,
-    .pull_window = 512u << 10, .sensors = "/sys",
-};
-
-static bool is_one_of(const char *exchange, const char *a, const char *b)
+/* The value of "key" or "object.key"; NULL: it is not there. */
+static const cJSON *find_key(const cJSON *root, const char *key)
 {
-    return strcmp(exchange, a) == 0 || strcmp(exchange, b) == 0;
+    const char *dot = strchr(key, '.');
+    char object[32];
+    if (root != NULL && dot != NULL) {
+        snprintf(object, sizeof object, "%.*s", (int)(dot - key), key);
+        root = cJSON_GetObjectItemCaseSensitive(root, object);
+        key = dot + 1;
+    }
+    return root != NULL ? cJSON_GetObjectItemCaseSensitive(root, key) : NULL;
 }
 
-/* Gradients are averaged by allreduce, and the momentum is the steps' own. */
-static int check_average(struct uw_node_file *f, struct uw_error *err)
+/* The last one that gives the key; NULL: none does. */
+static const struct uw_opt_given *find_set(const struct uw_opt_sets *set, const char *key)
 {
-    struct uw_node_options *o = &f->o;
-    bool gradients = strcmp(o->average, "gradients") == 0;
-    if (o->momentum_rule == NULL) {
-        o->momentum_rule = gradients ? "none" : "qg";
+    for (uint32_t i = set != NULL ? set->n : 0; i > 0; i--) {
+        if (uw_opt_gives(&set->item[i - 1u], key)) {
+            return &set->item[i - 1u];
+        }
     }
-    if (gradients && strcmp(o->exchange, "allreduce") != 0) {
-        return fail_key(f, "average", "gradients needs \"exchange\" allreduce", err);
+    return NULL;
+}
+
+/* A sentence that begins with the assignment of the key or, without one, with the file and the
+ * line of the key when it is there; then the key. Returns UW_ERR_INVALID. */
+static int fail_key(struct uw_node_file *f, const char *key, const char *sentence,
+                    struct uw_error *err)
+{
+    const cJSON *m = find_key(f->json.root, key);
+    const struct uw_opt_given *set = find_set(f->set, key);
+    char where[96];
+    if (set != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "%s: \"%s\" %s",
+                            uw_opt_given_text(set, where, sizeof where), key, sentence);
     }
-    if (gradients && strcmp(o->momentum_rule, "none") != 0) {
-        return fail_key(f, "momentum_rule", "needs none with \"average\" gradients", err);
+    if (m != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.160s:%u: \"%s\" %s", f->json.file,
+                            (unsigned)uw_json_line(&f->json, m), key, sentence);
     }
-    if (gradients && strcmp(o->algorithm, "doubling") == 0) {
-        return fail_key(f, "algorithm",
-                        "needs auto, tree, halving or ring with \"average\" gradients", err);
+    return f->json.file != NULL ? uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
+                                               f->json.file, key, sentence)
+                                : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
+}
+
+/* ---- the link, and the addresses that belong to it ---- */
+
+bool uw_node_config_narrow(const struct uw_node_options *o)
+{
+    return o->carrier == UW_STACK_BUS || o->carrier == UW_STACK_RADIO;
+}
+
+static int check_list(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
+                      struct uw_error *err)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (!uw_stack_address_ok(list->item[i], false)) {
+            char sentence[200];
+            snprintf(sentence, sizeof sentence, "has \"%.60s\", " ADDRESS, list->item[i]);
+            return fail_key(f, key, sentence, err);
+        }
     }
     return UW_OK;
 }
 
-static int check_rule(struct uw_node_file *f, struct uw_error *err)
+static int check_baud(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    bool pairs = rule->over == UW_MIX_OVER_PAIRS;
-    if (o->peer_schedule != NULL && !f->ranked &&
-        is_one_of(o->exchange, "allreduce", "broadcast")) {
-        return fail_key(f, "peer_schedule",
-                        "is not for \"exchange\" allreduce or broadcast: all average", err);
-    }
-    if (o->peer_schedule == NULL) {
-        o->peer_schedule = pairs ? "matching" : "random";
-    }
-    if (pairs && strcmp(o->exchange, "gossip") != 0) {
-        return fail_key(f, "momentum_rule", "kgt is for \"exchange\" gossip", err);
-    }
-    if (rule->over == UW_MIX_OVER_AVERAGES && is_one_of(o->exchange, "gossip", "broadcast")) {
-        return fail_key(f, "momentum_rule", "slowmo and diloco need \"exchange\" allreduce, "
-                                            "hierarchical or auto", err);
-    }
-    if (pairs && !uw_peer_schedule_find(o->peer_schedule)->mutual) {
-        return fail_key(f, "peer_schedule", "needs matching, hypercube or base2 with momentum_rule "
-                                            "kgt, whose pairs are mutual", err);
-    }
-    if (rule->frozen && o->momentum == 0.0) {
-        return fail_key(f, "momentum", "needs more than 0 with momentum_rule qg or kgt", err);
-    }
-    return UW_OK;
-}
-
-static int check_period(struct uw_node_file *f, struct uw_error *err)
-{
-    struct uw_node_options *o = &f->o;
-    const struct uw_period_said said = {o->exchange, o->momentum_rule, o->period, o->slices,
-                                        o->share};
-    const char *sentence;
-    const char *key = uw_period_wrong(&said, &sentence);
-    if (key != NULL) {
-        return fail_key(f, key, sentence, err);
-    }
-    bool gossips = strcmp(o->exchange, "gossip") == 0 &&
-                   uw_period_pulls(o->exchange, o->momentum_rule);
-    if (o->pull_peers > 1u && (!gossips || strcmp(o->peer_schedule, "random") != 0)) {
-        return fail_key(f, "pull_peers", "more than 1 are for \"exchange\" gossip with "
-                        "\"peer_schedule\" random, not with kgt", err);
-    }
-    if (o->pull_peers > 1u && o->pull_peers * o->slices > UW_NODE_SLICES_MAX) {
-        return fail_key(f, "pull_peers", "times \"slices\" is 32 at most", err);
-    }
-    o->share = o->period == UW_AUTO && o->share == 0.0 ? UW_PERIOD_SHARE : o->share;
-    return UW_OK;
-}
-
-/* What casts send goes as it is, and links that are wide gain nothing. */
-static int check_code(struct uw_node_file *f, struct uw_error *err)
-{
-    const struct uw_node_options *o = &f->o;
-    if (o->code && strcmp(o->exchange, "gossip") != 0) {
-        return fail_key(f, "code", "is for pulls, \"exchange\" gossip", err);
-    }
-    if (o->code && !is_link(o, "radio") && !is_link(o, "bus")) {
-        return fail_key(f, "code", "needs \"link.radio\" or \"link.bus\", whose frames it fills",
+    o->link_baud = o->link_baud != 0 ? o->link_baud : 115200;
+    if (!uw_serial_tty_baud_ok(o->link_baud)) {
+        return fail_key(f, "link.baud", "needs a rate that serial lines have, 9600, 115200, 921600",
                         err);
     }
     return UW_OK;
 }
 
-/* Windows of whole milliseconds, as others are told. */
-static int check_sleep(struct uw_node_file *f, struct uw_error *err)
+/* The first key of addresses that hosts have, "seeds" among them if asked for; NULL: none. */
+static const char *key_of_hosts(const struct uw_node_options *o, bool seeds)
+{
+    return seeds && o->seeds.n != 0       ? "seeds"
+           : o->advertise != NULL         ? "advertise"
+           : strcmp(o->listen, ":0") != 0 ? "listen"
+                                          : NULL;
+}
+
+/* A serial line leads to one node. */
+static int check_line(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const char *key = key_of_hosts(o, true);
+    key = key == NULL && o->emulate_far.n != 0 ? "emulate.far" : key;
+    if (key != NULL) {
+        return fail_key(f, key, "is not for a serial line, which leads to one node", err);
+    }
+    int rc = check_baud(f, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (o->mtu > UW_LINK_SERIAL_MTU_MAX) {
+        return fail_key(f, "mtu", "needs at most 2048 on a serial line", err);
+    }
+    o->seeds.item[0] = "peer";
+    o->seeds.n = 1;
+    return UW_OK;
+}
+
+static int check_numbers(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
+                         struct uw_error *err)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        uint16_t address;
+        if (uw_link_frame_address(list->item[i], &address) < 0) {
+            char sentence[120];
+            snprintf(sentence, sizeof sentence, "has \"%.60s\", needs numbers from 0 to %u here",
+                     list->item[i], UW_RADIO_ADDRESS_MAX);
+            return fail_key(f, key, sentence, err);
+        }
+    }
+    return UW_OK;
+}
+
+/* Nodes find each other on a channel: seeds are not needed. */
+static int check_radio(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const char *key = key_of_hosts(o, false);
+    if (key != NULL) {
+        return fail_key(f, key, "is not for a radio or a bus: give \"link.address\"", err);
+    }
+    if (o->link_address == UW_NODE_ADDRESS_UNSAID) {
+        return fail_key(f, "link.address", "is missing: a number of this node's own on the radio "
+                                           "or the bus", err);
+    }
+    if (o->mtu > UW_RADIO_FRAME_MAX) {
+        return fail_key(f, "mtu", "needs at most 1280, a frame of a radio or a bus", err);
+    }
+    if (o->carrier == UW_STACK_RADIO && (strncmp(o->link_radio, UDP, sizeof UDP - 1u) != 0 ||
+                                         !uw_radio_udp_group_ok(o->link_radio + sizeof UDP - 1u))) {
+        return fail_key(f, "link.radio", "needs a multicast group, \"udp:239.255.85.87:4785\"",
+                        err);
+    }
+    int rc = o->carrier == UW_STACK_BUS ? check_baud(f, err) : UW_OK;
+    rc = rc < 0 ? rc : check_numbers(f, "seeds", &o->seeds, err);
+    return rc < 0 ? rc : check_numbers(f, "emulate.far", &o->emulate_far, err);
+}
+
+/* Where "link" is a text that names none, f->json.err becomes what to write for all of them. */
+static void check_kind(struct uw_node_file *f)
+{
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, "link");
+    const struct uw_opt *row = uw_opt_find(uw_node_keys, "link", 4);
+    struct uw_node_options unused;
+    bool empty = cJSON_IsObject(m) && m->child == NULL;
+    if (empty || (cJSON_IsString(m) && uw_opt_set(row, m->valuestring, &unused) < 0)) {
+        uw_json_fail(&f->json, m, "\"link\" needs udp, tcp, mpi, {\"serial\": DEVICE}, {\"bus\": "
+                                  "DEVICE, \"address\": N} or {\"radio\": \"udp:GROUP:PORT\", "
+                                  "\"address\": N}");
+    }
+}
+
+/* The same of what the command line gives and is refused with rc, err filled. Returns rc. */
+static int refuse_kind(const struct uw_opt_given *given, int rc, struct uw_error *err)
+{
+    char text[48];
+    return !uw_opt_gives(given, "link")
+               ? rc : uw_error_set(err, rc, "%s: needs udp, tcp or mpi; or --set link.serial="
+                                   "DEVICE; or link.bus=DEVICE or link.radio=udp:GROUP:PORT with "
+                                   "--set link.address=N",
+                                   uw_opt_given_text(given, text, sizeof text));
+}
+
+/* Set o.carrier from what the object "link" has. */
+static int choose_link(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const struct {
+        enum uw_stack_carrier carrier;
+        const char *value;
+    } kinds[] = {{UW_STACK_SERIAL, o->link_serial}, {UW_STACK_BUS, o->link_bus},
+                 {UW_STACK_RADIO, o->link_radio}};
+    bool said = o->link.word != NULL;
+    o->carrier = said ? (enum uw_stack_carrier)o->link.at : UW_STACK_UDP;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].value != NULL && said) {
+            return fail_key(f, "link", "is said twice: one of a serial line, a bus, a radio, udp, "
+                                       "tcp and mpi", err);
+        }
+        said = said || kinds[i].value != NULL;
+        o->carrier = kinds[i].value != NULL ? kinds[i].carrier : o->carrier;
+    }
+    if (o->carrier != UW_STACK_SERIAL && o->carrier != UW_STACK_BUS && o->link_baud != 0) {
+        return fail_key(f, "link.baud", "needs \"link.serial\" or \"link.bus\"", err);
+    }
+    if (o->carrier != UW_STACK_RADIO && o->link_interface != NULL) {
+        return fail_key(f, "link.interface", "needs \"link.radio\"", err);
+    }
+    if (!uw_node_config_narrow(o) && o->link_address != UW_NODE_ADDRESS_UNSAID) {
+        return fail_key(f, "link.address", "needs \"link.radio\" or \"link.bus\"", err);
+    }
+    return UW_OK;
+}
+
+/* Check the addresses, and what the link cannot have. */
+static int check_link(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
-    if (o->sleep_period == 0.0 && o->sleep_awake == 0.0) {
+    if (uw_node_config_narrow(o)) {
+        return check_radio(f, err);
+    }
+    if (o->mtu != 0 && o->mtu < HOST_MTU_MIN) {
+        return fail_key(f, "mtu", "needs 256 or more but on a radio or a bus", err);
+    }
+    if (o->carrier == UW_STACK_MPI) {
         return UW_OK;
     }
-    if (o->sleep_period == 0.0 || o->sleep_awake == 0.0) {
-        return o->sleep_period == 0.0
-                   ? fail_key(f, "sleep.awake", "needs \"sleep.period\", more than that", err)
-                   : fail_key(f, "sleep.period", "needs \"sleep.awake\", less than that", err);
+    if (o->carrier == UW_STACK_SERIAL) {
+        return check_line(f, err);
     }
-    uint64_t period_ms = (uint64_t)(o->sleep_period * 1e6) / 1000u;
-    if ((uint64_t)(o->sleep_awake * 1e6) / 1000u >= period_ms) {
-        return fail_key(f, "sleep.awake", "needs less than \"sleep.period\"", err);
+    if (!uw_stack_address_ok(o->listen, true)) {
+        return fail_key(f, "listen", ADDRESS " or \":4433\"", err);
     }
-    if (!uw_period_pulls(o->exchange, o->momentum_rule)) {
-        bool pairs = uw_mix_find(o->momentum_rule)->over == UW_MIX_OVER_PAIRS;
-        return fail_key(f, pairs ? "momentum_rule" : "exchange",
-                        pairs ? "kgt is not for a node with \"sleep\": its pairs wait for it"
-                              : "needs gossip or broadcast with \"sleep\": exact averages "
-                                "wait for all", err);
+    if (o->advertise != NULL && !uw_stack_address_ok(o->advertise, false)) {
+        return fail_key(f, "advertise", ADDRESS, err);
     }
-    return o->shuffle > 0.0 ? fail_key(f, "shuffle", "needs 0 with \"sleep\"", err) : UW_OK;
+    int rc = check_list(f, "seeds", &o->seeds, err);
+    return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
+
+/* ---- the rest ---- */
 
 static int check_needed(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
-    bool secret = !is_link(o, "mpi") && (o->tls || !is_link(o, "tcp"));
+    bool mpi = o->carrier == UW_STACK_MPI, tcp = o->carrier == UW_STACK_TCP;
+    bool secret = !mpi && (o->tls || !tcp);
     const struct {
         const char *key, *value;
     } needed[] = {{"name", o->name}, {"run", o->run}, {"key", secret ? o->key : ""},
@@ -313,19 +267,11 @@ static int check_needed(struct uw_node_file *f, struct uw_error *err)
             return fail_key(f, needed[i].key, "is missing", err);
         }
     }
-    if (o->name[0] == '\0' || strlen(o->name) > 31) {
-        return fail_key(f, "name", "needs 1 to 31 characters", err);
-    }
-    for (const char *c = o->name; *c != '\0'; c++) {
-        if (*c <= ' ' || *c > '~') {
-            return fail_key(f, "name", "needs printable characters without spaces", err);
-        }
-    }
-    if (!o->tls && !is_link(o, "tcp")) {
+    if (!o->tls && !tcp) {
         return fail_key(f, "tls", "false is for \"link\" tcp: udp, radios and serial lines "
                                   "are always encrypted, mpi never", err);
     }
-    if (is_link(o, "mpi") && !f->ranked && (o->seeds.n != 0 || o->advertise != NULL)) {
+    if (mpi && !f->ranked && (o->seeds.n != 0 || o->advertise != NULL)) {
         return fail_key(f, o->seeds.n != 0 ? "seeds" : "advertise",
                         "is not for \"link\" mpi: its ranks know each other", err);
     }
@@ -361,36 +307,113 @@ static int check_skew(struct uw_node_file *f, struct uw_error *err)
                ? UW_OK : fail_key(f, "skew", "needs \"shard\", this node's part", err);
 }
 
-int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
+/* "2/4" into shard 2 of 4; NULL into 0 of 0. */
+static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
+{
+    char *end;
+    *shard = *shards_n = 0;
+    if (text == NULL) {
+        return UW_OK;
+    }
+    unsigned long i = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
+    if (i >= UINT32_MAX || *end != '/' || end[1] < '1' || end[1] > '9') {
+        return UW_ERR_INVALID;
+    }
+    unsigned long k = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || k > 65536 || i >= k) {
+        return UW_ERR_INVALID;
+    }
+    *shard = (uint32_t)i;
+    *shards_n = (uint32_t)k;
+    return UW_OK;
+}
+
+static const char *key_of(const struct uw_node_fault *fault)
+{
+#define FIELD(member) offsetof(struct uw_node_config, member)
+    static const struct {
+        size_t field;
+        const char *key;
+    } keys[] = {{FIELD(address), "advertise"}, {FIELD(mode), "exchange"},
+                {FIELD(gradients), "average"}, {FIELD(rule), "momentum_rule"},
+                {FIELD(schedule), "peer_schedule"}, {FIELD(period_share), "period"},
+                {FIELD(slices_n), "slices"}, {FIELD(sleep.period_us), "sleep.period"},
+                {FIELD(sleep.awake_us), "sleep.awake"}, {FIELD(samples), "shuffle"},
+                {FIELD(cell_first_n), "cell_first"}, {FIELD(members_max), "members"}};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (keys[i].field == fault->field) {
+            return keys[i].key;
+        }
+    }
+    return fault->name;         /* it is the key */
+}
+
+/* What of it is the node's: all but the link, the memory and who is told. */
+void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c)
+{
+    bool sleeps = o->sleep_period > 0.0 || o->sleep_awake > 0.0;
+    c->name = o->name;
+    c->run = o->run;
+    c->address = o->advertise;
+    c->cell = o->cell;
+    c->cell_first_n = o->cell_first;
+    c->members_max = o->members;
+    c->algorithm = o->fixed ? &o->kind : NULL;
+    c->pull_peers = o->pull_peers;
+    c->code = o->code;
+    c->agree = !uw_node_config_narrow(o) && !sleeps;
+    c->sleep = (struct uw_node_sleep){.period_us = (uint64_t)(o->sleep_period * 1e6),
+                                      .awake_us = (uint64_t)(o->sleep_awake * 1e6)};
+    uw_exchange_fill(&o->exchange, c);
+}
+
+/* Does what is told make a node? */
+static int check_node(struct uw_node_file *f, bool unranked, struct uw_error *err)
+{
+    static struct uw_sample_pool lends;
+    static const struct uw_node_gradients_config gradients;
+    struct uw_node_options *o = &f->o;
+    bool narrow = uw_node_config_narrow(o), hands_out = o->average.at == UW_AVERAGE_GRADIENTS;
+    struct uw_link link = {.frames = narrow, .shared = narrow};
+    struct uw_node_config c = {.link = &link, .parts = &uw_node_parts_all,
+                               .samples = o->shuffle > 0.0 ? &lends : NULL,
+                               .gradients = hands_out ? &gradients : NULL};
+    struct uw_node_fault fault;
+    const char *sentence;
+    uw_exchange_resolve(&o->exchange, hands_out ? &uw_mix_none : &uw_mix_qg);
+    const char *key = uw_exchange_wrong(&o->exchange, &sentence);
+    if (key != NULL) {
+        return fail_key(f, key, sentence, err);
+    }
+    o->fixed = uw_allreduce_find(o->algorithm.word, &o->kind);
+    uw_node_config_fill(o, &c);
+    c.cell_first_n = unranked ? 0 : c.cell_first_n;
+    return uw_node_check(&c, &fault) < 0 ? fail_key(f, key_of(&fault), fault.sentence, err)
+                                         : UW_OK;
+}
+
+static int check(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
-    bool unranked = is_link(o, "mpi") && !f->ranked;
+    bool unranked = o->carrier == UW_STACK_MPI && !f->ranked;
     int rc = check_needed(f, err);
     if (rc < 0) {
         return rc;
     }
-    if (o->cell != NULL && (strlen(o->cell) > 31 || strpbrk(o->cell, " \t~*") != NULL)) {
-        return fail_key(f, "cell", "needs 1 to 31 characters, none of them a space, ~ or *", err);
-    }
-    bool has_cells = is_one_of(o->exchange, "hierarchical", "auto");
-    if (o->cell != NULL && !has_cells) {
-        return fail_key(f, "cell", "is for \"exchange\" hierarchical or auto", err);
-    }
+    bool has_cells = o->exchange.mode.at == UW_NODE_HIERARCHICAL ||
+                     o->exchange.mode.at == UW_NODE_AUTO;
     if (strlen(o->run) > 64) {
         return fail_key(f, "run", "needs 1 to 64 characters", err);
     }
     if (!unranked) {
         o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
-        if (o->cell_first == 0 && !has_cells) {
-            o->cell_first = o->together;
+        if (o->together > o->members) {
+            return fail_key(f, "together", "needs at most \"members\"", err);
         }
-    }
-    if (!unranked && (o->together > o->members || o->cell_first > o->members)) {
-        return fail_key(f, o->together > o->members ? "together" : "cell_first",
-                        "needs at most \"members\"", err);
+        o->cell_first = o->cell_first == 0 && !has_cells ? o->together : o->cell_first;
     }
     if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
-        uw_node_config_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
+        parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
         return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
     }
     struct uw_schedule lr;
@@ -405,28 +428,26 @@ int uw_node_config_check(struct uw_node_file *f, struct uw_error *err)
     if (o->steps != 0 && o->epochs != 0) {
         return fail_key(f, "steps", "and \"epochs\": give one of them", err);
     }
-    if (o->exact && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "ref") != 0) {
+    if (o->exact && o->backend.at != UW_BACKEND_AUTO && o->backend.at != UW_BACKEND_REF) {
         return fail_key(f, "backend", "needs auto or ref with \"exact\"", err);
     }
     if (o->elapsed > 0.0 && o->seconds <= 0.0) {
         return fail_key(f, "elapsed", "needs \"seconds\"", err);
     }
-    rc = check_average(f, err);
-    rc = rc < 0 ? rc : check_rule(f, err);
-    rc = rc < 0 ? rc : check_period(f, err);
-    rc = rc < 0 ? rc : check_code(f, err);
-    rc = rc < 0 ? rc : check_sleep(f, err);
+    rc = check_node(f, unranked, err);
     rc = rc < 0 ? rc : check_emulated(f, err);
     rc = rc < 0 ? rc : check_skew(f, err);
-    return rc < 0 ? rc : uw_node_config_check_link(f, err);
+    return rc < 0 ? rc : check_link(f, err);
 }
 
-/* A list that --set gives replaces the file's; each --set adds to it. */
-static void forget_lists(struct uw_node_file *f, const struct uw_opt_list *set)
+/* ---- ways in ---- */
+
+/* A list that the command line gives replaces the file's; each time adds to it. */
+static void forget_lists(struct uw_node_file *f, const struct uw_opt_sets *set)
 {
     for (uint32_t i = 0; set != NULL && i < set->n; i++) {
-        const char *item = set->item[i];
-        const struct uw_opt *o = uw_opt_find(uw_node_keys, item, strcspn(item, "="));
+        const char *key = set->item[i].key;
+        const struct uw_opt *o = uw_opt_find(uw_node_keys, key, strcspn(key, "="));
         if (o != NULL && o->kind == UW_OPT_LIST) {
             struct uw_opt_list *list = (void *)((uint8_t *)&f->o + o->offset);
             list->n = 0;
@@ -435,11 +456,11 @@ static void forget_lists(struct uw_node_file *f, const struct uw_opt_list *set)
 }
 
 /* Shared end of the two ways in. */
-static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
+static int finish(struct uw_node_file *f, int rc, const struct uw_opt_sets *set,
                   struct uw_error *err)
 {
     if (rc == UW_OK && f->json.root != NULL) {
-        uw_node_config_check_kind(f);
+        check_kind(f);
         uw_json_options(&f->json, f->json.root, uw_node_keys, &f->o);
         rc = f->json.err.code;
     }
@@ -449,26 +470,26 @@ static int finish(struct uw_node_file *f, int rc, const struct uw_opt_list *set,
     forget_lists(f, set);
     f->set = set;
     for (uint32_t i = 0; set != NULL && i < set->n; i++) {
-        rc = uw_opt_assign(uw_node_keys, set->item[i], &f->o, err);
+        rc = uw_opt_assign(uw_node_keys, &set->item[i], &f->o, err);
         if (rc < 0) {
-            return uw_node_config_refuse_kind(set->item[i], rc, err);
+            return refuse_kind(&set->item[i], rc, err);
         }
     }
-    rc = uw_node_config_choose_link(f, err);
-    return rc < 0 ? rc : uw_node_config_check(f, err);
+    rc = choose_link(f, err);
+    return rc < 0 ? rc : check(f, err);
 }
 
-int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,
+int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_sets *set,
                         struct uw_error *err)
 {
-    *f = (struct uw_node_file){.o = defaults};
+    *f = (struct uw_node_file){.o = uw_node_defaults};
     return finish(f, file != NULL ? uw_json_open_file(&f->json, file) : UW_OK, set, err);
 }
 
 int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *text,
                          size_t text_bytes, struct uw_error *err)
 {
-    *f = (struct uw_node_file){.o = defaults};
+    *f = (struct uw_node_file){.o = uw_node_defaults};
     return finish(f, uw_json_open_text(&f->json, file, text, text_bytes), NULL, err);
 }
 
@@ -478,4 +499,136 @@ void uw_node_config_deinit(struct uw_node_file *f)
     while (f->texts_n != 0) {
         free(f->texts[--f->texts_n]);
     }
+}
+
+/* ---- ranks of MPI ---- */
+
+/* Room for a text of the rank's own; NULL: none. */
+static char *new_text(struct uw_node_file *f, size_t bytes)
+{
+    char *text = f->texts_n < UW_NODE_RANK_TEXTS ? malloc(bytes) : NULL;
+    if (text != NULL) {
+        f->texts[f->texts_n++] = text;
+    }
+    return text;
+}
+
+static const char *number(struct uw_node_file *f, uint32_t n)
+{
+    char *text = new_text(f, NUMBER_BYTES);
+    if (text != NULL) {
+        snprintf(text, NUMBER_BYTES, "%u", (unsigned)n);
+    }
+    return text;
+}
+
+/* The text with every {rank} and {size} in numbers; the text itself when it has none. */
+static const char *fill(struct uw_node_file *f, const char *text, const char *rank,
+                        const char *size)
+{
+    if (strstr(text, "{rank}") == NULL && strstr(text, "{size}") == NULL) {
+        return text;
+    }
+    size_t cap = 2u * strlen(text) + NUMBER_BYTES, n = 0;   /* a number has less than 12 digits */
+    char *out = new_text(f, cap);
+    for (const char *p = text; out != NULL && *p != '\0';) {
+        bool is_rank = strncmp(p, "{rank}", 6) == 0, is_size = strncmp(p, "{size}", 6) == 0;
+        int k = is_rank || is_size ? snprintf(out + n, cap - n, "%s", is_rank ? rank : size)
+                                   : snprintf(out + n, cap - n, "%c", *p);
+        n += (size_t)k;
+        p += is_rank || is_size ? 6 : 1;
+    }
+    return out;
+}
+
+/* "dir/w.safetensors" and "3" into "dir/w.3.safetensors". */
+static const char *own_file(struct uw_node_file *f, const char *file, const char *rank)
+{
+    const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+    const char *dot = strrchr(base, '.');
+    size_t stem = dot != NULL && dot != base ? (size_t)(dot - file) : strlen(file);
+    size_t bytes = strlen(file) + strlen(rank) + 2u;
+    char *out = new_text(f, bytes);
+    if (out != NULL) {
+        snprintf(out, bytes, "%.*s.%s%s", (int)stem, file, rank, file + stem);
+    }
+    return out;
+}
+
+static const char *own_name(struct uw_node_file *f, const char *name, const char *rank)
+{
+    size_t bytes = strlen(name) + strlen(rank) + 1u;
+    char *out = new_text(f, bytes);
+    if (out != NULL) {
+        snprintf(out, bytes, "%s%s", name, rank);
+    }
+    return out;
+}
+
+/* Where there is a text and no {rank} in it, one of the rank's own. False: no memory. */
+static bool give_own(struct uw_node_file *f, const char **text, const char *rank,
+                     const char *(*own)(struct uw_node_file *, const char *, const char *))
+{
+    if (*text != NULL && strstr(*text, "{rank}") == NULL) {
+        *text = own(f, *text, rank);
+        return *text != NULL;
+    }
+    return true;
+}
+
+int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
+                        struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    if (size > UW_NODE_RANKS_MAX && o->exchange.mode.at == UW_NODE_ALLREDUCE) {
+        return uw_error_set(err, UW_ERR_INVALID, "\"exchange\" allreduce: %u ranks, and %u at most "
+                            "average exactly; hierarchical has cells", (unsigned)size,
+                            UW_NODE_RANKS_MAX);
+    }
+    const char *number_of = number(f, rank), *size_of = number(f, size);
+    if (number_of == NULL || size_of == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    bool all = give_own(f, &o->name, number_of, own_name) &&
+               (size <= 1 || (give_own(f, &o->checkpoint, number_of, own_file) &&
+                              give_own(f, &o->trace, number_of, own_file) &&
+                              give_own(f, &o->pcap, number_of, own_file)));
+    if (all && size > 1 && o->events != NULL && strcmp(o->events, "-") != 0) {
+        all = give_own(f, &o->events, number_of, own_file);
+    }
+    for (uint32_t i = 0; all && i < uw_node_keys.n; i++) {
+        const struct uw_opt *row = &uw_node_keys.row[i];
+        const char **text = (void *)((uint8_t *)o + row->offset);
+        if (row->kind == UW_OPT_TEXT && *text != NULL) {
+            *text = fill(f, *text, number_of, size_of);
+            all = *text != NULL;
+        }
+    }
+    o->seeds.n = 0;
+    for (uint32_t i = 0; all && i < size && i < UW_OPT_LIST_MAX; i++) {
+        o->seeds.item[i] = number(f, i);
+        o->seeds.n = i + 1u;
+        all = o->seeds.item[i] != NULL;
+    }
+    if (!all) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    o->members = o->members > size + 1u ? o->members : size + 1u;
+    o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : size;
+    f->ranked = true;
+    return check(f, err);
+}
+
+/* ---- the end ---- */
+
+uint64_t uw_node_consensus_us(const struct uw_node_options *o)
+{
+    bool said = o->consensus_seconds >= 0.0;
+    return said ? (uint64_t)(o->consensus_seconds * 1e6) : CONSENSUS_DEFAULT_US;
+}
+
+uint64_t uw_node_consensus_end_us(const struct uw_node_options *o, uint64_t start_us,
+                                  uint64_t came_us)
+{
+    return (o->consensus_seconds >= 0.0 ? start_us : came_us) + uw_node_consensus_us(o);
 }

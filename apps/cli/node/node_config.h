@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_config.h - what a node is told: a JSON file, keys of which --set may override
+ * node_config.h - what a node is told: a JSON file, keys of which flags may override
  *
- * The table in node_config.c documents every key; `uwasa node --help` prints it.
+ * The table in node_keys.c documents every key; `uwasa node --help` prints it.
  *
  * Memory     texts live until uw_node_config_deinit      Context  one thread
  */
@@ -10,6 +10,8 @@
 #define UWASA_CLI_NODE_CONFIG_H
 
 #include "base/json_read.h"
+#include "job/exchange.h"
+#include "links/link_stack.h"
 
 #include "uwasa/sim_skew.h"
 
@@ -18,24 +20,30 @@
 #define UW_NODE_CONSENSUS_UNSAID (-1.0)
 #define UW_NODE_RANK_TEXTS 128u     /* that ranks may have of their own */
 
+enum uw_node_average { UW_AVERAGE_PARAMETERS, UW_AVERAGE_GRADIENTS };
+
 struct uw_node_options {
-    const char *name, *run, *link, *listen, *advertise, *key;
-    const char *link_serial, *link_bus, *link_radio;    /* then link is "serial", "bus", "radio" */
+    const char *name, *run, *listen, *advertise, *key;
+    struct uw_choice link;              /* the first carriers; word NULL: not given */
+    const char *link_serial, *link_bus, *link_radio;
+    enum uw_stack_carrier carrier;      /* from those */
     const char *link_interface;
     uint32_t link_baud;                 /* 0: not given */
     uint32_t link_address;              /* UW_NODE_ADDRESS_UNSAID: not given */
     bool tls;
     struct uw_opt_list seeds;
     const char *model, *data, *shard, *skew;
-    uint32_t batch, threads, period;
-    uint32_t slices;                    /* of the model, one a round; 0: 1 */
+    uint32_t batch, threads;
+    struct uw_exchange exchange;
     uint32_t pull_peers;                /* that a round asks at once; 0: 1 */
     bool code;                          /* of chunks on links of frames */
-    double share;                       /* with period UW_AUTO; else 0 */
     double sleep_period, sleep_awake;   /* seconds; 0: it never sleeps */
-    double lr, momentum, weight_decay;  /* momentum < 0: not given */
-    const char *momentum_rule, *peer_schedule, *schedule, *backend;
-    const char *exchange, *average, *cell, *algorithm;
+    double lr, weight_decay;
+    const char *schedule, *cell;        /* schedule of lr */
+    struct uw_choice backend, algorithm;
+    struct uw_choice average;           /* enum uw_node_average */
+    bool fixed;                         /* algorithm is one, and not auto: kind */
+    enum uw_allreduce_kind kind;
     uint32_t head_weight, cell_first;
     uint32_t together;                  /* UW_NODE_TOGETHER_UNSAID: not given */
     double gather_seconds, round_seconds;
@@ -69,20 +77,21 @@ struct uw_node_options {
 struct uw_node_file {
     struct uw_node_options o;
     struct uw_json json;
-    const struct uw_opt_list *set;      /* borrowed; NULL: none */
+    const struct uw_opt_sets *set;      /* borrowed; NULL: none */
     bool ranked;                        /* uw_node_config_rank was called */
     char *texts[UW_NODE_RANK_TEXTS];
     uint32_t texts_n;
 };
 
-/* The keys, for help and --set. */
+/* node_keys.c: for help and the command line; what holds where nothing is given. */
 extern const struct uw_opts uw_node_keys;
+extern const struct uw_node_options uw_node_defaults;
 
 /* Read the file (NULL: defaults only), apply the assignments (a list given there replaces the
  * file's), check what belongs together. The assignments are borrowed until deinit.
  * Returns UW_OK, or what uw_json_open_file returns, or UW_ERR_INVALID; err names file and line,
  * or the assignment. Deinit in every case. */
-int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_list *set,
+int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_sets *set,
                         struct uw_error *err);
 
 /* The same from a text, for tests. */
@@ -95,6 +104,12 @@ int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *t
  * Returns UW_OK, UW_ERR_INVALID with err filled, UW_ERR_NOMEM. */
 int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                         struct uw_error *err);
+
+/* What of it is the node's: all but its link, its memory and who is told. */
+void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c);
+
+/* Is it a link whose frames are too narrow for exact averages and samples? */
+bool uw_node_config_narrow(const struct uw_node_options *o);
 
 /* How long the average at the end waits for others, and what is mixed there goes on; 0: neither. */
 uint64_t uw_node_consensus_us(const struct uw_node_options *o);

@@ -51,7 +51,8 @@ static void tell_mixing(struct uw_node_work *r)
  * closer together. Where a round pulls a slice it takes as many to pull a model. */
 static int mix_together(struct uw_node_work *r)
 {
-    uint64_t most = (uint64_t)r->o->consensus_rounds * (r->o->slices > 1u ? r->o->slices : 1u);
+    uint32_t slices = r->o->exchange.slices > 1u ? r->o->exchange.slices : 1u;
+    uint64_t most = (uint64_t)r->o->consensus_rounds * slices;
     uint64_t start_us = uw_board_now_us();
     uint64_t came_us = start_us, came_bytes = 0, seen_us = start_us;
     if (most != 0) {
@@ -215,7 +216,8 @@ static int average(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + uw_node_work_agree_us(r->o) +
                       (uint64_t)(r->o->round_seconds * 1e6) + SLACK_US;
-    if (uw_node_consensus_us(r->o) == 0 || uw_node_work_narrow(r->o) || r->o->sleep_period > 0.0) {
+    if (uw_node_consensus_us(r->o) == 0 || uw_node_config_narrow(r->o) ||
+        r->o->sleep_period > 0.0) {
         return 0;
     }
     if (look(r).alive != 0 && !uw_stop_asked(&r->stop)) {
@@ -246,8 +248,8 @@ static int average(struct uw_node_work *r)
  * none, and who trains on. */
 static bool averaged_all(struct uw_node_work *r)
 {
-    bool gossips = strcmp(r->o->exchange, "gossip") == 0 &&
-                   (r->o->momentum_rule == NULL || strcmp(r->o->momentum_rule, "kgt") != 0);
+    const struct uw_exchange *x = &r->o->exchange;
+    bool gossips = x->mode.at == UW_NODE_GOSSIP && x->rule->over != UW_MIX_OVER_PAIRS;
     return !gossips || look(r).alive < atomic_load(&r->report.averaged_n);
 }
 

@@ -4,11 +4,9 @@
 #include "node_work.h"
 
 #include "base/add_time.h"
-#include "job/momentum.h"
 #include "links/keyfile.h"
 
 #include "uwasa/board.h"
-#include "uwasa/hash.h"
 
 #include <string.h>
 
@@ -17,37 +15,6 @@
 #define LINE_PEERS 2u               /* the other end, and the session that replaces its old one */
 #define ADDED_N 16384u
 
-uint64_t uw_node_work_name(const struct uw_node_work *r)
-{
-    return uw_hash64(UW_HASH64_START, r->o->name, strlen(r->o->name));
-}
-
-enum uw_stack_carrier uw_node_work_carrier(const char *link)
-{
-    return strcmp(link, "mpi") == 0      ? UW_STACK_MPI
-           : strcmp(link, "tcp") == 0    ? UW_STACK_TCP
-           : strcmp(link, "serial") == 0 ? UW_STACK_SERIAL
-           : strcmp(link, "bus") == 0    ? UW_STACK_BUS
-           : strcmp(link, "radio") == 0  ? UW_STACK_RADIO
-                                         : UW_STACK_UDP;
-}
-
-bool uw_node_work_narrow(const struct uw_node_options *o)
-{
-    enum uw_stack_carrier carrier = uw_node_work_carrier(o->link);
-    return carrier == UW_STACK_BUS || carrier == UW_STACK_RADIO;
-}
-
-bool uw_node_work_broadcasts(const struct uw_node_options *o)
-{
-    return uw_node_mode_find(o->exchange) == UW_NODE_BROADCAST;
-}
-
-uint64_t uw_node_work_agree_us(const struct uw_node_options *o)
-{
-    uint64_t us = uw_node_consensus_us(o), gather_us = (uint64_t)(o->gather_seconds * 1e6);
-    return o->together != 0 && gather_us > us ? gather_us : us;
-}
 
 static void on_event(void *arg, const struct uw_node_event *event)
 {
@@ -59,14 +26,10 @@ static void on_event(void *arg, const struct uw_node_event *event)
 static struct uw_node_config node_config(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
     struct uw_model *m = &r->job.model;
     float zeros[ADDED_N] = {0};
-    return (struct uw_node_config){
-        .name = o->name,
-        .run = o->run,
+    struct uw_node_config c = {
         .parts = &uw_node_parts_all,
-        .address = o->advertise,
         .seeds = o->seeds.item,
         .seeds_n = o->seeds.n,
         .incarnation = r->incarnation,
@@ -77,51 +40,39 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .image = uw_node_work_image(r),
         .direct = uw_node_work_direct(r),
         .newcomer = r->fresh && o->together == 0,
-        .mode = uw_node_mode_find(o->exchange),
-        .cell = o->cell,
         .head_weight = o->head_weight,
-        .cell_first_n = o->cell_first,
         .together = o->together != 0,
-        .algorithm = r->fixed ? &r->algorithm : NULL,
         .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
         .gather_us = (uint64_t)(o->gather_seconds * 1e6),
         .round_us = (uint64_t)(o->round_seconds * 1e6),
-        .agree = !uw_node_work_narrow(o) && o->sleep_period == 0.0,
-        .sleep = {.period_us = (uint64_t)(o->sleep_period * 1e6),
-                  .awake_us = (uint64_t)(o->sleep_awake * 1e6)},
         .agree_us = uw_node_work_agree_us(o),
         .add_byte_s = (float)uw_add_time(zeros, ADDED_N),
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
         .samples = r->pool_block.at != NULL ? &r->pool : NULL,
         .loan_us = (uint64_t)(o->shuffle_seconds * 1e6),
-        .rule = rule,
-        .constants = {.beta = uw_momentum_beta(rule, o->momentum)},
-        .schedule = uw_peer_schedule_find(o->peer_schedule),
-        .period_steps = o->period,
-        .period_share = (float)o->share,
-        .slices_n = o->slices, .pull_peers = o->pull_peers, .code = o->code,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .window_bytes = (size_t)o->pull_window,
         .kernels = uw_job_backend_text(&r->job, r->kernels),
-        .members_max = o->members,
         .membership_rate = o->membership_rate,
         .on_event = on_event,
         .event_arg = r};
+    uw_node_config_fill(o, &c);
+    return c;
 }
 
 static int take_spare(struct uw_node_work *r)
 {
-    const struct uw_mix_rule *rule = uw_mix_find(r->o->momentum_rule);
-    uint32_t spare_n =
-        uw_node_spare_n(uw_node_mode_find(r->o->exchange), rule, r->job.model.params.size_n);
+    const struct uw_exchange *x = &r->o->exchange;
+    uint32_t spare_n = uw_node_spare_n((enum uw_node_mode)x->mode.at, x->rule,
+                                       r->job.model.params.size_n);
     if (spare_n == 0) {
         return UW_OK;
     }
     r->spare.bytes = spare_n * sizeof(float);
     int rc = uw_board_memory_take(r->spare.bytes, &r->spare.at);
     return rc < 0 ? uw_error_set(&r->err, rc, "momentum rule %s: %zu bytes are not to be had",
-                                 rule->name, r->spare.bytes)
+                                 x->rule->name, r->spare.bytes)
                   : UW_OK;
 }
 
@@ -150,7 +101,7 @@ static void tell_address(struct uw_node_work *r)
         uw_node_report_say(&r->report, "rank %u of %u", (unsigned)r->net.stack.mpi.rank,
                            (unsigned)r->net.stack.mpi.ranks_n);
     } else if (uw_stack_local(&r->net.stack, address) == UW_OK) {
-        uw_node_report_listening(&r->report, uw_node_work_carrier(r->o->link), address,
+        uw_node_report_listening(&r->report, r->o->carrier, address,
                                  &r->o->seeds);
     }
 }
@@ -178,7 +129,7 @@ int uw_node_work_open(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
     uint8_t key[UW_KEY_BYTES] = {0};
-    const enum uw_stack_carrier carrier = uw_node_work_carrier(o->link);
+    const enum uw_stack_carrier carrier = o->carrier;
     int rc = read_key(r, carrier, key);
     if (rc < 0) {
         return rc;
@@ -218,7 +169,6 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .event = uw_node_report_secure,
                                           .device_told = uw_node_report_device,
                                           .user = &r->report};
-    r->fixed = uw_allreduce_find(o->algorithm, &r->algorithm);
     rc = take_spare(r);
     if (rc < 0) {
         uw_key_wipe(key, sizeof key);

@@ -4,7 +4,6 @@
 #include "base/events.h"
 #include "base/progress.h"
 #include "job/lr.h"
-#include "job/momentum.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
@@ -15,7 +14,6 @@
 #include <time.h>
 
 #define SENSORS_US 2000000u     /* some are behind a slow bus */
-#define LEAST_SAMPLES_PER_S 1e-3f
 
 static bool stop_asked(void *arg)
 {
@@ -35,7 +33,7 @@ static uint64_t rule_code(const char *name)
 
 static uint64_t rule_at_work(const struct uw_node_work *r)
 {
-    return rule_code(r->retreated ? uw_mix_qg.name : r->o->momentum_rule);
+    return rule_code(r->retreated ? uw_mix_qg.name : r->o->exchange.rule->name);
 }
 
 /* The velocity of one rule means nothing to another. */
@@ -47,7 +45,7 @@ static int check_velocity(struct uw_node_work *r, const char *file, uint64_t cod
     }
     memset(m->velocity, 0, m->params.size_n * sizeof *m->velocity);
     uw_node_report_say(&r->report, "%s was saved under another momentum_rule than %s: its velocity "
-                                   "begins at zero", file, r->o->momentum_rule);
+                                   "begins at zero", file, r->o->exchange.rule->name);
     int rc = uw_model_push_velocity(m);
     return rc < 0 ? uw_error_set(&r->err, rc, "the GPU failed") : rc;
 }
@@ -105,13 +103,13 @@ static int save(struct uw_node_work *r)
 static int prepare(struct uw_node_work *r, int *status)
 {
     const struct uw_node_options *o = r->o;
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    bool gradients = strcmp(o->average, "gradients") == 0;
-    const struct uw_optimizer optimizer = {.momentum = uw_momentum_steps(rule, o->momentum),
+    const struct uw_mix_rule *rule = o->exchange.rule;
+    bool gradients = o->average.at == UW_AVERAGE_GRADIENTS;
+    const struct uw_optimizer optimizer = {.momentum = uw_exchange_momentum(&o->exchange),
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,
-                                         .backend = o->backend,
+                                         .backend = o->backend.word,
                                          .exact = o->exact,
                                          .gpu = true,
                                          .tf32 = o->tf32,
@@ -162,77 +160,6 @@ static int prepare(struct uw_node_work *r, int *status)
     return rc < 0 ? rc : uw_node_net_start(&r->net, &r->err);
 }
 
-static double elapsed_s(const struct uw_node_work *r)
-{
-    return (double)(uw_board_now_us() - r->start_us) / 1e6;
-}
-
-float uw_node_work_samples_per_s(const struct uw_node_work *r)
-{
-    uint64_t until_us = r->trained_us != 0 ? r->trained_us : uw_board_now_us();
-    bool any = r->train_us != 0 && until_us > r->train_us;
-    return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
-}
-
-/* As it is told to others: more than 0 until training has ended, and by broadcast is shown. */
-static float told_samples_per_s(const struct uw_node_work *r)
-{
-    float speed = uw_node_work_samples_per_s(r);
-    bool ended = r->trained_us != 0 && (r->all_shown || !uw_node_work_broadcasts(r->o));
-    return ended ? 0.0f : speed > 0.0f ? speed : LEAST_SAMPLES_PER_S;
-}
-
-static struct uw_node_progress progress(const struct uw_node_work *r, float lr)
-{
-    return (struct uw_node_progress){
-        .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
-        .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-        .samples_per_s = told_samples_per_s(r),
-        .vitals = r->vitals};
-}
-
-/* In the place of what came of it. */
-static int name_failed_gpu(struct uw_node_work *r, const char *why)
-{
-    if (r->train_us == 0) {
-        return uw_error_set(&r->err, UW_ERR_IO, "the GPU failed before the first step (%.95s); "
-                            "with \"backend\": \"%s\" the processor trains", why,
-                            uw_job_gpu_else());
-    }
-    return uw_error_set(&r->err, UW_ERR_IO, "the GPU failed after step %llu (%.95s): %s",
-                        (unsigned long long)r->step, why,
-                        r->o->checkpoint != NULL
-                            ? "what was learned since the last checkpoint is lost, the same "
-                              "command goes on from there"
-                            : "nothing was saved, there is no \"checkpoint\"");
-}
-
-int uw_node_work_exchange(struct uw_node_work *r, float lr)
-{
-    const struct uw_node_progress p = progress(r, lr);
-    int rc = uw_node_gradients_settle(r);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = uw_node_after_step(&r->net.node, &p);
-    bool averaging = rc > 0 && (rc & UW_NODE_AVERAGING) != 0;
-    if (rc > 0 && !(averaging && r->averaging)) {
-        uw_node_net_wake(&r->net);
-    }
-    r->averaging = averaging;
-    if (rc > 0 && (rc & UW_NODE_RETREATED) != 0) {
-        r->job.model.optimizer.momentum = uw_momentum_qg(r->o->momentum);
-        r->retreated = true;
-    }
-    if (rc < 0) {
-        return r->image_failed ? name_failed_gpu(r, "a copy of its memory")
-                               : uw_error_set(&r->err, rc, "the exchange with peers: %s",
-                                              uw_status_text(rc));
-    }
-    int met = uw_node_gradients_meet(r);
-    return met < 0 ? met : rc;
-}
-
 static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
 {
     struct uw_score score;
@@ -255,47 +182,12 @@ static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
     return UW_OK;
 }
 
-double uw_node_work_left_s(const struct uw_node_work *r)
-{
-    double over = (double)uw_node_work_over_us(r) / 1e6;
-    double left = r->o->seconds > 0.0 ? r->o->seconds - over : -1.0;
-    if (r->trained_us != 0) {
-        return -1.0;
-    }
-    left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
-    if (r->steps != UINT64_MAX && r->step > r->first_step) {
-        double by_steps = r->step >= r->steps
-                              ? 0.0
-                              : elapsed_s(r) * (double)(r->steps - r->step) /
-                                    (double)(r->step - r->first_step);
-        left = left < 0.0 || by_steps < left ? by_steps : left;
-    }
-    return left;
-}
-
 static void read_sensors(struct uw_node_work *r, uint64_t now_us)
 {
     if (r->sensors_us == 0 || now_us - r->sensors_us >= SENSORS_US) {
         r->sensors_us = now_us;
         r->vitals = uw_board_sensors_read(&r->sensors);
     }
-}
-
-static bool saves(const struct uw_node_work *r, uint64_t now_us)
-{
-    return r->o->checkpoint != NULL &&
-           (double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6;
-}
-
-static bool evaluates(const struct uw_node_work *r, uint64_t now_us)
-{
-    return r->o->eval_seconds > 0.0 &&
-           (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6;
-}
-
-bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us)
-{
-    return saves(r, now_us) || evaluates(r, now_us);
 }
 
 /* What is due between steps. A full disk does not end a node. */
@@ -308,13 +200,13 @@ static int housekeeping(struct uw_node_work *r)
     if (r->begun != r->step) {
         return UW_OK;
     }
-    if (saves(r, now_us)) {
+    if (uw_node_work_saves(r, now_us)) {
         rc = uw_node_gradients_finish(r);
         if (rc == UW_OK && save(r) < 0) {
             uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
         }
     }
-    if (rc == UW_OK && evaluates(r, now_us)) {
+    if (rc == UW_OK && uw_node_work_evaluates(r, now_us)) {
         rc = evaluate(r, r->o->eval_samples, false);
     }
     return rc;
@@ -358,7 +250,7 @@ static int run_steps(struct uw_node_work *r)
         rc = kept < 0 ? kept : rc;
     }
     r->trained_us = uw_board_now_us();
-    const struct uw_node_progress p = progress(r, 0.0f);
+    const struct uw_node_progress p = uw_node_work_progress(r, 0.0f);
     uw_node_tell(&r->net.node, &p);
     return rc < 0 ? rc : UW_OK;
 }
@@ -390,7 +282,7 @@ static int work(struct uw_node_work *r)
         struct uw_node_summary s = {.step = r->step,
                                     .samples = r->samples,
                                     .samples_per_s = (double)uw_node_work_samples_per_s(r),
-                                    .seconds = elapsed_s(r),
+                                    .seconds = uw_node_work_elapsed_s(r),
                                     .arena_bytes = r->job.arena.used_bytes,
                                     .network_bytes = uw_stack_bytes(&r->net.stack) +
                                                      r->net.block.bytes + r->spare.bytes +
@@ -407,7 +299,7 @@ static int work(struct uw_node_work *r)
 static int join_ranks(struct uw_node_work *r, struct uw_node_file *file, int *status)
 {
     uint16_t rank, ranks_n;
-    if (uw_node_work_carrier(file->o.link) != UW_STACK_MPI) {
+    if (file->o.carrier != UW_STACK_MPI) {
         return UW_OK;
     }
     int rc = uw_link_mpi_begin(&rank, &ranks_n, &r->err);
@@ -453,7 +345,7 @@ static int finish(struct uw_node_work *r, int rc, int status)
     const char *why = rc < 0 ? uw_job_gpu_failure(&r->job) : NULL;
     if (why != NULL) {                              /* whatever came of it */
         status = UW_EXIT_FAILED;
-        name_failed_gpu(r, why);
+        uw_node_work_name_failed_gpu(r, why);
     }
     if (rc < 0) {
         uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_work.h - a running node: what node_open.c (the network), node_cost.c (what that takes),
- * node_data.c (its samples), node_run.c (set-up, training), node_step.c (a step), node_image.c (a
- * GPU's parameters), node_direct.c (GPUs among themselves), node_pace.c (its rest) and node_end.c
- * share */
+ * node_work.h - a running node, from bottom to top: node_work.c (how far it is, its exchange),
+ * node_data.c (its samples), node_image.c (a GPU's parameters), rank_device.c (GPUs among
+ * themselves), rank_cost.c (what an exchange takes), node_open.c (the network), node_step.c (a
+ * step), node_end.c, node_run.c (set-up, training) */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -70,8 +70,6 @@ struct uw_node_work {
     bool scored;
     bool averaging;                     /* the network has the parameters */
     struct uw_stack_block spare;        /* for rules that need it */
-    enum uw_allreduce_kind algorithm;   /* of averages, if it is fixed */
-    bool fixed;
     struct uw_gradients gradients;      /* empty: parameters are averaged */
     char kernels[UW_GPU_TEXT_BYTES];    /* for who asks for the status */
     struct uw_node_image image;         /* with a GPU only */
@@ -87,14 +85,11 @@ struct uw_node_work {
 /* Hash of the node's name, so that nodes draw different numbers from one seed. */
 uint64_t uw_node_work_name(const struct uw_node_work *r);
 
-/* Is it a link whose frames are too narrow for exact averages and samples? */
-bool uw_node_work_narrow(const struct uw_node_options *o);
-
 /* Does it average by broadcast? */
-bool uw_node_work_broadcasts(const struct uw_node_options *o);
-
-/* "udp", "tcp", "mpi", "serial", "bus", "radio" */
-enum uw_stack_carrier uw_node_work_carrier(const char *link);
+static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
+{
+    return o->exchange.mode.at == UW_NODE_BROADCAST;
+}
 
 /* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open(struct uw_node_work *r);
@@ -125,8 +120,19 @@ int uw_node_work_warm(struct uw_node_work *r);
  * filled. */
 int uw_node_work_train(struct uw_node_work *r, float *lr);
 
-/* Is a checkpoint or a test due between two steps? */
+/* What the training tells others, now. */
+struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr);
+
+/* The GPU failed, whatever came of it: r->err says so, and what follows. Returns UW_ERR_IO. */
+int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why);
+
+/* Is a checkpoint, a test or either due between two steps? */
+bool uw_node_work_saves(const struct uw_node_work *r, uint64_t now_us);
+bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us);
 bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us);
+
+/* Seconds since the start. */
+double uw_node_work_elapsed_s(const struct uw_node_work *r);
 
 /* By the clock of the training: waiting for others counts. */
 float uw_node_work_samples_per_s(const struct uw_node_work *r);
@@ -160,9 +166,5 @@ uint64_t uw_node_work_over_us(const struct uw_node_work *r);
 
 /* Is there time left of "seconds"? */
 bool uw_node_work_time_left(const struct uw_node_work *r);
-
-/* Put a pool in front of the data when "shuffle" is on. *dataset: set to what to train on.
- * Returns UW_OK, UW_ERR_INVALID or UW_ERR_NOMEM, r->err filled. */
-int uw_node_work_open_pool(struct uw_node_work *r, struct uw_dataset **dataset);
 
 #endif

@@ -6,7 +6,6 @@
 #include "links/link_cost.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define HOUR_S 3600.0
 #define ABOUT_BYTES 32
@@ -40,12 +39,12 @@ void uw_node_work_tell_cost(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_link *link = r->net.stack.top;
-    bool averages = uw_node_work_broadcasts(o), pulls = strcmp(o->exchange, "gossip") == 0;
+    bool averages = uw_node_work_broadcasts(o), pulls = o->exchange.mode.at == UW_NODE_GOSSIP;
     double left = o->seconds - (double)uw_node_work_over_us(r) / 1e6;
     if (link->rate_bits_per_s == 0 || !(averages || pulls)) {
         return;
     }
-    uint32_t slices = o->slices > 1u ? o->slices : 1u;
+    uint32_t slices = o->exchange.slices > 1u ? o->exchange.slices : 1u;
     const struct uw_link_cost_config config = {
         .link = profile_of(link), .floats_n = (r->job.model.params.size_n - 1u) / slices + 1u,
         .nodes_n = 2, .share = 1.0};

@@ -4,8 +4,6 @@
  * uwasa/node_direct.h, uwasa/cuda_group.h. */
 #include "node_work.h"
 
-#include <string.h>
-
 static struct uw_cuda_group *group_of(void *arg)
 {
     return ((struct uw_node_work *)arg)->group;
@@ -54,9 +52,8 @@ static void abort_round(void *arg)
 /* Those that are exact averages, by the fastest way. */
 static bool is_wanted(const struct uw_node_options *o)
 {
-    enum uw_node_mode mode = uw_node_mode_find(o->exchange);
-    return o->nccl && mode != UW_NODE_GOSSIP && mode != UW_NODE_BROADCAST &&
-           strcmp(o->algorithm, "auto") == 0;
+    int mode = o->exchange.mode.at;
+    return o->nccl && mode != UW_NODE_GOSSIP && mode != UW_NODE_BROADCAST && !o->fixed;
 }
 
 /* Floats of all buckets; 0: parameters are averaged. */

@@ -12,7 +12,8 @@
 #include <string.h>
 
 struct options {
-    const char *model, *backend;
+    const char *model;
+    struct uw_choice backend;
     struct uw_recipe recipe;
     uint32_t batch, threads;
     struct uw_opt_list regions;
@@ -337,7 +338,7 @@ static int does_not_fit(const struct options *o, const struct answer *a)
     return uw_cli_error("plan", UW_EXIT_FAILED,
                         "does not fit into %s: the smallest plan for this takes %zu bytes, with "
                         "batch 1%s %zu bytes", text, a->asked_bytes,
-                        strcmp(o->recipe.mode, "inference") == 0 ? "" : " and plain sgd",
+                        o->recipe.mode.at == UW_PLAN_INFERENCE + 1 ? "" : " and plain sgd",
                         a->smallest_bytes);
 }
 
@@ -366,9 +367,9 @@ static const char *memory_flag(const struct options *o)
         {"snapshot", o->snapshot},
         {"layers", o->layers},
         {"exact", o->exact},
-        {"backend", strcmp(o->backend, "auto") != 0},
-        {"optimizer", strcmp(r->optimizer, plain.optimizer) != 0},
-        {"mode", strcmp(r->mode, plain.mode) != 0},
+        {"backend", o->backend.at != UW_BACKEND_AUTO},
+        {"optimizer", r->optimizer.at != plain.optimizer.at},
+        {"mode", r->mode.at != plain.mode.at},
         {"momentum", r->momentum >= 0.0},
         {"weight-decay", r->weight_decay > 0.0},
         {"nesterov", r->nesterov},
@@ -437,7 +438,7 @@ static int show(const struct uw_job *job, const struct options *o, const struct 
 
 int uw_cmd_plan(int argc, char **argv)
 {
-    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = "auto",
+    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = {"auto", UW_BACKEND_AUTO},
                         .link = {.loss = -1.0, .share = -1.0}};
     struct uw_error err = {.text = ""};
     struct uw_job job = {.pool = NULL};
@@ -452,7 +453,7 @@ int uw_cmd_plan(int argc, char **argv)
     if (o.json && o.layers) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "--json and --layers: give one of them");
     }
-    if (o.regions.n != 0 && strcmp(o.backend, "cuda") == 0) {
+    if (o.regions.n != 0 && o.backend.at == UW_BACKEND_CUDA) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "--region: is about memories of a board, not of "
                             "a GPU");
     }
@@ -461,7 +462,7 @@ int uw_cmd_plan(int argc, char **argv)
     }
     o.batch = o.batch != 0 ? o.batch : BATCH;
     struct uw_job_config config = {.model = o.model,
-                                   .backend = o.backend,
+                                   .backend = o.backend.word,
                                    .exact = o.exact,
                                    .gpu = o.link.link == NULL && o.regions.n == 0,
                                    .unseen = true,

@@ -5,6 +5,8 @@
 #include "links/link_cost.h"
 
 #include "uwasa/node.h"
+#include "uwasa/secure.h"
+#include "uwasa/secure_frames.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +19,45 @@
 #define PERCENT_TEXT_BYTES 16
 
 enum verdict { GOOD, SLOW, HOPELESS };
+
+static const struct uw_link_ops no_ops = {.name = "planned"};
+
+static size_t secure_bytes(struct uw_link *lower, uint32_t peers_n)
+{
+    const struct uw_secure_frames_config c = {.lower = lower, .run = "plan",
+                                              .peers_n = (uint16_t)peers_n};
+    return uw_secure_frames_bytes(&c);
+}
+
+/* The memory that the network of a node takes beside its model and snapshot: the node's, for so
+ * many members, itself included, and that of secure frames where the link has them (TLS is not
+ * counted).
+ *   averages  by broadcast, else it pulls
+ * Returns what uw_node_measure does, err filled. */
+int uw_plan_link_memory(const struct uw_radio_profile *p, uint32_t floats_n, uint32_t nodes_n,
+                        bool averages, size_t *bytes, struct uw_error *err);
+static int network_memory(const struct uw_radio_profile *p, uint32_t floats_n, uint32_t nodes_n,
+                          bool averages, size_t *bytes, struct uw_error *err)
+{
+    struct uw_link lower = {.ops = &no_ops, .mtu_bytes = p->frame_bytes, .fd = -1,
+                            .frames = p->frames, .shared = p->shared, .numbered = p->frames};
+    struct uw_link top = lower;
+    top.mtu_bytes -= p->frames ? UW_SECURE_FRAMES_OVERHEAD : UW_SECURE_OVERHEAD_BYTES;
+    top.rate_bits_per_s = p->rate_bits_per_s;
+    const struct uw_segment segment = {.name = "x", .size_n = floats_n, .dim = {floats_n},
+                                       .rank = 1};
+    const struct uw_params params = {.size_n = floats_n, .segments = &segment, .segments_n = 1,
+                                     .hash = 1};
+    struct uw_snapshot snapshot = {.size_n = floats_n};
+    const struct uw_node_config c = {
+        .name = "n", .run = "plan", .link = &top, .params = &params, .snapshot = &snapshot,
+        .parts = &uw_node_parts_all, .members_max = nodes_n,
+        .mode = averages ? UW_NODE_BROADCAST : UW_NODE_GOSSIP};
+    int rc = uw_node_measure(&c, bytes, err);
+    size_t secure = rc == UW_OK && p->frames ? secure_bytes(&lower, nodes_n) : 0;
+    *bytes += secure != SIZE_MAX ? secure : 0;
+    return rc;
+}
 
 /* What to do instead of what takes more than an hour. */
 struct instead {
@@ -158,7 +199,7 @@ static void measure(struct answer *a)
     struct uw_error why;
     for (int i = 0; i < (c->link.broadcasts ? 2 : 1); i++) {
         size_t *bytes = i == 0 ? &a->pull_bytes : &a->average_bytes;
-        int rc = uw_plan_link_memory(&c->link, c->floats_n, c->nodes_n, i != 0, bytes, &why);
+        int rc = network_memory(&c->link, c->floats_n, c->nodes_n, i != 0, bytes, &why);
         *bytes = rc == UW_OK ? *bytes : 0;
     }
 }

@@ -20,14 +20,6 @@ struct uw_plan_link {
 /* How many nodes there are when nobody says: 2 on a line that has two ends. */
 uint32_t uw_plan_link_nodes(const char *link);
 
-/* The memory that the network of a node takes beside its model and snapshot: the node's, for so
- * many members, itself included, and that of secure frames where the link has them (TLS is not
- * counted).
- *   averages  by broadcast, else it pulls
- * Returns what uw_node_measure does, err filled. */
-int uw_plan_link_memory(const struct uw_radio_profile *p, uint32_t floats_n, uint32_t nodes_n,
-                        bool averages, size_t *bytes, struct uw_error *err);
-
 /* Check what was given. Returns UW_OK or UW_ERR_INVALID with a sentence that names the flag. */
 int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err);
 

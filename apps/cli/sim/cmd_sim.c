@@ -6,7 +6,6 @@
 #include "base/commands.h"
 #include "job/job.h"
 #include "job/lr.h"
-#include "job/period_said.h"
 #include "job/results.h"
 
 #include <string.h>
@@ -32,43 +31,48 @@ static const char *said(const struct uw_sim_file *f, const struct uw_sim_options
     return uw_sim_file_where(f, flag, value, text, sizeof text);
 }
 
-static int check_rule(const struct uw_sim_file *f, struct uw_sim_options *o)
+/* Does what is told make nodes? */
+static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
-    bool averages = strcmp(o->exchange, "gossip") != 0 && strcmp(o->exchange, "broadcast") != 0;
-    bool pairs = rule->over == UW_MIX_OVER_PAIRS;
-    o->schedule = o->schedule != NULL ? o->schedule : pairs ? "matching" : "random";
-    if ((pairs && averages) ||
-        (rule->over == UW_MIX_OVER_AVERAGES && !averages)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is not for --exchange %s",
-                            said(f, o, "momentum-rule"), o->exchange);
+#define FIELD(member) offsetof(struct uw_node_config, member)
+    static const struct {
+        size_t field;
+        const char *flag;
+    } flags[] = {{FIELD(mode), "exchange"}, {FIELD(rule), "momentum-rule"},
+                 {FIELD(period_share), "period"}, {FIELD(slices_n), "slices"}};
+    const enum uw_allreduce_kind kind = UW_ALLREDUCE_RING;      /* whichever it is */
+    struct uw_link link = {.frames = o->link != NULL, .shared = o->link != NULL};
+    struct uw_node_config c = {.name = "node", .run = "sim", .link = &link,
+                               .parts = &uw_node_parts_all,
+                               .algorithm = o->algorithm.word != NULL ? &kind : NULL};
+    struct uw_node_fault fault;
+    const char *sentence;
+    const char *flag = uw_exchange_wrong(&o->exchange, &sentence);
+    uw_exchange_fill(&o->exchange, &c);
+    if (flag == NULL && uw_node_check(&c, &fault) < 0) {
+        flag = fault.name;
+        sentence = fault.sentence;
+        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+            flag = flags[i].field == fault.field ? flags[i].flag : flag;
+        }
     }
-    if (pairs && !uw_peer_schedule_find(o->schedule)->mutual) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: --momentum-rule %s needs matching, hypercube or base2",
-                            said(f, o, "schedule"), o->momentum_rule);
-    }
-    if (rule->frozen && o->momentum == 0.0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: needs more than 0 with --momentum-rule qg or kgt",
-                            said(f, o, "momentum"));
-    }
-    return -1;
+    return flag == NULL ? -1 : uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, flag),
+                                            sentence);
 }
 
 /* Exact averages have room for so many. */
 static int check_ranks(const struct uw_sim_options *o)
 {
-    if (strcmp(o->network, "formula") == 0) {
+    if (o->network.at == UW_WORLD_FORMULA) {
         return -1;
     }
-    if (strcmp(o->exchange, "allreduce") == 0 && o->nodes > UW_NODE_RANKS_MAX) {
+    if (o->exchange.mode.at == UW_NODE_ALLREDUCE && o->nodes > UW_NODE_RANKS_MAX) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "--nodes %u: %u at most average exactly, see --exchange hierarchical",
                             (unsigned)o->nodes, UW_NODE_RANKS_MAX);
     }
     uint32_t largest = uw_sim_scenario_largest_cell(o->scenario);
-    if (strcmp(o->exchange, "hierarchical") == 0 && largest > UW_NODE_RANKS_MAX) {
+    if (o->exchange.mode.at == UW_NODE_HIERARCHICAL && largest > UW_NODE_RANKS_MAX) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%.120s%s %u: %u at most average exactly",
                             o->config != NULL ? o->config : "",
                             o->config != NULL ? ": nodes of a cell" : "--cell-nodes",
@@ -80,7 +84,7 @@ static int check_ranks(const struct uw_sim_options *o)
 /* What only closed costs have, or only messages. */
 static int check_formula(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
-    bool formula = strcmp(o->network, "formula") == 0;
+    bool formula = o->network.at == UW_WORLD_FORMULA;
     if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0 || o->pull_waits)) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network formula",
                             said(f, o, o->model_bytes != 0      ? "model-bytes"
@@ -91,7 +95,7 @@ static int check_formula(const struct uw_sim_file *f, const struct uw_sim_option
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network events: closed costs "
                             "have no messages", said(f, o, o->mtu != 0 ? "mtu" : "pull-window"));
     }
-    if (!formula && o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0) {
+    if (!formula && o->algorithm.at == UW_SIM_RING_STUDY) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: is for --network formula: nobody sends a whole model to a "
                             "ring's next rank", said(f, o, "algorithm"));
@@ -103,17 +107,13 @@ static int check_formula(const struct uw_sim_file *f, const struct uw_sim_option
 static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     if (o->pull_waits &&
-        (strcmp(o->exchange, "gossip") != 0 || strcmp(o->momentum_rule, "none") != 0)) {
+        (o->exchange.mode.at != UW_NODE_GOSSIP || o->exchange.rule != &uw_mix_none)) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: is for --exchange gossip and --momentum-rule none, these are %s "
-                            "and %s", said(f, o, "pull-waits"), o->exchange, o->momentum_rule);
+                            "and %s", said(f, o, "pull-waits"), o->exchange.mode.word,
+                            o->exchange.rule->name);
     }
-    if (o->algorithm != NULL && (strcmp(o->exchange, "gossip") == 0 ||
-                                 strcmp(o->exchange, "broadcast") == 0)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for exact averages, see --exchange",
-                            said(f, o, "algorithm"));
-    }
-    if (strcmp(o->network, "formula") == 0 && strcmp(o->exchange, "auto") == 0) {
+    if (o->network.at == UW_WORLD_FORMULA && o->exchange.mode.at == UW_NODE_AUTO) {
         return uw_cli_error("sim", UW_EXIT_USAGE,
                             "%s: nodes find out by messages what is near, which --network "
                             "formula does not have", said(f, o, "exchange"));
@@ -121,27 +121,19 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
     return -1;
 }
 
-/* A radio has no rate of its own for each device, and carries what fits its frames. */
 static int check_radio(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
-    bool broadcast = strcmp(o->exchange, "broadcast") == 0;
     if (o->link == NULL) {
-        return broadcast ? uw_cli_error("sim", UW_EXIT_USAGE,
-                                        "%s: broadcast needs a radio, --link 802154",
-                                        said(f, o, "exchange"))
-                         : -1;
+        return -1;
     }
     if (uw_radio_profile_find(o->link, &o->radio) < 0 || !o->radio.frames || !o->radio.broadcasts) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs a radio on which all hear each other: "
                             "802154, espnow, lora:SF7 to lora:SF12, bus:9600",
                             said(f, o, "link"));
     }
-    if (strcmp(o->network, "formula") == 0 || (!broadcast && strcmp(o->exchange, "gossip") != 0) ||
-        uw_mix_find(o->momentum_rule)->over == UW_MIX_OVER_PAIRS) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: a radio is for --exchange gossip or "
-                            "broadcast, not by pairs, over --network events", said(f, o, "link"));
-    }
-    return -1;
+    return o->network.at == UW_WORLD_EVENTS
+               ? -1 : uw_cli_error("sim", UW_EXIT_USAGE, "%s: a radio is for --network events",
+                                   said(f, o, "link"));
 }
 
 static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options *o)
@@ -169,16 +161,6 @@ static int check_fleet(const struct uw_sim_options *o)
                                            o->config != NULL ? o->config : "the fleet", err.text);
 }
 
-static int check_schedule(const struct uw_sim_file *f, const struct uw_sim_options *o)
-{
-    if (o->schedule != NULL && strcmp(o->exchange, "allreduce") == 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: is not for --exchange allreduce: all average",
-                            said(f, o, "schedule"));
-    }
-    return -1;
-}
-
 /* What belongs to a run by itself. */
 static int check_advise(const struct uw_sim_options *o)
 {
@@ -188,7 +170,8 @@ static int check_advise(const struct uw_sim_options *o)
     } not_for[] = {{"csv", o->csv != NULL}, {"checkpoint", o->checkpoint != NULL},
                    {"resume", o->resume != NULL}, {"timeline", o->timeline > 0.0},
                    {"per-node", o->per_node}, {"dry-run", o->dry_run},
-                   {"profile", o->profile}, {"link", o->link != NULL}};
+                   {"profile", o->profile}, {"link", o->link != NULL},
+                   {"share", o->exchange.share > 0.0}};
     for (size_t i = 0; i < sizeof not_for / sizeof not_for[0]; i++) {
         if (not_for[i].given) {
             return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is not for --advise, which makes many "
@@ -201,11 +184,10 @@ static int check_advise(const struct uw_sim_options *o)
 /* What goes together, of one run. */
 static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
-    if (o->cell_nodes != 0 && strcmp(o->exchange, "hierarchical") != 0) {
+    if (o->cell_nodes != 0 && o->exchange.mode.at != UW_NODE_HIERARCHICAL) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
     }
-    int status = check_schedule(f, o);
-    status = status >= 0 ? status : check_rule(f, o);
+    int status = check_node(f, o);
     status = status >= 0 ? status : check_network(f, o);
     status = status >= 0 ? status : check_radio(f, o);
     return status >= 0 ? status : check_ranks(o);
@@ -234,23 +216,17 @@ static int check_results(const struct uw_sim_file *f, const struct uw_sim_option
                : -1;
 }
 
-static int check_period(const struct uw_sim_file *f, struct uw_sim_options *o)
+/* What neither closed costs nor a search have. */
+static int check_period(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
-    const struct uw_period_said all = {o->exchange, o->momentum_rule, o->period, o->slices,
-                                       o->share};
-    const char *sentence;
-    const char *key = uw_period_wrong(&all, &sentence);
-    bool formula = strcmp(o->network, "formula") == 0;
-    if (key == NULL && (o->advise || formula) && (o->period == UW_AUTO || o->slices > 1u)) {
-        key = o->period == UW_AUTO ? "period" : "slices";
-        sentence = o->advise ? "needs a number, not auto and not slices, with --advise"
-                             : "auto and slices are for --network events";
+    bool automatic = o->exchange.period.automatic;
+    if ((!o->advise && o->network.at != UW_WORLD_FORMULA) ||
+        (!automatic && o->exchange.slices <= 1u)) {
+        return -1;
     }
-    if (key != NULL) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, key), sentence);
-    }
-    o->share = o->period == UW_AUTO && o->share == 0.0 ? UW_PERIOD_SHARE : o->share;
-    return -1;
+    return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, automatic ? "period" : "slices"),
+                        o->advise ? "needs a number, not auto and not slices, with --advise"
+                                  : "auto and slices are for --network events");
 }
 
 static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
@@ -283,6 +259,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
                             said(f, o, "lr-schedule"));
     }
+    uw_exchange_resolve(&o->exchange, &uw_mix_qg);
     int status = check_results(f, o);
     status = status >= 0 ? status : check_period(f, o);
     status = status >= 0 ? status : check_nodes(f, o);
@@ -319,7 +296,7 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
                                       .bandwidth = o->bandwidth, .latency = o->latency,
                                       .loss = o->loss, .step_seconds = o->step_seconds,
                                       .cells = !o->advise &&
-                                               strcmp(o->exchange, "hierarchical") == 0};
+                                               o->exchange.mode.at == UW_NODE_HIERARCHICAL};
     struct uw_error err = {.text = ""};
     if (uw_sim_file_flags(f, &flags, &err) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
@@ -338,22 +315,21 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
 /* What the file says for another exchange or network than the command line's does not count. */
 static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options *o)
 {
-    if (flags->network != NULL && strcmp(o->network, "formula") == 0) {
+    if (flags->network.word != NULL && o->network.at == UW_WORLD_FORMULA) {
         o->mtu = flags->mtu;
         o->pull_window = flags->pull_window;
-    } else if (flags->network != NULL) {
+    } else if (flags->network.word != NULL) {
         o->model_bytes = flags->model_bytes;
         o->pull_latencies = flags->pull_latencies;
         o->pull_waits = flags->pull_waits;
-        bool other = o->algorithm != NULL && strcmp(o->algorithm, "ring-study") == 0;
-        o->algorithm = other ? flags->algorithm : o->algorithm;
+        o->algorithm = o->algorithm.at == UW_SIM_RING_STUDY ? flags->algorithm : o->algorithm;
     }
-    if (flags->exchange == NULL) {
+    if (flags->exchange.mode.word == NULL) {
         return;
     }
-    if (strcmp(o->exchange, "allreduce") == 0) {
-        o->schedule = flags->schedule;
-    } else if (strcmp(o->exchange, "gossip") == 0) {
+    if (o->exchange.mode.at == UW_NODE_ALLREDUCE || o->exchange.mode.at == UW_NODE_BROADCAST) {
+        o->exchange.peers_word = flags->exchange.peers_word;
+    } else if (o->exchange.mode.at == UW_NODE_GOSSIP) {
         o->algorithm = flags->algorithm;
     }
 }
@@ -372,7 +348,7 @@ static int check_given(const struct uw_sim_options *flags, const struct uw_sim_o
         {"latency", radio, flags->latency >= 0.0 && o->link != NULL},
         {"mtu", radio, flags->mtu != 0 && o->link != NULL},
         {"loss", "for --network events: closed costs lose no messages",
-         flags->loss > 0.0 && strcmp(o->network, "formula") == 0},
+         flags->loss > 0.0 && o->network.at == UW_WORLD_FORMULA},
         {"advise-seconds", "for --advise", flags->advise_seconds >= 0.0 && !o->advise},
         {"advise-runs", "for --advise", flags->advise_runs != 0.0 && !o->advise},
         {"checkpoint-seconds", "for --checkpoint",
@@ -397,15 +373,17 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
 {
     struct uw_sim_options flags = *o;
     struct uw_error err = {.text = ""};
-    flags.exchange = flags.momentum_rule = flags.network = NULL;
-    flags.period = 0;
+    flags.exchange = (struct uw_exchange){.momentum = -1.0};
+    flags.network.word = NULL;
     flags.advise_seconds = flags.checkpoint_seconds = -1.0;
     int status = uw_args_parse(&uw_sim_args, argc, argv, &flags, NULL);
     if (status >= 0) {
         return status;
     }
-    *asked = (struct uw_advice_asked){.exchange = flags.exchange, .schedule = flags.schedule,
-                                      .rule = flags.momentum_rule, .period = flags.period,
+    uw_exchange_resolve(&flags.exchange, NULL);
+    *asked = (struct uw_advice_asked){.mode = flags.exchange.mode, .peers = flags.exchange.peers,
+                                      .rule = flags.exchange.rule,
+                                      .period = flags.exchange.period.n,
                                       .argc = argc, .argv = argv};
     if (flags.advise) {
         o->eval_samples = ADVISE_EVAL_SAMPLES;
@@ -448,15 +426,15 @@ static int start(const struct uw_sim_options *o, const struct uw_advice_asked *a
 
 int uw_cmd_sim(int argc, char **argv)
 {
-    struct uw_sim_options o = {.data = "digits", .exchange = "gossip",
-                               .momentum_rule = "qg", .skew = "even", .backend = "auto",
-                               .lr_schedule = "constant", .network = "events",
-                               .period = 10, .batch = 32,
+    struct uw_sim_options o = {.data = "digits", .exchange = UW_EXCHANGE_DEFAULTS,
+                               .skew = "even", .backend = {"auto", UW_BACKEND_AUTO},
+                               .lr_schedule = "constant",
+                               .network = {"events", UW_WORLD_EVENTS}, .batch = 32,
                                .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
                                .consensus_rounds = 1, .steps = UW_SIM_STEPS_ENDLESS, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .loss = -1.0,
                                .step_seconds = -1.0, .start_spread = -1.0,
-                               .lr = 0.05, .momentum = -1.0,
+                               .lr = 0.05,
                                .checkpoint_seconds = 300.0, .advise_seconds = 60.0,
                                .flags = &uw_sim_flags};
     struct uw_sim_file file = {.grouped = false};

@@ -18,8 +18,15 @@
 #define RATE 1e12
 #define LATENCY_MAX 3600
 
+enum { ALLREDUCE, GOSSIP };
+enum { ON, OFF };
+#define HYBRID 4                /* behind tree, doubling, halving and ring */
+
 struct options {
-    const char *model, *nodes, *exchange, *algorithm, *overlap, *device, *json;
+    const char *model, *nodes, *device, *json;
+    struct uw_choice exchange;      /* of ALLREDUCE, GOSSIP */
+    struct uw_choice algorithm;     /* enum uw_allreduce_kind, HYBRID; word NULL: not given */
+    struct uw_choice overlap;       /* of ON, OFF */
     uint32_t batch, one_batch, fragment, chunk, bucket;
     uint64_t bandwidth;
     double device_rate, half_batch, latency, message_seconds, add_rate, interference;
@@ -133,7 +140,7 @@ static uint32_t read_nodes(const char *text, uint32_t nodes[LIST_MAX])
 
 static struct uw_step_config config_of(const struct options *o, const struct table *t)
 {
-    bool overlap = strcmp(o->overlap, "on") == 0, gossip = strcmp(o->exchange, "gossip") == 0;
+    bool overlap = o->overlap.at == ON, gossip = o->exchange.at == GOSSIP;
     struct uw_step_config c = {
         .layers = t->layers, .layers_n = t->layers_n, .bucket_n = o->bucket, .batch_n = o->batch,
         .macs_per_s = o->device_rate, .half_batch_n = o->half_batch,
@@ -144,8 +151,10 @@ static struct uw_step_config config_of(const struct options *o, const struct tab
         .overlap = overlap, .asked = !gossip, .fragment_n = o->fragment};
     if (gossip) {
         c.exchange = UW_STEP_PARTNER;
-    } else if (!uw_allreduce_find(o->algorithm, &c.kind)) {
+    } else if (o->algorithm.at == HYBRID) {
         c.exchange = UW_STEP_HYBRID;
+    } else {
+        c.kind = (enum uw_allreduce_kind)o->algorithm.at;
     }
     return c;
 }
@@ -191,11 +200,11 @@ static void tell_start(struct uw_events *events, const struct options *o, const 
     }
     cJSON *ev = uw_event("start");
     cJSON_AddStringToObject(ev, "model", o->model);
-    cJSON_AddStringToObject(ev, "exchange", o->exchange);
-    if (strcmp(o->exchange, "gossip") != 0) {
-        cJSON_AddStringToObject(ev, "algorithm", o->algorithm);
+    cJSON_AddStringToObject(ev, "exchange", o->exchange.word);
+    if (o->exchange.at != GOSSIP) {
+        cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word);
     }
-    cJSON_AddStringToObject(ev, "overlap", o->overlap);
+    cJSON_AddStringToObject(ev, "overlap", o->overlap.word);
     cJSON_AddNumberToObject(ev, "multiply_adds", products);
     cJSON_AddNumberToObject(ev, "trained", params);
     uw_events_put(events, ev);
@@ -238,16 +247,15 @@ static int run(const struct options *o, const uint32_t *nodes, uint32_t nodes_n,
 /* What goes with something else only. Returns -1 to go on, or the status to exit with. */
 static int check(struct options *o)
 {
-    bool gossip = strcmp(o->exchange, "gossip") == 0;
-    if (gossip && o->algorithm != NULL) {
+    if (o->exchange.at == GOSSIP && o->algorithm.word != NULL) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE,
-                            "--algorithm %s: is for --exchange allreduce", o->algorithm);
+                            "--algorithm %s: is for --exchange allreduce", o->algorithm.word);
     }
-    if (o->interference > 0.0 && strcmp(o->overlap, "off") == 0) {
+    if (o->interference > 0.0 && o->overlap.at != ON) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE,
                             "--interference %g: is for --overlap on", o->interference);
     }
-    o->algorithm = o->algorithm != NULL ? o->algorithm : "hybrid";
+    o->algorithm = o->algorithm.word != NULL ? o->algorithm : (struct uw_choice){"hybrid", HYBRID};
     return -1;
 }
 
@@ -271,7 +279,7 @@ static int choose_rate(struct options *o)
 int uw_cmd_sim_time(int argc, char **argv)
 {
     struct options o = {.nodes = "1,2,4,8,16,32,64,128,256", .batch = 256,
-                        .exchange = "allreduce", .overlap = "on",
+                        .exchange = {"allreduce", ALLREDUCE}, .overlap = {"on", ON},
                         .bandwidth = 10000000000u, .latency = 5e-6,
                         .message_seconds = 1e-6, .fragment = 65536, .chunk = 65536,
                         .bucket = 2048};

@@ -21,6 +21,7 @@
 #include "base/args.h"
 #include "base/events.h"
 #include "base/progress.h"
+#include "job/exchange.h"
 #include "uwasa/data.h"
 #include "uwasa/kept.h"
 #include "uwasa/radio_profile.h"
@@ -32,17 +33,17 @@
 #include <stdint.h>
 
 struct uw_sim_options {
-    const char *model, *data, *exchange, *schedule, *momentum_rule, *skew, *backend, *json;
+    const char *model, *data, *skew, *json;
+    struct uw_choice backend;
+    struct uw_exchange exchange;
     const char *lr_schedule, *csv, *label;
     const char *link;                       /* a radio that all share; NULL: bandwidth, latency */
     struct uw_radio_profile radio;          /* from link, once it is checked */
-    uint32_t nodes, cell_nodes, period, batch, epochs, eval_samples, consensus_rounds, mtu;
+    uint32_t nodes, cell_nodes, batch, epochs, eval_samples, consensus_rounds, mtu;
     uint32_t threads;                       /* 0: one a core */
     uint32_t eval_nodes;                    /* whose models are tested, at most */
     uint64_t steps, seed, bandwidth;
-    uint32_t slices;                        /* of the model, one a round; 0: 1 */
-    double share;                           /* with period UW_AUTO; 0: not given */
-    double lr, momentum, weight_decay;      /* momentum < 0: not given */
+    double lr, weight_decay;
     double latency, loss, step_seconds;     /* step_seconds 0: measured */
     double until_accuracy;                  /* 0: no limit */
     double virtual_seconds;                 /* it ends then; 0: no limit */
@@ -58,7 +59,8 @@ struct uw_sim_options {
     bool profile;                           /* see sim_profile.h */
     bool per_node;                          /* tests tell every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
-    const char *network, *algorithm;        /* algorithm NULL: auto */
+    struct uw_choice network;               /* enum uw_world_network */
+    struct uw_choice algorithm;             /* enum uw_sim_algorithm */
     uint64_t model_bytes;                   /* 0: 4 a parameter */
     uint32_t pull_latencies;                /* 0: 2 */
     bool pull_waits;

@@ -304,8 +304,8 @@ static bool has(const uint32_t *list, uint32_t n, uint32_t one)
 
 static bool like(const struct uw_advice_try *x, const struct uw_advice_try *y)
 {
-    return strcmp(x->exchange, y->exchange) == 0 &&
-           (strcmp(x->rule, "kgt") == 0) == (strcmp(y->rule, "kgt") == 0);
+    return x->mode.at == y->mode.at &&
+           (x->rule == &uw_mix_kgt) == (y->rule == &uw_mix_kgt);
 }
 
 /* Is it another exchange than those in the list? */

@@ -38,8 +38,9 @@ enum uw_advice_end {
 
 /* A candidate. */
 struct uw_advice_try {
-    const char *exchange, *rule;
-    const char *schedule;                   /* NULL: it has none */
+    struct uw_choice mode;
+    const struct uw_mix_rule *rule;
+    const struct uw_peer_schedule *peers;   /* NULL: it chooses none */
     uint32_t period;
     double exchange_s;                      /* of a pull or an average, by closed costs */
     double trains;                          /* share of the time that a node computes, likewise */
@@ -54,7 +55,9 @@ struct uw_advice_try {
 
 /* What was asked for: with a value it stays, NULL and 0 are free. */
 struct uw_advice_asked {
-    const char *exchange, *schedule, *rule;
+    struct uw_choice mode;
+    const struct uw_peer_schedule *peers;
+    const struct uw_mix_rule *rule;
     uint32_t period;
     bool file_counts;                       /* a file says how many steps or epochs there are */
     int argc;                               /* the command line, for the answer's */

@@ -2,7 +2,6 @@
 #include "sim_advise.h"
 
 #include "sim_scenario.h"
-#include "job/momentum.h"
 #include "uwasa/sim_cost.h"
 
 #include <math.h>
@@ -18,24 +17,27 @@
 static const uint32_t periods[] = {1, 5, 10, 20, 50, 100};
 
 struct family {
-    const char *exchange;
+    struct uw_choice mode;
     bool pairs;
-    const char *rules[4], *schedules[3];    /* the first ones are tried first; NULL ends */
+    const struct uw_mix_rule *rules[4];     /* the first ones are tried first; NULL ends */
+    const char *schedules[4];
 };
 
 static const struct family families[] = {
-    {"gossip", false, {"qg", "none", "noloco"}, {"random", "exponential", "base2"}},
-    {"allreduce", false, {"qg", "none", "slowmo"}, {NULL}},
-    {"hierarchical", false, {"qg", "none", "slowmo"}, {"random"}},
-    {"auto", false, {"qg", "none"}, {"random"}},
-    {"gossip", true, {"kgt"}, {"matching", "base2"}},
+    {{"gossip", UW_NODE_GOSSIP}, false, {&uw_mix_qg, &uw_mix_none, &uw_mix_noloco},
+     {"random", "exponential", "base2"}},
+    {{"allreduce", UW_NODE_ALLREDUCE}, false, {&uw_mix_qg, &uw_mix_none, &uw_mix_slowmo}, {NULL}},
+    {{"hierarchical", UW_NODE_HIERARCHICAL}, false, {&uw_mix_qg, &uw_mix_none, &uw_mix_slowmo},
+     {"random"}},
+    {{"auto", UW_NODE_AUTO}, false, {&uw_mix_qg, &uw_mix_none}, {"random"}},
+    {{"gossip", UW_NODE_GOSSIP}, true, {&uw_mix_kgt}, {"matching", "base2"}},
 };
 
 static const struct family *family_of(const struct uw_advice_try *t)
 {
-    bool pairs = uw_mix_find(t->rule)->over == UW_MIX_OVER_PAIRS;
+    bool pairs = t->rule->over == UW_MIX_OVER_PAIRS;
     for (size_t i = 0; i < COUNT(families); i++) {
-        if (families[i].pairs == pairs && strcmp(families[i].exchange, t->exchange) == 0) {
+        if (families[i].pairs == pairs && families[i].mode.at == t->mode.at) {
             return &families[i];
         }
     }
@@ -44,7 +46,7 @@ static const struct family *family_of(const struct uw_advice_try *t)
 
 static bool is_formula(const struct uw_advice *a)
 {
-    return strcmp(a->o->network, "formula") == 0;
+    return a->o->network.at == UW_WORLD_FORMULA;
 }
 
 /* Does the scenario admit it, and what was asked for? */
@@ -53,36 +55,37 @@ static bool admits(const struct uw_advice *a, const struct family *f)
     const struct uw_sim_options *o = a->o;
     const struct uw_advice_asked *asked = a->asked;
     uint32_t cell = uw_sim_scenario_largest_cell(&a->celled);
-    bool hierarchical = f->exchange[0] == 'h', finds = strcmp(f->exchange, "auto") == 0;
-    if (asked->exchange != NULL && strcmp(asked->exchange, f->exchange) != 0) {
+    bool finds = f->mode.at == UW_NODE_AUTO;
+    if (asked->mode.word != NULL && asked->mode.at != f->mode.at) {
         return false;
     }
-    if (f->exchange[0] == 'a' && !finds && !is_formula(a) && o->nodes > UW_NODE_RANKS_MAX) {
+    if (f->mode.at == UW_NODE_ALLREDUCE && !is_formula(a) && o->nodes > UW_NODE_RANKS_MAX) {
         return false;
     }
-    if (hierarchical && ((!is_formula(a) && cell > UW_NODE_RANKS_MAX) || cell >= o->nodes)) {
+    if (f->mode.at == UW_NODE_HIERARCHICAL &&
+        ((!is_formula(a) && cell > UW_NODE_RANKS_MAX) || cell >= o->nodes)) {
         return false;
     }
-    return !finds || (!is_formula(a) && (a->has_cells || asked->exchange != NULL));
+    return !finds || (!is_formula(a) && (a->has_cells || asked->mode.word != NULL));
 }
 
-static bool admits_rule(const struct uw_advice *a, const struct family *f, const char *name)
+static bool admits_rule(const struct uw_advice *a, const struct family *f,
+                        const struct uw_mix_rule *rule)
 {
-    const struct uw_mix_rule *rule = uw_mix_find(name);
-    const char *asked = a->asked->rule;
-    bool averages = strcmp(f->exchange, "gossip") != 0;
-    return (asked == NULL || strcmp(asked, name) == 0) &&
-           !(rule->frozen && a->o->momentum == 0.0) &&
-           !(a->o->pull_waits && (averages || strcmp(name, "none") != 0)) &&
+    const struct uw_mix_rule *asked = a->asked->rule;
+    bool averages = f->mode.at != UW_NODE_GOSSIP;
+    return (asked == NULL || asked == rule) &&
+           !(rule->frozen && a->o->exchange.momentum == 0.0) &&
+           !(a->o->pull_waits && (averages || rule != &uw_mix_none)) &&
            f->pairs == (rule->over == UW_MIX_OVER_PAIRS) &&
            !(f->pairs && averages) && !(rule->over == UW_MIX_OVER_AVERAGES && !averages);
 }
 
-static bool admits_schedule(const struct uw_advice *a, const struct family *f, const char *name)
+static bool admits_peers(const struct uw_advice *a, const struct family *f,
+                         const struct uw_peer_schedule *peers)
 {
-    const char *asked = a->asked->schedule;
-    return (asked == NULL || strcmp(asked, name) == 0) &&
-           (!f->pairs || uw_peer_schedule_find(name)->mutual);
+    const struct uw_peer_schedule *asked = a->asked->peers;
+    return (asked == NULL || asked == peers) && (!f->pairs || peers->mutual);
 }
 
 /* ---- closed costs ---- */
@@ -91,10 +94,7 @@ static double exact_s(const struct uw_advice *a, const struct uw_sim_fleet *flee
                       const uint32_t *members, uint32_t n, double bytes)
 {
     struct uw_sim_path path = uw_sim_path_among(fleet, members, n);
-    enum uw_sim_algorithm algorithm = UW_SIM_AUTO;
-    if (a->o->algorithm != NULL) {
-        (void)uw_sim_algorithm_find(a->o->algorithm, &algorithm);
-    }
+    enum uw_sim_algorithm algorithm = (enum uw_sim_algorithm)a->o->algorithm.at;
     algorithm = algorithm == UW_SIM_AUTO ? uw_sim_cheapest(n, &path, bytes) : algorithm;
     return uw_sim_allreduce_s(algorithm, n, &path, bytes, NULL);
 }
@@ -174,10 +174,8 @@ static int count_costs(struct uw_advice *a, const struct uw_sim_fleet *fleet, do
 
 static bool same(const struct uw_advice_try *x, const struct uw_advice_try *y)
 {
-    const char *sx = x->schedule != NULL ? x->schedule : "";
-    const char *sy = y->schedule != NULL ? y->schedule : "";
-    return x->period == y->period && strcmp(x->exchange, y->exchange) == 0 &&
-           strcmp(x->rule, y->rule) == 0 && strcmp(sx, sy) == 0;
+    return x->period == y->period && x->mode.at == y->mode.at && x->rule == y->rule &&
+           x->peers == y->peers;
 }
 
 /* Returns its index; UINT32_MAX: it is there already, or there is no room. */
@@ -197,7 +195,7 @@ static uint32_t add(struct uw_advice *a, const struct uw_advice_try *t)
 
 static bool averages(const struct uw_advice_try *t)
 {
-    return strcmp(t->exchange, "gossip") != 0;
+    return t->mode.at != UW_NODE_GOSSIP;
 }
 
 /* An average is waited for, and begins when the slowest is there; a pull comes beside the steps. */
@@ -256,14 +254,17 @@ static uint32_t choose_periods(const struct uw_advice *a, uint32_t *list)
 /* The first candidate of a family, without a period. Returns whether it has one. */
 static bool first_of(const struct uw_advice *a, const struct family *f, struct uw_advice_try *t)
 {
-    const char *rule = a->asked->rule, *schedule = a->asked->schedule;
+    const struct uw_mix_rule *rule = a->asked->rule;
+    const struct uw_peer_schedule *peers = a->asked->peers;
     for (uint32_t i = 0; rule == NULL && f->rules[i] != NULL; i++) {
         rule = admits_rule(a, f, f->rules[i]) ? f->rules[i] : NULL;
     }
-    schedule = f->schedules[0] == NULL || schedule == NULL ? f->schedules[0] : schedule;
-    *t = (struct uw_advice_try){.exchange = f->exchange, .schedule = schedule, .rule = rule};
+    peers = f->schedules[0] == NULL ? NULL
+            : peers == NULL         ? uw_peer_schedule_find(f->schedules[0])
+                                    : peers;
+    *t = (struct uw_advice_try){.mode = f->mode, .peers = peers, .rule = rule};
     return rule != NULL && admits(a, f) && admits_rule(a, f, rule) &&
-           (schedule == NULL || admits_schedule(a, f, schedule));
+           (peers == NULL || admits_peers(a, f, peers));
 }
 
 static void add_family(struct uw_advice *a, const struct family *f, double exchange_s)
@@ -289,7 +290,7 @@ int uw_advice_first(const struct uw_advice *a, struct uw_advice_try *t, struct u
 {
     for (size_t i = 0; i < COUNT(families); i++) {
         if (first_of(a, &families[i], t)) {
-            t->period = a->asked->period != 0 ? a->asked->period : a->o->period;
+            t->period = a->asked->period != 0 ? a->asked->period : a->o->exchange.period.n;
             return UW_OK;
         }
     }
@@ -321,10 +322,9 @@ int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, 
     }
     for (size_t i = 0; i < COUNT(families); i++) {
         const struct family *f = &families[i];
-        bool all = strcmp(f->exchange, "allreduce") == 0;
         double s = f->pairs                              ? c.pair_s
-                   : all                                 ? c.all_s
-                   : strcmp(f->exchange, "gossip") == 0  ? a->pull_s
+                   : f->mode.at == UW_NODE_ALLREDUCE     ? c.all_s
+                   : f->mode.at == UW_NODE_GOSSIP        ? a->pull_s
                                                          : c.cells_s;
         add_family(a, f, s);
     }
@@ -388,7 +388,7 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
 {
     const struct uw_advice_try from = a->tries[of];
     const struct family *f = family_of(&from);
-    struct uw_advice_try t = {.exchange = from.exchange, .schedule = from.schedule,
+    struct uw_advice_try t = {.mode = from.mode, .peers = from.peers,
                               .rule = from.rule, .period = from.period,
                               .exchange_s = from.exchange_s, .trains = from.trains};
     for (uint32_t i = 0; i < COUNT(f->rules) && f->rules[i] != NULL; i++) {
@@ -399,12 +399,12 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
     }
     t.rule = from.rule;
     for (uint32_t i = 0; i < COUNT(f->schedules) && f->schedules[i] != NULL; i++) {
-        t.schedule = f->schedules[i];
-        if (admits_schedule(a, f, t.schedule)) {
+        t.peers = uw_peer_schedule_find(f->schedules[i]);
+        if (admits_peers(a, f, t.peers)) {
             vary_with(a, &t, list, n, max);
         }
     }
-    t.schedule = from.schedule;
+    t.peers = from.peers;
     uint32_t period[COUNT(periods)], periods_n = choose_periods(a, period);
     for (uint32_t i = 0; i < periods_n; i++) {
         bool near = (i > 0 && period[i - 1u] == from.period) ||
@@ -420,13 +420,13 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
 void uw_advice_options(const struct uw_advice *a, const struct uw_advice_try *t,
                        struct uw_sim_options *o)
 {
-    bool celled = strcmp(t->exchange, "hierarchical") == 0 && !a->has_cells;
+    bool celled = t->mode.at == UW_NODE_HIERARCHICAL && !a->has_cells;
     *o = *a->o;
-    o->exchange = t->exchange;
-    o->schedule = t->schedule != NULL ? t->schedule : "random";
-    o->momentum_rule = t->rule;
-    o->period = t->period;
-    o->algorithm = averages(t) ? o->algorithm : NULL;
+    o->exchange.mode = t->mode;
+    o->exchange.peers = t->peers != NULL ? t->peers : &uw_peer_schedule_random;
+    o->exchange.rule = t->rule;
+    o->exchange.period.n = t->period;
+    o->algorithm = averages(t) ? o->algorithm : (struct uw_choice){NULL, UW_SIM_AUTO};
     o->scenario = celled ? &a->celled : o->scenario;
     o->steps = 0;
     o->epochs = 0;

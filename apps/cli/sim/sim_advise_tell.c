@@ -14,8 +14,8 @@
 
 const char *uw_advice_name(const struct uw_advice_try *t, char text[UW_ADVICE_NAME_BYTES])
 {
-    snprintf(text, UW_ADVICE_NAME_BYTES, "%s, period %u%s%s, %s", t->exchange, (unsigned)t->period,
-             t->schedule != NULL ? ", " : "", t->schedule != NULL ? t->schedule : "", t->rule);
+    snprintf(text, UW_ADVICE_NAME_BYTES, "%s, period %u%s%s, %s", t->mode.word, (unsigned)t->period,
+             t->peers != NULL ? ", " : "", t->peers != NULL ? t->peers->name : "", t->rule->name);
     return text;
 }
 
@@ -108,8 +108,8 @@ static int left_out(const struct uw_advice_try *best, const char *arg)
             return 2;
         }
     }
-    if ((is_flag(arg, "--cell-nodes") && strcmp(best->exchange, "hierarchical") != 0) ||
-        (is_flag(arg, "--algorithm") && strcmp(best->exchange, "gossip") == 0)) {
+    if ((is_flag(arg, "--cell-nodes") && best->mode.at != UW_NODE_HIERARCHICAL) ||
+        (is_flag(arg, "--algorithm") && best->mode.at == UW_NODE_GOSSIP)) {
         return 2;
     }
     return is_flag(arg, "--advise") ? 1 : 0;
@@ -140,11 +140,11 @@ static void say_command(const struct uw_advice *a, struct paragraph *p)
             i++;
         }
     }
-    say(p, " --exchange %s --period %u", best->exchange, (unsigned)best->period);
-    if (best->schedule != NULL) {
-        say(p, " --schedule %s", best->schedule);
+    say(p, " --exchange %s --period %u", best->mode.word, (unsigned)best->period);
+    if (best->peers != NULL) {
+        say(p, " --schedule %s", best->peers->name);
     }
-    say(p, " --momentum-rule %s", best->rule);
+    say(p, " --momentum-rule %s", best->rule->name);
     say(p, asked->file_counts ? " --steps 0" : "");
     if (a->o->virtual_seconds == 0.0) {
         say(p, " --virtual-seconds %.15g", a->wanted_s);
@@ -197,19 +197,19 @@ static void say_loss(const struct uw_advice *a, const struct uw_advice_try *t, s
 /* The best of each other exchange. */
 static void say_others(const struct uw_advice *a, struct paragraph *p)
 {
-    const char *told[8] = {a->tries[a->order[0]].exchange};
+    int told[8] = {a->tries[a->order[0]].mode.at};
     uint32_t n = 1;
     for (uint32_t i = 1; i < a->tries_n && n < 8u; i++) {
         const struct uw_advice_try *t = &a->tries[a->order[i]];
         char name[UW_ADVICE_NAME_BYTES];
         bool new = uw_advice_judged(t) != 0;
         for (uint32_t k = 0; k < n; k++) {
-            new = new && strcmp(told[k], t->exchange) != 0;
+            new = new && told[k] != t->mode.at;
         }
         if (new) {
-            told[n++] = t->exchange;
-            say(p, "The best with %s (%s) ", t->exchange,
-                uw_advice_name(t, name) + strlen(t->exchange) + 2u);
+            told[n++] = t->mode.at;
+            say(p, "The best with %s (%s) ", t->mode.word,
+                uw_advice_name(t, name) + strlen(t->mode.word) + 2u);
             say_loss(a, t, p);
             say(p, ". ");
         }
@@ -307,8 +307,8 @@ static void print_row(const struct uw_advice *a, const struct uw_advice_try *t)
     } else {
         snprintf(loses, sizeof loses, "%s", s < 0.0 ? "not there yet" : "0 points");
     }
-    printf("%-12s %6u  %-11s  %-6s  %9s  %6.1f %%  %7.3g s  %10s  %s\n", t->exchange,
-           (unsigned)t->period, t->schedule != NULL ? t->schedule : "-", t->rule, to,
+    printf("%-12s %6u  %-11s  %-6s  %9s  %6.1f %%  %7.3g s  %10s  %s\n", t->mode.word,
+           (unsigned)t->period, t->peers != NULL ? t->peers->name : "-", t->rule->name, to,
            percent(t->accuracy[tests]), uw_advice_time(a, tests),
            uw_text_bytes(t->bytes[tests], bytes), loses);
 }
@@ -357,10 +357,10 @@ static void print_table(const struct uw_advice *a)
 
 static void add_flags(cJSON *ev, const struct uw_advice_try *t)
 {
-    cJSON_AddStringToObject(ev, "exchange", t->exchange);
+    cJSON_AddStringToObject(ev, "exchange", t->mode.word);
     cJSON_AddNumberToObject(ev, "period", t->period);
-    cJSON_AddStringToObject(ev, "schedule", t->schedule != NULL ? t->schedule : "");
-    cJSON_AddStringToObject(ev, "momentum_rule", t->rule);
+    cJSON_AddStringToObject(ev, "schedule", t->peers != NULL ? t->peers->name : "");
+    cJSON_AddStringToObject(ev, "momentum_rule", t->rule->name);
 }
 
 /* What it came to. */

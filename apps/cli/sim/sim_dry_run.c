@@ -88,7 +88,8 @@ int uw_sim_dry_run(const struct uw_sim_options *o)
     struct dry d = {.o = o};
     uint64_t step_us = 0;
     struct uw_error err = {.text = ""};
-    const struct uw_job_config config = {.model = o->model, .backend = o->backend, .threads = 1,
+    const struct uw_job_config config = {.model = o->model, .backend = o->backend.word,
+                                         .threads = 1,
                                          .plan = {.batch_n = o->batch,
                                                   .optimizer = {.lr = 1e-6f}}};
     bool measured = uw_sim_scenario_uses(o->scenario, UW_SIM_STEP_MEASURED);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
-#include "job/choices.h"
 #include "job/job.h"
 #include "uwasa/node.h"
 
@@ -28,19 +27,19 @@ static const struct uw_opt rows[] = {
         "digits, mnist:DIR, csv:FILE ..., as for uwasa train (digits)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "who holds which samples: even, sorted or dirichlet:A (even)"),
-    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, UW_EXCHANGES "|broadcast",
+    ROW("exchange", UW_OPT_CHOICE, exchange.mode, 0, 0, UW_NODE_MODES,
         "pull, average over all, over cells whose heads pull, or by sending to all (gossip)"),
     ROW("cell-nodes", UW_OPT_U32, cell_nodes, 1, 0, "N",
         "nodes of a cell, for --exchange hierarchical (4)"),
-    ROW("period", UW_OPT_U32_AUTO, period, 1, UW_PERIOD_MOST, "T|auto",
+    ROW("period", UW_OPT_U32_AUTO, exchange.period, 1, UW_PERIOD_MOST, "T|auto",
         "local steps a round, at least; auto: from what exchanges take, see share (10)"),
-    ROW("share", UW_OPT_REAL, share, 0.0001, 1, "F",
+    ROW("share", UW_OPT_REAL, exchange.share, 0.0001, 1, "F",
         "of the time that a node's pulls may take, with --period auto (0.1)"),
-    ROW("slices", UW_OPT_U32, slices, 1, UW_NODE_SLICES_MAX, "F",
+    ROW("slices", UW_OPT_U32, exchange.slices, 1, UW_NODE_SLICES_MAX, "F",
         "a round pulls one of F slices of the model, for --exchange gossip (1)"),
-    ROW("schedule", UW_OPT_CHOICE, schedule, 0, 0, UW_PEER_SCHEDULES,
+    ROW("schedule", UW_OPT_CHOICE, exchange.peers_word, 0, 0, UW_PEER_SCHEDULES,
         "whom a node pulls from, or is paired with (random; matching with kgt)"),
-    ROW("momentum-rule", UW_OPT_CHOICE, momentum_rule, 0, 0, UW_MOMENTUM_RULES,
+    ROW("momentum-rule", UW_OPT_CHOICE, exchange.rule_word, 0, 0, UW_MOMENTUM_RULES,
         "what a round does beside averaging (qg)"),
     ROW("bandwidth", UW_OPT_U64, bandwidth, 0, 0, "BITS",
         "a second that each node can send, not receive; 0: unlimited (1000000000)"),
@@ -81,7 +80,8 @@ static const struct uw_opt rows[] = {
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X", "learning rate (0.05)"),
     ROW("lr-schedule", UW_OPT_TEXT, lr_schedule, 0, 0, "S",
         "constant, cosine, linear, as --schedule of uwasa train (constant)"),
-    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "of the steps (0.9 with qg, else 0)"),
+    ROW("momentum", UW_OPT_REAL, exchange.momentum, 0, 1, "X",
+        "of the steps (0.9 with qg, else 0)"),
     ROW("weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights, samples and network (1)"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",

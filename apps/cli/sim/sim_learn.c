@@ -2,7 +2,6 @@
 #include "sim_run.h"
 
 #include "sim_fleet.h"
-#include "job/momentum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,14 @@
 static int open_job(struct uw_sim *s, struct uw_job *job)
 {
     const struct uw_sim_options *o = s->o;
-    const struct uw_mix_rule *rule = uw_mix_find(o->momentum_rule);
+    const struct uw_mix_rule *rule = o->exchange.rule;
     const struct uw_job_config config = {
         .model = o->model,
-        .backend = o->backend,
+        .backend = o->backend.word,
         .threads = 1,
         .plan = {.batch_n = o->batch,
                  .optimizer = {.lr = (float)o->lr,
-                               .momentum = uw_momentum_steps(rule, o->momentum),
+                               .momentum = uw_exchange_momentum(&o->exchange),
                                .weight_decay = (float)o->weight_decay,
                                .frozen = rule->frozen},
                  .mixing_velocity = rule->velocity}};

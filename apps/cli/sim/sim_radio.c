@@ -20,18 +20,19 @@ static double mean_loss(const struct uw_sim_scenario *s)
 struct uw_sim_radio uw_sim_radio_foresee(const struct uw_sim_options *o, uint32_t floats_n,
                                          uint64_t steps, double step_s)
 {
-    uint32_t slices = o->slices > 1u ? o->slices : 1u;
+    uint32_t slices = o->exchange.slices > 1u ? o->exchange.slices : 1u;
+    double share = uw_exchange_share(&o->exchange);
     const struct uw_link_cost_config config = {
         .link = o->radio, .floats_n = (floats_n - 1u) / slices + 1u, .nodes_n = o->nodes,
-        .loss = mean_loss(o->scenario), .share = o->share > 0.0 ? o->share : 1.0};
+        .loss = mean_loss(o->scenario), .share = share > 0.0 ? share : 1.0};
     struct uw_link_cost cost;
     uw_link_cost(&config, &cost);
-    struct uw_sim_radio r = {.averages = strcmp(o->exchange, "broadcast") == 0};
+    struct uw_sim_radio r = {.averages = o->exchange.mode.at == UW_NODE_BROADCAST};
     r.one_s = r.averages ? cost.average.seconds : cost.pull.seconds;
     r.round_s = r.averages ? cost.average.seconds : cost.round.seconds;
     double train_s = steps != UW_SIM_STEPS_ENDLESS ? (double)steps * step_s : o->virtual_seconds;
     train_s = o->virtual_seconds > 0.0 ? fmin(train_s, o->virtual_seconds) : train_s;
-    double period_s = o->period == UW_AUTO ? cost.period_s : o->period * step_s;
+    double period_s = o->exchange.period.automatic ? cost.period_s : o->exchange.period.n * step_s;
     r.exchanges = floor(train_s / fmax(period_s, r.round_s)) * o->nodes;
     return r;
 }

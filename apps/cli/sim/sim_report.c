@@ -301,7 +301,7 @@ static void print_exchanges(const struct uw_sim_report *r, const struct uw_world
         printf("pulls          %u whole, %u cut, %u of nothing new\n", (unsigned)c->pulls_done,
                (unsigned)c->pulls_cut, (unsigned)c->pulls_stale);
     }
-    if (r->o->period == UW_AUTO) {
+    if (r->o->exchange.period.automatic) {
         printf("period         %.1f steps at the end, mean of all nodes\n",
                (double)c->period_steps / r->o->nodes);
     }
@@ -327,7 +327,7 @@ void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint6
     cJSON_AddNumberToObject(ev, "pulls_done", c.pulls_done);
     cJSON_AddNumberToObject(ev, "pulls_cut", c.pulls_cut);
     cJSON_AddNumberToObject(ev, "pulls_stale", c.pulls_stale);
-    if (r->o->period == UW_AUTO) {
+    if (r->o->exchange.period.automatic) {
         cJSON_AddNumberToObject(ev, "period_steps", (double)c.period_steps / r->o->nodes);
     }
     cJSON_AddNumberToObject(ev, "averages_done", c.averages_done);

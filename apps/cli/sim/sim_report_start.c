@@ -3,7 +3,6 @@
  * What is told before the first step of a simulated run. */
 #include "sim.h"
 #include "base/args.h"
-#include "job/momentum.h"
 
 #include "uwasa/board.h"
 
@@ -13,18 +12,18 @@
 static void add_work(cJSON *ev, const struct uw_sim_report *r)
 {
     const struct uw_sim_options *o = r->o;
-    if (o->period == UW_AUTO) {
+    if (o->exchange.period.automatic) {
         cJSON_AddStringToObject(ev, "period", "auto");
     } else {
-        cJSON_AddNumberToObject(ev, "period", o->period);
+        cJSON_AddNumberToObject(ev, "period", o->exchange.period.n);
     }
     cJSON_AddNumberToObject(ev, "batch", o->batch);
     cJSON_AddNumberToObject(ev, "lr", o->lr);
     cJSON_AddStringToObject(ev, "lr_schedule", o->lr_schedule);
     uw_event_float(ev, "momentum",
-                   uw_mix_find(o->momentum_rule)->frozen ? uw_momentum_qg(o->momentum)
-                   : o->momentum > 0.0                   ? (float)o->momentum
-                                                         : 0.0f);
+                   o->exchange.rule->frozen ? uw_exchange_momentum_qg(&o->exchange)
+                   : o->exchange.momentum > 0.0 ? (float)o->exchange.momentum
+                                                : 0.0f);
     cJSON_AddNumberToObject(ev, "weight_decay", o->weight_decay);
     cJSON_AddNumberToObject(ev, "steps",
                             r->steps != UW_SIM_STEPS_ENDLESS ? (double)r->steps : 0.0);
@@ -119,9 +118,9 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     }
     cJSON_AddStringToObject(ev, "data", o->data);
     cJSON_AddStringToObject(ev, "skew", o->skew);
-    cJSON_AddStringToObject(ev, "exchange", o->exchange);
-    cJSON_AddStringToObject(ev, "schedule", o->schedule);
-    cJSON_AddStringToObject(ev, "momentum_rule", o->momentum_rule);
+    cJSON_AddStringToObject(ev, "exchange", o->exchange.mode.word);
+    cJSON_AddStringToObject(ev, "schedule", uw_exchange_peers(&o->exchange)->name);
+    cJSON_AddStringToObject(ev, "momentum_rule", o->exchange.rule->name);
     cJSON_AddNumberToObject(ev, "cell_nodes", cell_nodes(w));
     add_work(ev, r);
     double step_s = (double)w->config.fleet->devices[0].step_us / 1e6;
@@ -130,7 +129,8 @@ void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint
     cJSON_AddNumberToObject(ev, "bandwidth", (double)o->bandwidth);
     cJSON_AddNumberToObject(ev, "latency", o->latency);
     cJSON_AddNumberToObject(ev, "loss", o->loss);
-    cJSON_AddStringToObject(ev, "algorithm", o->algorithm != NULL ? o->algorithm : "auto");
+    cJSON_AddStringToObject(ev, "algorithm",
+                            o->algorithm.word != NULL ? o->algorithm.word : "auto");
     add_other_flags(ev, o);
     if (r->resumed) {
         cJSON_AddNumberToObject(ev, "resumed_at", resumed_s);

@@ -296,7 +296,7 @@ int uw_sim_resume_vectors(struct uw_sim *s)
         }
     }
     if (rc < 0 || !s->report.resumed ||
-        uw_mix_find(s->o->momentum_rule)->over != UW_MIX_OVER_AVERAGES) {
+        s->o->exchange.rule->over != UW_MIX_OVER_AVERAGES) {
         return rc;
     }
     struct uw_sim_apart apart = {0.0, 0.0};

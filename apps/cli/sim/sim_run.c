@@ -3,7 +3,6 @@
 
 #include "sim_fleet.h"
 #include "job/lr.h"
-#include "job/momentum.h"
 
 #include "uwasa/board.h"
 
@@ -202,7 +201,7 @@ static int after_step(struct uw_sim *s, struct uw_world_node *n, bool trained)
         return uw_error_set(&s->err, flags, "the exchange with peers: %s", uw_status_text(flags));
     }
     if ((flags & UW_NODE_RETREATED) != 0) {
-        l->momentum = uw_momentum_qg(s->o->momentum);
+        l->momentum = uw_exchange_momentum_qg(&s->o->exchange);
     }
     if (!n->waits && !last) {
         uw_sim_begin_step(s, l);

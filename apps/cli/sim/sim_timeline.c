@@ -46,7 +46,7 @@ void uw_sim_timeline_event(void *arg, uint32_t node, const struct uw_node_event 
     }
     r->exchanges_told++;
     int peer = place_of(event->peer);
-    bool pair = average && uw_mix_find(r->o->momentum_rule)->over == UW_MIX_OVER_PAIRS &&
+    bool pair = average && r->o->exchange.rule->over == UW_MIX_OVER_PAIRS &&
                 event->chunks_n == 2u && peer >= 0;
     cJSON *ev = uw_event("exchange");
     cJSON_AddStringToObject(ev, "kind", pull ? "pull" : pair ? "pair" : "average");

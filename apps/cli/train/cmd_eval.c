@@ -10,7 +10,8 @@
 #include "uwasa/data.h"
 
 struct options {
-    const char *model, *data, *weights, *backend, *json;
+    const char *model, *data, *weights, *json;
+    struct uw_choice backend;
     uint32_t batch, threads;
     uint64_t seed;
     bool exact, tf32;
@@ -131,7 +132,8 @@ static int check_results(const struct options *o, struct uw_error *err)
 
 int uw_cmd_eval(int argc, char **argv)
 {
-    struct options o = {.data = "digits", .backend = "auto", .batch = 100, .seed = 1};
+    struct options o = {.data = "digits", .backend = {"auto", UW_BACKEND_AUTO}, .batch = 100,
+                        .seed = 1};
     struct uw_error err = {.text = ""};
     struct uw_events events = {.file = NULL};
     struct uw_job job;
@@ -147,7 +149,7 @@ int uw_cmd_eval(int argc, char **argv)
         return uw_cli_error("eval", UW_EXIT_USAGE, "%s", err.text);
     }
     const struct uw_job_config config = {.model = o.model,
-                                         .backend = o.backend,
+                                         .backend = o.backend.word,
                                          .exact = o.exact,
                                          .gpu = true,
                                          .tf32 = o.tf32,

@@ -119,7 +119,7 @@ int uw_cmd_train(int argc, char **argv)
                                  .lr = -1.0,
                                  .recipe = UW_RECIPE_DEFAULTS,
                                  .schedule = "constant",
-                                 .backend = "auto",
+                                 .backend = {"auto", UW_BACKEND_AUTO},
                                  .seed = 1};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status < 0) {

@@ -185,7 +185,7 @@ static int prepare(struct train *t, int *status)
 {
     const struct uw_train_options *o = t->o;
     struct uw_job_config config = {.model = o->model,
-                                   .backend = o->backend,
+                                   .backend = o->backend.word,
                                    .exact = o->exact,
                                    .gpu = true,
                                    .tf32 = o->tf32,

@@ -19,7 +19,8 @@ struct uw_train_options {
     double lr, spike;                   /* spike 0: no guard */
     struct uw_recipe recipe;
     const char *augment;                /* NULL, or "flip,crop:4" */
-    const char *schedule, *weights, *save, *backend, *json, *trace;
+    const char *schedule, *weights, *save, *json, *trace;
+    struct uw_choice backend;
     bool resume, no_shuffle, profile, exact, tf32;
 };
 

@@ -94,7 +94,7 @@ struct uw_import {
     struct uw_value *input;
 };
 
-/* import.c */
+/* import_node.c: what a node reads and makes */
 
 /* Fill err with "FILE: node 'NAME' (OP): sentence". Returns code. */
 int uw_import_refuse(struct uw_import *im, const struct uw_onnx_node *n, int code,
@@ -112,6 +112,9 @@ void uw_import_note(struct uw_import *im, const char *text);
 
 /* FNV-1a of a name. */
 uint32_t uw_import_hash(const char *name);
+
+/* Where the map has the value of a name; there NULL: nothing made it so far. */
+struct uw_value **uw_import_slot(struct uw_import *im, const char *name);
 
 /* The value of a name; NULL: nothing made it so far. */
 struct uw_value *uw_import_value(struct uw_import *im, const char *name);
@@ -186,18 +189,6 @@ bool uw_view_same(const struct uw_view *a, const struct uw_view *b);
 /* Is the sample stored in the order of the view? */
 bool uw_view_ordered(const struct uw_view *v);
 
-/* Put the sample in the order of the view; may add a transpose layer. */
-int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v);
-
-/* Give an ordered sample a shape of rank 1 to 3; may add a reshape layer. */
-int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
-                    uint32_t rank, const uint64_t *dim);
-
-/* Minibatch in front and nowhere else, ordered, and of the view's own shape; axes beyond `rank`
- * are counted into the last. */
-int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
-                      uint32_t rank);
-
 /* import_emit.c */
 
 /* A new layer behind `input` with its shape; NULL with err set. */
@@ -225,6 +216,18 @@ int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t sl
 
 /* Name of the module that a tensor called "fc.weight" belongs to; NULL: none. */
 const char *uw_import_module(struct uw_pool *pool, const char *tensor);
+
+/* Put the sample in the order of the view; may add a transpose layer. */
+int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v);
+
+/* Give an ordered sample a shape of rank 1 to 3; may add a reshape layer. */
+int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                    uint32_t rank, const uint64_t *dim);
+
+/* Minibatch in front and nowhere else, ordered, and of the view's own shape; axes beyond `rank`
+ * are counted into the last. */
+int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      uint32_t rank);
 
 /* Names, inputs, losses and tensors of what the outputs need, into the public struct. */
 int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,

@@ -426,3 +426,120 @@ int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
     rc = rc < 0 ? rc : build_tables(im, m);
     return rc < 0 ? rc : set_losses(im, m, outputs, outputs_n);
 }
+
+bool uw_view_ordered(const struct uw_view *v)
+{
+    uint64_t stride = 1;
+    for (uint32_t i = v->atoms_n; i-- > 0;) {
+        if (!v->atom[i].batch) {
+            if (v->atom[i].stride != stride) {
+                return false;
+            }
+            stride *= v->atom[i].size;
+        }
+    }
+    return true;
+}
+
+int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v)
+{
+    struct uw_atom run[UW_ATOMS_MAX];   /* longest runs, in the order of the view */
+    uint32_t runs_n = 0;
+    uint64_t dim[3] = {1, 1, 1};
+    uint32_t order[3] = {0, 0, 0};
+
+    if (uw_view_ordered(v)) {
+        return UW_OK;
+    }
+    for (uint32_t i = 0; i < v->atoms_n; i++) {
+        const struct uw_atom *x = &v->atom[i];
+        if (x->batch) {
+            continue;
+        }
+        if (runs_n > 0 && run[runs_n - 1].stride == x->size * x->stride) {
+            run[runs_n - 1].size *= x->size;
+            run[runs_n - 1].stride = x->stride;
+        } else {
+            run[runs_n++] = *x;
+        }
+    }
+    if (runs_n > 3) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                "needs its input in an order that no single transpose gives");
+    }
+    for (uint32_t i = 0; i < runs_n; i++) {
+        for (uint32_t j = 0; j < runs_n; j++) {
+            order[i] += run[j].stride > run[i].stride ? 1 : 0;
+        }
+        dim[order[i]] = run[i].size;
+    }
+    int rc = uw_import_shape(im, n, v, runs_n, dim);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_TRANSPOSE, v->layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    memcpy(l->def.transpose.order, order, sizeof order);
+    uw_import_dims(l, runs_n, run[0].size, runs_n > 1 ? run[1].size : 1,
+                   runs_n > 2 ? run[2].size : 1);
+    v->layer = uw_import_last(im);
+    v->rank = runs_n;
+    memcpy(v->dim, l->dim, sizeof v->dim);
+    uint64_t stride = 1;
+    for (uint32_t i = v->atoms_n; i-- > 0;) {
+        if (!v->atom[i].batch) {
+            v->atom[i].stride = stride;
+            stride *= v->atom[i].size;
+        }
+    }
+    return UW_OK;
+}
+
+int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                    uint32_t rank, const uint64_t *dim)
+{
+    bool same = v->rank == rank;
+    for (uint32_t a = 0; a < rank; a++) {
+        same = same && v->dim[a] == dim[a];
+    }
+    if (same) {
+        return UW_OK;
+    }
+    uint32_t from = v->layer;
+    while (from != 0 && (im->layer[from - 1]->def.kind == UW_LAYER_RESHAPE ||
+                         im->layer[from - 1]->def.kind == UW_LAYER_FLATTEN)) {
+        from = im->layer[from - 1]->input[0];
+    }
+    struct uw_import_layer *l =
+        uw_import_emit(im, n, rank == 1 ? UW_LAYER_FLATTEN : UW_LAYER_RESHAPE, from);
+    if (l == NULL) {
+        return im->err->code;
+    }
+    uw_import_dims(l, rank, dim[0], rank > 1 ? dim[1] : 1, rank > 2 ? dim[2] : 1);
+    for (uint32_t a = 0; a < rank && rank > 1; a++) {
+        l->def.reshape.dim[a] = (uint32_t)dim[a];
+        l->def.reshape.rank = rank;
+    }
+    v->layer = uw_import_last(im);
+    v->rank = rank;
+    for (uint32_t a = 0; a < 3; a++) {
+        v->dim[a] = a < rank ? dim[a] : 1;
+    }
+    return UW_OK;
+}
+
+int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      uint32_t rank)
+{
+    uint64_t dim[3] = {1, 1, 1};
+    uint32_t axes = v->axes_n - 1;
+    if (v->axes_n < 2 || !uw_view_is_batch(v, 0)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                "the minibatch is not the first axis of its input");
+    }
+    for (uint32_t a = 0; a < axes; a++) {
+        dim[a < rank ? a : rank - 1] *= uw_view_dim(v, a + 1);
+    }
+    int rc = uw_import_order(im, n, v);
+    return rc == UW_OK ? uw_import_shape(im, n, v, axes < rank ? axes : rank, dim) : rc;
+}

@@ -93,7 +93,7 @@ static int open_secure(struct uw_firmware *f)
 
 static int open_dtls(struct uw_firmware *f)
 {
-    bool serial = strcmp(f->settings.link, "serial") == 0;
+    bool serial = f->settings.link == UW_SET_LINK_SERIAL;
     int rc = serial ? open_serial(f) : open_lwip(f);
     f->link = serial ? &f->serial.link : &f->lwip.link;
     if (rc == UW_OK && f->settings.key[0] != '\0') {
@@ -106,7 +106,7 @@ static int open_dtls(struct uw_firmware *f)
 int uw_firmware_open_link(struct uw_firmware *f)
 {
     size_t used = f->arena[0].used_bytes;
-    bool bus = strcmp(f->settings.link, "bus") == 0;
+    bool bus = f->settings.link == UW_SET_LINK_BUS;
     int rc = bus ? uw_firmware_open_bus(f) : open_dtls(f);
     f->network_bytes = f->arena[0].used_bytes - used;
     return rc;

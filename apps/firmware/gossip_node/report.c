@@ -11,7 +11,7 @@
 
 bool uw_firmware_json(const struct uw_firmware *f)
 {
-    return strcmp(f->settings.events, "json") == 0;
+    return f->settings.events == UW_SET_EVENTS_JSON;
 }
 
 /* A text inside JSON; what does not fit is left out. */

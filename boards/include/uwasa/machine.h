@@ -15,6 +15,7 @@
 #ifndef UWASA_MACHINE_H
 #define UWASA_MACHINE_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/ethernet.h"
 #include "uwasa/flash.h"
 #include "uwasa/serial.h"
@@ -23,6 +24,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_MACHINE_REGIONS_MAX 4u
 
@@ -92,4 +95,5 @@ int uw_machine_flash_file(const char *path);
 /* main has returned: the emulator ends with that status, a board starts anew. */
 void uw_machine_exit(int status);
 
+UW_C_END
 #endif

@@ -15,7 +15,10 @@
 #ifndef UWASA_BACKENDS_H
 #define UWASA_BACKENDS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
+
+UW_C_BEGIN
 
 /* The portable meaning of every slot. Asks for no scratch, runs on the calling thread. */
 extern const struct uw_kernels uw_kernels_ref;
@@ -81,4 +84,5 @@ double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps);
  * the speed of the core itself. */
 double uw_kernels_fma_flop(const struct uw_kernels *k, uint32_t steps);
 
+UW_C_END
 #endif

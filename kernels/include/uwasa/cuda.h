@@ -16,8 +16,11 @@
 #ifndef UWASA_CUDA_H
 #define UWASA_CUDA_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
 #include "uwasa/status.h"
+
+UW_C_BEGIN
 
 struct uw_cuda;
 
@@ -107,4 +110,5 @@ const char *uw_cuda_failure(struct uw_cuda *c);
 /* Waits for what is in the queue. c may be NULL. */
 void uw_cuda_close(struct uw_cuda *c);
 
+UW_C_END
 #endif

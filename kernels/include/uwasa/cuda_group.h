@@ -32,10 +32,13 @@
 #ifndef UWASA_CUDA_GROUP_H
 #define UWASA_CUDA_GROUP_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/cuda.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_CUDA_GROUP_ID_BYTES 128u
 
@@ -98,4 +101,5 @@ void uw_cuda_group_abort(struct uw_cuda_group *g);
  * until the program ends. g may be NULL. */
 void uw_cuda_group_close(struct uw_cuda_group *g);
 
+UW_C_END
 #endif

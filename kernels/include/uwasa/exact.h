@@ -38,7 +38,10 @@
 #ifndef UWASA_EXACT_H
 #define UWASA_EXACT_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
+
+UW_C_BEGIN
 
 /* The fastest exact table that this processor can run; ref when there is no other. */
 const struct uw_kernels *uw_kernels_exact(void);
@@ -49,4 +52,5 @@ const struct uw_kernels *uw_kernels_exact(void);
  * Returns UW_OK, or UW_ERR_UNSUPPORTED. */
 int uw_exact_check(void);
 
+UW_C_END
 #endif

@@ -9,7 +9,10 @@
 #ifndef UWASA_SLOTS_H
 #define UWASA_SLOTS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
+
+UW_C_BEGIN
 
 /* The reference's: what uw_kernels_ref is made of. uw_dense_bw_step_ref calls the slots dense_bw_*
  * and axpby of its table. */
@@ -146,4 +149,5 @@ extern const struct uw_activation_kernels uw_activation_none;
 extern const struct uw_loss_kernels uw_loss_none;
 extern const struct uw_update_kernels uw_update_none;
 
+UW_C_END
 #endif

@@ -23,6 +23,9 @@
 #define UWASA_ALLREDUCE_COST_H
 
 #include "uwasa/allreduce_steps.h"
+#include "uwasa/cplusplus.h"
+
+UW_C_BEGIN
 
 struct uw_network_cost {
     double latency_s;           /* of a message: alpha */
@@ -51,4 +54,5 @@ enum uw_allreduce_kind uw_allreduce_choose(uint32_t p, uint32_t n, bool same_bit
                                            const struct uw_network_cost *c, double *at,
                                            double *seconds);
 
+UW_C_END
 #endif

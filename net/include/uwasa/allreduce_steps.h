@@ -27,8 +27,12 @@
 #ifndef UWASA_ALLREDUCE_STEPS_H
 #define UWASA_ALLREDUCE_STEPS_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_RANK_NONE UINT32_MAX
 
@@ -78,4 +82,5 @@ uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t ra
 /* Floats of the largest message that any rank receives. */
 uint32_t uw_allreduce_message_n(enum uw_allreduce_kind kind, uint32_t p, uint32_t n);
 
+UW_C_END
 #endif

@@ -26,7 +26,10 @@
 #define UWASA_COLLECTIVE_H
 
 #include "uwasa/allreduce_steps.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
+
+UW_C_BEGIN
 
 struct uw_collective_config {
     struct uw_link *link;           /* nobody else receives from it */
@@ -74,4 +77,5 @@ bool uw_collective_done(const struct uw_collective *c);
 /* May the next round begin, and x change? */
 bool uw_collective_settled(const struct uw_collective *c);
 
+UW_C_END
 #endif

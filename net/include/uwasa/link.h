@@ -19,11 +19,14 @@
 #ifndef UWASA_LINK_H
 #define UWASA_LINK_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_LINK_STATION_NONE 0xffffu
 #define UW_LINK_STATION_BROADCAST 0xfffeu
@@ -169,4 +172,5 @@ bool uw_link_defers(const struct uw_link *l);
 int uw_link_defer(struct uw_link *l);
 void uw_link_resume(struct uw_link *l);
 
+UW_C_END
 #endif

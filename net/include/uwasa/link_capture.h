@@ -38,7 +38,10 @@
 #ifndef UWASA_LINK_CAPTURE_H
 #define UWASA_LINK_CAPTURE_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
+
+UW_C_BEGIN
 
 #define UW_CAPTURE_FILE_HEAD_BYTES 24u
 #define UW_CAPTURE_RECORD_HEAD_BYTES 16u
@@ -97,4 +100,5 @@ size_t uw_link_capture_bytes(const struct uw_link_capture_config *config);
  * (memory smaller than uw_link_capture_bytes), or what the writer returned. */
 int uw_link_capture_init(struct uw_link_capture *c, const struct uw_link_capture_config *config);
 
+UW_C_END
 #endif

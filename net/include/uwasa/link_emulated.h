@@ -23,8 +23,11 @@
 #ifndef UWASA_LINK_EMULATED_H
 #define UWASA_LINK_EMULATED_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/rng.h"
+
+UW_C_BEGIN
 
 #define UW_EMULATED_DROPS_MAX 16u
 #define UW_EMULATED_CUTS_MAX 64u
@@ -155,4 +158,5 @@ int uw_link_emulated_impair(struct uw_link_emulated *e, const struct uw_impairme
  * Returns UW_OK, UW_ERR_FULL (UW_EMULATED_CUTS_MAX stations are cut). */
 int uw_link_emulated_cut(struct uw_link_emulated *e, uint16_t station, unsigned directions);
 
+UW_C_END
 #endif

@@ -26,8 +26,11 @@
 #ifndef UWASA_LINK_FRAME_H
 #define UWASA_LINK_FRAME_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/radio.h"
+
+UW_C_BEGIN
 
 #define UW_LINK_FRAME_WINDOW_US UINT64_C(3600000000)    /* an hour, as ETSI EN 300 220 has it */
 #define UW_LINK_FRAME_WINDOW_MAX_US UINT64_C(604800000000)
@@ -70,4 +73,5 @@ void uw_link_frame_air(const struct uw_link_frame *l, struct uw_link_frame_air *
 /* Read a short address, "17". Returns UW_OK or UW_ERR_INVALID. */
 int uw_link_frame_address(const char *text, uint16_t *address);
 
+UW_C_END
 #endif

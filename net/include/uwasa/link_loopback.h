@@ -19,9 +19,10 @@
 #ifndef UWASA_LINK_LOOPBACK_H
 #define UWASA_LINK_LOOPBACK_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 
-#include <stdatomic.h>
+UW_C_BEGIN
 
 struct uw_loopback_config {
     void *memory;               /* aligned as from malloc or an arena */
@@ -34,7 +35,7 @@ struct uw_loopback_config {
 struct uw_loopback_endpoint;
 
 struct uw_loopback_hub {
-    atomic_flag busy;
+    uw_atomic_flag busy;
     struct uw_loopback_endpoint *endpoints;
     uint8_t *slots;
     size_t slot_bytes;
@@ -65,4 +66,5 @@ int uw_link_loopback_init(struct uw_link_loopback *l, struct uw_loopback_hub *hu
 /* Has anything arrived that was not taken yet? What link->fd tells of other links. */
 bool uw_link_loopback_waiting(const struct uw_link_loopback *l);
 
+UW_C_END
 #endif

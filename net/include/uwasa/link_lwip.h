@@ -13,8 +13,11 @@
 #ifndef UWASA_LINK_LWIP_H
 #define UWASA_LINK_LWIP_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/ethernet.h"
 #include "uwasa/link.h"
+
+UW_C_BEGIN
 
 #define UW_LINK_LWIP_MTU_DEFAULT 1232u      /* as uwasa/link_udp.h */
 #define UW_LINK_LWIP_MTU_MAX 1472u          /* of Ethernet */
@@ -51,4 +54,5 @@ size_t uw_link_lwip_bytes(const struct uw_link_lwip_config *config);
 int uw_link_lwip_init(struct uw_link_lwip *l, const struct uw_link_lwip_config *config,
                       struct uw_error *err);
 
+UW_C_END
 #endif

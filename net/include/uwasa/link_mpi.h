@@ -26,7 +26,10 @@
 #ifndef UWASA_LINK_MPI_H
 #define UWASA_LINK_MPI_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
+
+UW_C_BEGIN
 
 #define UW_LINK_MPI_MTU_DEFAULT (256u * 1024u + 64u)    /* 65536 floats and their head */
 #define UW_LINK_MPI_MTU_MAX (64u * 1024u * 1024u)
@@ -83,4 +86,5 @@ int uw_link_mpi_init(struct uw_link_mpi *l, const struct uw_link_mpi_config *con
  * not open. */
 bool uw_link_mpi_leave(struct uw_link_mpi *l);
 
+UW_C_END
 #endif

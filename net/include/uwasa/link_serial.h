@@ -17,8 +17,11 @@
 #ifndef UWASA_LINK_SERIAL_H
 #define UWASA_LINK_SERIAL_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/serial_frames.h"
+
+UW_C_BEGIN
 
 #define UW_LINK_SERIAL_MTU_MIN 64u
 #define UW_LINK_SERIAL_MTU_MAX 2048u
@@ -47,4 +50,5 @@ size_t uw_link_serial_bytes(const struct uw_link_serial_config *config);
  * (memory smaller than uw_link_serial_bytes). */
 int uw_link_serial_init(struct uw_link_serial *l, const struct uw_link_serial_config *config);
 
+UW_C_END
 #endif

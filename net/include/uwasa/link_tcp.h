@@ -30,7 +30,10 @@
 #ifndef UWASA_LINK_TCP_H
 #define UWASA_LINK_TCP_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
+
+UW_C_BEGIN
 
 #define UW_LINK_TCP_MTU_DEFAULT (256u * 1024u + 64u)    /* 65536 floats and their head */
 #define UW_LINK_TCP_MTU_MAX (64u * 1024u * 1024u)
@@ -66,8 +69,7 @@ struct uw_link_tcp {
     uint32_t rx_bytes, tx_bytes;    /* of a station, of a connection */
     uint32_t session_bytes;
     struct uw_stream_guard *guard;
-    uint32_t tokens_n;              /* guarded: handshakes that strangers may begin */
-    uint64_t tokens_us;
+    uint64_t begun_us;              /* guarded: a bucket of handshakes that strangers begin */
     uint32_t socket_buffer_bytes, silence_us;
     uint16_t stations_n, conns_n, last;
     uint16_t viewed;                /* connection of the message viewed last */
@@ -99,4 +101,5 @@ int uw_link_tcp_local(const struct uw_link_tcp *l, char text[UW_LINK_ADDRESS_BYT
 /* Is there a connection with this station over which messages go at once? */
 bool uw_link_tcp_is_up(const struct uw_link_tcp *l, uint16_t station);
 
+UW_C_END
 #endif

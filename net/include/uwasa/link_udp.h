@@ -19,8 +19,11 @@
 #ifndef UWASA_LINK_UDP_H
 #define UWASA_LINK_UDP_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/stations.h"
+
+UW_C_BEGIN
 
 /* 1280, what every IPv6 path carries, less 40 (IPv6) and 8 (UDP). */
 #define UW_LINK_UDP_MTU_DEFAULT 1232u
@@ -71,4 +74,5 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYTES]);
 
+UW_C_END
 #endif

@@ -14,8 +14,11 @@
 #ifndef UWASA_LINK_ZSOCK_H
 #define UWASA_LINK_ZSOCK_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/stations.h"
+
+UW_C_BEGIN
 
 /* 1280, what every IPv6 path carries, less 40 (IPv6) and 8 (UDP). Larger messages are cut into IP
  * fragments, which Zephyr does not put together by default. */
@@ -59,4 +62,5 @@ int uw_link_zsock_init(struct uw_link_zsock *l, const struct uw_link_zsock_confi
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_link_zsock_local(const struct uw_link_zsock *l, char text[UW_LINK_ADDRESS_BYTES]);
 
+UW_C_END
 #endif

@@ -43,10 +43,13 @@
 #ifndef UWASA_MIX_H
 #define UWASA_MIX_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/params.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* 0: the rule's own, see above. */
 struct uw_mix_constants {
@@ -205,4 +208,5 @@ float uw_mix_cell_weight(float weight, uint32_t ours_n, uint32_t theirs_n);
  * to x. lr_sum 0, no steps: z = 0. */
 void uw_mix_mean_gradient(uint32_t n, const float *s, const float *x, float lr_sum, float *z);
 
+UW_C_END
 #endif

@@ -32,8 +32,10 @@
 
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
+#include "uwasa/node_check.h"
 #include "uwasa/node_event.h"
 #include "uwasa/node_mode.h"
 #include "uwasa/node_parts.h"
@@ -45,11 +47,8 @@
 #include "uwasa/status.h"
 #include "uwasa/vitals.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+UW_C_BEGIN
 
-#define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
 #define UW_NODE_SLICES_MAX 32u
 #define UW_NODE_PULL_PEERS_MAX 8u
 
@@ -165,7 +164,7 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
 
 /* Set the node up. Nothing is sent before the first uw_node_step.
  *
- *   err  may be NULL; else a sentence that names the field
+ *   err  may be NULL; else a sentence that names the field, as uw_node_check finds it
  *
  * Returns UW_OK, UW_ERR_INVALID (a name that is empty, too long or has odd characters, sizes, a
  * rule whose velocity or snapshot is missing, a part that the program lacks), UW_ERR_TOOBIG (the
@@ -179,26 +178,6 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
  * goes back is taken to stand still in between.
  * Returns when it wants to run again (now_us: at once), also after link->fd becomes readable. */
 uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
-
-/* What the training thread tells after a step; loss, accuracy and speed are for the live view. */
-struct uw_node_progress {
-    uint32_t step;                  /* training steps done so far */
-    float lr;                       /* learning rate of that step; 0: no step was done */
-    float step_loss;                /* of that step alone, before its update; 0: not known */
-    float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
-    float samples_per_s;
-    struct uw_vitals vitals;        /* see uw_node_config.vitals */
-};
-
-enum uw_node_after {
-    UW_NODE_MIXED = 1,              /* chunks were mixed into params->x */
-    UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
-    UW_NODE_AVERAGING = 8,          /* leave the parameters alone, call again soon with lr 0 */
-    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg, the
-                                       velocity its m, zero, and the steps' frozen momentum 0.9 */
-    UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
-                                       wasted, call again a little later with lr 0 instead */
-};
 
 /* Context training. Call after every local step: mixes the chunks that have arrived, ends the
  * round when T steps are done and its pull has ended, publishes the snapshot, asks for the next
@@ -247,4 +226,5 @@ bool uw_node_owes(const struct uw_node *n);
 uint32_t uw_node_status(const struct uw_node *n, uint64_t now_us, struct uw_node_member *rows,
                         uint32_t cap_n, struct uw_node_counters *counters);
 
+UW_C_END
 #endif

@@ -15,7 +15,10 @@
 #ifndef UWASA_NODE_BROADCAST_H
 #define UWASA_NODE_BROADCAST_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/node.h"
+
+UW_C_BEGIN
 
 /* Context training. Training has ended for good: call before each
  * uw_node_after_step from then on, with lr 0. Once all nodes that are seen have one model, and none
@@ -29,4 +32,5 @@ bool uw_node_cast_end(struct uw_node *n);
  * neither. 0: not known, or somebody trains. */
 uint32_t uw_node_cast_agreed(const struct uw_node *n);
 
+UW_C_END
 #endif

@@ -7,7 +7,11 @@
 #ifndef UWASA_NODE_EVENT_H
 #define UWASA_NODE_EVENT_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_NODE_TEXT_BYTES 256u     /* an event's sentence with its NUL */
 
@@ -71,4 +75,5 @@ struct uw_node_event {
 /* Name of an event kind for scripts; "unknown" for a number that is none. Static storage. */
 const char *uw_node_event_name(enum uw_node_event_kind kind);
 
+UW_C_END
 #endif

@@ -26,7 +26,10 @@
 #ifndef UWASA_NODE_GRADIENTS_H
 #define UWASA_NODE_GRADIENTS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/node.h"
+
+UW_C_BEGIN
 
 struct uw_node_gradients_config {
     const uint32_t *bucket_n;       /* [buckets_n] floats of each, borrowed until bind returns */
@@ -58,4 +61,5 @@ enum uw_gradient_state uw_node_gradient_state(const struct uw_node *n, uint32_t 
  * Looks whether the group has been given up. False without uw_node_config.gradients. */
 bool uw_node_wants_parameters(struct uw_node *n);
 
+UW_C_END
 #endif

@@ -14,6 +14,10 @@
 #ifndef UWASA_NODE_PARTS_H
 #define UWASA_NODE_PARTS_H
 
+#include "uwasa/cplusplus.h"
+
+UW_C_BEGIN
+
 struct uw_node_averages;        /* private */
 struct uw_node_samples;
 struct uw_node_casts;
@@ -82,4 +86,5 @@ struct uw_node_parts {
 /* Every part there is. */
 extern const struct uw_node_parts uw_node_parts_all;
 
+UW_C_END
 #endif

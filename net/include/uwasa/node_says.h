@@ -7,6 +7,10 @@
 #ifndef UWASA_NODE_SAYS_H
 #define UWASA_NODE_SAYS_H
 
+#include "uwasa/cplusplus.h"
+
+UW_C_BEGIN
+
 enum uw_node_says {
     UW_NODE_SAYS_DATA,              /* parameters that were asked for */
     UW_NODE_SAYS_MEMBERSHIP,        /* hellos, pings, their answers, goodbyes */
@@ -18,4 +22,5 @@ enum uw_node_says {
  *   message  1 byte or more */
 enum uw_node_says uw_node_says(const void *message);
 
+UW_C_END
 #endif

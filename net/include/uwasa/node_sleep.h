@@ -34,7 +34,11 @@
 #ifndef UWASA_NODE_SLEEP_H
 #define UWASA_NODE_SLEEP_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_NODE_SLEEP_SEARCH 64u
 #define UW_NODE_SLEEP_SEARCH_ALONE 8u
@@ -52,4 +56,5 @@ struct uw_node_sleep {
  * be heard. 0: the node listens. */
 uint64_t uw_node_may_sleep_us(const struct uw_node *n, uint64_t now_us);
 
+UW_C_END
 #endif

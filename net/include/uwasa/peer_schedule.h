@@ -27,10 +27,13 @@
 #ifndef UWASA_PEER_SCHEDULE_H
 #define UWASA_PEER_SCHEDULE_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/rng.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_PEER_NOBODY UINT32_MAX
 
@@ -71,4 +74,5 @@ extern const struct uw_peer_schedule uw_peer_schedule_matching, uw_peer_schedule
 /* Schedule by name; NULL when there is none. */
 const struct uw_peer_schedule *uw_peer_schedule_find(const char *name);
 
+UW_C_END
 #endif

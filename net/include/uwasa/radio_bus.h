@@ -23,9 +23,12 @@
 #ifndef UWASA_RADIO_BUS_H
 #define UWASA_RADIO_BUS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/radio.h"
 #include "uwasa/rng.h"
 #include "uwasa/serial_frames.h"
+
+UW_C_BEGIN
 
 #define UW_RADIO_BUS_FRAME_DEFAULT 250u
 #define UW_RADIO_BUS_CRC_START 0x6b1fd94eu
@@ -62,4 +65,5 @@ size_t uw_radio_bus_bytes(const struct uw_radio_bus_config *config);
  * (memory smaller than uw_radio_bus_bytes). */
 int uw_radio_bus_init(struct uw_radio_bus *r, const struct uw_radio_bus_config *config);
 
+UW_C_END
 #endif

@@ -12,8 +12,11 @@
 #ifndef UWASA_RADIO_LINK_H
 #define UWASA_RADIO_LINK_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link_emulated.h"
 #include "uwasa/radio.h"
+
+UW_C_BEGIN
 
 struct uw_radio_link_config {
     struct uw_link *lower;              /* numbered: an address is a station of it */
@@ -32,4 +35,5 @@ struct uw_radio_link {
 /* Returns UW_OK, UW_ERR_INVALID (no link, one without numbers, or frames larger than it takes). */
 int uw_radio_link_init(struct uw_radio_link *r, const struct uw_radio_link_config *config);
 
+UW_C_END
 #endif

@@ -39,8 +39,12 @@
 #ifndef UWASA_RADIO_PROFILE_H
 #define UWASA_RADIO_PROFILE_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* What uw_radio_profile_find knows, for a sentence. */
 #define UW_RADIO_PROFILES \
@@ -88,4 +92,5 @@ struct uw_emulated_medium;
  *   m  written, every field */
 void uw_radio_profile_medium(const struct uw_radio_profile *p, struct uw_emulated_medium *m);
 
+UW_C_END
 #endif

@@ -14,7 +14,10 @@
 #ifndef UWASA_RADIO_UDP_H
 #define UWASA_RADIO_UDP_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/radio.h"
+
+UW_C_BEGIN
 
 #define UW_RADIO_UDP_HEAD_BYTES 4u
 #define UW_RADIO_UDP_FRAME_DEFAULT 250u
@@ -50,4 +53,5 @@ bool uw_radio_udp_group_ok(const char *group);
 /* Leave the group. Safe on a zeroed struct, after a failed init, and twice. */
 void uw_radio_udp_deinit(struct uw_radio_udp *r);
 
+UW_C_END
 #endif

@@ -33,7 +33,10 @@
 #ifndef UWASA_SECURE_H
 #define UWASA_SECURE_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
+
+UW_C_BEGIN
 
 #define UW_KEY_BYTES 32u
 #define UW_KEY_TEXT_BYTES 65u       /* 64 hex digits and the NUL */
@@ -128,8 +131,9 @@ struct uw_secure_dtls {
     uint8_t *datagram, *plain;
     uint32_t datagram_bytes, datagram_at;
     uint16_t datagram_from;
-    uint64_t now_us, tokens_us;
-    uint32_t tokens_n, report_interval_us;
+    uint64_t now_us;
+    uint64_t started_us;            /* a bucket of handshakes that strangers start */
+    uint32_t report_interval_us;
     char identity[UW_SECURE_IDENTITY_MAX + 1];
     /* From the configuration. */
     void (*event)(void *user, const struct uw_secure_event *event);
@@ -156,4 +160,5 @@ uint16_t uw_secure_dtls_suite(const struct uw_secure_dtls *s, uint16_t station);
 /* Forget every session and handshake with a station; the next send starts afresh. */
 void uw_secure_dtls_reset(struct uw_secure_dtls *s, uint16_t station);
 
+UW_C_END
 #endif

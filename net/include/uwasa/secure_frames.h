@@ -76,9 +76,12 @@
 #ifndef UWASA_SECURE_FRAMES_H
 #define UWASA_SECURE_FRAMES_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/secure.h"
 #include "uwasa/storage.h"
+
+UW_C_BEGIN
 
 #define UW_SECURE_FRAMES_OVERHEAD 11u       /* bytes that a message costs */
 #define UW_SECURE_FRAMES_LOWER_MIN 51u      /* of the lower link's messages */
@@ -155,8 +158,7 @@ struct uw_secure_frames {
     struct uw_frames_key *keys[3];  /* this epoch and the one before by parity, and any other */
     uint32_t key_epochs[3];
     bool key_set[3];
-    uint8_t derivations_n;          /* that the last one may be used for now */
-    uint64_t derivations_us;
+    uint64_t derived_us;            /* a bucket of derivations of the last one */
     uint8_t *in, *out;              /* [frame_bytes] */
     uint32_t frame_bytes;
     uint32_t out_bytes;             /* of a frame that the lower link has not taken; 0: none */
@@ -166,13 +168,12 @@ struct uw_secure_frames {
     uint64_t id, counter, saved_counter;
     uint64_t fresh[2];              /* counters at the last two ticks: older ones answer nothing */
     uint64_t tick_us, now_us;
-    uint64_t saved_us;              /* when joins were saved up last */
+    uint64_t hellos_us, welcomes_us;    /* a bucket of each */
     uint64_t withheld_us;           /* no hello may be sent since; 0: they may */
     uint32_t epoch, saved_epoch;
     uint64_t epoch_began;           /* counter */
     struct uw_frames_asked asked[4];
     uint8_t asked_at;
-    uint8_t hellos_n, welcomes_n;   /* saved up */
     struct uw_frames_answer answered[8];
     /* Not before. */
     uint64_t refused_tell_us, identity_tell_us, twin_tell_us, in_vain_tell_us, withheld_tell_us;
@@ -209,4 +210,5 @@ bool uw_secure_frames_knows(const struct uw_secure_frames *s, uint16_t station);
  * Returns UW_OK, UW_ERR_CLOSED (there is none left), UW_ERR_NOMEM. */
 int uw_secure_frames_rotate(struct uw_secure_frames *s);
 
+UW_C_END
 #endif

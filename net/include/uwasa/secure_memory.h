@@ -13,7 +13,11 @@
 #ifndef UWASA_SECURE_MEMORY_H
 #define UWASA_SECURE_MEMORY_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stddef.h>
+
+UW_C_BEGIN
 
 /* Hand over the buffer, aligned as from an arena, for as long as the program runs. */
 void uw_secure_memory_init(void *at, size_t bytes);
@@ -21,4 +25,5 @@ void uw_secure_memory_init(void *at, size_t bytes);
 /* The end of what was in use so far, from the buffer's start. */
 size_t uw_secure_memory_peak_bytes(void);
 
+UW_C_END
 #endif

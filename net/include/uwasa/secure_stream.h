@@ -24,8 +24,11 @@
 #ifndef UWASA_SECURE_STREAM_H
 #define UWASA_SECURE_STREAM_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/link_tcp.h"
 #include "uwasa/secure.h"
+
+UW_C_BEGIN
 
 struct uw_secure_stream_config {
     uint8_t key[UW_KEY_BYTES];
@@ -73,4 +76,5 @@ int uw_secure_stream_init(struct uw_secure_stream *s,
  * and twice. */
 void uw_secure_stream_deinit(struct uw_secure_stream *s);
 
+UW_C_END
 #endif

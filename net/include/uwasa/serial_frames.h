@@ -19,10 +19,13 @@
 #ifndef UWASA_SERIAL_FRAMES_H
 #define UWASA_SERIAL_FRAMES_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/serial.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+UW_C_BEGIN
 
 #define UW_SERIAL_LINE_BITS 10u     /* of a byte, with start and stop */
 
@@ -69,4 +72,5 @@ int uw_serial_frames_take(struct uw_serial_frames *f);
 /* When to drain again; UINT64_MAX: nothing waits. */
 uint64_t uw_serial_frames_next_us(const struct uw_serial_frames *f, uint64_t now_us);
 
+UW_C_END
 #endif

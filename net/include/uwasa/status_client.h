@@ -13,7 +13,10 @@
 #ifndef UWASA_STATUS_CLIENT_H
 #define UWASA_STATUS_CLIENT_H
 
-#include "uwasa/node.h"
+#include "uwasa/cplusplus.h"
+#include "uwasa/node_status.h"
+
+UW_C_BEGIN
 
 struct uw_status_client {
     struct uw_link *link;
@@ -46,4 +49,5 @@ int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
                           struct uw_node_member *rows, uint32_t cap_n,
                           struct uw_node_counters *counters);
 
+UW_C_END
 #endif

@@ -17,9 +17,13 @@
 #ifndef UWASA_ARENA_H
 #define UWASA_ARENA_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* Where uw_arena_take's blocks start: a cache line, and enough for any vector register. */
 #define UW_ARENA_ALIGN 64u
@@ -71,4 +75,5 @@ size_t uw_arena_padded(size_t bytes);
  * arena then refuses them. */
 size_t uw_size_mul(size_t a, size_t b);
 
+UW_C_END
 #endif

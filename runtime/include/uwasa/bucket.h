@@ -29,10 +29,13 @@
 #ifndef UWASA_BUCKET_H
 #define UWASA_BUCKET_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_model;
 
@@ -69,4 +72,5 @@ int uw_model_finish_updates(struct uw_model *m, struct uw_error *err);
 /* Is there a bucket whose update is still to come? */
 bool uw_model_updates_pending(const struct uw_model *m);
 
+UW_C_END
 #endif

@@ -14,9 +14,12 @@
 #ifndef UWASA_CHECKPOINT_H
 #define UWASA_CHECKPOINT_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
 #include "uwasa/model.h"
 #include "uwasa/storage.h"
+
+UW_C_BEGIN
 
 /* Training state beside the tensors. */
 struct uw_checkpoint {
@@ -54,4 +57,5 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err);
 
+UW_C_END
 #endif

@@ -7,11 +7,16 @@
 #ifndef UWASA_CRC_H
 #define UWASA_CRC_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* Continue a checksum over more bytes; start with crc = 0. For small memories: 64 bytes of table,
  * no special instructions. */
 uint32_t uw_crc32c_portable(uint32_t crc, const void *bytes, size_t bytes_n);
 
+UW_C_END
 #endif

@@ -14,9 +14,12 @@
 #define UWASA_DATASET_H
 
 #include "uwasa/between.h"
+#include "uwasa/cplusplus.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_dataset;
 
@@ -66,4 +69,5 @@ int uw_loader_init(struct uw_loader *l, const struct uw_loader_config *config);
  * Returns the samples read (1 .. batch_n) or the dataset's error, cursor then unchanged. */
 int uw_loader_next(struct uw_loader *l, float *x, uint32_t *label);
 
+UW_C_END
 #endif

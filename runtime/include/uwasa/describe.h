@@ -12,7 +12,10 @@
 #ifndef UWASA_DESCRIBE_H
 #define UWASA_DESCRIBE_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/model.h"
+
+UW_C_BEGIN
 
 struct uw_layer_info {
     const char *name;
@@ -86,4 +89,5 @@ struct uw_profile {
                  uint64_t until_us);
 };
 
+UW_C_END
 #endif

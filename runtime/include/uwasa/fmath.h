@@ -14,9 +14,13 @@
 #ifndef UWASA_FMATH_H
 #define UWASA_FMATH_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* e^x. 0 below about -103.97, infinity above about 88.72, NaN for NaN. */
 float uw_expf(float x);
@@ -43,4 +47,5 @@ float uw_erff(float x);
 /* No NaN and no infinity in x[n]; also for compilers that assume there are none. */
 bool uw_all_finite(const float *x, size_t n);
 
+UW_C_END
 #endif

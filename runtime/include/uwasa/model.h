@@ -22,12 +22,15 @@
 #include "uwasa/arena.h"
 #include "uwasa/between.h"
 #include "uwasa/bucket.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
 #include "uwasa/layers.h"
 #include "uwasa/model_config.h"
 #include "uwasa/params.h"
 #include "uwasa/rng.h"
 #include "uwasa/status.h"
+
+UW_C_BEGIN
 
 struct uw_layer;                    /* private, as the next: a bound layer, a bound loss */
 struct uw_head;
@@ -210,4 +213,5 @@ int uw_model_push_velocity(struct uw_model *m);
 /* Are all parameters finite, where the kernels see them? */
 bool uw_model_is_finite(const struct uw_model *m);
 
+UW_C_END
 #endif

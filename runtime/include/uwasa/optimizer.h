@@ -10,8 +10,12 @@
 #ifndef UWASA_OPTIMIZER_H
 #define UWASA_OPTIMIZER_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_OPTIMIZER_VECTORS_MAX 2
 
@@ -43,4 +47,5 @@ uint32_t uw_optimizer_vectors(const struct uw_optimizer *o);
 /* Name of vector v in a checkpoint, PyTorch's: "momentum_buffer", "exp_avg", "square_avg". */
 const char *uw_optimizer_vector_name(const struct uw_optimizer *o, uint32_t v);
 
+UW_C_END
 #endif

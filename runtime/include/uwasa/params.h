@@ -13,9 +13,12 @@
 #ifndef UWASA_PARAMS_H
 #define UWASA_PARAMS_H
 
-#include <stdatomic.h>
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_SHAPE_RANK_MAX 4
 
@@ -45,7 +48,7 @@ struct uw_snapshot {
     uint32_t size_n;
     uint32_t version;               /* 0: nothing published yet; then 1, 2, ... */
     uint64_t step;                  /* training step the copy was taken after */
-    atomic_flag busy;
+    uw_atomic_flag busy;
 };
 
 /* What a reader learns with a piece. */
@@ -72,4 +75,5 @@ int uw_snapshot_read(struct uw_snapshot *s, uint32_t offset_n, uint32_t count_n,
 /* Find a segment by name; NULL when there is none. */
 const struct uw_segment *uw_params_find(const struct uw_params *p, const char *name);
 
+UW_C_END
 #endif

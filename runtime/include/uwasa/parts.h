@@ -17,7 +17,10 @@
 #ifndef UWASA_PARTS_H
 #define UWASA_PARTS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/layers.h"
+
+UW_C_BEGIN
 
 #define UW_LAYER_KINDS_N (UW_LAYER_ATTENTION + 1u)
 
@@ -98,4 +101,5 @@ extern const struct uw_layer_ops uw_layer_gru;
 extern const struct uw_layer_ops uw_layer_lstm;
 extern const struct uw_layer_ops uw_layer_attention;
 
+UW_C_END
 #endif

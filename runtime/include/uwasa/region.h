@@ -13,9 +13,12 @@
 #define UWASA_REGION_H
 
 #include "uwasa/arena.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
 
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_REGIONS_MAX 4
 
@@ -55,4 +58,5 @@ const char *uw_purpose_name(enum uw_purpose purpose);
 int uw_regions_place(struct uw_regions *r, const struct uw_model_need *need,
                      struct uw_error *err);
 
+UW_C_END
 #endif

@@ -19,7 +19,10 @@
 #ifndef UWASA_REPLICA_H
 #define UWASA_REPLICA_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/model.h"
+
+UW_C_BEGIN
 
 struct uw_replica {
     float *x;                       /* [params.size_n], any alignment of a float */
@@ -37,4 +40,5 @@ struct uw_replica uw_model_replica(const struct uw_model *m);
  * see uwasa/bucket.h); the model is then unchanged. */
 int uw_model_use(struct uw_model *m, const struct uw_replica *r);
 
+UW_C_END
 #endif

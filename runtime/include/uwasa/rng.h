@@ -11,7 +11,11 @@
 #ifndef UWASA_RNG_H
 #define UWASA_RNG_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_rng {
     uint32_t s[4];
@@ -47,4 +51,5 @@ uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i);
 /* The way back: the element whose position is i. */
 uint32_t uw_rng_permute_back(uint64_t key, uint32_t n, uint32_t i);
 
+UW_C_END
 #endif

@@ -22,11 +22,13 @@
 #define UWASA_SAMPLE_POOL_H
 
 #include "uwasa/arena.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_sample_pool_config {
     struct uw_dataset *source;      /* an endless one counts as the samples of its first epoch */
@@ -36,7 +38,7 @@ struct uw_sample_pool_config {
 };
 
 struct uw_pool_slot {
-    atomic_uint_least32_t readers;
+    uw_atomic_u32 readers;
     uint32_t label;
     uint64_t until_us;
 };
@@ -46,7 +48,7 @@ struct uw_sample_pool {
     struct uw_sample_pool_config config;
     uint32_t movable_n;             /* movable sample j is the source's sample 2 j */
     uint32_t sample_n;              /* floats of a sample */
-    atomic_uint_least32_t *place;   /* [movable_n] what is in its place */
+    uw_atomic_u32 *place;           /* [movable_n] what is in its place */
     struct uw_pool_slot *slots;     /* [slots_n] */
     float *borrowed;                /* [slots_n][sample_n] */
     float *copy;                    /* [sample_n] */
@@ -82,4 +84,5 @@ float *uw_sample_pool_room(struct uw_sample_pool *p, uint32_t k);
  * Returns what the source's read returns. */
 int uw_sample_pool_home(struct uw_sample_pool *p, uint32_t j, const float **x, uint32_t *label);
 
+UW_C_END
 #endif

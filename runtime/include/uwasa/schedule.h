@@ -9,8 +9,12 @@
 #ifndef UWASA_SCHEDULE_H
 #define UWASA_SCHEDULE_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_SCHEDULE_MILESTONES_MAX 8
 
@@ -43,4 +47,5 @@ struct uw_schedule_at {
 /* The learning rate of the next step; lr is the one it starts from. */
 float uw_schedule_lr(const struct uw_schedule *s, double lr, const struct uw_schedule_at *at);
 
+UW_C_END
 #endif

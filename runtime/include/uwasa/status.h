@@ -13,7 +13,11 @@
 #ifndef UWASA_STATUS_H
 #define UWASA_STATUS_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdarg.h>
+
+UW_C_BEGIN
 
 /*        code         value  sentence */
 #define UW_STATUS_LIST(X)                                                                        \
@@ -64,4 +68,5 @@ int uw_error_set(struct uw_error *err, int code, const char *format, ...)
 #endif
     ;
 
+UW_C_END
 #endif

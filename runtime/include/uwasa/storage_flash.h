@@ -32,10 +32,13 @@
 #ifndef UWASA_STORAGE_FLASH_H
 #define UWASA_STORAGE_FLASH_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/flash.h"
 #include "uwasa/storage.h"
 
 #include <stdbool.h>
+
+UW_C_BEGIN
 
 #define UW_STORAGE_FLASH_HEADER_BYTES 64u   /* of each slot */
 
@@ -80,4 +83,5 @@ bool uw_storage_flash_blank(const struct uw_storage_flash *s, uint32_t object);
  * flash has fewer sectors than uw_storage_flash_sectors). */
 int uw_storage_flash_init(struct uw_storage_flash *s, const struct uw_storage_flash_config *config);
 
+UW_C_END
 #endif

@@ -11,7 +11,11 @@
 #ifndef UWASA_WORKERS_H
 #define UWASA_WORKERS_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* One task. `task` is 0 .. tasks_n-1; `thread` is 0 .. threads-1 and names the scratch area that
  * this call may use alone. */
@@ -53,4 +57,5 @@ void uw_workers_init_alone(struct uw_workers *alone, uint32_t threads);
 /* Threads of a pool, 1 for NULL. */
 uint32_t uw_workers_threads(const struct uw_workers *w);
 
+UW_C_END
 #endif

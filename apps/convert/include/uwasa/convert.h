@@ -23,9 +23,12 @@
 #ifndef UWASA_CONVERT_H
 #define UWASA_CONVERT_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/model.h"
 
 #include <stddef.h>
+
+UW_C_BEGIN
 
 #define UW_CONVERT_NOTES_MAX 8u
 
@@ -90,4 +93,5 @@ int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *ar
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
                        struct uw_error *err);
 
+UW_C_END
 #endif

@@ -30,11 +30,14 @@
 #ifndef UWASA_DATA_H
 #define UWASA_DATA_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_data_parts;           /* private */
 
@@ -75,4 +78,5 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
 /* Close its files and free its memory. Safe on a zeroed struct and twice. */
 void uw_data_close(struct uw_data *d);
 
+UW_C_END
 #endif

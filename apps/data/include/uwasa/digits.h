@@ -18,10 +18,13 @@
 #ifndef UWASA_DIGITS_H
 #define UWASA_DIGITS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_DIGITS_CLASSES 10u
 #define UW_DIGITS_SIDE 28u
@@ -49,4 +52,5 @@ struct uw_digits {
  * Returns UW_OK or UW_ERR_INVALID (the mask names a class above 9). */
 int uw_digits_init(struct uw_digits *d, const struct uw_digits_config *config);
 
+UW_C_END
 #endif

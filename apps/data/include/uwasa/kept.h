@@ -16,7 +16,10 @@
 #ifndef UWASA_KEPT_H
 #define UWASA_KEPT_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
+
+UW_C_BEGIN
 
 struct uw_kept_sample;          /* private */
 
@@ -35,4 +38,5 @@ int uw_kept_open(struct uw_kept *k, struct uw_dataset *inner, uint32_t n);
 /* Safe on a zeroed struct and twice. */
 void uw_kept_close(struct uw_kept *k);
 
+UW_C_END
 #endif

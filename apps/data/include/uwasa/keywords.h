@@ -18,10 +18,13 @@
 #ifndef UWASA_KEYWORDS_H
 #define UWASA_KEYWORDS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_KEYWORDS_CLASSES 12u
 #define UW_KEYWORDS_FRAMES 49u
@@ -43,4 +46,5 @@ struct uw_keywords {
 /* Set up. A training set is endless; a test set has samples_n samples, always the same. */
 void uw_keywords_init(struct uw_keywords *k, const struct uw_keywords_config *config);
 
+UW_C_END
 #endif

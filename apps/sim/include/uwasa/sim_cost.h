@@ -29,7 +29,10 @@
 #ifndef UWASA_SIM_COST_H
 #define UWASA_SIM_COST_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/sim_fleet.h"
+
+UW_C_BEGIN
 
 enum uw_sim_algorithm {
     UW_SIM_AUTO,                    /* the cheapest of butterfly, halving, ring and tree */
@@ -79,4 +82,5 @@ double uw_sim_allreduce_s(enum uw_sim_algorithm algorithm, uint32_t ranks,
 enum uw_sim_algorithm uw_sim_cheapest(uint32_t ranks, const struct uw_sim_path *path,
                                       double model_bytes);
 
+UW_C_END
 #endif

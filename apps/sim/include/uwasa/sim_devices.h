@@ -17,8 +17,12 @@
 #ifndef UWASA_SIM_DEVICES_H
 #define UWASA_SIM_DEVICES_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_sim_kind {
     const char *name;               /* "cortex-m7" */
@@ -40,4 +44,5 @@ const struct uw_sim_kind *uw_sim_kind_find(const char *name);
 /* Kind i of the table, slowest first; NULL behind the last. */
 const struct uw_sim_kind *uw_sim_kind_at(uint32_t i);
 
+UW_C_END
 #endif

@@ -25,10 +25,13 @@
 #ifndef UWASA_SIM_FLEET_H
 #define UWASA_SIM_FLEET_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_SIM_NO_CELL UINT32_MAX
 
@@ -93,4 +96,5 @@ double uw_sim_fleet_trained_us(const struct uw_sim_fleet *f, double steps);
 /* Free what uw_sim_fleet_even took. Safe on a zeroed struct and twice. */
 void uw_sim_fleet_close(struct uw_sim_fleet *f);
 
+UW_C_END
 #endif

@@ -17,9 +17,12 @@
 #ifndef UWASA_SIM_SCENARIO_H
 #define UWASA_SIM_SCENARIO_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/sim_devices.h"
 #include "uwasa/sim_fleet.h"
 #include "uwasa/status.h"
+
+UW_C_BEGIN
 
 #define UW_SIM_BITS_MIN 100.0       /* a second, where a rate is not 0; draws are kept within */
 #define UW_SIM_BITS_MAX 1e12
@@ -172,4 +175,5 @@ double uw_sim_draw_there(const struct uw_sim_draw *d, uint32_t i, uint64_t until
 int uw_sim_trace_read(const char *file, const char *text, size_t text_bytes,
                       struct uw_sim_away **away, uint32_t *away_n, struct uw_error *err);
 
+UW_C_END
 #endif

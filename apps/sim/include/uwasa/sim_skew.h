@@ -23,8 +23,11 @@
 #ifndef UWASA_SIM_SKEW_H
 #define UWASA_SIM_SKEW_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
 #include "uwasa/status.h"
+
+UW_C_BEGIN
 
 enum uw_skew_kind { UW_SKEW_EVEN, UW_SKEW_SORTED, UW_SKEW_DIRICHLET };
 
@@ -65,4 +68,5 @@ struct uw_share {
 void uw_share_init(struct uw_share *s, struct uw_dataset *whole, const struct uw_deal *deal,
                    uint32_t node);
 
+UW_C_END
 #endif

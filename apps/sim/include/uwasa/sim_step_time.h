@@ -29,7 +29,10 @@
 #define UWASA_SIM_STEP_TIME_H
 
 #include "uwasa/allreduce_cost.h"
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
+
+UW_C_BEGIN
 
 #define UW_STEP_SECONDS_MAX 1e9         /* 30 years */
 
@@ -86,4 +89,5 @@ int uw_step_time(const struct uw_step_config *c, struct uw_step_time *t);
 double uw_step_speed_up(double one_s, uint32_t one_batch_n, double step_s, uint32_t batch_n,
                         uint32_t nodes_n);
 
+UW_C_END
 #endif

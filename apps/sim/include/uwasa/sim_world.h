@@ -33,10 +33,13 @@
 #ifndef UWASA_SIM_WORLD_H
 #define UWASA_SIM_WORLD_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/node.h"
 #include "uwasa/radio_profile.h"
 #include "uwasa/sim_cost.h"
 #include "uwasa/sim_fleet.h"
+
+UW_C_BEGIN
 
 enum uw_world_network {
     UW_WORLD_EVENTS,                /* the shipped protocols over simulated links */
@@ -168,4 +171,5 @@ struct uw_node_counters uw_world_counters(const struct uw_world *w);
 /* Safe on a zeroed struct and twice. */
 void uw_world_close(struct uw_world *w);
 
+UW_C_END
 #endif

@@ -7,7 +7,11 @@
 #ifndef UWASA_CORTEX_M_H
 #define UWASA_CORTEX_M_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* Interrupts of the board that a handler can be set for: 0 .. UW_INTERRUPTS_N - 1. */
 #define UW_INTERRUPTS_N 112u
@@ -25,4 +29,5 @@ void uw_exception_set(uint32_t number, void (*handler)(void));
  *   hz        a multiple of 1,000,000 */
 void uw_clock_use(const volatile uint32_t *counter, uint32_t hz);
 
+UW_C_END
 #endif

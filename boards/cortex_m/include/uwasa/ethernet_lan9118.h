@@ -6,9 +6,12 @@
 #ifndef UWASA_ETHERNET_LAN9118_H
 #define UWASA_ETHERNET_LAN9118_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/ethernet.h"
 
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_ethernet_lan9118 {
     struct uw_ethernet base;
@@ -25,4 +28,5 @@ void uw_ethernet_lan9118_init(struct uw_ethernet_lan9118 *e, uintptr_t registers
 /* Something arrived: enough to wake the processor, the main loop fetches it. Context: interrupt. */
 void uw_ethernet_lan9118_interrupt(struct uw_ethernet_lan9118 *e);
 
+UW_C_END
 #endif

@@ -7,9 +7,12 @@
 #ifndef UWASA_FLASH_EMULATED_H
 #define UWASA_FLASH_EMULATED_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/flash.h"
 
 #include <stdint.h>
+
+UW_C_BEGIN
 
 struct uw_flash_emulated {
     struct uw_flash base;
@@ -29,4 +32,5 @@ void uw_flash_emulated_init(struct uw_flash_emulated *f, uint32_t sector_bytes,
  * Returns UW_OK or UW_ERR_IO. */
 int uw_flash_emulated_open(struct uw_flash_emulated *f, const char *path);
 
+UW_C_END
 #endif

@@ -6,11 +6,14 @@
 #ifndef UWASA_MPS_H
 #define UWASA_MPS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/ethernet_lan9118.h"
 #include "uwasa/flash_emulated.h"
 #include "uwasa/uart_cmsdk.h"
 
 #include "uwasa/machine.h"
+
+UW_C_BEGIN
 
 struct uw_mps_map {
     uint32_t peripheral_hz;
@@ -49,4 +52,5 @@ void uw_mps_wait(void);
 /* By the core's own register; does not return. */
 void uw_mps_reset(void);
 
+UW_C_END
 #endif

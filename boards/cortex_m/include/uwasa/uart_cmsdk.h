@@ -10,9 +10,12 @@
 #ifndef UWASA_UART_CMSDK_H
 #define UWASA_UART_CMSDK_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/serial.h"
 
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_UART_RING_BYTES 256u         /* a power of two */
 
@@ -32,4 +35,5 @@ void uw_uart_cmsdk_start(struct uw_uart_cmsdk *u, uintptr_t registers, uint32_t 
 /* Take what has arrived. Context: interrupt. */
 void uw_uart_cmsdk_interrupt(struct uw_uart_cmsdk *u);
 
+UW_C_END
 #endif

@@ -22,9 +22,12 @@
 #ifndef UWASA_UNIFIED_H
 #define UWASA_UNIFIED_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/cuda.h"
 
 #include <stddef.h>
+
+UW_C_BEGIN
 
 struct uw_unified {
     void *base;                     /* for the processor; zero-filled, aligned to 256 or a page */
@@ -61,4 +64,5 @@ const char *uw_unified_pages_name(enum uw_cuda_pages pages);
  * be NULL, has a sentence. */
 int uw_unified_check(const struct uw_unified *m, struct uw_error *err);
 
+UW_C_END
 #endif

@@ -19,11 +19,14 @@
 #ifndef UWASA_BOARD_H
 #define UWASA_BOARD_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
 #include "uwasa/workers.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* Threads that a pool may have. */
 #define UW_BOARD_WORKERS_MAX 256u
@@ -76,4 +79,5 @@ int uw_board_workers_init(struct uw_workers **out, uint32_t threads);
 /* End the helpers, wait for them, and set *pool to NULL. Does nothing when it is NULL already. */
 void uw_board_workers_deinit(struct uw_workers **pool);
 
+UW_C_END
 #endif

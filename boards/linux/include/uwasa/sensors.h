@@ -19,10 +19,13 @@
 #ifndef UWASA_SENSORS_H
 #define UWASA_SENSORS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
 #include "uwasa/vitals.h"
 
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_BOARD_RAILS_MAX 8u
 #define UW_BOARD_ZONES_MAX 64u
@@ -48,4 +51,5 @@ int uw_board_sensors_find(struct uw_board_sensors *s, const char *root);
 /* Read them. One that fails counts as not there. */
 struct uw_vitals uw_board_sensors_read(const struct uw_board_sensors *s);
 
+UW_C_END
 #endif

@@ -18,9 +18,12 @@
 #ifndef UWASA_SERIAL_TTY_H
 #define UWASA_SERIAL_TTY_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/serial.h"
 
 #include <stdbool.h>
+
+UW_C_BEGIN
 
 #define UW_SERIAL_TTY_PATH_BYTES 256u
 
@@ -48,4 +51,5 @@ bool uw_serial_tty_baud_ok(uint32_t baud);
 /* Release the device. Safe on a zeroed struct, after a failed open, and twice. */
 void uw_serial_tty_close(struct uw_serial_tty *s);
 
+UW_C_END
 #endif

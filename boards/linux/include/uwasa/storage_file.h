@@ -25,9 +25,12 @@
 #ifndef UWASA_STORAGE_FILE_H
 #define UWASA_STORAGE_FILE_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/storage.h"
 
 #include <stdbool.h>
+
+UW_C_BEGIN
 
 #define UW_STORAGE_FILE_PATH_BYTES 1024u
 
@@ -51,4 +54,5 @@ int uw_storage_file_init(struct uw_storage_file *s, const char *directory);
  * twice. */
 void uw_storage_file_deinit(struct uw_storage_file *s);
 
+UW_C_END
 #endif

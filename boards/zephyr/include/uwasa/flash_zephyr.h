@@ -13,7 +13,10 @@
 #ifndef UWASA_FLASH_ZEPHYR_H
 #define UWASA_FLASH_ZEPHYR_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/flash.h"
+
+UW_C_BEGIN
 
 struct flash_area;
 
@@ -29,4 +32,5 @@ struct uw_flash_zephyr {
  * are no power of two from 1 to 32). */
 int uw_flash_zephyr_init(struct uw_flash_zephyr *f, uint8_t partition, struct uw_error *err);
 
+UW_C_END
 #endif

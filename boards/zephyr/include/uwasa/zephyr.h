@@ -11,10 +11,13 @@
 #ifndef UWASA_ZEPHYR_H
 #define UWASA_ZEPHYR_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/status.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 /* Microseconds since start, as fine as the kernel's tick. Never goes back. */
 uint64_t uw_zephyr_now_us(void);
@@ -27,4 +30,5 @@ uint64_t uw_zephyr_now_us(void);
  * Returns UW_OK or UW_ERR_IO (buf is then unspecified). */
 int uw_zephyr_entropy(void *user, uint8_t *buf, size_t bytes);
 
+UW_C_END
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/radio_profile.h"
 
-#include "uwasa/link_emulated.h"
 #include "uwasa/radio_bus.h"
 #include "uwasa/status.h"
 
@@ -158,17 +157,4 @@ uint64_t uw_radio_profile_airtime_ns(const struct uw_radio_profile *p, uint32_t 
 uint64_t uw_radio_profile_airtime_us(const struct uw_radio_profile *p, uint32_t frame_bytes)
 {
     return (uw_radio_profile_airtime_ns(p, frame_bytes) + 999u) / 1000u;
-}
-
-static uint64_t medium_airtime_us(const void *arg, uint32_t bytes)
-{
-    return uw_radio_profile_airtime_us(arg, bytes);
-}
-
-void uw_radio_profile_medium(const struct uw_radio_profile *p, struct uw_emulated_medium *m)
-{
-    memset(m, 0, sizeof *m);
-    m->access_us = p->access_us;
-    m->airtime_us = medium_airtime_us;
-    m->airtime_arg = p;
 }

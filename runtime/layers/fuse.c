@@ -77,14 +77,6 @@ static void defer(struct uw_graph *g, const struct uw_kernels *k, uint32_t batch
     }
 }
 
-void uw_graph_undefer(struct uw_graph *g)
-{
-    for (uint32_t i = 0; i < g->layers_n; i++) {
-        g->layers[i].deferred = false;
-        g->layers[i].normed_by = 0;
-    }
-}
-
 static const struct uw_conv2d *geometry(const struct uw_layer *l, struct uw_normed_conv2d *c)
 {
     c->norm = uw_deferred_norm(l - (l->index - (l->normed_by - 1u)));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backends.h - which tables a build has; each processor family fills it in a file of its own */
-#ifndef UW_KERNELS_BACKENDS_H
-#define UW_KERNELS_BACKENDS_H
+ * backend.h - which tables a build has; each processor family fills it in a file of its own */
+#ifndef UW_KERNELS_BACKEND_H
+#define UW_KERNELS_BACKEND_H
 
 #include "uwasa/kernels.h"
 
