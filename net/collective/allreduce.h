@@ -105,11 +105,13 @@ struct uw_allreduce_out {
     bool paused;                    /* its receiver has no place yet */
 };
 
+/* What a part that came early begins with in the store; its floats follow. */
 struct uw_allreduce_early {
-    uint32_t round, from, at, offset_n, count_n;    /* at: in the store */
+    uint32_t round, from, offset_n, count_n;    /* round 0: it is not wanted any more */
     uint16_t step;
     bool whole;                     /* all of the message comes unasked */
 };
+#define UW_ALLREDUCE_EARLY_HEAD_N ((uint32_t)(sizeof(struct uw_allreduce_early) / sizeof(float)))
 
 /* Last round whose step came too early; whole: all of its message was being pushed, of which chunks
  * from next on have not come yet. */
@@ -144,12 +146,6 @@ struct uw_allreduce_stream {
     uint32_t taken_n, sent_n;       /* of these two steps' messages */
     float share;
     struct uw_allreduce_step recv, send;
-};
-
-/* Parts of streamed rounds that came early, of one group, and a part that found no room. */
-struct uw_allreduce_ahead {
-    uint32_t group, used_n, left_n; /* floats of the store; of parts not taken yet */
-    uint32_t lost_group, lost_round;
 };
 
 struct uw_allreduce {
@@ -187,14 +183,16 @@ struct uw_allreduce {
     bool data_first;                /* of what waits for room: the other kind was sent last */
     struct uw_allreduce_way *ways;  /* [ranks_max] */
     struct uw_allreduce_meter meter;
-    struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
-    uint32_t early_n, early_used_n;
-    float *early_x;                 /* [store_n]; in streamed rounds with those of kept behind it */
+    struct {
+        float *x;                   /* with what the copies of kept take behind it, when streamed */
+        uint32_t group, used_n;     /* of one group */
+        uint32_t parts_n, floats_n; /* that are wanted; floats with heads */
+        uint32_t lost_group, lost_round;    /* streamed: a part of it found no room */
+    } early;
     struct uw_allreduce_dropped *dropped;   /* [steps_max] */
     uint64_t dropped_us;            /* the last time that a sender was stopped */
 
     struct uw_allreduce_stream stream;
-    struct uw_allreduce_ahead ahead;
 };
 
 /* Take the memory for vectors and ranks of up to that size.
@@ -257,8 +255,10 @@ uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for
 void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
                         uint32_t n, float *x, uint32_t *bad);
 
-/* What the sum that step k completes here is multiplied by. */
-float uw_allreduce_share(const struct uw_allreduce_round *r, uint32_t size_n, uint32_t k);
+/* What the sum that step k completes at a rank is multiplied by for the average. Who completes a
+ * window does so by what it receives in that step. */
+float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank, uint32_t size_n,
+                         uint32_t k);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);

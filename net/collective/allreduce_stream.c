@@ -77,7 +77,7 @@ static void load_recv(struct uw_allreduce *a)
     if (t->recv_k < t->steps_n) {
         t->recv = step_at(a, t->recv_k);
         struct place p = place_of(a, t->recv_k);
-        t->share = uw_allreduce_share(&a->r, p.n, p.k);
+        t->share = uw_allreduce_share_of(a, p.n, p.k);
     }
 }
 
@@ -123,70 +123,33 @@ static bool is_unsent(const struct uw_allreduce_stream *t, uint32_t at, uint32_t
 
 /* ---- what comes early ---- */
 
-/* What a kept part begins with, followed by its floats; count_n 0: it has been taken. */
-struct ahead {
-    uint32_t round, step, offset_n, count_n;
-    uint32_t next_n;                /* floats to the next one */
-};
-#define AHEAD_N ((uint32_t)(sizeof(struct ahead) / sizeof(float)))
-
-static struct ahead ahead_at(const struct uw_allreduce *a, uint32_t at)
-{
-    struct ahead h;
-    memcpy(&h, a->early_x + at, sizeof h);
-    return h;
-}
-
-/* Make room of those that have been taken. */
-static void compact(struct uw_allreduce *a)
-{
-    uint32_t used_n = 0;
-    for (uint32_t at = 0; at < a->ahead.used_n;) {
-        struct ahead h = ahead_at(a, at);
-        uint32_t n = h.next_n;
-        if (h.count_n != 0) {
-            memmove(a->early_x + used_n, a->early_x + at, n * sizeof(float));
-            used_n += n;
-        }
-        at += n;
-    }
-    a->ahead.used_n = used_n;
-}
-
-static bool keep(struct uw_allreduce *a, const struct uw_part *p)
-{
-    const struct ahead h = {.round = p->round, .step = p->step, .offset_n = p->offset_n,
-                            .count_n = p->count_n, .next_n = AHEAD_N + p->count_n};
-    if (h.next_n > uw_allreduce_ahead_n(a) - a->ahead.used_n) {
-        compact(a);
-    }
-    if (h.next_n > uw_allreduce_ahead_n(a) - a->ahead.used_n) {
-        return false;
-    }
-    memcpy(a->early_x + a->ahead.used_n, &h, sizeof h);
-    memcpy(a->early_x + a->ahead.used_n + AHEAD_N, p->floats, p->count_n * sizeof(float));
-    a->ahead.used_n += h.next_n;
-    a->ahead.left_n += h.next_n;
-    return true;
-}
-
 void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *p)
 {
-    struct uw_allreduce_ahead *e = &a->ahead;
     bool runs = a->state == UW_ALLREDUCE_RUNNING;
     /* Of a round that is not streamed, the store has what others may still ask for. */
     bool free = uw_allreduce_streams(a) || a->state == UW_ALLREDUCE_IDLE || a->r.x == NULL;
     if (free && (!runs || a->r.group == p->group)) {
-        if (e->group != p->group) {
-            *e = (struct uw_allreduce_ahead){.group = p->group};
+        if (a->early.group != p->group) {
+            uw_allreduce_early_clear(a, p->group);
             a->kept[0].steps_n = a->kept[1].steps_n = 0;
         }
-        if (keep(a, p)) {
+        if (uw_allreduce_early_keep(a, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
+            return;
+        }
+        if (a->r.group == p->group) {
+            uw_allreduce_early_tidy(a, runs ? a->stream.recv_k : 0);
+        }
+        if (uw_allreduce_early_keep(a, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
             return;
         }
     }
-    e->lost_group = p->group;
-    e->lost_round = p->round;
+    a->early.lost_group = p->group;
+    a->early.lost_round = p->round;
+}
+
+static bool is_lost(const struct uw_allreduce *a)
+{
+    return a->early.lost_group == a->r.group && a->early.lost_round == a->r.round;
 }
 
 /* A part that is early, of this round or the next. */
@@ -196,24 +159,16 @@ static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
         return UW_ERR_AGAIN;
     }
     uw_allreduce_keep_ahead(a, p);
-    a->failed = a->failed || (a->ahead.lost_group == a->r.group &&
-                              a->ahead.lost_round == a->r.round);
+    a->failed = a->failed || is_lost(a);
     return a->failed ? UW_ERR_CORRUPT : UW_OK;
 }
 
-/* The next part of the step at hand, if it is kept; UINT32_MAX: it is not. */
-static uint32_t find(const struct uw_allreduce *a)
+/* The next part of the step at hand. Returns false when it is not kept. */
+static bool find(const struct uw_allreduce *a, uint32_t *at, struct uw_part *p)
 {
     const struct uw_allreduce_stream *t = &a->stream;
-    for (uint32_t at = 0; a->ahead.left_n > 0 && at < a->ahead.used_n;) {
-        struct ahead h = ahead_at(a, at);
-        if (h.count_n != 0 && h.round == a->r.round && h.step == t->recv_k &&
-            h.offset_n == t->taken_n) {
-            return at;
-        }
-        at += h.next_n;
-    }
-    return UINT32_MAX;
+    *at = uw_allreduce_early_find(a, 0, a->r.round, t->recv_k, t->taken_n, p);
+    return *at < a->early.used_n;
 }
 
 static int arrive(struct uw_allreduce *a, const float *floats, uint32_t n)
@@ -235,40 +190,12 @@ static int arrive(struct uw_allreduce *a, const float *floats, uint32_t n)
 
 static void take_kept(struct uw_allreduce *a)
 {
-    while (a->state == UW_ALLREDUCE_RUNNING) {
-        uint32_t at = find(a);
-        struct ahead h;
-        if (at == UINT32_MAX) {
-            return;
-        }
-        h = ahead_at(a, at);
-        if (arrive(a, a->early_x + at + AHEAD_N, h.count_n) != UW_OK) {
-            return;
-        }
-        h.count_n = 0;
-        memcpy(a->early_x + at, &h, sizeof h);
-        a->ahead.left_n -= h.next_n;
-        a->ahead.used_n = a->ahead.left_n > 0 ? a->ahead.used_n : 0;
+    struct uw_part p;
+    uint32_t at;
+    while (a->state == UW_ALLREDUCE_RUNNING && find(a, &at, &p) &&
+           arrive(a, p.floats, p.count_n) == UW_OK) {
+        uw_allreduce_early_drop(a, at);
     }
-}
-
-/* Those of rounds that are over. */
-static void drop_kept(struct uw_allreduce *a)
-{
-    if (a->ahead.group != a->r.group) {
-        a->ahead.group = a->r.group;
-        a->ahead.used_n = a->ahead.left_n = 0;
-    }
-    for (uint32_t at = 0; at < a->ahead.used_n;) {
-        struct ahead h = ahead_at(a, at);
-        if (h.count_n != 0 && h.round < a->r.round) {
-            h.count_n = 0;
-            memcpy(a->early_x + at, &h, sizeof h);
-            a->ahead.left_n -= h.next_n;
-        }
-        at += h.next_n;
-    }
-    a->ahead.used_n = a->ahead.left_n > 0 ? a->ahead.used_n : 0;
 }
 
 void uw_allreduce_stream_begin(struct uw_allreduce *a)
@@ -293,8 +220,11 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
     load_recv(a);
     advance(a);
     if (!a->config.streams_only) {
-        a->failed = a->ahead.lost_group == a->r.group && a->ahead.lost_round == a->r.round;
-        drop_kept(a);
+        a->failed = is_lost(a);
+        if (a->early.group != a->r.group) {
+            uw_allreduce_early_clear(a, a->r.group);
+        }
+        uw_allreduce_early_tidy(a, 0);
         take_kept(a);
     }
 }
@@ -310,7 +240,9 @@ int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct
     if (p->round > a->r.round || p->step > t->recv_k) {
         return wait_with(a, p);
     }
-    bool behind = p->offset_n > t->taken_n && find(a) != UINT32_MAX;
+    struct uw_part next;
+    uint32_t at;
+    bool behind = p->offset_n > t->taken_n && find(a, &at, &next);
     if (from != t->recv.from || (p->offset_n != t->taken_n && !behind)) {
         a->failed = true;
         return UW_ERR_CORRUPT;

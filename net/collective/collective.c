@@ -35,12 +35,9 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
     struct uw_collective_core *c = arg;
     const struct uw_collective_config *config = &c->owner->config;
     uint16_t to = config->stations[rank];
-    uint32_t sent_bytes;
-    if (config->link->reliable) {
-        return uw_part_send(config->link, to, part, config->run, c->out, c->in_bytes, &sent_bytes);
-    }
-    int bytes = uw_part_encode(part, config->run, true, c->out, config->link->mtu_bytes);
-    return bytes < 0 ? bytes : uw_link_send(config->link, to, c->out, (uint32_t)bytes);
+    int rc = uw_part_send(config->link, to, part, config->run, !config->link->reliable, c->out,
+                          c->in_bytes);
+    return rc < 0 ? rc : UW_OK;
 }
 
 static uint32_t chunk_of(const struct uw_collective_config *config)

@@ -234,22 +234,16 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
     if (m == NULL || m->station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
-    uint32_t bytes = 0;
-    int rc;
-    if (part->type == UW_PART_DATA && part->seq == UW_PART_STREAMED) {
-        rc = uw_part_send(s->config.link, m->station, part, s->run, s->cell->out, s->buffer_bytes,
-                          &bytes);
-    } else {
-        /* With a checksum: what is above one node's link may damage it, and not another's. */
-        rc = uw_part_encode(part, s->run, true, s->cell->out, s->buffer_bytes);
-        bytes = rc < 0 ? 0 : (uint32_t)rc;
-        rc = rc < 0 ? rc : uw_link_send(s->config.link, m->station, s->cell->out, bytes);
-    }
-    if (rc == UW_OK) {
-        s->counters.sent_bytes += bytes;
+    /* What is not streamed with a checksum: what is above one node's link may damage it, and not
+     * another's. */
+    bool streamed = part->type == UW_PART_DATA && part->seq == UW_PART_STREAMED;
+    int rc = uw_part_send(s->config.link, m->station, part, s->run, !streamed, s->cell->out,
+                          s->buffer_bytes);
+    if (rc >= 0) {
+        s->counters.sent_bytes += (uint32_t)rc;
         s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
     }
-    return rc;
+    return rc < 0 ? rc : UW_OK;
 }
 
 /* ---- set-up and the step ---- */

@@ -74,18 +74,18 @@ int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *bu
 }
 
 int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
-                 void *scratch, uint32_t cap_bytes, uint32_t *bytes)
+                 bool checked, void *scratch, uint32_t cap_bytes)
 {
     uint8_t head[UW_PART_HEAD_BYTES];
     uint32_t body = p->count_n * (uint32_t)sizeof(float);
-    *bytes = UW_PART_HEAD_BYTES + body;
-    if (p->type == UW_PART_DATA && little_endian() && uw_link_gathers(link)) {
+    if (p->type == UW_PART_DATA && !checked && little_endian() && uw_link_gathers(link)) {
         write_head(p, run, head);
-        return uw_link_send_parts(link, to, head, sizeof head, p->floats, body, NULL);
+        int rc = uw_link_send_parts(link, to, head, sizeof head, p->floats, body, NULL);
+        return rc < 0 ? rc : (int)(sizeof head + body);
     }
-    int rc = uw_part_encode(p, run, false, scratch, cap_bytes);
-    *bytes = rc < 0 ? 0 : (uint32_t)rc;
-    return rc < 0 ? rc : uw_link_send(link, to, scratch, *bytes);
+    int bytes = uw_part_encode(p, run, checked, scratch, cap_bytes);
+    int rc = bytes < 0 ? bytes : uw_link_send(link, to, scratch, (uint32_t)bytes);
+    return rc < 0 ? rc : bytes;
 }
 
 static int parse_want(const uint8_t *b, uint32_t bytes, struct uw_part *p)

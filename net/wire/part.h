@@ -65,13 +65,11 @@ struct uw_allreduce_way {
 int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
                    uint32_t cap_bytes);
 
-/* Send a part without a checksum over a reliable link, its floats from where they lie if the link
- * gathers.
- *   scratch  [cap_bytes] for links that do not
- *   bytes    set to the message's size
- * Returns what the link returns, or UW_ERR_TOOBIG. */
+/* Send a part: without a checksum its floats from where they lie, if the link gathers.
+ *   scratch  [cap_bytes] for all others
+ * Returns the message's bytes, UW_ERR_TOOBIG, or what the link returns. */
 int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
-                 void *scratch, uint32_t cap_bytes, uint32_t *bytes);
+                 bool checked, void *scratch, uint32_t cap_bytes);
 
 /* Does a message that begins with UW_WIRE_PART hold a streamed part? */
 static inline bool uw_part_is_streamed(const uint8_t *buf, uint32_t buf_bytes)

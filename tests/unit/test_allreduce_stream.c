@@ -150,7 +150,7 @@ static void place(struct rank *r, struct uw_allreduce_config *c)
 static void check_ahead(const struct rank *r)
 {
     uint32_t segment_n = w.segment_n != 0 && w.segment_n < w.n ? w.segment_n : w.n;
-    assert_true(!w.keeps || r->a.ahead.left_n <=
+    assert_true(!w.keeps || r->a.early.floats_n <=
                                 segment_n * uw_allreduce_ahead_segments(w.kind, w.p));
 }
 

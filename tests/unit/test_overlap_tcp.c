@@ -41,9 +41,8 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct rank *r = arg;
     uint8_t bytes[UW_PART_WANT_BYTES];
-    uint32_t sent_bytes;
-    return uw_part_send(&r->tcp.link, r->station[rank], part, RUN, bytes, sizeof bytes,
-                        &sent_bytes);
+    int rc = uw_part_send(&r->tcp.link, r->station[rank], part, RUN, false, bytes, sizeof bytes);
+    return rc < 0 ? rc : UW_OK;
 }
 
 static void open_ranks(void)
