@@ -31,11 +31,15 @@ struct uw_minibatch uw_step_minibatch(const struct uw_model *m, const struct uw_
 /* May a step be taken with b? */
 int uw_step_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err);
 
-/* The parts of a step; x is the model's input. */
+/* Run minibatch b, one micro-batch after the other: forward, the losses and, if it trains, backward
+ * with the updates.
+ *   r  the losses are added up here, but not those of a device, which are in its queue */
+int uw_step_run(struct uw_model *m, const struct uw_minibatch *b, bool trains,
+                struct uw_step_result *r, struct uw_error *err);
+
+/* The forward pass; x is the model's input. */
 int uw_step_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
                     struct uw_error *err);
-int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
-                     struct uw_update *u);
 
 /* Returns UW_ERR_NONFINITE: err names the first layer whose output is not finite. Runs the forward
  * pass again to find it, so that ordinary steps pay nothing. */

@@ -44,6 +44,28 @@ UW_INLINE uint32_t uw_get_u32(const uint8_t *p)
     return uw_get_u16(p) | (uint32_t)uw_get_u16(p + 2) << 16;
 }
 
+static inline void uw_put_u40(uint8_t *p, uint64_t v)
+{
+    uw_put_u32(p, (uint32_t)v);
+    p[4] = (uint8_t)(v >> 32);
+}
+
+static inline void uw_put_u64(uint8_t *p, uint64_t v)
+{
+    uw_put_u32(p, (uint32_t)v);
+    uw_put_u32(p + 4, (uint32_t)(v >> 32));
+}
+
+static inline uint64_t uw_get_u40(const uint8_t *p)
+{
+    return uw_get_u32(p) | (uint64_t)p[4] << 32;
+}
+
+static inline uint64_t uw_get_u64(const uint8_t *p)
+{
+    return uw_get_u32(p) | (uint64_t)uw_get_u32(p + 4) << 32;
+}
+
 /* Known when this is compiled. */
 static inline bool uw_is_little_endian(void)
 {

@@ -47,6 +47,21 @@ int uw_link_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_b
     return buf != NULL || buf_bytes == 0 ? l->ops->send(l, to, buf, buf_bytes) : UW_ERR_INVALID;
 }
 
+/* Copy a message of `bytes`, or an error, from where it lies in the link. */
+static int copy_view(struct uw_link *l, int bytes, const void *view, void *buf, uint32_t cap_bytes)
+{
+    if (bytes > 0 && (uint32_t)bytes > cap_bytes) {
+        l->stats.received_n--;
+        l->stats.received_bytes -= (uint64_t)bytes;
+        l->stats.dropped_n++;
+        return UW_ERR_TOOBIG;
+    }
+    if (bytes > 0) {
+        memcpy(buf, view, (size_t)bytes);
+    }
+    return bytes;
+}
+
 int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes)
 {
     int rc = check(l);
@@ -56,7 +71,12 @@ int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_byte
     if (from == NULL || (buf == NULL && cap_bytes != 0)) {
         return UW_ERR_INVALID;
     }
-    return l->ops->recv(l, from, buf, cap_bytes);
+    if (l->ops->recv != NULL) {
+        return l->ops->recv(l, from, buf, cap_bytes);
+    }
+    void *view = NULL;
+    rc = l->ops->recv_view(l, from, &view);
+    return copy_view(l, rc, view, buf, cap_bytes);
 }
 
 uint64_t uw_link_step(struct uw_link *l, uint64_t now_us)
@@ -116,11 +136,21 @@ int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap
     if (view == NULL || from == NULL) {
         return UW_ERR_INVALID;
     }
-    if (l->ops->recv_view != NULL) {
-        return l->ops->recv_view(l, from, view);
+    if (l->ops->recv_view == NULL) {
+        *view = buf;
+        return uw_link_recv(l, from, buf, cap_bytes);
     }
-    *view = buf;
-    return uw_link_recv(l, from, buf, cap_bytes);
+    rc = l->ops->recv_view(l, from, view);
+    if (rc >= 0 && buf != NULL && (uintptr_t)*view % 4u != 0) {
+        rc = copy_view(l, rc, *view, buf, cap_bytes);
+        *view = buf;
+    }
+    return rc;
+}
+
+bool uw_link_views(const struct uw_link *l)
+{
+    return check(l) == UW_OK && l->ops->recv_view != NULL;
 }
 
 bool uw_link_gathers(const struct uw_link *l)

@@ -75,7 +75,7 @@ static int serial_send(struct uw_link *link, uint16_t to, const void *buf, uint3
     return serial_send_parts(link, to, NULL, 0, buf, buf_bytes);
 }
 
-static int serial_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+static int serial_recv_view(struct uw_link *link, uint16_t *from, void **view)
 {
     struct uw_serial_frames *f = &self(link)->frames;
     int rc = uw_serial_frames_take(f);
@@ -88,13 +88,7 @@ static int serial_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t
         return rc;
     }
     *from = 0;
-    if ((uint32_t)rc > cap_bytes) {
-        link->stats.dropped_n++;
-        return UW_ERR_TOOBIG;
-    }
-    if (rc > 0) {
-        memcpy(buf, f->frame, (size_t)rc);
-    }
+    *view = f->frame;
     link->stats.received_n++;
     link->stats.received_bytes += (uint64_t)rc;
     return rc;
@@ -118,10 +112,10 @@ static const struct uw_link_ops serial_ops = {
     .describe = serial_describe,
     .hold = serial_hold,
     .send = serial_send,
-    .recv = serial_recv,
     .step = serial_step,
     .deinit = serial_deinit,
     .send_parts = serial_send_parts,
+    .recv_view = serial_recv_view,
 };
 
 /* ---- set-up ---- */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The link's table of stations and its calls; connections are in link_tcp_conn.c. */
+ * The link's calls; connections are in link_tcp_conn.c. */
 #include "link_tcp_conn.h"
 
 #include "ip_errno.h"
 #include "base/bytes.h"
-#include "base/slots.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,38 +21,18 @@
 #define SPARE_BYTES 4096u               /* behind a whole message: small ones that follow it */
 #define LINE_BYTES 64u
 
-static struct uw_link_tcp_station *station_at(const struct uw_link_tcp *l, uint16_t number)
-{
-    return number < l->stations_n && l->stations[number].used_at != 0 ? &l->stations[number]
-                                                                      : NULL;
-}
-
-static uint64_t rank(const void *slot, const void *address)
-{
-    const struct uw_link_tcp_station *s = slot;
-    return s->used_at != 0 && uw_ip_address_equal(&s->address, address) ? UW_SLOT_OWN
-           : s->held                                                    ? UW_SLOT_KEPT
-                                                                        : UW_SLOT_FREE + s->used_at;
-}
-
 int uw_tcp_enter(struct uw_link_tcp *l, const struct uw_ip_address *a, uint16_t *number)
 {
-    struct uw_link_tcp_station *s = station_at(l, l->last);
-    if (s == NULL || !uw_ip_address_equal(&s->address, a)) {
-        s = uw_slots_find(l->stations, l->stations_n, sizeof *s, rank, a);
-    }
-    if (s == NULL) {
-        return UW_ERR_FULL;
-    }
-    if (s->used_at == 0 || !uw_ip_address_equal(&s->address, a)) {
-        if (s->used_at != 0 && s->conn != UW_TCP_NONE) {
+    bool is_new;
+    int rc = uw_stations_enter(&l->addresses, a, number, &is_new);
+    if (rc == UW_OK && is_new) {
+        struct uw_link_tcp_station *s = &l->stations[*number];
+        if (s->conn != UW_TCP_NONE) {
             uw_tcp_close(l, s->conn, false);
         }
-        *s = (struct uw_link_tcp_station){.address = *a, .conn = UW_TCP_NONE};
+        *s = (struct uw_link_tcp_station){.conn = UW_TCP_NONE};
     }
-    s->used_at = ++l->uses_n;
-    *number = l->last = (uint16_t)(s - l->stations);
-    return UW_OK;
+    return rc;
 }
 
 static int tcp_resolve(struct uw_link *link, const char *address, uint16_t *station)
@@ -63,25 +42,19 @@ static int tcp_resolve(struct uw_link *link, const char *address, uint16_t *stat
     int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
     rc = rc < 0 ? rc : uw_tcp_enter(l, &a, station);
     if (rc == UW_OK) {
-        l->stations[*station].held = true;
+        (void)uw_stations_hold(&l->addresses, *station, true);
     }
     return rc;
 }
 
 static int tcp_describe(struct uw_link *link, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
 {
-    const struct uw_link_tcp_station *s = station_at((struct uw_link_tcp *)link, station);
-    return s != NULL ? uw_ip_address_print(&s->address, text) : UW_ERR_NOTFOUND;
+    return uw_stations_describe(&((struct uw_link_tcp *)link)->addresses, station, text);
 }
 
 static bool tcp_hold(struct uw_link *link, uint16_t station, bool hold)
 {
-    struct uw_link_tcp_station *s = station_at((struct uw_link_tcp *)link, station);
-    bool before = s != NULL && s->held;
-    if (s != NULL) {
-        s->held = hold;
-    }
-    return before;
+    return uw_stations_hold(&((struct uw_link_tcp *)link)->addresses, station, hold);
 }
 
 static int tcp_send_parts(struct uw_link *link, uint16_t to, const void *head, uint32_t head_bytes,
@@ -92,11 +65,10 @@ static int tcp_send_parts(struct uw_link *link, uint16_t to, const void *head, u
     if (to == UW_LINK_STATION_BROADCAST) {
         return UW_ERR_UNSUPPORTED;
     }
-    struct uw_link_tcp_station *s = station_at(l, to);
-    if (s == NULL) {
+    if (uw_stations_address(&l->addresses, to, true) == NULL) {
         return UW_ERR_NOTFOUND;
     }
-    s->used_at = ++l->uses_n;
+    const struct uw_link_tcp_station *s = &l->stations[to];
     if (s->conn == UW_TCP_NONE) {
         uw_tcp_dial(l, to);
         return UW_ERR_AGAIN;
@@ -139,7 +111,7 @@ static int tcp_recv_view(struct uw_link *link, uint16_t *from, void **view)
         l->viewed = conn;
         *from = l->conns[conn].station;
         *view = at;
-        l->stations[*from].used_at = ++l->uses_n;
+        (void)uw_stations_address(&l->addresses, *from, true);
         link->stats.received_n++;
         link->stats.received_bytes += (uint64_t)rc;
     }
@@ -200,9 +172,8 @@ static uint64_t tcp_step(struct uw_link *link, uint64_t now_us)
 static void tcp_forget(struct uw_link *link, uint16_t station)
 {
     struct uw_link_tcp *l = (struct uw_link_tcp *)link;
-    const struct uw_link_tcp_station *s = station_at(l, station);
-    if (s != NULL && s->conn != UW_TCP_NONE) {
-        uw_tcp_close(l, s->conn, true);
+    if (station < l->addresses.slots_n && l->stations[station].conn != UW_TCP_NONE) {
+        uw_tcp_close(l, l->stations[station].conn, true);
     }
 }
 
@@ -239,7 +210,7 @@ static const struct uw_link_ops tcp_ops = {
 struct sizes {
     uint32_t mtu, rx, tx, session;
     uint16_t stations, conns;
-    size_t table, conn_table, ready, rxs, txs, sessions, total;
+    size_t addresses, table, conn_table, ready, rxs, txs, sessions, total;
 };
 
 static size_t whole_lines(size_t bytes)
@@ -266,13 +237,15 @@ static bool sizes_of(const struct uw_link_tcp_config *c, struct sizes *s)
                                                                 g->overhead_bytes);
         s->session = (uint32_t)whole_lines(g->session_bytes());
     }
+    s->addresses = whole_lines(uw_stations_bytes(s->stations, 0));
     s->table = whole_lines(stations * sizeof(struct uw_link_tcp_station));
     s->conn_table = whole_lines(conns * sizeof(struct uw_link_tcp_conn));
     s->ready = whole_lines(conns * sizeof(uint16_t));
     s->rxs = (size_t)stations * s->rx;
     s->txs = (size_t)conns * s->tx;
     s->sessions = (size_t)conns * s->session;
-    s->total = s->table + s->conn_table + s->ready + s->rxs + s->txs + s->sessions + LINE_BYTES;
+    s->total = s->addresses + s->table + s->conn_table + s->ready + s->rxs + s->txs + s->sessions +
+               LINE_BYTES;
     return s->rxs / s->rx == stations && s->txs / s->tx == conns;
 }
 
@@ -286,6 +259,8 @@ static void lay_out(struct uw_link_tcp *l, const struct sizes *s, void *memory)
 {
     uint8_t *at = memory;
     at += (0u - (uintptr_t)at) % LINE_BYTES;
+    uw_stations_init(&l->addresses, at, s->stations);
+    at += s->addresses;
     memset(at, 0, s->table + s->conn_table + s->ready);
     l->stations = (struct uw_link_tcp_station *)(void *)at;
     l->conns = (struct uw_link_tcp_conn *)(void *)(at + s->table);
@@ -293,12 +268,14 @@ static void lay_out(struct uw_link_tcp *l, const struct sizes *s, void *memory)
     l->rx = at + s->table + s->conn_table + s->ready;
     l->tx = l->rx + s->rxs;
     l->sessions = l->tx + s->txs;
-    l->stations_n = s->stations;
     l->conns_n = s->conns;
     l->rx_bytes = s->rx;
     l->tx_bytes = s->tx;
     l->session_bytes = s->session;
     l->link.mtu_bytes = s->mtu;
+    for (uint16_t i = 0; i < s->stations; i++) {
+        l->stations[i].conn = UW_TCP_NONE;
+    }
     for (uint16_t i = 0; i < l->conns_n; i++) {
         l->conns[i].fd = -1;
         l->conns[i].station = UW_TCP_NONE;
@@ -421,6 +398,7 @@ int uw_link_tcp_local(const struct uw_link_tcp *l, char text[UW_LINK_ADDRESS_BYT
 
 bool uw_link_tcp_is_up(const struct uw_link_tcp *l, uint16_t station)
 {
-    const struct uw_link_tcp_station *s = l->link.ops != NULL ? station_at(l, station) : NULL;
-    return s != NULL && s->conn != UW_TCP_NONE && l->conns[s->conn].state == UW_TCP_UP;
+    bool there = l->link.ops != NULL && station < l->addresses.slots_n;
+    uint16_t conn = there ? l->stations[station].conn : UW_TCP_NONE;
+    return conn != UW_TCP_NONE && l->conns[conn].state == UW_TCP_UP;
 }

@@ -150,7 +150,8 @@ void uw_tcp_dial(struct uw_link_tcp *l, uint16_t station)
     }
     set_options(l, fd);
     bind_source(l, fd);
-    socklen_t bytes = uw_ip_address_to(&s->address, l->ipv6, &to);
+    socklen_t bytes = uw_ip_address_to(uw_stations_address(&l->addresses, station, false), l->ipv6,
+                                       &to);
     int rc = connect(fd, (struct sockaddr *)&to, bytes);
     bool fails = rc < 0 && errno != EINPROGRESS && errno != EINTR;
     uint16_t conn = take_conn(l, fd, UW_TCP_DIALING);
@@ -171,8 +172,7 @@ static void send_greeting(struct uw_link_tcp *l, uint16_t conn)
     uint8_t g[UW_TCP_GREETING_BYTES] = {0};
     memcpy(g, magic, sizeof magic);
     uw_put_u16(g + 4, l->port);
-    uw_put_u32(g + 8, (uint32_t)l->id);
-    uw_put_u32(g + 12, (uint32_t)(l->id >> 32));
+    uw_put_u64(g + 8, l->id);
     uw_put_u32(g + 16, ++l->greetings_n);
     uw_put_u32(g + 20, l->link.mtu_bytes);
     struct iovec iov = {g, sizeof g};
@@ -260,7 +260,7 @@ void uw_tcp_greet(struct uw_link_tcp *l, uint16_t conn)
         uw_tcp_make_ready(l, conn);
         return;
     }
-    c->peer_id = uw_get_u32(g + 8) | (uint64_t)uw_get_u32(g + 12) << 32;
+    c->peer_id = uw_get_u64(g + 8);
     c->peer_serial = uw_get_u32(g + 16);
     c->peer_mtu = uw_get_u32(g + 20);
     if (n <= 0 || memcmp(g, magic, sizeof magic) != 0 || c->peer_id == l->id ||
@@ -287,7 +287,7 @@ static void make_room_for_stranger(struct uw_link_tcp *l)
             oldest = oldest == UW_TCP_NONE || c->since_us < l->conns[oldest].since_us ? i : oldest;
         }
     }
-    if (n >= (uint32_t)l->conns_n - l->stations_n) {
+    if (n >= (uint32_t)l->conns_n - l->addresses.slots_n) {
         release(l, oldest);
     }
 }
@@ -350,7 +350,7 @@ static void begin_dialed(struct uw_link_tcp *l, uint16_t conn)
         uw_tcp_break_off(l, conn);
         return;
     }
-    (void)uw_ip_address_print(&l->stations[c->station].address, text);
+    (void)uw_stations_describe(&l->addresses, c->station, text);
     c->state = UW_TCP_GREETING;
     c->since_us = l->now_us;
     if (!uw_tcp_secure(l, conn, text)) {

@@ -15,6 +15,7 @@
 #define UW_NET_LINK_TCP_CONN_H
 
 #include "link_ip.h"
+#include "stations.h"
 #include "stream_guard.h"
 #include "uwasa/link_tcp.h"
 
@@ -35,13 +36,10 @@ enum uw_tcp_state {
     UW_TCP_ENDED                    /* closed; what had arrived is still given out */
 };
 
-struct uw_link_tcp_station {
-    struct uw_ip_address address;
-    uint64_t used_at;               /* 0: the slot is free */
+struct uw_link_tcp_station {        /* beside its address */
     uint64_t retry_us;              /* no dial before */
     uint16_t conn;
     uint8_t fails;
-    bool held;
 };
 
 struct uw_link_tcp_conn {

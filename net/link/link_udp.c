@@ -21,8 +21,9 @@ static int udp_resolve(struct uw_link *link, const char *address, uint16_t *stat
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
     struct uw_ip_address a;
+    bool is_new;
     int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
-    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station);
+    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station, &is_new);
     if (rc == UW_OK) {
         (void)uw_stations_hold(&l->stations, *station, true);
     }
@@ -195,7 +196,7 @@ static int take_block(struct uw_link_udp *l)
     return UW_ERR_AGAIN;
 }
 
-static int udp_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
     struct uw_link_udp_block *b = &l->in;
@@ -210,9 +211,9 @@ static int udp_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t ca
         }
         struct uw_ip_address a = address_of(b);
         uint32_t bytes = next_bytes(b);
-        l->stations.datagram = b->bytes + b->at;
+        *view = b->bytes + b->at;
         b->at += bytes;
-        rc = uw_stations_take(&l->stations, link, &a, bytes, from, buf, cap_bytes);
+        rc = uw_stations_take(&l->stations, link, &a, bytes, from);
     }
     return rc;
 }
@@ -239,9 +240,9 @@ static const struct uw_link_ops udp_ops = {
     .describe = udp_describe,
     .hold = udp_hold,
     .send = udp_send,
-    .recv = udp_recv,
     .step = udp_step,
     .deinit = udp_deinit,
+    .recv_view = udp_recv_view,
 };
 
 static uint32_t mtu_of(const struct uw_link_udp_config *c)

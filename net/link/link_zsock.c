@@ -63,11 +63,12 @@ static int zsock_link_resolve(struct uw_link *link, const char *address, uint16_
 {
     struct uw_link_zsock *l = (struct uw_link_zsock *)link;
     struct uw_ip_address a = {.port = 0};
+    bool is_new;
     int rc = parse(address, &a);
     if (rc == UW_OK && uw_ip_address_is_ipv4(&a) == l->ipv6) {
         rc = UW_ERR_NOTFOUND;
     }
-    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station);
+    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station, &is_new);
     if (rc == UW_OK) {
         (void)uw_stations_hold(&l->stations, *station, true);
     }
@@ -107,9 +108,10 @@ static int zsock_link_send(struct uw_link *link, uint16_t to, const void *buf, u
     return rc;
 }
 
-static int zsock_link_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+static int zsock_link_recv_view(struct uw_link *link, uint16_t *from, void **view)
 {
     struct uw_link_zsock *l = (struct uw_link_zsock *)link;
+    *view = l->stations.datagram;
     for (int i = 0; i < UW_IP_RETRIES; i++) {
         union address s;
         socklen_t bytes = sizeof s;
@@ -125,7 +127,7 @@ static int zsock_link_recv(struct uw_link *link, uint16_t *from, void *buf, uint
         }
         struct uw_ip_address a;
         int rc = uw_stations_take(&l->stations, link, from_socket(&s, &a) ? &a : NULL, (size_t)n,
-                                  from, buf, cap_bytes);
+                                  from);
         if (rc != UW_ERR_AGAIN) {
             return rc;
         }
@@ -153,9 +155,9 @@ static const struct uw_link_ops zsock_ops = {
     .describe = zsock_link_describe,
     .hold = zsock_link_hold,
     .send = zsock_link_send,
-    .recv = zsock_link_recv,
     .step = zsock_link_step,
     .deinit = zsock_link_deinit,
+    .recv_view = zsock_link_recv_view,
 };
 
 static uint32_t mtu_of(const struct uw_link_zsock_config *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/serial_frames.h"
 
-#include "base/crc.h"
+#include "base/cpu.h"
 
 #include <string.h>
 

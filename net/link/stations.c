@@ -46,7 +46,8 @@ static uint64_t rank(const void *slot, const void *address)
                                                                         : UW_SLOT_FREE + s->used_at;
 }
 
-int uw_stations_enter(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number)
+int uw_stations_enter(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number,
+                      bool *is_new)
 {
     struct uw_station *s = station_at(t, t->last);
     if (s == NULL || !uw_ip_address_equal(&s->address, a)) {
@@ -55,7 +56,8 @@ int uw_stations_enter(struct uw_stations *t, const struct uw_ip_address *a, uint
     if (s == NULL) {
         return UW_ERR_FULL;
     }
-    if (s->used_at == 0 || !uw_ip_address_equal(&s->address, a)) {
+    *is_new = s->used_at == 0 || !uw_ip_address_equal(&s->address, a);
+    if (*is_new) {
         *s = (struct uw_station){.address = *a};
     }
     s->used_at = ++t->uses_n;
@@ -92,19 +94,16 @@ int uw_stations_describe(struct uw_stations *t, uint16_t number, char text[UW_LI
 }
 
 int uw_stations_take(struct uw_stations *t, struct uw_link *link,
-                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from, void *buf,
-                     uint32_t cap_bytes)
+                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from)
 {
-    if (sender == NULL || uw_stations_enter(t, sender, from) < 0) {
+    bool is_new;
+    if (sender == NULL || uw_stations_enter(t, sender, from, &is_new) < 0) {
         link->stats.dropped_n++;
         return UW_ERR_AGAIN;
     }
-    if (bytes > link->mtu_bytes || bytes > cap_bytes) {
+    if (bytes > link->mtu_bytes) {
         link->stats.dropped_n++;
         return UW_ERR_TOOBIG;
-    }
-    if (bytes > 0) {
-        memcpy(buf, t->datagram, bytes);
     }
     link->stats.received_n++;
     link->stats.received_bytes += bytes;

@@ -77,9 +77,9 @@ struct uw_node_averages {
     void (*stale)(struct uw_node_state *s);
     void (*gone)(struct uw_node_state *s, uint32_t id);
 
-    /* What arrived: of type UW_WIRE_PART, where it lies; UW_WIRE_CELL, in s->buffer. */
-    void (*part)(struct uw_node_state *s, uint16_t station, void *buf, uint32_t bytes);
-    void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+    /* What arrived in s->buffer, of type UW_WIRE_CELL or UW_WIRE_PART. */
+    void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                    uint32_t bytes);
 
     /* What this node tells of its averages now. */
     void (*fill)(const struct uw_node_state *s, uwasa_Averaging *p);

@@ -37,7 +37,7 @@ static void take_rumours(struct uw_node_state *s, uint32_t bytes)
 {
     uwasa_Peer peer;
     uint32_t at = 0;
-    while (uw_message_next_peer(s->config.link->frames, s->buffer, bytes, &at, &peer)) {
+    while (uw_message_next_peer(s->config.link->frames, s->in, bytes, &at, &peer)) {
         uw_membership_rumour(&s->membership, &peer, s->outer_us);
     }
 }
@@ -140,7 +140,7 @@ static void on_short_wants(struct uw_node_state *s, uint16_t station, uint32_t b
 {
     struct uw_short_wants head;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
-    int n = s->config.parts->frames->read_wants(s->buffer, bytes, &head, wants);
+    int n = s->config.parts->frames->read_wants(s->in, bytes, &head, wants);
     if (n < 0) {
         s->counters.refused_corrupt++;
     } else if (serves(s, station, head.model == (uint32_t)s->model, head.mixed, &wants[0])) {
@@ -194,8 +194,8 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
         on_short_wants(s, station, bytes);
         return;
     }
-    if (uw_message_read(frames, form, s->buffer, bytes, &in->ping) < 0 ||
-        (form == &uw_form_ping && uw_message_peers(frames, s->buffer, bytes) < 0)) {
+    if (uw_message_read(frames, form, s->in, bytes, &in->ping) < 0 ||
+        (form == &uw_form_ping && uw_message_peers(frames, s->in, bytes) < 0)) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -230,25 +230,29 @@ static int read_data(struct uw_node_state *s, uint16_t station, int type, uint32
                      struct uw_data *d)
 {
     if (!s->config.link->frames) {
-        return uw_message_read_data(s->buffer, bytes, d);
+        return uw_message_read_data(s->in, bytes, d);
     }
     const struct uw_short_data known = known_of(s, station);
     if (known.coded) {
-        return s->config.parts->codes->read(s->buffer, bytes, &known, s->config.params->size_n, d);
+        return s->config.parts->codes->read(s->in, bytes, &known, s->config.params->size_n, d);
     }
-    return type == UW_WIRE_DATA ? s->config.parts->frames->read_data(s->buffer, bytes, &known, d)
+    return type == UW_WIRE_DATA ? s->config.parts->frames->read_data(s->in, bytes, &known, d)
                                 : UW_ERR_CORRUPT;
 }
 
 static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     const struct uw_node_parts *parts = s->config.parts;
-    enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->buffer[0] & 15u) : 0;
+    enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->in[0] & 15u) : 0;
+    if (first == UW_WIRE_PART && parts->averages != NULL) {     /* these look at the rest */
+        parts->averages->message(s, station, first, bytes);
+        return;
+    }
     if (first == UW_WIRE_SHUFFLE && parts->samples != NULL) {
         parts->samples->message(s, station, bytes);
         return;
     }
-    int type = uw_message_type(s->config.link->frames, s->buffer, bytes);
+    int type = uw_message_type(s->config.link->frames, s->in, bytes);
     bool is_data = type == UW_WIRE_DATA ||
                    (type == UW_WIRE_DATA_CODED && s->config.link->frames && s->config.code);
     bool is_cast = type == UW_WIRE_CAST || type == UW_WIRE_CAST_WANT;
@@ -263,7 +267,7 @@ static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
     } else if (is_cast && s->cast != NULL) {
         parts->casts->message(s, station, (enum uw_wire_type)type, bytes);
     } else if (type == UW_WIRE_CELL && parts->averages != NULL) {
-        parts->averages->message(s, station, bytes);
+        parts->averages->message(s, station, UW_WIRE_CELL, bytes);
     } else if (type == UW_WIRE_STATUS_REQUEST && parts->answers != NULL) {
         parts->answers->message(s, station, bytes);
     } else {
@@ -276,8 +280,10 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
     for (uint32_t i = 0; i < most; i++) {
         uint16_t station = UW_LINK_STATION_NONE;
         void *view;
-        int bytes = uw_link_recv_view(s->config.link, &station, s->buffer, s->buffer_bytes, &view);
-        if (bytes == UW_ERR_TOOBIG || bytes > (int)s->buffer_bytes) {
+        int bytes = uw_link_recv_view(s->config.link, &station,
+                                      uw_link_views(s->config.link) ? NULL : s->buffer,
+                                      s->buffer_bytes, &view);
+        if (bytes == UW_ERR_TOOBIG || bytes > (int64_t)s->buffer_bytes) {
             s->counters.refused_corrupt++;
             continue;
         }
@@ -285,14 +291,7 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
             return i;
         }
         s->counters.received_bytes += (uint32_t)bytes;
-        if (bytes != 0 && (*(const uint8_t *)view & 15u) == UW_WIRE_PART &&
-            s->config.parts->averages != NULL) {        /* it looks at the rest itself */
-            s->config.parts->averages->part(s, station, view, (uint32_t)bytes);
-            continue;
-        }
-        if (view != s->buffer) {
-            memcpy(s->buffer, view, (size_t)bytes);
-        }
+        s->in = view;
         take(s, station, (uint32_t)bytes);
     }
     return most;

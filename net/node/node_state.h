@@ -108,6 +108,7 @@ struct uw_node_state {
     uint64_t awake_until_us;        /* outer: it does not fall asleep before */
 
     uint8_t *buffer;                /* [buffer_bytes] */
+    uint8_t *in;                    /* the message that came in: the link's, or in the buffer */
     float *chunk;                   /* [chunk_n] of the snapshot on its way to the buffer; the
                                        memory of `message` */
     struct uw_node_message *message;    /* that came in, or goes out: what came in is read

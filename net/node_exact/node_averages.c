@@ -310,12 +310,12 @@ static void take_of_rank(struct uw_node_state *s, const struct uw_cell *c, uint3
     uw_node_cell_look(s);
 }
 
-static void take_part(struct uw_node_state *s, uint16_t station, void *buf, uint32_t bytes)
+static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     uint32_t run;
     struct uw_part part;
-    bool checked = !(s->config.link->reliable && uw_part_is_streamed(buf, bytes));
-    if (uw_part_decode(buf, bytes, checked, &run, &part) < 0) {
+    bool checked = !(s->config.link->reliable && uw_part_is_streamed(s->in, bytes));
+    if (uw_part_decode(s->in, bytes, checked, &run, &part) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -348,10 +348,15 @@ static void take_part(struct uw_node_state *s, uint16_t station, void *buf, uint
     }
 }
 
-static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                    uint32_t bytes)
 {
+    if (type == UW_WIRE_PART) {
+        take_part(s, station, bytes);
+        return;
+    }
     uwasa_Cell w;
-    if (uw_message_read(false, &uw_form_cell, s->buffer, bytes, &w) < 0) {
+    if (uw_message_read(false, &uw_form_cell, s->in, bytes, &w) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -412,7 +417,6 @@ const struct uw_node_averages uw_node_averages = {
     .otherwise = otherwise,
     .stale = stale,
     .gone = gone,
-    .part = take_part,
     .message = message,
     .fill = fill,
     .needs = needs,

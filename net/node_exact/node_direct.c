@@ -2,7 +2,8 @@
 #include "node_direct.h"
 
 #include "base/backoff.h"
-#include "base/crc.h"
+#include "base/bits.h"
+#include "base/cpu.h"
 #include "node/node_tell.h"
 
 #include <stdio.h>
@@ -261,7 +262,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
     struct uw_node_state *s = o->node;
     struct uw_node_direct_state *d = state_of(o);
     uwasa_CellDirect with = uwasa_CellDirect_init_default;
-    if (uw_message_read(false, &form, s->buffer, bytes, &with) < 0) {
+    if (uw_message_read(false, &form, s->in, bytes, &with) < 0) {
         m->kind = UW_ALLREDUCE_KINDS_N;     /* a start that cannot be followed */
         return;
     }

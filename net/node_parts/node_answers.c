@@ -76,7 +76,7 @@ static void answer(struct uw_node_state *s, uint16_t station, const uwasa_Status
 static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     uwasa_StatusRequest request;
-    if (uw_message_read(s->config.link->frames, &uw_form_status_request, s->buffer, bytes,
+    if (uw_message_read(s->config.link->frames, &uw_form_status_request, s->in, bytes,
                         &request) < 0) {
         s->counters.refused_corrupt++;
     } else if (request.run != 0 && request.run != s->run) {

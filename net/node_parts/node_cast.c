@@ -357,14 +357,14 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     struct uw_short_wants head;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     if (type == UW_WIRE_CAST) {
-        if (uw_message_read_cast(s->buffer, bytes, &chunk) < 0) {
+        if (uw_message_read_cast(s->in, bytes, &chunk) < 0) {
             s->counters.refused_corrupt++;
         } else {
             on_chunk(s, station, &chunk);
         }
         return;
     }
-    int n = uw_message_read_short_wants(s->buffer, bytes, &head, wants);
+    int n = uw_message_read_short_wants(s->in, bytes, &head, wants);
     s->counters.refused_corrupt += n < 0;
     struct uw_cast *c = &s->cast->cast;
     for (int i = 0; i < n && head.model == (uint32_t)s->model; i++) {

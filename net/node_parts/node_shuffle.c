@@ -80,7 +80,7 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     struct uw_shuffle_message m;
     uint32_t run;
-    if (uw_shuffle_decode(s->buffer, bytes, &run, &m) < 0) {
+    if (uw_shuffle_decode(s->in, bytes, &run, &m) < 0) {
         s->counters.refused_corrupt++;
         return;
     }

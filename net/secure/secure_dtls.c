@@ -93,23 +93,33 @@ static int dtls_send(struct uw_link *link, uint16_t to, const void *buf, uint32_
     return rc;
 }
 
-/* Hand over the message in s->plain. */
-static int deliver(struct uw_secure_dtls *s, uint32_t plain_bytes, void *buf, uint32_t cap_bytes)
+/* Count a message that is handed over. */
+static int deliver(struct uw_secure_dtls *s, uint32_t bytes)
 {
-    uint32_t bytes = plain_bytes - 1u;
-    if (bytes > cap_bytes || bytes > s->link.mtu_bytes) {
+    if (bytes > s->link.mtu_bytes) {
         s->link.stats.dropped_n++;
         return UW_ERR_TOOBIG;
-    }
-    if (bytes != 0) {
-        memcpy(buf, s->plain + 1, bytes);
     }
     s->link.stats.received_n++;
     s->link.stats.received_bytes += bytes;
     return (int)bytes;
 }
 
-static int dtls_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+/* A datagram has come, of `bytes`. What is more than one record of data is kept here, since the
+ * lower link may be called before all of it is read. */
+static void take_datagram(struct uw_secure_dtls *s, uint8_t *datagram, uint32_t bytes)
+{
+    struct uw_wire_record r;
+    bool alone = uw_wire_next_record(datagram, bytes, &r) && r.size_bytes == bytes &&
+                 r.epoch != 0 && r.type == UW_RECORD_DATA;
+    if (!alone && datagram != s->kept && bytes != 0) {
+        memcpy(s->kept, datagram, bytes);
+    }
+    s->datagram = alone ? datagram : s->kept;
+    s->datagram_bytes = bytes;
+}
+
+static int dtls_recv_view(struct uw_link *link, uint16_t *from, void **view)
 {
     struct uw_secure_dtls *s = (struct uw_secure_dtls *)link;
     uint32_t datagrams = 0;
@@ -119,10 +129,10 @@ static int dtls_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t c
             uw_wire_next_record(s->datagram + s->datagram_at,
                                 s->datagram_bytes - s->datagram_at, &r)) {
             s->datagram_at += r.size_bytes;
-            int rc = uw_secure_route(s, s->datagram_from, &r);
-            if (rc > 0) {
+            int rc = uw_secure_route(s, s->datagram_from, &r, view);
+            if (rc >= 0) {
                 *from = s->datagram_from;
-                return deliver(s, (uint32_t)rc, buf, cap_bytes);
+                return deliver(s, (uint32_t)rc);
             }
             continue;
         }
@@ -131,12 +141,15 @@ static int dtls_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t c
         if (datagrams++ == DATAGRAMS_MAX) {
             return UW_ERR_AGAIN;
         }
-        int rc = uw_link_recv(s->lower, &s->datagram_from, s->datagram, s->lower->mtu_bytes);
+        void *datagram;
+        int rc = uw_link_recv_view(s->lower, &s->datagram_from,
+                                   uw_link_views(s->lower) ? NULL : s->kept,
+                                   s->lower->mtu_bytes, &datagram);
         if (rc < 0 && rc != UW_ERR_TOOBIG) {
             return rc;
         }
         if (rc >= 0) {
-            s->datagram_bytes = (uint32_t)rc;
+            take_datagram(s, datagram, (uint32_t)rc);
         } else {
             link->stats.dropped_n++;
         }
@@ -195,10 +208,10 @@ static const struct uw_link_ops dtls_ops = {
     .describe = dtls_describe,
     .hold = dtls_hold,
     .send = dtls_send,
-    .recv = dtls_recv,
     .step = dtls_step,
     .deinit = dtls_deinit,
     .forget = dtls_forget,
+    .recv_view = dtls_recv_view,
 };
 
 static size_t padded(size_t bytes)
@@ -259,7 +272,7 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
         s->slots[i].tls = (struct uw_tls_session *)(void *)at;
         at += padded(uw_tls_session_bytes());
     }
-    s->datagram = at;
+    s->kept = at;
     s->plain = at + padded(config->lower->mtu_bytes);
     const struct uw_tls_keys keys = {.key = config->key, .identity = config->identity,
                                      .suites = config->suites, .bulk = config->bulk,

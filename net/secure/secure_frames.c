@@ -147,7 +147,7 @@ static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
     return UW_OK;
 }
 
-static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t cap_bytes)
+static int frames_recv_view(struct uw_link *link, uint16_t *from, void **view)
 {
     struct uw_secure_frames *s = (struct uw_secure_frames *)link;
     for (uint32_t i = 0; i < FRAMES_MAX; i++) {
@@ -177,12 +177,9 @@ static int frames_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t
             continue;
         }
         uint32_t message = (uint32_t)bytes - UW_SECURE_FRAMES_OVERHEAD;
-        if (message > cap_bytes) {
-            return UW_ERR_TOOBIG;
-        }
-        uint8_t *out = buf;
+        uint8_t *out = s->in + UW_FRAMES_HEAD_BYTES - 1u;   /* over the last byte of the head */
         out[0] = (uint8_t)(UW_WIRE_VERSION << 4 | s->in[0] >> 4);
-        memcpy(out + 1, s->in + UW_FRAMES_HEAD_BYTES, message - 1u);
+        *view = out;
         *from = station;
         s->link.stats.received_n++;
         s->link.stats.received_bytes += message;
@@ -257,10 +254,10 @@ static const struct uw_link_ops frames_ops = {
     .describe = frames_describe,
     .hold = frames_hold,
     .send = frames_send,
-    .recv = frames_recv,
     .step = frames_step,
     .deinit = frames_deinit,
     .forget = frames_forget,
+    .recv_view = frames_recv_view,
 };
 
 /* ---- set-up ---- */

@@ -196,17 +196,13 @@ void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames
     p[0] = (uint8_t)((s->epoch & UW_FRAMES_EPOCH_MASK) | (all ? UW_FRAMES_TO_ALL : 0));
     p[1] = (uint8_t)kind;
     uw_put_u32(p + 2, s->epoch);
-    uw_put_u32(p + 6, (uint32_t)s->id);
-    uw_put_u32(p + 10, (uint32_t)(s->id >> 32));
-    uw_put_u32(p + 14, (uint32_t)counter);
-    p[18] = (uint8_t)(counter >> 32);
+    uw_put_u64(p + 6, s->id);
+    uw_put_u40(p + 14, counter);
     f.body = p + JOIN_HEAD_BYTES;
     f.body_bytes = 0;
     if (echo != NULL) {
-        uw_put_u32(f.body, (uint32_t)echo->id);
-        uw_put_u32(f.body + 4, (uint32_t)(echo->id >> 32));
-        uw_put_u32(f.body + 8, (uint32_t)echo->counter);
-        f.body[12] = (uint8_t)(echo->counter >> 32);
+        uw_put_u64(f.body, echo->id);
+        uw_put_u40(f.body + 8, echo->counter);
         f.body[13] = echo->flags;
         f.body_bytes = ECHO_BYTES;
     }
@@ -370,8 +366,8 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
     }
     enum uw_frames_join kind = (enum uw_frames_join)p[1];
     uint32_t epoch = uw_get_u32(p + 2), body = bytes - JOIN_HEAD_BYTES - UW_CCM_TAG_BYTES;
-    uint64_t id = uw_get_u32(p + 6) | (uint64_t)uw_get_u32(p + 10) << 32;
-    uint64_t counter = uw_get_u32(p + 14) | (uint64_t)p[18] << 32;
+    uint64_t id = uw_get_u64(p + 6);
+    uint64_t counter = uw_get_u40(p + 14);
     bool all = (p[0] & UW_FRAMES_TO_ALL) != 0;
     if (kind < UW_FRAMES_HELLO || kind > UW_FRAMES_JOIN ||
         body != (kind == UW_FRAMES_HELLO ? 0 : ECHO_BYTES) ||
@@ -390,8 +386,8 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
     }
     struct uw_frames_echo echo = {.id = 0};
     if (kind != UW_FRAMES_HELLO) {
-        echo.id = uw_get_u32(f.body) | (uint64_t)uw_get_u32(f.body + 4) << 32;
-        echo.counter = uw_get_u32(f.body + 8) | (uint64_t)f.body[12] << 32;
+        echo.id = uw_get_u64(f.body);
+        echo.counter = uw_get_u40(f.body + 8);
         echo.flags = f.body[13];
     }
     if (id == s->id) {

@@ -80,13 +80,10 @@ static int write_record(struct uw_secure_frames *s, uint64_t counter)
 {
     uint8_t record[RECORD_BYTES];
     uw_put_u32(record, RECORD_MAGIC);
-    uw_put_u32(record + 4, (uint32_t)s->id);
-    uw_put_u32(record + 8, (uint32_t)(s->id >> 32));
-    uw_put_u32(record + 12, (uint32_t)counter);
-    uw_put_u32(record + 16, (uint32_t)(counter >> 32));
+    uw_put_u64(record + 4, s->id);
+    uw_put_u64(record + 12, counter);
     uw_put_u32(record + 20, s->epoch);
-    uw_put_u32(record + 24, (uint32_t)s->epoch_began);
-    uw_put_u32(record + 28, (uint32_t)(s->epoch_began >> 32));
+    uw_put_u64(record + 24, s->epoch_began);
     uw_put_u32(record + CRC_AT, uw_crc32c_portable(0, record, CRC_AT));
     const struct uw_storage_ops *ops = s->store->ops;
     int rc = ops->begin(s->store, s->object);
@@ -181,7 +178,7 @@ static int read_record(struct uw_secure_frames *s, uint8_t record[RECORD_BYTES])
 
 static uint64_t kept_id(const uint8_t record[RECORD_BYTES])
 {
-    return uw_get_u32(record + 4) | (uint64_t)uw_get_u32(record + 8) << 32;
+    return uw_get_u64(record + 4);
 }
 
 static int draw_id(struct uw_secure_frames *s)
@@ -191,7 +188,7 @@ static int draw_id(struct uw_secure_frames *s)
     while (rc == UW_OK && id == 0) {
         uint8_t random[8];
         rc = uw_ccm_random(s->entropy, s->user, random, sizeof random);
-        id = uw_get_u32(random) | (uint64_t)uw_get_u32(random + 4) << 32;
+        id = uw_get_u64(random);
     }
     s->id = rc == UW_OK ? id : s->id;
     return rc;
@@ -216,11 +213,11 @@ bool uw_frames_draw_another(struct uw_secure_frames *s)
 static int take_record(struct uw_secure_frames *s, const uint8_t record[RECORD_BYTES])
 {
     s->id = kept_id(record);
-    s->counter = uw_get_u32(record + 12) | (uint64_t)uw_get_u32(record + 16) << 32;
+    s->counter = uw_get_u64(record + 12);
     s->epoch = uw_get_u32(record + 20);
     s->saved_counter = s->counter;
     s->saved_epoch = s->epoch;
-    s->epoch_began = uw_get_u32(record + 24) | (uint64_t)uw_get_u32(record + 28) << 32;
+    s->epoch_began = uw_get_u64(record + 24);
     return is_used_up(s) ? UW_ERR_CLOSED : UW_OK;
 }
 
@@ -253,10 +250,8 @@ int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_con
 void uw_frames_begin(struct uw_ccm_frame *f, uint64_t id, uint64_t counter, uint16_t from,
                      uint16_t to)
 {
-    uw_put_u32(f->nonce, (uint32_t)id);
-    uw_put_u32(f->nonce + 4, (uint32_t)(id >> 32));
-    uw_put_u32(f->nonce + 8, (uint32_t)counter);
-    f->nonce[12] = (uint8_t)(counter >> 32);
+    uw_put_u64(f->nonce, id);
+    uw_put_u40(f->nonce + 8, counter);
     uw_put_u16(f->head, from);
     uw_put_u16(f->head + 2, to);
     f->head_bytes = 4;

@@ -4,7 +4,7 @@
  * block; below it there is one library. */
 #include "secure_mbedtls.h"
 
-#include "secure_aes.h"
+#include "base/cpu.h"
 
 #include <mbedtls/md.h>
 #include <mbedtls/platform_util.h>
@@ -243,7 +243,7 @@ static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys 
 {
     const uint16_t *suites = config->suites != NULL ? config->suites : suites_default;
     size_t n = 0;
-    if (config->suites == NULL && config->bulk && uw_aes_is_quick() &&
+    if (config->suites == NULL && config->bulk && uw_cpu_has_aes() &&
         mbedtls_ssl_ciphersuite_from_id(SUITE_BULK) != NULL) {
         engine->suites[n++] = SUITE_BULK;
     }
@@ -445,7 +445,7 @@ enum uw_tls_result uw_tls_drive(struct uw_tls_session *session)
 }
 
 enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_wire_record *r,
-                               uint8_t *plain, uint32_t cap_bytes, uint32_t *plain_bytes)
+                               struct uw_tls_message *m)
 {
     const uint8_t *body = r->bytes + UW_WIRE_RECORD_BYTES;
     if (r->type == UW_RECORD_ALERT && r->epoch == 0 && r->size_bytes == UW_WIRE_RECORD_BYTES + 2u &&
@@ -458,8 +458,10 @@ enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_w
     if (!session->up) {
         result = uw_tls_drive(session);
     } else {
-        int n = mbedtls_ssl_read(&session->ssl, plain, cap_bytes);
-        *plain_bytes = n > 0 ? (uint32_t)n : 0;
+        int n = mbedtls_ssl_read(&session->ssl, &m->mark, 1);
+        if (n > 0) {
+            m->rest = uw_tls_rest(&session->ssl, &m->rest_bytes);
+        }
         result = n > 0 ? UW_TLS_DATA : n == 0 ? UW_TLS_CLOSED : explain(session, n);
         if (result == UW_TLS_BAD_KEY) {
             result = UW_TLS_FAILED;

@@ -34,6 +34,10 @@ typedef mbedtls_hmac_drbg_context uw_tls_drbg;
     mbedtls_hmac_drbg_seed(drbg, mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), __VA_ARGS__)
 #endif
 
+#ifndef MBEDTLS_PRIVATE                 /* of 3.x */
+#define MBEDTLS_PRIVATE(member) member
+#endif
+
 #define UW_TLS_SUITES_MAX 8u
 #define UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY 115
 #define UW_TLS_ALERT_BAD_RECORD_MAC 20
@@ -65,6 +69,20 @@ static inline bool uw_tls_handshake_over(const mbedtls_ssl_context *ssl)
 #else
     return ssl->state == MBEDTLS_SSL_HANDSHAKE_OVER;
 #endif
+}
+
+/* What is left of the record that mbedtls_ssl_read began, without a copy: it stays where the
+ * library decrypted it until the next record is read, and counts as read. */
+static inline uint8_t *uw_tls_rest(mbedtls_ssl_context *ssl, uint32_t *bytes)
+{
+    uint8_t *rest = ssl->MBEDTLS_PRIVATE(in_offt);
+    *bytes = (uint32_t)ssl->MBEDTLS_PRIVATE(in_msglen);
+    if (rest != NULL) {                 /* else the record has ended */
+        ssl->MBEDTLS_PRIVATE(in_offt) = NULL;
+        ssl->MBEDTLS_PRIVATE(in_msglen) = 0;
+        ssl->MBEDTLS_PRIVATE(keep_current_message) = 0;
+    }
+    return rest;
 }
 
 #endif

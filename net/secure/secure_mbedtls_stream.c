@@ -13,6 +13,8 @@
 #define OVERHEAD_BYTES 64u          /* record header 5, explicit nonce 8, tag 16 */
 #define HANDSHAKE_BYTES 4096u
 #define READ_AHEAD_BYTES 65536u     /* of records, so that few calls fetch many */
+#define HEAD_BYTES 5u               /* of a record */
+#define BULK_BYTES 8192u            /* a larger record is read to where it is decrypted */
 #define ALERT_FATAL 2u
 #define TOLD_EVERY 64u              /* refusals: the first, then one of so many */
 
@@ -20,6 +22,7 @@ struct session {
     mbedtls_ssl_context ssl;
     struct uw_stream_io io;
     bool open, client, cheap;
+    bool in_head, bulk;             /* what the library reads; is the last record large? */
     char address[UW_LINK_ADDRESS_BYTES];
     uint32_t at, end;               /* of what was read ahead */
     uint8_t ahead[READ_AHEAD_BYTES];
@@ -36,10 +39,18 @@ static int bio_send(void *context, const unsigned char *bytes, size_t size_bytes
 static int bio_recv(void *context, unsigned char *out, size_t cap_bytes)
 {
     struct session *t = context;
+    bool head = cap_bytes <= HEAD_BYTES;
+    t->bulk = t->in_head && !head ? cap_bytes >= BULK_BYTES : t->bulk;
+    t->in_head = head;
     if (t->at == t->end) {
-        int n = t->io.read(t->io.arg, t->ahead, READ_AHEAD_BYTES);
+        bool direct = t->bulk && !head;     /* behind a large record there is another */
+        uint32_t most = direct ? (uint32_t)cap_bytes : t->bulk ? HEAD_BYTES : READ_AHEAD_BYTES;
+        int n = t->io.read(t->io.arg, direct ? out : t->ahead, most);
         if (n <= 0) {
             return n == UW_ERR_AGAIN ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
+        }
+        if (direct) {
+            return n;
         }
         t->at = 0;
         t->end = (uint32_t)n;
@@ -78,6 +89,7 @@ static int stream_open(struct uw_stream_guard *g, void *session, const struct uw
     t->cheap = cheap;
     t->io = *io;
     t->at = t->end = 0;
+    t->in_head = t->bulk = false;
     t->open = true;
     snprintf(t->address, sizeof t->address, "%s", address);
     mbedtls_ssl_init(&t->ssl);

@@ -45,9 +45,8 @@ static bool same_hello(const struct uw_secure_slot *slot, const uint8_t *random)
 
 static void feed_handshake(struct uw_secure_slot *slot, const struct uw_wire_record *r)
 {
-    uint32_t none = 0;
-    struct uw_secure_dtls *s = slot->owner;
-    uw_secure_conclude(slot, uw_tls_feed(slot->tls, r, s->plain, s->lower->mtu_bytes, &none));
+    struct uw_tls_message none;
+    uw_secure_conclude(slot, uw_tls_feed(slot->tls, r, &none));
 }
 
 /* What a ClientHello with a good cookie finds here already. true: it may start a handshake. */
@@ -105,26 +104,27 @@ static void take_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_
     feed_handshake(slot, r);
 }
 
-/* Feed a session that is up. Returns the bytes of a message now in s->plain, or AGAIN. */
-static int feed_up(struct uw_secure_slot *slot, const struct uw_wire_record *r)
+/* Feed a session that is up. Returns what uw_secure_route does. */
+static int feed_up(struct uw_secure_slot *slot, const struct uw_wire_record *r, void **message)
 {
     struct uw_secure_dtls *s = slot->owner;
-    uint32_t bytes = 0;
-    enum uw_tls_result result = uw_tls_feed(slot->tls, r, s->plain, s->lower->mtu_bytes, &bytes);
+    struct uw_tls_message m = {0};
+    enum uw_tls_result result = uw_tls_feed(slot->tls, r, &m);
     uw_secure_conclude(slot, result);
     if (result != UW_TLS_DATA) {
         return UW_ERR_AGAIN;
     }
     slot->heard_us = s->now_us;
-    if (s->plain[0] != UW_SECURE_MESSAGE_MARK) {
+    if (m.mark != UW_SECURE_MESSAGE_MARK) {
         s->stats.stray_n++;
         return UW_ERR_AGAIN;
     }
-    return (int)bytes;
+    *message = m.rest;
+    return (int)m.rest_bytes;
 }
 
-/* Returns the bytes of a message now in s->plain, or UW_ERR_AGAIN. */
-int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r)
+int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
+                    void **message)
 {
     struct uw_secure_slot *up = uw_secure_find(s, from, UW_SECURE_UP);
     struct uw_secure_slot *busy = uw_secure_find(s, from, UW_SECURE_HANDSHAKE);
@@ -140,7 +140,7 @@ int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wir
     } else if (r->type == UW_RECORD_HANDSHAKE && busy != NULL) {
         feed_handshake(busy, r);
     } else if (up != NULL) {
-        int rc = feed_up(up, r);
+        int rc = feed_up(up, r, message);
         if (r->type != UW_RECORD_ALERT || busy == NULL) {
             return rc;
         }

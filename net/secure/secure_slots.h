@@ -74,7 +74,9 @@ void uw_secure_note_silence(struct uw_secure_dtls *s, const char *address);
 void uw_secure_forgive(struct uw_secure_dtls *s, const char *address);
 
 /* Give one record from a station to whom it concerns.
- * Returns the bytes of a message now in s->plain, mark included, or UW_ERR_AGAIN. */
-int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r);
+ * Returns the bytes of a message, *message is its first one until the session is called again, or
+ * UW_ERR_AGAIN. */
+int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
+                    void **message);
 
 #endif

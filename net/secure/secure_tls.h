@@ -71,10 +71,17 @@ bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes);
 int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
                 const struct uw_tls_open *how);
 
-/* Process one record.
- *   plain         [cap_bytes] gets a decrypted message; *plain_bytes its size with UW_TLS_DATA */
+/* A decrypted record: its first byte, and the others in the session's memory until the session is
+ * called again. */
+struct uw_tls_message {
+    uint8_t mark;
+    uint8_t *rest;
+    uint32_t rest_bytes;
+};
+
+/* Process one record; m is set with UW_TLS_DATA. */
 enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_wire_record *r,
-                               uint8_t *plain, uint32_t cap_bytes, uint32_t *plain_bytes);
+                               struct uw_tls_message *m);
 
 /* Go on with the handshake when its timer is due: repeats the last flight. */
 enum uw_tls_result uw_tls_drive(struct uw_tls_session *session);

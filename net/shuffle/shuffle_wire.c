@@ -11,14 +11,13 @@
 static void put_ref(uint8_t *p, const struct uw_loan_ref *r)
 {
     uw_put_u32(p, r->slot);
-    uw_put_u32(p + 4, (uint32_t)r->nonce);
-    uw_put_u32(p + 8, (uint32_t)(r->nonce >> 32));
+    uw_put_u64(p + 4, r->nonce);
 }
 
 static struct uw_loan_ref get_ref(const uint8_t *p)
 {
     return (struct uw_loan_ref){uw_get_u32(p),
-                                uw_get_u32(p + 4) | (uint64_t)uw_get_u32(p + 8) << 32};
+                                uw_get_u64(p + 4)};
 }
 
 /* Bytes of a message of that kind without floats; 0: there is no such kind. */

@@ -67,8 +67,7 @@ int uw_message_write_short_wants(enum uw_wire_type type, const struct uw_short_w
     for (uint32_t i = 0; i < n; i++) {
         uint8_t *want = p + WANT_HEAD_BYTES + i * WANT_BYTES;
         uw_put_u24(want, wants[i].base);
-        uw_put_u32(want + 3, (uint32_t)wants[i].wanted);
-        uw_put_u32(want + 7, (uint32_t)(wants[i].wanted >> 32));
+        uw_put_u64(want + 3, wants[i].wanted);
     }
     return (int)(WANT_HEAD_BYTES + n * WANT_BYTES);
 }
@@ -85,7 +84,7 @@ int uw_message_read_short_wants(const void *buf, uint32_t buf_bytes, struct uw_s
     for (uint32_t i = 0; i < n; i++) {
         const uint8_t *want = p + WANT_HEAD_BYTES + i * WANT_BYTES;
         wants[i] = (struct uw_want){
-            .wanted = uw_get_u32(want + 3) | (uint64_t)uw_get_u32(want + 7) << 32,
+            .wanted = uw_get_u64(want + 3),
             .chunk_n = uw_get_u16(p + 3),
             .base = uw_get_u24(want),
             .spread_us = uw_get_u16(p + 5) * SPREAD_UNIT_US,

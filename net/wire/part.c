@@ -13,12 +13,12 @@ static bool little_endian(void)
     return first == 1;
 }
 
-/* Floats to or from the wire, which has them little-endian; from and to may be one. */
+/* Floats to or from the wire, which has them little-endian; from and to may overlap, from first. */
 static void turn_floats(const void *from, uint32_t n, void *to)
 {
     if (little_endian()) {
         if (to != from) {
-            memcpy(to, from, n * sizeof(float));
+            memmove(to, from, n * sizeof(float));
         }
         return;
     }
@@ -117,11 +117,12 @@ int uw_part_decode(void *buf, uint32_t buf_bytes, bool checked, uint32_t *run, s
                           .seq = uw_get_u16(b + 24),
                           .op = uw_get_u16(b + 26)};
     uint32_t body = buf_bytes - UW_PART_HEAD_BYTES;
+    uint8_t *floats = b + UW_PART_HEAD_BYTES - (uintptr_t)(b + UW_PART_HEAD_BYTES) % sizeof(float);
     switch (p->type) {
     case UW_PART_DATA:
         p->count_n = body / 4u;
-        turn_floats(b + UW_PART_HEAD_BYTES, p->count_n, b + UW_PART_HEAD_BYTES);
-        p->floats = (const float *)(const void *)(b + UW_PART_HEAD_BYTES);
+        turn_floats(b + UW_PART_HEAD_BYTES, p->count_n, floats);
+        p->floats = (const float *)(const void *)floats;
         return body % 4u == 0 && p->count_n != 0 ? UW_OK : UW_ERR_CORRUPT;
     case UW_PART_WANT:
         return parse_want(b, buf_bytes, p);

@@ -79,7 +79,8 @@ static inline bool uw_part_is_streamed(const uint8_t *buf, uint32_t buf_bytes)
 }
 
 /* Parse a message that begins with UW_WIRE_PART, of any run.
- *   buf  aligned for floats; on a big-endian machine they are turned around in it
+ *   buf  on a big-endian machine floats are turned around in it, and where they are not aligned for
+ *        floats they move over the head: then it is parsed once
  *   run  set to the run it belongs to
  *   p    written on success; p->floats points into buf
  * Returns UW_OK or UW_ERR_CORRUPT (damaged, cut, malformed). */

@@ -12,7 +12,7 @@
 #define UW_NET_WIRE_H
 
 #include "base/bytes.h"
-#include "base/crc.h"
+#include "base/cpu.h"
 
 #define UW_WIRE_VERSION 1u
 #define UW_WIRE_HEAD_BYTES 5u

@@ -45,7 +45,8 @@ static int is_allowed(const struct uw_settings *s)
            (s->key[0] == '\0' || uw_key_parse(s->key, key) == UW_OK) &&
            seeds_n == (s->seeds[0] != '\0' ? commas + 1u : 0) && s->batch >= 1 && s->batch <= 64 &&
            s->period >= 1 && s->samples <= 60000 && s->elapsed <= 100000000 &&
-           s->data <= UW_SET_DATA_UART && s->model <= UW_SET_MODEL_LENET5 && s->link <= UW_SET_LINK_BUS &&
+           s->data <= UW_SET_DATA_UART && s->model <= UW_SET_MODEL_LENET5 &&
+           s->link <= UW_SET_LINK_BUS &&
            s->schedule <= UW_SET_LR_COSINE && s->events <= UW_SET_EVENTS_JSON &&
            s->eval_samples >= 1 && s->lr >= 0.0f && s->lr <= 1000.0f;
 }

@@ -68,6 +68,13 @@ cJSON *uw_event(const char *name)
     return event;
 }
 
+void uw_event_numbers(cJSON *event, const struct uw_event_number *list)
+{
+    for (; list->key != NULL; list++) {
+        cJSON_AddNumberToObject(event, list->key, list->value);
+    }
+}
+
 void uw_event_float(cJSON *event, const char *key, float value)
 {
     char text[32];

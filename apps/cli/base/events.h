@@ -52,6 +52,17 @@ bool uw_events_take_stdout(const struct uw_events *e);
 /* A new event of that name; NULL without memory, which every cJSON_Add... call accepts. */
 cJSON *uw_event(const char *name);
 
+/* Add numbers: UW_EVENT_NUMBERS(ev, {"nodes", 3.0}, {"seconds", seconds}). */
+struct uw_event_number {
+    const char *key;
+    double value;
+};
+#define UW_EVENT_NUMBERS(event, ...)                                                              \
+    uw_event_numbers(event, (const struct uw_event_number[]){__VA_ARGS__, {NULL, 0.0}})
+
+/* The same of a list that ends with a key of NULL. */
+void uw_event_numbers(cJSON *event, const struct uw_event_number *list);
+
 /* Add a number that is known as a float only, in the fewest digits that give the float back. */
 void uw_event_float(cJSON *event, const char *key, float value);
 

@@ -42,20 +42,18 @@ void uw_progress_fit(char *line)
     }
 }
 
-void uw_progress_show(struct uw_progress *p, const char *format, ...)
+/* Put one line, which the next one may take the place of. */
+static void put(struct uw_progress *p, bool kept, const char *format, va_list args)
 {
     char line[512];
-    va_list args;
     if (p->quiet) {
         return;
     }
     uw_progress_clear(p);
-    va_start(args, format);
     if (vsnprintf(line, sizeof line, format, args) < 0) {
         line[0] = '\0';
     }
-    va_end(args);
-    if (p->terminal) {
+    if (p->terminal && !kept) {
         uw_progress_fit(line);
         fputs(line, stderr);
         p->open = true;
@@ -65,20 +63,20 @@ void uw_progress_show(struct uw_progress *p, const char *format, ...)
     }
 }
 
+void uw_progress_show(struct uw_progress *p, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put(p, false, format, args);
+    va_end(args);
+}
+
 void uw_progress_say(struct uw_progress *p, const char *format, ...)
 {
-    char line[512];
     va_list args;
-    if (p->quiet) {
-        return;
-    }
-    uw_progress_clear(p);
     va_start(args, format);
-    if (vsnprintf(line, sizeof line, format, args) < 0) {
-        line[0] = '\0';
-    }
+    put(p, true, format, args);
     va_end(args);
-    fprintf(stderr, "%s%s\n", p->who, line);
 }
 
 const char *uw_text_time(double seconds, char text[UW_TEXT_BYTES])

@@ -15,6 +15,8 @@
 #ifndef UWASA_CLI_BENCH_LINK_H
 #define UWASA_CLI_BENCH_LINK_H
 
+#include "links/link_stack.h"
+
 #include "uwasa/radio_profile.h"
 #include "uwasa/status.h"
 
@@ -28,6 +30,7 @@ struct uw_progress;
 
 struct uw_bench_link {
     const char *link;               /* "udp", "tcp", "serial" or a radio's name */
+    enum uw_stack_carrier carrier;  /* of those; a radio has none: radio */
     const struct uw_radio_profile *radio;   /* NULL: no radio; frames and shared are set */
     uint64_t bytes;                 /* of parameters, a multiple of 4 */
     uint32_t nodes, pulls;          /* radio: on the air, and of those that pull at once */

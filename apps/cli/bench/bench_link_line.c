@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MEET_US 60000000u
 #define PEERS 4u
@@ -36,13 +35,6 @@ static uint64_t wall_now(void *arg)
     return uw_board_now_us();
 }
 
-static enum uw_stack_carrier carrier_of(const char *link)
-{
-    return strcmp(link, "tcp") == 0      ? UW_STACK_TCP
-           : strcmp(link, "serial") == 0 ? UW_STACK_SERIAL
-                                         : UW_STACK_UDP;
-}
-
 static struct uw_link *count_over(void *arg, struct uw_link *top)
 {
     return uw_bench_count_init(arg, top);
@@ -52,7 +44,7 @@ static int open_end(struct pair *p, uint32_t i, struct uw_error *err)
 {
     const struct uw_bench_link *b = p->b;
     struct end *e = &p->ends[i];
-    enum uw_stack_carrier carrier = carrier_of(b->link);
+    enum uw_stack_carrier carrier = b->carrier;
     const struct uw_impairment bad = {
         .loss = (float)b->loss, .delay_us = (uint64_t)(b->latency_s * 1e6),
         .rate_bits_per_s = carrier == UW_STACK_SERIAL ? 0 : b->rate_bits_per_s};
@@ -82,7 +74,7 @@ static int open_end(struct pair *p, uint32_t i, struct uw_error *err)
 static int open_pair(struct pair *p, struct uw_error *err)
 {
     int rc = uw_board_entropy(p->key, sizeof p->key);
-    if (rc == UW_OK && strcmp(p->b->link, "serial") == 0) {
+    if (rc == UW_OK && p->b->carrier == UW_STACK_SERIAL) {
         rc = uw_bench_cable_open(&p->cable, (uint32_t)p->b->rate_bits_per_s, err);
     }
     for (uint32_t i = 0; rc == UW_OK && i < 2u; i++) {

@@ -10,13 +10,13 @@
 #define LANES 8u                /* sums that the compiler may keep in registers */
 
 /* c[m][n] += alpha * a[m][k] * b[k][n]; trans_a: a is [k][m]. */
-static void multiply(bool trans_a, uint32_t m, uint32_t n, uint32_t k, float alpha, const float *a,
-                     size_t lda, const float *b, size_t ldb, float *c, size_t ldc)
+static void multiply(const struct uw_gemm *g, const float *a, const float *b, float *c)
 {
-    for (uint32_t i = 0; i < m; i++) {
-        for (uint32_t p = 0; p < k; p++) {
-            float f = alpha * (trans_a ? a[p * lda + i] : a[i * lda + p]);
-            for (uint32_t j = 0; j < n; j++) {
+    size_t lda = g->lda, ldb = g->ldb, ldc = g->ldc;
+    for (uint32_t i = 0; i < g->m; i++) {
+        for (uint32_t p = 0; p < g->k; p++) {
+            float f = g->alpha * (g->trans_a ? a[p * lda + i] : a[i * lda + p]);
+            for (uint32_t j = 0; j < g->n; j++) {
                 c[i * ldc + j] += f * b[p * ldb + j];
             }
         }
@@ -25,26 +25,25 @@ static void multiply(bool trans_a, uint32_t m, uint32_t n, uint32_t k, float alp
 
 /* c[m][n] += alpha * a * b'; b is [n][k]. Several sums, as a compiler makes them that may reorder
  * additions. */
-static void multiply_rows(bool trans_a, uint32_t m, uint32_t n, uint32_t k, float alpha,
-                          const float *a, size_t lda, const float *b, size_t ldb, float *c,
-                          size_t ldc)
+static void multiply_rows(const struct uw_gemm *g, const float *a, const float *b, float *c)
 {
-    for (uint32_t i = 0; i < m; i++) {
-        for (uint32_t j = 0; j < n; j++) {
+    size_t lda = g->lda, ldb = g->ldb, ldc = g->ldc;
+    for (uint32_t i = 0; i < g->m; i++) {
+        for (uint32_t j = 0; j < g->n; j++) {
             float s[LANES] = {0.0f}, sum = 0.0f;
             uint32_t p = 0;
-            for (; p + LANES <= k && !trans_a; p += LANES) {
+            for (; p + LANES <= g->k && !g->trans_a; p += LANES) {
                 for (uint32_t l = 0; l < LANES; l++) {
                     s[l] += a[i * lda + p + l] * b[j * ldb + p + l];
                 }
             }
-            for (; p < k; p++) {
-                sum += (trans_a ? a[p * lda + i] : a[i * lda + p]) * b[j * ldb + p];
+            for (; p < g->k; p++) {
+                sum += (g->trans_a ? a[p * lda + i] : a[i * lda + p]) * b[j * ldb + p];
             }
             for (uint32_t l = 0; l < LANES; l++) {
                 sum += s[l];
             }
-            c[i * ldc + j] += alpha * sum;
+            c[i * ldc + j] += g->alpha * sum;
         }
     }
 }
@@ -59,8 +58,7 @@ static int gemm(const struct uw_exec *e, const struct uw_gemm *g, const float *a
             *at = g->beta == 0.0f ? 0.0f : g->beta * *at;
         }
     }
-    (g->trans_b ? multiply_rows : multiply)(g->trans_a, g->m, g->n, g->k, g->alpha, a, g->lda, b,
-                                            g->ldb, c, g->ldc);
+    (g->trans_b ? multiply_rows : multiply)(g, a, b, c);
     return UW_OK;
 }
 
@@ -137,8 +135,9 @@ static int conv2d_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_
         }
         for (uint32_t g = 0; g < c->groups; g++) {
             unroll(c, x, col);
-            multiply(false, u.outputs, u.pixels, u.rows, 1.0f,
-                     w + (size_t)g * u.outputs * u.rows, u.rows, col, u.pixels, y, u.pixels);
+            const struct uw_gemm m = {.m = u.outputs, .n = u.pixels, .k = u.rows, .lda = u.rows,
+                                      .ldb = u.pixels, .ldc = u.pixels, .alpha = 1.0f};
+            multiply(&m, w + (size_t)g * u.outputs * u.rows, col, y);
             x += (size_t)u.channels * c->in_h * c->in_w;
             y += (size_t)u.outputs * u.pixels;
         }
@@ -158,8 +157,10 @@ static int conv2d_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, u
     for (uint32_t n = 0; n < batch_n; n++) {
         for (uint32_t g = 0; g < c->groups; g++) {
             memset(col, 0, col_n * sizeof *col);
-            multiply(true, u.rows, u.pixels, u.outputs, 1.0f, w + (size_t)g * u.outputs * u.rows,
-                     u.rows, dy, u.pixels, col, u.pixels);
+            const struct uw_gemm m = {.trans_a = true, .m = u.rows, .n = u.pixels, .k = u.outputs,
+                                      .lda = u.rows, .ldb = u.pixels, .ldc = u.pixels,
+                                      .alpha = 1.0f};
+            multiply(&m, w + (size_t)g * u.outputs * u.rows, dy, col);
             if (!accumulate) {
                 memset(dx, 0, in_n * sizeof *dx);
             }
@@ -188,8 +189,10 @@ static int conv2d_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, u
         for (uint32_t g = 0; g < c->groups; g++) {
             if (dw != NULL) {
                 unroll(c, x, col);
-                multiply_rows(false, u.outputs, u.rows, u.pixels, scale, dy, u.pixels, col,
-                              u.pixels, dw + (size_t)g * u.outputs * u.rows, u.rows);
+                const struct uw_gemm m = {.m = u.outputs, .n = u.rows, .k = u.pixels,
+                                          .lda = u.pixels, .ldb = u.pixels, .ldc = u.rows,
+                                          .alpha = scale};
+                multiply_rows(&m, dy, col, dw + (size_t)g * u.outputs * u.rows);
             }
             x += (size_t)u.channels * c->in_h * c->in_w;
             dy += (size_t)u.outputs * u.pixels;
@@ -205,7 +208,9 @@ static int dense_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t 
     for (uint32_t i = 0; i < batch_n * d->out; i++) {
         y[i] = b != NULL ? b[i % d->out] : 0.0f;
     }
-    multiply_rows(false, batch_n, d->out, d->in, 1.0f, x, d->in, w, d->in, y, d->out);
+    const struct uw_gemm m = {.m = batch_n, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in,
+                              .ldc = d->out, .alpha = 1.0f};
+    multiply_rows(&m, x, w, y);
     return UW_OK;
 }
 
@@ -216,7 +221,9 @@ static int dense_bw_input(const struct uw_exec *e, const struct uw_dense *d, uin
     if (!accumulate) {
         memset(dx, 0, (size_t)batch_n * d->in * sizeof *dx);
     }
-    multiply(false, batch_n, d->in, d->out, 1.0f, dy, d->out, w, d->in, dx, d->in);
+    const struct uw_gemm m = {.m = batch_n, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in,
+                              .ldc = d->in, .alpha = 1.0f};
+    multiply(&m, dy, w, dx);
     return UW_OK;
 }
 
@@ -228,7 +235,9 @@ static int dense_bw_param(const struct uw_exec *e, const struct uw_dense *d, uin
         db[i % d->out] += scale * dy[i];
     }
     if (dw != NULL) {
-        multiply(true, d->out, d->in, batch_n, scale, dy, d->out, x, d->in, dw, d->in);
+        const struct uw_gemm m = {.trans_a = true, .m = d->out, .n = d->in, .k = batch_n,
+                                  .lda = d->out, .ldb = d->in, .ldc = d->in, .alpha = scale};
+        multiply(&m, dy, x, dw);
     }
     return UW_OK;
 }

@@ -112,8 +112,8 @@ static const struct cipher *find_cipher(uint16_t suite)
 /* Is it what the target is about? */
 static bool has_target(const struct uw_bench_link *b)
 {
-    return strcmp(b->link, "udp") == 0 && b->rate_bits_per_s == 0 && b->loss <= 0.0 &&
-           b->latency_s <= 0.0 && b->bytes >= BYTES_FAST;
+    bool plain = b->rate_bits_per_s == 0 && b->loss <= 0.0 && b->latency_s <= 0.0;
+    return b->radio == NULL && b->carrier == UW_STACK_UDP && plain && b->bytes >= BYTES_FAST;
 }
 
 static int by_seconds(const void *a, const void *b)
@@ -128,7 +128,7 @@ static double capacity_bytes(const struct uw_bench_link *b, double seconds, bool
 {
     const struct uw_radio_profile *p = b->radio;
     if (p == NULL) {
-        return seconds * (double)b->rate_bits_per_s / (strcmp(b->link, "serial") == 0 ? 10 : 8);
+        return seconds * (double)b->rate_bits_per_s / (b->carrier == UW_STACK_SERIAL ? 10 : 8);
     }
     uint32_t phy = strcmp(p->name, "802154") == 0 ? PHY_BYTES_802154 : 0;
     uint32_t bytes = p->frame_bytes + (payload ? 0 : p->overhead_bytes - phy);
@@ -297,8 +297,8 @@ static const char *idle_flag(const struct options *o, const struct uw_radio_prof
         bool idle;
     } flags[] = {
         {"cipher", b->suites != NULL && (radio != NULL || b->clear)},
-        {"clear", b->clear && strcmp(b->link, "tcp") != 0},
-        {"loss", b->loss > 0.0 && strcmp(b->link, "tcp") == 0},
+        {"clear", b->clear && b->carrier != UW_STACK_TCP},
+        {"loss", b->loss > 0.0 && b->carrier == UW_STACK_TCP},
         {"nodes", b->nodes != 0 && radio == NULL},
         {"pulls", b->pulls != 0 && radio == NULL},
         {"access", o->access && (radio == NULL || is_bus(radio))},
@@ -320,7 +320,7 @@ static const char *idle_flag(const struct options *o, const struct uw_radio_prof
 static void fill(struct options *o, struct uw_radio_profile *radio)
 {
     struct uw_bench_link *b = &o->b;
-    bool serial = strcmp(b->link, "serial") == 0;
+    bool serial = b->carrier == UW_STACK_SERIAL;
     bool fast = radio == NULL && !serial;
     b->radio = radio;
     b->bytes = b->bytes != 0 ? b->bytes : fast ? BYTES_FAST : BYTES_NARROW;
@@ -353,7 +353,7 @@ static int check(const struct uw_bench_link *b, bool pulls)
                                        : "--pulls %u: needs --nodes or fewer",
                             (unsigned)b->pulls);
     }
-    bool serial = strcmp(b->link, "serial") == 0;
+    bool serial = b->carrier == UW_STACK_SERIAL;
     if (serial && b->mtu_bytes > UW_LINK_SERIAL_MTU_MAX) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--mtu %u: needs at most %u over serial",
                             (unsigned)b->mtu_bytes, UW_LINK_SERIAL_MTU_MAX);
@@ -368,9 +368,18 @@ static int check(const struct uw_bench_link *b, bool pulls)
     return -1;
 }
 
-static bool is_line(const char *link)
+/* Is it no radio? Then its carrier is set. */
+static bool is_line(const char *link, enum uw_stack_carrier *carrier)
 {
-    return strcmp(link, "udp") == 0 || strcmp(link, "tcp") == 0 || strcmp(link, "serial") == 0;
+    static const char *const names[] = {[UW_STACK_UDP] = "udp", [UW_STACK_TCP] = "tcp",
+                                        [UW_STACK_SERIAL] = "serial"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (names[i] != NULL && strcmp(link, names[i]) == 0) {
+            *carrier = (enum uw_stack_carrier)i;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* One on which all hear each other, with no limit to how much a station sends. */
@@ -392,7 +401,7 @@ int uw_cmd_bench_link(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    bool line = is_line(o.b.link);
+    bool line = is_line(o.b.link, &o.b.carrier);
     if (!line && (uw_radio_profile_find(o.b.link, &profile) < 0 || !is_offered(&profile))) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--link %s: needs " LINKS, o.b.link);
     }

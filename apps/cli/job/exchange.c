@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exchange.h"
 
-#define SHARE 0.1f              /* by default, with a period that adapts */
+#define SHARE 0.1               /* by default, with a period that adapts */
 
 void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own)
 {

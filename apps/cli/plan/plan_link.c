@@ -34,8 +34,6 @@ static size_t secure_bytes(struct uw_link *lower, uint32_t peers_n)
  * counted).
  *   averages  by broadcast, else it pulls
  * Returns what uw_node_measure does, err filled. */
-int uw_plan_link_memory(const struct uw_radio_profile *p, uint32_t floats_n, uint32_t nodes_n,
-                        bool averages, size_t *bytes, struct uw_error *err);
 static int network_memory(const struct uw_radio_profile *p, uint32_t floats_n, uint32_t nodes_n,
                           bool averages, size_t *bytes, struct uw_error *err)
 {

@@ -31,6 +31,34 @@ static const char *said(const struct uw_sim_file *f, const struct uw_sim_options
     return uw_sim_file_where(f, flag, value, text, sizeof text);
 }
 
+static int refuse(const struct uw_sim_file *f, const struct uw_sim_options *o, const char *flag,
+                  const char *sentence)
+{
+    return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, flag), sentence);
+}
+
+/* What does not go together. */
+struct rule {
+    bool broken;
+    const char *flag, *sentence;
+};
+
+/* Tell the first one that is broken; f NULL: by the flag alone. Returns -1: there is none. */
+static int check_rules(const struct uw_sim_file *f, const struct uw_sim_options *o,
+                       const struct rule *rules, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rules[i].broken) {
+            return f != NULL ? refuse(f, o, rules[i].flag, rules[i].sentence)
+                             : uw_cli_error("sim", UW_EXIT_USAGE, "--%s: %s", rules[i].flag,
+                                            rules[i].sentence);
+        }
+    }
+    return -1;
+}
+
+#define CHECK_RULES(f, o, rules) check_rules(f, o, rules, sizeof (rules) / sizeof (rules)[0])
+
 /* Does what is told make nodes? */
 static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
@@ -56,8 +84,7 @@ static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *
             flag = flags[i].field == fault.field ? flags[i].flag : flag;
         }
     }
-    return flag == NULL ? -1 : uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, flag),
-                                            sentence);
+    return flag == NULL ? -1 : refuse(f, o, flag, sentence);
 }
 
 /* Exact averages have room for so many. */
@@ -81,59 +108,47 @@ static int check_ranks(const struct uw_sim_options *o)
     return -1;
 }
 
-/* What only closed costs have, or only messages. */
-static int check_formula(const struct uw_sim_file *f, const struct uw_sim_options *o)
+/* What only closed costs have, or only messages, and what a search has not. */
+static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
-    bool formula = o->network.at == UW_WORLD_FORMULA;
-    if (!formula && (o->model_bytes != 0 || o->pull_latencies != 0 || o->pull_waits)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network formula",
-                            said(f, o, o->model_bytes != 0      ? "model-bytes"
-                                       : o->pull_latencies != 0 ? "pull-latencies"
-                                                                : "pull-waits"));
-    }
-    if (formula && (o->mtu != 0 || o->pull_window != 0)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: is for --network events: closed costs "
-                            "have no messages", said(f, o, o->mtu != 0 ? "mtu" : "pull-window"));
-    }
-    if (!formula && o->algorithm.at == UW_SIM_RING_STUDY) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: is for --network formula: nobody sends a whole model to a "
-                            "ring's next rank", said(f, o, "algorithm"));
-    }
-    return -1;
+    static const char formula_only[] = "is for --network formula";
+    static const char events_only[] = "is for --network events: closed costs have no messages";
+    bool formula = o->network.at == UW_WORLD_FORMULA, limited = o->advise || formula;
+    const char *number = o->advise ? "needs a number, not auto and not slices, with --advise"
+                                   : "auto and slices are for --network events";
+    const struct rule rules[] = {
+        {limited && o->exchange.period.automatic, "period", number},
+        {limited && o->exchange.slices > 1u, "slices", number},
+        {!formula && o->model_bytes != 0, "model-bytes", formula_only},
+        {!formula && o->pull_latencies != 0, "pull-latencies", formula_only},
+        {!formula && o->pull_waits, "pull-waits", formula_only},
+        {formula && o->mtu != 0, "mtu", events_only},
+        {formula && o->pull_window != 0, "pull-window", events_only},
+        {!formula && o->algorithm.at == UW_SIM_RING_STUDY, "algorithm",
+         "is for --network formula: nobody sends a whole model to a ring's next rank"}};
+    return CHECK_RULES(f, o, rules);
 }
 
 /* What the exchange of one run leaves. */
-static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
+static int check_exchange(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
-    if (o->pull_waits &&
-        (o->exchange.mode.at != UW_NODE_GOSSIP || o->exchange.rule != &uw_mix_none)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: is for --exchange gossip and --momentum-rule none, these are %s "
-                            "and %s", said(f, o, "pull-waits"), o->exchange.mode.word,
-                            o->exchange.rule->name);
-    }
-    if (o->network.at == UW_WORLD_FORMULA && o->exchange.mode.at == UW_NODE_AUTO) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "%s: nodes find out by messages what is near, which --network "
-                            "formula does not have", said(f, o, "exchange"));
-    }
-    return -1;
-}
-
-static int check_radio(const struct uw_sim_file *f, struct uw_sim_options *o)
-{
-    if (o->link == NULL) {
-        return -1;
-    }
-    if (uw_radio_profile_find(o->link, &o->radio) < 0 || !o->radio.frames || !o->radio.broadcasts) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs a radio on which all hear each other: "
-                            "802154, espnow, lora:SF7 to lora:SF12, bus:9600",
-                            said(f, o, "link"));
-    }
-    return o->network.at == UW_WORLD_EVENTS
-               ? -1 : uw_cli_error("sim", UW_EXIT_USAGE, "%s: a radio is for --network events",
-                                   said(f, o, "link"));
+    enum uw_node_mode mode = (enum uw_node_mode)o->exchange.mode.at;
+    bool formula = o->network.at == UW_WORLD_FORMULA;
+    bool waits = mode == UW_NODE_GOSSIP && o->exchange.rule == &uw_mix_none;
+    bool radio = o->link == NULL ||
+                 (uw_radio_profile_find(o->link, &o->radio) >= 0 && o->radio.frames &&
+                  o->radio.broadcasts);
+    char both[160];
+    snprintf(both, sizeof both, "is for --exchange gossip and --momentum-rule none, these are %s "
+             "and %s", o->exchange.mode.word, o->exchange.rule->name);
+    const struct rule rules[] = {
+        {o->pull_waits && !waits, "pull-waits", both},
+        {formula && mode == UW_NODE_AUTO, "exchange", "nodes find out by messages what is near, "
+         "which --network formula does not have"},
+        {!radio, "link", "needs a radio on which all hear each other: 802154, espnow, lora:SF7 to "
+         "lora:SF12, bus:9600"},
+        {o->link != NULL && formula, "link", "a radio is for --network events"}};
+    return CHECK_RULES(f, o, rules);
 }
 
 static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options *o)
@@ -164,21 +179,14 @@ static int check_fleet(const struct uw_sim_options *o)
 /* What belongs to a run by itself. */
 static int check_advise(const struct uw_sim_options *o)
 {
-    const struct {
-        const char *flag;
-        bool given;
-    } not_for[] = {{"csv", o->csv != NULL}, {"checkpoint", o->checkpoint != NULL},
-                   {"resume", o->resume != NULL}, {"timeline", o->timeline > 0.0},
-                   {"per-node", o->per_node}, {"dry-run", o->dry_run},
-                   {"profile", o->profile}, {"link", o->link != NULL},
-                   {"share", o->exchange.share > 0.0}};
-    for (size_t i = 0; i < sizeof not_for / sizeof not_for[0]; i++) {
-        if (not_for[i].given) {
-            return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is not for --advise, which makes many "
-                                "runs", not_for[i].flag);
-        }
-    }
-    return -1;
+    static const char many[] = "is not for --advise, which makes many runs";
+    const struct rule rules[] = {
+        {o->csv != NULL, "csv", many}, {o->checkpoint != NULL, "checkpoint", many},
+        {o->resume != NULL, "resume", many}, {o->timeline > 0.0, "timeline", many},
+        {o->per_node, "per-node", many}, {o->dry_run, "dry-run", many},
+        {o->profile, "profile", many}, {o->link != NULL, "link", many},
+        {o->exchange.share > 0.0, "share", many}};
+    return CHECK_RULES(NULL, o, rules);
 }
 
 /* What goes together, of one run. */
@@ -188,8 +196,7 @@ static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
     }
     int status = check_node(f, o);
-    status = status >= 0 ? status : check_network(f, o);
-    status = status >= 0 ? status : check_radio(f, o);
+    status = status >= 0 ? status : check_exchange(f, o);
     return status >= 0 ? status : check_ranks(o);
 }
 
@@ -216,17 +223,12 @@ static int check_results(const struct uw_sim_file *f, const struct uw_sim_option
                : -1;
 }
 
-/* What neither closed costs nor a search have. */
-static int check_period(const struct uw_sim_file *f, const struct uw_sim_options *o)
+/* What was not given, as it is in force: saved runs compare it. */
+static void set_words(struct uw_exchange *x)
 {
-    bool automatic = o->exchange.period.automatic;
-    if ((!o->advise && o->network.at != UW_WORLD_FORMULA) ||
-        (!automatic && o->exchange.slices <= 1u)) {
-        return -1;
-    }
-    return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, automatic ? "period" : "slices"),
-                        o->advise ? "needs a number, not auto and not slices, with --advise"
-                                  : "auto and slices are for --network events");
+    x->rule_word.word = x->rule->name;
+    x->peers_word.word = uw_exchange_peers(x)->name;
+    x->share = uw_exchange_share(x);
 }
 
 static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
@@ -234,37 +236,28 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (o->model == NULL) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
-    if (o->steps != UW_SIM_STEPS_ENDLESS && o->epochs != 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: and epochs: give one of them",
-                            said(f, o, "steps"));
-    }
-    if (o->steps == 0 && o->epochs == 0 && o->virtual_seconds == 0.0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs --virtual-seconds, which then ends "
-                            "the run", said(f, o, "steps"));
+    struct uw_schedule lr;
+    const struct rule rules[] = {
+        {o->steps != UW_SIM_STEPS_ENDLESS && o->epochs != 0, "steps",
+         "and epochs: give one of them"},
+        {o->steps == 0 && o->epochs == 0 && o->virtual_seconds == 0.0, "steps",
+         "needs --virtual-seconds, which then ends the run"},
+        {uw_skew_parse(o->skew, &o->dealt) < 0, "skew", "needs " UW_SKEW_ALLOWED},
+        {o->csv != NULL && strcmp(o->csv, "-") == 0, "csv", "needs the name of a file"},
+        {o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN, "eval-seconds",
+         "needs 0, or 1e-06 or more"},
+        {uw_lr_parse(o->lr_schedule, &lr) < 0, "lr-schedule", "needs " UW_LR_ALLOWED}};
+    int status = CHECK_RULES(f, o, rules);
+    if (status >= 0) {
+        return status;
     }
     o->steps = says_steps(o) ? o->steps : 0;
-    if (uw_skew_parse(o->skew, &o->dealt) < 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_SKEW_ALLOWED,
-                            said(f, o, "skew"));
-    }
-    if (o->csv != NULL && strcmp(o->csv, "-") == 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--csv -: needs the name of a file");
-    }
-    if (o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs 0, or %g or more",
-                            said(f, o, "eval-seconds"), EVAL_SECONDS_MIN);
-    }
-    struct uw_schedule lr;
-    if (uw_lr_parse(o->lr_schedule, &lr) < 0) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "%s: needs " UW_LR_ALLOWED,
-                            said(f, o, "lr-schedule"));
-    }
     uw_exchange_resolve(&o->exchange, &uw_mix_qg);
-    int status = check_results(f, o);
-    status = status >= 0 ? status : check_period(f, o);
+    status = check_results(f, o);
     status = status >= 0 ? status : check_nodes(f, o);
-    status = status >= 0 ? status : check_formula(f, o);
+    status = status >= 0 ? status : check_network(f, o);
     status = status >= 0 ? status : o->advise ? check_advise(o) : check_run(f, o);
+    set_words(&o->exchange);
     o->cell_nodes = o->cell_nodes != 0 ? o->cell_nodes : UW_SIM_CELL_NODES;
     o->mtu = o->mtu != 0 ? o->mtu : MTU;
     o->pull_window = o->pull_window != 0 ? o->pull_window : PULL_WINDOW;
@@ -272,33 +265,26 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
 }
 
 /* What draws would silently move into their range. */
-static int check_devices(const struct uw_sim_options *o)
+static int check_devices(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
-    bool said = o->bandwidth != UINT64_MAX && o->bandwidth != 0;
-    if (said && ((double)o->bandwidth < UW_SIM_BITS_MIN ||
-                 (double)o->bandwidth > UW_SIM_BITS_MAX)) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--bandwidth %llu: needs 0 (unlimited), or %.0f to %.0f",
-                            (unsigned long long)o->bandwidth, UW_SIM_BITS_MIN, UW_SIM_BITS_MAX);
-    }
-    if (o->step_seconds > 0.0 && o->step_seconds < UW_SIM_STEP_MIN) {
-        return uw_cli_error("sim", UW_EXIT_USAGE,
-                            "--step-seconds %g: needs 0 (as long as here), or %g or more",
-                            o->step_seconds, UW_SIM_STEP_MIN);
-    }
-    return -1;
+    bool rate = o->bandwidth != UINT64_MAX && o->bandwidth != 0;
+    char bits[64];
+    snprintf(bits, sizeof bits, "needs 0 (unlimited), or %.0f to %.0f", UW_SIM_BITS_MIN,
+             UW_SIM_BITS_MAX);
+    const struct rule rules[] = {
+        {rate && ((double)o->bandwidth < UW_SIM_BITS_MIN || (double)o->bandwidth > UW_SIM_BITS_MAX),
+         "bandwidth", bits},
+        {o->step_seconds > 0.0 && o->step_seconds < UW_SIM_STEP_MIN, "step-seconds",
+         "needs 0 (as long as here), or 1e-06 or more"}};
+    return CHECK_RULES(f, o, rules);
 }
 
 /* The devices, as the file and then the flags say. */
 static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
 {
-    const struct uw_sim_said flags = {.nodes = o->nodes, .cell_nodes = o->cell_nodes,
-                                      .bandwidth = o->bandwidth, .latency = o->latency,
-                                      .loss = o->loss, .step_seconds = o->step_seconds,
-                                      .cells = !o->advise &&
-                                               o->exchange.mode.at == UW_NODE_HIERARCHICAL};
+    bool cells = !o->advise && o->exchange.mode.at == UW_NODE_HIERARCHICAL;
     struct uw_error err = {.text = ""};
-    if (uw_sim_file_flags(f, &flags, &err) < 0) {
+    if (uw_sim_file_flags(f, o, cells, &err) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
     }
     const struct uw_sim_group *first = &f->scenario.groups[0];
@@ -338,32 +324,23 @@ static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options 
  * -1 were not; o has what the file says too. */
 static int check_given(const struct uw_sim_options *flags, const struct uw_sim_options *o)
 {
-    static const char radio[] = "not for --link, a radio with its own rate, frames and no latency: "
-                                "choose another radio, or leave --link out";
-    const struct {
-        const char *flag, *is;
-        bool wrong;
-    } useless[] = {
-        {"bandwidth", radio, flags->bandwidth != UINT64_MAX && o->link != NULL},
-        {"latency", radio, flags->latency >= 0.0 && o->link != NULL},
-        {"mtu", radio, flags->mtu != 0 && o->link != NULL},
-        {"loss", "for --network events: closed costs lose no messages",
-         flags->loss > 0.0 && o->network.at == UW_WORLD_FORMULA},
-        {"advise-seconds", "for --advise", flags->advise_seconds >= 0.0 && !o->advise},
-        {"advise-runs", "for --advise", flags->advise_runs != 0.0 && !o->advise},
-        {"checkpoint-seconds", "for --checkpoint",
-         flags->checkpoint_seconds >= 0.0 && o->checkpoint == NULL},
-        {"csv", "not for --dry-run, which runs nothing", flags->csv != NULL && o->dry_run},
-        {"checkpoint", "not for --dry-run, which runs nothing",
-         flags->checkpoint != NULL && o->dry_run},
-        {"resume", "not for --dry-run, which runs nothing", flags->resume != NULL && o->dry_run}};
-    for (size_t i = 0; i < sizeof useless / sizeof useless[0]; i++) {
-        if (useless[i].wrong) {
-            return uw_cli_error("sim", UW_EXIT_USAGE, "--%s: is %s", useless[i].flag,
-                                useless[i].is);
-        }
-    }
-    return -1;
+    static const char radio[] = "is not for --link, a radio with its own rate, frames and no "
+                                "latency: choose another radio, or leave --link out";
+    static const char dry[] = "is not for --dry-run, which runs nothing";
+    const struct rule rules[] = {
+        {flags->bandwidth != UINT64_MAX && o->link != NULL, "bandwidth", radio},
+        {flags->latency >= 0.0 && o->link != NULL, "latency", radio},
+        {flags->mtu != 0 && o->link != NULL, "mtu", radio},
+        {flags->loss > 0.0 && o->network.at == UW_WORLD_FORMULA, "loss",
+         "is for --network events: closed costs lose no messages"},
+        {flags->advise_seconds >= 0.0 && !o->advise, "advise-seconds", "is for --advise"},
+        {flags->advise_runs != 0.0 && !o->advise, "advise-runs", "is for --advise"},
+        {flags->checkpoint_seconds >= 0.0 && o->checkpoint == NULL, "checkpoint-seconds",
+         "is for --checkpoint"},
+        {flags->csv != NULL && o->dry_run, "csv", dry},
+        {flags->checkpoint != NULL && o->dry_run, "checkpoint", dry},
+        {flags->resume != NULL && o->dry_run, "resume", dry}};
+    return CHECK_RULES(NULL, o, rules);
 }
 
 /* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with.
@@ -406,7 +383,7 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
     drop_keys(&flags, o);
     if (status < 0 && !o->devices) {
         status = check_given(&flags, o);
-        status = status >= 0 ? status : check_devices(o);
+        status = status >= 0 ? status : check_devices(f, o);
         status = status >= 0 ? status : make_fleet(f, o);
         status = status >= 0 ? status : check(f, o);
     }

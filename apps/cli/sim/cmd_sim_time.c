@@ -164,15 +164,10 @@ static void tell(struct uw_events *events, const struct options *o, uint32_t nod
 {
     double efficiency = speed_up / nodes_n;
     cJSON *ev = uw_event("step_time");
-    cJSON_AddNumberToObject(ev, "nodes", nodes_n);
-    cJSON_AddNumberToObject(ev, "batch", o->batch);
-    cJSON_AddNumberToObject(ev, "step_seconds", t->step_s);
-    cJSON_AddNumberToObject(ev, "compute_seconds", t->compute_s);
-    cJSON_AddNumberToObject(ev, "network_seconds", t->network_s);
-    cJSON_AddNumberToObject(ev, "speed_up", speed_up);
-    cJSON_AddNumberToObject(ev, "efficiency", efficiency);
-    cJSON_AddNumberToObject(ev, "bytes_sent", t->sent_bytes);
-    cJSON_AddNumberToObject(ev, "bytes_busiest", t->busiest_bytes);
+    UW_EVENT_NUMBERS(ev, {"nodes", nodes_n}, {"batch", o->batch}, {"step_seconds", t->step_s},
+                     {"compute_seconds", t->compute_s}, {"network_seconds", t->network_s},
+                     {"speed_up", speed_up}, {"efficiency", efficiency},
+                     {"bytes_sent", t->sent_bytes}, {"bytes_busiest", t->busiest_bytes});
     uw_events_put(events, ev);
     if (!uw_events_take_stdout(events)) {
         printf("%5u %12.6f %12.6f %12.6f %9.2f %9.1f%% %13.0f %13.0f\n", (unsigned)nodes_n,
@@ -205,8 +200,7 @@ static void tell_start(struct uw_events *events, const struct options *o, const 
         cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word);
     }
     cJSON_AddStringToObject(ev, "overlap", o->overlap.word);
-    cJSON_AddNumberToObject(ev, "multiply_adds", products);
-    cJSON_AddNumberToObject(ev, "trained", params);
+    UW_EVENT_NUMBERS(ev, {"multiply_adds", products}, {"trained", params});
     uw_events_put(events, ev);
     if (!uw_events_take_stdout(events)) {
         printf("%s: %.0f multiply-adds a sample and step, %.0f parameters trained\n\n%5s %12s %12s "

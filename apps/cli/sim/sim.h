@@ -5,10 +5,7 @@
  *     sim_flags.c    flags
  *     cmd_sim.c      what of flags and scenario goes together
  *     sim_run.c      set-up and the loop over virtual time; sim_run.h: its parts
- *     sim_score.c    how good and how far apart the nodes' models are
- *     sim_report.c   what is told of it, as events and to a person
- *     sim_timeline.c who talked when
- *     sim_csv.c      a table of the tests
+ *     sim_report.c   what is reported: events, a table, lines for a person
  *
  * Each node has parameters, velocity and optimizer state of its own. Each thread has a model, which
  * it points at the node whose step it computes; the activations are the model's.
@@ -22,6 +19,7 @@
 #include "base/events.h"
 #include "base/progress.h"
 #include "job/exchange.h"
+#include "uwasa/board.h"
 #include "uwasa/data.h"
 #include "uwasa/kept.h"
 #include "uwasa/radio_profile.h"
@@ -52,12 +50,12 @@ struct uw_sim_options {
     double eval_seconds;                    /* between tests beside those of the epochs; 0: none */
     uint64_t eval_steps;                    /* the same, in local steps of the slowest node */
     uint64_t pull_window;
-    double timeline;                        /* who talked in the first so many seconds; 0: untold */
+    double timeline;                        /* exchanges of the first so many seconds; 0: none */
     const char *checkpoint, *resume;        /* files; NULL: none */
     double checkpoint_seconds;              /* between two, on the wall; 0: only at the end */
     const struct uw_opts *flags;            /* the table that these options are read by */
-    bool profile;                           /* see sim_profile.h */
-    bool per_node;                          /* tests tell every node's accuracy */
+    bool profile;                           /* see struct uw_sim_profile */
+    bool per_node;                          /* tests report every node's accuracy */
     struct uw_skew dealt;                   /* from skew, once it is checked */
     struct uw_choice network;               /* enum uw_world_network */
     struct uw_choice algorithm;             /* enum uw_sim_algorithm */
@@ -78,6 +76,13 @@ struct uw_sim_options {
 extern const struct uw_opts uw_sim_flags;
 extern const struct uw_args_spec uw_sim_args;
 
+enum uw_sim_flag_fact {
+    UW_SIM_FLAG_NO_KEY,                     /* says where results go, or a key says it better */
+    UW_SIM_FLAG_FREE,                       /* a run may go on with another value */
+    UW_SIM_FLAG_UNTOLD                      /* not in the event "start" by its own key */
+};
+bool uw_sim_flag_is(enum uw_sim_flag_fact fact, const char *flag);
+
 /* How good the nodes' models are at one moment. */
 struct uw_sim_score {
     double accuracy, worst, best;           /* over the nodes' own models: mean, extremes */
@@ -91,9 +96,13 @@ struct uw_sim_score {
 
 struct uw_sim_trial;
 
+#define UW_SIM_TIMELINE_MAX 100000u         /* exchanges, and steps, that are reported at most */
+#define UW_SIM_TEST_REASONS 3u              /* epochs, steps, seconds */
+
 struct uw_sim_report {
     const struct uw_sim_options *o;
-    struct uw_sim_trial *trial;             /* whom to tell instead of anybody else; NULL: none */
+    const struct uw_world *w;
+    struct uw_sim_trial *trial;             /* who gets the reports instead; NULL: nobody */
     struct uw_progress progress;
     struct uw_events events;
     FILE *csv;                              /* NULL: no table */
@@ -106,7 +115,7 @@ struct uw_sim_report {
     uint64_t resumed_steps;                 /* ... of which so many before this process */
     bool resumed;                           /* it goes on from a checkpoint ... */
     double resumed_s;                       /* ... of this virtual time */
-    uint64_t epoch, eval_steps, evals;      /* multiples of what makes a test due, passed so far */
+    uint64_t passed[UW_SIM_TEST_REASONS];   /* multiples of what makes a test due, so far */
     uint32_t due;                           /* bits: of which a test was due when it was saved */
     uint32_t exchanges_told, exchanges_untold, steps_told;
 };
@@ -122,6 +131,12 @@ struct uw_sim_moment {
  * Returns the exit status. */
 int uw_sim_run(const struct uw_sim_options *o);
 
+/* Draw a scenario for a model without running it, and show it: a table on standard output, and
+ * events "fleet" and "done" where json says; of a radio also what exchanges take, and what the run
+ * would refuse is refused. A step that is to be measured is, on made-up data. Returns the exit
+ * status. */
+int uw_sim_dry_run(const struct uw_sim_options *o);
+
 /* The data, and how long a step takes here: what candidates of an advice share. */
 struct uw_sim_inputs {
     struct uw_data data, test;
@@ -135,16 +150,16 @@ struct uw_sim_inputs {
 /* Close what the trials opened. Safe on a zeroed struct and twice. */
 void uw_sim_inputs_close(struct uw_sim_inputs *in);
 
-/* A run that tells nobody but its caller: one candidate of an advice. The callbacks return false to
+/* A run that reports to its caller only: one candidate of an advice. The callbacks return false to
  * end it. */
 struct uw_sim_trial {
     struct uw_sim_inputs *inputs;           /* of all candidates; the first run opens them */
-    bool tests_last;                        /* a last test, which nobody is told of */
+    bool tests_last;                        /* a last test, which is not reported */
     double next_s;                          /* virtual time of the next test: set by the caller */
     double whole_s;                         /* of the run that it stands for, however soon it ends:
                                                learning rate schedules span it. 0: not known yet */
-    void (*on_open)(struct uw_sim_trial *t, const struct uw_sim_report *r,
-                    const struct uw_world *w);  /* before the first step */
+    /* Before the first step. */
+    void (*on_open)(struct uw_sim_trial *t, const struct uw_sim_report *r);
     bool (*on_step)(struct uw_sim_trial *t, double virtual_seconds);
     bool (*on_test)(struct uw_sim_trial *t, const struct uw_sim_moment *m);
     bool stopped;                           /* set: by a signal */
@@ -155,96 +170,83 @@ struct uw_sim_trial {
 /* Run it. Options that name files for results are NULL. Returns UW_OK, or what failed. */
 int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t);
 
-/* Fill mean, quartiles and extremes from s->accuracies. Returns UW_OK or UW_ERR_NOMEM. */
-int uw_sim_score_spread(struct uw_sim_score *s);
-
-/* Sums over some of the parameters and all nodes; those over all parameters give
- * sqrt(apart / nodes / length), the consensus distance sqrt(sum_i |x_i - mean|^2 / nodes) / |mean|;
- * 0 where |mean| is. */
-struct uw_sim_apart {
-    double apart, length;                   /* of (x_i - mean)^2, of mean^2 */
-};
-
-/* The mean of all nodes' parameters from .. from + n - 1, to mean [n], which overlaps none of them;
- * their sums are added. Any thread. */
-void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
-                       struct uw_sim_apart *sums);
-
 /* Open the files for events and table; what was in them goes when both are open. Close in every
  * case. Returns UW_OK or UW_ERR_IO. */
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err);
 
-/* Tell what is about to be simulated: an event "start" and a line. */
-void uw_sim_report_start(struct uw_sim_report *r, const struct uw_world *w, uint32_t params_n);
+/* Report what is about to be simulated: an event "start" and a line. */
+void uw_sim_report_start(struct uw_sim_report *r, uint32_t params_n);
 
 /* A node has done its step'th local step. */
-void uw_sim_report_trained(struct uw_sim_report *r, const struct uw_world *w, uint32_t node,
-                           uint64_t step);
+void uw_sim_report_trained(struct uw_sim_report *r, uint32_t node, uint64_t step);
+
+/* An exchange of a node, for the time line. As world_config.on_event; arg is the report. */
+void uw_sim_report_exchange(void *arg, uint32_t node, const struct uw_node_event *event);
 
 /* Show how far it is, now and then. step: of the slowest node; score may be NULL. Returns whether
  * the run goes on: a trial may end it. */
-bool uw_sim_report_step(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
-                        const struct uw_sim_score *score);
+bool uw_sim_report_step(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *score);
 
 /* The share of the run that lies behind, 0 .. 1, by steps of one node or by virtual time; of a
  * trial the share of what it stands for. */
-double uw_sim_report_share(const struct uw_sim_report *r, const struct uw_world *w, double steps);
+double uw_sim_report_share(const struct uw_sim_report *r, double steps);
 
 /* Is a test due now that the slowest node has done step steps: at the end of an epoch, of
  * --eval-steps or of --eval-seconds? Says so once. */
-bool uw_sim_report_due(struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+bool uw_sim_report_due(struct uw_sim_report *r, uint64_t step);
 
 /* Is it due when the slowest node has done just so many steps, or is it now? */
-bool uw_sim_report_near(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+bool uw_sim_report_near(const struct uw_sim_report *r, uint64_t step);
 
 /* Bits that uw_sim_report_go_on takes: a test is due that was not made. */
-uint32_t uw_sim_report_dues(const struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+uint32_t uw_sim_report_dues(const struct uw_sim_report *r, uint64_t step);
 
 /* Of a run that goes on here, perhaps with other tests: r->due are due still, no others that lie
  * behind. */
-void uw_sim_report_go_on(struct uw_sim_report *r, const struct uw_world *w, uint64_t step);
+void uw_sim_report_go_on(struct uw_sim_report *r, uint64_t step);
 
-/* Tell a test. Returns as uw_sim_report_step. */
-bool uw_sim_report_eval(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
-                        const struct uw_sim_score *score);
+/* Report a test. Returns as uw_sim_report_step. */
+bool uw_sim_report_eval(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *score);
 
-/* Tell that only the last test, which may take long, is left. */
+/* Report that only the last test, which may take long, is left. */
 void uw_sim_report_last_test(struct uw_sim_report *r);
 
-/* Tell where the run did not show what a scenario says of absences: it ended before the first one,
- * or outlasted those that were drawn. */
-void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_world *w,
-                            const struct uw_sim_draw *d);
+/* Report where the run did not show what a scenario says of absences: it ended before the first
+ * one, or outlasted those that were drawn. */
+void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_sim_draw *d);
 
-/* Tell that it was stopped, and how far it has come; score NULL: no test was made. */
-void uw_sim_report_stopped(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
+/* Report that it was stopped, and how far it has come; score NULL: no test was made. */
+void uw_sim_report_stopped(struct uw_sim_report *r, uint64_t step,
                            const struct uw_sim_score *score);
 
-/* Tell the end of it. */
-void uw_sim_report_done(struct uw_sim_report *r, const struct uw_world *w, uint64_t step,
-                        const struct uw_sim_score *score);
+/* Report the end of it. */
+void uw_sim_report_done(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *score);
 
 /* Safe on a zeroed struct and twice. Returns UW_OK, or UW_ERR_IO when something was not written. */
 int uw_sim_report_close(struct uw_sim_report *r, struct uw_error *err);
 
-/* The table: its header (what was in the file goes; of a run that goes on, the rows after the
- * checkpoint), a row, its end. As uw_sim_report_open, _eval
- * and _close. */
-int uw_sim_csv_open(struct uw_sim_report *r, struct uw_error *err);
-void uw_sim_csv_put(struct uw_sim_report *r, const struct uw_sim_moment *m);
-int uw_sim_csv_close(struct uw_sim_report *r, struct uw_error *err);
-
-/* The time line: what a node tells of an exchange, events "exchange". As world_config.on_event;
- * arg: the run's struct uw_sim_timeline. */
-#define UW_SIM_TIMELINE_MAX 100000u         /* exchanges and steps, each, that are told at most */
-struct uw_sim_timeline {
-    struct uw_sim_report *report;
-    const struct uw_world *world;
+/* Where the processors' time of a run goes (--profile). Training is the nodes' local steps; tests
+ * are those of models, and their mean; network is the world: protocols, links and the clock; the
+ * rest is the loop that drives them, and threads that look for work. Set-up and the meeting of the
+ * nodes are not in it. _ns are nanoseconds of processors, not of the wall. */
+struct uw_sim_profile {
+    bool on;
+    uint64_t start_ns;                      /* of the process */
+    uint64_t network_ns;
+    struct {
+        uint64_t training_ns, tests_ns;
+        uint64_t apart[6];                  /* threads' numbers in cache lines of their own */
+    } threads[UW_BOARD_WORKERS_MAX];
 };
-void uw_sim_timeline_event(void *arg, uint32_t node, const struct uw_node_event *event);
 
-/* An event "step" of the time line. */
-void uw_sim_timeline_step(struct uw_sim_report *r, const struct uw_world *w, uint32_t node,
-                          uint64_t step);
+/* What this thread has taken so far; 0 when the profile is off: a look costs a system call. Any
+ * thread. */
+uint64_t uw_sim_profile_now(const struct uw_sim_profile *p);
+
+/* From now on, when the profile is on. */
+void uw_sim_profile_start(struct uw_sim_profile *p);
+
+/* An event "profile", and a table on standard error; nothing when the profile is off. */
+void uw_sim_profile_report(const struct uw_sim_profile *p, struct uw_sim_report *r);
 
 #endif

@@ -108,16 +108,15 @@ static bool on_test(struct uw_sim_trial *t, const struct uw_sim_moment *m)
     return s->at < s->most;
 }
 
-static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r,
-                    const struct uw_world *w)
+static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r)
 {
     struct search *s = (struct search *)t;
     struct uw_advice *a = &s->a;
-    const struct uw_sim_fleet *f = w->config.fleet;
+    const struct uw_sim_fleet *f = r->w->config.fleet;
     if (!s->probing) {
         return;
     }
-    double params_bytes = 4.0 * w->config.params->size_n;
+    double params_bytes = 4.0 * r->w->config.params->size_n;
     double epochs = a->o->epochs != 0 ? a->o->epochs : 1.0;
     double steps = a->o->steps != 0 ? (double)a->o->steps : epochs * (double)r->per_epoch;
     double trained_us = uw_sim_fleet_trained_us(f, steps);
@@ -447,7 +446,7 @@ static int conclude(struct search *s)
     if (uw_advice_judged(best) == 0) {
         return say_nothing(s);
     }
-    uw_advice_tell(a, &s->events);
+    uw_advice_report(a, &s->events);
     return uw_events_close(&s->events, &s->err);
 }
 
@@ -474,7 +473,7 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
                         (unsigned)least(s->left[1], s->a.tries_n),
                         (unsigned)least(s->left[2], s->a.tries_n));
         uw_events_empty(&s->events);
-        uw_advice_tell_start(&s->a, &s->events);
+        uw_advice_report_start(&s->a, &s->events);
         search(s);
         rc = conclude(s);
     }

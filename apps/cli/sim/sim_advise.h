@@ -11,9 +11,8 @@
  * curve, and one run at a time is in memory.
  *
  *     sim_advise.c         the search
- *     sim_advise_space.c   the candidates; which of them closed costs rule out
- *     sim_advise_rank.c    who is better, and by how much
- *     sim_advise_tell.c    the answer, for people and as events
+ *     sim_advise_space.c   the candidates: which closed costs rule out, who is better
+ *     sim_advise_report.c    the answer, for people and as events
  *
  * Units      seconds of virtual time where a name says nothing else      Context  main thread
  * Source     K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification", 2016: stages
@@ -118,8 +117,6 @@ void uw_advice_vary(struct uw_advice *a, uint32_t of, uint32_t *list, uint32_t *
 void uw_advice_options(const struct uw_advice *a, const struct uw_advice_try *t,
                        struct uw_sim_options *o);
 
-/* ---- sim_advise_rank.c ---- */
-
 /* Virtual time of test k. */
 double uw_advice_time(const struct uw_advice *a, uint32_t k);
 
@@ -135,10 +132,6 @@ void uw_advice_fill(struct uw_advice_try *t, uint32_t *at, uint32_t most);
 double uw_advice_reached(const struct uw_advice *a, const struct uw_advice_try *t, double accuracy,
                          uint32_t tests);
 
-/* What counts as good enough among those that have so many tests: what was asked for if any of them
- * reaches it, else 98 % of the best accuracy. 0: nobody has so many. */
-double uw_advice_target(const struct uw_advice *a, uint32_t tests);
-
 /* Those that have `tests` tests, the best first: who reaches the target first; then by accuracy;
  * then by bytes. Returns how many; list [tries_n]. */
 uint32_t uw_advice_rank(const struct uw_advice *a, uint32_t tests, uint32_t *list);
@@ -149,7 +142,7 @@ void uw_advice_order(struct uw_advice *a);
 /* Tests by which it is compared: those of the last stage that it has ended; 0: none. */
 uint32_t uw_advice_judged(const struct uw_advice_try *t);
 
-/* ---- sim_advise_tell.c ---- */
+/* ---- sim_advise_report.c ---- */
 
 /* "gossip, period 10, random, qg". Returns text. */
 #define UW_ADVICE_NAME_BYTES 96u
@@ -159,10 +152,10 @@ const char *uw_advice_name(const struct uw_advice_try *t, char text[UW_ADVICE_NA
  * accurate in the end by more than a test's error? */
 bool uw_advice_close(const struct uw_advice *a);
 
-/* Tell what is about to be searched. */
-void uw_advice_tell_start(const struct uw_advice *a, struct uw_events *events);
+/* Report what is about to be searched. */
+void uw_advice_report_start(const struct uw_advice *a, struct uw_events *events);
 
-/* Tell the answer; a->order is there and its first candidate has run. */
-void uw_advice_tell(const struct uw_advice *a, struct uw_events *events);
+/* Report the answer; a->order is there and its first candidate has run. */
+void uw_advice_report(const struct uw_advice *a, struct uw_events *events);
 
 #endif

@@ -4,6 +4,8 @@
 #include "uwasa/node.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #define ROW(name, kind, member, min, max, values, help) \
     {name, kind, offsetof(struct uw_sim_options, member), min, max, values, help}
@@ -129,6 +131,25 @@ static const struct uw_args_heading headings[] = {
     {"checkpoint", "Keeping a run"},
     {"json", "Results"},
     {NULL, NULL}};
+
+/* Flags of this process, not of the run. */
+#define OF_PROCESS \
+    "|config|scenario|advise|advise-seconds|advise-runs|dry-run|devices|json|csv|resume|"
+
+static const char *const facts[] = {
+    [UW_SIM_FLAG_NO_KEY] = OF_PROCESS "nodes|cell-nodes|bandwidth|latency|loss|step-seconds|",
+    [UW_SIM_FLAG_FREE] = OF_PROCESS "label|profile|threads|per-node|checkpoint|checkpoint-seconds|"
+                         "timeline|eval-samples|eval-nodes|eval-epochs|eval-seconds|eval-steps|"
+                         "until-accuracy|",
+    [UW_SIM_FLAG_UNTOLD] = OF_PROCESS "label|profile|threads|per-node|checkpoint|"
+                           "checkpoint-seconds|epochs|"};
+
+bool uw_sim_flag_is(enum uw_sim_flag_fact fact, const char *flag)
+{
+    char quoted[40];
+    snprintf(quoted, sizeof quoted, "|%s|", flag);
+    return strstr(facts[fact], quoted) != NULL;
+}
 
 const struct uw_opts uw_sim_flags = {rows, sizeof rows / sizeof rows[0]};
 

@@ -2,8 +2,8 @@
 #include "sim_fleet.h"
 
 #include "base/args.h"
-#include "base/events.h"
 #include "base/progress.h"
+#include "links/link_cost.h"
 
 #include "uwasa/board.h"
 #include "uwasa/describe.h"
@@ -46,23 +46,40 @@ void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
     }
 }
 
-/* ---- a dry run ---- */
+/* ---- what was drawn, as a table and as an event ---- */
 
-/* Lowest, median, highest of a value over the devices of a group. */
+/* Lowest, median, highest of a value over the devices of a group, or over the cells. */
 struct extent {
     double low, median, high;
 };
 
-enum column { COLUMN_UP, COLUMN_DOWN, COLUMN_LATENCY, COLUMN_STEP, COLUMN_THERE, COLUMNS };
+enum unit { BITS, SECONDS, STEP_SECONDS, SHARE };
 
-static const char *const column_names[] = {"up", "down", "latency", "step", "there"};
-static const char *const column_keys[] = {"up", "down", "latency", "step_seconds", "there"};
+struct column {
+    const char *name, *key;         /* in the table, in events */
+    enum unit unit;
+};
 
-/* A radio has its own rate and no latency. */
-static int first_column(bool radio)
-{
-    return radio ? COLUMN_STEP : COLUMN_UP;
-}
+enum { UP, DOWN, LATENCY, STEP, THERE, COLUMNS };
+
+static const struct column columns[COLUMNS] = {
+    {"up", "up", BITS}, {"down", "down", BITS}, {"latency", "latency", SECONDS},
+    {"step", "step_seconds", STEP_SECONDS}, {"there", "there", SHARE}};
+
+#define CELL_COLUMNS 4u
+
+static const struct column cell_columns[CELL_COLUMNS] = {
+    {"inside", "bandwidth", BITS}, {"latency", "latency", SECONDS},
+    {"out", "out_bandwidth", BITS}, {"latency out", "out_latency", SECONDS}};
+
+/* What is shown, and room for a value of each device or cell. */
+struct show {
+    const struct uw_sim_draw *d;
+    bool radio;                     /* it has its own rate and no latency */
+    bool print;
+    double *scratch;                /* [devices_n]: a cell has a device at least */
+    uint32_t *sizes;                /* [cells_n] */
+};
 
 static int by_size(const void *a, const void *b)
 {
@@ -88,24 +105,22 @@ static double rate_or_all(uint64_t bits_per_s)
     return bits_per_s != 0 ? (double)bits_per_s : HUGE_VAL;
 }
 
-/* Seconds, bits a second, a share. */
-static double value_of(const struct uw_sim_draw *d, uint32_t i, enum column column, uint64_t end_us)
+static double device_value(const struct uw_sim_draw *d, uint32_t i, int column, uint64_t end_us)
 {
     const struct uw_sim_device *v = &d->fleet.devices[i];
-    switch (column) {
-    case COLUMN_UP:
-        return rate_or_all(v->up_bits_per_s);
-    case COLUMN_DOWN:
-        return rate_or_all(v->down_bits_per_s);
-    case COLUMN_LATENCY:
-        return 2e-6 * (double)v->latency_us;
-    case COLUMN_STEP:
-        return 1e-6 * (double)v->step_us;
-    case COLUMN_THERE:
-    case COLUMNS:
-        break;
-    }
-    return uw_sim_draw_there(d, i, end_us);
+    return column == UP        ? rate_or_all(v->up_bits_per_s)
+           : column == DOWN    ? rate_or_all(v->down_bits_per_s)
+           : column == LATENCY ? 2e-6 * (double)v->latency_us
+           : column == STEP    ? 1e-6 * (double)v->step_us
+                               : uw_sim_draw_there(d, i, end_us);
+}
+
+static double cell_value(const struct uw_sim_cell *c, uint32_t column)
+{
+    return column == 0   ? rate_or_all(c->bits_per_s)
+           : column == 1 ? 1e-6 * (double)c->latency_us
+           : column == 2 ? rate_or_all(c->out_bits_per_s)
+                         : 1e-6 * (double)c->out_latency_us;
 }
 
 static struct extent extent(double *x, uint32_t n)
@@ -115,17 +130,16 @@ static struct extent extent(double *x, uint32_t n)
     return (struct extent){x[0], median, x[n - 1u]};
 }
 
-static struct extent extent_of(const struct uw_sim_draw *d, uint32_t group, enum column column,
-                               double *scratch)
+static struct extent extent_of(const struct show *s, uint32_t group, int column)
 {
-    uint64_t end_us = column == COLUMN_THERE ? horizon_us(d) : 0;
+    uint64_t end_us = column == THERE ? horizon_us(s->d) : 0;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < d->fleet.devices_n; i++) {
-        if (d->group[i] == group) {
-            scratch[n++] = value_of(d, i, column, end_us);
+    for (uint32_t i = 0; i < s->d->fleet.devices_n; i++) {
+        if (s->d->group[i] == group) {
+            s->scratch[n++] = device_value(s->d, i, column, end_us);
         }
     }
-    return extent(scratch, n);
+    return extent(s->scratch, n);
 }
 
 static uint32_t stragglers_of(const struct uw_sim_draw *d, uint32_t group)
@@ -155,38 +169,35 @@ static const char *scaled(double x, const char *unit, char text[UW_TEXT_BYTES])
     return text;
 }
 
-static const char *value_text(double x, enum column column, char text[UW_TEXT_BYTES])
+static const char *value_text(double x, enum unit unit, char text[UW_TEXT_BYTES])
 {
-    if (column == COLUMN_THERE) {
+    if (unit == SHARE) {
         snprintf(text, UW_TEXT_BYTES, "%.1f %%", 100.0 * x);
-        return text;
-    }
-    if (column == COLUMN_LATENCY || (column == COLUMN_STEP && x < 1000.0)) {
-        return scaled(x, "s", text);
-    }
-    if (column == COLUMN_STEP) {
+    } else if (unit == STEP_SECONDS && x >= 1000.0) {
         snprintf(text, UW_TEXT_BYTES, "%.3g s", x);
-        return text;
-    }
-    if (isinf(x)) {
+    } else if (isinf(x)) {
         snprintf(text, UW_TEXT_BYTES, "unlimited");
-        return text;
+    } else {
+        scaled(x, unit == BITS ? "bit/s" : "s", text);
     }
-    return scaled(x, "bit/s", text);
+    return text;
 }
 
-static void print_extent(const char *name, struct extent e, enum column column)
+static void print_extent(const struct column *c, struct extent e)
 {
     char low[UW_TEXT_BYTES], median[UW_TEXT_BYTES], high[UW_TEXT_BYTES];
-    printf("  %-12s %14s %14s %14s\n", name, value_text(e.low, column, low),
-           value_text(e.median, column, median),
-           value_text(e.high, column, high));
+    printf("  %-12s %14s %14s %14s\n", c->name, value_text(e.low, c->unit, low),
+           value_text(e.median, c->unit, median), value_text(e.high, c->unit, high));
 }
 
-static void print_group(const struct uw_sim_draw *d, uint32_t g, bool radio, double *scratch)
+/* 0: unlimited. */
+static cJSON *as_number(double value)
 {
-    const struct uw_sim_group *group = &d->scenario->groups[g];
-    uint32_t slow = stragglers_of(d, g);
+    return cJSON_CreateNumber(isinf(value) ? 0.0 : value);
+}
+
+static void print_group(const struct uw_sim_group *group, uint32_t slow)
+{
     printf("%s: %u nodes", group->name, (unsigned)group->count);
     if (group->kind != NULL && group->step == UW_SIM_STEP_KIND) {
         printf(", as fast as %s", group->kind->name);
@@ -200,32 +211,57 @@ static void print_group(const struct uw_sim_draw *d, uint32_t g, bool radio, dou
         printf(", %.3g %% of what they send is lost", 100.0 * group->loss);
     }
     printf("\n");
-    for (int c = first_column(radio); c < COLUMNS; c++) {
-        print_extent(column_names[c], extent_of(d, g, (enum column)c, scratch), (enum column)c);
-    }
 }
 
-/* Room for a value of each device, and the sizes of the cells, [cells_n], behind it; from the heap.
- * NULL: there is no memory. */
-static double *scratch_of(const struct uw_sim_fleet *f, uint32_t **sizes)
+static cJSON *show_group(const struct show *s, uint32_t g)
 {
-    double *scratch = calloc((size_t)f->devices_n + f->cells_n, sizeof *scratch);
-    if (scratch != NULL) {
-        *sizes = (uint32_t *)(scratch + f->devices_n);
-        uw_sim_fleet_count(f, *sizes);
+    const struct uw_sim_group *group = &s->d->scenario->groups[g];
+    uint32_t slow = stragglers_of(s->d, g);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", group->name);
+    cJSON_AddNumberToObject(object, "nodes", group->count);
+    cJSON_AddStringToObject(object, "step", group->step == UW_SIM_STEP_MEASURED  ? "measured"
+                                            : group->step == UW_SIM_STEP_SECONDS ? "seconds"
+                                                                                 : "device");
+    if (group->kind != NULL) {
+        cJSON_AddStringToObject(object, "device", group->kind->name);
     }
-    return scratch;
+    UW_EVENT_NUMBERS(object, {"stragglers", slow}, {"loss", group->loss});
+    if (s->print) {
+        print_group(group, slow);
+    }
+    for (int c = s->radio ? STEP : UP; c < COLUMNS; c++) {
+        const struct extent e = extent_of(s, g, c);
+        cJSON *array = cJSON_AddArrayToObject(object, columns[c].key);
+        cJSON_AddItemToArray(array, as_number(e.low));
+        cJSON_AddItemToArray(array, as_number(e.median));
+        cJSON_AddItemToArray(array, as_number(e.high));
+        if (s->print) {
+            print_extent(&columns[c], e);
+        }
+    }
+    return object;
 }
 
-static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, double *scratch)
+static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
 {
-    static const char *const names[] = {"inside", "latency", "out", "latency out"};
-    const struct uw_sim_fleet *f = &d->fleet;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddNumberToObject(object, "nodes", nodes);
+    cJSON_AddBoolToObject(object, "shared", c->shared);
+    for (uint32_t i = 0; i < CELL_COLUMNS; i++) {
+        cJSON_AddItemToObject(object, cell_columns[i].key, as_number(cell_value(c, i)));
+    }
+    return object;
+}
+
+static void print_cells(const struct show *s)
+{
+    const struct uw_sim_fleet *f = &s->d->fleet;
     uint32_t shared = 0, least = UINT32_MAX, most = 0;
     for (uint32_t cell = 0; cell < f->cells_n; cell++) {
         shared += f->cells[cell].shared;
-        least = sizes[cell] < least ? sizes[cell] : least;
-        most = sizes[cell] > most ? sizes[cell] : most;
+        least = s->sizes[cell] < least ? s->sizes[cell] : least;
+        most = s->sizes[cell] > most ? s->sizes[cell] : most;
     }
     if (f->cells_n == 0) {
         return;
@@ -239,33 +275,16 @@ static void print_cells(const struct uw_sim_draw *d, const uint32_t *sizes, doub
         printf(", %u of them with one channel for all inside", (unsigned)shared);
     }
     printf("\n");
-    for (int row = 0; row < 4; row++) {
+    for (uint32_t i = 0; i < CELL_COLUMNS; i++) {
         for (uint32_t cell = 0; cell < f->cells_n; cell++) {
-            const struct uw_sim_cell *c = &f->cells[cell];
-            scratch[cell] = row == 0   ? rate_or_all(c->bits_per_s)
-                            : row == 1 ? 1e-6 * (double)c->latency_us
-                            : row == 2 ? rate_or_all(c->out_bits_per_s)
-                                       : 1e-6 * (double)c->out_latency_us;
+            s->scratch[cell] = cell_value(&f->cells[cell], i);
         }
-        print_extent(names[row], extent(scratch, f->cells_n),
-                     row % 2 == 0 ? COLUMN_UP : COLUMN_LATENCY);
+        print_extent(&cell_columns[i], extent(s->scratch, f->cells_n));
     }
 }
 
-int uw_sim_fleet_print(const struct uw_sim_draw *d, bool radio)
+static void print_absences(const struct uw_sim_draw *d)
 {
-    uint32_t *sizes;
-    double *scratch = scratch_of(&d->fleet, &sizes);
-    if (scratch == NULL) {
-        return UW_ERR_NOMEM;
-    }
-    printf("%u nodes, drawn with seed %llu\n  %-12s %14s %14s %14s\n",
-           (unsigned)d->fleet.devices_n, (unsigned long long)d->scenario->seed, "", "lowest",
-           "median", "highest");
-    for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
-        print_group(d, g, radio, scratch);
-    }
-    print_cells(d, sizes, scratch);
     uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
     if (first_us != UINT64_MAX) {
         printf("the first absence begins after %.6g s\n", 1e-6 * (double)first_us);
@@ -274,71 +293,10 @@ int uw_sim_fleet_print(const struct uw_sim_draw *d, bool radio)
         printf("absences are drawn for %.6g s; from then on all are there\n",
                1e-6 * (double)d->until_us);
     }
-    free(scratch);
-    return UW_OK;
 }
 
-/* ---- the same as an event ---- */
-
-static void add_extent(cJSON *object, const char *key, struct extent e)
+static void add_absences(cJSON *ev, const struct uw_sim_draw *d)
 {
-    const double value[] = {e.low, e.median, e.high};
-    cJSON *array = cJSON_AddArrayToObject(object, key);
-    for (size_t i = 0; i < sizeof value / sizeof value[0]; i++) {
-        cJSON_AddItemToArray(array, cJSON_CreateNumber(isinf(value[i]) ? 0.0 : value[i]));
-    }
-}
-
-static cJSON *group_event(const struct uw_sim_draw *d, uint32_t g, bool radio, double *scratch)
-{
-    const struct uw_sim_group *group = &d->scenario->groups[g];
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "name", group->name);
-    cJSON_AddNumberToObject(object, "nodes", group->count);
-    cJSON_AddStringToObject(object, "step", group->step == UW_SIM_STEP_MEASURED  ? "measured"
-                                            : group->step == UW_SIM_STEP_SECONDS ? "seconds"
-                                                                                 : "device");
-    if (group->kind != NULL) {
-        cJSON_AddStringToObject(object, "device", group->kind->name);
-    }
-    cJSON_AddNumberToObject(object, "stragglers", stragglers_of(d, g));
-    cJSON_AddNumberToObject(object, "loss", group->loss);
-    for (int c = first_column(radio); c < COLUMNS; c++) {
-        add_extent(object, column_keys[c], extent_of(d, g, (enum column)c, scratch));
-    }
-    return object;
-}
-
-static cJSON *cell_event(const struct uw_sim_cell *c, uint32_t nodes)
-{
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddNumberToObject(object, "nodes", nodes);
-    cJSON_AddBoolToObject(object, "shared", c->shared);
-    cJSON_AddNumberToObject(object, "bandwidth", (double)c->bits_per_s);
-    cJSON_AddNumberToObject(object, "latency", 1e-6 * (double)c->latency_us);
-    cJSON_AddNumberToObject(object, "out_bandwidth", (double)c->out_bits_per_s);
-    cJSON_AddNumberToObject(object, "out_latency", 1e-6 * (double)c->out_latency_us);
-    return object;
-}
-
-int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool radio)
-{
-    uint32_t *sizes;
-    double *scratch = scratch_of(&d->fleet, &sizes);
-    if (scratch == NULL) {
-        return UW_ERR_NOMEM;
-    }
-    cJSON *ev = uw_event("fleet");
-    cJSON_AddNumberToObject(ev, "nodes", d->fleet.devices_n);
-    cJSON_AddNumberToObject(ev, "seed", (double)d->scenario->seed);
-    cJSON *groups = cJSON_AddArrayToObject(ev, "groups");
-    for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
-        cJSON_AddItemToArray(groups, group_event(d, g, radio, scratch));
-    }
-    cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
-    for (uint32_t c = 0; c < d->fleet.cells_n; c++) {
-        cJSON_AddItemToArray(cells, cell_event(&d->fleet.cells[c], sizes[c]));
-    }
     uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
     if (first_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "first_absence", 1e-6 * (double)first_us);
@@ -346,8 +304,39 @@ int uw_sim_fleet_put(struct uw_events *events, const struct uw_sim_draw *d, bool
     if (d->until_us != UINT64_MAX) {
         cJSON_AddNumberToObject(ev, "absences_until", 1e-6 * (double)d->until_us);
     }
+}
+
+int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, bool radio, bool print)
+{
+    const struct uw_sim_fleet *f = &d->fleet;
+    struct show s = {.d = d, .radio = radio, .print = print};
+    s.scratch = calloc((size_t)f->devices_n + f->cells_n, sizeof *s.scratch);
+    if (s.scratch == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    s.sizes = (uint32_t *)(s.scratch + f->devices_n);
+    uw_sim_fleet_count(f, s.sizes);
+    if (print) {
+        printf("%u nodes, drawn with seed %llu\n  %-12s %14s %14s %14s\n", (unsigned)f->devices_n,
+               (unsigned long long)d->scenario->seed, "", "lowest", "median", "highest");
+    }
+    cJSON *ev = uw_event("fleet");
+    UW_EVENT_NUMBERS(ev, {"nodes", f->devices_n}, {"seed", (double)d->scenario->seed});
+    cJSON *groups = cJSON_AddArrayToObject(ev, "groups");
+    for (uint32_t g = 0; g < d->scenario->groups_n; g++) {
+        cJSON_AddItemToArray(groups, show_group(&s, g));
+    }
+    cJSON *cells = cJSON_AddArrayToObject(ev, "cells");
+    for (uint32_t c = 0; c < f->cells_n; c++) {
+        cJSON_AddItemToArray(cells, cell_event(&f->cells[c], s.sizes[c]));
+    }
+    if (print) {
+        print_cells(&s);
+        print_absences(d);
+    }
+    add_absences(ev, d);
     uw_events_put(events, ev);
-    free(scratch);
+    free(s.scratch);
     return UW_OK;
 }
 
@@ -383,10 +372,8 @@ static cJSON *device_event(const struct uw_sim_kind *k)
     cJSON *ev = uw_event("device");
     cJSON_AddStringToObject(ev, "name", k->name);
     cJSON_AddStringToObject(ev, "what", k->what);
-    cJSON_AddNumberToObject(ev, "clock_hz", k->clock_hz);
-    cJSON_AddNumberToObject(ev, "per_cycle", k->per_cycle);
-    cJSON_AddNumberToObject(ev, "efficiency", k->efficiency);
-    cJSON_AddNumberToObject(ev, "multiply_adds_per_s", uw_sim_kind_rate(k));
+    UW_EVENT_NUMBERS(ev, {"clock_hz", k->clock_hz}, {"per_cycle", k->per_cycle},
+                     {"efficiency", k->efficiency}, {"multiply_adds_per_s", uw_sim_kind_rate(k)});
     cJSON_AddStringToObject(ev, "source", k->source);
     if (k->link_bits_per_s != 0) {
         cJSON_AddNumberToObject(ev, "bandwidth", (double)k->link_bits_per_s);
@@ -432,4 +419,75 @@ int uw_sim_print_devices(const char *json)
         rc = uw_events_close(&events, &err);
     }
     return rc < 0 ? uw_cli_error("sim", UW_EXIT_FAILED, "%s", err.text) : UW_EXIT_DONE;
+}
+
+/* ---- a radio that all devices share ---- */
+
+static double mean_loss(const struct uw_sim_scenario *s)
+{
+    double sum = 0.0, devices = 0.0;
+    for (uint32_t g = 0; g < s->groups_n; g++) {
+        sum += s->groups[g].count * s->groups[g].loss;
+        devices += s->groups[g].count;
+    }
+    return devices > 0.0 ? sum / devices : 0.0;
+}
+
+struct uw_sim_radio uw_sim_radio_foresee(const struct uw_sim_options *o, uint32_t floats_n,
+                                         uint64_t steps, double step_s)
+{
+    uint32_t slices = o->exchange.slices > 1u ? o->exchange.slices : 1u;
+    double share = uw_exchange_share(&o->exchange);
+    const struct uw_link_cost_config config = {
+        .link = o->radio, .floats_n = (floats_n - 1u) / slices + 1u, .nodes_n = o->nodes,
+        .loss = mean_loss(o->scenario), .share = share > 0.0 ? share : 1.0};
+    struct uw_link_cost cost;
+    uw_link_cost(&config, &cost);
+    struct uw_sim_radio r = {.averages = o->exchange.mode.at == UW_NODE_BROADCAST};
+    r.one_s = r.averages ? cost.average.seconds : cost.pull.seconds;
+    r.round_s = r.averages ? cost.average.seconds : cost.round.seconds;
+    double train_s = steps != UW_SIM_STEPS_ENDLESS ? (double)steps * step_s : o->virtual_seconds;
+    train_s = o->virtual_seconds > 0.0 ? fmin(train_s, o->virtual_seconds) : train_s;
+    double period_s = o->exchange.period.automatic ? cost.period_s : o->exchange.period.n * step_s;
+    r.exchanges = floor(train_s / fmax(period_s, r.round_s)) * o->nodes;
+    return r;
+}
+
+void uw_sim_radio_print(const struct uw_sim_options *o, const struct uw_sim_radio *r)
+{
+    const struct uw_radio_profile *p = &o->radio;
+    char one[UW_TEXT_BYTES], round[UW_TEXT_BYTES];
+    printf("%s: %.4g kbit/s, frames of %u bytes, one channel for all", o->link,
+           1e-3 * (double)p->rate_bits_per_s, (unsigned)p->frame_bytes);
+    if (p->duty_ppm != 0) {
+        printf(", each sends for %.4g %% of the time at most", 1e-4 * p->duty_ppm);
+    }
+    if (r->averages) {
+        printf("\nan average by broadcast takes %s: about %.0f in this run; see uwasa plan "
+               "--link\n",
+               uw_text_duration(r->one_s, one), r->exchanges / o->nodes);
+    } else {
+        printf("\none pull takes %s, one of every node %s: about %.0f pulls in this run; see uwasa "
+               "plan --link\n", uw_text_duration(r->one_s, one),
+               uw_text_duration(r->round_s, round), r->exchanges);
+    }
+}
+
+void uw_sim_radio_print_none(const struct uw_sim_options *o, uint32_t floats_n)
+{
+    const struct uw_sim_radio r = uw_sim_radio_foresee(o, floats_n, 0, 0.0);
+    char one[UW_TEXT_BYTES];
+    printf("               nothing was exchanged: %s takes %s here, see uwasa plan --link %s\n",
+           r.averages ? "an average" : "a pull", uw_text_duration(r.one_s, one), o->link);
+}
+
+void uw_sim_radio_put(cJSON *ev, const struct uw_sim_options *o, const struct uw_sim_radio *r)
+{
+    cJSON *at = cJSON_AddObjectToObject(ev, "radio");
+    cJSON_AddStringToObject(at, "link", o->link);
+    UW_EVENT_NUMBERS(at, {"bits_per_s", (double)o->radio.rate_bits_per_s},
+                     {"frame_bytes", o->radio.frame_bytes}, {"duty", 1e-6 * o->radio.duty_ppm});
+    cJSON_AddBoolToObject(at, "shared", o->radio.shared);
+    UW_EVENT_NUMBERS(at, {"exchange_seconds", r->one_s}, {"round_seconds", r->round_s},
+                     {"exchanges", r->exchanges});
 }

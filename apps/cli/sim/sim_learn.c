@@ -249,12 +249,11 @@ static uint64_t epoch_of(const struct uw_sim_learner *l)
 void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l)
 {
     const struct uw_schedule_at at = {.step = l->step, .epoch = epoch_of(l),
-                                      .progress = uw_sim_report_share(&s->report, &s->world,
-                                                                      (double)l->step)};
+                                      .progress = uw_sim_report_share(&s->report, (double)l->step)};
     l->lr = uw_schedule_lr(&s->schedule, s->o->lr, &at);
     l->trains = true;
     l->computed = l->handed = false;
-    l->held = uw_sim_report_near(&s->report, &s->world, l->step);
+    l->held = uw_sim_report_near(&s->report, l->step);
     if (l->held) {
         s->held[s->held_n++] = l->place;
     }
@@ -299,7 +298,7 @@ int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l)
     if (s->least_n == 0) {
         uw_sim_find_slowest(s);
     }
-    uw_sim_report_trained(&s->report, &s->world, l->place, l->step);
+    uw_sim_report_trained(&s->report, l->place, l->step);
     return UW_OK;
 }
 

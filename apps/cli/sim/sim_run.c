@@ -17,14 +17,132 @@
 #define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
 #define VIRTUAL_MAX_S 1e12          /* microseconds and what one event adds to them fit */
 #define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
+#define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
+
+/* What is kept of sets that are read often: many nodes are tested on the same samples, and all
+ * candidates of an advice train on the same. */
+#define TEST_BYTES_MAX (64u << 20)
+#define TRAIN_BYTES_MAX (256u << 20)
+
+/* ---- the data ---- */
+
+static int keep(struct uw_kept *k, struct uw_dataset *d, uint64_t bytes_max)
+{
+    uint64_t bytes = sizeof(float) * (uint64_t)d->channels * d->height * d->width;
+    uint64_t room = bytes_max / (bytes != 0 ? bytes : 1u);
+    return uw_kept_open(k, d, room < d->samples_n ? (uint32_t)room : d->samples_n);
+}
+
+static int open_sets(struct uw_sim_inputs *in, const struct uw_sim_options *o,
+                     const struct uw_job *job, struct uw_error *err)
+{
+    const struct uw_model_def *def = &job->file.def;
+    struct uw_data_config config = {.seed = o->seed, .channels = def->in_channels,
+                                    .height = def->in_h, .width = def->in_w};
+    int rc = uw_data_open(&in->data, o->data, &config, err);
+    config.test = true;
+    rc = rc < 0 ? rc : uw_data_open(&in->test, o->data, &config, err);
+    rc = rc < 0 ? rc : uw_job_check_data(job, in->data.base, o->data, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = keep(&in->tests, in->test.base, TEST_BYTES_MAX);
+    rc = rc < 0 ? rc : keep(&in->trains, in->data.base, o->advise ? TRAIN_BYTES_MAX : 0);
+    return rc < 0 ? uw_error_set(err, rc, "out of memory") : UW_OK;
+}
+
+/* Open and deal out the data, unless that is done. Close in every case. Returns UW_OK, or what
+ * opening, reading or dealing gives, err filled. */
+static int open_inputs(struct uw_sim_inputs *in, const struct uw_sim_options *o,
+                       const struct uw_job *job, struct uw_error *err)
+{
+    struct uw_error why = {.text = ""};
+    uint64_t start_us = uw_board_now_us();
+    if (in->open) {
+        return UW_OK;
+    }
+    int rc = open_sets(in, o, job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_deal_open(&in->deal, &in->trains.base, &o->dealt, o->nodes, uw_rng_mix(o->seed, 1),
+                      &why);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "--nodes %u, --skew %.40s, data %.80s: %.100s",
+                            (unsigned)o->nodes, o->skew, o->data, why.text);
+    }
+    in->open_us = uw_board_now_us() - start_us;
+    in->open = true;
+    return UW_OK;
+}
+
+/* How many steps each node does, UW_SIM_STEPS_ENDLESS where --virtual-seconds alone ends them, and
+ * how many an epoch of all together has. */
+static void count_steps(const struct uw_sim_options *o, const struct uw_sim_inputs *in,
+                        uint64_t *steps, uint64_t *per_epoch)
+{
+    uint64_t together = (uint64_t)o->nodes * o->batch;
+    *per_epoch = (in->data.base->samples_n + together - 1u) / together;
+    *steps = o->steps != 0              ? o->steps
+             : o->epochs != 0           ? *per_epoch * o->epochs
+             : o->virtual_seconds > 0.0 ? UW_SIM_STEPS_ENDLESS
+                                        : *per_epoch;
+}
+
+void uw_sim_inputs_close(struct uw_sim_inputs *in)
+{
+    uw_deal_close(&in->deal);
+    uw_kept_close(&in->trains);
+    uw_kept_close(&in->tests);
+    uw_data_close(&in->test);
+    uw_data_close(&in->data);
+    in->open = false;
+}
+
+/* ---- the nodes and their network, as the flags say ---- */
+
+/* Of exact averages in both networks; of the formulas what they take to be on the wire. */
+static void choose_network(struct uw_world_config *c, const struct uw_sim_options *o)
+{
+    static const enum uw_allreduce_kind shipped[] = {
+        [UW_SIM_BUTTERFLY] = UW_ALLREDUCE_DOUBLING, [UW_SIM_HALVING] = UW_ALLREDUCE_HALVING,
+        [UW_SIM_RING] = UW_ALLREDUCE_RING, [UW_SIM_TREE] = UW_ALLREDUCE_TREE,
+        [UW_SIM_SWEEP] = UW_ALLREDUCE_SWEEP};
+    c->network = (enum uw_world_network)o->network.at;
+    c->mtu_bytes = o->mtu;
+    c->radio = o->link != NULL ? &o->radio : NULL;
+    c->algorithm = (enum uw_sim_algorithm)o->algorithm.at;
+    c->node.algorithm = c->algorithm != UW_SIM_AUTO ? &shipped[c->algorithm] : NULL;
+    c->model_bytes = o->model_bytes;
+    c->study_pull = o->pull_latencies == 1u;
+    c->pull_waits = o->pull_waits;
+}
+
+/* A world of the run's nodes, without anybody to tell. fleet, params and run are borrowed. */
+static struct uw_world_config config_of(const struct uw_sim_options *o,
+                                        const struct uw_sim_fleet *fleet,
+                                        const struct uw_params *params, const char *run)
+{
+    struct uw_world_config config = {
+        .fleet = fleet,
+        .params = params,
+        .node = {.run = run,
+                 .head_weight = 1, .scratch_n = SCRATCH_N,
+                 .window_bytes = (size_t)o->pull_window,
+                 .seed = uw_rng_mix(o->seed, 0)}};
+    uw_exchange_fill(&o->exchange, &config.node);
+    config.node.schedule = uw_exchange_peers(&o->exchange);
+    choose_network(&config, o);
+    return config;
+}
 
 /* ---- set-up ---- */
 
 static int open_data(struct uw_sim *s)
 {
-    int rc = uw_sim_inputs_open(s->in, s->o, &s->jobs[0], &s->err);
+    int rc = open_inputs(s->in, s->o, &s->jobs[0], &s->err);
     if (rc == UW_OK) {
-        uw_sim_count_steps(s->o, s->in, &s->report.steps, &s->report.per_epoch);
+        count_steps(s->o, s->in, &s->report.steps, &s->report.per_epoch);
     }
     return rc;
 }
@@ -107,9 +225,9 @@ static int open_world(struct uw_sim *s)
     const struct uw_sim_options *o = s->o;
     snprintf(s->name, sizeof s->name, "sim-%llu", (unsigned long long)o->seed);
     s->fresh = s->jobs[0].model.params;
-    struct uw_world_config config = uw_sim_world_config(o, &s->draw.fleet, &s->fresh, s->name);
-    config.on_event = o->timeline > 0.0 ? uw_sim_timeline_event : NULL;
-    config.event_arg = &s->timeline;
+    struct uw_world_config config = config_of(o, &s->draw.fleet, &s->fresh, s->name);
+    config.on_event = o->timeline > 0.0 ? uw_sim_report_exchange : NULL;
+    config.event_arg = &s->report;
     config.on_touch = uw_sim_touch;
     config.touch_arg = s;
     config.interrupts = look_up;
@@ -215,7 +333,7 @@ static int test_now(struct uw_sim *s, const struct uw_sim_report *before)
 {
     int rc = uw_sim_evaluate(s, s->o->eval_samples);
     if (rc == UW_OK) {
-        s->ended = !uw_sim_report_eval(&s->report, &s->world, s->least, &s->score) ||
+        s->ended = !uw_sim_report_eval(&s->report, s->least, &s->score) ||
                    (s->o->until_accuracy > 0.0 && s->score.accuracy >= s->o->until_accuracy);
     } else {
         s->report = *before;        /* it is still due */
@@ -226,7 +344,7 @@ static int test_now(struct uw_sim *s, const struct uw_sim_report *before)
 
 static void begin_steps(struct uw_sim *s)
 {
-    uw_sim_report_go_on(&s->report, &s->world, s->least);
+    uw_sim_report_go_on(&s->report, s->least);
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         struct uw_sim_learner *l = &s->learners[i];
         if (!s->report.resumed || (l->trains && !l->computed)) {
@@ -268,10 +386,9 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     if (rc < 0 || !trained) {
         return rc;
     }
-    bool goes_on = uw_sim_report_step(&s->report, &s->world, s->least,
-                                      s->scored ? &s->score : NULL);
+    bool goes_on = uw_sim_report_step(&s->report, s->least, s->scored ? &s->score : NULL);
     const struct uw_sim_report before = s->report;
-    bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, &s->world, s->least);
+    bool due = s->least < s->report.steps && uw_sim_report_due(&s->report, s->least);
     rc = due ? test_now(s, &before) : UW_OK;
     s->ended = s->ended || !goes_on || past_the_end(s);
     if (rc == UW_OK && (double)(s->world.now_us - s->world.start_us) > 1e6 * VIRTUAL_MAX_S) {
@@ -358,9 +475,9 @@ static int end_stopped(const struct uw_sim *s)
 static void report_end(struct uw_sim *s)
 {
     if (s->stopped) {
-        uw_sim_report_stopped(&s->report, &s->world, s->least, s->scored ? &s->score : NULL);
+        uw_sim_report_stopped(&s->report, s->least, s->scored ? &s->score : NULL);
     } else {
-        uw_sim_report_done(&s->report, &s->world, s->least, &s->score);
+        uw_sim_report_done(&s->report, s->least, &s->score);
     }
 }
 
@@ -368,19 +485,24 @@ static void report_end(struct uw_sim *s)
 static int run_told(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
-    uw_sim_report_start(&s->report, &s->world, s->fresh.size_n);
+    uw_sim_report_start(&s->report, s->fresh.size_n);
     int rc = o->config != NULL
-                 ? uw_sim_fleet_put(&s->report.events, &s->draw, o->link != NULL) : UW_OK;
+                 ? uw_sim_fleet_show(&s->report.events, &s->draw, o->link != NULL, false)
+                 : UW_OK;
     rc = rc < 0 ? rc : run_steps(s);
     if (rc == UW_OK) {
-        uw_sim_report_absences(&s->report, &s->world, &s->draw);
+        uw_sim_report_absences(&s->report, &s->draw);
         uw_progress_clear(&s->report.progress);
-        uw_sim_profile_report(&s->profile, s->report.node_steps - s->report.resumed_steps,
-                              &s->report.events);
+        uw_sim_profile_report(&s->profile, &s->report);
         report_end(s);
         rc = uw_sim_report_close(&s->report, &s->err);
     }
     return rc;
+}
+
+static const char *why(const struct uw_error *err, int rc)
+{
+    return err->text[0] != '\0' ? err->text : uw_status_text(rc);
 }
 
 static struct uw_sim *open_run(const struct uw_sim_options *o)
@@ -390,7 +512,7 @@ static struct uw_sim *open_run(const struct uw_sim_options *o)
         s->o = s->report.o = o;
         s->in = &s->own;
         s->profile.on = o->profile;
-        s->timeline = (struct uw_sim_timeline){.report = &s->report, .world = &s->world};
+        s->report.w = &s->world;
         s->report.start_us = uw_board_now_us();
         uw_progress_init(&s->report.progress);
     }
@@ -424,8 +546,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     }
     uw_progress_clear(&s->report.progress);
     if (rc < 0) {
-        uw_cli_error("sim", status, "%s",
-                     s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
+        uw_cli_error("sim", status, "%s", why(&s->err, rc));
     } else {
         status = s->stopped ? end_stopped(s) : UW_EXIT_DONE;
     }
@@ -445,13 +566,120 @@ int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t)
     s->report.progress.quiet = true;
     int rc = prepare(s, &t->status);
     if (rc == UW_OK) {
-        t->on_open(t, &s->report, &s->world);
+        t->on_open(t, &s->report);
         rc = run_steps(s);
     }
     t->stopped = s->stopped;
     if (rc < 0) {
-        uw_error_set(&t->err, rc, "%s", s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
+        uw_error_set(&t->err, rc, "%s", why(&s->err, rc));
     }
     close_run(s);
     return rc;
+}
+
+/* ---- a dry run: set-up without a run ---- */
+
+struct dry {
+    const struct uw_sim_options *o;
+    struct uw_job job;
+    struct uw_sim_draw draw;
+    struct uw_sim_inputs in;
+    struct uw_sim_radio radio;
+};
+
+/* On made-up data. */
+static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *err)
+{
+    struct uw_model *m = &job->model;
+    uint32_t n = job->config.batch_n;
+    int rc = uw_job_init_weights(job, 1, err);
+    for (uint64_t i = 0; rc == UW_OK && i < (uint64_t)n * m->input_n; i++) {
+        m->input[i] = (float)((i * 2654435761u >> 7) % 1024u) / 1024.0f;
+    }
+    for (uint32_t i = 0; rc == UW_OK && i < n; i++) {
+        m->label[i] = i % m->classes;
+    }
+    return rc < 0 ? rc : uw_sim_time_step(job, n, step_us, err);
+}
+
+static double mean_step_s(const struct uw_sim_fleet *f)
+{
+    double sum_us = 0.0;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        sum_us += (double)f->devices[i].step_us;
+    }
+    return 1e-6 * sum_us / f->devices_n;
+}
+
+/* What the run would refuse, is: data that do not fit, nodes whose messages do not fit a frame.
+ * Then what its exchanges take. */
+static int foresee(struct dry *d, struct uw_error *err)
+{
+    const struct uw_params *params = &d->job.model.params;
+    const struct uw_world_config world =
+        config_of(d->o, &d->draw.fleet, params, "dry-run");
+    uint64_t steps, per_epoch;
+    int rc = open_inputs(&d->in, d->o, &d->job, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (uw_world_measure(&world, err) == SIZE_MAX && err->text[0] != '\0') {
+        return err->code;
+    }
+    count_steps(d->o, &d->in, &steps, &per_epoch);
+    d->radio = uw_sim_radio_foresee(d->o, params->size_n, steps, mean_step_s(&d->draw.fleet));
+    return UW_OK;
+}
+
+static int show(const struct dry *d, struct uw_error *err)
+{
+    bool radio = d->o->link != NULL;
+    struct uw_events events;
+    int rc = uw_events_open(&events, d->o->json, err);
+    bool print = rc == UW_OK && !uw_events_take_stdout(&events);
+    rc = rc < 0 ? rc : uw_sim_fleet_show(&events, &d->draw, radio, print);
+    if (rc == UW_OK) {
+        cJSON *ev = uw_event("done");
+        cJSON_AddNumberToObject(ev, "nodes", d->draw.fleet.devices_n);
+        if (radio && print) {
+            uw_sim_radio_print(d->o, &d->radio);
+        }
+        if (radio) {
+            uw_sim_radio_put(ev, d->o, &d->radio);
+        }
+        uw_events_put(&events, ev);
+    } else if (rc == UW_ERR_NOMEM) {
+        uw_error_set(err, rc, "out of memory");
+    }
+    int closed = uw_events_close(&events, rc < 0 ? NULL : err);
+    return rc < 0 ? rc : closed;
+}
+
+int uw_sim_dry_run(const struct uw_sim_options *o)
+{
+    struct dry d = {.o = o};
+    uint64_t step_us = 0;
+    struct uw_error err = {.text = ""};
+    const struct uw_job_config config = {.model = o->model, .backend = o->backend.word,
+                                         .threads = 1,
+                                         .plan = {.batch_n = o->batch,
+                                                  .optimizer = {.lr = 1e-6f}}};
+    bool measured = uw_sim_scenario_uses(o->scenario, UW_SIM_STEP_MEASURED);
+    int rc = uw_job_plan(&d.job, &config, &err);
+    rc = rc == UW_OK && (measured || o->link != NULL) ? uw_job_bind(&d.job, &err) : rc;
+    rc = rc == UW_OK && measured ? measure_step(&d.job, &step_us, &err) : rc;
+    rc = rc < 0 ? rc : uw_sim_fleet_draw(&d.draw, o->scenario, &d.job, step_us, &err);
+    int status = uw_job_exit(rc);
+    if (rc == UW_OK && o->link != NULL) {
+        rc = foresee(&d, &err);
+        status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;     /* as the run's */
+    }
+    if (rc == UW_OK) {
+        rc = show(&d, &err);
+        status = uw_job_exit(rc);
+    }
+    uw_sim_inputs_close(&d.in);
+    uw_sim_draw_close(&d.draw);
+    uw_job_deinit(&d.job);
+    return rc < 0 ? uw_cli_error("sim", status, "%s", why(&err, rc)) : UW_EXIT_DONE;
 }

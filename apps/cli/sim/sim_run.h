@@ -2,13 +2,10 @@
  *
  * sim_run.h - the inside of a simulated run (private to the files below)
  *
- *     sim_run.c      set-up and the loop over the world's clock
- *     sim_inputs.c   the data, dealt out
- *     sim_network.c  the nodes and their network, as the flags say
+ *     sim_run.c      set-up, the loop over the world's clock, a dry run
  *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
- *     sim_eval.c     tests of the nodes' models
- *     sim_profile.c  where the time goes
- *     sim_save.c, sim_resume.c   a run that is stopped and goes on
+ *     sim_eval.c     tests of the nodes' models: how good and how far apart they are
+ *     sim_state.c    a run that is stopped and goes on
  *
  * The world says when a local step ends. From its beginning to then nobody touches the node's
  * parameters, velocity and optimizer state, and often not at its end either: between the mixings of
@@ -24,7 +21,6 @@
 #define UWASA_CLI_SIM_RUN_H
 
 #include "sim.h"
-#include "sim_profile.h"
 #include "base/futures.h"
 #include "base/stop.h"
 #include "job/job.h"
@@ -68,7 +64,7 @@ struct uw_sim_saved {
     struct uw_storage_file files;
     uint64_t data;                  /* where its tensors begin */
     uint64_t begin[UW_SIM_TENSORS_MAX]; /* of each, from there */
-    uint64_t fleet;                 /* see uw_sim_fleet_hash */
+    uint64_t fleet;                 /* of its devices */
 };
 
 struct uw_sim {
@@ -107,32 +103,12 @@ struct uw_sim {
     uint32_t tested_n;
     float *mean;                    /* [params.size_n] the nodes' mean model */
     double *accuracies;             /* [tested_n] in the last test */
-    struct uw_sim_timeline timeline;
     struct uw_error err;
 };
 
 /* Is it time to look whether the run is to stop? It is every 20 ms: a look costs as much as a step
  * of a small model. Any thread, with a time of its own. */
 bool uw_sim_looks(uint64_t *next_us);
-
-/* ---- sim_inputs.c ---- */
-
-/* Open and deal out the data, unless that is done. Close in every case. Returns UW_OK, or what
- * opening, reading or dealing gives, err filled. */
-int uw_sim_inputs_open(struct uw_sim_inputs *in, const struct uw_sim_options *o,
-                       const struct uw_job *job, struct uw_error *err);
-
-/* How many steps each node does, UW_SIM_STEPS_ENDLESS where --virtual-seconds alone ends them, and
- * how many an epoch of all together has. */
-void uw_sim_count_steps(const struct uw_sim_options *o, const struct uw_sim_inputs *in,
-                        uint64_t *steps, uint64_t *per_epoch);
-
-/* ---- sim_network.c ---- */
-
-/* A world of the run's nodes, without anybody to tell. fleet, params and run are borrowed. */
-struct uw_world_config uw_sim_world_config(const struct uw_sim_options *o,
-                                           const struct uw_sim_fleet *fleet,
-                                           const struct uw_params *params, const char *run);
 
 /* ---- sim_learn.c ---- */
 
@@ -185,7 +161,19 @@ void uw_sim_close_eval(struct uw_sim *s);
  * Returns UW_OK (s->score is new), UW_ERR_AGAIN (stopped), or what failed, s->err filled. */
 int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
 
-/* ---- sim_save.c, sim_resume.c ---- */
+/* Sums over some of the parameters and all nodes; those over all parameters give
+ * sqrt(apart / nodes / length), the consensus distance sqrt(sum_i |x_i - mean|^2 / nodes) / |mean|;
+ * 0 where |mean| is. */
+struct uw_sim_apart {
+    double apart, length;           /* of (x_i - mean)^2, of mean^2 */
+};
+
+/* The mean of all nodes' parameters from .. from + n - 1, to mean [n], which overlaps none of them;
+ * their sums are added. Any thread. */
+void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
+                       struct uw_sim_apart *sums);
+
+/* ---- sim_state.c ---- */
 
 /* Write all that the run is to --checkpoint, if there is one; steps that have ended are computed
  * first, and the threads stand still then.
@@ -193,11 +181,7 @@ int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
  */
 int uw_sim_save(struct uw_sim *s);
 
-/* Are a node's parameters in the hands of an average? What is saved then are those from before, and
- * of some rules no velocity. */
-bool uw_sim_averages(const struct uw_sim *s, const struct uw_world_node *n);
-
-/* Are those of any node? */
+/* Are the parameters of any node in the hands of an average? */
 bool uw_sim_some_average(const struct uw_sim *s);
 
 /* Go on from --resume, if there is one: everything but the vectors, before the world is open.

@@ -7,7 +7,7 @@
  * and path.
  *
  *     uw_sim_file_load(&f, "fleet.json", opts, &options, &err);
- *     uw_sim_file_flags(&f, &said, &err);              what flags say of the devices
+ *     uw_sim_file_flags(&f, &flags, cells, &err);      what flags say of the devices
  *     uw_sim_draw_open(&draw, &f.scenario, ...);
  *     uw_sim_file_close(&f);
  *
@@ -25,6 +25,8 @@
 #define UW_SIM_LATENCY 0.005            /* seconds from node to node */
 #define UW_SIM_CELL_NODES 4u
 #define UW_SIM_TRACES_MAX (UW_SIM_GROUPS_MAX + 1u)
+
+struct uw_sim_options;
 
 struct uw_sim_file {
     struct uw_sim_scenario scenario;    /* but for its seed */
@@ -52,17 +54,13 @@ int uw_sim_file_load(struct uw_sim_file *f, const char *file, struct uw_opts opt
 int uw_sim_file_parse(struct uw_sim_file *f, const char *file, const char *text, size_t text_bytes,
                       struct uw_opts opts, void *options, struct uw_error *err);
 
-/* What flags say of the devices; it wins over the file. */
-struct uw_sim_said {
-    uint32_t nodes, cell_nodes;         /* 0: not said */
-    uint64_t bandwidth;                 /* that a device sends, it receives without limit;
-                                           UINT64_MAX: not said */
-    double latency, loss, step_seconds; /* below 0: not said; step_seconds 0: measured */
-    bool cells;                         /* the exchange needs some, of UW_SIM_CELL_NODES */
-};
-
-/* Apply it. Returns UW_OK, or UW_ERR_INVALID with err naming a flag that contradicts the file. */
-int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_said *said, struct uw_error *err);
+/* Apply what flags say of the devices, which wins over the file. A bandwidth is what devices send;
+ * they receive without limit. Of `flags` these count: nodes and cell_nodes (0: not said), bandwidth
+ * (UINT64_MAX), latency, loss and step_seconds (below 0; step_seconds 0: measured).
+ *   cells  the exchange needs some, of UW_SIM_CELL_NODES
+ * Returns UW_OK, or UW_ERR_INVALID with err naming a flag that contradicts the file. */
+int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_options *flags, bool cells,
+                      struct uw_error *err);
 
 /* Does a file with "link" say things of devices' networks that a radio would ignore?
  * Returns UW_OK, or UW_ERR_INVALID with err naming the first of them. */

@@ -17,22 +17,28 @@ struct recurrent {
     uint32_t input;
 };
 
-/* Rows of one direction, gates in PyTorch's order: [gates * hidden][columns], from column `at` of
- * a row when columns is 1 (the bias). */
+/* A parameter of all gates: [gates * hidden][columns]; a bias has no columns and begins at element
+ * `at` of a direction. */
+struct gates {
+    const char *suffix;
+    const struct uw_onnx_tensor *t;
+    uint64_t columns, at;
+};
+
+/* Rows of one direction, gates in PyTorch's order. */
 static int gate_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
-                      const char *suffix, const struct recurrent *s,
-                      const struct uw_onnx_tensor *t, uint64_t direction, uint64_t columns,
-                      uint64_t at)
+                      const struct recurrent *s, uint64_t direction, const struct gates *g)
 {
-    const uint64_t dim[2] = {s->gates * s->hidden, columns};
-    int rc = uw_import_param(im, l, slot, suffix, NULL, 0.0f, columns == 0 ? 1 : 2, dim);
-    uint64_t row_n = columns == 0 ? 1 : columns;
+    const uint64_t dim[2] = {s->gates * s->hidden, g->columns};
+    const struct uw_onnx_tensor *t = g->t;
+    int rc = uw_import_param(im, l, slot, g->suffix, NULL, 0.0f, g->columns == 0 ? 1 : 2, dim);
+    uint64_t row_n = g->columns == 0 ? 1 : g->columns;
     uint64_t all = t->dim[1] * (t->rank > 2 ? t->dim[2] : 1);
     for (uint64_t i = 0; rc == UW_OK && i < s->gates * s->hidden * row_n; i++) {
         uint64_t row = i / row_n;
         uint64_t from = s->gate[row / s->hidden] * s->hidden + row % s->hidden;
         l->param[slot].data[i] = (float)uw_import_number(
-            t, direction * all + at + from * row_n + i % row_n);
+            t, direction * all + g->at + from * row_n + i % row_n);
     }
     return rc;
 }
@@ -48,12 +54,13 @@ static int emit_direction(struct uw_import *im, const struct uw_onnx_node *n,
         .hidden = (uint32_t)s->hidden, .no_bias = s->b == NULL,
         .reverse = s->reverse || direction == 1, .last = last, .relu = s->relu};
     uw_import_dims(l, last ? 1 : 2, last ? s->hidden : s->steps, last ? 1 : s->hidden, 1);
-    int rc = gate_param(im, l, 0, "weight_ih", s, s->w, direction, s->in, 0);
-    rc = rc < 0 ? rc : gate_param(im, l, 1, "weight_hh", s, s->r, direction, s->hidden, 0);
-    if (rc == UW_OK && s->b != NULL) {
-        rc = gate_param(im, l, 2, "bias_ih", s, s->b, direction, 0, 0);
-        rc = rc < 0 ? rc : gate_param(im, l, 3, "bias_hh", s, s->b, direction, 0,
-                                      s->gates * s->hidden);
+    const struct gates gates[4] = {{"weight_ih", s->w, s->in, 0},
+                                   {"weight_hh", s->r, s->hidden, 0},
+                                   {"bias_ih", s->b, 0, 0},
+                                   {"bias_hh", s->b, 0, s->gates * s->hidden}};
+    int rc = UW_OK;
+    for (uint32_t slot = 0; slot < 4 && gates[slot].t != NULL && rc == UW_OK; slot++) {
+        rc = gate_param(im, l, slot, s, direction, &gates[slot]);
     }
     return rc;
 }

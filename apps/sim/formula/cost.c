@@ -2,29 +2,8 @@
 #include "uwasa/sim_cost.h"
 
 #include "uwasa/allreduce_steps.h"
-#include "uwasa/status.h"
 
 #include <stddef.h>
-#include <string.h>
-
-static const char *const names[] = {"auto",       "butterfly", "halving", "ring",
-                                    "ring-study", "tree",      "sweep"};
-
-int uw_sim_algorithm_find(const char *name, enum uw_sim_algorithm *algorithm)
-{
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *algorithm = (enum uw_sim_algorithm)i;
-            return UW_OK;
-        }
-    }
-    return UW_ERR_NOTFOUND;
-}
-
-const char *uw_sim_algorithm_name(enum uw_sim_algorithm algorithm)
-{
-    return names[algorithm];
-}
 
 /* ---- paths ---- */
 

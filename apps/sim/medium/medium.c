@@ -1,17 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "medium.h"
 
-#include "medium_message.h"
-#include "medium_radio.h"
+#include "uwasa/radio_profile.h"
+#include "uwasa/secure_frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SMALL_BYTES 1024u           /* pings and questions */
+#define BLOCK_BYTES (1u << 20)
+#define BLOCK_LEAST 16u             /* messages */
 #define QUEUE_US 50000u             /* of the rate: what may wait in front of a slow hop ... */
 #define QUEUE_MIN 8u                /* ... but so many messages at least ... */
 #define QUEUE_MAX_BYTES (1u << 20)  /* ... and so many bytes at most */
+#define RADIO_QUEUE_N 3u
+#define PPM 1000000u
+
+/* Where a message is, or what it comes to next; the last two on a radio. */
+enum stage {
+    AT_CHANNEL, OFF_CHANNEL, AT_OUT, AT_IN, AT_FAR_CHANNEL,
+    OFF_FAR_CHANNEL, AT_DOWN, ARRIVED, AT_AIR, OFF_AIR
+};
+
+struct uw_sim_message {
+    struct uw_sim_message *next;
+    uint32_t bytes;
+    uint16_t from, to;
+    uint8_t stage;                  /* of its way */
+    uint8_t pool;
+    bool lost;                      /* by chance, at the end of the sender's side */
+    uint64_t payload[];
+};
+
+/* ---- messages: shared buffers, and their order in time ---- */
+
+static bool grow_heap(struct uw_sim_net *n, uint32_t cap)
+{
+    struct uw_sim_net_event *heap = realloc(n->heap, (size_t)cap * sizeof *heap);
+    if (heap == NULL) {
+        return false;
+    }
+    n->heap = heap;
+    return true;
+}
+
+static bool add_block(struct uw_sim_net *n, uint32_t pool)
+{
+    struct uw_sim_pool *p = &n->pools[pool];
+    size_t each = (sizeof(struct uw_sim_message) + p->cap_bytes + 7u) / 8u * 8u;
+    uint32_t count = each * BLOCK_LEAST < BLOCK_BYTES ? (uint32_t)(BLOCK_BYTES / each)
+                                                      : BLOCK_LEAST;
+    if (!grow_heap(n, n->messages_n + count)) {
+        return false;
+    }
+    uint8_t *block = malloc(sizeof(uint64_t) + each * count);
+    if (block == NULL) {
+        return false;
+    }
+    memcpy(block, &n->blocks, sizeof n->blocks);
+    n->blocks = block;
+    n->messages_n += count;
+    for (uint32_t i = count; i-- > 0;) {
+        struct uw_sim_message *m = (void *)(block + sizeof(uint64_t) + each * i);
+        m->pool = (uint8_t)pool;
+        m->next = p->free;
+        p->free = m;
+    }
+    return true;
+}
+
+/* Take a buffer for a message of that size; NULL: none to be had. */
+static struct uw_sim_message *take(struct uw_sim_net *n, uint32_t bytes)
+{
+    uint32_t pool = bytes <= n->pools[0].cap_bytes ? 0 : 1u;
+    struct uw_sim_pool *p = &n->pools[pool];
+    if (p->free == NULL && !add_block(n, pool)) {
+        return NULL;
+    }
+    struct uw_sim_message *m = p->free;
+    p->free = m->next;
+    m->next = NULL;
+    return m;
+}
+
+static void give(struct uw_sim_net *n, struct uw_sim_message *m)
+{
+    struct uw_sim_pool *p = &n->pools[m->pool];
+    m->next = p->free;
+    p->free = m;
+}
+
+static bool earlier(const struct uw_sim_net_event *a, const struct uw_sim_net_event *b)
+{
+    return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+}
+
+/* Let something happen to a message then; it is in the heap once at most. There is room for all
+ * messages that there are. A heap of four branches: it is half as deep as one of two, and a node's
+ * branches lie together. */
+static void push(struct uw_sim_net *n, struct uw_sim_message *m, uint64_t at_us)
+{
+    const struct uw_sim_net_event e = {.at_us = at_us, .order = n->order++, .message = m};
+    uint32_t i = n->heap_n++;
+    for (; i != 0 && earlier(&e, &n->heap[(i - 1u) / 4u]); i = (i - 1u) / 4u) {
+        n->heap[i] = n->heap[(i - 1u) / 4u];
+    }
+    n->heap[i] = e;
+}
+
+/* The message to which something happens first; only while there is one. */
+static struct uw_sim_message *pop(struct uw_sim_net *n)
+{
+    struct uw_sim_message *m = n->heap[0].message;
+    const struct uw_sim_net_event e = n->heap[--n->heap_n];
+    uint32_t i = 0;
+    for (;;) {
+        uint32_t first = 4u * i + 1u;
+        uint32_t end = first + 4u < n->heap_n ? first + 4u : n->heap_n;
+        for (uint32_t k = first + 1u; k < end; k++) {
+            first = earlier(&n->heap[k], &n->heap[first]) ? k : first;
+        }
+        if (first >= n->heap_n || !earlier(&n->heap[first], &e)) {
+            break;
+        }
+        n->heap[i] = n->heap[first];
+        i = first;
+    }
+    n->heap[i] = e;
+    return m;
+}
 
 /* ---- hops ---- */
 
@@ -107,29 +225,29 @@ static void skip(const struct uw_sim_net *n, struct uw_sim_message *m, uint64_t 
 {
     const struct uw_sim_cell *near = cell_of(n, m->from), *far = cell_of(n, m->to);
     bool inside = near != NULL && near == far;
-    if (m->stage == UW_SIM_AT_CHANNEL && !has_channel(near)) {
-        m->stage = UW_SIM_AT_OUT;
+    if (m->stage == AT_CHANNEL && !has_channel(near)) {
+        m->stage = AT_OUT;
     }
-    if (m->stage == UW_SIM_AT_OUT && (inside || near == NULL || near->out_bits_per_s == 0)) {
-        m->stage = UW_SIM_AT_IN;
+    if (m->stage == AT_OUT && (inside || near == NULL || near->out_bits_per_s == 0)) {
+        m->stage = AT_IN;
         *at_us += latency_us(n, m->from, m->to);
     }
-    if (m->stage == UW_SIM_AT_IN && (inside || far == NULL || far->out_bits_per_s == 0)) {
-        m->stage = UW_SIM_AT_FAR_CHANNEL;
+    if (m->stage == AT_IN && (inside || far == NULL || far->out_bits_per_s == 0)) {
+        m->stage = AT_FAR_CHANNEL;
     }
-    if (m->stage == UW_SIM_AT_FAR_CHANNEL && (inside || !has_channel(far))) {
-        m->stage = UW_SIM_AT_DOWN;
+    if (m->stage == AT_FAR_CHANNEL && (inside || !has_channel(far))) {
+        m->stage = AT_DOWN;
     }
-    if (m->stage == UW_SIM_AT_DOWN &&
+    if (m->stage == AT_DOWN &&
         own_rate(n, n->config.fleet->devices[m->to].down_bits_per_s, m->to, m->from) == 0) {
-        m->stage = UW_SIM_ARRIVED;
+        m->stage = ARRIVED;
     }
 }
 
 static void go_on(struct uw_sim_net *n, struct uw_sim_message *m, uint64_t at_us)
 {
     skip(n, m, &at_us);
-    uw_sim_message_push(n, m, at_us);
+    push(n, m, at_us);
 }
 
 static void drop(struct uw_sim_net *n, struct uw_sim_message *m, bool full)
@@ -137,12 +255,12 @@ static void drop(struct uw_sim_net *n, struct uw_sim_message *m, bool full)
     n->links[m->from].link.stats.dropped_n++;
     n->overflow_n += full;
     n->lost_n += !full;
-    uw_sim_message_give(n, m);
+    give(n, m);
 }
 
 /* Through a queue whose senders do not see that it is full. */
 static void cross(struct uw_sim_net *n, struct uw_sim_message *m, struct uw_sim_hop *h,
-                  uint64_t bits_per_s, enum uw_sim_stage then, uint64_t more_us)
+                  uint64_t bits_per_s, enum stage then, uint64_t more_us)
 {
     if (is_full(n, h, bits_per_s, m->bytes)) {
         drop(n, m, true);
@@ -157,7 +275,7 @@ static void take_channel(struct uw_sim_net *n, struct uw_sim_message *m, uint32_
 {
     struct uw_sim_hop *h = &hops_of(n, place)->channel;
     m->stage++;
-    uw_sim_message_push(n, m, pass(n, h, h->bits_per_s, m->bytes));
+    push(n, m, pass(n, h, h->bits_per_s, m->bytes));
 }
 
 static void take_far_channel(struct uw_sim_net *n, struct uw_sim_message *m)
@@ -189,48 +307,189 @@ static struct uw_sim_link *arrive(struct uw_sim_net *n, struct uw_sim_message *m
     return l;
 }
 
+/* ---- a radio ----
+ *
+ * A channel that all devices share. Each has a short queue; the first of a queue waits until its
+ * duty cycle lets it send, and then for its turn. On the air it takes as long as the radio's
+ * profile says, with secure frames' bytes and the access to the channel; then it arrives, or is
+ * lost at each receiver by itself. */
+
+uint32_t uw_sim_radio_mtu(const struct uw_radio_profile *p)
+{
+    return p->frame_bytes - UW_SECURE_FRAMES_OVERHEAD;
+}
+
+static uint64_t air_us(const struct uw_radio_profile *p, uint32_t bytes)
+{
+    return p->access_us + uw_radio_profile_airtime_us(p, bytes + UW_SECURE_FRAMES_OVERHEAD);
+}
+
+/* For as long as a sender's own frames take, with the pauses that its duty cycle wants. */
+static uint64_t with_pause_us(const struct uw_radio_profile *p, uint64_t us)
+{
+    return p->duty_ppm != 0 ? us * PPM / p->duty_ppm : us;
+}
+
+void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint16_t own)
+{
+    l->mtu_bytes = uw_sim_radio_mtu(p);
+    l->shared = l->frames = l->numbered = true;
+    l->own = own;
+    l->duty_ppm = p->duty_ppm;
+    l->rate_bits_per_s =
+        (uint64_t)l->mtu_bytes * 8000000u / with_pause_us(p, air_us(p, l->mtu_bytes));
+}
+
+/* Let the first of a queue send as soon as it may. */
+static void line_up(struct uw_sim_net *n, struct uw_sim_link *l)
+{
+    uint64_t at_us = l->quiet_until_us > n->now_us ? l->quiet_until_us : n->now_us;
+    if (l->out_first != NULL) {
+        l->out_first->stage = AT_AIR;
+        push(n, l->out_first, at_us);
+    }
+}
+
+static void start_next(struct uw_sim_net *n)
+{
+    uint32_t nodes = n->config.fleet->devices_n;
+    for (uint32_t i = 1; !n->air.busy && i <= nodes; i++) {
+        struct uw_sim_link *l = &n->links[(n->air.turn + i) % nodes];
+        if (!l->in_line) {
+            continue;
+        }
+        struct uw_sim_message *m = l->out_first;
+        uint64_t took_us = air_us(n->config.radio, m->bytes);
+        l->in_line = false;
+        l->quiet_until_us = n->now_us + with_pause_us(n->config.radio, took_us);
+        n->air.busy = true;
+        n->air.turn = l->place;
+        n->air.busy_us += took_us;
+        n->air.frames_n++;
+        m->stage = OFF_AIR;
+        push(n, m, n->now_us + took_us);
+    }
+}
+
+static bool is_lost(struct uw_sim_net *n, struct uw_sim_link *to)
+{
+    float loss = n->config.fleet->devices[to->place].loss;
+    return to->away || (loss > 0.0f && uw_rng_uniform(&to->rng) < loss);
+}
+
+/* A copy for one receiver; no memory for it: lost. */
+static void deliver(struct uw_sim_net *n, const struct uw_sim_message *m, struct uw_sim_link *to)
+{
+    struct uw_sim_message *copy = is_lost(n, to) ? NULL : take(n, m->bytes);
+    if (copy == NULL) {
+        n->lost_n++;
+        return;
+    }
+    copy->bytes = m->bytes;
+    copy->from = m->from;
+    copy->to = (uint16_t)to->place;
+    copy->stage = ARRIVED;
+    memcpy(copy->payload, m->payload, m->bytes);
+    push(n, copy, n->now_us);
+}
+
+static void leave_air(struct uw_sim_net *n, struct uw_sim_message *m)
+{
+    struct uw_sim_link *l = &n->links[m->from];
+    for (uint32_t i = 0; i < n->config.fleet->devices_n; i++) {
+        if (i != m->from && (m->to == UW_LINK_STATION_BROADCAST || m->to == i)) {
+            deliver(n, m, &n->links[i]);
+        }
+    }
+    l->out_first = m->next;
+    l->out_n--;
+    give(n, m);
+    n->air.busy = false;
+    line_up(n, l);
+}
+
+/* A message is at stage AT_AIR or OFF_AIR. */
+static void step_radio(struct uw_sim_net *n, struct uw_sim_message *m)
+{
+    if (m->stage == AT_AIR) {
+        n->links[m->from].in_line = true;
+    } else {
+        leave_air(n, m);
+    }
+    start_next(n);
+}
+
+static int send_radio(struct uw_link *link, uint16_t to, const void *buf, uint32_t buf_bytes)
+{
+    struct uw_sim_link *l = (struct uw_sim_link *)link;
+    struct uw_sim_net *n = l->net;
+    if (to != UW_LINK_STATION_BROADCAST && to >= n->config.fleet->devices_n) {
+        return UW_ERR_NOTFOUND;
+    }
+    struct uw_sim_message *m = l->out_n < RADIO_QUEUE_N ? take(n, buf_bytes) : NULL;
+    if (m == NULL) {
+        return UW_ERR_AGAIN;
+    }
+    *m = (struct uw_sim_message){
+        .bytes = buf_bytes, .from = (uint16_t)l->place, .to = to, .pool = m->pool};
+    memcpy(m->payload, buf, buf_bytes);
+    link->stats.sent_n++;
+    link->stats.sent_bytes += buf_bytes;
+    struct uw_sim_message **end = &l->out_first;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = m;
+    if (l->out_n++ == 0) {
+        line_up(n, l);
+    }
+    return UW_OK;
+}
+
+/* ---- the next thing ---- */
+
 struct uw_sim_link *uw_sim_net_step(struct uw_sim_net *n)
 {
     n->now_us = n->heap[0].at_us > n->now_us ? n->heap[0].at_us : n->now_us;
-    struct uw_sim_message *m = uw_sim_message_pop(n);
-    switch ((enum uw_sim_stage)m->stage) {
-    case UW_SIM_AT_CHANNEL:
+    struct uw_sim_message *m = pop(n);
+    switch ((enum stage)m->stage) {
+    case AT_CHANNEL:
         take_channel(n, m, m->from);
         break;
-    case UW_SIM_OFF_CHANNEL:
+    case OFF_CHANNEL:
         n->links[m->from].up.waiting_bytes -= m->bytes;
         if (m->lost) {
             drop(n, m, false);
             break;
         }
-        m->stage = UW_SIM_AT_OUT;
+        m->stage = AT_OUT;
         go_on(n, m, n->now_us);
         break;
-    case UW_SIM_AT_OUT:
-        cross(n, m, &hops_of(n, m->from)->out, cell_of(n, m->from)->out_bits_per_s, UW_SIM_AT_IN,
+    case AT_OUT:
+        cross(n, m, &hops_of(n, m->from)->out, cell_of(n, m->from)->out_bits_per_s, AT_IN,
               latency_us(n, m->from, m->to));
         break;
-    case UW_SIM_AT_IN:
+    case AT_IN:
         cross(n, m, &hops_of(n, m->to)->in, cell_of(n, m->to)->out_bits_per_s,
-              UW_SIM_AT_FAR_CHANNEL, 0);
+              AT_FAR_CHANNEL, 0);
         break;
-    case UW_SIM_AT_FAR_CHANNEL:
+    case AT_FAR_CHANNEL:
         take_far_channel(n, m);
         break;
-    case UW_SIM_OFF_FAR_CHANNEL:
+    case OFF_FAR_CHANNEL:
         hops_of(n, m->to)->in.waiting_bytes -= m->bytes;
-        m->stage = UW_SIM_AT_DOWN;
+        m->stage = AT_DOWN;
         go_on(n, m, n->now_us);
         break;
-    case UW_SIM_AT_DOWN:
+    case AT_DOWN:
         cross(n, m, &n->links[m->to].down,
-              own_rate(n, n->links[m->to].down.bits_per_s, m->to, m->from), UW_SIM_ARRIVED, 0);
+              own_rate(n, n->links[m->to].down.bits_per_s, m->to, m->from), ARRIVED, 0);
         break;
-    case UW_SIM_AT_AIR:
-    case UW_SIM_OFF_AIR:
-        uw_sim_radio_step(n, m);
+    case AT_AIR:
+    case OFF_AIR:
+        step_radio(n, m);
         break;
-    case UW_SIM_ARRIVED:
+    case ARRIVED:
     default:
         return arrive(n, m);
     }
@@ -287,7 +546,7 @@ static int sim_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     struct uw_sim_link *l = (struct uw_sim_link *)link;
     struct uw_sim_net *n = l->net;
     if (n->config.radio != NULL) {
-        return uw_sim_radio_send(link, to, buf, buf_bytes);
+        return send_radio(link, to, buf, buf_bytes);
     }
     if (to == UW_LINK_STATION_BROADCAST) {
         return UW_ERR_UNSUPPORTED;
@@ -297,7 +556,7 @@ static int sim_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     }
     uint64_t rate = own_rate(n, l->up.bits_per_s, l->place, to);
     struct uw_sim_message *m = NULL;
-    if (is_blocked(l, rate, buf_bytes) || (m = uw_sim_message_take(n, buf_bytes)) == NULL) {
+    if (is_blocked(l, rate, buf_bytes) || (m = take(n, buf_bytes)) == NULL) {
         return UW_ERR_AGAIN;
     }
     float loss = n->config.fleet->devices[l->place].loss;
@@ -306,7 +565,7 @@ static int sim_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     m->bytes = buf_bytes;
     m->from = (uint16_t)l->place;
     m->to = to;
-    m->stage = UW_SIM_AT_CHANNEL;
+    m->stage = AT_CHANNEL;
     link->stats.sent_n++;
     link->stats.sent_bytes += buf_bytes;
     uint64_t left_us = pass(n, &l->up, rate, buf_bytes);
@@ -350,7 +609,7 @@ static int sim_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t ca
     } else {
         link->stats.dropped_n++;
     }
-    uw_sim_message_give(l->net, m);
+    give(l->net, m);
     return rc;
 }
 

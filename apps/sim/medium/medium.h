@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link.h - the network of a simulated fleet: a link a device, over one pool of messages
+ * medium.h - the network of a simulated fleet: a link a device, over one pool of messages
  *
  * Messages go from hop to hop as sim_fleet.h says. The one to which something happens next is the
  * first of a heap, by time and then by when it was put there.
@@ -109,6 +109,12 @@ static inline uint64_t uw_sim_net_next_us(const struct uw_sim_net *n)
 /* Let the next thing happen: a message goes on to its next hop, is lost, or arrives. now_us is that
  * time then. Returns the link at which it arrived, or NULL. */
 struct uw_sim_link *uw_sim_net_step(struct uw_sim_net *n);
+
+/* Bytes of a node's message over a radio. */
+uint32_t uw_sim_radio_mtu(const struct uw_radio_profile *p);
+
+/* Fill in what a link over a radio says of itself. */
+void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint16_t own);
 
 /* A device goes, or comes back; what had arrived and was not taken is lost when it goes. */
 void uw_sim_link_away(struct uw_sim_link *l, bool away);

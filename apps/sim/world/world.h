@@ -2,7 +2,9 @@
  *
  * world.h - a model of the network behind sim_world.h
  *
- * world.c takes the nodes' vectors and hands every call on. A model keeps its own in w->state.
+ *     world.c            hands every call on
+ *     world_events.c, world_formula.c    the models; each keeps its own in w->state
+ *     world_node.c       the nodes beside their network
  *
  * Memory     state is the model's, from the heap: close frees it
  * Context    as in sim_world.h
@@ -35,6 +37,25 @@ struct uw_world_ops {
 
 extern const struct uw_world_ops uw_world_events;
 extern const struct uw_world_ops uw_world_formula;
+
+/* Do nodes average in pairs? */
+static inline bool uw_world_pairs(const struct uw_node_config *c)
+{
+    return c->mode == UW_NODE_GOSSIP && c->rule->over == UW_MIX_OVER_PAIRS;
+}
+
+/* Take a large piece of memory, all zeros, aligned to 64 bytes or more, in large pages where the
+ * system has them; NULL: none to be had. */
+void *uw_sim_block_take(size_t bytes);
+
+/* Give it back; block may be NULL. bytes: as it was taken. */
+void uw_sim_block_give(void *block, size_t bytes);
+
+/* Take w->nodes and w->vectors, and place them. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_world_nodes_open(struct uw_world *w);
+
+/* Bytes of w->vectors. */
+size_t uw_world_vectors_bytes(const struct uw_world_config *c);
 
 /* Give a node the first values again: parameters fresh, no snapshot, all other vectors 0. */
 void uw_world_node_reset(struct uw_world_node *n);

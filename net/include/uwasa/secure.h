@@ -128,7 +128,7 @@ struct uw_secure_dtls {
     struct uw_tls_engine *tls;
     struct uw_secure_slot *slots;
     uint16_t slots_n, sessions_n, handshakes_n;
-    uint8_t *datagram, *plain;
+    uint8_t *datagram, *kept, *plain;
     uint32_t datagram_bytes, datagram_at;
     uint16_t datagram_from;
     uint64_t now_us;

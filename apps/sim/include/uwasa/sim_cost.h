@@ -44,13 +44,8 @@ enum uw_sim_algorithm {
     UW_SIM_SWEEP
 };
 
+/* Their names, in that order. */
 #define UW_SIM_ALGORITHMS "auto|butterfly|halving|ring|ring-study|tree|sweep"
-
-/* Algorithm by its name above. Returns UW_OK or UW_ERR_NOTFOUND, *algorithm untouched. */
-int uw_sim_algorithm_find(const char *name, enum uw_sim_algorithm *algorithm);
-
-/* Its name. Static storage. */
-const char *uw_sim_algorithm_name(enum uw_sim_algorithm algorithm);
 
 /* What lies between devices. */
 struct uw_sim_path {

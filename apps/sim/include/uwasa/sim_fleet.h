@@ -69,19 +69,6 @@ struct uw_sim_fleet {
     uint32_t cells_n;
 };
 
-/* Devices that are all alike. */
-struct uw_sim_even {
-    uint32_t devices_n;
-    uint32_t cell_n;                /* neighbours that form a cell; 0: no cells */
-    uint64_t up_bits_per_s;         /* that each can send; what it can receive is unlimited */
-    uint64_t latency_us;            /* one way, between any two; half on each side, rounded up */
-    uint64_t step_us;
-};
-
-/* Make the table of an even fleet. Its cells are names only: their network is the same as between
- * them. Takes its memory from the heap. Returns UW_OK or UW_ERR_NOMEM. */
-int uw_sim_fleet_even(struct uw_sim_fleet *f, const struct uw_sim_even *even);
-
 /* Count the devices of each cell: counts [cells_n]. */
 void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts);
 
@@ -92,9 +79,6 @@ uint64_t uw_sim_fleet_first_away_us(const struct uw_sim_fleet *f);
  * that come before: in microseconds, below 0 without memory. One that leaves for good does not
  * count, as the mean of them would have it. */
 double uw_sim_fleet_trained_us(const struct uw_sim_fleet *f, double steps);
-
-/* Free what uw_sim_fleet_even took. Safe on a zeroed struct and twice. */
-void uw_sim_fleet_close(struct uw_sim_fleet *f);
 
 UW_C_END
 #endif

@@ -94,7 +94,7 @@ struct uw_world_config {
     bool study_pull;                    /* a pull takes L + G/B, without a question */
     bool pull_waits;                    /* whoever pulls does no step meanwhile; for gossip without
                                            a momentum rule */
-    /* What a node tells; may be NULL. Instead of node.on_event. */
+    /* What a node reports; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;
     /* In uw_world_next: uw_world_touches says yes of a node now, and said no. May be NULL. */
@@ -141,7 +141,7 @@ int uw_world_meet(struct uw_world *w, uint64_t limit_us);
  * Returns the node; NULL: nobody trains, or the caller has interrupted. */
 struct uw_world_node *uw_world_next(struct uw_world *w);
 
-/* Tell that the step was done: as uw_node_after_step, whose answer it returns. The next one ends
+/* Report that the step was done: as uw_node_after_step, whose answer it returns. The next one ends
  * pause_us later (0: as its device takes), or when an average that began with it lets it go on. */
 int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
                      const struct uw_node_progress *progress, uint64_t pause_us);

@@ -368,10 +368,10 @@ static void add_figures(cJSON *ev, const struct uw_advice *a, const struct uw_ad
 {
     uint32_t tests = uw_advice_judged(t);
     double s = reached_s(a, t, tests);
-    cJSON_AddNumberToObject(ev, "virtual_seconds", uw_advice_time(a, tests));
-    cJSON_AddNumberToObject(ev, "test_accuracy", t->accuracy[tests]);
-    cJSON_AddNumberToObject(ev, "mean_model_accuracy", t->mean_model[tests]);
-    cJSON_AddNumberToObject(ev, "bytes_per_node", t->bytes[tests]);
+    UW_EVENT_NUMBERS(ev, {"virtual_seconds", uw_advice_time(a, tests)},
+                     {"test_accuracy", t->accuracy[tests]},
+                     {"mean_model_accuracy", t->mean_model[tests]},
+                     {"bytes_per_node", t->bytes[tests]});
     if (s >= 0.0) {
         cJSON_AddNumberToObject(ev, "target_seconds", s);
     }
@@ -413,19 +413,16 @@ static void put_candidate(const struct uw_advice *a, uint32_t rank, struct uw_ev
     uw_events_put(events, ev);
 }
 
-void uw_advice_tell_start(const struct uw_advice *a, struct uw_events *events)
+void uw_advice_report_start(const struct uw_advice *a, struct uw_events *events)
 {
     cJSON *ev = uw_event("start");
     cJSON_AddNumberToObject(ev, "nodes", a->o->nodes);
     cJSON_AddStringToObject(ev, "model", a->o->model);
     cJSON_AddStringToObject(ev, "data", a->o->data);
     cJSON_AddStringToObject(ev, "skew", a->o->skew);
-    cJSON_AddNumberToObject(ev, "seed", (double)a->o->seed);
-    cJSON_AddNumberToObject(ev, "step_seconds", a->step_s);
-    cJSON_AddNumberToObject(ev, "wanted_seconds", a->wanted_s);
-    cJSON_AddNumberToObject(ev, "virtual_seconds", a->length_s);
-    cJSON_AddNumberToObject(ev, "eval_samples", a->o->eval_samples);
-    cJSON_AddNumberToObject(ev, "eval_nodes", a->o->eval_nodes);
+    UW_EVENT_NUMBERS(ev, {"seed", (double)a->o->seed}, {"step_seconds", a->step_s},
+                     {"wanted_seconds", a->wanted_s}, {"virtual_seconds", a->length_s},
+                     {"eval_samples", a->o->eval_samples}, {"eval_nodes", a->o->eval_nodes});
     uw_events_put(events, ev);
 }
 
@@ -440,12 +437,11 @@ static void put_done(const struct uw_advice *a, struct uw_events *events, const 
     cJSON_AddStringToObject(ev, "advice", advice);
     cJSON_AddBoolToObject(ev, "close", uw_advice_close(a));
     cJSON_AddBoolToObject(ev, "stopped", a->stopped);
-    cJSON_AddNumberToObject(ev, "runs", a->runs);
-    cJSON_AddNumberToObject(ev, "seconds", a->seconds);
+    UW_EVENT_NUMBERS(ev, {"runs", a->runs}, {"seconds", a->seconds});
     uw_events_put(events, ev);
 }
 
-void uw_advice_tell(const struct uw_advice *a, struct uw_events *events)
+void uw_advice_report(const struct uw_advice *a, struct uw_events *events)
 {
     struct paragraph advice = {.n = 0}, command = {.n = 0};
     say_expected(a, &advice);

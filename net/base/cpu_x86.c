@@ -1,10 +1,9 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * SSE 4.2 has an instruction for this very polynomial: eight bytes in three cycles. */
-#include "crc.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cpu.h"
 
 #include <string.h>
 
+/* SSE 4.2 has an instruction for this very polynomial: eight bytes in three cycles. */
 __attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, const uint8_t *p,
                                                                size_t n)
 {
@@ -25,4 +24,9 @@ uint32_t uw_crc32c(uint32_t crc, const void *bytes, size_t bytes_n)
 {
     return __builtin_cpu_supports("sse4.2") ? crc32c_sse42(crc, bytes, bytes_n)
                                             : uw_crc32c_portable(crc, bytes, bytes_n);
+}
+
+bool uw_cpu_has_aes(void)
+{
+    return __builtin_cpu_supports("aes") != 0;
 }
