@@ -332,8 +332,8 @@ void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const fl
     }
 }
 
-float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank, uint32_t size_n,
-                         uint32_t k)
+float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
+                         uint32_t size_n, uint32_t k)
 {
     uint32_t at;
     bool owned = uw_allreduce_owned(kind, ranks, rank, size_n, k, &at) > 0;

@@ -42,6 +42,7 @@
 
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
+#include "uwasa/link.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -225,6 +226,12 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
  * it the round is going to fail. */
 void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part);
 
+/* Send a part over a link: without a checksum its floats from where they lie, if the link gathers.
+ *   scratch  [cap_bytes] for all others
+ * Returns the message's bytes, UW_ERR_TOOBIG, or what the link returns. */
+int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
+                 bool checked, void *scratch, uint32_t cap_bytes);
+
 /* Segments' worth of parts that come early at most, and a size of segments for so many floats of
  * room; 0: too little. */
 uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks);
@@ -257,8 +264,8 @@ void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const fl
 
 /* What the sum that step k completes at a rank is multiplied by for the average. Who completes a
  * window does so by what it receives in that step. */
-float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank, uint32_t size_n,
-                         uint32_t k);
+float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
+                         uint32_t size_n, uint32_t k);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * allreduce_inner.h - what the parts of the engine call of each other: allreduce.c goes from
- * step to step, asks, and keeps what comes too soon, _serve.c hands over what is pushed or asked for,
- * and measures, _stream.c is a streamed round
+ * allreduce_priv.h - what the files of the engine call of each other: allreduce.c goes from step to
+ * step, asks, and keeps what comes too soon; allreduce_serve.c hands over what is pushed or asked
+ * for, and measures; allreduce_stream.c is a streamed round
  *
  * Blocking   never      Context  network thread
  */
-#ifndef UW_NET_ALLREDUCE_INNER_H
-#define UW_NET_ALLREDUCE_INNER_H
+#ifndef UW_NET_ALLREDUCE_PRIV_H
+#define UW_NET_ALLREDUCE_PRIV_H
 
 #include "allreduce.h"
 
@@ -49,9 +49,9 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
 
-/* What came early, in one store: keep a part, if there is room in so many floats of it; the next part
- * of a step from `at` on, with that offset or UW_ALLREDUCE_ANY, at used_n when there is none; forget
- * one, those before a step of this round, or all. */
+/* What came early, in one store. Keep a part, if there is room in so many floats of it; find the
+ * next part of a step from `at` on, with that offset or UW_ALLREDUCE_ANY: used_n, there is none;
+ * forget one, those before a step of this round, or all. */
 #define UW_ALLREDUCE_ANY UINT32_MAX
 bool uw_allreduce_early_keep(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
                              uint32_t room_n);

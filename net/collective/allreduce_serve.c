@@ -147,6 +147,21 @@ void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured
 
 /* ---- what is sent ---- */
 
+int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
+                 bool checked, void *scratch, uint32_t cap_bytes)
+{
+    uint8_t head[UW_PART_HEAD_BYTES];
+    uint32_t body = p->count_n * (uint32_t)sizeof(float);
+    if (p->type == UW_PART_DATA && !checked && uw_link_gathers(link) &&
+        uw_part_head(p, run, head)) {
+        int rc = uw_link_send_parts(link, to, head, sizeof head, p->floats, body, NULL);
+        return rc < 0 ? rc : (int)(sizeof head + body);
+    }
+    int bytes = uw_part_encode(p, run, checked, scratch, cap_bytes);
+    int rc = bytes < 0 ? bytes : uw_link_send(link, to, scratch, (uint32_t)bytes);
+    return rc < 0 ? rc : bytes;
+}
+
 /* The copy of what was sent in a step, or NULL. */
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n)

@@ -504,7 +504,8 @@ static bool hand_over(struct uw_overlap *o, uint32_t i, uint32_t rank, struct uw
 /* Say what is all here. */
 static void answer(struct uw_overlap *o)
 {
-    for (uint32_t i = uw_set_next(o->owing, o->fragments_n, 0); i < o->fragments_n; i = uw_set_next(o->owing, o->fragments_n, i + 1)) {
+    const uint32_t n = o->fragments_n;
+    for (uint32_t i = uw_set_next(o->owing, n, 0); i < n; i = uw_set_next(o->owing, n, i + 1)) {
         const struct uw_fragment *f = &o->fragments[i];
         struct uw_part p = {.type = UW_PART_GOT, .round = f->owed_round, .step = f->owed_step};
         if (o->blocked[f->owed_to] != o->runs && hand_over(o, i, f->owed_to, &p)) {
@@ -527,7 +528,8 @@ static uint64_t lowest(uint64_t set, uint32_t most)
 static void ask(struct uw_overlap *o)
 {
     uint32_t window = o->config.window_chunks;
-    for (uint32_t i = uw_set_next(o->asking, o->fragments_n, 0); i < o->fragments_n; i = uw_set_next(o->asking, o->fragments_n, i + 1)) {
+    const uint32_t n = o->fragments_n;
+    for (uint32_t i = uw_set_next(o->asking, n, 0); i < n; i = uw_set_next(o->asking, n, i + 1)) {
         struct uw_fragment *f = &o->fragments[i];
         if (o->blocked[f->from] == o->runs) {
             continue;

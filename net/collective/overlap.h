@@ -41,8 +41,8 @@
  * tell who is behind: a rank that has begun says that it waits for the next one, who has not, for
  * nobody, and in a circle of those who have it is the way that holds them up.
  *
- * Threads. The training thread hands a gradient over as backward has made it, and looks before the next
- * forward pass needs it; the network thread has it in between.
+ * Threads. The training thread hands a gradient over as backward has made it, and looks before the
+ * next forward pass needs it; the network thread has it in between.
  *
  *     training:  ready(bucket, x) . . . . . . . . . . . state(bucket) is not running: update
  *     network:         run(): overlap.h in x . . . . . ended

@@ -235,7 +235,10 @@ static int take_back(struct uw_average *a, uint32_t step)
         }
     }
     bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is shown already */
-    if (changed && uw_gossip_publish(a->gossip, step) < 0) {
+    int rc = !changed      ? UW_OK
+             : a->measured ? uw_gossip_show(a->gossip, step)       /* the next round measures */
+                           : uw_gossip_publish(a->gossip, step);
+    if (rc < 0) {
         return UW_NODE_AVERAGING;
     }
     begin_round(a);

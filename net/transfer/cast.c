@@ -23,12 +23,13 @@
 #define PACE_BURST 4u
 #define LIMIT_TURNS 32u             /* before larger chunks are tried again */
 #define PACE_RANGE 8u
-#define PACE_NOISE 50u                   /* thousandths that tell nothing */
+#define PACE_NOISE 50u              /* thousandths that tell nothing */
 
 void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts)
 {
     *p = (struct uw_cast_pace){
-        .us = us, .least_us = adapts ? us / PACE_RANGE : us, .most_us = adapts ? us * PACE_RANGE : us};
+        .us = us, .least_us = adapts ? us / PACE_RANGE : us,
+        .most_us = adapts ? us * PACE_RANGE : us};
 }
 
 static void set_pace(struct uw_cast_pace *p, uint32_t us)

@@ -184,11 +184,12 @@ static inline void uw_cast_stop_sharing(struct uw_cast *c)
 /* When there is something to do, if nothing arrives. */
 uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us);
 
-/* How fast to send to all: nobody acknowledges a broadcast; what was lost is known when others ask for
- * it again. Where more is lost than used to be, chunks follow each other more slowly; where that did not
- * help, it is the channel that loses them, and the pace goes back. Else it becomes a little faster with
- * each turn. us: as told by the link; or, if the pace adapts, that to begin with, which it stays within an
- * eighth and eight times of. */
+/* How fast to send to all: nobody acknowledges a broadcast; what was lost is known when others ask
+ * for it again. Where more is lost than used to be, chunks follow each other more slowly; where
+ * that did not help, it is the channel that loses them, and the pace goes back. Else it becomes a
+ * little faster with each turn.
+ *   us  as told by the link; or, if the pace adapts, that to begin with, which it stays within an
+ *       eighth and eight times of */
 void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts);
 
 /* Of so many chunks, 1 or more, so many were asked for again. */

@@ -33,7 +33,7 @@ static void turn_floats(const void *from, uint32_t n, void *to)
     }
 }
 
-static void write_head(const struct uw_part *p, uint32_t run, uint8_t *head)
+bool uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head)
 {
     bool want = p->type == UW_PART_WANT;
     head[0] = (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)UW_WIRE_PART);
@@ -46,6 +46,7 @@ static void write_head(const struct uw_part *p, uint32_t run, uint8_t *head)
     uw_put_u32(head + 20, want ? p->want.base : p->offset_n);
     uw_put_u16(head + 24, want ? p->want.seq : p->seq);
     uw_put_u16(head + 26, p->op);
+    return little_endian();
 }
 
 int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
@@ -58,7 +59,7 @@ int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *bu
     if (bytes > cap_bytes) {
         return UW_ERR_TOOBIG;
     }
-    write_head(p, run, b);
+    (void)uw_part_head(p, run, b);
     if (p->type == UW_PART_WANT) {
         uw_put_u32(b + 28, (uint32_t)p->want.wanted);
         uw_put_u32(b + 32, (uint32_t)(p->want.wanted >> 32));
@@ -71,21 +72,6 @@ int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *bu
         uw_wire_seal(b, UW_WIRE_PART, (uint32_t)bytes);
     }
     return (int)bytes;
-}
-
-int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
-                 bool checked, void *scratch, uint32_t cap_bytes)
-{
-    uint8_t head[UW_PART_HEAD_BYTES];
-    uint32_t body = p->count_n * (uint32_t)sizeof(float);
-    if (p->type == UW_PART_DATA && !checked && little_endian() && uw_link_gathers(link)) {
-        write_head(p, run, head);
-        int rc = uw_link_send_parts(link, to, head, sizeof head, p->floats, body, NULL);
-        return rc < 0 ? rc : (int)(sizeof head + body);
-    }
-    int bytes = uw_part_encode(p, run, checked, scratch, cap_bytes);
-    int rc = bytes < 0 ? bytes : uw_link_send(link, to, scratch, (uint32_t)bytes);
-    return rc < 0 ? rc : bytes;
 }
 
 static int parse_want(const uint8_t *b, uint32_t bytes, struct uw_part *p)

@@ -21,8 +21,6 @@
 
 #include "message.h"
 
-#include "uwasa/link.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -65,11 +63,10 @@ struct uw_allreduce_way {
 int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
                    uint32_t cap_bytes);
 
-/* Send a part: without a checksum its floats from where they lie, if the link gathers.
- *   scratch  [cap_bytes] for all others
- * Returns the message's bytes, UW_ERR_TOOBIG, or what the link returns. */
-int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
-                 bool checked, void *scratch, uint32_t cap_bytes);
+/* Write the head of a part without a checksum, whose floats follow from byte UW_PART_HEAD_BYTES on.
+ *   head  [UW_PART_HEAD_BYTES]
+ * Returns whether the floats may follow as they are: the machine is little-endian. */
+bool uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head);
 
 /* Does a message that begins with UW_WIRE_PART hold a streamed part? */
 static inline bool uw_part_is_streamed(const uint8_t *buf, uint32_t buf_bytes)

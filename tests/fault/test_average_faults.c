@@ -8,7 +8,7 @@
  * rule of mixing, the link (loss up to 30 %, duplicates, reordering, damage, delay, rate) and up
  * to six events: kill, return with a newer or with an older incarnation, pause, slow member,
  * partition, one-way cut, heal. Four in ten have links that lose nothing else, of all nodes or of
- * some: then rounds are streamed. At the end all is healed, and everybody must average with everybody
+ * some: then rounds are streamed. At the end all is healed, and everybody must average with all
  * of its cell again. */
 #include "fault/average_world.h"
 #include "fault/trouble.h"
@@ -195,10 +195,11 @@ static void test_averages_survive_random_trouble(void **state)
     struct tally t = {0};
     trouble_seeds(COUNT_DEFAULT, scenario, &t);
     printf("%u scenarios, %u of them with bad links only: %u kills, %u pauses, %u partitions; %u "
-           "rounds committed, %u of them streamed, %u given up, %u committed by some only; the longest "
-           "wait was %.1f s\n",
+           "rounds committed, %u of them streamed, %u given up, %u committed by some only; the "
+           "longest wait was %.1f s\n",
            (unsigned)t.scenarios, (unsigned)t.whole, (unsigned)t.kills, (unsigned)t.pauses,
-           (unsigned)t.partitions, (unsigned)t.committed, (unsigned)t.streamed, (unsigned)t.cut, (unsigned)t.split,
+           (unsigned)t.partitions, (unsigned)t.committed, (unsigned)t.streamed, (unsigned)t.cut,
+           (unsigned)t.split,
            (double)t.longest_us / 1e6);
     assert_true(t.committed > t.scenarios);
     assert_true(t.streamed > t.scenarios || t.scenarios < COUNT_DEFAULT);

@@ -89,8 +89,8 @@ int uw_bench_rank_node_round(struct uw_bench_rank_node *n, uint64_t limit_us, ui
     }
     uint64_t to_us = atomic_load(&n->committed_us);
     *average_us += to_us > from_us ? to_us - from_us : 0;
-    return rc < 0 ? rc : (rc & UW_NODE_ROUND) != 0 && atomic_load(&n->aborted) == aborted ? UW_OK
-                                                                                          : UW_ERR_IO;
+    bool done = rc >= 0 && (rc & UW_NODE_ROUND) != 0 && atomic_load(&n->aborted) == aborted;
+    return rc < 0 ? rc : done ? UW_OK : UW_ERR_IO;
 }
 
 bool uw_bench_rank_node_is_right(const struct uw_bench_rank_node *n, uint32_t ranks)

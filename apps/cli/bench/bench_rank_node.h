@@ -41,7 +41,8 @@ bool uw_bench_rank_node_sees(struct uw_bench_rank_node *n, uint32_t ranks);
 
 /* One average.
  *   average_us  added to: from the moment the parameters are handed over until the average counts
- * Returns UW_OK, UW_ERR_IO (it was given up), UW_ERR_TIMEOUT, or what uw_node_after_step returns. */
+ * Returns UW_OK, UW_ERR_IO (it was given up), UW_ERR_TIMEOUT, or what uw_node_after_step fails
+ * with. */
 int uw_bench_rank_node_round(struct uw_bench_rank_node *n, uint64_t limit_us,
                              uint64_t *average_us);
 
