@@ -133,27 +133,6 @@ uint32_t uw_update_window(const struct uw_model_config *config, const struct uw_
 uint32_t uw_update_buckets(const struct uw_model_config *config, struct uw_layer *layers,
                            uint32_t layers_n, struct uw_bucket *buckets);
 
-/* Floats that complete a bucket. */
-uint32_t uw_update_bucket_size(const struct uw_model_config *config);
-
-/* Late updates: uw_gathering's, and what to do when a bucket's gradient is complete. */
-uint32_t uw_late_buckets(const struct uw_model_config *config, struct uw_layer *layers,
-                         uint32_t layers_n, struct uw_bucket *buckets);
-int uw_late_update(struct uw_model *m, uint32_t bucket, struct uw_error *err);
-int uw_late_hand_out(struct uw_model *m, uint32_t bucket);
-
-/* Complete gradients of those of segments .. segments_end - 1 that are trained: count floats from g
- * on, the first one is trained parameter `offset`'s. */
-struct uw_gradients {
-    uint32_t segments, segments_end;
-    uint32_t offset, count;
-    float *g;
-};
-
-/* Clip and update; updates: the steps done before this one. */
-int uw_update_apply(struct uw_model *m, const struct uw_gradients *g, const struct uw_optimizer *o,
-                    uint64_t updates, struct uw_error *err);
-
 /* bw_param of a layer, then its update as soon as the plan allows. Layers come from the top. */
 int uw_update_layer(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x);

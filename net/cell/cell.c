@@ -1,11 +1,37 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A node's part in a round, then what the head does; where a node is its own head it hands itself
+ * its messages. */
 #include "cell_priv.h"
+
+#include "base/backoff.h"
 
 #include <string.h>
 
 #define READY_REPEAT_US 100000u
 #define STATE_REPEAT_US 250000u
 #define TRIES_DEFAULT 5u
+#define GATHER_MIN_US 1000000u
+#define OUTLIER_MEDIANS 32.0f
+#define ROUND_MIN_US 2000000u
+#define POLL_REPEAT_US 200000u
+#define START_REPEAT_US 300000u     /* who has begun says so sooner */
+#define POLLS_MAX 4u                /* unanswered questions that make a culprit */
+#define AVOID_US 2000000u           /* doubles with each strike */
+#define AVOID_DOUBLINGS 5u
+#define OWES_US 3000000u            /* so long a head tells who may not have heard */
+#define OWES_REPEAT_US 100000u
+
+/* Where this node is the head, its messages to the head come here. */
+static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+static void head_gone(struct uw_cell *c, uint32_t id);
+/* This node decides in the place of one that vanished. */
+static void take_over(struct uw_cell *c, uint32_t lost);
+/* Gather, watch, decide. Returns when it wants to run again. */
+static uint64_t run_head(struct uw_cell *c);
+/* This node goes on without: as an outlier, because the cell is full, or unable. */
+static void go_without(struct uw_cell *c, enum uw_cell_news_kind why);
 
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
@@ -18,101 +44,11 @@ int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cel
     return rc;
 }
 
-const struct uw_cell_member *uw_cell_find(const struct uw_cell *c, uint32_t id)
-{
-    for (uint32_t i = 0; i < c->members_n; i++) {
-        if (c->members[i].id == id) {
-            return &c->members[i];
-        }
-    }
-    return NULL;
-}
-
-bool uw_cell_reaches(const struct uw_cell *c, uint32_t id)
-{
-    const struct uw_cell_member *m = uw_cell_find(c, id);
-    return id == c->config.self || (m != NULL && m->usable);
-}
-
-bool uw_cell_ranks(const struct uw_cell *c, uint32_t id)
-{
-    for (uint32_t i = 0; i < c->ranks_n; i++) {
-        if (c->ranks[i] == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void uw_cell_tell(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
 {
     const struct uw_cell_news news = {.kind = kind, .id = id, .ranks_n = c->ranks_n,
                                       .duration_us = c->now_us - c->since_us};
     c->config.tell(c->config.arg, &news);
-}
-
-/* Of those reached, with `ranks` only those of the round, the one to be head; UW_CELL_NOBODY: none
- * but `not`. Identities go up. */
-static uint32_t best(const struct uw_cell *c, bool ranks, uint32_t not)
-{
-    const struct uw_cell_member *best = NULL;
-    for (uint32_t i = 0; i < c->members_n; i++) {
-        const struct uw_cell_member *m = &c->members[i];
-        if (m->id != not && uw_cell_reaches(c, m->id) && (!ranks || uw_cell_ranks(c, m->id)) &&
-            (best == NULL || m->weight > best->weight)) {
-            best = m;
-        }
-    }
-    return best != NULL ? best->id : UW_CELL_NOBODY;
-}
-
-static bool in_round(const struct uw_cell *c)
-{
-    return c->state == UW_CELL_IN_ROUND || c->state == UW_CELL_HAS_RESULT;
-}
-
-static bool at_hand(const struct uw_cell *c, uint32_t group, uint32_t round)
-{
-    return in_round(c) && c->group == group && c->round == round;
-}
-
-enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, uint32_t round)
-{
-    if (at_hand(c, group, round)) {
-        return c->state == UW_CELL_HAS_RESULT ? UW_CELL_PREPARED : UW_CELL_RUNNING;
-    }
-    for (uint32_t i = 0; i < c->log_n; i++) {
-        if (c->log[i].group == group && c->log[i].round == round) {
-            return c->log[i].committed ? UW_CELL_COMMITTED : UW_CELL_ABORTED;
-        }
-    }
-    return UW_CELL_UNKNOWN;
-}
-
-/* Where to note a decision: two of a group are enough, and those of others stay. A head that stood
- * still in a round must not find it forgotten when it goes on, however many there were since. */
-static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
-{
-    uint32_t of_group = 0, mine = 0, oldest = 0;
-    for (uint32_t i = 0; i < c->log_n; i++) {
-        if (c->log[i].group == group) {
-            mine = of_group++ == 0 || c->log[i].at < c->log[mine].at ? i : mine;
-        }
-        oldest = c->log[i].at < c->log[oldest].at ? i : oldest;
-    }
-    return of_group >= 2u ? mine : c->log_n < UW_CELL_LOG ? c->log_n++ : oldest;
-}
-
-void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed)
-{
-    enum uw_cell_status status = uw_cell_status_of(c, group, round);
-    if (status != UW_CELL_COMMITTED && status != UW_CELL_ABORTED) {
-        uint32_t at = place_in_log(c, group);
-        c->log[at].group = group;
-        c->log[at].round = round;
-        c->log[at].committed = committed;
-        c->log[at].at = c->noted_n++;
-    }
 }
 
 void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
@@ -126,7 +62,7 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
         m.waits_for = waits_for < c->ranks_n ? c->ranks[waits_for] : UW_CELL_NOBODY;
     }
     if (to == c->config.self) {
-        uw_cell_head_state(c, to, &m);
+        head_state(c, to, &m);
     } else {
         c->config.send(c->config.arg, to, &m);
     }
@@ -146,7 +82,8 @@ static void wait_for_start(struct uw_cell *c)
     c->since_us = c->repeat_us = c->now_us;
 }
 
-void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit)
+/* The round at hand is decided. */
+static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
 {
     /* Whoever has no result cannot take it, whatever the others do. */
     bool mine = commit && (c->state == UW_CELL_HAS_RESULT || c->ranks_n == 1);
@@ -168,7 +105,8 @@ void uw_cell_decide(struct uw_cell *c, bool commit, uint32_t culprit)
     }
 }
 
-void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+/* This node is told to begin; itself may be the one who tells. */
+static void take_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     enum uw_cell_status status = uw_cell_status_of(c, m->group, m->round);
     if (status == UW_CELL_RUNNING || status == UW_CELL_PREPARED) {
@@ -184,7 +122,7 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
         uw_cell_note(c, m->group, m->round, false);
         uw_cell_say(c, from, m->group, m->round);
         if (c->state == UW_CELL_WAITING && m->asks == c->asks && m->kind >= UW_ALLREDUCE_KINDS_N) {
-            uw_cell_refused(c, UW_CELL_NEWS_UNABLE);
+            go_without(c, UW_CELL_NEWS_UNABLE);
         }
         return;
     }
@@ -215,11 +153,11 @@ void uw_cell_start(struct uw_cell *c, uint32_t from, const struct uw_cell_messag
 static void succeed(struct uw_cell *c, bool forgotten)
 {
     uint32_t lost = c->decider;
-    uint32_t next = forgotten ? c->config.self : best(c, true, lost);
+    uint32_t next = forgotten ? c->config.self : uw_cell_best(c, true, lost);
     if (next == UW_CELL_NOBODY || next == c->config.self) {
         c->decider = c->config.self;
         uw_cell_tell(c, UW_CELL_NEWS_TAKEN_OVER, lost);
-        uw_cell_head_take_over(c, lost);
+        take_over(c, lost);
     } else {
         c->decider = next;
         c->repeat_us = c->now_us;
@@ -230,7 +168,7 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
 {
     c->members = members;
     c->members_n = members_n;
-    uint32_t head = best(c, false, UW_CELL_NOBODY);
+    uint32_t head = uw_cell_best(c, false, UW_CELL_NOBODY);
     if (head != c->head) {
         c->head = head;
         c->repeat_us = c->state == UW_CELL_WAITING ? c->now_us : c->repeat_us;
@@ -256,8 +194,8 @@ void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, ui
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
 {
     c->now_us = now_us;
-    uw_cell_head_gone(c, id);
-    if (in_round(c) && id == c->decider && id != c->config.self) {
+    head_gone(c, id);
+    if (uw_cell_in_round(c) && id == c->decider && id != c->config.self) {
         succeed(c, false);
     }
 }
@@ -284,7 +222,7 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
 static void end_round(struct uw_cell *c, uint32_t culprit)
 {
     uint32_t decider = c->decider, group = c->group, round = c->round;
-    uw_cell_decide(c, false, culprit);
+    conclude(c, false, culprit);
     c->direct = c->direct && culprit == UW_CELL_NOBODY;
     uw_cell_say(c, decider, group, round);
 }
@@ -306,13 +244,13 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {
-        uw_cell_head_ready(c, c->head, &m);
+        head_ready(c, c->head, &m);
     } else if (c->head != UW_CELL_NOBODY) {
         c->config.send(c->config.arg, c->head, &m);
     }
 }
 
-void uw_cell_refused(struct uw_cell *c, enum uw_cell_news_kind why)
+static void go_without(struct uw_cell *c, enum uw_cell_news_kind why)
 {
     c->state = UW_CELL_IDLE;
     uw_cell_tell(c, why, c->config.self);
@@ -345,17 +283,17 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
             c->state = UW_CELL_IDLE;
             c->config.give_up(c->config.arg);
         } else {
-            uw_cell_refused(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER
+            go_without(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER
                                                             : UW_CELL_NEWS_FULL);
         }
         return;
     }
-    uw_cell_head_state(c, from, m);
-    if (!at_hand(c, m->group, m->round) || c->decider == c->config.self) {
+    head_state(c, from, m);
+    if (!uw_cell_at_hand(c, m->group, m->round) || c->decider == c->config.self) {
         return;
     }
     if (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED) {
-        uw_cell_decide(c, m->status == UW_CELL_COMMITTED, m->culprit);
+        conclude(c, m->status == UW_CELL_COMMITTED, m->culprit);
     } else if (m->status == UW_CELL_UNKNOWN && from == c->decider) {
         succeed(c, true);
     }
@@ -365,7 +303,7 @@ static void take_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_mes
 {
     if (uw_cell_status_of(c, m->group, m->round) == UW_CELL_UNKNOWN) {
         uw_cell_note(c, m->group, m->round, false);     /* nor will it take part any more */
-    } else if (at_hand(c, m->group, m->round) && uw_cell_ranks(c, from) &&
+    } else if (uw_cell_at_hand(c, m->group, m->round) && uw_cell_ranks(c, from) &&
                c->decider != c->config.self) {
         c->decider = from;
     }
@@ -380,8 +318,8 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
         return;
     }
     switch (m->act) {
-    case UW_CELL_READY: uw_cell_head_ready(c, from, m); break;
-    case UW_CELL_START: uw_cell_start(c, from, m); break;
+    case UW_CELL_READY: head_ready(c, from, m); break;
+    case UW_CELL_START: take_start(c, from, m); break;
     case UW_CELL_STATE: take_state(c, from, m); break;
     case UW_CELL_POLL: take_poll(c, from, m); break;
     case UW_CELL_BUSY:
@@ -407,11 +345,11 @@ static void run_member(struct uw_cell *c)
         }
         return;
     }
-    if (!in_round(c)) {
+    if (!uw_cell_in_round(c)) {
         return;
     }
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
-        uw_cell_decide(c, false, c->decider);
+        conclude(c, false, c->decider);
     } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
                !uw_cell_reaches(c, c->decider)) {
         /* Without this node's result nothing can be committed: giving up is safe. Once it has told
@@ -428,9 +366,424 @@ uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us)
 {
     c->now_us = now_us;
     run_member(c);
-    uint64_t next_us = uw_cell_head_run(c);
+    uint64_t next_us = run_head(c);
     if (c->state != UW_CELL_IDLE && c->repeat_us < next_us) {
         next_us = c->repeat_us;
     }
     return next_us;
+}
+
+/* ---- the head: gathering ---- */
+
+/* Watch over the round of h.start. */
+static void begin_watch(struct uw_cell *c, bool taken_over)
+{
+    struct uw_cell_head *h = &c->h;
+    h->deciding = true;
+    h->taken_over = taken_over;
+    h->started_us = h->start_us = c->now_us;
+    h->deadline_us = c->now_us + (taken_over ? 0 : uw_deadline_us(&h->took, 4, 8, ROUND_MIN_US,
+                                                                  c->config.round_us));
+    h->poll_us = c->now_us;
+    h->polls = h->progress = 0;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        h->seats[i].ranked = h->seats[i].gone = false;
+    }
+    for (uint32_t i = 0; i < h->start.ids_n; i++) {
+        struct uw_cell_seat *s = uw_cell_seat_of(c, h->start.ids[i]);
+        if (s != NULL) {
+            s->ranked = true;
+            s->ready = s->expected = false;
+            s->status = UW_CELL_UNKNOWN;
+            s->step = 0;
+            s->heard_us = taken_over ? 0 : c->now_us;  /* only answers count */
+        }
+    }
+}
+
+/* The head's START to one of its ranks, who sees in it which of its waits is answered. */
+static void send_start(struct uw_cell *c, uint32_t to)
+{
+    const struct uw_cell_seat *seat = uw_cell_seat(c, to);
+    struct uw_cell_message m = c->h.start;
+    m.asks = seat != NULL ? seat->asks : 0;
+    c->config.send(c->config.arg, to, &m);
+}
+
+/* To all of h.start but this node. */
+static void send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
+{
+    for (uint32_t i = 0; i < c->h.start.ids_n; i++) {
+        if (c->h.start.ids[i] != c->config.self) {
+            c->config.send(c->config.arg, c->h.start.ids[i], m);
+        }
+    }
+}
+
+/* A node is told to go on without the others from this wait of its; itself may be the one. */
+static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t culprit)
+{
+    const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
+                                      .asks = asks, .culprit = culprit};
+    if (to == c->config.self) {
+        go_without(c, culprit == to ? UW_CELL_NEWS_OUTLIER : UW_CELL_NEWS_FULL);
+    } else {
+        c->config.send(c->config.arg, to, &m);
+    }
+}
+
+/* It has no part in what comes, and a late word of this wait changes nothing. */
+static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks,
+                        uint32_t culprit)
+{
+    seat->ready = false;
+    seat->refused = true;
+    seat->asks = asks;
+    seat->culprit = culprit;
+    send_away(c, seat->id, asks, culprit);
+}
+
+static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+{
+    struct uw_cell_head *h = &c->h;
+    struct uw_cell_seat *seat = uw_cell_seat_of(c, from);
+    if (seat == NULL && m->status != UW_CELL_ABORTED) {
+        send_away(c, from, m->asks, UW_CELL_NOBODY);
+    }
+    if (seat == NULL || uw_cell_is_late(c, seat, m)) {
+        return;
+    }
+    bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
+    if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
+        /* It is lost with its last life, or it gave that round up while this node slept. */
+        seat->gone = seat->ranked;
+        seat->refused = seat->refused && seat->incarnation == m->incarnation;
+        seat->incarnation = m->incarnation;
+    } else if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
+        send_start(c, from);    /* the first one was lost */
+        return;
+    }
+    if (m->status == UW_CELL_ABORTED) {
+        seat->ready = false;
+        return;
+    }
+    bool avoided = c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.tells_all;
+    bool again = seat->refused && seat->asks == m->asks;
+    if (avoided || again) {
+        refuse_seat(c, seat, m->asks, again ? seat->culprit : c->config.self);
+        return;
+    }
+    seat->refused = false;
+    seat->since_us = seat->ready ? seat->since_us : c->now_us;
+    seat->ready = true;
+    seat->ready_us = c->now_us;
+    seat->rms = m->rms;
+    seat->asks = m->asks;
+    seat->chunk_n = m->chunk_n;
+    seat->stream_n = m->stream_n;
+    for (uint32_t i = 0; i < m->ids_n; i++) {
+        struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
+        if (other != NULL) {
+            other->expected = true;
+        }
+    }
+}
+
+static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+{
+    struct uw_cell_head *h = &c->h;
+    struct uw_cell_seat *seat = uw_cell_seat(c, from);
+    if (!h->deciding || m->group != h->start.group || m->round != h->start.round) {
+        if (seat != NULL && m->group == h->start.group && m->round == h->start.round &&
+            (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED)) {
+            seat->untold = false;
+        }
+        /* Somebody who has not heard what became of a round. */
+        if (from != c->config.self && m->status != UW_CELL_COMMITTED &&
+            m->status != UW_CELL_ABORTED) {
+            enum uw_cell_status known = uw_cell_status_of(c, m->group, m->round);
+            if (known == UW_CELL_COMMITTED || known == UW_CELL_ABORTED ||
+                (known == UW_CELL_UNKNOWN && m->status != UW_CELL_UNKNOWN)) {
+                uw_cell_say(c, from, m->group, m->round);
+            }
+        }
+        return;
+    }
+    if (seat != NULL && seat->ranked) {
+        seat->status = m->status;
+        seat->direct = m->direct;
+        seat->step = m->step;
+        seat->waits_for = m->waits_for;
+        seat->heard_us = c->now_us;
+    }
+}
+
+static void head_gone(struct uw_cell *c, uint32_t id)
+{
+    struct uw_cell_seat *seat = uw_cell_seat(c, id);
+    if (seat != NULL) {
+        seat->ready = seat->expected = false;
+        seat->gone = seat->ranked;
+        seat->untold = false;
+    }
+}
+
+static void tell_who_is_late(struct uw_cell *c)
+{
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        if (uw_cell_is_expected(c, &c->h.seats[i]) && !c->h.seats[i].ready) {
+            uw_cell_tell(c, UW_CELL_NEWS_LATE, c->h.seats[i].id);
+        }
+    }
+}
+
+static void refuse_outliers(struct uw_cell *c)
+{
+    float limit = OUTLIER_MEDIANS * uw_cell_median_rms(c);
+    for (uint32_t i = 0; i < c->h.seats_n && limit > 0.0f; i++) {
+        struct uw_cell_seat *s = &c->h.seats[i];
+        if (!uw_cell_can_take_part(c, s) || s->rms <= limit) {
+            continue;
+        }
+        if (s->id != c->config.self) {
+            uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
+        }
+        refuse_seat(c, s, s->asks, s->id);
+    }
+}
+
+static uint32_t next_group(struct uw_cell *c)
+{
+    uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter;
+    x += c->config.series << 28;
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    x ^= x >> 16;
+    return x != 0 ? x : 1u;
+}
+
+static void begin_round(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    struct uw_cell_message m = {.act = UW_CELL_START};
+    uw_cell_name_ranks(c, &m);
+    if (m.ids_n == 0) {
+        return;
+    }
+    m.kind = c->config.choose(c->config.arg, &m);
+    bool same = h->committed && m.ids_n == h->start.ids_n &&
+                memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0 &&
+                (m.stream_n != 0) == (h->start.stream_n != 0);  /* a group streams, or not */
+    m.group = same ? h->start.group : next_group(c);
+    m.round = same ? h->start.round + 1u : 1u;
+    h->start = m;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        h->seats[i].expected = false;
+    }
+    begin_watch(c, false);
+    bool ranked = false;
+    for (uint32_t i = 0; i < m.ids_n; i++) {
+        if (m.ids[i] == c->config.self) {
+            ranked = true;
+        } else {
+            send_start(c, m.ids[i]);
+        }
+    }
+    if (ranked) {
+        take_start(c, c->config.self, &h->start);
+    }
+}
+
+/* Find out who is ready and begin a round. Returns when to look again. */
+static uint64_t gather(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        struct uw_cell_seat *s = &h->seats[i];
+        s->ready = s->ready && c->now_us - s->ready_us < UW_CELL_READY_STALE_US;
+    }
+    if (c->head != c->config.self) {
+        return UINT64_MAX;
+    }
+    struct uw_cell_gathered g = uw_cell_look_around(c);
+    if (g.since_us == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    uint64_t wait_us = c->config.patient ? c->config.gather_us
+                                         : uw_deadline_us(&h->spread, 3, 8, GATHER_MIN_US,
+                                                          c->config.gather_us);
+    bool too_few = !c->met && g.ready_n < c->config.first_n;
+    bool lacks = c->config.patient ? uw_cell_lacks_one(c)
+                                   : g.late_n != 0 ||
+                                         (g.expected_n == 0 && uw_cell_lacks_anybody(c));
+    if ((too_few || lacks) && c->now_us < g.since_us + wait_us) {
+        return g.since_us + wait_us;
+    }
+    tell_who_is_late(c);
+    refuse_outliers(c);
+    uw_deadline_add(&h->spread, c->now_us - g.since_us);
+    begin_round(c);
+    return c->now_us;
+}
+
+/* ---- the head: a round that is under way: watch it, decide it, and see that all hear how ---- */
+
+static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
+{
+    struct uw_cell_head *h = &c->h;
+    h->deciding = false;
+    h->committed = commit && !h->taken_over;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        struct uw_cell_seat *s = &h->seats[i];
+        if (s->id == culprit && culprit != c->config.self) {
+            s->avoid_until_us = c->now_us + uw_backoff_us(AVOID_US, &s->strikes, AVOID_DOUBLINGS);
+        } else if (commit && s->ranked) {
+            s->strikes = 0;
+        }
+        s->untold = s->ranked && !s->gone && s->id != c->config.self && c->config.tells_all;
+        s->ranked = false;
+    }
+    if (commit) {
+        uw_deadline_add(&h->took, c->now_us - h->started_us);
+    }
+    const struct uw_cell_message m = {
+        .act = UW_CELL_STATE, .group = h->start.group, .round = h->start.round,
+        .status = commit ? UW_CELL_COMMITTED : UW_CELL_ABORTED, .culprit = culprit};
+    send_to_ranks(c, &m);
+    h->decided_us = h->told_us = c->now_us;
+    enum uw_cell_status own = uw_cell_status_of(c, m.group, m.round);
+    if (own == UW_CELL_RUNNING || own == UW_CELL_PREPARED) {
+        conclude(c, commit, culprit);
+    } else if (h->start.ids_n > 1) {
+        uw_cell_note(c, m.group, m.round, commit);
+    }
+}
+
+/* To the ranks that are not known to have heard of the round. Returns when to look again. */
+static uint64_t start_again(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    bool due = c->now_us >= h->start_us + START_REPEAT_US, lacks = false;
+    for (uint32_t i = 0; i < h->seats_n && !h->taken_over; i++) {
+        const struct uw_cell_seat *s = &h->seats[i];
+        if (s->ranked && s->status == UW_CELL_UNKNOWN && s->id != c->config.self) {
+            lacks = true;
+            if (due) {
+                send_start(c, s->id);
+            }
+        }
+    }
+    h->start_us = due ? c->now_us : h->start_us;
+    return lacks ? h->start_us + START_REPEAT_US : UINT64_MAX;
+}
+
+static void poll(struct uw_cell *c)
+{
+    const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = c->h.start.group,
+                                      .round = c->h.start.round};
+    if (c->h.polls++ == 0) {
+        c->h.poll_us = c->now_us;
+    }
+    c->h.deadline_us = c->now_us + POLL_REPEAT_US;
+    send_to_ranks(c, &m);
+}
+
+/* All who are left have answered, or will not: what is to become of a vanished head's round? */
+static void settle(struct uw_cell *c, const struct uw_cell_tally *t, uint32_t lost)
+{
+    bool commit = t->prepared_n == t->left_n && 2u * t->prepared_n > t->ranks_n;
+    decide(c, commit, lost);
+}
+
+static uint64_t watch(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    uw_cell_say(c, c->config.self, h->start.group, h->start.round);
+    struct uw_cell_tally t = uw_cell_count(c);
+    if (t.committed || t.aborted) {
+        decide(c, t.committed, h->taken_over ? h->lost : t.aborter);
+        return c->now_us;
+    }
+    if (t.prepared_n == t.ranks_n) {
+        decide(c, true, UW_CELL_NOBODY);
+        return c->now_us;
+    }
+    if (t.gone != UW_CELL_NOBODY && !h->taken_over) {
+        decide(c, false, t.gone);
+        return c->now_us;
+    }
+    if (h->taken_over && h->polls != 0 && t.answered_n == t.left_n && t.silent == UW_CELL_NOBODY) {
+        settle(c, &t, h->lost);
+        return c->now_us;
+    }
+    bool early = t.out_of_reach && h->polls == 0;
+    if (c->now_us < h->deadline_us && !early) {
+        uint64_t again_us = start_again(c);
+        return again_us < h->deadline_us ? again_us : h->deadline_us;
+    }
+    if (h->polls < POLLS_MAX) {
+        poll(c);
+        return h->deadline_us;
+    }
+    if (h->taken_over) {
+        settle(c, &t, h->lost);
+    } else if (t.silent != UW_CELL_NOBODY) {
+        decide(c, false, t.silent);
+    } else if (t.progress > h->progress && c->now_us - h->started_us < c->config.round_us) {
+        h->progress = t.progress;
+        h->polls = 0;
+        h->deadline_us = c->now_us + ROUND_MIN_US / 2u;
+    } else {
+        decide(c, false, h->start.direct ? UW_CELL_NOBODY : uw_cell_culprit(c));
+    }
+    return c->now_us;
+}
+
+static void take_over(struct uw_cell *c, uint32_t lost)
+{
+    struct uw_cell_head *h = &c->h;
+    h->start = (struct uw_cell_message){.act = UW_CELL_START, .group = c->group,
+                                        .round = c->round, .kind = c->kind,
+                                        .direct = c->direct,
+                                        .ids_n = c->ranks_n};
+    memcpy(h->start.ids, c->ranks, c->ranks_n * sizeof c->ranks[0]);
+    h->lost = lost;
+    begin_watch(c, true);
+    head_gone(c, lost);
+}
+
+bool uw_cell_owes(const struct uw_cell *c)
+{
+    bool owes = false;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        owes = owes || c->h.seats[i].untold;
+    }
+    return owes && c->now_us < c->h.decided_us + OWES_US;
+}
+
+/* Ask those who may not know how the last round ended; who does not is told. */
+static uint64_t tell_all(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = h->start.group,
+                                      .round = h->start.round};
+    if (!uw_cell_owes(c)) {
+        return UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < h->seats_n && c->now_us >= h->told_us + OWES_REPEAT_US; i++) {
+        if (h->seats[i].untold) {
+            c->config.send(c->config.arg, h->seats[i].id, &m);
+        }
+    }
+    h->told_us = c->now_us >= h->told_us + OWES_REPEAT_US ? c->now_us : h->told_us;
+    return h->told_us + OWES_REPEAT_US;
+}
+
+static uint64_t run_head(struct uw_cell *c)
+{
+    if (c->h.deciding) {
+        return watch(c);
+    }
+    uint64_t tell_us = tell_all(c), next_us = gather(c);
+    return tell_us < next_us ? tell_us : next_us;
 }

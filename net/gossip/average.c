@@ -236,7 +236,7 @@ static int take_back(struct uw_average *a, uint32_t step)
     }
     bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is shown already */
     int rc = !changed      ? UW_OK
-             : a->measured ? uw_gossip_show(a->gossip, step)       /* the next round measures */
+             : a->measured ? uw_gossip_publish_again(a->gossip, step)   /* the next one measures */
                            : uw_gossip_publish(a->gossip, step);
     if (rc < 0) {
         return UW_NODE_AVERAGING;
@@ -263,10 +263,10 @@ static bool look(struct uw_average *a, const struct uw_node_progress *p, int *fl
 {
     struct uw_gossip *g = a->gossip;
     *flags = uw_gossip_after_step(g, p);
-    if (*flags >= 0 && !g->resting && g->steps >= g->config.period_steps) {
+    if (*flags >= 0 && g->state != UW_GOSSIP_RESTING && g->steps >= g->config.period_steps) {
         *flags |= UW_NODE_ADOPTING;     /* T steps and no more: the answer decides */
     }
-    if (*flags < 0 || !g->resting) {
+    if (*flags < 0 || g->state != UW_GOSSIP_RESTING) {
         return false;
     }
     a->looking = false;

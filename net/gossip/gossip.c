@@ -237,7 +237,7 @@ static void mix_arrived(struct uw_gossip *g)
                 uw_image_changed(&g->image, s->offset_n, s->count_n);
                 g->mixed_round++;
                 g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
-                g->adopting = g->adopting || s->adopt;
+                g->model = s->adopt ? UW_GOSSIP_TAKING : g->model;
                 g->jumped = g->jumped || s->adopt;
                 store(&g->mixed, load(&g->mixed) + 1u);
             }
@@ -261,7 +261,7 @@ static void ask(struct uw_gossip *g)
     g->round_steps = 0;
     g->period_steps = load(&g->period);
     g->mixed_round = 0;
-    g->adopting = g->ending = false;
+    g->state = UW_GOSSIP_PULLING;
     atomic_store_explicit(&g->hurry, false, memory_order_relaxed);
     atomic_store_explicit(&g->asked, g->round, memory_order_release);
 }
@@ -273,7 +273,7 @@ static void begin_steps(struct uw_gossip *g)
     g->turned = false;
 }
 
-int uw_gossip_show(struct uw_gossip *g, uint32_t step)
+int uw_gossip_publish_again(struct uw_gossip *g, uint32_t step)
 {
     struct uw_snapshot *s = g->config.snapshot;
     int rc = uw_image_fetch_all(&g->image);
@@ -294,7 +294,7 @@ int uw_gossip_show(struct uw_gossip *g, uint32_t step)
 
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
 {
-    int rc = uw_gossip_show(g, step);
+    int rc = uw_gossip_publish_again(g, step);
     if (rc == UW_OK) {
         measure_rms(g);
     }
@@ -305,7 +305,8 @@ void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule)
 {
     g->config.rule = rule;
     g->config.adopt_only = false;
-    g->started = g->resting = g->half_adopted = false;
+    g->state = UW_GOSSIP_IDLE;
+    g->model = UW_GOSSIP_OWN;
     g->recent = UW_MIX_RECENT_FIRST;
     g->mixed_models = 0.0f;
 }
@@ -360,7 +361,7 @@ static void end_steps(struct uw_gossip *g, uint32_t step)
 
 static void end_pull(struct uw_gossip *g)
 {
-    if (g->mixed_round != 0 && !g->half_adopted) {
+    if (g->mixed_round != 0 && g->model != UW_GOSSIP_HALF) {
         uw_gossip_mixed_round(g);
     }
 }
@@ -369,15 +370,15 @@ static void end_round(struct uw_gossip *g)
 {
     uint32_t how = load(&g->ended_how);
     bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
-    if (g->adopting) {
-        g->half_adopted = !complete;
+    if (g->model == UW_GOSSIP_TAKING) {
+        g->model = complete ? UW_GOSSIP_OWN : UW_GOSSIP_HALF;
     } else if (how == UW_GOSSIP_NONE || how == UW_GOSSIP_STALE || complete) {
-        g->half_adopted = false;    /* nobody left to take the rest from, or all of somebody's
+        g->model = UW_GOSSIP_OWN;   /* nobody left to take the rest from, or all of somebody's
                                        model is in it: train with what is here */
     }
     turn(g);
     end_pull(g);
-    g->ending = true;
+    g->state = UW_GOSSIP_ENDING;
 }
 
 /* Are there steps enough? */
@@ -389,8 +390,7 @@ static bool is_full(const struct uw_gossip *g, uint32_t steps)
 
 static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 {
-    return ended && (lr == 0.0f || g->adopting || g->half_adopted ||
-                     is_full(g, g->round_steps));
+    return ended && (lr == 0.0f || g->model != UW_GOSSIP_OWN || is_full(g, g->round_steps));
 }
 
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
@@ -415,7 +415,6 @@ static int start(struct uw_gossip *g, uint32_t step)
     } else if (uw_image_fetch_all(&g->image) == UW_OK) {
         measure_rms(g);
     }
-    g->started = true;
     begin_steps(g);
     ask(g);
     return 0;
@@ -424,7 +423,7 @@ static int start(struct uw_gossip *g, uint32_t step)
 bool uw_gossip_touches(const struct uw_gossip *g)
 {
     uint32_t steps = g->steps > g->round_steps ? g->steps : g->round_steps;
-    return !g->started || g->ending || g->adopting || g->half_adopted || is_full(g, steps + 1u) ||
+    return g->state != UW_GOSSIP_PULLING || g->model != UW_GOSSIP_OWN || is_full(g, steps + 1u) ||
            load(&g->head) != load(&g->tail);
 }
 
@@ -434,7 +433,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         return UW_ERR_UNSUPPORTED;
     }
     uw_gossip_tell(g, p);
-    if (!g->started) {
+    if (g->state == UW_GOSSIP_IDLE) {
         return start(g, p->step);
     }
     if (p->lr > 0.0f) {
@@ -443,20 +442,20 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         g->lr_sum += p->lr;
     }
     int flags = 0;
-    if (!g->ending) {
+    if (g->state == UW_GOSSIP_PULLING) {
         /* Read the end before the ring: then the ring holds all that came before the end. */
         bool ended = atomic_load_explicit(&g->ended, memory_order_acquire) == g->round;
         uint32_t before = g->mixed_round;
         mix_arrived(g);
         flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
-        bool own = p->lr > 0.0f && !g->adopting && !g->half_adopted && !g->config.adopt_only &&
+        bool own = p->lr > 0.0f && g->model == UW_GOSSIP_OWN && !g->config.adopt_only &&
                    shown(g) != 0;
         bool full = is_full(g, g->steps);
         if (!round_is_over(g, ended, p->lr)) {
             if (own && full && !g->config.holds) {
                 end_steps(g, p->step);
             }
-            return flags | (g->adopting || g->half_adopted ? UW_NODE_ADOPTING : 0);
+            return flags | (g->model != UW_GOSSIP_OWN ? UW_NODE_ADOPTING : 0);
         }
         uint32_t how = load(&g->ended_how);
         flags |= g->mixed_round != 0 || how == UW_GOSSIP_STALE ? UW_NODE_ROUND : 0;
@@ -468,17 +467,18 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         end_round(g);
     }
     /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
-    g->resting = g->config.adopt_only && !g->half_adopted;
+    bool half = g->model == UW_GOSSIP_HALF, rests = g->config.adopt_only && !half;
     bool mixed = g->mixed_round != 0 || g->jumped;
-    bool show = !g->half_adopted && (!g->resting || mixed) &&
+    bool show = !half && (!rests || mixed) &&
                 (mixed || g->steps != 0 || shown(g) == 0);
     if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
-        if (!g->resting) {
+        g->state = UW_GOSSIP_RESTING;
+        if (!rests) {
             begin_steps(g);
             ask(g);
         }
     } else {
-        g->resting = false;
+        g->state = UW_GOSSIP_ENDING;
     }
-    return flags | (g->half_adopted ? UW_NODE_ADOPTING : 0);
+    return flags | (half ? UW_NODE_ADOPTING : 0);
 }

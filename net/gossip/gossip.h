@@ -10,6 +10,17 @@
  *     training:  ask(r) ................ mix, mix, mix ............ end of round, publish, ask(r+1)
  *     network:          pick a peer, push, push, push, ended(r)
  *
+ * The training thread's states, and beside them whose model the parameters are:
+ *
+ *     IDLE --first step--> PULLING --T steps are done, the pull has ended--> ENDING
+ *                             ^                                                |
+ *                             '-----------------published----------------------+--> RESTING
+ *                                                      adopt_only, and nothing half taken
+ *
+ *     OWN --a newcomer's chunk--> TAKING --its pull was cut--> HALF
+ *      ^                             |                          |
+ *      '------ it is complete -------'--all of one, or nobody left'
+ *
  * A pull that takes longer than T steps holds nothing up: every T steps the rule has its turn and
  * the parameters are published; the round ends when the pull does, in the middle of T steps too.
  * A peer that shows what was mixed in before is passed over by the network thread, so that one that
@@ -78,10 +89,24 @@ struct uw_gossip_slot {
     float x[];                      /* [chunk_n] */
 };
 
+enum uw_gossip_state {
+    UW_GOSSIP_IDLE,
+    UW_GOSSIP_PULLING,              /* a round waits for its pull, or for its steps */
+    UW_GOSSIP_ENDING,               /* it is over, and not yet published: a reader was inside */
+    UW_GOSSIP_RESTING               /* until uw_gossip_go_on, or an average has the next round */
+};
+
+enum uw_gossip_model {
+    UW_GOSSIP_OWN,
+    UW_GOSSIP_TAKING,               /* this round has chunks of somebody else's */
+    UW_GOSSIP_HALF                  /* an earlier one had, and not all of them: shown to nobody */
+};
+
 /* Small things first: boards reach them with short instructions. */
 struct uw_gossip {
     /* training thread */
-    bool adopting, half_adopted, started, ending, resting;
+    uint8_t state;                  /* enum uw_gossip_state */
+    uint8_t model;                  /* enum uw_gossip_model */
     bool turned;                    /* the rule's part of these steps is done; nothing shown yet */
     bool jumped;                    /* taken over in part since it was last published: what it is
                                        now is no step from the snapshot */
@@ -147,7 +172,7 @@ static inline float uw_told_float(const atomic_uint_least32_t *from)
 static inline bool uw_gossip_shows(const struct uw_gossip *g)
 {
     return atomic_load_explicit(&g->version, memory_order_relaxed) != 0 &&
-           (g->config.snapshot != NULL || !(g->adopting || g->half_adopted));
+           (g->config.snapshot != NULL || g->model == UW_GOSSIP_OWN);
 }
 
 /* Bytes of one slot of the ring. */
@@ -169,10 +194,11 @@ bool uw_gossip_touches(const struct uw_gossip *g);
 /* Training. What others are told of it. */
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p);
 
-/* Training. Show the parameters as they are; measure what is shown, too.
+/* Training. Publish the parameters as they are, and measure them; again, after an average, without
+ * the measuring.
  * Return UW_OK, UW_ERR_AGAIN (a reader is inside) or UW_ERR_UNSUPPORTED. */
-int uw_gossip_show(struct uw_gossip *g, uint32_t step);
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step);
+int uw_gossip_publish_again(struct uw_gossip *g, uint32_t step);
 
 /* Training, while the gossip rests or was never asked: rounds of gossip under this rule from now
  * on. The next uw_gossip_after_step begins the first. */

@@ -167,7 +167,7 @@ static struct lookup *place_for(const char *host, enum uw_ip_family family)
     return place;
 }
 
-int uw_ip_host_find(const char *host, enum uw_ip_family family, struct uw_ip_address *a)
+static int find_host(const char *host, enum uw_ip_family family, struct uw_ip_address *a)
 {
     struct uw_ip_address other;
     size_t bytes = strlen(host) + 1u;
@@ -203,7 +203,7 @@ int uw_ip_resolve(const char *address, enum uw_ip_family family, struct uw_ip_ad
     if (rc < 0 || host[0] == '\0' || port == 0) {
         return UW_ERR_INVALID;
     }
-    rc = uw_ip_host_find(host, family, a);
+    rc = find_host(host, family, a);
     if (rc == UW_OK) {
         a->port = port;
     }

@@ -3,7 +3,7 @@
  * link_ip.h - addresses of hosts, for links over IP: written as numbers, or by name
  *
  * The system's resolver may keep a caller waiting for half a minute, so a name is looked up by a
- * thread of its own: uw_ip_host_find starts one and says UW_ERR_AGAIN until the answer is there.
+ * thread of its own: uw_ip_resolve starts one and says UW_ERR_AGAIN until the answer is there.
  * The threads work on a small table of the process and touch nothing of the link that asked, so a
  * link that closes waits for none of them; at the end of the process they are left behind.
  *
@@ -30,13 +30,10 @@ uint32_t uw_ip_address_to(const struct uw_ip_address *a, bool ipv6, struct socka
  * Returns UW_OK or UW_ERR_NOTFOUND. */
 int uw_ip_host_wait(const char *host, enum uw_ip_family family, struct uw_ip_address *a);
 
-/* The same without waiting. An answer is given out once; the next call looks the name up anew. One
- * that nobody came for in half a minute is forgotten.
- * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_AGAIN (being looked up, or too many others are). */
-int uw_ip_host_find(const char *host, enum uw_ip_family family, struct uw_ip_address *a);
-
-/* "host:port" for a message to go there, looked up by uw_ip_host_find.
- * Returns what that does, and UW_ERR_INVALID without a host or a port. */
+/* "host:port" for a message to go there, without waiting. An answer is given out once; the next
+ * call looks the name up anew. One that nobody came for in half a minute is forgotten.
+ * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_AGAIN (being looked up, or too many others are),
+ * UW_ERR_INVALID without a host or a port. */
 int uw_ip_resolve(const char *address, enum uw_ip_family family, struct uw_ip_address *a);
 
 /* For tests: what looks names up from now on, from any thread; NULL: the system's resolver. */

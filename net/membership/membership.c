@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define PATIENCE_MAX 16u
-#define NUMBER_BYTES 8u             /* of a station's number as text, with its NUL */
 #define MESSAGE_FIRST_BYTES 128u
 #define PACE_MAX_MS 600000u         /* that anybody may ask for */
 #define CALLS_IN_VAIN 12u           
@@ -16,41 +15,17 @@
 int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
                         const struct uw_membership_config *config)
 {
-    *m = (struct uw_membership){.config = *config};
-    m->address_bytes = config->link->numbered ? NUMBER_BYTES : UW_LINK_ADDRESS_BYTES;
-    size_t averaging_bytes = config->averages ? sizeof(struct uw_member_averaging) : 0;
-    const size_t bytes[4] = {uw_size_mul(config->members_max, sizeof *m->members),
-                             uw_size_mul(config->seeds_n, sizeof *m->seeds),
-                             uw_size_mul(config->members_max, m->address_bytes),
-                             uw_size_mul(config->members_max, averaging_bytes)};
-    void *part[4];
-    int rc = uw_arena_take_each(arena, 4, bytes, part);
-    char *addresses = part[2];
-    struct uw_member_averaging *averaging = part[3];
-    m->members = part[0];
-    m->seeds = part[1];
-    rc = rc == UW_OK ? uw_membership_place_tables(m, arena) : rc;
-    if (rc < 0 || m->members == NULL) {
-        return rc;
-    }
-    for (uint32_t i = 0; i < config->seeds_n; i++) {
+    void *seeds = NULL;
+    int rc = uw_membership_place_table(m, arena, config);
+    rc = rc == UW_OK ? uw_membership_place_calls(m, arena) : rc;
+    rc = rc == UW_OK
+             ? uw_arena_take(arena, uw_size_mul(config->seeds_n, sizeof *m->seeds), &seeds)
+             : rc;
+    m->seeds = seeds;
+    for (uint32_t i = 0; seeds != NULL && i < config->seeds_n; i++) {
         m->seeds[i].address = config->seeds[i];
         m->seeds[i].station = UW_LINK_STATION_NONE;
     }
-    for (uint32_t i = 0; i < config->members_max; i++) {
-        m->members[i].address = addresses + (size_t)i * m->address_bytes;
-        m->members[i].averaging = config->averages ? &averaging[i] : NULL;
-    }
-    struct uw_member *self = &m->members[0];
-    uw_copy_text(self->name, config->name, sizeof self->name);
-    uw_copy_text(self->address, config->address != NULL ? config->address : "",
-                 m->address_bytes);
-    self->id = uw_name_id(config->name);
-    self->incarnation = config->incarnation;
-    self->station = UW_LINK_STATION_NONE;
-    self->state = UW_MEMBER_ALIVE;
-    self->same_model = true;
-    m->members_n = 1;
     m->message_bytes = MESSAGE_FIRST_BYTES;
     uw_rng_seed(&m->rng, config->seed);
     return rc;
@@ -150,6 +125,13 @@ static struct uw_member *spared(struct uw_membership *m, bool heard)
     return slot;
 }
 
+static void forget(struct uw_membership *m, const struct uw_member *it, bool restarted)
+{
+    if (m->config.forget != NULL) {
+        m->config.forget(m->config.arg, it, restarted);
+    }
+}
+
 /* A slot for a new name: a free one, or that of who is least likely to be missed. */
 static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard)
 {
@@ -173,23 +155,25 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     m->states_n[slot->state] -= is_free ? 0 : 1u;
     m->states_n[UW_MEMBER_UNKNOWN]++;
     char *address = slot->address;
-    struct uw_member_averaging *averaging = slot->averaging;
-    uint16_t in_heap = slot->in_heap;
+    uwasa_Averaging *averaging = slot->averaging;
+    uint16_t in_heap = slot->in_heap, place = slot->place;
     *slot = (struct uw_member){
         .station = UW_LINK_STATION_NONE,
         .was_station = UW_LINK_STATION_NONE,
         .same_model = true,
         .patience = UW_MEMBER_PATIENCE,
         .told_n = UW_TOLD_MAX,
+        .place = place,
         .in_heap = in_heap,
         .address = address,
         .averaging = averaging,
     };
     uw_membership_set_name(m, slot, name);
     if (averaging != NULL) {
-        *averaging = (struct uw_member_averaging){.way = {.to = 0.0f}};
+        *averaging = (uwasa_Averaging){.averages = false};
     }
     address[0] = '\0';
+    forget(m, slot, false);
     uw_membership_set_due(m, slot, 0);
     return slot;
 }
@@ -294,15 +278,9 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     }
     if (restarted) {
         /* Its memory of us is gone, and so is what we held against it. */
-        it->strikes = 0;
-        it->mixed_version = 0;
-        it->avoid_until_us = 0;
         it->srtt_us = 0;
         it->unanswered = 0;
-        it->chunk_limit_n = 0;
-        if (it->averaging != NULL) {
-            it->averaging->way = (struct uw_allreduce_way){0};
-        }
+        forget(m, it, true);
     }
     move_to(m, it, station);
     if (peer->incarnation > it->incarnation) {
@@ -317,7 +295,7 @@ int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Pi
     if (ping->has_progress) {
         it->progress = ping->progress;
         if (it->averaging != NULL) {
-            it->averaging->told = ping->averaging;
+            *it->averaging = ping->averaging;
         }
         if (m->config.windows != NULL) {
             m->config.windows->set(it, now_us);
@@ -447,3 +425,6 @@ void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
     peer->pace_ms = pace_ms < PACE_MAX_MS ? (uint32_t)pace_ms : PACE_MAX_MS;
 }
 
+const struct uw_members_ops uw_members_swim = {uw_membership_place, uw_membership_next,
+                                               uw_membership_next_us, uw_membership_heard,
+                                               uw_membership_doubt};

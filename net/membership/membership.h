@@ -55,11 +55,6 @@
 #define UW_GATHER_MAX UW_MESSAGE_PEERS_MOST
 #define UW_CROWD_BITS 256u
 
-struct uw_member_averaging {        /* for exact averages */
-    uwasa_Averaging told;
-    struct uw_allreduce_way way;
-};
-
 struct uw_member {      /* small things first: boards reach them with short instructions */
     uint32_t id;                    /* FNV-1a 32 of the name */
     uint16_t station;
@@ -67,13 +62,11 @@ struct uw_member {      /* small things first: boards reach them with short inst
     uint8_t patience;               /* quarters of the configured silence; grows with false
                                        alarms, so that a lossy link is not cried wolf at */
     bool same_model;
-    bool near, mute;                /* kept by the node: may share its cell; sends no broadcasts */
     bool doubted;                   /* to be asked, however lately it was heard */
     uint8_t tries;                  /* calls without an answer; many: modulo 8 of them */
     uint8_t unanswered;             /* so many of those in a row, about */
     uint8_t told_n;                 /* how often its last news went out; UW_TOLD_MAX: it is none */
-    uint8_t strikes;                /* kept by the node: reasons to leave it alone */
-    uint8_t limit_pulls;            /* with chunks of chunk_limit_n, until larger ones are tried */
+    uint16_t place;                 /* its own, by which others keep what they know of it */
     uint16_t in_heap;               /* places; in chains and lists 0 is the end */
     uint16_t at_station_next, at_name_next, news_next, news_before;
     uint16_t was_station;
@@ -85,21 +78,12 @@ struct uw_member {      /* small things first: boards reach them with short inst
     uint32_t incarnation;
     uint32_t ping_seq;
     uint64_t ping_us;               /* the call whose round trip is taken; 0: none */
-    uint64_t avoid_until_us;        /* kept by the node: no pulls before */
     char *address;                  /* [address_bytes of the table] as it says itself, maybe "" */
     uint32_t pace_us;               /* its own, as it said; 0: it has none */
     char name[UW_NODE_NAME_BYTES];
-    uwasa_Progress progress;
+    uwasa_Progress progress;        /* as it said, and of its averages; */
+    uwasa_Averaging *averaging;     /* NULL: this device does not average */
     uint64_t window_us;             /* one of its began then, where progress says that it sleeps */
-
-    uint64_t from_bytes;            /* kept by the node: pulled from it */
-    uint64_t mixed_us;              /* when its parameters were mixed in last, */
-    uint32_t mixed_version;         /* and the latest of them; 0: none */
-    uint32_t mixed_slices;          /* a bit for each slice of it that was mixed in */
-    uint32_t refused_n;
-    float floats_per_us;            /* rate of the last pull from it */
-    uint32_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
-    struct uw_member_averaging *averaging;  /* NULL: this device does not average */
 };
 
 struct uw_seed {
@@ -111,6 +95,29 @@ struct uw_seed {
     bool told;                      /* that it does not resolve */
     bool asking;                    /* its name is being looked up, maybe once more */
 };
+
+struct uw_membership;
+struct uw_membership_config;
+
+/* Where members come from. All others read the table, whoever fills it. */
+struct uw_members_ops {
+    /* Take the tables. Returns UW_OK or what uw_arena_take returns. */
+    int (*place)(struct uw_membership *m, struct uw_arena *arena,
+                 const struct uw_membership_config *config);
+    /* Do what is due; give the next call. As uw_membership_next. */
+    int (*next)(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq);
+    /* Until when next has nothing to do or to notice; UINT64_MAX: for ever. */
+    uint64_t (*next_us)(const struct uw_membership *m);
+    /* The member last heard at a station, counts as a sign of life; NULL: nobody yet. */
+    struct uw_member *(*heard)(struct uw_membership *m, uint16_t station, uint64_t now_us);
+    /* A member should have said something: find out soon whether it lives. */
+    void (*doubt)(struct uw_membership *m, struct uw_member *it, uint64_t now_us);
+};
+
+/* Found, and watched, as above: the functions below; or config.seeds and nobody else, of whom pulls
+ * alone tell whether they are there (member_list.c). Of a table of those only what says that it is
+ * for both is to be called. */
+extern const struct uw_members_ops uw_members_swim, uw_members_listed;
 
 struct uw_membership_config {
     struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
@@ -130,6 +137,9 @@ struct uw_membership_config {
     /* A member's state changed; silent_us is how long it had been quiet. */
     void (*changed)(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
                     uint64_t silent_us);
+    /* Its place has another member now; restarted: the same, which was started anew. NULL: nobody
+     * keeps anything by place. */
+    void (*forget)(void *arg, const struct uw_member *m, bool restarted);
     /* May this live member make room for a stranger? NULL: none may. */
     bool (*spares)(void *arg, const struct uw_member *m);
     void *arg;
@@ -174,7 +184,7 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
 /* The member last heard at a station, counts as a sign of life; NULL: nobody yet. */
 struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us);
 
-/* The member last heard at a station; NULL: nobody. */
+/* For both. The member last heard at a station; NULL: nobody. */
 struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);
 
 /* What a member said of itself in a ping, hello or ack from `station`.
@@ -196,8 +206,9 @@ void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwas
 void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint32_t seq,
                          uint64_t now_us);
 
-/* Before anything else in a step. When this device itself slept or was stopped, the silence of
- * the others was its own and is forgiven. Where every step comes late, it is busy, not asleep.
+/* For both. Before anything else in a step. When this device itself slept or was stopped, the
+ * silence of the others was its own and is forgiven. Where every step comes late, it is busy, not
+ * asleep.
  *   promised_us  when the step was to come at the latest
  * Returns for how long it slept; 0: it did not. */
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us);
@@ -237,12 +248,13 @@ void uw_membership_hurry(struct uw_membership *m, uint64_t now_us);
 /* The link's rate is another one, and what of config follows it: what was put off comes sooner. */
 void uw_membership_follow(struct uw_membership *m, uint64_t now_us);
 
-/* A member as a record, with the address it is seen at when it gives none; this device. */
+/* For both. A member as a record, with the address it is seen at when it gives none. */
 void uw_membership_record(const struct uw_membership *m, const struct uw_member *member,
                           uwasa_Peer *peer);
+/* This device, and how far apart its pings are. */
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
-uint32_t uw_membership_alive(const struct uw_membership *m);    /* others than this device */
+uint32_t uw_membership_alive(const struct uw_membership *m);    /* for both; others than this */
 /* A name's identity in schedules: FNV-1a 32. Copy what fits of a text, and end it. */
 uint32_t uw_name_id(const char *name);
 void uw_copy_text(char *to, const char *from, size_t cap_bytes);

@@ -485,7 +485,6 @@ void uw_membership_follow(struct uw_membership *m, uint64_t now_us)
     for (uint32_t i = 1; i < m->members_n; i++) {
         struct uw_member *it = &m->members[i];
         it->srtt_us = 0;
-        it->floats_per_us = 0.0f;
         it->next_us = uw_min_u64(it->next_us, now_us + uw_membership_jitter(m, ping_us));
         uw_membership_rush(m, it);
     }

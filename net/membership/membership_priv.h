@@ -37,15 +37,18 @@ void uw_membership_soon(struct uw_membership *m, struct uw_member *member);
 
 /* membership_table.c: places by station, by name and by what is due. */
 
-/* Take the tables' memory. Returns UW_OK or what uw_arena_take returns. */
-int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena);
+/* Take the table, with this device in it; the heap and the lists of news.
+ * Returns UW_OK or what uw_arena_take returns. */
+int uw_membership_place_table(struct uw_membership *m, struct uw_arena *arena,
+                              const struct uw_membership_config *config);
+int uw_membership_place_calls(struct uw_membership *m, struct uw_arena *arena);
 
 /* A place loses its name, if it has one, and gets one; a member a station (UW_LINK_STATION_NONE:
  * none). */
-void uw_membership_drop_name(struct uw_membership *m, struct uw_member *member);
-void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name);
 void uw_membership_set_station(struct uw_membership *m, struct uw_member *member,
                                uint16_t station);
+void uw_membership_drop_name(struct uw_membership *m, struct uw_member *member);
+void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name);
 struct uw_member *uw_membership_named(struct uw_membership *m, const char *name);
 
 /* Move a member in the heap to where it belongs when something is due at due_us. */
@@ -56,11 +59,6 @@ void uw_membership_rush(struct uw_membership *m, struct uw_member *member);
 
 /* Let the link recycle a station, unless a member or a seed goes by its number. */
 void uw_membership_let_go(struct uw_membership *m, uint16_t station);
-
-UW_INLINE uint16_t uw_member_place(const struct uw_membership *m, const struct uw_member *it)
-{
-    return (uint16_t)(it - m->members);
-}
 
 /* How far apart its windows are; 0: it never sleeps. */
 static inline uint64_t uw_member_period_us(const struct uw_member *it)

@@ -15,6 +15,7 @@
 #define TOLD_TIMES 3u               /* tellings: so many times log2 N ... */
 #define TOLD_MORE 2u                /* ... and, of few members, so many more */
 #define LOOKS_MOST (4u * UW_GATHER_MAX) /* for members that can be told of */
+#define NUMBER_BYTES 8u             /* of a station's number as text, with its NUL */
 
 /* then hearsay of somebody else is worth more; half a minute */
 
@@ -47,19 +48,53 @@ static uint32_t buckets_for(uint32_t members)
     return n;
 }
 
-int uw_membership_place_tables(struct uw_membership *m, struct uw_arena *arena)
+int uw_membership_place_table(struct uw_membership *m, struct uw_arena *arena,
+                              const struct uw_membership_config *config)
+{
+    uint32_t max = config->members_max;
+    *m = (struct uw_membership){.config = *config, .buckets_n = buckets_for(max)};
+    m->address_bytes = config->link->numbered ? NUMBER_BYTES : UW_LINK_ADDRESS_BYTES;
+    const size_t buckets_bytes = m->buckets_n * sizeof(uint16_t);
+    const size_t bytes[5] = {uw_size_mul(max, sizeof *m->members),
+                             uw_size_mul(max, m->address_bytes),
+                             config->averages ? uw_size_mul(max, sizeof(uwasa_Averaging)) : 0,
+                             buckets_bytes, buckets_bytes};
+    void *part[5];
+    int rc = uw_arena_take_each(arena, 5, bytes, part);
+    char *addresses = part[1];
+    uwasa_Averaging *averaging = part[2];
+    m->members = part[0];
+    m->by_station = part[3];
+    m->by_name = part[4];
+    if (rc < 0 || m->members == NULL) {
+        return rc;
+    }
+    for (uint32_t i = 0; i < max; i++) {
+        m->members[i].place = (uint16_t)i;
+        m->members[i].station = UW_LINK_STATION_NONE;
+        m->members[i].address = addresses + (size_t)i * m->address_bytes;
+        m->members[i].averaging = config->averages ? &averaging[i] : NULL;
+    }
+    struct uw_member *self = &m->members[0];
+    uw_copy_text(self->name, config->name, sizeof self->name);
+    uw_copy_text(self->address, config->address != NULL ? config->address : "",
+                 m->address_bytes);
+    self->id = uw_name_id(config->name);
+    self->incarnation = config->incarnation;
+    self->state = UW_MEMBER_ALIVE;
+    self->same_model = true;
+    m->members_n = 1;
+    return rc;
+}
+
+int uw_membership_place_calls(struct uw_membership *m, struct uw_arena *arena)
 {
     uint32_t max = m->config.members_max;
-    m->buckets_n = buckets_for(max);
-    const size_t buckets_bytes = m->buckets_n * sizeof(uint16_t);
-    const size_t bytes[4] = {max * sizeof(uint16_t), buckets_bytes, buckets_bytes,
-                             news_n(max) * sizeof *m->news};
-    void *part[4];
-    int rc = uw_arena_take_each(arena, 4, bytes, part);
+    const size_t bytes[2] = {max * sizeof(uint16_t), news_n(max) * sizeof *m->news};
+    void *part[2];
+    int rc = uw_arena_take_each(arena, 2, bytes, part);
     m->heap = part[0];
-    m->by_station = part[1];
-    m->by_name = part[2];
-    m->news = part[3];
+    m->news = part[1];
     return rc;
 }
 
@@ -83,7 +118,7 @@ struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station)
 void uw_membership_set_station(struct uw_membership *m, struct uw_member *member,
                                uint16_t station)
 {
-    uint16_t me = uw_member_place(m, member);
+    uint16_t me = member->place;
     if (member->station != UW_LINK_STATION_NONE) {
         uint16_t *link = &m->by_station[bucket(m, member->station)];
         while (*link != me) {
@@ -111,7 +146,7 @@ struct uw_member *uw_membership_named(struct uw_membership *m, const char *name)
 
 void uw_membership_drop_name(struct uw_membership *m, struct uw_member *member)
 {
-    uint16_t me = uw_member_place(m, member);
+    uint16_t me = member->place;
     if (member->name[0] != '\0') {
         uint16_t *link = &m->by_name[bucket(m, member->id)];
         while (*link != me) {
@@ -128,7 +163,7 @@ void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, c
     member->id = uw_name_id(member->name);
     uint16_t *first = &m->by_name[bucket(m, member->id)];
     member->at_name_next = *first;
-    *first = uw_member_place(m, member);
+    *first = member->place;
 }
 
 /* ---- heap ---- */
@@ -146,7 +181,7 @@ static uint64_t due_at(const struct uw_membership *m, uint32_t slot)
 
 void uw_membership_set_due(struct uw_membership *m, struct uw_member *member, uint64_t due_us)
 {
-    uint16_t me = uw_member_place(m, member);
+    uint16_t me = member->place;
     uint32_t slot = member->in_heap, n = m->members_n - 1u;
     member->due_us = due_us;
     while (slot > 0 && due_us < due_at(m, (slot - 1u) / 2u)) {
@@ -189,7 +224,7 @@ void uw_membership_no_news(struct uw_membership *m, struct uw_member *member)
 /* To the end of the list of those told so often. */
 static void enlist(struct uw_membership *m, struct uw_member *member, uint8_t told_n)
 {
-    uint16_t me = uw_member_place(m, member), last = m->news[told_n].last;
+    uint16_t me = member->place, last = m->news[told_n].last;
     member->told_n = told_n;
     member->news_next = 0;
     member->news_before = last;

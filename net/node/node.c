@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_lanes.h"
-#include "node_ping.h"
 
 #include "base/bits.h"
 
@@ -8,77 +7,6 @@
 
 #define RECEIVE_MOST 256u           /* messages taken per step */
 #define SERVE_MOST 64u              /* chunks sent per step */
-#define LATE_LEAST_US 250000u
-#define LATE_MESSAGES 16u           /* that may go out before one that is late */
-
-int uw_node_send(struct uw_node_state *s, uint16_t station)
-{
-    const struct uw_node_message *m = s->message;
-    return uw_node_send_body(s, station, m->type, uw_message_form_of(m->type), &m->ping);
-}
-
-int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                      const struct uw_message_form *form, const void *body)
-{
-    int bytes = uw_message_write(s->config.link->frames, type, form, body, s->buffer,
-                                 s->buffer_bytes);
-    return bytes < 0 ? bytes : uw_node_send_buffer(s, station, (uint32_t)bytes);
-}
-
-static int send_bytes(struct uw_node_state *s, uint16_t station, const uint8_t *buf,
-                      uint32_t bytes)
-{
-    int rc = uw_link_send(s->config.link, station, buf, bytes);
-    if (rc == UW_OK) {
-        s->counters.sent_bytes += bytes;
-    }
-    return rc;
-}
-
-/* Is there no message that waits for the link? One to a station that the link does not reach would
- * keep all others: it is lost after a while. */
-static bool sent_late(struct uw_node_state *s)
-{
-    if (s->late_bytes != 0 &&
-        (send_bytes(s, s->late_station, s->late, s->late_bytes) != UW_ERR_AGAIN ||
-         s->now_us >= s->late_until_us)) {
-        s->late_bytes = 0;
-    }
-    return s->late_bytes == 0;
-}
-
-/* As long as a busy link takes to come to it. */
-static uint64_t late_us(const struct uw_link *l)
-{
-    uint64_t bits = (uint64_t)LATE_MESSAGES * l->mtu_bytes * 8u;
-    return LATE_LEAST_US + (l->rate_bits_per_s != 0 ? bits * 1000000u / l->rate_bits_per_s : 0);
-}
-
-/* Who is not there is not worth keeping all others' messages for. */
-static bool is_there(struct uw_node_state *s, uint16_t station)
-{
-    const struct uw_member *m = uw_membership_at(&s->membership, station);
-    return station == UW_LINK_STATION_BROADCAST
-               ? uw_membership_alive(&s->membership) != 0
-               : m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT);
-}
-
-/* A radio that is busy takes a question a moment later; to lose it would cost a timeout. */
-int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes)
-{
-    if (!sent_late(s)) {
-        return UW_ERR_AGAIN;
-    }
-    int rc = send_bytes(s, station, s->buffer, bytes);
-    if (rc == UW_ERR_AGAIN && s->late != NULL && is_there(s, station)) {
-        memcpy(s->late, s->buffer, bytes);
-        s->late_bytes = bytes;
-        s->late_station = station;
-        s->late_until_us = s->now_us + late_us(s->config.link);
-        return UW_OK;
-    }
-    return rc;
-}
 
 /* A caller's clock that goes back, by a wrap or by being set, stands still for us instead: every
  * silence and deadline is a difference of two times. */
@@ -139,9 +67,9 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
     if (uw_node_receive(s, RECEIVE_MOST) == RECEIVE_MOST) {
         next_us = now_us;
     }
-    s->blocked = !sent_late(s);
+    s->blocked = !uw_node_sent_late(s);
     if (!s->left) {
-        uw_node_call_members(s);
+        s->members->step(s);
         uw_node_pull_step(s);
         if (s->averages != NULL) {
             next_us = uw_min_u64(next_us, s->averages->step(s));
@@ -152,7 +80,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         if (s->samples != NULL) {
             outer_us = uw_min_u64(outer_us, s->config.parts->samples->step(s));
         }
-        outer_us = uw_min_u64(outer_us, uw_membership_next_us(&s->membership));
+        outer_us = uw_min_u64(outer_us, s->members->ops->next_us(&s->membership));
         next_us = uw_min_u64(next_us, uw_node_pull_next_us(s));
     }
     uw_node_serve_step(s, SERVE_MOST);
@@ -203,11 +131,11 @@ bool uw_node_asks(const struct uw_node *n)
 
 static void say_goodbye(struct uw_node_state *s, uint16_t station)
 {
-    s->message->type = UW_WIRE_GOODBYE;
     s->message->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
-    uw_membership_self(&s->membership, &s->message->goodbye.self);
+    uw_membership_record(&s->membership, &s->membership.members[0],
+                         &s->message->goodbye.self);
     s->message->goodbye.self.state = uwasa_State_LEFT;
-    (void)uw_node_send(s, station);
+    (void)uw_node_send(s, station, UW_WIRE_GOODBYE, &uw_form_goodbye);
 }
 
 void uw_node_leave(struct uw_node *n, uint64_t caller_us)

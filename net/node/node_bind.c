@@ -4,7 +4,6 @@
 #include "node_lanes.h"
 #include "node_limits.h"
 #include "node_periods.h"
-#include "node_ping.h"
 #include "node_tell.h"
 #include "shuffle/shuffle.h"
 
@@ -15,9 +14,6 @@
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
 #define CHUNK_IP_N 256u             /* floats that any way through IP carries */
 #define MEMBERS_DEFAULT 32u
-#define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
-#define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
-#define LINK_PARTS_SHARED 64u       /* of one that all share, by all of them */
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
 #define PARTS_N 11u
@@ -30,13 +26,6 @@ uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule,
         return 2u * size_n;
     }
     return mode != UW_NODE_GOSSIP && rule->end != NULL && rule->before == NULL ? size_n : 0;
-}
-
-static bool needs_averages(const struct uw_node_config *c)
-{
-    bool averages = c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST;
-    return averages || c->agree || c->gradients != NULL ||
-           (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
 }
 
 static void default_us(uint64_t *us, uint64_t own_us)
@@ -95,7 +84,7 @@ static struct parts list_parts(const struct uw_node_config *c)
 {
     const struct uw_node_parts *p = c->parts != NULL ? c->parts : &no_parts;
     return (struct parts){{
-        {"lacks averages", SETUP(p->averages), needs_averages(c)},
+        {"lacks averages", SETUP(p->averages), uw_node_needs_averages(c)},
         {"lacks directs", SETUP(p->directs), c->direct != NULL},
         {"lacks samples", SETUP(p->samples), c->samples != NULL},
         {"lacks casts", SETUP(p->casts), c->mode == UW_NODE_BROADCAST},
@@ -135,7 +124,7 @@ static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
 static bool needs_snapshot(const struct uw_node_config *c)
 {
     bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
-    return ruled || needs_averages(c) || c->image != NULL || c->mode == UW_NODE_BROADCAST;
+    return ruled || uw_node_needs_averages(c) || c->image != NULL || c->mode == UW_NODE_BROADCAST;
 }
 
 int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *fault)
@@ -160,7 +149,7 @@ int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *
 
 bool uw_node_only_pulls(const struct uw_node_config *c)
 {
-    return !needs_averages(c) && c->samples == NULL;
+    return !uw_node_needs_averages(c) && c->samples == NULL;
 }
 
 int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fault)
@@ -216,33 +205,23 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
     return UW_OK;
 }
 
-uint64_t uw_node_membership_rate(const struct uw_node_config *c)
-{
-    /* A duty cycle is each node's own: others have no part in what it leaves. */
-    bool by_all = c->link->shared && c->link->duty_ppm == 0;
-    uint32_t parts = by_all ? LINK_PARTS_SHARED : LINK_PARTS;
-    uint64_t share = c->link->rate_bits_per_s * 125u / parts;       /* bits to thousandths */
-    uint64_t rate = c->membership_rate != 0 ? c->membership_rate : MEMBERSHIP_DEFAULT;
-    bool thin = c->membership_rate == 0 && c->link->rate_bits_per_s != 0 && share < rate * 1000u;
-    rate = thin ? share : rate * 1000u;
-    return rate != 0 ? rate : 1u;
-}
-
-static int place_membership(struct uw_node_state *s, struct uw_arena *arena)
+static int place_members(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
     const struct uw_membership_config membership = {
         .name = c->name, .address = c->address, .incarnation = c->incarnation,
         .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
         .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
-        .averages = needs_averages(c), .dead_us = c->dead_us,
+        .averages = uw_node_needs_averages(c), .dead_us = c->dead_us,
         .rate_mbytes_per_s = uw_node_membership_rate(c),
         .sleep_us = c->sleep.period_us / 1000u * 1000u,
         .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
-        .changed = uw_node_member_changed, .spares = uw_node_spares, .arg = s,
+        .changed = uw_node_member_changed, .forget = uw_node_forget,
+        .spares = s->members->spares,
+        .arg = s,
         .beacons = c->link->shared ? c->parts->frames->beacons : NULL,
         .windows = c->parts->sleeps != NULL ? c->parts->sleeps->windows : NULL};
-    return uw_membership_place(&s->membership, arena, &membership);
+    return s->members->ops->place(&s->membership, arena, &membership);
 }
 
 /* What floats a slot of the ring and a copy for others have room for. */
@@ -262,7 +241,7 @@ static size_t default_window(const struct uw_node_state *s)
     chunks *= c->mode == UW_NODE_BROADCAST ? c->members_max - 1u : 1u;
     chunks += c->pull_peers;        /* each takes a share, rounded up */
     uint64_t bytes = chunks * uw_gossip_slot_bytes(room_n(s));
-    return bytes < WINDOW_DEFAULT_BYTES && !needs_averages(c) ? (size_t)bytes
+    return bytes < WINDOW_DEFAULT_BYTES && !uw_node_needs_averages(c) ? (size_t)bytes
                                                               : WINDOW_DEFAULT_BYTES;
 }
 
@@ -290,15 +269,16 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         .chunk_n = chunk_n, .slots_n = (uint32_t)slots,
         .adopt_only = (c->mode != UW_NODE_GOSSIP && !casts) || c->rule->over == UW_MIX_OVER_PAIRS,
         .holds = casts};
-    bool sentences = c->parts->sentences != NULL || needs_averages(c);
+    bool sentences = c->parts->sentences != NULL || uw_node_needs_averages(c);
     size_t chunk_bytes = c->snapshot != NULL ? chunk_n * sizeof(float) : 0;
-    void *part[8];
-    const size_t bytes[8] = {
+    void *part[9];
+    const size_t bytes[9] = {
         s->buffer_bytes, chunk_bytes > sizeof *s->message ? chunk_bytes : sizeof *s->message,
         c->members_max * sizeof(uint16_t), c->members_max * sizeof(bool), c->members_max,
         sentences ? UW_NODE_TEXT_BYTES : 0, c->link->frames ? s->buffer_bytes : 0,
-        c->on_event != NULL ? UW_NODE_QUIETS * sizeof *s->quiet : 0};
-    int rc = place_membership(s, arena);
+        c->on_event != NULL ? UW_NODE_QUIETS * sizeof *s->quiet : 0,
+        c->members_max * sizeof *s->peers};
+    int rc = place_members(s, arena);
     if (rc == UW_OK) {
         rc = uw_gossip_place(&s->gossip, arena, &gossip);
     }
@@ -312,7 +292,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         s->serve.stale_us += uw_node_serve_us(c, s->limits.rate_bits_per_s);
     }
     if (rc == UW_OK) {
-        rc = uw_arena_take_each(arena, 8, bytes, part);
+        rc = uw_arena_take_each(arena, 9, bytes, part);
     }
     if (rc < 0) {
         return rc;
@@ -326,6 +306,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     s->text = part[5];
     s->late = part[6];
     s->quiet = part[7];
+    s->peers = part[8];
     return place_parts(s, arena);
 }
 
@@ -349,8 +330,8 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
-                    const struct uw_node_config *config, struct uw_arena *arena,
-                    struct uw_error *err)
+                    const struct uw_node_members *members, const struct uw_node_config *config,
+                    struct uw_arena *arena, struct uw_error *err)
 {
     void *memory = NULL;
     struct uw_node_fault fault;
@@ -365,6 +346,7 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     struct uw_node_state *s = memory != NULL ? memory : spare;
     memset(s, 0, sizeof *s);
     s->config = *config;
+    s->members = members;
     if (config->link->frames) {
         config->parts->frames->set_limits(s);
     }
@@ -383,24 +365,25 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     if (rc < 0) {
         return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
     }
-    rc = uw_node_check_mtu(s, err);
+    rc = s->members->check(s, err);
     n->state = rc == UW_OK ? memory : NULL;
     return rc;
 }
 
-int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err)
+static int measure(const struct uw_node_members *members, const struct uw_node_config *config,
+                   size_t *bytes, struct uw_error *err)
 {
     struct uw_arena arena;
     struct uw_node n = {NULL};
     struct uw_node_state spare;
     uw_arena_init(&arena, NULL, 0);
-    int rc = bind_all(&n, &spare, config, &arena, err);
+    int rc = bind_all(&n, &spare, members, config, &arena, err);
     *bytes = arena.used_bytes;
     return rc;
 }
 
-int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
-                 struct uw_error *err)
+static int bind(struct uw_node *n, const struct uw_node_members *members,
+                const struct uw_node_config *config, struct uw_arena *arena, struct uw_error *err)
 {
     n->state = NULL;
     struct uw_node_fault fault;
@@ -417,5 +400,28 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
     if (arena->base == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");
     }
-    return bind_all(n, NULL, config, arena, err);
+    return bind_all(n, NULL, members, config, arena, err);
+}
+
+int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err)
+{
+    return measure(&uw_node_swim, config, bytes, err);
+}
+
+int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
+                 struct uw_error *err)
+{
+    return bind(n, &uw_node_swim, config, arena, err);
+}
+
+int uw_node_measure_listed(const struct uw_node_config *config, size_t *bytes,
+                           struct uw_error *err)
+{
+    return measure(&uw_node_listed, config, bytes, err);
+}
+
+int uw_node_bind_listed(struct uw_node *n, const struct uw_node_config *config,
+                        struct uw_arena *arena, struct uw_error *err)
+{
+    return bind(n, &uw_node_listed, config, arena, err);
 }

@@ -98,6 +98,20 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     tell(s, &e, &c);
 }
 
+void uw_node_forget(void *arg, const struct uw_member *m, bool restarted)
+{
+    struct uw_node_state *s = arg;
+    struct uw_node_peer *peer = uw_node_peer(s, m);
+    size_t kept = restarted ? offsetof(struct uw_node_peer, avoid_until_us) : 0;
+    memset((char *)peer + kept, 0, sizeof *peer - kept);
+    if (s->averages != NULL) {
+        s->averages->forget(s, m->place);
+    }
+    if (s->cast != NULL) {
+        s->config.parts->casts->forget(s, m->place);
+    }
+}
+
 void uw_node_tell_pull(struct uw_node_state *s, const struct uw_member *m,
                        enum uw_node_event_kind kind, enum uw_node_why why)
 {

@@ -30,7 +30,7 @@ static inline uint64_t uw_node_serve_us(const struct uw_node_config *c, uint64_t
     return UW_NODE_SERVE_WINDOWS * uw_node_rate_us(rate_bits_per_s, c->window_bytes);
 }
 
-/* node_bind.c: what membership may cost, in thousandths of bytes a second: as configured, or a
+/* node_swim.c: what membership may cost, in thousandths of bytes a second: as configured, or a
  * share of a thin link. */
 uint64_t uw_node_membership_rate(const struct uw_node_config *c);
 

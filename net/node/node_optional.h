@@ -22,6 +22,7 @@
 struct uw_beacons;
 struct uw_member;
 struct uw_member_windows;
+struct uw_members_ops;
 struct uw_node_range;
 struct uw_node_state;
 
@@ -53,11 +54,33 @@ bool uw_node_only_pulls(const struct uw_node_config *c);
 /* node_bind.c. For checks: is the link wide enough for more? Else UW_ERR_UNSUPPORTED. */
 int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fault);
 
+/* For checks: does it average exactly? */
+static inline bool uw_node_needs_averages(const struct uw_node_config *c)
+{
+    return (c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST) || c->agree ||
+           c->gradients != NULL || (c->rule != NULL && c->rule->over != UW_MIX_OVER_ANY);
+}
+
 /* For checks: is its rule over pairs? */
 static inline bool uw_node_pairs_up(const struct uw_node_config *c)
 {
     return c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
 }
+
+/* How a node comes to know its peers: node_swim.c, or those of a list (node_listed.c). */
+struct uw_node_members {
+    const struct uw_members_ops *ops;       /* membership/membership.h */
+    /* Once all memory is there: is it for this configuration, and does the link carry what it says?
+     * Returns UW_OK, UW_ERR_INVALID or UW_ERR_TOOBIG. */
+    int (*check)(struct uw_node_state *s, struct uw_error *err);
+    /* Do what is due. */
+    void (*step)(struct uw_node_state *s);
+    /* A hello, ping, ack or goodbye in s->buffer. */
+    void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                    uint32_t bytes);
+    bool (*spares)(void *arg, const struct uw_member *m);   /* struct uw_membership_config */
+};
+extern const struct uw_node_members uw_node_swim, uw_node_listed;
 
 /* node_averages.c. All but the checks, widest and message only while s->averages is set. */
 struct uw_node_averages {
@@ -76,6 +99,9 @@ struct uw_node_averages {
     /* The member table has changed; a member died, left or was started anew. */
     void (*stale)(struct uw_node_state *s);
     void (*gone)(struct uw_node_state *s, uint32_t id);
+
+    /* A place of the table has another member now, or one that was started anew. */
+    void (*forget)(struct uw_node_state *s, uint32_t place);
 
     /* What arrived in s->buffer, of type UW_WIRE_CELL or UW_WIRE_PART. */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
@@ -120,6 +146,7 @@ struct uw_node_casts {
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
     void (*gone)(struct uw_node_state *s, uint32_t id);     /* dead, left, or started anew */
+    void (*forget)(struct uw_node_state *s, uint32_t place);    /* as above */
 };
 
 /* node_limits.c. On a link of frames. */

@@ -10,7 +10,8 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
                                bool newcomer, bool further, uint32_t chunk_n)
 {
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
-           m->station != UW_LINK_STATION_NONE && s->outer_us >= m->avoid_until_us &&
+           m->station != UW_LINK_STATION_NONE &&
+           s->outer_us >= uw_node_peer(s, m)->avoid_until_us &&
            (!m->progress.newcomer || newcomer) && uw_node_lane_of(s, m) == NULL &&
            uw_node_carries(s, m, chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
@@ -146,7 +147,7 @@ void uw_node_pick_slice(struct uw_node_state *s)
     struct uw_node_pull *p = &s->pull;
     struct uw_node_range range = {.n = p->transfer.chunks};
     p->slices = UINT32_MAX;
-    if (p->adopt || p->bridge ||
+    if (p->what_for != UW_PULL_TO_MIX ||
         atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
         return;
     }

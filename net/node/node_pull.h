@@ -2,9 +2,8 @@
  *
  * node_pull.h - the pull of a round, between the files that make it
  *
- *     node_pull.c        rounds: begin, go on with another peer, end
- *     node_pull_data.c   what is asked, and what comes of it
- *     node_lanes.c       further peers at once (node_lanes.h), where that is wanted
+ *     node_pull.c    rounds: begin, go on with another peer, end; what is asked, and what comes
+ *     node_lanes.c   further peers at once (node_lanes.h), where that is wanted
  *
  * Blocking   never      Context  network thread
  */
@@ -82,8 +81,6 @@ struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_
 
 /* A number for this pull, another than its last. */
 uint16_t uw_node_new_transfer(struct uw_node_state *s, const struct uw_pull *t);
-
-/* node_pull_data.c */
 
 /* A peer of the present pull refused it. */
 void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_ping.h"
 #include "node_pull.h"
 #include "node_tell.h"
 
@@ -8,89 +7,12 @@
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
                     uint32_t transfer)
 {
-    s->message->type = UW_WIRE_REFUSE;
     s->message->refuse = (uwasa_Refuse){.run = s->run, .reason = reason, .model = s->model,
                                    .transfer = transfer, .chunk_n = uw_node_chunk_n(s)};
     if (!s->config.link->frames) {
         uw_copy_text(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
     }
-    (void)uw_node_send(s, station);
-}
-
-bool uw_node_spares(void *arg, const struct uw_member *m)
-{
-    struct uw_node_state *s = arg;
-    return m->state == UW_MEMBER_ALIVE && (s->averages == NULL || !s->averages->needs(s, m)) &&
-           !(s->pull.transfer.active && uw_node_pull_of(s, m) != NULL);
-}
-
-static void answer(struct uw_node_state *s, uint16_t station, const struct uw_node_message *in)
-{
-    if (in->type != UW_WIRE_ACK && !s->left && in->ping.seq != 0) {
-        /* Who says hello may know nobody. */
-        uint32_t others = in->type == UW_WIRE_HELLO ? UW_GATHER_MAX : UW_NODE_OTHERS;
-        uw_node_ping(s, station, UW_WIRE_ACK, in->ping.seq, others);
-    }
-}
-
-static void take_rumours(struct uw_node_state *s, uint32_t bytes)
-{
-    uwasa_Peer peer;
-    uint32_t at = 0;
-    while (uw_message_next_peer(s->config.link->frames, s->in, bytes, &at, &peer)) {
-        uw_membership_rumour(&s->membership, &peer, s->outer_us);
-    }
-}
-
-static void on_ping(struct uw_node_state *s, uint16_t station, struct uw_node_message *in,
-                    uint32_t bytes)
-{
-    const uwasa_Ping *ping = &in->ping;
-    if (ping->left_out != 0 && s->config.parts->frames != NULL) {
-        s->config.parts->frames->fill_in(s, station, &in->ping);
-    }
-    struct uw_member *m = NULL;
-    if (ping->run != s->run) {
-        s->counters.refused_run++;
-        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL);
-        if (in->type != UW_WIRE_ACK) {
-            uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, 0);
-        }
-        return;
-    }
-    bool otherwise = s->averages != NULL &&
-                     s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
-    int rc = uw_membership_tell(&s->membership, station, ping, s->outer_us, &m);
-    if (rc == UW_ERR_DENIED) {
-        bool own = strcmp(ping->self.name, s->config.name) == 0;
-        uw_node_tell_name_taken(s, station, NULL, own);
-        if (in->type != UW_WIRE_ACK) {
-            uw_node_refuse(s, station, uwasa_Reason_NAME_TAKEN, 0);
-        }
-        return;
-    }
-    if (rc == UW_ERR_FULL) {
-        uw_node_tell_refused(s, UW_NODE_MEMBERS_FULL, station, NULL);
-        answer(s, station, in);
-    }
-    if (rc < 0) {
-        return;
-    }
-    if (s->sleeper != NULL) {
-        s->config.parts->sleeps->heard(s, m);
-    }
-    if (!m->same_model) {
-        s->counters.refused_model++;
-        uw_node_tell_wrong_model(s, station, m, ping->model);
-    }
-    if (otherwise) {
-        s->averages->stale(s);
-    }
-    if (in->type == UW_WIRE_ACK) {
-        uw_membership_acked(&s->membership, m, ping->seq, s->outer_us);
-    }
-    take_rumours(s, bytes);
-    answer(s, station, in);
+    (void)uw_node_send(s, station, UW_WIRE_REFUSE, &uw_form_refuse);
 }
 
 /* May this device serve a question? Else its station is told why not. */
@@ -99,7 +21,7 @@ static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, u
 {
     uint32_t version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
     uwasa_Reason reason = uwasa_Reason_NONE;
-    (void)uw_membership_heard(&s->membership, station, s->outer_us);
+    (void)s->members->ops->heard(&s->membership, station, s->outer_us);
     if (!same_model) {
         s->counters.refused_model++;
         reason = uwasa_Reason_WRONG_MODEL;
@@ -183,31 +105,22 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
 static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                          uint32_t bytes)
 {
-    struct uw_node_message *in = s->message;
-    const struct uw_message_form *form = uw_message_form_of(type);
-    if (form == NULL) {
+    union uw_node_message *in = s->message;
+    bool frames = s->config.link->frames, wants = type == UW_WIRE_WANT;
+    if (type == UW_WIRE_HELLO || type == UW_WIRE_PING || type == UW_WIRE_ACK ||
+        type == UW_WIRE_GOODBYE) {
+        s->members->message(s, station, type, bytes);
+    } else if (!wants && type != UW_WIRE_REFUSE) {
         s->counters.unknown_messages++;
-        return;
-    }
-    bool frames = s->config.link->frames;
-    if (frames && type == UW_WIRE_WANT) {
+    } else if (frames && wants) {
         on_short_wants(s, station, bytes);
-        return;
-    }
-    if (uw_message_read(frames, form, s->in, bytes, &in->ping) < 0 ||
-        (form == &uw_form_ping && uw_message_peers(frames, s->in, bytes) < 0)) {
+    } else if (uw_message_read(frames, wants ? &uw_form_want : &uw_form_refuse, s->in, bytes,
+                               in) < 0) {
         s->counters.refused_corrupt++;
-        return;
-    }
-    in->type = type;
-    if (type == UW_WIRE_WANT) {
+    } else if (wants) {
         on_want(s, station, &in->want);
-    } else if (type == UW_WIRE_REFUSE) {
+    } else {
         on_refuse(s, station, &in->refuse);
-    } else if (type != UW_WIRE_GOODBYE) {
-        on_ping(s, station, in, bytes);
-    } else if (in->goodbye.run == s->run) {
-        uw_membership_goodbye(&s->membership, station, &in->goodbye.self, s->outer_us);
     }
 }
 
@@ -217,9 +130,8 @@ static struct uw_short_data known_of(struct uw_node_state *s, uint16_t station)
     const struct uw_member *m = uw_membership_at(&s->membership, station);
     const struct uw_pull *its = uw_node_pull_of(s, m);
     const struct uw_pull *t = its != NULL ? its : &s->pull.transfer;
-    uint32_t version = m == NULL                              ? 0
-                       : m->mixed_version > m->progress.version ? m->mixed_version
-                                                                : m->progress.version;
+    uint32_t mixed = m != NULL ? uw_node_peer(s, m)->mixed_version : 0;
+    uint32_t version = m != NULL && m->progress.version > mixed ? m->progress.version : mixed;
     return (struct uw_short_data){.chunk_n = t->chunk_n, .transfer = t->transfer,
                                   .seq = (uint16_t)(t->seq - 1u),
                                   .asked_n = (uint16_t)(t->seq - t->first_seq), .version = version,

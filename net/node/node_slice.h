@@ -28,18 +28,18 @@ void uw_node_pick_slice(struct uw_node_state *s);
  * what comes now there is some already.
  *   version  of what came so far, as in struct uw_node_pull */
 static inline uint32_t uw_node_slices_known(uint32_t slices, uint32_t version,
-                                            const struct uw_member *m)
+                                            const struct uw_node_peer *peer)
 {
-    return version == 0 && (slices & ~m->mixed_slices) == 0 ? m->mixed_version : 0;
+    return version == 0 && (slices & ~peer->mixed_slices) == 0 ? peer->mixed_version : 0;
 }
 
 /* All of these slices was mixed in, and of one peer. */
-static inline void uw_node_slices_mixed(uint32_t slices, uint32_t version, struct uw_member *m,
-                                        uint64_t now_us)
+static inline void uw_node_slices_mixed(uint32_t slices, uint32_t version,
+                                        struct uw_node_peer *peer, uint64_t now_us)
 {
-    m->mixed_slices = slices | (version == m->mixed_version ? m->mixed_slices : 0);
-    m->mixed_version = version;
-    m->mixed_us = now_us;
+    peer->mixed_slices = slices | (version == peer->mixed_version ? peer->mixed_slices : 0);
+    peer->mixed_version = version;
+    peer->mixed_ms = (uint32_t)(now_us / 1000u);
 }
 
 #endif

@@ -3,10 +3,11 @@
  * node_state.h - what is behind struct uw_node, shared by the files node*.c
  *
  *     node_bind.c    set-up: what a configuration needs, and the memory
- *     node.c         the step; node_mtu.c what a link must carry
- *     node_recv.c    what to do with each message; node_ping.c membership's (node_ping.h)
- *     node_pull*.c   the pull of a round (node_pull.h); node_pick.c whom from
- *     node_serve.c   others' pulls; node_event.c events (node_tell.h)
+ *     node.c         the step
+ *     node_recv.c    what to do with each message
+ *     node_swim.c    peers that are found (node_swim.h); node_listed.c those of a list
+ *     node_pull.c    the pull of a round (node_pull.h); node_pick.c whom from
+ *     node_send.c    what goes out; node_event.c events (node_tell.h)
  *     node_status.c  the member table, for this program
  *
  * and of its optional parts (node_parts.h)
@@ -47,14 +48,20 @@ struct uw_node_sleeper;
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
                                                    no datagram could carry */
 
+enum uw_node_pull_for {
+    UW_PULL_TO_MIX,
+    UW_PULL_TO_ADOPT,               /* its model is taken over */
+    UW_PULL_TO_BRIDGE               /* of another cell's head, for node_bridge.c */
+};
+
 /* The pull of a round, the present or last one. */
 struct uw_node_pull {
     struct uw_pull transfer;
     uint32_t round;
     uint32_t member;                /* place in the table */
     uint32_t member_id;             /* guards against the place being reused */
-    bool adopt, judged;             /* judged: its outlier has been dealt with */
-    bool bridge;                    /* of another cell's head, for node_bridge.c */
+    enum uw_node_pull_for what_for;
+    bool judged;                    /* its outlier has been dealt with */
     uint8_t passed;                 /* peers that had nothing new for this round */
     float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
     uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
@@ -67,6 +74,23 @@ struct uw_node_pull {
     uint64_t turn_us;               /* the first one is not before; 0: not drawn yet */
 };
 
+/* What pulls keep about a member, by its place in the table. Another one that takes the place finds
+ * zeros; one that was started anew has what is above the line: its memory of us is gone, and so is
+ * what we held against it. */
+struct uw_node_peer {
+    uint64_t from_bytes;            /* pulled from it */
+    uint32_t refused_n;
+    float floats_per_us;            /* rate of the last pull from it */
+    /* ---- */
+    uint64_t avoid_until_us;        /* no pulls before */
+    uint32_t mixed_ms;              /* when its parameters were mixed in last, wraps, */
+    uint32_t mixed_version;         /* and the latest of them; 0: none */
+    uint32_t mixed_slices;          /* a bit for each slice of it that was mixed in */
+    uint16_t chunk_limit_n;         /* largest chunk it sends; 0: not known to be small */
+    uint8_t limit_pulls;            /* with chunks so small, until larger ones are tried */
+    uint8_t strikes;                /* reasons to leave it alone */
+};
+
 /* The members of the run by identity, this device too. */
 struct uw_node_candidates {
     uint32_t n;
@@ -76,15 +100,12 @@ struct uw_node_candidates {
     bool weighted;                  /* not all are alike */
 };
 
-/* A control message of the node itself. */
-struct uw_node_message {
-    enum uw_wire_type type;
-    union {
-        uwasa_Ping ping;            /* hello, ping, ack */
-        uwasa_Want want;
-        uwasa_Refuse refuse;
-        uwasa_Goodbye goodbye;
-    };
+/* The body of a control message of the node itself. */
+union uw_node_message {
+    uwasa_Ping ping;                /* hello, ping, ack */
+    uwasa_Want want;
+    uwasa_Refuse refuse;
+    uwasa_Goodbye goodbye;
 };
 
 /* The largest at the end: boards reach what is before them with shorter instructions. */
@@ -111,13 +132,14 @@ struct uw_node_state {
     uint8_t *in;                    /* the message that came in: the link's, or in the buffer */
     float *chunk;                   /* [chunk_n] of the snapshot on its way to the buffer; the
                                        memory of `message` */
-    struct uw_node_message *message;    /* that came in, or goes out: what came in is read
+    union uw_node_message *message;     /* that came in, or goes out: what came in is read
                                        before anything goes out, chunks too */
     uint8_t *late;                  /* [buffer_bytes] what the link did not take; NULL: lost */
     uint32_t late_bytes;            /* 0: none waits */
     uint64_t late_until_us;
     uint16_t late_station;
     struct uw_node_limits limits;
+    const struct uw_node_members *members;      /* how it knows its peers */
 
     /* Of optional parts; NULL: this node does without. */
     const struct uw_node_averages *averages;        /* and then the five below are set */
@@ -136,6 +158,7 @@ struct uw_node_state {
     struct uw_node_quiet *quiet;    /* node_tell.h; NULL: nobody hears of events */
     char *text;                     /* [UW_NODE_TEXT_BYTES]; NULL: nobody writes sentences */
     struct uw_node_candidates candidates;
+    struct uw_node_peer *peers;     /* [members_max] */
     struct uw_rng rng;
     struct uw_node_pull pull;
     struct uw_node_counters counters;
@@ -146,16 +169,6 @@ struct uw_node_state {
 
 /* node.c */
 
-/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; not sent is lost. */
-int uw_node_send(struct uw_node_state *s, uint16_t station);
-
-/* The same of any control message. */
-int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                      const struct uw_message_form *form, const void *body);
-
-/* Send s->buffer. */
-int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
-
 /* This node slept, or was stopped, for so long: its clock stood still. */
 void uw_node_slept(struct uw_node_state *s, uint64_t slept_us);
 
@@ -163,8 +176,6 @@ void uw_node_slept(struct uw_node_state *s, uint64_t slept_us);
 
 /* Take up to `most` messages; returns how many there were. */
 uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most);
-/* As struct uw_membership_config.spares; arg is the node's state. */
-bool uw_node_spares(void *arg, const struct uw_member *m);
 
 /* Tell a station why it is not served; transfer: of the want that is refused, or 0. */
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
@@ -188,7 +199,21 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m);
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);     /* by identity */
 
-/* node_serve.c */
+/* node_send.c */
+
+/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; not sent is lost. */
+int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                 const struct uw_message_form *form);
+
+/* The same of any control message. */
+int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                      const struct uw_message_form *form, const void *body);
+
+/* Send s->buffer. */
+int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
+
+/* Is there no message that waits for the link? */
+bool uw_node_sent_late(struct uw_node_state *s);
 
 /* Send up to `most` chunks that others asked for. */
 void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
@@ -216,6 +241,12 @@ uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer
 bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m);
 bool uw_node_any_awake(struct uw_node_state *s);
 
+static inline struct uw_node_peer *uw_node_peer(const struct uw_node_state *s,
+                                                const struct uw_member *m)
+{
+    return &s->peers[m->place];
+}
+
 /* The largest message and chunk that the link carries now, maybe less than before. */
 static inline uint32_t uw_node_mtu(const struct uw_node_state *s)
 {
@@ -236,7 +267,8 @@ static inline bool uw_node_carries(const struct uw_node_state *s, const struct u
 {
     uint32_t least_n = s->config.chunk_least_n;
     chunk_n = chunk_n > least_n ? chunk_n : least_n;
-    return uw_node_chunk_n(s) >= least_n && (m->chunk_limit_n == 0 || m->chunk_limit_n >= chunk_n);
+    uint32_t limit_n = uw_node_peer(s, m)->chunk_limit_n;
+    return uw_node_chunk_n(s) >= least_n && (limit_n == 0 || limit_n >= chunk_n);
 }
 
 /* How soon to try again what the link did not take: part of what a message takes. */

@@ -86,11 +86,11 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uint64_t now
     }
     uw_membership_record(&s->membership, m, &peer);
     bool known = place != 0 && m->averaging != NULL;
-    uw_status_row(&peer, progress, known ? &m->averaging->told : &averaging, row);
+    uw_status_row(&peer, progress, known ? m->averaging : &averaging, row);
     row->silent_us = place != 0 && now_us > m->heard_us ? now_us - m->heard_us : 0;
     row->rtt_us = m->srtt_us;
-    row->from_bytes = m->from_bytes;
-    row->refused_n = m->refused_n;
+    row->from_bytes = uw_node_peer(s, m)->from_bytes;
+    row->refused_n = uw_node_peer(s, m)->refused_n;
     row->same_model = m->same_model;
 }
 

@@ -33,6 +33,9 @@ const char *uw_node_address(struct uw_node_state *s, const struct uw_member *m, 
 void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
                             uint64_t silent_us);
 
+/* As struct uw_membership_config.forget. */
+void uw_node_forget(void *arg, const struct uw_member *m, bool restarted);
+
 /* About the present or last pull and a peer that it is from, or NULL: it is gone from the table.
  * why: what a cut, a move or a refusal was caused by. */
 void uw_node_tell_pull(struct uw_node_state *s, const struct uw_member *m,

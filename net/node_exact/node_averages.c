@@ -124,12 +124,14 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
         .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,
         .send = send_part, .arg = s};
     int rc = uw_allreduce_place(&s->cell->allreduce, arena, &allreduce);
-    void *out = NULL;
-    rc = rc < 0 ? rc : uw_arena_take(arena, s->buffer_bytes, &out);
+    void *part[2] = {NULL, NULL};
+    const size_t bytes[2] = {s->buffer_bytes, uw_size_mul(c->members_max, sizeof *s->cell->mates)};
+    rc = rc < 0 ? rc : uw_arena_take_each(arena, 2, bytes, part);
     rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
     rc = rc < 0 ? rc : uw_node_pairs_place(s, arena);
     rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
-    s->cell->out = out;
+    s->cell->out = part[0];
+    s->cell->mates = part[1];
     for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
         rc = uw_node_cell_place(s, arena, (enum uw_average_scope)i, ranks);
     }
@@ -206,7 +208,7 @@ static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
 static bool otherwise(const struct uw_member *known, const uwasa_Ping *ping)
 {
     static const uwasa_Averaging nothing;
-    const uwasa_Averaging *a = known != NULL ? &known->averaging->told : &nothing;
+    const uwasa_Averaging *a = known != NULL ? known->averaging : &nothing;
     const uwasa_Averaging *b = &ping->averaging;
     return ping->has_progress &&
            (a->head_weight != b->head_weight || a->averages != b->averages ||
@@ -216,6 +218,11 @@ static bool otherwise(const struct uw_member *known, const uwasa_Ping *ping)
 static void stale(struct uw_node_state *s)
 {
     s->cell->stale = true;
+}
+
+static void forget(struct uw_node_state *s, uint32_t place)
+{
+    s->cell->mates[place] = (struct uw_node_mate){.near = false};
 }
 
 static void gone(struct uw_node_state *s, uint32_t id)
@@ -230,7 +237,7 @@ static bool needs(const struct uw_node_state *s, const struct uw_member *m)
 {
     const struct uw_cell *run = &s->cell->scopes[UW_AVERAGE_RUN].cell;
     bool pairs = s->config.rule->over == UW_MIX_OVER_PAIRS;
-    bool mate = s->cell->name[0] != '\0' && strcmp(m->averaging->told.cell, s->cell->name) == 0;
+    bool mate = s->cell->name[0] != '\0' && strcmp(m->averaging->cell, s->cell->name) == 0;
     return s->config.mode == UW_NODE_ALLREDUCE || pairs || mate || run->state != UW_CELL_IDLE ||
            uw_cell_owes(run);
 }
@@ -416,7 +423,7 @@ const struct uw_node_averages uw_node_averages = {
     .step = uw_node_cell_step,
     .otherwise = otherwise,
     .stale = stale,
-    .gone = gone,
+    .gone = gone, .forget = forget,
     .message = message,
     .fill = fill,
     .needs = needs,

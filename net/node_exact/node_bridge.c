@@ -6,7 +6,7 @@
 
 #define ALONE_US 5000000u           /* without news of another cell for so long: alone */
 
-bool uw_node_has_bridge(const struct uw_node_state *s)
+static bool has_bridge(const struct uw_node_state *s)
 {
     return s->bridge->inbox != NULL;
 }
@@ -31,12 +31,12 @@ int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
 static bool reachable(const struct uw_member *m)
 {
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->station != UW_LINK_STATION_NONE &&
-           m->averaging->told.averages && m->averaging->told.cell[0] != '\0';
+           m->averaging->averages && m->averaging->cell[0] != '\0';
 }
 
 static bool of_another_cell(const struct uw_node_state *s, const struct uw_member *m)
 {
-    return strcmp(m->averaging->told.cell, s->cell->name) != 0;
+    return strcmp(m->averaging->cell, s->cell->name) != 0;
 }
 
 /* Does it lead its cell, as far as can be seen from here? */
@@ -44,7 +44,7 @@ static bool leads(const struct uw_node_state *s, const struct uw_member *m)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *o = &s->membership.members[i];
-        const uwasa_Averaging *its = &o->averaging->told, *told = &m->averaging->told;
+        const uwasa_Averaging *its = o->averaging, *told = m->averaging;
         bool better = its->head_weight > told->head_weight ||
                       (its->head_weight == told->head_weight && o->id < m->id);
         if (o != m && reachable(o) && better && strcmp(its->cell, told->cell) == 0) {
@@ -62,7 +62,7 @@ static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n, const struc
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m != but && reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
-            !m->progress.newcomer && s->outer_us >= m->avoid_until_us &&
+            !m->progress.newcomer && s->outer_us >= uw_node_peer(s, m)->avoid_until_us &&
             uw_node_carries(s, m, chunk_n) && leads(s, m) &&
             uw_rng_below(&s->rng, ++n) == 0) {
             place = i;
@@ -76,7 +76,7 @@ static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
     uint32_t n = strcmp(s->cell->name, cell) == 0 ? 1u : 0;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        n += reachable(m) && strcmp(m->averaging->told.cell, cell) == 0 ? 1u : 0;
+        n += reachable(m) && strcmp(m->averaging->cell, cell) == 0 ? 1u : 0;
     }
     return n;
 }
@@ -87,7 +87,7 @@ static bool knows_another_cell(const struct uw_node_state *s)
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
-            m->averaging->told.cell[0] != '\0' && of_another_cell(s, m)) {
+            m->averaging->cell[0] != '\0' && of_another_cell(s, m)) {
             return true;
         }
     }
@@ -115,7 +115,7 @@ static uint32_t shown(const struct uw_node_state *s)
 
 void uw_node_bridge_due(struct uw_node_state *s)
 {
-    s->bridge->due = uw_node_has_bridge(s);
+    s->bridge->due = has_bridge(s);
 }
 
 /* Its share of what this cell becomes. */
@@ -124,7 +124,7 @@ static void weigh(struct uw_node_state *s, uint32_t place)
     const struct uw_member *m = &s->membership.members[place];
     s->bridge->weight = uw_mix_cell_weight(s->gossip.config.constants.weight,
                                            nodes_in(s, s->cell->name),
-                                           nodes_in(s, m->averaging->told.cell));
+                                           nodes_in(s, m->averaging->cell));
 }
 
 uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n,
@@ -246,7 +246,7 @@ static void offer_alone(struct uw_node_state *s)
 int uw_node_bridge_step(struct uw_node_state *s)
 {
     int rc = UW_OK;
-    if (!uw_node_has_bridge(s) ||
+    if (!has_bridge(s) ||
         atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire)) {
         return rc;
     }
@@ -268,7 +268,7 @@ int uw_node_bridge_step(struct uw_node_state *s)
 
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
 {
-    if (!uw_node_has_bridge(s) || !s->bridge->any) {
+    if (!has_bridge(s) || !s->bridge->any) {
         return;
     }
     uw_mix_carried((float)ranks_n, s->config.params, 0, s->config.params->size_n,

@@ -50,8 +50,6 @@ struct uw_node_bridge {
 /* Take the memory of a node that may lead a cell. Returns UW_OK or what uw_arena_take returns. */
 int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena);
 
-bool uw_node_has_bridge(const struct uw_node_state *s);
-
 /* A round of the cell is over: pull from another cell next, if this node leads. */
 void uw_node_bridge_due(struct uw_node_state *s);
 

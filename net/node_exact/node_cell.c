@@ -21,11 +21,11 @@ static struct uw_node_scope *scope_of(void *arg)
 static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
                      enum uw_average_scope scope)
 {
-    return m->same_model && m->averaging->told.averages && m->state != UW_MEMBER_DEAD &&
+    return m->same_model && m->averaging->averages && m->state != UW_MEMBER_DEAD &&
            m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
            m->station != UW_LINK_STATION_NONE &&
            (scope == UW_AVERAGE_RUN ||
-            (s->cell->name[0] != '\0' && strcmp(s->cell->name, m->averaging->told.cell) == 0));
+            (s->cell->name[0] != '\0' && strcmp(s->cell->name, m->averaging->cell) == 0));
 }
 
 static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
@@ -46,7 +46,7 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
         }
         o->rows[k] = (struct uw_cell_member){
             .id = m->id, .usable = i == 0 || m->state == UW_MEMBER_ALIVE,
-            .weight = i == 0 ? s->config.head_weight : m->averaging->told.head_weight};
+            .weight = i == 0 ? s->config.head_weight : m->averaging->head_weight};
     }
     uw_cell_members(&o->cell, o->rows, n);
 }

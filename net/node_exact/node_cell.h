@@ -38,7 +38,14 @@ struct uw_node_near {
     uint64_t hold_us;               /* nobody is taken in before */
 };
 
+/* What averages keep about a member, by its place in the table. */
+struct uw_node_mate {
+    bool near;                      /* may share this node's cell */
+    struct uw_allreduce_way way;
+};
+
 struct uw_node_cell {
+    struct uw_node_mate *mates;     /* [members_max] */
     struct uw_node_scope scopes[UW_NODE_SCOPES];
     struct uw_node_scope *asked;    /* the one that has the parameters; NULL: training has them */
     struct uw_average average;

@@ -24,6 +24,13 @@ static void forget(struct uw_node_state *s)
     c->aborts = c->last_n = 0;
 }
 
+/* As struct uw_network_probe_config's send; arg is the node's state. */
+static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+{
+    struct uw_node_state *s = arg;
+    return uw_node_send_part(s, (rank + s->cost->shift) % s->cost->probe.ranks, part);
+}
+
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce)
 {
@@ -34,7 +41,7 @@ int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                                                                  ? chunk_n
                                                                  : UW_PROBE_REPORT_N,
                                                   .train_n = allreduce->size_n,
-                                                  .send = uw_node_cost_send, .arg = s};
+                                                  .send = send_part, .arg = s};
     int rc = uw_network_probe_place(&c->probe, arena, &probe);
     forget(s);
     return rc;
@@ -44,12 +51,6 @@ int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
 static uint32_t turned(const struct uw_node_cost *c, uint32_t rank)
 {
     return (rank + c->probe.ranks - c->shift) % c->probe.ranks;
-}
-
-int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part)
-{
-    struct uw_node_state *s = arg;
-    return uw_node_send_part(s, (rank + s->cost->shift) % s->cost->probe.ranks, part);
 }
 
 enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
@@ -99,7 +100,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
         if (m != NULL) {
             r->rtt_us = m->srtt_us > r->rtt_us ? m->srtt_us : r->rtt_us;
             least_us = m->srtt_us != 0 && m->srtt_us < least_us ? m->srtt_us : least_us;
-            ways[i] = m->averaging->way;
+            ways[i] = s->cell->mates[m->place].way;
         }
     }
     r->ways = ways;
@@ -118,7 +119,7 @@ void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell)
     for (uint32_t i = 0; i < cell->ranks_n && a->r.group == cell->group; i++) {
         struct uw_member *m = uw_node_member(s, cell->ranks[i]);
         if (m != NULL) {
-            m->averaging->way = a->ways[i];
+            s->cell->mates[m->place].way = a->ways[i];
         }
     }
 }

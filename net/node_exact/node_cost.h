@@ -39,9 +39,6 @@ struct uw_node_cost {
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce);
 
-/* As struct uw_network_probe_config's send; arg is the node's state. */
-int uw_node_cost_send(void *arg, uint32_t rank, const struct uw_part *part);
-
 /* The algorithm for so many ranks, and what to tell them. */
 enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
                                            float hints[UW_CELL_HINTS]);

@@ -89,7 +89,7 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
 static float average_us(const struct uw_node_state *s, const struct uw_member *m)
 {
     uint32_t n = uw_min_u32(uw_membership_alive(&s->membership) + 1u, UW_CELL_RANKS_MAX);
-    return 2.0f * (float)s->config.params->size_n / m->floats_per_us +
+    return 2.0f * (float)s->config.params->size_n / uw_node_peer(s, m)->floats_per_us +
            (float)(uw_log2_up(n) + 2u) * (float)m->srtt_us;
 }
 
@@ -100,7 +100,7 @@ static float worth(const struct uw_node_state *s)
     uint32_t n = 1;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        float drift = m->averaging->told.drift;
+        float drift = m->averaging->drift;
         bool counts = m->state == UW_MEMBER_ALIVE && m->same_model && drift != 0.0f &&
                       drift >= -UW_DRIFT_MAX && drift <= UW_DRIFT_MAX;
         sum += counts ? drift : 0.0f;
@@ -112,26 +112,28 @@ static float worth(const struct uw_node_state *s)
 
 static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)
 {
-    float own = (float)s->cell->near.train_us, its = (float)m->averaging->told.train_us;
+    float own = (float)s->cell->near.train_us, its = (float)m->averaging->train_us;
     return own > 0.0f && its > 0.0f && its <= times * own && own <= times * its;
 }
 
 static bool is_near(const struct uw_node_state *s, const struct uw_member *m, float share)
 {
     const struct uw_node_near *f = &s->cell->near;
-    uint32_t times = m->near ? LEAVE_TIMES : 1u;
-    bool known = m->floats_per_us > 0.0f;
+    bool near = s->cell->mates[m->place].near;
+    uint32_t times = near ? LEAVE_TIMES : 1u;
+    float floats_per_us = uw_node_peer(s, m)->floats_per_us;
+    bool known = floats_per_us > 0.0f;
     if (m->state != UW_MEMBER_ALIVE || !m->same_model || m->srtt_us == 0 ||
-        !keeps_pace(s, m, m->near ? LEAVE_PACE : PACE) ||
-        (known && (float)s->config.params->size_n > m->floats_per_us * (float)SLOW_US)) {
+        !keeps_pace(s, m, near ? LEAVE_PACE : PACE) ||
+        (known && (float)s->config.params->size_n > floats_per_us * (float)SLOW_US)) {
         return false;
     }
     bool close = m->srtt_us <= (uint64_t)s->config.near_us * times;
     if (!known) {
-        return close && (m->near || !f->wary);
+        return close && (near || !f->wary);
     }
     bool cheap = average_us(s, m) <= (float)times * share * (float)f->train_us;
-    return m->near ? close || cheap : cheap && s->now_us >= f->hold_us;
+    return near ? close || cheap : cheap && s->now_us >= f->hold_us;
 }
 
 /* Averages that cost more than they were thought to: leave, and believe only rates for a while. */
@@ -147,7 +149,7 @@ static void leave_if_dear(struct uw_node_state *s)
     f->calm_us = f->hold_us + hold_us(f, f->left_n);
     f->left_n += f->left_n < HOLD_DOUBLED;
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        s->membership.members[i].near = false;
+        s->cell->mates[i].near = false;
     }
 }
 
@@ -177,13 +179,14 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     uint32_t best = s->membership.members[0].id, hops = 0;
     float share = worth(s);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        struct uw_member *m = &s->membership.members[i];
+        const struct uw_member *m = &s->membership.members[i];
         uint32_t id;
-        m->near = is_near(s, m, share);
-        if (m->near && found_name(m->averaging->told.cell, &id) && id < best && is_alive(s, id) &&
-            m->averaging->told.cell_hops < HOPS_MAX) {
+        bool near = is_near(s, m, share);
+        s->cell->mates[i].near = near;
+        if (near && found_name(m->averaging->cell, &id) && id < best && is_alive(s, id) &&
+            m->averaging->cell_hops < HOPS_MAX) {
             best = id;
-            hops = m->averaging->told.cell_hops + 1u;
+            hops = m->averaging->cell_hops + 1u;
         }
     }
     char name[UW_NODE_NAME_BYTES];

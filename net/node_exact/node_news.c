@@ -244,7 +244,7 @@ void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
         e.address = m != NULL ? uw_node_address(s, m, m->station, seen) : "?";
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "cell %s mixes with cell %s through %s (%s), after %u.%u s alone", s->cell->name,
-                 m != NULL ? m->averaging->told.cell : "?", e.peer, e.address,
+                 m != NULL ? m->averaging->cell : "?", e.peer, e.address,
                  uw_whole_s(silent_us), uw_tenth_s(silent_us));
     }
     uw_node_report(s, &e);

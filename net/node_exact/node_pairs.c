@@ -140,7 +140,7 @@ void uw_node_pairs_ended(struct uw_node_state *s)
 
 static bool tracks(const struct uw_member *m)
 {
-    return m->same_model && m->averaging->told.pairs == (uint32_t)UW_PAIRS_TRACKING &&
+    return m->same_model && m->averaging->pairs == (uint32_t)UW_PAIRS_TRACKING &&
            m->state != UW_MEMBER_DEAD && m->state != UW_MEMBER_LEFT &&
            m->state != UW_MEMBER_UNKNOWN && m->station != UW_LINK_STATION_NONE;
 }
@@ -357,7 +357,7 @@ static void look_around(struct uw_node_state *s)
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (s->pairs->state == UW_PAIRS_TRACKING && m->same_model &&
-            m->averaging->told.pairs == (uint32_t)UW_PAIRS_RETREATED) {
+            m->averaging->pairs == (uint32_t)UW_PAIRS_RETREATED) {
             retreat(s, m);
         }
     }

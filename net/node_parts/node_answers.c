@@ -18,7 +18,7 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
     const struct uw_member *m = &s->membership.members[place];
     *row = (uwasa_Row){.has_peer = true, .has_progress = true, .same_model = m->same_model};
     if (place == 0) {
-        uw_membership_self(&s->membership, &row->peer);
+        uw_membership_record(&s->membership, m, &row->peer);
         uw_node_fill_progress(s, &row->progress);
         row->has_averaging = uw_node_fill_averaging(s, &row->averaging);
         return;
@@ -28,12 +28,12 @@ static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *r
     row->progress = m->progress;
     if (m->averaging != NULL) {
         row->has_averaging = true;
-        row->averaging = m->averaging->told;
+        row->averaging = *m->averaging;
     }
     row->silent_us = s->outer_us > m->heard_us ? s->outer_us - m->heard_us : 0;
     row->rtt_us = m->srtt_us;
-    row->from_bytes = m->from_bytes;
-    row->refused_n = m->refused_n;
+    row->from_bytes = uw_node_peer(s, m)->from_bytes;
+    row->refused_n = uw_node_peer(s, m)->refused_n;
 }
 
 static void fill_kernels(const struct uw_node_state *s, uwasa_StatusReply *r)

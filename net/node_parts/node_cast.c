@@ -23,7 +23,7 @@ static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
     bool new_too = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     return is_here(m) && m->progress.version != 0 &&
            (new_too || !m->progress.newcomer) && m->station != UW_LINK_STATION_NONE &&
-           s->outer_us >= m->avoid_until_us &&
+           s->outer_us >= uw_node_peer(s, m)->avoid_until_us &&
            uw_member_window(m, s->outer_us).from_us <= s->outer_us;
 }
 
@@ -37,10 +37,11 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
-    void *part[2];
-    const size_t bytes[2] = {sizeof *s->cast, c->members_max * sizeof(uint32_t)};
+    void *part[3];
+    const size_t bytes[3] = {sizeof *s->cast, c->members_max * sizeof(uint32_t),
+                             c->members_max * sizeof(bool)};
     struct uw_node_cast spare;
-    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    int rc = uw_arena_take_each(arena, 3, bytes, part);
     struct uw_node_cast *cast = part[0] != NULL ? part[0] : &spare;
     s->cast = part[0];
     if (rc == UW_OK) {
@@ -56,6 +57,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     atomic_init(&cast->ended, false);
     atomic_init(&cast->agreed_n, 0);
     cast->ids = part[1];
+    cast->mute = part[2];
     cast->cast.patience_us = c->gather_us != 0 ? c->gather_us : PATIENCE_DEFAULT_US;
     return rc;
 }
@@ -80,7 +82,7 @@ static uint32_t gather(struct uw_node_state *s, bool mute, struct others *o)
         const struct uw_member *m = &s->membership.members[i];
         bool trains = m->progress.samples_per_s > 0.0f;
         o->come = o->come || (is_here(m) && (trains || m->progress.version == 0));
-        if ((mute || !m->mute) && takes_part(s, m)) {
+        if ((mute || !s->cast->mute[m->place]) && takes_part(s, m)) {
             s->cast->ids[n++] = m->id;
             o->train = o->train || trains;
         }
@@ -227,7 +229,7 @@ static uint32_t find_mute(struct uw_node_state *s, const struct uw_member **firs
         struct uw_member *m = uw_cast_is_mute(&c->peers[i]) ? uw_node_member(s, c->peers[i].id)
                                                             : NULL;
         if (m != NULL) {
-            m->mute = true;
+            s->cast->mute[m->place] = true;
             *first = m;
             n++;
         }
@@ -316,7 +318,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     if (m == NULL || !m->same_model) {
         return;
     }
-    m->mute = false;
+    s->cast->mute[m->place] = false;
     uint32_t skip_n = 0;
     int rc = uw_cast_check(c, m->id, in, s->now_us, &skip_n);
     if (c->is_ahead && !c->active) {
@@ -325,7 +327,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     cast->late = cast->late || (!c->active && in->turn != c->turn);
     s->counters.refused_corrupt += rc == UW_ERR_CORRUPT;
     struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
-    if (slot == NULL || s->outer_us < m->avoid_until_us) {
+    if (slot == NULL || s->outer_us < uw_node_peer(s, m)->avoid_until_us) {
         return;
     }
     const struct uw_data d = {.floats = in->floats + (size_t)skip_n * 4u,
@@ -346,7 +348,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     uw_gossip_push(&s->gossip);
     uw_cast_arrived(c, m->id, in->chunk);
     cast->bytes += d.count_n * 4u;
-    m->from_bytes += d.count_n * 4u;
+    uw_node_peer(s, m)->from_bytes += d.count_n * 4u;
     s->counters.pulled_bytes += d.count_n * 4u;
 }
 
@@ -389,6 +391,11 @@ uint32_t uw_node_cast_agreed(const struct uw_node *n)
     return n->state != NULL && n->state->cast != NULL ? agreed_n(n->state) : 0;
 }
 
+static void forget(struct uw_node_state *s, uint32_t place)
+{
+    s->cast->mute[place] = false;
+}
+
 static void gone(struct uw_node_state *s, uint32_t id)
 {
     uw_cast_give_up(&s->cast->cast, id);
@@ -400,4 +407,5 @@ const struct uw_node_casts uw_node_casts = {
     .step = step,
     .message = message,
     .gone = gone,
+    .forget = forget,
 };

@@ -19,6 +19,7 @@ struct uw_node_cast {
     uint64_t blocked_until_us;      /* the link takes nothing */
     uint64_t bytes, began_us;
     uint32_t *ids;                  /* [members_max] */
+    bool *mute;                     /* [members_max] by place: sends no broadcasts */
     atomic_bool ended;              /* training: it is over, and all of it is shown */
     atomic_uint_least32_t agreed_n; /* network: nodes with one model, this one too; 0: not known */
     bool alike;                     /* nobody trains in this turn, and all that came is what this

@@ -3,7 +3,7 @@
  * What a node does otherwise on links of frames: short messages, pings without what does not fit,
  * beacons, a first pull that waits for its turn. */
 #include "node/node_limits.h"
-#include "node/node_ping.h"
+#include "node/node_swim.h"
 
 #include "base/bits.h"
 

@@ -39,7 +39,7 @@ static struct side side_of(struct uw_node_state *s, struct uw_node_lane *lane)
 static void settle(struct uw_node_state *s, struct side side)
 {
     if (side.m != NULL && *side.version != 0 && *side.version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(side.slices, *side.version, side.m, s->outer_us);
+        uw_node_slices_mixed(side.slices, *side.version, uw_node_peer(s, side.m), s->outer_us);
     }
 }
 
@@ -62,7 +62,7 @@ static void end_lane(struct uw_node_state *s, struct uw_node_lane *lane)
 {
     struct uw_member *m = member_of(s, lane);
     if (m != NULL && lane->transfer.rate > 0.0f) {
-        m->floats_per_us = lane->transfer.rate * (float)lane->transfer.chunk_n;
+        uw_node_peer(s, m)->floats_per_us = lane->transfer.rate * (float)lane->transfer.chunk_n;
     }
     uw_pull_stop(&lane->transfer);
     lane->used = false;
@@ -225,7 +225,7 @@ static bool help(struct uw_node_state *s, struct side who)
         }
     }
     if (slowest.t == who.t || *who.version == 0 || who.m == NULL ||
-        uw_node_slices_known(slowest.slices, 0, who.m) == *who.version) {
+        uw_node_slices_known(slowest.slices, 0, uw_node_peer(s, who.m)) == *who.version) {
         return false;
     }
     uint32_t all = missing(slowest.t), new_n = all - slowest.t->out_chunks;
@@ -279,8 +279,9 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
 static void give_up(struct uw_node_state *s, struct uw_node_lane *lane, uint64_t avoid_us)
 {
     struct uw_member *m = member_of(s, lane);
-    if (m != NULL && m->avoid_until_us < s->outer_us + avoid_us) {
-        m->avoid_until_us = s->outer_us + avoid_us;
+    struct uw_node_peer *peer = m != NULL ? uw_node_peer(s, m) : NULL;
+    if (peer != NULL && peer->avoid_until_us < s->outer_us + avoid_us) {
+        peer->avoid_until_us = s->outer_us + avoid_us;
     }
     drop(s, lane);
 }
@@ -293,7 +294,7 @@ static void stale(struct uw_node_state *s, struct uw_node_lane *lane)
     struct side side = lane != NULL ? side_of(s, lane) : side_of_pull(s);
     uint32_t at = p->passed < UW_NODE_PASSED_MOST ? pick_further(s) : 0;
     s->counters.pulls_stale++;
-    side.m->avoid_until_us = s->outer_us + uw_node_stale_us(s, side.m);
+    uw_node_peer(s, side.m)->avoid_until_us = s->outer_us + uw_node_stale_us(s, side.m);
     if (at == 0) {
         (void)uw_pull_give(side.t, NULL, UINT32_MAX, true, s->now_us);
         return;
@@ -359,7 +360,7 @@ static void check(struct uw_node_state *s, struct uw_node_lane *lane)
         drop(s, lane);
     } else if (silent_us >= uw_node_pull_silence_us(s, t, m) ||
                silent_us >= uw_node_pull_deadline_us(s) / 2u) {
-        uw_membership_doubt(&s->membership, m, s->outer_us);
+        s->members->ops->doubt(&s->membership, m, s->outer_us);
         give_up(s, lane, UW_NODE_AVOID_US);
     }
 }

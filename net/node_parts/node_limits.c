@@ -54,9 +54,14 @@ void uw_node_follow_rate(struct uw_node_state *s)
     uw_node_set_limits(s);
     s->serve.stale_us += uw_node_serve_us(c, rate) - uw_node_serve_us(c, before);
     s->pull.took.took_n = 0;        /* of another link, as it were */
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        s->peers[i].floats_per_us = 0.0f;
+    }
     m->ping_us = c->ping_us;
     m->suspect_us = c->suspect_us;
     m->dead_us = c->dead_us;
     m->rate_mbytes_per_s = uw_node_membership_rate(c);
-    uw_membership_follow(&s->membership, s->outer_us);
+    if (s->membership.heap != NULL) {       /* it calls members */
+        uw_membership_follow(&s->membership, s->outer_us);
+    }
 }

@@ -70,7 +70,7 @@ static void write_progress(struct uw_node_state *s, const struct uw_node_event *
     if (kind == UW_NODE_PULL_STARTED) {
         snprintf(text, cap, "pull from %s (%s): %u chunks of %u floats%s", name, address,
                  (unsigned)t->chunks, (unsigned)t->chunk_n,
-                 p->adopt ? ", to take over its model" : "");
+                 p->what_for == UW_PULL_TO_ADOPT ? ", to take over its model" : "");
     } else if (kind == UW_NODE_PULL_DONE) {
         uint32_t more = s->further != NULL ? s->further->asked_n : 0;
         char others[24] = "";
@@ -94,8 +94,8 @@ static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
 {
     const struct uw_member *m = c->m;
     const char *name = e->peer, *address = e->address;
-    bool avoided = m != NULL && m->avoid_until_us > s->outer_us;
-    uint64_t avoid_us = avoided ? m->avoid_until_us - s->outer_us : 0;
+    uint64_t until_us = m != NULL ? uw_node_peer(s, m)->avoid_until_us : 0;
+    uint64_t avoid_us = until_us > s->outer_us ? until_us - s->outer_us : 0;
     char *text = s->text;
     size_t cap = UW_NODE_TEXT_BYTES;
     switch (e->kind) {

@@ -19,7 +19,8 @@ struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t s
     return NULL;
 }
 
-struct uw_secure_slot *uw_secure_find_any(const struct uw_secure_dtls *s, uint16_t station)
+/* The slot of a station in any state but FREE, or NULL. */
+static struct uw_secure_slot *find_any(const struct uw_secure_dtls *s, uint16_t station)
 {
     struct uw_secure_slot *slot = uw_secure_find(s, station, UW_SECURE_UP);
     return slot != NULL ? slot : uw_secure_find(s, station, UW_SECURE_HANDSHAKE);
@@ -52,7 +53,7 @@ void uw_secure_release(struct uw_secure_slot *slot, bool notify)
     struct uw_secure_dtls *s = slot->owner;
     uw_tls_close(slot->tls, notify);
     slot->state = UW_SECURE_FREE;
-    if (uw_secure_find_any(s, slot->station) == NULL) {
+    if (find_any(s, slot->station) == NULL) {
         uw_link_hold(s->lower, slot->station, slot->was_held);
     }
 }
@@ -117,7 +118,7 @@ int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *addr
     if (slot == NULL) {
         return UW_ERR_AGAIN;
     }
-    const struct uw_secure_slot *sibling = uw_secure_find_any(s, station);
+    const struct uw_secure_slot *sibling = find_any(s, station);
     bool was_held = uw_link_hold(s->lower, station, true);
     slot->was_held = sibling != NULL ? sibling->was_held : was_held;
     slot->client = client;

@@ -35,9 +35,6 @@ struct uw_secure_slot {
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
                                       enum uw_secure_state state);
 
-/* The slot of a station in any state but FREE, or NULL. */
-struct uw_secure_slot *uw_secure_find_any(const struct uw_secure_dtls *s, uint16_t station);
-
 /* Open a session in a free slot; a stale handshake of the same side may have to go.
  * Returns UW_OK, UW_ERR_AGAIN (no slot now), UW_ERR_NOMEM. */
 int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,

@@ -83,6 +83,7 @@ struct world {
     struct uw_node_config config;       /* what all nodes share; name, link, vectors are added */
     uint64_t train_us;                  /* between two local steps */
     const char *seeds[1];
+    bool listed;                        /* seeds are all peers: uw_node_bind_listed */
     uint32_t incarnation;
     bool talk;
     void *user;

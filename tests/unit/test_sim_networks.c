@@ -170,7 +170,7 @@ static void compare_averages(const struct case_of *c)
     }
     double shipped_s = median(events.round_s, ROUNDS);
     printf("%s of %u, %u bytes, %g bit/s, %u us: formula %.3f ms, events %.3f, explained %.3f to "
-           "%.3f\n", uw_sim_algorithm_name(c->simulated), (unsigned)c->nodes,
+           "%.3f\n", uw_allreduce_name(c->shipped), (unsigned)c->nodes,
            4u * (unsigned)c->size_n, c->bits_per_s, (unsigned)c->latency_us, 1e3 * s,
            1e3 * shipped_s, 1e3 * least_s, 1e3 * most_s);
     assert_true(shipped_s >= least_s && shipped_s <= most_s);

@@ -491,34 +491,6 @@ static int unexpected(const struct uw_args_spec *spec, const char *arg)
                         arg, spec->command);
 }
 
-int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
-                  const char **positional)
-{
-    uint32_t positional_n = 0;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            uw_args_help(spec);
-            return UW_EXIT_DONE;
-        }
-    }
-    for (int i = 1; i < argc; i++) {
-        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0') {
-            int status = parse_flag(spec, argc, argv, &i, out);
-            if (status >= 0) {
-                return status;
-            }
-        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
-            return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: flags start with two dashes",
-                                argv[i]);
-        } else if (positional_n == spec->positional_max) {
-            return unexpected(spec, argv[i]);
-        } else {
-            positional[positional_n++] = argv[i];
-        }
-    }
-    return -1;
-}
-
 #define COLUMNS 80u
 #define HELP_COLUMN 31u
 
@@ -609,7 +581,7 @@ void uw_opts_print(struct uw_opts opts, bool keys)
     print_suffixes(opts);
 }
 
-void uw_args_help(const struct uw_args_spec *spec)
+static void print_help(const struct uw_args_spec *spec)
 {
     char line[512];
     snprintf(line, sizeof line, "uwasa %s: %s", spec->command, spec->summary);
@@ -634,4 +606,32 @@ void uw_args_help(const struct uw_args_spec *spec)
         print_paragraphs(spec->epilogue);
     }
     printf("\nExample: %s\n", spec->example);
+}
+
+int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
+                  const char **positional)
+{
+    uint32_t positional_n = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(spec);
+            return UW_EXIT_DONE;
+        }
+    }
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0') {
+            int status = parse_flag(spec, argc, argv, &i, out);
+            if (status >= 0) {
+                return status;
+            }
+        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: flags start with two dashes",
+                                argv[i]);
+        } else if (positional_n == spec->positional_max) {
+            return unexpected(spec, argv[i]);
+        } else {
+            positional[positional_n++] = argv[i];
+        }
+    }
+    return -1;
 }

@@ -169,7 +169,4 @@ static inline bool uw_opt_is_bytes(const struct uw_opt *o)
     return o->kind == UW_OPT_BYTES || o->kind == UW_OPT_BYTES_U32;
 }
 
-/* What --help prints. */
-void uw_args_help(const struct uw_args_spec *spec);
-
 #endif

@@ -66,7 +66,7 @@ static int open_end(struct pair *p, uint32_t i, struct uw_error *err)
     c.seeds = e->seeds;
     c.seeds_n = i;
     c.pull_silence_us = SILENCE_US;
-    rc = uw_node_net_open(&e->net, &stack, &c, err);
+    rc = uw_node_net_open(&e->net, &stack, &c, false, err);
     rc = rc < 0 ? rc : uw_stack_local(&e->net.stack, e->address);
     return rc < 0 ? rc : uw_bench_node_start(&e->own, &e->net.node);
 }

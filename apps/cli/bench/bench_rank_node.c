@@ -51,7 +51,7 @@ int uw_bench_rank_node_open(struct uw_bench_rank_node *n, const struct uw_bench_
     c.scratch_n = SCRATCH_N;
     c.on_event = on_event;
     c.event_arg = n;
-    rc = uw_node_net_open(&n->net, &stack, &c, err);
+    rc = uw_node_net_open(&n->net, &stack, &c, false, err);
     rc = rc < 0 ? rc : uw_stack_local(&n->net.stack, address);
     rc = rc < 0 ? rc : uw_bench_node_start(&n->own, &n->net.node);
     return rc < 0 ? rc : uw_node_net_start(&n->net, err);

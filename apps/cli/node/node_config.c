@@ -361,7 +361,7 @@ void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config 
     c->algorithm = o->fixed ? &o->kind : NULL;
     c->pull_peers = o->pull_peers;
     c->code = o->code;
-    c->agree = !uw_node_config_narrow(o) && !sleeps;
+    c->agree = !uw_node_config_narrow(o) && !sleeps && o->membership.at != UW_MEMBERSHIP_STATIC;
     c->sleep = (struct uw_node_sleep){.period_us = (uint64_t)(o->sleep_period * 1e6),
                                       .awake_us = (uint64_t)(o->sleep_awake * 1e6)};
     uw_exchange_fill(&o->exchange, c);

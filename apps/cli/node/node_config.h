@@ -20,6 +20,7 @@
 #define UW_NODE_CONSENSUS_UNSAID (-1.0)
 #define UW_NODE_RANK_TEXTS 128u     /* that ranks may have of their own */
 
+enum uw_node_membership { UW_MEMBERSHIP_SWIM, UW_MEMBERSHIP_STATIC };
 enum uw_node_average { UW_AVERAGE_PARAMETERS, UW_AVERAGE_GRADIENTS };
 
 struct uw_node_options {
@@ -32,6 +33,7 @@ struct uw_node_options {
     uint32_t link_address;              /* UW_NODE_ADDRESS_UNSAID: not given */
     bool tls;
     struct uw_opt_list seeds;
+    struct uw_choice membership;        /* enum uw_node_membership */
     const char *model, *data, *shard, *skew;
     uint32_t batch, threads;
     struct uw_exchange exchange;

@@ -40,6 +40,9 @@ static const struct uw_opt rows[] = {
         "where others reach this node (what they see)"),
     ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES",
         "nodes to greet first, [\"10.0.0.9:4433\", ...]"),
+    ROW("membership", UW_OPT_CHOICE, membership, 0, 0, "swim|static",
+        "peers are found and pinged; or they are the seeds alone, which this node pulls from "
+        "without a ping, for gossip (swim)"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
     ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS", "train only on [0, 1, 2] (all)"),
@@ -170,7 +173,7 @@ const struct uw_node_options uw_node_defaults = {
     .tls = true, .nccl = true,
     .link_address = UW_NODE_ADDRESS_UNSAID, .together = UW_NODE_TOGETHER_UNSAID,
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .lr = 0.05, .seed = 1,
-    .schedule = "constant",
+    .schedule = "constant", .membership = {"swim", UW_MEMBERSHIP_SWIM},
     .backend = {"auto", UW_BACKEND_AUTO}, .average = {"parameters", UW_AVERAGE_PARAMETERS},
     .algorithm = {"auto", 0}, .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0,
     .round_seconds = 60.0,

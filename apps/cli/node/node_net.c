@@ -39,7 +39,7 @@ static int tell_name(const struct uw_node_config *config, uint32_t mtu_bytes, in
 }
 
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
-                     const struct uw_node_config *node, struct uw_error *err)
+                     const struct uw_node_config *node, bool listed, struct uw_error *err)
 {
     struct uw_node_config config = *node;
     struct uw_arena arena;
@@ -55,7 +55,8 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
         return rc;
     }
     config.link = n->stack.top;
-    rc = uw_node_measure(&config, &bytes, err);
+    rc = listed ? uw_node_measure_listed(&config, &bytes, err)
+                : uw_node_measure(&config, &bytes, err);
     if (rc < 0) {
         return tell_name(&config, stack->mtu_bytes, rc, err);
     }
@@ -65,7 +66,8 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
     }
     n->block.bytes = bytes;
     uw_arena_init(&arena, n->block.at, bytes);
-    rc = uw_node_bind(&n->node, &config, &arena, err);
+    rc = listed ? uw_node_bind_listed(&n->node, &config, &arena, err)
+                : uw_node_bind(&n->node, &config, &arena, err);
     uw_arena_seal(&arena);
     if (rc == UW_OK && pipe(n->wake) != 0) {
         rc = uw_error_set(err, UW_ERR_IO, "the network: no pipe is to be had");

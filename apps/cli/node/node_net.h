@@ -40,10 +40,12 @@ struct uw_node_net {
     struct uw_node_counters counters;
 };
 
-/* Open links and node. `node` needs everything but its link. Returns UW_OK or a code, err filled.
+/* Open links and node. `node` needs everything but its link.
+ *   listed  its seeds are all its peers: uw_node_bind_listed
+ * Returns UW_OK or a code, err filled.
  * Close in every case. */
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
-                     const struct uw_node_config *node, struct uw_error *err);
+                     const struct uw_node_config *node, bool listed, struct uw_error *err);
 
 /* Start the thread. Returns UW_OK or UW_ERR_NOMEM. */
 int uw_node_net_start(struct uw_node_net *n, struct uw_error *err);

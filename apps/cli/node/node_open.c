@@ -175,7 +175,8 @@ int uw_node_work_open(struct uw_node_work *r)
         return rc;
     }
     const struct uw_node_config node = node_config(r);
-    rc = uw_node_net_open(&r->net, &stack, &node, &r->err);
+    bool listed = r->o->membership.at == UW_MEMBERSHIP_STATIC;
+    rc = uw_node_net_open(&r->net, &stack, &node, listed, &r->err);
     uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
         tell_address(r);

@@ -172,6 +172,20 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
 int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
                  struct uw_error *err);
 
+/* The same for a node whose peers are config.seeds and nobody else: it pulls from them in turn by
+ * chance, pings nobody and answers no ping, so that a board links nothing of membership, and on a
+ * link that costs by the byte silence is free. Whom it lists lists it too, or does not pull from
+ * it; names, batteries and windows of sleep are not told. A seed that answers no pull is asked
+ * again after 2 s, then less and less often. A newcomer takes over the first model that it is
+ * given. For mode gossip by schedule random, without averages, samples or sleep.
+ *
+ * Returns as those above. UW_ERR_INVALID also for what the last sentence excludes, no seeds, or
+ * more than members_max - 1. */
+int uw_node_measure_listed(const struct uw_node_config *config, size_t *bytes,
+                           struct uw_error *err);
+int uw_node_bind_listed(struct uw_node *n, const struct uw_node_config *config,
+                        struct uw_arena *arena, struct uw_error *err);
+
 /* Context network. Take what has arrived, answer, do what is due. Bounded work per call. A clock
  * that leaps ahead counts as sleep, and so does a step that comes later than it wants by a ping or
  * more: nobody is blamed for it. Where all come late the device is taken to be busy. A clock that
