@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/backends.h"
 
-#include "backends.h"
+#include "ref/backend.h"
 #include "packed/tile.h"
 
 #include <string.h>

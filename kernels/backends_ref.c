@@ -3,7 +3,7 @@
  * Processors without tuned kernels. */
 #include "uwasa/backends.h"
 
-#include "backends.h"
+#include "ref/backend.h"
 
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_ref, NULL},

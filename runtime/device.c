@@ -117,51 +117,24 @@ static int put_xent(struct uw_model *m, const struct uw_labelled *s, float *dy)
     return uw_device_of(m)->xent_step(&m->exec, &x);
 }
 
-/* Losses, and the gradients of the outputs. */
-static int put_loss_gradients(struct uw_model *m, const struct uw_labelled *s)
+/* Losses of a micro-batch and, if it trains, the gradients of the outputs. */
+static int losses(struct uw_model *m, const struct uw_labelled *s)
 {
     const struct uw_head *h = &m->heads[0];
     uint32_t base = uw_graph_base(m->layers, h->value);
     float *dy = base == UW_VALUE_INPUT ? NULL : m->layers[base - 1].dy;
-    if (m->heads_n == 1 && h->def->kind == UW_LOSS_CROSS_ENTROPY && dy != NULL) {
-        return put_xent(m, s, dy);
+    if (!s->pass->training) {
+        return put_losses(m, s, 1);
     }
-    int rc = put_losses(m, s, m->heads_n);
-    return rc < 0 ? rc : uw_losses_backward(m, s, s->b->n);
-}
-
-static int put_micro(struct uw_model *m, const struct uw_labelled *s, struct uw_update *u)
-{
-    int rc = uw_step_forward(m, s->x, s->pass, u->err);
     uint64_t since_us = uw_profile_start(m);
-    rc = rc < 0 ? rc : put_loss_gradients(m, s);
-    uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
-    return rc < 0 ? rc : uw_step_backward(m, s->x, s->pass, u);
-}
-
-/* Put a step's slots into the queue; `seen` is where the kernels find the minibatch. */
-static int put(struct uw_model *m, const struct uw_minibatch *seen, uint32_t what,
-               struct uw_error *err)
-{
-    struct uw_update u = {.m = m, .err = err};
-    int rc = UW_OK;
-
-    for (uint32_t first = 0; first < seen->n && rc == UW_OK; first += m->config.micro_n) {
-        uint32_t left = seen->n - first;
-        const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
-                                     .first = first,
-                                     .training = what == TRAINS,
-                                     .noise = uw_rng_mix(m->seed, m->updates)};
-        const struct uw_labelled s = {seen, seen->x + (size_t)first * m->input_n, &pass};
-        u.first = first == 0;
-        u.last = first + pass.batch_n == seen->n;
-        if (what == TRAINS) {
-            rc = put_micro(m, &s, &u);
-        } else {
-            rc = uw_step_forward(m, s.x, &pass, err);
-            rc = rc < 0 ? rc : put_losses(m, &s, 1);
-        }
+    int rc;
+    if (m->heads_n == 1 && h->def->kind == UW_LOSS_CROSS_ENTROPY && dy != NULL) {
+        rc = put_xent(m, s, dy);
+    } else {
+        rc = put_losses(m, s, m->heads_n);
+        rc = rc < 0 ? rc : uw_losses_backward(m, s, s->b->n);
     }
+    uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
     return rc;
 }
 
@@ -175,6 +148,7 @@ static int launch_once(struct uw_model *m, const struct uw_minibatch *b, uint32_
     const struct uw_minibatch seen = {.x = in->x, .label = b->label != NULL ? in->label : NULL,
                                       .target = b->target != NULL ? in->target : NULL, .n = b->n};
     const struct uw_device_step step = {.values = values_of(m), .key = key_of(m, b, what)};
+    struct uw_step_result unused = {0};
     bool recorded = false;
     int rc = d->begin(&m->exec, &step, &recorded);
 
@@ -186,7 +160,7 @@ static int launch_once(struct uw_model *m, const struct uw_minibatch *b, uint32_
     if (recorded) {
         uw_step_between(m);
     } else {
-        rc = put(m, &seen, what, err);
+        rc = uw_step_run(m, &seen, what == TRAINS, &unused, err);
     }
     int ended = d->end(&m->exec, rc == UW_OK);
     *again = ended == UW_ERR_AGAIN;
@@ -458,6 +432,7 @@ const struct uw_on_device uw_on_device = {
     .bind = uw_image_bind,
     .begin = begin,
     .end = end,
+    .losses = losses,
     .evaluate = evaluate,
     .forward = forward,
     .warm = warm,

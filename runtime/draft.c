@@ -215,6 +215,7 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
     rc = rc < 0 ? rc : uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(struct uw_slot), &slots);
     rc = rc < 0 ? rc : uw_arena_take(&work, 2 * UW_SLOTS_N(n) * sizeof(uint32_t), &order);
     rc = rc < 0 ? rc : uw_graph_build(&d->graph, config, layers, err);
+    rc = rc < 0 ? rc : uw_graph_parameters(&d->graph, config, err);
     rc = rc < 0 ? rc : check_config(config, &d->graph, err);
     if (rc < 0) {
         return rc;

@@ -46,6 +46,8 @@ struct uw_on_device {
                 struct uw_error *err);
     int (*begin)(struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err);
     int (*end)(struct uw_model *m, struct uw_step_result *r, struct uw_error *err);
+    /* Of a step that is put into the queue, what uw_step_run has of the losses. */
+    int (*losses)(struct uw_model *m, const struct uw_labelled *s);
     int (*evaluate)(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,
                     uint32_t *correct_n);
     int (*forward)(struct uw_model *m, const float *x, uint32_t n, const float **logits);

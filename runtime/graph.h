@@ -39,6 +39,9 @@ struct uw_graph {
 /* Follow views down to the value that owns the memory: UW_VALUE_INPUT or a layer's output. */
 uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value);
 
+/* The value as it is in memory now; x is the model's input. */
+const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x);
+
 /* Resolve names, infer every shape, count parameters, find out what is trained. layers points at
  * room for def->layers_n. Returns UW_OK or what uw_model_measure lists. */
 int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
@@ -50,7 +53,7 @@ void uw_graph_undefer(struct uw_graph *g);
 /* Does a loss read its output? */
 bool uw_graph_is_head(const struct uw_graph *g, const struct uw_layer *l);
 
-/* Part of uw_graph_build: find out which tensors are trained and which lie in constant memory, and
+/* After uw_graph_build: find out which tensors are trained and which lie in constant memory, and
  * lay the others out in the flat vector. */
 int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config,
                         struct uw_error *err);

@@ -51,12 +51,6 @@ void uw_step_between(const struct uw_model *m)
     }
 }
 
-const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x)
-{
-    uint32_t base = uw_graph_base(m->layers, value);
-    return base == UW_VALUE_INPUT ? x : m->layers[base - 1].y;
-}
-
 static void inputs_of(const struct uw_model *m, const struct uw_layer *l, const float *x,
                       const float **in)
 {
@@ -188,37 +182,6 @@ static int check_batch(const struct uw_model *m, const struct uw_minibatch *b,
     return uw_losses_check(m, b, err);
 }
 
-int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, double *loss_sum,
-                      uint32_t *correct_n)
-{
-    const struct uw_minibatch b = uw_step_minibatch(m, batch);
-    double loss = 0.0;
-    uint32_t correct = 0;
-    int rc = check_batch(m, &b, NULL);
-
-    if (rc == UW_OK && uw_device_of(m) != NULL) {
-        return uw_parts.on_device->evaluate(m, &b, loss_sum, correct_n);
-    }
-    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += m->config.micro_n) {
-        uint32_t left = b.n - first;
-        const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
-                                     .first = first};
-        const struct uw_labelled s = {&b, b.x + (size_t)first * m->input_n, &pass};
-        double one = 0.0;
-        uint32_t right = 0;
-        rc = uw_step_forward(m, s.x, &pass, NULL);
-        rc = rc < 0 ? rc : uw_losses_forward(m, &s, 1, &one, &right);
-        uw_step_between(m);
-        loss += one;
-        correct += right;
-    }
-    if (rc == UW_OK) {
-        *loss_sum += loss;
-        *correct_n += correct;
-    }
-    return rc;
-}
-
 /* Where the gradient of the layer's input number `which` goes, NULL when nobody wants it. The
  * first layer that reaches a value on the way down writes it, the others add. */
 static float *gradient_below(const struct uw_model *m, const struct uw_layer *l, uint32_t which,
@@ -315,8 +278,8 @@ static int backward_anywhere(struct uw_model *m, const struct uw_layer *l, const
 }
 #endif
 
-UW_STEP_PART int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
-                                  struct uw_update *u)
+static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
+                    struct uw_update *u)
 {
     for (uint32_t i = m->layers_n; i-- > 0;) {
         const struct uw_layer *l = &m->layers[i];
@@ -374,37 +337,81 @@ UW_STEP_PART int uw_step_check(const struct uw_model *m, const struct uw_minibat
     return check_batch(m, b, err);
 }
 
-/* Forward, losses and backward of one micro-batch. */
-static int train_micro(struct uw_model *m, const struct uw_labelled *s, struct uw_update *u,
-                       struct uw_step_result *r)
+/* Losses of a micro-batch and, if it trains, the gradients of the outputs; r: their sums so far. */
+static int losses(struct uw_model *m, const struct uw_labelled *s, struct uw_step_result *r,
+                  struct uw_error *err)
 {
     double loss = 0.0;
     uint32_t correct = 0;
-    int rc = uw_step_forward(m, s->x, s->pass, u->err);
-    if (rc < 0) {
-        return rc;
+    bool trains = s->pass->training;
+    uint64_t since_us = trains ? uw_profile_start(m) : 0;
+    int rc = uw_losses_forward(m, s, trains ? m->heads_n : 1, &loss, &correct);
+    if (trains) {
+        uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
     }
-    uint64_t since_us = uw_profile_start(m);
-    rc = uw_losses_forward(m, s, m->heads_n, &loss, &correct);
-    uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
     uw_step_between(m);
     if (rc < 0) {
-        return uw_error_set(u->err, rc, "%s", uw_status_text(rc));
+        return uw_error_set(err, rc, "%s", uw_status_text(rc));
     }
-    if (!(loss - loss == 0.0)) {
-        return uw_step_name_nonfinite(m, s->x, s->pass, u->err);
+    if (trains && !(loss - loss == 0.0)) {
+        return uw_step_name_nonfinite(m, s->x, s->pass, err);
     }
     r->loss += loss;
     r->correct_n += correct;
-    r->skipped = m->guard.factor != 0.0f && uw_parts.guarding->is_spike(&m->guard, loss / s->b->n);
-    if (r->skipped) {
+    r->skipped = trains && m->guard.factor != 0.0f &&
+                 uw_parts.guarding->is_spike(&m->guard, loss / s->b->n);
+    if (!trains || r->skipped) {
         return UW_OK;
     }
     since_us = uw_profile_start(m);
     rc = uw_losses_backward(m, s, s->b->n);
     uw_profile_lap(m, m->layers_n, UW_PROFILE_BW_INPUT, &since_us);
     uw_step_between(m);
-    return rc < 0 ? rc : uw_step_backward(m, s->x, s->pass, u);
+    return rc;
+}
+
+UW_STEP_PART int uw_step_run(struct uw_model *m, const struct uw_minibatch *b, bool trains,
+                             struct uw_step_result *r, struct uw_error *err)
+{
+    struct uw_update u = {.m = m, .err = err};
+    int rc = UW_OK;
+    for (uint32_t first = 0; first < b->n && rc == UW_OK; first += m->config.micro_n) {
+        uint32_t left = b->n - first;
+        const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
+                                     .first = first,
+                                     .training = trains,
+                                     .noise = uw_rng_mix(m->seed, m->updates)};
+        const struct uw_labelled s = {b, b->x + (size_t)first * m->input_n, &pass};
+        u.first = first == 0;
+        u.last = first + pass.batch_n == b->n;
+        rc = uw_step_forward(m, s.x, &pass, err);
+        if (rc == UW_OK) {
+            rc = uw_device_of(m) != NULL ? uw_parts.on_device->losses(m, &s)
+                                         : losses(m, &s, r, err);
+        }
+        if (rc == UW_OK && trains && !r->skipped) {
+            rc = backward(m, s.x, &pass, &u);
+        }
+    }
+    return rc;
+}
+
+int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *batch, double *loss_sum,
+                      uint32_t *correct_n)
+{
+    const struct uw_minibatch b = uw_step_minibatch(m, batch);
+    struct uw_step_result r = {0};
+    int rc = check_batch(m, &b, NULL);
+
+    if (rc == UW_OK && uw_device_of(m) != NULL) {
+        return uw_parts.on_device->evaluate(m, &b, loss_sum, correct_n);
+    }
+    rc = rc < 0 ? rc : uw_step_run(m, &b, false, &r, NULL);
+    if (rc == UW_OK) {
+        *loss_sum += r.loss;
+        *correct_n += r.correct_n;
+    }
+    return rc;
 }
 
 int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *batch,
@@ -413,24 +420,14 @@ int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *batch,
     const struct uw_minibatch b = uw_step_minibatch(m, batch);
     struct uw_step_result r = {0};
     struct uw_error why = {0};
-    struct uw_update u = {.m = m, .err = err != NULL ? err : &why};
+    struct uw_error *to = err != NULL ? err : &why;
 
     if (uw_device_of(m) != NULL) {
         int begun = uw_parts.on_device->begin(m, batch, err);
         return begun < 0 ? begun : uw_parts.on_device->end(m, result, err);
     }
-    int rc = uw_step_check(m, &b, u.err);
-    for (uint32_t first = 0; first < b.n && rc == UW_OK; first += m->config.micro_n) {
-        uint32_t left = b.n - first;
-        const struct uw_pass pass = {.batch_n = left < m->config.micro_n ? left : m->config.micro_n,
-                                     .first = first,
-                                     .training = true,
-                                     .noise = uw_rng_mix(m->seed, m->updates)};
-        const struct uw_labelled s = {&b, b.x + (size_t)first * m->input_n, &pass};
-        u.first = first == 0;
-        u.last = first + pass.batch_n == b.n;
-        rc = train_micro(m, &s, &u, &r);
-    }
+    int rc = uw_step_check(m, &b, to);
+    rc = rc < 0 ? rc : uw_step_run(m, &b, true, &r, to);
     if (rc == UW_OK) {
         m->updates += r.skipped ? 0 : 1;
         r.loss /= b.n;

@@ -31,11 +31,15 @@ struct uw_minibatch uw_step_minibatch(const struct uw_model *m, const struct uw_
 /* May a step be taken with b? */
 int uw_step_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err);
 
-/* The parts of a step; x is the model's input. */
+/* Run minibatch b, one micro-batch after the other: forward, the losses and, if it trains, backward
+ * with the updates.
+ *   r  the losses are added up here, but not those of a device, which are in its queue */
+int uw_step_run(struct uw_model *m, const struct uw_minibatch *b, bool trains,
+                struct uw_step_result *r, struct uw_error *err);
+
+/* The forward pass; x is the model's input. */
 int uw_step_forward(struct uw_model *m, const float *x, const struct uw_pass *p,
                     struct uw_error *err);
-int uw_step_backward(struct uw_model *m, const float *x, const struct uw_pass *p,
-                     struct uw_update *u);
 
 /* Returns UW_ERR_NONFINITE: err names the first layer whose output is not finite. Runs the forward
  * pass again to find it, so that ordinary steps pay nothing. */
@@ -54,9 +58,6 @@ double uw_loss_weight(const struct uw_loss_def *d);
 
 /* A stretch of computing is over: call the program's function. */
 void uw_step_between(const struct uw_model *m);
-
-/* The value as it is in memory now; x is the model's input. */
-const float *uw_value_of(const struct uw_model *m, uint32_t value, const float *x);
 
 /* Losses of the pass.
  *
@@ -131,27 +132,6 @@ uint32_t uw_update_window(const struct uw_model_config *config, const struct uw_
                           uint32_t layers_n);
 uint32_t uw_update_buckets(const struct uw_model_config *config, struct uw_layer *layers,
                            uint32_t layers_n, struct uw_bucket *buckets);
-
-/* Floats that complete a bucket. */
-uint32_t uw_update_bucket_size(const struct uw_model_config *config);
-
-/* Late updates: uw_gathering's, and what to do when a bucket's gradient is complete. */
-uint32_t uw_late_buckets(const struct uw_model_config *config, struct uw_layer *layers,
-                         uint32_t layers_n, struct uw_bucket *buckets);
-int uw_late_update(struct uw_model *m, uint32_t bucket, struct uw_error *err);
-int uw_late_hand_out(struct uw_model *m, uint32_t bucket);
-
-/* Complete gradients of those of segments .. segments_end - 1 that are trained: count floats from g
- * on, the first one is trained parameter `offset`'s. */
-struct uw_gradients {
-    uint32_t segments, segments_end;
-    uint32_t offset, count;
-    float *g;
-};
-
-/* Clip and update; updates: the steps done before this one. */
-int uw_update_apply(struct uw_model *m, const struct uw_gradients *g, const struct uw_optimizer *o,
-                    uint64_t updates, struct uw_error *err);
 
 /* bw_param of a layer, then its update as soon as the plan allows. Layers come from the top. */
 int uw_update_layer(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,

@@ -2,8 +2,14 @@
  *
  * A bucket is a run of layers whose gradients stand at the end of the window m->gradients, the
  * topmost layer last. Plan mode full is one bucket for everything; immediate is one bucket a
- * layer. With late updates the window holds all gradients, see late.c. */
+ * layer.
+ *
+ * Deferred updates: a gradient is handed out during backward, and its update comes when the next
+ * forward pass needs the parameters. The window then holds all gradients, each at its place among
+ * the trained parameters. A forward pass that trains needs every trained layer, so no update is
+ * pending when the next backward pass begins. */
 #include "flight.h"
+
 #include "layers/layers.h"
 
 #include "uwasa/fmath.h"
@@ -13,7 +19,8 @@
 
 #define DEVICE_BUCKET_N (1u << 18)  /* 1 MiB: a launch for many small layers costs as one for one */
 
-uint32_t uw_update_bucket_size(const struct uw_model_config *config)
+/* Floats that complete a bucket. */
+static uint32_t bucket_size(const struct uw_model_config *config)
 {
     if (config->mode == UW_PLAN_IMMEDIATE && uw_device(config->kernels) != NULL) {
         return DEVICE_BUCKET_N;
@@ -28,6 +35,52 @@ uint32_t uw_update_bucket_size(const struct uw_model_config *config)
     }
 }
 
+static uint32_t late_buckets(const struct uw_model_config *config, struct uw_layer *layers,
+                             uint32_t layers_n, struct uw_bucket *buckets)
+{
+    uint32_t count = 0, n = 0, offset = 0;
+
+    for (uint32_t i = layers_n; i-- > 0;) {
+        uint32_t trained_n = uw_layer_trained_n(&layers[i]);
+        if (trained_n > 0) {
+            layers[i].bucket = (uint16_t)count; /* from the top */
+            n += trained_n;
+            count += n >= bucket_size(config) ? 1 : 0;
+            n = n >= bucket_size(config) ? 0 : n;
+        }
+    }
+    count += n > 0 ? 1 : 0;
+    for (uint32_t i = 0; i < layers_n && buckets != NULL; i++) {
+        struct uw_layer *l = &layers[i];
+        uint32_t trained_n = uw_layer_trained_n(l);
+        if (trained_n > 0) {
+            l->bucket = (uint16_t)(count - 1 - l->bucket);
+            struct uw_bucket *b = &buckets[l->bucket];
+            if (b->count_n == 0) {
+                *b = (struct uw_bucket){.offset_n = offset, .layer = i, .segments = l->segment};
+            }
+            b->count_n += trained_n;
+            b->segments_end = l->segment + l->tensors_n;
+            offset += trained_n;
+        }
+    }
+    return count;
+}
+
+static int late_hand_out(struct uw_model *m, uint32_t bucket)
+{
+    struct uw_bucket *b = &m->buckets[bucket];
+    m->late_optimizer = m->optimizer;
+    m->late_step = m->updates;
+    b->pending = true;
+    if (uw_device_of(m) != NULL) { /* bucket_ready comes when the whole step is in the queue */
+        return m->bucket_ready != NULL ? uw_parts.on_device->fetch(m, bucket) : UW_OK;
+    }
+    return m->bucket_ready == NULL ? UW_OK
+                                   : m->bucket_ready(m->bucket_arg, bucket, b->offset_n, b->count_n,
+                                                     m->gradients + b->offset_n);
+}
+
 static uint32_t window(const struct uw_model_config *config, const struct uw_layer *layers,
                        uint32_t layers_n)
 {
@@ -35,7 +88,7 @@ static uint32_t window(const struct uw_model_config *config, const struct uw_lay
     for (uint32_t i = layers_n; i-- > 0;) {
         n += uw_layer_trained_n(&layers[i]);
         most = n > most ? n : most;
-        n = !config->late_updates && n >= uw_update_bucket_size(config) ? 0 : n;
+        n = !config->late_updates && n >= bucket_size(config) ? 0 : n;
     }
     return most;
 }
@@ -101,7 +154,15 @@ static float *gradient_of(const struct uw_update *u, const struct uw_segment *s)
     return m->gradients + (m->gradients_n - (u->top - s->state_n));
 }
 
-static int check_gradients(const struct uw_model *m, const struct uw_gradients *all,
+/* Complete gradients of those of segments .. segments_end - 1 that are trained: count floats from g
+ * on, the first one is trained parameter `offset`'s. */
+struct gradients {
+    uint32_t segments, segments_end;
+    uint32_t offset, count;
+    float *g;
+};
+
+static int check_gradients(const struct uw_model *m, const struct gradients *all,
                            struct uw_error *err)
 {
     for (uint32_t i = all->segments; i < all->segments_end; i++) {
@@ -117,7 +178,7 @@ static int check_gradients(const struct uw_model *m, const struct uw_gradients *
 }
 
 /* Trained segments from *i on, as many as one update on a device may be about; *i: behind them. */
-static size_t tell_segments(const struct uw_model *m, const struct uw_gradients *all,
+static size_t tell_segments(const struct uw_model *m, const struct gradients *all,
                             const struct uw_optimizer *o, uint32_t *i)
 {
     struct uw_device_segment told[UW_DEVICE_SEGMENTS_MAX];
@@ -140,8 +201,9 @@ static size_t tell_segments(const struct uw_model *m, const struct uw_gradients 
     return sum;
 }
 
-int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
-                    const struct uw_optimizer *o, uint64_t updates, struct uw_error *err)
+/* Clip and update; updates: the steps done before this one. */
+static int apply(struct uw_model *m, const struct gradients *all,
+                 const struct uw_optimizer *o, uint64_t updates, struct uw_error *err)
 {
     int rc = check_gradients(m, all, err);
     if (rc == UW_OK && o->clip_global != 0.0f) {
@@ -169,6 +231,56 @@ int uw_update_apply(struct uw_model *m, const struct uw_gradients *all,
     return rc;
 }
 
+static int late_update(struct uw_model *m, uint32_t bucket, struct uw_error *err)
+{
+    struct uw_bucket *b = &m->buckets[bucket];
+    int rc = UW_OK;
+
+    if (!b->pending) {
+        return UW_OK;
+    }
+    uint64_t since_us = uw_profile_start(m);
+    if (m->bucket_wait != NULL) {
+        rc = m->bucket_wait(m->bucket_arg, bucket);
+        uw_profile_lap(m, b->layer, UW_PROFILE_WAIT, &since_us);
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "layer '%s': its averaged gradient: %s",
+                            m->layers[b->layer].def->name, uw_status_text(rc));
+    }
+    b->pending = false;
+    if (rc == UW_BUCKET_DROPPED) {
+        return UW_OK;
+    }
+    const struct gradients all = {.segments = b->segments, .segments_end = b->segments_end,
+                                     .offset = b->offset_n, .count = b->count_n,
+                                     .g = m->gradients + b->offset_n};
+    if (uw_device_of(m) != NULL && m->bucket_ready != NULL) {
+        rc = uw_parts.on_device->take_back(m, all.g, all.count);
+    }
+    rc = rc < 0 ? rc : apply(m, &all, &m->late_optimizer, m->late_step, err);
+    uw_profile_lap(m, b->layer, UW_PROFILE_UPDATE, &since_us);
+    return rc;
+}
+
+int uw_model_finish_updates(struct uw_model *m, struct uw_error *err)
+{
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < m->buckets_n && rc == UW_OK; i++) {
+        rc = late_update(m, i, err);
+    }
+    return rc;
+}
+
+bool uw_model_updates_pending(const struct uw_model *m)
+{
+    bool pending = false;
+    for (uint32_t i = 0; i < m->buckets_n && !pending; i++) {
+        pending = m->buckets[i].pending;
+    }
+    return pending;
+}
+
 static int hand_out(struct uw_model *m, uint32_t offset_n, uint32_t count_n, float *g)
 {
     const struct uw_on_device *on = uw_device_of(m) != NULL ? uw_parts.on_device : NULL;
@@ -183,7 +295,7 @@ static int flush(struct uw_update *u, uint32_t row, uint32_t low_segment, uint32
 {
     struct uw_model *m = u->m;
     uint32_t count = u->top - u->low;
-    const struct uw_gradients all = {.segments = low_segment, .segments_end = high_segment,
+    const struct gradients all = {.segments = low_segment, .segments_end = high_segment,
                                      .offset = u->low, .count = count,
                                      .g = m->gradients + (m->gradients_n - count)};
     uint64_t since_us = uw_profile_start(m);
@@ -194,7 +306,7 @@ static int flush(struct uw_update *u, uint32_t row, uint32_t low_segment, uint32
         uw_profile_span(m, row, UW_PROFILE_WAIT, since_us);
         since_us = uw_profile_start(m);
     }
-    rc = rc < 0 ? rc : uw_update_apply(m, &all, &m->optimizer, m->updates, u->err);
+    rc = rc < 0 ? rc : apply(m, &all, &m->optimizer, m->updates, u->err);
     uw_profile_span(m, row, UW_PROFILE_UPDATE, since_us);
     return rc;
 }
@@ -244,9 +356,9 @@ static int gather_layer(struct uw_update *u, const struct uw_layer *l, const str
     }
     if (m->buckets_n > 0) {
         bool lowest = m->buckets[l->bucket].layer == l->index;
-        return lowest && u->last ? uw_late_hand_out(m, l->bucket) : UW_OK;
+        return lowest && u->last ? late_hand_out(m, l->bucket) : UW_OK;
     }
-    bool complete = u->top - u->low >= uw_update_bucket_size(&m->config);
+    bool complete = u->top - u->low >= bucket_size(&m->config);
     if (complete && u->last) {
         uw_step_between(m);
         rc = flush(u, l->index, l->segment, u->high_segment);
@@ -299,9 +411,9 @@ static int check(const struct uw_model_config *config, const struct uw_graph *g,
 const struct uw_gathering uw_gathering = {
     .check = check,
     .window = window,
-    .buckets = uw_late_buckets,
+    .buckets = late_buckets,
     .open = open_layer,
     .layer = gather_layer,
     .finish = finish,
-    .late = uw_late_update,
+    .late = late_update,
 };

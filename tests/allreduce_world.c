@@ -2,7 +2,7 @@
 #include "test_support.h"
 
 #include "allreduce_world.h"
-#include "part.h"
+#include "wire/part.h"
 
 #define RUN 7u
 #define WINDOW_CHUNKS 8192u

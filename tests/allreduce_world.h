@@ -6,7 +6,7 @@
 #ifndef UWASA_ALLREDUCE_WORLD_H
 #define UWASA_ALLREDUCE_WORLD_H
 
-#include "allreduce.h"
+#include "collective/allreduce.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands.h"
-#include "job.h"
+#include "base/commands.h"
+#include "job/job.h"
 
 #include "uwasa/checkpoint.h"
 #include "uwasa/storage_file.h"

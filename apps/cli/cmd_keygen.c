@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands.h"
-#include "keyfile.h"
+#include "base/commands.h"
+#include "links/keyfile.h"
 
 
 struct options {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "commands.h"
-#include "job.h"
-#include "progress.h"
+#include "base/commands.h"
+#include "base/progress.h"
+#include "job/job.h"
 
 #include <stdio.h>
 #include <string.h>

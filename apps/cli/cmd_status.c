@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "args.h"
-#include "commands.h"
-#include "events.h"
-#include "keyfile.h"
-#include "progress.h"
-#include "stack.h"
-#include "stop.h"
+#include "base/args.h"
+#include "base/commands.h"
+#include "base/events.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "links/keyfile.h"
+#include "links/link_stack.h"
 
 #include "uwasa/board.h"
 #include "uwasa/status_client.h"
@@ -20,7 +20,8 @@
 #define WAIT_US 50000u
 
 struct options {
-    const char *key, *run, *link;
+    const char *key, *run;
+    struct uw_choice link;
     double timeout;
     bool json, once, no_tls;
 };
@@ -256,7 +257,7 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
 
 int uw_cmd_status(int argc, char **argv)
 {
-    struct options o = {.timeout = 5.0, .link = "udp"};
+    struct options o = {.timeout = 5.0, .link = {"udp", UW_STACK_UDP}};
     struct uw_error err = {.text = ""};
     struct uw_stack stack = {.top = NULL};
     const char *address = NULL;
@@ -266,17 +267,17 @@ int uw_cmd_status(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    bool tcp = strcmp(o.link, "tcp") == 0, keyless = o.key == NULL && !o.no_tls;
+    bool tcp = o.link.at == UW_STACK_TCP, keyless = o.key == NULL && !o.no_tls;
     if (address == NULL || keyless || o.run == NULL) {
         return uw_cli_error("status", UW_EXIT_USAGE, "%s: is needed, see uwasa status --help",
                             address == NULL ? "ADDRESS"
                             : keyless       ? "--key"
                                             : "--run");
     }
-    if (!tcp && strcmp(o.link, "udp") != 0) {
+    if (!tcp && o.link.at != UW_STACK_UDP) {
         return uw_cli_error("status", UW_EXIT_USAGE, "--link %s: is not asked from outside, see "
                             "the events \"status\" of a node there, uwasa node --json FILE",
-                            o.link);
+                            o.link.word);
     }
     if (o.no_tls && !tcp) {
         return uw_cli_error("status", UW_EXIT_USAGE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the program can do. */
-#include "commands.h"
+#include "base/commands.h"
 
 const struct uw_command uw_commands[] = {
     {"demo", uw_cmd_demo, "four devices learn together on this machine, in a minute"},

@@ -2,9 +2,9 @@
  *
  * What the program can do in a build without the network and its libraries (UWASA_NET off), and the
  * ends of what it cannot. */
-#include "args.h"
-#include "commands.h"
-#include "plan_link.h"
+#include "base/args.h"
+#include "base/commands.h"
+#include "plan/plan_link.h"
 
 #define ABSENT "this program was built without the network (-DUWASA_NET=OFF)"
 

@@ -15,6 +15,6 @@ foreach(model IN LISTS MODELS)
   math(EXPR i "${i} + 1")
 endforeach()
 file(WRITE ${OUT} "/* SPDX-License-Identifier: Apache-2.0 */\n"
-  "#include \"model_json.h\"\n\n${arrays}\n"
+  "#include \"model/model_json.h\"\n\n${arrays}\n"
   "const struct uw_model_builtin uw_model_builtins[] = {\n${rows}};\n"
   "const uint32_t uw_model_builtins_n = ${i};\n")

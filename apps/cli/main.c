@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "args.h"
-#include "commands.h"
+#include "base/args.h"
+#include "base/commands.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include "uwasa/backends.h"
 
 #include "arm/arm.h"
-#include "backends.h"
+#include "ref/backend.h"
 #include "exact/product.h"
 
 /* NEON is part of every AArch64 processor. */

@@ -4,7 +4,7 @@
  * left alone: it flushes subnormal numbers there. */
 #include "uwasa/backends.h"
 
-#include "backends.h"
+#include "ref/backend.h"
 #include "packed/fpu.h"
 
 #include <sys/auxv.h>

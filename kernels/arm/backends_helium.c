@@ -4,7 +4,7 @@
 #include "uwasa/backends.h"
 
 #include "arm/helium.h"
-#include "backends.h"
+#include "ref/backend.h"
 
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_helium, NULL},

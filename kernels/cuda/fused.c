@@ -43,7 +43,6 @@ static bool dense_bw_takes(const struct uw_kernels *k, const struct uw_dense *d,
 }
 
 const struct uw_fused_kernels uw_fused_cuda = {
-    .bias_relu = uw_bias_relu_cuda,
     .conv2d_bias_relu = uw_conv2d_bias_relu_cuda,
     .relu_bw = uw_relu_bw_cuda,
     .relu_bw_copy = uw_relu_bw_copy_cuda,

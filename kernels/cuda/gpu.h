@@ -16,6 +16,7 @@
 
 #include "uwasa/cplusplus.h"
 #include "uwasa/cuda.h"
+#include "uwasa/slots.h"
 
 #include <cuda_runtime_api.h>
 
@@ -104,35 +105,22 @@ int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc);
 /* Wait for the stream, and give the numbers that kernels wrote to c->numbers_at. */
 int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out);
 
-/* The slots, by file. Contracts: uwasa/kernels.h, uwasa/kernels_layers.h. */
-/* pointwise.cu */
-int uw_relu_fw_cuda(const struct uw_exec *e, size_t n, const float *x, float *y);
-int uw_relu_bw_input_cuda(const struct uw_exec *e, size_t n, const float *y, const float *dy,
-                          float *dx, bool accumulate);
-int uw_axpby_cuda(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
-bool uw_all_finite_cuda(const struct uw_exec *e, size_t n, const float *x);
-double uw_distance_sq_cuda(const struct uw_exec *e, size_t n, const float *x, const float *y);
-extern const struct uw_activation_kernels uw_activation_cuda;   /* activation.cu */
-extern const struct uw_copy_kernels uw_copy_cuda;               /* copy.cu */
-extern const struct uw_sequence_kernels uw_sequence_cuda;       /* sequence.cu */
+/* The slots: pointwise.cu, activation.cu, copy.cu, sequence.cu, norm.cu, norm_group.cu, lrn.cu,
+ * pool.cu, channels.cu, dense.c, and
+ *   update.cu  inside a step they read its values, and change nothing once it is stopped
+ *   loss.cu    inside a step loss_sum, correct_n, sum are the GPU's, one of struct uw_device_sums
+ *   conv2d.c   cuDNN, or conv2d_own.cu where that is faster
+ * Contracts: uwasa/kernels.h, uwasa/kernels_layers.h. */
+UW_SLOTS(cuda);
+
+/* What else a table has, by file. */
 extern const struct uw_recurrence_kernels uw_recurrence_cuda;   /* recurrence.cu */
 /* recurrence_param.cu: struct uw_recurrence_kernels */
 int uw_recurrence_bw_param_cuda(const struct uw_exec *e, const struct uw_recurrence *r,
                                 const float *a, const float *h, float scale, float *dw_hh,
                                 float *db_ih, float *db_hh);
 size_t uw_recurrence_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_recurrence *r);
-/* update.cu: inside a step they read its values, and change nothing once it is stopped */
-int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
-                       float *w, float *v);
-extern const struct uw_update_kernels uw_update_cuda;
-/* loss.cu: inside a step loss_sum, correct_n, sum are the GPU's, one of struct uw_device_sums */
-int uw_softmax_xent_fw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                            float smoothing, const float *logits, const uint32_t *label, float *p,
-                            double *loss_sum, uint32_t *correct_n);
-int uw_softmax_xent_bw_input_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                                  float smoothing, const float *p, const uint32_t *label,
-                                  float scale, float *dlogits);
-extern const struct uw_loss_kernels uw_loss_cuda;
+/* loss.cu */
 int uw_add_losses_cuda(const struct uw_exec *e, const float *weight, uint32_t heads_n,
                        uint32_t samples);                       /* device's, as the next three */
 int uw_xent_step_cuda(const struct uw_exec *e, const struct uw_device_xent *x);
@@ -140,21 +128,10 @@ int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uin
                    const float *z, float *t, uint32_t *correct_n);
 int uw_clip_cuda(const struct uw_exec *e, float most, size_t n, float *g);      /* update.cu */
 void uw_segments_cuda(const struct uw_exec *e, const struct uw_device_segment *s, uint32_t n);
-/* norm.cu, norm_group.cu, lrn.cu */
-extern const struct uw_norm_kernels uw_norm_cuda;
+/* norm.cu */
 int uw_batchnorm_bw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                          const float *x, const struct uw_input_norm *norm, const float *dy,
                          float *dgamma, float *dbeta, float *dx, bool accumulate);
-/* pool.cu */
-int uw_maxpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y, uint8_t *winner);
-int uw_maxpool2d_bw_input_cuda(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
-                               bool accumulate);
-int uw_avgpool2d_fw_cuda(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y);
-int uw_avgpool2d_bw_input_cuda(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, float *dx, bool accumulate);
 /* channels.cu, fused.c */
 extern const struct uw_fused_kernels uw_fused_cuda;
 int uw_bias_relu_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
@@ -165,42 +142,13 @@ int uw_relu_bw_copy_cuda(const struct uw_exec *e, size_t n, float ceiling, const
                          float *dy, float *dx, bool accumulate);
 int uw_add_relu_cuda(const struct uw_exec *e, size_t n, const float *a, const float *b,
                      float ceiling, float *y);
-int uw_add_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *b, float *y);
-int uw_sum_channels_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *dy, float scale, float *db);
 /* dense.c */
-int uw_gemm_cuda(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
-                 float *c);
 int uw_gemm_batch_cuda(const struct uw_exec *e, const struct uw_gemm *g,
                        const struct uw_gemm_batch *batch, const float *a, const float *b, float *c);
-size_t uw_gemm_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_gemm *g,
-                                  uint32_t threads);
-int uw_dense_fw_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y);
-int uw_dense_bw_input_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                           const float *dy, const float *w, float *dx, bool accumulate);
-int uw_dense_bw_param_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                           const float *x, const float *dy, float scale, float *dw, float *db);
-int uw_dense_bw_step_cuda(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                          const float *x, const float *dy, float keep, float scale, float *w,
-                          float *b, float *dx, bool accumulate);
-size_t uw_dense_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_dense *d,
-                                   uint32_t batch_n, uint32_t threads);
-/* conv2d.c: cuDNN, or conv2d_own.cu where that is faster */
-int uw_conv2d_fw_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                      const float *x, const float *w, const float *b, float *y, bool accumulate);
+/* conv2d.c */
 int uw_conv2d_bias_relu_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                              const float *x, const float *w, const float *b, float ceiling,
                              float *y);
-int uw_conv2d_bw_input_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                            const float *dy, const float *w, float *dx, bool accumulate);
-int uw_conv2d_bw_param_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                            const float *x, const float *dy, float scale, float *dw, float *db);
-bool uw_conv2d_takes_norm_cuda(const struct uw_kernels *k, const struct uw_conv2d *c,
-                               uint32_t batch_n);
-size_t uw_conv2d_scratch_bytes_cuda(const struct uw_kernels *k, const struct uw_conv2d *c,
-                                    uint32_t batch_n, uint32_t threads);
 
 /* products: the libraries' handles on c->stream, and their workspaces in c->own_bytes. */
 int uw_cuda_products_open(struct uw_cuda *c, struct uw_error *err);

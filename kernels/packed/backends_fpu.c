@@ -3,7 +3,7 @@
  * Boards with a scalar FPU. */
 #include "uwasa/backends.h"
 
-#include "backends.h"
+#include "ref/backend.h"
 #include "packed/fpu.h"
 
 const struct uw_backend uw_backends[] = {

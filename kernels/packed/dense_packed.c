@@ -98,19 +98,6 @@ static struct uw_gemm fw_gemm(const struct uw_dense *d, uint32_t batch_n)
                             .ldb = d->in, .ldc = d->out, .alpha = 1.0f};
 }
 
-static struct uw_gemm bw_input_gemm(const struct uw_dense *d, uint32_t batch_n, bool accumulate)
-{
-    return (struct uw_gemm){.m = batch_n, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in,
-                            .ldc = d->in, .alpha = 1.0f, .beta = accumulate ? 1.0f : 0.0f};
-}
-
-static struct uw_gemm bw_param_gemm(const struct uw_dense *d, uint32_t batch_n, float scale)
-{
-    return (struct uw_gemm){.trans_a = true, .m = d->out, .n = d->in, .k = batch_n,
-                            .lda = d->out, .ldb = d->in, .ldc = d->in, .alpha = scale,
-                            .beta = 1.0f};
-}
-
 int uw_dense_fw_packed(const struct uw_exec *all, const struct uw_dense *d, uint32_t batch_n,
                        const float *x, const float *w, const float *b, float *y)
 {
@@ -173,7 +160,7 @@ int uw_dense_bw_input_packed(const struct uw_exec *all, const struct uw_dense *d
         run(e, bw_input_task, &j, d->in);
         return UW_OK;
     }
-    struct uw_gemm g = bw_input_gemm(d, batch_n, accumulate);
+    struct uw_gemm g = uw_dense_bw_input_gemm_ref(d, batch_n, accumulate);
     return uw_gemm_packed(e, &g, dy, w, dx);
 }
 
@@ -209,7 +196,7 @@ int uw_dense_bw_param_packed(const struct uw_exec *all, const struct uw_dense *d
                         .task_n = outputs_per_task(d, batch_n)};
         run(e, bw_param_task, &j, d->out);
     } else if (dw != NULL) {
-        struct uw_gemm g = bw_param_gemm(d, batch_n, scale);
+        struct uw_gemm g = uw_dense_bw_param_gemm_ref(d, batch_n, scale);
         rc = uw_gemm_packed(e, &g, dy, x, dw);
     }
     for (uint32_t o = 0; rc == UW_OK && db != NULL && o < d->out; o++) {
@@ -297,8 +284,8 @@ size_t uw_dense_scratch_bytes_packed(const struct uw_kernels *k, const struct uw
 {
     size_t most = 0;
     if (batch_n > ROWS_BATCH) {
-        struct uw_gemm in = bw_input_gemm(d, batch_n, false);
-        struct uw_gemm param = bw_param_gemm(d, batch_n, 1.0f);
+        struct uw_gemm in = uw_dense_bw_input_gemm_ref(d, batch_n, false);
+        struct uw_gemm param = uw_dense_bw_param_gemm_ref(d, batch_n, 1.0f);
         size_t a = uw_gemm_scratch_bytes_packed(k, &in, threads);
         size_t b = uw_gemm_scratch_bytes_packed(k, &param, threads);
         most = a > b ? a : b;

@@ -248,20 +248,28 @@ static void put_line(uint32_t n, const float *tile, float *out, uint32_t step, b
     }
 }
 
+/* Rows and columns of one group of C. */
+struct part {
+    const struct uw_sink *c;
+    float *group;
+    uint32_t i0, rows, j0, cols;
+    bool add;                   /* to what is there */
+};
+
 /* Copy a tile of columns in lines of c->pitch, of which only a part is kept. */
-static void scatter_lines(const struct uw_sink *c, float *group, const float *tile, uint32_t nr,
-                          uint32_t i0, uint32_t rows, uint32_t j0, uint32_t cols, bool add)
+static void scatter_lines(const struct part *part, const float *tile, uint32_t nr)
 {
-    uint32_t image = j0 / c->image_cols, q = j0 % c->image_cols;
+    const struct uw_sink *c = part->c;
+    uint32_t j0 = part->j0, cols = part->cols, image = j0 / c->image_cols, q = j0 % c->image_cols;
     uint32_t line = q / c->pitch, at = q % c->pitch;
     while (cols > 0) {
         uint32_t here = min_u32(min_u32(cols, c->pitch - at),
                                 c->image_cols - (line * c->pitch + at));
         uint32_t n = at < c->line_cols && line < c->lines ? min_u32(here, c->line_cols - at) : 0;
-        float *out = group + image * c->image_stride + i0 * c->row_stride +
+        float *out = part->group + image * c->image_stride + part->i0 * c->row_stride +
                      line * c->line_stride + (size_t)at * c->step;
-        for (uint32_t i = 0; i < rows && n > 0; i++) {
-            put_line(n, tile + (size_t)i * nr, out, c->step, add);
+        for (uint32_t i = 0; i < part->rows && n > 0; i++) {
+            put_line(n, tile + (size_t)i * nr, out, c->step, part->add);
             out += c->row_stride;
         }
         tile += here;
@@ -278,22 +286,20 @@ static void scatter_lines(const struct uw_sink *c, float *group, const float *ti
 }
 
 /* Copy a tile whose columns do not lie together in C. */
-static void scatter(const struct uw_sink *c, float *group, const float *tile, uint32_t nr,
-                    uint32_t i0, uint32_t rows, uint32_t j0, uint32_t cols, bool add)
+static void scatter(const struct part *part, const float *tile, uint32_t nr)
 {
+    const struct uw_sink *c = part->c;
+    uint32_t j0 = part->j0, cols = part->cols;
     if (c->pitch > 0) {
-        scatter_lines(c, group, tile, nr, i0, rows, j0, cols, add);
+        scatter_lines(part, tile, nr);
         return;
     }
     while (cols > 0) {
         uint32_t image = j0 / c->image_cols, at = j0 % c->image_cols;
         uint32_t n = min_u32(cols, c->image_cols - at);
-        float *out = group + image * c->image_stride + i0 * c->row_stride + at;
-        for (uint32_t i = 0; i < rows; i++) {
-            for (uint32_t j = 0; j < n; j++) {
-                float v = tile[i * nr + j];
-                out[j] = add ? out[j] + v : v;
-            }
+        float *out = part->group + image * c->image_stride + part->i0 * c->row_stride + at;
+        for (uint32_t i = 0; i < part->rows; i++) {
+            put_line(n, tile + (size_t)i * nr, out, 1, part->add);
             out += c->row_stride;
         }
         tile += n;
@@ -330,40 +336,40 @@ static void multiply(const struct uw_tile *t, uint32_t rows, uint32_t k, const f
     }
 }
 
-/* One panel of B against the panels of A. */
-static void multiply_panel(const struct uw_product *p, const struct uw_sink *c, float *group,
-                           const struct uw_block *block, uint32_t i0, uint32_t rows, uint32_t j0,
-                           uint32_t cols, const float *a, const struct panel *b,
-                           const float *bias, bool add)
+/* One panel of B against the panels of A, kn of k: a part of C. */
+static void multiply_panel(const struct uw_tile *t, const struct part *whole, uint32_t kn,
+                           const float *a, const struct panel *b, const float *bias)
 {
     static const float zeros[UW_TILE_MR_MAX];
-    const struct uw_tile *t = p->tile;
-    uint32_t panels_n = div_up(rows, t->mr);
-    uint32_t image = j0 / c->image_cols, at = j0 % c->image_cols;
-    bool together = cols == t->nr && c->image_cols - at >= cols && c->pitch == 0;
-    float *column = group + image * c->image_stride + at;
+    const struct uw_sink *c = whole->c;
+    uint32_t panels_n = div_up(whole->rows, t->mr);
+    uint32_t image = whole->j0 / c->image_cols, at = whole->j0 % c->image_cols;
+    bool together = whole->cols == t->nr && c->image_cols - at >= whole->cols && c->pitch == 0;
+    float *column = whole->group + image * c->image_stride + at;
+    struct part part = *whole;
     for (uint32_t i = 0; i < panels_n; i++) {
-        uint32_t lo = panel_begin(rows, panels_n, i), hi = panel_begin(rows, panels_n, i + 1);
-        const float *panel = a + (size_t)i * t->mr * block->kn;
-        const float *init = bias != NULL ? bias + i0 + lo : zeros;
+        const float *panel = a + (size_t)i * t->mr * kn;
+        part.i0 = whole->i0 + panel_begin(whole->rows, panels_n, i);
+        part.rows = whole->i0 + panel_begin(whole->rows, panels_n, i + 1) - part.i0;
+        const float *init = bias != NULL ? bias + part.i0 : zeros;
         if (together) {
-            multiply(t, hi - lo, block->kn, panel, b, init,
-                     column + (i0 + lo) * c->row_stride, c->row_stride, add);
+            multiply(t, part.rows, kn, panel, b, init, column + part.i0 * c->row_stride,
+                     c->row_stride, part.add);
         } else {
             float tile[UW_TILE_MR_MAX * UW_TILE_NR_MAX];
-            multiply(t, hi - lo, block->kn, panel, b, init, tile, t->nr, false);
-            scatter(c, group, tile, t->nr, i0 + lo, hi - lo, j0, cols, add);
+            multiply(t, part.rows, kn, panel, b, init, tile, t->nr, false);
+            scatter(&part, tile, t->nr);
         }
     }
 }
 
-static void scale_block(const struct uw_sink *c, float *group, float beta, uint32_t i0,
-                        uint32_t rows, uint32_t j0, uint32_t cols)
+static void scale_block(const struct part *part, float beta)
 {
-    for (uint32_t i = i0; i < i0 + rows; i++) {
-        for (uint32_t j = j0; j < j0 + cols; j++) {
-            group[(size_t)(j / c->image_cols) * c->image_stride + i * c->row_stride +
-                  j % c->image_cols] *= beta;
+    const struct uw_sink *c = part->c;
+    for (uint32_t i = part->i0; i < part->i0 + part->rows; i++) {
+        for (uint32_t j = part->j0; j < part->j0 + part->cols; j++) {
+            part->group[(size_t)(j / c->image_cols) * c->image_stride + i * c->row_stride +
+                        j % c->image_cols] *= beta;
         }
     }
 }
@@ -386,7 +392,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
                              .image_cols = p->n, .group_stride = (size_t)p->m * p->n};
     }
     float beta = p->k_parts > 1 ? 0.0f : p->beta;
-    float *out = c.base + group * c.group_stride;
+    struct part whole = {.c = &c, .group = c.base + group * c.group_stride};
     const float *bias = p->bias != NULL ? p->bias + (size_t)group * p->m : NULL;
 
     uint32_t i_begin = m_at * p->m_block, i_end = min_u32(p->m, i_begin + p->m_block);
@@ -397,7 +403,11 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t block_begin = panel_begin(k_blocks, p->k_parts, part);
     uint32_t block_end = panel_begin(k_blocks, p->k_parts, part + 1);
     if (beta != 0.0f && beta != 1.0f) {
-        scale_block(&c, out, beta, i_begin, i_end - i_begin, block.j0, block.jn);
+        whole.i0 = i_begin;
+        whole.rows = i_end - i_begin;
+        whole.j0 = block.j0;
+        whole.cols = block.jn;
+        scale_block(&whole, beta);
     }
     for (uint32_t kb = block_begin; kb < block_end; kb++) {
         block.k0 = kb * p->k_block;
@@ -409,17 +419,18 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
             p->b.pack(p, &block, b, mine + r->areas.work);
         }
         bool first = kb == block_begin;
-        for (uint32_t i0 = i_begin; i0 < i_end; i0 += rows_most) {
-            uint32_t rows = min_u32(rows_most, i_end - i0);
-            pack_left(p, &block, i0, rows, a);
+        whole.add = !first || beta != 0.0f;
+        for (whole.i0 = i_begin; whole.i0 < i_end; whole.i0 += rows_most) {
+            whole.rows = min_u32(rows_most, i_end - whole.i0);
+            pack_left(p, &block, whole.i0, whole.rows, a);
             for (uint32_t j = 0; j < block.jn; j += t->nr) {
-                uint32_t cols = min_u32(t->nr, block.jn - j);
+                whole.j0 = block.j0 + j;
+                whole.cols = min_u32(t->nr, block.jn - j);
                 struct panel panel = {.packed = b + (size_t)j * block.kn};
                 if (columns.base != NULL) {
-                    panel = panel_at(t, &columns, j, cols);
+                    panel = panel_at(t, &columns, j, whole.cols);
                 }
-                multiply_panel(p, &c, out, &block, i0, rows, block.j0 + j, cols, a, &panel,
-                               first ? bias : NULL, !first || beta != 0.0f);
+                multiply_panel(t, &whole, block.kn, a, &panel, first ? bias : NULL);
             }
         }
     }

@@ -103,36 +103,47 @@ size_t uw_winograd_param_scratch_bytes(const struct uw_tile *t,
 typedef void (*transform_fn)(uint32_t tiles, const float *band, size_t pitch, float *v,
                              size_t step, size_t plane);
 
-/* Channels c0 .. c0+channels-1 of a stretch of tile rows, transformed into v. */
-static void transform(const struct uw_band *b, transform_fn fn, uint32_t row0, uint32_t rows,
-                      uint32_t c0, uint32_t channels, float *band, size_t band_n, float *v,
-                      size_t ld, size_t plane)
+/* An operand of a task: channels c0 .. c0+channels-1, transformed into v. */
+struct operand {
+    const struct uw_band *b;
+    transform_fn fn;
+    uint32_t c0, channels;
+    float *v;
+    size_t ld, plane;
+};
+
+/* A stretch of tile rows; band is room for [band_n]. */
+static void transform(const struct operand *o, uint32_t row0, uint32_t rows, float *band,
+                      size_t band_n)
 {
+    const struct uw_band *b = o->b;
     size_t pitch = uw_band_pitch(b);
     memset(band, 0, band_n * sizeof *band);
-    for (uint32_t c = 0; c < channels; c += LANES) {
-        uw_band_fill(b, row0, rows, c0 + c, band);
+    for (uint32_t c = 0; c < o->channels; c += LANES) {
+        uw_band_fill(b, row0, rows, o->c0 + c, band);
         const float *at = band;
         for (uint32_t r = 0; r < rows; r++) {
-            fn(b->tiles_w, at, pitch, v + (size_t)r * b->tiles_w * ld + c, ld, plane);
+            o->fn(b->tiles_w, at, pitch, o->v + (size_t)r * b->tiles_w * o->ld + c, o->ld,
+                  o->plane);
             at = uw_band_next(b, row0 + r, at);
         }
     }
 }
 
 /* sums (+)= dy^T x over some tiles, for each position. */
-static void multiply(const struct job *j, const struct areas *a, uint32_t tiles, uint32_t outs,
-                     uint32_t ins, const float *x, const float *dy, float *sums, bool add)
+static void multiply(const struct job *j, const struct areas *a, uint32_t tiles,
+                     const struct operand *x, const struct operand *dy, float *sums, bool add)
 {
     const struct uw_tile *t = j->tile;
+    uint32_t outs = dy->channels, ins = x->channels;
     uint32_t panels = div_up(outs, t->mr), each = div_up(outs, panels);
     for (uint32_t p = 0; p < j->positions; p++) {
         for (uint32_t col = 0; col < ins; col += t->nr) {
             uint32_t cols = min_u32(t->nr, ins - col);
             for (uint32_t i = 0; i < outs; i += each) {
                 t->winograd->multiply_columns(
-                    min_u32(each, outs - i), cols, tiles, dy + p * a->dy_plane + i, a->dy_ld,
-                    x + p * a->x_plane + col, a->x_ld,
+                    min_u32(each, outs - i), cols, tiles, dy->v + p * dy->plane + i, dy->ld,
+                    x->v + p * x->plane + col, x->ld,
                     sums + p * a->sum_plane + i * a->sum_ld + col, a->sum_ld, add);
             }
         }
@@ -177,9 +188,12 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t ins = min_u32(j->in_block, j->x.channels - in0);
     uint32_t outs = min_u32(j->out_block, j->dy.channels - out0);
     uint8_t *mine = j->threads + thread * a.thread_bytes;
-    float *x = (float *)(void *)mine;
-    float *dy = (float *)(void *)(mine + area_bytes(j->positions * a.x_plane));
-    float *band = dy + area_bytes(j->positions * a.dy_plane) / sizeof(float);
+    const struct operand x = {&j->x, j->kind->input, in0, ins, (float *)(void *)mine, a.x_ld,
+                              a.x_plane};
+    const struct operand dy = {&j->dy, j->kind->spread, out0, outs,
+                               (float *)(void *)(mine + area_bytes(j->positions * a.x_plane)),
+                               a.dy_ld, a.dy_plane};
+    float *band = dy.v + area_bytes(j->positions * a.dy_plane) / sizeof(float);
     uint32_t slot = j->parts > 1 ? task : thread;
     float *sums = j->sums + slot * (a.sums_bytes / sizeof(float));
     uint32_t blocks = div_up(j->rows_n, j->rows_block);
@@ -187,11 +201,9 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t end = (uint32_t)((uint64_t)blocks * (part + 1) / j->parts);
     for (uint32_t b = first; b < end; b++) {
         uint32_t row0 = b * j->rows_block, rows = min_u32(j->rows_block, j->rows_n - row0);
-        transform(&j->x, j->kind->input, row0, rows, in0, ins, band, a.band_n, x,
-                  a.x_ld, a.x_plane);
-        transform(&j->dy, j->kind->spread, row0, rows, out0, outs, band, a.band_n, dy,
-                  a.dy_ld, a.dy_plane);
-        multiply(j, &a, rows * j->x.tiles_w, outs, ins, x, dy, sums, b > first);
+        transform(&x, row0, rows, band, a.band_n);
+        transform(&dy, row0, rows, band, a.band_n);
+        multiply(j, &a, rows * j->x.tiles_w, &x, &dy, sums, b > first);
     }
     for (uint32_t i = 0; j->parts == 1 && i < outs; i++) {
         store_row(j, &a, sums + i * a.sum_ld, 1, 0, out0 + i, in0, ins);

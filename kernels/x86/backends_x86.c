@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/backends.h"
 
-#include "backends.h"
+#include "ref/backend.h"
 #include "exact/product.h"
 #include "packed/fpu.h"
 #include "x86/x86.h"

@@ -13,10 +13,6 @@
 uint32_t uw_conv_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,
                       uint32_t dilation);
 
-/* Output length of a pool as PyTorch counts; ceil_mode: the last window may hang over the end, but
- * begins inside the input or the padding in front. 0 if none fits. */
-uint32_t uw_pool_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad, bool ceil_mode);
-
 /* Returns UW_OK, or UW_ERR_SHAPE with the sentence: rank is 2 or 3. */
 int uw_want_rank(const struct uw_shape *in, uint32_t rank, struct uw_error *err);
 
@@ -92,13 +88,6 @@ struct uw_planes {
 /* take_relu_behind of layers without a bias, and of conv2d, conv1d and dense. */
 bool uw_take_relu_behind(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
 bool uw_take_bias_relu(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
-
-/* Of a layer that took one: where its output is cut. */
-float uw_relu_ceiling(const struct uw_layer *l);
-
-/* forward of dense behind its product, y; b: its bias, or NULL. */
-int uw_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
-                 const float *b, float *y);
 
 /* l->dy becomes the gradient in front of the ReLU. sums: leave its sums as well, where the pass
  * wants them. */

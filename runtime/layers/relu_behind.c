@@ -44,16 +44,10 @@ bool uw_take_bias_relu(struct uw_layer *l, const struct uw_kernels *k, float cei
     return true;
 }
 
-float uw_relu_ceiling(const struct uw_layer *l)
+/* Where the layer's output is cut. */
+static float ceiling_of(const struct uw_layer *l)
 {
     return l->relu6 ? 6.0f : INFINITY;
-}
-
-int uw_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
-                 const float *b, float *y)
-{
-    return uw_fused(e->kernels)->bias_relu(e, s->n, s->channels, s->inner_n, b,
-                                           uw_relu_ceiling(l), y);
 }
 
 int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
@@ -61,7 +55,7 @@ int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const s
 {
     float *const *gradient = uw_gradient_of(p);
     float *to = gradient != NULL ? gradient[1] : l->aux;
-    return uw_fused(e->kernels)->relu_bw(e, s->n, s->channels, s->inner_n, uw_relu_ceiling(l),
+    return uw_fused(e->kernels)->relu_bw(e, s->n, s->channels, s->inner_n, ceiling_of(l),
                                          l->y, l->dy, sums ? to : NULL);
 }
 
@@ -76,7 +70,7 @@ int uw_dense_relu(const struct uw_exec *e, const struct uw_layer *l, uint32_t ro
                   const float *b, float *y)
 {
     return uw_fused(e->kernels)->dense_relu(e, &l->geometry.dense, rows, x, l->param[0], b,
-                                            uw_relu_ceiling(l), y);
+                                            ceiling_of(l), y);
 }
 
 bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -94,7 +88,7 @@ int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct 
     float *const *gradient = p->gradient;
     const struct uw_dense_back b = {
         .batch_n = rows, .x = x, .w = l->param[0], .dy = l->dy,
-        .y = l->relu_behind ? l->y : NULL, .ceiling = uw_relu_ceiling(l), .dx = dx,
+        .y = l->relu_behind ? l->y : NULL, .ceiling = ceiling_of(l), .dx = dx,
         .accumulate = accumulate, .dw = gradient[0], .db = has_bias(l) ? gradient[1] : NULL};
     return uw_fused(e->kernels)->dense_bw(e, &l->geometry.dense, &b);
 }
@@ -123,7 +117,7 @@ int uw_conv2d_bias_relu(const struct uw_exec *e, const struct uw_layer *l, const
 {
     return uw_fused(e->kernels)->conv2d_bias_relu(e, &l->geometry.conv2d, p->batch_n, x,
                                                   l->param[0], has_bias(l) ? l->param[1] : NULL,
-                                                  uw_relu_ceiling(l), y);
+                                                  ceiling_of(l), y);
 }
 
 bool uw_conv2d_bias_by_sums(const struct uw_exec *e, const struct uw_layer *l,
@@ -174,7 +168,7 @@ int uw_add_relu_bw_input(const struct uw_exec *e, const struct uw_layer *l, size
         return UW_OK; /* with the second input's */
     }
     if (which == 0 || in_place) {
-        return uw_fused(e->kernels)->relu_bw_copy(e, n, uw_relu_ceiling(l), l->y, l->dy, dx,
+        return uw_fused(e->kernels)->relu_bw_copy(e, n, ceiling_of(l), l->y, l->dy, dx,
                                                   accumulate);
     }
     return e->kernels->axpby(e, n, 1.0f, l->dy, accumulate ? 1.0f : 0.0f, dx);
@@ -189,7 +183,7 @@ int uw_add_relu(const struct uw_exec *e, const struct uw_layer *l, size_t n, con
 
     for (uint32_t i = 1; i < l->inputs_n && rc == UW_OK; i++) {
         bool cut = l->relu_behind && i + 1u == l->inputs_n;
-        rc = k->add_relu(e, n, sum, x[i], cut ? uw_relu_ceiling(l) : 0.0f, y);
+        rc = k->add_relu(e, n, sum, x[i], cut ? ceiling_of(l) : 0.0f, y);
         sum = y;
     }
     return rc;

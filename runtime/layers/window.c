@@ -8,7 +8,10 @@ uint32_t uw_conv_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pa
     return span > UINT32_MAX ? 0 : uw_window_size(in, (uint32_t)span, stride, pad);
 }
 
-uint32_t uw_pool_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad, bool ceil_mode)
+/* Output length of a pool as PyTorch counts; ceil_mode: the last window may hang over the end, but
+ * begins inside the input or the padding in front. 0 if none fits. */
+static uint32_t pool_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,
+                          bool ceil_mode)
 {
     uint64_t most = (uint64_t)in + 2u * (uint64_t)pad + (ceil_mode ? stride - 1u : 0u);
     if (kernel == 0 || stride == 0 || most < kernel) {
@@ -97,8 +100,8 @@ int uw_pool_infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_m
     g->channels = in->c;
     g->in_h = in->h;
     g->in_w = in->w;
-    g->out_h = uw_pool_size(g->in_h, g->kernel_h, g->stride_h, g->pad_h, ceil_mode);
-    g->out_w = uw_pool_size(g->in_w, g->kernel_w, g->stride_w, g->pad_w, ceil_mode);
+    g->out_h = pool_size(g->in_h, g->kernel_h, g->stride_h, g->pad_h, ceil_mode);
+    g->out_w = pool_size(g->in_w, g->kernel_w, g->stride_w, g->pad_w, ceil_mode);
     if (g->out_h == 0 || g->out_w == 0) {
         return uw_error_set(err, UW_ERR_SHAPE, "kernel %ux%u does not fit its input %ux%u",
                             (unsigned)g->kernel_h, (unsigned)g->kernel_w, (unsigned)in->h,

@@ -120,7 +120,7 @@ class Machine(Boards):
 
     def test_wrong_setting_is_named(self):
         for i, (key, value, says) in enumerate((("batch", 0, "batch=0: needs 1 to 64"),
-                                                ("rule", "mean", "rule=mean: none or qg"),
+                                                ("rule", "mean", "rule=mean: needs none|qg"),
                                                 ("classes", "3;4", "classes=3;4: digits"),
                                                 ("address", "10.0.2", "\"10.0.2\": needs"),
                                                 ("elapsed", 5, "elapsed: needs seconds"),

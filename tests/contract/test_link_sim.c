@@ -4,7 +4,7 @@
  * done here by the step itself. */
 #include "link_pair.h"
 
-#include "link.h"
+#include "medium/medium.h"
 
 static struct uw_sim_net net;
 static struct uw_sim_device devices[2];

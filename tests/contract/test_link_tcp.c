@@ -4,8 +4,8 @@
  * back, peers that restart, and strangers that say too little, too much or nonsense. */
 #include "test_support.h"
 
-#include "link_tcp_conn.h"
-#include "wire.h"
+#include "link/link_tcp_conn.h"
+#include "wire/wire.h"
 
 #include "uwasa/link_tcp.h"
 #include "uwasa/rng.h"

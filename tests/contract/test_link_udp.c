@@ -4,7 +4,7 @@
  * an operating system that reports trouble. */
 #include "udp_ends.h"
 
-#include "link_ip.h"
+#include "link/link_ip.h"
 
 #include "uwasa/secure.h"
 

@@ -2,8 +2,8 @@
  *
  * capture_kinds frames|datagrams >FILE - a capture with a message of each kind, as the encoders of
  * nodes write them, on a link of frames or another */
-#include "float_code.h"
-#include "message.h"
+#include "wire/float_code.h"
+#include "wire/message.h"
 
 #include "uwasa/link_capture.h"
 #include "uwasa/link_loopback.h"

@@ -27,18 +27,18 @@ check_config "{$head, \"batch\": \"3\"}" '"batch" needs 1 or more'
 check_config "{$head, \"emulate\": {\"los\": 1}}" 'did you mean "emulate.loss"?'
 check_config "{$head, \"emulate\": {\"loss\": 2}}" '"emulate.loss" needs a number from 0 to 1'
 check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg'
-check_config "{$head, \"momentum_rule\": \"kgt\", \"exchange\": \"allreduce\"}" '"momentum_rule" kgt is for'
-check_config "{$head, \"momentum_rule\": \"kgt\", \"peer_schedule\": \"random\"}" 'needs matching'
+check_config "{$head, \"momentum_rule\": \"kgt\", \"exchange\": \"allreduce\"}" '"momentum_rule" needs gossip: it is for pairs'
+check_config "{$head, \"momentum_rule\": \"kgt\", \"peer_schedule\": \"random\"}" 'needs mutual pairs by this rule: matching, hypercube'
 check_config "{$head, \"period\": \"often\"}" '"period" needs a whole number from 1 to 1000000000, or auto'
-check_config "{$head, \"period\": \"auto\", \"exchange\": \"allreduce\"}" '"period" auto is for exchange gossip'
-check_config "{$head, \"period\": \"auto\", \"momentum_rule\": \"kgt\"}" '"period" auto is for exchange gossip'
+check_config "{$head, \"period\": \"auto\", \"exchange\": \"allreduce\"}" '"period" can adapt in gossip and broadcast only'
+check_config "{$head, \"period\": \"auto\", \"momentum_rule\": \"kgt\"}" '"period" can adapt in gossip and broadcast only'
 check_config "{$head, \"share\": 0.2}" '"share" needs period auto'
 check_config "{$head, \"schedule\": \"cosine\"}" 'cosine and linear need "steps", "epochs" or "seconds"'
 check_config "{$head, \"elapsed\": 5}" '"elapsed" needs "seconds"'
-check_config "{$head, \"average\": \"gradients\"}" '"average" gradients needs "exchange" allreduce'
+check_config "{$head, \"average\": \"gradients\"}" '"average" needs allreduce'
 gradients="$head, \"exchange\": \"allreduce\", \"average\": \"gradients\""
-check_config "{$gradients, \"momentum_rule\": \"qg\"}" '"momentum_rule" needs none with'
-check_config "{$gradients, \"algorithm\": \"doubling\"}" 'needs auto, tree, halving or ring'
+check_config "{$gradients, \"momentum_rule\": \"qg\"}" '"momentum_rule" needs none where gradients are averaged'
+check_config "{$gradients, \"algorithm\": \"doubling\"}" '"algorithm" needs tree, halving or ring'
 check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
 check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'
 check_config "{$head, \"skew\": \"sorted\"}" '"skew" needs "shard"'
@@ -53,16 +53,25 @@ check_config "{$head, \"seeds\": [\"a:1\",
 check_config "{$head, \"emulate\": {\"cut_after\": 1}}" '"emulate.cut_after" needs "emulate.cut_seconds"'
 check_config "{$head, \"emulate\": {\"far\": [\"a:1\"]}}" '"emulate.far" needs something'
 check_config "{$head, \"exchange\": \"allreduce\", \"peer_schedule\": \"random\"}" \
-    '"peer_schedule" is not for "exchange" allreduce or broadcast'
+    '"peer_schedule" is not for allreduce or broadcast: all average'
 check_config "{$head, \"head_weight\": 1e10}" 'needs a whole number from 0 to 4294967295'
 check_config "{$head, \"together\": 33}" '"together" needs at most "members"'
-check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" needs at most "members"'
+check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" needs at most the members'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0
 expect 2 "$uwasa" node --config good.json --set bach=1
 expect 2 "$uwasa" node --config good.json --link radio
-grep -q -- '--set link.radio=udp:239.255.85.87:4785 --set link.address=3' err || fail "which radio?"
+grep -q -- 'link.radio=udp:GROUP:PORT with --set link.address=N' err || fail "which radio?"
+# every key is a flag
+expect 2 "$uwasa" node --config good.json --batch 0
+grep -q -- '--batch 0: needs 1 or more' err || { cat err >&2; fail "a key as a flag"; }
+expect 2 "$uwasa" node --config good.json --period=auto --exchange allreduce
+grep -q -- '--period auto: "period" can adapt in' err || { cat err >&2; fail "two keys as flags"; }
+expect 2 "$uwasa" node --config good.json --peroid 5
+grep -q 'did you mean --period?' err || { cat err >&2; fail "a mistyped key as a flag"; }
+expect 2 "$uwasa" node --config good.json --tls=maybe
+grep -q -- '--tls maybe: needs true or false' err || { cat err >&2; fail "a flag that is no truth"; }
 expect 2 "$uwasa" node --config good.json --pcap -
 echo "{$head, \"seeds\": [\"wrong\"]}" >seeds.json
 expect 2 "$uwasa" node --config seeds.json

@@ -69,7 +69,7 @@ done <<END
 --exchange broadcast
 --link wifi
 --link lora:SF6
---link 802154 --exchange allreduce
+--exchange allreduce --link 802154
 --link 802154 --network formula
 --link 802154 --advise
 --bandwidth 1000000 --link 802154
@@ -286,6 +286,10 @@ for flags in "--skew sorted" "--momentum-rule kgt --momentum 0.5" "--nodes 7 --m
     [ "$(wc -l <part.csv)" = 7 ] || fail "$flags: not 6 tests in the table"
 done
 ./sim --epochs 5 --checkpoint new --resume new >/dev/null 2>err || fail "the first of a series"
+# What was not given is kept as it is in force: runs that older programs saved go on.
+for said in schedule:random momentum-rule:qg period:10 exchange:gossip network:events; do
+    head -c 4000 new | grep -aq "\"flag.${said%:*}\":\"${said#*:}\"" || fail "$said is not kept"
+done
 grep -q 'new: not there yet' err || fail "it does not say that it begins"
 while read -r sentence flags; do
     expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume part $flags

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# test_local_build.sh UWASA SOURCE BUILD - a build without networks needs no library, and learns the
-# same bits
+# test_local_build.sh UWASA SOURCE BUILD - a build without networks needs no installed library, with
+# cJSON and cmocka as tools/get-sources fetches them, and learns the same bits
 set -eu
 uwasa=$1 source=$2 build=$3
 fail()
@@ -10,14 +10,29 @@ fail()
     echo "$*" >&2
     exit 1
 }
-cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DUWASA_WERROR=ON \
-    -DUWASA_NET=OFF -DUWASA_TESTS=OFF -DUWASA_FIRMWARE=OFF \
-    -DCMAKE_DISABLE_FIND_PACKAGE_MbedTLS=ON -DCMAKE_DISABLE_FIND_PACKAGE_Nanopb=ON \
-    -DCMAKE_DISABLE_FIND_PACKAGE_CJSON=ON >"$build.log" 2>&1 || fail "$(cat "$build.log")"
-cmake --build "$build" -j 2 --target uwasa >"$build.log" 2>&1 || fail "$(tail -n 20 "$build.log")"
-if ldd "$build/uwasa" | grep -E 'mbed|cjson|protobuf'; then
+configure()
+{
+    cmake -S "$source" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DUWASA_WERROR=ON \
+        -DUWASA_NET=OFF -DUWASA_FIRMWARE=OFF \
+        -DCMAKE_DISABLE_FIND_PACKAGE_MbedTLS=ON -DCMAKE_DISABLE_FIND_PACKAGE_Nanopb=ON \
+        -DCJSON_LIBRARY= -DCMOCKA_LIBRARY= "$@" >"$build.log" 2>&1
+}
+for library in CJSON:cjson CMOCKA:cmocka; do
+    if configure -DCMAKE_REQUIRE_FIND_PACKAGE_Cmocka=ON "-D${library%:*}_SOURCE_DIR=/nowhere"; then
+        fail "configures without ${library#*:}"
+    fi
+    tr -s ' \n' ' ' <"$build.log" | grep -q "or run tools/get-sources ${library#*:}" ||
+        fail "$(cat "$build.log")"
+    rm -rf "$build"
+done
+"$source/tools/get-sources" cjson cmocka
+configure || fail "$(cat "$build.log")"
+cmake --build "$build" -j 2 --target uwasa test_arena >"$build.log" 2>&1 ||
+    fail "$(tail -n 20 "$build.log")"
+if ldd "$build/uwasa" "$build/tests/unit/test_arena" | grep -E 'mbed|cjson|protobuf|cmocka'; then
     fail "it needs libraries"
 fi
+"$build/tests/unit/test_arena" >"$build.log" 2>&1 || fail "$(cat "$build.log")"
 
 for program in "$uwasa" "$build/uwasa"; do
     "$program" train --model lenet5 --steps 5 --no-shuffle --threads 1 --exact --json "$build/said" \

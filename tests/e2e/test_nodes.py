@@ -160,6 +160,22 @@ class Nodes(Fleet):
         for i in range(4):
             self.assertGreaterEqual(self.events(i, "done")[-1]["averages_done"], 30)
 
+    def test_static_peers_learn_from_each_other_without_a_ping(self):
+        """Half of the digits each; each lists the other one, which comes a little later."""
+        for i in range(2):
+            self.start(i, membership="static", seconds=8, consensus_seconds=1,
+                       classes=",".join(str(5 * i + k) for k in range(5)))
+        done = [self.done(i) for i in range(2)]
+        for d in done:
+            self.assertEqual(d["membership_bytes"], 0)
+            self.assertGreater(d["pulls_done"], 20)
+            self.assertGreater(d["test_accuracy"], 0.6)     # alone it has 0.5 at most
+
+    def test_static_membership_refuses_what_it_is_not_for(self):
+        self.start(0, membership="static", exchange="allreduce")
+        self.assertNotEqual(self.wait(0), 0, self.text(0))
+        self.assertIn("static membership needs", self.text(0))
+
     def test_gossiping_nodes_that_end_together_end_with_one_model(self):
         """A third of the digits each, and one exact average at the end, after which nobody pulls."""
         for i in range(3):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/frames_air.h"
 
-#include "wire.h"
+#include "wire/wire.h"
 
 #define STEP_US 10000u
 #define NONCES (1u << 18)

@@ -162,14 +162,17 @@ void world_up_with(struct world *w, uint32_t i, struct uw_node_config c)
         make_image(it, &c);
     }
     size_t bytes = 0;
-    int rc = uw_node_measure(&c, &bytes, &err);
+    int rc = w->listed ? uw_node_measure_listed(&c, &bytes, &err)
+                       : uw_node_measure(&c, &bytes, &err);
     if (rc < 0) {
         fail_msg("%s", err.text);
     }
     struct uw_arena arena;
     it->memory = malloc(bytes + uw_arena_slack_bytes());
     uw_arena_init(&arena, it->memory, bytes + uw_arena_slack_bytes());
-    assert_int_equal(uw_node_bind(&it->node, &c, &arena, &err), UW_OK);
+    rc = w->listed ? uw_node_bind_listed(&it->node, &c, &arena, &err)
+                   : uw_node_bind(&it->node, &c, &arena, &err);
+    assert_int_equal(rc, UW_OK);
     uw_arena_seal(&arena);
     assert_true(arena.used_bytes <= bytes);
     it->up = true;

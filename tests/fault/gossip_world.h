@@ -10,8 +10,8 @@
 
 #include "test_support.h"
 
-#include "node_averages.h"
-#include "node_shuffle.h"
+#include "node/node_shuffle.h"
+#include "node_exact/node_averages.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"
@@ -83,6 +83,7 @@ struct world {
     struct uw_node_config config;       /* what all nodes share; name, link, vectors are added */
     uint64_t train_us;                  /* between two local steps */
     const char *seeds[1];
+    bool listed;                        /* seeds are all peers: uw_node_bind_listed */
     uint32_t incarnation;
     bool talk;
     void *user;

@@ -9,7 +9,7 @@
 
 #include "fault/gossip_world.h"
 
-#include "bits.h"
+#include "base/bits.h"
 
 #include "uwasa/node_gradients.h"
 

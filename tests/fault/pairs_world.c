@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/pairs_world.h"
 
-#include "bits.h"
+#include "base/bits.h"
 
 #include "uwasa/rng.h"
 

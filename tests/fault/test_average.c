@@ -3,8 +3,8 @@
  * Exact averages among the nodes that ship, on virtual time. */
 #include "fault/average_world.h"
 
-#include "node_averages.h"
-#include "part.h"
+#include "node_exact/node_averages.h"
+#include "wire/part.h"
 
 #include "uwasa/rng.h"
 

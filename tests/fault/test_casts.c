@@ -3,7 +3,7 @@
  * Broadcast averages when links narrow, views differ, and nothing is under way. */
 #include "fault/radio_world.h"
 
-#include "node_cast.h"
+#include "node_parts/node_cast.h"
 
 #define SECOND UINT64_C(1000000)
 #define NODES 4u
@@ -91,7 +91,7 @@ static void test_averages_are_exact_only_where_all_see_the_same_cell(void **stat
     struct uw_membership *m = &w->nodes[0].node.state->membership;
     for (uint32_t i = 1; i < m->members_n; i++) {
         if (strcmp(m->members[i].name, w->nodes[3].name) == 0) {
-            m->members[i].avoid_until_us = w->now_us + 40 * SECOND;
+            w->nodes[0].node.state->peers[i].avoid_until_us = w->now_us + 40 * SECOND;
         }
     }
     world_run(w, 6 * SECOND);
@@ -242,9 +242,9 @@ static void test_a_cell_that_was_cut_apart_averages_on(void **state)
     world_start(w);
     world_run(w, 20 * SECOND);
     for (uint32_t i = 0; i < NODES; i++) {
-        struct uw_membership *m = &w->nodes[i].node.state->membership;
-        for (uint32_t k = 1; k < m->members_n; k++) {
-            m->members[k].mute = true;
+        struct uw_node_state *s = w->nodes[i].node.state;
+        for (uint32_t k = 1; k < s->membership.members_n; k++) {
+            s->cast->mute[k] = true;
         }
     }
     world_run(w, 10 * SECOND);

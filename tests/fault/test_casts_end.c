@@ -4,7 +4,7 @@
  * knows that all have one model, and some are paused meanwhile. */
 #include "fault/radio_world.h"
 
-#include "node_cast.h"
+#include "node_parts/node_cast.h"
 
 #include "uwasa/node_broadcast.h"
 #include "uwasa/rng.h"

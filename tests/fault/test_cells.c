@@ -467,11 +467,11 @@ static void test_pull_goes_on_with_another_head_whose_link_is_wide_enough(void *
         world_until(w, b_is_amid_a_pull, 20000000);
         const struct uw_node_state *s = w->nodes[1].node.state;
         struct uw_member *members = s->membership.members;
-        members[(s->pull.member + k % 2u) % 3u + 1u].chunk_limit_n = 8;
+        s->peers[(s->pull.member + k % 2u) % 3u + 1u].chunk_limit_n = 8;
         members[s->pull.member].state = UW_MEMBER_LEFT;
         uint32_t done_n = w->nodes[1].events[UW_NODE_PULL_DONE];
         world_until(w, b_has_moved_it, 1000000);
-        assert_int_equal(members[s->pull.member].chunk_limit_n, 0);
+        assert_int_equal(s->peers[s->pull.member].chunk_limit_n, 0);
         world_run(w, 2000000);
         assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
         assert_true(w->nodes[1].events[UW_NODE_PULL_DONE] > done_n);

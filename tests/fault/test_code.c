@@ -3,8 +3,8 @@
  * Pulls of coded chunks over 802.15.4 frames: the same parameters to the bit in fewer frames, and
  * no worse where they do not compress, where frames are lost, and with nodes that have no code. */
 #include "fault/radio_world.h"
-#include "bits.h"
-#include "node_pull.h"
+#include "base/bits.h"
+#include "node/node_pull.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "test_support.h"
 
 #include "gossip_world.h"
-#include "message.h"
+#include "wire/message.h"
 
 #include "uwasa/status_client.h"
 

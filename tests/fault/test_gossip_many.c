@@ -2,6 +2,7 @@
  *
  * Runs with more nodes than a node's table has places. Node k's steps add to element k of its own
  * vector and to no other: what is in the other elements came from the others. */
+#include "even_fleet.h"
 #include "test_support.h"
 
 #include "uwasa/sim_world.h"
@@ -23,11 +24,11 @@ struct many {
 
 static void set_up(struct many *m, const struct uw_node_config *node)
 {
-    const struct uw_sim_even even = {.devices_n = NODES, .up_bits_per_s = 10000000,
-                                     .latency_us = 2000, .step_us = STEP_US};
+    const struct even_fleet even = {.devices_n = NODES, .up_bits_per_s = 10000000,
+                                    .latency_us = 2000, .step_us = STEP_US};
     struct uw_error err = {.text = ""};
     memset(m, 0, sizeof *m);
-    assert_int_equal(uw_sim_fleet_even(&m->fleet, &even), UW_OK);
+    even_fleet_open(&m->fleet, &even);
     m->params = (struct uw_params){
         .x = m->x, .size_n = NODES, .segments = &segment, .segments_n = 1, .hash = 7};
     const struct uw_world_config config = {.fleet = &m->fleet, .params = &m->params, .node = *node,
@@ -40,7 +41,7 @@ static void set_up(struct many *m, const struct uw_node_config *node)
 static void tear_down(struct many *m)
 {
     uw_world_close(&m->world);
-    uw_sim_fleet_close(&m->fleet);
+    even_fleet_close(&m->fleet);
 }
 
 static void train(struct many *m, uint32_t steps)

@@ -311,8 +311,8 @@ static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state
         of_both += of[0] != 0 && of[1] != 0;
         assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], of[1] != 0);
         assert_int_equal(world_counters(w, 1).pulled_bytes, w->size_n * 4u);
-        const struct uw_member *m = w->nodes[1].node.state->membership.members;
-        assert_true(!of[0] || !of[1] || m[1].mixed_version + m[2].mixed_version == 0);
+        const struct uw_node_peer *p = w->nodes[1].node.state->peers;
+        assert_true(!of[0] || !of[1] || p[1].mixed_version + p[2].mixed_version == 0);
         world_free(w);
     }
     assert_true(of_both > 10);
@@ -339,7 +339,7 @@ static void test_pull_goes_on_with_whose_link_is_wide_enough(void **state)
         struct uw_node_state *s = w->nodes[1].node.state;
         const uint32_t first = s->pull.member;
         s->membership.members[first].state = UW_MEMBER_LEFT;
-        s->membership.members[(first + k % 2u) % 3u + 1u].chunk_limit_n = 8;
+        s->peers[(first + k % 2u) % 3u + 1u].chunk_limit_n = 8;
         settle(w);
         assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
         assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], 1);
@@ -409,7 +409,7 @@ static void test_outlier_of_a_peer_that_died_is_not_blamed_on_the_next(void **st
     assert_int_equal(w->nodes[1].events[UW_NODE_CHUNK_OUTLIER], 1);
     for (uint32_t i = 1; i < 3; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        assert_int_equal(m->refused_n, m->station == first);
+        assert_int_equal(s->peers[i].refused_n, m->station == first);
     }
     for (uint32_t k = 0; k < w->size_n; k++) {
         assert_float_equal(w->nodes[1].x[k], value(1, k), 0.0);

@@ -4,7 +4,7 @@
  * bytes. Nothing that was not said is ever delivered, and a way that works again is used again. */
 #include "test_support.h"
 
-#include "secure_aes.h"
+#include "base/cpu.h"
 
 #include "uwasa/link_tcp.h"
 #include "uwasa/rng.h"
@@ -406,7 +406,7 @@ static void test_tls_ends_of_bulk_take_aes_where_the_processor_has_it(void **sta
                                     .key = {7}, .identity = "run", .bulk = (bulk >> i & 1u) != 0},
                       true);
         }
-        bool quick = bulk == 3u && uw_aes_is_quick();
+        bool quick = bulk == 3u && uw_cpu_has_aes();
         assert_int_equal(call(), quick ? DHE_CCM : ECDHE_CHACHA);
         teardown(NULL);
         setup(NULL);

@@ -195,8 +195,7 @@ static void test_what_needs_a_snapshot_is_refused_without_one(void **state)
     c.snapshot = NULL;
     c.rule = &uw_mix_qg;
     assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
-    assert_non_null(strstr(err.text, "snapshot missing"));
-    assert_non_null(strstr(err.text, "\"qg\""));
+    assert_non_null(strstr(err.text, "config.snapshot is missing"));
     c.rule = &uw_mix_none;
     c.mode = UW_NODE_ALLREDUCE;
     assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);

@@ -5,7 +5,7 @@
  * air, so much that all who speak at once would show, and each receiver loses it on its own. */
 #include "test_support.h"
 
-#include "membership.h"
+#include "membership/membership.h"
 
 #include "uwasa/link_loopback.h"
 

@@ -2,6 +2,7 @@
  *
  * What membership costs and how soon it notices, in worlds of many nodes that know each other and
  * exchange nothing else. */
+#include "even_fleet.h"
 #include "test_support.h"
 
 #include "uwasa/sim_world.h"
@@ -46,12 +47,12 @@ static void on_event(void *arg, uint32_t place, const struct uw_node_event *even
 
 static void set_up(struct crowd *c, const struct crowd_config *config)
 {
-    const struct uw_sim_even even = {.devices_n = config->nodes_n, .up_bits_per_s = 10000000,
-                                     .latency_us = 20000, .step_us = SECOND};
+    const struct even_fleet even = {.devices_n = config->nodes_n, .up_bits_per_s = 10000000,
+                                    .latency_us = 20000, .step_us = SECOND};
     struct uw_error err = {.text = ""};
     memset(c, 0, sizeof *c);
     c->nodes_n = config->nodes_n;
-    assert_int_equal(uw_sim_fleet_even(&c->fleet, &even), UW_OK);
+    even_fleet_open(&c->fleet, &even);
     for (uint32_t i = 0; i < config->thin_n; i++) {
         struct uw_sim_device *d = &c->fleet.devices[(VICTIM + i) % config->nodes_n];
         d->up_bits_per_s = d->down_bits_per_s = THIN_BITS;
@@ -78,7 +79,7 @@ static void set_up(struct crowd *c, const struct crowd_config *config)
 static void tear_down(struct crowd *c)
 {
     uw_world_close(&c->world);
-    uw_sim_fleet_close(&c->fleet);
+    even_fleet_close(&c->fleet);
 }
 
 /* Let so much time pass. */

@@ -3,7 +3,7 @@
  * A period that follows from what pulls take, on virtual time: the share of the time holds, also
  * when the link becomes ten times as slow in the middle. */
 #include "fault/radio_world.h"
-#include "node_state.h"
+#include "node/node_state.h"
 
 #define NODES 3u
 #define SIZE_N 5000u            /* 20 kB */

@@ -7,7 +7,7 @@
 
 #include "unit/memory_storage.h"
 
-#include "secure_frames_inner.h"
+#include "secure/secure_frames_priv.h"
 
 #define MTU 116u
 #define S 1000000u

@@ -7,7 +7,7 @@
 
 #include "unit/memory_storage.h"
 
-#include "secure_frames_inner.h"
+#include "secure/secure_frames_priv.h"
 
 #include "uwasa/crc.h"
 

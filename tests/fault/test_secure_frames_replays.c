@@ -4,7 +4,7 @@
  * of many starts, each of another identity. Who is new gets in meanwhile, and who was recorded. */
 #include "fault/frames_air.h"
 
-#include "secure_frames_inner.h"
+#include "secure/secure_frames_priv.h"
 
 #define MTU 116u
 #define S 1000000u

@@ -4,7 +4,7 @@
  * one that both know. */
 #include "secure_world.h"
 
-#include "secure_aes.h"
+#include "base/cpu.h"
 
 #define ECDHE_CHACHA 0xccacu
 #define PLAIN_CHACHA 0xccabu
@@ -36,7 +36,7 @@ static void test_ends_of_bulk_take_aes_where_the_processor_has_it(void **state)
     (void)state;
     const struct node_config bulk = {.bulk = true}, usual = {.bulk = false};
     assert_int_equal(agree(&usual, &usual, 1), ECDHE_CHACHA);
-    assert_int_equal(agree(&bulk, &bulk, 2), uw_aes_is_quick() ? DHE_CCM : ECDHE_CHACHA);
+    assert_int_equal(agree(&bulk, &bulk, 2), uw_cpu_has_aes() ? DHE_CCM : ECDHE_CHACHA);
 }
 
 static void test_ends_of_different_preferences_agree_whoever_calls(void **state)

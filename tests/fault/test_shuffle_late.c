@@ -6,7 +6,7 @@
  * around them. UWASA_TEST_SEED=N UWASA_TEST_COUNT=1 replays a scenario. */
 #include "test_support.h"
 
-#include "shuffle.h"
+#include "shuffle/shuffle.h"
 
 #include "uwasa/sample_pool.h"
 #include "uwasa/status.h"

@@ -3,7 +3,7 @@
  * Gossip of slices, on virtual time: a round brings an F-th of the bytes, F rounds all of them,
  * each element once, whatever is lost, dies or shows nothing new. */
 #include "fault/gossip_world.h"
-#include "node_slice.h"
+#include "node/node_slice.h"
 
 #define SIZE_N 6000u
 #define SLICES 5u

@@ -140,7 +140,7 @@ static void test_a_round_asks_few_that_have_nothing_new(void **state)
     uint32_t round = 0, before = 0, most = 0;
     for (uint32_t i = 0; i < 2000; i++) {
         for (uint32_t k = 1; k < s->membership.members_n; k++) {
-            s->membership.members[k].avoid_until_us = 0;
+            s->peers[k].avoid_until_us = 0;
         }
         if (s->pull.round != round) {
             round = s->pull.round;

@@ -100,8 +100,8 @@ static uint8_t seen[1u << 20];
 
 void __sanitizer_cov_trace_pc(void);
 
-/* Called from each branch of what is compiled with -fsanitize-coverage=trace-pc. Distances within the
- * program are the same wherever it is loaded: so is the run. */
+/* Called from each branch of what is compiled with -fsanitize-coverage=trace-pc. Distances within
+ * the program are the same wherever it is loaded: so is the run. */
 void __sanitizer_cov_trace_pc(void)
 {
     static uintptr_t last;

@@ -4,7 +4,7 @@
  * that is read as the same. */
 #include "fuzz.h"
 
-#include "ip_address.h"
+#include "link/ip_address.h"
 
 #include "uwasa/link_frame.h"
 

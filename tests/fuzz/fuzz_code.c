@@ -6,8 +6,8 @@
 #include "fuzz_form.h"
 #include "fuzz_node.h"
 
-#include "float_code.h"
-#include "node_pull.h"
+#include "node/node_pull.h"
+#include "wire/float_code.h"
 
 #include <math.h>
 #include <stdlib.h>

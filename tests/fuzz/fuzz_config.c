@@ -3,7 +3,7 @@
  * Node configurations, mutated. What is refused must come with a sentence that names the file. */
 #include "fuzz.h"
 
-#include "node_config.h"
+#include "node/node_config.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "fuzz_form.h"
 
-#include "secure_slots.h"
+#include "secure/secure_slots.h"
 
 #include "uwasa/link_loopback.h"
 #include "uwasa/rng.h"

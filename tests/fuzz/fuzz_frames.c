@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "fuzz_form.h"
 
-#include "secure_frames_inner.h"
+#include "secure/secure_frames_priv.h"
 
 #include "uwasa/link_loopback.h"
 #include "uwasa/rng.h"

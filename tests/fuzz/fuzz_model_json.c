@@ -4,7 +4,7 @@
  * accepted must be measurable or be refused by name, and be written so that it reads the same. */
 #include "fuzz.h"
 
-#include "model_json.h"
+#include "model/model_json.h"
 
 #include "uwasa/backends.h"
 

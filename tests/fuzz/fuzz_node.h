@@ -6,7 +6,7 @@
 #ifndef UWASA_TESTS_FUZZ_NODE_H
 #define UWASA_TESTS_FUZZ_NODE_H
 
-#include "node_state.h"
+#include "node/node_state.h"
 
 #include "uwasa/link_loopback.h"
 

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "wire_form.h"
 
-#include "part.h"
+#include "wire/part.h"
 
 #include <stdlib.h>
 #include <string.h>

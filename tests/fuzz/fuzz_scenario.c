@@ -4,8 +4,8 @@
  * must draw, within the limits. */
 #include "fuzz.h"
 
-#include "sim.h"
-#include "sim_scenario.h"
+#include "sim/sim.h"
+#include "sim/sim_scenario.h"
 
 #include <string.h>
 
@@ -64,13 +64,13 @@ static int try_one(const uint8_t *input, size_t bytes)
     struct uw_sim_file f;
     struct uw_sim_draw d = {.absences = NULL};
     const struct uw_sim_cost cost = {.measured_us = 1000, .multiply_adds = 1000000};
-    const struct uw_sim_said said = {.bandwidth = UINT64_MAX, .latency = -1.0,
-                                     .step_seconds = -1.0};
+    const struct uw_sim_options said = {.bandwidth = UINT64_MAX, .latency = -1.0,
+                                        .step_seconds = -1.0};
     struct uw_error err = {.text = ""};
     int rc = uw_sim_file_parse(&f, "c.json", (const char *)input, bytes, uw_sim_flags, &o, &err);
     bool named = strncmp(err.text, "c.json:", 7) == 0;
     if (rc == UW_OK) {
-        rc = uw_sim_file_flags(&f, &said, &err);
+        rc = uw_sim_file_flags(&f, &said, false, &err);
         named = rc == UW_OK;
     }
     uint32_t n = rc == UW_OK ? uw_sim_scenario_devices(&f.scenario) : 0;

@@ -6,7 +6,6 @@
 
 #include "settings.h"
 
-#include "uwasa/mix.h"
 #include "uwasa/secure.h"
 
 #include <string.h>
@@ -42,11 +41,13 @@ static int is_allowed(const struct uw_settings *s)
             return 0;
         }
     }
-    return uw_mix_find(s->rule) != NULL && uw_settings_classes(s->classes) != UINT32_MAX &&
+    return s->rule <= UW_SET_RULE_QG && uw_settings_classes(s->classes) != UINT32_MAX &&
            (s->key[0] == '\0' || uw_key_parse(s->key, key) == UW_OK) &&
            seeds_n == (s->seeds[0] != '\0' ? commas + 1u : 0) && s->batch >= 1 && s->batch <= 64 &&
            s->period >= 1 && s->samples <= 60000 && s->elapsed <= 100000000 &&
-           (strcmp(s->data, "uart") == 0 || strcmp(s->data, "digits") == 0) &&
+           s->data <= UW_SET_DATA_UART && s->model <= UW_SET_MODEL_LENET5 &&
+           s->link <= UW_SET_LINK_BUS &&
+           s->schedule <= UW_SET_LR_COSINE && s->events <= UW_SET_EVENTS_JSON &&
            s->eval_samples >= 1 && s->lr >= 0.0f && s->lr <= 1000.0f;
 }
 
@@ -65,7 +66,7 @@ static int try_one(const uint8_t *input, size_t bytes)
     int n = uw_settings_write(&s, written, sizeof written);
     uw_settings_init(&again);
     if (n < 0 || uw_settings_read(&again, written, &err) < 0 ||
-        memcmp(&s.batch, &again.batch, sizeof s - offsetof(struct uw_settings, batch)) != 0 ||
+        memcmp(&s.data, &again.data, sizeof s - offsetof(struct uw_settings, data)) != 0 ||
         strcmp(s.seeds, again.seeds) != 0 || strcmp(s.key, again.key) != 0) {
         return -1;
     }

@@ -6,7 +6,7 @@
 #include "fuzz_form.h"
 #include "fuzz_node.h"
 
-#include "message.h"
+#include "wire/message.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "wire_form.h"
 
-#include "message.h"
+#include "wire/message.h"
 
 #include "uwasa/status_client.h"
 

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "fuzz_form.h"
 
-#include "wire.h"
+#include "wire/wire.h"
 
 #include "uwasa/link_tcp.h"
 

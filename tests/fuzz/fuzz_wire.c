@@ -7,7 +7,7 @@
 #include "fuzz_node.h"
 #include "wire_form.h"
 
-#include "message.h"
+#include "wire/message.h"
 
 #include "uwasa/node_direct.h"
 #include "uwasa/node_image.h"

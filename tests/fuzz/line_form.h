@@ -5,7 +5,7 @@
 #ifndef UWASA_TESTS_LINE_FORM_H
 #define UWASA_TESTS_LINE_FORM_H
 
-#include "crc.h"
+#include "base/cpu.h"
 
 #include <stddef.h>
 #include <stdint.h>

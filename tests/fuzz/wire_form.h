@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wire_form.h - the form of messages that begin as net/wire.h says
+ * wire_form.h - the form of messages that begin as net/wire/wire.h says
  */
 #ifndef UWASA_TESTS_WIRE_FORM_H
 #define UWASA_TESTS_WIRE_FORM_H
 
 #include "fuzz_form.h"
 
-#include "wire.h"
+#include "wire/wire.h"
 
 /* Make the checksum right. */
 static inline void uw_fuzz_seal_wire(uint8_t *input, size_t bytes)

@@ -209,19 +209,6 @@ def write_idx(path, kind, tensor):
         f.write(struct.pack(f">{tensor.numel()}{code}", *tensor.flatten().tolist()))
 
 
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, t in tensors.items():
-        raw = struct.pack(f"<{t.numel()}f", *t.flatten().tolist())
-        header[name] = {"dtype": "F32", "shape": list(t.shape),
-                        "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
-
-
 KINK = 1e-6
 
 

@@ -10,7 +10,7 @@
 
 #include "vectors.h"
 
-#include "model_json.h"
+#include "model/model_json.h"
 
 #include "uwasa/backends.h"
 #include "uwasa/board.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * frame_node - a node of eight members on 802.15.4 frames, one pull in and one out at a time, over
- * a radio that hears nobody: what tools/size_report counts as gossip over frames. Prints the bytes
+ * a radio that hears nobody: what tools/size_report counts as gossip over frames. As
+ * frame_node_listed its peers are a list (uw_node_bind_listed). Prints the bytes
  * of RAM it takes beside the model and its snapshot, and exits 1 when they are not as measured. */
 #include "uwasa/link_frame.h"
 #include "uwasa/node.h"
@@ -17,6 +18,14 @@
 #define WINDOW_BYTES 1024u
 #define STEPS 200u
 #define STEP_US 10000u
+
+#if FRAME_NODE_LISTED
+#define MEASURE uw_node_measure_listed
+#define BIND uw_node_bind_listed
+#else
+#define MEASURE uw_node_measure
+#define BIND uw_node_bind
+#endif
 
 static float x[SIZE_N], shown[SIZE_N];
 static const struct uw_segment segment = {.name = "w", .size_n = SIZE_N, .rank = 1};
@@ -71,10 +80,12 @@ static int open_node(size_t *node_bytes, size_t *frames_bytes)
         .lower = &frame.link, .run = "run", .peers_n = MEMBERS, .memory = frames_memory,
         .memory_bytes = sizeof frames_memory, .entropy = no_chance};
     static const struct uw_node_parts parts = {.frames = &uw_node_frames};
+    static const char *const seeds[] = {"2"};
     struct uw_node_config c = {
         .name = "a", .run = "run", .incarnation = 1, .link = &frames.link, .params = &params,
         .parts = &parts, .snapshot = &snapshot, .window_bytes = WINDOW_BYTES,
-        .members_max = MEMBERS, .serves_max = 1};
+        .members_max = MEMBERS, .serves_max = 1,
+        .seeds = seeds, .seeds_n = FRAME_NODE_LISTED};
     struct uw_arena arena;
     struct uw_error err = {.text = ""};
     int rc = uw_link_frame_init(&frame, &(struct uw_link_frame_config){.radio = &radio});
@@ -83,11 +94,11 @@ static int open_node(size_t *node_bytes, size_t *frames_bytes)
         rc = uw_secure_frames_init(&frames, &secure);
     }
     if (rc == UW_OK) {
-        rc = uw_node_measure(&c, node_bytes, &err);
+        rc = MEASURE(&c, node_bytes, &err);
     }
     uw_arena_init(&arena, memory, sizeof memory);
     if (rc == UW_OK) {
-        rc = uw_node_bind(&node, &c, &arena, &err);
+        rc = BIND(&node, &c, &arena, &err);
     }
     if (rc < 0) {
         puts(err.text);

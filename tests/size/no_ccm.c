@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A cipher that is none, in place of Mbed TLS: for what secure frames take without it. */
-#include "secure_ccm.h"
+#include "secure/secure_ccm.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include "test_support.h"
 
-#include "cell.h"
+#include "cell/cell.h"
 
 #include "uwasa/status.h"
 
@@ -26,6 +26,7 @@ struct station {
     struct uw_cell_member members[STATIONS_MAX];
     _Alignas(16) uint8_t memory[1024];
     bool up, asleep;
+    uint64_t slept_us; /* its clock stood still for so long */
     uint64_t late_us; /* what it sends takes so much longer */
     uint64_t works_us, ready_at_us; /* its part in an all-reduce takes so long; is done then */
     uint32_t commits, given_up;
@@ -156,6 +157,11 @@ static inline void set_up(struct bus *b, uint32_t n)
     }
 }
 
+static inline uint64_t clock_of(const struct station *s)
+{
+    return s->bus->now_us - s->slept_us;
+}
+
 static inline void deliver(struct bus *b)
 {
     uint32_t kept = 0, all = b->letters_n;
@@ -171,7 +177,7 @@ static inline void deliver(struct bus *b)
     for (uint32_t i = 0; i < due_n; i++) {
         struct station *s = &b->stations[due[i].to - id_of(0)];
         if (s->up) {
-            uw_cell_take(&s->cell, due[i].from, &due[i].m, b->now_us);
+            uw_cell_take(&s->cell, due[i].from, &due[i].m, clock_of(s));
         }
     }
 }
@@ -181,13 +187,14 @@ static inline void tick(struct bus *b)
     deliver(b);
     for (uint32_t i = 0; i < b->n; i++) {
         struct station *s = &b->stations[i];
+        s->slept_us += s->asleep ? TICK_US : 0;
         if (!s->up || s->asleep) {
             continue;
         }
         if (s->cell.state == UW_CELL_IN_ROUND && b->now_us >= s->ready_at_us) {
-            uw_cell_prepared(&s->cell, b->now_us);
+            uw_cell_prepared(&s->cell, clock_of(s));
         }
-        (void)uw_cell_run(&s->cell, b->now_us);
+        (void)uw_cell_run(&s->cell, clock_of(s));
     }
     b->now_us += TICK_US;
 }
@@ -202,7 +209,7 @@ static inline void run(struct bus *b, uint64_t us)
 
 static inline void ask(struct bus *b, uint32_t i)
 {
-    uw_cell_ask(&b->stations[i].cell, 1.0f, b->now_us);
+    uw_cell_ask(&b->stations[i].cell, 1.0f, clock_of(&b->stations[i]));
 }
 
 static inline void ask_all(struct bus *b)
@@ -232,7 +239,7 @@ static inline const struct uw_cell_message *answer_to(struct bus *b,
 {
     struct station *s = &b->stations[0];
     b->letters_n = 0;
-    uw_cell_take(&s->cell, id_of(1), start, b->now_us);
+    uw_cell_take(&s->cell, id_of(1), start, clock_of(s));
     if (b->letters_n == 0) {
         return NULL;
     }

@@ -4,8 +4,9 @@
 #ifndef UWASA_TEST_FORMULA_FIXTURE_H
 #define UWASA_TEST_FORMULA_FIXTURE_H
 
-#include "formula.h"
 #include "test_support.h"
+
+#include "uwasa/sim_world.h"
 
 #include <math.h>
 
@@ -29,8 +30,8 @@ struct setup {
     struct uw_sim_device devices[NODES_MAX];
     struct uw_sim_cell cells[NODES_MAX];
     struct uw_sim_fleet fleet;
-    struct uw_formula_config config;
-    struct uw_formula f;
+    struct uw_world_config config;
+    struct uw_world w;
 };
 
 /* n devices at 8 Mbit/s, 500 us to the middle; a model of 1000 bytes takes 1 ms. */
@@ -45,52 +46,64 @@ static inline struct setup *setup_of(uint32_t n, enum uw_node_mode mode,
                                                .step_us = STEP_US, .cell = UW_SIM_NO_CELL};
     }
     t->fleet = (struct uw_sim_fleet){.devices = t->devices, .devices_n = n, .cells = t->cells};
-    t->config = (struct uw_formula_config){.fleet = &t->fleet, .params = &params, .mode = mode,
-                                           .rule = rule, .period_steps = 3, .seed = 1,
-                                           .model_bytes = 1000};
+    t->config = (struct uw_world_config){
+        .network = UW_WORLD_FORMULA, .fleet = &t->fleet, .params = &params, .model_bytes = 1000,
+        .node = {.mode = mode, .rule = rule, .period_steps = 3, .seed = 1}};
     return t;
 }
 
 static inline void open_setup(struct setup *t)
 {
     struct uw_error err = {.text = ""};
-    if (uw_formula_open(&t->f, &t->config, &err) < 0) {
+    if (uw_world_open(&t->w, &t->config, &err) < 0) {
         fail_msg("%s", err.text);
     }
+    assert_int_equal(uw_world_meet(&t->w, 0), UW_OK);
 }
 
 static inline void close_setup(struct setup *t)
 {
-    uw_formula_close(&t->f);
-    uw_formula_close(&t->f);
+    uw_world_close(&t->w);
+    uw_world_close(&t->w);
     free(t);
 }
 
-/* The next end of a step or an average. A step adds `add` to every element. */
-static inline int go_on(struct setup *t, float add, struct uw_formula_node **who)
+/* Since training began. */
+static inline uint64_t now_us(const struct setup *t)
 {
-    struct uw_formula_node *n = uw_formula_next(&t->f);
+    return t->w.now_us - t->w.start_us;
+}
+
+static inline struct uw_node_counters counted(const struct setup *t)
+{
+    return uw_world_counters(&t->w);
+}
+
+/* The next end of a step or an average. A step adds `add` to every element. */
+static inline int go_on(struct setup *t, float add, struct uw_world_node **who)
+{
+    struct uw_world_node *n = uw_world_next(&t->w);
     assert_non_null(n);
     for (uint32_t k = 0; !n->waits && k < SIZE_N; k++) {
         n->x[k] += add;
     }
     const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
     *who = n;
-    return uw_formula_trained(&t->f, n, &p, 0);
+    return uw_world_trained(&t->w, n, &p, 0);
 }
 
 /* Every node does so many steps, node i's adding i + 1. */
 static inline void train(struct setup *t, uint32_t steps)
 {
     uint32_t done[NODES_MAX] = {0};
-    struct uw_formula_node *n;
-    while ((n = uw_formula_next(&t->f)) != NULL) {
+    struct uw_world_node *n;
+    while ((n = uw_world_next(&t->w)) != NULL) {
         const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
         for (uint32_t k = 0; !n->waits && k < SIZE_N; k++) {
             n->x[k] += (float)(n->place + 1u);
         }
         done[n->place] += !n->waits;
-        assert_true(uw_formula_trained(&t->f, n, &p, 0) >= 0);
+        assert_true(uw_world_trained(&t->w, n, &p, 0) >= 0);
         if (done[n->place] == steps && !n->waits) {
             n->train_at_us = UINT64_MAX;
         }

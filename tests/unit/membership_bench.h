@@ -6,7 +6,7 @@
 
 #include "test_support.h"
 
-#include "membership.h"
+#include "membership/membership.h"
 
 #include "uwasa/link_loopback.h"
 

@@ -6,7 +6,7 @@
 
 #include "test_support.h"
 
-#include "gossip.h"
+#include "gossip/gossip.h"
 
 #define N 37u
 #define CHUNK 10u

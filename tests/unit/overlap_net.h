@@ -6,7 +6,7 @@
 #ifndef UWASA_TEST_OVERLAP_NET_H
 #define UWASA_TEST_OVERLAP_NET_H
 
-#include "overlap.h"
+#include "collective/overlap.h"
 
 #include "uwasa/rng.h"
 

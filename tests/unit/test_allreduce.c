@@ -3,7 +3,7 @@
  * Ranks on virtual time, the test in the place of the network. */
 #include "test_support.h"
 
-#include "allreduce_inner.h"
+#include "collective/allreduce_priv.h"
 
 #include "uwasa/rng.h"
 

@@ -8,9 +8,9 @@
 #include "test_support.h"
 
 #include "allreduce_world.h"
-#include "bits.h"
-#include "network_probe.h"
-#include "part.h"
+#include "base/bits.h"
+#include "netmodel/network_probe.h"
+#include "wire/part.h"
 
 #define NETWORKS_N 3u
 

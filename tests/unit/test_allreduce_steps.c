@@ -4,7 +4,7 @@
  * any is delivered. */
 #include "test_support.h"
 
-#include "base2.h"
+#include "base/base2.h"
 
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/rng.h"

@@ -4,7 +4,7 @@
  * are refused all the time; who moves next is drawn. */
 #include "test_support.h"
 
-#include "allreduce.h"
+#include "collective/allreduce.h"
 
 #include "uwasa/rng.h"
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "args.h"
-#include "json_read.h"
+#include "base/args.h"
+#include "base/json_read.h"
 
 struct options {
     bool fast;
-    const char *file, *rule;
-    uint32_t batch, classes, period, mtu;
+    const char *file;
+    struct uw_choice rule;
+    struct uw_or_auto period;
+    uint32_t batch, classes, mtu;
     uint64_t seed, budget;
     double lr, loss;
     struct uw_opt_list peer;
@@ -58,7 +60,8 @@ static void test_args_every_kind_is_read(void **state)
     assert_true(o.fast);
     assert_int_equal(o.batch, 7);
     assert_true(o.lr == 1e-3);
-    assert_string_equal(o.rule, "qg");
+    assert_string_equal(o.rule.word, "qg");
+    assert_int_equal(o.rule.at, 1);
     assert_string_equal(positional[0], "in.json");
     assert_int_equal(parse(&o, positional,
                            (const char *const[]){"--peer", "a:1", "--peer=b:2", "--budget", "3K",
@@ -82,9 +85,10 @@ static void test_args_every_kind_is_read(void **state)
     assert_true(o.classes == 0x80000001u);
     assert_true(o.seed == UINT64_MAX);
     assert_int_equal(parse(&o, positional, (const char *const[]){"--period", "auto", NULL}), -1);
-    assert_int_equal(o.period, UW_AUTO);
+    assert_true(o.period.automatic);
     assert_int_equal(parse(&o, positional, (const char *const[]){"--period=100", NULL}), -1);
-    assert_int_equal(o.period, 100);
+    assert_false(o.period.automatic);
+    assert_int_equal(o.period.n, 100);
 }
 
 static void test_args_sizes_end_in_large_and_small_letters(void **state)
@@ -192,13 +196,17 @@ static void test_assign_sets_keys_and_refuses_others(void **state)
     (void)state;
     struct options o = {.batch = 1};
     struct uw_error err;
-    assert_int_equal(uw_opt_assign(opts, "emulate.loss=0.25", &o, &err), UW_OK);
+    const struct uw_opt_given right = {"emulate.loss", "0.25", true};
+    const struct uw_opt_given unknown = {"emulate.los=0.25", "0.25", false};
+    const struct uw_opt_given wrong = {"batch=0", "0", false}, flag = {"batch", "0", true};
+    assert_int_equal(uw_opt_assign(opts, &right, &o, &err), UW_OK);
     assert_true(o.loss == 0.25);
-    assert_int_equal(uw_opt_assign(opts, "emulate.los=0.25", &o, &err), UW_ERR_INVALID);
+    assert_int_equal(uw_opt_assign(opts, &unknown, &o, &err), UW_ERR_INVALID);
     assert_non_null(strstr(err.text, "did you mean emulate.loss?"));
-    assert_int_equal(uw_opt_assign(opts, "batch", &o, &err), UW_ERR_INVALID);
-    assert_int_equal(uw_opt_assign(opts, "batch=0", &o, &err), UW_ERR_INVALID);
+    assert_int_equal(uw_opt_assign(opts, &wrong, &o, &err), UW_ERR_INVALID);
     assert_string_equal(err.text, "--set batch=0: needs 1 or more");
+    assert_int_equal(uw_opt_assign(opts, &flag, &o, &err), UW_ERR_INVALID);
+    assert_string_equal(err.text, "--batch 0: needs 1 or more");
 }
 
 static void read_config(const char *text, struct options *o, char *err)
@@ -257,9 +265,10 @@ static void test_config_reads_every_kind(void **state)
     assert_int_equal(o.classes, 6);
     read_config("{\"period\": \"auto\"}", &o, err);
     assert_string_equal(err, "");
-    assert_int_equal(o.period, UW_AUTO);
+    assert_true(o.period.automatic);
     read_config("{\"period\": 7}", &o, err);
-    assert_int_equal(o.period, 7);
+    assert_false(o.period.automatic);
+    assert_int_equal(o.period.n, 7);
 }
 
 static void test_config_mistakes_name_line_and_key(void **state)
@@ -317,7 +326,7 @@ static void test_opt_text_reads_back(void **state)
     assert_string_equal(text, "");
     uw_opt_text(uw_opt_find(opts, "classes", 7), &none, text, sizeof text);
     assert_string_equal(text, "5");
-    none.rule = "exponential";
+    none.rule.word = "exponential";
     uw_opt_text(uw_opt_find(opts, "rule", 4), &none, text, sizeof text);
     assert_string_equal(text, "exp");       /* cut to fit */
 }

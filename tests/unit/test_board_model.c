@@ -8,7 +8,7 @@
 #include "small_boards.h"
 #include "unit/model_fixture.h"
 
-#include "model_json.h"
+#include "model/model_json.h"
 
 #include "uwasa/parts.h"
 

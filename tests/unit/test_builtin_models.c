@@ -3,7 +3,7 @@
  * The built-in models have as many parameters as the published ones. */
 #include "test_support.h"
 
-#include "model_json.h"
+#include "model/model_json.h"
 
 #include "uwasa/backends.h"
 

@@ -3,7 +3,7 @@
  * Broadcast averages without a node: chunks of other sizes, and the pace. */
 #include "test_support.h"
 
-#include "cast.h"
+#include "transfer/cast.h"
 
 #include "uwasa/rng.h"
 

@@ -191,7 +191,6 @@ static void sleep_head(struct bus *b, struct station *head)
     head->asleep = true;
     run(b, 10 * SECOND);
     head->asleep = false;
-    uw_cell_slept(&head->cell, 10 * SECOND);
 }
 
 /* Rounds in which the middle station is ready half a second after the others; in one of them the

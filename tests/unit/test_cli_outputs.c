@@ -4,8 +4,8 @@
  * size of files stands for the disk. */
 #include "test_support.h"
 
-#include "capture_file.h"
-#include "events.h"
+#include "base/events.h"
+#include "links/capture_file.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "bench_table.h"
-#include "events.h"
-#include "lr.h"
-#include "node_config.h"
-#include "stack.h"
-#include "progress.h"
+#include "bench/bench_table.h"
+#include "base/events.h"
+#include "job/lr.h"
+#include "node/node_config.h"
+#include "links/link_stack.h"
+#include "base/progress.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -151,27 +151,28 @@ static void test_node_config_set_overrides_the_file(void **state)
     FILE *out = fdopen(fd, "w");
     fputs(text, out);
     fclose(out);
-    const struct uw_opt_list set = {2, {"batch=9", "emulate.delay_ms=1.5"}};
+    const struct uw_opt_sets set = {2, {{"batch=9", "9", false},
+                                          {"emulate.delay_ms", "1.5", true}}};
     assert_int_equal(uw_node_config_load(&f, path, &set, &err), UW_OK);
     assert_int_equal(f.o.batch, 9);
     assert_true(f.o.emulate_delay_ms == 1.5);
-    assert_int_equal(f.o.period, 10);
-    assert_true(f.o.share == 0.0);
-    assert_string_equal(f.o.momentum_rule, "qg");
-    assert_string_equal(f.o.peer_schedule, "random");
+    assert_int_equal(f.o.exchange.period.n, 10);
+    assert_true(uw_exchange_share(&f.o.exchange) == 0.0);
+    assert_ptr_equal(f.o.exchange.rule, &uw_mix_qg);
+    assert_ptr_equal(uw_exchange_peers(&f.o.exchange), &uw_peer_schedule_random);
     uw_node_config_deinit(&f);
-    const struct uw_opt_list adapts = {1, {"period=auto"}};
+    const struct uw_opt_sets adapts = {1, {{"period", "auto", true}}};
     assert_int_equal(uw_node_config_load(&f, path, &adapts, &err), UW_OK);
-    assert_int_equal(f.o.period, UW_AUTO);
-    assert_true(f.o.share == 0.1);
+    assert_true(f.o.exchange.period.automatic);
+    assert_true((float)uw_exchange_share(&f.o.exchange) == 0.1f);
     uw_node_config_deinit(&f);
-    const struct uw_opt_list half = {2, {"period=auto", "share=0.5"}};
+    const struct uw_opt_sets half = {2, {{"period", "auto", true}, {"share=0.5", "0.5", false}}};
     assert_int_equal(uw_node_config_load(&f, path, &half, &err), UW_OK);
-    assert_true(f.o.share == 0.5);
+    assert_true(uw_exchange_share(&f.o.exchange) == 0.5);
     uw_node_config_deinit(&f);
-    const struct uw_opt_list wrong = {1, {"name=two words"}};
+    const struct uw_opt_sets wrong = {1, {{"name", "two words", true}}};
     assert_int_equal(uw_node_config_load(&f, path, &wrong, &err), UW_ERR_INVALID);
-    assert_non_null(strstr(err.text, "\"name\" needs printable characters without spaces"));
+    assert_non_null(strstr(err.text, "--name two words: \"name\" needs 1 to 31 printable"));
     uw_node_config_deinit(&f);
     remove(path);
 }

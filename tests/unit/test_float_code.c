@@ -4,7 +4,7 @@
  * it would have written. */
 #include "test_support.h"
 
-#include "float_code.h"
+#include "wire/float_code.h"
 
 #include "uwasa/rng.h"
 

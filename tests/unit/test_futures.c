@@ -4,7 +4,7 @@
  * them. */
 #include "test_support.h"
 
-#include "futures.h"
+#include "base/futures.h"
 
 #include "uwasa/board.h"
 #include "uwasa/rng.h"

@@ -3,7 +3,7 @@
  * The text of IP addresses, beside what the C library of a POSIX system reads and writes. */
 #include "test_support.h"
 
-#include "ip_address.h"
+#include "link/ip_address.h"
 
 #include <arpa/inet.h>
 

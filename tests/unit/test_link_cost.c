@@ -3,8 +3,8 @@
  * What an exchange costs over a link; figures derived by hand are in e2e/cli_plan_link. */
 #include "test_support.h"
 
-#include "link_cost.h"
-#include "message.h"
+#include "links/link_cost.h"
+#include "wire/message.h"
 
 #include "uwasa/secure.h"
 #include "uwasa/secure_frames.h"

@@ -3,7 +3,7 @@
  * The member table by itself: what is said to it, and whom it wants to call. */
 #include "unit/membership_bench.h"
 
-#include "membership_inner.h"
+#include "membership/membership_priv.h"
 
 static void test_silence_makes_suspect_then_dead_then_called_for_ever(void **state)
 {

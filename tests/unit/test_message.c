@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "crc.h"
-#include "message.h"
+#include "base/cpu.h"
+#include "wire/message.h"
 
 static const float floats[3] = {1.5f, -2.25f, 1e-30f};
 

@@ -3,7 +3,7 @@
  * The short forms of links of frames: what is left out comes back, what is cut is refused. */
 #include "test_support.h"
 
-#include "message.h"
+#include "wire/message.h"
 
 #define FLOATS 25u
 #define SEQS UW_WIRE_SHORT_SEQS

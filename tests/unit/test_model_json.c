@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "model_json.h"
+#include "model/model_json.h"
 
 static int parse(struct uw_model_file *m, const char *text, struct uw_error *err)
 {

@@ -3,7 +3,7 @@
  * What is made of reports and of rounds, right and wrong ones. */
 #include "test_support.h"
 
-#include "network_cost.h"
+#include "netmodel/network_cost.h"
 
 #include "uwasa/rng.h"
 

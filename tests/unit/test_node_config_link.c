@@ -3,7 +3,7 @@
  * What a node's configuration says of its link, its sleep and its period: checked key by key. */
 #include "test_support.h"
 
-#include "node_config.h"
+#include "node/node_config.h"
 
 struct wrong_config {
     const char *json, *sentence;
@@ -56,7 +56,7 @@ static void test_config_of_a_serial_line_is_an_object_and_is_checked(void **stat
     refuse_all(wrong, sizeof wrong / sizeof wrong[0]);
     static const char good[] = LINE("{\"serial\": \"tty\"}", ", \"mtu\": 2048");
     assert_int_equal(uw_node_config_parse(&f, "f", good, sizeof good - 1, &err), UW_OK);
-    assert_string_equal(f.o.link, "serial");
+    assert_int_equal(f.o.carrier, UW_STACK_SERIAL);
     assert_string_equal(f.o.link_serial, "tty");
     assert_int_equal(f.o.link_baud, 115200);
     assert_int_equal(f.o.seeds.n, 1);
@@ -64,7 +64,7 @@ static void test_config_of_a_serial_line_is_an_object_and_is_checked(void **stat
     uw_node_config_deinit(&f);
     static const char plain[] = LINE("\"tcp\"", "");
     assert_int_equal(uw_node_config_parse(&f, "f", plain, sizeof plain - 1, &err), UW_OK);
-    assert_string_equal(f.o.link, "tcp");
+    assert_int_equal(f.o.carrier, UW_STACK_TCP);
     uw_node_config_deinit(&f);
 }
 
@@ -94,16 +94,18 @@ static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void *
         {LINE("{" GROUP ", \"address\": 3}", ", \"seeds\": [\"a:1\"]"), "has \"a:1\", needs numb"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"tls\": false"), "always encrypted"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"auto\""), "needs gossip or b"},
-        {LINE("\"udp\"", ", \"exchange\": \"broadcast\""), "broadcast needs \"link.radio\""},
+        {LINE("\"udp\"", ", \"exchange\": \"broadcast\""), "broadcast needs a radio or a bus"},
         {LINE("{\"serial\": \"tty\"}", ", \"exchange\": \"broadcast\""), "broadcast needs"},
         {LINE("{" GROUP ", \"address\": 3}",
               ", \"exchange\": \"broadcast\", \"momentum_rule\": \"slowmo\""),
-         "slowmo and diloco need"},
+         "\"momentum_rule\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}",
-              ", \"exchange\": \"broadcast\", \"momentum_rule\": \"kgt\""), "kgt is for"},
+              ", \"exchange\": \"broadcast\", \"momentum_rule\": \"kgt\""),
+         "\"momentum_rule\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"broadcast\", \"slices\": 2"),
          "\"slices\" more than 1"},
-        {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"), "\"shuffle\" needs 0"},
+        {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"),
+         "\"shuffle\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"algorithm\": \"ring\""),
          "\"algorithm\" is of exact averages"},
         {LINE("\"udp\"", ", \"mtu\": 255"), "\"mtu\" needs 256 or more"},
@@ -117,7 +119,7 @@ static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void *
         struct uw_node_file f;
         struct uw_error err = {.text = ""};
         assert_int_equal(uw_node_config_parse(&f, "f", good[i], strlen(good[i]), &err), UW_OK);
-        assert_string_equal(f.o.link, i == 0 ? "radio" : "bus");
+        assert_int_equal(f.o.carrier, i == 0 ? UW_STACK_RADIO : UW_STACK_BUS);
         assert_int_equal(f.o.link_address, i == 0 ? 3 : 0);
         assert_int_equal(f.o.link_baud, i == 0 ? 0 : 115200);
         uw_node_config_deinit(&f);
@@ -129,9 +131,9 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
     (void)state;
     static const struct wrong_config wrong[] = {
         {LINE("\"udp\"", ",\n\"sleep\": {\"period\": 10}"),
-         "f:3: \"sleep.period\" needs \"sleep.awake\""},
+         "f:3: \"sleep.period\" needs a time to be awake"},
         {LINE("\"udp\"", ",\n\"sleep\": {\"awake\": 1}"),
-         "f:3: \"sleep.awake\" needs \"sleep.period\""},
+         "f:3: \"sleep.awake\" needs a period"},
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 10,\n\"awake\": 10}"),
          "f:3: \"sleep.awake\" needs less"},
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 10,\n\"awake\": 0.01}"),
@@ -140,18 +142,18 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
          "f:3: \"sleep.period\" needs"},
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 0.1003, \"awake\": 0.1001}"),
          "\"sleep.awake\" needs less"},       /* the same milliseconds */
-        {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n\"exchange\": \"auto\""),
-         "f:3: \"exchange\" needs gossip or broadcast with \"sleep\""},
-        {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n"
+        {LINE("\"udp\"", ", \"sleep\": {\n\"period\": 9, \"awake\": 1}, \"exchange\": \"auto\""),
+         "f:3: \"sleep.period\" is for gossip and broadcast"},
+        {LINE("\"udp\"", ", \"sleep\": {\n\"period\": 9, \"awake\": 1}, "
                          "\"momentum_rule\": \"kgt\""),
-         "f:3: \"momentum_rule\" kgt is not for a node with \"sleep\""},
-        {LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1},\n\"shuffle\": 0.1"),
-         "f:3: \"shuffle\" needs 0 with \"sleep\""},
+         "f:3: \"sleep.period\" is for gossip and broadcast"},
+        {LINE("\"udp\"", ", \"sleep\": {\n\"period\": 9, \"awake\": 1}, \"shuffle\": 0.1"),
+         "f:3: \"sleep.period\" is for gossip and broadcast"},
         {LINE("\"udp\"", ",\n\"period\": \"auto\", \"exchange\": \"auto\""),
-         "f:3: \"period\" auto is for exchange gossip"},
+         "f:3: \"period\" can adapt in gossip and broadcast only"},
         {LINE("\"udp\"", ",\n\"share\": 0.2"), "f:3: \"share\" needs period auto"},
         {LINE("\"udp\"", ",\n\"slices\": 2, \"momentum_rule\": \"kgt\""),
-         "f:3: \"slices\" more than 1 are for exchange gossip"},
+         "f:3: \"slices\" more than 1, to 32, are for gossip"},
     };
     refuse_all(wrong, sizeof wrong / sizeof wrong[0]);
     static const char good[] = LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1}, "
@@ -159,7 +161,8 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
     struct uw_node_file f;
     struct uw_error err = {.text = ""};
     assert_int_equal(uw_node_config_parse(&f, "f", good, sizeof good - 1, &err), UW_OK);
-    assert_true(f.o.sleep_period == 9.0 && f.o.sleep_awake == 1.0 && f.o.share == 0.1);
+    assert_true(f.o.sleep_period == 9.0 && f.o.sleep_awake == 1.0 &&
+                (float)uw_exchange_share(&f.o.exchange) == 0.1f);
     uw_node_config_deinit(&f);
 }
 
@@ -242,7 +245,7 @@ static void test_config_each_key_is_used_or_refused_by_its_name(void **state)
         {"\"pull_peers\": 2", "pull_peers", GOSSIP, true, true},
         {"\"slices\": 4, \"pull_peers\": 8", "slices", GOSSIP, true, true},
         {"\"slices\": 5, \"pull_peers\": 8", "slices", 0, true, true},
-        {"\"pull_peers\": 2, \"peer_schedule\": \"matching\"", "peer_schedule", 0, true, true},
+        {"\"pull_peers\": 2, \"peer_schedule\": \"matching\"", "pull_peers", 0, true, true},
         {"\"code\": true", "code", GOSSIP, false, true},
         {"\"sleep\": {\"period\": 9, \"awake\": 1}", "sleep", GOSSIP | BROADCAST, true, true},
         {"\"period\": \"auto\"", "period", GOSSIP | BROADCAST, true, true},

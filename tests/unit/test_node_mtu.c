@@ -3,8 +3,8 @@
  * The narrowest link that a node takes carries all that the node may come to tell of itself. */
 #include "test_support.h"
 
-#include "node_averages.h"
-#include "node_ping.h"
+#include "node/node_swim.h"
+#include "node_exact/node_averages.h"
 
 #include "uwasa/sample_pool.h"
 
@@ -112,7 +112,7 @@ static void expect_all_told(struct uw_node_config c)
     assert_true(bytes < sizeof b->memory);
     struct uw_node_state *s = bind(&c);
     grow_old(s);
-    uw_node_fill_ping(s, UW_WIRE_PING, UINT32_MAX);
+    uw_node_fill_ping(s, UINT32_MAX);
     assert_true(s->message->ping.self.pace_ms >= 600000u);
     uint8_t buf[MTU_MOST];
     int told = uw_message_write(false, UW_WIRE_PING, &uw_form_ping, &s->message->ping, buf,

@@ -3,7 +3,7 @@
  * What a node says at its end of what came from others. */
 #include "test_support.h"
 
-#include "node_report.h"
+#include "node/node_report.h"
 
 #include <unistd.h>
 

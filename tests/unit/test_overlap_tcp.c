@@ -3,8 +3,8 @@
  * Buckets averaged over real connections on this machine, in their form on the wire. */
 #include "test_support.h"
 
-#include "overlap.h"
-#include "part.h"
+#include "collective/overlap.h"
+#include "wire/part.h"
 
 #include "uwasa/link_tcp.h"
 

@@ -11,8 +11,8 @@
  * The quick part (UWASA_TEST_QUICK) has both algorithms, but not 8 ranks; emulated, 2 ranks. */
 #include "test_support.h"
 
-#include "model_json.h"
 #include "overlap_net.h"
+#include "model/model_json.h"
 
 #include "uwasa/backends.h"
 #include "uwasa/describe.h"

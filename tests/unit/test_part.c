@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "part.h"
+#include "wire/part.h"
 
 static const float floats[5] = {1.5f, -2.25f, 1e-30f, 0.0f, 3e38f};
 

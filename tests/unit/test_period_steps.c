@@ -3,7 +3,7 @@
  * How many local steps a round has, from what exchanges take. */
 #include "test_support.h"
 
-#include "period.h"
+#include "gossip/period.h"
 
 #include "uwasa/rng.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Candidates of an advice: their curves, who is better, and what closed costs rule out. */
-#include "sim_advise.h"
 #include "test_support.h"
+#include "sim/sim_advise.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,10 +17,10 @@ static const struct uw_advice_asked nothing;
 static struct uw_advice make(uint32_t n)
 {
     memset(tries, 0, sizeof tries);
-    options = (struct uw_sim_options){.nodes = 4, .network = "events", .cell_nodes = 4,
-                                      .momentum = -1.0};
+    options = (struct uw_sim_options){.nodes = 4, .cell_nodes = 4,
+                                      .exchange = UW_EXCHANGE_DEFAULTS};
     for (uint32_t i = 0; i < n; i++) {
-        tries[i].exchange = "gossip";
+        tries[i].mode = (struct uw_choice){"gossip", UW_NODE_GOSSIP};
     }
     return (struct uw_advice){.o = &options, .asked = &nothing, .length_s = N * N,
                               .wanted_s = N * N, .tries = tries, .tries_n = n};
@@ -181,8 +181,8 @@ static const struct uw_advice_try *find(const struct uw_advice *a, const char *e
                                         uint32_t period, const char *rule)
 {
     for (uint32_t i = 0; i < a->tries_n; i++) {
-        if (tries[i].period == period && strcmp(tries[i].exchange, exchange) == 0 &&
-            strcmp(tries[i].rule, rule) == 0) {
+        if (tries[i].period == period && strcmp(tries[i].mode.word, exchange) == 0 &&
+            tries[i].rule == uw_mix_find(rule)) {
             return &tries[i];
         }
     }
@@ -208,7 +208,7 @@ static void test_closed_costs_rule_out_what_waits_and_what_is_the_same(void **st
     assert_int_equal(find(&a, "allreduce", 100, "qg")->end, UW_ADVICE_RAN);
     assert_int_equal(find(&a, "gossip", 100, "kgt")->end, UW_ADVICE_RAN);
     assert_null(find(&a, "auto", 100, "qg"));           /* there are no cells to find */
-    assert_string_equal(tries[0].exchange, "gossip");   /* where costs balance comes first */
+    assert_int_equal(tries[0].mode.at, UW_NODE_GOSSIP); /* where costs balance comes first */
     assert_int_equal(tries[0].period, 50);
     a.length_s = 2.0;                   /* not two rounds of 100 steps and an average */
     uw_advice_rule_out(&a);
@@ -241,7 +241,7 @@ static void test_the_least_run_sees_an_exchange_and_a_share_of_the_whole(void **
     a.slowest_s = 5.0;
     tries[0].period = tries[1].period = 4;
     tries[0].exchange_s = tries[1].exchange_s = 1.0;
-    tries[1].exchange = "allreduce";
+    tries[1].mode = (struct uw_choice){"allreduce", UW_NODE_ALLREDUCE};
     assert_true(uw_advice_least(&a, 0.01) == 9.0);
     assert_true(uw_advice_least(&a, 0.5) == 0.5 * N * N);
     tries[0].end = UW_ADVICE_COSTLY;
@@ -284,9 +284,9 @@ static void test_variations_differ_in_one_thing_and_are_new(void **state)
     for (uint32_t i = 0; i < n; i++) {
         const struct uw_advice_try *t = &tries[list[i]];
         assert_in_range(list[i], before, a.tries_n - 1u);
-        assert_string_equal(t->exchange, "gossip");
+        assert_int_equal(t->mode.at, UW_NODE_GOSSIP);
         assert_int_equal(t->period, 10);
-        assert_true((strcmp(t->rule, "qg") == 0) != (strcmp(t->schedule, "random") == 0));
+        assert_true((t->rule == &uw_mix_qg) != (t->peers == &uw_peer_schedule_random));
     }
     uw_advice_vary(&a, of, list, &n, UW_ADVICE_MAX);
     assert_int_equal(n, 4);
@@ -298,8 +298,9 @@ static void test_what_was_asked_for_stays(void **state)
     struct uw_error err;
     struct uw_advice a = make(0);
     struct uw_sim_fleet f = make_fleet(&a, 0);
-    const struct uw_advice_asked slowmo = {.rule = "slowmo", .period = 7},
-                                 none = {.exchange = "gossip", .rule = "slowmo"};
+    const struct uw_advice_asked slowmo = {.rule = &uw_mix_slowmo, .period = 7},
+                                 none = {.mode = {"gossip", UW_NODE_GOSSIP},
+                                         .rule = &uw_mix_slowmo};
     uint32_t list[UW_ADVICE_MAX], n = 0;
     a.asked = &slowmo;
     assert_int_equal(uw_advice_open_space(&a, &f, 400e3, &err), UW_OK);

@@ -8,6 +8,11 @@
 
 #include <math.h>
 
+static const char *const names[] = {
+    [UW_SIM_AUTO] = "auto", [UW_SIM_BUTTERFLY] = "butterfly", [UW_SIM_HALVING] = "halving",
+    [UW_SIM_RING] = "ring", [UW_SIM_RING_STUDY] = "ring-study", [UW_SIM_TREE] = "tree",
+    [UW_SIM_SWEEP] = "sweep"};
+
 #define RANKS_MAX 64u
 #define SIZE_N (1u << 20)
 
@@ -95,7 +100,7 @@ static void test_costs_are_those_of_the_steps_that_ship(void **state)
             if (power || algorithm == UW_SIM_RING) {
                 assert_close(s, same, slack);
             } else if (fabs(early - round(early)) > 1e-6 || early < -1e-6 || early > 5.0 + 1e-6) {
-                fail_msg("%s of %u: %.9g s, played %.9g", uw_sim_algorithm_name(algorithm),
+                fail_msg("%s of %u: %.9g s, played %.9g", names[algorithm],
                          (unsigned)p, s, same);
             }
             assert_true(fabs(sent - sent_of(kind, p)) <= 1e-9 * sent);
@@ -117,18 +122,15 @@ static void test_what_is_alone_costs_nothing_and_a_channel_carries_one_at_a_time
     assert_int_equal(uw_sim_cheapest(64, &endless, 1e9), UW_SIM_BUTTERFLY);
 }
 
-static void test_names_lead_to_algorithms_and_back(void **state)
+/* Choices are parsed to the place of the word. */
+static void test_names_stand_in_the_order_of_algorithms(void **state)
 {
     (void)state;
-    enum uw_sim_algorithm a = UW_SIM_TREE;
-    assert_int_equal(uw_sim_algorithm_find("sweeping", &a), UW_ERR_NOTFOUND);
-    assert_int_equal(a, UW_SIM_TREE);
+    char all[80] = "";
     for (int i = UW_SIM_AUTO; i <= UW_SIM_SWEEP; i++) {
-        const char *name = uw_sim_algorithm_name((enum uw_sim_algorithm)i);
-        assert_int_equal(uw_sim_algorithm_find(name, &a), UW_OK);
-        assert_int_equal((int)a, i);
-        assert_non_null(strstr(UW_SIM_ALGORITHMS, name));
+        strcat(strcat(all, i != UW_SIM_AUTO ? "|" : ""), names[i]);
     }
+    assert_string_equal(all, UW_SIM_ALGORITHMS);
 }
 
 static void test_a_path_has_the_least_rate_and_the_sum_of_latencies(void **state)
@@ -175,7 +177,7 @@ int main(void)
         cmocka_unit_test(test_milliseconds_of_the_studys_network_are_those_of_the_table),
         cmocka_unit_test(test_costs_are_those_of_the_steps_that_ship),
         cmocka_unit_test(test_what_is_alone_costs_nothing_and_a_channel_carries_one_at_a_time),
-        cmocka_unit_test(test_names_lead_to_algorithms_and_back),
+        cmocka_unit_test(test_names_stand_in_the_order_of_algorithms),
         cmocka_unit_test(test_a_path_has_the_least_rate_and_the_sum_of_latencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

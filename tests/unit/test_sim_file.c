@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Scenario files: what they say, and what is said of mistakes in them. */
-#include "sim.h"
-#include "sim_scenario.h"
 #include "test_support.h"
+#include "sim/sim.h"
+#include "sim/sim_scenario.h"
 
 static const struct uw_sim_cost cost = {.measured_us = 1000, .multiply_adds = 3000000};
-static const struct uw_sim_said nothing = {
+static const struct uw_sim_options nothing = {
     .bandwidth = UINT64_MAX, .latency = -1.0, .loss = -1.0, .step_seconds = -1.0};
 
 static int parse(struct uw_sim_file *f, const char *text, struct uw_sim_options *o,
@@ -144,7 +144,7 @@ static void test_keys_are_the_flags(void **state)
                                "\"consensus_rounds\": 0, \"skew\": \"sorted\", \"per_node\": true}",
                            &o, &err), UW_OK);
     assert_string_equal(o.model, "mlp");
-    assert_string_equal(o.momentum_rule, "none");
+    assert_string_equal(o.exchange.rule_word.word, "none");
     assert_true(o.lr == 0.25 && o.until_accuracy == 0.5 && o.seed == UINT64_MAX);
     char text[128];
     assert_string_equal(uw_sim_file_where(&f, "skew", o.skew, text, sizeof text),
@@ -242,11 +242,11 @@ static void test_flags_win(void **state)
     struct uw_sim_options o;
     struct uw_error err;
     struct uw_sim_draw d;
-    struct uw_sim_said said = {.nodes = 5, .bandwidth = 3000, .latency = 1.0, .loss = 0.25,
-                               .step_seconds = 0.5};
+    struct uw_sim_options said = {.nodes = 5, .bandwidth = 3000, .latency = 1.0, .loss = 0.25,
+                                  .step_seconds = 0.5};
     assert_int_equal(parse(&f, "{\"nodes\": 9, \"bandwidth\": 1e6, \"latency\": 0.5,"
                                "\"loss\": 0.5, \"device\": \"phone\"}", &o, &err), UW_OK);
-    assert_int_equal(uw_sim_file_flags(&f, &said, &err), UW_OK);
+    assert_int_equal(uw_sim_file_flags(&f, &said, false, &err), UW_OK);
     draw(&d, &f, 1);
     assert_int_equal(d.fleet.devices_n, 5);
     assert_int_equal(d.fleet.devices[4].up_bits_per_s, 3000);
@@ -258,13 +258,13 @@ static void test_flags_win(void **state)
     uw_sim_file_close(&f);
 
     assert_int_equal(parse(&f, "{\"nodes\": [{\"count\": 3}]}", &o, &err), UW_OK);
-    assert_int_equal(uw_sim_file_flags(&f, &said, &err), UW_ERR_INVALID);
+    assert_int_equal(uw_sim_file_flags(&f, &said, false, &err), UW_ERR_INVALID);
     assert_string_equal(err.text, "--nodes 5: s.json has groups of nodes, each with its count");
     uw_sim_file_close(&f);
     said = nothing;
     said.cell_nodes = 2;
     assert_int_equal(parse(&f, "{\"cells\": {\"nodes\": 3}}", &o, &err), UW_OK);
-    assert_int_equal(uw_sim_file_flags(&f, &said, &err), UW_ERR_INVALID);
+    assert_int_equal(uw_sim_file_flags(&f, &said, false, &err), UW_ERR_INVALID);
     assert_string_equal(err.text, "--cell-nodes 2: s.json says which cells there are");
     uw_sim_file_close(&f);
 }
@@ -275,10 +275,9 @@ static void test_cells_that_an_exchange_needs_are_names_only(void **state)
     struct uw_sim_file f;
     struct uw_error err = {.text = ""};
     struct uw_sim_draw d;
-    struct uw_sim_said said = nothing;
-    said.cells = true;
+    struct uw_sim_options said = nothing;
     assert_int_equal(uw_sim_file_plain(&f, &err), UW_OK);
-    assert_int_equal(uw_sim_file_flags(&f, &said, &err), UW_OK);
+    assert_int_equal(uw_sim_file_flags(&f, &said, true, &err), UW_OK);
     draw(&d, &f, 1);
     assert_int_equal(d.fleet.devices_n, 16);
     assert_int_equal(d.fleet.cells_n, 4);
@@ -333,14 +332,14 @@ static void open_sample(struct sample *s, const char *name)
 {
     struct uw_error err = {.text = ""};
     char path[512];
-    struct uw_sim_said said = nothing;
+    struct uw_sim_options said = nothing;
     snprintf(path, sizeof path, "%s/%s.json", UWASA_SCENARIOS, name);
     *s = (struct sample){.o = {.seed = 1}};
     if (uw_sim_file_load(&s->f, path, uw_sim_flags, &s->o, &err) < 0) {
         fail_msg("%s", err.text);
     }
     assert_non_null(s->o.model);
-    assert_int_equal(uw_sim_file_flags(&s->f, &said, &err), UW_OK);
+    assert_int_equal(uw_sim_file_flags(&s->f, &said, false, &err), UW_OK);
     draw(&s->d, &s->f, s->o.seed);
 }
 

@@ -10,13 +10,13 @@ static void test_a_pull_brings_half_of_what_its_peer_showed_when_the_question_ca
 {
     (void)state;
     struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
-    struct uw_formula_node *n;
+    struct uw_world_node *n;
     open_setup(t);
     for (uint32_t step = 1; step <= 5; step++) {
         for (uint32_t i = 0; i < 2; i++) {
             int flags = go_on(t, i == 0 ? 1.0f : 10.0f, &n);
             assert_int_equal(n->place, i);
-            assert_int_equal(t->f.now_us, step * STEP_US);
+            assert_int_equal(now_us(t), step * STEP_US);
             assert_int_equal(flags, 0);
         }
     }
@@ -24,8 +24,8 @@ static void test_a_pull_brings_half_of_what_its_peer_showed_when_the_question_ca
     assert_close(n->x[0], 6.0f + 0.5f * (30.0f - 3.0f), 0.0);
     assert_int_equal(go_on(t, 10.0f, &n), UW_NODE_MIXED | UW_NODE_ROUND);
     assert_close(n->x[4], 60.0f + 0.5f * (3.0f - 30.0f), 0.0);
-    assert_int_equal(t->f.counters.pulls_done, 2);
-    assert_close(t->f.sent_bytes, 2000.0, 0.0);
+    assert_int_equal(counted(t).pulls_done, 2);
+    assert_close((double)uw_world_sent_bytes(&t->w), 2000.0, 0.0);
     close_setup(t);
 }
 
@@ -34,14 +34,14 @@ static void test_the_studys_pull_is_a_latency_shorter(void **state)
 {
     (void)state;
     struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
-    struct uw_formula_node *n;
+    struct uw_world_node *n;
     int flags = 0;
     t->config.study_pull = true;
     open_setup(t);
-    while (t->f.counters.pulls_done == 0) {
+    while (counted(t).pulls_done == 0) {
         flags = go_on(t, 1.0f, &n);
     }
-    assert_int_equal(t->f.now_us, 5u * STEP_US);
+    assert_int_equal(now_us(t), 5u * STEP_US);
     assert_int_equal(flags, UW_NODE_MIXED);
     close_setup(t);
 }
@@ -50,7 +50,7 @@ static void test_the_studys_pull_is_a_latency_shorter(void **state)
 static void test_who_waits_for_a_pull_mixes_before_the_next_step(void **state)
 {
     (void)state;
-    struct uw_formula_node *n;
+    struct uw_world_node *n;
     for (uint32_t question = 0; question < 2; question++) {
         struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
         t->config.pull_waits = true;
@@ -61,7 +61,7 @@ static void test_who_waits_for_a_pull_mixes_before_the_next_step(void **state)
             int flags = go_on(t, i % 2 == 0 ? 1.0f : 10.0f, &n);
             assert_int_equal((flags & UW_NODE_AVERAGING) != 0, i / 2 == 2);
         }
-        assert_int_equal(t->f.now_us, 5500u + question * 1000u);
+        assert_int_equal(now_us(t), 5500u + question * 1000u);
         assert_close(n->x[0], 16.5f + 10.0f, 0.0);
         close_setup(t);
     }
@@ -74,18 +74,18 @@ static void test_what_is_on_its_way_stays_what_it_was(void **state)
     (void)state;
     for (uint32_t late = 0; late < 2; late++) {
         struct setup *t = setup_of(2, UW_NODE_GOSSIP, &uw_mix_none);
-        struct uw_formula_node *n = NULL;
+        struct uw_world_node *n = NULL;
         t->devices[1].step_us = 1400;
         t->devices[0].latency_us = late ? 900 : 500;
         t->config.model_bytes = 5000;
         open_setup(t);
         float expected = 0.0f;
-        while (t->f.nodes[0].x[0] < 1000.0f) {
+        while (t->w.nodes[0].x[0] < 1000.0f) {
             int flags = go_on(t, 1.0f, &n);
             if (n->place == 0 && (flags & UW_NODE_MIXED) != 0) {
                 /* 2 L + 5 ms after 3 ms: at 10 ms, and at 10.8 ms, seen at 11. */
                 uint32_t steps = late ? 11 : 10;
-                assert_int_equal(t->f.now_us, steps * STEP_US);
+                assert_int_equal(now_us(t), steps * STEP_US);
                 /* It is mixed in against what was shown at 9. */
                 expected = (float)steps + 0.5f * ((late ? 3.0f : 0.0f) - 9.0f);
                 break;
@@ -103,33 +103,47 @@ static void test_a_slow_network_stretches_rounds_and_no_step(void **state)
     t->config.model_bytes = 10000;
     open_setup(t);
     train(t, 45);
-    assert_int_equal(t->f.now_us, 45u * STEP_US);
+    assert_int_equal(now_us(t), 45u * STEP_US);
     /* Asked at 3, 15, 27, 39 ms, each takes 12 ms; the last has not come. */
-    assert_int_equal(t->f.counters.pulls_done, 4u * 3u);
+    assert_int_equal(counted(t).pulls_done, 4u * 3u);
     close_setup(t);
 }
 
+struct drawn {
+    struct uw_rng rng[9];
+    uint32_t pulls_n;
+};
+
 /* As the shipped random schedule draws where everybody can be reached. */
+static void check_peer(void *arg, uint32_t place, const struct uw_node_event *event)
+{
+    struct drawn *d = arg;
+    bool usable[9];
+    char name[16];
+    memset(usable, true, sizeof usable);
+    const struct uw_peer_view view = {.n = 9, .self = place, .usable = usable};
+    struct uw_peer_choice c = uw_peer_schedule_random.pick(&view, &d->rng[place]);
+    snprintf(name, sizeof name, "node%u", (unsigned)c.at);
+    assert_string_equal(event->peer, name);
+    d->pulls_n++;
+}
+
 static void test_peers_are_drawn_as_the_schedule_draws(void **state)
 {
     (void)state;
     struct setup *t = setup_of(9, UW_NODE_GOSSIP, &uw_mix_none);
-    struct uw_formula_node *n;
-    bool usable[9];
-    struct uw_rng rng[9];
+    struct uw_world_node *n;
+    struct drawn drawn = {.pulls_n = 0};
+    t->config.on_event = check_peer;
+    t->config.event_arg = &drawn;
     open_setup(t);
     for (uint32_t i = 0; i < 9; i++) {
-        usable[i] = true;
-        uw_rng_seed(&rng[i], uw_rng_mix(1, i));
+        uw_rng_seed(&drawn.rng[i], uw_rng_mix(1, i));
     }
     for (uint32_t events = 0; events < 9u * 60u; events++) {
         (void)go_on(t, 1.0f, &n);
-        if (n->steps == 0) {
-            const struct uw_peer_view view = {.n = 9, .self = n->place, .usable = usable};
-            struct uw_peer_choice c = uw_peer_schedule_random.pick(&view, &rng[n->place]);
-            assert_int_equal(n->peer, c.at);
-        }
     }
+    assert_true(drawn.pulls_n > 9u * 15u);
     close_setup(t);
 }
 
@@ -137,17 +151,17 @@ static void test_without_steps_rounds_bring_nodes_together(void **state)
 {
     (void)state;
     struct setup *t = setup_of(8, UW_NODE_GOSSIP, &uw_mix_none);
-    t->config.schedule = uw_peer_schedule_find("hypercube");
+    t->config.node.schedule = uw_peer_schedule_find("hypercube");
     open_setup(t);
     for (uint32_t i = 0; i < 8; i++) {
-        t->f.nodes[i].x[0] = (float)i;
+        t->w.nodes[i].x[0] = (float)i;
     }
     const struct uw_node_progress still = {.lr = 0.0f};
-    while (t->f.counters.pulls_done < 8u * 4u) {
-        assert_true(uw_formula_trained(&t->f, uw_formula_next(&t->f), &still, 250) >= 0);
+    while (counted(t).pulls_done < 8u * 4u) {
+        assert_true(uw_world_trained(&t->w, uw_world_next(&t->w), &still, 250) >= 0);
     }
     for (uint32_t i = 0; i < 8; i++) {
-        assert_close(t->f.nodes[i].x[0], 3.5f, 1e-6);
+        assert_close(t->w.nodes[i].x[0], 3.5f, 1e-6);
     }
     close_setup(t);
 }
@@ -167,11 +181,11 @@ static void test_all_reduce_takes_the_formulas_time_and_keeps_the_mean(void **st
         double sent, s = uw_sim_allreduce_s(all[p % 6u], p, &path, 1000.0, &sent);
         open_setup(t);
         train(t, 6);
-        assert_int_equal(t->f.now_us, 2u * (3u * STEP_US + (uint64_t)lround(1e6 * s)));
-        assert_close(t->f.sent_bytes, 2.0 * sent, 1e-6);
-        assert_int_equal(t->f.counters.averages_done, 2u * p);
+        assert_int_equal(now_us(t), 2u * (3u * STEP_US + (uint64_t)lround(1e6 * s)));
+        assert_close((double)uw_world_sent_bytes(&t->w), 2.0 * sent, 1e-6);
+        assert_int_equal(counted(t).averages_done, 2u * p);
         for (uint32_t i = 0; i < p; i++) {
-            assert_close(t->f.nodes[i].x[SIZE_N - 1], 6.0f * (float)(p + 1u) / 2.0f, 1e-4);
+            assert_close(t->w.nodes[i].x[SIZE_N - 1], 6.0f * (float)(p + 1u) / 2.0f, 1e-4);
         }
         close_setup(t);
     }
@@ -184,8 +198,8 @@ static void test_outer_momentum_goes_with_the_average(void **state)
     struct setup *t = setup_of(4, UW_NODE_ALLREDUCE, &uw_mix_slowmo);
     open_setup(t);
     train(t, 9);
-    assert_close(t->f.nodes[0].x[0], 31.875f, 1e-4);
-    assert_memory_equal(t->f.nodes[3].x, t->f.nodes[0].x, SIZE_N * sizeof(float));
+    assert_close(t->w.nodes[0].x[0], 31.875f, 1e-4);
+    assert_memory_equal(t->w.nodes[3].x, t->w.nodes[0].x, SIZE_N * sizeof(float));
     close_setup(t);
 }
 
@@ -196,15 +210,15 @@ static void test_a_straggler_holds_up_averages_and_no_gossip(void **state)
         enum uw_node_mode mode = exact ? UW_NODE_ALLREDUCE : UW_NODE_GOSSIP;
         struct setup *t = setup_of(4, mode, &uw_mix_none);
         uint32_t done[4] = {0};
-        struct uw_formula_node *n;
+        struct uw_world_node *n;
         t->devices[2].step_us = 10u * STEP_US;
         open_setup(t);
-        while (t->f.now_us < 300u * STEP_US) {
-            bool waited = uw_formula_next(&t->f)->waits;
-            n = t->f.last;
+        while (now_us(t) < 300u * STEP_US) {
+            n = uw_world_next(&t->w);
+            bool waited = n->waits;
             const struct uw_node_progress p = {.lr = waited ? 0.0f : 0.5f};
             done[n->place] += !waited;
-            (void)uw_formula_trained(&t->f, n, &p, 0);
+            (void)uw_world_trained(&t->w, n, &p, 0);
         }
         /* A round of three slow steps and an average of 4 ms: 34 ms. */
         assert_in_range(done[2], exact ? 26 : 29, exact ? 28 : 30);
@@ -220,13 +234,13 @@ static void test_who_has_ended_is_not_waited_for(void **state)
     struct setup *t = setup_of(4, UW_NODE_ALLREDUCE, &uw_mix_none);
     static const uint32_t steps[] = {7, 7, 4, 2};
     uint32_t done[4] = {0};
-    struct uw_formula_node *n;
+    struct uw_world_node *n;
     open_setup(t);
-    while ((n = uw_formula_next(&t->f)) != NULL) {
+    while ((n = uw_world_next(&t->w)) != NULL) {
         const struct uw_node_progress p = {.lr = n->waits ? 0.0f : 0.5f};
         n->x[0] += n->waits ? 0.0f : (float)n->place;
         done[n->place] += !n->waits;
-        (void)uw_formula_trained(&t->f, n, &p, 0);
+        (void)uw_world_trained(&t->w, n, &p, 0);
         n->train_at_us = done[n->place] == steps[n->place] && !n->waits ? UINT64_MAX
                                                                         : n->train_at_us;
     }
@@ -234,11 +248,11 @@ static void test_who_has_ended_is_not_waited_for(void **state)
         assert_int_equal(done[i], steps[i]);
     }
     /* Three average after three steps, two after six; then there is one step more. */
-    assert_int_equal(t->f.counters.averages_done, 3u + 2u);
-    assert_close(t->f.nodes[0].x[0], 3.0f + 1.5f, 1e-6);
-    assert_close(t->f.nodes[1].x[0], 3.0f + 1.5f + 1.0f, 1e-6);
-    assert_close(t->f.nodes[2].x[0], 3.0f + 2.0f, 1e-6);
-    assert_close(t->f.nodes[3].x[0], 6.0f, 0.0);
+    assert_int_equal(counted(t).averages_done, 3u + 2u);
+    assert_close(t->w.nodes[0].x[0], 3.0f + 1.5f, 1e-6);
+    assert_close(t->w.nodes[1].x[0], 3.0f + 1.5f + 1.0f, 1e-6);
+    assert_close(t->w.nodes[2].x[0], 3.0f + 2.0f, 1e-6);
+    assert_close(t->w.nodes[3].x[0], 6.0f, 0.0);
     close_setup(t);
 }
 
@@ -254,7 +268,7 @@ static void test_time_does_not_overflow(void **state)
     }
     open_setup(t);
     train(t, 9);
-    assert_int_equal(t->f.now_us, 3u * 1000000000000000u + 9u * STEP_US);
+    assert_int_equal(now_us(t), 3u * 1000000000000000u + 9u * STEP_US);
     close_setup(t);
 }
 
@@ -280,9 +294,9 @@ static void test_cells_average_inside_and_take_half_of_what_a_head_pulls(void **
     t->config.algorithm = UW_SIM_BUTTERFLY;
     open_setup(t);
     train(t, 6);
-    assert_int_equal(t->f.now_us, 2u * 5100u);
-    assert_close(t->f.nodes[0].x[0], 9.0f, 1e-6);
-    assert_close(t->f.nodes[3].x[0], 21.0f, 1e-6);
+    assert_int_equal(now_us(t), 2u * 5100u);
+    assert_close(t->w.nodes[0].x[0], 9.0f, 1e-6);
+    assert_close(t->w.nodes[3].x[0], 21.0f, 1e-6);
     close_setup(t);
     /* 400 us less to the middle: at 7.3 ms. The third average takes what the second left. */
     t = cells_of_two(4);
@@ -292,10 +306,10 @@ static void test_cells_average_inside_and_take_half_of_what_a_head_pulls(void **
     }
     open_setup(t);
     train(t, 6);
-    assert_close(t->f.nodes[0].x[0], 4.5f + 4.5f + 0.5f * (10.5f - 4.5f), 1e-6);
-    assert_close(t->f.nodes[1].x[0], 12.0f, 1e-6);
-    assert_close(t->f.nodes[2].x[0], 10.5f + 10.5f + 0.5f * (4.5f - 10.5f), 1e-6);
-    assert_int_equal(t->f.counters.pulls_done, 2);
+    assert_close(t->w.nodes[0].x[0], 4.5f + 4.5f + 0.5f * (10.5f - 4.5f), 1e-6);
+    assert_close(t->w.nodes[1].x[0], 12.0f, 1e-6);
+    assert_close(t->w.nodes[2].x[0], 10.5f + 10.5f + 0.5f * (4.5f - 10.5f), 1e-6);
+    assert_int_equal(counted(t).pulls_done, 2);
     close_setup(t);
 }
 
@@ -307,19 +321,19 @@ static void test_running_statistics_pass_between_cells_as_they_are(void **state)
     struct uw_params with = params;
     (void)state;
     struct setup *t = cells_of_two(4);
-    struct uw_formula_node *n;
+    struct uw_world_node *n;
     with.segments = parts;
     with.segments_n = 2;
     t->config.params = &with;
-    t->config.rule = &uw_mix_diloco;
+    t->config.node.rule = &uw_mix_diloco;
     open_setup(t);
     for (uint32_t k = 0; k < 4u * SIZE_N; k++) {
-        t->f.nodes[k / SIZE_N].x[k % SIZE_N] = k / SIZE_N < 2 ? 1.0f : 3.0f;
+        t->w.nodes[k / SIZE_N].x[k % SIZE_N] = k / SIZE_N < 2 ? 1.0f : 3.0f;
     }
     do {
         (void)go_on(t, 0.0f, &n);
-    } while (t->f.nodes[0].x[4] == 1.0f);
-    assert_close(t->f.nodes[1].x[4], 2.0, 1e-6);
+    } while (t->w.nodes[0].x[4] == 1.0f);
+    assert_close(t->w.nodes[1].x[4], 2.0, 1e-6);
     close_setup(t);
 }
 
@@ -331,11 +345,11 @@ static void test_devices_without_a_cell_are_cells_of_one_that_pull(void **state)
     t->fleet.cells_n = 2;
     open_setup(t);
     train(t, 60);
-    assert_true(t->f.counters.pulls_done > 4u * 8u);
+    assert_true(counted(t).pulls_done > 4u * 8u);
     float low = 1e9f, high = 0.0f;
     for (uint32_t i = 0; i < 6; i++) {
-        low = fminf(low, t->f.nodes[i].x[0]);
-        high = fmaxf(high, t->f.nodes[i].x[0]);
+        low = fminf(low, t->w.nodes[i].x[0]);
+        high = fmaxf(high, t->w.nodes[i].x[0]);
     }
     /* Alone they would have come 60 * 1.5 and 60 * 6 far. */
     assert_true(low > 120.0f && high < 330.0f);
@@ -350,11 +364,11 @@ static void test_same_seed_same_bits_and_another_seed_other_bits(void **state)
     float x[3][16][SIZE_N];
     for (uint32_t run = 0; run < 3; run++) {
         struct setup *t = setup_of(16, UW_NODE_GOSSIP, &uw_mix_noloco);
-        t->config.seed = run == 2 ? 2 : 1;
+        t->config.node.seed = run == 2 ? 2 : 1;
         open_setup(t);
         train(t, 50);
         for (uint32_t i = 0; i < 16; i++) {
-            memcpy(x[run][i], t->f.nodes[i].x, sizeof x[run][i]);
+            memcpy(x[run][i], t->w.nodes[i].x, sizeof x[run][i]);
         }
         close_setup(t);
     }
@@ -367,15 +381,15 @@ static void test_what_the_formulas_do_not_know_is_refused(void **state)
     (void)state;
     struct uw_error err = {.text = ""};
     struct setup *t = setup_of(3, UW_NODE_AUTO, &uw_mix_none);
-    assert_int_equal(uw_formula_open(&t->f, &t->config, &err), UW_ERR_UNSUPPORTED);
+    assert_int_equal(uw_world_open(&t->w, &t->config, &err), UW_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "--network events"));
-    t->config.mode = UW_NODE_GOSSIP;
+    t->config.node.mode = UW_NODE_GOSSIP;
     t->devices[1].loss = 0.01f;
-    assert_int_equal(uw_formula_open(&t->f, &t->config, &err), UW_ERR_UNSUPPORTED);
+    assert_int_equal(uw_world_open(&t->w, &t->config, &err), UW_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "device 1 loses"));
     t->devices[1].loss = 0.0f;
     t->devices[2].absences_n = 1;
-    assert_int_equal(uw_formula_open(&t->f, &t->config, &err), UW_ERR_UNSUPPORTED);
+    assert_int_equal(uw_world_open(&t->w, &t->config, &err), UW_ERR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "device 2 comes and goes"));
     close_setup(t);
 }

@@ -3,7 +3,7 @@
  * The simulated network by itself, hop by hop, and beside the emulated link. */
 #include "test_support.h"
 
-#include "link.h"
+#include "medium/medium.h"
 
 #include "uwasa/link_emulated.h"
 #include "uwasa/link_loopback.h"

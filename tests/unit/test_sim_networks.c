@@ -18,6 +18,7 @@
  * Medians over rounds are compared: now and then one waits for a timeout.
  */
 #include "uwasa/sim_world.h"
+#include "even_fleet.h"
 #include "test_support.h"
 
 #include <math.h>
@@ -70,7 +71,7 @@ static double median(double *values, uint32_t n)
 }
 
 /* ROUNDS rounds of PERIOD steps of 400 ms, so that no exchange meets the next one. */
-static void run(struct took *t, struct uw_world_config *c, const struct uw_sim_even *even)
+static void run(struct took *t, struct uw_world_config *c, const struct even_fleet *even)
 {
     struct uw_sim_fleet fleet;
     struct uw_error err = {.text = ""};
@@ -78,7 +79,7 @@ static void run(struct took *t, struct uw_world_config *c, const struct uw_sim_e
     uint32_t done[NODES_MAX] = {0}, round[NODES_MAX] = {0};
     uint64_t handed_us = 0;
     *t = (struct took){.run_s = 0.0};
-    assert_int_equal(uw_sim_fleet_even(&fleet, even), UW_OK);
+    even_fleet_open(&fleet, even);
     c->fleet = &fleet;
     c->on_event = note_pull;
     c->event_arg = t;
@@ -104,7 +105,7 @@ static void run(struct took *t, struct uw_world_config *c, const struct uw_sim_e
     t->run_s = (double)(t->world.now_us - t->world.start_us) / 1e6;
     t->sent_models = (double)uw_world_sent_bytes(&t->world) / (4.0 * params.size_n);
     uw_world_close(&t->world);
-    uw_sim_fleet_close(&fleet);
+    even_fleet_close(&fleet);
 }
 
 static struct uw_world_config config_of(enum uw_world_network network, enum uw_node_mode mode)
@@ -119,10 +120,10 @@ static struct uw_world_config config_of(enum uw_world_network network, enum uw_n
         .mtu_bytes = MTU_BYTES};
 }
 
-static struct uw_sim_even network_of(uint32_t nodes, double bits_per_s, uint64_t latency_us)
+static struct even_fleet network_of(uint32_t nodes, double bits_per_s, uint64_t latency_us)
 {
-    return (struct uw_sim_even){.devices_n = nodes, .up_bits_per_s = (uint64_t)bits_per_s,
-                                .latency_us = latency_us, .step_us = 400000};
+    return (struct even_fleet){.devices_n = nodes, .up_bits_per_s = (uint64_t)bits_per_s,
+                               .latency_us = latency_us, .step_us = 400000};
 }
 
 static double chunks_of(double bytes)
@@ -147,7 +148,7 @@ struct case_of {
 static void compare_averages(const struct case_of *c)
 {
     struct took formula, events;
-    const struct uw_sim_even even = network_of(c->nodes, c->bits_per_s, c->latency_us);
+    const struct even_fleet even = network_of(c->nodes, c->bits_per_s, c->latency_us);
     const struct uw_sim_path path = {.latency_s = (double)c->latency_us / 1e6,
                                      .byte_s = 8.0 / c->bits_per_s};
     params.size_n = segment.size_n = c->size_n;
@@ -169,7 +170,7 @@ static void compare_averages(const struct case_of *c)
     }
     double shipped_s = median(events.round_s, ROUNDS);
     printf("%s of %u, %u bytes, %g bit/s, %u us: formula %.3f ms, events %.3f, explained %.3f to "
-           "%.3f\n", uw_sim_algorithm_name(c->simulated), (unsigned)c->nodes,
+           "%.3f\n", uw_allreduce_name(c->shipped), (unsigned)c->nodes,
            4u * (unsigned)c->size_n, c->bits_per_s, (unsigned)c->latency_us, 1e3 * s,
            1e3 * shipped_s, 1e3 * least_s, 1e3 * most_s);
     assert_true(shipped_s >= least_s && shipped_s <= most_s);
@@ -217,7 +218,7 @@ static void test_averages_over_latency_wait_for_no_window(void **state)
 static void compare_pulls(uint32_t nodes, uint32_t size_n, double bits_per_s, uint64_t latency_us)
 {
     struct took formula, events;
-    const struct uw_sim_even even = network_of(nodes, bits_per_s, latency_us);
+    const struct even_fleet even = network_of(nodes, bits_per_s, latency_us);
     const struct uw_sim_path path = {.latency_s = (double)latency_us / 1e6,
                                      .byte_s = 8.0 / bits_per_s};
     params.size_n = segment.size_n = size_n;

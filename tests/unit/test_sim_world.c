@@ -2,6 +2,7 @@
  *
  * The simulator's clock and network, with vectors in the place of models. */
 #include "uwasa/sim_world.h"
+#include "even_fleet.h"
 #include "test_support.h"
 
 #define SIZE_N 5000u
@@ -324,9 +325,9 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     struct uw_world w;
     struct uw_error err = {.text = ""};
     static uint32_t done[200];
-    const struct uw_sim_even even = {.devices_n = 200, .up_bits_per_s = 100000000,
-                                     .latency_us = 1000, .step_us = 5000};
-    assert_int_equal(uw_sim_fleet_even(&fleet, &even), UW_OK);
+    const struct even_fleet even = {.devices_n = 200, .up_bits_per_s = 100000000,
+                                    .latency_us = 1000, .step_us = 5000};
+    even_fleet_open(&fleet, &even);
     c.fleet = &fleet;
     size_t all = uw_world_measure(&c, &err);
     c.members_max = 10;
@@ -346,8 +347,7 @@ static void test_a_table_may_be_smaller_than_the_run(void **state)
     open_world(&w, &c);
     assert_int_equal(w.config.members_max, 70);
     uw_world_close(&w);
-    uw_sim_fleet_close(&fleet);
-    uw_sim_fleet_close(&fleet);
+    even_fleet_close(&fleet);
     uw_test_release(x);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "trace.h"
+#include "base/trace.h"
 
 #include "uwasa/board.h"
 

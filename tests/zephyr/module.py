@@ -187,13 +187,12 @@ def cmake(source, work, host_list, nanopb):
     folder, lists = configure(source, work, nanopb, "all", *everything)
     if wrong:
         return 1
-    plain = {name.replace("crc_x86", "crc_any") for name in host["uwasa_net"]}
+    plain = {name.replace("cpu_x86", "cpu_any") for name in host["uwasa_net"]}
     check(lists["uwasa_runtime"] == host["uwasa_runtime"], "runtime: not the host's sources")
     check({n for n in lists["uwasa_net"] if "x86" not in n} == plain, "net: not the host's sources")
-    plain = {name.replace("aes_x86", "aes_any") for name in host["uwasa_net_secure"]}
-    check({name.replace("aes_x86", "aes_any") for name in lists["uwasa_net_secure"]} ==
-          plain - {"net/secure_mbedtls_stream.c"}, "net_secure: not the host's sources")
-    check(lists["uwasa_net_zsock"] == {"net/link_zsock.c", "net/ip_errno.c"}, "net_zsock")
+    plain = host["uwasa_net_secure"] - {"net/secure/secure_mbedtls_stream.c"}
+    check(lists["uwasa_net_secure"] == plain, "net_secure: not the host's sources")
+    check(lists["uwasa_net_zsock"] == {"net/link/link_zsock.c", "net/link/ip_errno.c"}, "net_zsock")
     port = {"boards/zephyr/" + n for n in ("clock.c", "entropy.c", "flash_zephyr.c")}
     check(lists["uwasa_board"] == port, "board: not all of boards/zephyr")
     check({n for n in host["uwasa_kernels"] if "/ref/" in n} <= lists["uwasa_kernels"],
@@ -206,7 +205,7 @@ def cmake(source, work, host_list, nanopb):
     check(set(small) == {"uwasa_runtime", "uwasa_kernels", "uwasa_board"}, "parts that are off")
     check(small.get("uwasa_board") == {"boards/zephyr/clock.c"}, "board without entropy and flash")
     check("kernels/backends_ref.c" in small["uwasa_kernels"], "kernels without an FPU")
-    check(small["uwasa_runtime"] == host["uwasa_runtime"] - {"runtime/parts.c"},
+    check(small["uwasa_runtime"] == host["uwasa_runtime"] - {"runtime/layers/parts.c"},
           "runtime: another choice of parts is left to the program")
     for cpu, file in (("CPU_CORTEX_M7", "backends_fpu"), ("CPU_CORTEX_M4", "backends_fpu")):
         _, fpu = configure(source, work, nanopb, cpu, f"-DCONFIG_{cpu}=y", "-DCONFIG_FPU=y")

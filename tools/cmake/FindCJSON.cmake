@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# cJSON, shared or static, included as <cjson/cJSON.h>.
+# cJSON, shared or static, included as <cjson/cJSON.h>: the system's, or where there is none (Debian
+# has no static one) built from the sources that `tools/get-sources cjson` fetches.
 #
-#   cJSON::cJSON   imported target
-#
-# Debian has no static library. Where none is found, the sources that `tools/get-sources cjson`
-# fetches are built as one.
+#   cJSON::cJSON   target
 
 find_path(CJSON_INCLUDE_DIR cjson/cJSON.h)
 find_library(CJSON_LIBRARY cjson)
@@ -19,7 +17,7 @@ endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(CJSON
   REQUIRED_VARS ${CJSON_wanted}
-  REASON_FAILURE_MESSAGE "(Debian package libcjson-dev, tools/setup installs it)")
+  FAIL_MESSAGE "No cJSON: install it (Debian package libcjson-dev) or run tools/get-sources cjson")
 
 if(CJSON_FOUND AND NOT TARGET cJSON::cJSON)
   if(CJSON_LIBRARY)

@@ -8,8 +8,8 @@ get_property(libraries GLOBAL PROPERTY UWASA_LIBRARIES)
 set(packages "")
 foreach(library ${libraries})
   get_target_property(links uwasa_${library} LINK_LIBRARIES)
-  foreach(package Nanopb MbedTLS CJSON Threads MPI)
-    if(links MATCHES "(^|[;:<])${package}::" OR (package STREQUAL "CJSON" AND links MATCHES "cJSON::"))
+  foreach(package Nanopb MbedTLS Threads MPI)
+    if(links MATCHES "(^|[;:<])${package}::")
       list(APPEND packages ${package})
     endif()
   endforeach()
@@ -30,7 +30,6 @@ foreach(library ${libraries})
 endforeach()
 set(pc_Nanopb "-lprotobuf-nanopb")
 set(pc_MbedTLS "-lmbedtls -lmbedx509 -lmbedcrypto")
-set(pc_CJSON "-lcjson")
 set(pc_Threads "-pthread")
 list(JOIN MPI_C_LIBRARIES " " pc_MPI)
 foreach(package ${packages})
@@ -47,7 +46,6 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/package/uwasaConfigVersion.
 install(FILES ${CMAKE_BINARY_DIR}/package/uwasaConfig.cmake
               ${CMAKE_BINARY_DIR}/package/uwasaConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/FindMbedTLS.cmake
-              ${CMAKE_CURRENT_LIST_DIR}/FindCJSON.cmake
               ${CMAKE_CURRENT_LIST_DIR}/FindNanopb.cmake
         DESTINATION ${package_dir})
 install(EXPORT uwasa NAMESPACE uwasa:: FILE uwasaTargets.cmake DESTINATION ${package_dir})

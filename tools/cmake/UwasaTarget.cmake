@@ -75,7 +75,7 @@ function(uwasa_test subject label)
   # Tables of test cases are positional and stop where the defaults begin.
   target_compile_options(${target} PRIVATE -Wno-missing-field-initializers)
   target_include_directories(${target} PRIVATE ${uwasa_SOURCE_DIR}/tests)
-  target_link_libraries(${target} PRIVATE ${arg_LINKS} ${CMOCKA_LIBRARY} m)
+  target_link_libraries(${target} PRIVATE ${arg_LINKS} Cmocka::cmocka m)
   add_test(NAME ${label}/${subject} COMMAND ${target} ${arg_ARGS})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)

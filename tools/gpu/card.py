@@ -132,10 +132,6 @@ class Card:
     def here(self):
         return self.name is not None
 
-    def clocks(self):
-        return said([smi(), "--query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw",
-                     "--format=csv,noheader"])
-
 
 def smi():
     places = [shutil.which("nvidia-smi"), "/usr/local/nvidia/bin/nvidia-smi",

@@ -58,7 +58,8 @@ def build(check):
     if lines:
         return
     cuda = "emulated" if check.emulated else "ON"
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DUWASA_NET=OFF", f"-DUWASA_CUDA={cuda}"]
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DUWASA_NET=OFF", f"-DUWASA_CUDA={cuda}",
+               "-DCMAKE_REQUIRE_FIND_PACKAGE_Cmocka=ON"]
     if not check.emulated:
         options += [f"-DUWASA_CUDA_ARCHITECTURES={check.card.capability or 'native'}"]
     for name, folder in (("CUDNN", check.libraries.cudnn_include),

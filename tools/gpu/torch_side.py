@@ -25,7 +25,6 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import torch_models     # noqa: E402
 
 LAYOUTS = ("contiguous_format", "channels_last")
-COMPILED = ("default", "reduce-overhead", "max-autotune")
 BESIDE_BYTES = 1 << 20      # inputs of this size are copied beside the step before
 WARM_STEPS = 12             # cudnn.benchmark, CUDA graphs: they settle in the first steps
 

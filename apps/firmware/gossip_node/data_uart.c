@@ -3,7 +3,6 @@
  * data=uart: samples of the second UART, in what the last region has left. */
 #include "gossip_node.h"
 
-#include <string.h>
 
 static const struct uw_dataset shape = {.channels = 1, .height = UW_DIGITS_SIDE,
                                         .width = UW_DIGITS_SIDE, .classes = UW_DIGITS_CLASSES};
@@ -29,7 +28,7 @@ static uint32_t wanted(const struct uw_firmware *f)
 
 size_t uw_firmware_samples_bytes(const struct uw_firmware *f)
 {
-    bool uart = strcmp(f->settings.data, "uart") == 0;
+    bool uart = f->settings.data == UW_SET_DATA_UART;
     return uart ? bytes_for(wanted(f)) + UW_ARENA_ALIGN : 0;
 }
 
@@ -53,9 +52,9 @@ int uw_firmware_open_samples(struct uw_firmware *f)
     if (c.serial == NULL) {
         return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "data=uart: this board has none");
     }
-    if (strcmp(f->settings.link, "ethernet") != 0) {
-        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED, "data=uart: link=%s has the second UART",
-                            f->settings.link);
+    if (f->settings.link != UW_SET_LINK_ETHERNET) {
+        return uw_error_set(&f->err, UW_ERR_UNSUPPORTED,
+                            "data=uart: needs link=ethernet, others have the second UART");
     }
     struct uw_arena *a = &f->arena[f->regions.n - 1u];
     size_t used = a->used_bytes + uw_arena_slack_bytes();

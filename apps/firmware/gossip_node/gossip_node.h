@@ -128,7 +128,6 @@ size_t uw_firmware_samples_bytes(const struct uw_firmware *f);
 int uw_firmware_open_samples(struct uw_firmware *f);
 
 /* report.c */
-bool uw_firmware_json(const struct uw_firmware *f);
 void uw_firmware_report_start(const struct uw_firmware *f);
 void uw_firmware_report_step(const struct uw_firmware *f);
 void uw_firmware_report_eval(const struct uw_firmware *f, bool final);

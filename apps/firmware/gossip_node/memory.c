@@ -6,13 +6,12 @@
 
 #include "uwasa/mix.h"
 
-#include <string.h>
 
 #define SEGMENTS_PER_LAYER 2u        /* weight and bias */
 
 static const struct uw_model_def *def_of(const struct uw_firmware *f)
 {
-    return strcmp(f->settings.model, "lenet5") == 0 ? &lenet5_def : &mlp_def;
+    return f->settings.model == UW_SET_MODEL_LENET5 ? &lenet5_def : &mlp_def;
 }
 
 void uw_firmware_open_memory(struct uw_firmware *f)
@@ -90,7 +89,7 @@ int uw_firmware_open_model(struct uw_firmware *f)
     if (rc < 0) {
         return rc;
     }
-    f->rule = strcmp(f->settings.rule, uw_mix_qg.name) == 0 ? &uw_mix_qg : &uw_mix_none;
+    f->rule = f->settings.rule == UW_SET_RULE_QG ? &uw_mix_qg : &uw_mix_none;
     f->snapshot = true;
     rc = place(f, &config);
     if (rc == UW_ERR_NOMEM && f->rule->velocity) {

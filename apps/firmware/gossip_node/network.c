@@ -16,6 +16,15 @@
 #define LARGE_BYTES (1024u * 1024u)     /* of a region */
 #define WINDOW_LARGE_BYTES (48u * 1024u)
 #define WINDOW_SMALL_BYTES (8u * 1024u)
+/* With -DUWASA_STATIC_PEERS=ON seeds are all the peers there are, and membership is not linked. */
+#if UWASA_STATIC_PEERS
+#define node_measure uw_node_measure_listed
+#define node_bind uw_node_bind_listed
+#else
+#define node_measure uw_node_measure
+#define node_bind uw_node_bind
+#endif
+
 #define CHACHA20_POLY1305 0xccabu       /* TLS_PSK_WITH_CHACHA20_POLY1305_SHA256 */
 
 int uw_firmware_entropy(void *user, uint8_t *out, size_t bytes)
@@ -93,7 +102,7 @@ static int open_secure(struct uw_firmware *f)
 
 static int open_dtls(struct uw_firmware *f)
 {
-    bool serial = strcmp(f->settings.link, "serial") == 0;
+    bool serial = f->settings.link == UW_SET_LINK_SERIAL;
     int rc = serial ? open_serial(f) : open_lwip(f);
     f->link = serial ? &f->serial.link : &f->lwip.link;
     if (rc == UW_OK && f->settings.key[0] != '\0') {
@@ -106,7 +115,7 @@ static int open_dtls(struct uw_firmware *f)
 int uw_firmware_open_link(struct uw_firmware *f)
 {
     size_t used = f->arena[0].used_bytes;
-    bool bus = strcmp(f->settings.link, "bus") == 0;
+    bool bus = f->settings.link == UW_SET_LINK_BUS;
     int rc = bus ? uw_firmware_open_bus(f) : open_dtls(f);
     f->network_bytes = f->arena[0].used_bytes - used;
     return rc;
@@ -139,7 +148,7 @@ int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segm
     const struct uw_params params = {.size_n = size_n, .segments_n = segments_n};
     const struct uw_node_config c = node_config(f, &params);
     size_t bytes = 0;
-    int rc = uw_node_measure(&c, &bytes, &f->err);
+    int rc = node_measure(&c, &bytes, &f->err);
     return rc < 0 ? rc : (int)bytes;
 }
 
@@ -163,7 +172,7 @@ int uw_firmware_open_node(struct uw_firmware *f)
     struct uw_node_config c = node_config(f, &f->model.params);
     size_t used = f->arena[0].used_bytes;
     drop_bad_seeds(f, &c);
-    int rc = uw_node_bind(&f->node, &c, &f->arena[0], &f->err);
+    int rc = node_bind(&f->node, &c, &f->arena[0], &f->err);
     f->network_bytes += f->arena[0].used_bytes - used;
     return rc;
 }

@@ -9,9 +9,9 @@
 
 #define LOSS_MAX 9e12                   /* that %f writes */
 
-bool uw_firmware_json(const struct uw_firmware *f)
+static bool as_json(const struct uw_firmware *f)
 {
-    return strcmp(f->settings.events, "json") == 0;
+    return f->settings.events == UW_SET_EVENTS_JSON;
 }
 
 /* A text inside JSON; what does not fit is left out. */
@@ -36,7 +36,7 @@ void uw_firmware_report_plan(const struct uw_firmware *f)
 {
     extern uint8_t uw_data_start[], uw_bss_end[], uw_stack_start[], uw_stack_end[];
     size_t fixed = (size_t)(uw_bss_end - uw_data_start);
-    if (uw_firmware_json(f)) {
+    if (as_json(f)) {
         uw_console_line("{\"event\":\"plan\",\"model\":\"%s\",\"parameters\":%u,\"total_bytes\":%u,"
                         "\"network_bytes\":%u,\"samples_bytes\":%u,\"static_bytes\":%u,"
                         "\"stack_bytes\":%u}",
@@ -75,7 +75,7 @@ void uw_firmware_report_samples(const struct uw_firmware *f)
 {
     const struct uw_samples *s = &f->uart;
     if (s->link != NULL) {
-        uw_console_line(uw_firmware_json(f) ? "{\"event\":\"samples\",\"held\":%u,\"room\":%u,"
+        uw_console_line(as_json(f) ? "{\"event\":\"samples\",\"held\":%u,\"room\":%u,"
                                               "\"received\":%u,\"damaged\":%u,\"wanted\":%u}"
                                             : "samples: %u of %u held, %u received, %u damaged; "
                                               "a minibatch takes %u",
@@ -88,7 +88,7 @@ void uw_firmware_report_error(const struct uw_firmware *f)
 {
     char text[UW_ERROR_TEXT_BYTES];
     escape(f->err.text, text, sizeof text);
-    bool json = uw_firmware_json(f);
+    bool json = as_json(f);
     uw_console_line(json ? "{\"event\":\"error\",\"text\":\"%s\"}" : "%s",
                     json ? text : f->err.text);
 }
@@ -98,7 +98,7 @@ void uw_firmware_report_start(const struct uw_firmware *f)
     char name[sizeof f->settings.name];
     escape(f->settings.name, name, sizeof name);
     static const char *const cause[] = {"power", "pin", "software", "watchdog"};
-    if (uw_firmware_json(f)) {
+    if (as_json(f)) {
         uw_console_line("{\"event\":\"start\",\"name\":\"%s\",\"board\":\"%s\",\"core\":\"%s\","
                         "\"reset\":\"%s\",\"step\":%u,\"kernels\":\"%s\",\"seconds\":%.6f}",
                         name, uw_machine.name, uw_machine.core,
@@ -118,7 +118,7 @@ void uw_firmware_report_step(const struct uw_firmware *f)
     if (f->loss < LOSS_MAX) {
         (void)snprintf(loss, sizeof loss, "%.4f", f->loss);
     }
-    if (uw_firmware_json(f)) {
+    if (as_json(f)) {
         uw_console_line("{\"event\":\"step\",\"step\":%u,\"loss\":%s,\"samples\":%llu,"
                         "\"seconds\":%.3f,\"samples_per_s\":%.1f}",
                         (unsigned)f->step, loss, (unsigned long long)f->samples, at,
@@ -131,7 +131,7 @@ void uw_firmware_report_step(const struct uw_firmware *f)
 
 void uw_firmware_report_eval(const struct uw_firmware *f, bool final)
 {
-    if (uw_firmware_json(f)) {
+    if (as_json(f)) {
         uw_console_line("{\"event\":\"eval\",\"step\":%u,\"test_accuracy\":%.4f,\"samples\":%u,"
                         "\"final\":%s}",
                         (unsigned)f->step, (double)f->accuracy, (unsigned)f->test.base.samples_n,
@@ -169,7 +169,7 @@ void uw_firmware_report_done(const struct uw_firmware *f)
 {
     struct uw_node_counters c;
     (void)uw_node_status(&f->node, uw_machine_now_us(), NULL, 0, &c);
-    if (uw_firmware_json(f)) {
+    if (as_json(f)) {
         uw_console_line("{\"event\":\"done\",\"step\":%u,\"test_accuracy\":%.4f,\"seconds\":%.1f,"
                         "\"samples_per_s\":%.1f,\"sent_bytes\":%llu,\"pulled_bytes\":%llu,"
                         "\"pulls_done\":%u,"
@@ -199,7 +199,7 @@ static void report(const struct uw_firmware *f, const char *event, const char *k
     char text[200], name[UW_NODE_NAME_BYTES];
     escape(sentence, text, sizeof text);
     escape(peer, name, sizeof name);
-    if (uw_firmware_json(f)) {
+    if (as_json(f)) {
         uw_console_line("{\"event\":\"%s\",\"kind\":\"%s\",\"peer\":\"%s\",\"text\":\"%s\"}", event,
                         kind, name, text);
     } else {

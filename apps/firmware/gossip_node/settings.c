@@ -13,27 +13,32 @@
 
 #define REAL_MOST 1000.0f
 
-enum kind { TEXT, NUMBER, REAL };
+enum kind { TEXT, CHOICE, NUMBER, REAL };
 
 struct setting {
     const char *name;
     enum kind kind;
     size_t offset, bytes;
     uint32_t least, most;               /* of a number */
+    const char *words;                  /* of a choice: "one|other" */
 };
 
 #define A_TEXT(member)                                                                           \
     {#member, TEXT, offsetof(struct uw_settings, member),                                        \
-     sizeof ((struct uw_settings *)0)->member, 0, 0}
+     sizeof ((struct uw_settings *)0)->member, 0, 0, NULL}
+#define A_CHOICE(member, words)                                                                  \
+    {#member, CHOICE, offsetof(struct uw_settings, member), 0, 0, 0, words}
 #define A_NUMBER(member, least, most)                                                            \
-    {#member, NUMBER, offsetof(struct uw_settings, member), 0, least, most}
+    {#member, NUMBER, offsetof(struct uw_settings, member), 0, least, most, NULL}
 #define A_REAL(member)                                                                           \
-    {#member, REAL, offsetof(struct uw_settings, member), 0, 0, 0}
+    {#member, REAL, offsetof(struct uw_settings, member), 0, 0, 0, NULL}
 
 static const struct setting table[] = {
     A_TEXT(name), A_TEXT(run), A_TEXT(key), A_TEXT(address), A_TEXT(gateway), A_TEXT(loopback),
-    A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_TEXT(data), A_TEXT(model),
-    A_TEXT(link), A_TEXT(rule), A_TEXT(schedule), A_TEXT(events), A_TEXT(flash),
+    A_TEXT(advertise), A_TEXT(seeds), A_TEXT(classes), A_CHOICE(data, "digits|uart"),
+    A_CHOICE(model, "mlp|lenet5"), A_CHOICE(link, "ethernet|serial|bus"),
+    A_CHOICE(rule, "none|qg"), A_CHOICE(schedule, "constant|cosine"),
+    A_CHOICE(events, "text|json"), A_TEXT(flash),
     A_NUMBER(batch, 1, 64), A_NUMBER(period, 1, 100000),
     A_NUMBER(steps, 0, 1000000000), A_NUMBER(seconds, 0, 100000000),
     A_NUMBER(elapsed, 0, 100000000), A_NUMBER(seed, 0, UINT32_MAX),
@@ -44,22 +49,10 @@ static const struct setting table[] = {
     A_NUMBER(exit, 0, 1), A_REAL(lr)};
 #define SETTINGS_N (sizeof table / sizeof table[0])
 
-/* Texts that are one of two or three. */
-static const struct choice {
-    const char *name, *one, *other, *third;
-    size_t offset;
-} choices[] = {{"data", "digits", "uart", "", offsetof(struct uw_settings, data)},
-               {"model", "mlp", "lenet5", "", offsetof(struct uw_settings, model)},
-               {"link", "ethernet", "serial", "bus", offsetof(struct uw_settings, link)},
-               {"rule", "none", "qg", "", offsetof(struct uw_settings, rule)},
-               {"schedule", "constant", "cosine", "", offsetof(struct uw_settings, schedule)},
-               {"events", "text", "json", "", offsetof(struct uw_settings, events)}};
-
 void uw_settings_init(struct uw_settings *s)
 {
     *s = (struct uw_settings){.name = "board", .run = "run", .address = "10.0.2.15/24:4433",
-                              .data = "digits", .model = "mlp", .link = "ethernet", .rule = "qg",
-                              .schedule = "constant", .events = "text", .batch = 8,
+                              .rule = UW_SET_RULE_QG, .batch = 8,
                               .period = 10, .seed = 1, .consensus_rounds = 8, .eval_seconds = 10,
                               .eval_samples = 200, .checkpoint_seconds = 60, .lr = 0.05f};
 }
@@ -149,16 +142,6 @@ static int check_text(const struct uw_settings *s, const char *name, struct uw_e
         return uw_error_set(err, UW_ERR_INVALID, "classes=%s: digits with commas, 0,4,8",
                             s->classes);
     }
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
-        const struct choice *c = &choices[i];
-        const char *value = (const char *)s + c->offset;
-        if (strcmp(name, c->name) == 0 && strcmp(value, c->one) != 0 &&
-            strcmp(value, c->other) != 0 &&
-            (c->third[0] == '\0' || strcmp(value, c->third) != 0)) {
-            return uw_error_set(err, UW_ERR_INVALID, "%s=%s: %s or %s%s%s", name, value, c->one,
-                                c->other, c->third[0] != '\0' ? " or " : "", c->third);
-        }
-    }
     return UW_OK;
 }
 
@@ -184,6 +167,29 @@ static int set_text(struct uw_settings *s, const struct setting *t, const char *
     return rc;
 }
 
+/* The word at a place, and its length. */
+static const char *word_at(const char *words, uint32_t place, size_t *n)
+{
+    for (; place != 0 && *words != '\0'; place--) {
+        words += strcspn(words, "|");
+        words += *words == '|' ? 1 : 0;
+    }
+    *n = strcspn(words, "|");
+    return words;
+}
+
+/* The place of a word; UINT32_MAX: there is no such word. */
+static uint32_t find_word(const char *words, const char *value, size_t value_n)
+{
+    size_t n;
+    for (uint32_t i = 0;; i++) {
+        const char *word = word_at(words, i, &n);
+        if (n == 0 || (n == value_n && memcmp(word, value, n) == 0)) {
+            return n != 0 ? i : UINT32_MAX;
+        }
+    }
+}
+
 static int set(struct uw_settings *s, const struct setting *t, const char *value, size_t n,
                struct uw_error *err)
 {
@@ -197,6 +203,14 @@ static int set(struct uw_settings *s, const struct setting *t, const char *value
                                 (unsigned)(t->bytes - 1u));
         }
         return set_text(s, t, value, n, err);
+    case CHOICE:
+        number = find_word(t->words, value, n);
+        if (number == UINT32_MAX) {
+            return uw_error_set(err, UW_ERR_INVALID, "%s=%.*s: needs %s", t->name, (int)n, value,
+                                t->words);
+        }
+        memcpy(at, &number, sizeof number);
+        return UW_OK;
     case NUMBER:
         if (!parse_number(value, n, &number) || number < t->least || number > t->most) {
             return uw_error_set(err, UW_ERR_INVALID, "%s=%.*s: needs %u to %u", t->name, (int)n,
@@ -255,12 +269,18 @@ static int write_one(const struct uw_settings *s, const struct setting *t, bool 
     const char *at = (const char *)s + t->offset;
     uint32_t number;
     float real;
+    size_t n;
     switch (t->kind) {
     case TEXT:
         if (strcmp(t->name, "key") == 0 && !secret) {
             at = *at != '\0' ? "(set)" : "(none)";
         }
         return snprintf(text, bytes, "%s=%s", t->name, at);
+    case CHOICE: {
+        memcpy(&number, at, sizeof number);
+        const char *word = word_at(t->words, number, &n);
+        return snprintf(text, bytes, "%s=%.*s", t->name, (int)n, word);
+    }
     case NUMBER:
         memcpy(&number, at, sizeof number);
         return snprintf(text, bytes, "%s=%u", t->name, (unsigned)number);

@@ -18,6 +18,14 @@
 #define UW_SETTINGS_SEEDS_MAX 6u
 #define UW_SETTINGS_ADDRESS_BYTES 48u
 
+/* Words of which a setting is one: "digits", ... */
+enum uw_setting_data { UW_SET_DATA_DIGITS, UW_SET_DATA_UART };
+enum uw_setting_model { UW_SET_MODEL_MLP, UW_SET_MODEL_LENET5 };
+enum uw_setting_link { UW_SET_LINK_ETHERNET, UW_SET_LINK_SERIAL, UW_SET_LINK_BUS };
+enum uw_setting_rule { UW_SET_RULE_NONE, UW_SET_RULE_QG };
+enum uw_setting_schedule { UW_SET_LR_CONSTANT, UW_SET_LR_COSINE };
+enum uw_setting_events { UW_SET_EVENTS_TEXT, UW_SET_EVENTS_JSON };
+
 struct uw_settings {
     char name[32], run[32];
     char key[65];                       /* 64 hex digits */
@@ -26,13 +34,9 @@ struct uw_settings {
     char advertise[UW_SETTINGS_ADDRESS_BYTES];  /* how others reach this board */
     char seeds[UW_SETTINGS_SEEDS_MAX * UW_SETTINGS_ADDRESS_BYTES];  /* with commas */
     char classes[24];                   /* of the digits it sees: "0,4,8" */
-    char data[16];                      /* "digits" or "uart" */
-    char model[16];                     /* "mlp" or "lenet5" */
-    char link[16];                      /* "ethernet", "serial" or "bus" */
-    char rule[16];                      /* mixing rule: "none", "qg" */
-    char schedule[16];                  /* of lr over steps or seconds: "constant", "cosine" */
-    char events[8];                     /* "text" or "json" */
     char flash[128];                    /* emulator: a file of the host that holds the flash */
+    uint32_t data, model, link;         /* enum uw_setting_data and so on */
+    uint32_t rule, schedule, events;    /* schedule: of lr over steps or seconds */
     uint32_t batch, period, steps, seconds, seed;
     uint32_t elapsed;                   /* of the seconds: over before this start */
     uint32_t consensus_rounds;          /* after training, without steps */

@@ -4,7 +4,6 @@
 
 #include "uwasa/schedule.h"
 
-#include <string.h>
 
 #define REPORT_US 1000000u
 
@@ -75,7 +74,7 @@ static float rate(const struct uw_firmware *f)
                                 : (double)uw_firmware_trained_us(f) / 1e6 /
                                       (double)(s->seconds != 0 ? s->seconds : UINT32_MAX);
     const struct uw_schedule schedule = {
-        .kind = strcmp(s->schedule, "cosine") == 0 ? UW_SCHEDULE_COSINE : UW_SCHEDULE_CONSTANT};
+        .kind = s->schedule == UW_SET_LR_COSINE ? UW_SCHEDULE_COSINE : UW_SCHEDULE_CONSTANT};
     const struct uw_schedule_at at = {.step = f->step, .progress = gone < 1.0 ? gone : 1.0};
     return uw_schedule_lr(&schedule, (double)s->lr, &at);
 }

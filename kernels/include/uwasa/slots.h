@@ -12,68 +12,84 @@
 #include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
 
+/* Declare the slots of one variant, uw_gemm_<of> and so on: those that are products, and all. Each
+ * is the entry of struct uw_kernels of that name. */
+#define UW_PRODUCT_SLOTS(of)                                                                     \
+    int uw_gemm_##of(const struct uw_exec *e, const struct uw_gemm *g, const float *a,           \
+                     const float *b, float *c);                                                  \
+    size_t uw_gemm_scratch_bytes_##of(const struct uw_kernels *k, const struct uw_gemm *g,       \
+                                      uint32_t threads);                                         \
+    int uw_conv2d_fw_##of(const struct uw_exec *e, const struct uw_conv2d *c,                    \
+                          uint32_t batch_n, const float *x, const float *w, const float *b,      \
+                          float *y, bool accumulate);                                            \
+    int uw_conv2d_bw_input_##of(const struct uw_exec *e, const struct uw_conv2d *c,              \
+                                uint32_t batch_n, const float *dy, const float *w, float *dx,    \
+                                bool accumulate);                                                \
+    int uw_conv2d_bw_param_##of(const struct uw_exec *e, const struct uw_conv2d *c,              \
+                                uint32_t batch_n, const float *x, const float *dy,               \
+                                float scale, float *dw, float *db);                              \
+    bool uw_conv2d_takes_norm_##of(const struct uw_kernels *k, const struct uw_conv2d *c,        \
+                                   uint32_t batch_n);                                            \
+    size_t uw_conv2d_scratch_bytes_##of(const struct uw_kernels *k, const struct uw_conv2d *c,   \
+                                        uint32_t batch_n, uint32_t threads);                     \
+    int uw_sum_channels_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,       \
+                             size_t inner_n, const float *dy, float scale, float *db);           \
+    int uw_dense_fw_##of(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,    \
+                         const float *x, const float *w, const float *b, float *y);              \
+    int uw_dense_bw_input_##of(const struct uw_exec *e, const struct uw_dense *d,                \
+                               uint32_t batch_n, const float *dy, const float *w, float *dx,     \
+                               bool accumulate);                                                 \
+    int uw_dense_bw_param_##of(const struct uw_exec *e, const struct uw_dense *d,                \
+                               uint32_t batch_n, const float *x, const float *dy, float scale,   \
+                               float *dw, float *db);                                            \
+    int uw_dense_bw_step_##of(const struct uw_exec *e, const struct uw_dense *d,                 \
+                              uint32_t batch_n, const float *x, const float *dy, float keep,     \
+                              float scale, float *w, float *b, float *dx, bool accumulate);      \
+    size_t uw_dense_scratch_bytes_##of(const struct uw_kernels *k, const struct uw_dense *d,     \
+                                       uint32_t batch_n, uint32_t threads)
+
+#define UW_SLOTS(of)                                                                             \
+    UW_PRODUCT_SLOTS(of);                                                                        \
+    int uw_add_channels_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,       \
+                             size_t inner_n, const float *b, float *y);                          \
+    int uw_maxpool2d_fw_##of(const struct uw_exec *e, const struct uw_pool2d *p,                 \
+                             uint32_t batch_n, const float *x, float *y, uint8_t *winner);       \
+    int uw_maxpool2d_bw_input_##of(const struct uw_exec *e, const struct uw_pool2d *p,           \
+                                   uint32_t batch_n, const float *dy, const uint8_t *winner,     \
+                                   float *dx, bool accumulate);                                  \
+    int uw_avgpool2d_fw_##of(const struct uw_exec *e, const struct uw_pool2d *p,                 \
+                             uint32_t batch_n, const float *x, float *y);                        \
+    int uw_avgpool2d_bw_input_##of(const struct uw_exec *e, const struct uw_pool2d *p,           \
+                                   uint32_t batch_n, const float *dy, float *dx,                 \
+                                   bool accumulate);                                             \
+    int uw_relu_fw_##of(const struct uw_exec *e, size_t n, const float *x, float *y);            \
+    int uw_relu_bw_input_##of(const struct uw_exec *e, size_t n, const float *y,                 \
+                              const float *dy, float *dx, bool accumulate);                      \
+    int uw_softmax_xent_fw_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,     \
+                                float smoothing, const float *logits, const uint32_t *label,     \
+                                float *p, double *loss_sum, uint32_t *correct_n);                \
+    int uw_softmax_xent_bw_input_##of(const struct uw_exec *e, uint32_t batch_n,                 \
+                                      uint32_t classes, float smoothing, const float *p,         \
+                                      const uint32_t *label, float scale, float *dlogits);       \
+    int uw_axpby_##of(const struct uw_exec *e, size_t n, float a, const float *x, float b,       \
+                      float *y);                                                                 \
+    int uw_sgd_update_##of(const struct uw_exec *e, size_t n, const struct uw_sgd *s,            \
+                           const float *g, float *w, float *v);                                  \
+    bool uw_all_finite_##of(const struct uw_exec *e, size_t n, const float *x);                  \
+    double uw_distance_sq_##of(const struct uw_exec *e, size_t n, const float *x,                \
+                               const float *y);                                                  \
+    extern const struct uw_copy_kernels uw_copy_##of;                                            \
+    extern const struct uw_sequence_kernels uw_sequence_##of;                                    \
+    extern const struct uw_norm_kernels uw_norm_##of;                                            \
+    extern const struct uw_activation_kernels uw_activation_##of;                                \
+    extern const struct uw_loss_kernels uw_loss_##of;                                            \
+    extern const struct uw_update_kernels uw_update_##of
+
 UW_C_BEGIN
 
 /* The reference's: what uw_kernels_ref is made of. uw_dense_bw_step_ref calls the slots dense_bw_*
  * and axpby of its table. */
-int uw_gemm_ref(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
-                float *c);
-size_t uw_gemm_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_gemm *g,
-                                 uint32_t threads);
-int uw_conv2d_fw_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y, bool accumulate);
-int uw_conv2d_bw_input_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                           const float *dy, const float *w, float *dx, bool accumulate);
-int uw_conv2d_bw_param_ref(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                           const float *x, const float *dy, float scale, float *dw, float *db);
-bool uw_conv2d_takes_norm_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
-                              uint32_t batch_n);
-size_t uw_conv2d_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_conv2d *c,
-                                   uint32_t batch_n, uint32_t threads);
-int uw_add_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                        size_t inner_n, const float *b, float *y);
-int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                        size_t inner_n, const float *dy, float scale, float *db);
-int uw_dense_fw_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                    const float *x, const float *w, const float *b, float *y);
-int uw_dense_bw_input_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                          const float *dy, const float *w, float *dx, bool accumulate);
-int uw_dense_bw_param_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                          const float *x, const float *dy, float scale, float *dw, float *db);
-int uw_dense_bw_step_ref(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                         const float *x, const float *dy, float keep, float scale, float *w,
-                         float *b, float *dx, bool accumulate);
-size_t uw_dense_scratch_bytes_ref(const struct uw_kernels *k, const struct uw_dense *d,
-                                  uint32_t batch_n, uint32_t threads);
-int uw_maxpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                        const float *x, float *y, uint8_t *winner);
-int uw_maxpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p,
-                              uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
-                              bool accumulate);
-int uw_avgpool2d_fw_ref(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                        const float *x, float *y);
-int uw_avgpool2d_bw_input_ref(const struct uw_exec *e, const struct uw_pool2d *p,
-                              uint32_t batch_n, const float *dy, float *dx, bool accumulate);
-int uw_relu_fw_ref(const struct uw_exec *e, size_t n, const float *x, float *y);
-int uw_relu_bw_input_ref(const struct uw_exec *e, size_t n, const float *y, const float *dy,
-                         float *dx, bool accumulate);
-int uw_softmax_xent_fw_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                           float smoothing, const float *logits, const uint32_t *label, float *p,
-                           double *loss_sum, uint32_t *correct_n);
-int uw_softmax_xent_bw_input_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                                 float smoothing, const float *p, const uint32_t *label,
-                                 float scale, float *dlogits);
-int uw_axpby_ref(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
-int uw_sgd_update_ref(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
-                      float *w, float *v);
-bool uw_all_finite_ref(const struct uw_exec *e, size_t n, const float *x);
-double uw_distance_sq_ref(const struct uw_exec *e, size_t n, const float *x, const float *y);
-extern const struct uw_copy_kernels uw_copy_ref;
-extern const struct uw_sequence_kernels uw_sequence_ref;
-extern const struct uw_norm_kernels uw_norm_ref;
-extern const struct uw_activation_kernels uw_activation_ref;
-extern const struct uw_loss_kernels uw_loss_ref;
-extern const struct uw_update_kernels uw_update_ref;
+UW_SLOTS(ref);
 
 /* The same bits as the reference's, faster on a scalar FPU and in less code. Sides of images and
  * their padding are below 2^31. */
@@ -90,64 +106,7 @@ int uw_dense_bw_param_lean(const struct uw_exec *e, const struct uw_dense *d, ui
 
 /* Slots that a model does not use: they refuse with UW_ERR_UNSUPPORTED, need no scratch, take no
  * norm; of numbers they make NaN, and none is finite to them. */
-int uw_gemm_none(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
-                 float *c);
-size_t uw_gemm_scratch_bytes_none(const struct uw_kernels *k, const struct uw_gemm *g,
-                                  uint32_t threads);
-int uw_conv2d_fw_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                      const float *x, const float *w, const float *b, float *y, bool accumulate);
-int uw_conv2d_bw_input_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                            const float *dy, const float *w, float *dx, bool accumulate);
-int uw_conv2d_bw_param_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                            const float *x, const float *dy, float scale, float *dw, float *db);
-bool uw_conv2d_takes_norm_none(const struct uw_kernels *k, const struct uw_conv2d *c,
-                               uint32_t batch_n);
-size_t uw_conv2d_scratch_bytes_none(const struct uw_kernels *k, const struct uw_conv2d *c,
-                                    uint32_t batch_n, uint32_t threads);
-int uw_add_channels_none(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *b, float *y);
-int uw_sum_channels_none(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *dy, float scale, float *db);
-int uw_dense_fw_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y);
-int uw_dense_bw_input_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                           const float *dy, const float *w, float *dx, bool accumulate);
-int uw_dense_bw_param_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                           const float *x, const float *dy, float scale, float *dw, float *db);
-int uw_dense_bw_step_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                          const float *x, const float *dy, float keep, float scale, float *w,
-                          float *b, float *dx, bool accumulate);
-size_t uw_dense_scratch_bytes_none(const struct uw_kernels *k, const struct uw_dense *d,
-                                   uint32_t batch_n, uint32_t threads);
-int uw_maxpool2d_fw_none(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y, uint8_t *winner);
-int uw_maxpool2d_bw_input_none(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
-                               bool accumulate);
-int uw_avgpool2d_fw_none(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y);
-int uw_avgpool2d_bw_input_none(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, float *dx, bool accumulate);
-int uw_relu_fw_none(const struct uw_exec *e, size_t n, const float *x, float *y);
-int uw_relu_bw_input_none(const struct uw_exec *e, size_t n, const float *y, const float *dy,
-                          float *dx, bool accumulate);
-int uw_softmax_xent_fw_none(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                            float smoothing, const float *logits, const uint32_t *label, float *p,
-                            double *loss_sum, uint32_t *correct_n);
-int uw_softmax_xent_bw_input_none(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                                  float smoothing, const float *p, const uint32_t *label,
-                                  float scale, float *dlogits);
-int uw_axpby_none(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
-int uw_sgd_update_none(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
-                       float *w, float *v);
-bool uw_all_finite_none(const struct uw_exec *e, size_t n, const float *x);
-double uw_distance_sq_none(const struct uw_exec *e, size_t n, const float *x, const float *y);
-extern const struct uw_copy_kernels uw_copy_none;
-extern const struct uw_sequence_kernels uw_sequence_none;
-extern const struct uw_norm_kernels uw_norm_none;
-extern const struct uw_activation_kernels uw_activation_none;
-extern const struct uw_loss_kernels uw_loss_none;
-extern const struct uw_update_kernels uw_update_none;
+UW_SLOTS(none);
 
 UW_C_END
 #endif

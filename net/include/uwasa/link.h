@@ -62,7 +62,8 @@ struct uw_link_ops {
      * (broadcast on a link without it), UW_ERR_CLOSED, UW_ERR_IO. */
     int (*send)(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
 
-    /* Take the next whole message, if one has arrived.
+    /* (optional where recv_view is there: NULL means that the wrapper copies from the view) Take
+     * the next whole message, if one has arrived.
      *   from   set to the sender's station. Where that is `own`, it went to all and came back, or
      *          another end has the same number
      *   buf    written only on success; caller's, not kept
@@ -91,9 +92,10 @@ struct uw_link_ops {
                       const void *body, uint32_t body_bytes);
 
     /* (optional: NULL means that the wrapper calls recv) Take the next whole message without
-     * copying it: *view is its first byte, at a multiple of 4, in the link's own memory, the
-     * caller's to read and write until its next call to the link.
-     * Returns the size in bytes (may be 0), UW_ERR_AGAIN, UW_ERR_CLOSED, UW_ERR_IO. */
+     * copying it: *view is its first byte, in the link's own memory, the caller's to read and write
+     * until its next call to the link. It is at a multiple of 4 where the link defers messages.
+     * Returns the size in bytes (may be 0), UW_ERR_AGAIN, UW_ERR_TOOBIG (above mtu_bytes: dropped),
+     * UW_ERR_CLOSED, UW_ERR_IO. */
     int (*recv_view)(struct uw_link *l, uint16_t *from, void **view);
 
     /* (optional, both or none) Leave the message that recv_view gave last where it is, and what
@@ -127,7 +129,7 @@ struct uw_link {
     bool shared;                    /* all who hear each other share rate_bits_per_s, and one
                                        message to all takes no more of it than one to one */
     bool frames;                    /* narrow, and each message is authenticated on its own and of
-                                       one run: a node uses the short forms of net/wire.h */
+                                       one run: a node uses the short forms of net/wire/wire.h */
     bool numbered;                  /* all ends use the same numbers for stations, ... */
     uint16_t own;                   /* ... and this is this end's */
     int fd;                         /* becomes readable when recv may succeed, -1: none, poll; ask
@@ -155,11 +157,15 @@ int uw_link_send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_
                        const void *body, uint32_t body_bytes, void *scratch);
 
 /* Take the next message where it lies, over any link.
- *   buf   [cap_bytes] for links without views, aligned as the caller needs the message
+ *   buf   [cap_bytes] for links without views, and for messages that are not at a multiple of 4 in
+ *         the link; NULL where uw_link_views: the caller takes messages at any address
  *   view  set to the message: in the link until the next call to it, or buf
  * Returns what recv returns. */
 int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes,
                       void **view);
+
+/* Does this link show messages where they lie? */
+bool uw_link_views(const struct uw_link *l);
 
 /* Can messages be left in this link for later? */
 bool uw_link_defers(const struct uw_link *l);

@@ -32,6 +32,7 @@
 
 #include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
+#include "uwasa/stations.h"
 
 UW_C_BEGIN
 
@@ -61,7 +62,8 @@ struct uw_link_tcp_conn;
 
 struct uw_link_tcp {
     struct uw_link link;
-    struct uw_link_tcp_station *stations;
+    struct uw_stations addresses;
+    struct uw_link_tcp_station *stations;   /* [addresses.slots_n] */
     struct uw_link_tcp_conn *conns;
     uint16_t *ready;                /* ring of connections that may have something to read */
     uint8_t *rx, *tx, *sessions;
@@ -69,16 +71,15 @@ struct uw_link_tcp {
     uint32_t rx_bytes, tx_bytes;    /* of a station, of a connection */
     uint32_t session_bytes;
     struct uw_stream_guard *guard;
-    uint32_t tokens_n;              /* guarded: handshakes that strangers may begin */
-    uint64_t tokens_us;
+    uint64_t begun_us;              /* guarded: a bucket of handshakes that strangers begin */
     uint32_t socket_buffer_bytes, silence_us;
-    uint16_t stations_n, conns_n, last;
+    uint16_t conns_n;
     uint16_t viewed;                /* connection of the message viewed last */
     uint32_t viewed_bytes;
     int listener;
     uint16_t port;
     bool ipv6, ipv4, accepts;
-    uint64_t now_us, accept_us, uses_n;
+    uint64_t now_us, accept_us;
     uint64_t id;                    /* of this end, drawn at init */
     uint32_t greetings_n;
     uint64_t broken_n;              /* connections that were up and ended, not by this end */

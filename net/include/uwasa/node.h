@@ -35,6 +35,7 @@
 #include "uwasa/cplusplus.h"
 #include "uwasa/link.h"
 #include "uwasa/mix.h"
+#include "uwasa/node_check.h"
 #include "uwasa/node_event.h"
 #include "uwasa/node_mode.h"
 #include "uwasa/node_parts.h"
@@ -48,7 +49,6 @@
 
 UW_C_BEGIN
 
-#define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
 #define UW_NODE_SLICES_MAX 32u
 #define UW_NODE_PULL_PEERS_MAX 8u
 
@@ -97,8 +97,9 @@ struct uw_node_config {
     uint32_t scratch_n;             /* floats lent to averages: the more, the larger the vectors
                                        that are averaged in few steps; 0: as few as will do */
     float *spare;                   /* [uw_node_spare_n()]; NULL when that is 0 */
-    struct uw_sample_pool *samples; /* bound; lent to nodes that lend as well (net/shuffle.h). NULL:
-                                       no sample of this node leaves it, and none is taken */
+    struct uw_sample_pool *samples; /* bound; lent to nodes that lend as well
+                                       (net/shuffle/shuffle.h). NULL: no sample of this node leaves
+                                       it, and none is taken */
     uint64_t loan_us;               /* a loan's term; 0: 30 s */
 
     const struct uw_mix_rule *rule;         /* NULL: uw_mix_none */
@@ -163,7 +164,7 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
 
 /* Set the node up. Nothing is sent before the first uw_node_step.
  *
- *   err  may be NULL; else a sentence that names the field
+ *   err  may be NULL; else a sentence that names the field, as uw_node_check finds it
  *
  * Returns UW_OK, UW_ERR_INVALID (a name that is empty, too long or has odd characters, sizes, a
  * rule whose velocity or snapshot is missing, a part that the program lacks), UW_ERR_TOOBIG (the
@@ -171,32 +172,26 @@ int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct u
 int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
                  struct uw_error *err);
 
+/* The same for a node whose peers are config.seeds and nobody else: it pulls from them in turn by
+ * chance, pings nobody and answers no ping, so that a board links nothing of membership, and on a
+ * link that costs by the byte silence is free. Whom it lists lists it too, or does not pull from
+ * it; names, batteries and windows of sleep are not told. A seed that answers no pull is asked
+ * again after 2 s, then less and less often. A newcomer takes over the first model that it is
+ * given. For mode gossip by schedule random, without averages, samples or sleep.
+ *
+ * Returns as those above. UW_ERR_INVALID also for what the last sentence excludes, no seeds, or
+ * more than members_max - 1. */
+int uw_node_measure_listed(const struct uw_node_config *config, size_t *bytes,
+                           struct uw_error *err);
+int uw_node_bind_listed(struct uw_node *n, const struct uw_node_config *config,
+                        struct uw_arena *arena, struct uw_error *err);
+
 /* Context network. Take what has arrived, answer, do what is due. Bounded work per call. A clock
  * that leaps ahead counts as sleep, and so does a step that comes later than it wants by a ping or
  * more: nobody is blamed for it. Where all come late the device is taken to be busy. A clock that
  * goes back is taken to stand still in between.
  * Returns when it wants to run again (now_us: at once), also after link->fd becomes readable. */
 uint64_t uw_node_step(struct uw_node *n, uint64_t now_us);
-
-/* What the training thread tells after a step; loss, accuracy and speed are for the live view. */
-struct uw_node_progress {
-    uint32_t step;                  /* training steps done so far */
-    float lr;                       /* learning rate of that step; 0: no step was done */
-    float step_loss;                /* of that step alone, before its update; 0: not known */
-    float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
-    float samples_per_s;
-    struct uw_vitals vitals;        /* see uw_node_config.vitals */
-};
-
-enum uw_node_after {
-    UW_NODE_MIXED = 1,              /* chunks were mixed into params->x */
-    UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
-    UW_NODE_AVERAGING = 8,          /* leave the parameters alone, call again soon with lr 0 */
-    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg, the
-                                       velocity its m, zero, and the steps' frozen momentum 0.9 */
-    UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
-                                       wasted, call again a little later with lr 0 instead */
-};
 
 /* Context training. Call after every local step: mixes the chunks that have arrived, ends the
  * round when T steps are done and its pull has ended, publishes the snapshot, asks for the next

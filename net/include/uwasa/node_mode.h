@@ -17,11 +17,15 @@ enum uw_node_mode {
     UW_NODE_HIERARCHICAL,           /* exactly over the cell; its head pulls other cells' heads */
     UW_NODE_AUTO,                   /* the same, and without a name the cell is found: who is near
                                        enough for averages to be cheap, at the same pace */
-    UW_NODE_BROADCAST               /* on a radio: each sends to all, who average what they hear;
+    UW_NODE_BROADCAST,              /* on a radio: each sends to all, who average what they hear;
                                        takes a bit for each member and chunk_least_n floats */
+    UW_NODE_MODES_N
 };
 
-/* "gossip", "allreduce", "hierarchical", "auto", "broadcast"; any other name is gossip. */
+/* Their names, in this order. */
+#define UW_NODE_MODES "gossip|allreduce|hierarchical|auto|broadcast"
+
+/* By its name; UW_NODE_MODES_N, which no node takes: it is another name. */
 enum uw_node_mode uw_node_mode_find(const char *name);
 
 UW_C_END

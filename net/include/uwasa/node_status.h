@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/node_status.h - what a node tells of itself and its peers: the live view, and counters
+ * uwasa/node_status.h - what a node reports: its training, its peers in the live view, counters
  *
  * Units      bytes; _us microseconds
  * Memory     plain values; uw_node_status of node.h fills them
@@ -17,6 +17,7 @@
 
 UW_C_BEGIN
 
+#define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
 #define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
 #define UW_NODE_KERNELS_BYTES 48u   /* what computes, with its NUL */
 
@@ -66,6 +67,28 @@ struct uw_node_counters {
     uint32_t chunks_again;                  /* asked for a second time or more */
     uint32_t chunks_twice;                  /* arrived a second time or more */
     uint32_t unknown_messages;              /* of a later version, or none */
+};
+
+/* What training reports after a step (uw_node_after_step of uwasa/node.h); loss, accuracy and speed
+ * are for the live view. */
+struct uw_node_progress {
+    uint32_t step;                  /* training steps done so far */
+    float lr;                       /* learning rate of that step; 0: no step was done */
+    float step_loss;                /* of that step alone, before its update; 0: not known */
+    float loss, accuracy;           /* to be shown; accuracy 0 .. 1, negative: not known */
+    float samples_per_s;
+    struct uw_vitals vitals;        /* see uw_node_config.vitals */
+};
+
+/* What uw_node_after_step did. */
+enum uw_node_after {
+    UW_NODE_MIXED = 1,              /* chunks were mixed into params->x */
+    UW_NODE_ROUND = 2,              /* a round with a pull ended; velocity is updated */
+    UW_NODE_AVERAGING = 8,          /* leave the parameters alone, call again soon with lr 0 */
+    UW_NODE_RETREATED = 16,         /* a rule over pairs was given up: the rule is uw_mix_qg, the
+                                       velocity its m, zero, and the steps' frozen momentum 0.9 */
+    UW_NODE_ADOPTING = 4            /* a newcomer's model is half taken over: steps on it are
+                                       wasted, call again a little later with lr 0 instead */
 };
 
 UW_C_END

@@ -128,11 +128,12 @@ struct uw_secure_dtls {
     struct uw_tls_engine *tls;
     struct uw_secure_slot *slots;
     uint16_t slots_n, sessions_n, handshakes_n;
-    uint8_t *datagram, *plain;
+    uint8_t *datagram, *kept, *plain;
     uint32_t datagram_bytes, datagram_at;
     uint16_t datagram_from;
-    uint64_t now_us, tokens_us;
-    uint32_t tokens_n, report_interval_us;
+    uint64_t now_us;
+    uint64_t started_us;            /* a bucket of handshakes that strangers start */
+    uint32_t report_interval_us;
     char identity[UW_SECURE_IDENTITY_MAX + 1];
     /* From the configuration. */
     void (*event)(void *user, const struct uw_secure_event *event);

@@ -22,7 +22,7 @@
  *
  * All numbers are little-endian. The nonce is the sender's identity and its whole counter, 13
  * bytes; authenticated with them are both stations (the receiver's 0xfffe when it is to all) and
- * the header. The type is that of net/wire.h, which is also the message's first byte.
+ * the header. The type is that of net/wire/wire.h, which is also the message's first byte.
  *
  * Nonces   An identity is drawn at random at every start, or kept with its counter in a store: a
  *          stretch of counters is written down as used before the first of it is, twice, so that
@@ -158,8 +158,7 @@ struct uw_secure_frames {
     struct uw_frames_key *keys[3];  /* this epoch and the one before by parity, and any other */
     uint32_t key_epochs[3];
     bool key_set[3];
-    uint8_t derivations_n;          /* that the last one may be used for now */
-    uint64_t derivations_us;
+    uint64_t derived_us;            /* a bucket of derivations of the last one */
     uint8_t *in, *out;              /* [frame_bytes] */
     uint32_t frame_bytes;
     uint32_t out_bytes;             /* of a frame that the lower link has not taken; 0: none */
@@ -169,13 +168,12 @@ struct uw_secure_frames {
     uint64_t id, counter, saved_counter;
     uint64_t fresh[2];              /* counters at the last two ticks: older ones answer nothing */
     uint64_t tick_us, now_us;
-    uint64_t saved_us;              /* when joins were saved up last */
+    uint64_t hellos_us, welcomes_us;    /* a bucket of each */
     uint64_t withheld_us;           /* no hello may be sent since; 0: they may */
     uint32_t epoch, saved_epoch;
     uint64_t epoch_began;           /* counter */
     struct uw_frames_asked asked[4];
     uint8_t asked_at;
-    uint8_t hellos_n, welcomes_n;   /* saved up */
     struct uw_frames_answer answered[8];
     /* Not before. */
     uint64_t refused_tell_us, identity_tell_us, twin_tell_us, in_vain_tell_us, withheld_tell_us;

@@ -14,7 +14,7 @@
 #define UWASA_STATUS_CLIENT_H
 
 #include "uwasa/cplusplus.h"
-#include "uwasa/node.h"
+#include "uwasa/node_status.h"
 
 UW_C_BEGIN
 

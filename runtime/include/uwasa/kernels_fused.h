@@ -34,9 +34,6 @@ struct uw_dense_back {
 /* Values are [batch_n][channels][inner_n]. A ReLU cuts to 0 .. ceiling (infinity: no ceiling), NaN
  * stays; its gradient is dy where 0 < y < ceiling, else 0. */
 struct uw_fused_kernels {
-    /* y = min(max(y + b[c], 0), ceiling); b may be NULL: 0. */
-    int (*bias_relu)(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
-                     const float *b, float ceiling, float *y);
     /* y = min(max(conv2d_fw's y + b[c], 0), ceiling), with its scratch; b may be NULL: 0. c is not
      * normed. */
     int (*conv2d_bias_relu)(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,

@@ -8,7 +8,7 @@
  *
  *     uw_sample_pool_bind(&pool, &config, &arena);
  *     uw_loader_init(&loader, &(struct uw_loader_config){.dataset = &pool.base, ...});
- *     ... who lends and borrows (net/shuffle.h) calls the functions below ...
+ *     ... who lends and borrows (net/shuffle/shuffle.h) calls the functions below ...
  *
  * The thread that lends and the threads that read share a table of atomic numbers: nobody waits,
  * and no reader ever sees a sample that is not whole.

@@ -4,7 +4,7 @@
  *
  * Steps with the one and with the other minibatch's place are graphs of their own: all of them are
  * recorded, of training and of testing, and longer measurements record none. */
-#include "bench_train.h"
+#include "bench/bench_train.h"
 
 #include "control.h"
 

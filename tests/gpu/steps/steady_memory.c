@@ -15,7 +15,7 @@
  * 2 MiB for each block: the kernels', that of what is shared, and the processor's, of which a GPU
  * with memory of its own keeps the addresses. 1 otherwise.
  */
-#include "job.h"
+#include "job/job.h"
 
 #include <cuda_runtime_api.h>
 

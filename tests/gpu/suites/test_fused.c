@@ -5,6 +5,8 @@
 #include "table.h"
 #include "test_support.h"
 
+#include "cuda/gpu.h"
+
 #include "uwasa/backends.h"
 #include "uwasa/rng.h"
 #include "uwasa/status.h"
@@ -95,9 +97,8 @@ static void test_fused_bias_and_relu_have_the_bits_of_both(void **state)
         for (size_t k = s.skip; k < s.n + s.skip; k++) {
             want[k] = cut(want[k], ceiling);
         }
-        assert_int_equal(uw_gpu_table->fused->bias_relu(&e, s.batch_n, s.channels, s.inner,
-                                                        bias ? b : NULL, ceiling, y + s.skip),
-                         UW_OK);
+        assert_int_equal(uw_bias_relu_cuda(&e, s.batch_n, s.channels, s.inner, bias ? b : NULL,
+                                           ceiling, y + s.skip), UW_OK);
         same("bias_relu", s.n + s.skip, y, want);
         uw_test_release(y);
         uw_test_release(want);
@@ -366,7 +367,7 @@ static void test_fused_slots_take_nothing(void **state)
     (void)state;
     const struct uw_exec e = {.kernels = uw_gpu_table};
     float *sums = plain_numbers(3), *y = plain_numbers(1), *dy = plain_numbers(1);
-    assert_int_equal(uw_gpu_table->fused->bias_relu(&e, 0, 3, 2, sums, 6.0f, y), UW_OK);
+    assert_int_equal(uw_bias_relu_cuda(&e, 0, 3, 2, sums, 6.0f, y), UW_OK);
     const struct uw_conv2d c = {.in_channels = 1, .out_channels = 3, .in_h = 1, .in_w = 2,
                                 .out_h = 1, .out_w = 2, .kernel_h = 1, .kernel_w = 1,
                                 .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,

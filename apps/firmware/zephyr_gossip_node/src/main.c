@@ -45,13 +45,18 @@ static int take(struct uw_zephyr_node *n, const char *what, size_t bytes, void *
                   : UW_OK;
 }
 
+static const struct uw_mix_rule *rule_of(const struct uw_settings *s)
+{
+    return s->rule == UW_SET_RULE_QG ? &uw_mix_qg : &uw_mix_none;
+}
+
 static int open_model(struct uw_zephyr_node *n)
 {
     static uint8_t workspace[UW_MODEL_WORKSPACE_BYTES(16)] __aligned(UW_ARENA_ALIGN);
     const struct uw_settings *s = &n->settings;
-    const struct uw_mix_rule *rule = uw_mix_find(s->rule);
+    const struct uw_mix_rule *rule = rule_of(s);
     const struct uw_model_config config = {
-        .def = strcmp(s->model, "lenet5") == 0 ? &lenet5_def : &mlp_def,
+        .def = s->model == UW_SET_MODEL_LENET5 ? &lenet5_def : &mlp_def,
         .kernels = &board_models_kernels, .batch_n = s->batch,
         .optimizer = {.lr = s->lr, .momentum = rule->frozen ? 0.9f : 0.0f,
                       .frozen = rule->frozen},
@@ -133,9 +138,15 @@ static int open_node(struct uw_zephyr_node *n)
         .seeds_n = uw_settings_seeds(s->seeds, seed), .incarnation = incarnation(), .link = n->link,
         .parts = &parts,
         .params = &n->model.params, .snapshot = &n->model.snapshot,
-        .velocity = n->model.velocity, .newcomer = true, .rule = uw_mix_find(s->rule),
+        .velocity = n->model.velocity, .newcomer = true, .rule = rule_of(s),
         .period_steps = s->period, .seed = s->seed, .window_bytes = WINDOW_BYTES,
         .members_max = MEMBERS, .on_event = uw_zephyr_report_event, .event_arg = n};
+    struct uw_node_fault fault;
+    if (uw_node_check(&c, &fault) < 0) {
+        bool advertise = fault.field == offsetof(struct uw_node_config, address);
+        return uw_error_set(&n->err, UW_ERR_INVALID, "CONFIG_UWASA_NODE_SETTINGS: %s %s",
+                            advertise ? "advertise" : fault.name, fault.sentence);
+    }
     return uw_node_bind(&n->node, &c, &n->arena, &n->err);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What net/link_zsock.c and the sample call of Zephyr's sockets, on a POSIX host. The names are
- * Zephyr's, the meaning is the system's. */
+ * What net/link/link_zsock.c and the sample call of Zephyr's sockets, on a POSIX host. The names
+ * are Zephyr's, the meaning is the system's. */
 #ifndef UWASA_TEST_ZEPHYR_SOCKET_H
 #define UWASA_TEST_ZEPHYR_SOCKET_H
 

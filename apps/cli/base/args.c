@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD_MAX 48u
+
+int uw_cli_error(const char *command, int status, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(line, sizeof line, format, args) < 0) {
+        line[0] = '\0';
+    }
+    va_end(args);
+    for (char *c = line; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ') {
+            *c = ' ';
+        }
+    }
+    fprintf(stderr, "uwasa%s%s: %s\n", command[0] != '\0' ? " " : "", command, line);
+    return status;
+}
+
+/* What an edit costs. Of two words the one with letters swapped is the likelier; two swaps are not
+ * likelier than one edit. */
+#define EDIT_COST 3u
+#define SWAP_COST 2u
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Edit distance with swaps of neighbours (optimal string alignment), three rows at a time. */
+static size_t edit_cost(const char *word, size_t word_bytes, const char *wanted,
+                        size_t wanted_bytes)
+{
+    size_t rows[3][WORD_MAX + 1u] = {{0}};
+    for (size_t i = 0; i <= word_bytes; i++) {
+        size_t *row = rows[i % 3u], *above = rows[(i + 2u) % 3u], *second = rows[(i + 1u) % 3u];
+        for (size_t j = 0; j <= wanted_bytes; j++) {
+            if (i == 0 || j == 0) {
+                row[j] = EDIT_COST * (i + j);
+                continue;
+            }
+            bool same = word[i - 1u] == wanted[j - 1u];
+            row[j] = above[j - 1u] + (same ? 0u : EDIT_COST);
+            row[j] = min_size(row[j], min_size(above[j], row[j - 1u]) + EDIT_COST);
+            if (!same && i > 1 && j > 1 && word[i - 1u] == wanted[j - 2u] &&
+                word[i - 2u] == wanted[j - 1u]) {
+                row[j] = min_size(row[j], second[j - 2u] + SWAP_COST);
+            }
+        }
+    }
+    return rows[word_bytes % 3u][wanted_bytes];
+}
+
+void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes)
+{
+    if (g->word_bytes > WORD_MAX || wanted_bytes > WORD_MAX) {
+        return;
+    }
+    size_t cost = edit_cost(g->word, g->word_bytes, wanted, wanted_bytes);
+    if (cost <= EDIT_COST * (1u + wanted_bytes / 4u) && cost < EDIT_COST * wanted_bytes &&
+        (g->nearest == NULL || cost < g->cost)) {
+        g->nearest = wanted;
+        g->nearest_bytes = wanted_bytes;
+        g->cost = cost;
+    }
+}
+
+bool uw_args_ends_in(const char *name, const char *tail)
+{
+    size_t n = strlen(name), k = strlen(tail);
+    return n > k && strcmp(name + n - k, tail) == 0;
+}
+
+const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes)
+{
+    for (uint32_t i = 0; i < opts.n; i++) {
+        const char *candidate = opts.row[i].name;
+        if (strlen(candidate) == name_bytes && memcmp(candidate, name, name_bytes) == 0) {
+            return &opts.row[i];
+        }
+    }
+    return NULL;
+}
+
+static void guess(struct uw_guess *g, const struct uw_opts *opts)
+{
+    for (uint32_t i = 0; opts != NULL && i < opts->n; i++) {
+        uw_guess_try(g, opts->row[i].name, strlen(opts->row[i].name));
+    }
+}
+
+const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes)
+{
+    struct uw_guess g = {.word = name, .word_bytes = name_bytes};
+    guess(&g, &opts);
+    return g.nearest;
+}
+
+void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
+{
+    const char *whole = o->kind == UW_OPT_REAL ? "a number" : "a whole number";
+    switch (o->kind) {
+    case UW_OPT_FLAG:
+        snprintf(text, text_bytes, "needs true or false");
+        return;
+    case UW_OPT_CHOICE: {
+        int n = snprintf(text, text_bytes, "needs one of %s", o->values);
+        for (int i = 0; i < n && (size_t)i < text_bytes; i++) {
+            text[i] = text[i] == '|' ? ' ' : text[i];
+        }
+        return;
+    }
+    case UW_OPT_TEXT:
+        snprintf(text, text_bytes, "needs a text that is not empty");
+        return;
+    case UW_OPT_BITS:
+        snprintf(text, text_bytes, "needs whole numbers from 0 to 31, [0, 2] or \"0,2\"");
+        return;
+    case UW_OPT_LIST:
+        snprintf(text, text_bytes, "needs 1 to %d texts that are not empty", UW_OPT_LIST_MAX);
+        return;
+    case UW_OPT_SET:
+        snprintf(text, text_bytes, "needs KEY=VALUE, %d times at most", UW_OPT_LIST_MAX);
+        return;
+    case UW_OPT_BYTES:
+    case UW_OPT_BYTES_U32:
+        whole = "a whole number of bytes (K, M, G for powers of 1024)";
+        break;
+    case UW_OPT_U32_AUTO:
+        snprintf(text, text_bytes, "needs a whole number from %.10g to %.10g, or auto", o->min,
+                 o->max);
+        return;
+    case UW_OPT_U32:
+    case UW_OPT_U64:
+    case UW_OPT_REAL:
+        break;
+    }
+    if (o->max > 0.0) {
+        snprintf(text, text_bytes, "needs %s from %.10g to %.10g", whole, o->min, o->max);
+    } else if (o->min == 1.0 && !uw_opt_is_bytes(o)) {
+        snprintf(text, text_bytes, "needs 1 or more");
+    } else if (o->kind == UW_OPT_U32) {
+        snprintf(text, text_bytes, "needs %s from %.10g to %lu", whole, o->min,
+                 (unsigned long)UINT32_MAX);
+    } else {
+        snprintf(text, text_bytes, "needs %s, %.10g or more%s", whole, o->min,
+                 o->kind == UW_OPT_U64 ? ", such as 10000000 or 1e7" : "");
+    }
+}
+
+static bool parse_real(const char *text, double *value)
+{
+    char *end;
+    if (text[0] == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) {
+        return false;
+    }
+    *value = strtod(text, &end);
+    return *end == '\0' && isfinite(*value);
+}
+
+/* "1e7", as files have it; up to where doubles have all whole numbers. */
+static bool parse_power(const char *text, uint64_t *value)
+{
+    double real;
+    if (!parse_real(text, &real) || !(real >= 0.0 && real <= 9007199254740992.0) ||
+        real != floor(real)) {
+        return false;
+    }
+    *value = (uint64_t)real;
+    return true;
+}
+
+static bool parse_u64(const char *text, bool suffix, uint64_t *value)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (errno != 0) {
+        return false;
+    }
+    if (*end == 'e' || *end == 'E' || *end == '.') {
+        return parse_power(text, value);
+    }
+    unsigned shift = 0;
+    if (suffix && *end != '\0') {
+        shift = *end == 'K' || *end == 'k'   ? 10u
+                : *end == 'M' || *end == 'm' ? 20u
+                : *end == 'G' || *end == 'g' ? 30u
+                                             : 0u;
+        end += shift != 0 ? 1 : 0;
+    }
+    if (*end != '\0' || *value > UINT64_MAX >> shift) {
+        return false;
+    }
+    *value <<= shift;
+    return true;
+}
+
+/* The place of a word in "a|b|c", from 0; -1: it is none of them. */
+static int find_choice(const char *values, const char *text)
+{
+    size_t n = strcspn(text, "|");
+    int at = 0;
+    for (const char *p = values; n > 0 && text[n] == '\0' && p != NULL; p = strchr(p, '|'), at++) {
+        p += *p == '|' ? 1 : 0;
+        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0')) {
+            return at;
+        }
+    }
+    return -1;
+}
+
+static bool in_range(const struct uw_opt *o, double value)
+{
+    return value >= o->min && (o->max <= 0.0 || value <= o->max);
+}
+
+static int set_whole(const struct uw_opt *o, const char *text, void *at)
+{
+    uint64_t u = 0;
+    bool automatic = o->kind == UW_OPT_U32_AUTO && strcmp(text, "auto") == 0;
+    if (!automatic && (!parse_u64(text, uw_opt_is_bytes(o), &u) || !in_range(o, (double)u))) {
+        return UW_ERR_INVALID;
+    }
+    if (o->kind == UW_OPT_U64 || o->kind == UW_OPT_BYTES) {
+        memcpy(at, &u, sizeof u);
+        return UW_OK;
+    }
+    uint32_t u32 = (uint32_t)u;
+    if (u32 != u) {
+        return UW_ERR_INVALID;
+    }
+    if (o->kind == UW_OPT_U32_AUTO) {
+        *(struct uw_or_auto *)at = (struct uw_or_auto){automatic, u32};
+    } else {
+        memcpy(at, &u32, sizeof u32);
+    }
+    return UW_OK;
+}
+
+/* "0,2,5" into bits. */
+static int set_bits(uint32_t *bits, const char *text)
+{
+    uint32_t all = 0;
+    for (char *end; text != NULL; text = *end == ',' ? end + 1 : NULL) {
+        unsigned long n = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 32;
+        if (n > 31 || (*end != ',' && *end != '\0')) {
+            return UW_ERR_INVALID;
+        }
+        all |= 1u << n;
+    }
+    *bits = all;
+    return UW_OK;
+}
+
+static int set_list(struct uw_opt_list *list, const char *text)
+{
+    if (text[0] == '\0' || list->n == UW_OPT_LIST_MAX) {
+        return UW_ERR_INVALID;
+    }
+    list->item[list->n++] = text;
+    return UW_OK;
+}
+
+static int set_key(struct uw_opt_sets *sets, const struct uw_opt_given *given)
+{
+    if (given->value == NULL || sets->n == UW_OPT_LIST_MAX) {
+        return UW_ERR_INVALID;
+    }
+    sets->item[sets->n++] = *given;
+    return UW_OK;
+}
+
+int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
+{
+    void *at = (uint8_t *)out + o->offset;
+    switch (o->kind) {
+    case UW_OPT_FLAG: {
+        bool on = strcmp(text, "true") == 0;
+        if (!on && strcmp(text, "false") != 0) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &on, sizeof on);
+        return UW_OK;
+    }
+    case UW_OPT_TEXT:
+        if (text[0] == '\0') {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &text, sizeof text);
+        return UW_OK;
+    case UW_OPT_CHOICE: {
+        struct uw_choice choice = {text, find_choice(o->values, text)};
+        if (choice.at < 0) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &choice, sizeof choice);
+        return UW_OK;
+    }
+    case UW_OPT_BITS:
+        return set_bits(at, text);
+    case UW_OPT_LIST:
+        return set_list(at, text);
+    case UW_OPT_SET: {
+        const char *equals = strchr(text, '=');
+        return set_key(at, &(struct uw_opt_given){text, equals != NULL ? equals + 1 : NULL, false});
+    }
+    case UW_OPT_REAL: {
+        double real;
+        if (!parse_real(text, &real) || !in_range(o, real)) {
+            return UW_ERR_INVALID;
+        }
+        memcpy(at, &real, sizeof real);
+        return UW_OK;
+    }
+    case UW_OPT_U32:
+    case UW_OPT_U32_AUTO:
+    case UW_OPT_U64:
+    case UW_OPT_BYTES:
+    case UW_OPT_BYTES_U32:
+        return set_whole(o, text, at);
+    }
+    return UW_ERR_INVALID;
+}
+
+void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t text_bytes)
+{
+    const uint8_t *at = (const uint8_t *)options + o->offset;
+    bool on;
+    const char *word;
+    double real;
+    uint32_t u32;
+    uint64_t u64;
+    switch (o->kind) {
+    case UW_OPT_FLAG:
+        memcpy(&on, at, sizeof on);
+        snprintf(text, text_bytes, "%s", on ? "true" : "false");
+        return;
+    case UW_OPT_TEXT:
+    case UW_OPT_CHOICE:
+        memcpy(&word, at, sizeof word);
+        snprintf(text, text_bytes, "%s", word != NULL ? word : "");
+        return;
+    case UW_OPT_REAL:
+        memcpy(&real, at, sizeof real);
+        snprintf(text, text_bytes, "%.15g", real);
+        if (strtod(text, NULL) != real) {
+            snprintf(text, text_bytes, "%.17g", real);
+        }
+        return;
+    case UW_OPT_U32_AUTO:
+        if (((const struct uw_or_auto *)(const void *)at)->automatic) {
+            snprintf(text, text_bytes, "auto");
+            return;
+        }
+        at += offsetof(struct uw_or_auto, n);
+        /* fall through */
+    case UW_OPT_U32:
+    case UW_OPT_BYTES_U32:
+    case UW_OPT_BITS:
+        memcpy(&u32, at, sizeof u32);
+        snprintf(text, text_bytes, "%u", (unsigned)u32);
+        return;
+    case UW_OPT_U64:
+    case UW_OPT_BYTES:
+        memcpy(&u64, at, sizeof u64);
+        snprintf(text, text_bytes, "%llu", (unsigned long long)u64);
+        return;
+    case UW_OPT_LIST:
+    case UW_OPT_SET:
+        break;
+    }
+    text[0] = '\0';
+}
+
+void uw_opt_key(const char *name, char *key, size_t key_bytes)
+{
+    snprintf(key, key_bytes, "%s", name);
+    for (char *c = strchr(key, '-'); c != NULL; c = strchr(c, '-')) {
+        *c = '_';
+    }
+}
+
+const char *uw_opt_given_text(const struct uw_opt_given *given, char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes, "--%s%.*s%s%s", given->flag ? "" : "set ",
+             (int)strcspn(given->key, "="), given->key, given->flag ? " " : "=", given->value);
+    return text;
+}
+
+bool uw_opt_gives(const struct uw_opt_given *given, const char *key)
+{
+    size_t n = strcspn(given->key, "=");
+    return strncmp(given->key, key, n) == 0 && key[n] == '\0';
+}
+
+int uw_opt_assign(struct uw_opts opts, const struct uw_opt_given *given, void *out,
+                  struct uw_error *err)
+{
+    size_t name_bytes = strcspn(given->key, "=");
+    const struct uw_opt *o = uw_opt_find(opts, given->key, name_bytes);
+    char text[128];
+    uw_opt_given_text(given, text, sizeof text);
+    if (o == NULL) {
+        const char *near = uw_opt_nearest(opts, given->key, name_bytes);
+        return uw_error_set(err, UW_ERR_INVALID, "%s: no such key%s%s%s", text,
+                            near != NULL ? ", did you mean " : "",
+                            near != NULL ? near : "", near != NULL ? "?" : "");
+    }
+    if (uw_opt_set(o, given->value, out) < 0) {
+        char allowed[160];
+        uw_opt_allowed(o, allowed, sizeof allowed);
+        return uw_error_set(err, UW_ERR_INVALID, "%s: %s", text, allowed);
+    }
+    return UW_OK;
+}
+
+static int unknown_flag(const struct uw_args_spec *spec, const char *arg, size_t name_bytes)
+{
+    struct uw_guess near = {.word = arg + 2, .word_bytes = name_bytes};
+    guess(&near, &spec->opts);
+    guess(&near, spec->keys);
+    if (near.nearest != NULL) {
+        return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: no such flag, did you mean --%s?",
+                            arg, near.nearest);
+    }
+    return uw_cli_error(spec->command, UW_EXIT_USAGE,
+                        "%s: no such flag, see uwasa %s --help", arg, spec->command);
+}
+
+/* Read the flag at argv[*i] and its value. Returns -1 or an exit status. */
+static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, int *i, void *out)
+{
+    const char *arg = argv[*i];
+    const char *equals = strchr(arg, '=');
+    size_t name_bytes = equals != NULL ? (size_t)(equals - arg) - 2u : strlen(arg) - 2u;
+    const struct uw_opt *o = uw_opt_find(spec->opts, arg + 2, name_bytes);
+    bool key = o == NULL && spec->keys != NULL;
+    o = key ? uw_opt_find(*spec->keys, arg + 2, name_bytes) : o;
+    if (o == NULL) {
+        return unknown_flag(spec, arg, name_bytes);
+    }
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    if (o->kind == UW_OPT_FLAG) {
+        if (value != NULL && !key) {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: takes no value", o->name,
+                                value);
+        }
+        value = value != NULL ? value : "true";
+    } else if (value == NULL) {
+        if (*i + 1 >= argc) {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: needs a value, %s", o->name,
+                                o->values);
+        }
+        value = argv[++*i];
+    }
+    const struct uw_opt_given given = {o->name, value, true};
+    if (key) {
+        return set_key((void *)((uint8_t *)out + spec->keys_at), &given) == UW_OK ? -1
+                   : uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: is one key too many, %d are "
+                                  "allowed", o->name, UW_OPT_LIST_MAX);
+    }
+    if (uw_opt_set(o, value, out) < 0) {
+        char allowed[160];
+        uw_opt_allowed(o, allowed, sizeof allowed);
+        return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: %s", o->name, value, allowed);
+    }
+    return -1;
+}
+
+static int unexpected(const struct uw_args_spec *spec, const char *arg)
+{
+    if (uw_args_ends_in(arg, ".json") && uw_opt_find(spec->opts, "config", 6) != NULL) {
+        return uw_cli_error(spec->command, UW_EXIT_USAGE,
+                            "%s: not expected here, did you mean --config %s?", arg, arg);
+    }
+    return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: not expected here, see uwasa %s --help",
+                        arg, spec->command);
+}
+
+#define COLUMNS 80u
+#define HELP_COLUMN 31u
+
+/* The next word, behind spaces and ends of lines; what stands in brackets is one. */
+static size_t next_word(const char **at)
+{
+    const char *p = *at + strspn(*at, " \n");
+    size_t n = 0;
+    uint32_t depth = 0;
+    *at = p;
+    for (; p[n] != '\0' && (depth > 0 || strchr(" \n", p[n]) == NULL); n++) {
+        if (p[n] == '[') {
+            depth++;
+        } else if (p[n] == ']' && depth > 0) {
+            depth--;
+        }
+    }
+    return n;
+}
+
+/* Words up to `end` in lines of 80 columns, from column `at` on, further lines indented. */
+static void print_words(const char *text, const char *end, size_t at, size_t indent)
+{
+    bool first = true;
+    for (size_t n; (n = next_word(&text)) > 0 && text < end; text += n) {
+        if (!first && at + 1u + n > COLUMNS) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+        } else if (!first) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", (int)n, text);
+        at += n;
+        first = false;
+    }
+    putchar('\n');
+}
+
+/* Paragraphs end at an empty line, and at one that begins with a space: it stands as it is. */
+static void print_paragraphs(const char *text)
+{
+    while (*text != '\0') {
+        const char *end = text + strcspn(text, "\n");
+        if (*text == ' ' || *text == '\n') {
+            printf("%.*s\n", (int)(end - text), text);
+        } else {
+            while (*end == '\n' && end[1] != ' ' && end[1] != '\n' && end[1] != '\0') {
+                end += 1u + strcspn(end + 1, "\n");
+            }
+            print_words(text, end, 0, 0);
+        }
+        text = *end == '\n' ? end + 1 : end;
+    }
+}
+
+static void print_row(const struct uw_opt *o, bool keys)
+{
+    char left[80];
+    const char *values = o->values != NULL                ? o->values
+                         : keys && o->kind == UW_OPT_FLAG ? "true|false"
+                                                          : "";
+    snprintf(left, sizeof left, "%s%s %s", keys ? "" : "--", o->name, values);
+    if (strlen(left) > HELP_COLUMN - 3u) {
+        printf("  %s\n", left);
+        left[0] = '\0';
+    }
+    printf("  %-28s ", left);
+    print_words(o->help, o->help + strlen(o->help), HELP_COLUMN, HELP_COLUMN);
+}
+
+/* What sizes may end in, where a row takes one. */
+static void print_suffixes(struct uw_opts opts)
+{
+    for (uint32_t i = 0; i < opts.n; i++) {
+        if (uw_opt_is_bytes(&opts.row[i])) {
+            printf("\nBYTES may end in K, M or G, also small, for powers of 1024.\n");
+            return;
+        }
+    }
+}
+
+void uw_opts_print(struct uw_opts opts, bool keys)
+{
+    for (uint32_t i = 0; i < opts.n; i++) {
+        print_row(&opts.row[i], keys);
+    }
+    print_suffixes(opts);
+}
+
+static void print_help(const struct uw_args_spec *spec)
+{
+    char line[512];
+    snprintf(line, sizeof line, "uwasa %s: %s", spec->command, spec->summary);
+    print_words(line, line + strlen(line), 0, 2);
+    snprintf(line, sizeof line, "Usage: uwasa %s %s", spec->command, spec->usage);
+    putchar('\n');
+    print_words(line, line + strlen(line), 0, 7);
+    putchar('\n');
+    const struct uw_args_heading *next = spec->headings;
+    for (uint32_t i = 0; i < spec->opts.n; i++) {
+        const struct uw_opt *o = &spec->opts.row[i];
+        if (next != NULL && next->before != NULL && strcmp(next->before, o->name) == 0) {
+            printf("%s%s:\n", next == spec->headings ? "" : "\n", next->text);
+            next++;
+        }
+        print_row(o, false);
+    }
+    printf("  %-28s %s\n", "--help", "this text");
+    print_suffixes(spec->opts);
+    if (spec->epilogue != NULL) {
+        putchar('\n');
+        print_paragraphs(spec->epilogue);
+    }
+    printf("\nExample: %s\n", spec->example);
+}
+
+int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
+                  const char **positional)
+{
+    uint32_t positional_n = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(spec);
+            return UW_EXIT_DONE;
+        }
+    }
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2] != '\0') {
+            int status = parse_flag(spec, argc, argv, &i, out);
+            if (status >= 0) {
+                return status;
+            }
+        } else if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: flags start with two dashes",
+                                argv[i]);
+        } else if (positional_n == spec->positional_max) {
+            return unexpected(spec, argv[i]);
+        } else {
+            positional[positional_n++] = argv[i];
+        }
+    }
+    return -1;
+}

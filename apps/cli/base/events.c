@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "events.h"
+
+#include "args.h"
+#include "open_file.h"
+#include "stop.h"
+
+#include "uwasa/board.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOOK_MS 100             /* how soon a stop is noticed while a reader is slow */
+#define PATIENCE_US 300000u     /* for a reader that does not read, once the program is to end */
+#define AGAIN_US 1000000u       /* after the disk was full */
+#define GAP_BYTES 64u
+
+static int open_events(struct uw_events *e, const char *path, bool again, struct uw_error *err)
+{
+    e->file = NULL;
+    e->path = path;
+    e->failed = false;
+    e->missed_n = e->gap_n = e->again_us = 0;
+    e->torn = false;
+    if (path == NULL) {
+        return UW_OK;
+    }
+    e->file = strcmp(path, "-") == 0 ? stdout
+              : again                ? uw_open_file_again(path)
+                                     : uw_open_file(path, true);
+    if (e->file == NULL) {
+        return uw_error_set(err, UW_ERR_IO, "--json %s: %s", path, strerror(errno));
+    }
+    return UW_OK;
+}
+
+int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
+{
+    return open_events(e, path, false, err);
+}
+
+int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error *err)
+{
+    return open_events(e, path, true, err);
+}
+
+void uw_events_empty(struct uw_events *e)
+{
+    if (e->file != NULL && e->file != stdout) {
+        uw_empty_file(e->file);
+    }
+}
+
+bool uw_events_take_stdout(const struct uw_events *e)
+{
+    return e->file == stdout;
+}
+
+cJSON *uw_event(const char *name)
+{
+    cJSON *event = cJSON_CreateObject();
+    cJSON_AddStringToObject(event, "event", name);
+    return event;
+}
+
+void uw_event_numbers(cJSON *event, const struct uw_event_number *list)
+{
+    for (; list->key != NULL; list++) {
+        cJSON_AddNumberToObject(event, list->key, list->value);
+    }
+}
+
+void uw_event_float(cJSON *event, const char *key, float value)
+{
+    char text[32];
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value) {
+            break;
+        }
+    }
+    cJSON_AddNumberToObject(event, key, strtod(text, NULL));
+}
+
+void uw_event_vitals(cJSON *event, const struct uw_vitals *v)
+{
+    if (v->power_mw != 0) {
+        cJSON_AddNumberToObject(event, "power_mw", v->power_mw);
+    }
+    if (v->temperature_mc != 0) {
+        cJSON_AddNumberToObject(event, "temperature_c", v->temperature_mc / 1e3);
+    }
+    if (v->battery_percent != 0) {
+        cJSON_AddNumberToObject(event, "battery_percent", v->battery_percent);
+    }
+}
+
+/* Wait until the file takes PIPE_BUF bytes without blocking. A reader that has stopped reading is
+ * waited for, but not when the program is to end. */
+static bool wait_for_room(int fd)
+{
+    uint64_t since_us = 0;
+    for (;;) {
+        struct pollfd room = {.fd = fd, .events = POLLOUT};
+        int n = poll(&room, 1, LOOK_MS);
+        if (n > 0) {
+            return true; /* an error shows in write */
+        }
+        uint64_t now_us = uw_board_now_us();
+        if (uw_stop_near()) {
+            since_us = since_us == 0 ? now_us : since_us;
+            if (now_us - since_us >= PATIENCE_US) {
+                return false;
+            }
+        }
+    }
+}
+
+/* Returns UW_OK, UW_ERR_AGAIN (there is no room now) or UW_ERR_IO, with what was written of it. */
+static int write_line(int fd, const char *line, size_t bytes, size_t *written)
+{
+    for (*written = 0; *written < bytes;) {
+        size_t left = bytes - *written;
+        if (!wait_for_room(fd)) {
+            return UW_ERR_IO;
+        }
+        ssize_t put = write(fd, line + *written, left < PIPE_BUF ? left : PIPE_BUF);
+        if (put < 0 && errno != EINTR && errno != EAGAIN) {
+            return uw_file_is_full(errno) ? UW_ERR_AGAIN : UW_ERR_IO;
+        }
+        *written += put > 0 ? (size_t)put : 0;
+    }
+    return UW_OK;
+}
+
+/* A line, whole, or nothing of it where it can be cut. */
+static int put_line(struct uw_events *e, const char *line, size_t bytes)
+{
+    int fd = fileno(e->file);
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    size_t written = 0;
+    if (e->torn) {
+        int rc = write_line(fd, "\n", 1, &written);
+        if (rc < 0) {
+            return rc;
+        }
+        e->torn = false;
+    }
+    int rc = write_line(fd, line, bytes, &written);
+    if (rc == UW_ERR_AGAIN && written > 0) {
+        e->torn = e->file == stdout || at < 0 || !uw_cut_file(fd, at);
+    }
+    return rc;
+}
+
+static int put_gap(struct uw_events *e)
+{
+    char gap[GAP_BYTES];
+    int bytes = snprintf(gap, sizeof gap, "{\"event\":\"gap\",\"missed\":%" PRIu64 "}\n",
+                         e->gap_n);
+    int rc = put_line(e, gap, (size_t)bytes);
+    e->gap_n = rc == UW_OK ? 0 : e->gap_n;
+    return rc;
+}
+
+/* What there is no room for is counted; the first of it is told. */
+static void put_or_miss(struct uw_events *e, const char *line, size_t bytes)
+{
+    int rc = UW_OK;
+    if (e->gap_n != 0) {
+        rc = uw_board_now_us() < e->again_us ? UW_ERR_AGAIN : put_gap(e);
+    }
+    rc = rc == UW_OK ? put_line(e, line, bytes) : rc;
+    e->failed = rc < 0 && rc != UW_ERR_AGAIN;
+    if (rc == UW_ERR_AGAIN) {
+        uint64_t now_us = uw_board_now_us();
+        e->again_us = e->gap_n == 0 || now_us >= e->again_us ? now_us + AGAIN_US : e->again_us;
+        if (e->missed_n == 0) {
+            (void)uw_cli_error("", 0, "--json %.160s: no room: events are missing in it until "
+                               "there is", e->path);
+        }
+        e->missed_n++;
+        e->gap_n++;
+    }
+}
+
+void uw_events_put(struct uw_events *e, cJSON *event)
+{
+    if (e->file != NULL) {
+        char *line = cJSON_PrintUnformatted(event);
+        flockfile(e->file);
+        if (line == NULL) {
+            e->failed = true;
+        } else if (!e->failed) {
+            size_t bytes = strlen(line);
+            line[bytes] = '\n'; /* in place of its NUL */
+            put_or_miss(e, line, bytes + 1);
+        }
+        funlockfile(e->file);
+        cJSON_free(line);
+    }
+    cJSON_Delete(event);
+}
+
+int uw_events_close(struct uw_events *e, struct uw_error *err)
+{
+    if (e->file != NULL && e->gap_n != 0 && !e->failed) {
+        (void)put_gap(e);
+    }
+    if (e->file != NULL && e->file != stdout && fclose(e->file) != 0) {
+        e->failed = true;
+    }
+    bool whole = !e->failed && e->missed_n == 0;
+    e->file = NULL;
+    e->failed = false;
+    e->missed_n = e->gap_n = 0;
+    return whole ? UW_OK : uw_error_set(err, UW_ERR_IO, "--json %s: an event could not be written",
+                                        e->path);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * events.h - what happens, as JSON lines: one object a line, "event" first, the last is "done"
+ *
+ *     uw_events_open(&e, "run.jsonl", &err);       "-": standard output, NULL: nowhere
+ *     cJSON *ev = uw_event("step");
+ *     cJSON_AddNumberToObject(ev, "loss", loss);   numbers are written so that they read back
+ *     uw_events_put(&e, ev);                       to the same bits
+ *     uw_events_close(&e, &err);
+ *
+ * While the disk is full, which is told at once on standard error, events are left out; then
+ * follows {"event":"gap","missed":N}.
+ *
+ * Memory     heap (cJSON), released by put
+ * Blocking   put: until a slow reader has read on, but 0.3 s at most once the program is asked to
+ *            stop (stop.h)
+ * Context    put: any thread, lines stay whole; the rest: one thread
+ */
+#ifndef UWASA_CLI_EVENTS_H
+#define UWASA_CLI_EVENTS_H
+
+#include "uwasa/status.h"
+#include "uwasa/vitals.h"
+
+#include <cjson/cJSON.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct uw_events {
+    FILE *file;         /* written past its buffer; NULL: events go nowhere */
+    const char *path;
+    atomic_bool failed; /* a write failed: nothing more is written */
+    uint64_t missed_n;  /* for which there was no room, reported by close ... */
+    uint64_t gap_n;     /* ... and of which no gap tells yet */
+    uint64_t again_us;  /* when the next one is tried */
+    bool torn;          /* a part of a line is in what cannot be cut */
+};
+
+/* Start writing. path NULL: nowhere; "-": standard output. Returns UW_OK or UW_ERR_IO. */
+int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err);
+
+/* The same, after what is in the file. */
+int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error *err);
+
+/* Drop what was in the file before uw_events_open_again. */
+void uw_events_empty(struct uw_events *e);
+
+/* Are results for people to be kept off standard output, because events go there? */
+bool uw_events_take_stdout(const struct uw_events *e);
+
+/* A new event of that name; NULL without memory, which every cJSON_Add... call accepts. */
+cJSON *uw_event(const char *name);
+
+/* Add numbers: UW_EVENT_NUMBERS(ev, {"nodes", 3.0}, {"seconds", seconds}). */
+struct uw_event_number {
+    const char *key;
+    double value;
+};
+#define UW_EVENT_NUMBERS(event, ...)                                                              \
+    uw_event_numbers(event, (const struct uw_event_number[]){__VA_ARGS__, {NULL, 0.0}})
+
+/* The same of a list that ends with a key of NULL. */
+void uw_event_numbers(cJSON *event, const struct uw_event_number *list);
+
+/* Add a number that is known as a float only, in the fewest digits that give the float back. */
+void uw_event_float(cJSON *event, const char *key, float value);
+
+/* Add power_mw, temperature_c and battery_percent, those that are known. */
+void uw_event_vitals(cJSON *event, const struct uw_vitals *v);
+
+/* Write the event as one line and release it. */
+void uw_events_put(struct uw_events *e, cJSON *event);
+
+/* Finish. Safe on a zeroed struct and twice.
+ * Returns UW_OK, or UW_ERR_IO when any line could not be written. */
+int uw_events_close(struct uw_events *e, struct uw_error *err);
+
+#endif

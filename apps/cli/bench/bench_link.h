@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench_link.h - how long a node takes to pull another's parameters over a link
+ *
+ * The nodes are those that ship (uwasa/node.h). Over UDP, TCP and a serial line two nodes run on
+ * this machine's clock, each in the network thread of `uwasa node`, over the same links. Over a
+ * radio the nodes run on a virtual clock and share one medium; the same seed gives the same result.
+ * A radio's stack is that of a board: secure frames over link_frame, with its duty cycle. What
+ * arrived is checked: every parameter is the mean of the puller's and one other node's, or of all.
+ *
+ * Units      bytes; seconds where a name ends in _s
+ * Memory     the board's, released before return
+ * Blocking   until measured      Context  main thread
+ */
+#ifndef UWASA_CLI_BENCH_LINK_H
+#define UWASA_CLI_BENCH_LINK_H
+
+#include "links/link_stack.h"
+
+#include "uwasa/radio_profile.h"
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct uw_progress;
+
+#define UW_BENCH_LINK_NODES_MAX 32u
+#define UW_BENCH_LINK_WINDOWS_MAX 101u
+
+struct uw_bench_link {
+    const char *link;               /* "udp", "tcp", "serial" or a radio's name */
+    enum uw_stack_carrier carrier;  /* of those; a radio has none: radio */
+    const struct uw_radio_profile *radio;   /* NULL: no radio; frames and shared are set */
+    uint64_t bytes;                 /* of parameters, a multiple of 4 */
+    uint32_t nodes, pulls;          /* radio: on the air, and of those that pull at once */
+    bool code;                      /* radio: pulls ask for chunks in the lossless code */
+    bool average;                   /* radio: all average by broadcast, in place of pulls */
+    uint32_t windows;               /* udp, tcp, serial: pulls, one after the other */
+    uint32_t mtu_bytes;             /* 0: as `uwasa node` has it */
+    double loss, latency_s;
+    uint64_t rate_bits_per_s;       /* 0: not limited; of a serial line not 0; of a radio not
+                                       looked at */
+    bool clear;                     /* tcp: without TLS */
+    const uint16_t *suites;         /* of DTLS or TLS, ended by 0; NULL: as `uwasa node` */
+    uint64_t seed;
+    struct uw_progress *progress;   /* told how far it has come, now and then */
+    const char *pcap;               /* file: what node 0 of a radio, else the puller, says and hears
+                                       below its encryption; NULL: none */
+};
+
+/* What one window, of a radio all of its pulls or the average, took. Frames are messages that the
+ * nodes handed to the link. */
+struct uw_bench_link_window {
+    double seconds;                 /* from the start of the first to the end of the last */
+    uint64_t data_frames;           /* parameters */
+    uint64_t membership_frames;     /* hellos, pings, their answers, goodbyes */
+    uint64_t control_frames;        /* all others of the nodes: questions for chunks, refusals */
+    uint64_t air_frames;            /* radio: all that were on the air, joins too */
+    uint16_t suite;                 /* that DTLS or TLS agreed on, IANA's number; else 0 */
+    bool exact;                     /* average: everybody heard everything */
+    double heard;                   /* average: the share that was heard of what all others have */
+    uint64_t chunks, missed;        /* average: chunks that were to be heard, by all together, and
+                                       those that were not */
+    double air_s;                   /* radio: how long it was busy */
+};
+
+/* Measure. Fills windows[0 .. b->windows - 1], of a radio windows[0].
+ * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_IO, UW_ERR_TIMEOUT (the nodes do not find each other, a pull
+ * ends early), UW_ERR_CORRUPT (a parameter is not what it must be); err says what. */
+int uw_bench_link_radio(const struct uw_bench_link *b, struct uw_bench_link_window *window,
+                        struct uw_error *err);
+int uw_bench_link_line(const struct uw_bench_link *b, struct uw_bench_link_window *windows,
+                       struct uw_error *err);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench_gemm.h"
+#include "bench_kernels.h"
+#include "bench_table.h"
+#include "bench_train.h"
+#include "base/args.h"
+#include "base/commands.h"
+#include "job/job.h"
+
+#include "uwasa/board.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WINDOWS_DEFAULT 7u
+
+struct options {
+    struct uw_choice backend;
+    const char *work, *against, *table;
+    uint32_t threads, windows;
+    double seconds;             /* 0: not given */
+    double momentum;
+    bool json, markdown, beside, exact, tf32;
+};
+
+static const struct uw_opt rows[] = {
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
+     UW_BACKENDS_GPU_HELP},
+    {"tf32", UW_OPT_FLAG, offsetof(struct options, tf32), 0, 0, NULL, UW_TF32_HELP},
+    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
+    {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
+     "threads that compute (one a core)"},
+    {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.001, 60, "S",
+     "for each kernel (0.2), of a window: of train (1), beside a library (0.1)"},
+    {"work", UW_OPT_TEXT, offsetof(struct options, work), 0, 0, "M:B,...",
+     "train: models and minibatches (those of the README); M:B:BYTES with a budget"},
+    {"momentum", UW_OPT_REAL, offsetof(struct options, momentum), 0, 1, "X",
+     "train: of SGD (0)"},
+    {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_WINDOWS_MAX, "N",
+     "of each work, or of each product beside a library (7)"},
+    {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
+     "train: print the table of a file of tools/bench_pytorch, which measures both in turns; "
+     "kernels: matrix products and those of CBLAS libraries, FILE,..., in turns"},
+    {"beside-plain", UW_OPT_FLAG, offsetof(struct options, beside), 0, 0, NULL,
+     "train: in turns with plain loops, as small C frameworks have them: im2col and a matrix "
+     "product without blocks (plain), direct loops (ref)"},
+    {"write-table", UW_OPT_TEXT, offsetof(struct options, table), 0, 0, "FILE",
+     "kernels: find the blocks that suit this machine's caches, and write them into FILE, which is "
+     "kernels/packed/blocking_table.h or has its form"},
+    {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
+    {"markdown", UW_OPT_FLAG, offsetof(struct options, markdown), 0, 0, NULL,
+     "train --against: the table of the README"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "bench",
+    .summary = "measure this machine",
+    .usage = "kernels|train|allreduce|link [flags]",
+    .example = "uwasa bench train --work fedavg-cnn:20 --threads 1",
+    .epilogue = "`uwasa bench allreduce --help` and `uwasa bench link --help` tell theirs.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+    .positional_max = 1,
+};
+
+/* What is measured, as one writes it. */
+enum use { TRAIN, TRAIN_AGAINST, KERNELS, KERNELS_AGAINST, WRITE_TABLE };
+
+static const char *const use_name[] = {"train", "train --against", "kernels", "kernels --against",
+                                       "kernels --write-table"};
+
+static enum use use_of(const struct options *o, bool trains)
+{
+    if (trains) {
+        return o->against != NULL ? TRAIN_AGAINST : TRAIN;
+    }
+    return o->table != NULL ? WRITE_TABLE : o->against != NULL ? KERNELS_AGAINST : KERNELS;
+}
+
+#define IN(use) (1u << (use))
+#define MEASURES (IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST) | IN(WRITE_TABLE))
+
+/* A flag that was given and means nothing there; NULL: there is none. */
+static const char *idle_flag(const struct options *o, enum use use)
+{
+    const struct {
+        const char *name;
+        bool given;
+        uint32_t uses;
+    } flags[] = {
+        {"backend", o->backend.word != NULL, MEASURES},
+        {"exact", o->exact, MEASURES},
+        {"tf32", o->tf32, IN(TRAIN) | IN(KERNELS)},
+        {"threads", o->threads != 0, MEASURES},
+        {"seconds", o->seconds > 0.0, MEASURES},
+        {"windows", o->windows != 0, MEASURES & ~IN(KERNELS)},
+        {"work", o->work != NULL, IN(TRAIN)},
+        {"momentum", o->momentum > 0.0, IN(TRAIN)},
+        {"beside-plain", o->beside, IN(TRAIN)},
+        {"against", o->against != NULL, IN(TRAIN_AGAINST) | IN(KERNELS_AGAINST)},
+        {"write-table", o->table != NULL, IN(WRITE_TABLE)},
+        {"json", o->json, IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST)},
+        {"markdown", o->markdown, IN(TRAIN_AGAINST)},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (flags[i].given && (flags[i].uses & IN(use)) == 0) {
+            return flags[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* The GPU that is meant, if one is: products beside a library and tables of caches are the
+ * processor's. */
+static int open_gpu(const struct options *o, struct uw_job_gpu *gpu, struct uw_error *err)
+{
+    const struct uw_job_gpu_config config = {.backend = o->backend.word, .exact = o->exact,
+                                             .tf32 = o->tf32};
+    const char *here = o->table != NULL ? "write-table" : o->against != NULL ? "against" : NULL;
+    if (here != NULL) {
+        return o->backend.at == UW_BACKEND_CUDA
+                   ? uw_error_set(err, UW_ERR_INVALID,
+                                  "--%s: measures the processor, not --backend cuda", here)
+                   : UW_OK;
+    }
+    return uw_job_gpu_open(gpu, &config, err);
+}
+
+static int kernels_of_gpu(const struct options *o, struct uw_job_gpu *gpu, struct uw_error *err)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (!o->json) {
+        printf("%s%s\n", uw_job_gpu_text(gpu, text), o->tf32 ? ", TF32 products" : "");
+        fflush(stdout);
+    }
+    const struct uw_bench_kernels b = {.kernels = uw_cuda_kernels(gpu->cuda), .gpu = gpu->cuda,
+                                       .json = o->json,
+                                       .seconds = o->seconds > 0.0 ? o->seconds : 0.2};
+    int rc = uw_bench_kernels(stdout, &b, err);
+    const char *why = rc < 0 ? uw_cuda_failure(gpu->cuda) : NULL;
+    return why != NULL ? uw_job_gpu_error(err, why, "computes") : rc;
+}
+
+static int kernels_here(const struct options *o, struct uw_error *err)
+{
+    struct uw_workers *pool = NULL;
+    const struct uw_kernels *k;
+    int rc = uw_job_kernels(o->backend.word, o->exact, &k, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_board_workers_init(&pool, o->threads);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the threads could not be started");
+    }
+    if (o->table != NULL) {
+        const struct uw_bench_table b = {
+            .kernels = k, .workers = pool, .file = o->table, .windows = o->windows,
+            .seconds = o->seconds > 0.0 ? o->seconds : 0.02};
+        rc = uw_bench_table(stdout, &b, err);
+    } else if (o->against != NULL) {
+        const struct uw_bench_gemm b = {
+            .kernels = k, .workers = pool, .against = o->against, .windows = o->windows,
+            .seconds = o->seconds > 0.0 ? o->seconds : 0.1, .json = o->json};
+        rc = uw_bench_gemm(stdout, &b, err);
+    } else {
+        const struct uw_bench_kernels b = {.kernels = k, .workers = pool, .json = o->json,
+                                           .seconds = o->seconds > 0.0 ? o->seconds : 0.2};
+        rc = uw_bench_kernels(stdout, &b, err);
+    }
+    uw_board_workers_deinit(&pool);
+    return rc;
+}
+
+static int kernels(const struct options *o, struct uw_error *err)
+{
+    struct uw_job_gpu gpu = {.cuda = NULL};
+    int rc = open_gpu(o, &gpu, err);
+    if (rc == UW_OK) {
+        uw_job_gpu_say(&gpu, "bench");
+        rc = gpu.cuda != NULL ? kernels_of_gpu(o, &gpu, err) : kernels_here(o, err);
+    }
+    uw_job_gpu_close(&gpu);
+    return rc;
+}
+
+static int train(const struct options *o, struct uw_error *err)
+{
+    if (o->against != NULL) {
+        return uw_bench_against(stdout, o->against, o->markdown, err);
+    }
+    const struct uw_bench_train b = {
+        .work = o->work, .backend = o->backend.word, .exact = o->exact, .threads = o->threads,
+        .tf32 = o->tf32, .windows = o->windows,
+        .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .momentum = o->momentum,
+        .beside = o->beside, .json = o->json};
+    return uw_bench_train(stdout, &b, err);
+}
+
+int uw_cmd_bench(int argc, char **argv)
+{
+    struct options o = {.work = NULL};
+    struct uw_error err = {.text = ""};
+    const char *what = NULL;
+    if (argc > 1 && strcmp(argv[1], "allreduce") == 0) {
+        return uw_cmd_bench_allreduce(argc - 1, argv + 1);
+    }
+    if (argc > 1 && strcmp(argv[1], "link") == 0) {
+        return uw_cmd_bench_link(argc - 1, argv + 1);
+    }
+    int status = uw_args_parse(&spec, argc, argv, &o, &what);
+    if (status >= 0) {
+        return status;
+    }
+    bool trains = what != NULL && strcmp(what, "train") == 0;
+    if (what == NULL || (!trains && strcmp(what, "kernels") != 0)) {
+        return uw_cli_error("bench", UW_EXIT_USAGE,
+                            "%s: needs kernels, train, allreduce or link, what to measure",
+                            what != NULL ? what : "WHAT");
+    }
+    enum use use = use_of(&o, trains);
+    const char *idle = idle_flag(&o, use);
+    if (idle != NULL) {
+        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: means nothing to bench %s", idle,
+                            use_name[use]);
+    }
+    o.backend = o.backend.word != NULL ? o.backend : (struct uw_choice){"auto", UW_BACKEND_AUTO};
+    o.windows = o.windows != 0 ? o.windows : WINDOWS_DEFAULT;
+    int rc = trains ? train(&o, &err) : kernels(&o, &err);
+    if (rc == UW_OK && ferror(stdout) != 0) {
+        rc = uw_error_set(&err, UW_ERR_IO, "the results cannot be written");
+    }
+    return rc < 0 ? uw_cli_error("bench", uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench_allreduce.h"
+#include "bench_train.h"
+#include "base/args.h"
+#include "base/commands.h"
+#include "base/events.h"
+#include "job/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LINKS "tcp|udp|loopback"
+
+struct options {
+    struct uw_choice algorithm;     /* enum uw_allreduce_kind, UW_ALLREDUCE_KINDS_N: auto */
+    struct uw_choice link;          /* enum uw_bench_link */
+    const char *json;
+    uint32_t nodes, windows;
+    uint64_t bytes, chunk, segment;
+    double seconds;
+    bool tls;
+};
+
+static const struct uw_opt rows[] = {
+    {"algorithm", UW_OPT_CHOICE, offsetof(struct options, algorithm), 0, 0,
+     "tree|doubling|halving|ring|sweep|auto", "how the vector is added up (auto)"},
+    {"nodes", UW_OPT_U32, offsetof(struct options, nodes), 1, UW_BENCH_RANKS_MAX, "P",
+     "ranks, each a process on this machine; of loopback a thread (4)"},
+    {"bytes", UW_OPT_BYTES, offsetof(struct options, bytes), 4, 4294967292.0, "N",
+     "of the vector, four a float (1M)"},
+    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, LINKS, "between them (tcp)"},
+    {"tls", UW_OPT_FLAG, offsetof(struct options, tls), 0, 0, NULL, "encrypted, over tcp"},
+    {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_ALLREDUCE_WINDOWS_MAX,
+     "N", "measured; the median counts (11)"},
+    {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.0001, 60, "S",
+     "of a window, about (0.05)"},
+    {"chunk", UW_OPT_BYTES, offsetof(struct options, chunk), 1024, 1 << 26, "BYTES",
+     "of a message, 1K or more (248K)"},
+    {"segment", UW_OPT_BYTES, offsetof(struct options, segment), 4096, 4294967292.0, "BYTES",
+     "worked at a time, over TCP, 4K or more (62K a rank, 248K at least)"},
+    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-", "events as JSON lines"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "bench allreduce",
+    .summary = "measure an exact average among processes of this machine",
+    .usage = "[flags]",
+    .example = "uwasa bench allreduce --algorithm halving --nodes 4 --bytes 4M --json -",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+static void put_done(struct uw_events *events, const struct options *o,
+                     const struct uw_bench_allreduce *b,
+                     const struct uw_bench_allreduce_result *r, const struct uw_spread *s)
+{
+    cJSON *ev = uw_event("done");
+    cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word);
+    cJSON_AddStringToObject(ev, "chosen", uw_allreduce_name(b->kind));
+    cJSON_AddStringToObject(ev, "link", o->link.word);
+    cJSON_AddBoolToObject(ev, "tls", b->tls);
+    cJSON_AddNumberToObject(ev, "nodes", b->ranks);
+    cJSON_AddNumberToObject(ev, "bytes", (double)b->n * sizeof(float));
+    cJSON_AddNumberToObject(ev, "seconds", s->median);
+    cJSON_AddNumberToObject(ev, "seconds_low", s->low);
+    cJSON_AddNumberToObject(ev, "seconds_high", s->high);
+    cJSON_AddNumberToObject(ev, "bus_bytes_per_s",
+                            uw_bench_bus_bytes_per_s(b->ranks, b->n, s->median));
+    cJSON_AddNumberToObject(ev, "predicted_seconds", r->predicted_seconds);
+    cJSON_AddNumberToObject(ev, "latency_s", r->cost.latency_s);
+    cJSON_AddNumberToObject(ev, "byte_s", r->cost.byte_s);
+    cJSON_AddNumberToObject(ev, "reduce_s", r->cost.reduce_s);
+    cJSON_AddNumberToObject(ev, "rounds", r->rounds);
+    uw_events_put(events, ev);
+}
+
+static int run(const struct options *o, struct uw_events *events, struct uw_error *err)
+{
+    struct uw_bench_allreduce_result r;
+    struct uw_bench_allreduce b = {
+        .link = (enum uw_bench_link)o->link.at, .tls = o->tls,
+        .automatic = o->algorithm.at == UW_ALLREDUCE_KINDS_N,
+        .kind = (enum uw_allreduce_kind)o->algorithm.at,
+        .ranks = o->nodes, .n = (uint32_t)(o->bytes / sizeof(float)), .windows = o->windows,
+        .seconds = o->seconds, .chunk_n = (uint32_t)(o->chunk / sizeof(float)),
+        .segment_n = (uint32_t)(o->segment / sizeof(float))};
+    int rc = uw_bench_allreduce(&b, &r, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct uw_spread s = uw_spread_of(r.seconds, b.windows);
+    put_done(events, o, &b, &r, &s);
+    if (!uw_events_take_stdout(events)) {
+        printf("%s of %lu bytes on %u nodes over %s%s: %.1f us (%.1f to %.1f), %.1f MB/s on the "
+               "bus, predicted %.1f us\n",
+               uw_allreduce_name(b.kind), (unsigned long)b.n * 4u, b.ranks, o->link.word,
+               o->tls ? " with tls" : "", s.median * 1e6, s.low * 1e6, s.high * 1e6,
+               uw_bench_bus_bytes_per_s(b.ranks, b.n, s.median) * 1e-6,
+               r.predicted_seconds * 1e6);
+    }
+    return UW_OK;
+}
+
+int uw_cmd_bench_allreduce(int argc, char **argv)
+{
+    struct options o = {.algorithm = {"auto", UW_ALLREDUCE_KINDS_N},
+                        .link = {"tcp", UW_BENCH_TCP}, .nodes = 4, .bytes = 1u << 20,
+                        .windows = 11, .seconds = 0.05};
+    struct uw_error err = {.text = ""};
+    struct uw_events events;
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    if (o.tls && o.link.at != UW_BENCH_TCP) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--tls: means nothing to --link %s",
+                            o.link.word);
+    }
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } whole[] = {{"bytes", o.bytes}, {"chunk", o.chunk}, {"segment", o.segment}};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        if (whole[i].bytes % sizeof(float) != 0) {
+            return uw_cli_error(spec.command, UW_EXIT_USAGE, "--%s %lu: needs a multiple of 4",
+                                whole[i].name, (unsigned long)whole[i].bytes);
+        }
+    }
+    int rc = uw_events_open(&events, o.json, &err);
+    rc = rc < 0 ? rc : run(&o, &events, &err);
+    int closed = uw_events_close(&events, rc < 0 ? NULL : &err);
+    rc = rc < 0 ? rc : closed;
+    return rc < 0 ? uw_cli_error(spec.command, uw_job_exit(rc), "%s", err.text) : UW_EXIT_DONE;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * demo.h - the demo's nodes: processes of this program or emulated boards, and what they tell
+ *
+ * Every node is an honest `uwasa node`, native or of another processor, or a board's firmware in
+ * its emulator, with its own port, data, checkpoint and settings; the demo only starts and ends
+ * them and reads their events.
+ *
+ * Memory     the caller's; configuration and events use the heap
+ * Blocking   never, unless said      Context  main thread
+ */
+#ifndef UWASA_CLI_DEMO_H
+#define UWASA_CLI_DEMO_H
+
+#include "janitor.h"
+#include "base/events.h"
+#include "base/progress.h"
+
+#include "uwasa/link.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_DEMO_NODES_MAX 10
+#define UW_DEMO_LINE_BYTES 65536
+#define UW_DEMO_PATH_BYTES (UW_JANITOR_PATH_BYTES + 64)
+#define UW_DEMO_BOARDS_N 2              /* of --boards, the first nodes; then one of aarch64 */
+
+enum uw_demo_kind {
+    UW_DEMO_NATIVE,
+    UW_DEMO_AARCH64,                    /* this program for aarch64, in qemu-user */
+    UW_DEMO_BOARD                       /* the firmware on a Cortex-M7, in qemu-system-arm */
+};
+
+struct uw_demo_node {
+    const char *name;
+    enum uw_demo_kind kind;
+    char address[UW_LINK_ADDRESS_BYTES];
+    char classes[24];           /* "0,4,8" */
+    pid_t pid;                  /* 0: not running */
+    int fd;                     /* its events; -1: closed */
+    bool down;                  /* killed and not yet back */
+    bool returning;             /* started again and not yet heard of */
+    uint64_t started_us;
+    bool done;                  /* told "done" */
+    int exit_code;              /* of the last end; -1: killed */
+    char *line;                 /* [UW_DEMO_LINE_BYTES] an event on its way */
+    size_t line_bytes;
+    /* as it last told */
+    uint64_t step;
+    double loss, accuracy, samples_per_s, pulled_bytes, sent_bytes, rss_bytes;
+    uint32_t peers, peers_n, pulls, restarts;
+    char error[200];            /* what a board says of its own mistake */
+    double earlier_pulled_bytes, earlier_sent_bytes;    /* before a restart */
+    double alone_accuracy, together_accuracy;
+};
+
+struct uw_demo {
+    struct uw_demo_node nodes[UW_DEMO_NODES_MAX];
+    uint32_t nodes_n;
+    const char *data, *model;
+    bool boards;
+    double step_seconds;        /* the others' steps take at least so long, as the boards' do */
+    char firmware[UW_DEMO_PATH_BYTES], aarch64[UW_DEMO_PATH_BYTES];  /* programs, with boards */
+    struct uw_janitor directory;
+    struct uw_events events;
+    uint64_t start_us;
+    struct uw_progress progress;
+    uint32_t drawn_lines;       /* of the live view, to go back up */
+    const char *phase;
+};
+
+/* What a start of a node needs to know. */
+struct uw_demo_start {
+    bool together;              /* with the others as seeds */
+    double seconds;             /* to train, and those of them that are over */
+    double elapsed_seconds;
+    double consensus_seconds;   /* of an exact average, and of pulls, at the end */
+    uint32_t consensus_rounds;
+};
+
+/* A command line: the words lie in text. */
+struct uw_demo_command {
+    char *argv[24];
+    char text[4096];
+    size_t words_n, text_bytes;
+};
+
+/* Add a word. One that finds no room is not added, and the command ends there. */
+void uw_demo_add_word(struct uw_demo_command *c, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+/* demo_boards.c: find the emulators and the programs for them, and say which node is what. A
+ * program that is not named is searched beside this one; without the one for aarch64 the demo goes
+ * on without that node, after a sentence.
+ *
+ *   firmware, aarch64   files or NULL
+ *
+ * Returns UW_OK or UW_ERR_NOTFOUND: err tells what is missing, and the command that makes it. */
+int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aarch64,
+                        struct uw_error *err);
+
+/* Write the settings of node i, a board, and tell the command that starts it in the demo's
+ * directory. Returns UW_OK, UW_ERR_IO or an error of the key's file. */
+int uw_demo_board_command(const struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
+                          struct uw_demo_command *c, struct uw_error *err);
+
+/* "Cortex-M7", "aarch64" or "native". */
+const char *uw_demo_kind_name(enum uw_demo_kind kind);
+
+/* Give every node its name, classes and a free port. Returns UW_OK or UW_ERR_IO. */
+int uw_demo_prepare(struct uw_demo *d, struct uw_error *err);
+
+/* Write the configuration of node i and start it. Returns UW_OK or UW_ERR_IO. */
+int uw_demo_start(struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
+                  struct uw_error *err);
+
+/* Wait up to wait_us for events, take them in, notice who has ended. A node that fails gives
+ * UW_ERR_CLOSED and the last line that it wrote; one that was killed on purpose does not. */
+int uw_demo_poll(struct uw_demo *d, uint64_t wait_us, struct uw_error *err);
+
+/* Kill node i with SIGKILL and wait for its end. */
+void uw_demo_kill(struct uw_demo *d, uint32_t i);
+
+/* How many nodes run. */
+uint32_t uw_demo_running(const struct uw_demo *d);
+
+/* Draw the live view when it is due: rows on a terminal, a line now and then on a pipe. `force`:
+ * now. */
+void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force);
+
+/* A sentence above the live view. */
+void uw_demo_say(struct uw_demo *d, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+/* The table at the end, on standard output. */
+void uw_demo_print_result(const struct uw_demo *d);
+
+#endif

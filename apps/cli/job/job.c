@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job.h"
+
+#include "base/open_file.h"
+
+#include "uwasa/backends.h"
+#include "uwasa/board.h"
+#include "uwasa/exact.h"
+#include "uwasa/storage_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
+                   struct uw_error *err)
+{
+    bool any = strcmp(backend, "auto") == 0;
+    const struct uw_kernels *best = exact ? uw_kernels_exact() : uw_kernels_best();
+    *kernels = any ? best : uw_kernels_find(backend);
+    if (*kernels == NULL) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "--backend %s: not in this build or not on this processor", backend);
+    }
+    if (exact && !(*kernels)->exact) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--exact: --backend %s rounds in an order of its own; leave it out, "
+                            "or take ref", backend);
+    }
+    if (exact && uw_exact_check() < 0) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "--exact: this build or processor does not round as IEEE 754 says");
+    }
+    return UW_OK;
+}
+
+/* The processor's. */
+static int choose_here(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
+{
+    const struct uw_caches caches = {uw_board_cache_bytes(1), uw_board_cache_bytes(2),
+                                     uw_board_cache_bytes(3)};
+    const struct uw_kernels *k;
+    int rc = uw_job_kernels(config->backend, config->exact, &k, err);
+    if (rc == UW_OK) {
+        j->config.kernels = uw_kernels_fit(&j->fitted, k, &caches);
+    }
+    return rc;
+}
+
+static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
+                          struct uw_error *err)
+{
+    const struct uw_job_gpu_config gpu = {.backend = config->backend, .exact = config->exact,
+                                          .tf32 = config->tf32,
+                                          .unseen = config->unseen};
+    int rc = config->gpu ? uw_job_gpu_open(&j->gpu, &gpu, err) : UW_OK;
+    j->only_gpu = config->tf32 || strcmp(config->backend, "cuda") == 0;
+    if (j->gpu.cuda != NULL) {
+        j->config.kernels = uw_cuda_kernels(j->gpu.cuda);
+        return rc;
+    }
+    return rc < 0 ? rc : choose_here(j, config, err);
+}
+
+/* A GPU's kernels have threads of their own. */
+static uint32_t threads_of(const struct uw_job *j)
+{
+    return j->threads_asked != 0 ? j->threads_asked : j->gpu.cuda != NULL ? 1u : uw_board_cores();
+}
+
+bool uw_job_is_onnx(const char *model)
+{
+    return uw_args_ends_in(model, ".onnx");
+}
+
+static int load(struct uw_job *j, const char *model, struct uw_error *err)
+{
+    if (!uw_job_is_onnx(model)) {
+        return uw_model_load(&j->file, model, err);
+    }
+    int rc = uw_convert_load(&j->onnx, model, err);
+    if (rc == UW_OK) {
+        j->file.def = j->onnx.def;
+        j->file.json.file = model;
+    }
+    return rc;
+}
+
+int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err)
+{
+    uw_model_init_weights(&j->model, seed);
+    return j->onnx.memory != NULL ? uw_convert_apply(&j->onnx, &j->model, err) : UW_OK;
+}
+
+int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
+{
+    *j = (struct uw_job){.pool = NULL};
+    int rc = load(j, config->model, err);
+    if (rc < 0) {
+        return rc;
+    }
+    j->config = config->plan;
+    j->config.def = &j->file.def;
+    j->config.input = true;
+    j->config.kernels = config->kernels;
+    rc = config->kernels != NULL ? UW_OK : choose_kernels(j, config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    j->threads_asked = config->threads;
+    j->planned.threads = threads_of(j);
+    j->config.workspace_bytes = UW_MODEL_WORKSPACE_BYTES(j->file.def.layers_n);
+    j->workspace = malloc(j->config.workspace_bytes);
+    j->config.workspace = j->workspace;
+    if (j->workspace == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
+    }
+    return uw_job_measure(j, &j->config, &j->need, err);
+}
+
+size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)
+{
+    size_t own = j->gpu.cuda != NULL ? uw_cuda_own_bytes(j->gpu.cuda) : 0;
+    return j->gpu.cuda != NULL ? own + need->kernel_bytes + need->shared_bytes
+                               : need->total_bytes;
+}
+
+size_t uw_job_device_bytes(const struct uw_job *j)
+{
+    return j->gpu.cuda != NULL ? uw_job_budgeted_bytes(j, &j->need) : 0;
+}
+
+/* The budget is for what the GPU's handle takes as well. */
+static size_t budget_of(const struct uw_job *j, size_t budget)
+{
+    size_t own = j->gpu.cuda != NULL ? uw_cuda_own_bytes(j->gpu.cuda) : 0;
+    return budget > own || budget == 0 ? budget - (budget != 0 ? own : 0) : 1;
+}
+
+int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
+                   struct uw_model_need *need, struct uw_error *err)
+{
+    struct uw_workers planned = j->planned;
+    struct uw_model_config mine = *config;
+    struct uw_error why = {.text = ""};
+    mine.workers = &planned;
+    mine.budget_bytes = budget_of(j, config->budget_bytes);
+    int rc = uw_model_measure(&mine, need, &why);
+    size_t least = uw_job_budgeted_bytes(j, need);
+    if (rc == UW_ERR_NOMEM && j->gpu.cuda != NULL && config->budget_bytes != 0 &&
+        least > config->budget_bytes) {
+        return uw_error_set(err, rc, "%.60s: budget of %zu bytes: on the GPU the smallest plan "
+                            "takes %zu, %zu of them the kernels' own", j->file.json.file,
+                            config->budget_bytes, least, uw_cuda_own_bytes(j->gpu.cuda));
+    }
+    if (rc < 0) {
+        bool tight = rc == UW_ERR_NOMEM && config->budget_bytes != 0;
+        return uw_error_set(err, rc, "%.60s: %.180s%s", j->file.json.file,
+                            why.text[0] != '\0' ? why.text : uw_status_text(rc),
+                            tight ? "; uwasa plan --budget tells what would fit" : "");
+    }
+    return UW_OK;
+}
+
+/* What kernels work on, what an integrated GPU shares, and pinned pages for the rest. */
+static int take_of_gpu(struct uw_job *j, struct uw_error *err)
+{
+    void *kernels = NULL, *shared = NULL;
+    int rc = uw_cuda_take(j->gpu.cuda, UW_CUDA_KERNELS, j->need.kernel_bytes, &kernels, err);
+    rc = rc < 0 ? rc : uw_cuda_take(j->gpu.cuda, UW_CUDA_SHARED, j->need.shared_bytes, &shared,
+                                    err);
+    rc = rc < 0 ? rc : uw_cuda_take(j->gpu.cuda, UW_CUDA_PINNED, j->need.total_bytes, &j->memory,
+                                    err);
+    if (rc == UW_OK) {
+        uw_arena_init_foreign(&j->kernel_arena, kernels, j->need.kernel_bytes);
+        uw_arena_init(&j->shared_arena, shared, j->need.shared_bytes);
+        j->config.kernel_arena = &j->kernel_arena;
+        j->config.shared_arena = &j->shared_arena;
+    }
+    return rc;
+}
+
+/* Instead of a GPU that gives no memory: too small, or failed. */
+static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
+{
+    char text[UW_ERROR_TEXT_BYTES];
+    int n = snprintf(text, sizeof text, "%.150s%s", why->text,
+                     why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
+                                               : "");
+    if (why->code != UW_ERR_NOMEM && j->only_gpu) {
+        snprintf(text + n, sizeof text - (size_t)n, "; --backend %s computes on the processor",
+                 uw_job_gpu_else());
+    }
+    if (j->only_gpu) {
+        return uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
+    }
+    uw_job_gpu_leave(&j->gpu, text);
+    j->memory = NULL;
+    int rc = choose_here(j, &(struct uw_job_config){.backend = "auto"}, err);
+    j->planned.threads = threads_of(j);
+    return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+}
+
+/* The memory of the model, wherever it is. */
+static int take_memory(struct uw_job *j, struct uw_error *err)
+{
+    struct uw_error why = {.text = ""};
+    if (j->gpu.cuda != NULL) {
+        int rc = take_of_gpu(j, &why);
+        rc = rc < 0 ? plan_here(j, &why, err) : rc;
+        if (rc < 0 || j->gpu.cuda != NULL) {
+            return rc;
+        }
+    }
+    int rc = uw_board_memory_take(j->need.total_bytes, &j->memory);
+    return rc < 0 ? uw_error_set(err, rc,
+                                 "%.60s: %zu bytes of memory are not to be had; uwasa plan "
+                                 "--budget tells what would fit",
+                                 j->file.def.name, j->need.total_bytes)
+                  : UW_OK;
+}
+
+int uw_job_bind(struct uw_job *j, struct uw_error *err)
+{
+    int rc = take_memory(j, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_board_workers_init(&j->pool, j->planned.threads);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "--threads %u: the threads could not be started",
+                            (unsigned)j->planned.threads);
+    }
+    j->config.workers = j->pool;
+    j->config.budget_bytes = budget_of(j, j->config.budget_bytes);
+    uw_arena_init(&j->arena, j->memory, j->need.total_bytes);
+    rc = uw_model_bind(&j->model, &j->config, &j->arena, err);
+    uw_arena_seal(&j->arena);
+    return rc;
+}
+
+const char *uw_job_gpu_failure(const struct uw_job *j)
+{
+    bool bound = j->gpu.cuda != NULL && j->model.exec.kernels != NULL;
+    return bound ? uw_cuda_failure(j->gpu.cuda) : NULL;
+}
+
+void uw_job_deinit(struct uw_job *j)
+{
+    uw_board_workers_deinit(&j->pool);
+    if (j->gpu.cuda == NULL) {
+        uw_board_memory_release(j->memory, j->need.total_bytes);
+    }
+    uw_job_gpu_close(&j->gpu);
+    j->memory = NULL;
+    free(j->workspace);
+    j->workspace = NULL;
+    uw_model_file_deinit(&j->file);
+    uw_convert_deinit(&j->onnx);
+}
+
+int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)
+{
+    struct uw_storage_file files;
+    int rc = uw_storage_file_init(&files, NULL);
+    if (rc == UW_OK) {
+        rc = uw_checkpoint_load(&j->model, NULL, &files.base, file, err);
+    }
+    uw_storage_file_deinit(&files);
+    return rc;
+}
+
+int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
+                    bool (*stop)(void *), void *arg, struct uw_score *score)
+{
+    struct uw_loader loader;
+    double loss = 0.0;
+    uint64_t correct = 0;
+    *score = (struct uw_score){.labels = uw_job_has_labels(&j->file.def)};
+    int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
+                                                                .batch_n = j->config.batch_n,
+                                                                .no_shuffle = true});
+    while (rc >= 0 && loader.epoch == 0 && (limit == 0 || score->samples_n < limit)) {
+        uint32_t correct_n = 0;
+        if (stop != NULL && stop(arg)) {
+            return UW_ERR_AGAIN;
+        }
+        rc = uw_loader_next(&loader, j->model.input, j->model.label);
+        if (rc > 0) {
+            uint64_t left = limit == 0 ? UINT64_MAX : limit - score->samples_n;
+            uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
+            score->samples_n += n;
+            rc = uw_model_evaluate(&j->model, &(struct uw_minibatch){.n = n}, &loss, &correct_n);
+            correct += correct_n;
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    score->accuracy = (double)correct / (double)score->samples_n;
+    score->loss = loss / (double)score->samples_n;
+    return UW_OK;
+}
+
+const char *uw_score_text(const struct uw_score *s, char text[UW_SCORE_TEXT_BYTES])
+{
+    int n = s->labels ? snprintf(text, UW_SCORE_TEXT_BYTES, "test accuracy %.2f %%  ",
+                                 100.0 * s->accuracy)
+                      : snprintf(text, UW_SCORE_TEXT_BYTES, "test ");
+    snprintf(text + n, UW_SCORE_TEXT_BYTES - (size_t)n, "loss %.4f", s->loss);
+    return text;
+}
+
+void uw_score_print(const struct uw_score *s)
+{
+    if (s->labels) {
+        printf("test accuracy  %.2f %%\n", 100.0 * s->accuracy);
+    }
+    printf("test loss      %.4f\n", s->loss);
+}
+
+int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
+                       const struct uw_checkpoint *state, const char *file, struct uw_error *err)
+{
+    if (exact && state->exact == 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: %.120s was trained without it, its bits are not those of every "
+                            "processor; its weights may start a run anew", option, file);
+    }
+    if (!exact && state->exact != 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%.120s was trained with %s, which would end here: give it again; "
+                            "its weights may start a run anew", file, option);
+    }
+    if (exact && (state->mode != j->model.config.mode ||
+                  state->micro_n != j->model.config.micro_n)) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: %.120s was trained with another --mode or --micro-batch, which "
+                            "sums in another order", option, file);
+    }
+    return UW_OK;
+}
+
+int uw_job_exit(int code)
+{
+    switch (code) {
+    case UW_ERR_INVALID:
+    case UW_ERR_SHAPE:
+    case UW_ERR_NOTFOUND:
+    case UW_ERR_UNSUPPORTED:
+    case UW_ERR_CORRUPT:
+    case UW_ERR_MISMATCH:
+    case UW_ERR_TOOBIG:
+        return UW_EXIT_USAGE;
+    default:
+        return UW_EXIT_FAILED;
+    }
+}
+
+void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes)
+{
+    cJSON_AddNumberToObject(bytes, "parameters", (double)need->parameters_bytes);
+    cJSON_AddNumberToObject(bytes, "gradients", (double)need->gradients_bytes);
+    cJSON_AddNumberToObject(bytes, "optimizer", (double)need->optimizer_bytes);
+    cJSON_AddNumberToObject(bytes, "activations", (double)need->activations_bytes);
+    cJSON_AddNumberToObject(bytes, "scratch", (double)need->scratch_bytes);
+    cJSON_AddNumberToObject(bytes, "snapshot", (double)need->snapshot_bytes);
+    cJSON_AddNumberToObject(bytes, "input", (double)need->input_bytes);
+    cJSON_AddNumberToObject(bytes, "graph", (double)need->graph_bytes);
+    if (need->image_bytes != 0) {
+        cJSON_AddNumberToObject(bytes, "image", (double)need->image_bytes);
+    }
+}
+
+const char *uw_job_backend_text(const struct uw_job *j, char text[UW_GPU_TEXT_BYTES])
+{
+    bool gpu = j->gpu.cuda != NULL;
+    snprintf(text, UW_GPU_TEXT_BYTES, "%.31s%s%.63s", j->config.kernels->name, gpu ? ": " : "",
+             gpu ? j->gpu.info.name : "");
+    return text;
+}
+
+void uw_job_device_json(const struct uw_job *j, cJSON *ev)
+{
+    const struct uw_cuda_info *i = &j->gpu.info;
+    char text[UW_GPU_TEXT_BYTES];
+    if (j->gpu.cuda == NULL) {
+        return;
+    }
+    cJSON *device = cJSON_AddObjectToObject(ev, "device");
+    cJSON_AddStringToObject(device, "name", i->name);
+    cJSON_AddStringToObject(device, "driver", uw_job_gpu_driver(&j->gpu, text));
+    cJSON_AddStringToObject(device, "cudnn", uw_job_gpu_cudnn(&j->gpu, text));
+    cJSON_AddNumberToObject(device, "memory", (double)i->memory_bytes);
+    cJSON_AddNumberToObject(ev, "device_bytes", (double)uw_job_device_bytes(j));
+    cJSON_AddBoolToObject(ev, "tf32", i->tf32);
+}
+
+int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)
+{
+    char head[9];
+    FILE *f = file != NULL ? uw_open_file(file, false) : NULL;
+    if (f == NULL) {
+        return UW_OK;
+    }
+    size_t n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    if (n == 0 || (n == sizeof head && head[8] == '{')) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "%s %.160s: is there and holds no weights (safetensors); it stays as it is",
+                        what, file);
+}
+
+const char *uw_job_why_unsaved(int rc)
+{
+    return rc == UW_ERR_AGAIN      ? "another process is writing it"
+           : rc == UW_ERR_NOTFOUND ? "its folder is not there"
+           : rc == UW_ERR_INVALID  ? "it is no ordinary file"
+           : rc == UW_ERR_DENIED   ? "permission is missing"
+                                   : uw_status_text(rc);
+}
+
+int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
+                    struct uw_error *err)
+{
+    int rc = file != NULL ? s->ops->begin(s, file) : UW_OK;
+    if (rc == UW_OK && file != NULL) {
+        rc = s->ops->end(s, 0);
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s %.180s: cannot be written: %s", what, file,
+                            uw_job_why_unsaved(rc));
+    }
+    return UW_OK;
+}

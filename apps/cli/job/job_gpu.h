@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job_gpu.h - the GPU of a command: opened as --backend says, or a sentence why not
+ *
+ * `cuda` wants a GPU: without one the command fails. `auto` takes GPU 0 where there is one and goes
+ * on with the processor else, `note` then says why; a build without CUDA has nothing to say.
+ *
+ * Memory     what is taken from an open GPU is given back when it is closed
+ * Blocking   open loads libraries: seconds      Context  one thread
+ */
+#ifndef UWASA_CLI_JOB_GPU_H
+#define UWASA_CLI_JOB_GPU_H
+
+#include "uwasa/backends.h"
+#include "uwasa/cuda.h"
+
+/* What --backend takes where a GPU may compute, and what it and --tf32 say about that. */
+#define UW_BACKENDS_GPU "auto|cuda|ref|fpu|avx2|avx512|neon"
+enum uw_backend { UW_BACKEND_AUTO, UW_BACKEND_CUDA, UW_BACKEND_REF };   /* the first of them */
+#define UW_BACKENDS_GPU_HELP "kernels (auto: cuda where there is a GPU, else the fastest here)"
+#define UW_TF32_HELP "with a GPU: products may round to TF32; faster, 3 digits of 7"
+
+struct uw_job_gpu {
+    struct uw_cuda *cuda;           /* NULL: the processor computes */
+    bool unseen;                    /* it is not here: a plan is known in part, note says why */
+    struct uw_cuda_info info;
+    char choices[512];              /* file of measured algorithms; "": none */
+    char note[UW_ERROR_TEXT_BYTES]; /* one sentence to standard error; "": none */
+};
+
+struct uw_job_gpu_config {
+    const char *backend;            /* one of UW_BACKENDS_GPU */
+    bool exact, tf32;
+    bool unseen;                    /* for cuda without a GPU a handle that plans will do */
+};
+
+/* Open it, or not.
+ * Returns UW_OK, with g->cuda NULL where the processor is to compute; UW_ERR_CLOSED (--backend cuda
+ * and no GPU can be used), UW_ERR_INVALID (cuda and --exact; --tf32 and no GPU); err filled. */
+int uw_job_gpu_open(struct uw_job_gpu *g, const struct uw_job_gpu_config *config,
+                    struct uw_error *err);
+
+/* Give up an open GPU for the processor, of auto alone: `why` becomes the note. */
+void uw_job_gpu_leave(struct uw_job_gpu *g, const char *why);
+
+/* What computes where a GPU cannot: the processor's fastest, by its name for --backend. */
+const char *uw_job_gpu_else(void);
+
+/* "the GPU failed (why); --backend avx2 VERB on the processor". Returns UW_ERR_IO. */
+int uw_job_gpu_error(struct uw_error *err, const char *why, const char *verb);
+
+/* Print the note, if there is one and it was not printed before: "uwasa train: ...". */
+void uw_job_gpu_say(struct uw_job_gpu *g, const char *command);
+
+/* "NVIDIA Orin, driver for CUDA 13.0, cuDNN 9.19.0"; "13.0", "9.19.0". Returns text. */
+#define UW_GPU_TEXT_BYTES 128u
+const char *uw_job_gpu_text(const struct uw_job_gpu *g, char text[UW_GPU_TEXT_BYTES]);
+const char *uw_job_gpu_driver(const struct uw_job_gpu *g, char text[UW_GPU_TEXT_BYTES]);
+const char *uw_job_gpu_cudnn(const struct uw_job_gpu *g, char text[UW_GPU_TEXT_BYTES]);
+
+/* Close what is open. Safe on a zeroed struct and twice. */
+void uw_job_gpu_close(struct uw_job_gpu *g);
+
+#endif

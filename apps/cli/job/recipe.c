@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "recipe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *uw_recipe_mode_name(enum uw_plan_mode mode)
+{
+    static const char *const names[] = {[UW_PLAN_IMMEDIATE] = "immediate",
+                                        [UW_PLAN_BUCKETS] = "buckets", [UW_PLAN_FULL] = "full",
+                                        [UW_PLAN_INFERENCE] = "inference"};
+    return names[mode];
+}
+
+double uw_recipe_lr(const struct uw_recipe *r)
+{
+    bool plain = r->optimizer.at == UW_RECIPE_SGD || r->optimizer.at == UW_RECIPE_MOMENTUM;
+    return plain ? 0.05 : 0.001;
+}
+
+/* What was given, as a float; 0: the optimizer's default. */
+static float given(double number)
+{
+    return number > 0.0 ? (float)number : 0.0f;
+}
+
+/* If it was given, does it lie between 0 and 1 as a float, too? */
+static bool is_share(double number, float value)
+{
+    return number < 0.0 || (value > 0.0f && value < 1.0f);
+}
+
+static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, struct uw_error *err)
+{
+    static const enum uw_optimizer_kind kinds[] = {
+        [UW_RECIPE_SGD] = UW_OPTIMIZER_SGD, [UW_RECIPE_MOMENTUM] = UW_OPTIMIZER_SGD,
+        [UW_RECIPE_ADAM] = UW_OPTIMIZER_ADAM, [UW_RECIPE_ADAMW] = UW_OPTIMIZER_ADAMW,
+        [UW_RECIPE_RMSPROP] = UW_OPTIMIZER_RMSPROP};
+    bool heavy = r->optimizer.at == UW_RECIPE_MOMENTUM;
+    bool adam = r->optimizer.at == UW_RECIPE_ADAM || r->optimizer.at == UW_RECIPE_ADAMW;
+    double momentum = r->momentum >= 0.0 ? r->momentum : heavy ? 0.9 : 0.0;
+
+    *o = (struct uw_optimizer){
+        .kind = kinds[r->optimizer.at],
+        .weight_decay = (float)r->weight_decay,
+        .momentum = (float)momentum,
+        .nesterov = r->nesterov,
+        .beta1 = given(r->beta1),
+        .beta2 = given(r->beta2),
+        .alpha = given(r->alpha),
+        .epsilon = given(r->epsilon),
+        .clip_tensor = (float)r->clip_tensor,
+        .clip_global = (float)r->clip_norm,
+    };
+    if (momentum > 0.0 && adam) {
+        return uw_error_set(err, UW_ERR_INVALID, "--momentum: %s has none, it has --beta1",
+                            r->optimizer.word);
+    }
+    if (r->nesterov && (o->kind != UW_OPTIMIZER_SGD || !(momentum > 0.0))) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--nesterov: needs --optimizer sgd and --momentum above 0");
+    }
+    if ((r->beta1 >= 0.0 || r->beta2 >= 0.0) && !adam) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--beta1 and --beta2: need --optimizer adam or adamw");
+    }
+    if (r->alpha >= 0.0 && o->kind != UW_OPTIMIZER_RMSPROP) {
+        return uw_error_set(err, UW_ERR_INVALID, "--alpha: needs --optimizer rmsprop");
+    }
+    if (r->epsilon >= 0.0 && o->kind == UW_OPTIMIZER_SGD) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--epsilon: needs --optimizer adam, adamw or rmsprop");
+    }
+    if (!is_share(r->beta1, o->beta1) || !is_share(r->beta2, o->beta2) ||
+        !is_share(r->alpha, o->alpha)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "--beta1, --beta2 and --alpha: need above 0 and below 1");
+    }
+    if (r->epsilon >= 0.0 && !(o->epsilon > 0.0f)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--epsilon: needs above 0");
+    }
+    return UW_OK;
+}
+
+/* A whole number from 1 at *text, which then stands behind it. */
+static uint32_t take_number(const char **text)
+{
+    char *end;
+    if (**text < '1' || **text > '9') {
+        return 0;
+    }
+    unsigned long n = strtoul(*text, &end, 10);
+    *text = end;
+    return n <= 65535 ? (uint32_t)n : 0;
+}
+
+static int set_adapt(const char *text, struct uw_adapt *a, struct uw_error *err)
+{
+    const char *rest = strchr(text, ':') != NULL ? strchr(text, ':') + 1 : "";
+    char *end;
+
+    *a = (struct uw_adapt){.bias_only = strcmp(text, "bias") == 0};
+    if (strcmp(text, "all") == 0 || a->bias_only) {
+        return UW_OK;
+    }
+    if (strncmp(text, "last:", 5) == 0) {
+        a->last_n = take_number(&rest);
+        if (a->last_n != 0 && *rest == '\0') {
+            return UW_OK;
+        }
+    }
+    if (strncmp(text, "lora:", 5) == 0) {
+        a->lora_rank = take_number(&rest);
+        if (a->lora_rank != 0 && *rest == '\0') {
+            return UW_OK;
+        }
+        if (a->lora_rank != 0 && *rest == ':') {
+            a->lora_alpha = strtof(rest + 1, &end);
+            if (end != rest + 1 && *end == '\0' && a->lora_alpha > 0.0f &&
+                a->lora_alpha < 65536.0f) {
+                return UW_OK;
+            }
+        }
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "--train %.40s: needs all, bias, last:N or lora:RANK[:ALPHA] with whole N "
+                        "and RANK from 1 and ALPHA above 0", text);
+}
+
+/* Immediate takes the least memory; some wishes need all gradients at once. */
+static enum uw_plan_mode best_mode(const struct uw_recipe *r, const struct uw_optimizer *o)
+{
+    bool accumulates = o->kind == UW_OPTIMIZER_SGD && o->momentum != 0.0f && !o->nesterov &&
+                       o->clip_tensor == 0.0f;
+    bool full = r->clip_norm > 0.0 || (r->micro_batch != 0 && !accumulates);
+    return full ? UW_PLAN_FULL : UW_PLAN_IMMEDIATE;
+}
+
+int uw_recipe_apply(const struct uw_recipe *r, struct uw_model_config *config,
+                    struct uw_error *err)
+{
+    int rc = set_optimizer(r, &config->optimizer, err);
+    rc = rc < 0 ? rc : set_adapt(r->train, &config->adapt, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (r->micro_batch > config->batch_n) {
+        return uw_error_set(err, UW_ERR_INVALID, "--micro-batch %u: needs at most --batch %u",
+                            (unsigned)r->micro_batch, (unsigned)config->batch_n);
+    }
+    config->mode = r->mode.at == UW_RECIPE_MODE_AUTO
+                       ? best_mode(r, &config->optimizer)
+                       : (enum uw_plan_mode)(r->mode.at - 1 - UW_RECIPE_MODE_AUTO);
+    config->micro_n = r->micro_batch;
+    config->budget_bytes = r->budget <= SIZE_MAX ? (size_t)r->budget : SIZE_MAX;
+    return UW_OK;
+}

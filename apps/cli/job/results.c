@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "results.h"
+
+#include "model/model_json.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static bool stat_folder(const char *path, struct stat *st)
+{
+    char folder[PATH_MAX];
+    int n = snprintf(folder, sizeof folder, "%.*s.", (int)(name_of(path) - path), path);
+    return n < (int)sizeof folder && stat(folder, st) == 0;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* Will they be one file, though they are not there yet? */
+static bool same_place(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(name_of(a), name_of(b)) == 0 && stat(a, &x) < 0 && stat_folder(a, &x) &&
+           stat_folder(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), end_n = strlen(end);
+    return n >= end_n && strcmp(text + n - end_n, end) == 0;
+}
+
+/* Is it, or what it links to, in the folder, and called as MNIST's and CIFAR-10's files are? Others
+ * may lie beside them. */
+static bool is_in(const char *file, const char *folder)
+{
+    struct stat x, y;
+    char real[PATH_MAX];
+    const char *path = realpath(file, real) != NULL ? real : file;
+    bool data = ends_in(path, "-ubyte") || ends_in(path, ".bin");
+    return data && stat(folder, &y) == 0 && S_ISDIR(y.st_mode) && stat_folder(path, &x) &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Is the file the one that is read, or one of "kind:FILE,FILE", or of "kind:FOLDER"? */
+static bool is_read(const char *file, const char *read)
+{
+    const char *kind = strchr(read, ':');
+    if (same_file(file, read)) {
+        return true;
+    }
+    for (const char *p = kind != NULL ? kind + 1 : NULL; p != NULL;) {
+        char one[PATH_MAX];
+        size_t n = strcspn(p, ",");
+        if (n < sizeof one) {
+            memcpy(one, p, n);
+            one[n] = '\0';
+            if (same_file(file, one) || is_in(file, one)) {
+                return true;
+            }
+        }
+        p = p[n] == ',' ? p + n + 1 : NULL;
+    }
+    return false;
+}
+
+const char *uw_files_of_model(const char *model)
+{
+    return model != NULL && uw_model_builtin_find(model) == NULL ? model : NULL;
+}
+
+const char *uw_files_of_data(const char *data)
+{
+    return data != NULL && strchr(data, ':') != NULL ? data : NULL;
+}
+
+static bool goes_on(const struct uw_named_file *result, const struct uw_named_file *read)
+{
+    return result->goes_on != NULL && strcmp(result->goes_on, read->flag) == 0;
+}
+
+static bool is_file(const char *file)
+{
+    return file != NULL && strcmp(file, "-") != 0;
+}
+
+int uw_check_results(const struct uw_named_file *results, uint32_t results_n,
+                     const struct uw_named_file *read, uint32_t read_n, struct uw_error *err)
+{
+    for (uint32_t i = 0; i < results_n; i++) {
+        const char *file = results[i].file;
+        for (uint32_t k = 0; is_file(file) && k < i; k++) {
+            const char *other = results[k].file;
+            if (is_file(other) && (same_file(file, other) || same_place(file, other))) {
+                return uw_error_set(err, UW_ERR_INVALID, "%s %.120s: %s writes there",
+                                    results[i].flag, file, results[k].flag);
+            }
+        }
+        for (uint32_t k = 0; is_file(file) && k < read_n; k++) {
+            if (read[k].file != NULL && !goes_on(&results[i], &read[k]) &&
+                is_read(file, read[k].file)) {
+                return uw_error_set(err, UW_ERR_INVALID,
+                                    "%s %.120s: %s reads it, it stays as it is", results[i].flag,
+                                    file, read[k].flag);
+            }
+        }
+    }
+    return UW_OK;
+}

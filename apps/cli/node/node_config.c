@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From file and command line to options, and whether they go together: uw_node_check judges what a
+ * node is, the rest is judged here. */
+#include "node_config.h"
+
+#include "job/job_gpu.h"
+#include "job/lr.h"
+
+#include "uwasa/node_gradients.h"
+#include "uwasa/radio.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUMBER_BYTES 12u
+#define UDP "udp:"
+#define HOST_MTU_MIN 256u
+#define CONSENSUS_DEFAULT_US 10000000u
+
+#define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
+
+/* ---- whose mistake it is: an assignment's, a line's, the file's ---- */
+
+/* The value of "key" or "object.key"; NULL: it is not there. */
+static const cJSON *find_key(const cJSON *root, const char *key)
+{
+    const char *dot = strchr(key, '.');
+    char object[32];
+    if (root != NULL && dot != NULL) {
+        snprintf(object, sizeof object, "%.*s", (int)(dot - key), key);
+        root = cJSON_GetObjectItemCaseSensitive(root, object);
+        key = dot + 1;
+    }
+    return root != NULL ? cJSON_GetObjectItemCaseSensitive(root, key) : NULL;
+}
+
+/* The last one that gives the key; NULL: none does. */
+static const struct uw_opt_given *find_set(const struct uw_opt_sets *set, const char *key)
+{
+    for (uint32_t i = set != NULL ? set->n : 0; i > 0; i--) {
+        if (uw_opt_gives(&set->item[i - 1u], key)) {
+            return &set->item[i - 1u];
+        }
+    }
+    return NULL;
+}
+
+/* A sentence that begins with the assignment of the key or, without one, with the file and the
+ * line of the key when it is there; then the key. Returns UW_ERR_INVALID. */
+static int fail_key(struct uw_node_file *f, const char *key, const char *sentence,
+                    struct uw_error *err)
+{
+    const cJSON *m = find_key(f->json.root, key);
+    const struct uw_opt_given *set = find_set(f->set, key);
+    char where[96];
+    if (set != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "%s: \"%s\" %s",
+                            uw_opt_given_text(set, where, sizeof where), key, sentence);
+    }
+    if (m != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.160s:%u: \"%s\" %s", f->json.file,
+                            (unsigned)uw_json_line(&f->json, m), key, sentence);
+    }
+    return f->json.file != NULL ? uw_error_set(err, UW_ERR_INVALID, "%.160s: \"%s\" %s",
+                                               f->json.file, key, sentence)
+                                : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
+}
+
+/* ---- the link, and the addresses that belong to it ---- */
+
+bool uw_node_config_narrow(const struct uw_node_options *o)
+{
+    return o->carrier == UW_STACK_BUS || o->carrier == UW_STACK_RADIO;
+}
+
+static int check_list(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
+                      struct uw_error *err)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (!uw_stack_address_ok(list->item[i], false)) {
+            char sentence[200];
+            snprintf(sentence, sizeof sentence, "has \"%.60s\", " ADDRESS, list->item[i]);
+            return fail_key(f, key, sentence, err);
+        }
+    }
+    return UW_OK;
+}
+
+static int check_baud(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    o->link_baud = o->link_baud != 0 ? o->link_baud : 115200;
+    if (!uw_serial_tty_baud_ok(o->link_baud)) {
+        return fail_key(f, "link.baud", "needs a rate that serial lines have, 9600, 115200, 921600",
+                        err);
+    }
+    return UW_OK;
+}
+
+/* The first key of addresses that hosts have, "seeds" among them if asked for; NULL: none. */
+static const char *key_of_hosts(const struct uw_node_options *o, bool seeds)
+{
+    return seeds && o->seeds.n != 0       ? "seeds"
+           : o->advertise != NULL         ? "advertise"
+           : strcmp(o->listen, ":0") != 0 ? "listen"
+                                          : NULL;
+}
+
+/* A serial line leads to one node. */
+static int check_line(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const char *key = key_of_hosts(o, true);
+    key = key == NULL && o->emulate_far.n != 0 ? "emulate.far" : key;
+    if (key != NULL) {
+        return fail_key(f, key, "is not for a serial line, which leads to one node", err);
+    }
+    int rc = check_baud(f, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (o->mtu > UW_LINK_SERIAL_MTU_MAX) {
+        return fail_key(f, "mtu", "needs at most 2048 on a serial line", err);
+    }
+    o->seeds.item[0] = "peer";
+    o->seeds.n = 1;
+    return UW_OK;
+}
+
+static int check_numbers(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
+                         struct uw_error *err)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        uint16_t address;
+        if (uw_link_frame_address(list->item[i], &address) < 0) {
+            char sentence[120];
+            snprintf(sentence, sizeof sentence, "has \"%.60s\", needs numbers from 0 to %u here",
+                     list->item[i], UW_RADIO_ADDRESS_MAX);
+            return fail_key(f, key, sentence, err);
+        }
+    }
+    return UW_OK;
+}
+
+/* Nodes find each other on a channel: seeds are not needed. */
+static int check_radio(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const char *key = key_of_hosts(o, false);
+    if (key != NULL) {
+        return fail_key(f, key, "is not for a radio or a bus: give \"link.address\"", err);
+    }
+    if (o->link_address == UW_NODE_ADDRESS_UNSAID) {
+        return fail_key(f, "link.address", "is missing: a number of this node's own on the radio "
+                                           "or the bus", err);
+    }
+    if (o->mtu > UW_RADIO_FRAME_MAX) {
+        return fail_key(f, "mtu", "needs at most 1280, a frame of a radio or a bus", err);
+    }
+    if (o->carrier == UW_STACK_RADIO && (strncmp(o->link_radio, UDP, sizeof UDP - 1u) != 0 ||
+                                         !uw_radio_udp_group_ok(o->link_radio + sizeof UDP - 1u))) {
+        return fail_key(f, "link.radio", "needs a multicast group, \"udp:239.255.85.87:4785\"",
+                        err);
+    }
+    int rc = o->carrier == UW_STACK_BUS ? check_baud(f, err) : UW_OK;
+    rc = rc < 0 ? rc : check_numbers(f, "seeds", &o->seeds, err);
+    return rc < 0 ? rc : check_numbers(f, "emulate.far", &o->emulate_far, err);
+}
+
+/* Where "link" is a text that names none, f->json.err becomes what to write for all of them. */
+static void check_kind(struct uw_node_file *f)
+{
+    const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, "link");
+    const struct uw_opt *row = uw_opt_find(uw_node_keys, "link", 4);
+    struct uw_node_options unused;
+    bool empty = cJSON_IsObject(m) && m->child == NULL;
+    if (empty || (cJSON_IsString(m) && uw_opt_set(row, m->valuestring, &unused) < 0)) {
+        uw_json_fail(&f->json, m, "\"link\" needs udp, tcp, mpi, {\"serial\": DEVICE}, {\"bus\": "
+                                  "DEVICE, \"address\": N} or {\"radio\": \"udp:GROUP:PORT\", "
+                                  "\"address\": N}");
+    }
+}
+
+/* The same of what the command line gives and is refused with rc, err filled. Returns rc. */
+static int refuse_kind(const struct uw_opt_given *given, int rc, struct uw_error *err)
+{
+    char text[48];
+    return !uw_opt_gives(given, "link")
+               ? rc : uw_error_set(err, rc, "%s: needs udp, tcp or mpi; or --set link.serial="
+                                   "DEVICE; or link.bus=DEVICE or link.radio=udp:GROUP:PORT with "
+                                   "--set link.address=N",
+                                   uw_opt_given_text(given, text, sizeof text));
+}
+
+/* Set o.carrier from what the object "link" has. */
+static int choose_link(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    const struct {
+        enum uw_stack_carrier carrier;
+        const char *value;
+    } kinds[] = {{UW_STACK_SERIAL, o->link_serial}, {UW_STACK_BUS, o->link_bus},
+                 {UW_STACK_RADIO, o->link_radio}};
+    bool said = o->link.word != NULL;
+    o->carrier = said ? (enum uw_stack_carrier)o->link.at : UW_STACK_UDP;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].value != NULL && said) {
+            return fail_key(f, "link", "is said twice: one of a serial line, a bus, a radio, udp, "
+                                       "tcp and mpi", err);
+        }
+        said = said || kinds[i].value != NULL;
+        o->carrier = kinds[i].value != NULL ? kinds[i].carrier : o->carrier;
+    }
+    if (o->carrier != UW_STACK_SERIAL && o->carrier != UW_STACK_BUS && o->link_baud != 0) {
+        return fail_key(f, "link.baud", "needs \"link.serial\" or \"link.bus\"", err);
+    }
+    if (o->carrier != UW_STACK_RADIO && o->link_interface != NULL) {
+        return fail_key(f, "link.interface", "needs \"link.radio\"", err);
+    }
+    if (!uw_node_config_narrow(o) && o->link_address != UW_NODE_ADDRESS_UNSAID) {
+        return fail_key(f, "link.address", "needs \"link.radio\" or \"link.bus\"", err);
+    }
+    return UW_OK;
+}
+
+/* Check the addresses, and what the link cannot have. */
+static int check_link(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    if (uw_node_config_narrow(o)) {
+        return check_radio(f, err);
+    }
+    if (o->mtu != 0 && o->mtu < HOST_MTU_MIN) {
+        return fail_key(f, "mtu", "needs 256 or more but on a radio or a bus", err);
+    }
+    if (o->carrier == UW_STACK_MPI) {
+        return UW_OK;
+    }
+    if (o->carrier == UW_STACK_SERIAL) {
+        return check_line(f, err);
+    }
+    if (!uw_stack_address_ok(o->listen, true)) {
+        return fail_key(f, "listen", ADDRESS " or \":4433\"", err);
+    }
+    if (o->advertise != NULL && !uw_stack_address_ok(o->advertise, false)) {
+        return fail_key(f, "advertise", ADDRESS, err);
+    }
+    int rc = check_list(f, "seeds", &o->seeds, err);
+    return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
+}
+
+/* ---- the rest ---- */
+
+static int check_needed(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    bool mpi = o->carrier == UW_STACK_MPI, tcp = o->carrier == UW_STACK_TCP;
+    bool secret = !mpi && (o->tls || !tcp);
+    const struct {
+        const char *key, *value;
+    } needed[] = {{"name", o->name}, {"run", o->run}, {"key", secret ? o->key : ""},
+                  {"model", o->model}};
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (needed[i].value == NULL) {
+            return fail_key(f, needed[i].key, "is missing", err);
+        }
+    }
+    if (!o->tls && !tcp) {
+        return fail_key(f, "tls", "false is for \"link\" tcp: udp, radios and serial lines "
+                                  "are always encrypted, mpi never", err);
+    }
+    if (mpi && !f->ranked && (o->seeds.n != 0 || o->advertise != NULL)) {
+        return fail_key(f, o->seeds.n != 0 ? "seeds" : "advertise",
+                        "is not for \"link\" mpi: its ranks know each other", err);
+    }
+    return UW_OK;
+}
+
+/* What would do nothing is a mistake. */
+static int check_emulated(struct uw_node_file *f, struct uw_error *err)
+{
+    const struct uw_node_options *o = &f->o;
+    bool bad = o->emulate_loss > 0.0 || o->emulate_duplicate > 0.0 || o->emulate_reorder > 0.0 ||
+               o->emulate_corrupt > 0.0 || o->emulate_delay_ms > 0.0 ||
+               o->emulate_jitter_ms > 0.0 || o->emulate_rate != 0;
+    if (o->emulate_cut_after > 0.0 && o->emulate_cut_seconds <= 0.0) {
+        return fail_key(f, "emulate.cut_after", "needs \"emulate.cut_seconds\"", err);
+    }
+    if (o->emulate_far.n != 0 && !bad && o->emulate_cut_seconds <= 0.0) {
+        return fail_key(f, "emulate.far", "needs something that is bad towards them: "
+                                          "\"emulate.loss\", \"emulate.cut_seconds\" or another",
+                        err);
+    }
+    return UW_OK;
+}
+
+/* The same deal on all nodes: each takes its part. */
+static int check_skew(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    if (o->skew != NULL && uw_skew_parse(o->skew, &o->dealt) < 0) {
+        return fail_key(f, "skew", "needs " UW_SKEW_ALLOWED, err);
+    }
+    return o->skew == NULL || o->shard != NULL
+               ? UW_OK : fail_key(f, "skew", "needs \"shard\", this node's part", err);
+}
+
+/* "2/4" into shard 2 of 4; NULL into 0 of 0. */
+static int parse_shard(const char *text, uint32_t *shard, uint32_t *shards_n)
+{
+    char *end;
+    *shard = *shards_n = 0;
+    if (text == NULL) {
+        return UW_OK;
+    }
+    unsigned long i = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : UINT32_MAX;
+    if (i >= UINT32_MAX || *end != '/' || end[1] < '1' || end[1] > '9') {
+        return UW_ERR_INVALID;
+    }
+    unsigned long k = strtoul(end + 1, &end, 10);
+    if (*end != '\0' || k > 65536 || i >= k) {
+        return UW_ERR_INVALID;
+    }
+    *shard = (uint32_t)i;
+    *shards_n = (uint32_t)k;
+    return UW_OK;
+}
+
+static const char *key_of(const struct uw_node_fault *fault)
+{
+#define FIELD(member) offsetof(struct uw_node_config, member)
+    static const struct {
+        size_t field;
+        const char *key;
+    } keys[] = {{FIELD(address), "advertise"}, {FIELD(mode), "exchange"},
+                {FIELD(gradients), "average"}, {FIELD(rule), "momentum_rule"},
+                {FIELD(schedule), "peer_schedule"}, {FIELD(period_share), "period"},
+                {FIELD(slices_n), "slices"}, {FIELD(sleep.period_us), "sleep.period"},
+                {FIELD(sleep.awake_us), "sleep.awake"}, {FIELD(samples), "shuffle"},
+                {FIELD(cell_first_n), "cell_first"}, {FIELD(members_max), "members"}};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (keys[i].field == fault->field) {
+            return keys[i].key;
+        }
+    }
+    return fault->name;         /* it is the key */
+}
+
+/* What of it is the node's: all but the link, the memory and who is told. */
+void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c)
+{
+    bool sleeps = o->sleep_period > 0.0 || o->sleep_awake > 0.0;
+    c->name = o->name;
+    c->run = o->run;
+    c->address = o->advertise;
+    c->cell = o->cell;
+    c->cell_first_n = o->cell_first;
+    c->members_max = o->members;
+    c->algorithm = o->fixed ? &o->kind : NULL;
+    c->pull_peers = o->pull_peers;
+    c->code = o->code;
+    c->agree = !uw_node_config_narrow(o) && !sleeps && o->membership.at != UW_MEMBERSHIP_STATIC;
+    c->sleep = (struct uw_node_sleep){.period_us = (uint64_t)(o->sleep_period * 1e6),
+                                      .awake_us = (uint64_t)(o->sleep_awake * 1e6)};
+    uw_exchange_fill(&o->exchange, c);
+}
+
+/* Does what is told make a node? */
+static int check_node(struct uw_node_file *f, bool unranked, struct uw_error *err)
+{
+    static struct uw_sample_pool lends;
+    static const struct uw_node_gradients_config gradients;
+    struct uw_node_options *o = &f->o;
+    bool narrow = uw_node_config_narrow(o), hands_out = o->average.at == UW_AVERAGE_GRADIENTS;
+    struct uw_link link = {.frames = narrow, .shared = narrow};
+    struct uw_node_config c = {.link = &link, .parts = &uw_node_parts_all,
+                               .samples = o->shuffle > 0.0 ? &lends : NULL,
+                               .gradients = hands_out ? &gradients : NULL};
+    struct uw_node_fault fault;
+    const char *sentence;
+    uw_exchange_resolve(&o->exchange, hands_out ? &uw_mix_none : &uw_mix_qg);
+    const char *key = uw_exchange_wrong(&o->exchange, &sentence);
+    if (key != NULL) {
+        return fail_key(f, key, sentence, err);
+    }
+    o->fixed = uw_allreduce_find(o->algorithm.word, &o->kind);
+    uw_node_config_fill(o, &c);
+    c.cell_first_n = unranked ? 0 : c.cell_first_n;
+    return uw_node_check(&c, &fault) < 0 ? fail_key(f, key_of(&fault), fault.sentence, err)
+                                         : UW_OK;
+}
+
+static int check(struct uw_node_file *f, struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    bool unranked = o->carrier == UW_STACK_MPI && !f->ranked;
+    int rc = check_needed(f, err);
+    if (rc < 0) {
+        return rc;
+    }
+    bool has_cells = o->exchange.mode.at == UW_NODE_HIERARCHICAL ||
+                     o->exchange.mode.at == UW_NODE_AUTO;
+    if (strlen(o->run) > 64) {
+        return fail_key(f, "run", "needs 1 to 64 characters", err);
+    }
+    if (!unranked) {
+        o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
+        if (o->together > o->members) {
+            return fail_key(f, "together", "needs at most \"members\"", err);
+        }
+        o->cell_first = o->cell_first == 0 && !has_cells ? o->together : o->cell_first;
+    }
+    if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
+        parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
+        return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
+    }
+    struct uw_schedule lr;
+    if (uw_lr_parse(o->schedule, &lr) < 0) {
+        return fail_key(f, "schedule", "needs " UW_LR_ALLOWED, err);
+    }
+    bool to_the_end = lr.kind == UW_SCHEDULE_COSINE || lr.kind == UW_SCHEDULE_LINEAR;
+    if (to_the_end && o->steps == 0 && o->epochs == 0 && o->seconds <= 0.0) {
+        return fail_key(f, "schedule",
+                        "cosine and linear need \"steps\", \"epochs\" or \"seconds\"", err);
+    }
+    if (o->steps != 0 && o->epochs != 0) {
+        return fail_key(f, "steps", "and \"epochs\": give one of them", err);
+    }
+    if (o->exact && o->backend.at != UW_BACKEND_AUTO && o->backend.at != UW_BACKEND_REF) {
+        return fail_key(f, "backend", "needs auto or ref with \"exact\"", err);
+    }
+    if (o->elapsed > 0.0 && o->seconds <= 0.0) {
+        return fail_key(f, "elapsed", "needs \"seconds\"", err);
+    }
+    rc = check_node(f, unranked, err);
+    rc = rc < 0 ? rc : check_emulated(f, err);
+    rc = rc < 0 ? rc : check_skew(f, err);
+    return rc < 0 ? rc : check_link(f, err);
+}
+
+/* ---- ways in ---- */
+
+/* A list that the command line gives replaces the file's; each time adds to it. */
+static void forget_lists(struct uw_node_file *f, const struct uw_opt_sets *set)
+{
+    for (uint32_t i = 0; set != NULL && i < set->n; i++) {
+        const char *key = set->item[i].key;
+        const struct uw_opt *o = uw_opt_find(uw_node_keys, key, strcspn(key, "="));
+        if (o != NULL && o->kind == UW_OPT_LIST) {
+            struct uw_opt_list *list = (void *)((uint8_t *)&f->o + o->offset);
+            list->n = 0;
+        }
+    }
+}
+
+/* Shared end of the two ways in. */
+static int finish(struct uw_node_file *f, int rc, const struct uw_opt_sets *set,
+                  struct uw_error *err)
+{
+    if (rc == UW_OK && f->json.root != NULL) {
+        check_kind(f);
+        uw_json_options(&f->json, f->json.root, uw_node_keys, &f->o);
+        rc = f->json.err.code;
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s", f->json.err.text);
+    }
+    forget_lists(f, set);
+    f->set = set;
+    for (uint32_t i = 0; set != NULL && i < set->n; i++) {
+        rc = uw_opt_assign(uw_node_keys, &set->item[i], &f->o, err);
+        if (rc < 0) {
+            return refuse_kind(&set->item[i], rc, err);
+        }
+    }
+    rc = choose_link(f, err);
+    return rc < 0 ? rc : check(f, err);
+}
+
+int uw_node_config_load(struct uw_node_file *f, const char *file, const struct uw_opt_sets *set,
+                        struct uw_error *err)
+{
+    *f = (struct uw_node_file){.o = uw_node_defaults};
+    return finish(f, file != NULL ? uw_json_open_file(&f->json, file) : UW_OK, set, err);
+}
+
+int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *text,
+                         size_t text_bytes, struct uw_error *err)
+{
+    *f = (struct uw_node_file){.o = uw_node_defaults};
+    return finish(f, uw_json_open_text(&f->json, file, text, text_bytes), NULL, err);
+}
+
+void uw_node_config_deinit(struct uw_node_file *f)
+{
+    uw_json_close(&f->json);
+    while (f->texts_n != 0) {
+        free(f->texts[--f->texts_n]);
+    }
+}
+
+/* ---- ranks of MPI ---- */
+
+/* Room for a text of the rank's own; NULL: none. */
+static char *new_text(struct uw_node_file *f, size_t bytes)
+{
+    char *text = f->texts_n < UW_NODE_RANK_TEXTS ? malloc(bytes) : NULL;
+    if (text != NULL) {
+        f->texts[f->texts_n++] = text;
+    }
+    return text;
+}
+
+static const char *number(struct uw_node_file *f, uint32_t n)
+{
+    char *text = new_text(f, NUMBER_BYTES);
+    if (text != NULL) {
+        snprintf(text, NUMBER_BYTES, "%u", (unsigned)n);
+    }
+    return text;
+}
+
+/* The text with every {rank} and {size} in numbers; the text itself when it has none. */
+static const char *fill(struct uw_node_file *f, const char *text, const char *rank,
+                        const char *size)
+{
+    if (strstr(text, "{rank}") == NULL && strstr(text, "{size}") == NULL) {
+        return text;
+    }
+    size_t cap = 2u * strlen(text) + NUMBER_BYTES, n = 0;   /* a number has less than 12 digits */
+    char *out = new_text(f, cap);
+    for (const char *p = text; out != NULL && *p != '\0';) {
+        bool is_rank = strncmp(p, "{rank}", 6) == 0, is_size = strncmp(p, "{size}", 6) == 0;
+        int k = is_rank || is_size ? snprintf(out + n, cap - n, "%s", is_rank ? rank : size)
+                                   : snprintf(out + n, cap - n, "%c", *p);
+        n += (size_t)k;
+        p += is_rank || is_size ? 6 : 1;
+    }
+    return out;
+}
+
+/* "dir/w.safetensors" and "3" into "dir/w.3.safetensors". */
+static const char *own_file(struct uw_node_file *f, const char *file, const char *rank)
+{
+    const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+    const char *dot = strrchr(base, '.');
+    size_t stem = dot != NULL && dot != base ? (size_t)(dot - file) : strlen(file);
+    size_t bytes = strlen(file) + strlen(rank) + 2u;
+    char *out = new_text(f, bytes);
+    if (out != NULL) {
+        snprintf(out, bytes, "%.*s.%s%s", (int)stem, file, rank, file + stem);
+    }
+    return out;
+}
+
+static const char *own_name(struct uw_node_file *f, const char *name, const char *rank)
+{
+    size_t bytes = strlen(name) + strlen(rank) + 1u;
+    char *out = new_text(f, bytes);
+    if (out != NULL) {
+        snprintf(out, bytes, "%s%s", name, rank);
+    }
+    return out;
+}
+
+/* Where there is a text and no {rank} in it, one of the rank's own. False: no memory. */
+static bool give_own(struct uw_node_file *f, const char **text, const char *rank,
+                     const char *(*own)(struct uw_node_file *, const char *, const char *))
+{
+    if (*text != NULL && strstr(*text, "{rank}") == NULL) {
+        *text = own(f, *text, rank);
+        return *text != NULL;
+    }
+    return true;
+}
+
+int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
+                        struct uw_error *err)
+{
+    struct uw_node_options *o = &f->o;
+    if (size > UW_NODE_RANKS_MAX && o->exchange.mode.at == UW_NODE_ALLREDUCE) {
+        return uw_error_set(err, UW_ERR_INVALID, "\"exchange\" allreduce: %u ranks, and %u at most "
+                            "average exactly; hierarchical has cells", (unsigned)size,
+                            UW_NODE_RANKS_MAX);
+    }
+    const char *number_of = number(f, rank), *size_of = number(f, size);
+    if (number_of == NULL || size_of == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    bool all = give_own(f, &o->name, number_of, own_name) &&
+               (size <= 1 || (give_own(f, &o->checkpoint, number_of, own_file) &&
+                              give_own(f, &o->trace, number_of, own_file) &&
+                              give_own(f, &o->pcap, number_of, own_file)));
+    if (all && size > 1 && o->events != NULL && strcmp(o->events, "-") != 0) {
+        all = give_own(f, &o->events, number_of, own_file);
+    }
+    for (uint32_t i = 0; all && i < uw_node_keys.n; i++) {
+        const struct uw_opt *row = &uw_node_keys.row[i];
+        const char **text = (void *)((uint8_t *)o + row->offset);
+        if (row->kind == UW_OPT_TEXT && *text != NULL) {
+            *text = fill(f, *text, number_of, size_of);
+            all = *text != NULL;
+        }
+    }
+    o->seeds.n = 0;
+    for (uint32_t i = 0; all && i < size && i < UW_OPT_LIST_MAX; i++) {
+        o->seeds.item[i] = number(f, i);
+        o->seeds.n = i + 1u;
+        all = o->seeds.item[i] != NULL;
+    }
+    if (!all) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    o->members = o->members > size + 1u ? o->members : size + 1u;
+    o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : size;
+    f->ranked = true;
+    return check(f, err);
+}
+
+/* ---- the end ---- */
+
+uint64_t uw_node_consensus_us(const struct uw_node_options *o)
+{
+    bool said = o->consensus_seconds >= 0.0;
+    return said ? (uint64_t)(o->consensus_seconds * 1e6) : CONSENSUS_DEFAULT_US;
+}
+
+uint64_t uw_node_consensus_end_us(const struct uw_node_options *o, uint64_t start_us,
+                                  uint64_t came_us)
+{
+    return (o->consensus_seconds >= 0.0 ? start_us : came_us) + uw_node_consensus_us(o);
+}

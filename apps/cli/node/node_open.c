@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From the configuration to the network of a node. */
+#include "node_work.h"
+
+#include "base/add_time.h"
+#include "links/keyfile.h"
+
+#include "uwasa/board.h"
+
+#include <string.h>
+
+#define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
+
+#define LINE_PEERS 2u               /* the other end, and the session that replaces its old one */
+#define ADDED_N 16384u
+
+/* The largest message over TCP and MPI. Every connection has room for two, so that a small model
+ * has small ones; all nodes of a run have the same model. */
+#define STREAM_MTU_LEAST 8192u
+#define STREAM_MTU_MOST (62u * 1024u + 64u)     /* fits one packet with segmentation offload */
+#define STREAM_MTU_PARTS 16u
+
+static void on_event(void *arg, const struct uw_node_event *event)
+{
+    struct uw_node_work *r = arg;
+    uw_node_report_event(&r->report, event);
+    uw_node_trace_event(r, event);
+}
+
+static struct uw_node_config node_config(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    struct uw_model *m = &r->job.model;
+    float zeros[ADDED_N] = {0};
+    struct uw_node_config c = {
+        .parts = &uw_node_parts_all,
+        .seeds = o->seeds.item,
+        .seeds_n = o->seeds.n,
+        .incarnation = r->incarnation,
+        .vitals = r->tells_vitals,
+        .params = &m->params,
+        .snapshot = &m->snapshot,
+        .velocity = m->velocity,
+        .image = uw_node_work_image(r),
+        .direct = uw_node_work_direct(r),
+        .newcomer = r->fresh && o->together == 0,
+        .head_weight = o->head_weight,
+        .together = o->together != 0,
+        .gradients = r->gradients.bucket_n != NULL ? &r->gradients.config : NULL,
+        .gather_us = (uint64_t)(o->gather_seconds * 1e6),
+        .round_us = (uint64_t)(o->round_seconds * 1e6),
+        .agree_us = uw_node_work_agree_us(o),
+        .add_byte_s = (float)uw_add_time(zeros, ADDED_N),
+        .scratch_n = SCRATCH_N,
+        .spare = r->spare.at,
+        .samples = r->pool_block.at != NULL ? &r->pool : NULL,
+        .loan_us = (uint64_t)(o->shuffle_seconds * 1e6),
+        .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
+        .window_bytes = (size_t)o->pull_window,
+        .kernels = uw_job_backend_text(&r->job, r->kernels),
+        .membership_rate = o->membership_rate,
+        .on_event = on_event,
+        .event_arg = r};
+    uw_node_config_fill(o, &c);
+    return c;
+}
+
+static int take_spare(struct uw_node_work *r)
+{
+    const struct uw_exchange *x = &r->o->exchange;
+    uint32_t spare_n = uw_node_spare_n((enum uw_node_mode)x->mode.at, x->rule,
+                                       r->job.model.params.size_n);
+    if (spare_n == 0) {
+        return UW_OK;
+    }
+    r->spare.bytes = spare_n * sizeof(float);
+    int rc = uw_board_memory_take(r->spare.bytes, &r->spare.at);
+    return rc < 0 ? uw_error_set(&r->err, rc, "momentum rule %s: %zu bytes are not to be had",
+                                 x->rule->name, r->spare.bytes)
+                  : UW_OK;
+}
+
+static int read_key(struct uw_node_work *r, enum uw_stack_carrier carrier, uint8_t *key)
+{
+    const struct uw_node_options *o = r->o;
+    bool exposed;
+    if (carrier == UW_STACK_MPI) {
+        return UW_OK;
+    }
+    if (carrier == UW_STACK_TCP && !o->tls) {
+        uw_node_report_say(&r->report, "without TLS others can read, and change, what nodes say");
+        return UW_OK;
+    }
+    int rc = uw_keyfile_read(o->key, key, &exposed, &r->err);
+    if (rc == UW_OK && exposed) {
+        uw_node_report_say(&r->report, "key %s can be read by others: chmod 600 it", o->key);
+    }
+    return rc;
+}
+
+static void tell_address(struct uw_node_work *r)
+{
+    char address[UW_LINK_ADDRESS_BYTES];
+    if (r->net.stack.base == &r->net.stack.mpi.link) {
+        uw_node_report_say(&r->report, "rank %u of %u", (unsigned)r->net.stack.mpi.rank,
+                           (unsigned)r->net.stack.mpi.ranks_n);
+    } else if (uw_stack_local(&r->net.stack, address) == UW_OK) {
+        uw_node_report_listening(&r->report, r->o->carrier, address,
+                                 &r->o->seeds);
+    }
+}
+
+static size_t model_bytes(const struct uw_node_work *r)
+{
+    return r->job.model.params.size_n * sizeof(float);
+}
+
+static uint32_t mtu(const struct uw_node_work *r, enum uw_stack_carrier carrier)
+{
+    if (r->o->mtu != 0 || (carrier != UW_STACK_TCP && carrier != UW_STACK_MPI)) {
+        return r->o->mtu;
+    }
+    size_t part = model_bytes(r) / STREAM_MTU_PARTS;
+    return part < STREAM_MTU_LEAST  ? STREAM_MTU_LEAST
+           : part > STREAM_MTU_MOST ? STREAM_MTU_MOST
+                                    : (uint32_t)part;
+}
+
+/* Behind "udp:", once it is checked. */
+static const char *group(const struct uw_node_options *o)
+{
+    return o->link_radio != NULL ? strchr(o->link_radio, ':') + 1 : NULL;
+}
+
+int uw_node_work_open(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    uint8_t key[UW_KEY_BYTES] = {0};
+    const enum uw_stack_carrier carrier = o->carrier;
+    int rc = read_key(r, carrier, key);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct uw_impairment bad = {.loss = (float)o->emulate_loss,
+                                      .duplicate = (float)o->emulate_duplicate,
+                                      .reorder = (float)o->emulate_reorder,
+                                      .corrupt = (float)o->emulate_corrupt,
+                                      .delay_us = (uint64_t)(o->emulate_delay_ms * 1e3),
+                                      .jitter_us = (uint64_t)(o->emulate_jitter_ms * 1e3),
+                                      .rate_bits_per_s = o->emulate_rate};
+    const struct uw_stack_config stack = {.carrier = carrier,
+                                          .plain = !o->tls,
+                                          .listen = o->listen,
+                                          .device = carrier == UW_STACK_BUS ? o->link_bus
+                                                                            : o->link_serial,
+                                          .baud = o->link_baud,
+                                          .group = group(o),
+                                          .interface = o->link_interface,
+                                          .address = (uint16_t)o->link_address,
+                                          .run = o->run,
+                                          .key = key,
+                                          .mtu_bytes = mtu(r, carrier),
+                                          .together = true,
+                                          .bulk = model_bytes(r) >= UW_STACK_BULK_BYTES,
+                                          .peers_n = (uint16_t)(carrier == UW_STACK_SERIAL
+                                                                    ? LINE_PEERS
+                                                                    : o->members),
+                                          .bad = &bad,
+                                          .bad_seed = uw_rng_mix(o->emulate_seed,
+                                                                 uw_node_work_name(r)),
+                                          .far = o->emulate_far.item,
+                                          .far_n = o->emulate_far.n,
+                                          .cut_from_us = (uint64_t)(o->emulate_cut_after * 1e6),
+                                          .cut_us = (uint64_t)(o->emulate_cut_seconds * 1e6),
+                                          .pcap = o->pcap,
+                                          .event = uw_node_report_secure,
+                                          .device_told = uw_node_report_device,
+                                          .user = &r->report};
+    rc = take_spare(r);
+    if (rc < 0) {
+        uw_key_wipe(key, sizeof key);
+        return rc;
+    }
+    const struct uw_node_config node = node_config(r);
+    bool listed = r->o->membership.at == UW_MEMBERSHIP_STATIC;
+    rc = uw_node_net_open(&r->net, &stack, &node, listed, &r->err);
+    uw_key_wipe(key, sizeof key);
+    if (rc == UW_OK) {
+        tell_address(r);
+        uw_node_work_tell_cost(r);
+    }
+    return rc;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_report.h - what a node tells: events as JSON lines, sentences for people
+ *
+ * Memory     events use the heap      Blocking  the file's and terminal's
+ * Context    uw_node_report_event, _secure and _device: network thread; the rest: training
+ *            thread
+ */
+#ifndef UWASA_CLI_NODE_REPORT_H
+#define UWASA_CLI_NODE_REPORT_H
+
+#include "node_net.h"
+#include "base/events.h"
+#include "base/progress.h"
+#include "job/job.h"
+
+struct uw_node_report {
+    struct uw_events events;
+    struct uw_progress progress;
+    pthread_mutex_t lock;           /* of progress: both threads write sentences */
+    uint64_t status_us;             /* last status event */
+    uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
+    atomic_bool refused;            /* of a peer or by one, and the reason told */
+    _Atomic uint32_t refused_n;     /* events "refused" */
+    const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
+    enum uw_stack_carrier carrier;
+    char address[UW_LINK_ADDRESS_BYTES];    /* its own */
+    uint64_t waiting_us;            /* the first average waits since; 0: it does not */
+    bool waiting_told;
+    bool broadcasts;                /* what comes is heard, in averages, not pulled */
+    uint32_t agreed_n;              /* nodes that ended with one model by broadcast; 0: not known */
+    _Atomic uint32_t averaged_n;    /* nodes of the last average, this one too; 0: none yet */
+    double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
+};
+
+/* What the done event sums up. */
+struct uw_node_summary {
+    uint64_t step, samples;
+    double samples_per_s, seconds;
+    size_t arena_bytes, network_bytes;
+    const struct uw_score *score;   /* NULL: never tested */
+    bool interrupted;
+    struct uw_node_counters counters;
+};
+
+void uw_node_report_init(struct uw_node_report *r);
+
+/* Start writing events. Returns UW_OK or UW_ERR_IO, err filled. */
+int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
+                        struct uw_error *err);
+
+/* Several write to one pipe: each line begins with the name. */
+void uw_node_report_rank(struct uw_node_report *r, const char *name);
+
+/* What will train, of a job that is bound: an event. */
+void uw_node_report_backend(struct uw_node_report *r, const struct uw_job *job);
+
+/* The network is up: tell where the node listens, and later on if none of the seeds answers, or
+ * nobody is heard on a line or a radio. */
+void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,
+                              const char *address, const struct uw_opt_list *seeds);
+
+/* The training waits for the network, which may wait for the first average of nodes_n nodes, of
+ * one cell or of the run: tell once, a moment later, how many are not here yet. */
+void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
+                            uint32_t nodes_n);
+
+/* A sentence for people. */
+void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, double samples,
+                         double samples_per_s);
+void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct uw_score *score,
+                         bool final);
+
+/* Once a second: the member table as an event, a line for people. left_s: of the training; below
+ * 0: not known. */
+void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
+                           uint64_t step, uint64_t steps, double left_s);
+
+void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary *s);
+
+/* Callbacks of the node, of the secure channel and of the links; arg is the report. */
+void uw_node_report_event(void *arg, const struct uw_node_event *event);
+void uw_node_report_secure(void *arg, const struct uw_secure_event *event);
+void uw_node_report_device(void *arg, const char *device, bool gone);
+
+/* Finish. Returns UW_OK, or UW_ERR_IO when an event could not be written. */
+int uw_node_report_close(struct uw_node_report *r, struct uw_error *err);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all of a node at work ask: how far it is, how much time is left, and its exchange with the
+ * network. */
+#include "node_work.h"
+
+#include "uwasa/board.h"
+#include "uwasa/hash.h"
+
+#include <string.h>
+#include <time.h>
+
+#define NAP_US 20000u               /* how soon a stop is noticed */
+#define LEAST_SAMPLES_PER_S 1e-3f
+
+uint64_t uw_node_work_name(const struct uw_node_work *r)
+{
+    return uw_hash64(UW_HASH64_START, r->o->name, strlen(r->o->name));
+}
+
+uint64_t uw_node_work_agree_us(const struct uw_node_options *o)
+{
+    uint64_t us = uw_node_consensus_us(o), gather_us = (uint64_t)(o->gather_seconds * 1e6);
+    return o->together != 0 && gather_us > us ? gather_us : us;
+}
+
+uint64_t uw_node_work_over_us(const struct uw_node_work *r)
+{
+    return uw_board_now_us() - r->start_us + (uint64_t)(r->o->elapsed * 1e6);
+}
+
+bool uw_node_work_time_left(const struct uw_node_work *r)
+{
+    return r->o->seconds <= 0.0 || (double)uw_node_work_over_us(r) < r->o->seconds * 1e6;
+}
+
+void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us)
+{
+    uint64_t from_us = uw_board_now_us();
+    uint64_t until_us = since_us + (uint64_t)(r->o->step_seconds * 1e6);
+    uint64_t now_us = from_us;
+    while (now_us < until_us && !uw_stop_asked(&r->stop) && uw_node_work_time_left(r)) {
+        uint64_t nap_us = until_us - now_us < NAP_US ? until_us - now_us : NAP_US;
+        nanosleep(&(struct timespec){.tv_nsec = (long)nap_us * 1000}, NULL);
+        now_us = uw_board_now_us();
+    }
+    if (now_us != from_us) {
+        uw_node_trace_part(r, "rest", from_us, now_us);
+    }
+}
+
+double uw_node_work_elapsed_s(const struct uw_node_work *r)
+{
+    return (double)(uw_board_now_us() - r->start_us) / 1e6;
+}
+
+float uw_node_work_samples_per_s(const struct uw_node_work *r)
+{
+    uint64_t until_us = r->trained_us != 0 ? r->trained_us : uw_board_now_us();
+    bool any = r->train_us != 0 && until_us > r->train_us;
+    return any ? (float)((double)r->samples * 1e6 / (double)(until_us - r->train_us)) : 0.0f;
+}
+
+double uw_node_work_left_s(const struct uw_node_work *r)
+{
+    double over = (double)uw_node_work_over_us(r) / 1e6;
+    double left = r->o->seconds > 0.0 ? r->o->seconds - over : -1.0;
+    if (r->trained_us != 0) {
+        return -1.0;
+    }
+    left = r->o->seconds > 0.0 && left < 0.0 ? 0.0 : left;
+    if (r->steps != UINT64_MAX && r->step > r->first_step) {
+        double by_steps = r->step >= r->steps
+                              ? 0.0
+                              : uw_node_work_elapsed_s(r) * (double)(r->steps - r->step) /
+                                    (double)(r->step - r->first_step);
+        left = left < 0.0 || by_steps < left ? by_steps : left;
+    }
+    return left;
+}
+
+bool uw_node_work_saves(const struct uw_node_work *r, uint64_t now_us)
+{
+    return r->o->checkpoint != NULL &&
+           (double)(now_us - r->saved_us) >= r->o->checkpoint_seconds * 1e6;
+}
+
+bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us)
+{
+    return r->o->eval_seconds > 0.0 &&
+           (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6;
+}
+
+bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us)
+{
+    return uw_node_work_saves(r, now_us) || uw_node_work_evaluates(r, now_us);
+}
+
+/* As it is told to others: more than 0 until training has ended, and by broadcast is shown. */
+static float told_samples_per_s(const struct uw_node_work *r)
+{
+    float speed = uw_node_work_samples_per_s(r);
+    bool ended = r->trained_us != 0 && (r->all_shown || !uw_node_work_broadcasts(r->o));
+    return ended ? 0.0f : speed > 0.0f ? speed : LEAST_SAMPLES_PER_S;
+}
+
+struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr)
+{
+    return (struct uw_node_progress){
+        .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
+        .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
+        .samples_per_s = told_samples_per_s(r),
+        .vitals = r->vitals};
+}
+
+int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why)
+{
+    if (r->train_us == 0) {
+        return uw_error_set(&r->err, UW_ERR_IO, "the GPU failed before the first step (%.95s); "
+                            "with \"backend\": \"%s\" the processor trains", why,
+                            uw_job_gpu_else());
+    }
+    return uw_error_set(&r->err, UW_ERR_IO, "the GPU failed after step %llu (%.95s): %s",
+                        (unsigned long long)r->step, why,
+                        r->o->checkpoint != NULL
+                            ? "what was learned since the last checkpoint is lost, the same "
+                              "command goes on from there"
+                            : "nothing was saved, there is no \"checkpoint\"");
+}
+
+int uw_node_work_exchange(struct uw_node_work *r, float lr)
+{
+    const struct uw_node_progress p = uw_node_work_progress(r, lr);
+    int rc = uw_node_gradients_settle(r);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = uw_node_after_step(&r->net.node, &p);
+    bool averaging = rc > 0 && (rc & UW_NODE_AVERAGING) != 0;
+    if (rc > 0 && !(averaging && r->averaging)) {
+        uw_node_net_wake(&r->net);
+    }
+    r->averaging = averaging;
+    if (rc > 0 && (rc & UW_NODE_RETREATED) != 0) {
+        r->job.model.optimizer.momentum = uw_exchange_momentum_qg(&r->o->exchange);
+        r->retreated = true;
+    }
+    if (rc < 0) {
+        return r->image_failed ? uw_node_work_name_failed_gpu(r, "a copy of its memory")
+                               : uw_error_set(&r->err, rc, "the exchange with peers: %s",
+                                              uw_status_text(rc));
+    }
+    int met = uw_node_gradients_meet(r);
+    return met < 0 ? met : rc;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_work.h - a running node, from bottom to top: node_work.c (how far it is, its exchange),
+ * node_data.c (its samples), node_image.c (a GPU's parameters), rank_device.c (GPUs among
+ * themselves), rank_cost.c (what an exchange takes), node_open.c (the network), node_step.c (a
+ * step), node_end.c, node_run.c (set-up, training) */
+#ifndef UWASA_CLI_NODE_WORK_H
+#define UWASA_CLI_NODE_WORK_H
+
+#include "node_net.h"
+#include "node_report.h"
+#include "node_run.h"
+#include "node_trace.h"
+#include "rank_gradients.h"
+#include "base/stop.h"
+#include "base/trace.h"
+#include "job/job.h"
+
+#include "uwasa/cuda_group.h"
+#include "uwasa/data.h"
+#include "uwasa/describe.h"
+#include "uwasa/node_direct.h"
+#include "uwasa/node_image.h"
+#include "uwasa/sample_pool.h"
+#include "uwasa/schedule.h"
+#include "uwasa/sensors.h"
+#include "uwasa/storage_file.h"
+
+#define UW_NODE_BEGUN_MAX 2u
+
+/* A step that has begun. */
+struct uw_node_begun {
+    uint32_t n;                         /* samples */
+    float lr;
+};
+
+struct uw_node_work {
+    const struct uw_node_options *o;
+    struct uw_job job;
+    struct uw_data data, test;
+    struct uw_deal deal;                /* with "skew" only; share is this node's part then */
+    struct uw_share share;
+    struct uw_dataset *own;             /* what is here to train on */
+    struct uw_sample_pool pool;         /* with "shuffle" only; in pool_block */
+    struct uw_stack_block pool_block;
+    struct uw_loader loader;
+    struct uw_schedule schedule;
+    struct uw_storage_file files;
+    struct uw_stop stop;
+    struct uw_board_sensors sensors;
+    struct uw_vitals vitals;            /* as read at sensors_us */
+    bool tells_vitals;
+    uint64_t sensors_us;                /* 0: never */
+    struct uw_node_net net;
+    struct uw_node_report report;
+    uint32_t incarnation;
+    bool fresh;                         /* neither checkpoint nor weights were there */
+    bool all_shown;                     /* by broadcast: others see all of the training */
+    bool retreated;                     /* pairs were given up: the rule is qg */
+    uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
+    uint64_t first_step;                /* what a checkpoint had done */
+    uint64_t begun;                     /* step, or more on a GPU: node_step.c */
+    struct uw_node_begun flight[UW_NODE_BEGUN_MAX];
+    uint64_t start_us, samples;
+    uint64_t train_us, trained_us;      /* the training's first and last moment; 0: not yet */
+    uint64_t step_event_us, saved_us, scored_us;
+    double step_loss;                   /* of the last step */
+    double loss;                        /* running mean */
+    struct uw_score score;
+    bool scored;
+    bool averaging;                     /* the network has the parameters */
+    struct uw_stack_block spare;        /* for rules that need it */
+    struct uw_gradients gradients;      /* empty: parameters are averaged */
+    char kernels[UW_GPU_TEXT_BYTES];    /* for who asks for the status */
+    struct uw_node_image image;         /* with a GPU only */
+    bool image_failed;                  /* a copy from it or to it */
+    struct uw_cuda_group *group;        /* NULL: averages go over the network */
+    struct uw_node_direct direct;
+    struct uw_trace trace;
+    struct uw_profile profile;
+    uint64_t pulls_traced;
+    struct uw_error err;
+};
+
+/* Hash of the node's name, so that nodes draw different numbers from one seed. */
+uint64_t uw_node_work_name(const struct uw_node_work *r);
+
+/* Does it average by broadcast? */
+static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
+{
+    return o->exchange.mode.at == UW_NODE_BROADCAST;
+}
+
+/* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */
+int uw_node_work_open(struct uw_node_work *r);
+
+/* Say what an exchange takes, where the link's rate is known and it takes longer than the run, or
+ * more than an hour in one without an end. */
+void uw_node_work_tell_cost(struct uw_node_work *r);
+
+/* Say which GPU trains, or why none does, and put into the events what does. */
+void uw_node_work_tell_backend(struct uw_node_work *r);
+
+/* How the network reaches the parameters of a bound model: NULL where the processor trains. */
+const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
+
+/* How its GPU averages with others' directly; NULL: it does not, and where it might a sentence says
+ * why. Closed once the network has ended, before the job. */
+const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r);
+void uw_node_work_close_direct(struct uw_node_work *r);
+
+/* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
+int uw_node_work_exchange(struct uw_node_work *r, float lr);
+
+/* Before weights are there and gradients are handed out: what a GPU loads and takes for steps, it
+ * does now. Returns UW_OK or a code, r->err filled. */
+int uw_node_work_warm(struct uw_node_work *r);
+
+/* One local step more is done. lr: set to its learning rate. Returns UW_OK or a code, r->err
+ * filled. */
+int uw_node_work_train(struct uw_node_work *r, float *lr);
+
+/* What the training tells others, now. */
+struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr);
+
+/* The GPU failed, whatever came of it: r->err says so, and what follows. Returns UW_ERR_IO. */
+int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why);
+
+/* Is a checkpoint, a test or either due between two steps? */
+bool uw_node_work_saves(const struct uw_node_work *r, uint64_t now_us);
+bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us);
+bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us);
+
+/* Seconds since the start. */
+double uw_node_work_elapsed_s(const struct uw_node_work *r);
+
+/* By the clock of the training: waiting for others counts. */
+float uw_node_work_samples_per_s(const struct uw_node_work *r);
+
+/* Seconds of training left; below 0: there is no limit, it cannot be told yet, or it is done. */
+double uw_node_work_left_s(const struct uw_node_work *r);
+
+/* How long the average at the end waits for others: as long as any, where all are waited for. */
+uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
+
+/* Bring the models of the run together: one exact average over all that can be reached and are
+ * done as well; where nodes gossip and others took no part in it, or there is nobody to average
+ * with, pulls from several peers. Averages by broadcast go on until nobody trains any more and all
+ * have one model; it says how many those are, or that it is not known. */
+int uw_node_work_agree(struct uw_node_work *r);
+
+/* Serve the finished model on while peers train or pull it, so that those who end later can agree
+ * as well. Where all average by broadcast others would wait for it: only for who still asks, and
+ * not at all where all have one model. */
+void uw_node_work_linger(struct uw_node_work *r);
+
+/* Open the samples, this node's part of them and the test set, and begin an epoch.
+ * Returns UW_OK or a code, r->err filled. */
+int uw_node_work_open_data(struct uw_node_work *r);
+
+/* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
+void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us);
+
+/* How much of "seconds" is over. */
+uint64_t uw_node_work_over_us(const struct uw_node_work *r);
+
+/* Is there time left of "seconds"? */
+bool uw_node_work_time_left(const struct uw_node_work *r);
+
+#endif

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan_link.h"
+#include "plan_view.h"
+#include "base/commands.h"
+#include "base/progress.h"
+#include "job/recipe.h"
+
+#include "uwasa/radio_profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *model;
+    struct uw_choice backend;
+    struct uw_recipe recipe;
+    uint32_t batch, threads;
+    struct uw_opt_list regions;
+    struct uw_plan_link link;
+    bool snapshot, layers, json, exact;
+};
+
+static const struct uw_opt rows[] = {
+    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M",
+     "built-in name, ONNX file or JSON file"},
+    {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B",
+     "samples in a minibatch (32)"},
+    UW_RECIPE_ROWS(struct options),
+    {"mode", UW_OPT_CHOICE, offsetof(struct options, recipe.mode), 0, 0,
+     "auto|immediate|buckets|full|inference", "immediate: no gradient array (auto)"},
+    {"snapshot", UW_OPT_FLAG, offsetof(struct options, snapshot), 0, 0, NULL,
+     "with the copy that a node shares"},
+    {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
+     "threads that compute (one a core)"},
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
+     UW_BACKENDS_GPU_HELP},
+    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
+    {"region", UW_OPT_LIST, offsetof(struct options, regions), 0, 0, "NAME=BYTES",
+     "a memory of the device, the fastest first: tell what goes where"},
+    {"layers", UW_OPT_FLAG, offsetof(struct options, layers), 0, 0, NULL,
+     "also every layer: shape, parameters, products, and when it is in memory"},
+    {"link", UW_OPT_TEXT, offsetof(struct options, link.link), 0, 0, "L",
+     "instead of memory: what an exchange takes over 802154, lora:SF7, bus:9600, ..."},
+    {"nodes", UW_OPT_U32, offsetof(struct options, link.nodes), 2, 4096, "N",
+     "with --link: that exchange, and share a channel or a bus (8; serial: 2)"},
+    {"loss", UW_OPT_REAL, offsetof(struct options, link.loss), 0, 0.9, "F",
+     "with --link: of the frames, lost (0)"},
+    {"share", UW_OPT_REAL, offsetof(struct options, link.share), 0, 1, "F",
+     "with --link: of the time that pulls may take, all nodes' where they share a channel (0.1)"},
+    {"steps-per-s", UW_OPT_REAL, offsetof(struct options, link.steps_per_s), 0, 1e9, "X",
+     "with --link: training steps of a node a second, for the period in steps"},
+    {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "one JSON object"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "plan",
+    .summary = "tell the memory of a model, or what exchanging it takes, before anything runs",
+    .usage = "--model M [flags]",
+    .example = "uwasa plan --model lenet5 --batch 4 --threads 1 --budget 1M",
+    .epilogue = "train with the same flags takes exactly the total. A dataset read from files has "
+                "memory of\nits own. Fewer threads need less scratch; for a board: --threads 1 "
+                "--backend ref.\nWith a GPU --budget is about the GPU's memory; what CUDA's "
+                "libraries take for themselves\nis not in the plan.\n\n"
+                "--json with a GPU: device_bytes is the GPU's memory, the sum of on_device; "
+                "total_bytes the\nprocessor's beside it, the sum of beside_device. Without one "
+                "total_bytes is all.\nWhere there is no GPU --backend cuda tells what is the same "
+                "on all that have memory of their\nown: all but scratch and the kernels' own, and "
+                "nothing with --budget.\n\n"
+                "Exit status 1: the budget cannot be met, or the plan lacks what a GPU has to "
+                "tell.\n\n"
+                "--link: " UW_RADIO_PROFILES ".\n\n"
+                "JSON of --link: pull, round and average (null without broadcasts) with "
+                "data_frames,\nwant_frames, bytes, airtime_seconds, seconds; period_seconds, "
+                "period_steps; verdict good,\nslow (a round takes more than an hour) or hopeless "
+                "(more than a day); then instead:\nslices, one a round of slice_seconds, "
+                "fits_floats (in an hour), model (built-in),\nsf7_seconds (of LoRa), link (that "
+                "takes an hour at most). Advice may be too slow itself:\nits seconds tell. --train "
+                "lora:4 adds to what is exchanged; no other flag about memory\ngoes with --link.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+#define BATCH 32u                   /* by default */
+#define BATCH_MAX (1u << 30)
+
+struct answer {
+    bool fits;
+    uint32_t largest_batch;     /* 0: none fits */
+    size_t smallest_bytes;      /* batch 1, plain SGD */
+    size_t asked_bytes;         /* the smallest plan for what was asked, where that does not fit */
+};
+
+static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
+{
+    struct uw_model_need need;
+    struct uw_model_config config = job->config;
+    config.batch_n = batch_n;
+    config.budget_bytes = budget;
+    return uw_job_measure(job, &config, &need, NULL) == UW_OK;
+}
+
+/* The smallest plan of a configuration: what no budget, however tight, makes smaller. */
+static size_t smallest_of(const struct uw_job *job, struct uw_model_config config)
+{
+    struct uw_model_need need = {0};
+    config.budget_bytes = 1;
+    uw_job_measure(job, &config, &need, NULL);
+    return uw_job_budgeted_bytes(job, &need);
+}
+
+static size_t smallest(const struct uw_job *job)
+{
+    struct uw_model_config config = job->config;
+    config.batch_n = 1;
+    config.micro_n = 0;
+    config.optimizer = (struct uw_optimizer){.lr = 0.0f};
+    config.mode = config.mode == UW_PLAN_INFERENCE ? config.mode : UW_PLAN_IMMEDIATE;
+    return smallest_of(job, config);
+}
+
+/* Does it fit, with recomputation where needed? Then job->need becomes that plan's. */
+static struct answer ask(struct uw_job *job, size_t budget)
+{
+    struct answer a = {.smallest_bytes = smallest(job)};
+    uint32_t low = 0;
+    uint32_t high = 1;
+
+    job->config.budget_bytes = budget;
+    a.fits = uw_job_measure(job, &job->config, &job->need, NULL) == UW_OK;
+    if (!a.fits) {
+        a.asked_bytes = smallest_of(job, job->config);
+        job->config.budget_bytes = 0;
+        uw_job_measure(job, &job->config, &job->need, NULL);
+    }
+    while (high < BATCH_MAX && fits(job, high, budget)) {
+        low = high;
+        high *= 2;
+    }
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fits(job, middle, budget)) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    a.largest_batch = low;
+    return a;
+}
+
+/* Read "dtcm=64K" and the like, and place the plan. */
+static int place(const struct options *o, const struct uw_model_need *need,
+                 struct uw_regions *r, char names[UW_REGIONS_MAX][32], struct uw_error *err)
+{
+    static const struct uw_opt bytes = {"region", UW_OPT_BYTES, 0, 1, 0, "BYTES", ""};
+
+    *r = (struct uw_regions){.n = o->regions.n};
+    if (r->n > UW_REGIONS_MAX) {
+        return uw_error_set(err, UW_ERR_INVALID, "--region: at most %u of them", UW_REGIONS_MAX);
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        const char *text = o->regions.item[i];
+        const char *equals = strchr(text, '=');
+        uint64_t n = 0;
+        if (equals == NULL || equals == text || equals - text >= 32 ||
+            uw_opt_set(&bytes, equals + 1, &n) < 0 || n > SIZE_MAX) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "--region %.60s: needs NAME=BYTES, as dtcm=64K", text);
+        }
+        memcpy(names[i], text, (size_t)(equals - text));
+        names[i][equals - text] = '\0';
+        r->region[i] = (struct uw_region){.name = names[i], .bytes = (size_t)n};
+    }
+    return r->n != 0 ? uw_regions_place(r, need, err) : UW_OK;
+}
+
+/* The order people think in. */
+static const enum uw_purpose purposes[UW_PURPOSES_N] = {
+    UW_PURPOSE_PARAMETERS, UW_PURPOSE_GRADIENTS, UW_PURPOSE_OPTIMIZER, UW_PURPOSE_ACTIVATIONS,
+    UW_PURPOSE_SCRATCH,    UW_PURPOSE_SNAPSHOT,  UW_PURPOSE_INPUT,     UW_PURPOSE_GRAPH};
+
+/* Of a plan for a GPU: what is in the processor's memory all the same. */
+#define BESIDE (1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT)
+#define ON_DEVICE (((1u << UW_PURPOSES_N) - 1u) & ~BESIDE)
+/* And what is known of it where there is none: scratch is measured. */
+#define UNSEEN (ON_DEVICE & ~(1u << UW_PURPOSE_SCRATCH))
+
+static cJSON *add_purposes(cJSON *to, const char *name, const struct uw_model_need *n, uint32_t set)
+{
+    cJSON *object = cJSON_AddObjectToObject(to, name);
+    for (uint32_t i = 0; i < UW_PURPOSES_N; i++) {
+        if ((set >> purposes[i] & 1u) != 0) {
+            cJSON_AddNumberToObject(object, uw_purpose_name(purposes[i]),
+                                    (double)uw_model_need_of(n, purposes[i]));
+        }
+    }
+    return object;
+}
+
+/* What is where, as print_device has it. */
+static void add_device(cJSON *plan, const struct uw_job *job)
+{
+    if (job->gpu.cuda != NULL) {
+        bool unseen = job->gpu.unseen;
+        cJSON *there = add_purposes(plan, "on_device", &job->need, unseen ? UNSEEN : ON_DEVICE);
+        if (!unseen) {
+            uw_job_device_json(job, plan);
+            cJSON_AddNumberToObject(there, "own", (double)uw_cuda_own_bytes(job->gpu.cuda));
+        }
+        cJSON *here = add_purposes(plan, "beside_device", &job->need, BESIDE);
+        cJSON_AddNumberToObject(here, "image", (double)job->need.image_bytes);
+    }
+}
+
+static void print_json(const struct uw_job *job, const struct options *o, const struct answer *a,
+                       const struct uw_regions *regions)
+{
+    cJSON *plan = cJSON_CreateObject();
+    cJSON_AddStringToObject(plan, "model", job->file.def.name);
+    cJSON_AddNumberToObject(plan, "params", job->need.parameters_n);
+    cJSON_AddNumberToObject(plan, "batch", job->config.batch_n);
+    cJSON_AddNumberToObject(plan, "threads", job->planned.threads);
+    cJSON_AddStringToObject(plan, "backend", job->config.kernels->name);
+    cJSON_AddStringToObject(plan, "mode", uw_recipe_mode_name(job->config.mode));
+    cJSON_AddNumberToObject(plan, "trained", job->need.trainable_n);
+    cJSON_AddNumberToObject(plan, "recomputed_layers", job->need.recomputed_n);
+    add_device(plan, job);
+    if (!job->gpu.unseen) {
+        uw_job_bytes_json(&job->need, cJSON_AddObjectToObject(plan, "bytes"));
+    }
+    cJSON_AddNumberToObject(plan, "total_bytes", (double)job->need.total_bytes);
+    if (o->recipe.budget != 0) {
+        cJSON_AddNumberToObject(plan, "budget_bytes", (double)o->recipe.budget);
+        cJSON_AddBoolToObject(plan, "fits", a->fits);
+        cJSON_AddNumberToObject(plan, "largest_batch", a->largest_batch);
+        cJSON_AddNumberToObject(plan, "smallest_bytes", (double)a->smallest_bytes);
+    }
+    cJSON *where = regions->n != 0 ? cJSON_AddObjectToObject(plan, "region") : NULL;
+    for (uint32_t p = 0; p < UW_PURPOSES_N && where != NULL; p++) {
+        cJSON_AddStringToObject(where, uw_purpose_name((enum uw_purpose)p),
+                                regions->region[regions->of[p]].name);
+    }
+    char *text = cJSON_PrintUnformatted(plan);
+    if (text != NULL) {
+        puts(text);
+    }
+    cJSON_free(text);
+    cJSON_Delete(plan);
+}
+
+static void print_row(const char *purpose, size_t bytes, const char *region)
+{
+    char text[UW_TEXT_BYTES];
+    if (bytes != 0) {
+        printf("%-14s %14zu %12s%s%s\n", purpose, bytes, uw_text_bytes((double)bytes, text),
+               region[0] != '\0' ? "  " : "", region);
+    }
+}
+
+/* Those of the set: bit p for purpose p. */
+static void print_purposes(const struct uw_model_need *n, uint32_t set,
+                           const struct uw_regions *regions)
+{
+    for (uint32_t i = 0; i < UW_PURPOSES_N; i++) {
+        if ((set >> purposes[i] & 1u) != 0) {
+            print_row(uw_purpose_name(purposes[i]), uw_model_need_of(n, purposes[i]),
+                      regions->n != 0 ? regions->region[regions->of[purposes[i]]].name : "");
+        }
+    }
+}
+
+/* What is where. */
+static void print_device(const struct uw_job *job)
+{
+    static const struct uw_regions none = {.n = 0};
+    const struct uw_model_need *n = &job->need;
+    const struct uw_cuda_info *info = &job->gpu.info;
+    char name[UW_GPU_TEXT_BYTES], all[UW_TEXT_BYTES], left[UW_TEXT_BYTES];
+    if (job->gpu.unseen) {
+        print_purposes(n, UNSEEN, &none);
+        printf("%-14s %14s\n%-14s %14s\n\n", "scratch", "?", "kernels' own", "?");
+        print_purposes(n, BESIDE, &none);
+        print_row("image", n->image_bytes, "");
+        print_row("beside it", n->total_bytes, "");
+        return;
+    }
+    printf("%s\n%s of memory, %s free\n\n", uw_job_gpu_text(&job->gpu, name),
+           uw_text_bytes((double)info->memory_bytes, all),
+           uw_text_bytes((double)info->free_bytes, left));
+    print_purposes(n, ON_DEVICE, &none);
+    print_row("kernels' own", uw_cuda_own_bytes(job->gpu.cuda), "");
+    print_row("on the GPU", uw_job_device_bytes(job), "");
+    printf("\n");
+    print_purposes(n, BESIDE, &none);
+    print_row("image", n->image_bytes, "");
+    print_row("beside it", n->total_bytes, "");
+}
+
+static void print_table(const struct uw_job *job, const struct options *o, const struct answer *a,
+                        const struct uw_regions *regions)
+{
+    const struct uw_model_need *n = &job->need;
+    char text[UW_TEXT_BYTES];
+    printf("%s, %u parameters, batch %u, %s, %u thread%s, %s kernels\n\n", job->file.def.name,
+           (unsigned)n->parameters_n, (unsigned)job->config.batch_n,
+           uw_recipe_mode_name(job->config.mode),
+           (unsigned)job->planned.threads, job->planned.threads == 1 ? "" : "s",
+           job->config.kernels->name);
+    if (job->gpu.cuda != NULL) {
+        print_device(job);
+    } else {
+        print_purposes(n, (1u << UW_PURPOSES_N) - 1u, regions);
+        print_row("total", n->total_bytes, "");
+    }
+    if (n->recomputed_n > 0) {
+        printf("\n%u of %u layers run forward twice to save memory\n", (unsigned)n->recomputed_n,
+               (unsigned)job->file.def.layers_n);
+    }
+    if (n->trainable_n != n->parameters_n && job->config.mode != UW_PLAN_INFERENCE) {
+        printf("\n%u of the parameters are trained\n", (unsigned)n->trainable_n);
+    }
+    if (o->recipe.budget != 0 && a->fits) {
+        printf("\nfits into %s; the largest batch that does is %u\n",
+               uw_text_bytes((double)o->recipe.budget, text), (unsigned)a->largest_batch);
+    }
+}
+
+/* Says what would fit. Returns the exit status. */
+static int does_not_fit(const struct options *o, const struct answer *a)
+{
+    char text[UW_TEXT_BYTES];
+    uw_text_bytes((double)o->recipe.budget, text);
+    if (a->largest_batch > 0) {
+        return uw_cli_error("plan", UW_EXIT_FAILED,
+                            "does not fit into %s: the smallest plan for this takes %zu bytes; "
+                            "batch %u fits", text, a->asked_bytes, (unsigned)a->largest_batch);
+    }
+    return uw_cli_error("plan", UW_EXIT_FAILED,
+                        "does not fit into %s: the smallest plan for this takes %zu bytes, with "
+                        "batch 1%s %zu bytes", text, a->asked_bytes,
+                        o->recipe.mode.at == UW_PLAN_INFERENCE + 1 ? "" : " and plain sgd",
+                        a->smallest_bytes);
+}
+
+/* What a plan for a GPU that is not here lacks, and what to do. Returns the exit status. */
+static int unseen(const struct uw_job *job, const struct options *o)
+{
+    return uw_cli_error("plan", UW_EXIT_FAILED,
+                        "--backend cuda: %s; %s: ask where the GPU is; with --backend auto the "
+                        "plan is for the processor", job->gpu.note,
+                        o->recipe.budget != 0 ? "what fits --budget depends on the GPU"
+                                              : "scratch is measured on the GPU, and what kernels "
+                                                "take for themselves depends on it");
+}
+
+/* A flag that was given and changes nothing of what is exchanged; NULL: there is none. */
+static const char *memory_flag(const struct options *o)
+{
+    const struct uw_recipe *r = &o->recipe, plain = UW_RECIPE_DEFAULTS;
+    const struct {
+        const char *flag;
+        bool given;
+    } flags[] = {
+        {"batch", o->batch != 0},
+        {"threads", o->threads != 0},
+        {"region", o->regions.n != 0},
+        {"snapshot", o->snapshot},
+        {"layers", o->layers},
+        {"exact", o->exact},
+        {"backend", o->backend.at != UW_BACKEND_AUTO},
+        {"optimizer", r->optimizer.at != plain.optimizer.at},
+        {"mode", r->mode.at != plain.mode.at},
+        {"momentum", r->momentum >= 0.0},
+        {"weight-decay", r->weight_decay > 0.0},
+        {"nesterov", r->nesterov},
+        {"beta1", r->beta1 >= 0.0},
+        {"beta2", r->beta2 >= 0.0},
+        {"alpha", r->alpha >= 0.0},
+        {"epsilon", r->epsilon >= 0.0},
+        {"clip", r->clip_tensor > 0.0},
+        {"clip-norm", r->clip_norm > 0.0},
+        {"micro-batch", r->micro_batch != 0},
+        {"budget", r->budget != 0},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (flags[i].given) {
+            return flags[i].flag;
+        }
+    }
+    return NULL;
+}
+
+/* What goes with --link, and what does not; then what was not given. */
+static int check_link(struct options *o, struct uw_error *err)
+{
+    struct uw_plan_link *l = &o->link;
+    const char *lonely = l->nodes != 0           ? "nodes"
+                         : l->loss >= 0.0        ? "loss"
+                         : l->share >= 0.0       ? "share"
+                         : l->steps_per_s != 0.0 ? "steps-per-s"
+                                                 : NULL;
+    const char *memory = memory_flag(o);
+    if (l->link == NULL) {
+        return lonely == NULL ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: needs --link",
+                                                     lonely);
+    }
+    if (memory != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: is about memory, --link about what is "
+                            "exchanged: ask for one of them at a time", memory);
+    }
+    l->nodes = l->nodes != 0 ? l->nodes : uw_plan_link_nodes(l->link);
+    l->loss = l->loss >= 0.0 ? l->loss : 0.0;
+    l->share = l->share >= 0.0 ? l->share : 0.1;
+    return uw_plan_link_check(l, err);
+}
+
+/* Print the plan. Returns UW_OK or a code, err filled. */
+static int show(const struct uw_job *job, const struct options *o, const struct answer *a,
+                struct uw_error *err)
+{
+    if (o->link.link != NULL) {
+        return uw_plan_link_show(&o->link, job, o->json, err);
+    }
+    struct uw_regions regions;
+    char names[UW_REGIONS_MAX][32];
+    int rc = place(o, &job->need, &regions, names, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (o->json) {
+        print_json(job, o, a, &regions);
+        return UW_OK;
+    }
+    print_table(job, o, a, &regions);
+    rc = uw_plan_view_chart(job, err);
+    return rc == UW_OK && o->layers ? uw_plan_view_layers(job, err) : rc;
+}
+
+int uw_cmd_plan(int argc, char **argv)
+{
+    struct options o = {.recipe = UW_RECIPE_DEFAULTS, .backend = {"auto", UW_BACKEND_AUTO},
+                        .link = {.loss = -1.0, .share = -1.0}};
+    struct uw_error err = {.text = ""};
+    struct uw_job job = {.pool = NULL};
+    struct answer a = {.fits = true};
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    if (o.model == NULL) {
+        return uw_cli_error("plan", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
+    }
+    if (o.json && o.layers) {
+        return uw_cli_error("plan", UW_EXIT_USAGE, "--json and --layers: give one of them");
+    }
+    if (o.regions.n != 0 && o.backend.at == UW_BACKEND_CUDA) {
+        return uw_cli_error("plan", UW_EXIT_USAGE, "--region: is about memories of a board, not of "
+                            "a GPU");
+    }
+    if (check_link(&o, &err) < 0) {
+        return uw_cli_error("plan", UW_EXIT_USAGE, "%s", err.text);
+    }
+    o.batch = o.batch != 0 ? o.batch : BATCH;
+    struct uw_job_config config = {.model = o.model,
+                                   .backend = o.backend.word,
+                                   .exact = o.exact,
+                                   .gpu = o.link.link == NULL && o.regions.n == 0,
+                                   .unseen = true,
+                                   .threads = o.threads,
+                                   .plan = {.batch_n = o.batch, .snapshot = o.snapshot}};
+    int rc = uw_recipe_apply(&o.recipe, &config.plan, &err);
+    config.plan.budget_bytes = 0; /* first the plan as it would like to be */
+    rc = rc < 0 ? rc : uw_job_plan(&job, &config, &err);
+    if (rc == UW_OK && o.recipe.budget != 0 && !job.gpu.unseen) {
+        a = ask(&job, o.recipe.budget <= SIZE_MAX ? (size_t)o.recipe.budget : SIZE_MAX);
+    }
+    const char *why = job.gpu.cuda != NULL ? uw_cuda_failure(job.gpu.cuda) : NULL;
+    if (why != NULL) {              /* what it measured is nothing to plan with */
+        rc = uw_job_gpu_error(&err, why, "plans");
+    }
+    if (!job.gpu.unseen || o.recipe.budget == 0) {
+        rc = rc < 0 ? rc : show(&job, &o, &a, &err);
+    }
+    if (rc == UW_OK && job.gpu.unseen) {
+        status = unseen(&job, &o);
+        uw_job_deinit(&job);
+        return status;
+    }
+    uw_job_gpu_say(&job.gpu, "plan");
+    uw_job_deinit(&job);
+    if (rc < 0) {
+        return uw_cli_error("plan", uw_job_exit(rc), "%s", err.text);
+    }
+    return a.fits ? UW_EXIT_DONE : does_not_fit(&o, &a);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim_run.h - the inside of a simulated run (private to the files below)
+ *
+ *     sim_run.c      set-up, the loop over the world's clock, a dry run
+ *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
+ *     sim_eval.c     tests of the nodes' models: how good and how far apart they are
+ *     sim_state.c    a run that is stopped and goes on
+ *
+ * The world says when a local step ends. From its beginning to then nobody touches the node's
+ * parameters, velocity and optimizer state, and often not at its end either: between the mixings of
+ * a round of T steps. So steps are put off until the world says that it will look
+ * (uw_world_touches), are handed to the threads together, and awaited at the end of the last: the
+ * nodes' vectors fit no cache, and are fetched once for all of them. What steps compute depends on
+ * the node alone, not on who computes them when, and all that follows from them happens on the main
+ * thread, in the order of virtual time.
+ *
+ * Context    main thread, unless said
+ */
+#ifndef UWASA_CLI_SIM_RUN_H
+#define UWASA_CLI_SIM_RUN_H
+
+#include "sim.h"
+#include "base/futures.h"
+#include "base/stop.h"
+#include "job/job.h"
+
+#include "uwasa/replica.h"
+#include "uwasa/schedule.h"
+#include "uwasa/storage_file.h"
+
+struct uw_sim;
+
+#define UW_SIM_TENSORS_MAX (3u + UW_OPTIMIZER_VECTORS_MAX)
+
+/* What a node has beside its place in the network. */
+struct uw_sim_learner {
+    struct uw_future future;        /* the steps put off, and the one in progress */
+    struct uw_sim *sim;
+    uint32_t place;
+    struct uw_share share;
+    struct uw_loader loader;
+    struct uw_replica replica;      /* x and velocity are the world's */
+    uint64_t step;                  /* ended, in virtual time */
+    uint64_t agree_until_us;        /* 0: it trains */
+    uint32_t agreed;                /* rounds since its last step */
+    bool trains;                    /* a step is in progress ... */
+    bool held;                      /* ... and is not to be handed out yet */
+    bool handed;                    /* it was handed out */
+    float lr;                       /* of the step in progress, else of the last */
+    float momentum;
+
+    /* written by the thread that computes the steps */
+    uint32_t behind;                /* steps that have ended and are not computed yet */
+    double loss;                    /* running mean over the computed ones that have ended */
+    double step_loss;
+    bool computed;                  /* the step in progress has been */
+    int rc;
+    char *why;                      /* it failed: the sentence, from the heap; may be NULL */
+};
+
+/* The file that a run goes on from. */
+struct uw_sim_saved {
+    struct uw_storage_file files;
+    uint64_t data;                  /* where its tensors begin */
+    uint64_t begin[UW_SIM_TENSORS_MAX]; /* of each, from there */
+    uint64_t fleet;                 /* of its devices */
+};
+
+struct uw_sim {
+    const struct uw_sim_options *o;
+    uint32_t threads;
+    struct uw_job *jobs;            /* [threads]: a model for each, on one thread */
+    struct uw_futures *futures;
+    struct uw_sim_inputs own, *in;  /* in: these, or a trial's */
+    struct uw_sim_learner *learners;    /* [o->nodes] */
+    float *states;                  /* all optimizer state */
+    uint32_t vectors;               /* of optimizer state, a node */
+    uint32_t behind_max;            /* steps of a node that may be put off */
+    char name[32];                  /* of the run, as the nodes tell each other */
+    struct uw_params fresh;         /* the first values */
+    struct uw_sim_draw draw;        /* the devices */
+    struct uw_world world;
+    struct uw_schedule schedule;    /* of the learning rate */
+    struct uw_stop stop;
+    struct uw_sim_report report;
+    struct uw_sim_profile profile;
+    struct uw_sim_score score;
+    bool scored, ended;
+    uint64_t step_us;               /* of a device whose step is measured */
+    struct uw_world_past past;      /* when it was last saved */
+    uint64_t *left_us;              /* [o->nodes] see struct uw_world_past; NULL: it begins */
+    struct uw_sim_saved saved;
+    uint64_t saved_us;              /* of this process's clock */
+    bool stopped;
+    bool interrupted;               /* nobody's turn: it is time to look whether it is to stop */
+    uint64_t look_us;               /* see uw_sim_looks */
+    uint64_t least;                 /* steps that the slowest nodes have ended ... */
+    uint32_t least_n;               /* ... so many of them */
+    uint32_t *held;                 /* [held_n] nodes whose steps wait for a test */
+    uint32_t held_n;
+    uint32_t *tested;               /* [tested_n] nodes whose models are tested */
+    uint32_t tested_n;
+    float *mean;                    /* [params.size_n] the nodes' mean model */
+    double *accuracies;             /* [tested_n] in the last test */
+    struct uw_error err;
+};
+
+/* Is it time to look whether the run is to stop? It is every 20 ms: a look costs as much as a step
+ * of a small model. Any thread, with a time of its own. */
+bool uw_sim_looks(uint64_t *next_us);
+
+/* ---- sim_learn.c ---- */
+
+/* A model for each thread, and the threads. Returns the status, s->err filled. */
+int uw_sim_open_jobs(struct uw_sim *s);
+
+/* A learner for each node, before the world is open. Returns the status, s->err filled. */
+int uw_sim_open_learners(struct uw_sim *s);
+
+/* Give the learners the vectors that they work on; the world is open. Returns as above. */
+int uw_sim_bind_learners(struct uw_sim *s);
+
+/* How long a step takes on this machine, which then forgets it. */
+int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us);
+
+/* Its next step begins now. The first one after the step that makes a test due is held back until
+ * the test is over, or the node's turn comes before: the test sees what the last step left. */
+void uw_sim_begin_step(struct uw_sim *s, struct uw_sim_learner *l);
+
+/* As struct uw_world_config.on_touch; arg is the run. */
+void uw_sim_touch(void *arg, uint32_t place);
+
+/* End the holding back. */
+void uw_sim_release(struct uw_sim *s);
+
+/* Compute all that was put off, and the steps in progress but for those that are held back. */
+void uw_sim_catch_up(struct uw_sim *s);
+
+/* Its step has ended. Returns UW_OK, or what failed, s->err filled. */
+int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l);
+
+/* It has restarted: a step that was in progress is lost, and so is its optimizer's state. */
+void uw_sim_forget(struct uw_sim *s, struct uw_sim_learner *l);
+
+/* Count again who is slowest: s->least and s->least_n. */
+void uw_sim_find_slowest(struct uw_sim *s);
+
+/* Safe after a failed open, and twice. */
+void uw_sim_close_learners(struct uw_sim *s);
+
+/* ---- sim_eval.c ---- */
+
+/* Choose the nodes to test. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_sim_open_eval(struct uw_sim *s);
+void uw_sim_close_eval(struct uw_sim *s);
+
+/* Test the nodes' models and the mean of all. A node in the middle of a step that was handed out
+ * shows what that step leaves: nodes that are ahead of the slowest.
+ *   limit  samples of the test set; 0: all
+ * Returns UW_OK (s->score is new), UW_ERR_AGAIN (stopped), or what failed, s->err filled. */
+int uw_sim_evaluate(struct uw_sim *s, uint32_t limit);
+
+/* Sums over some of the parameters and all nodes; those over all parameters give
+ * sqrt(apart / nodes / length), the consensus distance sqrt(sum_i |x_i - mean|^2 / nodes) / |mean|;
+ * 0 where |mean| is. */
+struct uw_sim_apart {
+    double apart, length;           /* of (x_i - mean)^2, of mean^2 */
+};
+
+/* The mean of all nodes' parameters from .. from + n - 1, to mean [n], which overlaps none of them;
+ * their sums are added. Any thread. */
+void uw_sim_mean_model(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
+                       struct uw_sim_apart *sums);
+
+/* ---- sim_state.c ---- */
+
+/* Write all that the run is to --checkpoint, if there is one; steps that have ended are computed
+ * first, and the threads stand still then.
+ * Nothing is written when a step has failed already. Returns UW_OK, or what failed, s->err filled.
+ */
+int uw_sim_save(struct uw_sim *s);
+
+/* Are the parameters of any node in the hands of an average? */
+bool uw_sim_some_average(const struct uw_sim *s);
+
+/* Go on from --resume, if there is one: everything but the vectors, before the world is open.
+ * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_MISMATCH (other flags, model or program), UW_ERR_NOMEM or
+ * what reading gives, s->err filled. */
+int uw_sim_resume(struct uw_sim *s);
+
+/* The vectors, before the nodes meet. As uw_sim_resume. */
+int uw_sim_resume_vectors(struct uw_sim *s);
+
+/* Safe on a zeroed struct and twice. */
+void uw_sim_close_state(struct uw_sim *s);
+
+#endif

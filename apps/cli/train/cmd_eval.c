@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/commands.h"
+#include "base/events.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "job/job.h"
+#include "job/results.h"
+
+#include "uwasa/board.h"
+#include "uwasa/data.h"
+
+struct options {
+    const char *model, *data, *weights, *json;
+    struct uw_choice backend;
+    uint32_t batch, threads;
+    uint64_t seed;
+    bool exact, tf32;
+};
+
+static const struct uw_opt rows[] = {
+    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M",
+     "built-in name, ONNX file or JSON file"},
+    {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
+     "its test part; as for train (digits)"},
+    {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
+     "what train --save wrote, or any safetensors file with the same names; an ONNX model has "
+     "its own"},
+    {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B", "samples at a time (100)"},
+    {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
+     "threads that compute (one a core)"},
+    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
+     UW_BACKENDS_GPU_HELP},
+    {"tf32", UW_OPT_FLAG, offsetof(struct options, tf32), 0, 0, NULL, UW_TF32_HELP},
+    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
+    {"seed", UW_OPT_U64, offsetof(struct options, seed), 0, 0, "N", "of digits (1)"},
+    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
+     "write events as JSON lines"},
+};
+
+static const struct uw_args_spec spec = {
+    .command = "eval",
+    .summary = "test a model's weights",
+    .usage = "--model M --weights FILE [--data D] [flags]",
+    .example = "uwasa eval --model lenet5 --data digits --weights lenet5.safetensors",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+};
+
+/* A test under way. */
+struct test {
+    struct uw_data data;
+    struct uw_stop stop;
+    struct uw_score score;
+    struct uw_progress progress;
+};
+
+/* Between two minibatches. */
+static bool stop_asked(void *arg)
+{
+    struct test *t = arg;
+    if (t->score.samples_n != 0 && uw_progress_due(&t->progress, uw_board_now_us())) {
+        uw_progress_show(&t->progress, "testing %llu/%u samples",
+                         (unsigned long long)t->score.samples_n,
+                         (unsigned)t->data.base->samples_n);
+    }
+    return uw_stop_asked(&t->stop);
+}
+
+static void print_device(const struct uw_job *job)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (job->gpu.cuda != NULL) {
+        printf("device         %s\n", uw_job_gpu_text(&job->gpu, text));
+    }
+    if (job->gpu.info.tf32) {
+        printf("arithmetic     TF32 products\n");
+    }
+}
+
+static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
+                    struct uw_error *err)
+{
+    struct test t = {.score = {.samples_n = 0}};
+    uint64_t start_us = uw_board_now_us();
+    int rc = uw_data_open(&t.data, o->data,
+                          &(struct uw_data_config){.seed = o->seed, .test = true}, err);
+    uw_stop_init(&t.stop);
+    uw_progress_init(&t.progress);
+    (void)uw_progress_due(&t.progress, start_us);   /* nothing yet where it is short */
+    rc = rc < 0 ? rc : uw_job_check_data(job, t.data.base, o->data, err);
+    rc = rc < 0 ? rc : uw_job_init_weights(job, o->seed, err);
+    rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
+    if (rc == UW_OK) {
+        rc = uw_job_evaluate(job, t.data.base, 0, stop_asked, &t, &t.score);
+        if (rc < 0) {
+            uw_error_set(err, rc, "%.180s: %s", o->data,
+                         rc == UW_ERR_AGAIN ? "interrupted" : uw_status_text(rc));
+        }
+    }
+    uw_progress_clear(&t.progress);
+    uw_data_close(&t.data);
+    if (rc < 0) {
+        return rc;
+    }
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "test_accuracy", t.score.accuracy);
+    cJSON_AddNumberToObject(ev, "test_loss", t.score.loss);
+    cJSON_AddNumberToObject(ev, "samples", (double)t.score.samples_n);
+    cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - start_us) / 1e6);
+    cJSON_AddNumberToObject(ev, "arena_bytes", (double)job->arena.used_bytes);
+    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
+    uw_job_device_json(job, ev);
+    bool quiet = uw_events_take_stdout(events);
+    uw_events_put(events, ev);
+    if (!quiet) {
+        uw_score_print(&t.score);
+        printf("samples        %llu\n", (unsigned long long)t.score.samples_n);
+        print_device(job);
+    }
+    return UW_OK;
+}
+
+static int check_results(const struct options *o, struct uw_error *err)
+{
+    const struct uw_named_file results = {.flag = "--json", .file = o->json};
+    const struct uw_named_file read[] = {{.flag = "--model",
+                                          .file = uw_files_of_model(o->model)},
+                                         {.flag = "--data", .file = uw_files_of_data(o->data)},
+                                         {.flag = "--weights", .file = o->weights}};
+    return uw_check_results(&results, 1, read, 3, err);
+}
+
+int uw_cmd_eval(int argc, char **argv)
+{
+    struct options o = {.data = "digits", .backend = {"auto", UW_BACKEND_AUTO}, .batch = 100,
+                        .seed = 1};
+    struct uw_error err = {.text = ""};
+    struct uw_events events = {.file = NULL};
+    struct uw_job job;
+    int status = uw_args_parse(&spec, argc, argv, &o, NULL);
+    if (status >= 0) {
+        return status;
+    }
+    if (o.model == NULL || (o.weights == NULL && !uw_job_is_onnx(o.model))) {
+        return uw_cli_error("eval", UW_EXIT_USAGE, "%s: is needed, see uwasa eval --help",
+                            o.model == NULL ? "--model" : "--weights");
+    }
+    if (check_results(&o, &err) < 0) {
+        return uw_cli_error("eval", UW_EXIT_USAGE, "%s", err.text);
+    }
+    const struct uw_job_config config = {.model = o.model,
+                                         .backend = o.backend.word,
+                                         .exact = o.exact,
+                                         .gpu = true,
+                                         .tf32 = o.tf32,
+                                         .threads = o.threads,
+                                         .plan = {.batch_n = o.batch,
+                                                  .mode = UW_PLAN_INFERENCE}};
+    int rc = uw_job_plan(&job, &config, &err);
+    status = (int)uw_job_exit(rc);
+    if (rc == UW_OK) {
+        status = UW_EXIT_FAILED;
+        rc = uw_job_bind(&job, &err);
+        uw_job_gpu_say(&job.gpu, "eval");
+        rc = rc < 0 ? rc : uw_events_open(&events, o.json, &err);
+        rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
+        rc = rc < 0 ? rc : uw_events_close(&events, &err);
+    }
+    const char *why = rc < 0 ? uw_job_gpu_failure(&job) : NULL;
+    if (why != NULL) {
+        uw_job_gpu_error(&err, why, "tests");
+    }
+    uw_events_close(&events, NULL);
+    uw_job_deinit(&job);
+    status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : status;
+    return rc < 0 ? uw_cli_error("eval", status, "%s",
+                                 err.text[0] != '\0' ? err.text : uw_status_text(rc))
+                  : UW_EXIT_DONE;
+}

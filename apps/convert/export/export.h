@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * export.h - a trained model as an ONNX graph, before it is encoded (private)
+ *
+ * Memory     a pool; tensors borrow the model's parameters where they can
+ */
+#ifndef UWASA_CONVERT_EXPORT_H
+#define UWASA_CONVERT_EXPORT_H
+
+#include "file/pool.h"
+
+#include "uwasa/convert.h"
+
+#include <stdbool.h>
+
+#define UW_EXPORT_INPUTS_MAX 8u
+#define UW_EXPORT_ATTRIBUTES_MAX 8u
+#define UW_EXPORT_INTS_MAX 8u
+
+struct uw_export_attribute {
+    const char *name;
+    int32_t type;                   /* ONNX's number: 1 float, 2 int, 3 string, 7 ints */
+    float f;
+    int64_t i[UW_EXPORT_INTS_MAX];
+    uint32_t n;
+    const char *s;
+};
+
+struct uw_export_node {
+    const char *op, *name;
+    const char *input[UW_EXPORT_INPUTS_MAX];    /* "": left out */
+    uint32_t inputs_n;
+    const char *output[2];
+    uint32_t outputs_n;
+    struct uw_export_attribute attribute[UW_EXPORT_ATTRIBUTES_MAX];
+    uint32_t attributes_n;
+    struct uw_export_node *next;
+};
+
+struct uw_export_tensor {
+    const char *name;
+    const float *floats;            /* NULL: integers */
+    const int64_t *integers;
+    int64_t dim[UW_SHAPE_RANK_MAX];
+    uint32_t rank;
+    uint64_t n;
+    struct uw_export_tensor *next;
+};
+
+/* One shape of a sample. */
+struct uw_export_shape {
+    uint32_t rank;
+    uint32_t dim[3];
+};
+
+struct uw_export {
+    const struct uw_model *m;
+    struct uw_pool *pool;
+    struct uw_error *err;
+    struct uw_export_node *first, *last;
+    struct uw_export_tensor *tensors, *tensors_last;
+    const char **value;             /* by layer: what its output is called in the graph */
+    uint32_t layer;                 /* the one being written */
+    const struct uw_layer_def *def;
+    const char *name;
+    const char *x;                  /* its first input, and the shapes */
+    struct uw_export_shape in, out;
+    uint32_t parts;                 /* values of this layer named so far */
+    bool failed;                    /* out of memory: found out at the end */
+};
+
+/* Append a node that reads `x` (and `y`, `z`, may be NULL) and makes a value of a new name.
+ * Returns the node; its output is node->output[0]. Never NULL: after a failure it is scratch. */
+struct uw_export_node *uw_export_node(struct uw_export *e, const char *op, const char *x,
+                                      const char *y, const char *z);
+
+void uw_export_int(struct uw_export_node *n, const char *name, int64_t value);
+void uw_export_float(struct uw_export_node *n, const char *name, float value);
+void uw_export_text(struct uw_export_node *n, const char *name, const char *value);
+void uw_export_ints(struct uw_export_node *n, const char *name, uint32_t count,
+                    const int64_t *values);
+
+/* Constants under a new name. Returns the name. */
+const char *uw_export_const_ints(struct uw_export *e, uint32_t count, const int64_t *values);
+const char *uw_export_const_float(struct uw_export *e, float value);
+const char *uw_export_const_floats(struct uw_export *e, const float *data, uint32_t rank,
+                                   const int64_t *dim);
+const char *uw_export_fill(struct uw_export *e, uint32_t count, float value);
+
+/* The layer's parameter "<name>.<suffix>" as an initializer of that name; NULL: it has none. */
+const char *uw_export_param(struct uw_export *e, const char *suffix);
+
+/* Its segment; NULL: it has none. */
+const struct uw_segment *uw_export_segment(struct uw_export *e, const char *suffix);
+
+/* The same value in another shape behind the minibatch. Returns its name. */
+const char *uw_export_reshape(struct uw_export *e, const char *x, uint32_t rank,
+                              const int64_t *dim);
+
+/* All nodes of e->layer. Returns the name of its output, or NULL with err set. */
+const char *uw_export_layer(struct uw_export *e);
+
+/* Nodes of the recurrent and attention layers. */
+const char *uw_export_recurrent(struct uw_export *e);
+const char *uw_export_attention(struct uw_export *e);
+
+/* x W^T + b over the last axis, for any rank. */
+const char *uw_export_matmul(struct uw_export *e, const char *x, const char *weight,
+                             const char *bias);
+
+#endif

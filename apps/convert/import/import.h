@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * import.h - from an ONNX graph to a table of layers (private)
+ *
+ * The nodes are walked once, in the file's order. A value is a constant (folded at once), data (a
+ * view of a layer's output), or opaque: made by a node that is no layer of ours by itself. The
+ * last node of a known pattern looks back through opaque values for the others; an opaque value
+ * that reaches the output is refused with the sentence of the node where it began.
+ *
+ * Reshape, Transpose and their kin cost nothing: a data value is a strided view, and only a
+ * consumer that needs another order or shape makes a transpose or reshape layer.
+ *
+ * Memory     a pool      Blocking  never      Context  any thread
+ */
+#ifndef UWASA_CONVERT_IMPORT_H
+#define UWASA_CONVERT_IMPORT_H
+
+#include "file/onnx_read.h"
+
+#include "uwasa/convert.h"
+
+#define UW_ATOMS_MAX 16u
+#define UW_PARAMS_MAX 4u
+
+/* Stands for a minibatch of unknown size in shapes; a prime, so that products tell. */
+#define UW_BATCH_SYMBOL 1000003u
+
+/* A factor of an axis: `size` steps of `stride` floats through the sample, or the minibatch. */
+struct uw_atom {
+    uint64_t size, stride;
+    bool batch;
+};
+
+/* A layer's output seen as an ONNX tensor. Axis a is made of the atoms from axis_end[a - 1] up to
+ * axis_end[a]; none: size 1. */
+struct uw_view {
+    uint32_t layer;                 /* 0: the model's input; i + 1: layer i */
+    uint64_t n;                     /* floats of a sample */
+    uint32_t rank;                  /* the layer's own idea of a sample's shape */
+    uint64_t dim[3];
+    uint32_t atoms_n, axes_n;
+    struct uw_atom atom[UW_ATOMS_MAX];
+    uint32_t axis_end[UW_ONNX_RANK_MAX];
+    float scale;                    /* values are this times the layer's output */
+};
+
+enum uw_value_kind { UW_VALUE_OPAQUE = 0, UW_VALUE_CONST, UW_VALUE_DATA };
+
+struct uw_value {
+    const char *name;
+    enum uw_value_kind kind;
+    const struct uw_onnx_node *node;    /* that makes it; NULL: none */
+    uint32_t users_n;
+    const char *why;                /* opaque: the sentence */
+    int code;
+    struct uw_onnx_tensor t;        /* constant */
+    struct uw_view view;            /* data */
+};
+
+struct uw_import_param {
+    const char *suffix;             /* NULL: the layer has no such tensor */
+    uint32_t rank;
+    uint32_t dim[4];
+    float *data;
+};
+
+struct uw_import_layer {
+    struct uw_layer_def def;        /* inputs and name are filled in at the end */
+    uint32_t input[UW_LAYER_INPUTS_MAX];    /* as uw_view.layer */
+    uint32_t inputs_n;
+    uint32_t rank;                  /* of the output */
+    uint64_t dim[3];
+    struct uw_import_param param[UW_PARAMS_MAX];
+    const struct uw_onnx_node *node;
+    const char *own_name;           /* what its weights are called; NULL: unknown */
+    uint32_t affine;                /* normalization: 0 without weight so far, 1 with, 2 both */
+    bool wants_projection;          /* attention before its last dense layer was seen */
+    bool needed;
+};
+
+struct uw_import {
+    struct uw_pool *pool;
+    struct uw_onnx_graph graph;
+    const char *file;
+    struct uw_error *err;
+    struct uw_value **map;          /* by name */
+    uint32_t map_n;                 /* power of two */
+    struct uw_import_layer **layer;
+    uint32_t layers_n, layers_cap;
+    const char *notes[UW_CONVERT_NOTES_MAX];
+    uint32_t notes_n;
+    uint64_t folded_n, folded_max;  /* elements of computed constants, and what is too many */
+    uint64_t batch;                 /* size of the minibatch axis in the file, or the symbol */
+    struct uw_value *input;
+};
+
+/* import_node.c: what a node reads and makes */
+
+/* Fill err with "FILE: node 'NAME' (OP): sentence". Returns code. */
+int uw_import_refuse(struct uw_import *im, const struct uw_onnx_node *n, int code,
+                     const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 4, 5)))
+#endif
+    ;
+
+/* Out of memory. Returns UW_ERR_NOMEM. */
+int uw_import_nomem(struct uw_import *im);
+
+/* Keep a sentence for the user; the same one once. */
+void uw_import_note(struct uw_import *im, const char *text);
+
+/* FNV-1a of a name. */
+uint32_t uw_import_hash(const char *name);
+
+/* Where the map has the value of a name; there NULL: nothing made it so far. */
+struct uw_value **uw_import_slot(struct uw_import *im, const char *name);
+
+/* The value of a name; NULL: nothing made it so far. */
+struct uw_value *uw_import_value(struct uw_import *im, const char *name);
+
+/* Input `i` of a node; NULL when it is left out. */
+struct uw_value *uw_import_in(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i);
+
+/* Output `i`, to be filled; NULL when it is left out. */
+struct uw_value *uw_import_out(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i);
+
+/* Input `i` as data that is not scaled; NULL with err set. */
+struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i);
+
+/* Input `i` as a constant; NULL with err set. */
+const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
+                                             uint32_t i);
+
+/* Make the node's outputs say why it cannot be a layer, and go on. Returns UW_OK, or the code when
+ * memory is out. */
+int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int code,
+                     const char *why);
+
+/* import_const.c */
+
+/* Is it a node whose result is known now? Then compute it.
+ * Returns 1 (done), 0 (not constant), or a code. */
+int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n);
+
+/* Element i (row-major) of a constant. */
+double uw_import_number(const struct uw_onnx_tensor *t, uint64_t i);
+int64_t uw_import_integer(const struct uw_onnx_tensor *t, uint64_t i);
+
+/* A constant of one element: true, and its value. */
+bool uw_import_scalar(const struct uw_value *v, double *value);
+
+/* The integers of an attribute (older opsets) or of input `i`, at most UW_ONNX_RANK_MAX.
+ * Returns their number, INT_MIN when neither is given, or a code with err set. */
+int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const char *attribute,
+                   uint32_t i, int64_t *out);
+
+/* Row-major floats of a constant, a copy; NULL with err set. */
+float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
+
+/* New shape of `t` (of n elements) as Reshape has it: 0 keeps, -1 is what is left.
+ * Returns UW_OK or UW_ERR_SHAPE. */
+int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
+                           const uint64_t *have, uint32_t have_n, const int64_t *want,
+                           uint32_t want_n, uint64_t *out);
+
+/* import_view.c */
+
+uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis);
+
+/* Axis number as ONNX counts (negative: from the end). Returns it, or -1 with err set. */
+int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                 int64_t axis);
+
+/* Cut a row-major view anew. Returns false when the axes do not fit, the minibatch above all. */
+bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n);
+
+void uw_view_permute(struct uw_view *v, const uint32_t *order);
+bool uw_view_insert(struct uw_view *v, uint32_t axis);
+bool uw_view_remove(struct uw_view *v, uint32_t axis);
+
+/* Does the axis hold the minibatch, and nothing else? */
+bool uw_view_is_batch(const struct uw_view *v, uint32_t axis);
+bool uw_view_has_batch(const struct uw_view *v, uint32_t axis);
+
+/* Same floats at the same places? */
+bool uw_view_same(const struct uw_view *a, const struct uw_view *b);
+
+/* Is the sample stored in the order of the view? */
+bool uw_view_ordered(const struct uw_view *v);
+
+/* import_emit.c */
+
+/* A new layer behind `input` with its shape; NULL with err set. */
+struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onnx_node *n,
+                                       enum uw_layer_kind kind, uint32_t input);
+void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
+                    uint64_t d2);
+
+/* Number of the newest layer, as uw_view.layer. */
+uint32_t uw_import_last(const struct uw_import *im);
+
+/* Output `i` becomes the newest layer's, seen as the file has it: shape `dims`, of which axis 0
+ * (or `batch`) is the minibatch. */
+int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
+                     const uint64_t *dims, uint32_t axes_n);
+int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
+                        const uint64_t *dims, uint32_t axes_n, uint32_t batch);
+
+/* Give a layer a parameter: the constant's elements under the given shape.
+ *   t   NULL: `fill` everywhere
+ * The layer is called after the constant when that has a name. */
+int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
+                    const char *suffix, const struct uw_onnx_tensor *t, float fill, uint32_t rank,
+                    const uint64_t *dim);
+
+/* Name of the module that a tensor called "fc.weight" belongs to; NULL: none. */
+const char *uw_import_module(struct uw_pool *pool, const char *tensor);
+
+/* Put the sample in the order of the view; may add a transpose layer. */
+int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v);
+
+/* Give an ordered sample a shape of rank 1 to 3; may add a reshape layer. */
+int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                    uint32_t rank, const uint64_t *dim);
+
+/* Minibatch in front and nowhere else, ordered, and of the view's own shape; axes beyond `rank`
+ * are counted into the last. */
+int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      uint32_t rank);
+
+/* Names, inputs, losses and tensors of what the outputs need, into the public struct. */
+int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
+                     struct uw_value *const *outputs, uint32_t outputs_n);
+
+#endif

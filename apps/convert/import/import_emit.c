@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onnx_node *n,
+                                       enum uw_layer_kind kind, uint32_t input)
+{
+    im->layer = uw_pool_grow(im->pool, (void *)im->layer, im->layers_n, &im->layers_cap,
+                             sizeof *im->layer);
+    struct uw_import_layer *l = uw_pool_take(im->pool, 1, sizeof *l);
+    if (im->layer == NULL || l == NULL) {
+        uw_import_nomem(im);
+        return NULL;
+    }
+    const struct uw_import_layer *from = input != 0 ? im->layer[input - 1] : NULL;
+    l->def.kind = kind;
+    l->input[0] = input;
+    l->inputs_n = 1;
+    l->node = n;
+    l->rank = from != NULL ? from->rank : im->input->view.rank;
+    memcpy(l->dim, from != NULL ? from->dim : im->input->view.dim, sizeof l->dim);
+    im->layer[im->layers_n++] = l;
+    return l;
+}
+
+void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
+                    uint64_t d2)
+{
+    l->rank = rank;
+    l->dim[0] = d0;
+    l->dim[1] = d1;
+    l->dim[2] = d2;
+}
+
+uint32_t uw_import_last(const struct uw_import *im)
+{
+    return im->layers_n;
+}
+
+int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
+                     const uint64_t *dims, uint32_t axes_n)
+{
+    return uw_import_result_at(im, n, i, dims, axes_n, 0);
+}
+
+int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
+                        const uint64_t *dims, uint32_t axes_n, uint32_t batch)
+{
+    struct uw_value *y = uw_import_out(im, n, i);
+    const struct uw_import_layer *l = im->layer[im->layers_n - 1];
+    struct uw_view *v = y != NULL ? &y->view : NULL;
+    uint64_t stride = 1;
+    if (v == NULL) {
+        return UW_OK;
+    }
+    *v = (struct uw_view){.layer = uw_import_last(im), .rank = l->rank, .scale = 1.0f,
+                          .axes_n = axes_n, .atoms_n = axes_n};
+    memcpy(v->dim, l->dim, sizeof v->dim);
+    for (uint32_t a = axes_n; a-- > 0;) {
+        v->atom[a] = (struct uw_atom){dims[a], a == batch ? 0 : stride, a == batch};
+        v->axis_end[a] = a + 1;
+        stride *= a == batch ? 1 : dims[a];
+    }
+    v->n = stride;
+    if (l->dim[0] * l->dim[1] * l->dim[2] != stride || !uw_view_reshape(v, dims, axes_n)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its output cannot be seen in that shape");
+    }
+    y->kind = UW_VALUE_DATA;
+    return UW_OK;
+}
+
+const char *uw_import_module(struct uw_pool *pool, const char *tensor)
+{
+    static const char *const suffixes[] = {".weight", ".bias", ".in_proj_weight",
+                                           ".in_proj_bias"};
+    size_t length = strlen(tensor);
+    if (strstr(tensor, "::") != NULL || tensor[0] == '/') {
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        size_t tail = strlen(suffixes[i]);
+        if (length > tail && strcmp(tensor + length - tail, suffixes[i]) == 0) {
+            return uw_pool_text(pool, tensor, length - tail);
+        }
+    }
+    return NULL;
+}
+
+int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
+                    const char *suffix, const struct uw_onnx_tensor *t, float fill, uint32_t rank,
+                    const uint64_t *dim)
+{
+    struct uw_import_param *p = &l->param[slot];
+    uint64_t n = 1;
+    for (uint32_t a = 0; a < rank; a++) {
+        p->dim[a] = (uint32_t)dim[a];
+        n *= dim[a];
+    }
+    p->suffix = suffix;
+    p->rank = rank;
+    if (t != NULL && uw_onnx_tensor_size(t) != n) {
+        return uw_import_refuse(im, l->node, UW_ERR_SHAPE,
+                                "its %s '%.40s' has %llu elements, its input needs %llu", suffix,
+                                t->name, (unsigned long long)uw_onnx_tensor_size(t),
+                                (unsigned long long)n);
+    }
+    p->data = t != NULL ? uw_import_floats(im, t) : uw_pool_take(im->pool, n, sizeof(float));
+    if (p->data == NULL) {
+        return uw_import_nomem(im);
+    }
+    for (uint64_t i = 0; i < n && t == NULL; i++) {
+        p->data[i] = fill;
+    }
+    if (t != NULL && l->own_name == NULL) {
+        l->own_name = uw_import_module(im->pool, t->name);
+    }
+    return UW_OK;
+}
+
+/* "/layer1/layer1.0/conv1/Conv" is module layer1.0.conv1; "/Relu_3" is relu_3. */
+static const char *name_of_node(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    char out[512] = "";
+    size_t used = 0;
+    size_t start = 0; /* of the part that the next one may repeat */
+    const char *p = n->name[0] == '/' ? n->name + 1 : n->name;
+    bool only = strchr(p, '/') == NULL;
+    while (only || strchr(p, '/') != NULL) {
+        size_t bytes = only ? strlen(p) : (size_t)(strchr(p, '/') - p);
+        size_t before = used - start;
+        bool again = used > 0 && bytes > before && strncmp(p, out + start, before) == 0 &&
+                     p[before] == '.';
+        used = again ? start : used;
+        if (used > 0 && !again && used < sizeof out - 2) {
+            out[used++] = '.';
+        }
+        start = used;
+        for (size_t i = 0; i < bytes && used < sizeof out - 1; i++) {
+            out[used++] = only ? (char)tolower((unsigned char)p[i]) : p[i];
+        }
+        if (only) {
+            break;
+        }
+        p += bytes + 1;
+    }
+    out[used] = '\0';
+    return uw_pool_text(im->pool, out[0] != '\0' ? out : "layer", out[0] != '\0' ? used : 5);
+}
+
+/* The names so far, each with the number that its next namesake tries first. */
+struct names {
+    struct {
+        const char *name;
+        uint32_t next;
+    } *slot;
+    uint32_t n;                     /* power of two, more than twice the names */
+};
+
+static uint32_t find_name(const struct names *t, const char *name)
+{
+    uint32_t i = uw_import_hash(name) & (t->n - 1);
+    while (t->slot[i].name != NULL && strcmp(t->slot[i].name, name) != 0) {
+        i = (i + 1) & (t->n - 1);
+    }
+    return i;
+}
+
+static void keep_name(struct names *t, const char *name)
+{
+    uint32_t i = find_name(t, name);
+    t->slot[i].name = name;
+    t->slot[i].next = 2;
+}
+
+static bool recurrent(enum uw_layer_kind kind)
+{
+    return kind == UW_LAYER_RNN || kind == UW_LAYER_GRU || kind == UW_LAYER_LSTM;
+}
+
+static int give_name(struct uw_import *im, struct names *names, struct uw_import_layer *l,
+                     const char *wish)
+{
+    size_t length = wish != NULL ? strlen(wish) : 0;
+    const char *base = wish;
+    if (wish != NULL && length > UW_LAYER_NAME_MAX - 8) {
+        base = wish + length - (UW_LAYER_NAME_MAX - 8);
+    }
+    if (base != NULL && strncmp(base, "optimizer.", 10) == 0) {
+        base = uw_pool_format(im->pool, "model.%s", base);
+    }
+    if (base == NULL) {
+        return uw_import_nomem(im);
+    }
+    const char *name = base;
+    uint32_t first = find_name(names, base);
+    bool again = names->slot[first].name != NULL;
+    if (again && wish == l->own_name && !recurrent(l->def.kind)) {
+        uw_import_note(im, "weights that several layers share are copied: each layer trains its "
+                           "own");
+    }
+    while (again && name != NULL) {
+        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)names->slot[first].next++);
+        again = name != NULL && names->slot[find_name(names, name)].name != NULL;
+    }
+    if (name != NULL) {
+        keep_name(names, name);
+    }
+    l->def.name = name;
+    return name != NULL ? UW_OK : uw_import_nomem(im);
+}
+
+static void mark_needed(struct uw_import *im, struct uw_value *const *outputs, uint32_t outputs_n)
+{
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        im->layer[i]->needed = false;
+    }
+    for (uint32_t i = 0; i < outputs_n; i++) {
+        im->layer[outputs[i]->view.layer - 1]->needed = true;
+    }
+    for (uint32_t i = im->layers_n; i-- > 0;) {
+        const struct uw_import_layer *l = im->layer[i];
+        for (uint32_t k = 0; k < l->inputs_n && l->needed; k++) {
+            if (l->input[k] != 0) {
+                im->layer[l->input[k] - 1]->needed = true;
+            }
+        }
+    }
+}
+
+/* A recurrent layer of which only the last step is read keeps that one alone. */
+static void fold_last_steps(struct uw_import *im)
+{
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        struct uw_import_layer *s = im->layer[i];
+        uint32_t users = 0;
+        if (!s->needed || s->def.kind != UW_LAYER_SLICE || s->input[0] == 0) {
+            continue;
+        }
+        struct uw_import_layer *r = im->layer[s->input[0] - 1];
+        if (!recurrent(r->def.kind) || r->def.recurrent.last || r->def.recurrent.reverse ||
+            s->def.slice.axis != 0 || s->def.slice.length != 1 ||
+            s->def.slice.start + 1 != (int32_t)r->dim[0]) {
+            continue;
+        }
+        for (uint32_t j = 0; j < im->layers_n; j++) {
+            for (uint32_t k = 0; k < im->layer[j]->inputs_n && im->layer[j]->needed; k++) {
+                users += im->layer[j]->input[k] == s->input[0] ? 1 : 0;
+            }
+        }
+        if (users == 1) {
+            r->def.recurrent.last = true;
+            uw_import_dims(r, 1, r->dim[1], 1, 1);
+            s->def.kind = UW_LAYER_FLATTEN; /* of one axis: gone below */
+        }
+    }
+}
+
+/* A flatten or reshape that changes nothing is stepped over. */
+static uint32_t step_over(const struct uw_import *im, uint32_t layer)
+{
+    while (layer != 0) {
+        const struct uw_import_layer *l = im->layer[layer - 1];
+        bool view = l->def.kind == UW_LAYER_FLATTEN || l->def.kind == UW_LAYER_RESHAPE;
+        uint32_t below = l->input[0];
+        uint32_t rank = below != 0 ? im->layer[below - 1]->rank : im->input->view.rank;
+        const uint64_t *dim = below != 0 ? im->layer[below - 1]->dim : im->input->view.dim;
+        if (!view || rank != l->rank || memcmp(dim, l->dim, rank * sizeof *dim) != 0) {
+            break;
+        }
+        layer = below;
+    }
+    return layer;
+}
+
+/* What a layer without weights is called: its module, or what it does to the shape. */
+static const char *plain_name(struct uw_import *im, const struct uw_import_layer *l)
+{
+    switch (l->def.kind) {
+    case UW_LAYER_FLATTEN:
+        return "flatten";
+    case UW_LAYER_RESHAPE:
+        return "reshape";
+    case UW_LAYER_TRANSPOSE:
+        return "transpose";
+    default:
+        return name_of_node(im, l->node);
+    }
+}
+
+static int name_layers(struct uw_import *im)
+{
+    struct names names = {.n = 4};
+    int rc = UW_OK;
+    while (names.n / 2 <= im->layers_n + 1) {
+        names.n *= 2;
+    }
+    names.slot = uw_pool_take(im->pool, names.n, sizeof *names.slot);
+    if (names.slot == NULL) {
+        return uw_import_nomem(im);
+    }
+    keep_name(&names, "input");
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < im->layers_n && rc == UW_OK; i++) {
+            struct uw_import_layer *l = im->layer[i];
+            if (l->needed && (l->own_name != NULL) == (pass == 0)) {
+                rc = give_name(im, &names, l, pass == 0 ? l->own_name : plain_name(im, l));
+            }
+        }
+    }
+    return rc;
+}
+
+static void set_inputs(struct uw_import *im, struct uw_import_layer *l, uint32_t previous)
+{
+    if (l->inputs_n == 1 && l->input[0] == previous) {
+        return;
+    }
+    for (uint32_t k = 0; k < l->inputs_n; k++) {
+        l->def.inputs[k] = l->input[k] != 0 ? im->layer[l->input[k] - 1]->def.name : "input";
+    }
+}
+
+static int build_tables(struct uw_import *im, struct uw_convert_model *m)
+{
+    uint32_t layers = 0;
+    uint32_t tensors = 0;
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        for (uint32_t p = 0; im->layer[i]->needed && p < UW_PARAMS_MAX; p++) {
+            tensors += im->layer[i]->param[p].suffix != NULL ? 1 : 0;
+        }
+        layers += im->layer[i]->needed ? 1 : 0;
+    }
+    struct uw_layer_def *def = uw_pool_take(im->pool, layers, sizeof *def);
+    struct uw_convert_tensor *t = uw_pool_take(im->pool, tensors, sizeof *t);
+    if (def == NULL || t == NULL) {
+        return uw_import_nomem(im);
+    }
+    m->def.layers = def;
+    m->tensors = t;
+    uint32_t previous = 0;
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        struct uw_import_layer *l = im->layer[i];
+        if (!l->needed) {
+            continue;
+        }
+        set_inputs(im, l, previous);
+        previous = i + 1;
+        for (uint32_t p = 0; p < UW_PARAMS_MAX; p++) {
+            const struct uw_import_param *from = &l->param[p];
+            if (from->suffix == NULL) {
+                continue;
+            }
+            t->name = uw_pool_format(im->pool, "%s.%s", l->def.name, from->suffix);
+            if (t->name == NULL) {
+                return uw_import_nomem(im);
+            }
+            t->rank = from->rank;
+            memcpy(t->dim, from->dim, sizeof t->dim);
+            t->data = from->data;
+            t++;
+            m->tensors_n++;
+        }
+        def[m->def.layers_n++] = l->def;
+    }
+    return UW_OK;
+}
+
+/* More outputs are heads that help training; an output like the input is an autoencoder's. */
+static int set_losses(struct uw_import *im, struct uw_convert_model *m,
+                      struct uw_value *const *outputs, uint32_t outputs_n)
+{
+    const struct uw_view *y = &outputs[0]->view;
+    const struct uw_view *x = &im->input->view;
+    bool twin = y->n == x->n && y->axes_n == x->axes_n;
+    for (uint32_t a = 0; twin && a < y->axes_n; a++) {
+        twin = uw_view_dim(y, a) == uw_view_dim(x, a);
+    }
+    if (outputs_n == 1 && !twin) {
+        return UW_OK;
+    }
+    struct uw_loss_def *loss = uw_pool_take(im->pool, outputs_n, sizeof *loss);
+    if (loss == NULL) {
+        return uw_import_nomem(im);
+    }
+    if (twin) {
+        loss[0].kind = UW_LOSS_MSE;
+        loss[0].target = UW_TARGET_INPUT;
+        uw_import_note(im, "the output has the input's shape: taken for an autoencoder, loss mse "
+                           "against the input");
+    } else {
+        uw_import_note(im, "the outputs after the first are taken for auxiliary heads, weight 0.3");
+    }
+    for (uint32_t i = 0; i < outputs_n; i++) {
+        loss[i].layer = im->layer[outputs[i]->view.layer - 1]->def.name;
+        loss[i].weight = i == 0 ? 1.0f : 0.3f;
+    }
+    m->def.losses = loss;
+    m->def.losses_n = outputs_n;
+    return UW_OK;
+}
+
+int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
+                     struct uw_value *const *outputs, uint32_t outputs_n)
+{
+    mark_needed(im, outputs, outputs_n);
+    fold_last_steps(im);
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        for (uint32_t k = 0; k < im->layer[i]->inputs_n; k++) {
+            im->layer[i]->input[k] = step_over(im, im->layer[i]->input[k]);
+        }
+    }
+    for (uint32_t i = 0; i < outputs_n; i++) {
+        uint32_t layer = step_over(im, outputs[i]->view.layer);
+        outputs[i]->view.layer = layer != 0 ? layer : outputs[i]->view.layer;
+    }
+    mark_needed(im, outputs, outputs_n);
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        if (im->layer[i]->needed && im->layer[i]->wants_projection) {
+            return uw_import_refuse(im, im->layer[i]->node, UW_ERR_UNSUPPORTED,
+                                    "attention without a dense layer of the same width behind it");
+        }
+    }
+    int rc = name_layers(im);
+    rc = rc < 0 ? rc : build_tables(im, m);
+    return rc < 0 ? rc : set_losses(im, m, outputs, outputs_n);
+}
+
+bool uw_view_ordered(const struct uw_view *v)
+{
+    uint64_t stride = 1;
+    for (uint32_t i = v->atoms_n; i-- > 0;) {
+        if (!v->atom[i].batch) {
+            if (v->atom[i].stride != stride) {
+                return false;
+            }
+            stride *= v->atom[i].size;
+        }
+    }
+    return true;
+}
+
+int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v)
+{
+    struct uw_atom run[UW_ATOMS_MAX];   /* longest runs, in the order of the view */
+    uint32_t runs_n = 0;
+    uint64_t dim[3] = {1, 1, 1};
+    uint32_t order[3] = {0, 0, 0};
+
+    if (uw_view_ordered(v)) {
+        return UW_OK;
+    }
+    for (uint32_t i = 0; i < v->atoms_n; i++) {
+        const struct uw_atom *x = &v->atom[i];
+        if (x->batch) {
+            continue;
+        }
+        if (runs_n > 0 && run[runs_n - 1].stride == x->size * x->stride) {
+            run[runs_n - 1].size *= x->size;
+            run[runs_n - 1].stride = x->stride;
+        } else {
+            run[runs_n++] = *x;
+        }
+    }
+    if (runs_n > 3) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                "needs its input in an order that no single transpose gives");
+    }
+    for (uint32_t i = 0; i < runs_n; i++) {
+        for (uint32_t j = 0; j < runs_n; j++) {
+            order[i] += run[j].stride > run[i].stride ? 1 : 0;
+        }
+        dim[order[i]] = run[i].size;
+    }
+    int rc = uw_import_shape(im, n, v, runs_n, dim);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_TRANSPOSE, v->layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    memcpy(l->def.transpose.order, order, sizeof order);
+    uw_import_dims(l, runs_n, run[0].size, runs_n > 1 ? run[1].size : 1,
+                   runs_n > 2 ? run[2].size : 1);
+    v->layer = uw_import_last(im);
+    v->rank = runs_n;
+    memcpy(v->dim, l->dim, sizeof v->dim);
+    uint64_t stride = 1;
+    for (uint32_t i = v->atoms_n; i-- > 0;) {
+        if (!v->atom[i].batch) {
+            v->atom[i].stride = stride;
+            stride *= v->atom[i].size;
+        }
+    }
+    return UW_OK;
+}
+
+int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                    uint32_t rank, const uint64_t *dim)
+{
+    bool same = v->rank == rank;
+    for (uint32_t a = 0; a < rank; a++) {
+        same = same && v->dim[a] == dim[a];
+    }
+    if (same) {
+        return UW_OK;
+    }
+    uint32_t from = v->layer;
+    while (from != 0 && (im->layer[from - 1]->def.kind == UW_LAYER_RESHAPE ||
+                         im->layer[from - 1]->def.kind == UW_LAYER_FLATTEN)) {
+        from = im->layer[from - 1]->input[0];
+    }
+    struct uw_import_layer *l =
+        uw_import_emit(im, n, rank == 1 ? UW_LAYER_FLATTEN : UW_LAYER_RESHAPE, from);
+    if (l == NULL) {
+        return im->err->code;
+    }
+    uw_import_dims(l, rank, dim[0], rank > 1 ? dim[1] : 1, rank > 2 ? dim[2] : 1);
+    for (uint32_t a = 0; a < rank && rank > 1; a++) {
+        l->def.reshape.dim[a] = (uint32_t)dim[a];
+        l->def.reshape.rank = rank;
+    }
+    v->layer = uw_import_last(im);
+    v->rank = rank;
+    for (uint32_t a = 0; a < 3; a++) {
+        v->dim[a] = a < rank ? dim[a] : 1;
+    }
+    return UW_OK;
+}
+
+int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      uint32_t rank)
+{
+    uint64_t dim[3] = {1, 1, 1};
+    uint32_t axes = v->axes_n - 1;
+    if (v->axes_n < 2 || !uw_view_is_batch(v, 0)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                "the minibatch is not the first axis of its input");
+    }
+    for (uint32_t a = 0; a < axes; a++) {
+        dim[a < rank ? a : rank - 1] *= uw_view_dim(v, a + 1);
+    }
+    int rc = uw_import_order(im, n, v);
+    return rc == UW_OK ? uw_import_shape(im, n, v, axes < rank ? axes : rank, dim) : rc;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int uw_import_refuse(struct uw_import *im, const struct uw_onnx_node *n, int code,
+                     const char *format, ...)
+{
+    char text[UW_ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (n == NULL) {
+        return uw_error_set(im->err, code, "%.60s: %s", im->file, text);
+    }
+    const char *name = n->name[0] != '\0' ? n->name
+                       : n->outputs_n > 0 ? n->output[0]
+                                          : "";
+    size_t length = strlen(name);
+    return uw_error_set(im->err, code, "%.60s: node '%.60s' (%.30s): %s", im->file,
+                        length > 60 ? name + length - 60 : name, n->op, text);
+}
+
+int uw_import_nomem(struct uw_import *im)
+{
+    return uw_error_set(im->err, UW_ERR_NOMEM, "%.60s: out of memory", im->file);
+}
+
+void uw_import_note(struct uw_import *im, const char *text)
+{
+    for (uint32_t i = 0; i < im->notes_n; i++) {
+        if (strcmp(im->notes[i], text) == 0) {
+            return;
+        }
+    }
+    if (im->notes_n < UW_CONVERT_NOTES_MAX) {
+        im->notes[im->notes_n++] = text;
+    }
+}
+
+uint32_t uw_import_hash(const char *name)
+{
+    uint32_t h = 2166136261u;
+    for (; *name != '\0'; name++) {
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    }
+    return h;
+}
+
+struct uw_value **uw_import_slot(struct uw_import *im, const char *name)
+{
+    uint32_t i = uw_import_hash(name) & (im->map_n - 1);
+    while (im->map[i] != NULL && strcmp(im->map[i]->name, name) != 0) {
+        i = (i + 1) & (im->map_n - 1);
+    }
+    return &im->map[i];
+}
+
+struct uw_value *uw_import_value(struct uw_import *im, const char *name)
+{
+    return name[0] != '\0' ? *uw_import_slot(im, name) : NULL;
+}
+
+struct uw_value *uw_import_in(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i)
+{
+    return i < n->inputs_n ? uw_import_value(im, n->input[i]) : NULL;
+}
+
+struct uw_value *uw_import_out(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i)
+{
+    return i < n->outputs_n ? uw_import_value(im, n->output[i]) : NULL;
+}
+
+struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i)
+{
+    struct uw_value *v = uw_import_in(im, n, i);
+    if (v == NULL) {
+        uw_import_refuse(im, n, UW_ERR_CORRUPT, "input %u is missing", (unsigned)i + 1);
+    } else if (v->kind == UW_VALUE_CONST) {
+        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "input %u is a constant, not computed from "
+                         "the sample", (unsigned)i + 1);
+    } else if (v->kind == UW_VALUE_OPAQUE) {
+        uw_error_set(im->err, v->code, "%s", v->why);
+    } else if (v->view.scale != 1.0f) {
+        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its input is multiplied by a constant, no "
+                         "layer does that");
+    } else {
+        return v;
+    }
+    return NULL;
+}
+
+const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
+                                             uint32_t i)
+{
+    const struct uw_value *v = uw_import_in(im, n, i);
+    if (v != NULL && v->kind == UW_VALUE_CONST) {
+        return &v->t;
+    }
+    if (v != NULL && v->kind == UW_VALUE_OPAQUE) {
+        uw_error_set(im->err, v->code, "%s", v->why);
+    } else {
+        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                         v == NULL ? "input %u is missing"
+                                   : "input %u is computed from the sample, it must be a constant",
+                         (unsigned)i + 1);
+    }
+    return NULL;
+}
+
+int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int code,
+                     const char *why)
+{
+    const char *copy = uw_pool_text(im->pool, why, strlen(why));
+    if (copy == NULL) {
+        return uw_import_nomem(im);
+    }
+    for (uint32_t i = 0; i < n->outputs_n; i++) {
+        struct uw_value *y = uw_import_out(im, n, i);
+        if (y != NULL) {
+            y->kind = UW_VALUE_OPAQUE;
+            y->why = copy;
+            y->code = code;
+        }
+    }
+    return UW_OK;
+}

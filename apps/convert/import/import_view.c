@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import.h"
+
+#include <string.h>
+
+static uint32_t begin_of(const struct uw_view *v, uint32_t axis)
+{
+    return axis == 0 ? 0 : v->axis_end[axis - 1];
+}
+
+uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis)
+{
+    uint64_t n = 1;
+    for (uint32_t i = begin_of(v, axis); i < v->axis_end[axis]; i++) {
+        n *= v->atom[i].size;
+    }
+    return n;
+}
+
+int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                 int64_t axis)
+{
+    int64_t a = axis < 0 ? axis + v->axes_n : axis;
+    if (a < 0 || a >= v->axes_n) {
+        uw_import_refuse(im, n, UW_ERR_SHAPE, "axis %lld of a tensor with %u", (long long)axis,
+                         (unsigned)v->axes_n);
+        return -1;
+    }
+    return (int)a;
+}
+
+bool uw_view_has_batch(const struct uw_view *v, uint32_t axis)
+{
+    for (uint32_t i = begin_of(v, axis); i < v->axis_end[axis]; i++) {
+        if (v->atom[i].batch) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool uw_view_is_batch(const struct uw_view *v, uint32_t axis)
+{
+    return uw_view_has_batch(v, axis) && v->axis_end[axis] - begin_of(v, axis) == 1;
+}
+
+/* Drop atoms of size 1, join neighbours inside an axis that are one run of the sample. */
+static void tidy(struct uw_view *v)
+{
+    uint32_t to = 0;
+    uint32_t from = 0;
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        uint32_t begin = to;
+        for (; from < v->axis_end[a]; from++) {
+            struct uw_atom x = v->atom[from];
+            struct uw_atom *last = to > begin ? &v->atom[to - 1] : NULL;
+            if (x.size == 1 && !x.batch) {
+                continue;
+            }
+            if (last != NULL && !last->batch && !x.batch && last->stride == x.size * x.stride) {
+                last->size *= x.size;
+                last->stride = x.stride;
+            } else {
+                v->atom[to++] = x;
+            }
+        }
+        v->axis_end[a] = to;
+    }
+    v->atoms_n = to;
+}
+
+bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n)
+{
+    struct uw_view out = *v;
+    uint32_t from = 0;
+    out.atoms_n = 0;
+    out.axes_n = axes_n;
+    for (uint32_t a = 0; a < axes_n; a++) {
+        uint64_t have = 1;
+        /* an atom of size 1 is a minibatch of 1: it takes the first axis of size 1 */
+        while (have < dims[a] || (dims[a] == 1 && from < v->atoms_n && v->atom[from].size == 1)) {
+            if (from == v->atoms_n || out.atoms_n == UW_ATOMS_MAX) {
+                return false;
+            }
+            struct uw_atom *x = &v->atom[from];
+            uint64_t want = dims[a] / have;
+            if (want % x->size == 0) {
+                out.atom[out.atoms_n++] = *x;
+                have *= x->size;
+                from++;
+            } else if (!x->batch && x->size % want == 0) {
+                out.atom[out.atoms_n++] =
+                    (struct uw_atom){want, x->stride * (x->size / want), false};
+                x->size /= want;
+                have *= want;
+            } else {
+                return false;
+            }
+            if (dims[a] % have != 0 || dims[a] == 1) {
+                break;
+            }
+        }
+        if (have != dims[a]) {
+            return false;
+        }
+        /* and when the next axis is larger than 1, it rather stays at the end of this one */
+        if (from < v->atoms_n && v->atom[from].size == 1 && out.atoms_n < UW_ATOMS_MAX &&
+            a + 1 < axes_n && dims[a + 1] != 1) {
+            out.atom[out.atoms_n++] = v->atom[from++];
+        }
+        out.axis_end[a] = out.atoms_n;
+    }
+    for (; from < v->atoms_n; from++) {
+        if (v->atom[from].size != 1 || out.atoms_n == UW_ATOMS_MAX || axes_n == 0) {
+            return false;
+        }
+        out.atom[out.atoms_n++] = v->atom[from];
+        out.axis_end[axes_n - 1] = out.atoms_n;
+    }
+    *v = out;
+    tidy(v);
+    return true;
+}
+
+void uw_view_permute(struct uw_view *v, const uint32_t *order)
+{
+    struct uw_view old = *v;
+    v->atoms_n = 0;
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        for (uint32_t i = begin_of(&old, order[a]); i < old.axis_end[order[a]]; i++) {
+            v->atom[v->atoms_n++] = old.atom[i];
+        }
+        v->axis_end[a] = v->atoms_n;
+    }
+}
+
+bool uw_view_insert(struct uw_view *v, uint32_t axis)
+{
+    if (v->axes_n == UW_ONNX_RANK_MAX) {
+        return false;
+    }
+    for (uint32_t a = v->axes_n++; a > axis; a--) {
+        v->axis_end[a] = v->axis_end[a - 1];
+    }
+    v->axis_end[axis] = begin_of(v, axis);
+    return true;
+}
+
+bool uw_view_remove(struct uw_view *v, uint32_t axis)
+{
+    if (v->axis_end[axis] != begin_of(v, axis)) {
+        return false;
+    }
+    for (uint32_t a = axis; a + 1 < v->axes_n; a++) {
+        v->axis_end[a] = v->axis_end[a + 1];
+    }
+    v->axes_n--;
+    return true;
+}
+
+bool uw_view_same(const struct uw_view *a, const struct uw_view *b)
+{
+    bool same = a->atoms_n == b->atoms_n && a->axes_n == b->axes_n && a->n == b->n;
+    for (uint32_t i = 0; same && i < a->axes_n; i++) {
+        same = a->axis_end[i] == b->axis_end[i];
+    }
+    for (uint32_t i = 0; same && i < a->atoms_n; i++) {
+        same = a->atom[i].batch == b->atom[i].batch && a->atom[i].size == b->atom[i].size &&
+               (a->atom[i].batch || a->atom[i].stride == b->atom[i].stride);
+    }
+    return same;
+}

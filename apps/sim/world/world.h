@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * world.h - a model of the network behind sim_world.h
+ *
+ *     world.c            hands every call on
+ *     world_events.c, world_formula.c    the models; each keeps its own in w->state
+ *     world_node.c       the nodes beside their network
+ *
+ * Memory     state is the model's, from the heap: close frees it
+ * Context    as in sim_world.h
+ */
+#ifndef UWASA_SIM_WORLD_PRIVATE_H
+#define UWASA_SIM_WORLD_PRIVATE_H
+
+#include "uwasa/sim_world.h"
+
+/* Entries mean what the functions of sim_world.h do. */
+struct uw_world_ops {
+    const char *name;
+    /* Fill in what is 0 in the configuration. */
+    void (*defaults)(struct uw_world_config *c);
+    /* Bytes beside the vectors and struct uw_world_node. Returns UW_OK or what open would. */
+    int (*measure)(const struct uw_world_config *c, size_t *bytes, struct uw_error *err);
+    /* Called with w->nodes and their vectors set up, nobody training. */
+    int (*open)(struct uw_world *w, struct uw_error *err);
+    int (*meet)(struct uw_world *w, uint64_t limit_us);
+    struct uw_world_node *(*next)(struct uw_world *w);
+    int (*trained)(struct uw_world *w, struct uw_world_node *n,
+                   const struct uw_node_progress *progress, uint64_t pause_us);
+    bool (*touches)(const struct uw_world *w, const struct uw_world_node *n);
+    void (*agree)(struct uw_world *w, struct uw_world_node *n);
+    uint64_t (*sent_bytes)(const struct uw_world *w);
+    struct uw_node_counters (*counters)(const struct uw_world *w);
+    /* Safe after an open that failed. */
+    void (*close)(struct uw_world *w);
+};
+
+extern const struct uw_world_ops uw_world_events;
+extern const struct uw_world_ops uw_world_formula;
+
+/* Do nodes average in pairs? */
+static inline bool uw_world_pairs(const struct uw_node_config *c)
+{
+    return c->mode == UW_NODE_GOSSIP && c->rule->over == UW_MIX_OVER_PAIRS;
+}
+
+/* Take a large piece of memory, all zeros, aligned to 64 bytes or more, in large pages where the
+ * system has them; NULL: none to be had. */
+void *uw_sim_block_take(size_t bytes);
+
+/* Give it back; block may be NULL. bytes: as it was taken. */
+void uw_sim_block_give(void *block, size_t bytes);
+
+/* Take w->nodes and w->vectors, and place them. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_world_nodes_open(struct uw_world *w);
+
+/* Bytes of w->vectors. */
+size_t uw_world_vectors_bytes(const struct uw_world_config *c);
+
+/* Give a node the first values again: parameters fresh, no snapshot, all other vectors 0. */
+void uw_world_node_reset(struct uw_world_node *n);
+
+/* Add what is added up over nodes. */
+void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c);
+
+#endif

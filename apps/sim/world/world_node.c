@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The nodes of a world beside their network: vectors, and counters. */
+#include "world.h"
+
+#include "uwasa/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LINE_N 16u                  /* floats: a vector begins at a multiple of 64 bytes */
+
+/* With pages of 2 MiB the processor finds them in its table: the walk from node to node touches a
+ * page or two each of hundreds of megabytes. */
+void *uw_sim_block_take(size_t bytes)
+{
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) {
+        return NULL;
+    }
+#ifdef MADV_HUGEPAGE
+    (void)madvise(block, bytes, MADV_HUGEPAGE);
+#endif
+    return block;
+}
+
+void uw_sim_block_give(void *block, size_t bytes)
+{
+    if (block != NULL) {
+        (void)munmap(block, bytes);
+    }
+}
+
+/* Of a node: x, the snapshot, what the rule and the mode need. */
+struct layout {
+    size_t vector_n;                /* with its padding */
+    bool velocity;
+    size_t spare_n;
+    size_t node_n;                  /* all of it */
+};
+
+static struct layout layout_of(const struct uw_world_config *c)
+{
+    const struct uw_mix_rule *rule = c->node.rule;
+    size_t size_n = c->params->size_n;
+    struct layout l = {.vector_n = (size_n + LINE_N - 1u) / LINE_N * LINE_N,
+                       .velocity = rule->velocity};
+    size_t spare_n = uw_node_spare_n(c->node.mode, rule, c->params->size_n);
+    l.spare_n = (spare_n + LINE_N - 1u) / LINE_N * LINE_N;
+    l.node_n = (l.velocity ? 3u : 2u) * l.vector_n + l.spare_n;
+    return l;
+}
+
+size_t uw_world_vectors_bytes(const struct uw_world_config *c)
+{
+    return uw_size_mul(layout_of(c).node_n * sizeof(float), c->fleet->devices_n);
+}
+
+void uw_world_node_reset(struct uw_world_node *n)
+{
+    const struct uw_world_config *c = &n->world->config;
+    size_t bytes = c->params->size_n * sizeof(float);
+    memcpy(n->x, c->params->x, bytes);
+    memset(n->snapshot.data, 0, bytes);
+    n->snapshot.version = 0;
+    n->snapshot.step = 0;
+    if (n->velocity != NULL) {
+        memset(n->velocity, 0, bytes);
+    }
+    if (n->spare != NULL) {
+        memset(n->spare, 0, layout_of(c).spare_n * sizeof(float));
+    }
+}
+
+void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c)
+{
+    sum->sent_bytes += c->sent_bytes;
+    sum->received_bytes += c->received_bytes;
+    sum->pulled_bytes += c->pulled_bytes;
+    sum->served_bytes += c->served_bytes;
+    sum->averaged_bytes += c->averaged_bytes;
+    sum->averages_done += c->averages_done;
+    sum->averages_cut += c->averages_cut;
+    sum->pairs_half += c->pairs_half;
+    sum->pulls_done += c->pulls_done;
+    sum->pulls_cut += c->pulls_cut;
+    sum->pulls_refused += c->pulls_refused;
+    sum->pulls_stale += c->pulls_stale;
+    sum->chunks_mixed += c->chunks_mixed;
+    sum->refused_nonfinite += c->refused_nonfinite;
+    sum->refused_outlier += c->refused_outlier;
+    sum->refused_run += c->refused_run;
+    sum->refused_model += c->refused_model;
+    sum->refused_corrupt += c->refused_corrupt;
+    sum->chunks_again += c->chunks_again;
+    sum->chunks_twice += c->chunks_twice;
+    sum->unknown_messages += c->unknown_messages;
+}
+
+static void place_vectors(struct uw_world *w, struct uw_world_node *n, const struct layout *l)
+{
+    const struct uw_params *p = w->config.params;
+    float *at = w->vectors + n->place * l->node_n;
+    n->x = at;
+    memcpy(n->x, p->x, p->size_n * sizeof(float));
+    n->params = *p;
+    n->params.x = n->x;
+    at += l->vector_n;
+    n->snapshot.data = at;
+    n->snapshot.size_n = p->size_n;
+    atomic_flag_clear(&n->snapshot.busy);
+    at += l->vector_n;
+    n->velocity = l->velocity ? at : NULL;
+    at += l->velocity ? l->vector_n : 0;
+    n->spare = l->spare_n != 0 ? at : NULL;
+}
+
+int uw_world_nodes_open(struct uw_world *w)
+{
+    const struct layout l = layout_of(&w->config);
+    size_t bytes = uw_world_vectors_bytes(&w->config);
+    w->nodes = calloc(w->config.fleet->devices_n, sizeof *w->nodes);
+    w->vectors = bytes != SIZE_MAX ? uw_sim_block_take(bytes) : NULL;
+    if (w->nodes == NULL || w->vectors == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < w->config.fleet->devices_n; i++) {
+        struct uw_world_node *n = &w->nodes[i];
+        n->place = i;
+        n->world = w;
+        n->train_at_us = UINT64_MAX;
+        place_vectors(w, n, &l);
+    }
+    return UW_OK;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bits.h - whole numbers, sets of up to 64 chunks, and larger ones in words of 32
+ */
+#ifndef UW_NET_BITS_H
+#define UW_NET_BITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of a function that is an instruction or two where it is used, and as a call more: a compiler that
+ * looks for small code judges it by how it is written. */
+#define UW_INLINE static inline __attribute__((always_inline))
+
+static inline uint32_t uw_min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t uw_min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint32_t uw_bits_in(uint64_t v)
+{
+    uint32_t n = 0;
+    for (; v != 0; v &= v - 1u) {
+        n++;
+    }
+    return n;
+}
+
+/* The lowest bit that is set; v is not 0. */
+static inline uint32_t uw_lowest_bit(uint64_t v)
+{
+    uint32_t bit = 0, half = (uint32_t)v;
+    if (half == 0) {
+        bit = 32;
+        half = (uint32_t)(v >> 32);
+    }
+    for (; (half & 1u) == 0; half >>= 1) {
+        bit++;
+    }
+    return bit;
+}
+
+static inline bool uw_set_has(const uint32_t *words, uint32_t i)
+{
+    return (words[i / 32u] >> (i % 32u) & 1u) != 0;
+}
+
+static inline void uw_set_add(uint32_t *words, uint32_t i)
+{
+    words[i / 32u] |= (uint32_t)1 << (i % 32u);
+}
+
+static inline void uw_set_remove(uint32_t *words, uint32_t i)
+{
+    words[i / 32u] &= ~((uint32_t)1 << (i % 32u));
+}
+
+/* Put one more into n numbers that are sorted upwards. */
+static inline void uw_insert_u32(uint32_t *sorted, uint32_t n, uint32_t x)
+{
+    for (; n > 0 && sorted[n - 1u] > x; n--) {
+        sorted[n] = sorted[n - 1u];
+    }
+    sorted[n] = x;
+}
+
+/* The largest power of two in n is 1 << this; n is not 0. */
+static inline uint32_t uw_log2_down(uint32_t n)
+{
+    uint32_t log = 0;
+    while (n >>= 1) {
+        log++;
+    }
+    return log;
+}
+
+/* Steps of 1, 2, 4 .. that reach n, 1 <= n <= 2^31. */
+static inline uint32_t uw_log2_up(uint32_t n)
+{
+    return n > 1 ? uw_log2_down(n - 1) + 1 : 0;
+}
+
+#endif

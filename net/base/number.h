@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * number.h - a whole number in a text, as addresses have them
+ */
+#ifndef UW_NET_NUMBER_H
+#define UW_NET_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Read decimal digits up to `end`, at least one.
+ *   number  written when true is returned
+ * Returns whether they are a number that is no more than `max`. */
+bool uw_read_number(const char *text, const char *end, uint32_t max, uint32_t *number);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * slots.h - a table of slots, each for a key: the key's own, else the one that it can have
+ *
+ *     static uint64_t rank(const void *slot, const void *key)
+ *     {
+ *         const struct entry *e = slot;
+ *         return e->id == *(const uint32_t *)key ? UW_SLOT_OWN : UW_SLOT_FREE + e->used_us;
+ *     }
+ *     struct entry *e = uw_slots_find(entries, entries_n, sizeof *e, rank, &id);
+ *
+ * Blocking   never      Context  that of the table
+ */
+#ifndef UW_NET_SLOTS_H
+#define UW_NET_SLOTS_H
+
+#include "bits.h"
+
+#include <stddef.h>
+
+/* Ranks: of what is in use, the lowest is given away first. */
+#define UW_SLOT_OWN UINT64_C(0)     /* it is the key's */
+#define UW_SLOT_FREE UINT64_C(1)
+#define UW_SLOT_KEPT UINT64_MAX     /* it is not given away */
+
+/* The slot of the lowest rank, the first of several; NULL: all are kept. */
+UW_INLINE void *uw_slots_find(void *slots, uint32_t slots_n, size_t slot_bytes,
+                              uint64_t (*rank)(const void *slot, const void *key),
+                              const void *key)
+{
+    uint8_t *slot = slots;
+    void *best = NULL;
+    uint64_t lowest = UW_SLOT_KEPT;
+    for (uint32_t i = 0; i < slots_n && lowest != UW_SLOT_OWN; i++, slot += slot_bytes) {
+        uint64_t its = rank(slot, key);
+        best = its < lowest ? slot : best;
+        lowest = its < lowest ? its : lowest;
+    }
+    return best;
+}
+
+#endif

@@ -1,0 +1,778 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A node's part in a round, then what the head does; where a node is its own head it hands itself
+ * its messages. */
+#include "cell_priv.h"
+
+#include "base/backoff.h"
+
+#include <string.h>
+
+#define READY_REPEAT_US 100000u
+#define STATE_REPEAT_US 250000u
+#define TRIES_DEFAULT 5u
+#define GATHER_MIN_US 1000000u
+#define OUTLIER_MEDIANS 32.0f
+#define ROUND_MIN_US 2000000u
+#define POLL_REPEAT_US 200000u
+#define START_REPEAT_US 300000u     /* who has begun says so sooner */
+#define POLLS_MAX 4u                /* unanswered questions that make a culprit */
+#define AVOID_US 2000000u           /* doubles with each strike */
+#define AVOID_DOUBLINGS 5u
+#define OWES_US 3000000u            /* so long a head tells who may not have heard */
+#define OWES_REPEAT_US 100000u
+
+/* Where this node is the head, its messages to the head come here. */
+static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+static void head_gone(struct uw_cell *c, uint32_t id);
+/* This node decides in the place of one that vanished. */
+static void take_over(struct uw_cell *c, uint32_t lost);
+/* Gather, watch, decide. Returns when it wants to run again. */
+static uint64_t run_head(struct uw_cell *c);
+/* This node goes on without: as an outlier, because the cell is full, or unable. */
+static void go_without(struct uw_cell *c, enum uw_cell_news_kind why);
+
+int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
+{
+    void *seats = NULL;
+    *c = (struct uw_cell){.config = *config, .head = UW_CELL_NOBODY,
+                          .asks = config->incarnation * 0x9e3779b1u}; /* of no other life */
+    c->config.tries_max = config->tries_max != 0 ? config->tries_max : TRIES_DEFAULT;
+    int rc = uw_arena_take(arena, uw_size_mul(config->ranks_max, sizeof *c->h.seats), &seats);
+    c->h.seats = seats;
+    return rc;
+}
+
+void uw_cell_tell(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
+{
+    const struct uw_cell_news news = {.kind = kind, .id = id, .ranks_n = c->ranks_n,
+                                      .duration_us = c->now_us - c->since_us};
+    c->config.tell(c->config.arg, &news);
+}
+
+void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
+{
+    struct uw_cell_message m = {.act = UW_CELL_STATE, .group = group, .round = round,
+                                .status = uw_cell_status_of(c, group, round)};
+    m.direct = c->direct && c->group == group && c->round == round;
+    if (m.status == UW_CELL_RUNNING) {
+        uint32_t waits_for = UW_RANK_NONE;
+        m.step = c->config.progress(c->config.arg, &waits_for);
+        m.waits_for = waits_for < c->ranks_n ? c->ranks[waits_for] : UW_CELL_NOBODY;
+    }
+    if (to == c->config.self) {
+        head_state(c, to, &m);
+    } else {
+        c->config.send(c->config.arg, to, &m);
+    }
+}
+
+static void wait_for_start(struct uw_cell *c)
+{
+    c->state = UW_CELL_WAITING;
+    c->asks++;
+    c->since_us = c->repeat_us = c->now_us;
+}
+
+/* The round at hand is decided. */
+static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
+{
+    /* Whoever has no result cannot take it, whatever the others do. */
+    bool mine = commit && (c->state == UW_CELL_HAS_RESULT || c->ranks_n == 1);
+    c->state = UW_CELL_IDLE;
+    if (c->ranks_n > 1) {
+        uw_cell_note(c, c->group, c->round, mine);      /* nobody asks about the others */
+    }
+    uw_cell_tell(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
+                 commit ? c->config.self : culprit);
+    if (mine) {
+        c->config.decided(c->config.arg, true, culprit);
+        return;
+    }
+    c->config.decided(c->config.arg, false, commit ? c->config.self : culprit);
+    if (++c->tries < c->config.tries_max) {
+        wait_for_start(c);
+    } else {
+        c->config.give_up(c->config.arg);
+    }
+}
+
+/* This node is told to begin; itself may be the one who tells. */
+static void take_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+{
+    enum uw_cell_status status = uw_cell_status_of(c, m->group, m->round);
+    if (status == UW_CELL_RUNNING || status == UW_CELL_PREPARED) {
+        return;
+    }
+    uint32_t rank = 0;
+    while (rank < m->ids_n && m->ids[rank] != c->config.self) {
+        rank++;
+    }
+    bool of_last_life = m->asks != 0 && m->asks != c->asks;
+    if (status != UW_CELL_UNKNOWN || c->state != UW_CELL_WAITING || rank == m->ids_n ||
+        of_last_life || m->ids_n > c->config.ranks_max || m->kind >= UW_ALLREDUCE_KINDS_N) {
+        uw_cell_note(c, m->group, m->round, false);
+        uw_cell_say(c, from, m->group, m->round);
+        if (c->state == UW_CELL_WAITING && m->asks == c->asks && m->kind >= UW_ALLREDUCE_KINDS_N) {
+            go_without(c, UW_CELL_NEWS_UNABLE);
+        }
+        return;
+    }
+    c->state = UW_CELL_IN_ROUND;
+    c->group = m->group;
+    c->round = m->round;
+    c->decider = from;
+    c->kind = m->kind;
+    c->direct = m->direct;
+    memcpy(c->hints, m->hints, sizeof c->hints);
+    c->chunk_n = m->chunk_n;
+    c->rank = rank;
+    c->ranks_n = m->ids_n;
+    c->met = true;
+    memcpy(c->ranks, m->ids, m->ids_n * sizeof m->ids[0]);
+    c->since_us = c->now_us;
+    c->repeat_us = c->now_us + STATE_REPEAT_US;
+    if (c->ranks_n > 1) {
+        c->config.begin(c->config.arg);
+    } else {
+        c->state = UW_CELL_HAS_RESULT;
+    }
+}
+
+/* The one who decides is lost: the next in order does, this node for one. Or it has forgotten the
+ * round, as who was away for long may learn: then this node asks around itself. */
+static void succeed(struct uw_cell *c, bool forgotten)
+{
+    uint32_t lost = c->decider;
+    uint32_t next = forgotten ? c->config.self : uw_cell_best(c, true, lost);
+    if (next == UW_CELL_NOBODY || next == c->config.self) {
+        c->decider = c->config.self;
+        uw_cell_tell(c, UW_CELL_NEWS_TAKEN_OVER, lost);
+        take_over(c, lost);
+    } else {
+        c->decider = next;
+        c->repeat_us = c->now_us;
+    }
+}
+
+void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n)
+{
+    c->members = members;
+    c->members_n = members_n;
+    uint32_t head = uw_cell_best(c, false, UW_CELL_NOBODY);
+    if (head != c->head) {
+        c->head = head;
+        c->repeat_us = c->state == UW_CELL_WAITING ? c->now_us : c->repeat_us;
+    }
+    if (head != c->told_head && (members_n > 1 || head != c->config.self)) {
+        c->told_head = head;
+        uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
+    }
+}
+
+void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n,
+                     uint64_t now_us)
+{
+    c->now_us = now_us;
+    c->met = c->h.committed = c->h.deciding = false;
+    c->h.seats_n = 0;
+    uw_cell_members(c, members, members_n);
+    if (c->state == UW_CELL_WAITING) {
+        wait_for_start(c);
+    }
+}
+
+void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
+{
+    c->now_us = now_us;
+    head_gone(c, id);
+    if (uw_cell_in_round(c) && id == c->decider && id != c->config.self) {
+        succeed(c, false);
+    }
+}
+
+void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us)
+{
+    c->rms = rms;
+    c->now_us = now_us;
+    c->tries = 0;
+    wait_for_start(c);
+}
+
+void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        c->state = UW_CELL_HAS_RESULT;
+        c->repeat_us = now_us + STATE_REPEAT_US;
+        uw_cell_say(c, c->decider, c->group, c->round);
+    }
+}
+
+/* culprit: this node, if it has no more to do with the round, devices or not. */
+static void end_round(struct uw_cell *c, uint32_t culprit)
+{
+    uint32_t decider = c->decider, group = c->group, round = c->round;
+    conclude(c, false, culprit);
+    c->direct = c->direct && culprit == UW_CELL_NOBODY;
+    uw_cell_say(c, decider, group, round);
+}
+
+void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        end_round(c, UW_CELL_NOBODY);
+    }
+}
+
+static void say_ready(struct uw_cell *c, enum uw_cell_status status)
+{
+    struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
+                                .incarnation = c->config.incarnation, .rms = c->rms,
+                                .asks = c->asks, .chunk_n = c->config.chunk_n,
+                                .ids_n = c->met ? c->ranks_n : 0};
+    memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
+    if (c->head == c->config.self) {
+        head_ready(c, c->head, &m);
+    } else if (c->head != UW_CELL_NOBODY) {
+        c->config.send(c->config.arg, c->head, &m);
+    }
+}
+
+static void go_without(struct uw_cell *c, enum uw_cell_news_kind why)
+{
+    c->state = UW_CELL_IDLE;
+    uw_cell_tell(c, why, c->config.self);
+    c->config.give_up(c->config.arg);
+}
+
+void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (c->state == UW_CELL_IN_ROUND) {
+        c->tries = c->config.tries_max;
+        end_round(c, c->config.self);
+        return;
+    }
+    if (c->state == UW_CELL_WAITING) {
+        c->state = UW_CELL_IDLE;
+        say_ready(c, UW_CELL_ABORTED);
+        c->config.give_up(c->config.arg);
+    }
+}
+
+static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+{
+    if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&
+        from == c->head) {
+        if (m->asks != c->asks) {
+            return;     /* of a wait that is over */
+        }
+        if (m->culprit == from) {
+            c->state = UW_CELL_IDLE;
+            c->config.give_up(c->config.arg);
+        } else {
+            go_without(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER
+                                                            : UW_CELL_NEWS_FULL);
+        }
+        return;
+    }
+    head_state(c, from, m);
+    if (!uw_cell_at_hand(c, m->group, m->round) || c->decider == c->config.self) {
+        return;
+    }
+    if (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED) {
+        conclude(c, m->status == UW_CELL_COMMITTED, m->culprit);
+    } else if (m->status == UW_CELL_UNKNOWN && from == c->decider) {
+        succeed(c, true);
+    }
+}
+
+static void take_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+{
+    if (uw_cell_status_of(c, m->group, m->round) == UW_CELL_UNKNOWN) {
+        uw_cell_note(c, m->group, m->round, false);     /* nor will it take part any more */
+    } else if (uw_cell_at_hand(c, m->group, m->round) && uw_cell_ranks(c, from) &&
+               c->decider != c->config.self) {
+        c->decider = from;
+    }
+    uw_cell_say(c, from, m->group, m->round);
+}
+
+void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
+                  uint64_t now_us)
+{
+    c->now_us = now_us;
+    if (from == c->config.self || m->ids_n > UW_CELL_RANKS_MAX) {
+        return;
+    }
+    switch (m->act) {
+    case UW_CELL_READY: head_ready(c, from, m); break;
+    case UW_CELL_START: take_start(c, from, m); break;
+    case UW_CELL_STATE: take_state(c, from, m); break;
+    case UW_CELL_POLL: take_poll(c, from, m); break;
+    case UW_CELL_BUSY:
+    default: break;
+    }
+}
+
+/* Longest time to wait for a round: the head may be in one, and gather twice. */
+static uint64_t patience_us(const struct uw_cell *c)
+{
+    return c->config.round_us + 2u * c->config.gather_us;
+}
+
+static void run_member(struct uw_cell *c)
+{
+    if (c->state == UW_CELL_WAITING) {
+        if (c->now_us - c->since_us > patience_us(c)) {
+            c->state = UW_CELL_IDLE;
+            c->config.give_up(c->config.arg);
+        } else if (c->now_us >= c->repeat_us) {
+            c->repeat_us = c->now_us + READY_REPEAT_US;
+            say_ready(c, UW_CELL_UNKNOWN);
+        }
+        return;
+    }
+    if (!uw_cell_in_round(c)) {
+        return;
+    }
+    if (c->now_us - c->since_us > 2u * c->config.round_us) {
+        conclude(c, false, c->decider);
+    } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
+               !uw_cell_reaches(c, c->decider)) {
+        /* Without this node's result nothing can be committed: giving up is safe. Once it has told
+         * that it has one, only the loss of the decider (uw_cell_gone) or the limit above sets it
+         * free. */
+        succeed(c, false);
+    } else if (c->now_us >= c->repeat_us) {
+        c->repeat_us = c->now_us + STATE_REPEAT_US;
+        uw_cell_say(c, c->decider, c->group, c->round);
+    }
+}
+
+uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us)
+{
+    c->now_us = now_us;
+    run_member(c);
+    uint64_t next_us = run_head(c);
+    if (c->state != UW_CELL_IDLE && c->repeat_us < next_us) {
+        next_us = c->repeat_us;
+    }
+    return next_us;
+}
+
+/* ---- the head: gathering ---- */
+
+/* Watch over the round of h.start. */
+static void begin_watch(struct uw_cell *c, bool taken_over)
+{
+    struct uw_cell_head *h = &c->h;
+    h->deciding = true;
+    h->taken_over = taken_over;
+    h->started_us = h->start_us = c->now_us;
+    h->deadline_us = c->now_us + (taken_over ? 0 : uw_deadline_us(&h->took, 4, 8, ROUND_MIN_US,
+                                                                  c->config.round_us));
+    h->poll_us = c->now_us;
+    h->polls = h->progress = 0;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        h->seats[i].ranked = h->seats[i].gone = false;
+    }
+    for (uint32_t i = 0; i < h->start.ids_n; i++) {
+        struct uw_cell_seat *s = uw_cell_seat_of(c, h->start.ids[i]);
+        if (s != NULL) {
+            s->ranked = true;
+            s->ready = s->expected = false;
+            s->status = UW_CELL_UNKNOWN;
+            s->step = 0;
+            s->heard_us = taken_over ? 0 : c->now_us;  /* only answers count */
+        }
+    }
+}
+
+/* The head's START to one of its ranks, who sees in it which of its waits is answered. */
+static void send_start(struct uw_cell *c, uint32_t to)
+{
+    const struct uw_cell_seat *seat = uw_cell_seat(c, to);
+    struct uw_cell_message m = c->h.start;
+    m.asks = seat != NULL ? seat->asks : 0;
+    c->config.send(c->config.arg, to, &m);
+}
+
+/* To all of h.start but this node. */
+static void send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
+{
+    for (uint32_t i = 0; i < c->h.start.ids_n; i++) {
+        if (c->h.start.ids[i] != c->config.self) {
+            c->config.send(c->config.arg, c->h.start.ids[i], m);
+        }
+    }
+}
+
+/* A node is told to go on without the others from this wait of its; itself may be the one. */
+static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t culprit)
+{
+    const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
+                                      .asks = asks, .culprit = culprit};
+    if (to == c->config.self) {
+        go_without(c, culprit == to ? UW_CELL_NEWS_OUTLIER : UW_CELL_NEWS_FULL);
+    } else {
+        c->config.send(c->config.arg, to, &m);
+    }
+}
+
+/* It has no part in what comes, and a late word of this wait changes nothing. */
+static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks,
+                        uint32_t culprit)
+{
+    seat->ready = false;
+    seat->refused = true;
+    seat->asks = asks;
+    seat->culprit = culprit;
+    send_away(c, seat->id, asks, culprit);
+}
+
+static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+{
+    struct uw_cell_head *h = &c->h;
+    struct uw_cell_seat *seat = uw_cell_seat_of(c, from);
+    if (seat == NULL && m->status != UW_CELL_ABORTED) {
+        send_away(c, from, m->asks, UW_CELL_NOBODY);
+    }
+    if (seat == NULL || uw_cell_is_late(c, seat, m)) {
+        return;
+    }
+    bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
+    if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
+        /* It is lost with its last life, or it gave that round up while this node slept. */
+        seat->gone = seat->ranked;
+        seat->refused = seat->refused && seat->incarnation == m->incarnation;
+        seat->incarnation = m->incarnation;
+    } else if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
+        send_start(c, from);    /* the first one was lost */
+        return;
+    }
+    if (m->status == UW_CELL_ABORTED) {
+        seat->ready = false;
+        return;
+    }
+    bool avoided = c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.tells_all;
+    bool again = seat->refused && seat->asks == m->asks;
+    if (avoided || again) {
+        refuse_seat(c, seat, m->asks, again ? seat->culprit : c->config.self);
+        return;
+    }
+    seat->refused = false;
+    seat->since_us = seat->ready ? seat->since_us : c->now_us;
+    seat->ready = true;
+    seat->ready_us = c->now_us;
+    seat->rms = m->rms;
+    seat->asks = m->asks;
+    seat->chunk_n = m->chunk_n;
+    for (uint32_t i = 0; i < m->ids_n; i++) {
+        struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
+        if (other != NULL) {
+            other->expected = true;
+        }
+    }
+}
+
+static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+{
+    struct uw_cell_head *h = &c->h;
+    struct uw_cell_seat *seat = uw_cell_seat(c, from);
+    if (!h->deciding || m->group != h->start.group || m->round != h->start.round) {
+        if (seat != NULL && m->group == h->start.group && m->round == h->start.round &&
+            (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED)) {
+            seat->untold = false;
+        }
+        /* Somebody who has not heard what became of a round. */
+        if (from != c->config.self && m->status != UW_CELL_COMMITTED &&
+            m->status != UW_CELL_ABORTED) {
+            enum uw_cell_status known = uw_cell_status_of(c, m->group, m->round);
+            if (known == UW_CELL_COMMITTED || known == UW_CELL_ABORTED ||
+                (known == UW_CELL_UNKNOWN && m->status != UW_CELL_UNKNOWN)) {
+                uw_cell_say(c, from, m->group, m->round);
+            }
+        }
+        return;
+    }
+    if (seat != NULL && seat->ranked) {
+        seat->status = m->status;
+        seat->direct = m->direct;
+        seat->step = m->step;
+        seat->waits_for = m->waits_for;
+        seat->heard_us = c->now_us;
+    }
+}
+
+static void head_gone(struct uw_cell *c, uint32_t id)
+{
+    struct uw_cell_seat *seat = uw_cell_seat(c, id);
+    if (seat != NULL) {
+        seat->ready = seat->expected = false;
+        seat->gone = seat->ranked;
+        seat->untold = false;
+    }
+}
+
+static void tell_who_is_late(struct uw_cell *c)
+{
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        if (uw_cell_is_expected(c, &c->h.seats[i]) && !c->h.seats[i].ready) {
+            uw_cell_tell(c, UW_CELL_NEWS_LATE, c->h.seats[i].id);
+        }
+    }
+}
+
+static void refuse_outliers(struct uw_cell *c)
+{
+    float limit = OUTLIER_MEDIANS * uw_cell_median_rms(c);
+    for (uint32_t i = 0; i < c->h.seats_n && limit > 0.0f; i++) {
+        struct uw_cell_seat *s = &c->h.seats[i];
+        if (!uw_cell_can_take_part(c, s) || s->rms <= limit) {
+            continue;
+        }
+        if (s->id != c->config.self) {
+            uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
+        }
+        refuse_seat(c, s, s->asks, s->id);
+    }
+}
+
+static uint32_t next_group(struct uw_cell *c)
+{
+    uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter;
+    x += c->config.series << 28;
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    x ^= x >> 16;
+    return x != 0 ? x : 1u;
+}
+
+static void begin_round(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    struct uw_cell_message m = {.act = UW_CELL_START};
+    uw_cell_name_ranks(c, &m);
+    if (m.ids_n == 0) {
+        return;
+    }
+    bool same = h->committed && m.ids_n == h->start.ids_n &&
+                memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0;
+    m.group = same ? h->start.group : next_group(c);
+    m.round = same ? h->start.round + 1u : 1u;
+    m.kind = c->config.choose(c->config.arg, &m);
+    h->start = m;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        h->seats[i].expected = false;
+    }
+    begin_watch(c, false);
+    bool ranked = false;
+    for (uint32_t i = 0; i < m.ids_n; i++) {
+        if (m.ids[i] == c->config.self) {
+            ranked = true;
+        } else {
+            send_start(c, m.ids[i]);
+        }
+    }
+    if (ranked) {
+        take_start(c, c->config.self, &h->start);
+    }
+}
+
+/* Find out who is ready and begin a round. Returns when to look again. */
+static uint64_t gather(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        struct uw_cell_seat *s = &h->seats[i];
+        s->ready = s->ready && c->now_us - s->ready_us < UW_CELL_READY_STALE_US;
+    }
+    if (c->head != c->config.self) {
+        return UINT64_MAX;
+    }
+    struct uw_cell_gathered g = uw_cell_look_around(c);
+    if (g.since_us == UINT64_MAX) {
+        return UINT64_MAX;
+    }
+    uint64_t wait_us = c->config.patient ? c->config.gather_us
+                                         : uw_deadline_us(&h->spread, 3, 8, GATHER_MIN_US,
+                                                          c->config.gather_us);
+    bool too_few = !c->met && g.ready_n < c->config.first_n;
+    bool lacks = c->config.patient ? uw_cell_lacks_one(c)
+                                   : g.late_n != 0 ||
+                                         (g.expected_n == 0 && uw_cell_lacks_anybody(c));
+    if ((too_few || lacks) && c->now_us < g.since_us + wait_us) {
+        return g.since_us + wait_us;
+    }
+    tell_who_is_late(c);
+    refuse_outliers(c);
+    uw_deadline_add(&h->spread, c->now_us - g.since_us);
+    begin_round(c);
+    return c->now_us;
+}
+
+/* ---- the head: a round that is under way: watch it, decide it, and see that all hear how ---- */
+
+static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
+{
+    struct uw_cell_head *h = &c->h;
+    h->deciding = false;
+    h->committed = commit && !h->taken_over;
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        struct uw_cell_seat *s = &h->seats[i];
+        if (s->id == culprit && culprit != c->config.self) {
+            s->avoid_until_us = c->now_us + uw_backoff_us(AVOID_US, &s->strikes, AVOID_DOUBLINGS);
+        } else if (commit && s->ranked) {
+            s->strikes = 0;
+        }
+        s->untold = s->ranked && !s->gone && s->id != c->config.self && c->config.tells_all;
+        s->ranked = false;
+    }
+    if (commit) {
+        uw_deadline_add(&h->took, c->now_us - h->started_us);
+    }
+    const struct uw_cell_message m = {
+        .act = UW_CELL_STATE, .group = h->start.group, .round = h->start.round,
+        .status = commit ? UW_CELL_COMMITTED : UW_CELL_ABORTED, .culprit = culprit};
+    send_to_ranks(c, &m);
+    h->decided_us = h->told_us = c->now_us;
+    enum uw_cell_status own = uw_cell_status_of(c, m.group, m.round);
+    if (own == UW_CELL_RUNNING || own == UW_CELL_PREPARED) {
+        conclude(c, commit, culprit);
+    } else if (h->start.ids_n > 1) {
+        uw_cell_note(c, m.group, m.round, commit);
+    }
+}
+
+/* To the ranks that are not known to have heard of the round. Returns when to look again. */
+static uint64_t start_again(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    bool due = c->now_us >= h->start_us + START_REPEAT_US, lacks = false;
+    for (uint32_t i = 0; i < h->seats_n && !h->taken_over; i++) {
+        const struct uw_cell_seat *s = &h->seats[i];
+        if (s->ranked && s->status == UW_CELL_UNKNOWN && s->id != c->config.self) {
+            lacks = true;
+            if (due) {
+                send_start(c, s->id);
+            }
+        }
+    }
+    h->start_us = due ? c->now_us : h->start_us;
+    return lacks ? h->start_us + START_REPEAT_US : UINT64_MAX;
+}
+
+static void poll(struct uw_cell *c)
+{
+    const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = c->h.start.group,
+                                      .round = c->h.start.round};
+    if (c->h.polls++ == 0) {
+        c->h.poll_us = c->now_us;
+    }
+    c->h.deadline_us = c->now_us + POLL_REPEAT_US;
+    send_to_ranks(c, &m);
+}
+
+/* All who are left have answered, or will not: what is to become of a vanished head's round? */
+static void settle(struct uw_cell *c, const struct uw_cell_tally *t, uint32_t lost)
+{
+    bool commit = t->prepared_n == t->left_n && 2u * t->prepared_n > t->ranks_n;
+    decide(c, commit, lost);
+}
+
+static uint64_t watch(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    uw_cell_say(c, c->config.self, h->start.group, h->start.round);
+    struct uw_cell_tally t = uw_cell_count(c);
+    if (t.committed || t.aborted) {
+        decide(c, t.committed, h->taken_over ? h->lost : t.aborter);
+        return c->now_us;
+    }
+    if (t.prepared_n == t.ranks_n) {
+        decide(c, true, UW_CELL_NOBODY);
+        return c->now_us;
+    }
+    if (t.gone != UW_CELL_NOBODY && !h->taken_over) {
+        decide(c, false, t.gone);
+        return c->now_us;
+    }
+    if (h->taken_over && h->polls != 0 && t.answered_n == t.left_n && t.silent == UW_CELL_NOBODY) {
+        settle(c, &t, h->lost);
+        return c->now_us;
+    }
+    bool early = t.out_of_reach && h->polls == 0;
+    if (c->now_us < h->deadline_us && !early) {
+        uint64_t again_us = start_again(c);
+        return again_us < h->deadline_us ? again_us : h->deadline_us;
+    }
+    if (h->polls < POLLS_MAX) {
+        poll(c);
+        return h->deadline_us;
+    }
+    if (h->taken_over) {
+        settle(c, &t, h->lost);
+    } else if (t.silent != UW_CELL_NOBODY) {
+        decide(c, false, t.silent);
+    } else if (t.progress > h->progress && c->now_us - h->started_us < c->config.round_us) {
+        h->progress = t.progress;
+        h->polls = 0;
+        h->deadline_us = c->now_us + ROUND_MIN_US / 2u;
+    } else {
+        decide(c, false, h->start.direct ? UW_CELL_NOBODY : uw_cell_culprit(c));
+    }
+    return c->now_us;
+}
+
+static void take_over(struct uw_cell *c, uint32_t lost)
+{
+    struct uw_cell_head *h = &c->h;
+    h->start = (struct uw_cell_message){.act = UW_CELL_START, .group = c->group,
+                                        .round = c->round, .kind = c->kind,
+                                        .direct = c->direct,
+                                        .ids_n = c->ranks_n};
+    memcpy(h->start.ids, c->ranks, c->ranks_n * sizeof c->ranks[0]);
+    h->lost = lost;
+    begin_watch(c, true);
+    head_gone(c, lost);
+}
+
+bool uw_cell_owes(const struct uw_cell *c)
+{
+    bool owes = false;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        owes = owes || c->h.seats[i].untold;
+    }
+    return owes && c->now_us < c->h.decided_us + OWES_US;
+}
+
+/* Ask those who may not know how the last round ended; who does not is told. */
+static uint64_t tell_all(struct uw_cell *c)
+{
+    struct uw_cell_head *h = &c->h;
+    const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = h->start.group,
+                                      .round = h->start.round};
+    if (!uw_cell_owes(c)) {
+        return UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < h->seats_n && c->now_us >= h->told_us + OWES_REPEAT_US; i++) {
+        if (h->seats[i].untold) {
+            c->config.send(c->config.arg, h->seats[i].id, &m);
+        }
+    }
+    h->told_us = c->now_us >= h->told_us + OWES_REPEAT_US ? c->now_us : h->told_us;
+    return h->told_us + OWES_REPEAT_US;
+}
+
+static uint64_t run_head(struct uw_cell *c)
+{
+    if (c->h.deciding) {
+        return watch(c);
+    }
+    uint64_t tell_us = tell_all(c), next_us = gather(c);
+    return tell_us < next_us ? tell_us : next_us;
+}

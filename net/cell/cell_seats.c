@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a head sees of the nodes of its cell: who is ready, who is missing, how far all are; and the
+ * rounds that a node remembers. Nothing here sends or decides. */
+#include "cell_priv.h"
+
+#include "base/bits.h"
+
+/* The row of an identity, or NULL. */
+static const struct uw_cell_member *find(const struct uw_cell *c, uint32_t id)
+{
+    for (uint32_t i = 0; i < c->members_n; i++) {
+        if (c->members[i].id == id) {
+            return &c->members[i];
+        }
+    }
+    return NULL;
+}
+
+bool uw_cell_reaches(const struct uw_cell *c, uint32_t id)
+{
+    const struct uw_cell_member *m = find(c, id);
+    return id == c->config.self || (m != NULL && m->usable);
+}
+
+bool uw_cell_ranks(const struct uw_cell *c, uint32_t id)
+{
+    for (uint32_t i = 0; i < c->ranks_n; i++) {
+        if (c->ranks[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t uw_cell_best(const struct uw_cell *c, bool ranks, uint32_t not)
+{
+    const struct uw_cell_member *best = NULL;
+    for (uint32_t i = 0; i < c->members_n; i++) {
+        const struct uw_cell_member *m = &c->members[i];
+        if (m->id != not && uw_cell_reaches(c, m->id) && (!ranks || uw_cell_ranks(c, m->id)) &&
+            (best == NULL || m->weight > best->weight)) {
+            best = m;
+        }
+    }
+    return best != NULL ? best->id : UW_CELL_NOBODY;
+}
+
+struct uw_cell_seat *uw_cell_seat(struct uw_cell *c, uint32_t id)
+{
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        if (c->h.seats[i].id == id) {
+            return &c->h.seats[i];
+        }
+    }
+    return NULL;
+}
+
+struct uw_cell_seat *uw_cell_seat_of(struct uw_cell *c, uint32_t id)
+{
+    struct uw_cell_seat *seat = uw_cell_seat(c, id);
+    for (uint32_t i = 0; seat == NULL && i < c->h.seats_n; i++) {
+        struct uw_cell_seat *s = &c->h.seats[i];
+        seat = !s->ready && !s->ranked && !uw_cell_reaches(c, s->id) ? s : NULL;
+    }
+    if (seat == NULL && c->h.seats_n < c->config.ranks_max) {
+        seat = &c->h.seats[c->h.seats_n++];
+        seat->id = UW_CELL_NOBODY;
+    }
+    if (seat != NULL && seat->id != id) {
+        *seat = (struct uw_cell_seat){.id = id};
+    }
+    return seat;
+}
+
+bool uw_cell_can_take_part(const struct uw_cell *c, const struct uw_cell_seat *s)
+{
+    return s->ready && uw_cell_reaches(c, s->id) && c->now_us >= s->avoid_until_us;
+}
+
+/* Does the next round wait for it? It took part in the last one; when this head has seen none, the
+ * nodes themselves say who did. */
+bool uw_cell_is_expected(const struct uw_cell *c, const struct uw_cell_seat *s)
+{
+    bool took_part = s->expected;
+    if (c->h.committed) {
+        took_part = false;
+        for (uint32_t i = 0; i < c->h.start.ids_n && !took_part; i++) {
+            took_part = c->h.start.ids[i] == s->id;
+        }
+    }
+    return took_part && uw_cell_reaches(c, s->id) && c->now_us >= s->avoid_until_us;
+}
+
+struct uw_cell_gathered uw_cell_look_around(const struct uw_cell *c)
+{
+    struct uw_cell_gathered g = {.since_us = UINT64_MAX};
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        g.expected_n += uw_cell_is_expected(c, &c->h.seats[i]);
+    }
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        const struct uw_cell_seat *s = &c->h.seats[i];
+        bool expected = uw_cell_is_expected(c, s), ready = uw_cell_can_take_part(c, s);
+        g.ready_n += ready;
+        g.late_n += expected && !ready;
+        if (ready && (expected || g.expected_n == 0) && s->since_us < g.since_us) {
+            g.since_us = s->since_us;
+        }
+    }
+    return g;
+}
+
+/* A node without a seat, and none is left: nobody waits for it. */
+static bool has_no_place(const struct uw_cell *c, const struct uw_cell_seat *s)
+{
+    return s == NULL && c->h.seats_n == c->config.ranks_max;
+}
+
+bool uw_cell_lacks_anybody(struct uw_cell *c)
+{
+    bool lacks = false;
+    for (uint32_t i = 0; i < c->members_n; i++) {
+        const struct uw_cell_seat *s = uw_cell_seat(c, c->members[i].id);
+        lacks = lacks || (uw_cell_reaches(c, c->members[i].id) && !has_no_place(c, s) &&
+                          (s == NULL || (!s->ready && c->now_us >= s->avoid_until_us)));
+    }
+    return lacks;
+}
+
+bool uw_cell_lacks_one(struct uw_cell *c)
+{
+    bool lacks = false;
+    for (uint32_t i = 0; i < c->members_n; i++) {
+        const struct uw_cell_seat *s = uw_cell_seat(c, c->members[i].id);
+        lacks = lacks || (!has_no_place(c, s) && (s == NULL || !uw_cell_can_take_part(c, s)));
+    }
+    return lacks;
+}
+
+float uw_cell_median_rms(const struct uw_cell *c)
+{
+    float rms[UW_CELL_RANKS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        const struct uw_cell_seat *s = &c->h.seats[i];
+        uint32_t k = n;
+        if (!uw_cell_can_take_part(c, s)) {
+            continue;
+        }
+        for (; k > 0 && rms[k - 1u] > s->rms; k--) {
+            rms[k] = rms[k - 1u];
+        }
+        rms[k] = s->rms;
+        n++;
+    }
+    return n != 0 ? rms[(n - 1u) / 2u] : 0.0f;
+}
+
+void uw_cell_name_ranks(struct uw_cell *c, struct uw_cell_message *m)
+{
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        const struct uw_cell_seat *s = &c->h.seats[i];
+        if (!uw_cell_can_take_part(c, s)) {
+            continue;
+        }
+        if (s->chunk_n != 0) {
+            m->chunk_n = m->chunk_n == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
+        }
+        uw_insert_u32(m->ids, m->ids_n++, s->id);
+    }
+}
+
+/* Everybody answers and yet nothing moves: the one whom the hindmost waits for, by the chain of
+ * those who wait themselves; a link is broken that only they use. */
+uint32_t uw_cell_culprit(struct uw_cell *c)
+{
+    struct uw_cell_seat *last = NULL;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        struct uw_cell_seat *s = &c->h.seats[i];
+        if (s->ranked && s->status == UW_CELL_RUNNING && (last == NULL || s->step < last->step)) {
+            last = s;
+        }
+    }
+    if (last == NULL) {
+        return UW_CELL_NOBODY;
+    }
+    return last->waits_for != UW_CELL_NOBODY && last->waits_for != c->config.self ? last->waits_for
+                                                                                  : last->id;
+}
+
+struct uw_cell_tally uw_cell_count(const struct uw_cell *c)
+{
+    const struct uw_cell_head *h = &c->h;
+    struct uw_cell_tally t = {.aborter = UW_CELL_NOBODY, .gone = UW_CELL_NOBODY,
+                      .silent = UW_CELL_NOBODY};
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        const struct uw_cell_seat *s = &h->seats[i];
+        if (!s->ranked) {
+            continue;
+        }
+        bool reached = uw_cell_reaches(c, s->id);
+        t.ranks_n++;
+        t.committed = t.committed || s->status == UW_CELL_COMMITTED;
+        t.aborted = t.aborted || s->status == UW_CELL_ABORTED;
+        t.aborter = s->status == UW_CELL_ABORTED && !s->direct ? s->id : t.aborter;
+        t.prepared_n += s->status == UW_CELL_PREPARED;
+        t.progress += s->step + (s->status == UW_CELL_PREPARED ? 1u : 0u);
+        t.gone = s->gone ? s->id : t.gone;
+        t.left_n += !s->gone && reached;
+        t.out_of_reach = t.out_of_reach || (!s->gone && !reached);
+        if (!s->gone && s->id != c->config.self && h->polls != 0 && s->heard_us < h->poll_us) {
+            t.silent = s->id;
+        } else if (!s->gone && reached) {
+            t.answered_n++;
+        }
+    }
+    return t;
+}
+
+/* Is it of a wait before the one that this node is known to be in? Of the one before that can be at
+ * any time; older messages do not live long, and a node that was started anew without another
+ * incarnation counts its waits from the beginning. */
+bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
+                     const struct uw_cell_message *m)
+{
+    uint32_t before = seat->asks - m->asks;
+    bool older = before - 1u < UINT32_MAX / 2u &&
+                 c->now_us - seat->ready_us < UW_CELL_READY_STALE_US;
+    return seat->incarnation == m->incarnation && (before == 1u || older);
+}
+
+/* ---- decisions that are remembered ---- */
+
+enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, uint32_t round)
+{
+    if (uw_cell_at_hand(c, group, round)) {
+        return c->state == UW_CELL_HAS_RESULT ? UW_CELL_PREPARED : UW_CELL_RUNNING;
+    }
+    for (uint32_t i = 0; i < c->log_n; i++) {
+        if (c->log[i].group == group && c->log[i].round == round) {
+            return c->log[i].committed ? UW_CELL_COMMITTED : UW_CELL_ABORTED;
+        }
+    }
+    return UW_CELL_UNKNOWN;
+}
+
+/* Where to note a decision: two of a group are enough, and those of others stay. A head that stood
+ * still in a round must not find it forgotten when it goes on, however many there were since. */
+static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
+{
+    uint32_t of_group = 0, mine = 0, oldest = 0;
+    for (uint32_t i = 0; i < c->log_n; i++) {
+        if (c->log[i].group == group) {
+            mine = of_group++ == 0 || c->log[i].at < c->log[mine].at ? i : mine;
+        }
+        oldest = c->log[i].at < c->log[oldest].at ? i : oldest;
+    }
+    return of_group >= 2u ? mine : c->log_n < UW_CELL_LOG ? c->log_n++ : oldest;
+}
+
+void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed)
+{
+    enum uw_cell_status status = uw_cell_status_of(c, group, round);
+    if (status != UW_CELL_COMMITTED && status != UW_CELL_ABORTED) {
+        uint32_t at = place_in_log(c, group);
+        c->log[at].group = group;
+        c->log[at].round = round;
+        c->log[at].committed = committed;
+        c->log[at].at = c->noted_n++;
+    }
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * allreduce.h - one rank of an all-reduce, as a state machine on a clock that is handed in
+ *
+ * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes its message unasked, at
+ * the rate that the network has been found to carry, or the way to that rank (allreduce_rate.c);
+ * while neither is known, or much gets lost, the first chunks only.
+ * The receiver asks for the rest, and for what does not come, as a pull does (transfer.h). Who is
+ * asked too early answers that it waits. So nothing depends on a message that must not be lost, and
+ * a link that loses nothing pays nothing for it.
+ *
+ *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
+ *     WANT   asks for chunks by bitmap          DONE   all of the round is here
+ *     WAIT   not there yet
+ *
+ * Who has no place yet for what is pushed says so (WAIT, as a reply), and when it has (WANT, as a
+ * reply: push all from the first of them on, or, while some is on its way yet, from where it was
+ * stopped: what was dropped in between is asked for).
+ *
+ * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
+ * sent stay as they are until then: a later value of them depends on that very message. Where a
+ * step sends and receives one window (doubling, sweep) what arrives is gathered in scratch, then it
+ * changes places with what was sent, which stays there until the GOT. What comes before that, or
+ * before its step, is kept as far as there is room. A small message is copied when it is sent: it
+ * waits for nothing, and the next round may begin at once.
+ *
+ * Where the links lose nothing and keep the order (reliable), none of this is sent but DATA
+ * (allreduce_stream.c): a rank takes what belongs to its step; the caller leaves in the link what
+ * comes early (uw_link_defer). When a connection breaks in the middle, the round does not end: the
+ * caller's deadline ends it.
+ *
+ * Units      _n floats, _us microseconds
+ * Memory     tables from an arena; the vector is the caller's, changed in place
+ * Blocking   never      Context  network thread
+ */
+#ifndef UW_NET_ALLREDUCE_H
+#define UW_NET_ALLREDUCE_H
+
+#include "transfer/transfer.h"
+#include "wire/part.h"
+
+#include "uwasa/allreduce_steps.h"
+#include "uwasa/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_ALLREDUCE_PUSH_CHUNKS 16u
+#define UW_ALLREDUCE_NONE UINT32_MAX
+#define UW_ALLREDUCE_TRIES_MAX 2u   /* doublings of the patience: chance losses end soon */
+#define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
+#define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
+#define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
+
+enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
+
+struct uw_allreduce_config {
+    uint32_t size_n;                /* largest vector */
+    uint32_t scratch_n;             /* largest message of doubling or sweep, 0: size_n */
+    uint32_t small_n;               /* messages up to this are copied, at most chunk_n; 0: chunk_n
+                                       up to 2048 */
+    uint32_t ranks_max;             /* 2 or more */
+    uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
+    uint32_t window_chunks;         /* chunks on their way to this rank at most */
+    bool lossless;                  /* links lose nothing; only a rank without a place drops it */
+    bool reliable;                  /* every link loses nothing, keeps the order, and defers;
+                                       scratch_n, small_n, window_chunks are then idle */
+    uint32_t segment_n;             /* reliable: larger vectors are worked in pieces of this size,
+                                       the same on every rank; 0: as one */
+    /* Hand one message to a rank. part->floats is the vector's or a copy's.
+     * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
+    int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
+    void *arg;
+};
+
+struct uw_allreduce_round {
+    uint32_t group, round;          /* round grows with every round of the group */
+    enum uw_allreduce_kind kind;
+    bool average;                   /* the sum divided by the ranks; a sweep does so anyway */
+    uint32_t ranks, rank;
+    uint32_t size_n;
+    float *x;                       /* [size_n] */
+    uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
+    uint64_t ahead_us;              /* the others begin so much later: until then nothing is pushed
+                                       at a rate of ways */
+    float floats_per_us;            /* about, that a rank can send; 0: not known, see ways */
+    const struct uw_allreduce_way *ways;    /* [ranks] read by begin; NULL: as the group's last
+                                       round left them */
+    uint32_t chunk_n;               /* the same for all ranks, UW_CHUNK_MIN_N or more; 0: as
+                                       configured, which is the most */
+};
+
+/* Chunks of a message that are still to be handed over. */
+struct uw_allreduce_out {
+    uint32_t rank, round;
+    struct uw_want want;
+    uint64_t start_us;
+    uint32_t total, sent;
+    uint32_t chunks;                /* pushed as a whole: of the message; 0: as asked for; */
+    uint32_t ahead;                 /* so many ahead of the pace; */
+    float floats_per_us;            /* which is this; */
+    bool paused;                    /* its receiver has no place yet */
+};
+
+struct uw_allreduce_early {
+    uint32_t round, from, at, offset_n, count_n;    /* at: in the store */
+    uint16_t step;
+    bool whole;                     /* all of the message comes unasked */
+};
+
+/* Last round whose step came too early; whole: all of its message was being pushed, of which chunks
+ * from next on have not come yet. */
+struct uw_allreduce_dropped {
+    uint32_t round : 31, whole : 1;
+    uint32_t next;
+};
+
+/* How the message of the step at hand comes. */
+struct uw_allreduce_meter {
+    uint64_t first_us, from_us, last_us;    /* the first chunk, the span at hand, the last chunk */
+    uint32_t span_n, all_n;         /* floats that came after from_us; after first_us */
+    uint32_t asked;                 /* chunks that were asked for */
+    float rate;                     /* of the fastest span */
+    bool whole;                     /* all come by themselves */
+    bool stopped;                   /* in the middle, for want of a place */
+};
+
+/* Copies of the small messages that were sent in a round. */
+struct uw_allreduce_kept {
+    uint32_t round, steps_n, used_n;
+    float *x;                       /* [store_n] */
+    struct {
+        uint32_t at, n, to;         /* n 0: not kept */
+    } *message;                     /* [steps_max] */
+};
+
+/* A round over reliable links; steps are counted through all segments. */
+struct uw_allreduce_stream {
+    uint32_t segment_n, steps_n;
+    uint32_t recv_k, send_k;        /* send_k is recv_k or a little ahead */
+    uint32_t taken_n, sent_n;       /* of these two steps' messages */
+    float share;
+    struct uw_allreduce_step recv, send;
+};
+
+struct uw_allreduce {
+    struct uw_allreduce_config config;
+    struct uw_allreduce_round r;
+    enum uw_allreduce_state state;
+    uint32_t steps_n, k;            /* the step at hand */
+    struct uw_allreduce_step step;
+    bool entered, received;
+    bool tells;                     /* the round is over here; who sent to it is told soon */
+    bool in_place;                  /* what arrives in this step goes to its place at once */
+    struct uw_pull pull;
+    float *scratch;                 /* [scratch_n] */
+    uint32_t held;                  /* the step whose message scratch holds until its GOT */
+    uint64_t now_us, ask_us, nudge_us, patience_us;
+    uint64_t asked_us;              /* for the first of a step's message; 0: no answer is awaited */
+    uint64_t push_us;               /* the others have begun: pushing may */
+    uint64_t pace_ns;               /* when the next chunk may be pushed, but for a few at first */
+    uint32_t tries, nudges;
+
+    uint8_t *got;                   /* [steps_max] of this round: enum uw_got */
+    uint32_t *done;                 /* [ranks_max] first round that a rank is not done with */
+    uint32_t store_n, steps_max;
+    struct uw_allreduce_kept kept[2];
+    struct uw_allreduce_out out[UW_ALLREDUCE_OUT_MAX];
+    uint32_t out_n;
+    struct {
+        uint32_t rank;
+        struct uw_part part;
+    } owed[UW_ALLREDUCE_OWED_MAX];
+    uint32_t owed_n;
+    bool data_first;                /* of what waits for room: the other kind was sent last */
+    struct uw_allreduce_way *ways;  /* [ranks_max] */
+    struct uw_allreduce_meter meter;
+    struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
+    uint32_t early_n, early_used_n;
+    float *early_x;                 /* [store_n] */
+    struct uw_allreduce_dropped *dropped;   /* [steps_max] */
+    uint64_t dropped_us;            /* the last time that a sender was stopped */
+
+    struct uw_allreduce_stream stream;
+};
+
+/* Take the memory for vectors and ranks of up to that size.
+ * Returns UW_OK or what uw_arena_take returns. */
+int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
+                       const struct uw_allreduce_config *config);
+
+/* Is nobody going to ask for anything that the next round overwrites? Then it may begin. */
+bool uw_allreduce_settled(const struct uw_allreduce *a);
+
+/* Begin a round; the last one is settled, or given up. Messages that come before it are lost, and
+ * asked for later. */
+void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round *round,
+                        uint64_t now_us);
+
+/* The vector goes back to its owner: of a round that is done, only copies serve others now. */
+void uw_allreduce_release(struct uw_allreduce *a);
+
+/* Give the round up: the vector's content is unspecified. */
+void uw_allreduce_stop(struct uw_allreduce *a);
+
+/* A message from a rank.
+ * Returns UW_OK, UW_ERR_AGAIN (reliable: it is early; give it again after the next run),
+ * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (reliable: something
+ * is missing before it, the round cannot end). */
+int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
+                       uint64_t now_us);
+
+/* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
+uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
+
+/* Floats that are kept of what comes before its step. */
+static inline uint32_t uw_allreduce_early_n(const struct uw_allreduce *a)
+{
+    uint32_t most_n = UW_ALLREDUCE_EARLY_MAX * a->config.chunk_n;
+    return a->store_n < most_n ? a->store_n : most_n;
+}
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a rank hands to others: pushed, asked for, and kept to be asked for again. */
+#include "allreduce_priv.h"
+
+#include "base/bits.h"
+
+#include <string.h>
+
+#define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
+#define SEND_MOST 64u               /* messages in one run */
+#define SEND_RETRY_US 200u
+#define SEND_RETRY_MAX_US 20000u
+#define CHUNK_MAX_NS 1e11f
+#define BURST_MIN 8u                /* enough to measure */
+#define PUSH_GAIN 1.05f             /* faster than what was measured: else it never grows */
+
+/* The copy of what was sent in a step, or NULL. */
+const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
+                               uint32_t *n)
+{
+    const struct uw_allreduce_kept *kept = &a->kept[round % 2];
+    if (kept->round != round || k >= kept->steps_n || kept->message[k].n == 0) {
+        return NULL;
+    }
+    *n = kept->message[k].n;
+    return kept->x + kept->message[k].at;
+}
+
+int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
+{
+    p->group = a->r.group;
+    if (p->type == UW_PART_DATA) {
+        return a->config.send(a->config.arg, rank, p);
+    }
+    int rc = a->owed_n == 0 ? a->config.send(a->config.arg, rank, p) : UW_ERR_AGAIN;
+    for (uint32_t i = 0; i < a->owed_n; i++) {
+        struct uw_part *o = &a->owed[i].part;
+        if (a->owed[i].rank == rank && o->type == p->type && o->round == p->round &&
+            o->step == p->step && o->reply == p->reply) {
+            bool rate = p->type == UW_PART_GOT && o->offset_n != UW_MEASURED_NOTHING;
+            if (!rate) {
+                *o = *p;                /* once is enough */
+            }
+            return UW_OK;
+        }
+    }
+    if (rc == UW_ERR_AGAIN && a->owed_n < UW_ALLREDUCE_OWED_MAX) {
+        a->owed[a->owed_n].rank = rank;
+        a->owed[a->owed_n++].part = *p;
+        return UW_OK;
+    }
+    return rc;
+}
+
+static void send_owed(struct uw_allreduce *a)
+{
+    uint32_t sent = 0;
+    while (sent < a->owed_n && a->config.send(a->config.arg, a->owed[sent].rank,
+                                              &a->owed[sent].part) != UW_ERR_AGAIN) {
+        sent++;
+    }
+    a->owed_n -= sent;
+    memmove(&a->owed[0], &a->owed[sent], a->owed_n * sizeof a->owed[0]);
+    a->data_first = a->data_first || sent > 0;
+}
+
+/* The push that is under way for a step, or NULL. */
+static struct uw_allreduce_out *push_of(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                                        uint32_t k)
+{
+    for (uint32_t i = 0; i < a->out_n; i++) {
+        struct uw_allreduce_out *o = &a->out[i];
+        if (o->chunks != 0 && o->rank == rank && o->round == round && o->want.transfer == k) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+/* It goes on at its pace, and does not make up for the time without a place. */
+static void go_on(struct uw_allreduce *a, struct uw_allreduce_out *o)
+{
+    const uint64_t now_ns = a->now_us * 1000u;
+    if (o->paused) {
+        o->start_us = o->sent != 0 ? a->now_us : o->start_us;
+        o->ahead = o->sent != 0 && o->ahead != 0 ? o->sent : o->ahead;
+        a->pace_ns = a->pace_ns > now_ns ? a->pace_ns : now_ns;
+    }
+    o->paused = false;
+}
+
+/* Those of the chunks that are not going to be pushed anyway. */
+static uint64_t not_coming(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                           const struct uw_want *want)
+{
+    struct uw_allreduce_out *o = push_of(a, rank, round, want->transfer);
+    if (o != NULL) {
+        go_on(a, o);            /* who asks has a place */
+    }
+    if (o == NULL || o->want.wanted == 0) {
+        return want->wanted;
+    }
+    uint32_t next = o->want.base + uw_lowest_bit(o->want.wanted);
+    if (next <= want->base) {
+        return 0;
+    }
+    uint32_t before = next - want->base;
+    return before < 64u ? want->wanted & (((uint64_t)1 << before) - 1u) : want->wanted;
+}
+
+void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                    const struct uw_want *want)
+{
+    uint64_t wanted = not_coming(a, rank, round, want);
+    if (a->out_n == UW_ALLREDUCE_OUT_MAX || wanted == 0) {
+        return;     /* it is asked again */
+    }
+    struct uw_allreduce_out *o = &a->out[a->out_n++];
+    *o = (struct uw_allreduce_out){.rank = rank, .round = round, .want = *want,
+                                   .start_us = a->now_us, .total = uw_bits_in(wanted)};
+    o->want.wanted = wanted;
+}
+
+static void drop_out(struct uw_allreduce *a, uint32_t i)
+{
+    a->out_n--;
+    memmove(&a->out[i], &a->out[i + 1], (a->out_n - i) * sizeof a->out[0]);
+}
+
+void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k)
+{
+    struct uw_allreduce_out *o = push_of(a, rank, round, k);
+    if (o != NULL) {
+        drop_out(a, (uint32_t)(o - a->out));
+    }
+}
+
+void uw_allreduce_pause_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
+                             bool pause)
+{
+    struct uw_allreduce_out *o = push_of(a, rank, round, k);
+    if (o != NULL && pause) {
+        o->paused = true;
+    } else if (o != NULL) {
+        go_on(a, o);
+    }
+}
+
+/* How long a chunk takes at the rate it is pushed with. */
+static uint64_t chunk_ns(const struct uw_allreduce *a, float floats_per_us)
+{
+    float ns = 1e3f * (float)a->r.chunk_n / (PUSH_GAIN * floats_per_us);
+    return ns < CHUNK_MAX_NS ? (uint64_t)ns : (uint64_t)CHUNK_MAX_NS;
+}
+
+static uint64_t retry_us(const struct uw_allreduce *a)
+{
+    uint64_t half_us = a->r.floats_per_us > 0.0f ? chunk_ns(a, a->r.floats_per_us) / 2000u : 0;
+    half_us = half_us < SEND_RETRY_MAX_US ? half_us : SEND_RETRY_MAX_US;
+    return a->now_us + (half_us > SEND_RETRY_US ? half_us : SEND_RETRY_US);
+}
+
+static uint64_t due_us(const struct uw_allreduce *a, const struct uw_allreduce_out *o)
+{
+    if (o->chunks != 0 && o->ahead == 0) {
+        uint64_t paced_us = a->pace_ns / 1000u;
+        return paced_us > o->start_us ? paced_us : o->start_us;
+    }
+    if (o->chunks != 0) {
+        uint32_t paced = o->sent > o->ahead ? o->sent - o->ahead : 0;
+        return o->start_us + paced * chunk_ns(a, o->floats_per_us) / 1000u;
+    }
+    return o->start_us + (uint64_t)o->want.spread_us * o->sent / o->total;
+}
+
+/* What a question asks for, or NULL when it is not here any more. */
+static const float *source_of(const struct uw_allreduce *a, const struct uw_allreduce_out *o,
+                              uint32_t *n)
+{
+    uint32_t k = o->want.transfer;
+    const float *copy = uw_allreduce_copy(a, o->round, k, n);
+    if (copy != NULL || o->round != a->r.round || a->state == UW_ALLREDUCE_IDLE || k > a->k ||
+        k >= a->steps_n) {
+        return copy;
+    }
+    struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+    *n = s.send_n;
+    if (k == a->held) {
+        return s.to == o->rank ? a->scratch : NULL;
+    }
+    return s.to == o->rank && !a->got[k] && a->r.x != NULL ? a->r.x + s.send_at : NULL;
+}
+
+/* Send the next chunk of a question. Returns false when the link takes nothing now. */
+static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
+{
+    uint32_t n = 0, chunk_n = a->r.chunk_n;
+    const float *x = source_of(a, o, &n);
+    uint32_t at = (o->want.base + uw_lowest_bit(o->want.wanted)) * chunk_n;
+    if (x == NULL || at >= n) {
+        o->want.wanted = 0;
+        return true;
+    }
+    struct uw_part p = {.type = UW_PART_DATA, .round = o->round, .step = o->want.transfer,
+                        .seq = o->want.seq, .offset_n = at, .count_n = uw_min_u32(chunk_n, n - at),
+                        .floats = x + at, .reply = o->chunks != 0};
+    if (uw_allreduce_send(a, o->rank, &p) == UW_ERR_AGAIN) {
+        return false;
+    }
+    o->want.wanted &= o->want.wanted - 1u;
+    if (o->sent++ == 0 && o->ahead != 0) {
+        o->start_us = a->now_us;
+    }
+    if (o->chunks != 0) {
+        a->pace_ns += o->ahead == 0 ? chunk_ns(a, o->floats_per_us) : 0;
+        if (o->want.wanted == 0 && o->want.base + 64u < o->chunks) {
+            o->want.base += 64u;
+            o->want.wanted = UINT64_MAX >> (64u - uw_min_u32(64u, o->chunks - o->want.base));
+        }
+    }
+    return true;
+}
+
+/* Pushes go one after the other. */
+static bool waits_for_push(const struct uw_allreduce *a, uint32_t i)
+{
+    bool waits = false;
+    for (uint32_t j = 0; j < i && a->out[i].chunks != 0; j++) {
+        waits = waits || (a->out[j].chunks != 0 && !a->out[j].paused);
+    }
+    return waits;
+}
+
+/* Returns when the next chunk is due. */
+static uint64_t send_data(struct uw_allreduce *a)
+{
+    uint64_t next_us = UINT64_MAX;
+    uint32_t sent = 0;
+    for (uint32_t i = 0; i < a->out_n;) {
+        struct uw_allreduce_out *o = &a->out[i];
+        bool room = true;
+        uint32_t n;
+        if (source_of(a, o, &n) == NULL) {
+            drop_out(a, i);
+            continue;
+        }
+        if (o->paused || waits_for_push(a, i)) {
+            i++;
+            continue;
+        }
+        while (room && o->want.wanted != 0 && due_us(a, o) <= a->now_us && sent < SEND_MOST) {
+            room = send_chunk(a, o);
+            a->data_first = a->data_first && !room;
+            sent++;
+        }
+        if (o->want.wanted == 0) {
+            drop_out(a, i);
+            continue;
+        }
+        uint64_t again_us = room ? due_us(a, o) : retry_us(a);
+        next_us = again_us < next_us ? again_us : next_us;
+        i++;
+    }
+    return next_us;
+}
+
+/* Where room is scarce, questions and data take turns: neither may starve the other. */
+uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
+{
+    uint64_t next_us = UINT64_MAX;
+    if (!a->data_first) {
+        send_owed(a);
+    }
+    if (a->owed_n == 0 || a->data_first) {
+        next_us = send_data(a);
+    }
+    send_owed(a);
+    uint64_t again_us = a->owed_n > 0 ? retry_us(a) : UINT64_MAX;
+    return again_us < next_us ? again_us : next_us;
+}
+
+bool uw_allreduce_settled(const struct uw_allreduce *a)
+{
+    if (a->state == UW_ALLREDUCE_RUNNING || a->config.reliable) {
+        return a->state != UW_ALLREDUCE_RUNNING;
+    }
+    for (uint32_t k = 0; a->state == UW_ALLREDUCE_DONE && k < a->steps_n; k++) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+        uint32_t n;
+        if (s.send_n > 0 && !a->got[k] && uw_allreduce_copy(a, a->r.round, k, &n) == NULL &&
+            a->done[s.to] <= a->r.round) {
+            return false;
+        }
+    }
+    /* The next round's copies go where those of the one before this are. */
+    const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
+    for (uint32_t k = 0; k < old->steps_n; k++) {
+        if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s)
+{
+    struct uw_allreduce_kept *kept = &a->kept[a->r.round % 2];
+    kept->message[a->k].n = 0;
+    kept->steps_n = a->k + 1;
+    if (s->send_n > 0 && uw_allreduce_is_small(a, s->send_n) &&
+        s->send_n <= a->store_n - kept->used_n) {
+        kept->message[a->k].at = kept->used_n;
+        kept->message[a->k].n = s->send_n;
+        kept->message[a->k].to = s->to;
+        memcpy(kept->x + kept->used_n, a->r.x + s->send_at, s->send_n * sizeof(float));
+        kept->used_n += s->send_n;
+    }
+}
+
+/* Chunks that go first at once: what is on its way anyway, so that a faster way shows. */
+static uint32_t burst(const struct uw_allreduce *a, float floats_per_us)
+{
+    float way = floats_per_us * (float)a->r.rtt_us / (float)a->r.chunk_n;
+    if (a->r.floats_per_us > 0.0f) {
+        return 0;
+    }
+    return a->r.rtt_us == 0 || way > (float)PUSH_CHUNKS ? PUSH_CHUNKS
+           : way > (float)BURST_MIN                     ? (uint32_t)way
+                                                        : BURST_MIN;
+}
+
+void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
+                       uint32_t base)
+{
+    uint32_t chunk_n = a->r.chunk_n;
+    uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
+    float floats_per_us = uw_allreduce_rate_to(a, s->to);
+    bool whole = floats_per_us > 0.0f;
+    if (s->to == UW_RANK_NONE || base >= chunks) {
+        return;
+    }
+    uint32_t first = uw_min_u32(chunks - base, whole ? 64u : PUSH_CHUNKS), before = a->out_n;
+    const struct uw_want want = {.transfer = (uint16_t)k, .chunk_n = chunk_n, .base = base,
+                                 .wanted = UINT64_MAX >> (64u - first)};
+    uw_allreduce_add_out(a, s->to, a->r.round, &want);
+    if (whole && a->out_n > before) {
+        a->out[before].chunks = chunks;
+        a->out[before].floats_per_us = floats_per_us;
+        a->out[before].ahead = burst(a, floats_per_us);
+        if (a->out[before].ahead != 0 && a->push_us > a->now_us) {
+            a->out[before].start_us = a->push_us;
+        }
+        a->pace_ns = a->pace_ns > a->out[before].start_us * 1000u ? a->pace_ns
+                                                                  : a->out[before].start_us * 1000u;
+    }
+}
+

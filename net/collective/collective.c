@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/collective.h"
+
+#include "allreduce.h"
+#include "base/bits.h"
+#include "wire/part.h"
+
+#include "uwasa/arena.h"
+
+#include <string.h>
+
+#define GROUP 1u
+
+/* What is sent is a part of a segment or some of them in a row. 62 KiB and a head are a little less
+ * than the 65483 bytes that one packet of a TCP connection holds at most (loopback, segmentation
+ * offload): parts of 64 KiB would each drag a packet of some bytes behind them. */
+#define PART_N (62u * 256u)
+#define PARTS_LEAST 4u
+#define CHUNK_DEFAULT_N (4u * PART_N)
+#define WINDOW_CHUNKS 256u
+#define RANKS_MAX 32768u            /* steps are numbered with 16 bits */
+#define MESSAGES_MAX 16u            /* taken in one step, before sending again */
+
+struct uw_collective_core {
+    struct uw_allreduce engine;
+    struct uw_collective *owner;
+    uint8_t *in, *out;              /* [mtu] for links that neither view nor gather, else NULL */
+    uint32_t in_bytes, round;
+    uint64_t link_us;               /* when the link wants its step */
+    bool began, deferred;
+};
+
+static bool streams(const struct uw_link *l)
+{
+    return l->reliable && uw_link_defers(l);
+}
+
+static int send(void *arg, uint32_t rank, const struct uw_part *part)
+{
+    struct uw_collective_core *c = arg;
+    const struct uw_collective_config *config = &c->owner->config;
+    uint16_t to = config->stations[rank];
+    if (c->out == NULL) {
+        uint8_t head[UW_PART_HEAD_BYTES];
+        uw_part_head(part, config->run, head);
+        return uw_link_send_parts(config->link, to, head, sizeof head, part->floats,
+                                  part->count_n * (uint32_t)sizeof(float), NULL);
+    }
+    int bytes = uw_part_encode(part, config->run, !config->link->reliable, c->out,
+                               config->link->mtu_bytes);
+    return bytes < 0 ? bytes : uw_link_send(config->link, to, c->out, (uint32_t)bytes);
+}
+
+static uint32_t chunk_of(const struct uw_collective_config *config)
+{
+    uint32_t fit = (config->link->mtu_bytes - UW_PART_HEAD_BYTES) / (uint32_t)sizeof(float);
+    return uw_min_u32(config->chunk_n != 0 ? config->chunk_n : CHUNK_DEFAULT_N, fit);
+}
+
+static uint32_t segment_of(const struct uw_collective_config *config)
+{
+    uint64_t parts = config->ranks > PARTS_LEAST ? config->ranks : PARTS_LEAST, n = PART_N * parts;
+    return config->segment_n != 0 ? config->segment_n : n < UINT32_MAX ? (uint32_t)n : 0;
+}
+
+static int place(struct uw_collective_core *core, struct uw_arena *arena,
+                 const struct uw_collective_config *config)
+{
+    void *in = NULL, *out = NULL;
+    uint32_t mtu = config->link->mtu_bytes;
+    bool copies = !streams(config->link);
+    const struct uw_allreduce_config engine = {
+        .size_n = config->size_n, .ranks_max = config->ranks, .chunk_n = chunk_of(config),
+        .window_chunks = WINDOW_CHUNKS, .reliable = !copies,
+        .segment_n = segment_of(config),
+        .send = send, .arg = core};
+    int rc = copies ? uw_arena_take(arena, mtu, &in) : UW_OK;
+    rc = rc < 0 || !copies ? rc : uw_arena_take(arena, mtu, &out);
+    rc = rc < 0 ? rc : uw_allreduce_place(&core->engine, arena, &engine);
+    core->in = in;
+    core->in_bytes = copies ? mtu : 0;
+    core->out = out;
+    return rc;
+}
+
+static bool allowed(const struct uw_collective_config *c)
+{
+    return c != NULL && c->link != NULL && c->link->ops != NULL && c->stations != NULL &&
+           c->ranks >= 1 && c->ranks <= RANKS_MAX && c->rank < c->ranks && c->size_n >= 1 &&
+           (c->chunk_n == 0 || c->chunk_n >= UW_CHUNK_MIN_N) &&
+           c->link->mtu_bytes >= UW_PART_WANT_BYTES + UW_CHUNK_MIN_N * sizeof(float);
+}
+
+size_t uw_collective_bytes(const struct uw_collective_config *config)
+{
+    struct uw_collective_core core;
+    struct uw_arena arena;
+    if (!allowed(config)) {
+        return SIZE_MAX;
+    }
+    uw_arena_init(&arena, NULL, 0);
+    if (place(&core, &arena, config) < 0) {
+        return SIZE_MAX;
+    }
+    return uw_arena_padded(sizeof core) + arena.used_bytes + uw_arena_slack_bytes();
+}
+
+int uw_collective_init(struct uw_collective *c, const struct uw_collective_config *config)
+{
+    struct uw_arena arena;
+    void *core = NULL;
+    memset(c, 0, sizeof *c);
+    if (!allowed(config)) {
+        return UW_ERR_INVALID;
+    }
+    if (config->memory == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    uw_arena_init(&arena, config->memory, config->memory_bytes);
+    int rc = uw_arena_take(&arena, sizeof *c->core, &core);
+    if (rc < 0) {
+        return rc;
+    }
+    c->config = *config;
+    c->core = core;
+    memset(core, 0, sizeof *c->core);
+    c->core->owner = c;
+    return place(c->core, &arena, config);
+}
+
+int uw_collective_begin(struct uw_collective *c, enum uw_allreduce_kind kind, bool average,
+                        float *x, uint32_t n, uint64_t now_us)
+{
+    if (n > c->config.size_n) {
+        return UW_ERR_INVALID;
+    }
+    if (!uw_collective_settled(c)) {
+        return UW_ERR_AGAIN;
+    }
+    const struct uw_allreduce_round round = {
+        .group = GROUP, .round = ++c->core->round, .kind = kind, .average = average,
+        .ranks = c->config.ranks, .rank = c->config.rank, .size_n = n, .x = x,
+        .rtt_us = c->config.rtt_us};
+    c->core->began = true;
+    uw_allreduce_begin(&c->core->engine, &round, now_us);
+    return UW_OK;
+}
+
+/* Returns the rank of a station, or UW_RANK_NONE. */
+static uint32_t rank_of(const struct uw_collective_config *config, uint16_t station)
+{
+    for (uint32_t i = 0; i < config->ranks; i++) {
+        if (config->stations[i] == station && i != config->rank) {
+            return i;
+        }
+    }
+    return UW_RANK_NONE;
+}
+
+/* Take the next message; `progress` is set unless it is left for later. Returns false when there is
+ * none. */
+static bool take_one(struct uw_collective_core *c, uint64_t now_us, bool *progress)
+{
+    const struct uw_collective_config *config = &c->owner->config;
+    struct uw_part part;
+    uint16_t from;
+    uint32_t run;
+    void *view;
+    int bytes = uw_link_recv_view(config->link, &from, c->in, c->in_bytes, &view);
+    if (bytes < 0) {
+        return bytes == UW_ERR_TOOBIG;
+    }
+    uint32_t rank = rank_of(config, from);
+    if (rank != UW_RANK_NONE &&
+        uw_part_decode(view, (uint32_t)bytes, !config->link->reliable, &run, &part) == UW_OK &&
+        run == config->run &&
+        uw_allreduce_take(&c->engine, rank, &part, now_us) == UW_ERR_AGAIN) {
+        c->deferred = uw_link_defer(config->link) == UW_OK || c->deferred;
+    } else {
+        *progress = true;
+    }
+    return true;
+}
+
+uint64_t uw_collective_step(struct uw_collective *collective, uint64_t now_us)
+{
+    struct uw_collective_core *c = collective->core;
+    struct uw_link *link = collective->config.link;
+    if (now_us >= c->link_us) {
+        c->link_us = uw_link_step(link, now_us);
+    }
+    if (!c->began) {
+        return c->link_us;
+    }
+    uint64_t next_us = uw_allreduce_run(&c->engine, now_us);
+    if (c->deferred) {
+        c->deferred = false;
+        uw_link_resume(link);
+    }
+    bool progress = false;
+    for (uint32_t n = 0; n < MESSAGES_MAX && take_one(c, now_us, &progress); n++) {
+        if (streams(link) && c->engine.state == UW_ALLREDUCE_DONE) {
+            break;
+        }
+    }
+    if (progress) {
+        return now_us;
+    }
+    return next_us < c->link_us ? next_us : c->link_us;
+}
+
+bool uw_collective_done(const struct uw_collective *c)
+{
+    return c->core->engine.state == UW_ALLREDUCE_DONE;
+}
+
+bool uw_collective_settled(const struct uw_collective *c)
+{
+    return !c->core->began || uw_allreduce_settled(&c->core->engine);
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "average.h"
+
+#include "uwasa/fmath.h"
+
+#include <float.h>
+#include <string.h>
+
+#define DRIFT_ROUNDS 16u            /* that count in the drift */
+
+void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spare)
+{
+    memset(a, 0, sizeof *a);
+    a->gossip = gossip;
+    a->spare = spare;
+    a->over_pairs = a->pairs = gossip->config.rule->over == UW_MIX_OVER_PAIRS;
+}
+
+/* Is the copy of what was handed over in spare, not in the snapshot? */
+static bool copies(const struct uw_average *a)
+{
+    return a->spare != NULL && !a->over_pairs;
+}
+
+/* ---- network thread ---- */
+
+uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope)
+{
+    uint32_t asked = (uint32_t)atomic_load_explicit(&a->asked, memory_order_acquire);
+    if (asked == a->taken) {
+        return 0;
+    }
+    a->taken = asked;
+    a->settled = false;
+    *scope = (enum uw_average_scope)atomic_load_explicit(&a->scope, memory_order_relaxed);
+    return asked;
+}
+
+bool uw_average_recalled(const struct uw_average *a)
+{
+    return a->taken != 0 &&
+           (uint32_t)atomic_load_explicit(&a->recalled, memory_order_relaxed) == a->taken;
+}
+
+void uw_average_restore(struct uw_average *a)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    memcpy(c->params->x, copies(a) ? a->spare : c->snapshot->data,
+           c->params->size_n * sizeof(float));
+}
+
+void uw_average_retreat(struct uw_average *a)
+{
+    atomic_store_explicit(&a->retreat, true, memory_order_relaxed);
+}
+
+void uw_average_offer(struct uw_average *a)
+{
+    atomic_store_explicit(&a->offered, true, memory_order_release);
+}
+
+bool uw_average_keep(struct uw_average *a)
+{
+    return atomic_exchange_explicit(&a->offered, false, memory_order_acquire);
+}
+
+bool uw_average_offers(const struct uw_average *a)
+{
+    return atomic_load_explicit(&a->offered, memory_order_acquire);
+}
+
+float uw_average_drift(const struct uw_average *a)
+{
+    return uw_told_float(&a->drift);
+}
+
+void uw_average_ended(struct uw_average *a, enum uw_average_end how)
+{
+    atomic_store_explicit(&a->ended_how, (uint32_t)how, memory_order_relaxed);
+    atomic_store_explicit(&a->ended, a->taken, memory_order_release);
+}
+
+/* ---- training thread ---- */
+
+static bool is_pair(const struct uw_average *a)
+{
+    return a->pairs && !a->last;
+}
+
+static void begin_round(struct uw_average *a)
+{
+    a->steps = 0;
+    a->lr_sum = 0.0f;
+    a->ruled = a->folded = a->back = a->waiting = a->added = false;
+    a->last = a->then_last;
+    a->then_last = false;
+}
+
+static void ask(struct uw_average *a)
+{
+    enum uw_average_scope scope = a->last    ? UW_AVERAGE_RUN
+                                  : a->pairs ? UW_AVERAGE_PAIR
+                                             : UW_AVERAGE_CELL;
+    a->waiting = true;
+    a->round++;
+    a->alike = uw_image_is_alike(&a->gossip->image);
+    uw_image_hold(&a->gossip->image);
+    atomic_store_explicit(&a->scope, (uint32_t)scope, memory_order_relaxed);
+    atomic_store_explicit(&a->asked, a->round, memory_order_release);
+}
+
+/* Hand [x | z] over. A newcomer that has shown nothing yet has no z: its first round is its own. */
+static int hand_over_pair(struct uw_average *a, uint32_t step)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    if (c->snapshot->version == 0) {
+        if (uw_gossip_publish(a->gossip, step) == UW_OK) {
+            begin_round(a);
+        }
+        return 0;
+    }
+    int rc = uw_image_fetch_all(&a->gossip->image);
+    if (rc < 0) {
+        return rc;
+    }
+    uw_mix_pair_vector(c->params, c->snapshot->data, a->lr_sum, a->spare);
+    ask(a);
+    return UW_NODE_AVERAGING;
+}
+
+static float known(float loss)
+{
+    return loss > 0.0f && loss <= FLT_MAX ? loss : 0.0f;
+}
+
+/* The first step since an average had such a loss. */
+static void learn_drift(struct uw_average *a, float loss)
+{
+    a->fresh = false;
+    if (a->last_loss == 0.0f || known(loss) == 0.0f) {
+        return;
+    }
+    float is = uw_logf(loss / a->last_loss), was = uw_average_drift(a);
+    is = is < UW_DRIFT_MAX ? is > -UW_DRIFT_MAX ? is : -UW_DRIFT_MAX : UW_DRIFT_MAX;
+    a->drifts_n += a->drifts_n < DRIFT_ROUNDS ? 1u : 0u;
+    uw_tell_float(&a->drift, was + (is - was) / (float)a->drifts_n);
+}
+
+/* Add what is offered, if anything is. The loss was that of x before. */
+static bool take_offer(struct uw_average *a, float loss)
+{
+    if (a->inbox == NULL || !uw_average_offers(a) ||
+        uw_image_fetch_all(&a->gossip->image) < 0) {
+        return false;
+    }
+    const struct uw_params *p = a->gossip->config.params;
+    uw_mix_carried(1.0f, p, 0, p->size_n, a->inbox);
+    uw_image_changed(&a->gossip->image, 0, p->size_n);
+    memset(a->inbox, 0, p->size_n * sizeof *a->inbox);
+    atomic_store_explicit(&a->offered, false, memory_order_release);
+    a->last_loss = known(loss);
+    a->added = true;
+    a->fresh = a->follows;
+    return true;
+}
+
+/* Keep a copy of x and hand it over. Returns false when a reader holds the snapshot: once more. */
+static bool hand_over(struct uw_average *a, uint32_t step)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    if (uw_image_fetch_all(&a->gossip->image) < 0) {
+        return false;
+    }
+    if (!a->folded) {
+        a->folded = true;
+        a->ruled = !a->last && a->lr_sum > 0.0f && c->snapshot->version != 0;
+        if (a->ruled && !copies(a)) {
+            uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
+                          a->lr_sum, a->gossip->recent);
+            uw_image_velocity(&a->gossip->image);
+        }
+    }
+    if (copies(a)) {
+        memcpy(a->spare, c->params->x, c->params->size_n * sizeof(float));
+    } else if (uw_gossip_publish(a->gossip, step) < 0) {
+        return false;
+    }
+    ask(a);
+    return true;
+}
+
+static void end_rule(struct uw_average *a, bool done)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    if (is_pair(a)) {
+        if (done) {
+            uw_mix_pair(c->rule, a->weight, c->params, c->snapshot->data, a->spare, c->velocity,
+                        a->lr_sum);
+        }
+    } else if (a->ruled && copies(a)) {
+        uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, a->lr_sum,
+                   a->gossip->recent);
+    } else if (a->ruled) {
+        uw_mix_after(c->rule, &c->constants, c->params, c->velocity, a->lr_sum);
+    }
+}
+
+/* The network has handed x back, with the average in it or as it was. */
+static int take_back(struct uw_average *a, uint32_t step)
+{
+    const struct uw_params *p = a->gossip->config.params;
+    uint32_t how = (uint32_t)atomic_load_explicit(&a->ended_how, memory_order_relaxed);
+    bool mixed = how == UW_AVERAGE_ALONE && a->added && !a->last;
+    bool done = how == UW_AVERAGE_DONE || mixed;
+    if (!a->back) {
+        a->back = true;
+        uw_image_release(&a->gossip->image,
+                         (how == UW_AVERAGE_DONE && !a->settled) || (a->ruled && copies(a)));
+        if (how == UW_AVERAGE_DONE && uw_mix_settle(p)) {
+            uw_image_changed(&a->gossip->image, 0, p->size_n);
+        }
+        end_rule(a, done);
+        if (a->ruled || is_pair(a)) {
+            uw_image_velocity(&a->gossip->image);
+        }
+        if (done || a->lr_sum > 0.0f) {
+            uw_gossip_recall(a->gossip, done);
+        }
+        a->fresh = a->follows && (a->fresh || how == UW_AVERAGE_DONE);
+        if (done) {
+            uw_gossip_mixed_round(a->gossip);
+        } else if (how == UW_AVERAGE_ALONE) {
+            uw_gossip_settle(a->gossip);
+        }
+    }
+    bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is shown already */
+    if (changed && uw_gossip_publish(a->gossip, step) < 0) {
+        return UW_NODE_AVERAGING;
+    }
+    begin_round(a);
+    return done ? UW_NODE_MIXED | UW_NODE_ROUND : 0;
+}
+
+/* Pairs are not whole here: what was tracked is worth nothing any more. */
+static int retreat(struct uw_average *a)
+{
+    const struct uw_gossip_config *c = &a->gossip->config;
+    memset(c->velocity, 0, c->params->size_n * sizeof(float));
+    uw_image_velocity(&a->gossip->image);
+    uw_gossip_go_on(a->gossip, &uw_mix_qg);
+    a->pairs = false;
+    begin_round(a);
+    return UW_NODE_RETREATED;
+}
+
+/* A newcomer looks for a model to take over, in rounds of gossip; true: it has found none, and what
+ * it has trained is to be averaged. */
+static bool look(struct uw_average *a, const struct uw_node_progress *p, int *flags)
+{
+    struct uw_gossip *g = a->gossip;
+    *flags = uw_gossip_after_step(g, p);
+    if (*flags >= 0 && g->state != UW_GOSSIP_RESTING && g->steps >= g->config.period_steps) {
+        *flags |= UW_NODE_ADOPTING;     /* T steps and no more: the answer decides */
+    }
+    if (*flags < 0 || g->state != UW_GOSSIP_RESTING) {
+        return false;
+    }
+    a->looking = false;
+    begin_round(a);
+    if (atomic_load_explicit(&g->newcomer, memory_order_relaxed)) {
+        a->steps = g->steps;
+        a->lr_sum = g->lr_sum;
+        return true;
+    }
+    return false;
+}
+
+static int start(struct uw_average *a, const struct uw_node_progress *p)
+{
+    struct uw_gossip *g = a->gossip;
+    a->looking = atomic_load_explicit(&g->newcomer, memory_order_relaxed);
+    if (a->looking) {
+        int flags = uw_gossip_after_step(g, p);
+        a->started = flags >= 0;
+        return flags;
+    }
+    int rc = uw_gossip_publish(g, p->step);
+    a->started = rc == UW_OK;
+    return rc == UW_ERR_AGAIN ? 0 : rc;
+}
+
+/* Pairs may be given up after any step. */
+bool uw_average_touches(const struct uw_average *a)
+{
+    bool due = a->pace == UW_AVERAGE_NOW || (a->pace == UW_AVERAGE_BY_PERIOD &&
+                                             a->steps + 1u >= a->gossip->config.period_steps);
+    return !a->started || a->waiting || a->looking || a->last || a->pairs || a->fresh || due ||
+           uw_average_offers(a);
+}
+
+int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p)
+{
+    struct uw_gossip *g = a->gossip;
+    if (g->config.snapshot->data == NULL) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    uw_gossip_tell(g, p);
+    if (!a->started) {
+        return start(a, p);
+    }
+    if (a->waiting) {
+        bool ended = atomic_load_explicit(&a->ended, memory_order_acquire) == a->round;
+        return ended ? take_back(a, p->step) : UW_NODE_AVERAGING;
+    }
+    int flags = 0;
+    if (a->pairs && !a->looking && !a->last &&
+        atomic_load_explicit(&a->retreat, memory_order_relaxed)) {
+        return retreat(a);
+    }
+    if (a->looking && !a->last) {
+        if (!look(a, p, &flags)) {
+            return flags;
+        }
+    } else if (p->lr > 0.0f) {
+        a->steps++;
+        a->lr_sum += p->lr;
+        if (a->fresh) {
+            learn_drift(a, p->step_loss);
+        }
+        flags = take_offer(a, p->step_loss) ? UW_NODE_MIXED : 0;
+    }
+    bool due = a->pace == UW_AVERAGE_NOW ||
+               (a->pace == UW_AVERAGE_BY_PERIOD && a->steps >= g->config.period_steps);
+    if (!due && !a->last) {
+        return flags;
+    }
+    a->last_loss = known(p->step_loss);
+    if (is_pair(a)) {
+        return hand_over_pair(a, p->step);
+    }
+    (void)hand_over(a, p->step);
+    return UW_NODE_AVERAGING;
+}
+
+void uw_average_agree(struct uw_average *a)
+{
+    a->last = a->last || !a->waiting;
+    a->then_last = a->waiting;
+    a->started = true;
+    a->looking = false;
+}
+
+void uw_average_recall(struct uw_average *a)
+{
+    if (a->waiting) {
+        atomic_store_explicit(&a->recalled, a->round, memory_order_relaxed);
+    }
+}
+
+bool uw_average_pairs(const struct uw_average *a)
+{
+    return a->pairs;
+}
+
+bool uw_average_agrees(const struct uw_average *a)
+{
+    return a->last;
+}

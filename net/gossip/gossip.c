@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gossip.h"
+
+#include "base/bits.h"
+#include "mix/squares.h"
+
+#include <math.h>
+#include <string.h>
+
+#define OUTLIER_MEDIANS 10.0f       /* refused above so many medians of the segment and the floor */
+#define OUTLIER_ADOPT 1000.0f       /* a trained model may be far from fresh weights, not so far */
+#define MEDIAN_STEP 1.1f
+#define WEIGHT_DEFAULT 0.5f
+#define PUBLISH_TRIES 16u           /* a reader is inside for the copy of one chunk only */
+
+int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
+                    const struct uw_gossip_config *config)
+{
+    memset(g, 0, sizeof *g);
+    g->config = *config;
+    g->image = (struct uw_image){.hooks = config->image, .size_n = config->params->size_n};
+    if (g->config.constants.weight == 0.0f) {
+        g->config.constants.weight = WEIGHT_DEFAULT;
+    }
+    g->slot_bytes = uw_gossip_slot_bytes(config->chunk_n);
+    const size_t bytes[2] = {uw_size_mul(config->slots_n, g->slot_bytes),
+                             uw_size_mul(config->params->segments_n, sizeof *g->median)};
+    void *part[2];
+    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    g->ring = part[0];
+    g->median = part[1];
+    g->recent = UW_MIX_RECENT_FIRST;
+    g->period_steps = config->period_steps;
+    atomic_init(&g->period, config->period_steps);
+    atomic_init(&g->newcomer, config->newcomer);
+    return rc;
+}
+
+/* ---- between the threads: one producer, one consumer ---- */
+
+/* Places count up to twice the ring and start over. A number that runs freely would, where it
+ * wraps, jump to a slot in use, unless the ring's size divides 2^32. */
+static uint32_t place_after(const struct uw_gossip *g, uint32_t place)
+{
+    return place + 1u < 2u * g->config.slots_n ? place + 1u : 0;
+}
+
+static struct uw_gossip_slot *slot_at(const struct uw_gossip *g, uint32_t place)
+{
+    return (struct uw_gossip_slot *)(void *)(g->ring + (place % g->config.slots_n) * g->slot_bytes);
+}
+
+UW_INLINE uint32_t load(const atomic_uint_least32_t *a)
+{
+    return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
+}
+
+UW_INLINE void store(atomic_uint_least32_t *a, uint32_t v)
+{
+    atomic_store_explicit(a, v, memory_order_relaxed);
+}
+
+uint32_t uw_gossip_room(const struct uw_gossip *g)
+{
+    uint32_t head = (uint32_t)atomic_load_explicit(&g->head, memory_order_acquire);
+    uint32_t tail = load(&g->tail);
+    uint32_t used = tail >= head ? tail - head : tail + 2u * g->config.slots_n - head;
+    return g->config.slots_n - used;
+}
+
+struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g)
+{
+    return uw_gossip_room(g) != 0 ? slot_at(g, load(&g->tail)) : NULL;
+}
+
+void uw_gossip_push(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->tail, place_after(g, load(&g->tail)), memory_order_release);
+}
+
+const struct uw_gossip_slot *uw_gossip_oldest(const struct uw_gossip *g)
+{
+    uint32_t head = load(&g->head);
+    return head != load(&g->tail) ? slot_at(g, head) : NULL;
+}
+
+void uw_gossip_pop(struct uw_gossip *g)
+{
+    store(&g->head, place_after(g, load(&g->head)));
+}
+
+bool uw_gossip_asks(const struct uw_gossip *g)
+{
+    return load(&g->asked) != g->taken;
+}
+
+uint32_t uw_gossip_take(struct uw_gossip *g)
+{
+    uint32_t asked = (uint32_t)atomic_load_explicit(&g->asked, memory_order_acquire);
+    if (asked == g->taken) {
+        return 0;
+    }
+    g->taken = asked;
+    return asked;
+}
+
+void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how)
+{
+    store(&g->ended_how, (uint32_t)how);
+    atomic_store_explicit(&g->ended, round, memory_order_release);
+}
+
+float uw_gossip_rms(const struct uw_gossip *g)
+{
+    return uw_told_float(&g->shown_rms);
+}
+
+void uw_gossip_hurry(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->hurry, true, memory_order_relaxed);
+}
+
+uint32_t uw_gossip_outlier_id(struct uw_gossip *g)
+{
+    uint32_t id = load(&g->outlier_id);
+    if (id != 0) {
+        store(&g->outlier_id, 0);
+    }
+    return id;
+}
+
+bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
+{
+    return load(&g->rejected) == round;
+}
+
+/* ---- training thread ---- */
+
+/* Version of what others see; 0: nothing yet. */
+UW_INLINE uint32_t shown(const struct uw_gossip *g)
+{
+    const struct uw_snapshot *s = g->config.snapshot;
+    return s != NULL ? s->version : load(&g->version);
+}
+
+/* The parameters at the round's start; NULL: there were none, or nobody has kept them. */
+static const float *start_of(const struct uw_gossip *g)
+{
+    return g->config.snapshot != NULL && shown(g) != 0 ? g->config.snapshot->data : NULL;
+}
+
+static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
+{
+    uint32_t low = 0;
+    uint32_t high = p->segments_n;
+    while (high - low > 1u) {
+        uint32_t middle = low + (high - low) / 2u;
+        if (p->segments[middle].offset_n <= offset_n) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* True when the chunk may be mixed. The median follows by small steps towards each new value
+ * (which settle where half of the values lie above), and only values that were let through. What is
+ * to be adopted has no median to hold it against, and leaves none. */
+static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
+{
+    double sum = uw_squares_apart(s->x, g->config.params->x + s->offset_n, s->count_n);
+    float distance = sqrtf((float)(sum / s->count_n));
+    float none = 0.0f;
+    float *median = &none;
+    if (g->config.params->segments_n != 0 && !s->adopt) {
+        median = &g->median[segment_of(g->config.params, s->offset_n)];
+    }
+    float limit = OUTLIER_MEDIANS * *median;
+    float floor = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER_FLOOR) * g->rms;
+    limit = limit > floor ? limit : floor;
+    /* Fresh weights of all zeros give no limit, but a distance beyond float is nobody's model. */
+    if (isinf(distance) || (limit > 0.0f && distance > limit)) {
+        return false;
+    }
+    if (*median == 0.0f) {
+        *median = distance;
+    } else {
+        *median *= distance > *median ? MEDIAN_STEP : 1.0f / MEDIAN_STEP;
+    }
+    return true;
+}
+
+static bool is_wanted(const struct uw_gossip *g, const struct uw_gossip_slot *s)
+{
+    return s->round == g->round && load(&g->rejected) != g->round;
+}
+
+/* Chunks come about in order: they and what is between them is one copy. */
+static bool fetch_arrived(struct uw_gossip *g, uint32_t head, uint32_t tail)
+{
+    uint32_t from_n = UINT32_MAX, to_n = 0;
+    for (; g->config.image != NULL && head != tail; head = place_after(g, head)) {
+        const struct uw_gossip_slot *s = slot_at(g, head);
+        if (is_wanted(g, s)) {
+            from_n = uw_min_u32(from_n, s->offset_n);
+            to_n = s->offset_n + s->count_n > to_n ? s->offset_n + s->count_n : to_n;
+        }
+    }
+    return to_n == 0 || uw_image_fetch(&g->image, from_n, to_n - from_n) == UW_OK;
+}
+
+static void mix_arrived(struct uw_gossip *g)
+{
+    uint32_t head = load(&g->head);
+    uint32_t tail = (uint32_t)atomic_load_explicit(&g->tail, memory_order_acquire);
+    if (!fetch_arrived(g, head, tail)) {
+        return;
+    }
+    while (head != tail) {
+        const struct uw_gossip_slot *s = slot_at(g, head);
+        if (is_wanted(g, s)) {
+            if (!near_enough(g, s)) {
+                store(s->from_id != 0 ? &g->outlier_id : &g->rejected,
+                      s->from_id != 0 ? s->from_id : g->round);
+                store(&g->outliers, load(&g->outliers) + 1u);
+            } else {
+                float weight = s->adopt            ? 1.0f
+                               : s->weight != 0.0f ? s->weight
+                                                   : g->config.constants.weight;
+                const float *start = start_of(g);
+                if (s->adopt || g->jumped || start == NULL) {
+                    uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
+                } else {
+                    uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n, start, s->x);
+                }
+                uw_image_changed(&g->image, s->offset_n, s->count_n);
+                g->mixed_round++;
+                g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
+                g->model = s->adopt ? UW_GOSSIP_TAKING : g->model;
+                g->jumped = g->jumped || s->adopt;
+                store(&g->mixed, load(&g->mixed) + 1u);
+            }
+        }
+        head = place_after(g, head);
+        atomic_store_explicit(&g->head, head, memory_order_release);
+    }
+}
+
+static void measure_rms(struct uw_gossip *g)
+{
+    const struct uw_params *p = g->config.params;
+    double sum = uw_squares(p->x, p->size_n);
+    g->rms = p->size_n != 0 ? sqrtf((float)(sum / p->size_n)) : 0.0f;
+    uw_tell_float(&g->shown_rms, g->rms);
+}
+
+static void ask(struct uw_gossip *g)
+{
+    g->round++;
+    g->round_steps = 0;
+    g->period_steps = load(&g->period);
+    g->mixed_round = 0;
+    g->state = UW_GOSSIP_PULLING;
+    atomic_store_explicit(&g->hurry, false, memory_order_relaxed);
+    atomic_store_explicit(&g->asked, g->round, memory_order_release);
+}
+
+static void begin_steps(struct uw_gossip *g)
+{
+    g->steps = 0;
+    g->lr_sum = 0.0f;
+    g->turned = false;
+}
+
+int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
+{
+    struct uw_snapshot *s = g->config.snapshot;
+    int rc = uw_image_fetch_all(&g->image);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = s != NULL ? UW_ERR_AGAIN : UW_OK;
+    for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
+        rc = uw_snapshot_publish(s, g->config.params->x, step);
+    }
+    if (rc == UW_OK) {
+        g->jumped = false;
+        measure_rms(g);
+        atomic_store_explicit(&g->version, s != NULL ? s->version : load(&g->version) + 1u,
+                              memory_order_release);
+    }
+    return rc;
+}
+
+void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule)
+{
+    g->config.rule = rule;
+    g->config.adopt_only = false;
+    g->state = UW_GOSSIP_IDLE;
+    g->model = UW_GOSSIP_OWN;
+    g->recent = UW_MIX_RECENT_FIRST;
+    g->mixed_models = 0.0f;
+}
+
+void uw_gossip_recall(struct uw_gossip *g, bool mixed)
+{
+    g->recent = uw_mix_recent(&g->config.constants, g->recent, mixed ? 1.0f : 0.0f);
+}
+
+void uw_gossip_settle(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->newcomer, false, memory_order_release);
+}
+
+void uw_gossip_mixed_round(struct uw_gossip *g)
+{
+    store(&g->rounds, load(&g->rounds) + 1u);
+    uw_gossip_settle(g);
+}
+
+/* What the rule wants, every T steps. s is the snapshot, which only this thread writes. The jump to
+ * another's model is no displacement of ours. */
+static void turn(struct uw_gossip *g)
+{
+    const struct uw_gossip_config *c = &g->config;
+    if (g->turned || c->adopt_only) {
+        return;
+    }
+    if (g->lr_sum > 0.0f) {
+        g->recent = uw_mix_recent(&c->constants, g->recent, g->mixed_models);
+        g->mixed_models = 0.0f;
+    }
+    const float *start = start_of(g);
+    if (!g->jumped && g->lr_sum > 0.0f && start != NULL && c->rule->end != NULL &&
+        uw_image_fetch_all(&g->image) == UW_OK) {
+        uw_mix_end(c->rule, &c->constants, c->params, start, c->velocity, g->lr_sum, g->recent);
+        uw_image_velocity(&g->image);
+        /* who can be told in two parts leaves x as it is */
+        uw_image_changed(&g->image, 0, c->rule->before != NULL ? 0 : c->params->size_n);
+    }
+    g->turned = true;
+}
+
+/* T steps are done and the pull is not: show what is here, and let it go on. */
+static void end_steps(struct uw_gossip *g, uint32_t step)
+{
+    turn(g);
+    if (uw_gossip_publish(g, step) == UW_OK) {
+        begin_steps(g);
+    }
+}
+
+static void end_pull(struct uw_gossip *g)
+{
+    if (g->mixed_round != 0 && g->model != UW_GOSSIP_HALF) {
+        uw_gossip_mixed_round(g);
+    }
+}
+
+static void end_round(struct uw_gossip *g)
+{
+    uint32_t how = load(&g->ended_how);
+    bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
+    if (g->model == UW_GOSSIP_TAKING) {
+        g->model = complete ? UW_GOSSIP_OWN : UW_GOSSIP_HALF;
+    } else if (how == UW_GOSSIP_NONE || how == UW_GOSSIP_STALE || complete) {
+        g->model = UW_GOSSIP_OWN;   /* nobody left to take the rest from, or all of somebody's
+                                       model is in it: train with what is here */
+    }
+    turn(g);
+    end_pull(g);
+    g->state = UW_GOSSIP_ENDING;
+}
+
+/* Are there steps enough? */
+static bool is_full(const struct uw_gossip *g, uint32_t steps)
+{
+    return steps >= g->period_steps ||
+           (steps != 0 && atomic_load_explicit(&g->hurry, memory_order_relaxed));
+}
+
+static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
+{
+    return ended && (lr == 0.0f || g->model != UW_GOSSIP_OWN || is_full(g, g->round_steps));
+}
+
+void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
+{
+    store(&g->step, p->step);
+    uw_tell_float(&g->loss, p->loss);
+    uw_tell_float(&g->accuracy, p->accuracy);
+    uw_tell_float(&g->samples_per_s, p->samples_per_s);
+    store(&g->power_mw, p->vitals.power_mw);
+    store(&g->temperature_mc, (uint32_t)p->vitals.temperature_mc);
+    store(&g->battery_percent, p->vitals.battery_percent);
+}
+
+/* A newcomer shows its own weights to nobody before it has looked for somebody else's. */
+static int start(struct uw_gossip *g, uint32_t step)
+{
+    if (!g->config.newcomer) {
+        int rc = uw_gossip_publish(g, step);
+        if (rc < 0) {
+            return rc == UW_ERR_AGAIN ? 0 : rc;
+        }
+    } else if (uw_image_fetch_all(&g->image) == UW_OK) {
+        measure_rms(g);
+    }
+    begin_steps(g);
+    ask(g);
+    return 0;
+}
+
+bool uw_gossip_touches(const struct uw_gossip *g)
+{
+    uint32_t steps = g->steps > g->round_steps ? g->steps : g->round_steps;
+    return g->state != UW_GOSSIP_PULLING || g->model != UW_GOSSIP_OWN || is_full(g, steps + 1u) ||
+           load(&g->head) != load(&g->tail);
+}
+
+int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
+{
+    if (g->config.snapshot != NULL && g->config.snapshot->data == NULL) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    uw_gossip_tell(g, p);
+    if (g->state == UW_GOSSIP_IDLE) {
+        return start(g, p->step);
+    }
+    if (p->lr > 0.0f) {
+        g->steps++;
+        g->round_steps++;
+        g->lr_sum += p->lr;
+    }
+    int flags = 0;
+    if (g->state == UW_GOSSIP_PULLING) {
+        /* Read the end before the ring: then the ring holds all that came before the end. */
+        bool ended = atomic_load_explicit(&g->ended, memory_order_acquire) == g->round;
+        uint32_t before = g->mixed_round;
+        mix_arrived(g);
+        flags |= g->mixed_round != before ? UW_NODE_MIXED : 0;
+        bool own = p->lr > 0.0f && g->model == UW_GOSSIP_OWN && !g->config.adopt_only &&
+                   shown(g) != 0;
+        bool full = is_full(g, g->steps);
+        if (!round_is_over(g, ended, p->lr)) {
+            if (own && full && !g->config.holds) {
+                end_steps(g, p->step);
+            }
+            return flags | (g->model != UW_GOSSIP_OWN ? UW_NODE_ADOPTING : 0);
+        }
+        uint32_t how = load(&g->ended_how);
+        flags |= g->mixed_round != 0 || how == UW_GOSSIP_STALE ? UW_NODE_ROUND : 0;
+        if (own && !full) {     /* the T steps go on */
+            end_pull(g);
+            ask(g);
+            return flags;
+        }
+        end_round(g);
+    }
+    /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
+    bool half = g->model == UW_GOSSIP_HALF, rests = g->config.adopt_only && !half;
+    bool mixed = g->mixed_round != 0 || g->jumped;
+    bool show = !half && (!rests || mixed) &&
+                (mixed || g->steps != 0 || shown(g) == 0);
+    if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
+        g->state = UW_GOSSIP_RESTING;
+        if (!rests) {
+            begin_steps(g);
+            ask(g);
+        }
+    } else {
+        g->state = UW_GOSSIP_ENDING;
+    }
+    return flags | (half ? UW_NODE_ADOPTING : 0);
+}

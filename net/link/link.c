@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/link.h"
+
+#include <string.h>
+
+static int check(const struct uw_link *l)
+{
+    if (l == NULL) {
+        return UW_ERR_INVALID;
+    }
+    return l->ops != NULL ? UW_OK : UW_ERR_CLOSED;
+}
+
+int uw_link_resolve(struct uw_link *l, const char *address, uint16_t *station)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    return address != NULL && station != NULL ? l->ops->resolve(l, address, station)
+                                              : UW_ERR_INVALID;
+}
+
+int uw_link_describe(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    return text != NULL ? l->ops->describe(l, station, text) : UW_ERR_INVALID;
+}
+
+bool uw_link_hold(struct uw_link *l, uint16_t station, bool hold)
+{
+    return check(l) == UW_OK && l->ops->hold(l, station, hold);
+}
+
+int uw_link_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    if (buf_bytes > l->mtu_bytes) {
+        return UW_ERR_TOOBIG;
+    }
+    return buf != NULL || buf_bytes == 0 ? l->ops->send(l, to, buf, buf_bytes) : UW_ERR_INVALID;
+}
+
+/* Copy a message of `bytes`, or an error, from where it lies in the link. */
+static int copy_view(struct uw_link *l, int bytes, const void *view, void *buf, uint32_t cap_bytes)
+{
+    if (bytes > 0 && (uint32_t)bytes > cap_bytes) {
+        l->stats.received_n--;
+        l->stats.received_bytes -= (uint64_t)bytes;
+        l->stats.dropped_n++;
+        return UW_ERR_TOOBIG;
+    }
+    if (bytes > 0) {
+        memcpy(buf, view, (size_t)bytes);
+    }
+    return bytes;
+}
+
+int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    if (from == NULL || (buf == NULL && cap_bytes != 0)) {
+        return UW_ERR_INVALID;
+    }
+    if (l->ops->recv != NULL) {
+        return l->ops->recv(l, from, buf, cap_bytes);
+    }
+    void *view = NULL;
+    rc = l->ops->recv_view(l, from, &view);
+    return copy_view(l, rc, view, buf, cap_bytes);
+}
+
+uint64_t uw_link_step(struct uw_link *l, uint64_t now_us)
+{
+    return check(l) == UW_OK ? l->ops->step(l, now_us) : UINT64_MAX;
+}
+
+void uw_link_deinit(struct uw_link *l)
+{
+    if (check(l) == UW_OK) {
+        l->ops->deinit(l);
+    }
+}
+
+void uw_link_forget(struct uw_link *l, uint16_t station)
+{
+    if (check(l) == UW_OK && l->ops->forget != NULL) {
+        l->ops->forget(l, station);
+    }
+}
+
+int uw_link_send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_t head_bytes,
+                       const void *body, uint32_t body_bytes, void *scratch)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    if ((head == NULL && head_bytes != 0) || (body == NULL && body_bytes != 0)) {
+        return UW_ERR_INVALID;
+    }
+    if (head_bytes > l->mtu_bytes || body_bytes > l->mtu_bytes - head_bytes) {
+        return UW_ERR_TOOBIG;
+    }
+    if (l->ops->send_parts != NULL) {
+        return l->ops->send_parts(l, to, head, head_bytes, body, body_bytes);
+    }
+    if (scratch == NULL) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    if (head_bytes != 0) {
+        memcpy(scratch, head, head_bytes);
+    }
+    if (body_bytes != 0) {
+        memcpy((uint8_t *)scratch + head_bytes, body, body_bytes);
+    }
+    return l->ops->send(l, to, scratch, head_bytes + body_bytes);
+}
+
+int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes,
+                      void **view)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    if (view == NULL || from == NULL) {
+        return UW_ERR_INVALID;
+    }
+    if (l->ops->recv_view == NULL) {
+        *view = buf;
+        return uw_link_recv(l, from, buf, cap_bytes);
+    }
+    rc = l->ops->recv_view(l, from, view);
+    if (rc >= 0 && buf != NULL && (uintptr_t)*view % 4u != 0) {
+        rc = copy_view(l, rc, *view, buf, cap_bytes);
+        *view = buf;
+    }
+    return rc;
+}
+
+bool uw_link_views(const struct uw_link *l)
+{
+    return check(l) == UW_OK && l->ops->recv_view != NULL;
+}
+
+bool uw_link_defers(const struct uw_link *l)
+{
+    return check(l) == UW_OK && l->ops->defer != NULL;
+}
+
+int uw_link_defer(struct uw_link *l)
+{
+    int rc = check(l);
+    if (rc < 0) {
+        return rc;
+    }
+    return l->ops->defer != NULL ? l->ops->defer(l) : UW_ERR_UNSUPPORTED;
+}
+
+void uw_link_resume(struct uw_link *l)
+{
+    if (uw_link_defers(l)) {
+        l->ops->resume(l);
+    }
+}

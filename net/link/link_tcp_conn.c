@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "link_tcp_conn.h"
+
+#include "base/backoff.h"
+#include "base/bucket.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CONNECT_US 3000000u
+#define GREETING_US 5000000u
+#define RETRY_US 100000u
+#define RETRY_DOUBLINGS 5u              /* up to 3.2 s */
+#define ACCEPT_PAUSE_US 100000u         /* the system has no descriptors left */
+#define EVENTS 32
+#define LISTENER UINT32_MAX
+
+static const uint8_t magic[4] = {'u', 'w', 't', '1'};
+
+static void watch(const struct uw_link_tcp *l, int fd, uint32_t events, uint32_t what)
+{
+    struct epoll_event e = {.events = events, .data.u32 = what};
+    (void)epoll_ctl(l->link.fd, EPOLL_CTL_ADD, fd, &e);
+}
+
+void uw_tcp_set_accepts(struct uw_link_tcp *l, bool accepts)
+{
+    if (accepts && !l->accepts) {
+        watch(l, l->listener, EPOLLIN, LISTENER);
+    } else if (!accepts && l->accepts) {
+        (void)epoll_ctl(l->link.fd, EPOLL_CTL_DEL, l->listener, NULL);
+    }
+    l->accepts = accepts;
+}
+
+/* How connections begin and end. */
+
+static void release(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (c->guarded) {
+        l->guard->ops->close(l->guard, c->session);
+    }
+    if (c->fd >= 0) {
+        close(c->fd);
+    }
+    if (c->station != UW_TCP_NONE && l->stations[c->station].conn == conn) {
+        l->stations[c->station].conn = UW_TCP_NONE;
+    }
+    l->viewed = l->viewed == conn ? UW_TCP_NONE : l->viewed;
+    *c = (struct uw_link_tcp_conn){.fd = -1, .station = UW_TCP_NONE, .queued = c->queued};
+}
+
+void uw_tcp_close(struct uw_link_tcp *l, uint16_t conn, bool drain)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (!drain || c->state != UW_TCP_UP) {
+        release(l, conn);
+        return;
+    }
+    l->link.stats.dropped_n += c->tx_at != c->tx_end;
+    close(c->fd);
+    c->fd = -1;
+    c->readable = false;
+    c->tx_at = c->tx_end = 0;
+    c->state = UW_TCP_ENDED;
+    uw_tcp_make_ready(l, conn);
+}
+
+void uw_tcp_break_off(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (c->state == UW_TCP_UP) {
+        l->broken_n++;
+    } else if (c->dialed && c->station != UW_TCP_NONE) {
+        struct uw_link_tcp_station *s = &l->stations[c->station];
+        s->retry_us = l->now_us + uw_backoff_us(RETRY_US, &s->fails, RETRY_DOUBLINGS);
+    }
+    uw_tcp_close(l, conn, true);
+}
+
+static void set_options(const struct uw_link_tcp *l, int fd)
+{
+    int on = 1, buffer = (int)l->socket_buffer_bytes, count = 3;
+    unsigned int silence_ms = l->silence_us / 1000u;
+    int idle_s = (int)(l->silence_us / 2000000u) + 1, again_s = idle_s / 3 + 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence_ms, sizeof silence_ms);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again_s, sizeof again_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    if (buffer != 0) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+        (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+    }
+}
+
+/* A free connection made of a socket; there is one: a station has one at most, and strangers are
+ * counted. */
+static uint16_t take_conn(struct uw_link_tcp *l, int fd, enum uw_tcp_state state)
+{
+    uint16_t i = 0;
+    while (l->conns[i].state != UW_TCP_FREE) {
+        i++;
+    }
+    l->conns[i] = (struct uw_link_tcp_conn){
+        .state = state, .fd = fd, .station = UW_TCP_NONE, .since_us = l->now_us, .link = l,
+        .queued = l->conns[i].queued, .tx = l->tx + (size_t)i * l->tx_bytes,
+        .session = l->sessions + (size_t)i * l->session_bytes};
+    watch(l, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, i);
+    return i;
+}
+
+/* Come from the address that this end listens on, where that is one. */
+static void bind_source(const struct uw_link_tcp *l, int fd)
+{
+    struct sockaddr_storage s;
+    struct uw_ip_address a;
+    socklen_t bytes = sizeof s;
+    static const uint8_t any[16];
+    memset(&s, 0, sizeof s);
+    if (getsockname(l->listener, (struct sockaddr *)&s, &bytes) == 0 &&
+        uw_ip_address_from(&s, &a) && memcmp(a.ip, any, sizeof any) != 0 &&
+        !(uw_ip_address_is_ipv4(&a) && memcmp(a.ip + 12, any, 4) == 0)) {
+        a.port = 0;
+        bytes = uw_ip_address_to(&a, l->ipv6, &s);
+        (void)bind(fd, (struct sockaddr *)&s, bytes);
+    }
+}
+
+void uw_tcp_dial(struct uw_link_tcp *l, uint16_t station)
+{
+    struct uw_link_tcp_station *s = &l->stations[station];
+    struct sockaddr_storage to;
+    if (l->now_us < s->retry_us) {
+        return;
+    }
+    int fd = socket(l->ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        s->retry_us = l->now_us + RETRY_US;
+        return;
+    }
+    set_options(l, fd);
+    bind_source(l, fd);
+    socklen_t bytes = uw_ip_address_to(uw_stations_address(&l->addresses, station, false), l->ipv6,
+                                       &to);
+    int rc = connect(fd, (struct sockaddr *)&to, bytes);
+    bool fails = rc < 0 && errno != EINPROGRESS && errno != EINTR;
+    uint16_t conn = take_conn(l, fd, UW_TCP_DIALING);
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    c->dialed = true;
+    c->station = station;
+    s->conn = conn;
+    if (fails) {
+        uw_tcp_break_off(l, conn);
+    }
+}
+
+/* Greetings. */
+
+/* A new socket's buffer takes it whole, or the connection is of no use. */
+static void send_greeting(struct uw_link_tcp *l, uint16_t conn)
+{
+    uint8_t g[UW_TCP_GREETING_BYTES] = {0};
+    memcpy(g, magic, sizeof magic);
+    uw_put_u16(g + 4, l->port);
+    uw_put_u64(g + 8, l->id);
+    uw_put_u32(g + 16, ++l->greetings_n);
+    uw_put_u32(g + 20, l->link.mtu_bytes);
+    struct iovec iov = {g, sizeof g};
+    if (uw_tcp_write(l, conn, &iov, 1, sizeof g) < 0 && l->conns[conn].state != UW_TCP_ENDED) {
+        uw_tcp_break_off(l, conn);
+    }
+}
+
+static void come_up(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    struct uw_link_tcp_station *s = &l->stations[c->station];
+    c->state = UW_TCP_UP;
+    c->rx = l->rx + (size_t)c->station * l->rx_bytes;
+    s->conn = conn;
+    s->fails = 0;
+    s->retry_us = 0;
+    uw_tcp_make_ready(l, conn);
+}
+
+/* May an accepted connection be the one of its station? What it replaces is closed. */
+static bool settle(struct uw_link_tcp *l, const struct uw_link_tcp_conn *c, uint16_t station)
+{
+    uint16_t at = l->stations[station].conn;
+    if (at == UW_TCP_NONE) {
+        return true;
+    }
+    const struct uw_link_tcp_conn *now = &l->conns[at];
+    bool mine = now->state != UW_TCP_UP && now->state != UW_TCP_ENDED;
+    if (mine && l->id > c->peer_id) {
+        return false;
+    }
+    if (!mine && now->peer_id == c->peer_id && c->peer_serial < now->peer_serial) {
+        return false;
+    }
+    l->broken_n += now->state == UW_TCP_UP;
+    uw_tcp_close(l, at, false);
+    return true;
+}
+
+static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    struct sockaddr_storage from;
+    struct uw_ip_address a;
+    uint16_t station;
+    socklen_t bytes = sizeof from;
+    memset(&from, 0, sizeof from);
+    if (getpeername(c->fd, (struct sockaddr *)&from, &bytes) < 0 ||
+        !uw_ip_address_from(&from, &a)) {
+        release(l, conn);
+        return;
+    }
+    a.port = port;
+    if (uw_tcp_enter(l, &a, &station) < 0 || !settle(l, c, station)) {
+        l->link.stats.dropped_n++;
+        release(l, conn);
+        return;
+    }
+    c->station = station;
+    come_up(l, conn);
+    send_greeting(l, conn);
+}
+
+void uw_tcp_secured(struct uw_link_tcp *l, uint16_t conn)
+{
+    l->conns[conn].state = UW_TCP_GREETING;
+    if (l->conns[conn].dialed) {
+        send_greeting(l, conn);
+    }
+    uw_tcp_make_ready(l, conn);
+}
+
+void uw_tcp_greet(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    const uint8_t *g = c->greeting;
+    int n = uw_tcp_read(l, conn, c->greeting + c->greeting_n,
+                        UW_TCP_GREETING_BYTES - c->greeting_n);
+    if (n == UW_ERR_AGAIN) {
+        return;
+    }
+    c->greeting_n += n > 0 ? (uint32_t)n : 0;
+    if (n > 0 && c->greeting_n < UW_TCP_GREETING_BYTES) {
+        uw_tcp_make_ready(l, conn);
+        return;
+    }
+    c->peer_id = uw_get_u64(g + 8);
+    c->peer_serial = uw_get_u32(g + 16);
+    c->peer_mtu = uw_get_u32(g + 20);
+    if (n <= 0 || memcmp(g, magic, sizeof magic) != 0 || c->peer_id == l->id ||
+        uw_get_u16(g + 4) == 0) {
+        uw_tcp_break_off(l, conn);
+    } else if (c->dialed) {
+        come_up(l, conn);
+    } else {
+        accept_peer(l, conn, uw_get_u16(g + 4));
+    }
+}
+
+/* What the system reports. */
+
+/* Room for one more that has not greeted. */
+static void make_room_for_stranger(struct uw_link_tcp *l)
+{
+    uint16_t oldest = UW_TCP_NONE;
+    uint32_t n = 0;
+    for (uint16_t i = 0; i < l->conns_n; i++) {
+        const struct uw_link_tcp_conn *c = &l->conns[i];
+        if (!c->dialed && (c->state == UW_TCP_SECURING || c->state == UW_TCP_GREETING)) {
+            n++;
+            oldest = oldest == UW_TCP_NONE || c->since_us < l->conns[oldest].since_us ? i : oldest;
+        }
+    }
+    if (n >= (uint32_t)l->conns_n - l->addresses.slots_n) {
+        release(l, oldest);
+    }
+}
+
+/* Handshakes cost time: strangers may begin so many. */
+static bool may_begin(struct uw_link_tcp *l)
+{
+    return l->guard == NULL ||
+           uw_bucket_take(&l->begun_us, UW_TCP_BEGIN_US, UW_TCP_BEGIN_MAX, 0, l->now_us);
+}
+
+static void begin_accepted(struct uw_link_tcp *l, int fd)
+{
+    char text[UW_LINK_ADDRESS_BYTES] = "";
+    struct sockaddr_storage from;
+    struct uw_ip_address a;
+    socklen_t bytes = sizeof from;
+    memset(&from, 0, sizeof from);
+    if (getpeername(fd, (struct sockaddr *)&from, &bytes) < 0 || !uw_ip_address_from(&from, &a) ||
+        !may_begin(l)) {
+        l->link.stats.dropped_n++;
+        close(fd);
+        return;
+    }
+    (void)uw_ip_address_print(&a, text);
+    make_room_for_stranger(l);
+    set_options(l, fd);
+    uint16_t conn = take_conn(l, fd, UW_TCP_GREETING);
+    if (!uw_tcp_secure(l, conn, text)) {
+        release(l, conn);
+    }
+}
+
+static void accept_some(struct uw_link_tcp *l)
+{
+    for (int i = 0; i < EVENTS; i++) {
+        int fd = accept(l->listener, NULL, NULL);
+        if (fd >= 0) {
+            (void)fcntl(fd, F_SETFL, O_NONBLOCK);
+            (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+            begin_accepted(l, fd);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            uw_tcp_set_accepts(l, false);
+            l->accept_us = l->now_us + ACCEPT_PAUSE_US;
+            return;
+        } else if (errno == EAGAIN) {
+            return;
+        }
+    }
+}
+
+/* A dial has come through. */
+static void begin_dialed(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    char text[UW_LINK_ADDRESS_BYTES];
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) < 0 || error != 0) {
+        uw_tcp_break_off(l, conn);
+        return;
+    }
+    (void)uw_stations_describe(&l->addresses, c->station, text);
+    c->state = UW_TCP_GREETING;
+    c->since_us = l->now_us;
+    if (!uw_tcp_secure(l, conn, text)) {
+        uw_tcp_break_off(l, conn);
+    } else if (c->state == UW_TCP_SECURING) {
+        uw_tcp_handshake(l, conn);
+    } else {
+        uw_tcp_secured(l, conn);
+    }
+}
+
+static void take_event(struct uw_link_tcp *l, uint16_t conn, uint32_t events)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (c->state == UW_TCP_DIALING && (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) {
+        begin_dialed(l, conn);
+    }
+    if ((events & ~(uint32_t)EPOLLOUT) != 0 && c->fd >= 0) {
+        c->readable = true;
+        c->drained = false;
+        c->ending = c->ending || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+        uw_tcp_make_ready(l, conn);
+    }
+    if (c->fd >= 0 && c->state != UW_TCP_DIALING && (events & EPOLLOUT) != 0) {
+        (void)uw_tcp_flush(l, conn);
+    }
+}
+
+bool uw_tcp_poll(struct uw_link_tcp *l)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(l->link.fd, events, EVENTS, 0);
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.u32 == LISTENER) {
+            accept_some(l);
+        } else {
+            take_event(l, (uint16_t)events[i].data.u32, events[i].events);
+        }
+    }
+    return n > 0;
+}
+
+uint64_t uw_tcp_expire(struct uw_link_tcp *l)
+{
+    uint64_t next_us = UINT64_MAX;
+    for (uint16_t i = 0; i < l->conns_n; i++) {
+        const struct uw_link_tcp_conn *c = &l->conns[i];
+        if (c->state != UW_TCP_DIALING && c->state != UW_TCP_SECURING &&
+            c->state != UW_TCP_GREETING) {
+            continue;
+        }
+        uint64_t end_us = c->since_us + (c->state == UW_TCP_DIALING ? CONNECT_US : GREETING_US);
+        if (l->now_us >= end_us) {
+            uw_tcp_break_off(l, i);
+        } else if (end_us < next_us) {
+            next_us = end_us;
+        }
+    }
+    if (!l->accepts) {
+        if (l->now_us >= l->accept_us) {
+            uw_tcp_set_accepts(l, true);
+        } else if (l->accept_us < next_us) {
+            next_us = l->accept_us;
+        }
+    }
+    return next_us;
+}

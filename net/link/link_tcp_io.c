@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Bytes in and out of connections that are up. */
+#include "link_tcp_conn.h"
+
+#include "base/bucket.h"
+#include "base/bytes.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define POLLS_MAX 64                    /* in one call */
+#define BULK_BYTES 16384u               /* the rest of a message above that is read by itself ... */
+#define NEXT_BYTES 64u                  /* ... and with the head of the next one */
+#define RECORD_JOINED_BYTES 16384u      /* small parts of a message in one record */
+
+static uint32_t padded(uint32_t bytes)
+{
+    return (bytes + 3u) & ~3u;
+}
+
+void uw_tcp_make_ready(struct uw_link_tcp *l, uint16_t conn)
+{
+    if (!l->conns[conn].queued) {
+        l->conns[conn].queued = true;
+        l->ready[(l->ready_at + l->ready_n++) % l->conns_n] = conn;
+    }
+}
+
+bool uw_tcp_flush(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    while (c->fd >= 0 && c->tx_at != c->tx_end) {
+        ssize_t n = send(c->fd, c->tx + c->tx_at, c->tx_end - c->tx_at, MSG_NOSIGNAL);
+        if (n >= 0) {
+            c->tx_at += (uint32_t)n;
+        } else if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
+            return false;
+        } else if (errno != EINTR) {
+            uw_tcp_break_off(l, conn);
+        }
+    }
+    return c->fd >= 0;
+}
+
+static ssize_t receive(int fd, uint8_t *buf, uint32_t cap_bytes)
+{
+    ssize_t n;
+    do {
+        n = recv(fd, buf, cap_bytes, 0);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* The guard's way to the socket. */
+
+static int raw_read(void *arg, uint8_t *buf, uint32_t cap_bytes)
+{
+    struct uw_link_tcp_conn *c = arg;
+    if (c->drained) {
+        return UW_ERR_AGAIN;
+    }
+    ssize_t n = receive(c->fd, buf, cap_bytes);
+    if (n > 0) {
+        c->drained = (size_t)n < cap_bytes && !c->ending;
+        return (int)n;
+    }
+    bool later = n < 0 && (errno == EAGAIN || errno == ENOMEM);
+    c->drained = later;
+    return later ? UW_ERR_AGAIN : UW_ERR_CLOSED;
+}
+
+static int raw_write(void *arg, const uint8_t *buf, uint32_t bytes)
+{
+    struct uw_link_tcp_conn *c = arg;
+    if (bytes > c->link->tx_bytes - c->tx_end) {
+        return UW_ERR_FULL;
+    }
+    memcpy(c->tx + c->tx_end, buf, bytes);
+    c->tx_end += bytes;
+    return UW_OK;
+}
+
+bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    const struct uw_stream_io io = {.arg = c, .read = raw_read, .write = raw_write};
+    if (l->guard == NULL) {
+        return true;
+    }
+    bool cheap = uw_bucket_owed_us(l->begun_us, l->now_us) >
+                 UW_TCP_BEGIN_MAX / 2u * UW_TCP_BEGIN_US;
+    c->state = UW_TCP_SECURING;
+    c->guarded = l->guard->ops->open(l->guard, c->session, &io, c->dialed, cheap, address) == UW_OK;
+    return c->guarded;
+}
+
+void uw_tcp_handshake(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    int rc = l->guard->ops->handshake(l->guard, c->session);
+    (void)uw_tcp_flush(l, conn);    /* the last words may say why it failed */
+    if (c->state != UW_TCP_SECURING) {
+        return;
+    }
+    if (rc == UW_OK) {
+        uw_tcp_secured(l, conn);
+    } else if (rc != UW_ERR_AGAIN) {
+        uw_tcp_break_off(l, conn);
+    }
+}
+
+int uw_tcp_read(struct uw_link_tcp *l, uint16_t conn, uint8_t *buf, uint32_t cap_bytes)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (c->guarded) {
+        int n = l->guard->ops->read(l->guard, c->session, buf, cap_bytes);
+        c->readable = n > 0;
+        return n;
+    }
+    ssize_t n = receive(c->fd, buf, cap_bytes);
+    if (n > 0) {
+        c->readable = (size_t)n == cap_bytes || c->ending;
+        return (int)n;
+    }
+    c->readable = false;
+    return n < 0 && (errno == EAGAIN || errno == ENOMEM) ? UW_ERR_AGAIN : UW_ERR_CLOSED;
+}
+
+/* Keep what the system did not take of a message. */
+static void keep_rest(struct uw_link_tcp_conn *c, const struct iovec *iov, int iov_n, size_t sent)
+{
+    c->tx_at = c->tx_end = 0;
+    for (int i = 0; i < iov_n; i++) {
+        size_t skip = sent < iov[i].iov_len ? sent : iov[i].iov_len, n = iov[i].iov_len - skip;
+        if (n != 0) {
+            memcpy(c->tx + c->tx_end, (const uint8_t *)iov[i].iov_base + skip, n);
+        }
+        c->tx_end += (uint32_t)n;
+        sent -= skip;
+    }
+}
+
+/* Encrypt all of a message into tx, and send what the system takes. What is small travels with what
+ * is in front of it: a prefix alone makes no record. */
+static int write_guarded(struct uw_link_tcp *l, uint16_t conn, const struct iovec *iov, int iov_n)
+{
+    const struct uw_stream_guard_ops *ops = l->guard->ops;
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    uint8_t joined[RECORD_JOINED_BYTES];
+    uint32_t n = 0;
+    int rc = UW_OK;
+    c->tx_at = c->tx_end = 0;
+    for (int i = 0; i < iov_n && rc == UW_OK; i++) {
+        const uint8_t *at = iov[i].iov_base;
+        uint32_t left = (uint32_t)iov[i].iov_len;
+        while (left > 0 && rc == UW_OK) {
+            uint32_t room = (uint32_t)sizeof joined - n, take = left < room ? left : room;
+            bool whole = n == 0 && left >= ops->record_bytes;
+            take = whole ? ops->record_bytes : take;
+            if (whole) {
+                rc = ops->write(l->guard, c->session, at, take);
+            } else {
+                memcpy(joined + n, at, take);
+                n += take;
+            }
+            if (n == sizeof joined) {
+                rc = ops->write(l->guard, c->session, joined, n);
+                n = 0;
+            }
+            at += take;
+            left -= take;
+        }
+    }
+    if (n > 0 && rc == UW_OK) {
+        rc = ops->write(l->guard, c->session, joined, n);
+    }
+    if (rc < 0) {
+        uw_tcp_break_off(l, conn);
+        return UW_ERR_AGAIN;
+    }
+    (void)uw_tcp_flush(l, conn);
+    return UW_OK;
+}
+
+int uw_tcp_write(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int iov_n,
+                 uint32_t bytes)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (!uw_tcp_flush(l, conn)) {
+        return UW_ERR_AGAIN;
+    }
+    if (c->guarded) {
+        return write_guarded(l, conn, iov, iov_n);
+    }
+    const struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)iov_n};
+    ssize_t n;
+    do {
+        n = sendmsg(c->fd, &m, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) {
+            uw_tcp_break_off(l, conn);
+        }
+        return UW_ERR_AGAIN;
+    }
+    if ((uint32_t)n != bytes) {
+        keep_rest(c, iov, iov_n, (size_t)n);
+    }
+    return UW_OK;
+}
+
+/* Bytes of the message at the front with its prefix; UINT32_MAX: above the mtu. What is not known
+ * yet counts as the prefix alone. */
+static uint32_t front_bytes(const struct uw_link_tcp *l, const struct uw_link_tcp_conn *c)
+{
+    if (c->rx_end - c->rx_at < UW_TCP_PREFIX_BYTES) {
+        return UW_TCP_PREFIX_BYTES;
+    }
+    uint32_t bytes = uw_get_u32(c->rx + c->rx_at);
+    return bytes <= l->link.mtu_bytes ? UW_TCP_PREFIX_BYTES + padded(bytes) : UINT32_MAX;
+}
+
+/* Read more. What is large is read by itself, so that little of the next message has to be moved
+ * to the front. A read that fills less than it could has emptied the socket: what comes later is
+ * reported again. Returns false when nothing came. */
+static bool fill(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    uint32_t have = c->rx_end - c->rx_at, need = front_bytes(l, c);
+    if (have == 0 || need > l->rx_bytes - c->rx_at) {
+        memmove(c->rx, c->rx + c->rx_at, have);
+        c->rx_at = 0;
+        c->rx_end = have;
+    }
+    uint32_t want = l->rx_bytes - c->rx_end;
+    if (need - have > BULK_BYTES && want > need - have + NEXT_BYTES) {
+        want = need - have + NEXT_BYTES;
+    }
+    int n = uw_tcp_read(l, conn, c->rx + c->rx_end, want);
+    if (n > 0) {
+        c->rx_end += (uint32_t)n;
+        return true;
+    }
+    if (n != UW_ERR_AGAIN) {
+        uw_tcp_break_off(l, conn);
+    }
+    return n != UW_ERR_AGAIN;
+}
+
+/* Returns the bytes of the message at the front of a connection, or UW_ERR_AGAIN. */
+static int take_front(struct uw_link_tcp *l, uint16_t conn, uint8_t **at)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    do {
+        uint32_t have = c->rx_end - c->rx_at, whole = front_bytes(l, c);
+        if (whole == UINT32_MAX) {
+            l->link.stats.dropped_n++;
+            uw_tcp_break_off(l, conn);
+            uw_tcp_close(l, conn, false);
+            return UW_ERR_AGAIN;
+        }
+        if (have >= UW_TCP_PREFIX_BYTES && have >= whole) {
+            uint32_t bytes = uw_get_u32(c->rx + c->rx_at);
+            *at = c->rx + c->rx_at + UW_TCP_PREFIX_BYTES;
+            c->rx_at += whole;
+            l->viewed_bytes = whole;
+            return (int)bytes;
+        }
+        if (c->state == UW_TCP_ENDED) {
+            uw_tcp_close(l, conn, false);
+            return UW_ERR_AGAIN;
+        }
+    } while (c->readable && fill(l, conn));
+    return UW_ERR_AGAIN;
+}
+
+int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at)
+{
+    for (int polls = 0;; polls++) {
+        while (l->ready_n > 0) {
+            uint16_t i = l->ready[l->ready_at];
+            struct uw_link_tcp_conn *c = &l->conns[i];
+            l->ready_at = (l->ready_at + 1u) % l->conns_n;
+            l->ready_n--;
+            c->queued = false;
+            if (c->state == UW_TCP_SECURING) {
+                uw_tcp_handshake(l, i);
+            }
+            if (c->state == UW_TCP_GREETING) {
+                uw_tcp_greet(l, i);
+            }
+            if ((c->state != UW_TCP_UP && c->state != UW_TCP_ENDED) || c->deferred) {
+                continue;
+            }
+            int rc = take_front(l, i, at);
+            if (rc >= 0) {
+                uw_tcp_make_ready(l, i);
+                *conn = i;
+                return rc;
+            }
+        }
+        if (polls == POLLS_MAX || !uw_tcp_poll(l)) {
+            return UW_ERR_AGAIN;
+        }
+    }
+}

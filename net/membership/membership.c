@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "membership_priv.h"
+
+#include "base/bits.h"
+
+#include "uwasa/hash.h"
+
+#include <string.h>
+
+#define PATIENCE_MAX 16u
+#define MESSAGE_FIRST_BYTES 128u
+#define PACE_MAX_MS 600000u         /* that anybody may ask for */
+#define CALLS_IN_VAIN 12u           
+
+int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
+                        const struct uw_membership_config *config)
+{
+    void *seeds = NULL;
+    int rc = uw_membership_place_table(m, arena, config);
+    rc = rc == UW_OK ? uw_membership_place_calls(m, arena) : rc;
+    rc = rc == UW_OK
+             ? uw_arena_take(arena, uw_size_mul(config->seeds_n, sizeof *m->seeds), &seeds)
+             : rc;
+    m->seeds = seeds;
+    for (uint32_t i = 0; seeds != NULL && i < config->seeds_n; i++) {
+        m->seeds[i].address = config->seeds[i];
+        m->seeds[i].station = UW_LINK_STATION_NONE;
+    }
+    m->message_bytes = MESSAGE_FIRST_BYTES;
+    uw_rng_seed(&m->rng, config->seed);
+    return rc;
+}
+
+/* The next beacon comes soon, if there are any. */
+static void show(struct uw_membership *m)
+{
+    if (m->config.beacons != NULL) {
+        m->config.beacons->show(m);
+    }
+}
+
+static void sign_of_life(struct uw_membership *m, struct uw_member *member)
+{
+    enum uw_member_state before = member->state;
+    uint64_t silent_us = m->now_us - member->heard_us;
+    member->heard_us = m->now_us;
+    member->asked_us = 0;
+    member->tries = 0;
+    if (before == UW_MEMBER_ALIVE) {
+        return;
+    }
+    uw_membership_set_state(m, member, UW_MEMBER_ALIVE);
+    member->unanswered = 0;
+    member->next_us = m->now_us + uw_membership_jitter(m, m->config.ping_us);
+    uw_membership_rush(m, member);
+    if (before == UW_MEMBER_SUSPECT) {
+        uint32_t patience = member->patience + member->patience / 2u;
+        member->patience = (uint8_t)uw_min_u32(patience, PATIENCE_MAX);
+    }
+    if (m->members_n < m->config.members_max) {     /* else strangers take turns in it */
+        show(m);
+    }
+    bool is_new = before == UW_MEMBER_UNKNOWN;
+    uw_membership_changed(m, is_new ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
+                          is_new ? 0 : silent_us);
+}
+
+struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us)
+{
+    struct uw_member *member = uw_membership_at(m, station);
+    m->now_us = now_us;
+    /* Who has left, or was never introduced, must introduce itself. */
+    if (member != NULL && member->state != UW_MEMBER_UNKNOWN && member->state != UW_MEMBER_LEFT) {
+        sign_of_life(m, member);
+    }
+    return member;
+}
+
+static void release(struct uw_membership *m, struct uw_member *member)
+{
+    uint16_t station = member->station;
+    uw_membership_set_station(m, member, UW_LINK_STATION_NONE);
+    uw_membership_let_go(m, station);
+}
+
+static struct uw_member *longest(struct uw_membership *m, enum uw_member_state state,
+                                 uint32_t tries)
+{
+    struct uw_member *slot = NULL;
+    for (uint32_t i = 1; m->states_n[state] != 0 && i < m->members_n; i++) {
+        struct uw_member *c = &m->members[i];
+        if (c->state == state && c->tries >= tries &&
+            (slot == NULL || c->heard_us < slot->heard_us)) {
+            slot = c;
+        }
+    }
+    return slot;
+}
+
+/* Somebody who is gone, or seems to be: hearsay replaces only what was called in vain for long. */
+static struct uw_member *gone(struct uw_membership *m, bool heard)
+{
+    struct uw_member *slot = heard ? longest(m, UW_MEMBER_UNKNOWN, 0) : NULL;
+    slot = slot != NULL ? slot : longest(m, UW_MEMBER_LEFT, 0);
+    slot = slot != NULL ? slot : longest(m, UW_MEMBER_DEAD, heard ? 0 : CALLS_IN_VAIN);
+    return slot != NULL ? slot : longest(m, UW_MEMBER_UNKNOWN, CALLS_IN_VAIN);
+}
+
+/* A live member, at random. One stranger at a time is taken on hearsay: it may not be there. */
+static struct uw_member *spared(struct uw_membership *m, bool heard)
+{
+    struct uw_member *slot = NULL;
+    uint32_t n = 0;
+    if (m->config.spares == NULL || m->now_us < m->swap_us ||
+        (!heard && longest(m, UW_MEMBER_UNKNOWN, 0) != NULL)) {
+        return NULL;
+    }
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        struct uw_member *c = &m->members[i];
+        if (m->config.spares(m->config.arg, c) && uw_rng_below(&m->rng, ++n) == 0) {
+            slot = c;
+        }
+    }
+    m->swap_us = m->now_us + uw_membership_jitter(m, m->config.suspect_us);
+    return slot;
+}
+
+static void forget(struct uw_membership *m, const struct uw_member *it, bool restarted)
+{
+    if (m->config.forget != NULL) {
+        m->config.forget(m->config.arg, it, restarted);
+    }
+}
+
+/* A slot for a new name: a free one, or that of who is least likely to be missed. */
+static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard)
+{
+    struct uw_member *slot = NULL;
+    bool is_free = m->members_n < m->config.members_max;
+    if (is_free) {
+        slot = &m->members[m->members_n++];
+        slot->station = UW_LINK_STATION_NONE;
+        slot->told_n = UW_TOLD_MAX;
+        slot->in_heap = (uint16_t)(m->members_n - 2u);
+    } else {
+        slot = gone(m, heard);
+        slot = slot != NULL ? slot : spared(m, heard);
+    }
+    if (slot == NULL) {
+        return NULL;
+    }
+    release(m, slot);
+    uw_membership_no_news(m, slot);
+    uw_membership_drop_name(m, slot);
+    m->states_n[slot->state] -= is_free ? 0 : 1u;
+    m->states_n[UW_MEMBER_UNKNOWN]++;
+    char *address = slot->address;
+    uwasa_Averaging *averaging = slot->averaging;
+    uint16_t in_heap = slot->in_heap, place = slot->place;
+    *slot = (struct uw_member){
+        .station = UW_LINK_STATION_NONE,
+        .was_station = UW_LINK_STATION_NONE,
+        .same_model = true,
+        .patience = UW_MEMBER_PATIENCE,
+        .told_n = UW_TOLD_MAX,
+        .place = place,
+        .in_heap = in_heap,
+        .address = address,
+        .averaging = averaging,
+    };
+    uw_membership_set_name(m, slot, name);
+    if (averaging != NULL) {
+        *averaging = (uwasa_Averaging){.averages = false};
+    }
+    address[0] = '\0';
+    forget(m, slot, false);
+    uw_membership_set_due(m, slot, 0);
+    return slot;
+}
+
+/* A station speaks for one member only. */
+static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t station)
+{
+    if (member->station == station) {
+        return;
+    }
+    struct uw_member *other = uw_membership_at(m, station);
+    if (other != NULL) {
+        /* Who has taken another name is no second device: with many it would fill the table. */
+        uw_membership_set_station(m, other, UW_LINK_STATION_NONE);
+        if (other->state == UW_MEMBER_ALIVE || other->state == UW_MEMBER_SUSPECT) {
+            uw_membership_set_state(m, other, UW_MEMBER_LEFT);
+            uw_membership_changed(m, UW_NODE_LEFT, other, 0);
+        }
+    }
+    uint16_t before = member->station;
+    release(m, member);
+    member->was_station = before;
+    uw_membership_set_station(m, member, station);
+    (void)uw_link_hold(m->config.link, station, true);
+}
+
+static void set_pace(struct uw_member *it, const uwasa_Peer *peer)
+{
+    it->pace_us = uw_min_u32(peer->pace_ms, PACE_MAX_MS) * 1000u;
+}
+
+static bool is_self(const struct uw_membership *m, const char *name)
+{
+    return strcmp(name, m->members[0].name) == 0;
+}
+
+/* Does it say of itself that it is there? */
+static bool is_at(const struct uw_membership *m, const struct uw_member *it, const char *address)
+{
+    return strncmp(it->address, address, m->address_bytes - 1u) == 0;
+}
+
+/* From the first time on, what this device sends has numbers that no other one would choose: what
+ * differs for sure is whom each of them meets, and when. */
+static void leap(struct uw_membership *m, uint16_t station)
+{
+    char at[UW_LINK_ADDRESS_BYTES] = "";
+    (void)uw_link_describe(m->config.link, station, at);
+    m->unmet_seq = m->seq;
+    m->seq += (uint32_t)uw_rng_mix(m->now_us, uw_name_id(at)) >> 2;
+    m->met_seq = ++m->seq;
+}
+
+/* A message came from a station that goes by this device's own name: itself, or another device,
+ * maybe one that was configured and started alike.
+ *   same  it is as new, and says the same address
+ * Returns UW_ERR_INVALID (it is this device's own, come back), UW_ERR_DENIED (another's). */
+static int meet_self(struct uw_membership *m, uint16_t station, uint32_t seq, bool same)
+{
+    const struct uw_link *l = m->config.link;
+    if (!l->numbered && m->met_seq == 0) {
+        leap(m, station);
+    }
+    bool echo = l->numbered ? station == l->own : seq - m->met_seq <= m->seq - m->met_seq;
+    for (uint32_t i = 0; same && echo && i < m->config.seeds_n; i++) {
+        m->seeds[i].self = m->seeds[i].self || m->seeds[i].station == station;
+    }
+    bool maybe = !l->numbered && seq <= m->unmet_seq;   /* sent before, and late */
+    return same && (echo || maybe) ? UW_ERR_INVALID : UW_ERR_DENIED;
+}
+
+int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
+                       uint64_t now_us, struct uw_member **member)
+{
+    const uwasa_Peer *peer = &ping->self;
+    m->now_us = now_us;
+    if (m->config.beacons != NULL && ping->seq == 0) {
+        m->config.beacons->heard(m, station);
+    }
+    if (is_self(m, peer->name)) {
+        const struct uw_member *self = &m->members[0];
+        bool same = peer->incarnation == self->incarnation && is_at(m, self, peer->address);
+        return meet_self(m, station, ping->seq, same);
+    }
+    struct uw_member *it = uw_membership_named(m, peer->name);
+    bool restarted = false;
+    if (it == NULL) {
+        it = enter(m, peer->name, true);
+        if (it == NULL) {
+            return UW_ERR_FULL;
+        }
+        it->heard_us = now_us;
+    } else if (it->state != UW_MEMBER_UNKNOWN) {
+        bool elsewhere = it->station != station && it->station != UW_LINK_STATION_NONE;
+        /* Of two that are as new, the one that comes back while the other one is there. */
+        bool older = peer->incarnation < it->incarnation ||
+                     (peer->incarnation == it->incarnation && it->was_station == station);
+        if (older && elsewhere && it->state == UW_MEMBER_ALIVE) {
+            return UW_ERR_DENIED;
+        }
+        restarted = peer->incarnation > it->incarnation && it->incarnation != 0;
+    }
+    if (restarted) {
+        /* Its memory of us is gone, and so is what we held against it. */
+        it->srtt_us = 0;
+        it->unanswered = 0;
+        forget(m, it, true);
+    }
+    move_to(m, it, station);
+    if (peer->incarnation > it->incarnation) {
+        it->incarnation = peer->incarnation;
+    }
+    if (restarted || !is_at(m, it, peer->address)) {
+        uw_membership_news(m, it);
+    }
+    uw_copy_text(it->address, peer->address, m->address_bytes);
+    set_pace(it, peer);
+    it->same_model = ping->model == m->config.model;
+    if (ping->has_progress) {
+        it->progress = ping->progress;
+        if (it->averaging != NULL) {
+            *it->averaging = ping->averaging;
+        }
+        if (m->config.windows != NULL) {
+            m->config.windows->set(it, now_us);
+        }
+    }
+    enum uw_member_state before = it->state;
+    sign_of_life(m, it);
+    uw_membership_exchanged(m, it);
+    if (restarted && before != UW_MEMBER_UNKNOWN) {
+        uw_membership_changed(m, UW_NODE_RESTARTED, it, 0);
+    }
+    if (member != NULL) {
+        *member = it;
+    }
+    return UW_OK;
+}
+
+void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us)
+{
+    if (is_self(m, peer->name)) {
+        /* At another address it is another device with this name: no race for the number. */
+        struct uw_member *self = &m->members[0];
+        bool ours = self->address[0] == '\0' || is_at(m, self, peer->address);
+        if (peer->incarnation > self->incarnation && (ours || peer->state != uwasa_State_ALIVE)) {
+            self->incarnation = peer->incarnation + (peer->incarnation != UINT32_MAX ? 1u : 0u);
+        }
+        return;
+    }
+    m->now_us = now_us;
+    struct uw_member *it = uw_membership_named(m, peer->name);
+    if (it == NULL) {
+        if (peer->address[0] == '\0' || peer->state == uwasa_State_LEFT ||
+            peer->state == uwasa_State_DEAD) {
+            return;
+        }
+        it = enter(m, peer->name, false);
+        if (it == NULL) {
+            return;
+        }
+        it->incarnation = peer->incarnation;
+        it->heard_us = now_us;
+        uw_copy_text(it->address, peer->address, m->address_bytes);
+        set_pace(it, peer);
+        it->next_us = UINT64_MAX;
+        uw_membership_soon(m, it);
+        return;
+    }
+    /* Somebody else hears nothing of it. */
+    if (peer->state != uwasa_State_ALIVE && peer->incarnation >= it->incarnation) {
+        uw_membership_doubt(m, it, now_us);
+    }
+    /* News of somebody out of reach: it may have come back at another address. */
+    if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
+        peer->address[0] != '\0' && peer->state == uwasa_State_ALIVE) {
+        uw_copy_text(it->address, peer->address, m->address_bytes);
+        release(m, it);
+        if (it->state == UW_MEMBER_LEFT) {
+            uw_membership_set_state(m, it, UW_MEMBER_DEAD);
+        }
+        it->tries = 0;
+        it->next_us = now_us;
+        uw_membership_rush(m, it);
+    }
+}
+
+void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer,
+                           uint64_t now_us)
+{
+    struct uw_member *it = uw_membership_named(m, peer->name);
+    if (it == NULL || it->station != station || it->state == UW_MEMBER_LEFT ||
+        peer->incarnation < it->incarnation) {
+        return;
+    }
+    m->now_us = now_us;
+    uw_membership_set_state(m, it, UW_MEMBER_LEFT);
+    uw_membership_changed(m, UW_NODE_LEFT, it, 0);
+}
+
+void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint32_t seq,
+                         uint64_t now_us)
+{
+    if (seq != member->ping_seq || member->ping_us == 0) {
+        return;
+    }
+    uint64_t rtt = now_us - member->ping_us;
+    uint32_t sample = rtt < UINT32_MAX ? (uint32_t)rtt : UINT32_MAX;
+    sample = sample != 0 ? sample : 1u;
+    /* Rare samples count more: the last one may be of another time. */
+    uint64_t parts = uw_membership_pace_us(m) + member->pace_us != 0 ? 2u : 8u;
+    member->srtt_us = member->srtt_us == 0
+                          ? sample
+                          : (uint32_t)((member->srtt_us * (parts - 1u) + sample) / parts);
+    member->ping_us = 0;
+    member->ping_seq = 0;
+    member->unanswered = 0;
+    if (member->patience > UW_MEMBER_PATIENCE && uw_rng_below(&m->rng, 64) == 0) {
+        member->patience--;
+    }
+    uw_membership_rush(m, member);
+}
+
+void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us)
+{
+    m->now_us = now_us;
+    if (member->state == UW_MEMBER_ALIVE && member->asked_us == 0 &&
+        now_us - member->heard_us >= m->config.ping_us) {
+        member->doubted = true;
+        uw_membership_soon(m, member);
+    }
+}
+
+void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
+{
+    m->now_us = now_us;
+    show(m);
+    for (uint32_t i = 1; m->config.beacons == NULL && i < m->members_n; i++) {
+        if (m->members[i].state == UW_MEMBER_ALIVE) {
+            uw_membership_soon(m, &m->members[i]);
+        }
+    }
+}
+
+void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
+{
+    uint64_t pace_ms = uw_membership_pace_us(m) / 1000u;
+    uw_membership_record(m, &m->members[0], peer);
+    peer->pace_ms = pace_ms < PACE_MAX_MS ? (uint32_t)pace_ms : PACE_MAX_MS;
+}
+
+const struct uw_members_ops uw_members_swim = {uw_membership_place, uw_membership_next,
+                                               uw_membership_next_us, uw_membership_heard,
+                                               uw_membership_doubt};

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The clockwork of membership: who has been silent for how long, who is called when. */
+#include "membership_priv.h"
+
+#include "base/backoff.h"
+#include "base/bucket.h"
+
+#include "uwasa/fmath.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CALL_FIRST_US 250000u
+#define CALL_DOUBLINGS 5u
+#define CALL_MAX_US 5000000u
+#define CALLS_A_SESSION 8u          /* calls of a dead member before its session is forgotten */
+#define CALLS_A_LOOKUP 9u           /* of a seed in vain before its name is looked up once more */
+#define LOOKUP_US 50000u            /* how soon to see whether a name has been looked up */
+#define TRIES_MIN 3u                /* questions before silence means something */
+#define SEED_RARELY 12u             /* times as far apart */
+#define TRIES_EARLY 6u              /* calls of a new member that are not slowed down */
+#define LIVE_PARTS 4u               /* of the rate all but one are for live members */
+#define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
+#define UNANSWERED_MAX 3u           /* doublings of the time that a ping has */
+#define BUSY_TIMES 4u               /* a step that is so many times as late as usual slept */
+#define BEACONS_MISSED 3u           /* before a device is asked whether it is there; one more ... */
+#define CROWD_PINGS 4u              /* ... where beacons are so many pings apart */
+#define LATE_PARTS 8u               /* of what is usual, the last step is one */
+#define BURST_US 4000000u           /* of the rate, saved up ... */
+#define BURST_MESSAGES 8u           /* ... and so many messages at least */
+#define BEACONS_EARLY 6u            /* for who is new ... */
+#define EARLY_PARTS 4u              /* ... that part of the pace apart at least */
+
+/* ---- what it costs ---- */
+
+/* What so many messages are of the rate. */
+static uint64_t price_us(const struct uw_membership *m, uint32_t messages_n)
+{
+    uint64_t bytes = (uint64_t)messages_n * m->message_bytes;
+    return bytes * 1000000000u / m->config.rate_mbytes_per_s;
+}
+
+static uint64_t burst_us(const struct uw_membership *m)
+{
+    uint64_t least_us = price_us(m, BURST_MESSAGES);
+    return least_us > BURST_US ? least_us : BURST_US;
+}
+
+static void pay(struct uw_membership *m, uint32_t bytes)
+{
+    uint64_t us = (uint64_t)bytes * 1000000000u / m->config.rate_mbytes_per_s;
+    /* Who asks too much is answered all the same, and not paid for for ever. */
+    uw_bucket_pay(&m->paid_us, us, 2u * burst_us(m), m->now_us);
+    m->message_bytes = (m->message_bytes * 15u + bytes + 8u) / 16u;
+}
+
+/* From when the rate has room for a call. */
+static uint64_t afford_us(const struct uw_membership *m)
+{
+    uint64_t burst = burst_us(m);
+    return m->paid_us > burst ? m->paid_us - burst : 0;
+}
+
+uint64_t uw_membership_exchange_us(const struct uw_membership *m)
+{
+    uint32_t live_n = m->states_n[UW_MEMBER_ALIVE] + m->states_n[UW_MEMBER_SUSPECT];
+    live_n = m->crowd.n > live_n ? m->crowd.n : live_n;
+    return price_us(m, live_n) * LIVE_PARTS / (LIVE_PARTS - 1u);
+}
+
+uint64_t uw_membership_pace_us(const struct uw_membership *m)
+{
+    uint64_t us = uw_membership_exchange_us(m);
+    return us > m->config.ping_us ? us : 0;
+}
+
+static uint64_t pace_with(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t us = uw_membership_exchange_us(m);
+    us = us > m->config.ping_us ? us : m->config.ping_us;
+    uint64_t asleep_us = m->config.windows != NULL ? m->config.windows->pause_us(m, it) : 0;
+    us = us > asleep_us ? us : asleep_us;
+    return us > it->pace_us ? us : it->pace_us;
+}
+
+/* Of many, by chance some are missed all the time, and questions would cost more than beacons. */
+static uint32_t beacons_missed(const struct uw_membership *m)
+{
+    return BEACONS_MISSED + (uw_membership_exchange_us(m) > CROWD_PINGS * m->config.ping_us);
+}
+
+void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
+{
+    uint64_t pace_us = pace_with(m, it);
+    if (m->config.beacons != NULL) {
+        it->next_us = m->now_us + uw_membership_jitter(m, beacons_missed(m) * pace_us);
+        uw_membership_rush(m, it);
+        return;
+    }
+    /* Where there is room for it, both sides ping. The round trip is known only to who asks. */
+    bool crowded = pace_us > m->config.ping_us ||
+                   2u * uw_membership_exchange_us(m) > m->config.ping_us;
+    if (crowded && it->srtt_us != 0) {
+        it->next_us = m->now_us + uw_membership_jitter(m, pace_us);
+        uw_membership_rush(m, it);
+    }
+}
+
+/* Can it bear less than this device? Then what all ask at once is what its link must carry. */
+static bool is_thin(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t us = uw_membership_exchange_us(m);
+    return it->pace_us / 2u > (us > m->config.ping_us ? us : m->config.ping_us);
+}
+
+/* Calls out of turn are spread over so long. */
+static uint64_t spread_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t pace_us = pace_with(m, it);
+    return pace_us > m->config.ping_us ? pace_us / SPREAD_PARTS : 0;
+}
+
+void uw_membership_soon(struct uw_membership *m, struct uw_member *it)
+{
+    uint32_t most_us = (uint32_t)uw_min_u64(spread_us(m, it), INT32_MAX);
+    uint64_t next_us = m->now_us + uw_rng_below(&m->rng, most_us + 1u);
+    it->next_us = next_us < it->next_us ? next_us : it->next_us;
+    uw_membership_rush(m, it);
+}
+
+void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told)
+{
+    uw_membership_told(m, told);
+    pay(m, bytes);
+}
+
+/* ---- silence ---- */
+
+static uint64_t suspect_after(const struct uw_membership *m, const struct uw_member *it)
+{
+    return m->config.suspect_us * it->patience / UW_MEMBER_PATIENCE + 4u * (uint64_t)it->srtt_us;
+}
+
+static uint64_t dead_after(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t suspect = suspect_after(m, it);
+    return m->config.dead_us > 2u * suspect ? m->config.dead_us : 2u * suspect;
+}
+
+/* Since when a member could have spoken: it was asked, or should have been. */
+static uint64_t silent_since_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t lead_us = it->asked_us < m->config.ping_us ? it->asked_us : m->config.ping_us;
+    uint64_t asked_us = it->asked_us - lead_us;
+    return asked_us > it->heard_us ? asked_us : it->heard_us;
+}
+
+/* When silence changes a member's state. */
+static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    if (it->asked_us == 0 || it->tries < TRIES_MIN) {
+        return UINT64_MAX;
+    }
+    if (it->state != UW_MEMBER_ALIVE && it->state != UW_MEMBER_SUSPECT) {
+        return UINT64_MAX;
+    }
+    uint64_t silence_us = it->state == UW_MEMBER_ALIVE ? suspect_after(m, it) : dead_after(m, it);
+    if (m->config.windows != NULL) {
+        silence_us = m->config.windows->stretched_us(m, it, silence_us);
+    }
+    return silent_since_us(m, it) + silence_us;
+}
+
+static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
+{
+    uint64_t us = uw_backoff_after(CALL_FIRST_US, tries / 2u, CALL_DOUBLINGS);
+    return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
+}
+
+/* All of them together at most a part of the rate, and no more than a thin link bears. */
+static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it)
+{
+    uint32_t lost_n = m->states_n[UW_MEMBER_UNKNOWN] + m->states_n[UW_MEMBER_DEAD];
+    uint64_t us = call_pause(m, it->tries);
+    bool all = m->config.beacons != NULL;   /* call who is lost */
+    uint64_t each_us = all ? uw_membership_exchange_us(m) : price_us(m, 1);
+    uint64_t least_us = it->tries > TRIES_EARLY ? each_us * lost_n * LIVE_PARTS : 0;
+    uint64_t spread = is_thin(m, it) ? spread_us(m, it) : 0;
+    least_us = least_us > spread ? least_us : spread;
+    return us > least_us ? us : uw_membership_jitter(m, least_us);
+}
+
+static void notice_silence(struct uw_membership *m, struct uw_member *it)
+{
+    uint64_t silent_us = m->now_us - it->heard_us;
+    if (m->now_us < verdict_us(m, it)) {
+        return;
+    }
+    if (it->state == UW_MEMBER_ALIVE) {
+        uw_membership_set_state(m, it, UW_MEMBER_SUSPECT);
+        uw_membership_changed(m, UW_NODE_SUSPECT, it, silent_us);
+    } else {
+        uw_membership_set_state(m, it, UW_MEMBER_DEAD);
+        it->tries = 2;
+        it->next_us = m->now_us + member_pause(m, it);
+        uw_membership_changed(m, UW_NODE_DEAD, it, silent_us);
+    }
+}
+
+/* ---- calls ---- */
+
+/* Find out where to call a member. Returns UW_OK; UW_ERR_AGAIN (soon); or that nobody knows. */
+static int locate(struct uw_membership *m, struct uw_member *it)
+{
+    uint16_t station;
+    if (it->station != UW_LINK_STATION_NONE) {
+        return UW_OK;
+    }
+    int rc = it->address[0] != '\0' ? uw_link_resolve(m->config.link, it->address, &station)
+                                    : UW_ERR_NOTFOUND;
+    if (rc == UW_OK && uw_membership_at(m, station) != NULL) {
+        rc = UW_ERR_NOTFOUND;
+    }
+    if (rc == UW_OK) {
+        uw_membership_set_station(m, it, station);
+    }
+    return rc;
+}
+
+/* The round trip of one ping at a time is taken: it may be longer than the pause to the next. What
+ * is not answered was lost, or takes still longer: the next one has twice the time. */
+static void time_ping(struct uw_membership *m, struct uw_member *it, uint32_t seq, bool live)
+{
+    uint64_t lost_us = m->config.suspect_us << (live ? it->unanswered : 0);
+    if (it->ping_us != 0 && m->now_us - it->ping_us < lost_us) {
+        return;
+    }
+    if (it->ping_us != 0 && it->unanswered < UNANSWERED_MAX) {
+        it->unanswered++;
+    }
+    it->ping_seq = seq;
+    it->ping_us = m->now_us;
+}
+
+/* Was this member heard lately enough, where nobody is asked before he is missed? */
+static bool is_heard(const struct uw_membership *m, struct uw_member *it, bool live)
+{
+    uint64_t until_us = it->heard_us + beacons_missed(m) * pace_with(m, it);
+    if (m->config.beacons == NULL || !live || it->doubted || until_us <= m->now_us) {
+        return false;
+    }
+    it->next_us = until_us;
+    return true;
+}
+
+struct uw_window uw_membership_window(const struct uw_membership *m, const struct uw_member *it,
+                                      uint64_t now_us)
+{
+    return m->config.windows != NULL ? m->config.windows->get(it, now_us)
+                                     : (struct uw_window){.to_us = UINT64_MAX};
+}
+
+static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
+                       uint32_t *seq)
+{
+    bool live = it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
+    if (is_heard(m, it, live)) {
+        return 0;
+    }
+    const struct uw_window w = uw_membership_window(m, it, m->now_us);
+    if (w.from_us > m->now_us) {
+        uint32_t spread = (uint32_t)(w.to_us - w.from_us) / SPREAD_PARTS;
+        it->next_us = w.from_us + uw_rng_below(&m->rng, spread + 1u);
+        return 0;
+    }
+    it->doubted = false;
+    int found = locate(m, it);
+    if (found == UW_ERR_AGAIN) {
+        it->next_us = m->now_us + LOOKUP_US;
+        return 0;
+    }
+    if (live) {
+        /* Until something comes back: ask three times as often, one of them will get through. */
+        uint64_t again_us = m->config.ping_us / 3u;
+        again_us = again_us > it->srtt_us ? again_us : it->srtt_us;
+        again_us = is_thin(m, it) && it->tries + 1u >= TRIES_MIN ? spread_us(m, it) : again_us;
+        bool waits = m->now_us - it->heard_us >= m->config.ping_us;
+        it->next_us = m->now_us + uw_membership_jitter(m, waits ? again_us : m->config.ping_us);
+    } else {
+        it->next_us = m->now_us + member_pause(m, it);
+        /* It may have lost its half of a secure session in a restart, and know nobody to call. */
+        if (it->state == UW_MEMBER_DEAD && it->tries % CALLS_A_SESSION == CALLS_A_SESSION - 1u) {
+            uw_link_forget(m->config.link, it->station);
+        }
+    }
+    it->tries = (uint8_t)(it->tries + 1u - (it->tries == UINT8_MAX ? CALLS_A_SESSION : 0));
+    it->asked_us = it->asked_us != 0 ? it->asked_us : m->now_us;
+    if (found < 0) {
+        return 0;
+    }
+    *station = it->station;
+    *seq = ++m->seq;
+    time_ping(m, it, *seq, live);
+    return live ? UW_WIRE_PING : UW_WIRE_HELLO;
+}
+
+static void seed_failed(struct uw_membership *m, struct uw_seed *s)
+{
+    if (!s->told) {
+        char address[UW_LINK_ADDRESS_BYTES];
+        struct uw_member nobody = {.station = UW_LINK_STATION_NONE, .address = address};
+        snprintf(address, sizeof address, "%s", s->address);
+        uw_membership_changed(m, UW_NODE_SEED_FAILED, &nobody, 0);
+        s->told = true;
+    }
+}
+
+/* Look a seed up; once more when it does not answer, for its name may have moved. It is called
+ * where it was until the new answer is there. */
+static void locate_seed(struct uw_membership *m, struct uw_seed *s)
+{
+    uint16_t found;
+    bool known = s->station != UW_LINK_STATION_NONE;
+    if (known && !s->asking && s->tries % CALLS_A_LOOKUP != CALLS_A_LOOKUP - 1u) {
+        return;
+    }
+    int rc = uw_link_resolve(m->config.link, s->address, &found);
+    s->asking = rc == UW_ERR_AGAIN;
+    if (rc == UW_OK) {
+        uint16_t before = s->station;
+        s->station = found;
+        uw_membership_let_go(m, before);
+    } else if (!s->asking && !known) {
+        seed_failed(m, s);
+    }
+}
+
+static enum uw_member_state state_at(struct uw_membership *m, uint16_t station)
+{
+    const struct uw_member *it =
+        station != UW_LINK_STATION_NONE ? uw_membership_at(m, station) : NULL;
+    return it != NULL ? it->state : UW_MEMBER_UNKNOWN;
+}
+
+static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *station, uint32_t *seq)
+{
+    if (s->self || m->now_us < s->next_us) {
+        return 0;
+    }
+    enum uw_member_state state = state_at(m, s->station);
+    if (state == UW_MEMBER_ALIVE || state == UW_MEMBER_SUSPECT) {
+        s->tries = 0;
+        s->next_us = m->now_us + uw_membership_jitter(m, CALL_MAX_US);
+        return 0;
+    }
+    locate_seed(m, s);
+    if (s->station == UW_LINK_STATION_NONE && s->asking) {
+        s->next_us = m->now_us + LOOKUP_US;
+        return 0;
+    }
+    /* A seed that is in no full table is called rarely: its answer brings many records. */
+    bool rarely = m->states_n[UW_MEMBER_ALIVE] > TRIES_EARLY && s->tries > TRIES_EARLY;
+    s->next_us = m->now_us + call_pause(m, s->tries++) * (rarely ? SEED_RARELY : 1u);
+    /* A member's own calls cover its seed. */
+    if (s->station == UW_LINK_STATION_NONE || state_at(m, s->station) == UW_MEMBER_DEAD) {
+        return 0;
+    }
+    *station = s->station;
+    *seq = ++m->seq;
+    return UW_WIRE_HELLO;
+}
+
+/* When there is something to do about a member, or its silence to notice. */
+static uint64_t member_due_us(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t call_us = it->state != UW_MEMBER_LEFT ? it->next_us : UINT64_MAX;
+    uint64_t silence_us = verdict_us(m, it);
+    return silence_us < call_us ? silence_us : call_us;
+}
+
+void uw_membership_rush(struct uw_membership *m, struct uw_member *it)
+{
+    uint64_t due_us = member_due_us(m, it);
+    if (due_us < it->due_us) {
+        uw_membership_set_due(m, it, due_us);
+    }
+}
+
+static int next_seed(struct uw_membership *m, uint16_t *station, uint32_t *seq)
+{
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        int type = call_seed(m, &m->seeds[i], station, seq);
+        if (type != 0) {
+            return type;
+        }
+    }
+    return 0;
+}
+
+/* The keys of the heap may be too early, when somebody was heard since, and are made exact when
+ * their time comes. A call that cannot be afforded stays first; but a quarter of the rate is for
+ * own calls, however much others ask: who is silent would not be noticed else. */
+int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
+{
+    m->now_us = now_us;
+    bool affordable = now_us >= afford_us(m) || now_us >= m->own_us;
+    const struct uw_beacons *beacons = m->config.beacons;
+    int type = affordable && beacons != NULL ? beacons->next(m, station, seq) : 0;
+    type = affordable && type == 0 ? next_seed(m, station, seq) : type;
+    while (type == 0 && m->members_n > 1u) {
+        struct uw_member *it = &m->members[m->heap[0]];
+        if (now_us < it->due_us) {
+            break;
+        }
+        notice_silence(m, it);
+        bool calls = it->state != UW_MEMBER_LEFT && now_us >= it->next_us;
+        if (calls && !affordable) {
+            break;
+        }
+        type = calls ? call_member(m, it, station, seq) : 0;
+        uw_membership_set_due(m, it, member_due_us(m, it));
+    }
+    if (type != 0) {
+        m->own_us = now_us + price_us(m, LIVE_PARTS);
+    }
+    return type;
+}
+
+uint64_t uw_membership_next_us(const struct uw_membership *m)
+{
+    uint64_t due_us = m->members_n > 1u ? m->members[m->heap[0]].due_us : UINT64_MAX;
+    for (uint32_t i = 0; i < m->config.seeds_n; i++) {
+        if (!m->seeds[i].self && m->seeds[i].next_us < due_us) {
+            due_us = m->seeds[i].next_us;
+        }
+    }
+    if (m->config.beacons != NULL && m->beacon_us < due_us) {
+        due_us = m->beacon_us;
+    }
+    /* Not before what was due is affordable. */
+    uint64_t paid_us = afford_us(m) < m->own_us ? afford_us(m) : m->own_us;
+    return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
+}
+
+/* A time that lies so much later, but not after now. */
+static uint64_t later(uint64_t us, uint64_t late_us, uint64_t now_us)
+{
+    return us + late_us < now_us ? us + late_us : now_us;
+}
+
+/* The silence of the others was this device's own. */
+static void forgive(struct uw_membership *m, uint64_t us)
+{
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        struct uw_member *it = &m->members[i];
+        it->heard_us = later(it->heard_us, us, m->now_us);
+        it->asked_us = it->asked_us != 0 ? later(it->asked_us, us, m->now_us) : 0;
+        it->ping_us = 0;    /* the answer waited for us: that is no round trip */
+    }
+}
+
+void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t now_us)
+{
+    m->now_us = now_us;
+    m->beacon_us = m->beacon_us > now_us ? m->beacon_us : now_us + slept_us;
+    forgive(m, slept_us);
+}
+
+void uw_membership_greet(struct uw_membership *m, uint64_t pause_us, uint64_t soon_us,
+                         uint64_t now_us)
+{
+    if (m->beacon_us > now_us + soon_us && m->beacon_us <= now_us + pause_us) {
+        m->beacon_us = now_us + uw_rng_below(&m->rng, (uint32_t)soon_us + 1u);
+    }
+}
+
+void uw_membership_follow(struct uw_membership *m, uint64_t now_us)
+{
+    uint64_t ping_us = m->config.ping_us;
+    m->now_us = now_us;
+    uw_bucket_pay(&m->paid_us, 0, 2u * burst_us(m), now_us);
+    m->own_us = uw_min_u64(m->own_us, now_us + price_us(m, LIVE_PARTS));
+    m->beacon_us = uw_min_u64(m->beacon_us, now_us + uw_membership_jitter(m, ping_us));
+    for (uint32_t i = 1; i < m->members_n; i++) {
+        struct uw_member *it = &m->members[i];
+        it->srtt_us = 0;
+        it->next_us = uw_min_u64(it->next_us, now_us + uw_membership_jitter(m, ping_us));
+        uw_membership_rush(m, it);
+    }
+}
+
+uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us)
+{
+    uint64_t late_us = m->started && now_us > promised_us ? now_us - promised_us : 0;
+    bool slept = late_us >= m->config.ping_us && late_us / BUSY_TIMES >= m->late_us;
+    m->late_us = (m->late_us * (LATE_PARTS - 1u) + late_us) / LATE_PARTS;
+    m->started = true;
+    m->now_us = now_us;
+    if (slept) {
+        forgive(m, late_us);
+    }
+    return slept ? late_us : 0;
+}
+
+/* ---- beacons ----
+ *
+ * How many devices share a link is known from whose beacons are heard. A table holds a part of them
+ * only, and one that sends without end counts once: stations are counted by a bitmap (linear
+ * counting, after Whang, Vander-Zanden, Taylor, 1990). */
+
+static void beacon_heard(struct uw_membership *m, uint16_t station)
+{
+    uw_set_add(m->crowd.heard, (station * 40503u >> 4) % UW_CROWD_BITS);
+}
+
+/* Of n stations s bits are set, n = -B log(1 - s / B) about; a full bitmap counts as one less. */
+static uint32_t stations_of(uint32_t s)
+{
+    float rest = (float)(UW_CROWD_BITS - (s < UW_CROWD_BITS ? s : UW_CROWD_BITS - 1u));
+    float n = -(float)UW_CROWD_BITS * uw_logf(rest / (float)UW_CROWD_BITS);
+    return (uint32_t)(n + 0.5f);
+}
+
+/* At this device's own beacons: everybody has sent one in a pace. */
+static void count_crowd(struct uw_membership *m, uint64_t pace_us)
+{
+    struct uw_crowd *c = &m->crowd;
+    uint32_t s = 0;
+    if (m->now_us - c->since_us < pace_us) {
+        return;
+    }
+    for (uint32_t i = 0; i < UW_CROWD_BITS / 32u; i++) {
+        s += uw_bits_in(c->heard[i]);
+    }
+    c->n = (c->n + stations_of(s) + 1u) / 2u;
+    c->since_us = m->now_us;
+    memset(c->heard, 0, sizeof c->heard);
+}
+
+static void beacon_soon(struct uw_membership *m)
+{
+    uint64_t wait_us = uw_membership_exchange_us(m) / SPREAD_PARTS;
+    uint64_t us = m->now_us + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(wait_us, INT32_MAX) + 1u);
+    m->beacon_us = us < m->beacon_us ? us : m->beacon_us;
+    m->beacons_n = 0;
+}
+
+static int next_beacon(struct uw_membership *m, uint16_t *station, uint32_t *seq)
+{
+    if (m->now_us < m->beacon_us) {
+        return 0;
+    }
+    uint64_t pace_us = uw_membership_exchange_us(m);
+    pace_us = pace_us > m->config.ping_us ? pace_us : m->config.ping_us;
+    bool alone = m->states_n[UW_MEMBER_ALIVE] == 0, early = m->beacons_n < BEACONS_EARLY;
+    uint64_t pause_us = call_pause(m, m->beacons_n++);
+    pause_us = alone || pause_us > pace_us / EARLY_PARTS ? pause_us : pace_us / EARLY_PARTS;
+    count_crowd(m, pace_us);
+    m->beacon_us = m->now_us + (alone || (early && pause_us < pace_us)
+                                    ? pause_us : uw_membership_jitter(m, pace_us));
+    *station = UW_LINK_STATION_BROADCAST;
+    *seq = 0;
+    return UW_WIRE_PING;
+}
+
+const struct uw_beacons uw_beacons = {beacon_heard, beacon_soon, next_beacon};

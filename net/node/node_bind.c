@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Set-up: what a configuration needs, and the memory. */
+#include "node_lanes.h"
+#include "node_limits.h"
+#include "node_periods.h"
+#include "node_tell.h"
+#include "shuffle/shuffle.h"
+
+#include "base/bits.h"
+
+#include <string.h>
+
+#define WINDOW_DEFAULT_BYTES (512u * 1024u)
+#define CHUNK_IP_N 256u             /* floats that any way through IP carries */
+#define MEMBERS_DEFAULT 32u
+#define SLOTS_MIN 2u
+#define SLOTS_MAX 4096u
+#define PARTS_N 11u
+
+static const struct uw_node_parts no_parts;
+
+uint32_t uw_node_spare_n(enum uw_node_mode mode, const struct uw_mix_rule *rule, uint32_t size_n)
+{
+    if (rule->over == UW_MIX_OVER_PAIRS) {
+        return 2u * size_n;
+    }
+    return mode != UW_NODE_GOSSIP && rule->end != NULL && rule->before == NULL ? size_n : 0;
+}
+
+static void default_us(uint64_t *us, uint64_t own_us)
+{
+    *us = *us != 0 ? *us : own_us;
+}
+
+static void set_defaults(struct uw_node_config *c)
+{
+    c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
+    c->parts = c->parts != NULL ? c->parts : &no_parts;
+    if (c->schedule == NULL) {
+        c->schedule = c->rule->over == UW_MIX_OVER_PAIRS ? c->parts->averages->pairs
+                                                         : &uw_peer_schedule_random;
+    }
+    if (c->period_steps == 0) {
+        c->period_steps = c->period_share > 0.0f ? UINT32_MAX : UW_PERIOD_FIRST;
+    }
+    c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
+    c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
+    c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
+    default_us(&c->ping_us, UW_NODE_PING_US);
+    default_us(&c->suspect_us, 3u * c->ping_us);
+    default_us(&c->dead_us,
+               3u * c->suspect_us > UW_NODE_DEAD_US ? 3u * c->suspect_us : UW_NODE_DEAD_US);
+    default_us(&c->pull_us, UW_NODE_PULL_US);
+    default_us(&c->pull_silence_us, UW_NODE_PULL_SILENCE_US);
+    default_us(&c->poll_us, UW_NODE_POLL_US);
+}
+
+/* Printable characters without spaces, as many as fit. */
+static bool is_name(const char *text, size_t cap)
+{
+    size_t n = 0;
+    while (n < cap && text[n] > ' ' && text[n] <= '~') {
+        n++;
+    }
+    return n < cap && text[n] == '\0';
+}
+
+/* A part of the program, for set-up. */
+struct part {
+    const char *lacks;                      /* what is wrong when it is needed and not there */
+    const struct uw_node_setup *setup;      /* NULL: the program lacks it */
+    bool needed;
+};
+
+struct parts {
+    struct part of[PARTS_N];
+};
+
+/* Every part's table begins with it. */
+#define SETUP(part) ((const struct uw_node_setup *)(const void *)(part))
+
+static struct parts list_parts(const struct uw_node_config *c)
+{
+    const struct uw_node_parts *p = c->parts != NULL ? c->parts : &no_parts;
+    return (struct parts){{
+        {"lacks averages", SETUP(p->averages), uw_node_needs_averages(c)},
+        {"lacks directs", SETUP(p->directs), c->direct != NULL},
+        {"lacks samples", SETUP(p->samples), c->samples != NULL},
+        {"lacks casts", SETUP(p->casts), c->mode == UW_NODE_BROADCAST},
+        {"lacks sleeps", SETUP(p->sleeps), c->sleep.period_us != 0 || c->sleep.awake_us != 0},
+        {"lacks periods", SETUP(p->periods), c->period_share != 0.0f},
+        {"lacks slices", SETUP(p->slices), c->slices_n > 1u},
+        {"lacks lanes", SETUP(p->lanes), c->pull_peers > 1u},
+        {"lacks codes", SETUP(p->codes), c->code},
+        {"lacks frames", SETUP(p->frames), c->link->frames || c->link->shared},
+        {"lacks answers", SETUP(p->answers), p->answers != NULL}}};
+}
+
+static int check_parts(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    const struct parts all = list_parts(c);
+    int rc = UW_OK;
+    for (const struct part *p = all.of; rc == UW_OK && p < all.of + PARTS_N; p++) {
+        if (p->needed && p->setup == NULL) {
+            return UW_NODE_FAULT(fault, parts, p->lacks);
+        }
+        rc = p->needed && p->setup->check != NULL ? p->setup->check(c, fault) : UW_OK;
+    }
+    return rc;
+}
+
+static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct parts parts = list_parts(&s->config);
+    int rc = UW_OK;
+    for (const struct part *p = parts.of; rc == UW_OK && p < parts.of + PARTS_N; p++) {
+        rc = p->needed && p->setup->place != NULL ? p->setup->place(s, arena) : UW_OK;
+    }
+    return rc;
+}
+
+/* Rules look at it, and averages put it back when they fail. */
+static bool needs_snapshot(const struct uw_node_config *c)
+{
+    bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
+    return ruled || uw_node_needs_averages(c) || c->image != NULL || c->mode == UW_NODE_BROADCAST;
+}
+
+int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    if (c->name == NULL || c->name[0] == '\0' || !is_name(c->name, UW_NODE_NAME_BYTES)) {
+        return UW_NODE_FAULT(fault, name, "needs 1 to 31 printable characters without spaces");
+    }
+    if (c->address != NULL && !is_name(c->address, UW_LINK_ADDRESS_BYTES)) {
+        return UW_NODE_FAULT(fault, address, "needs at most 63 printable characters");
+    }
+    if (c->cell != NULL && !is_name(c->cell, UW_NODE_NAME_BYTES)) {
+        return UW_NODE_FAULT(fault, cell, "needs 1 to 31 printable characters without spaces");
+    }
+    if (c->run == NULL || c->run[0] == '\0') {
+        return UW_NODE_FAULT(fault, run, "needs a name");
+    }
+    if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
+        return UW_NODE_FAULT(fault, members_max, "needs 2 to 4096");
+    }
+    return check_parts(c, fault);
+}
+
+bool uw_node_only_pulls(const struct uw_node_config *c)
+{
+    return !uw_node_needs_averages(c) && c->samples == NULL;
+}
+
+int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    static const char wrong[] = "is not for a radio or a bus";
+    if (!c->link->frames || uw_node_only_pulls(c)) {
+        return UW_OK;
+    }
+    (void)(c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST
+               ? UW_NODE_FAULT(fault, mode, "needs gossip or broadcast on a radio or a bus")
+           : c->samples != NULL ? UW_NODE_FAULT(fault, samples, wrong)
+           : c->agree           ? UW_NODE_FAULT(fault, agree, wrong)
+                                : UW_NODE_FAULT(fault, rule, wrong));
+    return UW_ERR_UNSUPPORTED;
+}
+
+static uint32_t run_tag(const char *run)
+{
+    uint32_t tag = uw_name_id(run);
+    return tag != 0 ? tag : 1u;     /* 0 on the wire: any run */
+}
+
+/* Sizes that follow from the link. */
+static int set_sizes(struct uw_node_state *s, struct uw_error *err)
+{
+    uint32_t mtu = s->config.link->mtu_bytes;
+    s->buffer_bytes = mtu < UW_NODE_PARTS_MAX ? uw_min_u32(mtu, UW_NODE_BUFFER_MAX)
+                                              : UW_NODE_PARTS_MAX;
+    uint32_t least_n = s->config.chunk_least_n;
+    uint32_t head_bytes = uw_wire_data_bytes(s->config.link->frames);
+    uint32_t least_bytes = head_bytes + 4u * (least_n < UINT16_MAX ? least_n : UINT16_MAX);
+    if (s->buffer_bytes < least_bytes) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: needs %u or more",
+                            (unsigned)s->buffer_bytes, (unsigned)least_bytes);
+    }
+    if (s->config.samples != NULL && s->buffer_bytes < UW_SHUFFLE_LEAST_BYTES) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "link carries %u bytes: samples need %u or more",
+                            (unsigned)s->buffer_bytes, (unsigned)UW_SHUFFLE_LEAST_BYTES);
+    }
+    uint32_t chunk_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX);
+    s->chunk_n = (chunk_bytes - head_bytes) / 4u;
+    if (s->config.link->frames &&
+        (s->config.params->size_n - 1u) / s->chunk_n >= UW_WIRE_SHORT_CHUNKS) {
+        return uw_error_set(err, UW_ERR_TOOBIG,
+                            "model of %u parameters: frames of %u bytes carry %u at most",
+                            (unsigned)s->config.params->size_n, (unsigned)s->buffer_bytes,
+                            (unsigned)(s->chunk_n * UW_WIRE_SHORT_CHUNKS));
+    }
+    if (s->config.link->frames) {   /* however short they become, chunks are told apart */
+        uint32_t fewest_n = (s->config.params->size_n - 1u) / UW_WIRE_SHORT_CHUNKS + 1u;
+        s->config.chunk_least_n = least_n > fewest_n ? least_n : fewest_n;
+    }
+    return UW_OK;
+}
+
+static int place_members(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    const struct uw_membership_config membership = {
+        .name = c->name, .address = c->address, .incarnation = c->incarnation,
+        .model = s->model, .seeds = c->seeds, .seeds_n = c->seeds_n,
+        .members_max = c->members_max, .ping_us = c->ping_us, .suspect_us = c->suspect_us,
+        .averages = uw_node_needs_averages(c), .dead_us = c->dead_us,
+        .rate_mbytes_per_s = uw_node_membership_rate(c),
+        .sleep_us = c->sleep.period_us / 1000u * 1000u,
+        .seed = uw_rng_mix(c->seed, uw_name_id(c->name)), .link = c->link,
+        .changed = uw_node_member_changed, .forget = uw_node_forget,
+        .spares = s->members->spares,
+        .arg = s,
+        .beacons = c->link->shared ? c->parts->frames->beacons : NULL,
+        .windows = c->parts->sleeps != NULL ? c->parts->sleeps->windows : NULL};
+    return s->members->ops->place(&s->membership, arena, &membership);
+}
+
+/* What floats a slot of the ring and a copy for others have room for. */
+static uint32_t room_n(const struct uw_node_state *s)
+{
+    bool coded = s->config.code && s->config.link->frames;
+    return coded ? uw_node_wide_n(s->chunk_n) : s->chunk_n;
+}
+
+/* What a round may bring at once, of IP in chunks that any path carries, of frames in those of the
+ * shortest that they may become: no more waits. */
+static size_t default_window(const struct uw_node_state *s)
+{
+    const struct uw_node_config *c = &s->config;
+    uint32_t least_n = uw_min_u32(s->chunk_n, c->link->frames ? c->chunk_least_n : CHUNK_IP_N);
+    uint64_t chunks = (c->params->size_n - 1u) / least_n + 1u;
+    chunks *= c->mode == UW_NODE_BROADCAST ? c->members_max - 1u : 1u;
+    chunks += c->pull_peers;        /* each takes a share, rounded up */
+    uint64_t bytes = chunks * uw_gossip_slot_bytes(room_n(s));
+    return bytes < WINDOW_DEFAULT_BYTES && !uw_node_needs_averages(c) ? (size_t)bytes
+                                                              : WINDOW_DEFAULT_BYTES;
+}
+
+static int place_pull(struct uw_node_state *s, struct uw_arena *arena, uint32_t slots_n)
+{
+    const struct uw_node_config *c = &s->config;
+    struct uw_pull *t = &s->pull.transfer;
+    int rc = uw_pull_place(t, arena, c->params->size_n, c->chunk_least_n, slots_n);
+    return rc == UW_OK && c->code && c->link->frames ? uw_pull_place_parts(t, arena) : rc;
+}
+
+static int place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    uint32_t chunk_n = room_n(s);
+    size_t slots = c->window_bytes / uw_gossip_slot_bytes(chunk_n);
+    slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
+    bool casts = c->mode == UW_NODE_BROADCAST;
+    const struct uw_gossip_config gossip = {
+        .params = c->params, .snapshot = c->snapshot, .velocity = c->velocity,
+        .image = c->image,
+        .newcomer = c->newcomer, .rule = c->rule, .constants = c->constants,
+        .period_steps = c->period_share > 0.0f ? uw_min_u32(UW_PERIOD_FIRST, c->period_steps)
+                                               : c->period_steps,
+        .chunk_n = chunk_n, .slots_n = (uint32_t)slots,
+        .adopt_only = (c->mode != UW_NODE_GOSSIP && !casts) || c->rule->over == UW_MIX_OVER_PAIRS,
+        .holds = casts};
+    bool sentences = c->parts->sentences != NULL || uw_node_needs_averages(c);
+    size_t chunk_bytes = c->snapshot != NULL ? chunk_n * sizeof(float) : 0;
+    void *part[9];
+    const size_t bytes[9] = {
+        s->buffer_bytes, chunk_bytes > sizeof *s->message ? chunk_bytes : sizeof *s->message,
+        c->members_max * sizeof(uint16_t), c->members_max * sizeof(bool), c->members_max,
+        sentences ? UW_NODE_TEXT_BYTES : 0, c->link->frames ? s->buffer_bytes : 0,
+        c->on_event != NULL ? UW_NODE_QUIETS * sizeof *s->quiet : 0,
+        c->members_max * sizeof *s->peers};
+    int rc = place_members(s, arena);
+    if (rc == UW_OK) {
+        rc = uw_gossip_place(&s->gossip, arena, &gossip);
+    }
+    if (rc == UW_OK) {
+        rc = place_pull(s, arena, (uint32_t)slots);
+    }
+    if (rc == UW_OK) {
+        rc = uw_serve_place(&s->serve, arena, c->serves_max,
+                            c->serves_max < c->members_max ? UW_SERVE_WANTS_FEW : UW_SERVE_WANTS,
+                            c->params->size_n);
+        s->serve.stale_us += uw_node_serve_us(c, s->limits.rate_bits_per_s);
+    }
+    if (rc == UW_OK) {
+        rc = uw_arena_take_each(arena, 9, bytes, part);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    s->buffer = part[0];
+    s->message = part[1];
+    s->chunk = part[1];
+    s->candidates.place = part[2];
+    s->candidates.usable = part[3];
+    s->candidates.weight = part[4];
+    s->text = part[5];
+    s->late = part[6];
+    s->quiet = part[7];
+    s->peers = part[8];
+    return place_parts(s, arena);
+}
+
+static int refuse(struct uw_error *err, int rc, const struct uw_node_fault *fault)
+{
+    return uw_error_set(err, rc, "config.%s %s", fault->name, fault->sentence);
+}
+
+/* Before any memory of its own. */
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    if (c->link == NULL) {
+        return UW_NODE_FAULT(fault, link, "is missing");
+    }
+    if (c->params == NULL || c->params->size_n == 0) {
+        return UW_NODE_FAULT(fault, params, "is missing");
+    }
+    int rc = uw_node_check_choices(c, fault);
+    return rc < 0 || c->snapshot != NULL || !needs_snapshot(c)
+               ? rc : UW_NODE_FAULT(fault, snapshot, "is missing");
+}
+
+static int bind_all(struct uw_node *n, struct uw_node_state *spare,
+                    const struct uw_node_members *members, const struct uw_node_config *config,
+                    struct uw_arena *arena, struct uw_error *err)
+{
+    void *memory = NULL;
+    struct uw_node_fault fault;
+    int rc = check(config, &fault);
+    if (rc < 0) {
+        return refuse(err, rc, &fault);
+    }
+    rc = uw_arena_take(arena, sizeof(struct uw_node_state), &memory);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
+    }
+    struct uw_node_state *s = memory != NULL ? memory : spare;
+    memset(s, 0, sizeof *s);
+    s->config = *config;
+    s->members = members;
+    if (config->link->frames) {
+        config->parts->frames->set_limits(s);
+    }
+    set_defaults(&s->config);
+    s->run = config->link->frames ? 0 : run_tag(config->run);   /* frames are of one run */
+    s->model = config->params->hash;
+    uw_rng_seed(&s->rng, uw_rng_mix(config->seed, (uint64_t)uw_name_id(config->name) << 32));
+    rc = set_sizes(s, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (s->config.window_bytes == 0) {
+        s->config.window_bytes = default_window(s);
+    }
+    rc = place(s, arena);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
+    }
+    rc = s->members->check(s, err);
+    n->state = rc == UW_OK ? memory : NULL;
+    return rc;
+}
+
+static int measure(const struct uw_node_members *members, const struct uw_node_config *config,
+                   size_t *bytes, struct uw_error *err)
+{
+    struct uw_arena arena;
+    struct uw_node n = {NULL};
+    struct uw_node_state spare;
+    uw_arena_init(&arena, NULL, 0);
+    int rc = bind_all(&n, &spare, members, config, &arena, err);
+    *bytes = arena.used_bytes;
+    return rc;
+}
+
+static int bind(struct uw_node *n, const struct uw_node_members *members,
+                const struct uw_node_config *config, struct uw_arena *arena, struct uw_error *err)
+{
+    n->state = NULL;
+    struct uw_node_fault fault;
+    const struct uw_mix_rule *rule = config->rule;
+    if (rule != NULL && rule->velocity && config->velocity == NULL) {
+        UW_NODE_FAULT(&fault, velocity, "is missing: plan with mixing_velocity");
+        return refuse(err, UW_ERR_INVALID, &fault);
+    }
+    if (rule != NULL && config->spare == NULL && config->params != NULL &&
+        uw_node_spare_n(config->mode, rule, config->params->size_n) != 0) {
+        UW_NODE_FAULT(&fault, spare, "is missing: uw_node_spare_n tells how much");
+        return refuse(err, UW_ERR_INVALID, &fault);
+    }
+    if (arena->base == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");
+    }
+    return bind_all(n, NULL, members, config, arena, err);
+}
+
+int uw_node_measure(const struct uw_node_config *config, size_t *bytes, struct uw_error *err)
+{
+    return measure(&uw_node_swim, config, bytes, err);
+}
+
+int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct uw_arena *arena,
+                 struct uw_error *err)
+{
+    return bind(n, &uw_node_swim, config, arena, err);
+}
+
+int uw_node_measure_listed(const struct uw_node_config *config, size_t *bytes,
+                           struct uw_error *err)
+{
+    return measure(&uw_node_listed, config, bytes, err);
+}
+
+int uw_node_bind_listed(struct uw_node *n, const struct uw_node_config *config,
+                        struct uw_arena *arena, struct uw_error *err)
+{
+    return bind(n, &uw_node_listed, config, arena, err);
+}

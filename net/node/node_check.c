@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names, and what would do nothing beside what uw_node_bind refuses: for programs with somebody to
+ * tell; boards need not link it. */
+#include "node_optional.h"
+
+#include <string.h>
+
+#include "uwasa/node_check.h"
+
+#define MEMBERS_DEFAULT 32u
+
+enum uw_node_mode uw_node_mode_find(const char *name)
+{
+    size_t n = strlen(name);
+    unsigned mode = 0;
+    for (const char *word = UW_NODE_MODES; word != NULL; word = strchr(word, '|'), mode++) {
+        word += *word == '|' ? 1 : 0;
+        if (strncmp(word, name, n) == 0 && strchr(name, '|') == NULL &&
+            (word[n] == '|' || word[n] == '\0')) {
+            return (enum uw_node_mode)mode;
+        }
+    }
+    return UW_NODE_MODES_N;
+}
+
+static int check_averages(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    bool cells = c->mode == UW_NODE_HIERARCHICAL || c->mode == UW_NODE_AUTO;
+    uint32_t members = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
+    if (c->cell != NULL && (strchr(c->cell, '~') != NULL || strchr(c->cell, '*') != NULL)) {
+        return UW_NODE_FAULT(fault, cell, "needs a name without ~ and *");
+    }
+    if (c->cell != NULL && c->cell[0] != '\0' && !cells) {
+        return UW_NODE_FAULT(fault, cell, "is for averages in cells: hierarchical or auto");
+    }
+    if (c->cell_first_n > members) {
+        return UW_NODE_FAULT(fault, cell_first_n, "needs at most the members that can be known");
+    }
+    if (c->schedule != NULL && (c->mode == UW_NODE_ALLREDUCE || c->mode == UW_NODE_BROADCAST)) {
+        return UW_NODE_FAULT(fault, schedule, "is not for allreduce or broadcast: all average");
+    }
+    if (c->algorithm != NULL && !c->agree &&
+        (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST)) {
+        return UW_NODE_FAULT(fault, algorithm, "is of exact averages, and there are none");
+    }
+    if (c->gradients != NULL && c->algorithm != NULL && *c->algorithm == UW_ALLREDUCE_DOUBLING) {
+        return UW_NODE_FAULT(fault, algorithm,
+                             "needs tree, halving or ring where gradients are averaged");
+    }
+    return UW_OK;
+}
+
+int uw_node_check(const struct uw_node_config *config, struct uw_node_fault *fault)
+{
+    const struct uw_node_config *c = config;
+    struct uw_node_fault unused;
+    fault = fault != NULL ? fault : &unused;
+    int rc = uw_node_check_choices(c, fault);
+    rc = rc < 0 ? rc : check_averages(c, fault);
+    if (rc == UW_OK && c->code && c->mode != UW_NODE_GOSSIP) {
+        return UW_NODE_FAULT(fault, code, "is for pulls: needs gossip");
+    }
+    if (rc == UW_OK && c->code && !c->link->frames) {
+        return UW_NODE_FAULT(fault, code, "needs a radio or a bus, whose frames it fills");
+    }
+    return rc;
+}

@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_lanes.h"
+#include "node_periods.h"
+#include "node_tell.h"
+
+#include "base/backoff.h"
+
+#include <string.h>
+
+#define DEADLINE_MIN_US 2000000u
+#define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
+#define AVOID_DOUBLINGS 7u          /* up to 640 s */
+#define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
+#define PLAIN_ROUNDS 16u            /* until the code is tried again */
+#define SILENCE_TRIPS 3u            /* round trips of silence that a pull outlives at least */
+#define ROUND_TRIP_CHUNKS 6u        /* on a link of frames, where none was measured */
+#define AVOID_STALE_MIN_US 20000u
+#define WANTS_MOST 8u
+#define LIMIT_PULLS 32u             /* with chunks as small as a refusal said */
+#define FULL_RETRY_US 2000u
+
+struct uw_member *uw_node_pull_member(struct uw_node_state *s)
+{
+    const struct uw_node_pull *p = &s->pull;
+    if (p->round == 0 || p->member >= s->membership.members_n) {
+        return NULL;
+    }
+    struct uw_member *m = &s->membership.members[p->member];
+    return m->id == p->member_id ? m : NULL;
+}
+
+/* Twice the median of what pulls took, and eight of its median deviations. */
+uint64_t uw_node_pull_deadline_us(const struct uw_node_state *s)
+{
+    return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
+}
+
+/* Chunks that the link can receive at once from one peer, less one for what others say; 0: not
+ * known. Where it counts messages, what peers ask and tell takes as much room as a chunk: a third
+ * is theirs. */
+static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
+{
+    const struct uw_link *l = s->config.link;
+    uint32_t room = l->burst_bytes / (uw_wire_data_bytes(l->frames) + 4u * chunk_n);
+    uint32_t most = l->burst_n - l->burst_n / 3u + 1u;
+    room = l->burst_n != 0 && (l->burst_bytes == 0 || most < room) ? most : room;
+    room = s->further != NULL ? room / (s->further->n + 1u) : room;
+    return l->burst_bytes == 0 && l->burst_n == 0 ? 0 : room > 1u ? room - 1u : 1u;
+}
+
+uint64_t uw_node_pull_silence_us(const struct uw_node_state *s, const struct uw_pull *t,
+                                 const struct uw_member *m)
+{
+    uint32_t rtt_us = m->srtt_us > t->srtt_us ? m->srtt_us : t->srtt_us;
+    uint64_t silence_us = s->config.pull_silence_us, trips_us = (uint64_t)SILENCE_TRIPS * rtt_us;
+    return silence_us > trips_us ? silence_us : trips_us;
+}
+
+struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
+                                 uint32_t chunk_n)
+{
+    const struct uw_link *l = s->config.link;
+    uint32_t frame_n = uw_min_u32(chunk_n, uw_node_chunk_n(s));
+    uint64_t bits = (uw_wire_data_bytes(l->frames) + 4u * frame_n) * 8u;
+    bool steady = l->frames && l->rate_bits_per_s != 0;
+    uint32_t chunk_us = steady ? (uint32_t)(bits * 1000000u / l->rate_bits_per_s) : 0;
+    uint32_t rtt_us = m->srtt_us != 0 ? m->srtt_us : ROUND_TRIP_CHUNKS * chunk_us;
+    return (struct uw_path){rtt_us, uw_node_peer(s, m)->floats_per_us, false, room_of(s, chunk_n),
+                            chunk_us};
+}
+
+/* Another one than the last; short forms have a byte for it. */
+uint16_t uw_node_new_transfer(struct uw_node_state *s, const struct uw_pull *t)
+{
+    uint32_t all = s->config.link->frames ? UINT8_MAX : UINT16_MAX;
+    return (uint16_t)((t->transfer + 1u + uw_rng_below(&s->rng, all)) & all);
+}
+
+/* May the chunks of the pull that begins be coded? */
+static bool wants_code(struct uw_node_state *s, const struct uw_node_peer *peer)
+{
+    uint32_t most_n = uw_node_most_n(s, true);
+    if (most_n == 0 || (peer->chunk_limit_n != 0 && peer->chunk_limit_n < most_n)) {
+        return false;
+    }
+    if (s->pull.plain_rounds != 0) {
+        s->pull.plain_rounds--;
+        return false;
+    }
+    return true;
+}
+
+/* Did so many chunks not fit that as many frames went as without the code? */
+static void judge_code(struct uw_node_pull *p)
+{
+    uint64_t chunks = p->bytes / 4u / p->transfer.chunk_n;
+    if (p->transfer.coded && 8u * p->transfer.split_n > chunks) {
+        p->plain_rounds = PLAIN_ROUNDS;
+    }
+}
+
+/* Its link may have become wider again: a pull that finds out that it did not costs two frames. */
+static void forget_limit(struct uw_node_peer *peer)
+{
+    if (peer->chunk_limit_n != 0 && peer->limit_pulls-- == 0) {
+        peer->chunk_limit_n = 0;
+    }
+}
+
+void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
+{
+    struct uw_node_pull *p = &s->pull;
+    const struct uw_member *m = &s->membership.members[place];
+    struct uw_node_peer *peer = &s->peers[place];
+    forget_limit(peer);
+    bool coded = wants_code(s, peer);
+    uint32_t chunk_n = uw_node_most_n(s, coded);
+    if (peer->chunk_limit_n != 0 && peer->chunk_limit_n < chunk_n) {
+        chunk_n = peer->chunk_limit_n;
+    }
+    p->round = round;
+    p->member = place;
+    p->member_id = m->id;
+    p->what_for = round == BRIDGE_ROUND ? UW_PULL_TO_BRIDGE
+                  : adopt               ? UW_PULL_TO_ADOPT
+                                        : UW_PULL_TO_MIX;
+    p->judged = false;
+    p->version = 0;
+    p->bytes = p->paused_us = 0;
+    const struct uw_path path = uw_node_pull_path(s, m, chunk_n);
+    uw_pull_start(&p->transfer, uw_node_new_transfer(s, &p->transfer), s->config.params->size_n,
+                  chunk_n, &path, s->now_us);
+    if (coded) {
+        uw_pull_coded(&p->transfer);
+    }
+    uw_node_pick_slice(s);
+    if (s->period != NULL) {
+        s->config.parts->periods->began(s);
+    }
+    uw_node_tell_pull(s, m, UW_NODE_PULL_STARTED, UW_WHY_NONE);
+}
+
+/* Choose a peer for the round; false: wait a little for one to appear. */
+static bool begin_round(struct uw_node_state *s, uint32_t round)
+{
+    bool adopt;
+    float weight;
+    uint32_t place = uw_node_pick(s, round, &adopt, &weight);
+    if (place == UW_NODE_LATER) {
+        return false;
+    }
+    if (s->cast != NULL && !adopt) {
+        place = s->config.parts->casts->begin(s, round);
+        if (place != 0) {
+            return place != UW_NODE_LATER;
+        }
+    }
+    if (place == 0) {
+        uw_gossip_ended(&s->gossip, round, UW_GOSSIP_NONE);
+    } else {
+        s->pull.weight = weight;
+        s->pull.passed = 0;
+        uw_node_pull_start(s, round, place, adopt);
+    }
+    return true;
+}
+
+void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    struct uw_node_peer *peer = uw_node_peer(s, m);
+    peer->refused_n++;
+    peer->avoid_until_us =
+        s->outer_us + uw_backoff_us(AVOID_FIRST_US, &peer->strikes, AVOID_DOUBLINGS);
+}
+
+static void remember_rate(struct uw_node_state *s)
+{
+    struct uw_member *m = uw_node_pull_member(s);
+    if (m != NULL) {
+        uw_node_peer(s, m)->floats_per_us = s->pull.transfer.rate * (float)s->pull.transfer.chunk_n;
+    }
+}
+
+void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
+{
+    struct uw_node_pull *p = &s->pull;
+    if (how != UW_GOSSIP_STALE) {       /* of which nothing was taken, and nothing learned */
+        remember_rate(s);
+    }
+    judge_code(p);
+    p->transfer.have_chunks -= uw_node_lanes_missing(s);    /* that others were to bring */
+    uw_pull_stop(&p->transfer);
+    if (s->further != NULL) {
+        s->config.parts->lanes->stop(s);
+    }
+    if (p->what_for == UW_PULL_TO_BRIDGE) {
+        s->averages->pull_ended(s, how);
+    } else {
+        uw_gossip_ended(&s->gossip, p->round, how);
+    }
+}
+
+/* The period learns from it. */
+static void count(struct uw_node_state *s)
+{
+    if (s->period != NULL && s->pull.what_for != UW_PULL_TO_BRIDGE) {
+        s->config.parts->periods->ended(s);
+    }
+}
+
+void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why)
+{
+    s->counters.pulls_cut++;
+    uw_node_pull_finish(s, UW_GOSSIP_CUT);
+    uw_node_tell_pull(s, uw_node_pull_member(s), UW_NODE_PULL_CUT, why);
+}
+
+/* Does a further peer of this round go on in place of the pull's? */
+static bool take_over(struct uw_node_state *s, enum uw_node_why why)
+{
+    return uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why);
+}
+
+void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
+                         enum uw_node_event_kind kind)
+{
+    uw_node_punish(s, m);
+    uw_node_tell_pull(s, m, kind, UW_WHY_NONE);
+    if (s->pull.transfer.active && !take_over(s, UW_WHY_CHUNK)) {
+        uw_node_pull_cut(s, UW_WHY_CHUNK);
+    }
+}
+
+/* The training thread met an outlier, maybe after the last chunk had arrived. Only when it asks for
+ * the next round is it known that it met none. */
+static void judge_pull(struct uw_node_state *s, bool mixed)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct uw_member *m = uw_node_pull_member(s);
+    if (p->round == 0 || p->judged) {
+        return;
+    }
+    if (!uw_gossip_rejected(&s->gossip, p->round)) {
+        if (mixed && m != NULL && uw_pull_complete(&p->transfer)) {
+            uw_node_peer(s, m)->strikes /= 2u;
+        }
+        p->judged = mixed;
+        return;
+    }
+    p->judged = true;
+    uw_node_punish(s, m);
+    uw_node_tell_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    if (p->transfer.active) {
+        uw_node_pull_cut(s, UW_WHY_CHUNK);
+    }
+}
+
+static void complete(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct uw_member *m = uw_node_pull_member(s);
+    if (p->bytes == 0) {
+        uw_node_pull_finish(s, UW_GOSSIP_STALE);
+        return;
+    }
+    uw_deadline_add(&p->took, s->now_us - p->transfer.started_us);
+    s->counters.pulls_done++;
+    count(s);
+    if (m != NULL && p->version != 0 && p->version != UW_NODE_VERSION_MIXED) {
+        uw_node_slices_mixed(p->slices, p->version, uw_node_peer(s, m), s->outer_us);
+    }
+    uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
+    uw_node_tell_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
+    if (p->what_for == UW_PULL_TO_ADOPT) {
+        uw_node_tell_pull(s, m, UW_NODE_ADOPTED, UW_WHY_NONE);
+    }
+}
+
+/* The place of another member than m, whose link carries this pull's chunks; 0: nobody. */
+static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
+{
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    uint32_t chunk_n = s->pull.transfer.chunk_n;
+    return s->pull.what_for == UW_PULL_TO_BRIDGE ? s->averages->pull_another(s, chunk_n, m)
+                          : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n, m);
+}
+
+/* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
+ * model and half of another makes neither. First the training thread has to have looked at all that
+ * is here, so that an outlier among it is blamed on the peer that sent it; in a pull of several a
+ * chunk says whose it is.
+ * Returns false when there is nobody to go on with. */
+bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
+{
+    struct uw_node_pull *p = &s->pull;
+    if (p->what_for == UW_PULL_TO_ADOPT) {
+        return false;
+    }
+    if (take_over(s, why)) {
+        return true;
+    }
+    if (!uw_node_pulls_from_many(s) && uw_gossip_room(&s->gossip) < s->gossip.config.slots_n) {
+        return true;
+    }
+    judge_pull(s, false);
+    if (!p->transfer.active) {
+        return true;
+    }
+    struct uw_member *stopped = uw_node_pull_member(s);
+    uint32_t place = another_than(s, stopped);
+    if (place == 0) {
+        return false;
+    }
+    if (stopped != NULL) {
+        uw_node_peer(s, stopped)->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
+    }
+    const struct uw_member *m = &s->membership.members[place];
+    const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
+    uw_node_tell_pull(s, stopped, UW_NODE_PULL_MOVED, why);
+    remember_rate(s);
+    p->version = UW_NODE_VERSION_MIXED;
+    p->member = place;
+    p->member_id = m->id;
+    uw_pull_move(&p->transfer, uw_node_new_transfer(s, &p->transfer), &path, s->now_us);
+    return true;
+}
+
+/* Ends the pull when it is over one way or another. */
+static void check_pull(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct uw_pull *t = &p->transfer;
+    struct uw_member *m = uw_node_pull_member(s);
+    bool here = uw_pull_complete(t);
+    if (here && (s->further == NULL || s->config.parts->lanes->over(s))) {
+        complete(s);
+        return;
+    }
+    if (uw_gossip_room(&s->gossip) == 0 || here) {
+        t->progress_us = s->now_us;     /* we are the slow side, or others are */
+    }
+    uint64_t most_us = uw_node_pull_deadline_us(s), silent_us = s->now_us - t->progress_us;
+    uint64_t silence_us = m != NULL ? uw_node_pull_silence_us(s, t, m) : 0;
+    if (s->now_us >= t->started_us + most_us) {
+        /* The history must learn that pulls have become longer. */
+        uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
+        if ((s->limits.open & UW_NODE_PULL_OPEN) != 0 && most_us == s->config.pull_us) {
+            s->config.pull_us *= 2u;    /* its own rate is all that this node knows */
+        }
+        count(s);
+        uw_node_pull_cut(s, UW_WHY_LATE);
+    } else if (t->chunk_n > uw_node_most_n(s, t->coded)) {
+        /* The link has become so; the next pull has smaller chunks. */
+        uw_node_pull_cut(s, UW_WHY_NARROW);
+    } else if (here) {
+        return;
+    } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
+        if (!uw_node_pull_move(s, UW_WHY_GONE)) {
+            uw_node_pull_cut(s, UW_WHY_GONE);
+        }
+    } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
+        /* Where pulls are quick another peer is asked soon, if there is one. */
+        s->members->ops->doubt(&s->membership, m, s->outer_us);
+        if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
+            uw_node_peer(s, m)->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
+            uw_node_pull_cut(s, UW_WHY_SILENT);
+        }
+    }
+}
+
+/* Does the pull wait for a peer that sleeps? Somebody awake goes on with it, if there is one. */
+static bool rests(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    const struct uw_member *m = uw_node_pull_member(s);
+    bool asleep = p->transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
+                  m->state != UW_MEMBER_LEFT &&
+                  uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us;
+    if (p->paused_us != 0) {
+        uw_pull_paused(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
+        p->transfer.progress_us = uw_min_u64(p->transfer.progress_us, s->now_us);
+    }
+    p->paused_us = asleep ? s->now_us : 0;
+    bool here = uw_pull_complete(&p->transfer);
+    if (asleep && !here && p->what_for == UW_PULL_TO_MIX &&
+        (uw_node_lanes_missing(s) != 0 || uw_node_any_awake(s))) {
+        (void)uw_node_pull_move(s, UW_WHY_SLEEPS);
+    }
+    return asleep && !here;
+}
+
+void uw_node_pull_step(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    judge_pull(s, false);
+    const struct uw_node_averages *averages = s->averages;
+    if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED &&
+        p->what_for == UW_PULL_TO_BRIDGE) {
+        s->counters.refused_outlier++;
+        uw_node_pull_refuse(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
+    }
+    if (s->further != NULL) {
+        s->config.parts->lanes->step(s);
+    }
+    if (rests(s)) {
+        return;
+    }
+    if (p->transfer.active) {
+        check_pull(s);
+    }
+    if (!p->transfer.active) {
+        uint32_t round = p->pending != 0 ? p->pending : uw_gossip_take(&s->gossip);
+        uint32_t head = round == 0 && averages != NULL ? averages->pull_from(s) : 0;
+        if (head != 0) {
+            uw_node_pull_start(s, BRIDGE_ROUND, head, false);
+        }
+        if (round == 0) {
+            uw_node_pull_ask(s, &p->transfer, uw_node_pull_member(s));
+            return;
+        }
+        judge_pull(s, true);
+        p->pending = begin_round(s, round) ? 0 : round;
+    }
+    uw_node_pull_ask(s, &p->transfer, uw_node_pull_member(s));
+}
+
+uint64_t uw_node_pull_next_us(struct uw_node_state *s)
+{
+    const struct uw_node_pull *p = &s->pull;
+    uint64_t next_us = UINT64_MAX;
+    for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
+        const struct uw_node_lane *lane = &s->further->lane[i];
+        next_us = lane->used ? uw_min_u64(next_us, uw_node_pull_due_us(s, &lane->transfer))
+                             : next_us;
+    }
+    if (p->paused_us != 0 && uw_node_pull_member(s) != NULL) {
+        const struct uw_member *m = uw_node_pull_member(s);
+        const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
+        return uw_min_u64(next_us, w.from_us - s->slept_us);
+    }
+    return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->transfer));
+}
+
+/* ---- what is asked, and what comes of it ---- */
+
+/* The largest message for a member, whose link may be as narrow as the chunks it sends. */
+static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
+{
+    uint32_t limit_n = uw_node_peer(s, m)->chunk_limit_n;
+    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + 4u * limit_n;
+    return limit_n != 0 && bytes < uw_node_mtu(s) ? bytes : uw_node_mtu(s);
+}
+
+/* Free slots for this pull's chunks, its own on their way included: the others' have places too. */
+static uint32_t room_for(const struct uw_node_state *s, const struct uw_pull *t)
+{
+    uint32_t room = uw_gossip_room(&s->gossip), others = 0;
+    if (uw_node_pulls_from_many(s)) {
+        others = s->pull.transfer.out_chunks - t->out_chunks;
+        for (uint32_t i = 0; i < s->further->n; i++) {
+            const struct uw_node_lane *lane = &s->further->lane[i];
+            others += lane->used ? lane->transfer.out_chunks : 0;
+        }
+    }
+    return room > others ? room - others : 0;
+}
+
+/* The version of what a member shows of which all that is to come from it was mixed in; 0: none. */
+static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lane *lane,
+                         const struct uw_member *m)
+{
+    const struct uw_node_pull *p = &s->pull;
+    const struct uw_node_peer *peer = uw_node_peer(s, m);
+    return lane != NULL ? uw_node_slices_known(lane->slices, lane->version, peer)
+           : p->what_for == UW_PULL_TO_ADOPT
+               ? 0
+               : uw_node_slices_known(p->slices, p->version, peer);
+}
+
+/* As many questions as fit, in one frame. */
+static void send_short_wants(struct uw_node_state *s, struct uw_pull *t, const struct uw_member *m)
+{
+    const struct uw_node_frames *f = s->config.parts->frames;
+    struct uw_want wants[UW_SHORT_WANTS_MOST];
+    const struct uw_short_wants head = {.model = (uint32_t)s->model,
+                                        .mixed = known_of(s, uw_node_lane_of(s, m), m)};
+    uint32_t n = 0, room = room_for(s, t);
+    uint32_t most = s->late_bytes == 0 ? f->wants(mtu_to(s, m)) : 0;    /* else it is not sent */
+    for (; n < most && uw_pull_next(t, room, s->now_us, &wants[n]); n++) {
+    }
+    if (n != 0) {
+        int bytes = f->write_wants(UW_WIRE_WANT, &head, wants, n, s->buffer);
+        (void)uw_node_send_buffer(s, m->station, (uint32_t)bytes);
+    }
+}
+
+void uw_node_pull_ask(struct uw_node_state *s, struct uw_pull *t, const struct uw_member *m)
+{
+    struct uw_want w;
+    if (m != NULL && s->config.link->frames) {
+        send_short_wants(s, t, m);
+        return;
+    }
+    for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
+                         uw_pull_next(t, room_for(s, t), s->now_us, &w); i++) {
+        s->message->want = (uwasa_Want){
+            .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
+            .chunk_n = w.chunk_n, .base = w.base, .wanted = w.wanted, .spread_us = w.spread_us};
+        (void)uw_node_send(s, m->station, UW_WIRE_WANT, &uw_form_want);
+    }
+}
+
+uint64_t uw_node_pull_due_us(const struct uw_node_state *s, const struct uw_pull *t)
+{
+    uint32_t room = room_for(s, t);
+    uint64_t next_us = uw_pull_next_us(t, room, s->now_us);
+    if (t->active && room <= t->out_chunks && s->now_us + FULL_RETRY_US < next_us) {
+        return s->now_us + FULL_RETRY_US;
+    }
+    return next_us;
+}
+
+struct uw_pull *uw_node_pull_of(struct uw_node_state *s, const struct uw_member *m)
+{
+    struct uw_node_lane *lane = m != NULL ? uw_node_lane_of(s, m) : NULL;
+    return lane != NULL ? &lane->transfer
+           : m != NULL && m == uw_node_pull_member(s) ? &s->pull.transfer
+                                                      : NULL;
+}
+
+uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m)
+{
+    uint32_t age_ms = (uint32_t)(s->outer_us / 1000u) - uw_node_peer(s, m)->mixed_ms;
+    uint32_t age_us = uw_min_u32(age_ms, UW_NODE_AVOID_US / 1000u) * 1000u;
+    return age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US;
+}
+
+/* What the peer shows was mixed in before: again and again, it would hold back whoever is faster.
+ * Look elsewhere, but not everywhere: round trips add up. It is asked again when what it showed is
+ * twice as old. */
+static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_node_lane *lane)
+{
+    struct uw_node_pull *p = &s->pull;
+    if (uw_node_pulls_from_many(s)) {
+        s->config.parts->lanes->stale(s, lane);
+        return;
+    }
+    uw_node_peer(s, m)->avoid_until_us = s->outer_us + uw_node_stale_us(s, m);
+    s->counters.pulls_stale++;
+    bool more = p->what_for != UW_PULL_TO_BRIDGE && p->passed < UW_NODE_PASSED_MOST;
+    uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
+    if (place == 0) {
+        uw_node_pull_finish(s, UW_GOSSIP_STALE);
+        return;
+    }
+    p->passed++;
+    uw_pull_stop(&p->transfer);
+    uw_node_pull_start(s, p->round, place, false);
+}
+
+/* Hand a chunk to whoever mixes it. */
+static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_member *m,
+                 uint32_t offset_n, uint32_t count_n)
+{
+    slot->round = s->pull.round;
+    slot->offset_n = offset_n;
+    slot->count_n = count_n;
+    slot->adopt = s->pull.what_for == UW_PULL_TO_ADOPT;
+    slot->weight = s->pull.weight;
+    slot->from_id = uw_node_pulls_from_many(s) ? m->id : 0;
+    uw_gossip_push(&s->gossip);
+}
+
+/* Is a chunk that has come what was mixed in before, or not finite? Then it is dealt with. */
+static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_node_lane *lane,
+                       const struct uw_data *d, float *x)
+{
+    const struct uw_node_lanes *lanes = s->config.parts->lanes;
+    if (d->version != 0 && known_of(s, lane, m) == d->version) {
+        pass_over(s, m, lane);
+        return true;
+    }
+    if ((d->coded_bytes != 0 ? s->config.parts->codes->floats(d, x) : uw_message_floats(d, x)) ==
+        UW_OK) {
+        return false;
+    }
+    s->counters.refused_nonfinite++;
+    if (lane != NULL) {
+        lanes->nonfinite(s, lane);
+    } else {
+        uw_node_pull_refuse(s, m, UW_NODE_CHUNK_NONFINITE);
+    }
+    return true;
+}
+
+/* The oldest of what came; chunks of several peers stay such. */
+static uint32_t oldest(uint32_t version, uint32_t of)
+{
+    return version == 0                                       ? of
+           : version == UW_NODE_VERSION_MIXED || version < of ? version
+                                                              : of;
+}
+
+void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d)
+{
+    struct uw_node_pull *p = &s->pull;
+    if (d->run != s->run) {
+        s->counters.refused_run++;
+        return;
+    }
+    struct uw_member *m = s->members->ops->heard(&s->membership, station, s->outer_us);
+    struct uw_pull *t = uw_node_pull_of(s, m);
+    if (t == NULL) {
+        return;
+    }
+    struct uw_node_lane *lane = t == &p->transfer ? NULL : uw_node_lane_of(s, m);
+    int rc = uw_pull_check(t, d->transfer, d->offset_n, d->count_n);
+    if (rc == UW_ERR_CORRUPT) {
+        s->counters.refused_corrupt++;
+    }
+    struct uw_gossip_slot *slot = rc == UW_OK ? uw_gossip_slot(&s->gossip) : NULL;
+    if (slot == NULL || is_refused(s, m, lane, d, slot->x)) {
+        return;
+    }
+    uint32_t offset_n = d->offset_n, count_n = d->count_n;
+    uint32_t known_n = uw_pull_new(t, &offset_n, &count_n);
+    if (known_n != 0) {
+        memmove(slot->x, slot->x + known_n, count_n * sizeof slot->x[0]);
+    }
+    push(s, slot, m, offset_n, count_n);
+    uint32_t *version = lane != NULL ? &lane->version : &p->version;
+    *version = oldest(*version, d->version);
+    uw_pull_took(t, d->seq, offset_n, count_n, s->now_us);
+    p->bytes += count_n * 4u;
+    uw_node_peer(s, m)->from_bytes += count_n * 4u;
+    s->counters.pulled_bytes += count_n * 4u;
+}
+
+static enum uw_node_why why_refused(uwasa_Reason reason)
+{
+    return reason == uwasa_Reason_NOT_READY     ? UW_WHY_NOT_READY
+           : reason == uwasa_Reason_WRONG_MODEL ? UW_WHY_MODEL
+                                                : UW_WHY_NARROW;
+}
+
+void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
+                          const uwasa_Refuse *refuse)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct uw_node_lane *lane = uw_node_lane_of(s, m);
+    struct uw_node_peer *peer = uw_node_peer(s, m);
+    enum uw_node_why why = why_refused(refuse->reason);
+    bool coded = p->transfer.coded;     /* that one may not know, or be narrower */
+    bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
+                  refuse->chunk_n >= UW_CHUNK_MIN_N &&
+                  (coded || refuse->chunk_n < p->transfer.chunk_n);
+    bool mixed = refuse->reason == uwasa_Reason_MIXED;
+    if (narrow) {
+        peer->chunk_limit_n = (uint16_t)uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s));
+        peer->limit_pulls = LIMIT_PULLS;
+    }
+    bool first = (lane != NULL ? lane->version : p->version) == 0;
+    if (mixed && first && p->what_for != UW_PULL_TO_ADOPT) {
+        pass_over(s, m, lane);
+        return;
+    }
+    if (lane != NULL) {
+        s->config.parts->lanes->refused(s, lane, why);
+        return;
+    }
+    if (narrow && p->bytes == 0 && uw_node_carries(s, m, 1)) {
+        uw_node_pull_start(s, p->round, p->member, p->what_for == UW_PULL_TO_ADOPT);
+        return;
+    }
+    s->counters.pulls_refused++;
+    peer->avoid_until_us = s->outer_us + UW_NODE_AVOID_US / 4u;
+    if (uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why)) {
+        return;
+    }
+    uw_node_pull_finish(s, p->bytes != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
+    uw_node_tell_pull(s, m, UW_NODE_PULL_REFUSED, why);
+}

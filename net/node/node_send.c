@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a node sends: messages, and the chunks that others asked for. */
+#include "node_pull.h"
+
+#include <string.h>
+
+#define LATE_LEAST_US 250000u
+#define LATE_MESSAGES 16u           
+
+/* that may go out before one that is late */
+
+int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                 const struct uw_message_form *form)
+{
+    return uw_node_send_body(s, station, type, form, s->message);
+}
+
+int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                      const struct uw_message_form *form, const void *body)
+{
+    int bytes = uw_message_write(s->config.link->frames, type, form, body, s->buffer,
+                                 s->buffer_bytes);
+    return bytes < 0 ? bytes : uw_node_send_buffer(s, station, (uint32_t)bytes);
+}
+
+static int send_bytes(struct uw_node_state *s, uint16_t station, const uint8_t *buf,
+                      uint32_t bytes)
+{
+    int rc = uw_link_send(s->config.link, station, buf, bytes);
+    if (rc == UW_OK) {
+        s->counters.sent_bytes += bytes;
+    }
+    return rc;
+}
+
+/* Is there no message that waits for the link? One to a station that the link does not reach would
+ * keep all others: it is lost after a while. */
+bool uw_node_sent_late(struct uw_node_state *s)
+{
+    if (s->late_bytes != 0 &&
+        (send_bytes(s, s->late_station, s->late, s->late_bytes) != UW_ERR_AGAIN ||
+         s->now_us >= s->late_until_us)) {
+        s->late_bytes = 0;
+    }
+    return s->late_bytes == 0;
+}
+
+/* As long as a busy link takes to come to it. */
+static uint64_t late_us(const struct uw_link *l)
+{
+    uint64_t bits = (uint64_t)LATE_MESSAGES * l->mtu_bytes * 8u;
+    return LATE_LEAST_US + (l->rate_bits_per_s != 0 ? bits * 1000000u / l->rate_bits_per_s : 0);
+}
+
+/* Who is not there is not worth keeping all others' messages for. */
+static bool is_there(struct uw_node_state *s, uint16_t station)
+{
+    const struct uw_member *m = uw_membership_at(&s->membership, station);
+    return station == UW_LINK_STATION_BROADCAST
+               ? uw_membership_alive(&s->membership) != 0
+               : m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT);
+}
+
+/* A radio that is busy takes a question a moment later; to lose it would cost a timeout. */
+int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+{
+    if (!uw_node_sent_late(s)) {
+        return UW_ERR_AGAIN;
+    }
+    int rc = send_bytes(s, station, s->buffer, bytes);
+    if (rc == UW_ERR_AGAIN && s->late != NULL && is_there(s, station)) {
+        memcpy(s->late, s->buffer, bytes);
+        s->late_bytes = bytes;
+        s->late_station = station;
+        s->late_until_us = s->now_us + late_us(s->config.link);
+        return UW_OK;
+    }
+    return rc;
+}
+
+const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
+                          uint32_t *version)
+{
+    struct uw_snapshot *snapshot = s->config.snapshot;
+    if (snapshot == NULL) {
+        *version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+        return uw_gossip_shows(&s->gossip) ? s->config.params->x + offset_n : NULL;
+    }
+    struct uw_snapshot_info info = {0};
+    int rc = uw_snapshot_read(snapshot, offset_n, count_n, s->chunk, &info);
+    *version = info.version;
+    return rc == UW_OK ? s->chunk : NULL;
+}
+
+static int write_chunk(struct uw_node_state *s, struct uw_serve_item *item,
+                       const struct uw_data *d, const float *x)
+{
+    if (item->coded) {
+        return s->config.parts->codes->write(item, d, x, s->buffer, s->buffer_bytes);
+    }
+    return s->config.link->frames
+               ? s->config.parts->frames->write_data(d, item->chunk, x, s->buffer,
+                                                     s->buffer_bytes)
+               : uw_message_encode_data(d, x, s->buffer, s->buffer_bytes);
+}
+
+void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
+{
+    struct uw_serve_item item;
+    for (uint32_t i = 0; i < most && uw_serve_next(&s->serve, s->now_us, &item); i++) {
+        uint32_t version;
+        const struct uw_member *m = uw_membership_at(&s->membership, item.station);
+        uint64_t from_us =
+            m != NULL ? uw_membership_window(&s->membership, m, s->outer_us).from_us : 0;
+        if (from_us > s->outer_us) {
+            from_us = uw_min_u64(from_us, s->awake_until_us);
+            uw_serve_blocked(&s->serve, &item, from_us - s->slept_us);
+            continue;
+        }
+        const float *x = uw_node_look(s, item.offset_n, item.count_n, &version);
+        if (x == NULL) {
+            s->blocked = true;
+            return;
+        }
+        const struct uw_data d = {
+            .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = version,
+            .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
+        int bytes = write_chunk(s, &item, &d, x);
+        /* Chunks do not keep the link from what a node has to say or to ask. */
+        int rc = bytes < 0            ? bytes
+                 : s->late_bytes != 0 ? UW_ERR_AGAIN
+                                      : uw_link_send(s->config.link, item.station, s->buffer,
+                                                     (uint32_t)bytes);
+        if (rc == UW_ERR_AGAIN) {
+            uw_serve_blocked(&s->serve, &item, s->now_us + uw_node_retry_us(s));
+            continue;
+        }
+        uw_serve_sent(&s->serve, &item);
+        if (rc == UW_OK) {
+            s->counters.sent_bytes += (uint32_t)bytes;
+            s->counters.served_bytes += item.more ? 0 : item.count_n * 4u;
+        }
+    }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_lanes.h"
+#include "node_shuffle.h"
+#include "node_state.h"
+
+#include "base/bits.h"
+#include "status/status_rows.h"
+
+UW_INLINE uint32_t told(const atomic_uint_least32_t *a)
+{
+    return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
+}
+
+/* Within bounds, so that pings keep to the size that was checked. */
+static void fill_vitals(const struct uw_gossip *g, uwasa_Progress *p)
+{
+    int32_t mc = (int32_t)told(&g->temperature_mc);
+    int32_t hottest = UW_VITALS_HOTTEST_MC;
+    p->power_mw = uw_min_u32(told(&g->power_mw), UW_VITALS_POWER_MAX_MW);
+    p->temperature_mc = mc > hottest ? hottest : mc < -hottest ? -hottest : mc;
+}
+
+void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
+{
+    const struct uw_gossip *g = &s->gossip;
+    *p = (uwasa_Progress){
+        .step = told(&g->step),
+        .rounds = told(&g->rounds),
+        .version = told(&g->version),
+        .loss = uw_told_float(&g->loss),
+        .accuracy = uw_told_float(&g->accuracy),
+        .samples_per_s = uw_told_float(&g->samples_per_s),
+        .pulled_bytes = s->counters.pulled_bytes,
+        .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
+        .battery_percent = uw_min_u32(told(&g->battery_percent), 100u),
+        .shuffles = s->samples != NULL && !s->left,
+        .hears = uw_node_mtu(s) < s->buffer_bytes ? uw_node_mtu(s) : 0,
+    };
+    if (s->sleeper != NULL) {
+        s->config.parts->sleeps->fill(s, p);
+    }
+    if (s->config.vitals) {
+        fill_vitals(g, p);
+    }
+}
+
+void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
+{
+    *c = s->counters;
+    if (s->samples != NULL) {
+        c->samples_in = s->samples->loans.in_n;
+        c->samples_out = s->samples->loans.out_n;
+        c->sample_bytes = s->samples->loans.sent_bytes;
+    }
+    c->chunks_mixed = told(&s->gossip.mixed);
+    c->period_steps = told(&s->gossip.period);
+    c->refused_outlier += told(&s->gossip.outliers);
+    c->chunks_again = s->pull.transfer.again_n;
+    c->chunks_twice = s->pull.transfer.twice_n;
+    for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
+        c->chunks_again += s->further->lane[i].transfer.again_n;
+        c->chunks_twice += s->further->lane[i].transfer.twice_n;
+    }
+}
+
+bool uw_node_fill_averaging(const struct uw_node_state *s, uwasa_Averaging *a)
+{
+    if (s->averages != NULL) {
+        s->averages->fill(s, a);
+    }
+    return s->averages != NULL;
+}
+
+static void fill_row(const struct uw_node_state *s, uint32_t place, uint64_t now_us,
+                     struct uw_node_member *row)
+{
+    const struct uw_member *m = &s->membership.members[place];
+    const uwasa_Progress *progress = &m->progress;
+    uwasa_Progress own;
+    uwasa_Averaging averaging = {.cell = ""};
+    uwasa_Peer peer;
+    if (place == 0) {
+        uw_node_fill_progress(s, &own);
+        uw_node_fill_averaging(s, &averaging);
+        progress = &own;
+    }
+    uw_membership_record(&s->membership, m, &peer);
+    bool known = place != 0 && m->averaging != NULL;
+    uw_status_row(&peer, progress, known ? m->averaging : &averaging, row);
+    row->silent_us = place != 0 && now_us > m->heard_us ? now_us - m->heard_us : 0;
+    row->rtt_us = m->srtt_us;
+    row->from_bytes = uw_node_peer(s, m)->from_bytes;
+    row->refused_n = uw_node_peer(s, m)->refused_n;
+    row->same_model = m->same_model;
+}
+
+uint32_t uw_node_status(const struct uw_node *n, uint64_t caller_us, struct uw_node_member *rows,
+                        uint32_t cap_n, struct uw_node_counters *counters)
+{
+    const struct uw_node_state *s = n->state;
+    if (s == NULL) {
+        return 0;
+    }
+    uint32_t most = uw_min_u32(s->membership.members_n, cap_n);
+    for (uint32_t i = 0; i < most; i++) {
+        fill_row(s, i, caller_us + s->clock_us, &rows[i]);
+    }
+    if (counters != NULL) {
+        uw_node_count(s, counters);
+    }
+    return most;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_averages.h"
+
+#include "node_direct.h"
+#include "base/bits.h"
+#include "wire/part.h"
+
+#include <string.h>
+
+#define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
+#define SMALL_MIN_N 8u
+#define RANKS_LEAST 2u
+#define NEAR_DEFAULT_US 5000u
+#define GATHER_DEFAULT_US 30000000u
+#define ROUND_DEFAULT_US 60000000u
+#define AGREE_DEFAULT_US 10000000u
+#define SCRATCH_BYTES 512u          /* more than a message about averages takes */
+#define FOUND_NAME "~01234567"      /* of cells that are found, or average gradients: so long */
+
+/* ---- set-up ---- */
+
+static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    const struct uw_mix_rule *rule = c->rule != NULL ? c->rule : &uw_mix_none;
+    if (c->mode >= UW_NODE_MODES_N) {
+        return UW_NODE_FAULT(fault, mode, "needs one of enum uw_node_mode");
+    }
+    int rc = uw_node_check_wide(c, fault);
+    if (rc < 0) {
+        return rc;
+    }
+    if (c->gradients != NULL && c->mode != UW_NODE_ALLREDUCE) {
+        return UW_NODE_FAULT(fault, gradients, "needs allreduce");
+    }
+    if (c->gradients != NULL && rule != &uw_mix_none) {
+        return UW_NODE_FAULT(fault, rule, "needs none where gradients are averaged");
+    }
+    if (rule->over == UW_MIX_OVER_AVERAGES &&
+        (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST)) {
+        return UW_NODE_FAULT(fault, rule, "needs allreduce, hierarchical or auto");
+    }
+    if (rule->over == UW_MIX_OVER_PAIRS && c->mode != UW_NODE_GOSSIP) {
+        return UW_NODE_FAULT(fault, rule, "needs gossip: it is for pairs of nodes");
+    }
+    if (rule->over == UW_MIX_OVER_PAIRS && c->schedule != NULL && !c->schedule->mutual) {
+        return UW_NODE_FAULT(fault, schedule,
+                             "needs mutual pairs by this rule: matching, hypercube or base2");
+    }
+    return UW_OK;
+}
+
+static void set_defaults(struct uw_node_config *c)
+{
+    c->near_us = c->near_us != 0 ? c->near_us : NEAR_DEFAULT_US;
+    c->gather_us = c->gather_us != 0 ? c->gather_us : GATHER_DEFAULT_US;
+    c->round_us = c->round_us != 0 ? c->round_us : ROUND_DEFAULT_US;
+    c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
+}
+
+static void set_name(struct uw_node_state *s)
+{
+    const struct uw_node_config *c = &s->config;
+    if (c->mode == UW_NODE_ALLREDUCE) {
+        strcpy(s->cell->name, "*");
+    } else if (c->mode != UW_NODE_GOSSIP) {
+        bool named = c->cell != NULL && c->cell[0] != '\0';
+        strcpy(s->cell->name, named ? c->cell : c->name);
+        s->cell->near.on = !named && c->mode == UW_NODE_AUTO;
+    }
+}
+
+/* Floats of a message that is copied. Eighteen of them is the room for what comes early, too: some
+ * whole chunks, or a rank that is a step behind would have to ask for them. */
+static uint32_t early_n(uint32_t size_n, uint32_t chunk_n)
+{
+    uint32_t share_n = size_n / SMALL_SHARE;
+    uint32_t chunks_n = chunk_n < size_n ? chunk_n / 4u : size_n / 4u;
+    uint32_t n = share_n > chunks_n ? share_n : chunks_n;
+    return n > SMALL_MIN_N ? n : SMALL_MIN_N;
+}
+
+/* So many nodes can be named in the message that an average begins with. */
+static uint32_t ranks_max(const struct uw_node_state *s)
+{
+    uint8_t scratch[SCRATCH_BYTES];
+    uwasa_Cell w = {
+        .run = 1, .model = 1, .scope = UW_AVERAGE_RUN, .act = UW_CELL_START, .group = 1,
+        .round = UINT32_MAX, .asks = UINT32_MAX, .kind = UW_ALLREDUCE_KINDS_N,
+        .chunk_n = s->buffer_bytes,
+        .ids_count = (pb_size_t)uw_min_u32(s->config.members_max, UW_CELL_RANKS_MAX),
+        .hints_count = UW_CELL_HINTS};
+    for (uint32_t i = 0; i < w.ids_count; i++) {
+        w.ids[i] = 1;
+    }
+    while (w.ids_count > RANKS_LEAST &&
+           uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, &w, scratch,
+                            uw_min_u32(s->buffer_bytes, sizeof scratch)) < 0) {
+        w.ids_count--;
+    }
+    return w.ids_count;
+}
+
+static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
+{
+    return uw_node_send_part(arg, rank, part);
+}
+
+static int place_all(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    bool pairs = c->rule->over == UW_MIX_OVER_PAIRS;
+    uint32_t size_n = pairs ? 2u * c->params->size_n : c->params->size_n;
+    uint32_t chunk_n = uw_node_cell_chunk_n(s);
+    uint32_t ranks = ranks_max(s);
+    uint32_t small_n = early_n(size_n, chunk_n);
+    uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
+    s->cell->algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
+    set_defaults(&s->config);
+    set_name(s);
+    const struct uw_allreduce_config allreduce = {
+        .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
+        .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
+        .lossless = c->link->reliable,
+        .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,
+        .send = send_part, .arg = s};
+    int rc = uw_allreduce_place(&s->cell->allreduce, arena, &allreduce);
+    void *part[2] = {NULL, NULL};
+    const size_t bytes[2] = {s->buffer_bytes, uw_size_mul(c->members_max, sizeof *s->cell->mates)};
+    rc = rc < 0 ? rc : uw_arena_take_each(arena, 2, bytes, part);
+    rc = rc < 0 ? rc : uw_node_bridge_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_pairs_place(s, arena);
+    rc = rc < 0 ? rc : uw_node_cost_place(s, arena, &allreduce);
+    s->cell->out = part[0];
+    s->cell->mates = part[1];
+    for (uint32_t i = 0; rc == UW_OK && i < UW_NODE_SCOPES; i++) {
+        rc = uw_node_cell_place(s, arena, (enum uw_average_scope)i, ranks);
+    }
+    uw_average_init(&s->cell->average, &s->gossip, c->spare);
+    s->cell->average.inbox = s->bridge->inbox;
+    s->cell->average.follows = s->cell->near.on;
+    s->cell->stale = true;
+    return rc < 0 ? rc : uw_node_gradients_place(s, arena);
+}
+
+static void point_to(struct uw_node_state *s, struct uw_node_exact *e)
+{
+    s->cell = e != NULL ? &e->cell : NULL;
+    s->bridge = e != NULL ? &e->bridge : NULL;
+    s->gradients = e != NULL ? &e->gradients : NULL;
+    s->pairs = e != NULL ? &e->pairs : NULL;
+    s->cost = e != NULL ? &e->cost : NULL;
+}
+
+/* Where only the bytes are counted the state is here for as long as it takes. */
+static int place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    struct uw_node_exact spare;
+    void *memory = NULL;
+    s->averages = s->config.parts->averages;
+    int rc = uw_arena_take(arena, sizeof spare, &memory);
+    if (rc < 0) {
+        return rc;
+    }
+    struct uw_node_exact *e = memory != NULL ? memory : &spare;
+    memset(e, 0, sizeof *e);
+    point_to(s, e);
+    rc = place_all(s, arena);
+    if (memory == NULL) {
+        point_to(s, NULL);
+    }
+    return rc;
+}
+
+/* ---- what others are told ---- */
+
+static void widest(const struct uw_node_config *c, uwasa_Averaging *p)
+{
+    bool named = c->cell != NULL && c->cell[0] != '\0';
+    const char *name = c->mode == UW_NODE_GOSSIP      ? ""
+                       : c->gradients != NULL         ? FOUND_NAME
+                       : c->mode == UW_NODE_ALLREDUCE ? "*"
+                       : named                        ? c->cell
+                                                      : c->name;
+    bool near = c->mode == UW_NODE_AUTO && !named;
+    if (near && strlen(name) < strlen(FOUND_NAME)) {
+        name = FOUND_NAME;
+    }
+    *p = (uwasa_Averaging){.averages = true, .head_weight = c->head_weight, .cell_hops = near};
+    strcpy(p->cell, name);
+    p->pairs = c->rule->over == UW_MIX_OVER_PAIRS;
+    p->train_us = near ? UINT32_MAX : 0;
+    p->drift = near ? 1.0f : 0.0f;
+}
+
+static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
+{
+    const struct uw_node_near *near = &s->cell->near;
+    *p = (uwasa_Averaging){
+        .averages = true, .head_weight = s->config.head_weight, .cell_hops = near->hops};
+    strcpy(p->cell, s->cell->name);
+    p->train_us = near->on ? near->train_us : 0;
+    p->drift = near->on ? uw_average_drift(&s->cell->average) : 0.0f;
+    p->pairs = (uint32_t)s->pairs->state;
+}
+
+/* ---- the table changes ---- */
+
+static bool otherwise(const struct uw_member *known, const uwasa_Ping *ping)
+{
+    static const uwasa_Averaging nothing;
+    const uwasa_Averaging *a = known != NULL ? known->averaging : &nothing;
+    const uwasa_Averaging *b = &ping->averaging;
+    return ping->has_progress &&
+           (a->head_weight != b->head_weight || a->averages != b->averages ||
+            a->pairs != b->pairs || strcmp(a->cell, b->cell) != 0);
+}
+
+static void stale(struct uw_node_state *s)
+{
+    s->cell->stale = true;
+}
+
+static void forget(struct uw_node_state *s, uint32_t place)
+{
+    s->cell->mates[place] = (struct uw_node_mate){.near = false};
+}
+
+static void gone(struct uw_node_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        uw_cell_gone(&s->cell->scopes[i].cell, id, s->now_us);
+    }
+    uw_node_gradients_gone(s, id);
+}
+
+static bool needs(const struct uw_node_state *s, const struct uw_member *m)
+{
+    const struct uw_cell *run = &s->cell->scopes[UW_AVERAGE_RUN].cell;
+    bool pairs = s->config.rule->over == UW_MIX_OVER_PAIRS;
+    bool mate = s->cell->name[0] != '\0' && strcmp(m->averaging->cell, s->cell->name) == 0;
+    return s->config.mode == UW_NODE_ALLREDUCE || pairs || mate || run->state != UW_CELL_IDLE ||
+           uw_cell_owes(run);
+}
+
+/* ---- what comes in ---- */
+
+static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w,
+                      uint32_t bytes)
+{
+    struct uw_cell_message m = {
+        .act = (enum uw_cell_act)w->act, .group = w->group, .round = w->round,
+        .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
+        .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
+        .incarnation = w->incarnation, .rms = w->rms, .asks = w->asks, .chunk_n = w->chunk_n,
+        .ids_n = w->ids_count};
+    if (w->run != s->run || w->model != s->model) {
+        return;     /* its pings say what is wrong */
+    }
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
+    bool tiny = m.act == UW_CELL_READY && m.chunk_n != 0 && m.chunk_n < UW_CHUNK_MIN_N;
+    if (member == NULL || s->cell == NULL || w->scope >= UW_NODE_SCOPES || tiny) {
+        return;
+    }
+    memcpy(m.ids, w->ids, m.ids_n * sizeof m.ids[0]);
+    if ((uint32_t)m.act >= UW_GRADIENTS_BREAK) {
+        uw_node_gradients_message(s, member, &m);
+        return;
+    }
+    for (uint32_t i = 0; i < w->hints_count; i++) {
+        m.hints[i] = w->hints[i];
+    }
+    if (m.act == UW_CELL_START && (!uw_node_cell_has_room(&s->cell->scopes[w->scope], m.kind) ||
+                                   m.chunk_n < UW_CHUNK_MIN_N)) {
+        m.kind = UW_ALLREDUCE_KINDS_N;      /* nothing that this node can do */
+    }
+    if (s->cell->direct != NULL) {
+        s->config.parts->directs->take(&s->cell->scopes[w->scope], member->id, bytes, &m);
+    }
+    if (w->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_message(s, member->id, &m, w->turn);
+    } else {
+        uw_cell_take(&s->cell->scopes[w->scope].cell, member->id, &m, s->now_us);
+    }
+}
+
+static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+{
+    uint32_t run;
+    struct uw_part part;
+    if (uw_part_decode(s->in, bytes, true, &run, &part) < 0) {
+        s->counters.refused_corrupt++;
+        return;
+    }
+    if (run != s->run) {
+        s->counters.refused_run++;
+        return;
+    }
+    const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
+    if (member == NULL || s->cell == NULL) {
+        return;
+    }
+    if (part.op != 0) {
+        uw_node_gradients_part(s, member, &part);
+        return;
+    }
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        const struct uw_cell *c = &s->cell->scopes[i].cell;
+        if (c->group != part.group) {
+            continue;
+        }
+        for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
+            if (c->ranks[rank] == member->id) {
+                if (part.round == 0) {
+                    uw_node_cost_take(s, rank, &part);
+                    return;
+                }
+                uw_allreduce_take(&s->cell->allreduce, rank, &part, s->now_us);
+                uw_node_cell_look(s);
+                return;
+            }
+        }
+    }
+}
+
+static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                    uint32_t bytes)
+{
+    if (type == UW_WIRE_PART) {
+        take_part(s, station, bytes);
+        return;
+    }
+    uwasa_Cell w;
+    if (uw_message_read(false, &uw_form_cell, s->in, bytes, &w) < 0) {
+        s->counters.refused_corrupt++;
+        return;
+    }
+    take_cell(s, station, &w, bytes);
+}
+
+/* ---- training ---- */
+
+static bool averages_now(const struct uw_node_state *s)
+{
+    const struct uw_average *a = &s->cell->average;
+    return s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
+}
+
+static int after_step(struct uw_node_state *s, const struct uw_node_progress *p)
+{
+    if (s->gradients->on) {
+        return uw_node_gradients_after_step(s, p);
+    }
+    return averages_now(s) ? uw_average_after_step(&s->cell->average, p)
+                           : uw_gossip_after_step(&s->gossip, p);
+}
+
+static bool touches(const struct uw_node_state *s)
+{
+    if (s->gradients->on) {
+        return true;
+    }
+    return averages_now(s) ? uw_average_touches(&s->cell->average)
+                           : uw_gossip_touches(&s->gossip);
+}
+
+void uw_node_agree(struct uw_node *n)
+{
+    if (n->state != NULL && n->state->cell != NULL) {
+        uw_average_agree(&n->state->cell->average);
+    }
+}
+
+void uw_node_recall(struct uw_node *n)
+{
+    if (n->state != NULL && n->state->cell != NULL) {
+        uw_average_recall(&n->state->cell->average);
+        uw_node_gradients_recall(n->state);
+    }
+}
+
+bool uw_node_owes(const struct uw_node *n)
+{
+    const struct uw_node_state *s = n->state;
+    return s != NULL && s->cell != NULL && uw_cell_owes(&s->cell->scopes[UW_AVERAGE_RUN].cell);
+}
+
+const struct uw_node_averages uw_node_averages = {
+    .setup = {check, place},
+    .widest = widest,
+    .step = uw_node_cell_step,
+    .otherwise = otherwise,
+    .stale = stale,
+    .gone = gone, .forget = forget,
+    .message = message,
+    .fill = fill,
+    .needs = needs,
+    .pull_from = uw_node_bridge_take,
+    .pull_another = uw_node_bridge_another,
+    .pull_step = uw_node_bridge_step,
+    .pull_ended = uw_node_bridge_ended,
+    .after_step = after_step,
+    .touches = touches,
+    .pairs = &uw_peer_schedule_matching,
+};

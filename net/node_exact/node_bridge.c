@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_averages.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ALONE_US 5000000u           /* without news of another cell for so long: alone */
+
+static bool has_bridge(const struct uw_node_state *s)
+{
+    return s->bridge->inbox != NULL;
+}
+
+int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    void *inbox = NULL;
+    if ((c->mode != UW_NODE_HIERARCHICAL && c->mode != UW_NODE_AUTO) || c->head_weight == 0) {
+        return UW_OK;
+    }
+    int rc = uw_arena_take(arena, uw_size_mul(c->params->size_n, sizeof *s->bridge->inbox), &inbox);
+    s->bridge->inbox = inbox;
+    if (inbox != NULL) {
+        memset(inbox, 0, c->params->size_n * sizeof *s->bridge->inbox);
+    }
+    return rc;
+}
+
+/* ---- whom to pull from ---- */
+
+static bool reachable(const struct uw_member *m)
+{
+    return m->state == UW_MEMBER_ALIVE && m->same_model && m->station != UW_LINK_STATION_NONE &&
+           m->averaging->averages && m->averaging->cell[0] != '\0';
+}
+
+static bool of_another_cell(const struct uw_node_state *s, const struct uw_member *m)
+{
+    return strcmp(m->averaging->cell, s->cell->name) != 0;
+}
+
+/* Does it lead its cell, as far as can be seen from here? */
+static bool leads(const struct uw_node_state *s, const struct uw_member *m)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *o = &s->membership.members[i];
+        const uwasa_Averaging *its = o->averaging, *told = m->averaging;
+        bool better = its->head_weight > told->head_weight ||
+                      (its->head_weight == told->head_weight && o->id < m->id);
+        if (o != m && reachable(o) && better && strcmp(its->cell, told->cell) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The place of another cell's head to pull from, any other than `but` whose link carries chunks of
+ * chunk_n; 0: there is none now. */
+static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n, const struct uw_member *but)
+{
+    uint32_t n = 0, place = 0;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m != but && reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
+            !m->progress.newcomer && s->outer_us >= uw_node_peer(s, m)->avoid_until_us &&
+            uw_node_carries(s, m, chunk_n) && leads(s, m) &&
+            uw_rng_below(&s->rng, ++n) == 0) {
+            place = i;
+        }
+    }
+    return place;
+}
+
+static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
+{
+    uint32_t n = strcmp(s->cell->name, cell) == 0 ? 1u : 0;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        n += reachable(m) && strcmp(m->averaging->cell, cell) == 0 ? 1u : 0;
+    }
+    return n;
+}
+
+/* Has this node ever heard of another cell that has not said goodbye? */
+static bool knows_another_cell(const struct uw_node_state *s)
+{
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
+            m->averaging->cell[0] != '\0' && of_another_cell(s, m)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_head(const struct uw_node_state *s)
+{
+    const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
+    return c->head == c->config.self;
+}
+
+static void go_alone(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = s->bridge;
+    b->alone = true;
+    b->alone_us = b->heard_us;
+    uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
+}
+
+static uint32_t shown(const struct uw_node_state *s)
+{
+    return (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
+}
+
+void uw_node_bridge_due(struct uw_node_state *s)
+{
+    s->bridge->due = has_bridge(s);
+}
+
+/* Its share of what this cell becomes. */
+static void weigh(struct uw_node_state *s, uint32_t place)
+{
+    const struct uw_member *m = &s->membership.members[place];
+    s->bridge->weight = uw_mix_cell_weight(s->gossip.config.constants.weight,
+                                           nodes_in(s, s->cell->name),
+                                           nodes_in(s, m->averaging->cell));
+}
+
+uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n,
+                                const struct uw_member *but)
+{
+    uint32_t place = pick_head(s, chunk_n, but);
+    if (place != 0) {
+        weigh(s, place);
+    }
+    return place;
+}
+
+uint32_t uw_node_bridge_take(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = s->bridge;
+    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire);
+    if (!b->due || newcomer || !is_head(s)) {
+        return 0;
+    }
+    b->heard_us = b->heard_us != 0 ? b->heard_us : s->now_us;
+    uint32_t place = pick_head(s, 1, NULL);
+    if (place != 0 && uw_gossip_oldest(&s->gossip) != NULL) {
+        return 0;       /* what the last pull brought comes first */
+    }
+    if (place != 0) {
+        b->due = b->whole = false;
+        weigh(s, place);
+    } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
+        go_alone(s);
+    }
+    return place;
+}
+
+void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
+{
+    struct uw_node_bridge *b = s->bridge;
+    bool complete = how == UW_GOSSIP_COMPLETE;
+    if (how == UW_GOSSIP_STALE) {
+        b->heard_us = s->now_us;        /* that cell lives */
+    }
+    uint64_t silent_us = s->now_us - b->heard_us;
+    b->whole = complete;
+    if (complete) {
+        silent_us = b->alone ? s->now_us - b->alone_us : silent_us;
+        bool met = b->alone || !b->met;
+        b->alone = false;
+        b->met = true;
+        b->heard_us = s->now_us;
+        if (met) {
+            uw_node_tell_bridge(s, UW_NODE_CELLS_MEET, silent_us);
+        }
+        return;
+    }
+    b->due = true;
+    if (!b->alone && silent_us > ALONE_US) {
+        go_alone(s);
+    }
+}
+
+/* ---- what is pulled ---- */
+
+/* A chunk of another cell's head.
+ * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from ours). */
+static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer)
+{
+    const struct uw_gossip_config *c = &s->gossip.config;
+    float *own = s->chunk;
+    struct uw_snapshot_info info;
+    double sum = 0.0;
+    if (uw_snapshot_read(s->config.snapshot, peer->offset_n, peer->count_n, own, &info) < 0) {
+        return UW_ERR_AGAIN;
+    }
+    for (uint32_t i = 0; i < peer->count_n; i++) {
+        own[i] = peer->x[i] - own[i];
+        sum += (double)own[i] * (double)own[i];
+    }
+    double rms = (double)sqrtf((float)(sum / peer->count_n));
+    double limit = (double)(UW_GOSSIP_OUTLIER_FLOOR * uw_gossip_rms(&s->gossip));
+    if (!isfinite(rms) || !isfinite(limit) || (limit > 0.0 && rms > limit)) {
+        return UW_ERR_DENIED;
+    }
+    uw_mix_from_cell(c->rule, &c->constants, s->bridge->weight, c->params, peer->offset_n,
+                     peer->count_n, own);
+    memcpy(s->bridge->inbox + peer->offset_n, own, peer->count_n * sizeof *own);
+    s->bridge->any = true;
+    s->bridge->heard_us = s->now_us;
+    return UW_OK;
+}
+
+/* Has training added what it was offered? */
+static void look_at_offer(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = s->bridge;
+    if (b->offered && !uw_average_offers(&s->cell->average)) {
+        b->offered = b->any = false;
+    }
+}
+
+void uw_node_bridge_keep(struct uw_node_state *s)
+{
+    look_at_offer(s);
+    if (s->bridge->offered) {
+        s->bridge->offered = false;
+        s->bridge->any = uw_average_keep(&s->cell->average);
+    }
+}
+
+static void offer_alone(struct uw_node_state *s)
+{
+    struct uw_node_bridge *b = s->bridge;
+    if (b->any && b->whole && !b->offered && nodes_in(s, s->cell->name) == 1u) {
+        b->offered = true;
+        uw_average_offer(&s->cell->average);
+    }
+}
+
+/* While the cell averages, and until the training thread has published the result, what chunks are
+ * compared with, the last average, is not there. */
+int uw_node_bridge_step(struct uw_node_state *s)
+{
+    int rc = UW_OK;
+    if (!has_bridge(s) ||
+        atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire)) {
+        return rc;
+    }
+    s->bridge->holds = s->bridge->holds && s->bridge->version == shown(s);
+    look_at_offer(s);
+    while (s->cell->asked == NULL && !s->bridge->holds && !s->bridge->offered && rc == UW_OK) {
+        const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
+        if (slot == NULL) {
+            offer_alone(s);
+            return UW_OK;
+        }
+        rc = take_chunk(s, slot);
+        if (rc != UW_ERR_AGAIN) {
+            uw_gossip_pop(&s->gossip);
+        }
+    }
+    return rc == UW_ERR_AGAIN ? UW_OK : rc;
+}
+
+void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
+{
+    if (!has_bridge(s) || !s->bridge->any) {
+        return;
+    }
+    uw_mix_carried((float)ranks_n, s->config.params, 0, s->config.params->size_n,
+                   s->bridge->inbox);
+    s->bridge->added = true;
+}
+
+void uw_node_bridge_committed(struct uw_node_state *s, bool commit)
+{
+    if (commit && s->bridge->added) {
+        memset(s->bridge->inbox, 0, s->config.params->size_n * sizeof *s->bridge->inbox);
+        s->bridge->any = false;
+    }
+    s->bridge->holds = commit;
+    s->bridge->version = shown(s);
+    s->bridge->added = false;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_averages.h"
+
+#include "node_direct.h"
+#include "base/bits.h"
+#include "wire/part.h"
+
+#include "uwasa/fmath.h"
+
+#include <string.h>
+
+#define DIRECT_POLL_US 200u
+
+static struct uw_node_scope *scope_of(void *arg)
+{
+    return arg;
+}
+
+/* ---- who is in the cell ---- */
+
+static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
+                     enum uw_average_scope scope)
+{
+    return m->same_model && m->averaging->averages && m->state != UW_MEMBER_DEAD &&
+           m->state != UW_MEMBER_LEFT && m->state != UW_MEMBER_UNKNOWN &&
+           m->station != UW_LINK_STATION_NONE &&
+           (scope == UW_AVERAGE_RUN ||
+            (s->cell->name[0] != '\0' && strcmp(s->cell->name, m->averaging->cell) == 0));
+}
+
+static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
+{
+    uint32_t n = 0;
+    if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_rows(s);
+        return;
+    }
+    for (uint32_t i = 0; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (i > 0 && !in_scope(s, m, o->scope)) {
+            continue;
+        }
+        uint32_t k = n++;
+        for (; k > 0 && o->rows[k - 1u].id > m->id; k--) {
+            o->rows[k] = o->rows[k - 1u];
+        }
+        o->rows[k] = (struct uw_cell_member){
+            .id = m->id, .usable = i == 0 || m->state == UW_MEMBER_ALIVE,
+            .weight = i == 0 ? s->config.head_weight : m->averaging->head_weight};
+    }
+    uw_cell_members(&o->cell, o->rows, n);
+}
+
+/* ---- what the cell wants ---- */
+
+static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_state *s = o->node;
+    const struct uw_member *member = uw_node_member(s, to);
+    if (member == NULL || member->station == UW_LINK_STATION_NONE) {
+        return;
+    }
+    uwasa_Cell cell = {.run = s->run, .model = s->model, .scope = (uint32_t)o->scope,
+                      .act = (uint32_t)m->act, .group = m->group, .round = m->round,
+                      .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
+                      .waits_for = m->waits_for, .culprit = m->culprit,
+                      .incarnation = m->incarnation, .rms = m->rms, .asks = m->asks,
+                      .chunk_n = m->chunk_n,
+                      .ids_count = (pb_size_t)m->ids_n,
+                      .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
+    uwasa_Cell *w = &cell;
+    memcpy(w->hints, m->hints, sizeof m->hints);
+    for (uint32_t i = 0; i < m->ids_n; i++) {
+        w->ids[i] = m->ids[i];
+    }
+    if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_fill(s, to, w);
+    }
+    if (s->cell->direct != NULL) {
+        s->config.parts->directs->send(o, member->station, m, w);
+        return;
+    }
+    (void)uw_node_send_body(s, member->station, UW_WIRE_CELL, &uw_form_cell, w);
+}
+
+/* What is averaged in a scope. */
+static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
+{
+    const struct uw_node_config *c = &o->node->config;
+    bool pair = o->scope == UW_AVERAGE_PAIR;
+    *size_n = pair ? 2u * c->params->size_n : c->params->size_n;
+    return pair ? c->spare : c->params->x;
+}
+
+/* Gradients that overlap are never worked as a whole. */
+bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind)
+{
+    uint32_t size_n;
+    (void)vector_of(o, &size_n);
+    return (kind != UW_ALLREDUCE_DOUBLING && kind != UW_ALLREDUCE_SWEEP) ||
+           (!o->node->gradients->on && size_n <= o->node->cell->allreduce.config.scratch_n);
+}
+
+static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
+{
+    struct uw_node_scope *o = arg;
+    uint32_t ranks_n = start->ids_n;
+    start->direct =
+        o->node->cell->direct != NULL && o->node->config.parts->directs->choose(o, start);
+    if (o->node->gradients->on && o->node->cell->algorithm == UW_ALLREDUCE_KINDS_N) {
+        return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
+    }
+    enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, start->hints);
+    return uw_node_cell_has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
+}
+
+static void begin(void *arg)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_state *s = o->node;
+    struct uw_allreduce_round r = {
+        .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
+        .ranks = o->cell.ranks_n, .rank = o->cell.rank, .chunk_n = o->cell.chunk_n};
+    r.x = vector_of(o, &r.size_n);
+    struct uw_allreduce_way ways[UW_CELL_RANKS_MAX];
+    if (o->scope == UW_AVERAGE_CELL) {
+        uw_node_bridge_add(s, r.ranks);
+    } else if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_began(s);
+    }
+    if (o->cell.direct) {
+        s->cost->predicted_s = 0.0f;
+        s->config.parts->directs->begin(o);
+        return;
+    }
+    uw_node_cost_begin(s, o, &r, ways);
+    uw_allreduce_begin(&s->cell->allreduce, &r, s->now_us);
+}
+
+static void give_back(struct uw_node_scope *o, enum uw_average_end how)
+{
+    struct uw_node_state *s = o->node;
+    s->cell->asked = NULL;
+    uw_node_near_back(s, how == UW_AVERAGE_DONE && o->cell.ranks_n > 1u);
+    uw_allreduce_release(&s->cell->allreduce);
+    if (o->scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_ended(s);
+    }
+    uw_average_ended(&s->cell->average, how);
+    uw_node_bridge_due(s);
+}
+
+static void decided(void *arg, bool commit, uint32_t culprit)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_state *s = o->node;
+    bool alone = o->cell.ranks_n == 1, pair = o->scope == UW_AVERAGE_PAIR;
+    if (o->cell.direct) {
+        s->config.parts->directs->decided(o, commit, culprit);
+    } else {
+        uw_node_cost_keep(s, &o->cell);
+    }
+    if (pair) {
+        uw_node_pairs_decided(s, commit);
+    }
+    if (commit && alone && o->scope == UW_AVERAGE_CELL) {
+        uw_node_bridge_add(s, 1);
+    }
+    bool moved = s->bridge->added;
+    bool publishes = !alone || moved || (s->config.spare != NULL && !pair);
+    uw_node_bridge_committed(s, commit && publishes);
+    if (!commit) {
+        if (!o->cell.direct) {
+            uw_node_cost_aborted(s);
+            uw_allreduce_stop(&s->cell->allreduce);
+        }
+        if (!pair) {
+            uw_average_restore(&s->cell->average);
+        }
+        return;
+    }
+    if (!s->gradients->on && !o->cell.direct) {
+        uw_node_cost_committed(s, o);   /* else the link is busy now */
+    }
+    uw_node_gradients_begin(s, o);
+    give_back(o, !alone || moved ? UW_AVERAGE_DONE : UW_AVERAGE_ALONE);
+}
+
+static void give_up(void *arg)
+{
+    give_back(scope_of(arg), UW_AVERAGE_NONE);
+}
+
+static uint32_t progress(void *arg, uint32_t *waits_for)
+{
+    const struct uw_node_state *s = scope_of(arg)->node;
+    const struct uw_allreduce *a = &s->cell->allreduce;
+    if (scope_of(arg)->cell.direct) {
+        *waits_for = UW_RANK_NONE;
+        return s->config.parts->directs->progress(s);
+    }
+    bool runs = a->state == UW_ALLREDUCE_RUNNING && a->entered;
+    *waits_for = runs && !a->received ? a->step.from : runs ? a->step.to : UW_RANK_NONE;
+    return a->k;
+}
+
+static void tell(void *arg, const struct uw_cell_news *news)
+{
+    struct uw_node_scope *o = scope_of(arg);
+    if (news->kind == UW_CELL_NEWS_FULL || news->kind == UW_CELL_NEWS_UNABLE) {
+        uw_node_tell_full(o->node);
+    } else if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
+        uw_node_tell_pair(o->node, news);
+    } else {
+        uw_node_tell_cell(o->node, o, news);
+    }
+}
+
+int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
+{
+    const struct uw_node_scope *o = s->cell->asked != NULL ? s->cell->asked : s->cell->scopes;
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        o = s->cell->scopes[i].cell.group == part->group ? &s->cell->scopes[i] : o;
+    }
+    const struct uw_member *m =
+        rank < o->cell.ranks_n ? uw_node_member(s, o->cell.ranks[rank]) : NULL;
+    if (m == NULL || m->station == UW_LINK_STATION_NONE) {
+        return UW_ERR_NOTFOUND;
+    }
+    /* With a checksum always: what is above one node's link may damage it, and not another's. */
+    int bytes = uw_part_encode(part, s->run, true, s->cell->out, s->buffer_bytes);
+    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, m->station, s->cell->out,
+                                              (uint32_t)bytes);
+    if (rc == UW_OK) {
+        s->counters.sent_bytes += (uint32_t)bytes;
+        s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
+    }
+    return rc;
+}
+
+/* ---- set-up and the step ---- */
+
+uint32_t uw_node_cell_chunk_n(const struct uw_node_state *s)
+{
+    return (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
+}
+
+int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
+                       enum uw_average_scope scope, uint32_t ranks)
+{
+    const struct uw_node_config *c = &s->config;
+    struct uw_node_scope *o = &s->cell->scopes[scope];
+    bool pair = scope == UW_AVERAGE_PAIR;
+    const struct uw_cell_config cell = {
+        .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
+        .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
+        .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
+        .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
+        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = uw_node_cell_chunk_n(s),
+        .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
+        .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
+        .progress = progress, .tell = tell};
+    o->node = s;
+    o->scope = scope;
+    int rc = uw_cell_place(&o->cell, arena, &cell);
+    void *rows = NULL;
+    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(pair ? 2u : c->members_max,
+                                                        sizeof *o->rows), &rows);
+    o->rows = rows;
+    return rc;
+}
+
+static bool vector_is_finite(const struct uw_node_scope *o)
+{
+    uint32_t n;
+    const float *x = vector_of(o, &n);
+    return uw_all_finite(x, n);
+}
+
+/* The training thread has handed its parameters over. */
+static void take_up(struct uw_node_state *s)
+{
+    enum uw_average_scope scope;
+    if (uw_average_take(&s->cell->average, &scope) == 0) {
+        return;
+    }
+    struct uw_node_scope *o = &s->cell->scopes[scope];
+    s->cell->asked = o;
+    uw_node_near_asked(s);
+    uw_node_bridge_keep(s);
+    if (!vector_is_finite(o)) {
+        s->counters.refused_nonfinite++;
+        give_up(o);
+    } else if (scope == UW_AVERAGE_PAIR) {
+        uw_node_pairs_ask(s);
+    } else {
+        uw_node_pairs_finish(s);
+        uw_cell_ask(&o->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
+    }
+    if (scope == UW_AVERAGE_RUN) {
+        uw_node_gradients_end(s);
+    }
+}
+
+void uw_node_cell_look(struct uw_node_state *s)
+{
+    struct uw_node_scope *o = s->cell->asked;
+    if (o == NULL || o->cell.state != UW_CELL_IN_ROUND) {
+        return;
+    }
+    int rc = o->cell.direct ? s->config.parts->directs->look(o)
+             : s->cell->allreduce.state == UW_ALLREDUCE_DONE ? UW_OK
+                                                             : UW_ERR_AGAIN;
+    if (rc == UW_ERR_AGAIN) {
+        return;
+    }
+    if (!o->cell.direct) {
+        uw_node_cost_done(s);
+    }
+    bool finite = rc < 0 || vector_is_finite(o);
+    if (rc == UW_OK && finite) {
+        uw_cell_prepared(&o->cell, s->now_us);
+    } else {
+        s->counters.refused_nonfinite += !finite;
+        uw_cell_refuse(&o->cell, s->now_us);
+    }
+}
+
+/* Nobody wakes this thread when a device is done. */
+static uint64_t look_again_us(const struct uw_node_state *s)
+{
+    const struct uw_node_scope *o = s->cell->asked;
+    bool direct = o != NULL && o->cell.state == UW_CELL_IN_ROUND && o->cell.direct;
+    return direct ? s->now_us + DIRECT_POLL_US : UINT64_MAX;
+}
+
+uint64_t uw_node_cell_step(struct uw_node_state *s)
+{
+    if (s->cell->stale) {
+        s->cell->stale = false;
+        for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+            list_rows(s, &s->cell->scopes[i]);
+        }
+    }
+    uint64_t next_us = uw_node_near_step(s);
+    take_up(s);
+    if (s->cell->asked != NULL && uw_average_recalled(&s->cell->average)) {
+        uw_cell_withdraw(&s->cell->asked->cell, s->now_us);
+    }
+    next_us = uw_min_u64(next_us, uw_node_pairs_step(s));
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        next_us = uw_min_u64(next_us, uw_cell_run(&s->cell->scopes[i].cell, s->now_us));
+    }
+    next_us = uw_min_u64(next_us, uw_node_cost_run(s));
+    next_us = uw_min_u64(next_us, uw_allreduce_run(&s->cell->allreduce, s->now_us));
+    uw_node_cell_look(s);
+    next_us = uw_min_u64(next_us, look_again_us(s));
+    return uw_min_u64(next_us, uw_node_gradients_step(s));
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * node_gradients.h - a node's group that averages every step's gradients
+ *
+ *     a round of the cell is committed     its ranks are the group, overlap.h begins
+ *     every step                           buckets pass the gate, fragments are averaged
+ *     a reason to give it up               BREAK to all; whoever asks later is told again
+ *     the training thread sees it          finishes the step, asks for the next round
+ *
+ * Reasons: a member is gone; no fragment moves for longer than the deadline, which follows from how
+ * long recent steps took (deadline.h); the own training has ended; the hashes of the parameters
+ * differ; somebody who waits for a round of the cell knocks, a newcomer for one.
+ *
+ * Who is to blame for a stall is asked along the chain of those who wait: the last one is that
+ * waits for nobody, or does not answer.
+ *
+ * A group that a round between devices made (node_direct.h) averages its gradients there, too: a
+ * step's at once. Who has begun to waits for the next rank, as long as that has. All have: the
+ * devices are why.
+ */
+#ifndef UW_NET_NODE_GRADIENTS_H
+#define UW_NET_NODE_GRADIENTS_H
+
+#include "base/deadline.h"
+#include "cell/cell.h"
+#include "collective/overlap_gate.h"
+
+#include "uwasa/node_direct.h"
+
+#define UW_GRADIENTS_PAST 4u        /* groups given up that are remembered */
+#define UW_GRADIENTS_BLAMED 8u      /* nodes left out for a while */
+
+struct uw_member;
+struct uw_node_progress;
+struct uw_node_scope;
+struct uw_node_state;
+
+/* Acts of the message Cell beside those of cell.h; `group` is the overlap's. */
+enum uw_gradients_act {
+    UW_GRADIENTS_BREAK = 16,        /* status: enum uw_gradients_why; culprit */
+    UW_GRADIENTS_ASK,               /* whom do you wait for? */
+    UW_GRADIENTS_WAITS,             /* waits_for: an identity, or UW_CELL_NOBODY */
+    UW_GRADIENTS_HASH,              /* step: of the group; culprit: hash of the parameters after */
+    UW_GRADIENTS_KNOCK              /* the sender waits for a round; group, if not 0: it is in that
+                                       one, and the head is not */
+};
+
+/* Nobody is left out for those from DIFFERS on. */
+enum uw_gradients_why {
+    UW_GRADIENTS_LATE,
+    UW_GRADIENTS_GONE,
+    UW_GRADIENTS_ENDED,
+    UW_GRADIENTS_DIFFERS,
+    UW_GRADIENTS_KNOCKED,
+    UW_GRADIENTS_DEVICE,            /* its device failed; of nobody: they all did */
+    UW_GRADIENTS_BACK,              /* devices can be had again: the head asks for a new group */
+    UW_GRADIENTS_WHYS_N
+};
+
+/* A node because of which a group was given up. */
+struct uw_gradients_blame {
+    uint32_t id;
+    uint8_t strikes;
+    uint64_t until_us;              /* no group is given up for its sake before */
+};
+
+struct uw_node_gradients {
+    bool on;
+    struct uw_overlap overlap;
+    struct uw_overlap_gate gate;
+    struct uw_overlap_whole whole;              /* of groups between devices */
+    struct uw_node_direct_part *parts;          /* [buckets_n], with sizes */
+
+    /* between the threads */
+    atomic_uint_least32_t begun, broken;        /* network: groups; the last that was given up */
+    atomic_uint_least32_t recalled;             /* training: the group it wants to be out of */
+    atomic_uint_least32_t alone;                /* training: steps without a group */
+    atomic_uint_least32_t hash, hash_step;      /* training; hash is written first */
+
+    /* network thread */
+    bool active;
+    uint32_t waits;                             /* groups over the link in a row, for a device */
+    uint32_t group, ranks_n, rank;
+    uint32_t ranks[UW_CELL_RANKS_MAX];          /* identities */
+    uint16_t stations[UW_CELL_RANKS_MAX];
+    uint64_t look_us;                           /* when to look for the stations again */
+    uint32_t past[UW_GRADIENTS_PAST], past_n;
+    enum uw_gradients_why why;                  /* of the last one's end */
+    uint32_t culprit;
+    uint64_t began_us, told_us;
+    uint64_t leave_us;                          /* training has ended: gives up then; 0: no */
+    struct uw_deadline took;                    /* steps */
+    bool in_step;
+    uint64_t step_us, moved_us;                 /* the step began; something moved last */
+    uint32_t moved;                             /* as uw_overlap_progress counts */
+    uint32_t asked, asks_n, hops;               /* whom the hunt for a culprit is at */
+    uint64_t ask_us;
+    uint64_t knocked_us, knock_us;              /* first heard, 0: not; when to knock next */
+    uint32_t alone_seen;
+    struct uw_gradients_blame blamed[UW_GRADIENTS_BLAMED];
+    uint32_t told_step;                         /* hash that was sent last */
+    uint32_t hash_of[UW_CELL_RANKS_MAX], hash_at[UW_CELL_RANKS_MAX];
+
+    /* training thread */
+    uint32_t steps;
+    bool grouped, handed;
+};
+
+/* Network. A round of the cell is committed: its ranks are a group from now on. */
+void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope *o);
+
+/* Network. A member died, left or was started anew. */
+void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id);
+
+/* Network. The own training has ended: stay for those who are a little behind, then give up. */
+void uw_node_gradients_end(struct uw_node_state *s);
+
+/* Take the memory, if gradients are averaged. Returns UW_OK or what uw_overlap_place returns. */
+int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena);
+
+/* Average, watch. Returns when it wants to run again, if nothing arrives. */
+uint64_t uw_node_gradients_step(struct uw_node_state *s);
+
+/* A member's fragment; a message of enum uw_gradients_act. */
+void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *from,
+                            const struct uw_part *part);
+void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *from,
+                               const struct uw_cell_message *m);
+
+/* Training. As uw_node_after_step; as uw_node_recall. */
+int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_progress *p);
+void uw_node_gradients_recall(struct uw_node_state *s);
+
+/* Between node_gradients.c and node_gradients_watch.c. */
+
+/* Send a message to a member. */
+void uw_node_gradients_send(struct uw_node_state *s, uint32_t to,
+                            const struct uw_cell_message *m);
+
+/* Give the group up, and tell its members. */
+void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit);
+
+/* Returns when to look again. */
+uint64_t uw_node_gradients_watch(struct uw_node_state *s);
+
+/* Tell a member whom this node waits for; go on with the hunt, for `from` waits for `next`. */
+void uw_node_gradients_answer(struct uw_node_state *s, uint32_t to);
+void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t next);
+
+/* A rank's parameters have this hash after a step of the group. */
+void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
+                               uint32_t hash);
+
+/* Leave a node out of groups and rounds for a while, longer each time. */
+void uw_node_gradients_blame(struct uw_node_state *s, uint32_t id);
+
+/* A node waits for a round of the cell, or is in another group. */
+void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t group);
+
+/* Tell a member that a group is given up. */
+void uw_node_gradients_tell(struct uw_node_state *s, uint32_t to, uint32_t group,
+                            enum uw_gradients_why why, uint32_t culprit);
+
+#endif

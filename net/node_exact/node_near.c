@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_averages.h"
+
+#include "base/bits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_US 500000u
+#define HOPS_MAX 8u
+#define SLOW_US 10000000u           /* a model that takes longer does not travel within a cell */
+#define SHARE 0.1f                  /* of a round's training that an average may cost anyway */
+#define DRIFT 0.1f                  /* a drift above it tells that nodes' data differ: they are */
+#define SHARE_DRIFT 1.0f            /* worth so much more for each of what is above */
+#define SHARE_MAX 1.0f
+#define PACE 1.5f                   /* times as long may a member's round be as another's */
+#define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limits of time */
+#define LEAVE_PACE 3.0f             /* and at this pace */
+#define DEAR_TIMES 1.0f             /* of a round's training: averages that cost more are dear */
+#define DEAR_ROUNDS 8.0f            /* and left when that adds up to so many rounds' */
+#define DEAR_ONCE 2.0f              /* of them at most at once: a member that dies is no price */
+#define HOLD_ROUNDS 32u             /* then nobody is taken in for so many; doubled each time */
+#define HOLD_DOUBLED 6u
+
+/* A cell that was found is named "~" and the identity of one of its nodes. */
+static bool found_name(const char *name, uint32_t *id)
+{
+    *id = 0;
+    if (name[0] != '~') {
+        return false;
+    }
+    for (uint32_t i = 1; i <= 8u; i++) {
+        char c = name[i];
+        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) {
+            return false;
+        }
+        *id = *id << 4 | (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    return name[9] == '\0';
+}
+
+/* ---- what averages cost, and how long training takes between them ---- */
+
+static uint32_t smoothed(uint32_t old_us, uint64_t us)
+{
+    us = us < UINT32_MAX / 8u ? us : UINT32_MAX / 8u;
+    return old_us == 0 ? (uint32_t)us : (uint32_t)((old_us * UINT64_C(3) + us) / 4u);
+}
+
+void uw_node_near_asked(struct uw_node_state *s)
+{
+    struct uw_node_near *f = &s->cell->near;
+    f->asked_us = s->now_us;
+    if (f->back_us != 0) {
+        f->train_us = smoothed(f->train_us, s->now_us - f->back_us);
+    }
+}
+
+static uint64_t hold_us(const struct uw_node_near *f, uint32_t left_n)
+{
+    return (uint64_t)f->train_us * (HOLD_ROUNDS << left_n);
+}
+
+/* An average is done. So long a hold as the last one without leaving, and it counts no more. */
+static void calm_down(struct uw_node_near *f, uint64_t now_us)
+{
+    if (f->left_n != 0 && now_us >= f->calm_us) {
+        f->left_n--;
+        f->calm_us = now_us + (f->left_n != 0 ? hold_us(f, f->left_n - 1u) : 0);
+    }
+}
+
+void uw_node_near_back(struct uw_node_state *s, bool averaged)
+{
+    struct uw_node_near *f = &s->cell->near;
+    f->back_us = s->now_us;
+    float over = averaged && f->train_us != 0
+                     ? (float)(s->now_us - f->asked_us) / (float)f->train_us - DEAR_TIMES
+                     : -DEAR_ROUNDS;
+    over = over < DEAR_ONCE ? over : DEAR_ONCE;
+    f->dear = f->dear + over > 0.0f ? f->dear + over : 0.0f;
+    if (averaged) {
+        calm_down(f, s->now_us);
+    }
+}
+
+/* An exact average over all that are there, if all are as this one: halving's closed cost, and a
+ * round trip each to gather the ranks and to commit. */
+static float average_us(const struct uw_node_state *s, const struct uw_member *m)
+{
+    uint32_t n = uw_min_u32(uw_membership_alive(&s->membership) + 1u, UW_CELL_RANKS_MAX);
+    return 2.0f * (float)s->config.params->size_n / uw_node_peer(s, m)->floats_per_us +
+           (float)(uw_log2_up(n) + 2u) * (float)m->srtt_us;
+}
+
+/* Share of a round's training that averages are worth: what all that can be asked think of it. */
+static float worth(const struct uw_node_state *s)
+{
+    float sum = uw_average_drift(&s->cell->average);
+    uint32_t n = 1;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        float drift = m->averaging->drift;
+        bool counts = m->state == UW_MEMBER_ALIVE && m->same_model && drift != 0.0f &&
+                      drift >= -UW_DRIFT_MAX && drift <= UW_DRIFT_MAX;
+        sum += counts ? drift : 0.0f;
+        n += counts ? 1u : 0u;
+    }
+    float share = SHARE + SHARE_DRIFT * (sum / (float)n - DRIFT);
+    return share > SHARE_MAX ? SHARE_MAX : share > SHARE ? share : SHARE;
+}
+
+static bool keeps_pace(const struct uw_node_state *s, const struct uw_member *m, float times)
+{
+    float own = (float)s->cell->near.train_us, its = (float)m->averaging->train_us;
+    return own > 0.0f && its > 0.0f && its <= times * own && own <= times * its;
+}
+
+static bool is_near(const struct uw_node_state *s, const struct uw_member *m, float share)
+{
+    const struct uw_node_near *f = &s->cell->near;
+    bool near = s->cell->mates[m->place].near;
+    uint32_t times = near ? LEAVE_TIMES : 1u;
+    float floats_per_us = uw_node_peer(s, m)->floats_per_us;
+    bool known = floats_per_us > 0.0f;
+    if (m->state != UW_MEMBER_ALIVE || !m->same_model || m->srtt_us == 0 ||
+        !keeps_pace(s, m, near ? LEAVE_PACE : PACE) ||
+        (known && (float)s->config.params->size_n > floats_per_us * (float)SLOW_US)) {
+        return false;
+    }
+    bool close = m->srtt_us <= (uint64_t)s->config.near_us * times;
+    if (!known) {
+        return close && (near || !f->wary);
+    }
+    bool cheap = average_us(s, m) <= (float)times * share * (float)f->train_us;
+    return near ? close || cheap : cheap && s->now_us >= f->hold_us;
+}
+
+/* Averages that cost more than they were thought to: leave, and believe only rates for a while. */
+static void leave_if_dear(struct uw_node_state *s)
+{
+    struct uw_node_near *f = &s->cell->near;
+    if (f->dear < DEAR_ROUNDS) {
+        return;
+    }
+    f->dear = 0.0f;
+    f->wary = true;
+    f->hold_us = s->now_us + hold_us(f, f->left_n);
+    f->calm_us = f->hold_us + hold_us(f, f->left_n);
+    f->left_n += f->left_n < HOLD_DOUBLED;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        s->cell->mates[i].near = false;
+    }
+}
+
+/* ---- who is near ---- */
+
+static bool is_alive(const struct uw_node_state *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (m->id == id) {
+            return i == 0 || m->state == UW_MEMBER_ALIVE;
+        }
+    }
+    return false;
+}
+
+uint64_t uw_node_near_step(struct uw_node_state *s)
+{
+    struct uw_node_near *f = &s->cell->near;
+    if (!f->on) {
+        return UINT64_MAX;
+    }
+    if (s->now_us < f->look_us) {
+        return f->look_us;
+    }
+    leave_if_dear(s);
+    uint32_t best = s->membership.members[0].id, hops = 0;
+    float share = worth(s);
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        uint32_t id;
+        bool near = is_near(s, m, share);
+        s->cell->mates[i].near = near;
+        if (near && found_name(m->averaging->cell, &id) && id < best && is_alive(s, id) &&
+            m->averaging->cell_hops < HOPS_MAX) {
+            best = id;
+            hops = m->averaging->cell_hops + 1u;
+        }
+    }
+    char name[UW_NODE_NAME_BYTES];
+    snprintf(name, sizeof name, "~%08lx", (unsigned long)best);
+    /* Who has left a cell names nobody else's: what others hand on of its name dies out. */
+    f->hops = s->now_us < f->hold_us ? HOPS_MAX : hops;
+    if (strcmp(name, s->cell->name) != 0) {
+        strcpy(s->cell->name, name);
+        s->cell->stale = true;
+        uw_membership_hurry(&s->membership, s->outer_us);
+    }
+    f->look_us = s->now_us + LOOK_US;
+    return f->look_us;
+}

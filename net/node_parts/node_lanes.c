@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/node_lanes.h"
+#include "node/node_tell.h"
+
+#include "base/bits.h"
+
+#define LEFT_SHARES 8u              /* worth sharing once more: an eighth of a share, ... */
+#define RATE_UNKNOWN 1e-9f          /* chunks a microsecond */
+#define LEFT_LEAST 2u               /* ... at least so many chunks that nobody has asked for */
+
+/* One peer's part of a round: the pull's or a lane's. */
+struct side {
+    struct uw_pull *t;
+    uint32_t *version;
+    uint32_t slices;
+    struct uw_member *m;            /* NULL: it is gone from the table */
+};
+
+static struct uw_member *member_of(struct uw_node_state *s, const struct uw_node_lane *lane)
+{
+    struct uw_member *m = lane->member < s->membership.members_n
+                              ? &s->membership.members[lane->member]
+                              : NULL;
+    return m != NULL && m->id == lane->member_id ? m : NULL;
+}
+
+static struct side side_of_pull(struct uw_node_state *s)
+{
+    struct uw_node_pull *p = &s->pull;
+    return (struct side){&p->transfer, &p->version, p->slices, uw_node_pull_member(s)};
+}
+
+static struct side side_of(struct uw_node_state *s, struct uw_node_lane *lane)
+{
+    return (struct side){&lane->transfer, &lane->version, lane->slices, member_of(s, lane)};
+}
+
+/* All of this share was mixed in. */
+static void settle(struct uw_node_state *s, struct side side)
+{
+    if (side.m != NULL && *side.version != 0 && *side.version != UW_NODE_VERSION_MIXED) {
+        uw_node_slices_mixed(side.slices, *side.version, uw_node_peer(s, side.m), s->outer_us);
+    }
+}
+
+/* Up to `most` chunks that one side lacks, from now on the other's to pull; asked: those on their
+ * way as well. Returns how many. */
+static uint32_t hand_over(struct uw_node_state *s, struct side from, struct side to, uint32_t most,
+                          bool asked)
+{
+    if (uw_pull_complete(to.t)) {
+        settle(s, to);
+    }
+    uint32_t n = uw_pull_give(from.t, to.t, most, asked, s->now_us);
+    if (n != 0) {
+        *from.version = *to.version = UW_NODE_VERSION_MIXED;
+    }
+    return n;
+}
+
+static void end_lane(struct uw_node_state *s, struct uw_node_lane *lane)
+{
+    struct uw_member *m = member_of(s, lane);
+    if (m != NULL && lane->transfer.rate > 0.0f) {
+        uw_node_peer(s, m)->floats_per_us = lane->transfer.rate * (float)lane->transfer.chunk_n;
+    }
+    uw_pull_stop(&lane->transfer);
+    lane->used = false;
+}
+
+/* What the lane's peer still owes is the pull's again. */
+static void drop(struct uw_node_state *s, struct uw_node_lane *lane)
+{
+    (void)hand_over(s, side_of(s, lane), side_of_pull(s), UINT32_MAX, true);
+    end_lane(s, lane);
+}
+
+static int check_config(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
+    uint32_t slices_n = c->slices_n != 0 ? c->slices_n : 1u;
+    if (c->mode != UW_NODE_GOSSIP || uw_node_pairs_up(c) || !random) {
+        return UW_NODE_FAULT(fault, pull_peers,
+                             "more than 1 are for gossip of random peers, not by pairs");
+    }
+    if (c->pull_peers > UW_NODE_PULL_PEERS_MAX) {
+        return UW_NODE_FAULT(fault, pull_peers, "needs 8 at most");
+    }
+    if (c->pull_peers * slices_n > UW_NODE_SLICES_MAX) {
+        return UW_NODE_FAULT(fault, slices_n, "times pull_peers needs 32 at most");
+    }
+    return UW_OK;
+}
+
+static int place(struct uw_node_state *s, struct uw_arena *arena)
+{
+    const struct uw_node_config *c = &s->config;
+    uint32_t n = c->pull_peers - 1u;
+    void *part[2];
+    const size_t bytes[2] = {sizeof *s->further, n * sizeof *s->further->lane};
+    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    bool measures = part[0] == NULL || part[1] == NULL;
+    struct uw_node_lane spare;
+    for (uint32_t i = 0; rc == UW_OK && i < n; i++) {
+        struct uw_node_lane *lane = measures ? &spare : (struct uw_node_lane *)part[1] + i;
+        *lane = (struct uw_node_lane){0};
+        rc = uw_pull_place(&lane->transfer, arena, c->params->size_n, c->chunk_least_n,
+                           s->gossip.config.slots_n / c->pull_peers);
+        if (rc == UW_OK && uw_node_most_n(s, true) != 0) {
+            rc = uw_pull_place_parts(&lane->transfer, arena);
+        }
+    }
+    if (rc == UW_OK && !measures) {
+        s->further = part[0];
+        *s->further = (struct uw_node_further){.n = n, .lane = part[1]};
+    }
+    return rc;
+}
+
+static void stop(struct uw_node_state *s)
+{
+    struct uw_node_further *f = s->further;
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->lane[i].used) {
+            end_lane(s, &f->lane[i]);
+        }
+    }
+    f->asked_n = 0;
+}
+
+/* The place of a peer that this round asks nothing yet, whose link carries its chunks; 0: none. */
+static uint32_t pick_further(struct uw_node_state *s)
+{
+    return uw_node_pick_any(s, s->pull.round, false, s->pull.transfer.chunk_n,
+                            uw_node_pull_member(s));
+}
+
+/* Further peers. Returns how many. */
+static uint32_t choose(struct uw_node_state *s, uint32_t most)
+{
+    struct uw_node_further *f = s->further;
+    uint32_t n = 0;
+    for (; n < f->n && n < most; n++) {
+        uint32_t at = pick_further(s);
+        if (at == 0) {
+            break;
+        }
+        f->lane[n].member = at;
+        f->lane[n].member_id = s->membership.members[at].id;
+        f->lane[n].used = true;
+    }
+    return n;
+}
+
+/* The share of the k-th of n peers in parts of the round's chunks, as many parts as there are peers
+ * at most: the same ones, whoever is there. */
+static struct uw_node_range share_of(const struct uw_node_range *all, uint32_t parts, uint32_t k,
+                                     uint32_t n, uint32_t *slices)
+{
+    uint32_t from = parts * k / n, to = parts * (k + 1u) / n, rest = all->n % parts;
+    uint32_t first = all->n / parts * from + uw_min_u32(from, rest);
+    uint32_t last = all->n / parts * to + uw_min_u32(to, rest);
+    *slices = 0;
+    for (uint32_t i = from; i < to; i++) {
+        *slices |= (uint32_t)1 << (all->at * parts + i);
+    }
+    return (struct uw_node_range){all->at, all->from + first, last - first};
+}
+
+static void began(struct uw_node_state *s, const struct uw_node_range *all)
+{
+    struct uw_node_further *f = s->further;
+    struct uw_node_pull *p = &s->pull;
+    uint32_t parts = f->n + 1u;
+    stop(s);
+    f->asked_n = choose(s, all->n - 1u);
+    uint32_t n = f->asked_n + 1u;
+    struct uw_node_range share = share_of(all, parts, 0, n, &p->slices);
+    if (share.n != p->transfer.chunks) {
+        uw_pull_only(&p->transfer, share.from, share.n);
+    }
+    for (uint32_t k = 1; k < n; k++) {
+        struct uw_node_lane *lane = &f->lane[k - 1u];
+        const struct uw_member *m = &s->membership.members[lane->member];
+        const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
+        share = share_of(all, parts, k, n, &lane->slices);
+        uw_pull_start(&lane->transfer, uw_node_new_transfer(s, &lane->transfer), p->transfer.size_n,
+                      p->transfer.chunk_n, &path, s->now_us);
+        if (p->transfer.coded) {
+            uw_pull_coded(&lane->transfer);
+        }
+        lane->version = 0;
+        if (share.n != 0) {
+            uw_pull_only(&lane->transfer, share.from, share.n);
+        } else {
+            end_lane(s, lane);
+        }
+    }
+}
+
+static uint32_t missing(const struct uw_pull *t)
+{
+    return t->chunks - t->have_chunks;
+}
+
+/* What n chunks take at the rate at which they come from there; far longer than others where none
+ * has come yet. */
+static float takes_us(const struct uw_pull *t, uint32_t n)
+{
+    return (float)n / (t->rate > 0.0f ? t->rate : RATE_UNKNOWN);
+}
+
+/* Who has its share helps whom the rest takes longest: with half of what is not asked for yet, else
+ * with half of what is on its way, where that comes so slowly that it is here sooner from another.
+ * Not with what its peer shows and has given before. */
+static bool help(struct uw_node_state *s, struct side who)
+{
+    struct uw_node_further *f = s->further;
+    struct side slowest = side_of_pull(s);
+    settle(s, who);
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct uw_pull *t = &f->lane[i].transfer;
+        if (f->lane[i].used && takes_us(t, missing(t)) > takes_us(slowest.t, missing(slowest.t))) {
+            slowest = side_of(s, &f->lane[i]);
+        }
+    }
+    if (slowest.t == who.t || *who.version == 0 || who.m == NULL ||
+        uw_node_slices_known(slowest.slices, 0, uw_node_peer(s, who.m)) == *who.version) {
+        return false;
+    }
+    uint32_t all = missing(slowest.t), new_n = all - slowest.t->out_chunks;
+    uint32_t least = slowest.t->chunks / (f->n + 1u) / LEFT_SHARES + LEFT_LEAST;
+    bool asked = new_n < least;
+    uint32_t n = (asked ? all : new_n) / 2u;
+    bool sooner = 2.0f * (takes_us(who.t, n) + (float)who.t->srtt_us) < takes_us(slowest.t, all);
+    return n != 0 && (!asked || sooner) && hand_over(s, slowest, who, n, asked) != 0;
+}
+
+static bool over(struct uw_node_state *s)
+{
+    struct uw_node_further *f = s->further;
+    bool all = true;
+    for (uint32_t i = 0; i < f->n; i++) {
+        all = all && !f->lane[i].used;
+    }
+    if (!all) {
+        (void)help(s, side_of_pull(s));
+    }
+    return all;
+}
+
+static bool take_over(struct uw_node_state *s, enum uw_node_why why)
+{
+    struct uw_node_further *f = s->further;
+    struct uw_node_pull *p = &s->pull;
+    uint32_t i = 0;
+    for (; i < f->n && !f->lane[i].used; i++) {
+    }
+    if (i == f->n || !p->transfer.active) {
+        return false;
+    }
+    struct uw_node_lane *lane = &f->lane[i];
+    uw_node_tell_pull(s, uw_node_pull_member(s), UW_NODE_PULL_MOVED, why);
+    (void)hand_over(s, side_of_pull(s), side_of(s, lane), UINT32_MAX, true);
+    struct uw_pull stopped = p->transfer;
+    p->transfer = lane->transfer;
+    p->transfer.started_us = stopped.started_us;
+    p->member = lane->member;
+    p->member_id = lane->member_id;
+    p->version = UW_NODE_VERSION_MIXED;
+    p->paused_us = 0;
+    lane->transfer = stopped;
+    uw_pull_stop(&lane->transfer);
+    lane->used = false;
+    return true;
+}
+
+/* Leave a lane's peer alone until then, and give its share back. */
+static void give_up(struct uw_node_state *s, struct uw_node_lane *lane, uint64_t avoid_us)
+{
+    struct uw_member *m = member_of(s, lane);
+    struct uw_node_peer *peer = m != NULL ? uw_node_peer(s, m) : NULL;
+    if (peer != NULL && peer->avoid_until_us < s->outer_us + avoid_us) {
+        peer->avoid_until_us = s->outer_us + avoid_us;
+    }
+    drop(s, lane);
+}
+
+/* Somebody else is asked for this share, or it stays as it is: to have it from a peer of this round
+ * would most often bring what was mixed in before as well. */
+static void stale(struct uw_node_state *s, struct uw_node_lane *lane)
+{
+    struct uw_node_pull *p = &s->pull;
+    struct side side = lane != NULL ? side_of(s, lane) : side_of_pull(s);
+    uint32_t at = p->passed < UW_NODE_PASSED_MOST ? pick_further(s) : 0;
+    s->counters.pulls_stale++;
+    uw_node_peer(s, side.m)->avoid_until_us = s->outer_us + uw_node_stale_us(s, side.m);
+    if (at == 0) {
+        (void)uw_pull_give(side.t, NULL, UINT32_MAX, true, s->now_us);
+        return;
+    }
+    const struct uw_member *m = &s->membership.members[at];
+    const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
+    *(lane != NULL ? &lane->member : &p->member) = at;
+    *(lane != NULL ? &lane->member_id : &p->member_id) = m->id;
+    p->passed++;
+    uw_pull_move(side.t, uw_node_new_transfer(s, side.t), &path, s->now_us);
+}
+
+static void nonfinite(struct uw_node_state *s, struct uw_node_lane *lane)
+{
+    struct uw_member *m = member_of(s, lane);
+    uw_node_punish(s, m);
+    uw_node_tell_pull(s, m, UW_NODE_CHUNK_NONFINITE, UW_WHY_NONE);
+    drop(s, lane);
+}
+
+static void refused(struct uw_node_state *s, struct uw_node_lane *lane, enum uw_node_why why)
+{
+    s->counters.pulls_refused++;
+    uw_node_tell_pull(s, member_of(s, lane), UW_NODE_PULL_REFUSED, why);
+    give_up(s, lane, UW_NODE_AVOID_US / 4u);
+}
+
+/* The training thread met an outlier: its sender is told by its name, whatever has moved since. */
+static void judge(struct uw_node_state *s)
+{
+    uint32_t id = s->further->asked_n != 0 ? uw_gossip_outlier_id(&s->gossip) : 0;
+    struct uw_member *m = id != 0 ? uw_node_member(s, id) : NULL;
+    if (m == NULL) {
+        return;
+    }
+    struct uw_node_lane *lane = uw_node_lane_of(s, m);
+    uw_node_punish(s, m);
+    uw_node_tell_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    if (lane != NULL) {
+        drop(s, lane);
+    } else if (m == uw_node_pull_member(s) && s->pull.transfer.active &&
+               !take_over(s, UW_WHY_CHUNK)) {
+        uw_node_pull_cut(s, UW_WHY_CHUNK);
+    }
+}
+
+static void check(struct uw_node_state *s, struct uw_node_lane *lane)
+{
+    struct uw_pull *t = &lane->transfer;
+    struct uw_member *m = member_of(s, lane);
+    if (uw_pull_complete(t)) {
+        if (!help(s, side_of(s, lane))) {
+            end_lane(s, lane);
+        }
+        return;
+    }
+    if (uw_gossip_room(&s->gossip) == 0) {
+        t->progress_us = s->now_us;     /* we are the slow side */
+    }
+    uint64_t silent_us = s->now_us - t->progress_us;
+    if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
+        uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us) {
+        drop(s, lane);
+    } else if (silent_us >= uw_node_pull_silence_us(s, t, m) ||
+               silent_us >= uw_node_pull_deadline_us(s) / 2u) {
+        s->members->ops->doubt(&s->membership, m, s->outer_us);
+        give_up(s, lane, UW_NODE_AVOID_US);
+    }
+}
+
+static void step(struct uw_node_state *s)
+{
+    struct uw_node_further *f = s->further;
+    judge(s);
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->lane[i].used) {
+            check(s, &f->lane[i]);
+        }
+        if (f->lane[i].used) {
+            uw_node_pull_ask(s, &f->lane[i].transfer, member_of(s, &f->lane[i]));
+        }
+    }
+}
+
+const struct uw_node_lanes uw_node_lanes = {.setup = {check_config, place},
+                                            .began = began,
+                                            .step = step,
+                                            .over = over,
+                                            .take_over = take_over,
+                                            .stale = stale,
+                                            .nonfinite = nonfinite,
+                                            .refused = refused,
+                                            .stop = stop};

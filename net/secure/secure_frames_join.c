@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who is known: the three frames of a join, and windows against replays.
+ *
+ * A welcome repeats the counter of the hello that it answers, a join that of the welcome. Counters
+ * never come twice and the answers are authenticated, so an answer to one of this device's latest
+ * counters was made after it: who sent it is there now. */
+#include "secure_frames_priv.h"
+
+#include "base/backoff.h"
+#include "base/bucket.h"
+#include "base/slots.h"
+
+#include <string.h>
+
+#define WINDOW 64u
+#define JOIN_HEAD_BYTES 19u
+#define ECHO_BYTES 14u
+#define JOIN_BYTES_MAX (JOIN_HEAD_BYTES + ECHO_BYTES + UW_CCM_TAG_BYTES)
+#define FRESH_TICK_US 4000000u          /* an answer takes two of them at most, and longer ... */
+#define FRESH_FRAMES 16u                /* ... where so many frames take longer */
+#define ASK_FIRST_US 250000u            /* doubles while nobody answers ... */
+#define ASK_DOUBLINGS 4u                /* ... so often */
+#define JOINS_EACH_US 125000u           /* hellos that this device sends, or welcomes, ... */
+#define JOINS_PART 40u                  /* ... at most one part in so many of the link's rate */
+#define HELLOS_KEPT 8u                  /* of those saved up, for what this device has to send */
+#define WITHHELD_TELL_US 3000000u
+#define REFUSED_TELL_US 10000000u
+#define ASKED_N (sizeof((struct uw_secure_frames *)0)->asked / \
+                 sizeof((struct uw_secure_frames *)0)->asked[0])
+
+struct uw_frames_peer *uw_frames_peer_at(const struct uw_secure_frames *s, uint16_t station)
+{
+    for (uint16_t i = 0; i < s->peers_n; i++) {
+        if (s->peers[i].used && s->peers[i].station == station) {
+            return &s->peers[i];
+        }
+    }
+    return NULL;
+}
+
+struct uw_frames_peer *uw_frames_peer_of(const struct uw_secure_frames *s, uint64_t id)
+{
+    for (uint16_t i = 0; i < s->peers_n; i++) {
+        if (s->peers[i].used && s->peers[i].id == id) {
+            return &s->peers[i];
+        }
+    }
+    return NULL;
+}
+
+/* RFC 4303, 3.4.3. */
+bool uw_frames_is_old(const struct uw_frames_peer *p, uint64_t counter)
+{
+    return counter <= p->top && p->top - counter >= WINDOW;
+}
+
+bool uw_frames_seen(const struct uw_frames_peer *p, uint64_t counter)
+{
+    return uw_frames_is_old(p, counter) ||
+           (counter <= p->top && (p->window >> (p->top - counter) & 1u) != 0);
+}
+
+static uint32_t about_ms(uint64_t us)
+{
+    return (uint32_t)(us >> 10);
+}
+
+void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
+{
+    if (counter > p->top) {
+        uint64_t ahead = counter - p->top;
+        p->window = (ahead < WINDOW ? p->window << ahead : 0) | 1u;
+        p->top = counter;
+    } else {
+        p->window |= (uint64_t)1 << (p->top - counter);
+    }
+    p->heard_ms = about_ms(now_us);
+}
+
+static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uint16_t station,
+                 const char *text)
+{
+    const struct uw_secure_event e = {.kind = kind, .station = station, .text = text};
+    if (s->event != NULL) {
+        s->event(s->user, &e);
+    }
+}
+
+static void tell_rarely(struct uw_secure_frames *s, enum uw_secure_event_kind kind,
+                        uint64_t *not_before_us, uint16_t station, const char *text)
+{
+    if (s->now_us >= *not_before_us) {
+        *not_before_us = s->now_us + REFUSED_TELL_US;
+        tell(s, kind, station, text);
+    }
+}
+
+void uw_frames_warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
+                    const char *text)
+{
+    tell_rarely(s, UW_SECURE_WARNING, not_before_us, station, text);
+}
+
+void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text)
+{
+    uw_frames_warn(s, &s->identity_tell_us, station, text);
+}
+
+void uw_frames_tell_longer(struct uw_secure_frames *s)
+{
+    if (!s->longer_told) {
+        s->longer_told = true;
+        tell(s, UW_SECURE_WARNING, UW_LINK_STATION_NONE,
+             "frames come that are longer than this device's mtu: all of a run need the same");
+    }
+}
+
+void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
+{
+    p->used = false;
+    s->known_n--;
+    /* What is under way was asked while it was known: a join that is replayed must not bring its
+     * window back to where it was. */
+    s->fresh[0] = s->fresh[1] = s->counter;
+    tell(s, UW_SECURE_PEER_CLOSED, p->station, "a device is not known any more");
+}
+
+/* Who is not known any more when there is no room: who was heard longest ago. */
+static uint64_t rank(const void *slot, const void *now_ms)
+{
+    const struct uw_frames_peer *p = slot;
+    return UW_SLOT_FREE + (p->used ? UINT32_MAX - (*(const uint32_t *)now_ms - p->heard_ms) : 0);
+}
+
+/* Room for a peer that has proved to be there. */
+static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uint16_t station)
+{
+    struct uw_frames_peer *p = uw_frames_peer_of(s, id), *at = uw_frames_peer_at(s, station);
+    if (p != NULL && p->station != station) {
+        uw_frames_tell_identity(s, station, "a known identity speaks from another address: the "
+                                            "device has moved, or two have a copy of one store");
+    }
+    if (at != NULL && at != p) {
+        uw_frames_drop(s, at);      /* it started anew with another identity */
+    }
+    if (p == NULL) {
+        uint32_t now_ms = about_ms(s->now_us);
+        p = uw_slots_find(s->peers, s->peers_n, sizeof *p, rank, &now_ms);
+        if (p->used) {
+            uw_frames_drop(s, p);
+        }
+    }
+    if (!p->used) {
+        *p = (struct uw_frames_peer){.id = id, .used = true};
+        s->known_n++;
+        s->stats.joined_n++;
+        p->station = station;
+        tell(s, UW_SECURE_PEER_UP, station, "a device of this run is there");
+    }
+    p->station = station;
+    return p;
+}
+
+uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s)
+{
+    uint64_t rate = s->lower->rate_bits_per_s, bits = FRESH_FRAMES * 8u * (uint64_t)s->frame_bytes;
+    uint64_t slow_us = rate != 0 ? bits * 1000000u / rate : 0;
+    return slow_us > FRESH_TICK_US ? slow_us : FRESH_TICK_US;
+}
+
+/* Hellos and welcomes have a budget each: who makes this device answer does not keep it from
+ * asking. A join answers what was made just now, and takes no part in this: nobody can cause
+ * many. */
+bool uw_frames_may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kept_n)
+{
+    uint64_t each_us = JOINS_EACH_US;
+    if (s->link.rate_bits_per_s != 0) {
+        uint64_t air_us = JOIN_BYTES_MAX * 8000000u / s->link.rate_bits_per_s;
+        each_us = JOINS_PART * air_us > each_us ? JOINS_PART * air_us : each_us;
+    }
+    return uw_bucket_take(paid_us, each_us, UW_FRAMES_JOINS_BURST, kept_n, s->now_us);
+}
+
+void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
+                         const struct uw_frames_echo *echo)
+{
+    struct uw_ccm_frame f;
+    uint64_t counter;
+    if (uw_frames_count(s, &counter) < 0) {
+        return;
+    }
+    struct uw_frames_key *key = uw_frames_key_of(s, s->epoch);
+    uint8_t *p = s->out;
+    bool all = to == UW_LINK_STATION_BROADCAST;
+    p[0] = (uint8_t)((s->epoch & UW_FRAMES_EPOCH_MASK) | (all ? UW_FRAMES_TO_ALL : 0));
+    p[1] = (uint8_t)kind;
+    uw_put_u32(p + 2, s->epoch);
+    uw_put_u64(p + 6, s->id);
+    uw_put_u40(p + 14, counter);
+    f.body = p + JOIN_HEAD_BYTES;
+    f.body_bytes = 0;
+    if (echo != NULL) {
+        uw_put_u64(f.body, echo->id);
+        uw_put_u40(f.body + 8, echo->counter);
+        f.body[13] = echo->flags;
+        f.body_bytes = ECHO_BYTES;
+    }
+    uw_frames_begin(&f, s->id, counter, s->lower->own, to);
+    uw_frames_head(&f, p, JOIN_HEAD_BYTES);
+    if (key != NULL && uw_ccm_seal(key, &f) == UW_OK) {
+        s->stats.joins_sent_n++;
+        (void)uw_frames_put(s, to, JOIN_HEAD_BYTES + f.body_bytes + UW_CCM_TAG_BYTES);
+    }
+}
+
+static bool may_ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
+{
+    bool may = uw_frames_may_send(s, &s->hellos_us, kept_n);
+    if (may) {
+        s->withheld_us = 0;
+    } else if (kept_n == 0 && s->withheld_us == 0) {
+        s->withheld_us = s->now_us;
+    } else if (kept_n == 0 && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
+        uw_frames_warn(s, &s->withheld_tell_us, station,
+                       "hellos are withheld: too many devices are to be asked who they are");
+    }
+    return may;
+}
+
+static void ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
+{
+    struct uw_frames_asked *a = &s->asked[s->asked_at];
+    bool known = false;
+    if (!uw_frames_out_is_free(s)) {
+        return;
+    }
+    for (uint32_t i = 0; i < ASKED_N && !known; i++) {
+        known = s->asked[i].until_us != 0 && s->asked[i].station == station;
+        a = known ? &s->asked[i] : a;
+    }
+    if ((known && s->now_us < a->until_us) || !may_ask(s, station, kept_n)) {
+        return;
+    }
+    if (!known) {
+        s->asked_at = (uint8_t)((s->asked_at + 1u) % ASKED_N);
+        *a = (struct uw_frames_asked){.station = station};
+    } else {
+        /* One that was asked long ago begins anew. */
+        bool old = s->now_us > a->until_us + ((uint64_t)ASK_FIRST_US << a->tries);
+        a->tries = old ? 0 : a->tries;
+    }
+    a->until_us = s->now_us + uw_backoff_us(ASK_FIRST_US, &a->tries, ASK_DOUBLINGS);
+    uw_frames_send_join(s, station, UW_FRAMES_HELLO, NULL);
+}
+
+void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
+{
+    ask(s, station, HELLOS_KEPT);
+}
+
+void uw_frames_ask_to_send(struct uw_secure_frames *s, uint16_t station)
+{
+    ask(s, station, 0);
+}
+
+/* Is this an answer to something that this device sent lately? */
+static bool is_fresh(const struct uw_secure_frames *s, const struct uw_frames_echo *echo)
+{
+    return echo->id == s->id && echo->counter >= s->fresh[0] && echo->counter < s->counter;
+}
+
+static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uint64_t counter)
+{
+    struct uw_frames_peer *p = uw_frames_peer_of(s, id);
+    struct uw_frames_answer *last = uw_frames_answer_to(s, from);
+    bool again = last != NULL && last->id == id && counter <= last->counter;
+    if ((p != NULL && uw_frames_seen(p, counter)) || again) {
+        s->stats.replayed_n++;
+        return;
+    }
+    if (p != NULL && p->station == from) {
+        uw_frames_see(p, counter, s->now_us);
+    } else if (last != NULL && uw_frames_is_in_vain(s, last)) {
+        /* Old hellos of many identities are perhaps repeated. Whoever is there now answers this: */
+        uw_frames_ask(s, from);
+        return;
+    }
+    uw_frames_answer(s, from, UW_FRAMES_WELCOME, id, counter);
+}
+
+static void on_answer(struct uw_secure_frames *s, uint16_t from, enum uw_frames_join kind,
+                      uint64_t id, uint64_t counter, const struct uw_frames_echo *echo)
+{
+    struct uw_frames_peer *p = uw_frames_peer_of(s, id);
+    if (!is_fresh(s, echo) || (p != NULL && uw_frames_seen(p, counter))) {
+        s->stats.replayed_n++;
+        return;
+    }
+    bool known = p != NULL;
+    p = enter(s, id, from);
+    uw_frames_see(p, counter, s->now_us);
+    p->window = known ? p->window : UINT64_MAX;     /* what was sent before may have come before */
+    for (uint32_t i = 0; i < ASKED_N; i++) {
+        s->asked[i].tries = s->asked[i].station == from ? 0 : s->asked[i].tries;
+    }
+    struct uw_frames_answer *a = uw_frames_answer_to(s, from);
+    if (a != NULL && a->owed == 0) {
+        a->in_vain = 0;
+        a->until_us = s->now_us;
+    }
+    if (kind == UW_FRAMES_WELCOME && (echo->flags & UW_FRAMES_KNOWS_YOU) == 0) {
+        uw_frames_answer(s, from, UW_FRAMES_JOIN, id, counter);
+    }
+}
+
+static void on_refused(struct uw_secure_frames *s, uint16_t from)
+{
+    if (from == s->lower->own) {        /* what it said to another, which its radio heard */
+        s->stats.replayed_n++;
+        return;
+    }
+    s->stats.refused_n++;
+    tell_rarely(s, UW_SECURE_PEER_REFUSED, &s->refused_tell_us, from,
+                "a device says hello with another key, or of another run");
+}
+
+/* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
+ * was put back to an old copy. Counters that it has not come to, and answers to its latest ones
+ * from another station, are not its own. */
+static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_join kind,
+                    uint64_t counter, const struct uw_frames_echo *echo)
+{
+    bool elsewhere = from != s->lower->own;
+    s->stats.replayed_n++;
+    if (counter >= s->counter || (elsewhere && kind != UW_FRAMES_HELLO && is_fresh(s, echo))) {
+        bool another = uw_frames_draw_another(s);
+        uw_frames_tell_identity(s, from, another ? "this device's identity is used elsewhere, by a "
+                                                   "copy of its store: it takes another"
+                                                 : "a device has this one's identity: forget the "
+                                                   "counter's record of one of them");
+    } else if (elsewhere && kind == UW_FRAMES_HELLO) {
+        /* Its own of the time when it was at another station; or else there will be an answer. */
+        on_hello(s, from, s->id, counter);
+    }
+}
+
+/* Another device of the run has this one's address. Asked aloud, it hears of that as well. */
+static void on_twin(struct uw_secure_frames *s)
+{
+    char text[UW_SECURE_TEXT_BYTES] = "another device has this one's address, give each its own: ";
+    s->stats.refused_n++;
+    (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
+    uw_frames_ask(s, UW_LINK_STATION_BROADCAST);
+    uw_frames_warn(s, &s->twin_tell_us, s->lower->own, text);
+}
+
+/* A device restarted in an epoch that is over is welcomed too, and follows. */
+void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
+{
+    struct uw_ccm_frame f;
+    uint8_t *p = s->in;
+    if (bytes < JOIN_HEAD_BYTES + UW_CCM_TAG_BYTES) {
+        s->stats.refused_n++;
+        return;
+    }
+    enum uw_frames_join kind = (enum uw_frames_join)p[1];
+    uint32_t epoch = uw_get_u32(p + 2), body = bytes - JOIN_HEAD_BYTES - UW_CCM_TAG_BYTES;
+    uint64_t id = uw_get_u64(p + 6);
+    uint64_t counter = uw_get_u40(p + 14);
+    bool all = (p[0] & UW_FRAMES_TO_ALL) != 0;
+    if (kind < UW_FRAMES_HELLO || kind > UW_FRAMES_JOIN ||
+        body != (kind == UW_FRAMES_HELLO ? 0 : ECHO_BYTES) ||
+        (epoch & UW_FRAMES_EPOCH_MASK) != (p[0] & UW_FRAMES_EPOCH_MASK)) {
+        s->stats.refused_n++;
+        return;
+    }
+    f.body = p + JOIN_HEAD_BYTES;
+    f.body_bytes = body;
+    uw_frames_begin(&f, id, counter, from, all ? UW_LINK_STATION_BROADCAST : s->lower->own);
+    uw_frames_head(&f, p, JOIN_HEAD_BYTES);
+    struct uw_frames_key *key = uw_frames_key_of(s, epoch);
+    if (key == NULL || uw_ccm_open(key, &f) < 0) {
+        on_refused(s, from);
+        return;
+    }
+    struct uw_frames_echo echo = {.id = 0};
+    if (kind != UW_FRAMES_HELLO) {
+        echo.id = uw_get_u64(f.body);
+        echo.counter = uw_get_u40(f.body + 8);
+        echo.flags = f.body[13];
+    }
+    if (id == s->id) {
+        on_self(s, from, kind, counter, &echo);
+        return;
+    }
+    if (from == s->lower->own) {
+        on_twin(s);
+        return;
+    }
+    uw_frames_follow(s, epoch);
+    if (kind == UW_FRAMES_HELLO) {
+        on_hello(s, from, id, counter);
+    } else if (s->epoch - epoch <= 1u) {
+        on_answer(s, from, kind, id, counter, &echo);
+    }
+}
+
+void uw_frames_tick(struct uw_secure_frames *s)
+{
+    if (s->now_us - s->tick_us >= uw_frames_fresh_tick_us(s)) {
+        s->tick_us = s->now_us;
+        s->fresh[0] = s->fresh[1];
+        s->fresh[1] = s->counter;
+    }
+    uw_frames_pay(s);
+}

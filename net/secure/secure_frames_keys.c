@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Epochs and their keys, counters and their store. */
+#include "secure_frames_priv.h"
+
+#include "base/bucket.h"
+
+#include "uwasa/crc.h"
+
+#include <string.h>
+
+#define RECORD_MAGIC 0x32435755u            /* "UWC2" */
+#define RECORD_BYTES UW_SECURE_FRAMES_RECORD_BYTES
+#define CRC_AT (RECORD_BYTES - 4u)
+#define SAVE_AHEAD_PARTS 4u                 /* of a stretch are left when the next one is saved */
+#define SAVE_PAUSE_US 1000000u              /* after one that failed: it may have taken long */
+#define DERIVATIONS_MAX 16u                 /* of other epochs' keys in one burst, */
+#define DERIVATION_US 62500u                /* and then one each */
+
+/* Is this epoch, or the one before: whose keys nobody can displace? */
+static bool is_current(const struct uw_secure_frames *s, uint32_t epoch)
+{
+    return epoch == s->epoch || (s->epoch != 0 && epoch == s->epoch - 1u);
+}
+
+static struct uw_frames_key *derive(struct uw_secure_frames *s, uint32_t at, uint32_t epoch)
+{
+    s->key_set[at] = uw_frames_key_derive(s->keys[at], s->key, s->run, epoch) == UW_OK;
+    s->key_epochs[at] = epoch;
+    return s->key_set[at] ? s->keys[at] : NULL;
+}
+
+struct uw_frames_key *uw_frames_key_of(struct uw_secure_frames *s, uint32_t epoch)
+{
+    uint32_t at = is_current(s, epoch) ? epoch & 1u : UW_FRAMES_OTHER_KEY;
+    if (s->key_set[at] && s->key_epochs[at] == epoch) {
+        return s->keys[at];
+    }
+    /* Anybody can name an epoch, and a derivation takes as long as many frames do. */
+    bool may = at != UW_FRAMES_OTHER_KEY ||
+               uw_bucket_take(&s->derived_us, DERIVATION_US, DERIVATIONS_MAX, 0, s->now_us);
+    return may ? derive(s, at, epoch) : NULL;
+}
+
+/* What was derived for another epoch is of this one now. */
+static void promote(struct uw_secure_frames *s)
+{
+    uint32_t at = s->epoch & 1u, from = UW_FRAMES_OTHER_KEY;
+    if (s->key_set[from] && s->key_epochs[from] == s->epoch) {
+        struct uw_frames_key *key = s->keys[at];
+        s->keys[at] = s->keys[from];
+        s->keys[from] = key;
+        s->key_epochs[at] = s->epoch;
+        s->key_set[at] = true;
+        s->key_set[from] = false;
+    }
+}
+
+void uw_frames_follow(struct uw_secure_frames *s, uint32_t epoch)
+{
+    if (epoch > s->epoch) {
+        s->epoch = epoch;
+        promote(s);
+        s->epoch_began = s->counter;
+    }
+}
+
+bool uw_frames_epoch_of(const struct uw_secure_frames *s, uint8_t first, uint32_t *epoch)
+{
+    uint32_t ahead = (first - s->epoch) & UW_FRAMES_EPOCH_MASK;
+    if (ahead == UW_FRAMES_EPOCH_MASK && s->epoch != 0) {
+        *epoch = s->epoch - 1u;
+        return true;
+    }
+    *epoch = s->epoch + ahead;
+    return ahead <= 1u && *epoch >= s->epoch;
+}
+
+static int write_record(struct uw_secure_frames *s, uint64_t counter)
+{
+    uint8_t record[RECORD_BYTES];
+    uw_put_u32(record, RECORD_MAGIC);
+    uw_put_u64(record + 4, s->id);
+    uw_put_u64(record + 12, counter);
+    uw_put_u32(record + 20, s->epoch);
+    uw_put_u64(record + 24, s->epoch_began);
+    uw_put_u32(record + CRC_AT, uw_crc32c_portable(0, record, CRC_AT));
+    const struct uw_storage_ops *ops = s->store->ops;
+    int rc = ops->begin(s->store, s->object);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = ops->append(s->store, record, sizeof record);
+    int ended = ops->end(s->store, rc == UW_OK);
+    return rc == UW_OK ? ended : rc;
+}
+
+/* Everything below `counter` may have been used. Written twice: a store of two slots, as in flash,
+ * that finds its newest record damaged gives the one before, which then says the same. */
+static int save(struct uw_secure_frames *s, uint64_t counter)
+{
+    if (s->now_us < s->save_again_us) {
+        return UW_ERR_IO;
+    }
+    int rc = write_record(s, counter);
+    rc = rc == UW_OK ? write_record(s, counter) : rc;
+    if (rc < 0) {
+        s->save_again_us = s->now_us + SAVE_PAUSE_US;
+        return rc;
+    }
+    s->saved_counter = counter;
+    s->saved_epoch = s->epoch;
+    s->stats.saved_n++;
+    return UW_OK;
+}
+
+static bool is_used_up(const struct uw_secure_frames *s)
+{
+    return s->counter >= UW_FRAMES_COUNTER_END - 1u;
+}
+
+int uw_frames_count(struct uw_secure_frames *s, uint64_t *counter)
+{
+    if (is_used_up(s)) {
+        uw_frames_tell_identity(s, s->lower->own, "this device has used up its counters: it "
+                                                  "needs another identity");
+        return UW_ERR_CLOSED;
+    }
+    if (s->store != NULL && s->counter >= s->saved_counter &&
+        save(s, s->counter + s->reserve_n) < 0) {
+        return UW_ERR_IO;
+    }
+    if (s->counter - s->epoch_began >= s->epoch_frames) {
+        (void)uw_secure_frames_rotate(s);
+    }
+    *counter = s->counter++;
+    return UW_OK;
+}
+
+void uw_frames_save_ahead(struct uw_secure_frames *s)
+{
+    if (s->store != NULL && (s->saved_counter - s->counter < s->reserve_n / SAVE_AHEAD_PARTS ||
+                             s->saved_epoch != s->epoch)) {
+        (void)save(s, s->counter + s->reserve_n);      /* else when there is no other way */
+    }
+}
+
+int uw_secure_frames_rotate(struct uw_secure_frames *s)
+{
+    if (s->epoch == UINT32_MAX) {
+        return UW_ERR_CLOSED;
+    }
+    bool there = s->key_set[UW_FRAMES_OTHER_KEY] &&
+                 s->key_epochs[UW_FRAMES_OTHER_KEY] == s->epoch + 1u;
+    if (!there && derive(s, UW_FRAMES_OTHER_KEY, s->epoch + 1u) == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    uw_frames_follow(s, s->epoch + 1u);
+    return UW_OK;
+}
+
+static int read_record(struct uw_secure_frames *s, uint8_t record[RECORD_BYTES])
+{
+    uint64_t bytes = 0;
+    int rc = s->store->ops->size(s->store, s->object, &bytes);
+    if (rc == UW_OK) {
+        rc = bytes == RECORD_BYTES
+                 ? s->store->ops->read(s->store, s->object, 0, record, RECORD_BYTES)
+                 : UW_ERR_CORRUPT;
+    }
+    if (rc == UW_OK && (uw_get_u32(record) != RECORD_MAGIC ||
+                        uw_get_u32(record + CRC_AT) !=
+                            uw_crc32c_portable(0, record, CRC_AT))) {
+        rc = UW_ERR_CORRUPT;
+    }
+    return rc;
+}
+
+static uint64_t kept_id(const uint8_t record[RECORD_BYTES])
+{
+    return uw_get_u64(record + 4);
+}
+
+static int draw_id(struct uw_secure_frames *s)
+{
+    uint64_t id = s->id;
+    int rc = UW_OK;
+    while (rc == UW_OK && id == 0) {
+        uint8_t random[8];
+        rc = uw_ccm_random(s->entropy, s->user, random, sizeof random);
+        id = uw_get_u64(random);
+    }
+    s->id = rc == UW_OK ? id : s->id;
+    return rc;
+}
+
+bool uw_frames_draw_another(struct uw_secure_frames *s)
+{
+    uint64_t before = s->id;
+    if (s->fixed) {
+        return false;
+    }
+    s->id = 0;
+    if (draw_id(s) < 0) {
+        s->id = before;
+        return false;
+    }
+    s->saved_counter = s->counter;      /* written down before the first frame in its name */
+    return true;
+}
+
+/* Returns UW_ERR_CLOSED when nothing is left of it. */
+static int take_record(struct uw_secure_frames *s, const uint8_t record[RECORD_BYTES])
+{
+    s->id = kept_id(record);
+    s->counter = uw_get_u64(record + 12);
+    s->epoch = uw_get_u32(record + 20);
+    s->saved_counter = s->counter;
+    s->saved_epoch = s->epoch;
+    s->epoch_began = uw_get_u64(record + 24);
+    return is_used_up(s) ? UW_ERR_CLOSED : UW_OK;
+}
+
+int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_config *config)
+{
+    uint8_t record[RECORD_BYTES];
+    s->id = config->id;
+    s->fixed = config->id != 0;
+    s->entropy = config->entropy;
+    if (config->store == NULL) {
+        return draw_id(s);
+    }
+    int rc = read_record(s, record);
+    bool other = rc == UW_OK && config->id != 0 && config->id != kept_id(record);
+    if (rc == UW_OK && !other) {
+        rc = take_record(s, record);
+        if (rc == UW_ERR_CLOSED && !s->fixed) {
+            s->id = s->counter = s->saved_counter = s->epoch_began = 0;
+            rc = draw_id(s);
+        }
+        return rc;
+    }
+    if (rc == UW_OK || rc == UW_ERR_NOTFOUND) {
+        /* A store may say so too of a record that it lost. */
+        return s->fixed && !config->first_start ? UW_ERR_CORRUPT : draw_id(s);
+    }
+    return rc == UW_ERR_CORRUPT && !s->fixed ? draw_id(s) : rc;
+}
+
+void uw_frames_begin(struct uw_ccm_frame *f, uint64_t id, uint64_t counter, uint16_t from,
+                     uint16_t to)
+{
+    uw_put_u64(f->nonce, id);
+    uw_put_u40(f->nonce + 8, counter);
+    uw_put_u16(f->head, from);
+    uw_put_u16(f->head + 2, to);
+    f->head_bytes = 4;
+}
+
+void uw_frames_head(struct uw_ccm_frame *f, const uint8_t *bytes, uint32_t n)
+{
+    memcpy(f->head + f->head_bytes, bytes, n);
+    f->head_bytes += n;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * secure_mbedtls.h - Mbed TLS, 2.28 and 3.x, as the files that wrap it see it
+ *
+ * secure_mbedtls.c has what sessions share and those over datagrams, secure_mbedtls_stream.c those
+ * over streams. */
+#ifndef UW_NET_SECURE_MBEDTLS_H
+#define UW_NET_SECURE_MBEDTLS_H
+
+#include "secure_tls.h"
+
+#include <mbedtls/ssl.h>
+#include <mbedtls/version.h>
+#if defined(MBEDTLS_ENTROPY_C)
+#include <mbedtls/entropy.h>
+#endif
+
+/* The deterministic generator that this build of the library has: of AES, or of SHA-256 where a
+ * board goes without AES. */
+#if defined(MBEDTLS_CTR_DRBG_C)
+#include <mbedtls/ctr_drbg.h>
+typedef mbedtls_ctr_drbg_context uw_tls_drbg;
+#define uw_tls_drbg_init mbedtls_ctr_drbg_init
+#define uw_tls_drbg_free mbedtls_ctr_drbg_free
+#define uw_tls_drbg_random mbedtls_ctr_drbg_random
+#define uw_tls_drbg_seed mbedtls_ctr_drbg_seed
+#else
+#include <mbedtls/hmac_drbg.h>
+typedef mbedtls_hmac_drbg_context uw_tls_drbg;
+#define uw_tls_drbg_init mbedtls_hmac_drbg_init
+#define uw_tls_drbg_free mbedtls_hmac_drbg_free
+#define uw_tls_drbg_random mbedtls_hmac_drbg_random
+#define uw_tls_drbg_seed(drbg, ...) \
+    mbedtls_hmac_drbg_seed(drbg, mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), __VA_ARGS__)
+#endif
+
+#ifndef MBEDTLS_PRIVATE                 /* of 3.x */
+#define MBEDTLS_PRIVATE(member) member
+#endif
+
+#define UW_TLS_SUITES_MAX 8u
+#define UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY 115
+#define UW_TLS_ALERT_BAD_RECORD_MAC 20
+#define UW_TLS_ALERT_DECRYPT_ERROR 51
+
+struct uw_tls_engine {
+    mbedtls_ssl_config conf[2];     /* server, client */
+    uw_tls_drbg drbg;
+#if defined(MBEDTLS_ENTROPY_C)
+    mbedtls_entropy_context system_entropy;
+#endif
+    int suites[UW_TLS_SUITES_MAX + 1];
+    uint8_t cookie_key[32];
+    int (*entropy)(void *user, uint8_t *out, size_t bytes);
+    void *user;
+    bool ready;
+    uint8_t dear_n;                 /* suites, the first, that take long to agree on */
+};
+
+/* A server is fed a ClientHello next: with `cheap` it agrees on no suite that takes long to, if
+ * there is another. Of all sessions of the engine, until it is called again. */
+void uw_tls_offer(struct uw_tls_engine *engine, bool cheap);
+
+/* Is the handshake of a session done? */
+static inline bool uw_tls_handshake_over(const mbedtls_ssl_context *ssl)
+{
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000
+    return mbedtls_ssl_is_handshake_over((mbedtls_ssl_context *)(uintptr_t)ssl) != 0;
+#else
+    return ssl->state == MBEDTLS_SSL_HANDSHAKE_OVER;
+#endif
+}
+
+/* What is left of the record that mbedtls_ssl_read began, without a copy: it stays where the
+ * library decrypted it until the next record is read, and counts as read. */
+static inline uint8_t *uw_tls_rest(mbedtls_ssl_context *ssl, uint32_t *bytes)
+{
+    uint8_t *rest = ssl->MBEDTLS_PRIVATE(in_offt);
+    *bytes = (uint32_t)ssl->MBEDTLS_PRIVATE(in_msglen);
+    if (rest != NULL) {                 /* else the record has ended */
+        ssl->MBEDTLS_PRIVATE(in_offt) = NULL;
+        ssl->MBEDTLS_PRIVATE(in_msglen) = 0;
+        ssl->MBEDTLS_PRIVATE(keep_current_message) = 0;
+    }
+    return rest;
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TLS over streams: sessions of Mbed TLS as a guard of the TCP link. */
+#include "secure_mbedtls.h"
+#include "link/stream_guard.h"
+
+#include "uwasa/secure_stream.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RECORD_BYTES 16384u
+#define OVERHEAD_BYTES 64u          /* record header 5, explicit nonce 8, tag 16 */
+#define HANDSHAKE_BYTES 4096u
+#define READ_AHEAD_BYTES 65536u     /* of records, so that few calls fetch many */
+#define HEAD_BYTES 5u               /* of a record */
+#define BULK_BYTES 8192u            /* a larger record is read to where it is decrypted */
+#define ALERT_FATAL 2u
+#define TOLD_EVERY 64u              /* refusals: the first, then one of so many */
+
+struct session {
+    mbedtls_ssl_context ssl;
+    struct uw_stream_io io;
+    bool open, client, cheap;
+    bool in_head, bulk;             /* what the library reads; is the last record large? */
+    char address[UW_LINK_ADDRESS_BYTES];
+    uint32_t at, end;               /* of what was read ahead */
+    uint8_t ahead[READ_AHEAD_BYTES];
+};
+
+static int bio_send(void *context, const unsigned char *bytes, size_t size_bytes)
+{
+    const struct session *t = context;
+    return t->io.write(t->io.arg, bytes, (uint32_t)size_bytes) == UW_OK
+               ? (int)size_bytes
+               : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+}
+
+static int bio_recv(void *context, unsigned char *out, size_t cap_bytes)
+{
+    struct session *t = context;
+    bool head = cap_bytes <= HEAD_BYTES;
+    t->bulk = t->in_head && !head ? cap_bytes >= BULK_BYTES : t->bulk;
+    t->in_head = head;
+    if (t->at == t->end) {
+        bool direct = t->bulk && !head;     /* behind a large record there is another */
+        uint32_t most = direct ? (uint32_t)cap_bytes : t->bulk ? HEAD_BYTES : READ_AHEAD_BYTES;
+        int n = t->io.read(t->io.arg, direct ? out : t->ahead, most);
+        if (n <= 0) {
+            return n == UW_ERR_AGAIN ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
+        }
+        if (direct) {
+            return n;
+        }
+        t->at = 0;
+        t->end = (uint32_t)n;
+    }
+    size_t n = t->end - t->at < cap_bytes ? t->end - t->at : cap_bytes;
+    memcpy(out, t->ahead + t->at, n);
+    t->at += (uint32_t)n;
+    return (int)n;
+}
+
+static struct uw_secure_stream *owner_of(struct uw_stream_guard *g)
+{
+    return (struct uw_secure_stream *)g;    /* its first member */
+}
+
+static uint32_t stream_session_bytes(void)
+{
+    return sizeof(struct session);
+}
+
+static void stream_close(struct uw_stream_guard *g, void *session)
+{
+    struct session *t = session;
+    (void)g;
+    if (t->open) {
+        mbedtls_ssl_free(&t->ssl);
+        t->open = false;
+    }
+}
+
+static int stream_open(struct uw_stream_guard *g, void *session, const struct uw_stream_io *io,
+                       bool client, bool cheap, const char *address)
+{
+    struct session *t = session;
+    t->client = client;
+    t->cheap = cheap;
+    t->io = *io;
+    t->at = t->end = 0;
+    t->in_head = t->bulk = false;
+    t->open = true;
+    snprintf(t->address, sizeof t->address, "%s", address);
+    mbedtls_ssl_init(&t->ssl);
+    if (mbedtls_ssl_setup(&t->ssl, &owner_of(g)->tls->conf[client ? 1 : 0]) != 0) {
+        stream_close(g, t);
+        return UW_ERR_NOMEM;
+    }
+    mbedtls_ssl_set_bio(&t->ssl, t, bio_send, bio_recv, NULL);
+    return UW_OK;
+}
+
+static void tell(struct uw_secure_stream *s, enum uw_secure_event_kind kind, const char *format,
+                 const char *address)
+{
+    char text[UW_SECURE_TEXT_BYTES];
+    if (s->event != NULL) {
+        snprintf(text, sizeof text, format, address, s->identity);
+        const struct uw_secure_event event = {.kind = kind, .station = UW_LINK_STATION_NONE,
+                                              .text = text};
+        s->event(s->user, &event);
+    }
+}
+
+/* A peer with another key or of another run. Strangers shall not fill a log. */
+static int refuse(struct uw_secure_stream *s, const struct session *t, bool other_run)
+{
+    s->stats.refused_n++;
+    if (s->quiet_n++ % TOLD_EVERY == 0) {
+        tell(s, UW_SECURE_PEER_REFUSED,
+             other_run ? "peer %s belongs to another run, not to \"%s\""
+                       : "peer %s does not hold this run's key",
+             t->address);
+    }
+    return UW_ERR_DENIED;
+}
+
+/* The alert that ended a handshake ends the record read last; the library keeps it to itself. */
+static int alert_of(const struct session *t)
+{
+    return t->at >= 2 && t->ahead[t->at - 2u] == ALERT_FATAL ? t->ahead[t->at - 1u] : 0;
+}
+
+static int stream_handshake(struct uw_stream_guard *g, void *session)
+{
+    struct uw_secure_stream *s = owner_of(g);
+    struct session *t = session;
+    if (!t->client) {
+        uw_tls_offer(s->tls, t->cheap);
+    }
+    int code = mbedtls_ssl_handshake(&t->ssl);
+    if (code == 0 && uw_tls_handshake_over(&t->ssl)) {
+        s->stats.handshakes_n++;
+        s->suite = (uint16_t)mbedtls_ssl_get_ciphersuite_id(mbedtls_ssl_get_ciphersuite(&t->ssl));
+        tell(s, UW_SECURE_PEER_UP, "peer %s authenticated", t->address);
+        return UW_OK;
+    }
+    int alert = code == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE ? alert_of(t) : 0;
+    if (code == 0 || code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE) {
+        return UW_ERR_AGAIN;
+    }
+    if (code == MBEDTLS_ERR_SSL_UNKNOWN_IDENTITY || alert == UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY) {
+        return refuse(s, t, true);
+    }
+    if (code == MBEDTLS_ERR_SSL_INVALID_MAC || alert == UW_TLS_ALERT_BAD_RECORD_MAC ||
+        alert == UW_TLS_ALERT_DECRYPT_ERROR) {
+        return refuse(s, t, false);
+    }
+    s->stats.failed_n++;
+    return UW_ERR_CORRUPT;
+}
+
+static int stream_read(struct uw_stream_guard *g, void *session, uint8_t *buf, uint32_t cap_bytes)
+{
+    struct session *t = session;
+    (void)g;
+    int n = mbedtls_ssl_read(&t->ssl, buf, cap_bytes);
+    if (n > 0) {
+        return n;
+    }
+    switch (n) {
+    case MBEDTLS_ERR_SSL_WANT_READ:
+    case MBEDTLS_ERR_SSL_WANT_WRITE: return UW_ERR_AGAIN;
+    case 0:
+    case MBEDTLS_ERR_SSL_CONN_EOF:
+    case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY: return UW_ERR_CLOSED;
+    default: return UW_ERR_CORRUPT;
+    }
+}
+
+static int stream_write(struct uw_stream_guard *g, void *session, const uint8_t *buf,
+                        uint32_t bytes)
+{
+    struct session *t = session;
+    (void)g;
+    return mbedtls_ssl_write(&t->ssl, buf, bytes) == (int)bytes ? UW_OK : UW_ERR_IO;
+}
+
+static const struct uw_stream_guard_ops stream_ops = {
+    .record_bytes = RECORD_BYTES,
+    .overhead_bytes = OVERHEAD_BYTES,
+    .handshake_bytes = HANDSHAKE_BYTES,
+    .session_bytes = stream_session_bytes,
+    .open = stream_open,
+    .handshake = stream_handshake,
+    .read = stream_read,
+    .write = stream_write,
+    .close = stream_close,
+};
+
+size_t uw_secure_stream_bytes(const struct uw_secure_stream_config *config)
+{
+    return config != NULL && config->identity != NULL && config->identity[0] != '\0' &&
+                   strlen(config->identity) <= UW_SECURE_IDENTITY_MAX
+               ? uw_tls_engine_bytes()
+               : SIZE_MAX;
+}
+
+int uw_secure_stream_init(struct uw_secure_stream *s,
+                          const struct uw_secure_stream_config *config)
+{
+    memset(s, 0, sizeof *s);
+    size_t need = uw_secure_stream_bytes(config);
+    if (need == SIZE_MAX) {
+        return UW_ERR_INVALID;
+    }
+    if (config->memory == NULL || config->memory_bytes < need) {
+        return UW_ERR_NOMEM;
+    }
+    memset(config->memory, 0, need);
+    struct uw_tls_engine *engine = config->memory;
+    const struct uw_tls_keys keys = {.stream = true, .key = config->key,
+                                     .identity = config->identity, .suites = config->suites,
+                                     .bulk = config->bulk,
+                                     .entropy = config->entropy, .user = config->user};
+    int rc = uw_tls_engine_init(engine, &keys);
+    if (rc < 0) {
+        return rc;
+    }
+    s->tls = engine;
+    s->event = config->event;
+    s->user = config->user;
+    memcpy(s->identity, config->identity, strlen(config->identity) + 1u);
+    s->guard.ops = &stream_ops;
+    return UW_OK;
+}
+
+void uw_secure_stream_deinit(struct uw_secure_stream *s)
+{
+    if (s->guard.ops != NULL) {
+        uw_tls_engine_deinit(s->tls);
+        s->guard.ops = NULL;
+    }
+}

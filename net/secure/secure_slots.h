@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * secure_slots.h - the sessions of a secure channel, by station, and the peers that failed
+ *
+ * A station has at most one session that is up and one handshake in progress; the second is how
+ * a restarted peer replaces the first. */
+#ifndef UWASA_SECURE_SLOTS_H
+#define UWASA_SECURE_SLOTS_H
+
+#include "secure_tls.h"
+
+#define UW_SECURE_HANDSHAKE_MAX_US 30000000u
+#define UW_SECURE_START_MAX 32u         /* handshakes that strangers may start in one burst, */
+#define UW_SECURE_START_US 50000u       /* and then one each */
+/* A byte in front of every message: lets messages be empty, which DTLS would swallow. */
+#define UW_SECURE_MESSAGE_MARK 0u
+
+enum uw_secure_state { UW_SECURE_FREE, UW_SECURE_HANDSHAKE, UW_SECURE_UP };
+
+struct uw_secure_slot {
+    enum uw_secure_state state;
+    bool client;
+    bool was_held;                      /* by the caller, before the channel held the station */
+    bool random_known;
+    uint16_t station;
+    int output_rc;                      /* of the lower link, for the datagram output last */
+    uint64_t started_us, heard_us;      /* authenticated: sending proves nothing */
+    uint8_t random[UW_WIRE_RANDOM_BYTES];   /* of the ClientHello, ours or the peer's */
+    struct uw_secure_dtls *owner;
+    struct uw_tls_session *tls;
+    char address[UW_LINK_ADDRESS_BYTES];
+};
+
+/* The slot of a station in one state, or NULL. */
+struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
+                                      enum uw_secure_state state);
+
+/* Open a session in a free slot; a stale handshake of the same side may have to go.
+ * Returns UW_OK, UW_ERR_AGAIN (no slot now), UW_ERR_NOMEM. */
+int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
+                    struct uw_secure_slot **out);
+
+/* Give a slot back, without an event; the lower link's hold on the station goes with its last. */
+void uw_secure_release(struct uw_secure_slot *slot, bool notify);
+
+/* Give back the slot of a session that was up, with an event that says how it ended. */
+void uw_secure_end(struct uw_secure_slot *slot, const char *how, bool notify);
+
+/* Act on what the engine says about a session; the slot may be free afterwards. */
+void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result);
+
+/* Call the event callback. */
+void uw_secure_tell(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
+                    const char *text);
+
+/* Has this peer failed so lately that no handshake is worth it yet? A silent one may call any
+ * time, but is called less and less often. */
+bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool calling);
+
+/* Remember that a peer was refused, and tell, at most once per interval. */
+void uw_secure_report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,
+                              enum uw_tls_result why);
+
+/* Remember that a peer began a handshake and let it lie. */
+void uw_secure_resent(struct uw_secure_dtls *s, const char *address);
+
+/* Remember that a peer did not answer a call. */
+void uw_secure_note_silence(struct uw_secure_dtls *s, const char *address);
+
+/* Forget a peer's failures. */
+void uw_secure_forgive(struct uw_secure_dtls *s, const char *address);
+
+/* Give one record from a station to whom it concerns.
+ * Returns the bytes of a message, *message is its first one until the session is called again, or
+ * UW_ERR_AGAIN. */
+int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
+                    void **message);
+
+#endif

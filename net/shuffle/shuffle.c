@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shuffle.h"
+
+#include "base/backoff.h"
+
+#include "uwasa/status.h"
+
+#include <string.h>
+
+#define REPEAT_FIRST_US 100000u
+#define REPEAT_DOUBLINGS 3u
+#define PACE_US 20000u
+
+uint64_t uw_shuffle_hold_us(uint64_t loan_us)
+{
+    return loan_us + loan_us / 4u;
+}
+
+/* A loan that takes longer to agree on is not worth it. */
+static uint64_t starting_us(const struct uw_shuffle *s)
+{
+    return s->config.loan_us / 4u;
+}
+
+static uint64_t until_us(const struct uw_shuffle *s, const struct uw_loan *l)
+{
+    return l->since_us + s->config.loan_us;
+}
+
+int uw_shuffle_place(struct uw_shuffle *s, struct uw_arena *arena,
+                     const struct uw_shuffle_config *config)
+{
+    void *loans = NULL, *due = NULL;
+    *s = (struct uw_shuffle){.config = *config};
+    if (config->pool == NULL) {
+        return UW_OK;
+    }
+    int rc = uw_arena_take(arena, uw_size_mul(config->pool->config.slots_n, sizeof *s->loans),
+                           &loans);
+    rc = rc < 0 ? rc
+                : uw_arena_take(arena, uw_size_mul(config->pool->config.slots_n, sizeof *s->due),
+                                &due);
+    s->loans = loans;
+    s->due = due;
+    if (due != NULL) {
+        memset(due, 0xff, config->pool->config.slots_n * sizeof *s->due);
+        for (uint32_t j = 0; j < config->pool->movable_n; j++) {
+            uw_sample_pool_rest(config->pool, j);
+        }
+    }
+    uw_rng_seed(&s->rng, config->seed);
+    return rc;
+}
+
+static bool is_starting(const struct uw_loan *l)
+{
+    return l->state == UW_LOAN_OFFERED || l->state == UW_LOAN_SENDING ||
+           l->state == UW_LOAN_PULLING || l->state == UW_LOAN_RECEIVING;
+}
+
+static bool is_own(const struct uw_loan *l)
+{
+    return l->state != UW_LOAN_RECEIVING;
+}
+
+/* Enter a loan that is starting into the list of them, or take it out. */
+static void list(struct uw_shuffle *s, const struct uw_loan *l, bool enter)
+{
+    uint32_t *n = is_own(l) ? &s->own_n : &s->other_n;
+    uint32_t slot = (uint32_t)(l - s->loans), at = 0;
+    if (!is_starting(l)) {
+        return;
+    }
+    if (enter) {
+        s->starting[s->own_n + s->other_n] = slot;
+        ++*n;
+        return;
+    }
+    --*n;
+    while (s->starting[at] != slot) {
+        at++;
+    }
+    s->starting[at] = s->starting[s->own_n + s->other_n];
+}
+
+static void set_state(struct uw_shuffle *s, struct uw_loan *l, enum uw_loan_state state)
+{
+    list(s, l, false);
+    l->state = state;
+    l->tries = 0;
+    l->repeat_us = s->now_us + REPEAT_FIRST_US;
+    list(s, l, true);
+    uw_loan_due(s, l, s->now_us);
+}
+
+/* The loan is no more; one's own sample is drawn again. */
+static void end_loan(struct uw_shuffle *s, struct uw_loan *l)
+{
+    if (l->away) {
+        uw_sample_pool_restore(s->config.pool, l->home);
+    }
+    set_state(s, l, UW_LOAN_FREE);
+    *l = (struct uw_loan){.state = UW_LOAN_FREE};
+    s->due[l - s->loans] = UINT64_MAX;
+}
+
+/* Nothing is away yet: to forget it is enough, the other side hears it now or asks. */
+static void abandon(struct uw_shuffle *s, struct uw_loan *l)
+{
+    uw_loan_say(s, l, UW_SHUFFLE_END);
+    end_loan(s, l);
+}
+
+/* Draw the other's sample no more, and ask for one's own. */
+static void close_loan(struct uw_shuffle *s, struct uw_loan *l)
+{
+    uw_sample_pool_rest(s->config.pool, l->home);
+    set_state(s, l, UW_LOAN_CLOSING);
+    uw_loan_say(s, l, UW_SHUFFLE_END);
+}
+
+static void give_away(struct uw_shuffle *s, struct uw_loan *l)
+{
+    l->away = true;
+    l->back_us = s->now_us + uw_shuffle_hold_us(s->config.loan_us);
+    s->out_n++;
+}
+
+static void borrow(struct uw_shuffle *s, struct uw_loan *l)
+{
+    uw_sample_pool_borrow(s->config.pool, l->home, (uint32_t)(l - s->loans), l->label,
+                          until_us(s, l) - s->behind_us);
+    s->in_n++;
+    set_state(s, l, UW_LOAN_STANDING);
+}
+
+/* Of the samples at home: is it in a loan that is starting? */
+static bool is_promised(const struct uw_shuffle *s, uint32_t home)
+{
+    for (uint32_t i = 0; i < s->own_n + s->other_n; i++) {
+        if (s->loans[s->starting[i]].home == home) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A free slot and a sample to lend for it; NULL: there is none now. */
+static struct uw_loan *new_loan(struct uw_shuffle *s, uint32_t peer)
+{
+    struct uw_sample_pool *p = s->config.pool;
+    uint32_t slots_n = p->config.slots_n, k = 0, tries = 0;
+    while (k < slots_n && (s->due[(s->cursor + k) % slots_n] != UINT64_MAX ||
+                           uw_sample_pool_room(p, (s->cursor + k) % slots_n) == NULL)) {
+        k++;
+    }
+    if (k == slots_n) {
+        return NULL;
+    }
+    struct uw_loan *l = &s->loans[(s->cursor + k) % slots_n];
+    uint32_t j = uw_rng_below(&s->rng, p->movable_n);
+    while (!uw_sample_pool_is_home(p, j) || is_promised(s, j)) {
+        j = j + 1u < p->movable_n ? j + 1u : 0;
+        if (++tries == p->movable_n) {
+            return NULL;
+        }
+    }
+    s->cursor = (s->cursor + k + 1u) % slots_n;
+    *l = (struct uw_loan){.peer = peer, .home = j, .since_us = s->now_us,
+                          .nonce = uw_rng_mix(s->key, ++s->nonces)};
+    return l;
+}
+
+static uint32_t largest_chunk_n(const struct uw_shuffle *s)
+{
+    uint32_t n = (s->config.buffer_bytes - UW_SHUFFLE_DATA_BYTES) / 4u;
+    return n < s->config.pool->sample_n ? n : s->config.pool->sample_n;
+}
+
+static uint32_t loan_ms(const struct uw_shuffle *s)
+{
+    return (uint32_t)(s->config.loan_us / 1000u);
+}
+
+static void say_offer(struct uw_shuffle *s, struct uw_loan *l)
+{
+    const struct uw_sample_pool *p = s->config.pool;
+    struct uw_shuffle_message m = {.act = UW_SHUFFLE_OFFER, .sample_n = p->sample_n,
+                                   .classes = p->base.classes, .chunk_n = largest_chunk_n(s),
+                                   .loan_ms = loan_ms(s)};
+    uw_loan_send(s, l, &m, NULL);
+}
+
+static void repeat(struct uw_shuffle *s, struct uw_loan *l)
+{
+    if (s->now_us < l->repeat_us) {
+        return;
+    }
+    switch (l->state) {
+    case UW_LOAN_OFFERED:
+        say_offer(s, l);
+        break;
+    case UW_LOAN_PULLING:
+    case UW_LOAN_RECEIVING:
+        uw_loan_want(s, l);
+        break;
+    case UW_LOAN_READY:
+        uw_loan_say(s, l, UW_SHUFFLE_READY);
+        break;
+    case UW_LOAN_CLOSING:
+        uw_loan_say(s, l, UW_SHUFFLE_END);
+        break;
+    case UW_LOAN_STANDING:
+        uw_loan_say(s, l, UW_SHUFFLE_COMMIT);
+        break;
+    case UW_LOAN_SENDING:
+    case UW_LOAN_FREE:
+    default:
+        break;
+    }
+    l->repeat_us = s->now_us + uw_backoff_us(2u * REPEAT_FIRST_US, &l->tries, REPEAT_DOUBLINGS);
+}
+
+/* What is due of one loan. */
+static void run_loan(struct uw_shuffle *s, struct uw_loan *l)
+{
+    uint64_t end_us = l->state == UW_LOAN_CLOSING ? l->back_us
+                      : is_starting(l)            ? l->since_us + starting_us(s)
+                                                  : until_us(s, l);
+    bool asks = l->state != UW_LOAN_SENDING && (l->state != UW_LOAN_STANDING || l->unacked);
+    if (s->now_us >= end_us) {
+        if (l->state == UW_LOAN_CLOSING) {
+            end_loan(s, l);
+        } else if (is_starting(l)) {
+            abandon(s, l);
+        } else {
+            close_loan(s, l);
+        }
+        return;
+    }
+    if (asks) {
+        repeat(s, l);
+    }
+    uw_loan_due(s, l, asks && l->repeat_us < end_us ? l->repeat_us : end_us);
+}
+
+/* More loans, at a pace that fills the slots twice a term: others fill them as well. */
+static void offer(struct uw_shuffle *s)
+{
+    uint64_t pause_us = s->config.loan_us / 2u / s->config.pool->config.slots_n;
+    s->offer_us = s->now_us + (pause_us > PACE_US ? pause_us : PACE_US);
+    if (s->own_n == UW_SHUFFLE_STARTING_MOST) {
+        return;
+    }
+    uint32_t peer = s->config.pick(s->config.arg, s->round++);
+    for (uint64_t n = 1u + PACE_US / (pause_us + 1u);
+         n > 0 && s->own_n < UW_SHUFFLE_STARTING_MOST; n--) {
+        struct uw_loan *l = peer != 0 ? new_loan(s, peer) : NULL;
+        if (l == NULL) {
+            return;
+        }
+        set_state(s, l, UW_LOAN_OFFERED);
+        say_offer(s, l);
+    }
+}
+
+static void start(struct uw_shuffle *s)
+{
+    s->started = true;
+    s->open_us = s->offer_us = s->now_us + uw_shuffle_hold_us(s->config.loan_us);
+    s->key = uw_rng_mix(s->config.seed, s->now_us);
+    s->due_us = UINT64_MAX;
+}
+
+/* Nobody can have a sample from before now. */
+static void open_pool(struct uw_shuffle *s)
+{
+    s->open = true;
+    for (uint32_t j = 0; j < s->config.pool->movable_n; j++) {
+        uw_sample_pool_restore(s->config.pool, j);
+    }
+}
+
+uint64_t uw_shuffle_step(struct uw_shuffle *s, uint64_t now_us, uint64_t behind_us)
+{
+    if (s->config.pool == NULL) {
+        return UINT64_MAX;
+    }
+    s->now_us = now_us;
+    s->behind_us = behind_us;
+    if (!s->started) {
+        start(s);
+    }
+    if (!s->open && now_us >= s->open_us) {
+        open_pool(s);
+    }
+    if (now_us >= s->due_us) {
+        s->due_us = UINT64_MAX;
+        for (uint32_t k = 0; k < s->config.pool->config.slots_n; k++) {
+            if (now_us >= s->due[k]) {
+                run_loan(s, &s->loans[k]);
+            } else if (s->due[k] < s->due_us) {
+                s->due_us = s->due[k];
+            }
+        }
+    }
+    if (s->open && !s->stopped && now_us >= s->offer_us) {
+        offer(s);
+    }
+    return s->due_us < s->offer_us || s->stopped ? s->due_us : s->offer_us;
+}
+
+/* ---- what others say ---- */
+
+/* A truth about a loan that this node does not know, or not so: it draws nothing by it, ever. */
+static void deny(struct uw_shuffle *s, uint32_t to, const struct uw_shuffle_message *m)
+{
+    const struct uw_shuffle_config *c = &s->config;
+    const struct uw_shuffle_message over = {.act = UW_SHUFFLE_OVER, .to = m->from,
+                                            .from = m->to};
+    int bytes = uw_shuffle_encode(&over, c->run, NULL, c->buffer, c->buffer_bytes);
+    if (bytes > 0) {
+        c->send(c->arg, to, c->buffer, (uint32_t)bytes);
+    }
+}
+
+static void on_offer(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m)
+{
+    const struct uw_sample_pool *p = s->config.pool;
+    for (uint32_t i = 0; i < s->own_n + s->other_n; i++) {
+        const struct uw_loan *l = &s->loans[s->starting[i]];
+        if (l->peer == from && l->theirs.nonce == m->from.nonce) {
+            return;     /* again; a later one is denied by who sent it */
+        }
+    }
+    bool fits = s->open && !s->stopped && s->other_n < UW_SHUFFLE_STARTING_MOST &&
+                m->sample_n == p->sample_n && m->classes == p->base.classes &&
+                m->loan_ms == loan_ms(s) && m->from.nonce != 0;
+    struct uw_loan *l = fits ? new_loan(s, from) : NULL;
+    if (l == NULL) {
+        const struct uw_shuffle_message offer = {.from = m->from};  /* it speaks of no loan here */
+        deny(s, from, &offer);
+        return;
+    }
+    uint32_t chunk_n = largest_chunk_n(s);
+    l->theirs = m->from;
+    l->chunk_n = m->chunk_n < chunk_n ? m->chunk_n : chunk_n;
+    set_state(s, l, UW_LOAN_RECEIVING);
+    uw_loan_want(s, l);
+}
+
+static void on_want(struct uw_shuffle *s, struct uw_loan *l, const struct uw_shuffle_message *m)
+{
+    if (l->state == UW_LOAN_OFFERED && m->chunk_n <= largest_chunk_n(s)) {
+        l->theirs = m->from;
+        l->chunk_n = m->chunk_n;
+        set_state(s, l, UW_LOAN_SENDING);
+    }
+    if (l->state == UW_LOAN_SENDING || l->state == UW_LOAN_READY) {
+        uw_loan_serve(s, l, m);
+    }
+}
+
+/* The other's sample, or a chunk of it. */
+static void on_data(struct uw_shuffle *s, struct uw_loan *l, const struct uw_shuffle_message *m)
+{
+    if (l->state != UW_LOAN_RECEIVING && l->state != UW_LOAN_PULLING) {
+        return;
+    }
+    l->repeat_us = s->now_us + REPEAT_FIRST_US;
+    int rc = uw_loan_keep(s, l, m);
+    if (rc == UW_ERR_AGAIN) {
+        return;
+    }
+    if (rc < 0 || s->now_us >= l->since_us + starting_us(s)) {
+        abandon(s, l);
+    } else if (l->state == UW_LOAN_RECEIVING) {
+        uw_sample_pool_rest(s->config.pool, l->home);
+        give_away(s, l);
+        set_state(s, l, UW_LOAN_READY);
+        uw_loan_say(s, l, UW_SHUFFLE_READY);
+    } else {
+        give_away(s, l);
+        borrow(s, l);
+        l->unacked = true;
+        uw_loan_say(s, l, UW_SHUFFLE_COMMIT);
+    }
+}
+
+static void on_ready(struct uw_shuffle *s, struct uw_loan *l)
+{
+    if (l->state == UW_LOAN_SENDING) {
+        set_state(s, l, UW_LOAN_PULLING);
+        uw_loan_want(s, l);
+    }
+}
+
+static void on_commit(struct uw_shuffle *s, struct uw_loan *l)
+{
+    if (l->state == UW_LOAN_READY && s->now_us < until_us(s, l)) {
+        borrow(s, l);
+    }
+    if (l->state == UW_LOAN_STANDING) {
+        uw_loan_say(s, l, UW_SHUFFLE_DONE);
+    }
+}
+
+/* Is it about this loan, as far as is known here? A loan that was only offered has no other side
+ * yet: whoever answers first is it. */
+static bool concerns(const struct uw_loan *l, uint32_t from, const struct uw_shuffle_message *m)
+{
+    bool offered = l->state == UW_LOAN_OFFERED &&
+                   (m->act == UW_SHUFFLE_WANT || m->act == UW_SHUFFLE_OVER);
+    return l->state != UW_LOAN_FREE && l->nonce == m->to.nonce && l->peer == from &&
+           (offered || (l->theirs.nonce == m->from.nonce && l->theirs.slot == m->from.slot));
+}
+
+void uw_shuffle_take(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
+                     uint64_t now_us)
+{
+    if (s->config.pool == NULL || !s->started) {
+        return;
+    }
+    s->now_us = now_us;
+    if (m->act == UW_SHUFFLE_OFFER) {
+        on_offer(s, from, m);
+        return;
+    }
+    struct uw_loan *l =
+        m->to.slot < s->config.pool->config.slots_n ? &s->loans[m->to.slot] : NULL;
+    if (l == NULL || !concerns(l, from, m)) {
+        if (m->act != UW_SHUFFLE_OVER && m->act != UW_SHUFFLE_DATA) {
+            deny(s, from, m);
+        }
+        return;
+    }
+    switch (m->act) {
+    case UW_SHUFFLE_WANT:
+        on_want(s, l, m);
+        break;
+    case UW_SHUFFLE_DATA:
+        on_data(s, l, m);
+        break;
+    case UW_SHUFFLE_READY:
+        on_ready(s, l);
+        break;
+    case UW_SHUFFLE_COMMIT:
+        on_commit(s, l);
+        break;
+    case UW_SHUFFLE_DONE:
+        l->unacked = false;
+        break;
+    case UW_SHUFFLE_END:
+        uw_sample_pool_rest(s->config.pool, l->home);   /* before the other side hears of it */
+        deny(s, from, m);
+        l->away = true;
+        end_loan(s, l);
+        break;
+    case UW_SHUFFLE_OVER:
+        end_loan(s, l);
+        break;
+    case UW_SHUFFLE_OFFER:
+    default:
+        break;
+    }
+}
+
+void uw_shuffle_stop(struct uw_shuffle *s)
+{
+    if (s->config.pool == NULL || s->stopped) {
+        return;
+    }
+    s->stopped = true;
+    for (uint32_t k = 0; k < s->config.pool->config.slots_n; k++) {
+        struct uw_loan *l = &s->loans[k];
+        if (is_starting(l)) {
+            abandon(s, l);
+        } else if (l->state == UW_LOAN_READY || l->state == UW_LOAN_STANDING) {
+            close_loan(s, l);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shuffle.h - samples lent among nodes: each is drawn on one node at most, at every moment
+ *
+ * Two nodes lend each other one sample each, for a term. A asks, B agrees:
+ *
+ *     A                                            B
+ *     OFFER (no data) ---------------------------> keeps a sample b for it
+ *     <------------------------------------- WANT  pulls a, chunk by chunk
+ *     DATA a ------------------------------------> has all of a: draws b no more
+ *     <------------------------------------ READY
+ *     WANT --------------------------------------> A pulls b
+ *     <----------------------------------- DATA b
+ *     draws b in the place of a: COMMIT ---------> draws a in the place of b
+ *     <------------------------------------- DONE
+ *     ... when the term is over ...
+ *     draws b no more: END ----------------------> draws a no more, b again
+ *     <------------------------------------- OVER
+ *     draws a again
+ *
+ * Whatever asks is repeated until it is answered. Messages may be lost, repeated and reordered:
+ * each names both sides' loan by numbers that are never used twice, so that an old one is known as
+ * such. Nodes lend only to those with the same term.
+ *
+ * A sample never needs a message to come home. A borrower stops at a time of its own clock,
+ * `loan_us` after a moment before the owner gave it away; the owner takes it back 5/4 `loan_us`
+ * after it did. So a node that dies, is cut off or pauses costs the others nothing but that time. A
+ * node that is started draws none of its movable samples for as long, since another may still have
+ * them from before; hence a term must not change while a run goes on. All this holds while clocks
+ * run evenly, within a quarter of one another, and go on while a device sleeps.
+ *
+ * Units      _us microseconds, _n counts samples or floats
+ * Memory     a table from an arena; the pool is borrowed
+ * Blocking   as the pool's source      Context  network thread
+ */
+#ifndef UW_NET_SHUFFLE_H
+#define UW_NET_SHUFFLE_H
+
+#include "shuffle_wire.h"
+
+#include "uwasa/arena.h"
+#include "uwasa/rng.h"
+#include "uwasa/sample_pool.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_SHUFFLE_STARTING_MOST 4u /* loans starting at once by one's own offers; by others' */
+
+enum uw_loan_state {
+    UW_LOAN_FREE,
+    UW_LOAN_OFFERED,                /* A: waits for the first WANT */
+    UW_LOAN_SENDING,                /* A: B pulls */
+    UW_LOAN_PULLING,                /* A: pulls from B */
+    UW_LOAN_RECEIVING,              /* B: pulls from A */
+    UW_LOAN_READY,                  /* B: draws neither; waits for COMMIT */
+    UW_LOAN_STANDING,               /* draws the other's sample */
+    UW_LOAN_CLOSING                 /* draws neither; waits for its own */
+};
+
+/* A loan lies in the slot of the pool that has the other's sample. */
+struct uw_loan {
+    enum uw_loan_state state;
+    uint32_t peer;                  /* identity */
+    uint32_t home;                  /* own sample, as struct uw_sample_pool counts them */
+    uint64_t nonce;
+    struct uw_loan_ref theirs;      /* nonce 0: not known yet */
+    bool away, unacked;             /* own sample is given away; COMMIT is not answered */
+    uint8_t tries;
+    uint32_t label, chunk_n;        /* of the sample that comes; floats a chunk */
+    uint32_t base, got, asked;      /* first chunk missing; bit i: base + i is here; asked below */
+    uint64_t since_us;              /* the term begins */
+    uint64_t back_us;               /* own sample comes back at the latest */
+    uint64_t repeat_us;
+};
+
+struct uw_shuffle_config {
+    struct uw_sample_pool *pool;    /* NULL: off */
+    uint32_t run;
+    uint64_t loan_us;               /* whole milliseconds; nodes with another one lend nothing */
+    uint64_t seed;
+    uint8_t *buffer;                /* [buffer_bytes] to encode in; borrowed. A message that is
+                                       handed in may lie there */
+    uint32_t buffer_bytes;          /* UW_SHUFFLE_LEAST_BYTES or more */
+    void *arg;
+    /* Whom to offer to, an identity; 0: nobody this time. */
+    uint32_t (*pick)(void *arg, uint32_t round);
+    /* Hand a message to a node; lost when it cannot be sent. */
+    void (*send)(void *arg, uint32_t to, const void *buf, uint32_t bytes);
+};
+
+struct uw_shuffle {
+    struct uw_shuffle_config config;
+    struct uw_loan *loans;          /* [pool->config.slots_n] */
+    uint64_t *due;                  /* [slots_n] when to look at each; UINT64_MAX: it is free */
+    struct uw_rng rng;
+    bool started, open, stopped;
+    uint64_t now_us, behind_us;     /* the pool's clock is now_us - behind_us */
+    uint64_t open_us, offer_us, due_us;
+    uint64_t key, nonces;
+    uint32_t round, cursor;
+    uint32_t own_n, other_n;        /* starting, by who offered */
+    uint32_t starting[2u * UW_SHUFFLE_STARTING_MOST];   /* their slots */
+    uint64_t in_n, out_n;           /* samples borrowed and lent so far */
+    uint64_t sent_bytes;            /* of samples */
+};
+
+/* How long a sample stays away at the most. */
+uint64_t uw_shuffle_hold_us(uint64_t loan_us);
+
+/* Take the table, and let all movable samples rest. Returns UW_OK or what uw_arena_take returns. */
+int uw_shuffle_place(struct uw_shuffle *s, struct uw_arena *arena,
+                     const struct uw_shuffle_config *config);
+
+/* Do what is due.
+ *   behind_us  now_us less the pool's clock
+ * Returns when it wants to run again, if nothing arrives; UINT64_MAX when it is off. */
+uint64_t uw_shuffle_step(struct uw_shuffle *s, uint64_t now_us, uint64_t behind_us);
+
+/* A message of this run from a node. Nothing is taken and nothing is answered while it is off. */
+void uw_shuffle_take(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
+                     uint64_t now_us);
+
+/* Borrow and lend no more: all loans are ended, and the others told. */
+void uw_shuffle_stop(struct uw_shuffle *s);
+
+/* Between shuffle.c and shuffle_loan.c. */
+
+/* Look at a loan at that time, or earlier. */
+void uw_loan_due(struct uw_shuffle *s, struct uw_loan *l, uint64_t at_us);
+
+/* Send about a loan; floats for data, else NULL. */
+void uw_loan_send(struct uw_shuffle *s, struct uw_loan *l, struct uw_shuffle_message *m,
+                  const float *floats);
+void uw_loan_say(struct uw_shuffle *s, struct uw_loan *l, enum uw_shuffle_act act);
+
+/* Ask for what is missing of the other's sample. */
+void uw_loan_want(struct uw_shuffle *s, struct uw_loan *l);
+
+/* Send what is asked for of one's own. */
+void uw_loan_serve(struct uw_shuffle *s, struct uw_loan *l, const struct uw_shuffle_message *m);
+
+/* Keep a chunk. Returns UW_OK when the sample is whole, UW_ERR_AGAIN when it is not,
+ * UW_ERR_NONFINITE or UW_ERR_INVALID when it never will be. */
+int uw_loan_keep(struct uw_shuffle *s, struct uw_loan *l, const struct uw_shuffle_message *m);
+
+#endif

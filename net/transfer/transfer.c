@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transfer.h"
+
+#include "transfer_path.h"
+#include "base/bits.h"
+
+#include <string.h>
+
+#define PROBE_SLACK_US 2000u
+#define PUSH_SLACK_US 2000u
+#define LOSSLESS_PUSH_US 100000u
+#define REORDER_MAX 256u
+#define ASKED_MIN 16u
+#define STEADY_LOW 4u                   /* chunks to come when more are asked for */
+#define STEADY_SILENCE 4u               /* chunks' time without one: nothing is coming any more */
+
+int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
+                  uint32_t window_chunks)
+{
+    *p = (struct uw_pull){0};
+    p->words_max = size_n / least_n / 32u + 1u;
+    p->asked_max = ASKED_MIN;
+    while (p->asked_max < 65536u && p->asked_max / 4u < window_chunks) {
+        p->asked_max *= 2u;
+    }
+    p->log_max = uw_min_u32(p->asked_max / 4u, UW_PULL_WANTS);
+    const size_t bytes[4] = {uw_size_mul(p->words_max, sizeof *p->have),
+                             uw_size_mul(p->words_max, sizeof *p->out),
+                             uw_size_mul(p->asked_max, sizeof *p->asked),
+                             p->log_max * sizeof *p->log};
+    void *part[4];
+    int rc = uw_arena_take_each(arena, 4, bytes, part);
+    p->have = part[0];
+    p->out = part[1];
+    p->asked = part[2];
+    p->log = part[3];
+    return rc;
+}
+
+static uint32_t in_16us(uint64_t us)
+{
+    return (uint32_t)(us / 16u);
+}
+
+static uint64_t asked_due_us(const struct uw_asked *a, uint64_t now_us)
+{
+    int32_t ahead = (int32_t)(a->due - in_16us(now_us));
+    return (now_us / 16u + (uint64_t)(int64_t)ahead) * 16u;
+}
+
+static uint32_t words_of(const struct uw_pull *p)
+{
+    return (p->chunks + 31u) / 32u;
+}
+
+/* The n-th word from the origin's on. That one comes twice: its bits from the origin on first, the
+ * others at the end. */
+static uint32_t word_at(const struct uw_pull *p, uint32_t n)
+{
+    return (p->origin / 32u + n) % words_of(p);
+}
+
+static uint32_t not_yet(const struct uw_pull *p, uint32_t n)
+{
+    return n == 0 ? ((uint32_t)1 << (p->origin % 32u)) - 1u : 0;
+}
+
+/* Nothing is on its way yet. */
+static void start_asking(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                         uint64_t now_us)
+{
+    p->transfer = transfer;
+    p->first_seq = p->seq;
+    p->out_chunks = 0;
+    p->head = p->tail = p->overtaken = 0;
+    p->progress_us = p->want_us = p->timeout_us = now_us;
+    p->reorder = UW_PATH_REORDER_MIN;
+    memset(p->log, 0, p->log_max * sizeof *p->log);
+    memset(p->out, 0, words_of(p) * sizeof *p->out);
+    uw_path_start(p, path);
+}
+
+void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
+                   const struct uw_path *path, uint64_t now_us)
+{
+    p->active = true;
+    p->coded = false;
+    p->split_n = 0;
+    p->size_n = size_n;
+    p->chunk_n = chunk_n;
+    p->chunks = size_n / chunk_n + (size_n % chunk_n != 0);
+    p->have_chunks = 0;
+    p->base_word = p->frontier = 0;
+    p->origin = p->origin_n < size_n ? p->origin_n / chunk_n : 0;
+    p->started_us = now_us;
+    p->pushed = false;
+    memset(p->have, 0, words_of(p) * sizeof *p->have);
+    if (p->chunks % 32u != 0) {
+        p->have[words_of(p) - 1u] = UINT32_MAX << (p->chunks % 32u);    /* there are no such */
+    }
+    start_asking(p, transfer, path, now_us);
+}
+
+/* Words that are complete are looked at no more. */
+static void pass_words(struct uw_pull *p)
+{
+    while (p->base_word < words_of(p) &&
+           (p->have[word_at(p, p->base_word)] | not_yet(p, p->base_word)) == UINT32_MAX) {
+        p->base_word++;
+    }
+}
+
+void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n)
+{
+    for (uint32_t chunk = 0; chunk < p->chunks; chunk++) {
+        if (chunk - from >= n) {
+            uw_set_add(p->have, chunk);
+        }
+    }
+    p->have_chunks = p->chunks - n;
+    if (p->origin - from >= n) {
+        p->origin = from;
+        p->base_word = 0;
+    }
+    pass_words(p);
+}
+
+/* What a pull has now came from no answer of its own: no rate follows from it. */
+static void count_given(struct uw_pull *p, uint32_t n)
+{
+    p->have_chunks += n;
+    for (uint32_t i = 0; i < p->log_max; i++) {
+        p->log[i].delivered += n;
+    }
+    p->base_word = 0;
+    pass_words(p);
+}
+
+uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool asked,
+                      uint64_t now_us)
+{
+    uint32_t n = 0;
+    if (to != NULL && uw_pull_complete(to)) {
+        to->progress_us = now_us;
+    }
+    for (uint32_t chunk = p->chunks; chunk-- > 0 && n < most;) {
+        bool out = uw_set_has(p->out, chunk);
+        if (uw_set_has(p->have, chunk) || (out && !asked)) {
+            continue;
+        }
+        if (out) {
+            uw_set_remove(p->out, chunk);
+            p->out_chunks--;
+        }
+        uw_set_add(p->have, chunk);
+        if (to != NULL) {
+            uw_set_remove(to->have, chunk);
+        }
+        for (uint32_t i = 0; to != NULL && p->coded && i < 2u; i++) {
+            if (uw_set_has(p->parts, 2u * chunk + i)) {
+                uw_set_add(to->parts, 2u * chunk + i);
+            }
+        }
+        n++;
+    }
+    count_given(p, n);
+    if (to != NULL) {
+        count_given(to, 0u - n);
+    }
+    return n;
+}
+
+void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                  uint64_t now_us)
+{
+    start_asking(p, transfer, path, now_us);
+}
+
+/* First chunk from the origin on that is not here nor, with `asked`, asked for; there is one. */
+static uint32_t first_missing(const struct uw_pull *p, bool asked)
+{
+    uint32_t taken;
+    uint32_t n = p->base_word;
+    for (;; n++) {
+        uint32_t w = word_at(p, n);
+        taken = p->have[w] | (asked ? p->out[w] : 0) | not_yet(p, n);
+        if (taken != UINT32_MAX) {
+            break;
+        }
+    }
+    return word_at(p, n) * 32u + uw_lowest_bit(~taken);
+}
+
+void uw_pull_stop(struct uw_pull *p)
+{
+    if (p->active) {
+        p->origin_n = uw_pull_complete(p) ? 0 : first_missing(p, false) * p->chunk_n;
+    }
+    p->active = false;
+}
+
+void uw_pull_paused(struct uw_pull *p, uint64_t paused_us)
+{
+    p->started_us += paused_us;
+    p->progress_us += paused_us;
+    for (uint32_t i = p->head; i != p->tail; i++) {
+        p->asked[i & (p->asked_max - 1u)].due += in_16us(paused_us);
+    }
+    /* answers that waited meanwhile tell nothing of the path */
+    memset(p->log, 0, p->log_max * sizeof *p->log);
+}
+
+void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_t now_us)
+{
+    uint32_t chunk = offset_n / p->chunk_n;
+    uw_set_add(p->have, chunk);
+    p->have_chunks++;
+    if (uw_set_has(p->out, chunk)) {
+        uw_set_remove(p->out, chunk);
+        p->out_chunks--;
+    }
+    pass_words(p);
+    p->progress_us = now_us;
+    p->backoff = 0;
+    if (p->pushed && seq == 0) {
+        p->coming = chunk < p->coming ? p->coming : chunk + 1u;
+        p->coming_us = now_us;
+    }
+    const struct uw_want_log *log = &p->log[seq & (p->log_max - 1u)];
+    uint32_t bit = chunk - log->base;
+    uint64_t upto = bit <= 63u ? log->wanted << (63u - bit) : 0;
+    if (!log->used || log->seq != seq || upto >> 63 == 0) {
+        return;     /* too old to learn from */
+    }
+    uint32_t rank = uw_bits_in(upto) - 1u;
+    uint64_t due_us = log->sent_us + log->ahead_us + (uint64_t)log->spread_us * rank / log->chunks;
+    uint32_t place = log->first + rank;
+    if ((int32_t)(place + 1u - p->overtaken) > 0) {
+        p->overtaken = place + 1u;
+    } else if (p->overtaken - place > p->reorder) {
+        p->reorder = p->overtaken - place < REORDER_MAX ? p->overtaken - place : REORDER_MAX;
+    }
+    uw_path_answered(p, log, now_us > due_us ? now_us - due_us : 1u, now_us);
+}
+
+/* Towards the end there is nothing new to ask for, so no later answer can overtake a lost one.
+ * The window is empty then: asking again early costs little, waiting would cost most of the time
+ * of a small pull on a lossy link. */
+static uint32_t patience_us(const struct uw_pull *p)
+{
+    uint32_t rto = uw_path_rto_us(p);
+    if (p->lossless || p->srtt_us == 0 || p->backoff != 0 ||
+        p->have_chunks + p->out_chunks < p->chunks || (float)p->out_chunks > p->window / 2.0f) {
+        return rto;
+    }
+    return uw_min_u32(2u * (p->srtt_us + p->rttvar_us) + PROBE_SLACK_US, rto);
+}
+
+/* Where the link is the only brake, who still has chunks to send does not pause: then all that is
+ * outstanding is lost, or the question was. How late a chunk is tells nothing there. */
+static uint64_t over_us(const struct uw_pull *p)
+{
+    uint64_t last_us = p->progress_us > p->want_us ? p->progress_us : p->want_us;
+    return last_us + uw_path_rto_us(p) + uw_path_spread_us(p, STEADY_SILENCE);
+}
+
+/* Take answered and lost questions from the front of the queue. */
+static void expire(struct uw_pull *p, uint64_t now_us)
+{
+    uint32_t rto = uw_path_rto_us(p);
+    uint32_t patience = patience_us(p);
+    uint64_t over_at_us = over_us(p);
+    bool late = false;
+    for (; p->head != p->tail; p->head++) {
+        const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
+        if (!uw_set_has(p->out, a->chunk)) {
+            uw_path_ended(p, 0);
+            continue;
+        }
+        bool timeout = now_us >= (p->chunk_us != 0 ? over_at_us
+                                                   : asked_due_us(a, now_us) + patience);
+        if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
+            break;
+        }
+        uw_set_remove(p->out, a->chunk);
+        p->out_chunks--;
+        uw_path_ended(p, 1);
+        late = late || timeout;
+    }
+    /* Once per timeout without any answer, however many questions it ended. */
+    if (!late || now_us < p->progress_us + rto || now_us < p->timeout_us + rto) {
+        return;
+    }
+    p->timeout_us = now_us;
+    uw_path_timed_out(p);
+}
+
+/* Chunks that may be asked for now. */
+static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
+{
+    uint32_t limit = (uint32_t)p->window;
+    limit = limit < room_chunks ? limit : room_chunks;
+    if (!p->active || limit <= p->out_chunks) {
+        return 0;
+    }
+    uint32_t n = limit - p->out_chunks;
+    uint32_t missing = p->chunks - p->have_chunks - p->out_chunks;
+    uint32_t queue = p->asked_max - (p->tail - p->head);
+    n = n < missing ? n : missing;
+    n = n < queue ? n : queue;
+    return n < 64u ? n : 64u;
+}
+
+/* When what comes by itself counts as lost. To ask too early costs little: who still pushes does
+ * not answer. */
+static uint64_t overdue_us(const struct uw_pull *p)
+{
+    uint32_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : uw_path_rto_us(p);
+    uint32_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
+    return p->coming_us + (patience > least ? patience : least);
+}
+
+/* Chunks before this one may be asked for. */
+static uint32_t askable(const struct uw_pull *p, uint64_t now_us)
+{
+    if (!p->pushed || p->coming == p->chunks || now_us >= overdue_us(p)) {
+        return p->chunks;
+    }
+    return p->coming > UW_PATH_REORDER_MIN ? p->coming - UW_PATH_REORDER_MIN : 0;
+}
+
+/* Small questions are saved up for a moment: one in a quarter of the window is enough. */
+static uint64_t due_us(const struct uw_pull *p, uint32_t n, uint64_t now_us)
+{
+    if (p->chunk_us != 0) {
+        bool asking = p->seq != 0 && p->want_us == now_us;      /* more in the same frame */
+        return p->out_chunks <= STEADY_LOW || asking ? 0 : UINT64_MAX;
+    }
+    uint32_t batch = (uint32_t)(p->window / 4.0f);
+    batch = batch < 64u ? batch : 64u;
+    if (n >= batch || n == p->chunks - p->have_chunks - p->out_chunks || p->out_chunks == 0) {
+        return 0;
+    }
+    uint32_t pause = p->srtt_us / 4u;
+    return p->want_us + (pause > 500u ? pause : 500u);
+}
+
+static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, uint64_t now_us)
+{
+    uint32_t ahead_us = p->chunk_us != 0 ? uw_path_spread_us(p, p->out_chunks) : 0;
+    p->log[want->seq & (p->log_max - 1u)] = (struct uw_want_log){
+        .sent_us = now_us,
+        .ahead_us = ahead_us,
+        .wanted = want->wanted,
+        .base = want->base,
+        .spread_us = want->spread_us,
+        .first = p->tail,
+        .delivered = p->have_chunks,
+        .seq = want->seq,
+        .chunks = (uint8_t)n,
+        .used = true,
+    };
+    uint64_t rest = want->wanted;
+    for (uint32_t rank = 0; rank < n; rank++, rest &= rest - 1u) {
+        uint32_t chunk = want->base + uw_lowest_bit(rest);
+        uw_set_add(p->out, chunk);
+        p->asked[p->tail++ & (p->asked_max - 1u)] = (struct uw_asked){
+            .due = in_16us(now_us + ahead_us + (uint64_t)want->spread_us * rank / n),
+            .chunk = chunk,
+        };
+        uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
+        if (place < p->frontier) {
+            p->again_n++;
+        } else {
+            p->frontier = place + 1u;
+        }
+    }
+    p->out_chunks += n;
+    p->want_us = now_us;
+}
+
+void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us)
+{
+    chunks = chunks < 64u ? chunks : 64u;
+    chunks = chunks < p->chunks ? chunks : p->chunks;
+    const struct uw_want want = {.seq = p->seq++, .base = p->origin,
+                                 .wanted = UINT64_MAX >> (64u - chunks)};
+    remember(p, &want, chunks, now_us);
+    p->log[want.seq & (p->log_max - 1u)].used = false;      /* when it was asked is not known */
+}
+
+void uw_pull_pushed(struct uw_pull *p, uint64_t now_us)
+{
+    p->pushed = true;
+    p->coming = 0;
+    p->coming_us = now_us;
+    p->seq = 1;     /* 0 is nobody's answer */
+}
+
+bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, struct uw_want *want)
+{
+    if (!p->active) {
+        return false;
+    }
+    expire(p, now_us);
+    uint32_t n = allowance(p, room_chunks);
+    if (n == 0 || now_us < due_us(p, n, now_us)) {
+        return false;
+    }
+    uint32_t base = first_missing(p, true), end = askable(p, now_us);
+    uint32_t taken = 0, wanted[2] = {0};
+    if (base >= end) {
+        return false;
+    }
+    for (uint32_t bit = 0; bit < 64u && base + bit < end && taken < n; bit++) {
+        if (!uw_set_has(p->have, base + bit) && !uw_set_has(p->out, base + bit)) {
+            uw_set_add(wanted, bit);
+            taken++;
+        }
+    }
+    *want = (struct uw_want){
+        .transfer = p->transfer,
+        .seq = p->seq++,
+        .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0),
+        .base = base,
+        .wanted = wanted[0] | (uint64_t)wanted[1] << 32,
+        .spread_us = uw_path_spread_us(p, taken),
+    };
+    remember(p, want, taken, now_us);
+    if (p->chunk_us != 0) {
+        want->spread_us = 0;        /* as quickly as the link takes them */
+    }
+    return true;
+}
+
+uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t now_us)
+{
+    if (!p->active || uw_pull_complete(p)) {
+        return UINT64_MAX;
+    }
+    uint64_t next = UINT64_MAX;
+    if (p->head != p->tail) {
+        const struct uw_asked *first = &p->asked[p->head & (p->asked_max - 1u)];
+        next = p->chunk_us != 0 ? over_us(p) : asked_due_us(first, now_us) + patience_us(p);
+    }
+    uint32_t n = allowance(p, room_chunks);
+    if (n != 0) {
+        bool comes = p->pushed && first_missing(p, true) >= askable(p, now_us);
+        uint64_t due = comes ? overdue_us(p) : due_us(p, n, now_us);
+        next = due < next ? due : next;
+    }
+    return next > now_us ? next : now_us;
+}

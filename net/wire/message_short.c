@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The short forms of what travels most, for links of frames. */
+#include "message.h"
+
+#define WANT_HEAD_BYTES 15u
+#define WANT_BYTES 11u
+#define SPREAD_UNIT_US 16u
+#define VERSIONS_LATE 64u           /* that a chunk may be older than what its peer told last */
+
+int uw_message_encode_short_data(const struct uw_data *d, uint32_t chunk, const float *floats,
+                                 void *buf, uint32_t cap_bytes)
+{
+    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + d->count_n * 4u;
+    if (cap_bytes < bytes) {
+        return UW_ERR_TOOBIG;
+    }
+    uint8_t *p = buf;
+    p[0] = uw_wire_first(UW_WIRE_DATA);
+    p[1] = (uint8_t)d->version;
+    uw_put_u24(p + 2, (chunk & (UW_WIRE_SHORT_CHUNKS - 1u)) |
+                          (d->seq % UW_WIRE_SHORT_SEQS) * UW_WIRE_SHORT_CHUNKS);
+    uw_put_floats(p + UW_WIRE_SHORT_DATA_BYTES, floats, d->count_n);
+    return (int)bytes;
+}
+
+int uw_message_read_short_data(const void *buf, uint32_t buf_bytes,
+                               const struct uw_short_data *known, struct uw_data *d)
+{
+    const uint8_t *p = buf;
+    if (buf_bytes <= UW_WIRE_SHORT_DATA_BYTES ||
+        (buf_bytes - UW_WIRE_SHORT_DATA_BYTES) % 4u != 0) {
+        return UW_ERR_CORRUPT;
+    }
+    uint32_t both = uw_get_u24(p + 2), chunk = both % UW_WIRE_SHORT_CHUNKS;
+    uint32_t back = (known->seq - both / UW_WIRE_SHORT_CHUNKS) % UW_WIRE_SHORT_SEQS;
+    uint32_t oldest = known->version > VERSIONS_LATE ? known->version - VERSIONS_LATE : 0;
+    *d = (struct uw_data){
+        .transfer = (uint16_t)(known->transfer + (back >= known->asked_n)),
+        .seq = (uint16_t)(known->seq - back),
+        .version = oldest + (uint8_t)(p[1] - oldest),
+        .offset_n = chunk * known->chunk_n,
+        .count_n = (uint16_t)((buf_bytes - UW_WIRE_SHORT_DATA_BYTES) / 4u),
+        .floats = p + UW_WIRE_SHORT_DATA_BYTES,
+    };
+    return known->chunk_n != 0 && chunk <= UINT32_MAX / known->chunk_n ? UW_OK : UW_ERR_CORRUPT;
+}
+
+uint32_t uw_message_short_wants(uint32_t cap_bytes)
+{
+    uint32_t n = cap_bytes < WANT_HEAD_BYTES ? 0 : (cap_bytes - WANT_HEAD_BYTES) / WANT_BYTES;
+    return n < UW_SHORT_WANTS_MOST ? n : UW_SHORT_WANTS_MOST;
+}
+
+int uw_message_write_short_wants(enum uw_wire_type type, const struct uw_short_wants *head,
+                                 const struct uw_want *wants, uint32_t n, void *buf)
+{
+    uint8_t *p = buf;
+    uint32_t spread = wants[0].spread_us / SPREAD_UNIT_US;
+    p[0] = uw_wire_first(type);
+    p[1] = (uint8_t)wants[0].transfer;
+    p[2] = (uint8_t)wants[0].seq;
+    uw_put_u16(p + 3, wants[0].chunk_n);
+    uw_put_u16(p + 5, spread < UINT16_MAX ? spread : UINT16_MAX);
+    uw_put_u32(p + 7, head->model);
+    uw_put_u32(p + 11, head->mixed);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t *want = p + WANT_HEAD_BYTES + i * WANT_BYTES;
+        uw_put_u24(want, wants[i].base);
+        uw_put_u64(want + 3, wants[i].wanted);
+    }
+    return (int)(WANT_HEAD_BYTES + n * WANT_BYTES);
+}
+
+int uw_message_read_short_wants(const void *buf, uint32_t buf_bytes, struct uw_short_wants *head,
+                                struct uw_want wants[UW_SHORT_WANTS_MOST])
+{
+    const uint8_t *p = buf;
+    uint32_t n = buf_bytes < WANT_HEAD_BYTES ? 0 : (buf_bytes - WANT_HEAD_BYTES) / WANT_BYTES;
+    if (n == 0 || n > UW_SHORT_WANTS_MOST || buf_bytes != WANT_HEAD_BYTES + n * WANT_BYTES) {
+        return UW_ERR_CORRUPT;
+    }
+    *head = (struct uw_short_wants){.model = uw_get_u32(p + 7), .mixed = uw_get_u32(p + 11)};
+    for (uint32_t i = 0; i < n; i++) {
+        const uint8_t *want = p + WANT_HEAD_BYTES + i * WANT_BYTES;
+        wants[i] = (struct uw_want){
+            .wanted = uw_get_u64(want + 3),
+            .chunk_n = uw_get_u16(p + 3),
+            .base = uw_get_u24(want),
+            .spread_us = uw_get_u16(p + 5) * SPREAD_UNIT_US,
+            .transfer = p[1],
+            .seq = (uint16_t)(p[2] + i),
+        };
+        if (wants[i].wanted == 0 || wants[i].chunk_n == 0) {
+            return UW_ERR_CORRUPT;
+        }
+    }
+    return (int)n;
+}
+
+int uw_message_write_cast(const struct uw_cast_chunk *head, const float *floats, void *buf,
+                          uint32_t cap_bytes)
+{
+    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + head->count_n * 4u;
+    if (cap_bytes < bytes) {
+        return UW_ERR_TOOBIG;
+    }
+    uint8_t *p = buf;
+    p[0] = uw_wire_first(UW_WIRE_CAST);
+    p[1] = head->turn;
+    uw_put_u24(p + 2, head->chunk | head->tag * UW_WIRE_SHORT_CHUNKS);
+    uw_put_floats(p + UW_WIRE_SHORT_DATA_BYTES, floats, head->count_n);
+    return (int)bytes;
+}
+
+int uw_message_read_cast(const void *buf, uint32_t buf_bytes, struct uw_cast_chunk *chunk)
+{
+    const uint8_t *p = buf;
+    if (buf_bytes < UW_WIRE_SHORT_DATA_BYTES ||
+        (buf_bytes - UW_WIRE_SHORT_DATA_BYTES) % 4u != 0) {
+        return UW_ERR_CORRUPT;
+    }
+    uint32_t both = uw_get_u24(p + 2);
+    *chunk = (struct uw_cast_chunk){
+        .turn = p[1], .tag = (uint8_t)(both / UW_WIRE_SHORT_CHUNKS),
+        .chunk = both % UW_WIRE_SHORT_CHUNKS,
+        .count_n = (buf_bytes - UW_WIRE_SHORT_DATA_BYTES) / 4u,
+        .floats = p + UW_WIRE_SHORT_DATA_BYTES};
+    return UW_OK;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * part.h - messages of an all-reduce on the wire
+ *
+ *     byte  0       version << 4 | UW_WIRE_PART
+ *     bytes 1..4    CRC-32C as in wire.h; 0 and not looked at where the link is reliable
+ *     byte  5       part type | reply << 7
+ *     bytes 6..7    step            bytes 20..23  data: offset; want: first chunk
+ *     bytes 8..11   run             bytes 24..25  data, want: seq
+ *     bytes 12..15  group           bytes 26..27  operation
+ *     bytes 16..19  round
+ *     bytes 28..    data: floats; want: wanted u64, chunk_n u32, spread_us u32
+ *
+ * All numbers are little-endian. Floats lie at a multiple of four, so that a receiver adds them
+ * from where they arrived, and a sender may hand over head and floats separately.
+ *
+ * Memory     caller's      Blocking  never      Context  any thread
+ */
+#ifndef UW_NET_PART_H
+#define UW_NET_PART_H
+
+#include "message.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_PART_HEAD_BYTES 28u
+#define UW_PART_WANT_BYTES (UW_PART_HEAD_BYTES + 16u)
+
+enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
+
+/* Has what a step sent arrived, and is it known how fast? */
+enum uw_got { UW_GOT_NOTHING, UW_GOT, UW_GOT_LEARNED };
+
+/* What ranks send each other. */
+struct uw_part {
+    enum uw_part_type type;
+    uint32_t group, round;
+    uint16_t step;
+    uint16_t op;                    /* of several that are under way in a round; the caller's */
+    uint16_t seq;                   /* data: of the want it answers, 0: unasked */
+    uint32_t offset_n, count_n;     /* data: floats of the step's message; got: what was measured,
+                                       see uw_allreduce_measured */
+    const float *floats;            /* data: [count_n] */
+    struct uw_want want;            /* want; its transfer is the step */
+    bool reply;                     /* done: answer with yours; wait, want: stop pushing, go on;
+                                       data: all of the message comes unasked */
+};
+
+/* What is known of the way to and from a rank; zeros: nothing. */
+struct uw_allreduce_way {
+    float to, from;                 /* floats a microsecond that it takes from this rank; sends */
+    uint8_t wary;                   /* so often in a row what was pushed got lost, about; */
+    uint8_t pause;                  /* messages that are not pushed as a whole therefore */
+};
+
+/* Write the head of a data part whose floats follow from byte UW_PART_HEAD_BYTES on, without a
+ * checksum: for a reliable link that gathers head and floats itself, on a little-endian machine.
+ *   head  [UW_PART_HEAD_BYTES] */
+void uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head);
+
+/* Encode a part.
+ *   checked  with a checksum: the link may damage messages
+ * Returns the bytes written or UW_ERR_TOOBIG (above cap_bytes). */
+int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
+                   uint32_t cap_bytes);
+
+/* Parse a message that begins with UW_WIRE_PART, of any run.
+ *   buf  on a big-endian machine floats are turned around in it, and where they are not aligned for
+ *        floats they move over the head: then it is parsed once
+ *   run  set to the run it belongs to
+ *   p    written on success; p->floats points into buf
+ * Returns UW_OK or UW_ERR_CORRUPT (damaged, cut, malformed). */
+int uw_part_decode(void *buf, uint32_t buf_bytes, bool checked, uint32_t *run, struct uw_part *p);
+
+#endif
