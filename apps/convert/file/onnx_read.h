@@ -105,4 +105,7 @@ const char *uw_onnx_text(const struct uw_onnx_node *n, const char *name, const c
 /* Elements of a tensor; UINT64_MAX when they overflow. */
 uint64_t uw_onnx_tensor_size(const struct uw_onnx_tensor *t);
 
+/* Set its strides for row-major order. */
+void uw_onnx_set_strides(struct uw_onnx_tensor *t);
+
 #endif

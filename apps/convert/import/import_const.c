@@ -68,15 +68,6 @@ int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const cha
     return (int)count;
 }
 
-static void set_strides(struct uw_onnx_tensor *t)
-{
-    int64_t stride = uw_onnx_tensor_size(t) != 0 ? 1 : 0; /* of nothing, sizes may be anything */
-    for (uint32_t a = t->rank; a-- > 0;) {
-        t->stride[a] = stride;
-        stride *= (int64_t)t->dim[a];
-    }
-}
-
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     uint64_t n = uw_onnx_tensor_size(t);
@@ -111,7 +102,7 @@ void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct 
     if (data == NULL) {
         uw_import_nomem(im);
     }
-    set_strides(t);
+    uw_onnx_set_strides(t);
     t->data = data;
     t->stored_n = count;
     return data;
@@ -239,7 +230,7 @@ static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     }
     if (t->is_float && count <= t->stored_n) {
         t->data = (const uint8_t *)uw_import_floats(im, &from);
-        set_strides(t);
+        uw_onnx_set_strides(t);
         return t->data != NULL ? UW_OK : im->err->code;
     }
     void *data = uw_const_fresh(im, n, t, 0);
@@ -268,7 +259,7 @@ int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
     if (same) { /* of any size */
         memset(out->stride, 0, sizeof out->stride);
     } else {
-        set_strides(out);
+        uw_onnx_set_strides(out);
     }
     return rc;
 }
