@@ -262,10 +262,12 @@ static bool finish_tensor(const struct tensor_fields *t, const uw_onnx_Tensor *p
 
     *out = (struct uw_onnx_tensor){.name = last_text(&t->name)};
     if (pb->data_location != 0) {
-        return refuse_tensor(t, UW_ERR_UNSUPPORTED, "lies in another file (external data): export the model into one file");
+        return refuse_tensor(t, UW_ERR_UNSUPPORTED, "lies in another file (external data): export "
+                             "the model into one file");
     }
     if (bytes == 0) {
-        return refuse_tensor(t, UW_ERR_UNSUPPORTED, "its element type is none of float, double, int64, int32, int8, bool");
+        return refuse_tensor(t, UW_ERR_UNSUPPORTED, "its element type is none of float, double, "
+                             "int64, int32, int8, bool");
     }
     if (!finish_dims(t, out)) {
         return false;
@@ -303,7 +305,8 @@ static bool read_attribute(pb_istream_t *stream, const pb_field_t *field, void *
     struct reader *r = l->r;
     uw_onnx_Attribute pb = uw_onnx_Attribute_init_zero;
     struct tensor_fields t;
-    struct list name = {.r = r}, s = {.r = r}, strings = {.r = r}, floats = {.r = r}, ints = {.r = r};
+    struct list name = {.r = r}, s = {.r = r}, strings = {.r = r};
+    struct list floats = {.r = r}, ints = {.r = r};
     (void)field;
 
     expect_tensor(&pb.t, &t, r);

@@ -2,7 +2,7 @@
  *
  * Self-attention is recognized by what it computes, not by the nodes it is written with: the
  * product of probabilities and values, whose operands are views of dense layers of one input. */
-#include "import_ops.h"
+#include "import.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <string.h>
 
@@ -107,8 +107,8 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     }
     struct uw_value *y = uw_import_out(im, n, 0);
     uint32_t batch = 0;
+    uw_view_dims(&v[0], dims);
     for (uint32_t a = 0; a < v[0].axes_n; a++) {
-        dims[a] = uw_view_dim(&v[0], a);
         batch = uw_view_is_batch(&v[0], a) ? a : batch;
     }
     dims[axis] = 0;

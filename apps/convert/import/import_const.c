@@ -2,7 +2,7 @@
  *
  * Constants are strided views too: Transpose, Slice, Expand and Unsqueeze move no element, so a
  * weight that passes through them is not copied, and an expanded zero stays one zero. */
-#include "import_const.h"
+#include "import.h"
 
 #include <limits.h>
 #include <string.h>
@@ -241,8 +241,9 @@ static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 }
 
 int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
-                        const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+                    const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
     int64_t want[UW_ONNX_RANK_MAX];
     uint64_t dim[UW_ONNX_RANK_MAX];
     int count = uw_import_ints(im, n, "shape", 1, want);
@@ -265,8 +266,9 @@ int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 int uw_fold_transpose(struct uw_import *im, const struct uw_onnx_node *n,
-                          const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+                      const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
     const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
     uint32_t seen = 0;
     *out = *x;
@@ -285,8 +287,10 @@ int uw_fold_transpose(struct uw_import *im, const struct uw_onnx_node *n,
 
 /* Unsqueeze and Squeeze. */
 int uw_fold_axes(struct uw_import *im, const struct uw_onnx_node *n,
-                     const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out, bool insert)
+                 const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
+    bool insert = n->op[0] == 'U';
     int64_t axes[UW_ONNX_RANK_MAX];
     uint32_t marked = 0;
     int count = uw_import_ints(im, n, "axes", 1, axes);
@@ -324,8 +328,9 @@ int uw_fold_axes(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
-                      const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+                  const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
     int64_t start[UW_ONNX_RANK_MAX];
     int64_t end[UW_ONNX_RANK_MAX];
     int64_t axes[UW_ONNX_RANK_MAX];
@@ -365,9 +370,9 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
-                       const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *index,
-                       struct uw_onnx_tensor *out)
+                   const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0], *index = in[1];
     int64_t axis = uw_onnx_int(n, "axis", 0);
     axis = axis < 0 ? axis + x->rank : axis;
     uint64_t count = uw_onnx_tensor_size(index);

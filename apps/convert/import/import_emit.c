@@ -71,6 +71,17 @@ int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint
     return UW_OK;
 }
 
+void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                    uint32_t layer)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (y != NULL) {
+        y->kind = UW_VALUE_DATA;
+        y->view = *v;
+        y->view.layer = layer;
+    }
+}
+
 const char *uw_import_module(struct uw_pool *pool, const char *tensor)
 {
     static const char *const suffixes[] = {".weight", ".bias", ".in_proj_weight",

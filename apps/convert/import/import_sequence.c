@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <string.h>
 
