@@ -3,8 +3,6 @@
  * 6 x 4 sums in six of the eight registers; one holds a row of B. The multiply-add takes its factor
  * from a general register, so that elements of A never pass through the FPU. Vector instructions
  * flush subnormal numbers to zero. */
-#include "arm/helium.h"
-
 #include "packed/input_norm.h"
 
 #include <arm_mve.h>

@@ -2,8 +2,6 @@
  *
  * 8 x 12 sums in twenty-four of the thirty-two registers; three hold a row of B, two eight
  * elements of A, which the multiply-add takes lane by lane. */
-#include "arm/arm.h"
-
 #include "packed/input_norm.h"
 
 #include <arm_neon.h>

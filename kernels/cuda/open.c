@@ -3,44 +3,16 @@
  * The handle, its memory, the table. */
 #include "gpu.h"
 
+#include "ref/table.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct uw_kernels table = {
     .name = "cuda",
-    .gemm = uw_gemm_cuda,
-    .gemm_scratch_bytes = uw_gemm_scratch_bytes_cuda,
-    .conv2d_fw = uw_conv2d_fw_cuda,
-    .conv2d_bw_input = uw_conv2d_bw_input_cuda,
-    .conv2d_bw_param = uw_conv2d_bw_param_cuda,
-    .conv2d_takes_norm = uw_conv2d_takes_norm_cuda,
-    .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_cuda,
-    .add_channels = uw_add_channels_cuda,
-    .sum_channels = uw_sum_channels_cuda,
-    .dense_fw = uw_dense_fw_cuda,
-    .dense_bw_input = uw_dense_bw_input_cuda,
-    .dense_bw_param = uw_dense_bw_param_cuda,
-    .dense_bw_step = uw_dense_bw_step_cuda,
-    .dense_scratch_bytes = uw_dense_scratch_bytes_cuda,
-    .maxpool2d_fw = uw_maxpool2d_fw_cuda,
-    .maxpool2d_bw_input = uw_maxpool2d_bw_input_cuda,
-    .avgpool2d_fw = uw_avgpool2d_fw_cuda,
-    .avgpool2d_bw_input = uw_avgpool2d_bw_input_cuda,
-    .relu_fw = uw_relu_fw_cuda,
-    .relu_bw_input = uw_relu_bw_input_cuda,
-    .softmax_xent_fw = uw_softmax_xent_fw_cuda,
-    .softmax_xent_bw_input = uw_softmax_xent_bw_input_cuda,
-    .axpby = uw_axpby_cuda,
-    .sgd_update = uw_sgd_update_cuda,
-    .all_finite = uw_all_finite_cuda,
-    .distance_sq = uw_distance_sq_cuda,
-    .norm = &uw_norm_cuda,
-    .activation = &uw_activation_cuda,
-    .copy = &uw_copy_cuda,
-    .sequence = &uw_sequence_cuda,
-    .loss = &uw_loss_cuda,
-    .update = &uw_update_cuda,
+    UW_PRODUCT_ENTRIES(cuda),
+    UW_OTHER_ENTRIES(cuda),
     .fused = &uw_fused_cuda,
 };
 

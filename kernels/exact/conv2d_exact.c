@@ -2,7 +2,7 @@
  *
  * Convolutions as products. A tap on padding adds a product with 0, which changes no sum that did
  * not begin at -0. Few rows (depthwise layers) are the reference's, an image a task. */
-#include "exact/product.h"
+#include "exact/exact_product.h"
 
 #include "packed/sizes.h"
 #include "ref/ref.h"

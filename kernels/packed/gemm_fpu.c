@@ -3,7 +3,6 @@
  * 4 x 4 sums in sixteen of the thirty-two single precision registers that a scalar FPU has
  * (Cortex-M4F, Cortex-M7); four hold a row of B, the others A. Plain C, where fmaf is one
  * instruction. */
-#include "packed/fpu.h"
 #include "packed/input_norm.h"
 
 #include <math.h>

@@ -80,7 +80,8 @@ static bool tanh_inside(struct uw_import *im, const struct uw_value *v, const st
         cubed = cubed || (cube.n == 1 && same_data(uw_operand(im, cube.factor[0], "Pow", 0), x) &&
                           uw_import_scalar(uw_operand(im, cube.factor[0], "Pow", 1), &three) &&
                           three == 3.0);
-        if (same_data(uw_operand(im, p.factor[0], "Add", i), x) && cubed && near(cube.c, 0.044715)) {
+        if (cubed && near(cube.c, 0.044715) &&
+            same_data(uw_operand(im, p.factor[0], "Add", i), x)) {
             return true;
         }
     }
