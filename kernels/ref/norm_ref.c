@@ -173,18 +173,4 @@ int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
     return UW_OK;
 }
 
-const struct uw_norm_kernels uw_norm_ref = {
-    .groupnorm_fw = groupnorm_fw,
-    .groupnorm_bw_input = groupnorm_bw_input,
-    .groupnorm_bw_param = groupnorm_bw_param,
-    .batchnorm_stats = batchnorm_stats,
-    .batchnorm_running = uw_batchnorm_running_ref,
-    .batchnorm_fw = batchnorm_fw,
-    .batchnorm_bw_sums = batchnorm_bw_sums,
-    .batchnorm_bw_input = batchnorm_bw_input,
-    .batchnorm_stats_fw = batchnorm_stats_fw,
-    .batchnorm_bw_sums_input = batchnorm_bw_sums_input,
-    .lrn_fw = lrn_fw,
-    .lrn_bw_input = lrn_bw_input,
-    .lrn_scratch_bytes = lrn_scratch_bytes,
-};
+const struct uw_norm_kernels uw_norm_ref = {NORM_ENTRIES};

@@ -86,7 +86,7 @@ struct uw_import {
     struct uw_value **map;          /* by name */
     uint32_t map_n;                 /* power of two */
     struct uw_import_layer **layer;
-    uint32_t layers_n, layers_cap;
+    uint32_t layers_n, layers_cap;  /* layers_n is the newest one's number, as uw_view.layer */
     const char *notes[UW_CONVERT_NOTES_MAX];
     uint32_t notes_n;
     uint64_t folded_n, folded_max;  /* elements of computed constants, and what is too many */
@@ -162,6 +162,10 @@ bool uw_import_scalar(const struct uw_value *v, double *value);
 int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const char *attribute,
                    uint32_t i, int64_t *out);
 
+/* The perm of a Transpose as order[0 .. rank-1]. Returns UW_OK or UW_ERR_SHAPE, err set. */
+int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
+                       uint32_t *order);
+
 /* Row-major floats of a constant, a copy; NULL with err set. */
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
 
@@ -235,15 +239,10 @@ struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onn
 void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
                     uint64_t d2);
 
-/* Number of the newest layer, as uw_view.layer. */
-uint32_t uw_import_last(const struct uw_import *im);
-
-/* Output `i` becomes the newest layer's, seen as the file has it: shape `dims`, of which axis 0
- * (or `batch`) is the minibatch. */
+/* Output `i` becomes the newest layer's, seen as the file has it: shape `dims`, of which axis
+ * `batch` is the minibatch. */
 int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
-                     const uint64_t *dims, uint32_t axes_n);
-int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
-                        const uint64_t *dims, uint32_t axes_n, uint32_t batch);
+                     const uint64_t *dims, uint32_t axes_n, uint32_t batch);
 
 /* Output 0, unless it is left out, is the output of `layer` (as uw_view.layer), seen as `v`. */
 void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,

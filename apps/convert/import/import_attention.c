@@ -242,7 +242,7 @@ int uw_op_attention(struct uw_import *im, const struct uw_onnx_node *n)
     y->kind = UW_VALUE_DATA;
     y->view = q->view;
     y->view.scale = 1.0f;
-    y->view.layer = uw_import_last(im);
+    y->view.layer = im->layers_n;
     y->view.rank = 2;
     memcpy(y->view.dim, l->dim, sizeof l->dim);
     return set_in_proj(im, l, s);

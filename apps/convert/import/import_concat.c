@@ -97,7 +97,7 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
             total += v[k].dim[at];
         }
         l->dim[at] = total;
-        front = uw_import_last(im);
+        front = im->layers_n;
         if (total > INT32_MAX) {
             return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
         }
@@ -118,5 +118,5 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     if (y == NULL || !uw_view_is_batch(&v[0], batch)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "the minibatch is mixed into an axis");
     }
-    return uw_import_result_at(im, n, 0, dims, v[0].axes_n, batch);
+    return uw_import_result(im, n, 0, dims, v[0].axes_n, batch);
 }

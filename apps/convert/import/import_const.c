@@ -265,24 +265,36 @@ int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
     return rc;
 }
 
+int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
+                       uint32_t *order)
+{
+    const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
+    uint32_t seen = 0;
+    for (uint32_t a = 0; a < rank; a++) {
+        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : rank - 1 - a;
+        if (from < 0 || from >= rank || (seen & 1u << from) != 0 ||
+            (perm != NULL && perm->ints_n != rank)) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its %u axes",
+                                    (unsigned)rank);
+        }
+        seen |= 1u << from;
+        order[a] = (uint32_t)from;
+    }
+    return UW_OK;
+}
+
 int uw_fold_transpose(struct uw_import *im, const struct uw_onnx_node *n,
                       const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
     const struct uw_onnx_tensor *x = in[0];
-    const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
-    uint32_t seen = 0;
+    uint32_t order[UW_ONNX_RANK_MAX];
+    int rc = uw_import_order_of(im, n, x->rank, order);
     *out = *x;
-    for (uint32_t a = 0; a < x->rank; a++) {
-        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : x->rank - 1 - a;
-        if (from < 0 || from >= x->rank || (perm != NULL && perm->ints_n != x->rank) ||
-            (seen & 1u << from) != 0) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its axes");
-        }
-        seen |= 1u << from;
-        out->dim[a] = x->dim[from];
-        out->stride[a] = x->stride[from];
+    for (uint32_t a = 0; a < x->rank && rc == UW_OK; a++) {
+        out->dim[a] = x->dim[order[a]];
+        out->stride[a] = x->stride[order[a]];
     }
-    return UW_OK;
+    return rc;
 }
 
 /* Unsqueeze and Squeeze. */

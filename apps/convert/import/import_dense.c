@@ -18,7 +18,7 @@ static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const 
     struct uw_view *to = &y->view;
     *to = *x;
     y->kind = UW_VALUE_DATA;
-    to->layer = uw_import_last(im);
+    to->layer = im->layers_n;
     to->n = size;
     to->rank = l->rank;
     memcpy(to->dim, l->dim, sizeof l->dim);
@@ -159,7 +159,7 @@ static int pointwise(struct uw_import *im, const struct uw_onnx_node *n, enum uw
     if (options != NULL) {
         l->def.activation = *options;
     }
-    uw_import_same(im, n, &x->view, uw_import_last(im));
+    uw_import_same(im, n, &x->view, im->layers_n);
     return UW_OK;
 }
 

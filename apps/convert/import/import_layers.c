@@ -185,7 +185,7 @@ static int spatial_result(struct uw_import *im, const struct uw_onnx_node *n,
         channels * out[0] * dims[3] > INT32_MAX) {
         return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
     }
-    return uw_import_result(im, n, 0, dims, axes + 2);
+    return uw_import_result(im, n, 0, dims, axes + 2, 0);
 }
 
 static int transposed_sizes(struct uw_import *im, const struct uw_onnx_node *n,
@@ -367,7 +367,7 @@ int uw_op_global_pool(struct uw_import *im, const struct uw_onnx_node *n)
         return spatial_result(im, n, l, w.axes, v.dim[0], ones);
     }
     uw_import_dims(l, 1, v.dim[0], 1, 1);
-    return uw_import_result(im, n, 0, dims, v.axes_n);
+    return uw_import_result(im, n, 0, dims, v.axes_n, 0);
 }
 
 /* [A][R][B] to [A][B], the mean over R: pooling of [A * B][R]. */
@@ -387,7 +387,7 @@ static int mean_of(struct uw_import *im, const struct uw_onnx_node *n, struct uw
         t->def.transpose =
             (struct uw_transpose_def){.order = {a > 1 ? 0 : 1, a > 1 ? 2 : 0, a > 1 ? 1 : 0}};
         uw_import_dims(t, a > 1 ? 3 : 2, a > 1 ? a : b, a > 1 ? b : r, a > 1 ? r : 1);
-        v->layer = uw_import_last(im);
+        v->layer = im->layers_n;
         v->rank = t->rank;
         memcpy(v->dim, t->dim, sizeof v->dim);
     }
@@ -437,5 +437,5 @@ int uw_op_reduce_mean(struct uw_import *im, const struct uw_onnx_node *n)
     }
     int rc = uw_import_order(im, n, &v);
     rc = rc < 0 ? rc : mean_of(im, n, &v, part[0], part[1], part[2]);
-    return rc < 0 ? rc : uw_import_result_at(im, n, 0, dims, dims_n, batch);
+    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, dims_n, batch);
 }

@@ -98,7 +98,7 @@ static int emit_activation(struct uw_import *im, const struct uw_onnx_node *n,
     }
     l->def.activation.tanh = tanh;
     v.scale = 1.0f;
-    uw_import_same(im, n, &v, uw_import_last(im));
+    uw_import_same(im, n, &v, im->layers_n);
     return 1;
 }
 
@@ -266,7 +266,7 @@ int uw_op_sum(struct uw_import *im, const struct uw_onnx_node *n)
             continue;
         }
         if (l == NULL || l->inputs_n == UW_LAYER_INPUTS_MAX) {
-            l = uw_import_emit(im, n, UW_LAYER_ADD, l == NULL ? first.layer : uw_import_last(im));
+            l = uw_import_emit(im, n, UW_LAYER_ADD, l == NULL ? first.layer : im->layers_n);
             if (l == NULL) {
                 return im->err->code;
             }
@@ -276,7 +276,7 @@ int uw_op_sum(struct uw_import *im, const struct uw_onnx_node *n)
     if (l == NULL) {
         return uw_op_identity(im, n);
     }
-    uw_import_same(im, n, &first, uw_import_last(im));
+    uw_import_same(im, n, &first, im->layers_n);
     return UW_OK;
 }
 

@@ -66,7 +66,7 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
             rc = uw_import_param(im, l, i, suffix[i], t[i], 0.0f, 1, v.dim);
         }
     }
-    uw_import_same(im, n, &v, uw_import_last(im));
+    uw_import_same(im, n, &v, im->layers_n);
     return rc;
 }
 
@@ -108,7 +108,7 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
         rc = uw_import_param(im, l, 0, "weight", weight, 0.0f, 1, v.dim);
         rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, v.dim);
     }
-    uw_import_same(im, n, &v, uw_import_last(im));
+    uw_import_same(im, n, &v, im->layers_n);
     return rc;
 }
 
@@ -147,7 +147,7 @@ static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
         return im->err->code;
     }
     (*out)->def.norm = (struct uw_norm_def){.epsilon = epsilon, .axes = axes, .no_affine = true};
-    uw_import_same(im, n, &v, uw_import_last(im));
+    uw_import_same(im, n, &v, im->layers_n);
     return UW_OK;
 }
 
@@ -204,7 +204,7 @@ int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     }
     rc = set_lrn(im, n, l, size, uw_onnx_float(n, "alpha", 1e-4f), uw_onnx_float(n, "beta", 0.75f),
                  uw_onnx_float(n, "bias", 1.0f));
-    uw_import_same(im, n, &v, uw_import_last(im));
+    uw_import_same(im, n, &v, im->layers_n);
     return rc;
 }
 
@@ -309,7 +309,7 @@ static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
         return im->err->code;
     }
     rc = set_lrn(im, n, l, kernel->ints[0], (float)alpha, (float)beta, (float)k);
-    uw_import_same(im, n, &view, uw_import_last(im));
+    uw_import_same(im, n, &view, im->layers_n);
     return rc < 0 ? rc : 1;
 }
 

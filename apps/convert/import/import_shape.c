@@ -73,22 +73,9 @@ int uw_op_reshape(struct uw_import *im, const struct uw_onnx_node *n)
 int uw_op_transpose(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *y = begin(im, n);
-    const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
     uint32_t order[UW_ONNX_RANK_MAX];
-    uint32_t seen = 0;
-    if (y == NULL) {
+    if (y == NULL || uw_import_order_of(im, n, y->view.axes_n, order) < 0) {
         return im->err->code;
-    }
-    uint32_t rank = y->view.axes_n;
-    for (uint32_t a = 0; a < rank; a++) {
-        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : rank - 1 - a;
-        if (from < 0 || from >= rank || (seen & 1u << from) != 0 ||
-            (perm != NULL && perm->ints_n != rank)) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its %u axes",
-                                    (unsigned)rank);
-        }
-        seen |= 1u << from;
-        order[a] = (uint32_t)from;
     }
     uw_view_permute(&y->view, order);
     return done(im, n, y, true);
@@ -151,7 +138,7 @@ static int cut_view(struct uw_import *im, const struct uw_onnx_node *n, struct u
     uint64_t size = v->atom[first].size;
     uint64_t dims[UW_ONNX_RANK_MAX];
     *y = *v;
-    y->layer = uw_import_last(im);
+    y->layer = im->layers_n;
     y->rank = l->rank;
     y->n = v->n / size * length;
     memcpy(y->dim, l->dim, sizeof l->dim);
@@ -338,7 +325,7 @@ static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
     l->def.embedding = (struct uw_embedding_def){(uint32_t)w->dim[0], (uint32_t)w->dim[1]};
     uw_import_dims(l, 2, v.n, w->dim[1], 1);
     rc = uw_import_param(im, l, 0, "weight", w, 0.0f, 2, w->dim);
-    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1);
+    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1, 0);
 }
 
 int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
