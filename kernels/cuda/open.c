@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The handle, its memory, the table. */
+ * The handle, its memory, the table, and why the GPU failed. */
 #include "gpu.h"
 
 #include "ref/table.h"
@@ -15,6 +15,30 @@ static const struct uw_kernels table = {
     UW_OTHER_ENTRIES(cuda),
     .fused = &uw_fused_cuda,
 };
+
+/* What a kernel did wrong, CUDA reports at every later call. What a call itself could not do, it
+ * reports once, and libraries report by a status: that is kept. */
+void uw_cuda_keep_failure(struct uw_cuda *c, const char *who, const char *why)
+{
+    if (c->failure[0] == '\0') {
+        snprintf(c->failure, sizeof c->failure, "%.40s: %.50s", who, why);
+    }
+}
+
+void uw_cuda_forget_failure(struct uw_cuda *c)
+{
+    c->failure[0] = '\0';
+}
+
+const char *uw_cuda_failure(struct uw_cuda *c)
+{
+    cudaError_t rc = c->stream != NULL ? cudaStreamSynchronize(c->stream) : cudaSuccess;
+    if (uw_cuda_status(rc) == UW_ERR_IO) {
+        uw_cuda_forget_failure(c);      /* a library's status, if there is one, comes of this */
+        uw_cuda_keep_failure(c, cudaGetErrorName(rc), cudaGetErrorString(rc));
+    }
+    return c->failure[0] != '\0' ? c->failure : NULL;
+}
 
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)
 {

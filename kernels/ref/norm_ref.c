@@ -2,7 +2,6 @@
  *
  * Sums run in eight double lanes that are added in a fixed order: exact enough for rows of any
  * length, and the same bits however a compiler vectorises. */
-#include "ref/norm_rows.h"
 #include "ref/ref.h"
 
 #include "uwasa/fmath.h"

@@ -10,7 +10,7 @@
  * BLOCK_N values, then in double. */
 #include "x86/x86.h"
 
-#include "ref/norm_rows.h"
+#include "ref/ref.h"
 
 #include <immintrin.h>
 

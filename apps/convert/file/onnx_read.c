@@ -395,7 +395,6 @@ static bool read_value_info(pb_istream_t *stream, const pb_field_t *field, void 
         return false;
     }
     out->name = last_text(&name);
-    out->type = pb.type.tensor_type.elem_type;
     out->shaped = pb.has_type && pb.type.has_tensor_type && pb.type.tensor_type.has_shape;
     return true;
 }
@@ -426,10 +425,8 @@ int uw_onnx_read(struct uw_onnx_graph *g, struct uw_pool *pool, const char *file
     pb_istream_t stream = {
         .callback = read_memory, .state = &at, .bytes_left = bytes_n};
     uw_onnx_Model pb = uw_onnx_Model_init_zero;
-    struct list name = {.r = &r};
 
     pb.opset_import = CALL(read_opset, &r);
-    pb.graph.name = CALL(read_text, &name);
     pb.graph.node = CALL(read_node, &r.nodes);
     pb.graph.initializer = CALL(read_initializer, &r.initializers);
     pb.graph.input = CALL(read_value_info, &r.inputs);
@@ -445,7 +442,7 @@ int uw_onnx_read(struct uw_onnx_graph *g, struct uw_pool *pool, const char *file
                                        (size_t)(at - (const uint8_t *)bytes));
     }
     *g = (struct uw_onnx_graph){
-        .name = last_text(&name), .opset = r.opset, .node = r.nodes.item, .nodes_n = r.nodes.n,
+        .opset = r.opset, .node = r.nodes.item, .nodes_n = r.nodes.n,
         .initializer = r.initializers.item, .initializers_n = r.initializers.n,
         .input = r.inputs.item, .inputs_n = r.inputs.n, .output = r.outputs.item,
         .outputs_n = r.outputs.n};
