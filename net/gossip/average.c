@@ -104,6 +104,7 @@ static void ask(struct uw_average *a)
     a->waiting = true;
     a->round++;
     a->alike = uw_image_is_alike(&a->gossip->image);
+    a->measured = a->spare == NULL;
     uw_image_hold(&a->gossip->image);
     atomic_store_explicit(&a->scope, (uint32_t)scope, memory_order_relaxed);
     atomic_store_explicit(&a->asked, a->round, memory_order_release);
@@ -234,7 +235,10 @@ static int take_back(struct uw_average *a, uint32_t step)
         }
     }
     bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is shown already */
-    if (changed && uw_gossip_publish(a->gossip, step) < 0) {
+    int rc = !changed      ? UW_OK
+             : a->measured ? uw_gossip_publish_again(a->gossip, step)   /* the next one measures */
+                           : uw_gossip_publish(a->gossip, step);
+    if (rc < 0) {
         return UW_NODE_AVERAGING;
     }
     begin_round(a);

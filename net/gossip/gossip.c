@@ -273,7 +273,7 @@ static void begin_steps(struct uw_gossip *g)
     g->turned = false;
 }
 
-int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
+int uw_gossip_publish_again(struct uw_gossip *g, uint32_t step)
 {
     struct uw_snapshot *s = g->config.snapshot;
     int rc = uw_image_fetch_all(&g->image);
@@ -286,9 +286,17 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
     }
     if (rc == UW_OK) {
         g->jumped = false;
-        measure_rms(g);
         atomic_store_explicit(&g->version, s != NULL ? s->version : load(&g->version) + 1u,
                               memory_order_release);
+    }
+    return rc;
+}
+
+int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
+{
+    int rc = uw_gossip_publish_again(g, step);
+    if (rc == UW_OK) {
+        measure_rms(g);
     }
     return rc;
 }
