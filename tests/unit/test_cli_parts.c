@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "bench/bench_table.h"
+#include "bench/bench_kernels.h"
 #include "base/events.h"
 #include "job/lr.h"
 #include "node/node_config.h"

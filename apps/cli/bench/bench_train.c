@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_train.h"
 
-#include "bench_plain.h"
 #include "base/events.h"
 #include "job/job.h"
 #include "job/recipe.h"
