@@ -52,34 +52,20 @@ static int set_optimizer(const struct uw_recipe *r, struct uw_optimizer *o, stru
         .clip_tensor = (float)r->clip_tensor,
         .clip_global = (float)r->clip_norm,
     };
-    if (momentum > 0.0 && adam) {
-        return uw_error_set(err, UW_ERR_INVALID, "--momentum: %s has none, it has --beta1",
-                            r->optimizer.word);
-    }
-    if (r->nesterov && (o->kind != UW_OPTIMIZER_SGD || !(momentum > 0.0))) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "--nesterov: needs --optimizer sgd and --momentum above 0");
-    }
-    if ((r->beta1 >= 0.0 || r->beta2 >= 0.0) && !adam) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "--beta1 and --beta2: need --optimizer adam or adamw");
-    }
-    if (r->alpha >= 0.0 && o->kind != UW_OPTIMIZER_RMSPROP) {
-        return uw_error_set(err, UW_ERR_INVALID, "--alpha: needs --optimizer rmsprop");
-    }
-    if (r->epsilon >= 0.0 && o->kind == UW_OPTIMIZER_SGD) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "--epsilon: needs --optimizer adam, adamw or rmsprop");
-    }
-    if (!is_share(r->beta1, o->beta1) || !is_share(r->beta2, o->beta2) ||
-        !is_share(r->alpha, o->alpha)) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "--beta1, --beta2 and --alpha: need above 0 and below 1");
-    }
-    if (r->epsilon >= 0.0 && !(o->epsilon > 0.0f)) {
-        return uw_error_set(err, UW_ERR_INVALID, "--epsilon: needs above 0");
-    }
-    return UW_OK;
+    bool sgd = o->kind == UW_OPTIMIZER_SGD, betas = r->beta1 >= 0.0 || r->beta2 >= 0.0;
+    bool shares = is_share(r->beta1, o->beta1) && is_share(r->beta2, o->beta2) &&
+                  is_share(r->alpha, o->alpha);
+    return uw_rules_check(UW_RULES(
+        {momentum > 0.0 && adam, "momentum",
+         r->optimizer.at == UW_RECIPE_ADAM ? "adam has none, it has --beta1"
+                                           : "adamw has none, it has --beta1"},
+        {r->nesterov && !(sgd && momentum > 0.0), "nesterov",
+         "needs --optimizer sgd and --momentum above 0"},
+        {betas && !adam, "beta1 and --beta2", "need --optimizer adam or adamw"},
+        {r->alpha >= 0.0 && o->kind != UW_OPTIMIZER_RMSPROP, "alpha", "needs --optimizer rmsprop"},
+        {r->epsilon >= 0.0 && sgd, "epsilon", "needs --optimizer adam, adamw or rmsprop"},
+        {!shares, "beta1, --beta2 and --alpha", "need above 0 and below 1"},
+        {r->epsilon >= 0.0 && !(o->epsilon > 0.0f), "epsilon", "needs above 0"}), err);
 }
 
 /* A whole number from 1 at *text, which then stands behind it. */
