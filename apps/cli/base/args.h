@@ -118,8 +118,8 @@ struct uw_guess {
  * Letters left out, added, changed or swapped with their neighbour count; a swap a little less. */
 void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes);
 
-/* The place of g->word among "a|b|c", from 0. Returns -1 when it is none of them; g then has the one
- * that is nearest. */
+/* The place of g->word among "a|b|c", from 0. Returns -1 when it is none of them; g then has the
+ * nearest one. */
 int uw_word_find(const char *words, struct uw_guess *g);
 
 /* The row's name that is nearest to `name`, or NULL when none is near. */

@@ -57,10 +57,10 @@ struct uw_spread uw_spread_of(double *x, uint32_t n);
  * training return. */
 int uw_bench_train(FILE *out, const struct uw_bench_train *b, struct uw_error *err);
 
-/* Fill in a kernel table called "plain": products as small C frameworks write them, to measure uwasa
- * beside. Convolution by im2col, matrix products as loops over i, k and j without blocks or vectors
- * by hand, one thread, compiled like the rest of uwasa; scratch is one unrolled image. All else is
- * ref. Contracts as in uwasa/kernels.h. */
+/* Fill in a kernel table called "plain": products as small C frameworks write them, to measure
+ * uwasa beside. Convolution by im2col, matrix products as loops over i, k and j without blocks or
+ * vectors by hand, one thread, compiled like the rest of uwasa; scratch is one unrolled image. All
+ * else is ref. Contracts as in uwasa/kernels.h. */
 void uw_bench_plain_kernels(struct uw_kernels *k);
 
 /* Print the table of a file that tools/bench_pytorch wrote (its form: bench_against.c): for each

@@ -264,8 +264,8 @@ static int check_emulated(struct uw_node_file *f, struct uw_error *err)
         {o->emulate_cut_after > 0.0 && !cuts, "emulate.cut_after",
          "needs \"emulate.cut_seconds\""},
         {o->emulate_far.n != 0 && !bad && !cuts, "emulate.far",
-         "needs something that is bad towards them: \"emulate.loss\", \"emulate.cut_seconds\" or "
-         "another"}), err);
+         "needs something that is bad towards them: \"emulate.loss\", "
+         "\"emulate.cut_seconds\" or another"}), err);
 }
 
 /* "2/4" into shard 2 of 4; NULL into 0 of 0. */

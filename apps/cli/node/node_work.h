@@ -77,7 +77,6 @@ struct uw_node_work {
     struct uw_cuda_group *group;        /* NULL: averages go over the network */
     struct uw_node_direct direct;
     struct uw_trace trace;
-    struct uw_profile profile;
     uint64_t pulls_traced;
     struct uw_error err;
 };
