@@ -3,7 +3,7 @@
 
 #include "bench/bench_kernels.h"
 #include "base/events.h"
-#include "job/lr.h"
+#include "job/recipe.h"
 #include "node/node_config.h"
 #include "links/link_stack.h"
 #include "base/progress.h"

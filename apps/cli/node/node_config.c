@@ -5,7 +5,7 @@
 #include "node_config.h"
 
 #include "job/job_gpu.h"
-#include "job/lr.h"
+#include "job/recipe.h"
 
 #include "uwasa/node_gradients.h"
 #include "uwasa/radio.h"
@@ -245,8 +245,8 @@ static int check_needed(struct uw_node_file *f, struct uw_error *err)
     return check_rules(f, UW_RULES(
         {o->name == NULL, "name", "is missing"}, {o->run == NULL, "run", "is missing"},
         {secret && o->key == NULL, "key", "is missing"}, {o->model == NULL, "model", "is missing"},
-        {!o->tls && !tcp, "tls", "false is for \"link\" tcp: udp, radios and serial lines are always "
-                                 "encrypted, mpi never"},
+        {!o->tls && !tcp, "tls",
+         "false is for \"link\" tcp: udp, radios and serial lines are always encrypted, mpi never"},
         {known && o->seeds.n != 0, "seeds", "is not for \"link\" mpi: its ranks know each other"},
         {known && o->advertise != NULL, "advertise",
          "is not for \"link\" mpi: its ranks know each other"}), err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train.h"
 #include "base/commands.h"
-#include "job/lr.h"
 #include "job/results.h"
 
 #include <stdio.h>

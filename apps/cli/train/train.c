@@ -7,7 +7,6 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/trace.h"
-#include "job/lr.h"
 
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
@@ -86,10 +85,8 @@ static void report_step(struct train *t, double loss, float lr, uint64_t now_us)
     if (t->events.file != NULL &&
         (every || t->step == t->steps || now_us - t->event_us >= EVENT_US)) {
         cJSON *ev = uw_event("step");
-        cJSON_AddNumberToObject(ev, "step", (double)t->step);
-        cJSON_AddNumberToObject(ev, "epoch", (double)t->epoch);
-        cJSON_AddNumberToObject(ev, "loss", loss);
-        cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
+        UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->epoch}, {"loss", loss},
+                         {"samples", (double)t->samples});
         uw_event_float(ev, "lr", lr);
         uw_events_put(&t->events, ev);
         t->event_us = now_us;
@@ -200,15 +197,12 @@ static void report_done(struct train *t)
     cJSON_AddNumberToObject(ev, "step", (double)t->step);
     bool scored = t->scored && t->scored_step == t->step;
     if (scored) {
-        cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
-        cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
-        cJSON_AddNumberToObject(ev, "test_samples", (double)t->score.samples_n);
+        UW_EVENT_NUMBERS(ev, {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
+                         {"test_samples", (double)t->score.samples_n});
     }
-    cJSON_AddNumberToObject(ev, "samples", (double)t->samples);
-    cJSON_AddNumberToObject(ev, "samples_per_s", per_s);
-    cJSON_AddNumberToObject(ev, "seconds", seconds);
-    cJSON_AddNumberToObject(ev, "arena_bytes", (double)t->job.arena.used_bytes);
-    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)rss);
+    UW_EVENT_NUMBERS(ev, {"samples", (double)t->samples}, {"samples_per_s", per_s},
+                     {"seconds", seconds}, {"arena_bytes", (double)t->job.arena.used_bytes},
+                     {"peak_rss_bytes", (double)rss});
     cJSON_AddStringToObject(ev, "backend", t->job.config.kernels->name);
     uw_job_device_json(&t->job, ev);
     cJSON_AddBoolToObject(ev, "interrupted", t->interrupted);
@@ -457,11 +451,9 @@ static int evaluate(struct train *t)
     t->scored = true;
     t->scored_step = t->step;
     cJSON *ev = uw_event("eval");
-    cJSON_AddNumberToObject(ev, "step", (double)t->step);
-    cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
-    cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
-    cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
-    cJSON_AddNumberToObject(ev, "test_samples", (double)t->score.samples_n);
+    UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->loader.epoch},
+                     {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
+                     {"test_samples", (double)t->score.samples_n});
     uw_events_put(&t->events, ev);
     char text[UW_SCORE_TEXT_BYTES];
     uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", epoch_of(t),
