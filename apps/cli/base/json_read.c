@@ -301,6 +301,17 @@ uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
     return 0;
 }
 
+uint32_t uw_json_elements(struct uw_json *j, const cJSON *value, const char *key, uint32_t max,
+                          const char *what)
+{
+    int n = cJSON_IsArray(value) ? cJSON_GetArraySize(value) : 0;
+    if (n < 1 || (uint32_t)n > max) {
+        uw_json_fail(j, value, "\"%s\" needs an array of 1 to %u %s", key, (unsigned)max, what);
+        return 0;
+    }
+    return (uint32_t)n;
+}
+
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback)
 {
     const cJSON *m = uw_json_member(j, object, key, false);
