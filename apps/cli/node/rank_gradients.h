@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_gradients.h - a node whose every step is averaged: between the model and the network
+ * rank_gradients.h - a node whose every step is averaged: between the model and the network
  *
  * Buckets leave as backward makes them; the next forward pass waits for each before it needs it
  * (uwasa/bucket.h, uwasa/node_gradients.h). One bucket more holds the learning rate, so that all
@@ -19,8 +19,8 @@
  *            own deadlines; a stop that is asked for ends them
  * Context    the training thread
  */
-#ifndef UWASA_CLI_NODE_GRADIENTS_H
-#define UWASA_CLI_NODE_GRADIENTS_H
+#ifndef UWASA_CLI_RANK_GRADIENTS_H
+#define UWASA_CLI_RANK_GRADIENTS_H
 
 #include "uwasa/cuda_group.h"
 #include "uwasa/node_gradients.h"
