@@ -129,6 +129,23 @@ int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aar
     return rc;
 }
 
+void uw_demo_numbers(const struct uw_demo *d, const struct uw_demo_start *how,
+                     struct uw_demo_number numbers[UW_DEMO_NUMBERS])
+{
+    const bool boards = d->boards;
+    const struct uw_demo_number all[UW_DEMO_NUMBERS] = {
+        {"batch", boards ? UW_DEMO_BOARDS_BATCH : 20},
+        {"lr", boards ? UW_DEMO_BOARDS_LR : 0.05},
+        {"period", boards ? UW_DEMO_BOARDS_PERIOD : 10},
+        {"eval_seconds", boards ? UW_DEMO_BOARDS_EVAL_SECONDS : 3},
+        {"eval_samples", boards ? UW_DEMO_BOARDS_EVAL_SAMPLES : 500},
+        {"consensus_rounds", how->consensus_rounds},
+        {"seconds", how->seconds},
+        {"elapsed", how->elapsed_seconds},
+        {"checkpoint_seconds", 2}};
+    memcpy(numbers, all, sizeof all);
+}
+
 static int add_key(const struct uw_demo *d, FILE *f, struct uw_error *err)
 {
     char path[UW_DEMO_PATH_BYTES];

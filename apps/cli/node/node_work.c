@@ -35,7 +35,8 @@ bool uw_node_work_time_left(const struct uw_node_work *r)
     return r->o->seconds <= 0.0 || (double)uw_node_work_over_us(r) < r->o->seconds * 1e6;
 }
 
-void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us)
+/* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
+static void rest(struct uw_node_work *r, uint64_t since_us)
 {
     uint64_t from_us = uw_board_now_us();
     uint64_t until_us = since_us + (uint64_t)(r->o->step_seconds * 1e6);
@@ -90,11 +91,6 @@ bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us)
 {
     return r->o->eval_seconds > 0.0 &&
            (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6;
-}
-
-bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us)
-{
-    return uw_node_work_saves(r, now_us) || uw_node_work_evaluates(r, now_us);
 }
 
 /* As it is told to others: more than 0 until training has ended, and by broadcast is shown. */
@@ -212,9 +208,11 @@ int uw_node_work_warm(struct uw_node_work *r)
 
 static bool runs_ahead(const struct uw_node_work *r)
 {
+    uint64_t now_us = uw_board_now_us();
     return uw_model_steps_free(&r->job.model) != 0 && r->begun < r->steps &&
            r->o->step_seconds <= 0.0 && uw_node_work_time_left(r) && !r->stop.asked &&
-           !uw_node_work_is_due(r, uw_board_now_us()) && !uw_node_touches(&r->net.node);
+           !uw_node_work_saves(r, now_us) && !uw_node_work_evaluates(r, now_us) &&
+           !uw_node_touches(&r->net.node);
 }
 
 int uw_node_work_train(struct uw_node_work *r, float *lr)
@@ -238,7 +236,7 @@ int uw_node_work_train(struct uw_node_work *r, float *lr)
     r->step++;
     r->samples += b->n;
     uw_node_trace_part(r, NULL, before_us, uw_board_now_us());
-    uw_node_work_rest(r, before_us);
+    rest(r, before_us);
     uint64_t now_us = uw_board_now_us();
     r->step_loss = result.loss;
     r->loss = r->samples == b->n ? result.loss : 0.95 * r->loss + 0.05 * result.loss;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * node_work.h - a running node, from bottom to top: node_work.c (how far it is, its exchange, its
- * steps), node_data.c (its samples), node_gpu.c (a GPU's parameters, GPUs among themselves),
- * node_open.c (the network), node_end.c, node_run.c (set-up, training) */
+ * steps), node_gpu.c (a GPU's parameters, GPUs among themselves), node_open.c (its data, the
+ * network), node_end.c, node_run.c (set-up, training) */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -119,10 +119,9 @@ struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, floa
 /* The GPU failed, whatever came of it: r->err says so, and what follows. Returns UW_ERR_IO. */
 int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why);
 
-/* Is a checkpoint, a test or either due between two steps? */
+/* Is a checkpoint, is a test due between two steps? */
 bool uw_node_work_saves(const struct uw_node_work *r, uint64_t now_us);
 bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us);
-bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us);
 
 /* Seconds since the start. */
 double uw_node_work_elapsed_s(const struct uw_node_work *r);
@@ -150,9 +149,6 @@ void uw_node_work_linger(struct uw_node_work *r);
 /* Open the samples, this node's part of them and the test set, and begin an epoch.
  * Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open_data(struct uw_node_work *r);
-
-/* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
-void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us);
 
 /* How much of "seconds" is over. */
 uint64_t uw_node_work_over_us(const struct uw_node_work *r);
