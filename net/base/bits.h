@@ -60,6 +60,34 @@ static inline void uw_set_remove(uint32_t *words, uint32_t i)
     words[i / 32u] &= ~((uint32_t)1 << (i % 32u));
 }
 
+static inline void uw_set_put(uint32_t *words, uint32_t i, bool on)
+{
+    if (on) {
+        uw_set_add(words, i);
+    } else {
+        uw_set_remove(words, i);
+    }
+}
+
+/* Words for a set of 0 .. n - 1. */
+static inline uint32_t uw_set_words(uint32_t n)
+{
+    return n / 32u + (n % 32u != 0);
+}
+
+/* The first member from i on, or n: there is none. */
+static inline uint32_t uw_set_next(const uint32_t *words, uint32_t n, uint32_t i)
+{
+    for (uint32_t mask = UINT32_MAX << (i % 32u); i < n; mask = UINT32_MAX) {
+        uint32_t bits = words[i / 32u] & mask;
+        if (bits != 0) {
+            return i / 32u * 32u + uw_lowest_bit(bits);
+        }
+        i = (i / 32u + 1u) * 32u;
+    }
+    return n;
+}
+
 /* Put one more into n numbers that are sorted upwards. */
 static inline void uw_insert_u32(uint32_t *sorted, uint32_t n, uint32_t x)
 {

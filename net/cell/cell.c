@@ -68,6 +68,13 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
     }
 }
 
+bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round)
+{
+    enum uw_cell_status status = uw_cell_status_of(c, group, round);
+    return status == UW_CELL_COMMITTED || status == UW_CELL_ABORTED || status == UW_CELL_PREPARED ||
+           (c->group == group && round < c->round);
+}
+
 static void wait_for_start(struct uw_cell *c)
 {
     c->state = UW_CELL_WAITING;
@@ -127,6 +134,7 @@ static void take_start(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     c->direct = m->direct;
     memcpy(c->hints, m->hints, sizeof c->hints);
     c->chunk_n = m->chunk_n;
+    c->stream_n = m->stream_n;
     c->rank = rank;
     c->ranks_n = m->ids_n;
     c->met = true;
@@ -232,6 +240,7 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
     struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
                                 .incarnation = c->config.incarnation, .rms = c->rms,
                                 .asks = c->asks, .chunk_n = c->config.chunk_n,
+                                .stream_n = c->config.stream_n,
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     if (c->head == c->config.self) {
@@ -471,6 +480,7 @@ static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     seat->rms = m->rms;
     seat->asks = m->asks;
     seat->chunk_n = m->chunk_n;
+    seat->stream_n = m->stream_n;
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
         if (other != NULL) {
@@ -560,11 +570,12 @@ static void begin_round(struct uw_cell *c)
     if (m.ids_n == 0) {
         return;
     }
+    m.kind = c->config.choose(c->config.arg, &m);
     bool same = h->committed && m.ids_n == h->start.ids_n &&
-                memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0;
+                memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0 &&
+                (m.stream_n != 0) == (h->start.stream_n != 0);  /* a group streams, or not */
     m.group = same ? h->start.group : next_group(c);
     m.round = same ? h->start.round + 1u : 1u;
-    m.kind = c->config.choose(c->config.arg, &m);
     h->start = m;
     for (uint32_t i = 0; i < h->seats_n; i++) {
         h->seats[i].expected = false;

@@ -76,6 +76,7 @@ struct uw_cell_message {
                                        start 0: not known */
     float rms;                      /* ready: of what it hands in */
     uint32_t chunk_n;               /* ready: config's; start: the least of all ranks' */
+    uint32_t stream_n;              /* as chunk_n; start: what choose makes of it */
     float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
@@ -118,6 +119,7 @@ struct uw_cell_config {
     uint32_t series;                /* of this cell among those of one node: groups must differ */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
     uint32_t chunk_n;               /* floats that fit a message of this node; 0: not told */
+    uint32_t stream_n;              /* room for streamed parts (allreduce.h); 0: it cannot */
     uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
     bool tells_all;                 /* the node may leave once a round is over */
     bool patient;                   /* rounds wait that long for slow and silent nodes too */
@@ -126,7 +128,8 @@ struct uw_cell_config {
     void *arg;
     /* Hand a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
-    /* The algorithm for the ranks of a start, and what to tell them: hints, direct. */
+    /* The algorithm for the ranks of a start, and what to tell them: hints, direct, and for the
+     * room of stream_n the size of segments. */
     enum uw_allreduce_kind (*choose)(void *arg, struct uw_cell_message *start);
     /* A round begins: the fields group, round, kind, direct, ranks, ranks_n, rank of the cell say
      * which. */
@@ -152,7 +155,7 @@ struct uw_cell_seat {
     enum uw_cell_status status;
     bool direct;                    /* aborted: its device was at fault */
     uint32_t step, waits_for;
-    uint32_t chunk_n;
+    uint32_t chunk_n, stream_n;
     uint64_t since_us, ready_us;    /* ready since; said so last */
     uint64_t heard_us;              /* heard of in this round */
     bool untold;                    /* is not known to have heard how it ended */
@@ -191,7 +194,7 @@ struct uw_cell {
     enum uw_allreduce_kind kind;
     bool direct;
     float hints[UW_CELL_HINTS];
-    uint32_t chunk_n;
+    uint32_t chunk_n, stream_n;
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
     bool met;                       /* it has been in a round */
@@ -217,6 +220,9 @@ void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
 /* This node has parameters to average, with that rms. Ends in `decided` with true, or in `give_up`;
  * `decided` with false before means that it is tried again. */
 void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us);
+
+/* Is it known that a round is over here, or the group's last one was a later one? */
+bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);
 
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);

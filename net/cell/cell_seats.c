@@ -163,6 +163,7 @@ void uw_cell_name_ranks(struct uw_cell *c, struct uw_cell_message *m)
         if (!uw_cell_can_take_part(c, s)) {
             continue;
         }
+        m->stream_n = m->ids_n == 0 ? s->stream_n : uw_min_u32(m->stream_n, s->stream_n);
         if (s->chunk_n != 0) {
             m->chunk_n = m->chunk_n == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
         }

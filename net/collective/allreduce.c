@@ -12,59 +12,266 @@
 #define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
 #define BLOCK_N 64u
+#define EARLY_ROOM_N (UW_ALLREDUCE_EARLY_MAX * UW_ALLREDUCE_EARLY_HEAD_N)
 #define GO_ON UINT32_MAX            /* base of a want: where the push was stopped */
+#define NUDGES_MAX 4u
+#define LOSSLESS_TRIES_MAX 6u
 #define STOP_FOR_GOOD 1u            /* seq of a wait: the rest is asked for */
 
-static int take_kept(struct uw_allreduce_kept *k, struct uw_arena *arena, uint32_t store_n,
-                     uint32_t steps_max)
-{
-    void *x = NULL, *message = NULL;
-    int rc = uw_arena_take(arena, uw_size_mul(store_n, sizeof *k->x), &x);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(steps_max, sizeof *k->message), &message);
-    k->x = x;
-    k->message = message;
-    return rc;
-}
 
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config)
 {
-    void *scratch = NULL, *early = NULL, *got = NULL, *done = NULL, *dropped = NULL, *ways = NULL;
     *a = (struct uw_allreduce){.config = *config};
     struct uw_allreduce_config *c = &a->config;
-    if (c->reliable) {
+    if (c->streams_only) {
         return UW_OK;
     }
     c->scratch_n = c->scratch_n != 0 ? c->scratch_n : c->size_n;
     c->small_n = uw_min_u32(c->small_n != 0 ? c->small_n : SMALL_DEFAULT_N, c->chunk_n);
     a->store_n = STORE_MESSAGES * c->small_n;
     a->steps_max = 2 * c->ranks_max + 2;
-    int rc = uw_arena_take(arena, uw_size_mul(c->scratch_n, sizeof(float)), &scratch);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(a->store_n, sizeof(float)), &early);
-    rc = rc < 0 ? rc : uw_arena_take(arena, a->steps_max, &got);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->done), &done);
-    rc = rc < 0 ? rc
-                : uw_arena_take(arena, uw_size_mul(a->steps_max, sizeof *a->dropped), &dropped);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(c->ranks_max, sizeof *a->ways), &ways);
-    rc = rc < 0 ? rc : take_kept(&a->kept[0], arena, a->store_n, a->steps_max);
-    rc = rc < 0 ? rc : take_kept(&a->kept[1], arena, a->store_n, a->steps_max);
+    const size_t messages = uw_size_mul(a->steps_max, sizeof *a->kept[0].message);
+    const size_t bytes[8] = {
+        uw_size_mul(c->scratch_n, sizeof(float)),
+        uw_size_mul(EARLY_ROOM_N + 3u * (size_t)a->store_n, sizeof(float)),
+        a->steps_max, uw_size_mul(c->ranks_max, sizeof *a->done),
+        uw_size_mul(a->steps_max, sizeof *a->dropped), uw_size_mul(c->ranks_max, sizeof *a->ways),
+        messages, messages};
+    void *block[8];
+    int rc = uw_arena_take_each(arena, 8, bytes, block);
     rc = rc < 0 ? rc : uw_pull_place(&a->pull, arena, c->size_n, UW_CHUNK_MIN_N,
                                     c->window_chunks);
-    a->scratch = scratch;
-    a->early_x = early;
-    a->got = got;
-    a->done = done;
-    a->dropped = dropped;
-    a->ways = ways;
-    if (rc == UW_OK && done != NULL) {
-        memset(a->done, 0, c->ranks_max * sizeof *a->done);
-        memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
-        memset(a->ways, 0, c->ranks_max * sizeof *a->ways);
+    a->scratch = block[0];
+    a->early.x = block[1];
+    a->got = block[2];
+    a->done = block[3];
+    a->dropped = block[4];
+    a->ways = block[5];
+    for (uint32_t i = 0; i < 2 && a->early.x != NULL; i++) {
+        a->kept[i].x = a->early.x + EARLY_ROOM_N + (1u + i) * (size_t)a->store_n;
+        a->kept[i].message = block[6 + i];
+    }
+    if (rc == UW_OK && a->done != NULL) {
+        memset(a->done, 0, bytes[3]);
+        memset(a->dropped, 0, bytes[4]);
+        memset(a->ways, 0, bytes[5]);
     }
     return rc;
 }
 
-/* Rounds and steps. */
+/* ---- questions: for what does not come, and whether what was sent has come ---- */
+
+/* Tell a rank something of a step; that this one is done with a round (reply: and they?). */
+static void tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type,
+                       uint32_t round, uint32_t step)
+{
+    struct uw_part p = {.type = type, .round = round, .step = (uint16_t)step};
+    (void)uw_allreduce_send(a, rank, &p);
+}
+
+static void tell_done(struct uw_allreduce *a, uint32_t rank, uint32_t round,
+                            bool reply)
+{
+    struct uw_part p = {.type = UW_PART_DONE, .round = round, .reply = reply};
+    (void)uw_allreduce_send(a, rank, &p);
+}
+
+/* Ever more seldom: the network may be slower than anybody thought. */
+static void nudge_later(struct uw_allreduce *a)
+{
+    a->nudge_us = a->now_us + (a->patience_us << uw_min_u32(a->nudges++, NUDGES_MAX));
+}
+
+/* The last question may have been overtaken by the answer to one before it: that errs on the short
+ * side, and the next one less. */
+static void answered(struct uw_allreduce *a)
+{
+    if (a->asked_us != 0) {
+        uint64_t twice_us = 2u * (a->now_us - a->asked_us);
+        a->patience_us = twice_us > a->patience_us ? twice_us : a->patience_us;
+        a->asked_us = 0;
+    }
+}
+
+/* Ask for what does not come by itself. Returns when to ask again. */
+static uint64_t ask(struct uw_allreduce *a)
+{
+    struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k};
+    if (a->pull.active) {
+        while (uw_pull_next(&a->pull, a->config.window_chunks, a->now_us, &p.want)) {
+            a->meter.asked += uw_bits_in(p.want.wanted);
+            (void)uw_allreduce_send(a, a->step.from, &p);
+        }
+        return uw_pull_next_us(&a->pull, a->config.window_chunks, a->now_us);
+    }
+    if (a->now_us >= a->ask_us) {
+        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n,
+                                  .wanted = 1};
+        (void)uw_allreduce_send(a, a->step.from, &p);
+        a->asked_us = a->now_us;
+        uint32_t most = a->config.lossless ? LOSSLESS_TRIES_MAX : UW_ALLREDUCE_TRIES_MAX;
+        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, most));
+    }
+    return a->ask_us;
+}
+
+/* Send the last chunk of the message that is held again: whoever has all of it answers with GOT.
+ * Ask those whose DONE is missing for it. Both return when to do so again. */
+static uint64_t nudge_for_got(struct uw_allreduce *a)
+{
+    if (a->held == UW_ALLREDUCE_NONE) {
+        return UINT64_MAX;
+    }
+    if (a->now_us >= a->nudge_us) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, a->held);
+        const struct uw_want want = {.transfer = (uint16_t)a->held, .chunk_n = a->r.chunk_n,
+                                     .base = (s.send_n - 1) / a->r.chunk_n, .wanted = 1};
+        uw_allreduce_add_out(a, s.to, a->r.round, &want);
+        nudge_later(a);
+    }
+    return a->nudge_us;
+}
+
+static uint64_t nudge_for_done(struct uw_allreduce *a)
+{
+    if (uw_allreduce_settled(a)) {
+        return UINT64_MAX;
+    }
+    if (a->now_us >= a->nudge_us) {
+        for (uint32_t k = 0; k < a->steps_n; k++) {
+            struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+            if (s.send_n > 0 && a->done[s.to] <= a->r.round) {
+                tell_done(a, s.to, a->r.round, true);
+            }
+        }
+        /* In the round before others may have been sent to. */
+        const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
+        for (uint32_t k = 0; k < old->steps_n; k++) {
+            if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
+                tell_done(a, old->message[k].to, a->r.round, true);
+            }
+        }
+        nudge_later(a);
+    }
+    return a->nudge_us;
+}
+
+/* ---- what came before there was a place for it ---- */
+
+static struct uw_allreduce_early early_at(const struct uw_allreduce *a, uint32_t at)
+{
+    struct uw_allreduce_early e;
+    memcpy(&e, a->early.x + at, sizeof e);
+    return e;
+}
+
+static uint32_t end_of(uint32_t at, const struct uw_allreduce_early *e)
+{
+    return at + UW_ALLREDUCE_EARLY_HEAD_N + e->count_n;
+}
+
+/* The next one of a step from `at` on, whatever its offset with ANY; used_n: there is none. */
+uint32_t uw_allreduce_early_find(const struct uw_allreduce *a, uint32_t at, uint32_t round,
+                                 uint32_t step, uint32_t offset_n, struct uw_part *p)
+{
+    uint32_t used_n = a->early.parts_n > 0 ? a->early.used_n : 0;
+    while (at < used_n) {
+        struct uw_allreduce_early e = early_at(a, at);
+        if (e.round == round && e.step == step &&
+            (offset_n == UW_ALLREDUCE_ANY || e.offset_n == offset_n)) {
+            *p = (struct uw_part){.type = UW_PART_DATA, .group = a->early.group, .round = round,
+                                  .step = e.step, .offset_n = e.offset_n, .count_n = e.count_n,
+                                  .floats = a->early.x + at + UW_ALLREDUCE_EARLY_HEAD_N,
+                                  .reply = e.whole};
+            return at;
+        }
+        at = end_of(at, &e);
+    }
+    return a->early.used_n;
+}
+
+void uw_allreduce_early_drop(struct uw_allreduce *a, uint32_t at)
+{
+    struct uw_allreduce_early e = early_at(a, at);
+    e.round = 0;
+    memcpy(a->early.x + at, &e, sizeof e);
+    a->early.floats_n -= end_of(0, &e);
+    a->early.used_n = --a->early.parts_n > 0 ? a->early.used_n : 0;
+}
+
+void uw_allreduce_early_clear(struct uw_allreduce *a, uint32_t group)
+{
+    a->early.group = group;
+    a->early.used_n = a->early.parts_n = a->early.floats_n = 0;
+}
+
+/* Those of steps before this one are not early any more. */
+void uw_allreduce_early_tidy(struct uw_allreduce *a, uint32_t step)
+{
+    uint32_t n = 0;
+    for (uint32_t at = 0, next; at < a->early.used_n; at = next) {
+        struct uw_allreduce_early e = early_at(a, at);
+        next = end_of(at, &e);
+        if (e.round > a->r.round || (e.round == a->r.round && e.step >= step)) {
+            memmove(a->early.x + n, a->early.x + at, (next - at) * sizeof(float));
+            n += next - at;
+        } else if (e.round != 0) {
+            a->early.parts_n--;
+            a->early.floats_n -= next - at;
+        }
+    }
+    a->early.used_n = n;
+}
+
+bool uw_allreduce_early_keep(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
+                             uint32_t room_n)
+{
+    const struct uw_allreduce_early e = {.round = p->round, .from = from, .offset_n = p->offset_n,
+                                         .count_n = p->count_n, .step = p->step,
+                                         .whole = p->reply};
+    float *at = a->early.x + a->early.used_n;
+    if (end_of(a->early.used_n, &e) > room_n) {
+        return false;
+    }
+    memcpy(at, &e, sizeof e);
+    memcpy(at + UW_ALLREDUCE_EARLY_HEAD_N, p->floats, p->count_n * sizeof(float));
+    a->early.used_n = end_of(a->early.used_n, &e);
+    a->early.floats_n += end_of(0, &e);
+    a->early.parts_n++;
+    return true;
+}
+
+static void note_next(struct uw_allreduce *a, const struct uw_part *p)
+{
+    uint32_t next = p->offset_n / a->r.chunk_n + 1u;
+    if (p->step < a->steps_max && next > a->dropped[p->step].next) {
+        a->dropped[p->step].next = next;
+    }
+}
+
+/* Keep a chunk that came early; without room for it its sender is told to stop. */
+static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
+{
+    struct uw_part twin;
+    if (uw_allreduce_early_find(a, 0, p->round, p->step, p->offset_n, &twin) < a->early.used_n ||
+        (a->early.parts_n < UW_ALLREDUCE_EARLY_MAX &&
+         uw_allreduce_early_keep(a, from, p, EARLY_ROOM_N + a->store_n))) {
+        return;
+    }
+    if (p->step < a->steps_max && a->dropped[p->step].round != (p->round & (UINT32_MAX >> 1))) {
+        struct uw_part stop = {.type = UW_PART_WAIT, .round = p->round, .step = p->step,
+                               .reply = true};
+        (void)uw_allreduce_send(a, from, &stop);
+        a->dropped[p->step].round = p->round & (UINT32_MAX >> 1);
+        a->dropped[p->step].whole = p->reply;
+        a->dropped[p->step].next = 0;
+        a->dropped_us = a->now_us;
+    }
+    note_next(a, p);
+}
+
+/* ---- rounds and steps ---- */
 
 static bool overlap(const struct uw_allreduce_step *s)
 {
@@ -72,30 +279,65 @@ static bool overlap(const struct uw_allreduce_step *s)
            s->recv_at < s->send_at + s->send_n;
 }
 
-/* x = what the step makes of it and what arrived */
-static void apply(const struct uw_allreduce_step *s, const float *floats, uint32_t n, float *x)
+/* Top bit: v is not finite. */
+static inline uint32_t bad_bit(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (bits & 0x7fffffffu) + 0x00800000u;
+}
+
+static uint32_t add(const float *restrict s, uint32_t n, float *restrict x)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] += s[i];
+        bad |= bad_bit(x[i]);
+    }
+    return bad;
+}
+
+static uint32_t add_and_scale(const float *restrict s, uint32_t n, float share, float *restrict x)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = (x[i] + s[i]) * share;
+        bad |= bad_bit(x[i]);
+    }
+    return bad;
+}
+
+static uint32_t copy(const float *restrict s, uint32_t n, float *restrict x)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        x[i] = s[i];
+        bad |= bad_bit(x[i]);
+    }
+    return bad;
+}
+
+void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
+                        uint32_t n, float *x, uint32_t *bad)
 {
     switch (s->take) {
-    case UW_TAKE_COPY: memcpy(x, floats, n * sizeof(float)); break;
-    case UW_TAKE_MIX: uw_mix_chunk(s->weight, n, floats, x); break;
-    default:
+    case UW_TAKE_COPY: *bad |= copy(floats, n, x); break;
+    case UW_TAKE_MIX:
+        uw_mix_chunk(s->weight, n, floats, x);
         for (uint32_t i = 0; i < n; i++) {
-            x[i] += floats[i];
+            *bad |= bad_bit(x[i]);
         }
         break;
+    default: *bad |= share < 1.0f ? add_and_scale(floats, n, share, x) : add(floats, n, x); break;
     }
 }
 
-static void scale_owned(struct uw_allreduce *a)
+float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
+                         uint32_t size_n, uint32_t k)
 {
     uint32_t at;
-    uint32_t n = a->r.average ? uw_allreduce_owned(a->r.kind, a->r.ranks, a->r.rank, a->r.size_n,
-                                                   a->k, &at)
-                              : 0;
-    float share = 1.0f / (float)a->r.ranks;
-    for (uint32_t i = 0; i < n; i++) {
-        a->r.x[at + i] *= share;
-    }
+    bool owned = uw_allreduce_owned(kind, ranks, rank, size_n, k, &at) > 0;
+    return owned ? 1.0f / (float)ranks : 1.0f;
 }
 
 /* Once nothing is left to be sent that others wait for. */
@@ -110,7 +352,7 @@ static void tell_all_done(struct uw_allreduce *a)
             told = before.recv_n > 0 && before.from == s.from;
         }
         if (!told) {
-            uw_allreduce_tell_done(a, s.from, a->r.round, false);
+            tell_done(a, s.from, a->r.round, false);
         }
     }
 }
@@ -149,14 +391,14 @@ static void ask_for_dropped(struct uw_allreduce *a)
 /* What came before there was a place for it; ask for what found no room. */
 static void take_early(struct uw_allreduce *a)
 {
-    for (uint32_t i = 0; i < a->early_n && !a->received && has_place(a); i++) {
-        struct uw_allreduce_early e = a->early[i];
-        if (e.round == a->r.round && e.step == a->k && e.from == a->step.from) {
-            const struct uw_part p = {.type = UW_PART_DATA, .round = e.round, .step = e.step,
-                                      .offset_n = e.offset_n, .count_n = e.count_n,
-                                      .floats = a->early_x + e.at, .reply = e.whole};
+    struct uw_part p;
+    uint32_t at = uw_allreduce_early_find(a, 0, a->r.round, a->k, UW_ALLREDUCE_ANY, &p);
+    while (at < a->early.used_n && !a->received && has_place(a)) {
+        struct uw_allreduce_early e = early_at(a, at);
+        if (e.from == a->step.from) {
             arrive(a, &p);
         }
+        at = uw_allreduce_early_find(a, end_of(at, &e), a->r.round, a->k, UW_ALLREDUCE_ANY, &p);
     }
     if (!a->received && has_place(a) && a->dropped[a->k].round == a->r.round) {
         ask_for_dropped(a);
@@ -168,6 +410,7 @@ static void enter(struct uw_allreduce *a)
 {
     uint32_t n;
     a->step = uw_allreduce_step_at(a, a->k);
+    a->share = uw_allreduce_share_of(a, a->r.size_n, a->k);
     a->entered = true;
     a->received = a->step.recv_n == 0;
     uw_allreduce_keep(a, &a->step);
@@ -186,18 +429,18 @@ static void exchange(struct uw_allreduce *a)
 {
     float old[BLOCK_N], *x = a->r.x + a->step.recv_at;
     if (a->got[a->k]) {
-        apply(&a->step, a->scratch, a->step.recv_n, x);
+        uw_allreduce_apply(&a->step, a->share, a->scratch, a->step.recv_n, x, &a->bad);
         return;
     }
     for (uint32_t i = 0; i < a->step.recv_n; i += BLOCK_N) {
         uint32_t n = uw_min_u32(BLOCK_N, a->step.recv_n - i);
         memcpy(old, x + i, n * sizeof(float));
-        apply(&a->step, a->scratch + i, n, x + i);
+        uw_allreduce_apply(&a->step, a->share, a->scratch + i, n, x + i, &a->bad);
         memcpy(a->scratch + i, old, n * sizeof(float));
     }
     a->held = a->k;
     a->nudges = 0;
-    uw_allreduce_nudge_later(a);
+    nudge_later(a);
 }
 
 /* Go on as far as possible. */
@@ -207,7 +450,7 @@ static void advance(struct uw_allreduce *a)
         if (a->k == a->steps_n) {
             a->state = UW_ALLREDUCE_DONE;
             a->tells = true;
-            uw_allreduce_nudge_later(a);
+            nudge_later(a);
             return;
         }
         if (!a->entered) {
@@ -219,10 +462,9 @@ static void advance(struct uw_allreduce *a)
         if (!a->in_place) {
             exchange(a);
         }
-        scale_owned(a);
         a->k++;
         a->entered = false;
-        uw_allreduce_tidy_early(a);
+        uw_allreduce_early_tidy(a, a->k);
     }
 }
 
@@ -241,7 +483,11 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->pace_ns = 0;
     a->state = UW_ALLREDUCE_RUNNING;
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
-    if (a->config.reliable) {
+    a->bad = 0;
+    a->failed = false;
+    if (uw_allreduce_streams(a)) {
+        a->kept[0].steps_n = a->kept[1].steps_n = 0;    /* what they have may be overwritten */
+        a->out_n = a->owed_n = 0;
         uw_allreduce_stream_begin(a);
         return;
     }
@@ -254,7 +500,8 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     if (!same) {
         memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
         a->kept[0].steps_n = a->kept[1].steps_n = 0;
-        a->out_n = a->owed_n = a->early_n = a->early_used_n = 0;
+        a->out_n = a->owed_n = 0;
+        uw_allreduce_early_clear(a, round->group);
         memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
         memset(a->ways, 0, a->config.ranks_max * sizeof *a->ways);
     }
@@ -281,7 +528,7 @@ void uw_allreduce_stop(struct uw_allreduce *a)
     a->kept[0].steps_n = a->kept[1].steps_n = 0;
 }
 
-/* What comes in. */
+/* ---- what comes in ---- */
 
 /* expected: chunks that come unasked; whole: all do. */
 static void begin_pull(struct uw_allreduce *a, uint32_t expected, bool whole)
@@ -301,20 +548,21 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
 {
     const struct uw_allreduce_step *s = &a->step;
     if (a->received) {
-        uw_allreduce_tell(a, s->from, UW_PART_GOT, a->r.round, a->k);  /* the first one was lost */
+        tell(a, s->from, UW_PART_GOT, a->r.round, a->k);  /* the first one was lost */
         return;
     }
     if (!a->pull.active) {
         /* Without loss, what was sent before and is not here was dropped, and will not come. */
         bool dropped = a->config.lossless && (a->asked_us != 0 || p->offset_n != 0);
-        uw_allreduce_answered(a);
+        answered(a);
         begin_pull(a, dropped ? 0 : PUSH_CHUNKS, a->r.floats_per_us > 0.0f || p->reply);
     }
     if (uw_pull_check(&a->pull, (uint16_t)a->k, p->offset_n, p->count_n) < 0) {
         return;
     }
     if (a->in_place) {
-        apply(s, p->floats, p->count_n, a->r.x + s->recv_at + p->offset_n);
+        uw_allreduce_apply(s, a->share, p->floats, p->count_n,
+                           a->r.x + s->recv_at + p->offset_n, &a->bad);
     } else {
         memcpy(a->scratch + p->offset_n, p->floats, p->count_n * sizeof(float));
     }
@@ -344,12 +592,12 @@ static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_par
         if (from == a->step.from && (a->received || has_place(a))) {
             arrive(a, p);
         } else if (from == a->step.from) {
-            uw_allreduce_store_early(a, from, p);
+            store_early(a, from, p);
         }
     } else if (p->round > a->r.round || (now && p->step > a->k)) {
-        uw_allreduce_store_early(a, from, p);
+        store_early(a, from, p);
     } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
-        uw_allreduce_tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
+        tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
     }
 }
 
@@ -359,7 +607,7 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
                  (p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING &&
                   (p->step > a->k || (p->step == a->k && !a->entered)));
     if (later) {
-        uw_allreduce_tell(a, from, UW_PART_WAIT, p->round, p->step);
+        tell(a, from, UW_PART_WAIT, p->round, p->step);
         return;
     }
     if (p->want.chunk_n != a->r.chunk_n) {
@@ -389,7 +637,7 @@ static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_par
         return;
     }
     if (p->round == a->r.round && p->step == a->k && a->entered && from == a->step.from) {
-        uw_allreduce_answered(a);
+        answered(a);
         uint64_t wait_us = PATIENCE_WAITS * a->patience_us;
         a->ask_us = a->now_us + (wait_us << uw_min_u32(a->tries, UW_ALLREDUCE_TRIES_MAX));
         if (a->pull.have_chunks == 0) {
@@ -425,8 +673,25 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
     }
     if (p->reply && (p->round < a->r.round || a->state == UW_ALLREDUCE_DONE)) {
         uint32_t round = a->state == UW_ALLREDUCE_DONE ? a->r.round : a->r.round - 1;
-        uw_allreduce_tell_done(a, from, round, false);
+        tell_done(a, from, round, false);
     }
+}
+
+uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for)
+{
+    const struct uw_allreduce_stream *t = &a->stream;
+    bool runs = a->state == UW_ALLREDUCE_RUNNING;
+    *waits_for = UW_RANK_NONE;
+    if (uw_allreduce_streams(a)) {
+        if (runs) {
+            *waits_for = t->taken_n < t->recv.recv_n ? t->recv.from : t->send.to;
+        }
+        return t->recv_k;
+    }
+    if (runs && a->entered) {
+        *waits_for = a->received ? a->step.to : a->step.from;
+    }
+    return a->k;
 }
 
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
@@ -437,7 +702,7 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
         return UW_ERR_MISMATCH;
     }
     a->now_us = now_us;
-    if (a->config.reliable) {
+    if (uw_allreduce_streams(a)) {
         return uw_allreduce_stream_take(a, from, p);
     }
     switch (p->type) {
@@ -452,7 +717,7 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
     return UW_OK;
 }
 
-/* What is due. */
+/* ---- what is due ---- */
 
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
 {
@@ -461,16 +726,16 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
         return UINT64_MAX;
     }
     a->now_us = now_us;
-    if (a->config.reliable) {
+    if (uw_allreduce_streams(a)) {
         return uw_allreduce_stream_run(a);
     }
     advance(a);
     if (a->state == UW_ALLREDUCE_RUNNING) {
-        uint64_t nudge_us = uw_allreduce_nudge_for_got(a);
-        next_us = a->received || !has_place(a) ? UINT64_MAX : uw_allreduce_ask(a);
+        uint64_t nudge_us = nudge_for_got(a);
+        next_us = a->received || !has_place(a) ? UINT64_MAX : ask(a);
         next_us = nudge_us < next_us ? nudge_us : next_us;
     } else {
-        next_us = uw_allreduce_nudge_for_done(a);
+        next_us = nudge_for_done(a);
     }
     uint64_t out_us = uw_allreduce_send_out(a);
     if (a->tells && (a->out_n == 0 || a->now_us >= a->nudge_us)) {

@@ -24,10 +24,11 @@
  * before its step, is kept as far as there is room. A small message is copied when it is sent: it
  * waits for nothing, and the next round may begin at once.
  *
- * Where the links lose nothing and keep the order (reliable), none of this is sent but DATA
- * (allreduce_stream.c): a rank takes what belongs to its step; the caller leaves in the link what
- * comes early (uw_link_defer). When a connection breaks in the middle, the round does not end: the
- * caller's deadline ends it.
+ * Where every rank's link loses nothing and keeps the order, a round may be streamed
+ * (allreduce_stream.c): none of this is sent but DATA, whose seq says so, and a rank takes what
+ * belongs to its step. What comes early is kept, or, by an engine without room for it, left in the
+ * link (uw_link_defer). When a connection breaks in the middle, parts are missing: the round fails,
+ * or does not end, and the caller's deadline ends it.
  *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; the vector is the caller's, changed in place
@@ -41,11 +42,13 @@
 
 #include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
+#include "uwasa/link.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define UW_ALLREDUCE_PUSH_CHUNKS 16u
+#define UW_ALLREDUCE_PART_N (62u * 256u)
 #define UW_ALLREDUCE_NONE UINT32_MAX
 #define UW_ALLREDUCE_TRIES_MAX 2u   /* doublings of the patience: chance losses end soon */
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
@@ -63,10 +66,9 @@ struct uw_allreduce_config {
     uint32_t chunk_n;               /* floats of a data message at most, UW_CHUNK_MIN_N or more */
     uint32_t window_chunks;         /* chunks on their way to this rank at most */
     bool lossless;                  /* links lose nothing; only a rank without a place drops it */
-    bool reliable;                  /* every link loses nothing, keeps the order, and defers;
-                                       scratch_n, small_n, window_chunks are then idle */
-    uint32_t segment_n;             /* reliable: larger vectors are worked in pieces of this size,
-                                       the same on every rank; 0: as one */
+    bool streams_only;              /* every round is streamed, and what comes early is left to the
+                                       caller: then no memory is taken, and scratch_n, small_n and
+                                       window_chunks are idle */
     /* Hand one message to a rank. part->floats is the vector's or a copy's.
      * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
@@ -79,6 +81,8 @@ struct uw_allreduce_round {
     bool average;                   /* the sum divided by the ranks; a sweep does so anyway */
     uint32_t ranks, rank;
     uint32_t size_n;
+    uint32_t segment_n;             /* above 0: streamed, and larger vectors are worked in pieces of
+                                       so many floats, the same on every rank */
     float *x;                       /* [size_n] */
     uint64_t rtt_us;                /* about, between two ranks, also under load; 0: not known */
     uint64_t ahead_us;              /* the others begin so much later: until then nothing is pushed
@@ -102,11 +106,13 @@ struct uw_allreduce_out {
     bool paused;                    /* its receiver has no place yet */
 };
 
+/* What a part that came early begins with in the store; its floats follow. */
 struct uw_allreduce_early {
-    uint32_t round, from, at, offset_n, count_n;    /* at: in the store */
+    uint32_t round, from, offset_n, count_n;    /* round 0: it is not wanted any more */
     uint16_t step;
     bool whole;                     /* all of the message comes unasked */
 };
+#define UW_ALLREDUCE_EARLY_HEAD_N ((uint32_t)(sizeof(struct uw_allreduce_early) / sizeof(float)))
 
 /* Last round whose step came too early; whole: all of its message was being pushed, of which chunks
  * from next on have not come yet. */
@@ -134,7 +140,7 @@ struct uw_allreduce_kept {
     } *message;                     /* [steps_max] */
 };
 
-/* A round over reliable links; steps are counted through all segments. */
+/* A streamed round; steps are counted through all segments. */
 struct uw_allreduce_stream {
     uint32_t segment_n, steps_n;
     uint32_t recv_k, send_k;        /* send_k is recv_k or a little ahead */
@@ -149,7 +155,10 @@ struct uw_allreduce {
     enum uw_allreduce_state state;
     uint32_t steps_n, k;            /* the step at hand */
     struct uw_allreduce_step step;
+    float share;                    /* what the sum that it completes is multiplied by */
     bool entered, received;
+    bool failed;                    /* streamed: a part is missing, the round cannot end */
+    uint32_t bad;                   /* top bit: a value that was written is not finite */
     bool tells;                     /* the round is over here; who sent to it is told soon */
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
@@ -175,9 +184,12 @@ struct uw_allreduce {
     bool data_first;                /* of what waits for room: the other kind was sent last */
     struct uw_allreduce_way *ways;  /* [ranks_max] */
     struct uw_allreduce_meter meter;
-    struct uw_allreduce_early early[UW_ALLREDUCE_EARLY_MAX];
-    uint32_t early_n, early_used_n;
-    float *early_x;                 /* [store_n] */
+    struct {
+        float *x;                   /* with what the copies of kept take behind it, when streamed */
+        uint32_t group, used_n;     /* of one group */
+        uint32_t parts_n, floats_n; /* that are wanted; floats with heads */
+        uint32_t lost_group, lost_round;    /* streamed: a part of it found no room */
+    } early;
     struct uw_allreduce_dropped *dropped;   /* [steps_max] */
     uint64_t dropped_us;            /* the last time that a sender was stopped */
 
@@ -204,11 +216,56 @@ void uw_allreduce_release(struct uw_allreduce *a);
 void uw_allreduce_stop(struct uw_allreduce *a);
 
 /* A message from a rank.
- * Returns UW_OK, UW_ERR_AGAIN (reliable: it is early; give it again after the next run),
- * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (reliable: something
- * is missing before it, the round cannot end). */
+ * Returns UW_OK, UW_ERR_AGAIN (streams_only: it is early; give it again after the next run),
+ * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (streamed: something
+ * is missing before it, the round has failed). */
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
-                       uint64_t now_us);
+                      uint64_t now_us);
+
+/* Keep a streamed part of a round that has not begun here; of one group at a time. Without room for
+ * it the round is going to fail. */
+void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part);
+
+/* Send a part over a link: without a checksum its floats from where they lie, if the link gathers.
+ *   scratch  [cap_bytes] for all others
+ * Returns the message's bytes, UW_ERR_TOOBIG, or what the link returns. */
+int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
+                 bool checked, void *scratch, uint32_t cap_bytes);
+
+/* Segments' worth of parts that come early at most, and a size of segments for so many floats of
+ * room; 0: too little. */
+uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks);
+uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n);
+
+/* Floats of streamed parts that can be kept. */
+static inline uint32_t uw_allreduce_ahead_n(const struct uw_allreduce *a)
+{
+    return 3u * a->store_n;
+}
+
+/* Has the round failed? */
+static inline bool uw_allreduce_failed(const struct uw_allreduce *a)
+{
+    return a->state == UW_ALLREDUCE_RUNNING && a->failed;
+}
+
+/* Of a round that is done: is all of the result finite? */
+static inline bool uw_allreduce_is_finite(const struct uw_allreduce *a)
+{
+    return a->bad >> 31 == 0;
+}
+
+/* How far it is: a number that grows, and the rank that it waits for or UW_RANK_NONE. */
+uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for);
+
+/* x = what a step makes of it and what arrived, times share; bad: as in struct uw_allreduce. */
+void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
+                        uint32_t n, float *x, uint32_t *bad);
+
+/* What the sum that step k completes at a rank is multiplied by for the average. Who completes a
+ * window does so by what it receives in that step. */
+float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
+                         uint32_t size_n, uint32_t k);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * allreduce_inner.h - what the parts of the engine call of each other: allreduce.c goes from step
- * to step, _serve.c hands over what is pushed or asked for, _ask.c asks, _early.c keeps what comes
- * too soon, _rate.c measures; _stream.c is a round over reliable links
+ * allreduce_priv.h - what the files of the engine call of each other: allreduce.c goes from step to
+ * step, asks, and keeps what comes too soon; allreduce_serve.c hands over what is pushed or asked
+ * for, and measures; allreduce_stream.c is a streamed round
  *
  * Blocking   never      Context  network thread
  */
-#ifndef UW_NET_ALLREDUCE_INNER_H
-#define UW_NET_ALLREDUCE_INNER_H
+#ifndef UW_NET_ALLREDUCE_PRIV_H
+#define UW_NET_ALLREDUCE_PRIV_H
 
 #include "allreduce.h"
 
@@ -17,12 +17,23 @@ static inline struct uw_allreduce_step uw_allreduce_step_at(const struct uw_allr
     return uw_allreduce_step(a->r.kind, a->r.ranks, a->r.rank, a->r.size_n, k);
 }
 
+static inline float uw_allreduce_share_of(const struct uw_allreduce *a, uint32_t size_n, uint32_t k)
+{
+    const struct uw_allreduce_round *r = &a->r;
+    return r->average ? uw_allreduce_share(r->kind, r->ranks, r->rank, size_n, k) : 1.0f;
+}
+
 static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t n)
 {
     return n <= a->config.small_n;
 }
 
-/* A round over reliable links. */
+static inline bool uw_allreduce_streams(const struct uw_allreduce *a)
+{
+    return a->r.segment_n != 0;
+}
+
+/* A streamed round. */
 void uw_allreduce_stream_begin(struct uw_allreduce *a);
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
 uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);
@@ -38,30 +49,17 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
 
-/* Tell a rank something of a step; that this one is done with a round (reply: and they?). */
-void uw_allreduce_tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type,
-                       uint32_t round, uint32_t step);
-void uw_allreduce_tell_done(struct uw_allreduce *a, uint32_t rank, uint32_t round, bool reply);
-
-/* Ask for what does not come by itself. Returns when to ask again. */
-uint64_t uw_allreduce_ask(struct uw_allreduce *a);
-
-/* What was asked for comes, or who was asked waits: from now on be as patient as that took. */
-void uw_allreduce_answered(struct uw_allreduce *a);
-
-/* Send the last chunk of the message that is held again: whoever has all of it answers with GOT.
- * Ask those whose DONE is missing for it. Both return when to do so again. */
-uint64_t uw_allreduce_nudge_for_got(struct uw_allreduce *a);
-uint64_t uw_allreduce_nudge_for_done(struct uw_allreduce *a);
-
-/* Ever more seldom: the network may be slower than anybody thought. */
-void uw_allreduce_nudge_later(struct uw_allreduce *a);
-
-/* Keep a chunk that came early; without room for it its sender is told to stop. */
-void uw_allreduce_store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
-
-/* Forget what came early and is not early any more. */
-void uw_allreduce_tidy_early(struct uw_allreduce *a);
+/* What came early, in one store. Keep a part, if there is room in so many floats of it; find the
+ * next part of a step from `at` on, with that offset or UW_ALLREDUCE_ANY: used_n, there is none;
+ * forget one, those before a step of this round, or all. */
+#define UW_ALLREDUCE_ANY UINT32_MAX
+bool uw_allreduce_early_keep(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
+                             uint32_t room_n);
+uint32_t uw_allreduce_early_find(const struct uw_allreduce *a, uint32_t at, uint32_t round,
+                                 uint32_t step, uint32_t offset_n, struct uw_part *p);
+void uw_allreduce_early_drop(struct uw_allreduce *a, uint32_t at);
+void uw_allreduce_early_tidy(struct uw_allreduce *a, uint32_t step);
+void uw_allreduce_early_clear(struct uw_allreduce *a, uint32_t group);
 
 /* Send the message of step k unasked from a chunk on, or its first chunks. */
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
@@ -70,9 +68,6 @@ void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s
 /* A rank has no place yet for what is pushed, or has one now; it asks for the rest itself. */
 void uw_allreduce_pause_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
                              bool pause);
-
-/* Floats a microsecond that are pushed to a rank; 0: not known. */
-float uw_allreduce_rate_to(const struct uw_allreduce *a, uint32_t rank);
 
 /* What a pull of the step's message begins with; whole: all of it comes by itself. */
 struct uw_path uw_allreduce_meter_start(struct uw_allreduce *a, bool whole);

@@ -3,7 +3,9 @@
  * A round over links that lose nothing and keep the order: chunks go out as soon as their floats
  * are final, and are taken in as they come; nobody asks and nobody answers. A rank receives step by
  * step, and sends a few steps ahead of that: what no longer waits for anything to arrive. A chunk
- * that would overwrite what is still to be sent has to wait.
+ * that comes before its step, or would overwrite what is still to be sent, has to wait: it is kept,
+ * or left to the caller. Who is ahead needs something of the others within two rows of segments, so
+ * that what has to be kept is bounded.
  *
  * Large vectors are worked in segments, one round of steps each, so that what is added up is handed
  * on while it is still in a cache. ABREAST of them take turns, step by step: while one waits for
@@ -19,6 +21,27 @@
 #define BURST_CHUNKS 2u             /* sent in one run, while something is to be received */
 #define SEND_RETRY_US 100u
 #define STEPS_MAX 65535u            /* what a message can say */
+
+/* What is sent is a part of a segment or some of them in a row. 62 KiB and a head are a little less
+ * than the 65483 bytes that one packet of a TCP connection holds at most (loopback, segmentation
+ * offload): parts of 64 KiB would each drag a packet of some bytes behind them. */
+#define PARTS_LEAST 4u
+#define SEGMENT_LEAST_N 64u
+
+/* As measured; where all of a segment is sent in every step, two for each of them. */
+uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks)
+{
+    bool windows = kind == UW_ALLREDUCE_HALVING || kind == UW_ALLREDUCE_RING;
+    return windows ? 4u : 2u * uw_log2_up(ranks) + 2u;
+}
+
+uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n)
+{
+    uint32_t most_n = room_n / (uw_allreduce_ahead_segments(kind, ranks) + 1u);
+    uint64_t n = (uint64_t)UW_ALLREDUCE_PART_N * (ranks > PARTS_LEAST ? ranks : PARTS_LEAST);
+    n = n < most_n ? n : most_n;
+    return n >= SEGMENT_LEAST_N ? (uint32_t)n : 0;
+}
 
 /* Where a step of the round belongs. */
 struct place {
@@ -47,23 +70,14 @@ static struct uw_allreduce_step step_at(const struct uw_allreduce *a, uint32_t k
     return s;
 }
 
-/* What the sum that a step completes is multiplied by. */
-static float share_at(const struct uw_allreduce *a, uint32_t k)
-{
-    struct place p = place_of(a, k);
-    uint32_t at;
-    bool owned = a->r.average &&
-                 uw_allreduce_owned(a->r.kind, a->r.ranks, a->r.rank, p.n, p.k, &at) > 0;
-    return owned ? 1.0f / (float)a->r.ranks : 1.0f;
-}
-
 static void load_recv(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
     t->taken_n = 0;
     if (t->recv_k < t->steps_n) {
         t->recv = step_at(a, t->recv_k);
-        t->share = share_at(a, t->recv_k);
+        struct place p = place_of(a, t->recv_k);
+        t->share = uw_allreduce_share_of(a, p.n, p.k);
     }
 }
 
@@ -100,12 +114,96 @@ static void advance(struct uw_allreduce *a)
     }
 }
 
+/* Would floats from `at` on overwrite what this step still has to send? */
+static bool is_unsent(const struct uw_allreduce_stream *t, uint32_t at, uint32_t n)
+{
+    uint32_t from = t->send.send_at + t->sent_n, to = t->send.send_at + t->send.send_n;
+    return t->send_k == t->recv_k && at < to && at + n > from;
+}
+
+/* ---- what comes early ---- */
+
+void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *p)
+{
+    bool runs = a->state == UW_ALLREDUCE_RUNNING;
+    /* Of a round that is not streamed, the store has what others may still ask for. */
+    bool free = uw_allreduce_streams(a) || a->state == UW_ALLREDUCE_IDLE || a->r.x == NULL;
+    if (free && (!runs || a->r.group == p->group)) {
+        if (a->early.group != p->group) {
+            uw_allreduce_early_clear(a, p->group);
+            a->kept[0].steps_n = a->kept[1].steps_n = 0;
+        }
+        if (uw_allreduce_early_keep(a, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
+            return;
+        }
+        if (a->r.group == p->group) {
+            uw_allreduce_early_tidy(a, runs ? a->stream.recv_k : 0);
+        }
+        if (uw_allreduce_early_keep(a, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
+            return;
+        }
+    }
+    a->early.lost_group = p->group;
+    a->early.lost_round = p->round;
+}
+
+static bool is_lost(const struct uw_allreduce *a)
+{
+    return a->early.lost_group == a->r.group && a->early.lost_round == a->r.round;
+}
+
+/* A part that is early, of this round or the next. */
+static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
+{
+    if (a->config.streams_only) {
+        return UW_ERR_AGAIN;
+    }
+    uw_allreduce_keep_ahead(a, p);
+    a->failed = a->failed || is_lost(a);
+    return a->failed ? UW_ERR_CORRUPT : UW_OK;
+}
+
+/* The next part of the step at hand. Returns false when it is not kept. */
+static bool find(const struct uw_allreduce *a, uint32_t *at, struct uw_part *p)
+{
+    const struct uw_allreduce_stream *t = &a->stream;
+    *at = uw_allreduce_early_find(a, 0, a->r.round, t->recv_k, t->taken_n, p);
+    return *at < a->early.used_n;
+}
+
+static int arrive(struct uw_allreduce *a, const float *floats, uint32_t n)
+{
+    struct uw_allreduce_stream *t = &a->stream;
+    uint32_t at = t->recv.recv_at + t->taken_n;
+    if (n > t->recv.recv_n - t->taken_n) {
+        a->failed = true;
+        return UW_ERR_CORRUPT;
+    }
+    if (is_unsent(t, at, n)) {
+        return UW_ERR_AGAIN;
+    }
+    uw_allreduce_apply(&t->recv, t->share, floats, n, a->r.x + at, &a->bad);
+    t->taken_n += n;
+    advance(a);
+    return UW_OK;
+}
+
+static void take_kept(struct uw_allreduce *a)
+{
+    struct uw_part p;
+    uint32_t at;
+    while (a->state == UW_ALLREDUCE_RUNNING && find(a, &at, &p) &&
+           arrive(a, p.floats, p.count_n) == UW_OK) {
+        uw_allreduce_early_drop(a, at);
+    }
+}
+
 void uw_allreduce_stream_begin(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
-    uint32_t segment_n = a->config.segment_n;
+    uint32_t segment_n = a->r.segment_n;
     uint32_t most = a->steps_n > 0 ? STEPS_MAX / a->steps_n : 1;
-    if (segment_n == 0 || segment_n >= a->r.size_n) {
+    if (segment_n >= a->r.size_n) {
         segment_n = a->r.size_n > 0 ? a->r.size_n : 1;
     }
     if ((a->r.size_n - 1u) / segment_n >= most) {
@@ -121,69 +219,40 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
     load_send(a);
     load_recv(a);
     advance(a);
-}
-
-static void add(const float *restrict s, uint32_t n, float *restrict x)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] += s[i];
+    if (!a->config.streams_only) {
+        a->failed = is_lost(a);
+        if (a->early.group != a->r.group) {
+            uw_allreduce_early_clear(a, a->r.group);
+        }
+        uw_allreduce_early_tidy(a, 0);
+        take_kept(a);
     }
-}
-
-static void add_and_scale(const float *restrict s, uint32_t n, float share, float *restrict x)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = (x[i] + s[i]) * share;
-    }
-}
-
-static void apply(const struct uw_allreduce_stream *t, const float *s, uint32_t n, float *x)
-{
-    if (t->recv.take == UW_TAKE_COPY) {
-        memcpy(x, s, n * sizeof(float));
-    } else if (t->recv.take == UW_TAKE_MIX) {
-        uw_mix_chunk(t->recv.weight, n, s, x);
-    } else if (t->share < 1.0f) {
-        add_and_scale(s, n, t->share, x);
-    } else {
-        add(s, n, x);
-    }
-}
-
-/* Would floats from `at` on overwrite what this step still has to send? */
-static bool is_unsent(const struct uw_allreduce_stream *t, uint32_t at, uint32_t n)
-{
-    uint32_t from = t->send.send_at + t->sent_n, to = t->send.send_at + t->send.send_n;
-    return t->send_k == t->recv_k && at < to && at + n > from;
 }
 
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     struct uw_allreduce_stream *t = &a->stream;
-    if (p->type != UW_PART_DATA) {
+    bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
+    if (p->type != UW_PART_DATA || p->round < a->r.round ||
+        (p->round == a->r.round && (!now || p->step < t->recv_k))) {
         return UW_OK;
     }
-    if (p->round > a->r.round) {
-        return UW_ERR_AGAIN;
+    if (p->round > a->r.round || p->step > t->recv_k) {
+        return wait_with(a, p);
     }
-    if (p->round < a->r.round || a->state != UW_ALLREDUCE_RUNNING || p->step < t->recv_k) {
-        return UW_OK;
-    }
-    if (p->step > t->recv_k) {
-        return UW_ERR_AGAIN;
-    }
-    if (from != t->recv.from || p->offset_n != t->taken_n ||
-        p->count_n > t->recv.recv_n - t->taken_n) {
+    struct uw_part next;
+    uint32_t at;
+    bool behind = p->offset_n > t->taken_n && find(a, &at, &next);
+    if (from != t->recv.from || (p->offset_n != t->taken_n && !behind)) {
+        a->failed = true;
         return UW_ERR_CORRUPT;
     }
-    uint32_t at = t->recv.recv_at + t->taken_n;
-    if (is_unsent(t, at, p->count_n)) {
-        return UW_ERR_AGAIN;
+    int rc = behind ? UW_ERR_AGAIN : arrive(a, p->floats, p->count_n);
+    if (rc == UW_ERR_AGAIN) {
+        return wait_with(a, p);
     }
-    apply(t, p->floats, p->count_n, a->r.x + at);
-    t->taken_n += p->count_n;
-    advance(a);
-    return UW_OK;
+    take_kept(a);
+    return rc;
 }
 
 /* Floats of the step to send that are final, from the first unsent one on. */
@@ -210,11 +279,11 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
     advance(a);
-    for (uint32_t burst = 0; a->state == UW_ALLREDUCE_RUNNING; burst++) {
+    for (uint32_t burst = 0; a->state == UW_ALLREDUCE_RUNNING && !a->failed; burst++) {
         if (t->send_k == t->steps_n) {
             return UINT64_MAX;
         }
-        uint32_t n = uw_min_u32(a->config.chunk_n, t->send.send_n - t->sent_n);
+        uint32_t n = uw_min_u32(a->r.chunk_n, t->send.send_n - t->sent_n);
         if (n == 0 || n > final_n(a)) {
             return UINT64_MAX;
         }
@@ -222,13 +291,17 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
             return a->now_us;
         }
         struct uw_part p = {.type = UW_PART_DATA, .round = a->r.round,
-                            .step = (uint16_t)t->send_k, .offset_n = t->sent_n, .count_n = n,
+                            .step = (uint16_t)t->send_k, .seq = UW_PART_STREAMED,
+                            .offset_n = t->sent_n, .count_n = n,
                             .floats = a->r.x + t->send.send_at + t->sent_n};
-        if (uw_allreduce_send(a, t->send.to, &p) == UW_ERR_AGAIN) {
+        int rc = uw_allreduce_send(a, t->send.to, &p);
+        if (rc == UW_ERR_AGAIN) {
             return a->now_us + SEND_RETRY_US;
         }
+        a->failed = a->failed || rc < 0;
         t->sent_n += n;
         advance(a);
+        take_kept(a);
     }
     return UINT64_MAX;
 }

@@ -11,12 +11,7 @@
 
 #define GROUP 1u
 
-/* What is sent is a part of a segment or some of them in a row. 62 KiB and a head are a little less
- * than the 65483 bytes that one packet of a TCP connection holds at most (loopback, segmentation
- * offload): parts of 64 KiB would each drag a packet of some bytes behind them. */
-#define PART_N (62u * 256u)
-#define PARTS_LEAST 4u
-#define CHUNK_DEFAULT_N (4u * PART_N)
+#define CHUNK_DEFAULT_N (4u * UW_ALLREDUCE_PART_N)
 #define WINDOW_CHUNKS 256u
 #define RANKS_MAX 32768u            /* steps are numbered with 16 bits */
 #define MESSAGES_MAX 16u            /* taken in one step, before sending again */
@@ -40,27 +35,15 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
     struct uw_collective_core *c = arg;
     const struct uw_collective_config *config = &c->owner->config;
     uint16_t to = config->stations[rank];
-    if (c->out == NULL) {
-        uint8_t head[UW_PART_HEAD_BYTES];
-        uw_part_head(part, config->run, head);
-        return uw_link_send_parts(config->link, to, head, sizeof head, part->floats,
-                                  part->count_n * (uint32_t)sizeof(float), NULL);
-    }
-    int bytes = uw_part_encode(part, config->run, !config->link->reliable, c->out,
-                               config->link->mtu_bytes);
-    return bytes < 0 ? bytes : uw_link_send(config->link, to, c->out, (uint32_t)bytes);
+    int rc = uw_part_send(config->link, to, part, config->run, !config->link->reliable, c->out,
+                          c->in_bytes);
+    return rc < 0 ? rc : UW_OK;
 }
 
 static uint32_t chunk_of(const struct uw_collective_config *config)
 {
     uint32_t fit = (config->link->mtu_bytes - UW_PART_HEAD_BYTES) / (uint32_t)sizeof(float);
     return uw_min_u32(config->chunk_n != 0 ? config->chunk_n : CHUNK_DEFAULT_N, fit);
-}
-
-static uint32_t segment_of(const struct uw_collective_config *config)
-{
-    uint64_t parts = config->ranks > PARTS_LEAST ? config->ranks : PARTS_LEAST, n = PART_N * parts;
-    return config->segment_n != 0 ? config->segment_n : n < UINT32_MAX ? (uint32_t)n : 0;
 }
 
 static int place(struct uw_collective_core *core, struct uw_arena *arena,
@@ -71,8 +54,7 @@ static int place(struct uw_collective_core *core, struct uw_arena *arena,
     bool copies = !streams(config->link);
     const struct uw_allreduce_config engine = {
         .size_n = config->size_n, .ranks_max = config->ranks, .chunk_n = chunk_of(config),
-        .window_chunks = WINDOW_CHUNKS, .reliable = !copies,
-        .segment_n = segment_of(config),
+        .window_chunks = WINDOW_CHUNKS, .streams_only = !copies,
         .send = send, .arg = core};
     int rc = copies ? uw_arena_take(arena, mtu, &in) : UW_OK;
     rc = rc < 0 || !copies ? rc : uw_arena_take(arena, mtu, &out);
@@ -137,9 +119,13 @@ int uw_collective_begin(struct uw_collective *c, enum uw_allreduce_kind kind, bo
     if (!uw_collective_settled(c)) {
         return UW_ERR_AGAIN;
     }
+    uint32_t segment_n = c->config.segment_n != 0
+                             ? c->config.segment_n
+                             : uw_allreduce_segment_n(kind, c->config.ranks, UINT32_MAX);
     const struct uw_allreduce_round round = {
         .group = GROUP, .round = ++c->core->round, .kind = kind, .average = average,
-        .ranks = c->config.ranks, .rank = c->config.rank, .size_n = n, .x = x,
+        .ranks = c->config.ranks, .rank = c->config.rank, .size_n = n,
+        .segment_n = streams(c->config.link) ? segment_n : 0, .x = x,
         .rtt_us = c->config.rtt_us};
     c->core->began = true;
     uw_allreduce_begin(&c->core->engine, &round, now_us);

@@ -6,20 +6,148 @@
 #include <string.h>
 
 #define PATIENCE_MIN_US 20000u
+#define SEND_MOST 64u               /* messages in one run */
+#define SEND_RETRY_US 200u
+#define TRIES_MAX 2u                /* times two the patience, on a link that loses messages */
+#define TRIES_RELIABLE_MAX 6u
+#define EAGER_US 2000u              /* looked at again and again for so long, */
+#define EAGER_POLL_US 20u
+#define POLL_US 200u                /* then now and then */
 
-/* Steps of a fragment. */
+/* ---- tables: fragments in the order in which they go first ---- */
 
-void uw_overlap_set_sending(struct uw_overlap *o, uint32_t i)
+static uint32_t fragment_n(const struct uw_overlap_config *c)
+{
+    uint64_t most = (uint64_t)c->chunk_n * UW_OVERLAP_CHUNKS_MAX;
+    most = most < UINT32_MAX ? most : UINT32_MAX;
+    return c->fragment_n != 0 && c->fragment_n < most ? c->fragment_n : (uint32_t)most;
+}
+
+static uint32_t fragments_of(const struct uw_overlap_config *c, uint32_t bucket)
+{
+    uint32_t n = fragment_n(c);
+    return c->bucket_n[bucket] / n + (c->bucket_n[bucket] % n != 0 ? 1 : 0);
+}
+
+static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
+{
+    uint64_t sum = 0;
+    if (c->kind == UW_ALLREDUCE_DOUBLING || c->kind == UW_ALLREDUCE_SWEEP) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    if (c->buckets_n == 0 || c->chunk_n == 0 || c->ranks_max < 2 ||
+        c->ranks_max > UINT16_MAX) {
+        return UW_ERR_INVALID;
+    }
+    for (uint32_t i = 0; i < c->buckets_n; i++) {
+        if (c->bucket_n[i] == 0) {
+            return UW_ERR_INVALID;
+        }
+        sum += fragments_of(c, i);
+    }
+    *fragments_n = sum <= UW_OVERLAP_FRAGMENTS_MAX ? (uint32_t)sum : 0;
+    return sum <= UW_OVERLAP_FRAGMENTS_MAX ? UW_OK : UW_ERR_TOOBIG;
+}
+
+static int take_tables(struct uw_overlap *o, struct uw_arena *arena,
+                       const struct uw_overlap_config *config)
+{
+    void *block[7];
+    *o = (struct uw_overlap){.config = *config};
+    int rc = check(config, &o->fragments_n);
+    if (rc < 0) {
+        return rc;
+    }
+    const size_t set = uw_set_words(o->fragments_n) * sizeof(uint32_t);
+    const size_t ranks = config->ranks_max * sizeof(uint32_t);
+    const size_t bytes[7] = {uw_size_mul(config->buckets_n, sizeof *o->buckets),
+                             o->fragments_n * sizeof *o->fragments, set, set, set, ranks, ranks};
+    rc = uw_arena_take_each(arena, 7, bytes, block);
+    o->buckets = block[0];
+    o->fragments = block[1];
+    o->asking = block[2];
+    o->sending = block[3];
+    o->owing = block[4];
+    o->blocked = block[5];
+    o->waiting = block[6];
+    return rc;
+}
+
+size_t uw_overlap_bytes(const struct uw_overlap_config *config)
+{
+    struct uw_overlap o;
+    struct uw_arena arena;
+    uw_arena_init(&arena, NULL, 0);
+    return take_tables(&o, &arena, config) == UW_OK ? arena.used_bytes : SIZE_MAX;
+}
+
+/* Cut a bucket into fragments of about equal size, the next ones in the table. */
+static void cut(struct uw_overlap *o, uint32_t bucket, uint32_t *used)
+{
+    const struct uw_overlap_config *c = &o->config;
+    uint32_t parts = fragments_of(c, bucket);
+    uint64_t n = c->bucket_n[bucket];
+    o->buckets[bucket].first = *used;
+    o->buckets[bucket].fragments_n = parts;
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t at = (uint32_t)(n * i / parts), end = (uint32_t)(n * (i + 1) / parts);
+        o->fragments[(*used)++] = (struct uw_fragment){.bucket = bucket, .at = at,
+                                                       .size_n = end - at};
+    }
+}
+
+int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
+                     const struct uw_overlap_config *config)
+{
+    uint32_t used = 0, n = config->buckets_n;
+    int rc = take_tables(o, arena, config);
+    if (rc < 0 || o->fragments == NULL) {
+        return rc;
+    }
+    uint32_t small_n = config->small_n != 0 ? config->small_n : config->chunk_n;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        uint32_t bucket = config->in_order ? n - 1 - i % n : i % n;
+        bool first = config->in_order || config->bucket_n[bucket] <= small_n;
+        if (first == (i < n)) {
+            cut(o, bucket, &used);
+        }
+    }
+    o->config.bucket_n = NULL;
+    return UW_OK;
+}
+
+/* All chunks of a message of n floats. */
+static uint64_t all_chunks(const struct uw_overlap *o, uint32_t n)
+{
+    uint32_t chunk_n = o->config.chunk_n;
+    uint32_t chunks = n / chunk_n + (n % chunk_n != 0 ? 1 : 0);
+    return chunks != 0 ? UINT64_MAX >> (64u - chunks) : 0;
+}
+
+static struct uw_allreduce_step step_at(const struct uw_overlap *o,
+                                                          const struct uw_fragment *f, uint32_t k)
+{
+    return uw_allreduce_step(o->config.kind, o->group.ranks, o->group.rank, f->size_n, k);
+}
+
+static float *gradient_of(const struct uw_overlap *o, const struct uw_fragment *f)
+{
+    return o->buckets[f->bucket].x + f->at;
+}
+
+/* ---- steps of a fragment ---- */
+
+static void set_sending(struct uw_overlap *o, uint32_t i)
 {
     const struct uw_fragment *f = &o->fragments[i];
-    bool now = (o->sending[i / 64u] >> (i % 64u) & 1u) != 0;
+    bool now = uw_set_has(o->sending, i);
     if (now != (f->wanted != 0)) {
-        uw_overlap_set_bit(o->sending, i, !now);
+        uw_set_put(o->sending, i, !now);
         o->waiting[f->to] += now ? UINT32_MAX : 1u;
     }
 }
 
-void uw_overlap_set_due(struct uw_overlap *o, struct uw_fragment *f)
+static void set_due(struct uw_overlap *o, struct uw_fragment *f)
 {
     f->due_us = o->now_us + (o->patience_us << f->tries);
     o->due_us = f->due_us < o->due_us ? f->due_us : o->due_us;
@@ -33,7 +161,7 @@ static void trace(const struct uw_overlap *o, const struct uw_fragment *f, bool 
     }
 }
 
-void uw_overlap_move(const struct uw_overlap *o, struct uw_fragment *f)
+static void move(const struct uw_overlap *o, struct uw_fragment *f)
 {
     if (!f->moved) {
         f->moved = true;
@@ -44,38 +172,24 @@ void uw_overlap_move(const struct uw_overlap *o, struct uw_fragment *f)
 static void enter(struct uw_overlap *o, uint32_t i)
 {
     struct uw_fragment *f = &o->fragments[i];
-    struct uw_allreduce_step s = uw_overlap_step_at(o, f, f->k);
+    struct uw_allreduce_step s = step_at(o, f, f->k);
     f->have = f->out = f->wanted = f->sent = 0;
     f->got = false;
     f->tries = 0;
     f->to = (uint16_t)s.to;
     f->from = (uint16_t)s.from;
-    f->wanted = (f->ahead & 1u) != 0 ? uw_overlap_chunks(o, s.send_n) : 0;
-    uw_overlap_set_bit(o->asking, i, s.recv_n > 0);
-    uw_overlap_set_sending(o, i);
-    uw_overlap_set_due(o, f);
+    f->wanted = (f->ahead & 1u) != 0 ? all_chunks(o, s.send_n) : 0;
+    uw_set_put(o->asking, i, s.recv_n > 0);
+    set_sending(o, i);
+    set_due(o, f);
 }
 
 static bool is_over(const struct uw_overlap *o, const struct uw_fragment *f,
                     const struct uw_allreduce_step *s)
 {
     bool delivered = s->send_n == 0 ||
-                     (o->config.reliable ? f->sent == uw_overlap_chunks(o, s->send_n) : f->got);
-    return delivered && f->have == uw_overlap_chunks(o, s->recv_n);
-}
-
-static void scale_owned(const struct uw_overlap *o, const struct uw_fragment *f)
-{
-    const struct uw_overlap_group *g = &o->group;
-    uint32_t at;
-    uint32_t n = !o->config.average ? 0
-                                    : uw_allreduce_owned(o->config.kind, g->ranks, g->rank,
-                                                         f->size_n, f->k, &at);
-    float *x = n > 0 ? uw_overlap_gradient(o, f) + at : NULL;
-    float share = 1.0f / (float)g->ranks;
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] *= share;
-    }
+                     (o->config.reliable ? f->sent == all_chunks(o, s->send_n) : f->got);
+    return delivered && f->have == all_chunks(o, s->recv_n);
 }
 
 static void finish(struct uw_overlap *o, struct uw_fragment *f)
@@ -83,7 +197,7 @@ static void finish(struct uw_overlap *o, struct uw_fragment *f)
     struct uw_overlap_bucket *b = &o->buckets[f->bucket];
     f->running = false;
     o->running_n--;
-    uw_overlap_move(o, f);
+    move(o, f);
     trace(o, f, true);
     if (++b->done_n == b->fragments_n) {
         b->state = UW_OVERLAP_DONE;
@@ -91,7 +205,7 @@ static void finish(struct uw_overlap *o, struct uw_fragment *f)
 }
 
 /* Go on as far as possible. */
-void uw_overlap_advance(struct uw_overlap *o, uint32_t i)
+static void advance(struct uw_overlap *o, uint32_t i)
 {
     struct uw_fragment *f = &o->fragments[i];
     while (f->running) {
@@ -99,20 +213,72 @@ void uw_overlap_advance(struct uw_overlap *o, uint32_t i)
             finish(o, f);
             return;
         }
-        struct uw_allreduce_step s = uw_overlap_step_at(o, f, f->k);
+        struct uw_allreduce_step s = step_at(o, f, f->k);
         if (!is_over(o, f, &s)) {
             return;
         }
-        scale_owned(o, f);
         f->k++;
         o->advanced_n++;
         f->ahead >>= 1;
-        uw_overlap_set_bit(o->asking, i, false);
+        uw_set_put(o->asking, i, false);
         if (f->k < o->steps_n) {
             enter(o, i);
         }
     }
 }
+
+/* ---- whole steps ---- */
+
+static void trace_all(const struct uw_overlap *o, bool end)
+{
+    for (uint32_t i = 0; o->config.trace != NULL && i < o->config.buckets_n; i++) {
+        o->config.trace(o->config.arg, i, 0, end, o->now_us);
+    }
+}
+
+static void finish_whole(struct uw_overlap *o)
+{
+    o->whole_begun = false;
+    o->running_n = 0;
+    o->advanced_n++;
+    for (uint32_t i = 0; i < o->config.buckets_n; i++) {
+        o->buckets[i].state = UW_OVERLAP_DONE;
+    }
+    trace_all(o, true);
+}
+
+static uint64_t run_whole(struct uw_overlap *o)
+{
+    const struct uw_overlap_whole *w = o->group.whole;
+    int rc = UW_ERR_AGAIN;
+    if (!o->active || o->whole_failed || o->running_n < o->config.buckets_n) {
+        return UINT64_MAX;
+    }
+    if (!o->whole_begun) {
+        o->whole_begun = true;
+        o->whole_us = o->now_us;
+        trace_all(o, false);
+        rc = w->begin(w->arg);
+        rc = rc == UW_OK ? UW_ERR_AGAIN : rc;
+    }
+    rc = rc == UW_ERR_AGAIN ? w->poll(w->arg) : rc;
+    if (rc == UW_OK) {
+        finish_whole(o);
+        return UINT64_MAX;
+    }
+    o->whole_failed = rc != UW_ERR_AGAIN;
+    return o->now_us + (o->now_us < o->whole_us + EAGER_US ? EAGER_POLL_US : POLL_US);
+}
+
+static void stop_whole(struct uw_overlap *o)
+{
+    if (o->whole_begun) {
+        o->group.whole->stop(o->group.whole->arg);
+    }
+    o->whole_begun = o->whole_failed = false;
+}
+
+/* ---- groups and buckets ---- */
 
 void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group, uint64_t now_us)
 {
@@ -160,7 +326,7 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
         if (o->steps_n > 0) {
             enter(o, i);
         }
-        uw_overlap_advance(o, i);
+        advance(o, i);
     }
 }
 
@@ -177,8 +343,8 @@ uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
     }
     *waits_for = UW_RANK_NONE;
     if (last != NULL) {
-        struct uw_allreduce_step s = uw_overlap_step_at(o, last, last->k);
-        *waits_for = last->have != uw_overlap_chunks(o, s.recv_n) ? s.from : s.to;
+        struct uw_allreduce_step s = step_at(o, last, last->k);
+        *waits_for = last->have != all_chunks(o, s.recv_n) ? s.from : s.to;
     }
     return o->advanced_n;
 }
@@ -186,7 +352,7 @@ uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
 void uw_overlap_stop(struct uw_overlap *o)
 {
     o->active = false;
-    uw_overlap_stop_whole(o);
+    stop_whole(o);
     o->out_chunks = o->running_n = 0;
     o->due_us = UINT64_MAX;
     for (uint32_t i = 0; i < o->config.buckets_n; i++) {
@@ -196,13 +362,14 @@ void uw_overlap_stop(struct uw_overlap *o)
     for (uint32_t i = 0; i < o->fragments_n; i++) {
         o->fragments[i].running = false;
     }
-    memset(o->asking, 0, o->words * sizeof *o->asking);
-    memset(o->sending, 0, o->words * sizeof *o->sending);
-    memset(o->owing, 0, o->words * sizeof *o->owing);
+    const size_t set_bytes = uw_set_words(o->fragments_n) * sizeof(uint32_t);
+    memset(o->asking, 0, set_bytes);
+    memset(o->sending, 0, set_bytes);
+    memset(o->owing, 0, set_bytes);
     memset(o->waiting, 0, o->config.ranks_max * sizeof *o->waiting);
 }
 
-/* What comes in. */
+/* ---- what comes in ---- */
 
 /* All of a message is here. */
 static void answer_got(struct uw_overlap *o, uint32_t rank, uint32_t i, const struct uw_part *data)
@@ -212,14 +379,14 @@ static void answer_got(struct uw_overlap *o, uint32_t rank, uint32_t i, const st
         f->owed_round = data->round;
         f->owed_step = data->step;
         f->owed_to = (uint16_t)rank;
-        uw_overlap_set_bit(o->owing, i, true);
+        uw_set_put(o->owing, i, true);
     }
 }
 
 /* Data of the step at hand. */
 static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_part *p)
 {
-    struct uw_allreduce_step s = uw_overlap_step_at(o, f, f->k);
+    struct uw_allreduce_step s = step_at(o, f, f->k);
     uint32_t chunk_n = o->config.chunk_n;
     if (p->offset_n >= s.recv_n || p->offset_n % chunk_n != 0 ||
         p->count_n != uw_min_u32(chunk_n, s.recv_n - p->offset_n)) {
@@ -227,22 +394,21 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
     }
     uint64_t bit = (uint64_t)1 << (p->offset_n / chunk_n);
     if ((f->have & bit) == 0) {
-        float *x = uw_overlap_gradient(o, f) + s.recv_at + p->offset_n;
-        if (s.take == UW_TAKE_COPY) {
-            memcpy(x, p->floats, p->count_n * sizeof *x);
-        } else {
-            for (uint32_t i = 0; i < p->count_n; i++) {
-                x[i] += p->floats[i];
-            }
-        }
+        const struct uw_overlap_group *g = &o->group;
+        float share = o->config.average ? uw_allreduce_share(o->config.kind, g->ranks, g->rank,
+                                                             f->size_n, f->k)
+                                        : 1.0f;
+        uint32_t bad = 0;           /* who trains on it looks */
+        uw_allreduce_apply(&s, share, p->floats, p->count_n,
+                           gradient_of(o, f) + s.recv_at + p->offset_n, &bad);
         o->out_chunks -= (f->out & bit) != 0 ? 1 : 0;
         f->have |= bit;
         f->out &= ~bit;
         f->tries = 0;
         f->due_us = o->now_us + o->patience_us;
-        uw_overlap_move(o, f);
+        move(o, f);
     }
-    if (f->have == uw_overlap_chunks(o, s.recv_n)) {
+    if (f->have == all_chunks(o, s.recv_n)) {
         answer_got(o, f->from, (uint32_t)(f - o->fragments), p);
     }
 }
@@ -265,7 +431,7 @@ static void deliver(struct uw_overlap *o, struct uw_fragment *f)
 {
     f->got = true;
     f->wanted = 0;
-    uw_overlap_set_sending(o, (uint32_t)(f - o->fragments));
+    set_sending(o, (uint32_t)(f - o->fragments));
 }
 
 /* What is asked for of a later step is remembered by a bit: all of it will be wanted. */
@@ -275,7 +441,7 @@ static void take_want(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
     uint32_t round = o->buckets[f->bucket].round;
     bool next = p->round == round + 1u, now = p->round == round && f->running && p->step >= f->k;
     uint32_t j = now ? (uint32_t)p->step - f->k : p->step;
-    struct uw_allreduce_step s = uw_overlap_step_at(o, f, p->step);
+    struct uw_allreduce_step s = step_at(o, f, p->step);
     if (s.to != from || j > 63u || p->want.chunk_n != o->config.chunk_n || p->want.base != 0) {
         return;
     }
@@ -287,9 +453,9 @@ static void take_want(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
     } else if (now && j > 0) {
         f->ahead |= (uint64_t)1 << j;
     } else if (now && !f->got) {
-        uint64_t left = uw_overlap_chunks(o, s.send_n) & ~(o->config.reliable ? f->sent : 0);
+        uint64_t left = all_chunks(o, s.send_n) & ~(o->config.reliable ? f->sent : 0);
         f->wanted |= p->want.wanted & left;
-        uw_overlap_set_sending(o, (uint32_t)(f - o->fragments));
+        set_sending(o, (uint32_t)(f - o->fragments));
     }
 }
 
@@ -318,5 +484,243 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
     case UW_PART_GOT: take_got(o, from, f, p); break;
     default: break;
     }
-    uw_overlap_advance(o, i);
+    advance(o, i);
+}
+
+/* ---- what is sent: answers, questions, then the chunks that go first ---- */
+
+static bool hand_over(struct uw_overlap *o, uint32_t i, uint32_t rank, struct uw_part *p)
+{
+    p->group = o->group.group;
+    p->op = (uint16_t)(i + 1u);
+    if (o->config.send(o->config.arg, rank, p) != UW_ERR_AGAIN) {
+        return true;
+    }
+    o->blocked[rank] = o->runs;
+    o->refused = true;
+    return false;
+}
+
+/* Say what is all here. */
+static void answer(struct uw_overlap *o)
+{
+    const uint32_t n = o->fragments_n;
+    for (uint32_t i = uw_set_next(o->owing, n, 0); i < n; i = uw_set_next(o->owing, n, i + 1)) {
+        const struct uw_fragment *f = &o->fragments[i];
+        struct uw_part p = {.type = UW_PART_GOT, .round = f->owed_round, .step = f->owed_step};
+        if (o->blocked[f->owed_to] != o->runs && hand_over(o, i, f->owed_to, &p)) {
+            uw_set_put(o->owing, i, false);
+        }
+    }
+}
+
+/* The lowest bits of a set, at most `most`. */
+static uint64_t lowest(uint64_t set, uint32_t most)
+{
+    uint64_t rest = set;
+    for (; rest != 0 && most > 0; most--) {
+        rest &= rest - 1u;
+    }
+    return set & ~rest;
+}
+
+/* Ask for what this rank can take now, as far as the window goes. */
+static void ask(struct uw_overlap *o)
+{
+    uint32_t window = o->config.window_chunks;
+    const uint32_t n = o->fragments_n;
+    for (uint32_t i = uw_set_next(o->asking, n, 0); i < n; i = uw_set_next(o->asking, n, i + 1)) {
+        struct uw_fragment *f = &o->fragments[i];
+        if (o->blocked[f->from] == o->runs) {
+            continue;
+        }
+        struct uw_allreduce_step s = step_at(o, f, f->k);
+        uint64_t missing = all_chunks(o, s.recv_n) & ~f->have & ~f->out;
+        uint32_t room = window == 0 ? 64u : window > o->out_chunks ? window - o->out_chunks : 0;
+        struct uw_part p = {.type = UW_PART_WANT, .round = o->buckets[f->bucket].round,
+                            .step = f->k,
+                            .want = {.transfer = f->k, .chunk_n = o->config.chunk_n,
+                                     .wanted = lowest(missing, room)}};
+        if (missing != 0 && room == 0) {
+            return;
+        }
+        if (missing != 0 && !hand_over(o, i, f->from, &p)) {
+            continue;
+        }
+        f->out |= p.want.wanted;
+        o->out_chunks += uw_bits_in(p.want.wanted);
+        uw_set_put(o->asking, i, missing != p.want.wanted);
+        set_due(o, f);
+    }
+}
+
+/* Are there chunks for a rank that may take some? */
+static bool any_open(const struct uw_overlap *o)
+{
+    bool open = false;
+    for (uint32_t rank = 0; rank < o->group.ranks && !open; rank++) {
+        open = o->waiting[rank] > 0 && o->blocked[rank] != o->runs;
+    }
+    return open;
+}
+
+/* Send the next chunk of the first fragment that has one for a rank that takes it. Returns false
+ * when there is none. */
+static bool send_next(struct uw_overlap *o)
+{
+    for (uint32_t i = 0; any_open(o); i++) {
+        i = uw_set_next(o->sending, o->fragments_n, i);
+        struct uw_fragment *f = &o->fragments[i];
+        if (o->blocked[f->to] == o->runs) {
+            continue;
+        }
+        struct uw_allreduce_step s = step_at(o, f, f->k);
+        uint32_t chunk = uw_lowest_bit(f->wanted), at = chunk * o->config.chunk_n;
+        struct uw_part p = {.type = UW_PART_DATA, .round = o->buckets[f->bucket].round,
+                            .step = f->k, .offset_n = at,
+                            .count_n = uw_min_u32(o->config.chunk_n, s.send_n - at),
+                            .floats = gradient_of(o, f) + s.send_at + at};
+        if (!hand_over(o, i, f->to, &p)) {
+            continue;
+        }
+        f->wanted &= f->wanted - 1u;
+        f->sent |= (uint64_t)1 << chunk;
+        set_sending(o, i);
+        move(o, f);
+        advance(o, i);
+        return true;
+    }
+    return false;
+}
+
+/* Nothing has come for long. */
+static void lose_patience(struct uw_overlap *o, uint32_t i)
+{
+    struct uw_fragment *f = &o->fragments[i];
+    struct uw_allreduce_step s = step_at(o, f, f->k);
+    f->tries = (uint8_t)uw_min_u32(f->tries + 1u,
+                                   o->config.reliable ? TRIES_RELIABLE_MAX : TRIES_MAX);
+    if (f->have != all_chunks(o, s.recv_n)) {
+        o->out_chunks -= uw_bits_in(f->out);
+        f->out = 0;
+        uw_set_put(o->asking, i, true);
+    }
+    if (!o->config.reliable && !f->got && f->wanted == 0 && f->sent != 0) {
+        uint32_t last = (s.send_n - 1u) / o->config.chunk_n;    /* it is answered with GOT */
+        f->wanted = (uint64_t)1 << last;
+        set_sending(o, i);
+    }
+}
+
+static void check_due(struct uw_overlap *o)
+{
+    if (o->now_us < o->due_us) {
+        return;
+    }
+    o->due_us = UINT64_MAX;
+    for (uint32_t i = 0; i < o->fragments_n && o->running_n > 0; i++) {
+        struct uw_fragment *f = &o->fragments[i];
+        if (!f->running) {
+            continue;
+        }
+        if (f->due_us <= o->now_us) {
+            lose_patience(o, i);
+            set_due(o, f);
+        }
+        o->due_us = f->due_us < o->due_us ? f->due_us : o->due_us;
+    }
+}
+
+uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us)
+{
+    if (!o->active) {
+        return UINT64_MAX;
+    }
+    o->now_us = now_us;
+    o->runs++;
+    o->refused = false;
+    if (o->group.whole != NULL) {
+        return run_whole(o);
+    }
+    check_due(o);
+    answer(o);
+    ask(o);
+    for (uint32_t sent = 0; send_next(o); sent++) {
+        if (sent == SEND_MOST) {
+            return now_us;
+        }
+        ask(o);
+    }
+    uint64_t again_us = o->refused ? now_us + SEND_RETRY_US : UINT64_MAX;
+    return again_us < o->due_us ? again_us : o->due_us;
+}
+
+/* ---- between the threads ---- */
+
+static uint32_t look(const atomic_uint_least32_t *number, memory_order order)
+{
+    return (uint32_t)atomic_load_explicit(number, order);
+}
+
+int uw_overlap_gate_place(struct uw_overlap_gate *g, struct uw_arena *arena,
+                          struct uw_overlap *overlap)
+{
+    void *slots = NULL;
+    uint32_t n = overlap->config.buckets_n;
+    int rc = uw_arena_take(arena, uw_size_mul(n, sizeof *g->slots), &slots);
+    *g = (struct uw_overlap_gate){.overlap = overlap, .slots = slots, .slots_n = n};
+    for (uint32_t i = 0; i < n && slots != NULL; i++) {
+        atomic_init(&g->slots[i].asked, 0);
+        atomic_init(&g->slots[i].ended, 0);
+        atomic_init(&g->slots[i].how, UW_OVERLAP_IDLE);
+    }
+    return rc;
+}
+
+void uw_overlap_gate_ready(struct uw_overlap_gate *g, uint32_t bucket, float *x)
+{
+    struct uw_overlap_slot *s = &g->slots[bucket];
+    s->x = x;
+    atomic_fetch_add_explicit(&s->asked, 1, memory_order_release);
+}
+
+enum uw_overlap_state uw_overlap_gate_state(const struct uw_overlap_gate *g, uint32_t bucket)
+{
+    const struct uw_overlap_slot *s = &g->slots[bucket];
+    if (look(&s->ended, memory_order_acquire) != look(&s->asked, memory_order_relaxed)) {
+        return UW_OVERLAP_RUNNING;
+    }
+    return (enum uw_overlap_state)look(&s->how, memory_order_relaxed);
+}
+
+uint64_t uw_overlap_gate_run(struct uw_overlap_gate *g, uint64_t now_us)
+{
+    for (uint32_t i = 0; i < g->slots_n; i++) {
+        struct uw_overlap_slot *s = &g->slots[i];
+        uint32_t asked = look(&s->asked, memory_order_acquire);
+        if (asked != s->taken) {
+            s->taken = asked;
+            uw_overlap_ready(g->overlap, i, s->x, now_us);
+        }
+    }
+    uint64_t next_us = uw_overlap_run(g->overlap, now_us);
+    for (uint32_t i = 0; i < g->slots_n; i++) {
+        struct uw_overlap_slot *s = &g->slots[i];
+        enum uw_overlap_state state = uw_overlap_state(g->overlap, i);
+        if (s->taken != look(&s->ended, memory_order_relaxed) && state != UW_OVERLAP_RUNNING) {
+            atomic_store_explicit(&s->how, (uint32_t)state, memory_order_relaxed);
+            atomic_store_explicit(&s->ended, s->taken, memory_order_release);
+        }
+    }
+    return next_us;
+}
+
+bool uw_overlap_gate_idle(const struct uw_overlap_gate *g)
+{
+    bool idle = true;
+    for (uint32_t i = 0; i < g->slots_n && idle; i++) {
+        const struct uw_overlap_slot *s = &g->slots[i];
+        idle = look(&s->asked, memory_order_acquire) == look(&s->ended, memory_order_relaxed);
+    }
+    return idle;
 }

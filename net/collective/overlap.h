@@ -41,9 +41,19 @@
  * tell who is behind: a rank that has begun says that it waits for the next one, who has not, for
  * nobody, and in a circle of those who have it is the way that holds them up.
  *
+ * Threads. The training thread hands a gradient over as backward has made it, and looks before the
+ * next forward pass needs it; the network thread has it in between.
+ *
+ *     training:  ready(bucket, x) . . . . . . . . . . . state(bucket) is not running: update
+ *     network:         run(): overlap.h in x . . . . . ended
+ *
+ * So m->bucket_ready of a model with late updates (uwasa/bucket.h) is uw_overlap_gate_ready, and
+ * m->bucket_wait looks at uw_overlap_gate_state until it is another than UW_OVERLAP_RUNNING. The
+ * network thread begins a group while the gate is idle, and gives one up at any time.
+ *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; gradients are the caller's, changed in place
- * Blocking   never      Context  network thread
+ * Blocking   never      Context  network thread; the gate names its threads
  * Source     the order of messages: "priority-based" schedules as in A. Jayarajan et al.,
  *            "Priority-based parameter propagation for distributed DNN training", 2019
  */
@@ -51,6 +61,8 @@
 #define UW_NET_OVERLAP_H
 
 #include "allreduce.h"
+
+#include <stdatomic.h>
 
 #define UW_OVERLAP_CHUNKS_MAX 64u       /* of a fragment */
 #define UW_OVERLAP_FRAGMENTS_MAX 65535u /* operations 1.. of struct uw_part; 0 is no fragment's */
@@ -131,11 +143,11 @@ struct uw_overlap {
     bool active;
     struct uw_overlap_bucket *buckets;
     struct uw_fragment *fragments;  /* what goes first stands first */
-    uint64_t *asking, *sending, *owing; /* [words] fragments with a question to send, with chunks,
+    uint32_t *asking, *sending, *owing; /* sets of fragments with a question to send, with chunks,
                                        with a GOT */
     uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
     uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
-    uint32_t fragments_n, words, runs;
+    uint32_t fragments_n, runs;
     uint32_t steps_n, out_chunks, running_n, advanced_n;
     bool refused;                   /* a rank took nothing more in this run */
     bool whole_begun, whole_failed; /* a step's, at once */
@@ -188,49 +200,35 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
  * nothing arrives; UINT64_MAX: never. */
 uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us);
 
-/* Between overlap.c and overlap_send.c. */
+struct uw_overlap_slot {
+    float *x;                               /* written before asked */
+    atomic_uint_least32_t asked, ended;     /* times; training, network */
+    atomic_uint_least32_t how;              /* enum uw_overlap_state, written before ended */
+    uint32_t taken;                         /* network */
+};
 
-static inline void uw_overlap_set_bit(uint64_t *words, uint32_t i, bool on)
-{
-    uint64_t bit = (uint64_t)1 << (i % 64u);
-    words[i / 64u] = on ? words[i / 64u] | bit : words[i / 64u] & ~bit;
-}
+struct uw_overlap_gate {
+    struct uw_overlap *overlap;
+    struct uw_overlap_slot *slots;          /* [slots_n] a bucket each */
+    uint32_t slots_n;
+};
 
-/* All chunks of a message of n floats. */
-static inline uint64_t uw_overlap_chunks(const struct uw_overlap *o, uint32_t n)
-{
-    uint32_t chunk_n = o->config.chunk_n;
-    uint32_t chunks = n / chunk_n + (n % chunk_n != 0 ? 1 : 0);
-    return chunks != 0 ? UINT64_MAX >> (64u - chunks) : 0;
-}
+/* For an overlap that is placed already. Returns UW_OK or what uw_arena_take returns. */
+int uw_overlap_gate_place(struct uw_overlap_gate *g, struct uw_arena *arena,
+                          struct uw_overlap *overlap);
 
-static inline struct uw_allreduce_step uw_overlap_step_at(const struct uw_overlap *o,
-                                                          const struct uw_fragment *f, uint32_t k)
-{
-    return uw_allreduce_step(o->config.kind, o->group.ranks, o->group.rank, f->size_n, k);
-}
+/* Training. Hand a bucket's gradient over; the bucket is not running. */
+void uw_overlap_gate_ready(struct uw_overlap_gate *g, uint32_t bucket, float *x);
 
-static inline float *uw_overlap_gradient(const struct uw_overlap *o, const struct uw_fragment *f)
-{
-    return o->buckets[f->bucket].x + f->at;
-}
+/* Training. UW_OVERLAP_RUNNING from ready on; then UW_OVERLAP_DONE or UW_OVERLAP_STOPPED, and x is
+ * the training thread's again. UW_OVERLAP_IDLE before the first ready. */
+enum uw_overlap_state uw_overlap_gate_state(const struct uw_overlap_gate *g, uint32_t bucket);
 
-/* Begin and look after a whole step. Returns when to run again. */
-uint64_t uw_overlap_run_whole(struct uw_overlap *o);
+/* Network. Take what was handed over, run, hand back what has ended. Returns when it wants to run
+ * again, if nothing arrives and nothing is handed over; UINT64_MAX: never. */
+uint64_t uw_overlap_gate_run(struct uw_overlap_gate *g, uint64_t now_us);
 
-/* Give it up, if it has begun. */
-void uw_overlap_stop_whole(struct uw_overlap *o);
-
-/* f->wanted has changed. */
-void uw_overlap_set_sending(struct uw_overlap *o, uint32_t i);
-
-/* Something is expected: ask again after a while. */
-void uw_overlap_set_due(struct uw_overlap *o, struct uw_fragment *f);
-
-/* One of its messages moves. */
-void uw_overlap_move(const struct uw_overlap *o, struct uw_fragment *f);
-
-/* Go on with a fragment as far as possible. */
-void uw_overlap_advance(struct uw_overlap *o, uint32_t i);
+/* Network. Is every bucket with the training thread? */
+bool uw_overlap_gate_idle(const struct uw_overlap_gate *g);
 
 #endif

@@ -51,7 +51,8 @@ struct uw_average {
                                        rules over pairs; else NULL */
     float *inbox;                   /* [size_n] to be added to x while it is offered; or NULL */
     bool over_pairs;                /* the rule that it began with is */
-    bool alike;                     /* training, before asked: x is what the device has */
+    bool alike;                     /* training, before asked: x is what the device has, and */
+    bool measured;                  /* what the gossip's rms is of */
     bool settled;                   /* network, before ended: and has the average, too */
 
     /* between the threads */

@@ -195,8 +195,9 @@ bool uw_gossip_touches(const struct uw_gossip *g);
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p);
 
 /* Training. Publish the parameters as they are.
+ *   measure  their rms, too
  * Returns UW_OK, UW_ERR_AGAIN (a reader is inside) or UW_ERR_UNSUPPORTED. */
-int uw_gossip_publish(struct uw_gossip *g, uint32_t step);
+int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure);
 
 /* Training, while the gossip rests or was never asked: rounds of gossip under this rule from now
  * on. The next uw_gossip_after_step begins the first. */

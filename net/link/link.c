@@ -153,6 +153,11 @@ bool uw_link_views(const struct uw_link *l)
     return check(l) == UW_OK && l->ops->recv_view != NULL;
 }
 
+bool uw_link_gathers(const struct uw_link *l)
+{
+    return check(l) == UW_OK && l->ops->send_parts != NULL;
+}
+
 bool uw_link_defers(const struct uw_link *l)
 {
     return check(l) == UW_OK && l->ops->defer != NULL;

@@ -15,14 +15,9 @@
 int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
                         const struct uw_membership_config *config)
 {
-    void *seeds = NULL;
     int rc = uw_membership_place_table(m, arena, config);
     rc = rc == UW_OK ? uw_membership_place_calls(m, arena) : rc;
-    rc = rc == UW_OK
-             ? uw_arena_take(arena, uw_size_mul(config->seeds_n, sizeof *m->seeds), &seeds)
-             : rc;
-    m->seeds = seeds;
-    for (uint32_t i = 0; seeds != NULL && i < config->seeds_n; i++) {
+    for (uint32_t i = 0; rc == UW_OK && m->seeds != NULL && i < config->seeds_n; i++) {
         m->seeds[i].address = config->seeds[i];
         m->seeds[i].station = UW_LINK_STATION_NONE;
     }
@@ -139,7 +134,6 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     bool is_free = m->members_n < m->config.members_max;
     if (is_free) {
         slot = &m->members[m->members_n++];
-        slot->station = UW_LINK_STATION_NONE;
         slot->told_n = UW_TOLD_MAX;
         slot->in_heap = (uint16_t)(m->members_n - 2u);
     } else {

@@ -37,7 +37,7 @@ void uw_membership_soon(struct uw_membership *m, struct uw_member *member);
 
 /* membership_table.c: places by station, by name and by what is due. */
 
-/* Take the table, with this device in it; the heap and the lists of news.
+/* Take the table, with this device in it; the heap, the lists of news and the seeds.
  * Returns UW_OK or what uw_arena_take returns. */
 int uw_membership_place_table(struct uw_membership *m, struct uw_arena *arena,
                               const struct uw_membership_config *config);

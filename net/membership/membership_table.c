@@ -90,9 +90,11 @@ int uw_membership_place_table(struct uw_membership *m, struct uw_arena *arena,
 int uw_membership_place_calls(struct uw_membership *m, struct uw_arena *arena)
 {
     uint32_t max = m->config.members_max;
-    const size_t bytes[2] = {max * sizeof(uint16_t), news_n(max) * sizeof *m->news};
-    void *part[2];
-    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    const size_t bytes[3] = {max * sizeof(uint16_t), news_n(max) * sizeof *m->news,
+                             uw_size_mul(m->config.seeds_n, sizeof *m->seeds)};
+    void *part[3];
+    int rc = uw_arena_take_each(arena, 3, bytes, part);
+    m->seeds = part[2];
     m->heap = part[0];
     m->news = part[1];
     return rc;

@@ -9,11 +9,12 @@
 static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
                                bool newcomer, bool further, uint32_t chunk_n)
 {
+    const struct uw_node_peer *peer = uw_node_peer(s, m);
     return m->state == UW_MEMBER_ALIVE && m->same_model && m->progress.version != 0 &&
            m->station != UW_LINK_STATION_NONE &&
-           s->outer_us >= uw_node_peer(s, m)->avoid_until_us &&
+           s->outer_us >= peer->avoid_until_us &&
            (!m->progress.newcomer || newcomer) && uw_node_lane_of(s, m) == NULL &&
-           uw_node_carries(s, m, chunk_n) &&
+           uw_node_carries(s, peer, chunk_n) &&
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
 

@@ -165,6 +165,11 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
     return true;
 }
 
+void uw_node_avoid(struct uw_node_state *s, const struct uw_member *m, uint64_t us)
+{
+    uw_node_peer(s, m)->avoid_until_us = s->outer_us + us;
+}
+
 void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
 {
     if (m == NULL) {
@@ -172,8 +177,7 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
     }
     struct uw_node_peer *peer = uw_node_peer(s, m);
     peer->refused_n++;
-    peer->avoid_until_us =
-        s->outer_us + uw_backoff_us(AVOID_FIRST_US, &peer->strikes, AVOID_DOUBLINGS);
+    uw_node_avoid(s, m, uw_backoff_us(AVOID_FIRST_US, &peer->strikes, AVOID_DOUBLINGS));
 }
 
 static void remember_rate(struct uw_node_state *s)
@@ -315,7 +319,7 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
         return false;
     }
     if (stopped != NULL) {
-        uw_node_peer(s, stopped)->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
+        uw_node_avoid(s, stopped, UW_NODE_AVOID_US);
     }
     const struct uw_member *m = &s->membership.members[place];
     const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
@@ -365,7 +369,7 @@ static void check_pull(struct uw_node_state *s)
         /* Where pulls are quick another peer is asked soon, if there is one. */
         s->members->ops->doubt(&s->membership, m, s->outer_us);
         if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
-            uw_node_peer(s, m)->avoid_until_us = s->outer_us + UW_NODE_AVOID_US;
+            uw_node_avoid(s, m, UW_NODE_AVOID_US);
             uw_node_pull_cut(s, UW_WHY_SILENT);
         }
     }
@@ -548,7 +552,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
         s->config.parts->lanes->stale(s, lane);
         return;
     }
-    uw_node_peer(s, m)->avoid_until_us = s->outer_us + uw_node_stale_us(s, m);
+    uw_node_avoid(s, m, uw_node_stale_us(s, m));
     s->counters.pulls_stale++;
     bool more = p->what_for != UW_PULL_TO_BRIDGE && p->passed < UW_NODE_PASSED_MOST;
     uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
@@ -671,12 +675,12 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         s->config.parts->lanes->refused(s, lane, why);
         return;
     }
-    if (narrow && p->bytes == 0 && uw_node_carries(s, m, 1)) {
+    if (narrow && p->bytes == 0 && uw_node_carries(s, peer, 1)) {
         uw_node_pull_start(s, p->round, p->member, p->what_for == UW_PULL_TO_ADOPT);
         return;
     }
     s->counters.pulls_refused++;
-    peer->avoid_until_us = s->outer_us + UW_NODE_AVOID_US / 4u;
+    uw_node_avoid(s, m, UW_NODE_AVOID_US / 4u);
     if (uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why)) {
         return;
     }

@@ -63,6 +63,9 @@ void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why);
 /* Go on with another peer. Returns false when there is none; true also while that is not known. */
 bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why);
 
+/* No pulls from a member for so long. */
+void uw_node_avoid(struct uw_node_state *s, const struct uw_member *m, uint64_t us);
+
 /* A member's chunk is refused: it is left alone for a while, and the pull is cut. */
 void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
                          enum uw_node_event_kind kind);

@@ -262,12 +262,12 @@ static inline uint32_t uw_node_chunk_n(const struct uw_node_state *s)
 }
 
 /* Does a member's link carry chunks of chunk_n, and both links large enough ones for this node? */
-static inline bool uw_node_carries(const struct uw_node_state *s, const struct uw_member *m,
+static inline bool uw_node_carries(const struct uw_node_state *s, const struct uw_node_peer *peer,
                                    uint32_t chunk_n)
 {
     uint32_t least_n = s->config.chunk_least_n;
     chunk_n = chunk_n > least_n ? chunk_n : least_n;
-    uint32_t limit_n = uw_node_peer(s, m)->chunk_limit_n;
+    uint32_t limit_n = peer->chunk_limit_n;
     return uw_node_chunk_n(s) >= least_n && (limit_n == 0 || limit_n >= chunk_n);
 }
 

@@ -252,6 +252,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
         .status = (enum uw_cell_status)w->status, .kind = (enum uw_allreduce_kind)w->kind,
         .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
         .incarnation = w->incarnation, .rms = w->rms, .asks = w->asks, .chunk_n = w->chunk_n,
+        .stream_n = w->stream_n,
         .ids_n = w->ids_count};
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings say what is wrong */
@@ -269,8 +270,9 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     for (uint32_t i = 0; i < w->hints_count; i++) {
         m.hints[i] = w->hints[i];
     }
+    bool streams = m.stream_n != 0 && !s->config.link->reliable;
     if (m.act == UW_CELL_START && (!uw_node_cell_has_room(&s->cell->scopes[w->scope], m.kind) ||
-                                   m.chunk_n < UW_CHUNK_MIN_N)) {
+                                   m.chunk_n < UW_CHUNK_MIN_N || streams)) {
         m.kind = UW_ALLREDUCE_KINDS_N;      /* nothing that this node can do */
     }
     if (s->cell->direct != NULL) {
@@ -283,11 +285,44 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     }
 }
 
+/* A streamed part of a round that this node does not run. Of one that is over it is worth nothing;
+ * else it has overtaken the message that the round begins with, or the end of the one before. */
+static void keep_ahead(struct uw_node_state *s, const struct uw_part *part)
+{
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        if (uw_cell_is_over(&s->cell->scopes[i].cell, part->group, part->round)) {
+            return;
+        }
+    }
+    uw_allreduce_keep_ahead(&s->cell->allreduce, part);
+}
+
+static void take_of_rank(struct uw_node_state *s, const struct uw_cell *c, uint32_t rank,
+                         const struct uw_part *part)
+{
+    struct uw_allreduce *a = &s->cell->allreduce;
+    if (part->round == 0) {
+        uw_node_cost_take(s, rank, part);
+        return;
+    }
+    bool streamed = part->seq == UW_PART_STREAMED && part->type == UW_PART_DATA;
+    if (streamed && (c->state != UW_CELL_IN_ROUND || c->stream_n == 0)) {
+        keep_ahead(s, part);
+        return;
+    }
+    (void)uw_allreduce_take(a, rank, part, s->now_us);
+    if (streamed && a->state == UW_ALLREDUCE_RUNNING) {
+        (void)uw_allreduce_run(a, s->now_us);   /* what has become final goes on at once */
+    }
+    uw_node_cell_look(s);
+}
+
 static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     uint32_t run;
     struct uw_part part;
-    if (uw_part_decode(s->in, bytes, true, &run, &part) < 0) {
+    bool checked = !(s->config.link->reliable && uw_part_is_streamed(s->in, bytes));
+    if (uw_part_decode(s->in, bytes, checked, &run, &part) < 0) {
         s->counters.refused_corrupt++;
         return;
     }
@@ -310,15 +345,13 @@ static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         }
         for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
             if (c->ranks[rank] == member->id) {
-                if (part.round == 0) {
-                    uw_node_cost_take(s, rank, &part);
-                    return;
-                }
-                uw_allreduce_take(&s->cell->allreduce, rank, &part, s->now_us);
-                uw_node_cell_look(s);
+                take_of_rank(s, c, rank, &part);
                 return;
             }
         }
+    }
+    if (!checked) {
+        keep_ahead(s, &part);
     }
 }
 

@@ -63,7 +63,7 @@ static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n, const struc
         const struct uw_member *m = &s->membership.members[i];
         if (m != but && reachable(m) && of_another_cell(s, m) && m->progress.version != 0 &&
             !m->progress.newcomer && s->outer_us >= uw_node_peer(s, m)->avoid_until_us &&
-            uw_node_carries(s, m, chunk_n) && leads(s, m) &&
+            uw_node_carries(s, uw_node_peer(s, m), chunk_n) && leads(s, m) &&
             uw_rng_below(&s->rng, ++n) == 0) {
             place = i;
         }

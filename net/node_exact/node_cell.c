@@ -66,7 +66,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .status = (uint32_t)m->status, .kind = (uint32_t)m->kind, .step = m->step,
                       .waits_for = m->waits_for, .culprit = m->culprit,
                       .incarnation = m->incarnation, .rms = m->rms, .asks = m->asks,
-                      .chunk_n = m->chunk_n,
+                      .chunk_n = m->chunk_n, .stream_n = m->stream_n,
                       .ids_count = (pb_size_t)m->ids_n,
                       .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
     uwasa_Cell *w = &cell;
@@ -102,7 +102,7 @@ bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind
            (!o->node->gradients->on && size_n <= o->node->cell->allreduce.config.scratch_n);
 }
 
-static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
+static enum uw_allreduce_kind choose_kind(void *arg, struct uw_cell_message *start)
 {
     struct uw_node_scope *o = arg;
     uint32_t ranks_n = start->ids_n;
@@ -115,13 +115,21 @@ static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
     return uw_node_cell_has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
 }
 
+static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
+{
+    enum uw_allreduce_kind kind = choose_kind(arg, start);
+    start->stream_n = uw_allreduce_segment_n(kind, start->ids_n, start->stream_n);
+    return kind;
+}
+
 static void begin(void *arg)
 {
     struct uw_node_scope *o = scope_of(arg);
     struct uw_node_state *s = o->node;
     struct uw_allreduce_round r = {
         .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
-        .ranks = o->cell.ranks_n, .rank = o->cell.rank, .chunk_n = o->cell.chunk_n};
+        .ranks = o->cell.ranks_n, .rank = o->cell.rank, .chunk_n = o->cell.chunk_n,
+        .segment_n = o->cell.stream_n};
     r.x = vector_of(o, &r.size_n);
     struct uw_allreduce_way ways[UW_CELL_RANKS_MAX];
     if (o->scope == UW_AVERAGE_CELL) {
@@ -200,9 +208,7 @@ static uint32_t progress(void *arg, uint32_t *waits_for)
         *waits_for = UW_RANK_NONE;
         return s->config.parts->directs->progress(s);
     }
-    bool runs = a->state == UW_ALLREDUCE_RUNNING && a->entered;
-    *waits_for = runs && !a->received ? a->step.from : runs ? a->step.to : UW_RANK_NONE;
-    return a->k;
+    return uw_allreduce_progress(a, waits_for);
 }
 
 static void tell(void *arg, const struct uw_cell_news *news)
@@ -228,15 +234,16 @@ int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_pa
     if (m == NULL || m->station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
-    /* With a checksum always: what is above one node's link may damage it, and not another's. */
-    int bytes = uw_part_encode(part, s->run, true, s->cell->out, s->buffer_bytes);
-    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, m->station, s->cell->out,
-                                              (uint32_t)bytes);
-    if (rc == UW_OK) {
-        s->counters.sent_bytes += (uint32_t)bytes;
+    /* What is not streamed with a checksum: what is above one node's link may damage it, and not
+     * another's. */
+    bool streamed = part->type == UW_PART_DATA && part->seq == UW_PART_STREAMED;
+    int rc = uw_part_send(s->config.link, m->station, part, s->run, !streamed, s->cell->out,
+                          s->buffer_bytes);
+    if (rc >= 0) {
+        s->counters.sent_bytes += (uint32_t)rc;
         s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
     }
-    return rc;
+    return rc < 0 ? rc : UW_OK;
 }
 
 /* ---- set-up and the step ---- */
@@ -256,6 +263,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .self = uw_name_id(c->name), .incarnation = c->incarnation, .series = (uint32_t)scope,
         .ranks_max = pair ? 2u : ranks, .patient = c->together && !pair,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
+        .stream_n = c->link->reliable ? uw_allreduce_ahead_n(&s->cell->allreduce) : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
         .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = uw_node_cell_chunk_n(s),
         .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
@@ -286,17 +294,20 @@ static void take_up(struct uw_node_state *s)
         return;
     }
     struct uw_node_scope *o = &s->cell->scopes[scope];
+    const float rms = uw_gossip_rms(&s->gossip);
     s->cell->asked = o;
     uw_node_near_asked(s);
     uw_node_bridge_keep(s);
-    if (!vector_is_finite(o)) {
+    /* The rms is finite where all is. */
+    bool finite = s->cell->average.measured ? uw_all_finite(&rms, 1) : vector_is_finite(o);
+    if (!finite) {
         s->counters.refused_nonfinite++;
         give_up(o);
     } else if (scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_ask(s);
     } else {
         uw_node_pairs_finish(s);
-        uw_cell_ask(&o->cell, (float)uw_gossip_rms(&s->gossip), s->now_us);
+        uw_cell_ask(&o->cell, rms, s->now_us);
     }
     if (scope == UW_AVERAGE_RUN) {
         uw_node_gradients_end(s);
@@ -309,16 +320,18 @@ void uw_node_cell_look(struct uw_node_state *s)
     if (o == NULL || o->cell.state != UW_CELL_IN_ROUND) {
         return;
     }
-    int rc = o->cell.direct ? s->config.parts->directs->look(o)
-             : s->cell->allreduce.state == UW_ALLREDUCE_DONE ? UW_OK
-                                                             : UW_ERR_AGAIN;
+    const struct uw_allreduce *a = &s->cell->allreduce;
+    int rc = o->cell.direct                     ? s->config.parts->directs->look(o)
+             : a->state == UW_ALLREDUCE_DONE    ? UW_OK
+             : uw_allreduce_failed(a)           ? UW_ERR_CORRUPT
+                                                : UW_ERR_AGAIN;
     if (rc == UW_ERR_AGAIN) {
         return;
     }
     if (!o->cell.direct) {
         uw_node_cost_done(s);
     }
-    bool finite = rc < 0 || vector_is_finite(o);
+    bool finite = rc < 0 || (o->cell.direct ? vector_is_finite(o) : uw_allreduce_is_finite(a));
     if (rc == UW_OK && finite) {
         uw_cell_prepared(&o->cell, s->now_us);
     } else {

@@ -23,7 +23,7 @@
 
 #include "base/deadline.h"
 #include "cell/cell.h"
-#include "collective/overlap_gate.h"
+#include "collective/overlap.h"
 
 #include "uwasa/node_direct.h"
 

@@ -294,7 +294,7 @@ static void stale(struct uw_node_state *s, struct uw_node_lane *lane)
     struct side side = lane != NULL ? side_of(s, lane) : side_of_pull(s);
     uint32_t at = p->passed < UW_NODE_PASSED_MOST ? pick_further(s) : 0;
     s->counters.pulls_stale++;
-    uw_node_peer(s, side.m)->avoid_until_us = s->outer_us + uw_node_stale_us(s, side.m);
+    uw_node_avoid(s, side.m, uw_node_stale_us(s, side.m));
     if (at == 0) {
         (void)uw_pull_give(side.t, NULL, UINT32_MAX, true, s->now_us);
         return;

@@ -27,7 +27,7 @@
  *          Who cannot hear chunks as large as others' asks for all of them in smaller ones, and
  *          gets them so for a number of turns
  * Pace     On a link that does not say how fast it is, a node takes its time between chunks, and
- *          more or less of it as others report more or less of them lost (cast_pace.h)
+ *          more or less of it as others report more or less of them lost
  *
  * Units      _us microseconds; chunks are numbered from 0
  * Memory     tables come from an arena
@@ -37,7 +37,6 @@
 #ifndef UW_NET_CAST_H
 #define UW_NET_CAST_H
 
-#include "cast_pace.h"
 #include "wire/message.h"
 
 #include "uwasa/arena.h"
@@ -46,6 +45,12 @@
 #include <stdint.h>
 
 #define UW_CAST_ASKS_MAX 20u        /* in a row in vain */
+
+struct uw_cast_pace {
+    uint32_t us, least_us, most_us;
+    uint16_t usual, before;         /* lost, in thousandths: as ever, and at the pace before */
+    bool slowed;
+};
 
 struct uw_cast_peer {
     uint32_t *have;                 /* [words] */
@@ -178,5 +183,16 @@ static inline void uw_cast_stop_sharing(struct uw_cast *c)
 
 /* When there is something to do, if nothing arrives. */
 uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us);
+
+/* How fast to send to all: nobody acknowledges a broadcast; what was lost is known when others ask
+ * for it again. Where more is lost than used to be, chunks follow each other more slowly; where
+ * that did not help, it is the channel that loses them, and the pace goes back. Else it becomes a
+ * little faster with each turn.
+ *   us  as told by the link; or, if the pace adapts, that to begin with, which it stays within an
+ *       eighth and eight times of */
+void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts);
+
+/* Of so many chunks, 1 or more, so many were asked for again. */
+void uw_cast_pace_learn(struct uw_cast_pace *p, uint32_t chunks, uint32_t again);
 
 #endif

@@ -33,7 +33,7 @@ static void turn_floats(const void *from, uint32_t n, void *to)
     }
 }
 
-void uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head)
+bool uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head)
 {
     bool want = p->type == UW_PART_WANT;
     head[0] = (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)UW_WIRE_PART);
@@ -46,6 +46,7 @@ void uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head)
     uw_put_u32(head + 20, want ? p->want.base : p->offset_n);
     uw_put_u16(head + 24, want ? p->want.seq : p->seq);
     uw_put_u16(head + 26, p->op);
+    return little_endian();
 }
 
 int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
@@ -58,7 +59,7 @@ int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *bu
     if (bytes > cap_bytes) {
         return UW_ERR_TOOBIG;
     }
-    uw_part_head(p, run, b);
+    (void)uw_part_head(p, run, b);
     if (p->type == UW_PART_WANT) {
         uw_put_u32(b + 28, (uint32_t)p->want.wanted);
         uw_put_u32(b + 32, (uint32_t)(p->want.wanted >> 32));

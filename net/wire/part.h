@@ -27,6 +27,8 @@
 #define UW_PART_HEAD_BYTES 28u
 #define UW_PART_WANT_BYTES (UW_PART_HEAD_BYTES + 16u)
 
+#define UW_PART_STREAMED 0xffffu    /* seq of data */
+
 enum uw_part_type { UW_PART_DATA = 1, UW_PART_WANT, UW_PART_WAIT, UW_PART_GOT, UW_PART_DONE };
 
 /* Has what a step sent arrived, and is it known how fast? */
@@ -38,7 +40,8 @@ struct uw_part {
     uint32_t group, round;
     uint16_t step;
     uint16_t op;                    /* of several that are under way in a round; the caller's */
-    uint16_t seq;                   /* data: of the want it answers, 0: unasked */
+    uint16_t seq;                   /* data: of the want it answers, 0: unasked, or
+                                       UW_PART_STREAMED */
     uint32_t offset_n, count_n;     /* data: floats of the step's message; got: what was measured,
                                        see uw_allreduce_measured */
     const float *floats;            /* data: [count_n] */
@@ -54,16 +57,23 @@ struct uw_allreduce_way {
     uint8_t pause;                  /* messages that are not pushed as a whole therefore */
 };
 
-/* Write the head of a data part whose floats follow from byte UW_PART_HEAD_BYTES on, without a
- * checksum: for a reliable link that gathers head and floats itself, on a little-endian machine.
- *   head  [UW_PART_HEAD_BYTES] */
-void uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head);
-
 /* Encode a part.
  *   checked  with a checksum: the link may damage messages
  * Returns the bytes written or UW_ERR_TOOBIG (above cap_bytes). */
 int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
                    uint32_t cap_bytes);
+
+/* Write the head of a part without a checksum, whose floats follow from byte UW_PART_HEAD_BYTES on.
+ *   head  [UW_PART_HEAD_BYTES]
+ * Returns whether the floats may follow as they are: the machine is little-endian. */
+bool uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head);
+
+/* Does a message that begins with UW_WIRE_PART hold a streamed part? */
+static inline bool uw_part_is_streamed(const uint8_t *buf, uint32_t buf_bytes)
+{
+    return buf_bytes >= UW_PART_HEAD_BYTES && (buf[5] & 0x7fu) == UW_PART_DATA &&
+           uw_get_u16(buf + 24) == UW_PART_STREAMED;
+}
 
 /* Parse a message that begins with UW_WIRE_PART, of any run.
  *   buf  on a big-endian machine floats are turned around in it, and where they are not aligned for

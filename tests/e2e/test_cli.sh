@@ -327,6 +327,11 @@ for way in "tcp halving" "tcp auto --tls" "udp tree" "loopback doubling"; do
     tail -n 1 out | grep -q '"event":"done".*"chosen":".*"seconds":.*"bus_bytes_per_s":.*"predicted_seconds":' ||
         fail "bench allreduce over $way does not end in done"
 done
+expect 0 "$uwasa" bench allreduce --node --algorithm halving --nodes 2 --bytes 200000 --windows 2 \
+    --seconds 0.001 --json -
+tail -n 1 out | grep -q '"event":"done".*"seconds":.*"node_seconds":.*"node_ratio":' ||
+    fail "bench allreduce --node does not tell what nodes take"
+expect 2 "$uwasa" bench allreduce --node --link udp
 expect 2 "$uwasa" bench allreduce --bytes 6
 expect 2 "$uwasa" bench allreduce --algorithm fastest
 expect 2 "$uwasa" bench allreduce --link udp --tls

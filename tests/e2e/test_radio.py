@@ -56,15 +56,21 @@ class Radio(Fleet):
 
     def test_mlp_on_a_lossy_bus_ends_where_udp_does(self):
         """Half of the digits each, four nodes on a bus and four over UDP beside them. A slice of
-        the model a round: in 10 steps, half a second, the bus carries a tenth of it to each."""
-        recipe = {"model": "mlp", "steps": 800, "batch": 32, "lr": 0.2, "schedule": "cosine"}
+        the model a round: in 10 steps, half a second, the bus carries half of it to each. On a busy
+        machine it carries a third of that, for frames come late, and there are fewer rounds: what is
+        learned then still depends little on their number, as the network is small and its slices
+        are few."""
+        text = self.run_program("models", "mlp").stdout
+        with open(os.path.join(self.dir, "small.json"), "w", encoding="utf-8") as f:
+            f.write(text.replace("128", "32"))
+        recipe = {"model": "small.json", "steps": 800, "batch": 32, "lr": 0.2, "schedule": "cosine"}
         hub = self.on_hub(4, "--loss", "0.05", "--garbage", "0.00002", "--seed", "7")
         for i in range(8):
             udp = {"seeds": f"127.0.0.1:{self.ports[5 if i == 4 else 4]}"}
             bus = {"seeds": [], "listen": ":0", "link.bus": hub.names[i % 4], "mtu": 1280,
                    "link.address": i % 4, "link.baud": 4000000}
-            self.start(i, **recipe, together=4, peer_schedule="matching", period=10, slices=10,
-                       step_seconds=0.05, classes=SHARES[i % 4], consensus_rounds=2,
+            self.start(i, **recipe, together=4, peer_schedule="matching", period=10, slices=2,
+                       step_seconds=0.05, classes=SHARES[i % 4], consensus_rounds=10,
                        linger_seconds=20, final_eval_samples=0, **(bus if i < 4 else udp))
         done = [self.done(i) for i in range(8)]
         counted = hub.close()
@@ -79,7 +85,7 @@ class Radio(Fleet):
         self.assertIn("testing on ", self.text(0))
         self.assertGreater(counted["lost"], 100)
         self.assertGreater(counted["garbage"], 10)
-        self.assertGreater(min(at_end), 10)         # two models are 20 slices
+        self.assertGreater(min(at_end), 10)         # ten models are 20 slices
         self.assertGreater(min(bus), sum(udp) / 4 - 0.02)
         self.assertGreater(min(bus + udp), one - 0.02)
 

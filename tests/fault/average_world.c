@@ -86,6 +86,7 @@ static void check_average(struct average_world *a, const struct world_node *n)
         r->result = malloc(a->w->size_n * sizeof(float));
         memcpy(r->result, x, a->w->size_n * sizeof(float));
         a->committed_n++;
+        a->streamed_n += c->stream_n != 0;
     }
     if (a->same_bits) {
         assert_memory_equal(r->result, x, a->w->size_n * sizeof(float));
@@ -197,6 +198,21 @@ void average_world_mix(struct average_world *a, const struct uw_mix_rule *rule)
         uint32_t spare_n = uw_node_spare_n(w->config.mode, rule, w->size_n);
         w->nodes[i].spare = spare_n != 0 ? uw_test_floats(spare_n) : NULL;
     }
+}
+
+static struct uw_link *say_reliable(struct world_node *n)
+{
+    n->emulated.link.reliable = (world_of_all->reliable >> n->place & 1u) != 0;
+    return &n->emulated.link;
+}
+
+void average_world_stream(struct average_world *a, uint32_t nodes)
+{
+    const struct uw_impairment *bad = &a->w->impairment;
+    a->w->impairment = (struct uw_impairment){.delay_us = bad->delay_us,
+                                              .rate_bits_per_s = bad->rate_bits_per_s};
+    a->reliable = nodes;
+    a->w->above = say_reliable;
 }
 
 void average_world_run(struct average_world *a, uint64_t us)

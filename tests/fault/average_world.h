@@ -40,6 +40,8 @@ struct average_world {
     uint32_t rounds_n, committed_n;
     uint64_t longest_us;                    /* that anybody waited */
     uint64_t limit_us;                      /* longer than that is a hang */
+    uint32_t reliable;                      /* bits of nodes */
+    uint32_t streamed_n;                    /* committed rounds */
     bool same_bits;                         /* the algorithms in use promise them */
     const struct uw_mix_rule *rule;         /* NULL: none */
     struct uw_mix_rule seen;                /* the same, looked at */
@@ -50,6 +52,10 @@ struct average_world *average_world_new(uint32_t n, uint32_t size_n, uint32_t mt
 
 /* The rule of mixing, before any node is up. Of an average that is checked which the rule gets. */
 void average_world_mix(struct average_world *a, const struct uw_mix_rule *rule);
+
+/* The links of those nodes, a bit each, say that they are reliable, which they are but for cuts and
+ * restarts: rounds of such nodes alone are streamed. Before any node is up. */
+void average_world_stream(struct average_world *a, uint32_t nodes);
 
 void average_world_run(struct average_world *a, uint64_t us);
 

@@ -18,51 +18,119 @@ static bool all_equal(const struct world *w)
     return true;
 }
 
+static void nodes_average(uint32_t n, bool streams)
+{
+    struct average_world *a = average_world_new(n, streams ? 3001 : 301, 300);
+    if (streams) {
+        average_world_stream(a, UINT32_MAX);
+    }
+    world_start(a->w);
+    average_world_run(a, 20000000);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(a->w->nodes[i].rounds > 50);
+    }
+    assert_true(a->committed_n > 50);
+    assert_int_equal(a->streamed_n, streams ? a->committed_n : 0);
+    assert_int_equal(average_world_split(a), 0);
+    average_world_free(a);
+}
+
 static void test_nodes_average_exactly_every_period(void **state)
 {
     (void)state;
     for (uint32_t n = 2; n <= 7; n++) {
-        struct average_world *a = average_world_new(n, 301, 300);
-        world_start(a->w);
-        average_world_run(a, 20000000);
-        for (uint32_t i = 0; i < n; i++) {
-            assert_true(a->w->nodes[i].rounds > 50);
-        }
-        assert_true(a->committed_n > 50);
-        assert_int_equal(average_world_split(a), 0);
-        average_world_free(a);
+        nodes_average(n, false);
+        nodes_average(n, true);
     }
+}
+
+static void rank_dies(uint32_t dead, bool streams)
+{
+    struct average_world *a = average_world_new(4, 5000, 300);
+    a->w->impairment.rate_bits_per_s = 4000000;
+    if (streams) {
+        average_world_stream(a, UINT32_MAX);
+    }
+    world_start(a->w);
+    average_world_run(a, 10000000);
+    uint32_t before = a->committed_n;
+    assert_true(before > 5);
+    while (!a->nodes[dead].waits) {
+        average_world_run(a, 1000);
+    }
+    average_world_run(a, 20000);
+    world_down(a->w, dead);
+    average_world_forget(a, dead);
+    average_world_run(a, 30000000);
+    assert_true(a->committed_n > before + 20u);
+    assert_int_equal(average_world_split(a), 0);
+    uint32_t named = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        const char *text = a->w->nodes[i].text[UW_NODE_AVERAGE_CUT];
+        char who[16];
+        snprintf(who, sizeof who, ", %s is ", a->w->nodes[dead].name);
+        named += i != dead && strstr(text, who) != NULL;
+    }
+    assert_true(named > 0);
+    assert_int_equal(a->streamed_n, streams ? a->committed_n : 0);
+    average_world_free(a);
 }
 
 static void test_rank_that_dies_is_named_and_the_others_go_on(void **state)
 {
     (void)state;
     for (uint32_t dead = 0; dead < 4; dead++) {
-        struct average_world *a = average_world_new(4, 5000, 300);
-        a->w->impairment.rate_bits_per_s = 4000000;
-        world_start(a->w);
-        average_world_run(a, 10000000);
-        uint32_t before = a->committed_n;
-        assert_true(before > 5);
-        while (!a->nodes[dead].waits) {
+        rank_dies(dead, false);
+        rank_dies(dead, true);
+    }
+}
+
+/* Where one node's link is not reliable, nobody streams; once it has gone, the others do. */
+static void test_rank_on_a_lossy_link_keeps_the_others_from_streaming(void **state)
+{
+    (void)state;
+    struct average_world *a = average_world_new(4, 3000, 300);
+    average_world_stream(a, 7u);
+    world_start(a->w);
+    average_world_run(a, 10000000);
+    uint32_t before = a->committed_n;
+    assert_true(before > 20);
+    assert_int_equal(a->streamed_n, 0);
+    world_down(a->w, 3);
+    average_world_forget(a, 3);
+    average_world_run(a, 30000000);
+    assert_true(a->streamed_n > 20);
+    assert_int_equal(average_world_split(a), 0);
+    average_world_free(a);
+}
+
+/* What a broken connection takes with it is not sent again: the round is given up, and the next one
+ * goes on. */
+static void test_round_that_lacks_a_part_is_begun_anew(void **state)
+{
+    (void)state;
+    struct average_world *a = average_world_new(2, 20000, 300);
+    a->w->impairment.rate_bits_per_s = 8000000;
+    average_world_stream(a, 3u);
+    world_start(a->w);
+    average_world_run(a, 10000000);
+    for (uint32_t i = 0; i < 10; i++) {
+        struct uw_link_emulated *l = &a->w->nodes[i % 2u].emulated;
+        const struct uw_allreduce *e = &a->w->nodes[0].node.state->cell->allreduce;
+        while (e->state != UW_ALLREDUCE_RUNNING || e->stream.recv_k == 0) {
             average_world_run(a, 1000);
         }
-        average_world_run(a, 20000);
-        world_down(a->w, dead);
-        average_world_forget(a, dead);
-        average_world_run(a, 30000000);
-        assert_true(a->committed_n > before + 20u);
-        assert_int_equal(average_world_split(a), 0);
-        uint32_t named = 0;
-        for (uint32_t i = 0; i < 4; i++) {
-            const char *text = a->w->nodes[i].text[UW_NODE_AVERAGE_CUT];
-            char who[16];
-            snprintf(who, sizeof who, ", %s is ", a->w->nodes[dead].name);
-            named += i != dead && strstr(text, who) != NULL;
-        }
-        assert_true(named > 0);
-        average_world_free(a);
+        uw_link_emulated_cut(l, UW_LINK_STATION_BROADCAST, UW_EMULATED_OUT);
+        average_world_run(a, 3000);
+        uw_link_emulated_cut(l, UW_LINK_STATION_BROADCAST, 0);
+        uint32_t before = a->committed_n;
+        average_world_run(a, 10000000);
+        assert_true(a->committed_n > before + 20);
     }
+    assert_true(a->w->nodes[0].events[UW_NODE_AVERAGE_CUT] > 5);
+    assert_int_equal(a->streamed_n, a->committed_n);
+    assert_int_equal(average_world_split(a), 0);
+    average_world_free(a);
 }
 
 static void test_rank_that_comes_back_takes_part_again(void **state)
@@ -354,6 +422,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodes_average_exactly_every_period),
         cmocka_unit_test(test_rank_that_dies_is_named_and_the_others_go_on),
+        cmocka_unit_test(test_rank_on_a_lossy_link_keeps_the_others_from_streaming),
+        cmocka_unit_test(test_round_that_lacks_a_part_is_begun_anew),
         cmocka_unit_test(test_rank_that_comes_back_takes_part_again),
         cmocka_unit_test(test_slow_node_is_left_out_and_takes_part_when_it_is_ready),
         cmocka_unit_test(test_node_that_diverges_spoils_nobody),

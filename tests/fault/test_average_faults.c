@@ -7,7 +7,8 @@
  * A scenario draws the number of nodes, one cell or two, the size of the model, the algorithm, the
  * rule of mixing, the link (loss up to 30 %, duplicates, reordering, damage, delay, rate) and up
  * to six events: kill, return with a newer or with an older incarnation, pause, slow member,
- * partition, one-way cut, heal. At the end all is healed, and everybody must average with everybody
+ * partition, one-way cut, heal. Four in ten have links that lose nothing else, of all nodes or of
+ * some: then rounds are streamed. At the end all is healed, and everybody must average with all
  * of its cell again. */
 #include "fault/average_world.h"
 #include "fault/trouble.h"
@@ -26,6 +27,7 @@ static const struct uw_mix_rule *const rules[] = {&uw_mix_none, &uw_mix_qg, &uw_
 
 struct tally {
     uint32_t scenarios, whole, committed, split, cut, kills, pauses, partitions;
+    uint32_t streamed;
     uint64_t longest_us;
 };
 
@@ -156,6 +158,10 @@ static void scenario(uint64_t seed, void *arg)
     w->config.mode = cells ? UW_NODE_HIERARCHICAL : UW_NODE_ALLREDUCE;
     w->config.head_weight = 1;
     average_world_mix(a, rules[uw_rng_below(&of_rules, RULES_N)]);
+    if (trouble_chance(&of_rules, 0.4f)) {
+        average_world_stream(a, trouble_chance(&of_rules, 0.7f) ? UINT32_MAX
+                                                                 : uw_rng_u32(&of_rules));
+    }
     for (uint32_t i = 0; i < n; i++) {
         world_up_with(w, i, config_of(a, i, left));
     }
@@ -174,6 +180,7 @@ static void scenario(uint64_t seed, void *arg)
     }
     t->scenarios++;
     t->committed += a->committed_n;
+    t->streamed += a->streamed_n;
     t->split += average_world_split(a);
     for (uint32_t i = 0; i < a->rounds_n; i++) {
         t->cut += a->rounds[i].aborted != 0;
@@ -188,12 +195,14 @@ static void test_averages_survive_random_trouble(void **state)
     struct tally t = {0};
     trouble_seeds(COUNT_DEFAULT, scenario, &t);
     printf("%u scenarios, %u of them with bad links only: %u kills, %u pauses, %u partitions; %u "
-           "rounds committed, %u given up, %u committed by some only; the longest wait was %.1f "
-           "s\n",
+           "rounds committed, %u of them streamed, %u given up, %u committed by some only; the "
+           "longest wait was %.1f s\n",
            (unsigned)t.scenarios, (unsigned)t.whole, (unsigned)t.kills, (unsigned)t.pauses,
-           (unsigned)t.partitions, (unsigned)t.committed, (unsigned)t.cut, (unsigned)t.split,
+           (unsigned)t.partitions, (unsigned)t.committed, (unsigned)t.streamed, (unsigned)t.cut,
+           (unsigned)t.split,
            (double)t.longest_us / 1e6);
     assert_true(t.committed > t.scenarios);
+    assert_true(t.streamed > t.scenarios || t.scenarios < COUNT_DEFAULT);
 }
 
 int main(void)

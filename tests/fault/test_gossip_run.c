@@ -445,7 +445,7 @@ static void test_bind_refuses_what_is_not_allowed_with_a_sentence(void **state)
     assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_TOOBIG);
     c.name = "with space";
     assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
-    assert_string_equal(err.text, "name: printable characters without spaces only");
+    assert_string_equal(err.text, "config.name needs 1 to 31 printable characters without spaces");
     c.name = "";
     assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
     c.name = "a_name_of_more_than_thirty_one_bytes";

@@ -4,7 +4,7 @@
  * all of them. For the thread sanitizer as much as for itself. */
 #include "test_support.h"
 
-#include "collective/overlap_gate.h"
+#include "collective/overlap.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -13,6 +13,8 @@
 #define CHUNK_N 64u
 #define QUEUE_MAX 3u
 #define ROUNDS 3u
+#define STORE_MESSAGES_N 6000u      /* floats of a small message: room for whatever comes early */
+#define SLOW 50u                    /* times as rarely */
 
 struct queued {
     struct uw_part part;
@@ -27,6 +29,7 @@ struct queue {
 struct rank {
     uint32_t rank, round;
     struct uw_allreduce a;
+    void *memory;
     float x[N_MAX];
 };
 
@@ -36,7 +39,8 @@ struct world {
     float first[ROUNDS][N_MAX];
     bool known[ROUNDS];
     struct uw_rng rng;
-    uint32_t p, n, depth, refused_n;
+    uint32_t p, n, segment_n, depth, refused_n;
+    bool keeps;                     /* ranks keep what comes early; one is slow */
     uint64_t floats_n;
     enum uw_allreduce_kind kind;
 };
@@ -73,7 +77,8 @@ static void begin(struct rank *r)
     }
     const struct uw_allreduce_round round = {
         .group = 5, .round = ++r->round, .kind = w.kind, .average = r->round % 2 == 1, .ranks = w.p,
-        .rank = r->rank, .size_n = w.n, .x = r->x};
+        .rank = r->rank, .size_n = w.n, .x = r->x, .chunk_n = CHUNK_N,
+        .segment_n = w.segment_n != 0 ? w.segment_n : UINT32_MAX};
     uw_allreduce_begin(&r->a, &round, 0);
 }
 
@@ -109,7 +114,7 @@ static bool deliver(struct rank *r)
         while (q->n > 0) {
             struct queued *i = &q->item[q->first];
             int rc = uw_allreduce_take(&r->a, from, &i->part, 0);
-            assert_true(rc == UW_OK || rc == UW_ERR_AGAIN);
+            assert_true(rc == UW_OK || (!w.keeps && rc == UW_ERR_AGAIN));
             if (rc == UW_ERR_AGAIN) {
                 break;
             }
@@ -124,12 +129,38 @@ static bool deliver(struct rank *r)
     return moved;
 }
 
+static void place(struct rank *r, struct uw_allreduce_config *c)
+{
+    struct uw_arena arena;
+    if (!w.keeps) {
+        assert_int_equal(uw_allreduce_place(&r->a, NULL, c), UW_OK);
+        return;
+    }
+    c->small_n = c->chunk_n = STORE_MESSAGES_N;
+    c->scratch_n = c->window_chunks = 1;
+    uw_arena_init(&arena, NULL, 0);
+    assert_int_equal(uw_allreduce_place(&r->a, &arena, c), UW_OK);
+    size_t bytes = arena.used_bytes + uw_arena_slack_bytes();
+    r->memory = malloc(bytes);
+    uw_arena_init(&arena, r->memory, bytes);
+    assert_int_equal(uw_allreduce_place(&r->a, &arena, c), UW_OK);
+}
+
+/* With one segment of room more than that nothing is lost. */
+static void check_ahead(const struct rank *r)
+{
+    uint32_t segment_n = w.segment_n != 0 && w.segment_n < w.n ? w.segment_n : w.n;
+    assert_true(!w.keeps || r->a.early.floats_n <=
+                                segment_n * uw_allreduce_ahead_segments(w.kind, w.p));
+}
+
 static void run(enum uw_allreduce_kind kind, uint32_t p, uint32_t n, uint32_t segment_n)
 {
     static const struct uw_rng no_rng;
     uint32_t left = p * ROUNDS, idle = 0;
     w.p = p;
     w.n = n;
+    w.segment_n = segment_n;
     w.kind = kind;
     w.depth = 1 + n % QUEUE_MAX;
     w.rng = no_rng;
@@ -137,15 +168,19 @@ static void run(enum uw_allreduce_kind kind, uint32_t p, uint32_t n, uint32_t se
     memset(w.known, 0, sizeof w.known);
     for (uint32_t i = 0; i < p; i++) {
         struct rank *r = &w.ranks[i];
-        const struct uw_allreduce_config c = {.size_n = N_MAX, .ranks_max = RANKS_MAX,
-                                              .chunk_n = CHUNK_N, .reliable = true,
-                                              .segment_n = segment_n, .send = send, .arg = r};
+        struct uw_allreduce_config c = {.size_n = N_MAX, .ranks_max = RANKS_MAX,
+                                              .chunk_n = CHUNK_N, .streams_only = !w.keeps,
+                                              .send = send, .arg = r};
         *r = (struct rank){.rank = i};
-        assert_int_equal(uw_allreduce_place(&r->a, NULL, &c), UW_OK);
+        place(r, &c);
         begin(r);
     }
     while (left > 0) {
         struct rank *r = &w.ranks[uw_rng_below(&w.rng, p)];
+        if (w.keeps && r->rank == n % p && uw_rng_below(&w.rng, SLOW) != 0) {
+            continue;
+        }
+        check_ahead(r);
         uint64_t floats_n = w.floats_n;
         uint64_t next_us = uw_allreduce_run(&r->a, 0);
         bool moved = deliver(r) || next_us == 0 || w.floats_n != floats_n;
@@ -161,11 +196,12 @@ static void run(enum uw_allreduce_kind kind, uint32_t p, uint32_t n, uint32_t se
             }
         }
         idle = moved ? 0 : idle + 1;
-        if (idle > 200u * RANKS_MAX) {
+        if (idle > 200u * RANKS_MAX * (w.keeps ? SLOW : 1u)) {
             fail_msg("%s, %u ranks, %u floats: hangs", uw_allreduce_name(kind), p, n);
         }
     }
     for (uint32_t i = 0; i < p; i++) {
+        free(w.ranks[i].memory);
         for (uint32_t k = 0; k < p; k++) {
             assert_int_equal(w.queue[i][k].n, 0);
         }
@@ -185,6 +221,20 @@ static void test_stream_every_kind_and_number_of_ranks_gives_the_sum(void **stat
         }
     }
     assert_true(w.refused_n > 1000);
+}
+
+static void test_stream_what_comes_early_is_bounded(void **state)
+{
+    static const uint32_t ranks[] = {2, 3, 5, 8, 13, 24, 33};
+    (void)state;
+    w.keeps = true;
+    for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
+        for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+            run((enum uw_allreduce_kind)kind, ranks[i], N_MAX, 1003);
+            run((enum uw_allreduce_kind)kind, ranks[i], 1200, 301);
+        }
+    }
+    w.keeps = false;
 }
 
 static void test_stream_segments_never_outgrow_the_step_number(void **state)
@@ -220,9 +270,10 @@ static void test_stream_takes_only_what_is_next(void **state)
     static float x[1000], in[CHUNK_N];
     struct uw_allreduce a;
     const struct uw_allreduce_config c = {.size_n = 1000, .ranks_max = 4, .chunk_n = CHUNK_N,
-                                          .reliable = true, .send = swallow};
+                                          .streams_only = true, .send = swallow};
     const struct uw_allreduce_round round = {.group = 5, .round = 2, .ranks = 4, .rank = 0,
-                                             .kind = UW_ALLREDUCE_HALVING, .size_n = 1000, .x = x};
+                                             .segment_n = 1000, .kind = UW_ALLREDUCE_HALVING,
+                                             .size_n = 1000, .x = x};
     struct uw_part p = {.type = UW_PART_DATA, .group = 5, .round = 2, .count_n = CHUNK_N,
                         .floats = in};
     assert_int_equal(uw_allreduce_place(&a, NULL, &c), UW_OK);
@@ -256,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream_every_kind_and_number_of_ranks_gives_the_sum),
+        cmocka_unit_test(test_stream_what_comes_early_is_bounded),
         cmocka_unit_test(test_stream_segments_never_outgrow_the_step_number),
         cmocka_unit_test(test_stream_sends_each_float_once),
         cmocka_unit_test(test_stream_takes_only_what_is_next),

@@ -41,13 +41,8 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct rank *r = arg;
     uint8_t bytes[UW_PART_WANT_BYTES];
-    if (part->type == UW_PART_DATA) {
-        uw_part_head(part, RUN, bytes);
-        return uw_link_send_parts(&r->tcp.link, r->station[rank], bytes, UW_PART_HEAD_BYTES,
-                                  part->floats, part->count_n * (uint32_t)sizeof(float), NULL);
-    }
-    int n = uw_part_encode(part, RUN, false, bytes, sizeof bytes);
-    return uw_link_send(&r->tcp.link, r->station[rank], bytes, (uint32_t)n);
+    int rc = uw_part_send(&r->tcp.link, r->station[rank], part, RUN, false, bytes, sizeof bytes);
+    return rc < 0 ? rc : UW_OK;
 }
 
 static void open_ranks(void)

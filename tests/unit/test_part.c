@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
+#include "collective/allreduce.h"
 #include "wire/part.h"
 
 static const float floats[5] = {1.5f, -2.25f, 1e-30f, 0.0f, 3e38f};
@@ -63,16 +64,45 @@ static void test_part_of_every_type_comes_back_as_it_went(void **state)
     }
 }
 
-static void test_part_head_is_what_encode_writes_without_a_checksum(void **state)
+static uint8_t sent[128];
+
+static int send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_t head_bytes,
+                      const void *body, uint32_t body_bytes)
 {
+    (void)l;
+    (void)to;
+    memcpy(sent, head, head_bytes);
+    memcpy(sent + head_bytes, body, body_bytes);
+    return UW_OK;
+}
+
+static int send_whole(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes)
+{
+    (void)l;
+    (void)to;
+    memcpy(sent, buf, buf_bytes);
+    return UW_OK;
+}
+
+static void test_part_sent_is_what_encode_writes(void **state)
+{
+    static const struct uw_link_ops gathers = {.send = send_whole, .send_parts = send_parts},
+                                    plain = {.send = send_whole};
     (void)state;
-    uint32_t buf[32];
-    uint8_t head[UW_PART_HEAD_BYTES];
-    struct uw_part p = part_of(UW_PART_DATA);
-    assert_int_equal(uw_part_encode(&p, 42, false, buf, sizeof buf),
-                     UW_PART_HEAD_BYTES + sizeof floats);
-    uw_part_head(&p, 42, head);
-    assert_memory_equal(head, buf, sizeof head);
+    for (int type = UW_PART_DATA; type <= UW_PART_DONE; type++) {
+        for (int gather = 0; gather < 2; gather++) {
+            uint32_t buf[32], scratch[32];
+            struct uw_link l = {.ops = gather ? &gathers : &plain, .mtu_bytes = sizeof buf};
+            struct uw_part p = part_of((enum uw_part_type)type);
+            for (int checked = 0; checked < 2; checked++) {
+                int n = uw_part_encode(&p, 42, checked != 0, buf, sizeof buf);
+                memset(sent, 0xff, sizeof sent);
+                assert_int_equal(uw_part_send(&l, 1, &p, 42, checked != 0, scratch, sizeof scratch),
+                                 n);
+                assert_memory_equal(sent, buf, (size_t)n);
+            }
+        }
+    }
 }
 
 static void test_part_cut_at_any_byte_or_with_any_bit_flipped_is_refused(void **state)
@@ -124,7 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_part_of_every_type_comes_back_as_it_went),
-        cmocka_unit_test(test_part_head_is_what_encode_writes_without_a_checksum),
+        cmocka_unit_test(test_part_sent_is_what_encode_writes),
         cmocka_unit_test(test_part_cut_at_any_byte_or_with_any_bit_flipped_is_refused),
         cmocka_unit_test(test_part_without_checksum_is_refused_when_its_sizes_do_not_fit),
     };

@@ -7,7 +7,8 @@
  * between two barriers; the slowest rank counts. Before and after the windows a round on known
  * numbers is checked. The time of each algorithm is predicted from two short measurements on the
  * same links: of one float, and of a large vector. Where the algorithm is to be chosen, those whose
- * predictions come close to the best are tried on the vector itself.
+ * predictions come close to the best are tried on the vector itself. Where nodes make the same
+ * averages beside it, the windows of both take turns.
  *
  * Memory     mapped, released before return; ranks that are processes end with it
  * Blocking   until measured      Context  main thread, no other threads
@@ -29,6 +30,7 @@ enum uw_bench_link { UW_BENCH_TCP, UW_BENCH_UDP, UW_BENCH_LOOPBACK };
 struct uw_bench_allreduce {
     enum uw_bench_link link;
     bool tls;                       /* over TCP */
+    bool node;                      /* over TCP: beside it the same by nodes (bench_rank_node.h) */
     bool automatic;                 /* choose the algorithm: kind is then set to the choice */
     enum uw_allreduce_kind kind;
     uint32_t ranks, n;              /* n floats */
@@ -42,6 +44,10 @@ struct uw_bench_allreduce_result {
     double predicted_seconds;
     uint32_t rounds;                /* in a window */
     double seconds[UW_BENCH_ALLREDUCE_WINDOWS_MAX];    /* a round of each window */
+    /* with node: from handing the parameters over until the average counts; and the whole round,
+     * what training does before and after that too */
+    double node_seconds[UW_BENCH_ALLREDUCE_WINDOWS_MAX];
+    double node_round_seconds[UW_BENCH_ALLREDUCE_WINDOWS_MAX];
 };
 
 /* Bytes that each rank has to send at least, 2 (p - 1) / p of the vector, per second: what NVIDIA's

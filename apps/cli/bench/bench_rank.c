@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_rank.h"
 
+#include "bench_rank_node.h"
 #include "base/add_time.h"
 
 #include "uwasa/board.h"
@@ -13,6 +14,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define ROUND_LIMIT_US 60000000u
 #define CONNECT_LIMIT_US 20000000u
@@ -26,6 +28,8 @@
 #define CLOSE 1.5                   /* what is predicted to take so much longer is tried as well */
 #define CLOSE_S 0.005               /* in windows of about so long */
 #define ROUNDS_MAX 100000u
+#define WARM_ROUNDS 8u              /* of nodes: the first ones learn what the network costs */
+#define MEET_PAUSE_NS 50000         /* between nodes, whose threads need the cores */
 
 struct rank {
     struct uw_bench_meeting *m;
@@ -47,6 +51,7 @@ struct rank {
     uint32_t spin_us;
     bool crowded;                   /* more ranks than cores */
     bool serves;                    /* others may ask for what is lost: also while this one waits */
+    struct uw_bench_rank_node node; /* with b.node only */
 };
 
 void uw_bench_fail(struct uw_bench_meeting *m, int rc, const char *text)
@@ -82,10 +87,12 @@ static int meet(struct rank *r)
         if (r->serves) {
             (void)uw_collective_step(&r->collective, uw_board_now_us());
         }
-        if (r->crowded || i % 64 == 0) {
+        if (m->b.node) {
+            nanosleep(&(struct timespec){.tv_nsec = MEET_PAUSE_NS}, NULL);
+        } else if (r->crowded || i % 64 == 0) {
             sched_yield();
         }
-        if (i % 1024 == 0 && uw_board_now_us() > limit_us) {
+        if ((m->b.node || i % 1024 == 0) && uw_board_now_us() > limit_us) {
             return fail(r, UW_ERR_TIMEOUT, "a rank is missing");
         }
     }
@@ -284,7 +291,19 @@ static int check(struct rank *r, enum uw_allreduce_kind kind, uint32_t n)
     return rc;
 }
 
-/* Rounds between two meetings; the slowest rank's time of one, at rank 0. */
+/* All ranks meet; the longest of what they took. */
+static int meet_slowest(struct rank *r, double took, double *slowest)
+{
+    r->m->elapsed[r->rank] = took;
+    int rc = meet(r);
+    *slowest = 0.0;
+    for (uint32_t i = 0; i < r->m->b.ranks; i++) {
+        *slowest = r->m->elapsed[i] > *slowest ? r->m->elapsed[i] : *slowest;
+    }
+    return rc < 0 ? rc : meet(r);
+}
+
+/* Rounds between two meetings; the slowest rank's time of one. */
 static int window(struct rank *r, enum uw_allreduce_kind kind, uint32_t n, uint32_t rounds,
                   double *seconds)
 {
@@ -293,14 +312,26 @@ static int window(struct rank *r, enum uw_allreduce_kind kind, uint32_t n, uint3
     for (uint32_t i = 0; i < rounds && rc == UW_OK; i++) {
         rc = one_round(r, kind, n);
     }
-    r->m->elapsed[r->rank] = (double)(uw_board_now_us() - from_us) * 1e-6;
-    rc = rc < 0 ? rc : meet(r);
-    double slowest = 0.0;
-    for (uint32_t i = 0; i < r->m->b.ranks; i++) {
-        slowest = r->m->elapsed[i] > slowest ? r->m->elapsed[i] : slowest;
+    rc = rc < 0 ? rc : meet_slowest(r, (double)(uw_board_now_us() - from_us) * 1e-6, seconds);
+    *seconds /= rounds;
+    return rc;
+}
+
+/* The same of nodes' averages. */
+static int node_window(struct rank *r, uint32_t rounds, double *seconds, double *round_seconds)
+{
+    int rc = meet(r);
+    uint64_t from_us = uw_board_now_us(), average_us = 0;
+    for (uint32_t i = 0; i < rounds && rc == UW_OK; i++) {
+        rc = uw_bench_rank_node_round(&r->node, uw_board_now_us() + ROUND_LIMIT_US, &average_us);
+        rc = rc < 0 ? fail(r, rc, "a node's average failed") : UW_OK;
     }
-    *seconds = slowest / rounds;
-    return rc < 0 ? rc : meet(r);
+    uint64_t took_us = uw_board_now_us() - from_us;
+    rc = rc < 0 ? rc : meet_slowest(r, (double)took_us * 1e-6, round_seconds);
+    rc = rc < 0 ? rc : meet_slowest(r, (double)average_us * 1e-6, seconds);
+    *seconds /= rounds;
+    *round_seconds /= rounds;
+    return rc;
 }
 
 /* The best of some windows, the first of which warms up. */
@@ -400,10 +431,41 @@ static int calibrate(struct rank *r)
     return UW_OK;
 }
 
+/* Nodes of all ranks, which know each other. */
+static int open_nodes(struct rank *r)
+{
+    struct uw_bench_meeting *m = r->m;
+    struct uw_error err = {.text = ""};
+    int rc = UW_OK;
+    for (uint32_t first = 0; first < 2u && rc == UW_OK; first++) {  /* rank 0 before the others */
+        if ((r->rank == 0) == (first == 0)) {
+            rc = uw_bench_rank_node_open(&r->node, &m->b, r->rank,
+                                         r->rank != 0 ? m->node_address : NULL, m->address[r->rank],
+                                         &err);
+            rc = rc < 0 ? fail(r, rc, err.text) : UW_OK;
+        }
+        if (r->rank == 0 && first == 0) {
+            memcpy(m->node_address, m->address[0], sizeof m->node_address);
+        }
+        rc = rc < 0 ? rc : meet(r);
+    }
+    uint64_t limit_us = uw_board_now_us() + CONNECT_LIMIT_US;
+    while (rc == UW_OK && !uw_bench_rank_node_sees(&r->node, m->b.ranks)) {
+        uw_node_net_wait(&r->node.net);
+        rc = failed(r);
+        if (rc == UW_OK && uw_board_now_us() > limit_us) {
+            rc = fail(r, UW_ERR_TIMEOUT, "the nodes do not find each other");
+        }
+    }
+    double seconds, round_seconds;
+    rc = rc < 0 ? rc : meet(r);
+    return rc < 0 ? rc : node_window(r, WARM_ROUNDS, &seconds, &round_seconds);
+}
+
 static int measure(struct rank *r)
 {
     struct uw_bench_meeting *m = r->m;
-    double seconds = 0.0;
+    double seconds = 0.0, node_seconds = 0.0, round_seconds = 0.0;
     int rc = check(r, m->b.automatic ? UW_ALLREDUCE_HALVING : m->b.kind, m->b.n);
     rc = rc < 0 ? rc : calibrate(r);
     rc = rc < 0 ? rc : meet(r);
@@ -416,11 +478,19 @@ static int measure(struct rank *r)
         m->result.rounds = rounds < 1.0 ? 1 : rounds < ROUNDS_MAX ? (uint32_t)rounds : ROUNDS_MAX;
     }
     rc = rc < 0 ? rc : meet(r);
+    rc = rc < 0 || !m->b.node ? rc : open_nodes(r);
     for (uint32_t i = 0; i < m->b.windows && rc == UW_OK; i++) {
         rc = window(r, m->b.kind, m->b.n, m->result.rounds, &seconds);
+        rc = rc < 0 || !m->b.node ? rc : node_window(r, m->result.rounds, &node_seconds,
+                                                     &round_seconds);
         if (r->rank == 0) {
             m->result.seconds[i] = seconds;
+            m->result.node_seconds[i] = node_seconds;
+            m->result.node_round_seconds[i] = round_seconds;
         }
+    }
+    if (rc == UW_OK && m->b.node && !uw_bench_rank_node_is_right(&r->node, m->b.ranks)) {
+        rc = fail(r, UW_ERR_CORRUPT, "a node's average is wrong");
     }
     rc = rc < 0 ? rc : check(r, m->b.kind, m->b.n);
     rc = rc < 0 ? rc : settle(r);
@@ -459,6 +529,7 @@ void uw_bench_rank(struct uw_bench_meeting *m, uint32_t rank, struct uw_loopback
     if (set_up(&r, hub) == UW_OK) {
         (void)measure(&r);
     }
+    uw_bench_rank_node_close(&r.node);
     uw_link_deinit(r.link);
     uw_secure_stream_deinit(&r.tls);
     for (size_t i = 0; i < sizeof r.block / sizeof r.block[0]; i++) {

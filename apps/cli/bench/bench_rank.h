@@ -21,6 +21,7 @@ struct uw_bench_meeting {
     atomic_int failed;                  /* 0, or the first status that ended a rank */
     char text[UW_ERROR_TEXT_BYTES];     /* why */
     char address[UW_BENCH_RANKS_MAX][UW_LINK_ADDRESS_BYTES];
+    char node_address[UW_LINK_ADDRESS_BYTES];   /* of rank 0's */
     double elapsed[UW_BENCH_RANKS_MAX];
 };
 

@@ -18,7 +18,7 @@ struct options {
     uint32_t nodes, windows;
     uint64_t bytes, chunk, segment;
     double seconds;
-    bool tls;
+    bool tls, node;
 };
 
 static const struct uw_opt rows[] = {
@@ -30,6 +30,9 @@ static const struct uw_opt rows[] = {
      "of the vector, four a float (1M)"},
     {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, LINKS, "between them (tcp)"},
     {"tls", UW_OPT_FLAG, offsetof(struct options, tls), 0, 0, NULL, "encrypted, over tcp"},
+    {"node", UW_OPT_FLAG, offsetof(struct options, node), 0, 0, NULL,
+     "beside it, in turns, the same average as nodes make it, over tcp: they gather, average and "
+     "commit"},
     {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_ALLREDUCE_WINDOWS_MAX,
      "N", "measured; the median counts (11)"},
     {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.0001, 60, "S",
@@ -49,9 +52,26 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
+/* What nodes took, and how many times what the ranks took beside them. */
+struct node_spread {
+    struct uw_spread average, round, ratio;
+};
+
+static struct node_spread node_spread_of(struct uw_bench_allreduce_result *r, uint32_t windows)
+{
+    double ratio[UW_BENCH_ALLREDUCE_WINDOWS_MAX];
+    for (uint32_t i = 0; i < windows; i++) {
+        ratio[i] = r->seconds[i] > 0.0 ? r->node_seconds[i] / r->seconds[i] : 0.0;
+    }
+    return (struct node_spread){.ratio = uw_spread_of(ratio, windows),
+                                .average = uw_spread_of(r->node_seconds, windows),
+                                .round = uw_spread_of(r->node_round_seconds, windows)};
+}
+
 static void put_done(struct uw_events *events, const struct options *o,
                      const struct uw_bench_allreduce *b,
-                     const struct uw_bench_allreduce_result *r, const struct uw_spread *s)
+                     const struct uw_bench_allreduce_result *r, const struct uw_spread *s,
+                     const struct node_spread *n)
 {
     cJSON *ev = uw_event("done");
     cJSON_AddStringToObject(ev, "algorithm", o->algorithm.word);
@@ -70,6 +90,13 @@ static void put_done(struct uw_events *events, const struct options *o,
     cJSON_AddNumberToObject(ev, "byte_s", r->cost.byte_s);
     cJSON_AddNumberToObject(ev, "reduce_s", r->cost.reduce_s);
     cJSON_AddNumberToObject(ev, "rounds", r->rounds);
+    if (b->node) {
+        cJSON_AddNumberToObject(ev, "node_seconds", n->average.median);
+        cJSON_AddNumberToObject(ev, "node_seconds_low", n->average.low);
+        cJSON_AddNumberToObject(ev, "node_seconds_high", n->average.high);
+        cJSON_AddNumberToObject(ev, "node_round_seconds", n->round.median);
+        cJSON_AddNumberToObject(ev, "node_ratio", n->ratio.median);
+    }
     uw_events_put(events, ev);
 }
 
@@ -77,7 +104,7 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
 {
     struct uw_bench_allreduce_result r;
     struct uw_bench_allreduce b = {
-        .link = (enum uw_bench_link)o->link.at, .tls = o->tls,
+        .link = (enum uw_bench_link)o->link.at, .tls = o->tls, .node = o->node,
         .automatic = o->algorithm.at == UW_ALLREDUCE_KINDS_N,
         .kind = (enum uw_allreduce_kind)o->algorithm.at,
         .ranks = o->nodes, .n = (uint32_t)(o->bytes / sizeof(float)), .windows = o->windows,
@@ -87,8 +114,9 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
     if (rc < 0) {
         return rc;
     }
-    struct uw_spread s = uw_spread_of(r.seconds, b.windows);
-    put_done(events, o, &b, &r, &s);
+    const struct node_spread n = node_spread_of(&r, b.windows);
+    const struct uw_spread s = uw_spread_of(r.seconds, b.windows);
+    put_done(events, o, &b, &r, &s, &n);
     if (!uw_events_take_stdout(events)) {
         printf("%s of %lu bytes on %u nodes over %s%s: %.1f us (%.1f to %.1f), %.1f MB/s on the "
                "bus, predicted %.1f us\n",
@@ -96,6 +124,12 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
                o->tls ? " with tls" : "", s.median * 1e6, s.low * 1e6, s.high * 1e6,
                uw_bench_bus_bytes_per_s(b.ranks, b.n, s.median) * 1e-6,
                r.predicted_seconds * 1e6);
+        if (b.node) {
+            printf("as nodes, gather and commit included: %.1f us (%.1f to %.1f), %.2f times as "
+                   "long (%.2f to %.2f); %.1f us a round with its copies in the training thread\n",
+                   n.average.median * 1e6, n.average.low * 1e6, n.average.high * 1e6,
+                   n.ratio.median, n.ratio.low, n.ratio.high, n.round.median * 1e6);
+        }
     }
     return UW_OK;
 }
@@ -114,6 +148,10 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
     if (o.tls && o.link.at != UW_BENCH_TCP) {
         return uw_cli_error(spec.command, UW_EXIT_USAGE, "--tls: means nothing to --link %s",
                             o.link.word);
+    }
+    if (o.node && (o.link.at != UW_BENCH_TCP || o.nodes < 2)) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE,
+                            "--node: needs --link tcp and two nodes or more");
     }
     const struct {
         const char *name;

@@ -118,6 +118,20 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
 #define EMULATED_QUEUE_BYTES (16u << 20)
 #define LEAVE_LOOK_NS 1000000
 
+/* Of nodes with a model. Every connection has room for two messages, so that a small model has
+ * small ones; all nodes of a run have the same model. */
+#define STREAM_MTU_LEAST 8192u
+#define STREAM_MTU_MOST (62u * 1024u + 64u)     /* fits one packet with segmentation offload */
+#define STREAM_MTU_PARTS 16u
+
+uint32_t uw_stack_stream_mtu(size_t model_bytes)
+{
+    size_t part = model_bytes / STREAM_MTU_PARTS;
+    return part < STREAM_MTU_LEAST  ? STREAM_MTU_LEAST
+           : part > STREAM_MTU_MOST ? STREAM_MTU_MOST
+                                    : (uint32_t)part;
+}
+
 static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {

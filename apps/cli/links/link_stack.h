@@ -106,6 +106,9 @@ struct uw_stack {
  * listen on may leave out the host and have port 0. Whether it exists is another question. */
 bool uw_stack_address_ok(const char *text, bool listen);
 
+/* The largest message over TCP and MPI among nodes with a model of so many bytes. */
+uint32_t uw_stack_stream_mtu(size_t model_bytes);
+
 /* Open the links. Returns UW_OK or a code of the link that failed, err filled. Close in every
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);

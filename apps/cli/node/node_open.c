@@ -17,11 +17,6 @@
 #define LINE_PEERS 2u               /* the other end, and the session that replaces its old one */
 #define ADDED_N 16384u
 
-/* The largest message over TCP and MPI. Every connection has room for two, so that a small model
- * has small ones; all nodes of a run have the same model. */
-#define STREAM_MTU_LEAST 8192u
-#define STREAM_MTU_MOST (62u * 1024u + 64u)     /* fits one packet with segmentation offload */
-#define STREAM_MTU_PARTS 16u
 
 #define HOUR_S 3600.0
 #define ABOUT_BYTES 32
@@ -216,10 +211,7 @@ static uint32_t mtu(const struct uw_node_work *r, enum uw_stack_carrier carrier)
     if (r->o->mtu != 0 || (carrier != UW_STACK_TCP && carrier != UW_STACK_MPI)) {
         return r->o->mtu;
     }
-    size_t part = model_bytes(r) / STREAM_MTU_PARTS;
-    return part < STREAM_MTU_LEAST  ? STREAM_MTU_LEAST
-           : part > STREAM_MTU_MOST ? STREAM_MTU_MOST
-                                    : (uint32_t)part;
+    return uw_stack_stream_mtu(model_bytes(r));
 }
 
 /* Behind "udp:", once it is checked. */

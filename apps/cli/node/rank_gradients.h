@@ -44,8 +44,8 @@ struct uw_gradients {
 /* Connect the model with the network. Returns UW_OK or UW_ERR_NOMEM, r->err filled. */
 int uw_node_gradients_open(struct uw_node_work *r);
 
-/* A device takes the learning rate when a step begins, not when its late updates come: with one,
- * wait for the members' now. */
+/* A device takes the learning rate when a step begins, not when its deferred updates come: with
+ * one, wait for the members' now. */
 void uw_node_gradients_prepare(struct uw_node_work *r);
 
 /* Do pending updates if the parameters may be needed now. Returns UW_OK or the update's error,

@@ -164,6 +164,9 @@ int uw_link_send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_
 int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes,
                       void **view);
 
+/* Does it send messages of two parts from where they lie? */
+bool uw_link_gathers(const struct uw_link *l);
+
 /* Does this link show messages where they lie? */
 bool uw_link_views(const struct uw_link *l);
 
