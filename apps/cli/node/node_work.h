@@ -88,7 +88,8 @@ static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
     return o->exchange.mode.at == UW_NODE_BROADCAST;
 }
 
-/* Open links and node as configured, and report the address. Returns UW_OK or a code, r->err filled. */
+/* Open links and node as configured, and report the address. Returns UW_OK or a code, r->err
+ * filled. */
 int uw_node_work_open(struct uw_node_work *r);
 
 /* Log which GPU trains, or why none does, and report the backend as an event. */
