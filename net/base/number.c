@@ -9,10 +9,10 @@ bool uw_read_number(const char *text, const char *end, uint32_t max, uint32_t *n
     }
     for (; text != end; text++) {
         uint32_t digit = (uint32_t)(*text - '0');
-        if (digit > 9u || digit > max || n > (max - digit) / 10u) {
+        n = n * 10u + digit;
+        if (digit > 9u || n > max) {
             return false;
         }
-        n = n * 10u + digit;
     }
     *number = n;
     return true;

@@ -10,7 +10,7 @@
 
 /* Read decimal digits up to `end`, at least one.
  *   number  written when true is returned
- * Returns whether they are a number that is no more than `max`. */
+ * Returns whether they are a number of at most `max`, which is up to UINT32_MAX / 16. */
 bool uw_read_number(const char *text, const char *end, uint32_t max, uint32_t *number);
 
 #endif

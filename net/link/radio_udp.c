@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/radio_udp.h"
 
-#include "ip_address.h"
 #include "ip_errno.h"
+#include "link_ip.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -126,17 +125,15 @@ bool uw_radio_udp_group_ok(const char *group)
 /* A socket of the group on an interface; -1: errno says why. */
 static int open_group(const struct uw_radio_udp *r, struct in_addr interface)
 {
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    int fd = uw_ip_socket(false, SOCK_DGRAM);
     if (fd < 0) {
         return -1;
     }
-    int yes = 1, hops = 1, buffer = SOCKET_BUFFER_BYTES, flags = fcntl(fd, F_GETFL);
+    int yes = 1, hops = 1, buffer = SOCKET_BUFFER_BYTES;
     struct sockaddr_in group = group_address(r);
     struct ip_mreq join = {.imr_multiaddr = group.sin_addr, .imr_interface = interface};
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
-    if (flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) >= 0 &&
-        fcntl(fd, F_SETFD, FD_CLOEXEC) >= 0 &&
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) >= 0 &&
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) >= 0 &&
         bind(fd, (struct sockaddr *)&group, sizeof group) >= 0 &&
         setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &join, sizeof join) >= 0 &&
         setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &interface, sizeof interface) >= 0 &&

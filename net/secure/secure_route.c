@@ -71,7 +71,7 @@ static bool admits_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
         return false;
     }
     if (!busy->client) {
-        uw_secure_resent(s, busy->address); /* it starts over: not too often */
+        uw_secure_note_restart(s, busy->address); /* it starts over: not too often */
     }
     uw_secure_release(busy, false);
     return true;
@@ -93,8 +93,9 @@ static void take_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_
         return;
     }
     struct uw_secure_slot *slot;
-    if (uw_secure_must_wait(s, address, false) || 
-        !uw_bucket_take(&s->started_us, UW_SECURE_START_US, UW_SECURE_START_MAX, 0, s->now_us) ||
+    if (uw_secure_must_wait(s, address, false) ||
+        !uw_bucket_take(&s->started_us, s->now_us, UW_SECURE_START_US,
+                        UW_SECURE_START_MAX * UW_SECURE_START_US, 0) ||
         uw_secure_start(s, from, address, false, &slot) < 0) {
         s->stats.limited_n++;
         return;

@@ -258,6 +258,7 @@ int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m)
     return form != NULL ? uw_message_read(false, form, buf, buf_bytes, &m->ping)
                         : uw_message_read_data(buf, buf_bytes, &m->data);
 }
+
 int uw_message_encode_data(const struct uw_data *d, const float *floats, void *buf,
                            uint32_t cap_bytes)
 {
