@@ -65,7 +65,7 @@ static int receive(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_by
                                              : UW_ERR_INVALID;
     }
     rc = l->ops->recv_view(l, from, view);
-    if (rc <= 0 || (in_place && (buf == NULL || (uintptr_t)*view % 4u == 0))) {
+    if (rc < 0 || (in_place && (buf == NULL || (uintptr_t)*view % 4u == 0))) {
         return rc;
     }
     if ((uint32_t)rc > cap_bytes) {
@@ -74,7 +74,10 @@ static int receive(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_by
         l->stats.dropped_n++;
         return UW_ERR_TOOBIG;
     }
-    *view = memcpy(buf, *view, (size_t)rc);
+    if (rc > 0) {
+        memcpy(buf, *view, (size_t)rc);
+    }
+    *view = buf;
     return rc;
 }
 

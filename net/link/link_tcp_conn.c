@@ -248,6 +248,10 @@ static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
     struct uw_link_tcp_conn *c = &l->conns[conn];
     struct uw_ip_address a;
     uint16_t station;
+    if (c->dialed) {
+        come_up(l, conn);
+        return;
+    }
     if (!uw_ip_address_of(c->fd, true, &a)) {
         release(l, conn);
         return;
@@ -306,8 +310,6 @@ static void greet(struct uw_link_tcp *l, uint16_t conn)
     if (n <= 0 || memcmp(g, magic, sizeof magic) != 0 || c->peer_id == l->id ||
         uw_get_u16(g + 4) == 0) {
         break_off(l, conn);
-    } else if (c->dialed) {
-        come_up(l, conn);
     } else {
         accept_peer(l, conn, uw_get_u16(g + 4));
     }

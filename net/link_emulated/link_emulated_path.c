@@ -185,13 +185,20 @@ static void queue_waiting(struct uw_emulated_path *p, uint16_t station, uint32_t
     swap(&p->heap[p->count], &p->heap[p->cap_n - p->waiting_n]);
 }
 
+/* Count a message. Is it lost? */
+static bool is_lost(struct uw_emulated_path *p, bool cut)
+{
+    p->seen_n++;
+    bool lost = happens(p, p->how.loss);    /* always drawn: a cut leaves later draws as they are */
+    lost = is_listed(p) || cut || lost;
+    p->stats->lost_n += lost;
+    return lost;
+}
+
 bool uw_emulated_path_admit_waiting(struct uw_emulated_path *p, uint64_t now_us, uint16_t station,
                                     uint32_t bytes, bool cut)
 {
-    p->seen_n++;
-    bool lost = is_listed(p) || cut;
-    lost = happens(p, p->how.loss) || lost;
-    p->stats->lost_n += lost ? 1 : 0;
+    bool lost = is_lost(p, cut);
     if (cut) {
         return false;
     }
@@ -219,11 +226,7 @@ void uw_emulated_path_leave(struct uw_emulated_path *p, uint64_t left_us)
 bool uw_emulated_path_admit(struct uw_emulated_path *p, uint64_t now_us, uint16_t station,
                             uint32_t bytes, bool cut)
 {
-    p->seen_n++;
-    bool lost = is_listed(p) || cut;
-    lost = happens(p, p->how.loss) || lost; /* drawn always: a cut does not shift the dice */
-    if (lost) {
-        p->stats->lost_n++;
+    if (is_lost(p, cut)) {
         return false;
     }
     uint64_t left_us = pass_rate(p, bytes, now_us);
