@@ -126,7 +126,7 @@ void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
     /* What is under way was asked while it was known: a join that is replayed must not bring its
      * window back to where it was. */
     s->fresh[0] = s->fresh[1] = s->counter;
-    report(s, UW_SECURE_PEER_CLOSED, p->station, "a device is not known any more");
+    report(s, UW_SECURE_PEER_CLOSED, p->station, "a device was forgotten");
 }
 
 /* Who is not known any more when there is no room: who was heard longest ago. */
@@ -142,8 +142,7 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
     struct uw_frames_peer *p = peer_of(s, id), *at = uw_frames_peer_at(s, station);
     if (p != NULL && p->station != station) {
         uw_frames_warn(s, &s->identity_tell_us, station,
-                       "a known identity speaks from another address: the device has moved, or "
-                       "two have a copy of one store");
+                       "one identity at two addresses: the device moved, or its store was copied");
     }
     if (at != NULL && at != p) {
         uw_frames_drop(s, at);      /* it started anew with another identity */
@@ -160,7 +159,7 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
         s->known_n++;
         s->stats.joined_n++;
         p->station = station;
-        report(s, UW_SECURE_PEER_UP, station, "a device of this run is there");
+        report(s, UW_SECURE_PEER_UP, station, "a device of this run joined");
     }
     p->station = station;
     return p;
@@ -227,7 +226,7 @@ static bool may_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
         s->withheld_us = s->now_us;
     } else if (to_send && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
         uw_frames_warn(s, &s->withheld_tell_us, station,
-                       "hellos are withheld: too many devices are to be asked who they are");
+                       "hellos are withheld: too many devices are unknown");
     }
     return may;
 }
@@ -282,8 +281,8 @@ static void wait_for_join(struct uw_secure_frames *s, struct uw_frames_answer *a
     a->until_us = s->now_us + uw_backoff_us(WELCOME_FIRST_US, &a->in_vain, WELCOME_DOUBLINGS);
     if (a->in_vain >= WELCOMES_TELL) {
         uw_frames_warn(s, &s->in_vain_tell_us, a->station,
-                       "a device says hello and does not follow when it is welcomed: it "
-                       "cannot hear this one, or somebody repeats its old hellos");
+                       "a device sends hello but no join: it does not receive this one's frames, "
+                       "or old hellos are replayed");
     }
 }
 
@@ -358,7 +357,7 @@ static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uin
     if (p != NULL && p->station == from) {
         uw_frames_see(p, counter, s->now_us);
     } else if (last != NULL && is_in_vain(s, last)) {
-        /* Old hellos of many identities are perhaps repeated. Whoever is there now answers this: */
+        /* Perhaps old hellos of many identities are replayed. A real device answers this: */
         uw_frames_ask(s, from, false);
         return;
     }
@@ -392,13 +391,13 @@ static void on_answer(struct uw_secure_frames *s, uint16_t from, enum uw_frames_
 
 static void on_refused(struct uw_secure_frames *s, uint16_t from)
 {
-    if (from == s->lower->own) {        /* what it said to another, which its radio heard */
+    if (from == s->lower->own) {        /* its own to another, received by its radio */
         s->stats.replayed_n++;
         return;
     }
     s->stats.refused_n++;
     report_rarely(s, UW_SECURE_PEER_REFUSED, &s->refused_tell_us, from,
-                "a device says hello with another key, or of another run");
+                "a device has another key, or is of another run");
 }
 
 /* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
@@ -412,10 +411,8 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_jo
     if (counter >= s->counter || (elsewhere && kind != UW_FRAMES_HELLO && is_fresh(s, echo))) {
         bool another = uw_frames_draw_another(s);
         uw_frames_warn(s, &s->identity_tell_us, from,
-                       another ? "this device's identity is used elsewhere, by a copy of its "
-                                 "store: it takes another"
-                               : "a device has this one's identity: forget the counter's record of "
-                                 "one of them");
+                       another ? "a copy of this device's store is in use: it takes a new identity"
+                               : "a device has this one's identity: delete one's counter record");
     } else if (elsewhere && kind == UW_FRAMES_HELLO) {
         /* Its own of the time when it was at another station; or else there will be an answer. */
         on_hello(s, from, s->id, counter);
@@ -425,7 +422,7 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_jo
 /* Another device of the run has this one's address. Asked aloud, it hears of that as well. */
 static void on_twin(struct uw_secure_frames *s)
 {
-    char text[UW_SECURE_TEXT_BYTES] = "another device has this one's address, give each its own: ";
+    char text[UW_SECURE_TEXT_BYTES] = "another device has this address, give each its own: ";
     s->stats.refused_n++;
     (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
     uw_frames_ask(s, UW_LINK_STATION_BROADCAST, false);

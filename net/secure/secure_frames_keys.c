@@ -124,7 +124,7 @@ int uw_frames_count(struct uw_secure_frames *s, uint64_t *counter)
 {
     if (is_used_up(s)) {
         uw_frames_warn(s, &s->identity_tell_us, s->lower->own,
-                       "this device has used up its counters: it needs another identity");
+                       "the counters are used up: this device needs a new identity");
         return UW_ERR_CLOSED;
     }
     if (s->store != NULL && s->counter >= s->saved_counter &&

@@ -56,10 +56,4 @@ bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool cal
 /* Remember that a peer began a handshake and did not finish it. */
 void uw_secure_note_restart(struct uw_secure_dtls *s, const char *address);
 
-/* Give one record from a station to the session that it concerns.
- * Returns the bytes of a message, *message is its first one until the session is called again, or
- * UW_ERR_AGAIN. */
-int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
-                    void **message);
-
 #endif

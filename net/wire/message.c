@@ -217,12 +217,6 @@ const struct uw_message_form *uw_message_form_of(enum uw_wire_type type)
         return &uw_form_refuse;
     case UW_WIRE_GOODBYE:
         return &uw_form_goodbye;
-    case UW_WIRE_STATUS_REQUEST:
-    case UW_WIRE_STATUS_REPLY:
-    case UW_WIRE_CELL:
-    case UW_WIRE_DATA:
-    case UW_WIRE_PART:
-    case UW_WIRE_SHUFFLE:
     default:
         return NULL;
     }
