@@ -241,8 +241,9 @@ void uw_trace_async(struct uw_trace *t, const char *category, const char *name, 
     }
 }
 
-void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
-                    enum uw_profile_part part, uint64_t from_us, uint64_t until_us)
+/* Of a training step: struct uw_profile.span. */
+static void trace_layer(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
+                        uint64_t until_us)
 {
     static const struct {
         const char *category, *suffix;
@@ -253,6 +254,8 @@ void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
         [UW_PROFILE_UPDATE] = {"update", "update"},
         [UW_PROFILE_WAIT] = {"wait", "wait"},
     };
+    struct uw_trace *t = arg;
+    const struct uw_model *m = t->model;
     char name[UW_TRACE_NAME_BYTES + 32];
     if (t->text != NULL) {
         snprintf(name, sizeof name, "%.64s %s",
@@ -261,8 +264,33 @@ void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
     }
 }
 
+/* A layer of a GPU has ended when the GPU says so. */
+static uint64_t profile_now_us(void *arg)
+{
+    const struct uw_trace *t = arg;
+    if (t->waits && t->model->config.kernels->device != NULL) {
+        (void)t->model->config.kernels->device->wait(&t->model->exec);
+    }
+    return uw_board_now_us();
+}
+
+int uw_trace_profile(struct uw_trace *t, struct uw_model *m, bool waits, struct uw_error *err)
+{
+    t->model = m;
+    t->waits = waits;
+    t->profile = (struct uw_profile){.now_us = profile_now_us, .arg = t, .span = trace_layer,
+                                     .rows = calloc(m->layers_n + 1u, sizeof *t->profile.rows)};
+    m->profile = t->profile.rows != NULL ? &t->profile : NULL;
+    return m->profile != NULL ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+}
+
 int uw_trace_close(struct uw_trace *t, struct uw_error *err)
 {
+    if (t->model != NULL) {
+        t->model->profile = NULL;
+        free(t->profile.rows);
+        t->model = NULL;
+    }
     if (t->text == NULL) {
         return UW_OK;
     }

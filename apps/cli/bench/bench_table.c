@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_table.h"
-
+#include "bench_kernels.h"
 #include "bench_train.h"
 #include "base/open_file.h"
 
-#include "uwasa/backends.h"
 #include "uwasa/board.h"
 
 #include <stdlib.h>
@@ -27,7 +25,7 @@ struct choice {
 };
 
 struct table_bench {
-    const struct uw_bench_table *config;
+    const struct uw_bench_kernels *config;
     struct uw_caches caches;
     struct choice choices[CHOICES_MAX];
     uint32_t choices_n;
@@ -221,7 +219,7 @@ static int run(FILE *out, struct table_bench *t, struct uw_error *err)
                                    uw_board_cache_bytes(3)};
     if (!uw_kernels_blocks(t->config->kernels, &own) || t->caches.l2_bytes == 0) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED, "kernels %s: no register tile, or the system "
-                            "does not tell the caches", t->config->kernels->name);
+                            "does not report its caches", t->config->kernels->name);
     }
     fprintf(out, "kernels %s, caches of %u, %u and %u bytes, blocks %u deep\n",
             t->config->kernels->name, (unsigned)t->caches.l1_bytes, (unsigned)t->caches.l2_bytes,
@@ -254,7 +252,7 @@ static int run(FILE *out, struct table_bench *t, struct uw_error *err)
     return uw_bench_table_put(t->config->file, &row, err);
 }
 
-int uw_bench_table(FILE *out, const struct uw_bench_table *b, struct uw_error *err)
+int uw_bench_table(FILE *out, const struct uw_bench_kernels *b, struct uw_error *err)
 {
     struct table_bench *t = calloc(1, sizeof *t);
     if (t == NULL) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_gemm.h"
 #include "bench_kernels.h"
-#include "bench_table.h"
 #include "bench_train.h"
 #include "base/args.h"
 #include "base/commands.h"
@@ -152,21 +150,16 @@ static int kernels_here(const struct options *o, struct uw_error *err)
     if (rc < 0) {
         return uw_error_set(err, rc, "the threads could not be started");
     }
-    if (o->table != NULL) {
-        const struct uw_bench_table b = {
-            .kernels = k, .workers = pool, .file = o->table, .windows = o->windows,
-            .seconds = o->seconds > 0.0 ? o->seconds : 0.02};
-        rc = uw_bench_table(stdout, &b, err);
-    } else if (o->against != NULL) {
-        const struct uw_bench_gemm b = {
-            .kernels = k, .workers = pool, .against = o->against, .windows = o->windows,
-            .seconds = o->seconds > 0.0 ? o->seconds : 0.1, .json = o->json};
-        rc = uw_bench_gemm(stdout, &b, err);
-    } else {
-        const struct uw_bench_kernels b = {.kernels = k, .workers = pool, .json = o->json,
-                                           .seconds = o->seconds > 0.0 ? o->seconds : 0.2};
-        rc = uw_bench_kernels(stdout, &b, err);
-    }
+    const struct uw_bench_kernels b = {
+        .kernels = k, .workers = pool, .file = o->table != NULL ? o->table : o->against,
+        .windows = o->windows, .json = o->json,
+        .seconds = o->seconds > 0.0     ? o->seconds
+                   : o->table != NULL   ? 0.02
+                   : o->against != NULL ? 0.1
+                                        : 0.2};
+    rc = (o->table != NULL     ? uw_bench_table
+          : o->against != NULL ? uw_bench_gemm
+                               : uw_bench_kernels)(stdout, &b, err);
     uw_board_workers_deinit(&pool);
     return rc;
 }

@@ -118,10 +118,9 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddNumberToObject(c, "batch", d->boards ? UW_DEMO_BOARDS_BATCH : 20);
     cJSON_AddNumberToObject(c, "lr", d->boards ? UW_DEMO_BOARDS_LR : 0.05);
     cJSON_AddStringToObject(c, "schedule", "cosine"); /* steady at the end, however few the steps */
-    cJSON_AddNumberToObject(c, "period", d->boards ? UW_DEMO_BOARDS_PERIOD : 10);
-    cJSON_AddNumberToObject(c, "step_seconds", d->step_seconds);
-    cJSON_AddNumberToObject(c, "seconds", how->seconds);
-    cJSON_AddNumberToObject(c, "elapsed", how->elapsed_seconds);
+    UW_EVENT_NUMBERS(c, {"period", d->boards ? UW_DEMO_BOARDS_PERIOD : 10},
+                     {"step_seconds", d->step_seconds}, {"seconds", how->seconds},
+                     {"elapsed", how->elapsed_seconds});
     path_of(d, n->name, ".safetensors", path);
     cJSON_AddStringToObject(c, "checkpoint", path);
     cJSON_AddNumberToObject(c, "checkpoint_seconds", 2);
@@ -266,8 +265,7 @@ static void tell_back(struct uw_demo *d, struct uw_demo_node *n)
     }
     cJSON *back = uw_event("back");
     cJSON_AddStringToObject(back, "node", n->name);
-    cJSON_AddNumberToObject(back, "step", (double)n->step);
-    cJSON_AddNumberToObject(back, "seconds", seconds);
+    UW_EVENT_NUMBERS(back, {"step", (double)n->step}, {"seconds", seconds});
     uw_events_put(&d->events, back);
 }
 

@@ -148,9 +148,6 @@ int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
 /* Exit status for a result code: mistakes in what the user wrote give UW_EXIT_USAGE. */
 int uw_job_exit(int code);
 
-/* Fill the object `bytes` with the plan, one number a purpose. */
-void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);
-
 /* What computes, in a line: "avx2", "cuda: NVIDIA Orin". Call after plan. Returns text. */
 const char *uw_job_backend_text(const struct uw_job *j, char text[UW_GPU_TEXT_BYTES]);
 

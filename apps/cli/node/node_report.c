@@ -146,9 +146,7 @@ void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, d
     r->loss = loss;
     r->samples_per_s = samples_per_s;
     cJSON *ev = uw_event("step");
-    cJSON_AddNumberToObject(ev, "step", (double)step);
-    cJSON_AddNumberToObject(ev, "loss", loss);
-    cJSON_AddNumberToObject(ev, "samples", samples);
+    UW_EVENT_NUMBERS(ev, {"step", (double)step}, {"loss", loss}, {"samples", samples});
     uw_event_float(ev, "samples_per_s", (float)samples_per_s);
     uw_events_put(&r->events, ev);
 }
@@ -158,10 +156,8 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
 {
     r->accuracy = score->accuracy;
     cJSON *ev = uw_event("eval");
-    cJSON_AddNumberToObject(ev, "step", (double)step);
-    cJSON_AddNumberToObject(ev, "test_accuracy", score->accuracy);
-    cJSON_AddNumberToObject(ev, "test_loss", score->loss);
-    cJSON_AddNumberToObject(ev, "test_samples", (double)score->samples_n);
+    UW_EVENT_NUMBERS(ev, {"step", (double)step}, {"test_accuracy", score->accuracy},
+                     {"test_loss", score->loss}, {"test_samples", (double)score->samples_n});
     cJSON_AddBoolToObject(ev, "final", final);
     uw_events_put(&r->events, ev);
     if (final) {
@@ -222,8 +218,7 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
         cJSON_AddStringToObject(m, "name", rows[i].name);
         cJSON_AddStringToObject(m, "address", rows[i].address);
         cJSON_AddStringToObject(m, "state", uw_member_state_name(rows[i].state));
-        cJSON_AddNumberToObject(m, "step", rows[i].step);
-        cJSON_AddNumberToObject(m, "from_bytes", (double)rows[i].from_bytes);
+        UW_EVENT_NUMBERS(m, {"step", rows[i].step}, {"from_bytes", (double)rows[i].from_bytes});
         uw_event_vitals(m, &rows[i].vitals);
         cJSON_AddItemToArray(members, m);
     }
@@ -328,15 +323,13 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     cJSON *ev = uw_event("done");
     cJSON_AddNumberToObject(ev, "step", (double)s->step);
     if (s->score != NULL) {
-        cJSON_AddNumberToObject(ev, "test_accuracy", s->score->accuracy);
-        cJSON_AddNumberToObject(ev, "test_loss", s->score->loss);
+        UW_EVENT_NUMBERS(ev, {"test_accuracy", s->score->accuracy}, {"test_loss", s->score->loss});
     }
     cJSON_AddNumberToObject(ev, "samples", (double)s->samples);
     uw_event_float(ev, "samples_per_s", (float)s->samples_per_s);
-    cJSON_AddNumberToObject(ev, "seconds", s->seconds);
-    cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->arena_bytes);
-    cJSON_AddNumberToObject(ev, "network_bytes", (double)s->network_bytes);
-    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    UW_EVENT_NUMBERS(ev, {"seconds", s->seconds}, {"arena_bytes", (double)s->arena_bytes},
+                     {"network_bytes", (double)s->network_bytes},
+                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     add_counters(ev, r, &s->counters);
     if (r->broadcasts) {
         cJSON_AddNumberToObject(ev, "agreed_nodes", r->agreed_n);

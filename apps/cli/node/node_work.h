@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * node_work.h - a running node, from bottom to top: node_work.c (how far it is, its exchange),
- * node_data.c (its samples), node_image.c (a GPU's parameters), rank_device.c (GPUs among
- * themselves), rank_cost.c (what an exchange takes), node_open.c (the network), node_step.c (a
- * step), node_end.c, node_run.c (set-up, training) */
+ * node_data.c (its samples), node_gpu.c (a GPU's parameters, GPUs among themselves), node_open.c
+ * (the network), node_step.c (a step), node_end.c, node_run.c (set-up, training) */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -77,7 +76,6 @@ struct uw_node_work {
     struct uw_cuda_group *group;        /* NULL: averages go over the network */
     struct uw_node_direct direct;
     struct uw_trace trace;
-    struct uw_profile profile;
     uint64_t pulls_traced;
     struct uw_error err;
 };
@@ -93,10 +91,6 @@ static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
 
 /* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open(struct uw_node_work *r);
-
-/* Say what an exchange takes, where the link's rate is known and it takes longer than the run, or
- * more than an hour in one without an end. */
-void uw_node_work_tell_cost(struct uw_node_work *r);
 
 /* Say which GPU trains, or why none does, and put into the events what does. */
 void uw_node_work_tell_backend(struct uw_node_work *r);

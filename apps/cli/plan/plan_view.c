@@ -52,12 +52,6 @@ static int collect(const struct uw_job *job, struct view *v, struct uw_error *er
     return uw_model_describe(&config, &visitor, err);
 }
 
-static void release(struct view *v)
-{
-    free(v->layers);
-    free(v->blocks);
-}
-
 static void print_shape(const struct uw_layer_info *l)
 {
     char text[40];
@@ -105,20 +99,13 @@ static void print_layer(const struct view *v, uint32_t i)
     print_bar(v, i);
 }
 
-int uw_plan_view_layers(const struct uw_job *job, struct uw_error *err)
+static void print_layers(const struct view *v)
 {
-    struct view v;
-    int rc = collect(job, &v, err);
-    if (rc == UW_OK) {
-        printf("\n%-16s %-12s %-12s %10s %12s %10s  %s\n", "layer", "type", "output",
-               "parameters", "multiply-add", "bytes",
-               "in memory: # output, = gradient, - kept");
-        for (uint32_t i = 0; i < v.layers_n; i++) {
-            print_layer(&v, i);
-        }
+    printf("\n%-16s %-12s %-12s %10s %12s %10s  %s\n", "layer", "type", "output", "parameters",
+           "multiply-add", "bytes", "in memory: # output, = gradient, - kept");
+    for (uint32_t i = 0; i < v->layers_n; i++) {
+        print_layer(v, i);
     }
-    release(&v);
-    return rc;
 }
 
 /* Bytes alive at one step. */
@@ -170,13 +157,17 @@ static void print_chart(const struct view *v)
            v->training ? "backward" : "");
 }
 
-int uw_plan_view_chart(const struct uw_job *job, struct uw_error *err)
+int uw_plan_view(const struct uw_job *job, bool layers, struct uw_error *err)
 {
     struct view v;
     int rc = collect(job, &v, err);
     if (rc == UW_OK) {
         print_chart(&v);
     }
-    release(&v);
+    if (rc == UW_OK && layers) {
+        print_layers(&v);
+    }
+    free(v.layers);
+    free(v.blocks);
     return rc;
 }

@@ -7,11 +7,9 @@
 
 #include "job/job.h"
 
-/* Print every layer: shape, parameters, multiply-adds, and a bar that shows when its output (#),
- * its gradient (=) or what it keeps (-) is in memory. */
-int uw_plan_view_layers(const struct uw_job *job, struct uw_error *err);
-
-/* Print the bytes of activations in use over the training step. */
-int uw_plan_view_chart(const struct uw_job *job, struct uw_error *err);
+/* Print the bytes of activations in use over the training step, then, if asked for, every layer:
+ * shape, parameters, multiply-adds, and a bar that shows when its output (#), its gradient (=) or
+ * what it keeps (-) is in memory. Returns UW_OK, or what uw_model_describe returns, err filled. */
+int uw_plan_view(const struct uw_job *job, bool layers, struct uw_error *err);
 
 #endif

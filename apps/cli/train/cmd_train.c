@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train.h"
 #include "base/commands.h"
-#include "job/lr.h"
 #include "job/results.h"
 
 #include <stdio.h>
@@ -65,7 +64,7 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
-static int check_results(const struct uw_train_options *o)
+static int check(const struct uw_train_options *o, struct uw_error *err)
 {
     const struct uw_named_file results[] = {{"--save", o->save, .goes_on = "--weights"},
                                             {.flag = "--json", .file = o->json},
@@ -74,42 +73,22 @@ static int check_results(const struct uw_train_options *o)
                                           .file = uw_files_of_model(o->model)},
                                          {.flag = "--data", .file = uw_files_of_data(o->data)},
                                          {.flag = "--weights", .file = o->weights}};
-    struct uw_error err = {.text = ""};
-    return uw_check_results(results, 3, read, 3, &err) < 0
-               ? uw_cli_error("train", UW_EXIT_USAGE, "%s", err.text)
-               : -1;
-}
-
-static int check(const struct uw_train_options *o)
-{
-    if (o->model == NULL) {
-        return uw_cli_error("train", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
-    }
-    if (o->steps != 0 && o->epochs != 0) {
-        return uw_cli_error("train", UW_EXIT_USAGE, "--steps and --epochs: give one of them");
-    }
-    if (o->save != NULL &&
-        (uw_args_ends_in(o->save, ".onnx") || uw_args_ends_in(o->save, ".json"))) {
-        return uw_cli_error("train", UW_EXIT_USAGE,
-                            "--save %.120s: holds weights as safetensors, give it another ending; "
-                            "uwasa convert writes models", o->save);
-    }
-    if (o->resume && o->save == NULL) {
-        return uw_cli_error("train", UW_EXIT_USAGE, "--resume: needs --save FILE to go on from");
-    }
-    if (o->save_every != 0 && o->save == NULL) {
-        return uw_cli_error("train", UW_EXIT_USAGE, "--save-every: needs --save FILE");
-    }
-    if (o->spike != 0.0 && o->recipe.micro_batch != 0) {
-        return uw_cli_error("train", UW_EXIT_USAGE,
-                            "--spike: needs whole minibatches, no --micro-batch");
-    }
     struct uw_schedule lr;
-    if (uw_lr_parse(o->schedule, &lr) < 0) {
-        return uw_cli_error("train", UW_EXIT_USAGE,
-                            "--schedule %.60s: needs " UW_LR_ALLOWED, o->schedule);
-    }
-    return check_results(o);
+    bool saves = o->save != NULL;
+    char save[160], schedule[80];
+    snprintf(save, sizeof save, "save %.120s", saves ? o->save : "");
+    snprintf(schedule, sizeof schedule, "schedule %.60s", o->schedule);
+    int rc = uw_rules_check(UW_RULES(
+        {o->model == NULL, "model", "is needed, uwasa models lists some"},
+        {o->steps != 0 && o->epochs != 0, "steps and --epochs", "give one of them"},
+        {saves && (uw_args_ends_in(o->save, ".onnx") || uw_args_ends_in(o->save, ".json")), save,
+         "holds weights as safetensors, give it another ending; uwasa convert writes models"},
+        {o->resume && !saves, "resume", "needs --save FILE to go on from"},
+        {o->save_every != 0 && !saves, "save-every", "needs --save FILE"},
+        {o->spike != 0.0 && o->recipe.micro_batch != 0, "spike",
+         "needs whole minibatches, no --micro-batch"},
+        {uw_lr_parse(o->schedule, &lr) < 0, schedule, "needs " UW_LR_ALLOWED}), err);
+    return rc < 0 ? rc : uw_check_results(results, 3, read, 3, err);
 }
 
 int uw_cmd_train(int argc, char **argv)
@@ -122,9 +101,11 @@ int uw_cmd_train(int argc, char **argv)
                                  .backend = {"auto", UW_BACKEND_AUTO},
                                  .seed = 1};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
-    if (status < 0) {
-        o.lr = o.lr >= 0.0 ? o.lr : uw_recipe_lr(&o.recipe);
-        status = check(&o);
+    struct uw_error err = {.text = ""};
+    if (status >= 0) {
+        return status;
     }
-    return status >= 0 ? status : uw_train_run(&o);
+    o.lr = o.lr >= 0.0 ? o.lr : uw_recipe_lr(&o.recipe);
+    return check(&o, &err) < 0 ? uw_cli_error("train", UW_EXIT_USAGE, "%s", err.text)
+                               : uw_train_run(&o);
 }

@@ -1,22 +1,245 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "train_run.h"
+#include "train.h"
 
 #include "profile_view.h"
+#include "base/events.h"
 #include "base/open_file.h"
+#include "base/progress.h"
+#include "base/stop.h"
+#include "base/trace.h"
 
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
+#include "uwasa/data.h"
+#include "uwasa/describe.h"
+#include "uwasa/storage_file.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define EVENT_US 200000u
+
+/* A step that has begun. */
+struct begun {
+    uint32_t n;
+    float lr;
+    uint64_t epoch, position;       /* of the loader, behind its minibatch */
+    uint64_t before_us;
+};
+
+struct train {
+    const struct uw_train_options *o;
+    struct uw_job job;
+    struct uw_data data, test;
+    struct uw_loader loader;
+    struct uw_schedule schedule;
+    struct uw_storage_file files;
+    struct uw_events events;
+    struct uw_progress progress;
+    struct uw_trace trace;
+    struct uw_stop stop;
+    uint64_t step, steps;           /* done; to do in all */
+    uint64_t begun;                 /* steps, those done among them */
+    struct begun flight[UW_DEVICE_STEPS_MAX];   /* [step % UW_DEVICE_STEPS_MAX] */
+    uint64_t epoch, position;       /* of the loader when the step that was done last began */
+    uint64_t first_step;            /* what the resumed file had done */
+    uint64_t saved_step;            /* the file holds this one */
+    uint64_t start_us, computing_us, event_us;
+    uint64_t ended_us;              /* when the last step was done */
+    uint64_t testing_us;            /* when the last test began */
+    uint64_t samples;               /* computed by this process */
+    double shown_loss;
+    uint32_t shown_n;               /* steps in shown_loss */
+    bool scored, interrupted;
+    uint64_t scored_step;
+    struct uw_score score;
+    struct uw_error err;
+};
+
+/* ---- what is reported ---- */
+
+/* What computes, where it is not the processor, and why a GPU does not. */
+static void report_device(struct train *t)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (t->job.gpu.cuda != NULL) {
+        uw_progress_say(&t->progress, "%s%s", uw_job_gpu_text(&t->job.gpu, text),
+                        t->o->tf32 ? ", TF32 products" : "");
+    }
+    uw_job_gpu_say(&t->job.gpu, "train");
+}
+
+/* The epoch of the last step, from 1. */
+static unsigned long long epoch_of(const struct train *t)
+{
+    return t->epoch + (t->position != 0 ? 1u : 0u);
+}
+
+static void report_step(struct train *t, double loss, float lr, uint64_t now_us)
+{
+    bool every = t->o->no_shuffle && t->o->steps != 0;
+    t->shown_loss += loss;
+    t->shown_n++;
+    if (t->events.file != NULL &&
+        (every || t->step == t->steps || now_us - t->event_us >= EVENT_US)) {
+        cJSON *ev = uw_event("step");
+        UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->epoch}, {"loss", loss},
+                         {"samples", (double)t->samples});
+        uw_event_float(ev, "lr", lr);
+        uw_events_put(&t->events, ev);
+        t->event_us = now_us;
+    }
+    if (uw_progress_due(&t->progress, now_us)) {
+        char eta[UW_TEXT_BYTES];
+        double seconds = (double)t->computing_us / 1e6;
+        double per_s = (double)t->samples / seconds;
+        double left = (double)(t->steps - t->step) * (double)t->o->batch / per_s;
+        uw_progress_show(&t->progress,
+                         "step %llu/%llu  epoch %llu  loss %.4f  %.0f samples/s  ETA %s",
+                         (unsigned long long)t->step, (unsigned long long)t->steps,
+                         epoch_of(t), t->shown_loss / t->shown_n, per_s,
+                         uw_text_time(left, eta));
+        t->shown_loss = 0.0;
+        t->shown_n = 0;
+    }
+}
+
+/* Of a test. */
+static uint64_t samples_of(const struct train *t)
+{
+    uint32_t all = t->test.base->samples_n, most = t->o->eval_samples;
+    return most != 0 && most < all ? most : all;
+}
+
+static void show_testing(struct train *t)
+{
+    uint64_t now_us = uw_board_now_us(), done = t->score.samples_n, all = samples_of(t);
+    if (done == 0 || !uw_progress_due(&t->progress, now_us)) {
+        return;
+    }
+    char eta[UW_TEXT_BYTES];
+    double per_s = (double)done / ((double)(now_us - t->testing_us) / 1e6);
+    uw_progress_show(&t->progress, "testing %llu/%llu samples  step %llu  %.0f samples/s  ETA %s",
+                     (unsigned long long)done, (unsigned long long)all,
+                     (unsigned long long)t->step, per_s,
+                     uw_text_time((double)(all - done) / per_s, eta));
+}
+
+static void trace_step(struct train *t, const char *what, uint64_t from_us, uint64_t until_us)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s %llu", what, (unsigned long long)t->step);
+    uw_trace_span(&t->trace, UW_TRACE_COMPUTE, what, name, from_us, until_us);
+}
+
+/* It ended early. */
+static const char *where(const struct train *t)
+{
+    return t->step < t->steps ? "at" : "in the test after";
+}
+
+static void print_done(const struct train *t, double seconds, double per_s, uint64_t rss)
+{
+    char a[UW_TEXT_BYTES];
+    char b[UW_TEXT_BYTES];
+    if (t->scored && t->scored_step == t->step) {
+        uw_score_print(&t->score);
+        if (t->score.samples_n < t->test.base->samples_n) {
+            printf("tested on      %llu of %u samples\n", (unsigned long long)t->score.samples_n,
+                   (unsigned)t->test.base->samples_n);
+        }
+    }
+    if (t->interrupted) {
+        printf("interrupted    %s step %llu of %llu\n", where(t), (unsigned long long)t->step,
+               (unsigned long long)t->steps);
+    }
+    if (t->first_step > 0) {
+        printf("steps          %llu, of these now %llu in %.1f s\n", (unsigned long long)t->step,
+               (unsigned long long)(t->step - t->first_step), seconds);
+    } else {
+        printf("steps          %llu in %.1f s\n", (unsigned long long)t->step, seconds);
+    }
+    if (t->o->exact) {
+        printf("arithmetic     exact, kernels %s\n", t->job.config.kernels->name);
+    }
+    char text[UW_GPU_TEXT_BYTES];
+    if (t->job.gpu.cuda != NULL) {
+        printf("device         %s\n", uw_job_gpu_text(&t->job.gpu, text));
+    }
+    if (t->job.gpu.info.tf32) {
+        printf("arithmetic     TF32 products\n");
+    }
+    if (t->samples > 0) {
+        printf("training       %.0f samples a second\n", per_s);
+    }
+    if (t->job.gpu.cuda != NULL) {
+        printf("GPU memory     %s\n", uw_text_bytes((double)uw_job_device_bytes(&t->job), a));
+    }
+    printf("memory         %s arena, %s peak\n",
+           uw_text_bytes((double)t->job.arena.used_bytes, a), uw_text_bytes((double)rss, b));
+    if (t->job.model.guard.skipped > 0) {
+        printf("skipped        %llu steps with a loss above %g times the average\n",
+               (unsigned long long)t->job.model.guard.skipped, t->o->spike);
+    }
+    if (t->o->save != NULL) {
+        printf("saved          %s\n", t->o->save);
+    }
+}
+
+static void report_done(struct train *t)
+{
+    double seconds = (double)(uw_board_now_us() - t->start_us) / 1e6;
+    double per_s = t->computing_us > 0 ? (double)t->samples / ((double)t->computing_us / 1e6) : 0;
+    uint64_t rss = uw_board_peak_rss_bytes();
+    cJSON *ev = uw_event("done");
+    cJSON_AddNumberToObject(ev, "step", (double)t->step);
+    bool scored = t->scored && t->scored_step == t->step;
+    if (scored) {
+        UW_EVENT_NUMBERS(ev, {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
+                         {"test_samples", (double)t->score.samples_n});
+    }
+    UW_EVENT_NUMBERS(ev, {"samples", (double)t->samples}, {"samples_per_s", per_s},
+                     {"seconds", seconds}, {"arena_bytes", (double)t->job.arena.used_bytes},
+                     {"peak_rss_bytes", (double)rss});
+    cJSON_AddStringToObject(ev, "backend", t->job.config.kernels->name);
+    uw_job_device_json(&t->job, ev);
+    cJSON_AddBoolToObject(ev, "interrupted", t->interrupted);
+    cJSON_AddBoolToObject(ev, "exact", t->o->exact);
+    if (t->job.model.guard.factor != 0.0f) {
+        cJSON_AddNumberToObject(ev, "skipped_steps", (double)t->job.model.guard.skipped);
+    }
+    bool quiet = uw_events_take_stdout(&t->events);
+    uw_events_put(&t->events, ev);
+    uw_progress_clear(&t->progress);
+    if (!quiet) {
+        print_done(t, seconds, per_s, rss);
+    }
+}
+
+/* An interrupted run is a failure only when its work is lost. Returns the exit status. */
+static int report_interrupted(const struct train *t)
+{
+    unsigned long long step = t->step;
+    unsigned long long steps = t->steps;
+    if (t->o->save == NULL) {
+        return uw_cli_error("train", UW_EXIT_FAILED,
+                            "interrupted %s step %llu of %llu, nothing is kept: no --save",
+                            where(t), step, steps);
+    }
+    fprintf(stderr, "uwasa train: interrupted %s step %llu of %llu, saved; --resume goes on\n",
+            where(t), step, steps);
+    return UW_EXIT_DONE;
+}
+
+/* ---- the run ---- */
+
 /* Between two minibatches of a test. */
 static bool stop_asked(void *arg)
 {
     struct train *t = arg;
-    uw_train_testing(t);
+    show_testing(t);
     return uw_stop_asked(&t->stop);
 }
 
@@ -145,23 +368,6 @@ static int open_data(struct train *t)
     return UW_OK;
 }
 
-/* A GPU's layer is over when it is done, not when it is in the queue. */
-static uint64_t profile_now_us(void *arg)
-{
-    const struct train *t = arg;
-    if (t->job.gpu.cuda != NULL) {
-        (void)t->job.config.kernels->device->wait(&t->job.model.exec);
-    }
-    return uw_board_now_us();
-}
-
-static void trace_layer(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
-                        uint64_t until_us)
-{
-    struct train *t = arg;
-    uw_trace_layer(&t->trace, &t->job.model, row, part, from_us, until_us);
-}
-
 static int start_profile(struct train *t)
 {
     struct uw_model *m = &t->job.model;
@@ -174,10 +380,7 @@ static int start_profile(struct train *t)
         return rc;
     }
     uw_trace_thread(&t->trace, UW_TRACE_COMPUTE, "training");
-    t->profile = (struct uw_profile){.now_us = profile_now_us, .arg = t, .span = trace_layer,
-                                     .rows = calloc(m->layers_n + 1u, sizeof *t->profile.rows)};
-    m->profile = t->profile.rows != NULL ? &t->profile : NULL;
-    return m->profile != NULL ? UW_OK : uw_error_set(&t->err, UW_ERR_NOMEM, "out of memory");
+    return uw_trace_profile(&t->trace, m, true, &t->err);
 }
 
 /* Everything before the first step. Returns UW_OK or a code; *status is the exit status then. */
@@ -204,7 +407,7 @@ static int prepare(struct train *t, int *status)
     rc = rc < 0 ? rc : open_data(t);
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     if (rc == UW_OK) {
-        uw_train_device(t);
+        report_device(t);
     }
     rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
@@ -248,14 +451,12 @@ static int evaluate(struct train *t)
     t->scored = true;
     t->scored_step = t->step;
     cJSON *ev = uw_event("eval");
-    cJSON_AddNumberToObject(ev, "step", (double)t->step);
-    cJSON_AddNumberToObject(ev, "epoch", (double)t->loader.epoch);
-    cJSON_AddNumberToObject(ev, "test_accuracy", t->score.accuracy);
-    cJSON_AddNumberToObject(ev, "test_loss", t->score.loss);
-    cJSON_AddNumberToObject(ev, "test_samples", (double)t->score.samples_n);
+    UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->loader.epoch},
+                     {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
+                     {"test_samples", (double)t->score.samples_n});
     uw_events_put(&t->events, ev);
     char text[UW_SCORE_TEXT_BYTES];
-    uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", uw_train_epoch(t),
+    uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", epoch_of(t),
                     (unsigned long long)t->step, uw_score_text(&t->score, text));
     return UW_OK;
 }
@@ -311,10 +512,10 @@ static int end_one(struct train *t)
     t->epoch = b.epoch;
     t->position = b.position;
     t->ended_us = now_us;
-    uw_train_trace(t, "step", from_us, now_us);
+    trace_step(t, "step", from_us, now_us);
     t->samples += b.n;
     t->computing_us += now_us - from_us;
-    uw_train_step(t, result.loss, b.lr, now_us);
+    report_step(t, result.loss, b.lr, now_us);
     return UW_OK;
 }
 
@@ -422,7 +623,7 @@ int uw_train_run(const struct uw_train_options *o)
             uw_profile_report(&t.job.model, t.samples, &t.events);
         }
         bool untold = t.events.failed;
-        uw_train_done(&t);
+        report_done(&t);
         rc = uw_events_close(&t.events, &t.err);
         if (untold) {
             tell_untold(&t);
@@ -435,14 +636,13 @@ int uw_train_run(const struct uw_train_options *o)
         uw_cli_error("train", status, "%s",
                      t.err.text[0] != '\0' ? t.err.text : uw_status_text(rc));
     } else {
-        status = t.interrupted ? uw_train_interrupted(&t) : UW_EXIT_DONE;
+        status = t.interrupted ? report_interrupted(&t) : UW_EXIT_DONE;
     }
     uw_events_close(&t.events, NULL);
     uw_trace_close(&t.trace, NULL);
     uw_data_close(&t.test);
     uw_data_close(&t.data);
     uw_storage_file_deinit(&t.files);
-    free(t.profile.rows);
     uw_job_deinit(&t.job);
     return (int)status;
 }

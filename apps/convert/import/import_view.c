@@ -17,6 +17,13 @@ uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis)
     return n;
 }
 
+void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX])
+{
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        dims[a] = uw_view_dim(v, a);
+    }
+}
+
 int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
                  int64_t axis)
 {
@@ -27,6 +34,22 @@ int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struc
         return -1;
     }
     return (int)a;
+}
+
+int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                   uint32_t *marked)
+{
+    int64_t axes[UW_ONNX_RANK_MAX];
+    int count = uw_import_ints(im, n, "axes", 1, axes);
+    *marked = 0;
+    for (int k = 0; k < count; k++) {
+        int a = uw_view_axis(im, n, v, axes[k]);
+        if (a < 0) {
+            return im->err->code;
+        }
+        *marked |= 1u << a;
+    }
+    return count;
 }
 
 bool uw_view_has_batch(const struct uw_view *v, uint32_t axis)
