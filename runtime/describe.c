@@ -3,41 +3,6 @@
 
 #include "graph.h"
 
-/* How often a sample uses each weight. */
-static uint64_t weight_uses(const struct uw_layer *l)
-{
-    switch (l->def->kind) {
-    case UW_LAYER_CONV2D:
-    case UW_LAYER_CONV1D:
-        return (uint64_t)l->out.h * l->out.w;
-    case UW_LAYER_CONV_TRANSPOSE2D:
-        return (uint64_t)l->in.h * l->in.w;
-    case UW_LAYER_DENSE:
-        return l->in.rank == 2 ? l->in.c : 1;
-    case UW_LAYER_RNN:
-    case UW_LAYER_GRU:
-    case UW_LAYER_LSTM:
-    case UW_LAYER_ATTENTION:
-        return l->in.c;
-    default:
-        return 0;
-    }
-}
-
-uint64_t uw_layer_multiply_adds(const struct uw_layer *l)
-{
-    uint64_t uses = weight_uses(l), sum = 0;
-
-    for (uint32_t t = 0; t < l->tensors_n && uses != 0; t++) {
-        const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
-        sum += tensor.rank > 1 ? uses * uw_tensor_size(&tensor) : 0;
-    }
-    if (l->def->kind == UW_LAYER_ATTENTION) {
-        sum += 2 * (uint64_t)l->in.c * l->in.c * l->in.w; /* scores, and values by them */
-    }
-    return sum;
-}
-
 static void fill_info(const struct uw_layer *l, struct uw_layer_info *info)
 {
     *info = (struct uw_layer_info){

@@ -7,6 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+int uw_zero(const struct uw_exec *e, void *x, size_t bytes)
+{
+    if (uw_device(e->kernels) != NULL) {
+        return uw_device(e->kernels)->zero(e, x, bytes);
+    }
+    memset(x, 0, bytes);
+    return UW_OK;
+}
+
 uint32_t uw_shape_size(const struct uw_shape *s)
 {
     uint64_t n = (uint64_t)s->c * s->h;
@@ -66,6 +75,47 @@ int uw_want_rank(const struct uw_shape *in, uint32_t rank, const char *needs, st
                         needs != NULL ? needs
                         : rank == 3   ? "channels x height x width"
                                       : "channels x length");
+}
+
+/* How often a sample uses each weight. */
+static uint64_t weight_uses(const struct uw_layer *l)
+{
+    switch (l->def->kind) {
+    case UW_LAYER_CONV2D:
+    case UW_LAYER_CONV1D:
+        return (uint64_t)l->out.h * l->out.w;
+    case UW_LAYER_CONV_TRANSPOSE2D:
+        return (uint64_t)l->in.h * l->in.w;
+    case UW_LAYER_DENSE:
+        return l->in.rank == 2 ? l->in.c : 1;
+    case UW_LAYER_RNN:
+    case UW_LAYER_GRU:
+    case UW_LAYER_LSTM:
+    case UW_LAYER_ATTENTION:
+        return l->in.c;
+    default:
+        return 0;
+    }
+}
+
+uint64_t uw_layer_multiply_adds(const struct uw_layer *l)
+{
+    uint64_t uses = weight_uses(l), sum = 0;
+
+    for (uint32_t t = 0; t < l->tensors_n && uses != 0; t++) {
+        const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
+        sum += tensor.rank > 1 ? uses * uw_tensor_size(&tensor) : 0;
+    }
+    if (l->def->kind == UW_LAYER_ATTENTION) {
+        sum += 2 * (uint64_t)l->in.c * l->in.c * l->in.w; /* scores, and values by them */
+    }
+    return sum;
+}
+
+uint32_t uw_draft_micro_n(const struct uw_model_config *config)
+{
+    return config->micro_n != 0 && config->micro_n < config->batch_n ? config->micro_n
+                                                                     : config->batch_n;
 }
 
 uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value)

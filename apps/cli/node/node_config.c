@@ -10,6 +10,7 @@
 #include "uwasa/node_gradients.h"
 #include "uwasa/radio.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -455,21 +456,22 @@ void uw_node_config_deinit(struct uw_node_file *f)
 
 /* ---- ranks of MPI ---- */
 
-/* Room for a text of the rank's own; NULL: none. */
-static char *new_text(struct uw_node_file *f, size_t bytes)
+/* A text of the rank's own; NULL: no memory. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static char *new_text(struct uw_node_file *f, const char *format, ...)
 {
-    char *text = f->texts_n < UW_NODE_RANK_TEXTS ? malloc(bytes) : NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = f->texts_n < UW_NODE_RANK_TEXTS ? malloc((size_t)n + 1u) : NULL;
     if (text != NULL) {
+        va_start(args, format);
+        vsnprintf(text, (size_t)n + 1u, format, args);
+        va_end(args);
         f->texts[f->texts_n++] = text;
-    }
-    return text;
-}
-
-static const char *number(struct uw_node_file *f, uint32_t n)
-{
-    char *text = new_text(f, NUMBER_BYTES);
-    if (text != NULL) {
-        snprintf(text, NUMBER_BYTES, "%u", (unsigned)n);
     }
     return text;
 }
@@ -482,7 +484,7 @@ static const char *fill(struct uw_node_file *f, const char *text, const char *ra
         return text;
     }
     size_t cap = 2u * strlen(text) + NUMBER_BYTES, n = 0;   /* a number has less than 12 digits */
-    char *out = new_text(f, cap);
+    char *out = new_text(f, "%*s", (int)cap, "");
     for (const char *p = text; out != NULL && *p != '\0';) {
         bool is_rank = strncmp(p, "{rank}", 6) == 0, is_size = strncmp(p, "{size}", 6) == 0;
         int k = is_rank || is_size ? snprintf(out + n, cap - n, "%s", is_rank ? rank : size)
@@ -499,22 +501,12 @@ static const char *own_file(struct uw_node_file *f, const char *file, const char
     const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
     const char *dot = strrchr(base, '.');
     size_t stem = dot != NULL && dot != base ? (size_t)(dot - file) : strlen(file);
-    size_t bytes = strlen(file) + strlen(rank) + 2u;
-    char *out = new_text(f, bytes);
-    if (out != NULL) {
-        snprintf(out, bytes, "%.*s.%s%s", (int)stem, file, rank, file + stem);
-    }
-    return out;
+    return new_text(f, "%.*s.%s%s", (int)stem, file, rank, file + stem);
 }
 
 static const char *own_name(struct uw_node_file *f, const char *name, const char *rank)
 {
-    size_t bytes = strlen(name) + strlen(rank) + 1u;
-    char *out = new_text(f, bytes);
-    if (out != NULL) {
-        snprintf(out, bytes, "%s%s", name, rank);
-    }
-    return out;
+    return new_text(f, "%s%s", name, rank);
 }
 
 /* Where there is a text and no {rank} in it, one of the rank's own. False: no memory. */
@@ -537,7 +529,8 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                             "average exactly; hierarchical has cells", (unsigned)size,
                             UW_NODE_RANKS_MAX);
     }
-    const char *number_of = number(f, rank), *size_of = number(f, size);
+    const char *number_of = new_text(f, "%u", (unsigned)rank);
+    const char *size_of = new_text(f, "%u", (unsigned)size);
     if (number_of == NULL || size_of == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
@@ -558,7 +551,7 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
     }
     o->seeds.n = 0;
     for (uint32_t i = 0; all && i < size && i < UW_OPT_LIST_MAX; i++) {
-        o->seeds.item[i] = number(f, i);
+        o->seeds.item[i] = new_text(f, "%u", (unsigned)i);
         o->seeds.n = i + 1u;
         all = o->seeds.item[i] != NULL;
     }

@@ -169,38 +169,22 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
 /* Who has another key or run comes no further than the secure channel. */
 static void add_counters(cJSON *ev, struct uw_node_report *r, const struct uw_node_counters *c)
 {
-    uint32_t refused_run = c->refused_run + atomic_load(&r->refused_n);
-    const struct {
-        const char *name;
-        double value;
-    } all[] = {
-        {"sent_bytes", (double)c->sent_bytes},
-        {"received_bytes", (double)c->received_bytes},
-        {"membership_bytes", (double)c->membership_bytes},
-        {"pulled_bytes", (double)c->pulled_bytes},
-        {"served_bytes", (double)c->served_bytes},
-        {"pulls_done", c->pulls_done},
-        {"pulls_cut", c->pulls_cut},
-        {"pulls_refused", c->pulls_refused},
-        {"pulls_stale", c->pulls_stale},
-        {"period_steps", c->period_steps},
-        {"refused_nonfinite", c->refused_nonfinite},
-        {"refused_outlier", c->refused_outlier},
-        {"refused_run", refused_run},
-        {"refused_model", c->refused_model},
-        {"refused_corrupt", c->refused_corrupt},
-        {"chunks_again", c->chunks_again},
-        {"averages_done", c->averages_done},
-        {"averages_cut", c->averages_cut},
-        {"pairs_half", c->pairs_half},
-        {"averaged_bytes", (double)c->averaged_bytes},
-        {"samples_in", (double)c->samples_in},
-        {"samples_out", (double)c->samples_out},
-        {"sample_bytes", (double)c->sample_bytes},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        cJSON_AddNumberToObject(ev, all[i].name, all[i].value);
-    }
+    UW_EVENT_NUMBERS(ev, {"sent_bytes", (double)c->sent_bytes},
+                     {"received_bytes", (double)c->received_bytes},
+                     {"membership_bytes", (double)c->membership_bytes},
+                     {"pulled_bytes", (double)c->pulled_bytes},
+                     {"served_bytes", (double)c->served_bytes}, {"pulls_done", c->pulls_done},
+                     {"pulls_cut", c->pulls_cut}, {"pulls_refused", c->pulls_refused},
+                     {"pulls_stale", c->pulls_stale}, {"period_steps", c->period_steps},
+                     {"refused_nonfinite", c->refused_nonfinite},
+                     {"refused_outlier", c->refused_outlier},
+                     {"refused_run", c->refused_run + atomic_load(&r->refused_n)},
+                     {"refused_model", c->refused_model}, {"refused_corrupt", c->refused_corrupt},
+                     {"chunks_again", c->chunks_again}, {"averages_done", c->averages_done},
+                     {"averages_cut", c->averages_cut}, {"pairs_half", c->pairs_half},
+                     {"averaged_bytes", (double)c->averaged_bytes},
+                     {"samples_in", (double)c->samples_in}, {"samples_out", (double)c->samples_out},
+                     {"sample_bytes", (double)c->sample_bytes});
 }
 
 static void put_status(struct uw_node_report *r, const struct uw_node_member *rows,
@@ -346,12 +330,8 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
 void uw_node_report_event(void *arg, const struct uw_node_event *event)
 {
     struct uw_node_report *r = arg;
-    bool pull = event->kind == UW_NODE_PULL_STARTED || event->kind == UW_NODE_PULL_DONE ||
-                event->kind == UW_NODE_PULL_CUT || event->kind == UW_NODE_PULL_REFUSED ||
-                event->kind == UW_NODE_PULL_MOVED;
-    bool average = event->kind == UW_NODE_AVERAGED || event->kind == UW_NODE_AVERAGE_CUT ||
-                   event->kind == UW_NODE_AVERAGE_LATE || event->kind == UW_NODE_AVERAGE_WAY ||
-                   event->kind == UW_NODE_GRADIENTS || event->kind == UW_NODE_GRADIENTS_CUT;
+    bool pull = event->kind >= UW_NODE_PULL_STARTED && event->kind <= UW_NODE_PULL_MOVED;
+    bool average = event->kind >= UW_NODE_AVERAGED && event->kind <= UW_NODE_GRADIENTS_CUT;
     cJSON *ev = uw_event(pull ? "pull" : average ? "average" : "member");
     cJSON_AddStringToObject(ev, "kind", uw_node_event_name(event->kind));
     cJSON_AddStringToObject(ev, "peer", event->peer);
@@ -362,8 +342,8 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
         cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
     }
     if (average) {
-        cJSON_AddNumberToObject(ev, "nodes", event->chunks_n);
-        cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
+        UW_EVENT_NUMBERS(ev, {"nodes", event->chunks_n},
+                         {"seconds", (double)event->duration_us / 1e6});
     }
     uw_events_put(&r->events, ev);
     if (event->kind == UW_NODE_NAME_TAKEN || event->kind == UW_NODE_WRONG_RUN) {

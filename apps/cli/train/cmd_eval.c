@@ -65,17 +65,6 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&t->stop);
 }
 
-static void print_device(const struct uw_job *job)
-{
-    char text[UW_GPU_TEXT_BYTES];
-    if (job->gpu.cuda != NULL) {
-        printf("device         %s\n", uw_job_gpu_text(&job->gpu, text));
-    }
-    if (job->gpu.info.tf32) {
-        printf("arithmetic     TF32 products\n");
-    }
-}
-
 static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
                     struct uw_error *err)
 {
@@ -114,7 +103,7 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     if (!quiet) {
         uw_score_print(&t.score);
         printf("samples        %llu\n", (unsigned long long)t.score.samples_n);
-        print_device(job);
+        uw_job_print_device(job);
     }
     return UW_OK;
 }
