@@ -99,26 +99,6 @@ struct uw_seed {
 struct uw_membership;
 struct uw_membership_config;
 
-/* Where members come from. All others read the table, whoever fills it. */
-struct uw_members_ops {
-    /* Take the tables. Returns UW_OK or what uw_arena_take returns. */
-    int (*place)(struct uw_membership *m, struct uw_arena *arena,
-                 const struct uw_membership_config *config);
-    /* Do what is due; give the next call. As uw_membership_next. */
-    int (*next)(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq);
-    /* Until when next has nothing to do or to notice; UINT64_MAX: for ever. */
-    uint64_t (*next_us)(const struct uw_membership *m);
-    /* The member last heard at a station, counts as a sign of life; NULL: nobody yet. */
-    struct uw_member *(*heard)(struct uw_membership *m, uint16_t station, uint64_t now_us);
-    /* A member should have said something: find out soon whether it lives. */
-    void (*doubt)(struct uw_membership *m, struct uw_member *it, uint64_t now_us);
-};
-
-/* Found, and watched, as above: the functions below; or config.seeds and nobody else, of whom pulls
- * alone tell whether they are there (member_list.c). Of a table of those only what says that it is
- * for both is to be called. */
-extern const struct uw_members_ops uw_members_swim, uw_members_listed;
-
 struct uw_membership_config {
     struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
     /* Of a link that all share; of members that sleep; NULL: none are. */
@@ -183,6 +163,16 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
 
 /* The member last heard at a station, counts as a sign of life; NULL: nobody yet. */
 struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us);
+
+/* The same for members of a list (member_list.c): config.seeds and no others, of which only pulls
+ * find out whether they are there. Of the other functions such a table has those marked "For both".
+ * step looks addresses up; next_us and doubt are as below. */
+int uw_member_list_place(struct uw_membership *m, struct uw_arena *arena,
+                         const struct uw_membership_config *config);
+struct uw_member *uw_member_list_heard(struct uw_membership *m, uint16_t station, uint64_t now_us);
+void uw_member_list_step(struct uw_membership *m, uint64_t now_us);
+uint64_t uw_member_list_next_us(const struct uw_membership *m);
+void uw_member_list_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us);
 
 /* For both. The member last heard at a station; NULL: nobody. */
 struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);

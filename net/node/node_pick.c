@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_lanes.h"
+#include "node_pull.h"
 
 #include "base/bits.h"
 
@@ -90,7 +90,7 @@ bool uw_node_any_awake(struct uw_node_state *s)
     bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (can_be_pulled_from(s, m, newcomer, false, s->pull.transfer.chunk_n) &&
+        if (can_be_pulled_from(s, m, newcomer, false, s->pull.first.transfer.chunk_n) &&
             uw_node_is_awake(s, m)) {
             return true;
         }
@@ -146,8 +146,8 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
 void uw_node_pick_slice(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_node_range range = {.n = p->transfer.chunks};
-    p->slices = UINT32_MAX;
+    struct uw_node_range range = {.n = p->first.transfer.chunks};
+    p->first.slices = UINT32_MAX;
     if (p->what_for != UW_PULL_TO_MIX ||
         atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
         return;

@@ -3,12 +3,12 @@
  * What a node sends: messages, and the chunks that others asked for. */
 #include "node_pull.h"
 
+#include "uwasa/node_says.h"
+
 #include <string.h>
 
 #define LATE_LEAST_US 250000u
-#define LATE_MESSAGES 16u           
-
-/* that may go out before one that is late */
+#define LATE_MESSAGES 16u           /* that may go out before one that is late */
 
 int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                  const struct uw_message_form *form)
@@ -141,5 +141,22 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
             s->counters.sent_bytes += (uint32_t)bytes;
             s->counters.served_bytes += item.more ? 0 : item.count_n * 4u;
         }
+    }
+}
+
+enum uw_node_says uw_node_says(const void *message)
+{
+    switch (*(const uint8_t *)message & 0x0fu) {
+    case UW_WIRE_DATA:
+    case UW_WIRE_DATA_CODED:
+    case UW_WIRE_CAST:
+        return UW_NODE_SAYS_DATA;
+    case UW_WIRE_HELLO:
+    case UW_WIRE_PING:
+    case UW_WIRE_ACK:
+    case UW_WIRE_GOODBYE:
+        return UW_NODE_SAYS_MEMBERSHIP;
+    default:
+        return UW_NODE_SAYS_CONTROL;
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_cast.h"
-#include "node/node_periods.h"
-#include "node/node_tell.h"
+#include "node/node_pull.h"
 
 #include "base/bits.h"
 #include "mix/squares.h"
@@ -237,22 +236,16 @@ static uint32_t find_mute(struct uw_node_state *s, const struct uw_member **firs
     return n;
 }
 
-static void tell(struct uw_node_state *s, bool exact, const struct uw_member *mute, uint32_t mute_n)
+static void report(struct uw_node_state *s, bool exact, const struct uw_member *mute,
+                   uint32_t mute_n)
 {
-    const struct uw_node_sentences *sentences = s->config.parts->sentences;
     struct uw_node_event e = {.kind = exact ? UW_NODE_AVERAGED : UW_NODE_AVERAGE_CUT,
                               .peer = mute != NULL ? mute->name : "", .address = "",
                               .station = UW_LINK_STATION_NONE,
                               .bytes = s->cast->bytes, .duration_us = s->now_us - s->cast->began_us,
                               .chunks_n = s->cast->cast.peers_n + 1u - mute_n,
                               .chunks_total_n = s->cast->cast.peers_n + 1u};
-    if (s->config.on_event == NULL) {
-        return;
-    }
-    if (sentences != NULL) {
-        sentences->write(s, &e, &(struct uw_node_cause){.m = NULL});
-    }
-    uw_node_report(s, &e);
+    uw_node_event_report(s, &e, &(struct uw_node_cause){.m = NULL});
 }
 
 /* All showed one model after their training: then no average of theirs changes it any more, an
@@ -281,7 +274,7 @@ static void finish(struct uw_node_state *s)
     cast->round = 0;
     const struct uw_member *mute = NULL;
     uint32_t mute_n = find_mute(s, &mute);
-    tell(s, exact, mute, mute_n);
+    report(s, exact, mute, mute_n);
 }
 
 static uint64_t step(struct uw_node_state *s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_periods.h"
+#include "node/node_pull.h"
 
 #include "uwasa/secure_frames.h"
 
@@ -46,7 +46,7 @@ static void learn(struct uw_node_state *s, uint64_t took_us)
 
 static void ended(struct uw_node_state *s)
 {
-    uint64_t took_us = s->now_us - s->pull.transfer.started_us, least_us = kept_us(s);
+    uint64_t took_us = s->now_us - s->pull.first.transfer.started_us, least_us = kept_us(s);
     learn(s, took_us > least_us ? took_us : least_us);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/bits.h"
-#include "node/node_shuffle.h"
-#include "node/node_state.h"
+#include "node/node_pull.h"
 
-#define LOAN_DEFAULT_US 30000000u
+#define LEASE_DEFAULT_US 30000000u
 
 static bool can_borrow(const struct uw_member *m)
 {
@@ -55,7 +54,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     int rc = uw_arena_take(arena, sizeof spare, &memory);
     const struct uw_shuffle_config config = {
         .pool = c->samples, .run = s->run,
-        .loan_us = c->loan_us != 0 ? c->loan_us : LOAN_DEFAULT_US,
+        .loan_us = c->loan_us != 0 ? c->loan_us : LEASE_DEFAULT_US,
         .seed = uw_rng_mix(c->seed + c->incarnation, ~(uint64_t)uw_name_id(c->name)),
         .buffer = s->buffer, .arg = s,
         .buffer_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX),
@@ -63,17 +62,17 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     struct uw_node_shuffle *samples = memory != NULL ? memory : &spare;
     samples->schedule = &uw_peer_schedule_dissemination;
     s->samples = memory;
-    return rc < 0 ? rc : uw_shuffle_place(&samples->loans, arena, &config);
+    return rc < 0 ? rc : uw_shuffle_place(&samples->leases, arena, &config);
 }
 
 static uint64_t step(struct uw_node_state *s)
 {
-    return uw_shuffle_step(&s->samples->loans, s->outer_us, s->clock_us);
+    return uw_shuffle_step(&s->samples->leases, s->outer_us, s->clock_us);
 }
 
 static void stop(struct uw_node_state *s)
 {
-    uw_shuffle_stop(&s->samples->loans);
+    uw_shuffle_stop(&s->samples->leases);
 }
 
 static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
@@ -93,7 +92,7 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         s->counters.unknown_messages++;
         return;
     }
-    uw_shuffle_take(&s->samples->loans, from->id, &m, s->outer_us);
+    uw_shuffle_take(&s->samples->leases, from->id, &m, s->outer_us);
 }
 
 const struct uw_node_samples uw_node_samples = {
