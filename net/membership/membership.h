@@ -40,7 +40,6 @@
 #ifndef UW_NET_MEMBERSHIP_H
 #define UW_NET_MEMBERSHIP_H
 
-#include "member_window.h"
 #include "wire/part.h"
 
 #include "uwasa/arena.h"
@@ -95,9 +94,6 @@ struct uw_seed {
     bool told;                      /* that it does not resolve */
     bool asking;                    /* its name is being looked up, maybe once more */
 };
-
-struct uw_membership;
-struct uw_membership_config;
 
 struct uw_membership_config {
     struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
@@ -203,6 +199,20 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
  * Returns for how long it slept; 0: it did not. */
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us);
 
+/* When a member listens: now, if from_us is not later, or the next time. */
+struct uw_window {
+    uint64_t from_us, to_us;
+};
+struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us);
+
+/* The same, always where this device does not heed others' windows. */
+struct uw_window uw_membership_window(const struct uw_membership *m, const struct uw_member *it,
+                                      uint64_t now_us);
+
+/* Members that sleep, and beacons on a link that all share: what a program may leave out. */
+extern const struct uw_member_windows uw_member_windows;
+extern const struct uw_beacons uw_beacons;
+
 /* This device has slept for so long, as it meant to. */
 void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t now_us);
 
@@ -244,7 +254,12 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
 /* This device, and how far apart its pings are. */
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
-uint32_t uw_membership_alive(const struct uw_membership *m);    /* for both; others than this */
+/* For both. Members that are alive, this device not counted. */
+static inline uint32_t uw_membership_alive(const struct uw_membership *m)
+{
+    return m->states_n[UW_MEMBER_ALIVE];
+}
+
 /* A name's identity in schedules: FNV-1a 32. Copy what fits of a text, and end it. */
 uint32_t uw_name_id(const char *name);
 void uw_copy_text(char *to, const char *from, size_t cap_bytes);

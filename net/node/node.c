@@ -135,7 +135,7 @@ static void say_goodbye(struct uw_node_state *s, uint16_t station)
     uw_membership_record(&s->membership, &s->membership.members[0],
                          &s->message->goodbye.self);
     s->message->goodbye.self.state = uwasa_State_LEFT;
-    (void)uw_node_send(s, station, UW_WIRE_GOODBYE, &uw_form_goodbye);
+    (void)uw_node_send(s, station, UW_WIRE_GOODBYE, &uw_form_goodbye, s->message);
 }
 
 void uw_node_leave(struct uw_node *n, uint64_t caller_us)

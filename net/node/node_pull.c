@@ -299,7 +299,7 @@ static void complete(struct uw_node_state *s)
 /* The place of another member than m, whose link carries this pull's chunks; 0: nobody. */
 static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
 {
-    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    bool newcomer = uw_gossip_is_newcomer(&s->gossip);
     uint32_t chunk_n = s->pull.first.transfer.chunk_n;
     return s->pull.what_for == UW_PULL_TO_BRIDGE ? s->averages->pull_another(s, chunk_n, m)
                           : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n, m);
@@ -522,7 +522,7 @@ void uw_node_pull_ask(struct uw_node_state *s, struct uw_node_lane *lane)
         s->message->want = (uwasa_Want){
             .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
             .chunk_n = w.chunk_n, .base = w.base, .wanted = w.wanted, .spread_us = w.spread_us};
-        (void)uw_node_send(s, m->station, UW_WIRE_WANT, &uw_form_want);
+        (void)uw_node_send(s, m->station, UW_WIRE_WANT, &uw_form_want, s->message);
     }
 }
 

@@ -84,6 +84,10 @@ static inline bool uw_node_carries(const struct uw_node_state *s, const struct u
 /* Put the member at this place into s->candidates, by identity. Returns where. */
 uint32_t uw_node_list(struct uw_node_state *s, uint32_t place);
 
+/* The place in the table of the one that a schedule names among those listed; 0: nobody now. */
+uint32_t uw_node_pick_listed(struct uw_node_state *s, const struct uw_peer_schedule *schedule,
+                             uint32_t round, float *weight);
+
 /* Whom to pull from in a round: its place in the table, and its weight. 0: nobody; UW_NODE_LATER:
  * wait a little for somebody to appear.  adopt: set, its model is to be taken over */
 #define UW_NODE_LATER UINT32_MAX

@@ -11,14 +11,14 @@ void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reas
     if (!s->config.link->frames) {
         uw_copy_text(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
     }
-    (void)uw_node_send(s, station, UW_WIRE_REFUSE, &uw_form_refuse);
+    (void)uw_node_send(s, station, UW_WIRE_REFUSE, &uw_form_refuse, s->message);
 }
 
 /* May this device serve a question? Else its station is told why not. */
 static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, uint32_t mixed,
                    const struct uw_want *w)
 {
-    uint32_t version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+    uint32_t version = uw_load(&s->gossip.version);
     uwasa_Reason reason = uwasa_Reason_NONE;
     (void)s->members->heard(&s->membership, station, s->outer_us);
     if (!same_model) {

@@ -174,12 +174,10 @@ struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
 
 /* node_send.c */
 
-/* Send s->message; send_body: any control message. What is not sent is lost.
+/* Send a control message. What is not sent is lost.
  * Returns UW_OK, UW_ERR_TOOBIG, or what the link says. */
 int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                 const struct uw_message_form *form);
-int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                      const struct uw_message_form *form, const void *body);
+                 const struct uw_message_form *form, const void *body);
 
 /* Send s->buffer. */
 int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);

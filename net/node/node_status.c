@@ -4,17 +4,12 @@
 #include "base/bits.h"
 #include "status/status_rows.h"
 
-UW_INLINE uint32_t told(const atomic_uint_least32_t *a)
-{
-    return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
-}
-
 /* Within bounds, so that pings keep to the size that was checked. */
 static void fill_vitals(const struct uw_gossip *g, uwasa_Progress *p)
 {
-    int32_t mc = (int32_t)told(&g->temperature_mc);
+    int32_t mc = (int32_t)uw_load(&g->temperature_mc);
     int32_t hottest = UW_VITALS_HOTTEST_MC;
-    p->power_mw = uw_min_u32(told(&g->power_mw), UW_VITALS_POWER_MAX_MW);
+    p->power_mw = uw_min_u32(uw_load(&g->power_mw), UW_VITALS_POWER_MAX_MW);
     p->temperature_mc = mc > hottest ? hottest : mc < -hottest ? -hottest : mc;
 }
 
@@ -22,15 +17,15 @@ void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p)
 {
     const struct uw_gossip *g = &s->gossip;
     *p = (uwasa_Progress){
-        .step = told(&g->step),
-        .rounds = told(&g->rounds),
-        .version = told(&g->version),
-        .loss = uw_told_float(&g->loss),
-        .accuracy = uw_told_float(&g->accuracy),
-        .samples_per_s = uw_told_float(&g->samples_per_s),
+        .step = uw_load(&g->step),
+        .rounds = uw_load(&g->rounds),
+        .version = uw_load(&g->version),
+        .loss = uw_load_float(&g->loss),
+        .accuracy = uw_load_float(&g->accuracy),
+        .samples_per_s = uw_load_float(&g->samples_per_s),
         .pulled_bytes = s->counters.pulled_bytes,
-        .newcomer = atomic_load_explicit(&g->newcomer, memory_order_relaxed),
-        .battery_percent = uw_min_u32(told(&g->battery_percent), 100u),
+        .newcomer = uw_gossip_is_newcomer(g),
+        .battery_percent = uw_min_u32(uw_load(&g->battery_percent), 100u),
         .shuffles = s->samples != NULL && !s->left,
         .hears = uw_node_mtu(s) < s->buffer_bytes ? uw_node_mtu(s) : 0,
     };
@@ -50,9 +45,9 @@ void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c)
         c->samples_out = s->samples->leases.out_n;
         c->sample_bytes = s->samples->leases.sent_bytes;
     }
-    c->chunks_mixed = told(&s->gossip.mixed);
-    c->period_steps = told(&s->gossip.period);
-    c->refused_outlier += told(&s->gossip.outliers);
+    c->chunks_mixed = uw_load(&s->gossip.mixed);
+    c->period_steps = uw_load(&s->gossip.period);
+    c->refused_outlier += uw_load(&s->gossip.outliers);
     c->chunks_again = s->pull.first.transfer.again_n;
     c->chunks_twice = s->pull.first.transfer.twice_n;
     for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {

@@ -77,8 +77,7 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
 static void step(struct uw_node_state *s)
 {
     /* That there is a first version to pull is news that others wait for. */
-    uint32_t version =
-        (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+    uint32_t version = uw_load(&s->gossip.version);
     if (s->shown_version == 0 && version != 0) {
         s->shown_version = version;
         uw_membership_hurry(&s->membership, s->outer_us);

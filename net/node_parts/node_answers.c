@@ -13,14 +13,6 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-static void fill_kernels(const struct uw_node_state *s, uwasa_StatusReply *r)
-{
-    const char *from = s->config.kernels;
-    for (size_t i = 0; from != NULL && from[i] != '\0' && i + 1u < sizeof r->kernels; i++) {
-        r->kernels[i] = from[i];
-    }
-}
-
 /* Answer with rows of the member table, as many as fit, or with the counters after the last. */
 static void answer(struct uw_node_state *s, uint16_t station, const uwasa_StatusRequest *request)
 {
@@ -34,13 +26,14 @@ static void answer(struct uw_node_state *s, uint16_t station, const uwasa_Status
         r->first = total;
         r->has_counters = true;
         uw_status_counters_to_wire(&c, &r->counters);
-        fill_kernels(s, r);
+        uw_copy_text(r->kernels, s->config.kernels != NULL ? s->config.kernels : "",
+                     sizeof r->kernels);
     }
     while (r->rows_count < ROWS_MAX && r->first + r->rows_count < total) {
         uw_node_fill_row(s, r->first + r->rows_count, s->outer_us, &r->rows[r->rows_count]);
         r->rows_count++;
     }
-    while (uw_node_send_body(s, station, UW_WIRE_STATUS_REPLY, &uw_form_status_reply, r) ==
+    while (uw_node_send(s, station, UW_WIRE_STATUS_REPLY, &uw_form_status_reply, r) ==
                UW_ERR_TOOBIG &&
            (r->rows_count > 1u || r->kernels[0] != '\0')) {
         if (r->rows_count > 1u) {

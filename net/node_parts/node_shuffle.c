@@ -10,7 +10,7 @@ static bool can_borrow(const struct uw_member *m)
            m->station != UW_LINK_STATION_NONE;
 }
 
-/* Whom the schedule names among the members that lend samples, by identity. */
+/* The identity of the one that the schedule names among the members that lend samples. */
 static uint32_t pick(void *arg, uint32_t round)
 {
     struct uw_node_state *s = arg;
@@ -21,28 +21,19 @@ static uint32_t pick(void *arg, uint32_t round)
             c->usable[uw_node_list(s, i)] = i != 0;
         }
     }
-    struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round, .seed = s->run};
-    for (uint32_t k = 0; k < c->n; k++) {
-        view.self = c->place[k] == 0 ? k : view.self;
-    }
-    if (c->n < 2u) {
-        return 0;
-    }
-    struct uw_peer_choice choice = s->samples->schedule->pick(&view, &s->rng);
-    return choice.at < c->n ? s->membership.members[c->place[choice.at]].id : 0;
+    float none;
+    c->weighted = false;
+    uint32_t at = c->n < 2u ? 0 : uw_node_pick_listed(s, s->samples->schedule, round, &none);
+    return at != 0 ? s->membership.members[at].id : 0;
 }
 
 static void send(void *arg, uint32_t to, const void *buf, uint32_t bytes)
 {
     struct uw_node_state *s = arg;
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (m->id == to && m->station != UW_LINK_STATION_NONE) {
-            if (uw_link_send(s->config.link, m->station, buf, bytes) == UW_OK) {
-                s->counters.sent_bytes += bytes;
-            }
-            return;
-        }
+    const struct uw_member *m = uw_node_member(s, to);
+    if (m != NULL && m->station != UW_LINK_STATION_NONE &&
+        uw_link_send(s->config.link, m->station, buf, bytes) == UW_OK) {
+        s->counters.sent_bytes += bytes;
     }
 }
 

@@ -31,20 +31,19 @@ static uint64_t until_us(const struct uw_shuffle *s, const struct uw_lease *l)
 int uw_shuffle_place(struct uw_shuffle *s, struct uw_arena *arena,
                      const struct uw_shuffle_config *config)
 {
-    void *leases = NULL, *due = NULL;
+    const uint32_t slots_n = config->pool != NULL ? config->pool->config.slots_n : 0;
+    const size_t bytes[2] = {uw_size_mul(slots_n, sizeof *s->leases),
+                             uw_size_mul(slots_n, sizeof *s->due)};
+    void *part[2];
     *s = (struct uw_shuffle){.config = *config};
     if (config->pool == NULL) {
         return UW_OK;
     }
-    int rc = uw_arena_take(arena, uw_size_mul(config->pool->config.slots_n, sizeof *s->leases),
-                           &leases);
-    rc = rc < 0 ? rc
-                : uw_arena_take(arena, uw_size_mul(config->pool->config.slots_n, sizeof *s->due),
-                                &due);
-    s->leases = leases;
-    s->due = due;
-    if (due != NULL) {
-        memset(due, 0xff, config->pool->config.slots_n * sizeof *s->due);
+    int rc = uw_arena_take_each(arena, 2, bytes, part);
+    s->leases = part[0];
+    s->due = part[1];
+    if (s->due != NULL) {
+        memset(s->due, 0xff, slots_n * sizeof *s->due);
         for (uint32_t j = 0; j < config->pool->movable_n; j++) {
             uw_sample_pool_rest(config->pool, j);
         }
