@@ -8,89 +8,12 @@
 #include <math.h>
 
 #define REFUSE {return UW_ERR_UNSUPPORTED;}
+#define ZERO {return 0;}
+#define NO {return false;}
+#define NOT_A_NUMBER {return (double)NAN;}
 
-int uw_gemm_none(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
-                 float *c) REFUSE
-
-size_t uw_gemm_scratch_bytes_none(const struct uw_kernels *k, const struct uw_gemm *g,
-                                  uint32_t threads) {return 0;}
-
-int uw_conv2d_fw_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                      const float *x, const float *w, const float *b, float *y, bool accumulate)
-    REFUSE
-
-int uw_conv2d_bw_input_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                            const float *dy, const float *w, float *dx, bool accumulate) REFUSE
-
-int uw_conv2d_bw_param_none(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                            const float *x, const float *dy, float scale, float *dw, float *db)
-    REFUSE
-
-bool uw_conv2d_takes_norm_none(const struct uw_kernels *k, const struct uw_conv2d *c,
-                               uint32_t batch_n) {return false;}
-
-size_t uw_conv2d_scratch_bytes_none(const struct uw_kernels *k, const struct uw_conv2d *c,
-                                    uint32_t batch_n, uint32_t threads) {return 0;}
-
-int uw_add_channels_none(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *b, float *y) REFUSE
-
-int uw_sum_channels_none(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *dy, float scale, float *db) REFUSE
-
-int uw_dense_fw_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                     const float *x, const float *w, const float *b, float *y) REFUSE
-
-int uw_dense_bw_input_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                           const float *dy, const float *w, float *dx, bool accumulate) REFUSE
-
-int uw_dense_bw_param_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                           const float *x, const float *dy, float scale, float *dw, float *db)
-    REFUSE
-
-int uw_dense_bw_step_none(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                          const float *x, const float *dy, float keep, float scale, float *w,
-                          float *b, float *dx, bool accumulate) REFUSE
-
-size_t uw_dense_scratch_bytes_none(const struct uw_kernels *k, const struct uw_dense *d,
-                                   uint32_t batch_n, uint32_t threads) {return 0;}
-
-int uw_maxpool2d_fw_none(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y, uint8_t *winner) REFUSE
-
-int uw_maxpool2d_bw_input_none(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, const uint8_t *winner, float *dx,
-                               bool accumulate) REFUSE
-
-int uw_avgpool2d_fw_none(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y) REFUSE
-
-int uw_avgpool2d_bw_input_none(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, float *dx, bool accumulate) REFUSE
-
-int uw_relu_fw_none(const struct uw_exec *e, size_t n, const float *x, float *y) REFUSE
-
-int uw_relu_bw_input_none(const struct uw_exec *e, size_t n, const float *y, const float *dy,
-                          float *dx, bool accumulate) REFUSE
-
-int uw_softmax_xent_fw_none(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                            float smoothing, const float *logits, const uint32_t *label, float *p,
-                            double *loss_sum, uint32_t *correct_n) REFUSE
-
-int uw_softmax_xent_bw_input_none(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
-                                  float smoothing, const float *p, const uint32_t *label,
-                                  float scale, float *dlogits) REFUSE
-
-int uw_axpby_none(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y)
-    REFUSE
-
-int uw_sgd_update_none(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
-                       float *w, float *v) REFUSE
-
-bool uw_all_finite_none(const struct uw_exec *e, size_t n, const float *x) {return false;}
-
-double uw_distance_sq_none(const struct uw_exec *e, size_t n, const float *x, const float *y)
-    {return (double)NAN;}
+UW_PRODUCT_FUNCTIONS(none, REFUSE, ZERO, NO)
+UW_OTHER_FUNCTIONS(none, REFUSE, NO, NOT_A_NUMBER)
 
 static int copy_copy(const struct uw_exec *e, const struct uw_copy *c, const float *x, float *y,
                      bool accumulate) REFUSE
@@ -201,7 +124,7 @@ static int norm_lrn_fw(const struct uw_exec *e, const struct uw_lrn *l, uint32_t
 static int norm_lrn_bw_input(const struct uw_exec *e, const struct uw_lrn *l, uint32_t batch_n,
                              const float *x, const float *dy, float *dx, bool accumulate) REFUSE
 
-static size_t norm_lrn_scratch_bytes(const struct uw_lrn *l, uint32_t threads) {return 0;}
+static size_t norm_lrn_scratch_bytes(const struct uw_lrn *l, uint32_t threads) ZERO
 
 const struct uw_norm_kernels uw_norm_none = {
     .groupnorm_fw = norm_groupnorm_fw,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a person who writes a definition may get wrong beyond shapes. */
+ * Checks of a definition beyond shapes. */
 #include "graph.h"
 
 #include "uwasa/parts.h"

@@ -1,61 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/describe.h"
 
-#include "draft.h"
+#include "graph.h"
 
-static void set_dims(uint32_t dim[3], uint32_t *rank, const struct uw_shape *s)
+static void fill_info(const struct uw_layer *l, struct uw_layer_info *info)
 {
-    *rank = s->rank;
-    dim[0] = s->c;
-    dim[1] = s->rank == 3 ? s->h : s->w;
-    dim[2] = s->w;
-}
-
-/* How often a sample uses each weight. */
-static uint64_t weight_uses(const struct uw_layer *l)
-{
-    switch (l->def->kind) {
-    case UW_LAYER_CONV2D:
-    case UW_LAYER_CONV1D:
-        return (uint64_t)l->out.h * l->out.w;
-    case UW_LAYER_CONV_TRANSPOSE2D:
-        return (uint64_t)l->in.h * l->in.w;
-    case UW_LAYER_DENSE:
-        return l->in.rank == 2 ? l->in.c : 1;
-    case UW_LAYER_RNN:
-    case UW_LAYER_GRU:
-    case UW_LAYER_LSTM:
-    case UW_LAYER_ATTENTION:
-        return l->in.c;
-    default:
-        return 0;
-    }
-}
-
-uint64_t uw_layer_multiply_adds(const struct uw_layer *l)
-{
-    uint64_t uses = weight_uses(l), sum = 0;
-
-    for (uint32_t t = 0; t < l->tensors_n && uses != 0; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l->ops->tensor(l, t, &tensor);
-        sum += tensor.rank > 1 ? uses * uw_tensor_size(&tensor) : 0;
-    }
-    if (l->def->kind == UW_LAYER_ATTENTION) {
-        sum += 2 * (uint64_t)l->in.c * l->in.c * l->in.w; /* scores, and values by them */
-    }
-    return sum;
-}
-
-static void fill_info(const struct uw_layer *layers, uint32_t index, struct uw_layer_info *info)
-{
-    const struct uw_layer *l = &layers[index];
     *info = (struct uw_layer_info){
         .name = l->def->name,
         .kind = l->ops->name,
+        .in_rank = l->in.rank,
+        .out_rank = l->out.rank,
         .trained_n = uw_layer_trained_n(l),
         .multiply_adds = uw_layer_multiply_adds(l),
-        .passes = 1u + uw_graph_goes_down(layers, l) + uw_layer_trains_weights(l),
+        .passes = 1u + l->passes_down + uw_layer_trains_weights(l),
         .view = l->view,
         .recomputed = l->recomputed,
         .auxiliary = l->auxiliary,
@@ -63,18 +20,17 @@ static void fill_info(const struct uw_layer *layers, uint32_t index, struct uw_l
         .again_step = l->t_again,
         .backward_step = l->t_bw,
     };
-    set_dims(info->in, &info->in_rank, &l->in);
-    set_dims(info->out, &info->out_rank, &l->out);
+    uw_axes_of(&l->in, info->in);
+    uw_axes_of(&l->out, info->out);
     for (uint32_t t = 0; t < l->tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l->ops->tensor(l, t, &tensor);
+        const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
         info->parameters_n += tensor.statistic ? 0 : uw_tensor_size(&tensor);
     }
 }
 
 void uw_model_layer_info(const struct uw_model *m, uint32_t index, struct uw_layer_info *info)
 {
-    fill_info(m->layers, index, info);
+    fill_info(&m->layers[index], info);
 }
 
 int uw_model_describe(const struct uw_model_config *config, const struct uw_visitor *v,
@@ -87,7 +43,7 @@ int uw_model_describe(const struct uw_model_config *config, const struct uw_visi
     }
     for (uint32_t i = 0; i < d.graph.layers_n && v->layer != NULL; i++) {
         struct uw_layer_info info;
-        fill_info(d.graph.layers, i, &info);
+        fill_info(&d.graph.layers[i], &info);
         v->layer(v->arg, &info);
     }
     for (uint32_t i = 0; i < UW_SLOTS_N(d.graph.layers_n) && v->block != NULL; i++) {

@@ -2,7 +2,10 @@
  *
  * Steps on a device. The slots of a step go into its queue without a look at any result: numbers
  * stay on the device until the step's end is asked for, and whether a loss or a gradient is finite
- * is decided there. Steps of the same shape are recorded once and then played again. */
+ * is decided there. Steps of the same shape are recorded once and then played again.
+ *
+ * The processor keeps beside a device: minibatches in flight, and where the device has memory of
+ * its own an image of parameters, velocity and the optimizer's vectors. */
 #include "flight.h"
 
 #include "uwasa/hash.h"
@@ -15,6 +18,141 @@
 
 #define EVALUATES 1u
 #define TRAINS 2u
+
+/* ---- the image ---- */
+
+/* All blocks of the image, in one place, so that measure and bind cannot disagree. */
+enum block {
+    FLIGHT, LOGITS, X0, LABEL0, TARGET0, X1, LABEL1, TARGET1, PARAMETERS, STATE0, STATE1, VELOCITY,
+    GRADIENTS, BLOCKS_N
+};
+
+static void size_blocks(const struct uw_model_config *c, const struct uw_graph *g,
+                        const struct uw_model_need *need, size_t bytes[BLOCKS_N])
+{
+    bool training = c->mode != UW_PLAN_INFERENCE;
+    uint32_t vectors = training ? uw_optimizer_vectors(&c->optimizer) : 0;
+
+    memset(bytes, 0, BLOCKS_N * sizeof bytes[0]);
+    bytes[FLIGHT] = sizeof(struct uw_flight);
+    bytes[LOGITS] = uw_draft_floats(uw_size_mul(g->heads[0].n, uw_draft_micro_n(c)));
+    bytes[X0] = bytes[X1] = uw_draft_floats(uw_size_mul(g->in_n, c->batch_n));
+    bytes[LABEL0] = bytes[LABEL1] = uw_size_mul(c->batch_n, sizeof(uint32_t));
+    bytes[TARGET0] = bytes[TARGET1] = uw_draft_floats(uw_size_mul(g->target_n, c->batch_n));
+    bytes[GRADIENTS] = c->hand_out ? need->gradients_bytes : 0;
+    if (uw_has_image(c->kernels)) {
+        bytes[PARAMETERS] = need->parameters_bytes;
+        bytes[STATE0] = vectors > 0 ? uw_draft_floats(g->trainable_n) : 0;
+        bytes[STATE1] = vectors > 1 ? uw_draft_floats(g->trainable_n) : 0;
+        bytes[VELOCITY] = training && c->mixing_velocity ? need->parameters_bytes : 0;
+    }
+}
+
+static size_t image_bytes(const struct uw_model_config *config, const struct uw_graph *g,
+                          const struct uw_model_need *need)
+{
+    size_t bytes[BLOCKS_N], total = 0;
+    size_blocks(config, g, need, bytes);
+    for (size_t i = 0; i < BLOCKS_N; i++) {
+        size_t padded = uw_arena_padded(bytes[i]);
+        total = padded > SIZE_MAX - total ? SIZE_MAX : total + padded;
+    }
+    return total;
+}
+
+/* Minibatch i of the kernels' memory, which begins at m->input and so on. */
+static struct uw_input input_at(const struct uw_model *m, uint32_t i)
+{
+    size_t n = m->config.batch_n;
+    size_t x = uw_draft_floats(n * m->input_n) / sizeof(float);
+    size_t label = uw_arena_padded(n * sizeof(uint32_t)) / sizeof(uint32_t);
+    size_t target = uw_draft_floats(n * m->target_n) / sizeof(float);
+    return (struct uw_input){m->input + i * x, m->label + i * label,
+                             m->target != NULL ? m->target + i * target : NULL};
+}
+
+static void use_slot(struct uw_model *m, uint32_t step)
+{
+    const struct uw_input *in = &m->flight->slot[step % UW_DEVICE_STEPS_MAX];
+    m->input = in->x;
+    m->label = in->label;
+    m->target = in->target;
+}
+
+static int bind(struct uw_model *m, const struct uw_draft *d, struct uw_arena *arena,
+                struct uw_error *err)
+{
+    size_t bytes[BLOCKS_N];
+    void *block[BLOCKS_N];
+
+    size_blocks(&m->config, &d->graph, &d->need, bytes);
+    for (size_t i = 0; i < BLOCKS_N; i++) {
+        int rc = uw_arena_take(arena, bytes[i], &block[i]);
+        if (rc < 0) {
+            return uw_error_set(err, rc, "the image: %lu bytes more, the arena has %lu left",
+                                (unsigned long)bytes[i],
+                                (unsigned long)(arena->capacity_bytes - arena->used_bytes));
+        }
+        block[i] = bytes[i] != 0 ? block[i] : NULL;
+    }
+    m->flight = block[FLIGHT];
+    *m->flight = (struct uw_flight){
+        .input = {input_at(m, 0), input_at(m, 1)},
+        .slot = {{block[X0], block[LABEL0], block[TARGET0]},
+                 {block[X1], block[LABEL1], block[TARGET1]}},
+        .logits = block[LOGITS],
+        .gradients = block[GRADIENTS],
+    };
+    if (uw_has_image(m->config.kernels)) {
+        m->params.x = block[PARAMETERS];
+        m->state[0] = block[STATE0];
+        m->state[1] = block[STATE1];
+        m->velocity = block[VELOCITY];
+    }
+    use_slot(m, 0);
+    /* A recorded step's key is made of places, which those of an earlier model may have been. */
+    uw_device_of(m)->forget(&m->exec);
+    return UW_OK;
+}
+
+typedef int (*move_fn)(const struct uw_model *m, float *image, float *worked, size_t n);
+
+static int move_up(const struct uw_model *m, float *image, float *worked, size_t n)
+{
+    return uw_device_of(m)->read(&m->exec, image, worked, n * sizeof *image);
+}
+
+static int move_down(const struct uw_model *m, float *image, float *worked, size_t n)
+{
+    return uw_device_of(m)->write(&m->exec, worked, image, n * sizeof *image);
+}
+
+static int move_all(const struct uw_model *m, move_fn move)
+{
+    if (!uw_has_image(m->config.kernels)) {
+        return uw_device_of(m)->wait(&m->exec);
+    }
+    int rc = m->params.size_n > 0 ? move(m, m->params.x, m->worked.x, m->params.size_n) : UW_OK;
+    for (uint32_t v = 0; v < UW_OPTIMIZER_VECTORS_MAX && rc == UW_OK; v++) {
+        rc = m->state[v] != NULL ? move(m, m->state[v], m->worked.state[v], m->trainable_n)
+                                 : UW_OK;
+    }
+    return rc < 0 || m->velocity == NULL
+               ? rc
+               : move(m, m->velocity, m->worked.velocity, m->params.size_n);
+}
+
+static int pull(const struct uw_model *m)
+{
+    return move_all(m, move_up);
+}
+
+static int push(struct uw_model *m)
+{
+    return move_all(m, move_down);
+}
+
+/* ---- steps ---- */
 
 /* Where the kernels find the next step's minibatch. */
 static const struct uw_input *next_input(const struct uw_model *m)
@@ -44,10 +182,10 @@ static int stage(struct uw_model *m, const struct uw_minibatch *b)
 
 static struct uw_device_values values_of(const struct uw_model *m)
 {
-    /* The updates in this step's queue are those of the step before, if they come late. */
-    bool late = uw_model_updates_pending(m);
-    const struct uw_optimizer *o = late ? &m->late_optimizer : &m->optimizer;
-    const struct uw_adam adam = uw_update_adam(o, late ? m->late_step : m->updates);
+    /* The updates in this step's queue are those of the step before, if they are deferred. */
+    bool deferred = uw_model_updates_pending(m);
+    const struct uw_optimizer *o = deferred ? &m->late_optimizer : &m->optimizer;
+    const struct uw_adam adam = uw_update_adam(o, deferred ? m->late_step : m->updates);
     return (struct uw_device_values){
         .noise = uw_rng_mix(m->seed, m->updates),
         .loss_limit = m->guard.factor != 0.0f ? uw_parts.guarding->limit(&m->guard)
@@ -121,8 +259,7 @@ static int put_xent(struct uw_model *m, const struct uw_labelled *s, float *dy)
 static int losses(struct uw_model *m, const struct uw_labelled *s)
 {
     const struct uw_head *h = &m->heads[0];
-    uint32_t base = uw_graph_base(m->layers, h->value);
-    float *dy = base == UW_VALUE_INPUT ? NULL : m->layers[base - 1].dy;
+    float *dy = uw_loss_gradient(m, h);
     if (!s->pass->training) {
         return put_losses(m, s, 1);
     }
@@ -188,8 +325,9 @@ static int failed(struct uw_error *err, int rc)
     return rc == UW_ERR_IO ? uw_error_set(err, rc, "the device failed: its work is lost") : rc;
 }
 
-/* Late updates: gradients that have come from the device go to the network, as they were made. */
-static int hand_out_late(struct uw_model *m)
+/* Deferred updates: gradients that have come from the device go to the network, in the order in
+ * which they were made. */
+static int hand_out_deferred(struct uw_model *m)
 {
     int rc = UW_OK;
     for (uint32_t i = m->buckets_n; i-- > 0 && rc == UW_OK && m->bucket_ready != NULL;) {
@@ -232,7 +370,7 @@ static int begin(struct uw_model *m, const struct uw_minibatch *batch, struct uw
     to->text[0] = '\0';
     bool begun = false;
     rc = launch(m, &b, TRAINS, &begun, to);
-    rc = rc < 0 ? rc : hand_out_late(m);
+    rc = rc < 0 ? rc : hand_out_deferred(m);
     if (rc < 0) {
         drain(m, f->begun - f->ended - f->drained + (begun ? 1 : 0));
         f->drained = f->begun - f->ended;
@@ -241,7 +379,7 @@ static int begin(struct uw_model *m, const struct uw_minibatch *batch, struct uw
     f->batch[f->begun % UW_DEVICE_STEPS_MAX] = b;
     f->begun++;
     m->updates++;
-    uw_image_use_slot(m, f->begun);
+    use_slot(m, f->begun);
     return UW_OK;
 }
 
@@ -395,7 +533,7 @@ static int warm(struct uw_model *m, uint32_t n, struct uw_error *err)
     if (rc == UW_OK && m->worked.velocity != NULL) {
         rc = uw_zero(&m->exec, m->worked.velocity, m->params.size_n * sizeof(float));
     }
-    /* Whoever initialises parameters that both see finds the device at rest. */
+    /* Parameters that both see are initialised next: the device must be idle. */
     rc = rc < 0 ? rc : uw_device_of(m)->wait(&m->exec);
     return rc < 0 ? failed(err, rc) : rc;
 }
@@ -428,16 +566,16 @@ static int fetch(struct uw_model *m, uint32_t bucket)
 }
 
 const struct uw_on_device uw_on_device = {
-    .image_bytes = uw_image_bytes,
-    .bind = uw_image_bind,
+    .image_bytes = image_bytes,
+    .bind = bind,
     .begin = begin,
     .end = end,
     .losses = losses,
     .evaluate = evaluate,
     .forward = forward,
     .warm = warm,
-    .pull = uw_image_pull,
-    .push = uw_image_push,
+    .pull = pull,
+    .push = push,
     .give = give,
     .take_back = take_back,
     .fetch = fetch,

@@ -7,7 +7,7 @@
 #ifndef UWASA_FLIGHT_H
 #define UWASA_FLIGHT_H
 
-#include "draft.h"
+#include "step.h"
 
 /* A minibatch's place. */
 struct uw_input {
@@ -25,16 +25,6 @@ struct uw_flight {
     uint32_t drained;               /* of those in flight: stopped, and asked for already */
     struct uw_minibatch batch[UW_DEVICE_STEPS_MAX];     /* of the steps in flight */
 };
-
-/* Of struct uw_on_device below, what is about the image. */
-size_t uw_image_bytes(const struct uw_model_config *config, const struct uw_graph *g,
-                      const struct uw_model_need *need);
-int uw_image_bind(struct uw_model *m, const struct uw_draft *d, struct uw_arena *arena,
-                  struct uw_error *err);
-int uw_image_pull(const struct uw_model *m);
-int uw_image_push(struct uw_model *m);
-/* m->input and so on become those of the step that begins as number `step`. */
-void uw_image_use_slot(struct uw_model *m, uint32_t step);
 
 /* The part of a program that knows devices. */
 struct uw_on_device {
@@ -57,7 +47,7 @@ struct uw_on_device {
     /* Gradients g, to where the network may change them, and back. The first waits. */
     int (*give)(struct uw_model *m, float *g, uint32_t count_n, float **out);
     int (*take_back)(struct uw_model *m, float *g, uint32_t count_n);
-    /* Late updates: copy a bucket's gradient to where the network may change it; see ticket. */
+    /* Deferred updates: copy a bucket's gradient to where the network may change it; see ticket. */
     int (*fetch)(struct uw_model *m, uint32_t bucket);
 };
 

@@ -7,6 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+int uw_zero(const struct uw_exec *e, void *x, size_t bytes)
+{
+    if (uw_device(e->kernels) != NULL) {
+        return uw_device(e->kernels)->zero(e, x, bytes);
+    }
+    memset(x, 0, bytes);
+    return UW_OK;
+}
+
 uint32_t uw_shape_size(const struct uw_shape *s)
 {
     uint64_t n = (uint64_t)s->c * s->h;
@@ -41,14 +50,72 @@ uint32_t uw_tensor_size(const struct uw_layer_tensor *t)
     return (uint32_t)n;
 }
 
-uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad)
+uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,
+                        bool ceil_mode)
 {
-    uint64_t padded = (uint64_t)in + 2u * (uint64_t)pad;
-    if (kernel == 0 || stride == 0 || padded < kernel) {
+    uint64_t most = (uint64_t)in + 2u * (uint64_t)pad + (ceil_mode ? stride - 1u : 0u);
+    if (most < kernel) {
         return 0;
     }
-    uint64_t out = (padded - kernel) / stride + 1;
+    uint64_t out = (most - kernel) / stride + 1;
+    if (ceil_mode && (out - 1) * stride >= (uint64_t)in + pad) {
+        out--;
+    }
     return out > UINT32_MAX ? 0 : (uint32_t)out;
+}
+
+int uw_want_rank(const struct uw_shape *in, uint32_t rank, const char *needs, struct uw_error *err)
+{
+    char text[UW_SHAPE_TEXT_BYTES];
+
+    if (in->rank == rank) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_SHAPE, "its input is %s: needs %s", uw_shape_text(in, text),
+                        needs != NULL ? needs
+                        : rank == 3   ? "channels x height x width"
+                                      : "channels x length");
+}
+
+/* How often a sample uses each weight. */
+static uint64_t weight_uses(const struct uw_layer *l)
+{
+    switch (l->def->kind) {
+    case UW_LAYER_CONV2D:
+    case UW_LAYER_CONV1D:
+        return (uint64_t)l->out.h * l->out.w;
+    case UW_LAYER_CONV_TRANSPOSE2D:
+        return (uint64_t)l->in.h * l->in.w;
+    case UW_LAYER_DENSE:
+        return l->in.rank == 2 ? l->in.c : 1;
+    case UW_LAYER_RNN:
+    case UW_LAYER_GRU:
+    case UW_LAYER_LSTM:
+    case UW_LAYER_ATTENTION:
+        return l->in.c;
+    default:
+        return 0;
+    }
+}
+
+uint64_t uw_layer_multiply_adds(const struct uw_layer *l)
+{
+    uint64_t uses = weight_uses(l), sum = 0;
+
+    for (uint32_t t = 0; t < l->tensors_n && uses != 0; t++) {
+        const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
+        sum += tensor.rank > 1 ? uses * uw_tensor_size(&tensor) : 0;
+    }
+    if (l->def->kind == UW_LAYER_ATTENTION) {
+        sum += 2 * (uint64_t)l->in.c * l->in.c * l->in.w; /* scores, and values by them */
+    }
+    return sum;
+}
+
+uint32_t uw_draft_micro_n(const struct uw_model_config *config)
+{
+    return config->micro_n != 0 && config->micro_n < config->batch_n ? config->micro_n
+                                                                     : config->batch_n;
 }
 
 uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value)
@@ -100,10 +167,11 @@ static int resolve_inputs(const struct uw_graph *g, struct uw_layer *l, struct u
             l->inputs_n = (uint8_t)(k + 1);
         }
     }
-    if (l->inputs_n < l->ops->inputs_min || l->inputs_n > l->ops->inputs_max) {
+    bool several = l->ops->several;
+    if ((l->inputs_n > 1) != several) {
         return uw_error_set(err, UW_ERR_INVALID, "layer '%s' (%s): %u inputs, needs %u to %u",
-                            def->name, l->ops->name, (unsigned)l->inputs_n,
-                            (unsigned)l->ops->inputs_min, (unsigned)l->ops->inputs_max);
+                            def->name, l->ops->name, (unsigned)l->inputs_n, several ? 2u : 1u,
+                            several ? UW_LAYER_INPUTS_MAX : 1u);
     }
     return UW_OK;
 }
@@ -121,9 +189,9 @@ static int infer_layer(struct uw_graph *g, struct uw_layer *l, struct uw_error *
             g->layers[l->input[k] - 1].consumers_n++;
         }
     }
-    l->in = in[0];
+    l->in = l->out = in[0];
     l->in_n = uw_shape_size(&in[0]);
-    int rc = l->ops->infer(l, in, &inner);
+    int rc = l->ops->infer != NULL ? l->ops->infer(l, in, &inner) : UW_OK;
     if (rc == UW_OK) {
         l->out_n = uw_shape_size(&l->out);
         if (l->out_n == 0) {
@@ -198,7 +266,7 @@ static int check_target(struct uw_graph *g, struct uw_head *h, struct uw_error *
     }
     if (h->def->target == UW_TARGET_INPUT && h->n != g->in_n) {
         return uw_error_set(err, UW_ERR_SHAPE,
-                            "layer '%s': its output is %s, the input that it shall equal is %s",
+                            "layer '%s': its output is %s, the input that it must equal is %s",
                             l->def->name, uw_shape_text(&l->out, out),
                             uw_shape_text(&g->in, in));
     }
@@ -249,6 +317,13 @@ static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
     return UW_OK;
 }
 
+struct uw_shape uw_graph_input(const struct uw_model_def *def)
+{
+    return (struct uw_shape){def->in_channels, def->in_h != 0 ? def->in_h : 1,
+                             def->in_w != 0 ? def->in_w : 1,
+                             def->in_h != 0 ? 3 : def->in_w != 0 ? 2 : 1};
+}
+
 static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
                             struct uw_error *err)
 {
@@ -259,9 +334,7 @@ static int check_definition(const struct uw_model_def *def, struct uw_shape *in,
         return uw_error_set(err, UW_ERR_TOOBIG, "%u layers: at most %u are allowed",
                             (unsigned)def->layers_n, UW_LAYERS_MAX);
     }
-    *in = (struct uw_shape){def->in_channels, def->in_h != 0 ? def->in_h : 1,
-                            def->in_w != 0 ? def->in_w : 1,
-                            def->in_h != 0 ? 3 : def->in_w != 0 ? 2 : 1};
+    *in = uw_graph_input(def);
     if (def->in_channels == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "the model's input has 0 channels");
     }

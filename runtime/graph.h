@@ -36,6 +36,9 @@ struct uw_graph {
     size_t names_bytes;
 };
 
+/* Shape of a model's input. */
+struct uw_shape uw_graph_input(const struct uw_model_def *def);
+
 /* Follow views down to the value that owns the memory: UW_VALUE_INPUT or a layer's output. */
 uint32_t uw_graph_base(const struct uw_layer *layers, uint32_t value);
 
@@ -86,9 +89,6 @@ uint32_t uw_layer_trained_n(const struct uw_layer *l);
 /* Is a tensor of it trained that is no bias? */
 bool uw_layer_trains_weights(const struct uw_layer *l);
 
-/* Does a gradient go on to one of its inputs? */
-bool uw_graph_goes_down(const struct uw_layer *layers, const struct uw_layer *l);
-
 /* What LoRA's products are multiplied by. */
 float uw_lora_scale(const struct uw_adapt *adapt);
 
@@ -113,6 +113,20 @@ struct uw_slot {
 #define UW_SLOT_P(layers_n) (5u * (layers_n))
 #define UW_SLOTS_N(layers_n) (5u * (layers_n) + 1u)
 
+struct uw_planner;
+
+/* Choose stages. */
+struct uw_budgeting {
+    /* Compute again what is needed to stay within limit_bytes, which the plan of one stage does
+     * not. Returns the bytes; above the limit: the least that was found. */
+    size_t (*plan_within)(struct uw_planner *p, size_t limit_bytes);
+    /* Set `recomputed` in the layers whose backward pass needs something that is computed again
+     * rather than kept: of every stage but the last, what no later stage reads. */
+    void (*find_recomputed)(struct uw_planner *p);
+    /* Run the layers of one stage that are recomputed, before the backward pass enters it. */
+    int (*recompute)(struct uw_model *m, uint32_t stage, const float *x, const struct uw_pass *p);
+};
+
 /* Compute lifetimes (in-place and views share a slot) and place the slots.
  *
  *   limit_bytes  recompute what is needed to stay within; SIZE_MAX: nothing
@@ -123,5 +137,24 @@ struct uw_slot {
  * the smallest found), SIZE_MAX if they overflow. */
 size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
                      struct uw_slot *slots, uint32_t *order);
+
+/* What measure, bind and describe work out in the workspace. */
+struct uw_draft {
+    struct uw_graph graph;
+    struct uw_slot *slots;
+    struct uw_model_need need;
+};
+
+/* Graph, plan and bytes of a configuration. Returns what uw_model_measure returns. */
+int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, struct uw_error *err);
+
+/* Samples computed at a time. */
+uint32_t uw_draft_micro_n(const struct uw_model_config *config);
+
+/* Where struct uw_model_need has the bytes of a purpose. */
+size_t *uw_purpose_bytes(struct uw_model_need *need, enum uw_purpose purpose);
+
+/* Bytes of a block of n floats. */
+size_t uw_draft_floats(size_t n);
 
 #endif

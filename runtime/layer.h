@@ -77,7 +77,7 @@ struct uw_layer {
     uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
     float lora_scale;
     uint8_t trained;                /* bit t: tensor t is trained */
-    uint16_t bucket;                /* late updates: that its trained tensors are in */
+    uint16_t bucket;                /* deferred updates: that its trained tensors are in */
     bool constant;                  /* its tensors are the configuration's constants */
     bool recomputed : 1;            /* see stage */
     bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */
@@ -127,11 +127,12 @@ struct uw_layer_ops {
     bool gradient_in_place;         /* the first dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */
     bool again_reads_aux;           /* what forward leaves in aux stays for recomputation */
-    uint32_t inputs_min, inputs_max;
+    bool several;                   /* 2 to UW_LAYER_INPUTS_MAX inputs; else one */
     const char *wants;              /* of its input's values; forward refuses others with
                                        UW_ERR_INVALID (optional: takes all) */
 
-    /* Check the definition against the input shapes; fill out, geometry, tensors_n, aux sizes.
+    /* Check the definition against the input shapes; fill geometry, tensors_n, aux sizes, and out,
+     * which is the first input's shape until then. (optional: nothing to do)
      *   in   [inputs_n] shapes
      * Returns UW_OK, UW_ERR_INVALID or UW_ERR_SHAPE with a sentence that starts at the fault
      * ("kernel 7 is larger than ..."); the caller puts the layer's name in front. */
@@ -144,8 +145,8 @@ struct uw_layer_ops {
     bool (*take_relu_behind)(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
     /* May it do a batch norm in front as well? (optional: cannot) */
     bool (*takes_norm)(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n);
-    /* Describe parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
-    void (*tensor)(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
+    /* Parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
+    struct uw_layer_tensor (*tensor)(const struct uw_layer *l, uint32_t t);
     /* Kernel scratch in bytes (optional: NULL means none). */
     size_t (*scratch_bytes)(const struct uw_layer *l, const struct uw_kernels *k,
                             uint32_t batch_n, uint32_t threads);
@@ -193,7 +194,7 @@ struct uw_fusing {
 /* What low-rank additions change in a dense layer that has them: entries as in uw_layer_ops. */
 struct uw_lora {
     void (*infer)(struct uw_layer *l);
-    void (*tensor)(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out);
+    struct uw_layer_tensor (*tensor)(const struct uw_layer *l, uint32_t t);
     size_t (*scratch_bytes)(const struct uw_layer *l, const struct uw_kernels *k, uint32_t rows,
                             uint32_t threads);
     /* y += what they add to it */
@@ -240,11 +241,34 @@ uint32_t uw_tensor_size(const struct uw_layer_tensor *t);
 /* Floats of a sample; 0 when they do not fit 32 bits (no shape is empty). */
 uint32_t uw_shape_size(const struct uw_shape *s);
 
+/* The sizes of a sample as an array, [c], [c][w], [c][h][w]; 1 behind them. */
+static inline void uw_axes_of(const struct uw_shape *s, uint32_t dim[3])
+{
+    dim[0] = s->c;
+    dim[1] = s->rank == 2 ? s->w : s->h;
+    dim[2] = s->rank == 3 ? s->w : 1;
+}
+
+static inline struct uw_shape uw_shape_of_axes(uint32_t rank, const uint32_t dim[3])
+{
+    struct uw_shape s = {dim[0], 1, 1, rank};
+    s.h = rank == 3 ? dim[1] : 1;
+    s.w = rank == 3 ? dim[2] : rank == 2 ? dim[1] : 1;
+    return s;
+}
+
 /* "6x14x14" as text. */
 #define UW_SHAPE_TEXT_BYTES 36u
 const char *uw_shape_text(const struct uw_shape *s, char text[UW_SHAPE_TEXT_BYTES]);
 
-/* Output length of a window sliding over `in` with padding on both sides; 0 if it does not fit. */
-uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad);
+/* Output length, as PyTorch counts, of a window sliding over `in` with padding on both sides; 0 if
+ * it does not fit. kernel and stride are 1 or more. ceil_mode: the last window may hang over the
+ * end, but begins inside the input or the padding in front. */
+uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,
+                        bool ceil_mode);
+
+/* Returns UW_OK, or UW_ERR_SHAPE with the sentence.
+ *   needs  what the layer needs; NULL: an image (rank 3) or a row of channels (rank 2) */
+int uw_want_rank(const struct uw_shape *in, uint32_t rank, const char *needs, struct uw_error *err);
 
 #endif

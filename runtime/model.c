@@ -1,9 +1,251 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flight.h"
+
+#include "uwasa/fmath.h"
 #include "uwasa/hash.h"
 #include "uwasa/parts.h"
 
 #include <string.h>
+
+/* ---- measure ---- */
+
+_Static_assert(sizeof(struct uw_layer) + 5 * (sizeof(struct uw_slot) + 2 * sizeof(uint32_t)) <= 640,
+               "UW_MODEL_WORKSPACE_BYTES is too small for a layer");
+
+size_t uw_draft_floats(size_t n)
+{
+    return uw_arena_padded(uw_size_mul(n, sizeof(float)));
+}
+
+static size_t sum(size_t a, size_t b)
+{
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+/* All blocks of the model, in one place, so that measure and bind cannot disagree. */
+enum block {
+    LAYERS, HEADS, SEGMENTS, NAMES, BUCKETS, PARAMETERS, GRADIENTS, STATE0, STATE1, VELOCITY,
+    SNAPSHOT, ACTIVATIONS, SCRATCH, INPUT, LABEL, TARGET, BLOCKS_N
+};
+
+static const uint8_t purposes[BLOCKS_N] = {
+    [LAYERS] = UW_PURPOSE_GRAPH, [HEADS] = UW_PURPOSE_GRAPH, [SEGMENTS] = UW_PURPOSE_GRAPH,
+    [NAMES] = UW_PURPOSE_GRAPH, [BUCKETS] = UW_PURPOSE_GRAPH,
+    [PARAMETERS] = UW_PURPOSE_PARAMETERS,
+    [GRADIENTS] = UW_PURPOSE_GRADIENTS, [STATE0] = UW_PURPOSE_OPTIMIZER,
+    [STATE1] = UW_PURPOSE_OPTIMIZER, [VELOCITY] = UW_PURPOSE_OPTIMIZER,
+    [SNAPSHOT] = UW_PURPOSE_SNAPSHOT, [ACTIVATIONS] = UW_PURPOSE_ACTIVATIONS,
+    [SCRATCH] = UW_PURPOSE_SCRATCH, [INPUT] = UW_PURPOSE_INPUT, [LABEL] = UW_PURPOSE_INPUT,
+    [TARGET] = UW_PURPOSE_INPUT};
+
+static void size_blocks(const struct uw_model_config *c, const struct uw_draft *d,
+                        size_t bytes[BLOCKS_N])
+{
+    const struct uw_graph *g = &d->graph;
+    bool training = c->mode != UW_PLAN_INFERENCE;
+    uint32_t vectors = training ? uw_optimizer_vectors(&c->optimizer) : 0;
+    size_t parameters = uw_draft_floats(g->parameters_n);
+    size_t trained = uw_draft_floats(g->trainable_n);
+    /* Minibatches that the model has room for where kernels work: none, one, or a device's two. */
+    size_t inputs = uw_device(c->kernels) != NULL ? UW_DEVICE_STEPS_MAX : c->input ? 1 : 0;
+
+    bytes[LAYERS] = g->layers_n * sizeof(struct uw_layer);
+    bytes[HEADS] = g->heads_n * sizeof(struct uw_head);
+    bytes[SEGMENTS] = g->segments_n * sizeof(struct uw_segment);
+    bytes[NAMES] = g->names_bytes;
+    bytes[BUCKETS] = uw_update_buckets(c, g->layers, g->layers_n, NULL) * sizeof(struct uw_bucket);
+    bytes[PARAMETERS] = parameters;
+    bytes[GRADIENTS] = uw_draft_floats(uw_update_window(c, g->layers, g->layers_n));
+    bytes[STATE0] = vectors > 0 ? trained : 0;
+    bytes[STATE1] = vectors > 1 ? trained : 0;
+    bytes[VELOCITY] = training && c->mixing_velocity ? parameters : 0;
+    bytes[SNAPSHOT] = c->snapshot ? parameters : 0;
+    bytes[ACTIVATIONS] = d->need.activations_bytes;
+    bytes[SCRATCH] = d->need.scratch_bytes;
+    bytes[INPUT] = uw_size_mul(inputs, uw_draft_floats(uw_size_mul(g->in_n, c->batch_n)));
+    bytes[LABEL] = uw_size_mul(inputs, uw_arena_padded(uw_size_mul(c->batch_n, sizeof(uint32_t))));
+    bytes[TARGET] = uw_size_mul(inputs, uw_draft_floats(uw_size_mul(g->target_n, c->batch_n)));
+}
+
+/* A last minibatch may be of any smaller size, and kernels that cut it in another way may need more
+ * for it. From SETTLED_N on blocks have the sizes that they keep: a product of 16 weights and so
+ * many samples is cut as every larger one. */
+#define SETTLED_N 65536u
+
+static size_t layer_scratch_bytes(const struct uw_layer *l, const struct uw_model_config *config)
+{
+    uint32_t micro_n = uw_draft_micro_n(config), threads = uw_workers_threads(config->workers);
+    size_t most = l->ops->scratch_bytes(l, config->kernels, micro_n, threads);
+    if (uw_device(config->kernels) != NULL) {
+        return most; /* its kernels make do with what there is */
+    }
+    for (uint32_t n = 1; n < micro_n && n <= SETTLED_N; n++) {
+        size_t bytes = l->ops->scratch_bytes(l, config->kernels, n, threads);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static size_t kernel_scratch_bytes(const struct uw_model_config *config, const struct uw_graph *g)
+{
+    size_t most = 0;
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        const struct uw_layer *l = &g->layers[i];
+        if (l->ops->scratch_bytes != NULL) {
+            size_t bytes = layer_scratch_bytes(l, config);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return uw_arena_padded(most);
+}
+
+/* What the kernels of a device work on counts by itself. */
+static int sum_need(struct uw_model_need *need, const struct uw_kernels *k, struct uw_error *err)
+{
+    size_t total = 0;
+    for (uint32_t p = 0; p < UW_PURPOSES_N; p++) {
+        total = sum(total, uw_model_need_of(need, (enum uw_purpose)p));
+    }
+    total = sum(total, need->image_bytes);
+    if (total > SIZE_MAX / 2) {
+        return uw_error_set(err, UW_ERR_TOOBIG,
+                            "the model needs more memory than this machine can address");
+    }
+    need->total_bytes = total;
+    if (uw_device(k) != NULL) {
+        need->total_bytes = need->graph_bytes + need->snapshot_bytes + need->image_bytes;
+        need->shared_bytes =
+            k->device->shares_parameters ? need->parameters_bytes + need->optimizer_bytes : 0;
+        need->kernel_bytes = total - need->total_bytes - need->shared_bytes;
+    }
+    return UW_OK;
+}
+
+/* What a budget is about. */
+static size_t budgeted(const struct uw_model_config *config, const struct uw_model_need *need)
+{
+    return uw_device(config->kernels) != NULL ? need->kernel_bytes + need->shared_bytes
+                                           : need->total_bytes;
+}
+
+/* Activations last: what the others leave of the budget is theirs. */
+static int fill_activations(struct uw_draft *d, const struct uw_model_config *config,
+                            uint32_t *order, struct uw_error *err)
+{
+    bool training = config->mode != UW_PLAN_INFERENCE;
+    size_t budget = config->budget_bytes;
+    size_t others = budgeted(config, &d->need);
+    size_t limit = budget == 0 ? SIZE_MAX : budget > others ? budget - others : 0;
+
+    d->need.activations_bytes =
+        uw_plan_build(&d->graph, uw_draft_micro_n(config), training, limit, d->slots, order);
+    for (uint32_t i = 0; i < d->graph.layers_n; i++) {
+        d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
+    }
+    int rc = sum_need(&d->need, config->kernels, err);
+    if (rc == UW_OK && budget != 0 && budgeted(config, &d->need) > budget) {
+        return uw_error_set(err, uw_parts.budgeting != NULL ? UW_ERR_NOMEM : UW_ERR_UNSUPPORTED,
+                            "budget of %lu bytes: the smallest plan takes %lu",
+                            (unsigned long)budget, (unsigned long)budgeted(config, &d->need));
+    }
+    return rc;
+}
+
+static int fill_need(struct uw_draft *d, const struct uw_model_config *config, uint32_t *order,
+                     struct uw_error *err)
+{
+    const struct uw_graph *g = &d->graph;
+    size_t bytes[BLOCKS_N];
+#ifndef UW_WITHOUT_DEVICES
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        g->layers[i].keeps_aux =
+            config->mode != UW_PLAN_INFERENCE && g->layers[i].needs_gradient;
+    }
+#endif
+    d->need = (struct uw_model_need){
+        .parameters_n = g->weights_n,
+        .auxiliary_n = g->auxiliary_n,
+        .trainable_n = g->trainable_n,
+        .statistics_n = g->parameters_n + g->constants_n - g->weights_n,
+        .constants_n = g->constants_n,
+        .classes = g->heads[0].n,
+        .input_n = g->in_n,
+    };
+    size_blocks(config, d, bytes);
+    bytes[SCRATCH] = kernel_scratch_bytes(config, g);
+    for (size_t i = 0; i < BLOCKS_N; i++) {
+        size_t *of = uw_purpose_bytes(&d->need, (enum uw_purpose)purposes[i]);
+        *of = sum(*of, uw_arena_padded(bytes[i]));
+    }
+    if (uw_device(config->kernels) != NULL) {
+        d->need.image_bytes = uw_parts.on_device->image_bytes(config, g, &d->need);
+    }
+    int rc = sum_need(&d->need, config->kernels, err);
+    return rc < 0 ? rc : fill_activations(d, config, order, err);
+}
+
+static int check_config(const struct uw_model_config *config, const struct uw_graph *g,
+                        struct uw_error *err)
+{
+    const struct uw_optimizer *o = &config->optimizer;
+    bool training = config->mode != UW_PLAN_INFERENCE;
+    bool micro = uw_draft_micro_n(config) < config->batch_n;
+
+    if (training && o->frozen && o->momentum != 0.0f && !config->mixing_velocity) {
+        return uw_error_set(err, UW_ERR_INVALID, "a frozen velocity needs mixing_velocity");
+    }
+    if (!config->late_updates && !uw_update_gathers(config) &&
+        !(training && (micro || o->clip_global != 0.0f))) {
+        return UW_OK;
+    }
+    return uw_parts.gathering != NULL
+               ? uw_parts.gathering->check(config, g, err)
+               : uw_error_set(err, UW_ERR_UNSUPPORTED,
+                              "this program trains in plan mode immediate, with plain SGD");
+}
+
+int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, struct uw_error *err)
+{
+    struct uw_arena work;
+    void *layers;
+    void *slots;
+    void *order;
+
+    if (config->kernels == NULL || config->batch_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, config->batch_n == 0
+                                                     ? "batch 0: needs 1 or more"
+                                                     : "no kernel table was chosen");
+    }
+    if (uw_device(config->kernels) != NULL &&
+        (uw_parts.on_device == NULL || config->constants_n > 0)) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            config->constants_n > 0 ? "a device cannot see constants"
+                                                    : "this program knows no devices");
+    }
+    uint32_t n = config->def != NULL ? config->def->layers_n : 0;
+    if (config->workspace == NULL || config->workspace_bytes < UW_MODEL_WORKSPACE_BYTES(n)) {
+        return uw_error_set(err, UW_ERR_NOMEM,
+                            "the planning workspace has %lu bytes, %u layers need %lu",
+                            (unsigned long)config->workspace_bytes, (unsigned)n,
+                            (unsigned long)UW_MODEL_WORKSPACE_BYTES(n));
+    }
+    /* The workspace is large enough for all three: see the assertion above. */
+    uw_arena_init(&work, config->workspace, config->workspace_bytes);
+    int rc = uw_arena_take(&work, n * sizeof(struct uw_layer), &layers);
+    rc = rc < 0 ? rc : uw_arena_take(&work, UW_SLOTS_N(n) * sizeof(struct uw_slot), &slots);
+    rc = rc < 0 ? rc : uw_arena_take(&work, 2 * UW_SLOTS_N(n) * sizeof(uint32_t), &order);
+    rc = rc < 0 ? rc : uw_graph_build(&d->graph, config, layers, err);
+    rc = rc < 0 ? rc : uw_graph_parameters(&d->graph, config, err);
+    rc = rc < 0 ? rc : check_config(config, &d->graph, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (config->mode != UW_PLAN_INFERENCE && uw_parts.fusing != NULL) {
+        uw_parts.fusing->defer(&d->graph, config->kernels, uw_draft_micro_n(config));
+    }
+    d->slots = slots;
+    return fill_need(d, config, order, err);
+}
 
 int uw_model_measure(const struct uw_model_config *config, struct uw_model_need *need,
                      struct uw_error *err)
@@ -15,6 +257,8 @@ int uw_model_measure(const struct uw_model_config *config, struct uw_model_need 
     }
     return rc;
 }
+
+/* ---- bind ---- */
 
 static uint64_t hash_u32(uint64_t hash, uint32_t value)
 {
@@ -36,8 +280,7 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
         }
         for (uint32_t t = 0; t < l->tensors_n; t++) {
             struct uw_segment *s = &segments[l->segment + t];
-            struct uw_layer_tensor tensor = {0};
-            l->ops->tensor(l, t, &tensor);
+            const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
             bool trained = (l->trained & 1u << t) != 0;
             size_t stem = strlen(l->def->name);
             size_t suffix = strlen(tensor.suffix);
@@ -86,49 +329,6 @@ static void place_activations(struct uw_model *m, const struct uw_draft *d, uint
     }
     m->probabilities = at(area, &slots[UW_SLOT_P(m->layers_n)]);
 }
-
-/* All blocks of the model, in one place, so that measure and bind cannot disagree. */
-enum block {
-    LAYERS, HEADS, SEGMENTS, NAMES, BUCKETS, PARAMETERS, GRADIENTS, STATE0, STATE1, VELOCITY,
-    SNAPSHOT, ACTIVATIONS, SCRATCH, INPUT, LABEL, TARGET, BLOCKS_N
-};
-
-static void size_blocks(const struct uw_model_config *c, const struct uw_draft *d,
-                        size_t bytes[BLOCKS_N])
-{
-    const struct uw_graph *g = &d->graph;
-    const struct uw_model_need *need = &d->need;
-    bool training = c->mode != UW_PLAN_INFERENCE;
-    uint32_t vectors = training ? uw_optimizer_vectors(&c->optimizer) : 0;
-    uint32_t inputs = uw_draft_inputs(c);
-
-    bytes[LAYERS] = g->layers_n * sizeof(struct uw_layer);
-    bytes[HEADS] = g->heads_n * sizeof(struct uw_head);
-    bytes[SEGMENTS] = g->segments_n * sizeof(struct uw_segment);
-    bytes[NAMES] = g->names_bytes;
-    bytes[BUCKETS] = uw_update_buckets(c, g->layers, g->layers_n, NULL) * sizeof(struct uw_bucket);
-    bytes[PARAMETERS] = need->parameters_bytes;
-    bytes[GRADIENTS] = need->gradients_bytes;
-    bytes[STATE0] = vectors > 0 ? uw_draft_floats(g->trainable_n) : 0;
-    bytes[STATE1] = vectors > 1 ? uw_draft_floats(g->trainable_n) : 0;
-    bytes[VELOCITY] = training && c->mixing_velocity ? need->parameters_bytes : 0;
-    bytes[SNAPSHOT] = need->snapshot_bytes;
-    bytes[ACTIVATIONS] = need->activations_bytes;
-    bytes[SCRATCH] = need->scratch_bytes;
-    bytes[INPUT] = inputs * uw_draft_floats(uw_size_mul(g->in_n, c->batch_n));
-    bytes[LABEL] = inputs * uw_arena_padded(uw_size_mul(c->batch_n, sizeof(uint32_t)));
-    bytes[TARGET] = inputs * uw_draft_floats(uw_size_mul(g->target_n, c->batch_n));
-}
-
-static const uint8_t purposes[BLOCKS_N] = {
-    [LAYERS] = UW_PURPOSE_GRAPH, [HEADS] = UW_PURPOSE_GRAPH, [SEGMENTS] = UW_PURPOSE_GRAPH,
-    [NAMES] = UW_PURPOSE_GRAPH, [BUCKETS] = UW_PURPOSE_GRAPH,
-    [PARAMETERS] = UW_PURPOSE_PARAMETERS,
-    [GRADIENTS] = UW_PURPOSE_GRADIENTS, [STATE0] = UW_PURPOSE_OPTIMIZER,
-    [STATE1] = UW_PURPOSE_OPTIMIZER, [VELOCITY] = UW_PURPOSE_OPTIMIZER,
-    [SNAPSHOT] = UW_PURPOSE_SNAPSHOT, [ACTIVATIONS] = UW_PURPOSE_ACTIVATIONS,
-    [SCRATCH] = UW_PURPOSE_SCRATCH, [INPUT] = UW_PURPOSE_INPUT, [LABEL] = UW_PURPOSE_INPUT,
-    [TARGET] = UW_PURPOSE_INPUT};
 
 /* The arena that a block comes from. */
 static struct uw_arena *arena_of(const struct uw_model_config *c, enum block block,
@@ -184,8 +384,7 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
     m->heads = block[HEADS];
     m->params.x = block[PARAMETERS];
     m->gradients = block[GRADIENTS];
-    m->gradients_n = bytes[GRADIENTS] != 0 ? uw_update_window(&m->config, g->layers, g->layers_n)
-                                           : 0;
+    m->gradients_n = uw_update_window(&m->config, g->layers, g->layers_n);
     m->state[0] = block[STATE0];
     m->state[1] = block[STATE1];
     m->velocity = block[VELOCITY];
@@ -236,6 +435,74 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
     return rc;
 }
 
+/* ---- initial values ---- */
+
+static void fill_normal(float *w, uint32_t n, float deviation, struct uw_rng *rng)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        w[i] = deviation * uw_rng_normal(rng);
+    }
+}
+
+static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng, float *w)
+{
+    const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
+    uint32_t n = uw_tensor_size(&tensor);
+    float fan_in = (float)tensor.fan_in;
+    switch (tensor.init) {
+    case UW_INIT_WEIGHT:
+        fill_normal(w, n, uw_sqrtf(l->feeds_relu ? 2.0f / fan_in
+                                             : 2.0f / (fan_in + (float)tensor.fan_out)), rng);
+        break;
+    case UW_INIT_NORMAL:
+        fill_normal(w, n, 1.0f, rng);
+        break;
+    case UW_INIT_UNIFORM:
+        for (uint32_t i = 0; i < n; i++) {
+            w[i] = (2.0f * uw_rng_uniform(rng) - 1.0f) / uw_sqrtf(fan_in);
+        }
+        break;
+    case UW_INIT_ZERO:
+    case UW_INIT_ONE:
+        for (uint32_t i = 0; i < n; i++) {
+            w[i] = tensor.init == UW_INIT_ONE ? 1.0f : 0.0f;
+        }
+        break;
+    }
+}
+
+/* Where the processor has a tensor. */
+static float *image_of(const struct uw_model *m, const struct uw_layer *l, uint32_t t)
+{
+    return uw_device(m->config.kernels) == NULL
+               ? l->param[t]
+               : m->params.x + m->params.segments[l->segment + t].offset_n;
+}
+
+void uw_model_init_weights(struct uw_model *m, uint64_t seed)
+{
+    uint32_t tensors = 0;
+    m->seed = seed;
+    for (uint32_t i = 0; i < m->buckets_n; i++) {
+        m->buckets[i].pending = false;
+    }
+    for (uint32_t i = 0; i < m->layers_n; i++) {
+        const struct uw_layer *l = &m->layers[i];
+        struct uw_rng rng;
+        uw_rng_seed(&rng, uw_rng_mix(seed, tensors));
+        tensors += l->tensors_n;
+        for (uint32_t t = 0; t < l->tensors_n && !l->constant; t++) {
+            init_tensor(l, t, &rng, image_of(m, l, t));
+        }
+        if (m->config.constants_n != 0 && !l->constant) {
+            uw_parts.constants->copy(l, &m->config);
+        }
+    }
+    if (uw_device(m->config.kernels) != NULL) {
+        (void)uw_model_push(m); /* a failure is reported by the first step */
+    }
+}
+
 int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void *memory,
                   size_t bytes, uint64_t seed, struct uw_error *err)
 {
@@ -257,14 +524,7 @@ int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void
 
 uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[3])
 {
-    const struct uw_model_def *d = m->config.def;
-    struct uw_shape s = {d->in_channels, d->in_h != 0 ? d->in_h : 1, d->in_w != 0 ? d->in_w : 1,
-                         d->in_h != 0 ? 3 : d->in_w != 0 ? 2 : 1};
-    if (layer != UINT32_MAX) {
-        s = m->layers[layer].out;
-    }
-    dim[0] = s.c;
-    dim[1] = s.rank == 2 ? s.w : s.h;
-    dim[2] = s.rank == 2 ? 1 : s.w;
+    struct uw_shape s = layer == UINT32_MAX ? uw_graph_input(m->config.def) : m->layers[layer].out;
+    uw_axes_of(&s, dim);
     return s.rank;
 }

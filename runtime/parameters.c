@@ -9,19 +9,15 @@ uint32_t uw_layer_trained_n(const struct uw_layer *l)
 {
     uint32_t n = 0;
     for (uint32_t t = 0; t < l->tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        if ((l->trained & 1u << t) != 0) {
-            l->ops->tensor(l, t, &tensor);
-            n += uw_tensor_size(&tensor);
-        }
+        const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
+        n += (l->trained & 1u << t) != 0 ? uw_tensor_size(&tensor) : 0;
     }
     return n;
 }
 
 static bool tensor_is_trained(const struct uw_layer *l, const struct uw_adapt *adapt, uint32_t t)
 {
-    struct uw_layer_tensor tensor = {0};
-    l->ops->tensor(l, t, &tensor);
+    const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
     if (tensor.statistic || l->def->frozen) {
         return false;
     }
@@ -64,8 +60,7 @@ static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, stru
 bool uw_layer_trains_weights(const struct uw_layer *l)
 {
     for (uint32_t t = 0; t < l->tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l->ops->tensor(l, t, &tensor);
+        const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
         if ((l->trained & 1u << t) != 0 && !tensor.bias) {
             return true;
         }
@@ -73,21 +68,10 @@ bool uw_layer_trains_weights(const struct uw_layer *l)
     return false;
 }
 
-bool uw_graph_goes_down(const struct uw_layer *layers, const struct uw_layer *l)
-{
-    bool below = false;
-    for (uint32_t k = 0; k < l->inputs_n; k++) {
-        uint32_t base = uw_graph_base(layers, l->input[k]);
-        below = below || (base != UW_VALUE_INPUT && layers[base - 1].needs_gradient);
-    }
-    return below;
-}
-
 static int count_tensor(struct uw_graph *g, const struct uw_layer *l, uint32_t t,
                         struct uw_error *err)
 {
-    struct uw_layer_tensor tensor = {0};
-    l->ops->tensor(l, t, &tensor);
+    const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
     uint32_t n = uw_tensor_size(&tensor);
     uint32_t weights = tensor.statistic ? 0 : n;
 
@@ -128,3 +112,63 @@ int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config
     }
     return rc;
 }
+
+/* ---- parameters in constant memory ---- */
+
+/* The constant that is tensor t of the layer; NULL: there is none. */
+static const struct uw_constant *constant_of(const struct uw_model_config *config,
+                                             const struct uw_layer *l, uint32_t t)
+{
+    const char *layer = l->def->name, *suffix = l->ops->tensor(l, t).suffix;
+    size_t stem = strlen(layer);
+
+    for (uint32_t i = 0; i < config->constants_n; i++) {
+        const char *name = config->constants[i].name;
+        if (strncmp(name, layer, stem) == 0 && name[stem] == '.' &&
+            strcmp(name + stem + 1, suffix) == 0) {
+            return &config->constants[i];
+        }
+    }
+    return NULL;
+}
+
+/* A layer that never changes and whose tensors are all among the constants stays where they are.
+ * Batch norm changes, by its running statistics, unless it is frozen. */
+static int find(struct uw_layer *l, const struct uw_model_config *config, struct uw_error *err)
+{
+    bool inference = config->mode == UW_PLAN_INFERENCE;
+    bool all = l->tensors_n > 0 && (l->trained == 0 || inference);
+
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
+        const struct uw_constant *c = constant_of(config, l, t);
+        all = all && c != NULL && (!tensor.statistic || l->def->frozen || inference);
+        if (c != NULL && c->n != uw_tensor_size(&tensor)) {
+            return uw_error_set(err, UW_ERR_MISMATCH,
+                                "constant %s has %u floats, the model needs %u", c->name,
+                                (unsigned)c->n, (unsigned)uw_tensor_size(&tensor));
+        }
+    }
+    l->constant = all;
+    return UW_OK;
+}
+
+static void use(struct uw_layer *l, const struct uw_model_config *config)
+{
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        /* Nothing writes to tensors that are not trained. */
+        l->param[t] = (float *)(uintptr_t)constant_of(config, l, t)->data;
+    }
+}
+
+static void copy(const struct uw_layer *l, const struct uw_model_config *config)
+{
+    for (uint32_t t = 0; t < l->tensors_n; t++) {
+        const struct uw_constant *c = constant_of(config, l, t);
+        if (c != NULL) {
+            memcpy(l->param[t], c->data, (size_t)c->n * sizeof *c->data);
+        }
+    }
+}
+
+const struct uw_constants uw_constants = {.find = find, .use = use, .copy = copy};

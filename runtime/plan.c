@@ -3,12 +3,20 @@
  * Lifetimes first, then offsets: the largest block goes first, each to the lowest offset where no
  * block that lives at the same time stands. Two blocks overlap in memory only if their lifetimes
  * are disjoint; tests check that over random graphs. Then other orders are tried. */
-#include "plan.h"
+#include "step.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/parts.h"
 
 #define IMPROVE_WORK 4000000u       /* pairs of slots compared, about */
+
+struct uw_planner {
+    struct uw_graph *g;
+    uint32_t batch_n;
+    bool training;
+    struct uw_slot *slots;
+    uint32_t *priority, *placed;    /* [UW_SLOTS_N] each */
+};
 
 static void live(struct uw_planner *p, uint32_t slot, uint32_t from, uint32_t to, size_t bytes)
 {
@@ -22,12 +30,13 @@ static void live(struct uw_planner *p, uint32_t slot, uint32_t from, uint32_t to
     s->bytes = bytes > s->bytes ? bytes : s->bytes;
 }
 
-size_t uw_plan_batch_bytes(const struct uw_planner *p, size_t sample_bytes)
+static size_t batch_bytes(const struct uw_planner *p, size_t sample_bytes)
 {
     return uw_arena_padded(uw_size_mul(sample_bytes, p->batch_n));
 }
 
-size_t uw_plan_aux_bytes(const struct uw_planner *p, const struct uw_layer *l)
+/* What layer l keeps beside its output. */
+static size_t aux_bytes(const struct uw_planner *p, const struct uw_layer *l)
 {
     size_t samples = uw_size_mul(l->aux_sample_bytes, p->batch_n);
     return samples > SIZE_MAX - l->aux_bytes ? SIZE_MAX
@@ -47,14 +56,17 @@ static bool reads_alone(const struct uw_graph *g, const struct uw_layer *l, uint
     return reads_value_of_layer(g, l, base) && g->layers[*base - 1].readers_n == 1;
 }
 
-bool uw_plan_may_share(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+/* Could layer l write its output over its input? base: the value that it would write over. */
+static bool may_share_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     return l->ops->in_place && reads_alone(g, l, base) && !g->layers[*base - 1].reads_y;
 }
 
-bool uw_plan_shares(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+/* Does it in the plan? Not from one stage into another: the input is needed to compute the output
+ * again. */
+static bool shares_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
-    return uw_plan_may_share(g, l, base) && g->layers[*base - 1].stage == l->stage;
+    return may_share_input(g, l, base) && g->layers[*base - 1].stage == l->stage;
 }
 
 static void find_roots(const struct uw_graph *g)
@@ -64,7 +76,7 @@ static void find_roots(const struct uw_graph *g)
     for (uint32_t i = 0; i < g->layers_n; i++) {
         struct uw_layer *l = &g->layers[i];
         bool shares = l->deferred ? reads_value_of_layer(g, l, &base)
-                                  : uw_plan_shares(g, l, &base);
+                                  : shares_input(g, l, &base);
         l->y_root = shares ? g->layers[base - 1].y_root : (uint16_t)i;
         l->dy_root = (uint16_t)i;
     }
@@ -87,11 +99,12 @@ static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, u
     return (l->ops->param_reads_x && l->trained != 0) ||
            (l->ops->weight_reads_x && uw_layer_trains_weights(l)) ||
            (l->ops->input_reads_x &&
-            (uw_graph_goes_down(g->layers, l) || l->ops->bw_prepare != NULL));
+            (l->passes_down || l->ops->bw_prepare != NULL));
 }
 
-bool uw_plan_reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
-                   bool in_backward)
+/* Does layer l read the value, in its backward pass? */
+static bool reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
+                  bool in_backward)
 {
     for (uint32_t k = 0; k < l->inputs_n && !l->view; k++) {
         if (uw_graph_base(g->layers, l->input[k]) == value &&
@@ -147,12 +160,12 @@ static void last_uses(const struct uw_planner *p, uint32_t i, uint32_t *forward,
     }
     for (uint32_t r = i + 1; r < g->layers_n; r++) {
         const struct uw_layer *reader = &g->layers[r];
-        if (!uw_plan_reads(g, reader, i + 1, false) || (!p->training && reader->auxiliary)) {
+        if (!reads(g, reader, i + 1, false) || (!p->training && reader->auxiliary)) {
             continue;
         }
         first = later(first, r);
         second = reader->recomputed ? later(second, reader->t_again) : second;
-        if (p->training && uw_plan_reads(g, reader, i + 1, true)) {
+        if (p->training && reads(g, reader, i + 1, true)) {
             second = later(second, reader->t_bw);
         }
     }
@@ -163,7 +176,7 @@ static void last_uses(const struct uw_planner *p, uint32_t i, uint32_t *forward,
 static void live_aux(struct uw_planner *p, uint32_t i)
 {
     const struct uw_layer *l = &p->g->layers[i];
-    size_t bytes = uw_plan_aux_bytes(p, l);
+    size_t bytes = aux_bytes(p, l);
 
     if (bytes == 0) {
         return;
@@ -184,7 +197,7 @@ static void live_losses(struct uw_planner *p)
         uint32_t base = uw_graph_base(g->layers, g->heads[h].value);
         if (!p->training || base == UW_VALUE_INPUT || !g->layers[base - 1].needs_gradient) {
             live(p, UW_SLOT_P(g->layers_n), g->layers_n, g->layers_n,
-                 uw_plan_batch_bytes(p, uw_size_mul(g->heads[h].n, sizeof(float))));
+                 batch_bytes(p, uw_size_mul(g->heads[h].n, sizeof(float))));
         }
     }
 }
@@ -199,7 +212,7 @@ static void find_lifetimes(struct uw_planner *p)
         if (l->view || (l->auxiliary && !p->training)) {
             continue;
         }
-        size_t bytes = uw_plan_batch_bytes(p, uw_size_mul(l->out_n, sizeof(float)));
+        size_t bytes = batch_bytes(p, uw_size_mul(l->out_n, sizeof(float)));
         last_uses(p, i, &forward, &again);
         live(p, UW_SLOT_Y(l->y_root), i, forward, bytes);
         if (l->recomputed) {
@@ -308,8 +321,9 @@ static size_t lower_bound(const struct uw_slot *slots, uint32_t n)
     return most;
 }
 
-/* Swap priorities at random, keep what is no worse. The same graph gets the same plan. */
-size_t uw_plan_improve(struct uw_planner *p, size_t bytes)
+/* Swap priorities at random on what plan_stages made, keep what is no worse. The same graph gets
+ * the same plan. Returns the bytes, as many or fewer. */
+static size_t improve(struct uw_planner *p, size_t bytes)
 {
     uint32_t n = UW_SLOTS_N(p->g->layers_n);
     size_t least = lower_bound(p->slots, n);
@@ -335,8 +349,9 @@ size_t uw_plan_improve(struct uw_planner *p, size_t bytes)
     return place_slots(p->slots, p->priority, p->placed, n);
 }
 
-/* Plan with the stages that the layers are in now. */
-size_t uw_plan_stages(struct uw_planner *p)
+/* Plan with the stages that the layers are in now, and without recomputing layers that are `kept`.
+ * Returns the bytes, SIZE_MAX if they overflow. */
+static size_t plan_stages(struct uw_planner *p)
 {
     uint32_t n = UW_SLOTS_N(p->g->layers_n);
 
@@ -353,12 +368,261 @@ size_t uw_plan_stages(struct uw_planner *p)
     return place_slots(p->slots, p->priority, p->placed, n);
 }
 
+/* ---- recomputation ----
+ *
+ * Under a budget, layers are cut into stages of about equal size, where little is handed on. Before
+ * the backward pass enters a stage, outputs that it needs are computed again. Those that take the
+ * least time for the bytes they give back come first: batch norms and activations, then products
+ * of short rows. Of all plans within the budget the one that computes the least again is taken. */
+
+#define STAGES_MAX 64u
+#define LEVEL_MIN 4.0               /* cost of a float of output that is computed again */
+#define LEVEL_MAX 4096.0
+#define PRODUCTS_A_FLOAT 8.0        /* multiply-adds in the time that a float takes to be moved */
+
+/* What a cut's place is measured by: memory that the layers before it take, or all their outputs,
+ * those written over others too, and four times what they keep beside. Either may give the better
+ * plan. */
+enum measure { MEMORY, OUTPUTS, MEASURES_N };
+
+/* For every place `at` between two layers: slots[at].bytes, the floats made before and read from
+ * there on; slots[at].offset, the measure of the layers before. */
+static void weigh_cuts(struct uw_planner *p, enum measure measure)
+{
+    const struct uw_graph *g = p->g;
+    size_t before = 0;
+    uint32_t base;
+
+    for (uint32_t at = 0; at < g->layers_n; at++) {
+        const struct uw_layer *l = &g->layers[at];
+        bool counts = measure == OUTPUTS || (!l->view && !may_share_input(g, l, &base));
+        p->slots[at].bytes = 0;
+        p->slots[at].offset = before;
+        size_t sample = measure == MEMORY ? uw_size_mul(l->out_n, sizeof(float)) : l->out_n;
+        before += counts ? batch_bytes(p, sample) : 0;
+        before += aux_bytes(p, l);
+        for (uint32_t i = 0; i < at; i++) {
+            if (!g->layers[i].view && g->layers[i].last_reader >= at) {
+                p->slots[at].bytes += g->layers[i].out_n;
+            }
+        }
+    }
+}
+
+/* The place after layer `after` with the least across among those near `target`, or else the
+ * nearest; 0: none. A layer that works in place stays with the one before it. */
+static uint32_t find_cut(const struct uw_planner *p, uint32_t after, double target, double width)
+{
+    uint32_t best = 0;
+    double best_cost = 0;
+    uint32_t base;
+
+    for (uint32_t at = after + 1; at < p->g->layers_n; at++) {
+        if (may_share_input(p->g, &p->g->layers[at], &base)) {
+            continue;
+        }
+        double off = ((double)p->slots[at].offset - target) / width;
+        bool near = off > -0.5 && off < 0.5;
+        double cost = (near ? 0.0 : 1e30 * off * off) + (double)p->slots[at].bytes;
+        if (best == 0 || cost < best_cost) {
+            best = at;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
+static void cut_into(struct uw_planner *p, uint32_t stages, enum measure measure)
+{
+    struct uw_graph *g = p->g;
+
+    weigh_cuts(p, measure);
+    double width = (double)p->slots[g->layers_n - 1].offset / stages + 1.0;
+    uint32_t stage = 0;
+    uint32_t cut = find_cut(p, 0, width, width);
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        if (i == cut && i > 0) {
+            stage++;
+            cut = stage + 1 < stages ? find_cut(p, i, width * (stage + 1), width) : 0;
+        }
+        g->layers[i].stage = (uint16_t)stage;
+    }
+}
+
+/* Time of the forward pass for a sample, in floats moved. */
+static double cost_of(const struct uw_layer *l)
+{
+    return (double)l->in_n * l->inputs_n + l->out_n +
+           (double)uw_layer_multiply_adds(l) / PRODUCTS_A_FLOAT;
+}
+
+/* Keep what costs more than `level` for a float of output. */
+static size_t plan_level(struct uw_planner *p, double level)
+{
+    struct uw_graph *g = p->g;
+
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        struct uw_layer *l = &g->layers[i];
+        l->kept = level <= LEVEL_MAX && cost_of(l) > level * l->out_n;
+    }
+    return plan_stages(p);
+}
+
+static double cost_again(const struct uw_planner *p)
+{
+    double sum = 0.0;
+
+    for (uint32_t i = 0; i < p->g->layers_n; i++) {
+        sum += p->g->layers[i].recomputed ? cost_of(&p->g->layers[i]) : 0.0;
+    }
+    return sum;
+}
+
+static void remember(struct uw_planner *p)
+{
+    for (uint32_t i = 0; i < p->g->layers_n; i++) {
+        struct uw_layer *l = &p->g->layers[i];
+        l->best_stage = l->stage;
+        l->best_kept = l->kept;
+    }
+}
+
+/* One by one, keep what may be kept yet, the last layers first. */
+static void keep_more(struct uw_planner *p, size_t limit_bytes)
+{
+    struct uw_graph *g = p->g;
+
+    plan_stages(p);
+    for (uint32_t i = g->layers_n; i-- > 0;) {
+        struct uw_layer *l = &g->layers[i];
+        if (!l->recomputed) {
+            continue;
+        }
+        l->kept = true;
+        double before = cost_again(p);
+        if (plan_stages(p) > limit_bytes || cost_again(p) > before) {
+            l->kept = false;
+            plan_stages(p);
+        }
+    }
+}
+
+/* The best plan found so far, as `remember` left it. */
+struct search {
+    size_t limit_bytes, least_bytes;
+    bool met;
+    double cost;
+};
+
+/* The stages that the layers are in now: nothing kept that need not be, or as much as fits. */
+static void try_stages(struct uw_planner *p, struct search *s)
+{
+    size_t bytes = plan_level(p, 2.0 * LEVEL_MAX);
+    if (bytes > s->limit_bytes) {
+        if (!s->met && bytes < s->least_bytes) {
+            s->least_bytes = bytes;
+            remember(p);
+        }
+        return;
+    }
+    double level = LEVEL_MIN;
+    while (plan_level(p, level) > s->limit_bytes) {
+        level *= 2.0;
+    }
+    double cost = cost_again(p);
+    if (!s->met || cost < s->cost) {
+        s->met = true;
+        s->cost = cost;
+        remember(p);
+    }
+}
+
+static size_t plan_within(struct uw_planner *p, size_t limit_bytes)
+{
+    struct uw_graph *g = p->g;
+    uw_graph_undefer(g);
+    size_t whole = improve(p, plan_stages(p));
+    if (whole <= limit_bytes) {
+        return whole;
+    }
+    struct search s = {.limit_bytes = limit_bytes, .least_bytes = whole};
+    remember(p);
+    for (uint32_t stages = 2; stages <= g->layers_n && stages <= STAGES_MAX; stages++) {
+        for (int measure = MEMORY; measure < MEASURES_N; measure++) {
+            cut_into(p, stages, (enum measure)measure);
+            try_stages(p, &s);
+        }
+    }
+    for (uint32_t i = 0; i < g->layers_n; i++) {
+        g->layers[i].stage = g->layers[i].best_stage;
+        g->layers[i].kept = g->layers[i].best_kept;
+    }
+    if (s.met) {
+        keep_more(p, limit_bytes);
+    }
+    return improve(p, plan_stages(p));
+}
+
+/* Layers whose backward pass needs something that is computed again rather than kept: of every
+ * stage but the last, what no later stage reads. */
+static void find_recomputed(struct uw_planner *p)
+{
+    struct uw_graph *g = p->g;
+    uint32_t stages = g->layers[g->layers_n - 1].stage, base;
+
+    for (uint32_t i = g->layers_n; i-- > 0;) {
+        struct uw_layer *l = &g->layers[i];
+        bool kept = l->kept || l->last_reader == g->layers_n;
+        bool aux = aux_bytes(p, l) > 0 && !l->ops->again_reads_aux;
+        bool needed = l->needs_gradient && (l->reads_y || aux);
+        l->recomputed = false;
+        if (shares_input(g, l, &base)) { /* one piece of memory, one fate */
+            g->layers[base - 1].kept = l->kept;
+        }
+        if (!p->training || l->view || l->stage == stages) {
+            continue;
+        }
+        for (uint32_t r = i + 1; r < g->layers_n; r++) {
+            const struct uw_layer *reader = &g->layers[r];
+            if (reads(g, reader, i + 1, false)) {
+                kept = kept || reader->stage != l->stage;
+                needed = needed || reader->recomputed || reads(g, reader, i + 1, true);
+            }
+        }
+        l->recomputed = needed && !kept;
+    }
+}
+
+/* The layers of one stage that are recomputed, before the backward pass enters it. */
+static int recompute(struct uw_model *m, uint32_t stage, const float *x, const struct uw_pass *p)
+{
+    struct uw_pass again = *p;
+    int rc = UW_OK;
+
+    again.again = true;
+    for (uint32_t i = 0; i < m->layers_n && rc == UW_OK; i++) {
+        struct uw_layer *l = &m->layers[i];
+        if (l->stage == stage && l->recomputed) {
+            l->y = l->y_at[1];
+            l->aux = l->ops->again_reads_aux ? l->aux : l->aux_at[1];
+            rc = uw_step_layer(m, l, x, &again);
+        }
+    }
+    return rc;
+}
+
+const struct uw_budgeting uw_budgeting = {
+    .plan_within = plan_within,
+    .find_recomputed = find_recomputed,
+    .recompute = recompute,
+};
+
 size_t uw_plan_build(struct uw_graph *g, uint32_t batch_n, bool training, size_t limit_bytes,
                      struct uw_slot *slots, uint32_t *order)
 {
     struct uw_planner p = {.g = g, .batch_n = batch_n, .training = training, .slots = slots,
                            .priority = order, .placed = order + UW_SLOTS_N(g->layers_n)};
-    size_t whole = uw_plan_improve(&p, uw_plan_stages(&p));
+    size_t whole = improve(&p, plan_stages(&p));
     return whole <= limit_bytes || !training || uw_parts.budgeting == NULL
                ? whole
                : uw_parts.budgeting->plan_within(&p, limit_bytes);

@@ -1,7 +1,33 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "step.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens between the stretches of a step: time is put on accounts, the program is called. */
+#include "flight.h"
 
 #include "uwasa/parts.h"
+
+uint64_t uw_profile_start(const struct uw_model *m)
+{
+    return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
+}
+
+void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                    uint64_t *since_us)
+{
+    if (m->profile != NULL && uw_parts.profiling != NULL) {
+        if (uw_device_of(m) != NULL) {
+            (void)uw_device_of(m)->wait(&m->exec); /* a failure is reported at the step's end */
+        }
+        uw_parts.profiling->lap(m, row, part, since_us);
+    }
+}
+
+void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
+                     uint64_t since_us)
+{
+    if (m->profile != NULL && uw_parts.profiling != NULL) {
+        uw_parts.profiling->span(m, row, part, since_us, uw_profile_start(m));
+    }
+}
 
 static uint64_t *account_of(const struct uw_model *m, uint32_t row, enum uw_profile_part part)
 {
@@ -15,7 +41,7 @@ static uint64_t *account_of(const struct uw_model *m, uint32_t row, enum uw_prof
 }
 
 static void span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
-                        uint64_t from_us, uint64_t until_us)
+                 uint64_t from_us, uint64_t until_us)
 {
     if (m->profile->span != NULL) {
         m->profile->span(m->profile->arg, row, part, from_us, until_us);
@@ -32,3 +58,10 @@ static void lap(const struct uw_model *m, uint32_t row, enum uw_profile_part par
 }
 
 const struct uw_profiling uw_profiling = {.lap = lap, .span = span};
+
+void uw_step_between(const struct uw_model *m)
+{
+    if (m->between != NULL) {
+        m->between(m->between_arg);
+    }
+}

@@ -1,41 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/region.h"
 
-#include "uwasa/model.h"
+#include "graph.h"
+
+#include <stddef.h>
+
+static const struct {
+    const char *name;
+    size_t offset;                  /* of its bytes in struct uw_model_need */
+} purposes[UW_PURPOSES_N] = {
+#define PURPOSE(number, name) [number] = {#name, offsetof(struct uw_model_need, name##_bytes)}
+    PURPOSE(UW_PURPOSE_SCRATCH, scratch),       PURPOSE(UW_PURPOSE_ACTIVATIONS, activations),
+    PURPOSE(UW_PURPOSE_INPUT, input),           PURPOSE(UW_PURPOSE_GRADIENTS, gradients),
+    PURPOSE(UW_PURPOSE_PARAMETERS, parameters), PURPOSE(UW_PURPOSE_OPTIMIZER, optimizer),
+    PURPOSE(UW_PURPOSE_GRAPH, graph),           PURPOSE(UW_PURPOSE_SNAPSHOT, snapshot)};
+
+size_t *uw_purpose_bytes(struct uw_model_need *need, enum uw_purpose purpose)
+{
+    return (size_t *)(void *)((char *)need + purposes[purpose].offset);
+}
 
 size_t uw_model_need_of(const struct uw_model_need *need, enum uw_purpose purpose)
 {
-    switch (purpose) {
-    case UW_PURPOSE_SCRATCH:
-        return need->scratch_bytes;
-    case UW_PURPOSE_ACTIVATIONS:
-        return need->activations_bytes;
-    case UW_PURPOSE_INPUT:
-        return need->input_bytes;
-    case UW_PURPOSE_GRADIENTS:
-        return need->gradients_bytes;
-    case UW_PURPOSE_PARAMETERS:
-        return need->parameters_bytes;
-    case UW_PURPOSE_OPTIMIZER:
-        return need->optimizer_bytes;
-    case UW_PURPOSE_GRAPH:
-        return need->graph_bytes;
-    case UW_PURPOSE_SNAPSHOT:
-        return need->snapshot_bytes;
-    case UW_PURPOSES_N:
-        break;
-    }
-    return 0;
+    struct uw_model_need *readable = (struct uw_model_need *)(uintptr_t)need;
+    return purpose < UW_PURPOSES_N ? *uw_purpose_bytes(readable, purpose) : 0;
 }
 
 const char *uw_purpose_name(enum uw_purpose purpose)
 {
-    static const char *const names[UW_PURPOSES_N] = {
-        [UW_PURPOSE_SCRATCH] = "scratch",       [UW_PURPOSE_ACTIVATIONS] = "activations",
-        [UW_PURPOSE_INPUT] = "input",           [UW_PURPOSE_GRADIENTS] = "gradients",
-        [UW_PURPOSE_PARAMETERS] = "parameters", [UW_PURPOSE_OPTIMIZER] = "optimizer",
-        [UW_PURPOSE_GRAPH] = "graph",           [UW_PURPOSE_SNAPSHOT] = "snapshot"};
-    return purpose < UW_PURPOSES_N ? names[purpose] : "";
+    return purpose < UW_PURPOSES_N ? purposes[purpose].name : "";
 }
 
 int uw_regions_place(struct uw_regions *r, const struct uw_model_need *need, struct uw_error *err)

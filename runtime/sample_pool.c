@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What place[j] says; above: the slot, counted from there. */
+/* Values of place[j]; above: the slot, counted from there. */
 #define HOME 0u
 #define RESTING 1u
 #define FIRST_SLOT 2u
@@ -22,8 +22,8 @@ static bool in_time(const struct uw_sample_pool *p, const struct uw_pool_slot *s
     return p->config.now_us == NULL || (int64_t)(s->until_us - p->config.now_us()) > 0;
 }
 
-/* A slot is written only when it is in no place and has no reader. So a reader says that it is
- * there, and then looks whether the slot is still in its place: all four in one order. */
+/* A slot is written only when it is in no place and has no reader. So a reader counts itself
+ * first, and then checks that the slot is still in its place: all four in one order. */
 static int read_pool(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
 {
     struct uw_sample_pool *p = (struct uw_sample_pool *)base;

@@ -4,52 +4,11 @@
  * bw_input comes before its bw_param, since the fused update of plan mode immediate changes the
  * weights that bw_input reads. */
 #include "flight.h"
-#include "plan.h"
 #include "step.h"
 
 #include "uwasa/parts.h"
 
-#include <string.h>
-
-int uw_zero(const struct uw_exec *e, void *x, size_t bytes)
-{
-    if (uw_device(e->kernels) != NULL) {
-        return uw_device(e->kernels)->zero(e, x, bytes);
-    }
-    memset(x, 0, bytes);
-    return UW_OK;
-}
-
-uint64_t uw_profile_start(const struct uw_model *m)
-{
-    return m->profile != NULL ? m->profile->now_us(m->profile->arg) : 0;
-}
-
-void uw_profile_lap(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
-                    uint64_t *since_us)
-{
-    if (m->profile != NULL && uw_parts.profiling != NULL) {
-        if (uw_device_of(m) != NULL) {
-            (void)uw_device_of(m)->wait(&m->exec); /* what failed says so at the step's end */
-        }
-        uw_parts.profiling->lap(m, row, part, since_us);
-    }
-}
-
-void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_part part,
-                     uint64_t since_us)
-{
-    if (m->profile != NULL && uw_parts.profiling != NULL) {
-        uw_parts.profiling->span(m, row, part, since_us, uw_profile_start(m));
-    }
-}
-
-void uw_step_between(const struct uw_model *m)
-{
-    if (m->between != NULL) {
-        m->between(m->between_arg);
-    }
-}
+#include <math.h>
 
 static void inputs_of(const struct uw_model *m, const struct uw_layer *l, const float *x,
                       const float **in)
@@ -93,9 +52,9 @@ UW_STEP_PART int uw_step_forward(struct uw_model *m, const float *x, const struc
         l->y = l->y_at[0];
         l->aux = l->aux_at[0];
         if (m->buckets_n > 0 && l->trained != 0 && (p->training || !l->auxiliary)) {
-            int late = uw_parts.gathering->late(m, l->bucket, err);
-            if (late < 0) {
-                return late;
+            int updated = uw_parts.gathering->deferred(m, l->bucket, err);
+            if (updated < 0) {
+                return updated;
             }
         }
         int rc = uw_step_layer(m, l, x, p);
@@ -142,7 +101,7 @@ UW_STEP_PART int uw_step_name_nonfinite(struct uw_model *m, const float *x, cons
             }
         }
         int rc = uw_step_layer(m, l, x, &pass);
-        if (rc < 0) {       /* a device has only stopped; the processor told at once */
+        if (rc < 0) {       /* a device has only stopped; the processor reported it at once */
             return UW_STEP_DEVICES ? name_layer(l, rc, err) : rc;
         }
         if (!l->view &&
@@ -336,6 +295,39 @@ UW_STEP_PART int uw_step_check(const struct uw_model *m, const struct uw_minibat
     }
     return check_batch(m, b, err);
 }
+
+static int check_guard(const struct uw_model *m, struct uw_error *err)
+{
+    return m->config.micro_n == m->config.batch_n
+               ? UW_OK
+               : uw_error_set(err, UW_ERR_INVALID,
+                              "the spike guard needs whole minibatches, no micro-batches");
+}
+
+static double loss_limit(const struct uw_spike_guard *g)
+{
+    return g->seen >= UW_SPIKE_WARMUP ? (double)g->factor * g->mean : (double)INFINITY;
+}
+
+static void take_loss(struct uw_spike_guard *g, double loss, bool spike)
+{
+    if (spike) {
+        g->skipped++;
+        return;
+    }
+    g->seen += g->seen < UW_SPIKE_WARMUP ? 1 : 0;
+    g->mean += (loss - g->mean) / g->seen;
+}
+
+static bool is_spike(struct uw_spike_guard *g, double loss)
+{
+    bool spike = loss > loss_limit(g);
+    take_loss(g, loss, spike);
+    return spike;
+}
+
+const struct uw_guarding uw_guarding = {.check = check_guard, .limit = loss_limit,
+                                        .is_spike = is_spike, .take = take_loss};
 
 /* Losses of a micro-batch and, if it trains, the gradients of the outputs; r: their sums so far. */
 static int losses(struct uw_model *m, const struct uw_labelled *s, struct uw_step_result *r,

@@ -54,6 +54,9 @@ struct uw_adam uw_update_adam(const struct uw_optimizer *o, uint64_t updates);
 int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
                     double *loss, uint32_t *correct_n);
 double uw_loss_weight(const struct uw_loss_def *d);
+
+/* Where the gradient of the head's value goes; NULL: nobody wants it. */
+float *uw_loss_gradient(const struct uw_model *m, const struct uw_head *h);
 #endif
 
 /* A stretch of computing is over: call the program's function. */
@@ -96,11 +99,6 @@ struct uw_update {
 /* Does a plan keep gradients for a while, and so need uw_parts.gathering? */
 bool uw_update_gathers(const struct uw_model_config *config);
 
-/* SGD as a kernel takes it, and its velocity of a segment; NULL: none. */
-struct uw_sgd uw_update_sgd(const struct uw_optimizer *o);
-float *uw_update_velocity(const struct uw_model *m, const struct uw_optimizer *o,
-                          const struct uw_segment *s);
-
 /* Gradients that live on: one bucket, or all of them (uwasa/bucket.h). */
 struct uw_gathering {
     /* Can a configuration that gathers, clips or has micro-batches be done exactly? Returns UW_OK
@@ -110,7 +108,7 @@ struct uw_gathering {
     /* Floats of m->gradients. */
     uint32_t (*window)(const struct uw_model_config *config, const struct uw_layer *layers,
                        uint32_t layers_n);
-    /* Late updates: number the buckets.
+    /* Deferred updates: number the buckets.
      *   layers   `bucket` is set in those that are trained
      *   buckets  [the number returned], or NULL: only counted */
     uint32_t (*buckets)(const struct uw_model_config *config, struct uw_layer *layers,
@@ -123,8 +121,9 @@ struct uw_gathering {
                  const float *const *x);
     /* After the last layer. */
     int (*finish)(struct uw_update *u);
-    /* Late updates: before a layer is computed. Waits for its bucket and updates it, if pending. */
-    int (*late)(struct uw_model *m, uint32_t bucket, struct uw_error *err);
+    /* Deferred updates: before a layer is computed. Waits for its bucket and updates it, if
+     * pending. */
+    int (*deferred)(struct uw_model *m, uint32_t bucket, struct uw_error *err);
 };
 
 /* uw_gathering's window and buckets; 0: a plan has none. */

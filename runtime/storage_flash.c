@@ -79,7 +79,7 @@ static int data_crc(const struct uw_storage_flash *s, uint32_t slot, uint32_t by
     return rc;
 }
 
-/* Is there an object in a slot, as far as its header tells? */
+/* Is there an object in a slot, by its header? */
 static bool read_header(const struct uw_storage_flash *s, uint32_t object, uint32_t which,
                         struct record *r, uint32_t *crc)
 {
@@ -264,7 +264,7 @@ static int flash_append(struct uw_storage *base, const void *buf, size_t bytes)
     return s->failed;
 }
 
-/* Program the header of what is written, and once more to say that it is complete. */
+/* Program the header of what is written; the second copy marks it as complete. */
 static int program_header(struct uw_storage_flash *s, uint32_t bytes)
 {
     const uint32_t word[H_CRC] = {MAGIC, FORMAT, s->sequence, bytes,

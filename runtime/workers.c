@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #define WORK_PER_NS 40.0        /* multiply-adds of a core in kernels that are not large */
-#define CACHE_BYTES 1048576.0   /* what is beyond comes from memory, whoever computes */
+#define CACHE_BYTES 1048576.0   /* what is beyond comes from memory on any core */
 #define LINE_BYTES 64.0
 #define LINES_PER_HAND_OFF 50.0 /* that come in that time: many are on their way */
 #define HAND_OFFS 32.0          /* of a call: its tasks are claimed, run by caches that are cold */

@@ -167,32 +167,22 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
             cJSON_AddNullToObject(row, "accuracy");
         }
         uw_event_float(row, "samples_per_s", m[i].samples_per_s);
-        cJSON_AddNumberToObject(row, "rounds", m[i].rounds);
-        cJSON_AddNumberToObject(row, "rtt_us", m[i].rtt_us);
-        cJSON_AddNumberToObject(row, "silent_us", (double)m[i].silent_us);
-        cJSON_AddNumberToObject(row, "pulled_bytes", (double)m[i].pulled_bytes);
-        cJSON_AddNumberToObject(row, "refused", m[i].refused_n);
+        UW_EVENT_NUMBERS(row, {"rounds", m[i].rounds}, {"rtt_us", m[i].rtt_us},
+                         {"silent_us", (double)m[i].silent_us},
+                         {"pulled_bytes", (double)m[i].pulled_bytes}, {"refused", m[i].refused_n});
         cJSON_AddStringToObject(row, "cell", m[i].cell);
         uw_event_vitals(row, &m[i].vitals);
         cJSON_AddItemToArray(members, row);
     }
-    cJSON_AddNumberToObject(out, "sent_bytes", (double)c->sent_bytes);
-    cJSON_AddNumberToObject(out, "received_bytes", (double)c->received_bytes);
-    cJSON_AddNumberToObject(out, "membership_bytes", (double)c->membership_bytes);
-    cJSON_AddNumberToObject(out, "pulls_done", c->pulls_done);
-    cJSON_AddNumberToObject(out, "pulls_cut", c->pulls_cut);
-    cJSON_AddNumberToObject(out, "pulls_refused", c->pulls_refused);
-    cJSON_AddNumberToObject(out, "pulls_stale", c->pulls_stale);
-    cJSON_AddNumberToObject(out, "averages_done", c->averages_done);
-    cJSON_AddNumberToObject(out, "averages_cut", c->averages_cut);
-    cJSON_AddNumberToObject(out, "samples_in", (double)c->samples_in);
-    cJSON_AddNumberToObject(out, "samples_out", (double)c->samples_out);
-    char *text = cJSON_PrintUnformatted(out);
-    if (text != NULL) {
-        puts(text);
-    }
-    cJSON_free(text);
-    cJSON_Delete(out);
+    UW_EVENT_NUMBERS(out, {"sent_bytes", (double)c->sent_bytes},
+                     {"received_bytes", (double)c->received_bytes},
+                     {"membership_bytes", (double)c->membership_bytes},
+                     {"pulls_done", c->pulls_done}, {"pulls_cut", c->pulls_cut},
+                     {"pulls_refused", c->pulls_refused}, {"pulls_stale", c->pulls_stale},
+                     {"averages_done", c->averages_done}, {"averages_cut", c->averages_cut},
+                     {"samples_in", (double)c->samples_in},
+                     {"samples_out", (double)c->samples_out});
+    uw_event_print(stdout, out);
 }
 
 /* One table. Returns the number of rows, or a code. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "augment.h"
+#include "sets.h"
 
 #include "uwasa/rng.h"
 #include "uwasa/status.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cifar10.h"
+#include "sets.h"
 
 #include <stdio.h>
 
@@ -53,18 +53,9 @@ static int read_cifar10(struct uw_dataset *base, uint64_t index, float *x, uint3
     while (index >= d->records_n[file]) {
         index -= d->records_n[file++];
     }
-    uint8_t byte;
-    int rc = uw_file_read(&d->files[file], index * RECORD_BYTES, &byte, 1);
-    if (rc == UW_OK && byte >= CLASSES) {
-        rc = UW_ERR_IO; /* it was in range at open: the file has changed since */
-    }
-    if (rc == UW_OK) {
-        rc = uw_file_read_bytes(&d->files[file], index * RECORD_BYTES + 1, x, PIXELS_N);
-    }
-    if (rc == UW_OK) {
-        *label = byte;
-    }
-    return rc;
+    const struct uw_file *f = &d->files[file];
+    int rc = uw_file_read_label(f, index * RECORD_BYTES, CLASSES, label);
+    return rc < 0 ? rc : uw_file_read_values(f, index * RECORD_BYTES + 1, false, x, PIXELS_N);
 }
 
 static const struct uw_dataset_ops cifar10_ops = {.name = "cifar10", .read = read_cifar10};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "csv.h"
-
-#include "file.h"
+#include "sets.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -72,49 +70,46 @@ static bool parse_number(const struct field *f, float *value)
     return end == copy + f->bytes && isfinite(*value);
 }
 
-static bool grow(void **p, size_t *cap_n, size_t need_n, size_t element_bytes)
+/* Room for one more element of 4 bytes. Returns NULL when there is no memory, and sets r->err. */
+static void *grow(struct reader *r, void *p, size_t *cap_n, size_t n, const char *what)
 {
-    if (need_n <= *cap_n) {
-        return true;
+    if (n < *cap_n) {
+        return p;
     }
     size_t cap = *cap_n < 64 ? 64 : *cap_n * 2;
-    cap = cap < need_n ? need_n : cap;
-    void *bigger = cap > SIZE_MAX / element_bytes ? NULL : realloc(*p, cap * element_bytes);
+    void *bigger = cap > SIZE_MAX / 4 ? NULL : realloc(p, cap * 4);
     if (bigger == NULL) {
-        return false;
+        (void)uw_error_set(r->err, UW_ERR_NOMEM, "%.120s:%u: no memory for more %s", r->path,
+                           r->line, what);
+        return NULL;
     }
-    *p = bigger;
     *cap_n = cap;
-    return true;
+    return bigger;
 }
 
 static int add_value(struct reader *r, float value)
 {
-    void *p = r->d->values;
-    bool ok = grow(&p, &r->values_cap_n, r->values_n + 1, sizeof(float));
-    r->d->values = p;
-    if (!ok) {
-        return uw_error_set(r->err, UW_ERR_NOMEM, "%.120s:%u: no memory for more values", r->path,
-                            r->line);
+    float *values = grow(r, r->d->values, &r->values_cap_n, r->values_n, "values");
+    if (values == NULL) {
+        return UW_ERR_NOMEM;
     }
-    r->d->values[r->values_n++] = value;
+    r->d->values = values;
+    values[r->values_n++] = value;
     return UW_OK;
 }
 
 static int add_label(struct reader *r, uint32_t label)
 {
-    void *p = r->d->labels;
-    bool ok = grow(&p, &r->rows_cap_n, (size_t)r->d->rows_n + 1, sizeof(uint32_t));
-    r->d->labels = p;
-    if (!ok || r->d->rows_n == INT32_MAX) {
-        return uw_error_set(r->err, UW_ERR_NOMEM, "%.120s:%u: no memory for more lines", r->path,
-                            r->line);
+    uint32_t *labels = grow(r, r->d->labels, &r->rows_cap_n, r->d->rows_n, "lines");
+    if (labels == NULL) {
+        return UW_ERR_NOMEM;
     }
-    r->d->labels[r->d->rows_n++] = label;
-    if (label >= r->d->base.classes) {
-        r->d->base.classes = label + 1;
-    }
-    return UW_OK;
+    r->d->labels = labels;
+    labels[r->d->rows_n++] = label;
+    r->d->base.classes = label < r->d->base.classes ? r->d->base.classes : label + 1;
+    return r->d->rows_n < INT32_MAX
+               ? UW_OK
+               : uw_error_set(r->err, UW_ERR_TOOBIG, "%.120s:%u: too many lines", r->path, r->line);
 }
 
 static int read_label(struct reader *r, const struct field *f, uint32_t features_n)
@@ -199,7 +194,7 @@ static int read_rows(struct reader *r)
     return rc;
 }
 
-/* What is no text at all is told before memory is taken for all of it. */
+/* A file that is no text is refused before memory is allocated for all of it. */
 static int check_is_text(const struct uw_file *f, struct uw_error *err)
 {
     char start[4096];

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/data.h"
 
-#include "augment.h"
-#include "cifar10.h"
-#include "csv.h"
-#include "idx.h"
-#include "subset.h"
+#include "sets.h"
 #include "uwasa/digits.h"
 #include "uwasa/keywords.h"
 
@@ -15,26 +11,16 @@
 #include <unistd.h>
 
 struct uw_data_parts {
-    union { /* the set named by the spec; close says which */
-        struct uw_dataset base;
-        struct uw_digits digits;
-        struct uw_keywords keywords;
-        struct uw_idx idx;
-        struct uw_cifar10 cifar10;
-        struct uw_csv csv;
-    } set;
-    void (*close)(struct uw_data_parts *p);
-    bool classes_chosen; /* the set has seen to classes_mask itself */
+    struct uw_dataset *whole; /* the set named by the spec, one of the next five */
+    struct uw_digits digits;
+    struct uw_keywords keywords;
+    struct uw_idx idx;
+    struct uw_cifar10 cifar10;
+    struct uw_csv csv;
+    bool classes_chosen; /* the set has applied classes_mask itself */
     struct uw_subset subset;
     struct uw_augment augment;
 };
-
-/* ---- digits, keywords ---- */
-
-static void close_nothing(struct uw_data_parts *p)
-{
-    (void)p;
-}
 
 static int open_keywords(struct uw_data_parts *p, const char *rest,
                          const struct uw_data_config *config, struct uw_error *err)
@@ -44,9 +30,9 @@ static int open_keywords(struct uw_data_parts *p, const char *rest,
                             "keywords%.80s: \"keywords\" takes nothing after it and no classes",
                             rest);
     }
-    p->close = close_nothing;
-    uw_keywords_init(&p->set.keywords, &(struct uw_keywords_config){.seed = config->seed,
-                                                                    .test = config->test});
+    p->whole = &p->keywords.base;
+    uw_keywords_init(&p->keywords, &(struct uw_keywords_config){.seed = config->seed,
+                                                                .test = config->test});
     return UW_OK;
 }
 
@@ -57,25 +43,20 @@ static int open_digits(struct uw_data_parts *p, const char *rest,
         return uw_error_set(err, UW_ERR_INVALID, "digits%.80s: \"digits\" takes nothing after it",
                             rest);
     }
-    p->close = close_nothing;
+    p->whole = &p->digits.base;
     p->classes_chosen = true;
     uint32_t mask = config->classes_mask;
     if (mask != 0 && (mask &= (1u << UW_DIGITS_CLASSES) - 1u) == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "digits: classes are 0 .. 9, none was chosen");
     }
-    return uw_digits_init(&p->set.digits, &(struct uw_digits_config){.seed = config->seed,
-                                                                     .classes_mask = mask,
-                                                                     .test = config->test});
+    return uw_digits_init(&p->digits, &(struct uw_digits_config){.seed = config->seed,
+                                                                 .classes_mask = mask,
+                                                                 .test = config->test});
 }
 
 /* ---- IDX ---- */
 
-static void close_idx(struct uw_data_parts *p)
-{
-    uw_idx_close(&p->set.idx);
-}
-
-/* Who has only the compressed files must be told so, not sent to fetch them again. */
+/* Where only the compressed files are, the hint is to unpack them. */
 static const char *mnist_hint(const char *path)
 {
     char packed[UW_FILE_PATH_BYTES + 64];
@@ -92,18 +73,23 @@ static int open_mnist(struct uw_data_parts *p, const char *folder,
     int most = (int)UW_FILE_PATH_BYTES;
     snprintf(images, sizeof images, "%.*s/%s-images-idx3-ubyte", most, folder, which);
     snprintf(labels, sizeof labels, "%.*s/%s-labels-idx1-ubyte", most, folder, which);
-    p->close = close_idx;
+    p->whole = &p->idx.base;
     const char *hint = mnist_hint(access(images, F_OK) == 0 ? labels : images);
-    return uw_idx_open(&p->set.idx, images, labels, 10, hint, err);
+    return uw_idx_open(&p->idx, images, labels, 10, hint, err);
 }
 
-/* Cut `text` at its commas, in place. Returns the number of parts, or 0 when there are too many
- * or one is empty. */
-static uint32_t split(char *text, char **parts, uint32_t parts_max)
+/* Copy `rest` to names and cut it at its commas. Returns the number of parts, or 0 when there are
+ * too many, one is empty, or they do not fit. */
+static uint32_t split(const char *rest, char *names, size_t names_bytes, char **parts,
+                      uint32_t parts_max)
 {
     uint32_t n = 0;
-    for (char *next = text; next != NULL;) {
-        text = next;
+    if (strlen(rest) >= names_bytes) {
+        return 0;
+    }
+    memcpy(names, rest, strlen(rest) + 1);
+    for (char *next = names; next != NULL;) {
+        char *text = next;
         next = strchr(text, ',');
         if (next != NULL) {
             *next++ = '\0';
@@ -132,22 +118,21 @@ static int open_idx(struct uw_data_parts *p, const char *rest, const struct uw_d
                     struct uw_error *err)
 {
     char names[4 * UW_FILE_PATH_BYTES], *part[4];
-    snprintf(names, sizeof names, "%s", rest);
-    uint32_t n = strlen(rest) < sizeof names ? split(names, part, 4) : 0;
+    uint32_t n = split(rest, names, sizeof names, part, 4);
     if (n != 2 && n != 4) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "idx:%.100s: allowed are idx:IMAGES,LABELS and "
                             "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS",
                             rest);
     }
-    p->close = close_idx;
+    p->whole = &p->idx.base;
     uint32_t mine = n == 4 && config->test ? 2 : 0, other = n == 4 ? 2 - mine : mine;
-    int rc = uw_idx_open(&p->set.idx, part[mine], part[mine + 1], 0, NULL, err);
+    int rc = uw_idx_open(&p->idx, part[mine], part[mine + 1], 0, NULL, err);
     if (rc == UW_OK && other != mine) {
         struct uw_idx d;
         rc = uw_idx_open(&d, part[other], part[other + 1], 0, NULL, err);
         if (rc == UW_OK) {
-            rc = agree(&p->set.base, &d.base, rest, err);
+            rc = agree(p->whole, &d.base, rest, err);
             uw_idx_close(&d);
         }
     }
@@ -156,45 +141,34 @@ static int open_idx(struct uw_data_parts *p, const char *rest, const struct uw_d
 
 /* ---- CIFAR-10 ---- */
 
-static void close_cifar10(struct uw_data_parts *p)
-{
-    uw_cifar10_close(&p->set.cifar10);
-}
-
 static int open_cifar10(struct uw_data_parts *p, const char *folder,
                         const struct uw_data_config *config, struct uw_error *err)
 {
-    p->close = close_cifar10;
-    return uw_cifar10_open(&p->set.cifar10, folder, config->test, err);
+    p->whole = &p->cifar10.base;
+    return uw_cifar10_open(&p->cifar10, folder, config->test, err);
 }
 
 /* ---- CSV ---- */
-
-static void close_csv(struct uw_data_parts *p)
-{
-    uw_csv_close(&p->set.csv);
-}
 
 static int open_csv(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
                     struct uw_error *err)
 {
     char names[2 * UW_FILE_PATH_BYTES], *part[2];
-    snprintf(names, sizeof names, "%s", rest);
-    uint32_t n = strlen(rest) < sizeof names ? split(names, part, 2) : 0;
+    uint32_t n = split(rest, names, sizeof names, part, 2);
     if (n == 0) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "csv:%.100s: allowed are csv:FILE and csv:FILE,TESTFILE", rest);
     }
-    p->close = close_csv;
+    p->whole = &p->csv.base;
     if (n == 1) {
-        return uw_csv_open(&p->set.csv, part[0], config->test ? UW_CSV_TEST : UW_CSV_TRAIN, err);
+        return uw_csv_open(&p->csv, part[0], config->test ? UW_CSV_TEST : UW_CSV_TRAIN, err);
     }
-    int rc = uw_csv_open(&p->set.csv, part[config->test], UW_CSV_ALL, err);
+    int rc = uw_csv_open(&p->csv, part[config->test], UW_CSV_ALL, err);
     if (rc == UW_OK) {
         struct uw_csv d;
         rc = uw_csv_open(&d, part[!config->test], UW_CSV_ALL, err);
         if (rc == UW_OK) {
-            rc = agree(&p->set.base, &d.base, rest, err);
+            rc = agree(p->whole, &d.base, rest, err);
             uw_csv_close(&d);
         }
     }
@@ -230,7 +204,7 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
 static int choose(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                   struct uw_error *err)
 {
-    struct uw_dataset *whole = &d->parts->set.base;
+    struct uw_dataset *whole = d->parts->whole;
     uint32_t shards_n = config->shards_n != 0 ? config->shards_n : 1;
     uint32_t mask = d->parts->classes_chosen ? 0 : config->classes_mask;
     if (config->shard >= shards_n) {
@@ -293,7 +267,7 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
     }
     int rc = open_set(d->parts, spec, config, err);
     if (rc == UW_OK) {
-        shape_rows(&d->parts->set.base, config);
+        shape_rows(d->parts->whole, config);
         rc = choose(d, spec, config, err);
     }
     bool moves = !config->test && (config->crop != 0 || config->flip);
@@ -314,9 +288,9 @@ void uw_data_close(struct uw_data *d)
 {
     if (d->parts != NULL) {
         uw_subset_close(&d->parts->subset);
-        if (d->parts->close != NULL) {
-            d->parts->close(d->parts);
-        }
+        uw_idx_close(&d->parts->idx);
+        uw_cifar10_close(&d->parts->cifar10);
+        uw_csv_close(&d->parts->csv);
         free(d->parts);
     }
     *d = (struct uw_data){.base = NULL};

@@ -71,43 +71,45 @@ int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error
                         (unsigned long long)offset);
 }
 
-int uw_file_read_bytes(const struct uw_file *f, uint64_t offset, float *x, size_t n)
+int uw_file_read_label(const struct uw_file *f, uint64_t offset, uint32_t classes, uint32_t *label)
 {
-    uint8_t block[BLOCK_BYTES];
-    while (n > 0) {
-        size_t part = n < BLOCK_BYTES ? n : BLOCK_BYTES;
-        int rc = uw_file_read(f, offset, block, part);
-        if (rc < 0) {
-            return rc;
-        }
-        for (size_t i = 0; i < part; i++) {
-            x[i] = (float)block[i] / 255.0f;
-        }
-        x += part;
-        n -= part;
-        offset += part;
+    uint8_t byte;
+    int rc = uw_file_read(f, offset, &byte, 1);
+    if (rc < 0 || byte >= classes) {
+        return UW_ERR_IO;
     }
+    *label = byte;
     return UW_OK;
 }
 
-int uw_file_read_floats(const struct uw_file *f, uint64_t offset, float *x, size_t n)
+static float float_at(const uint8_t *b)
+{
+    uint32_t bits = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+int uw_file_read_values(const struct uw_file *f, uint64_t offset, bool floats, float *x, size_t n)
 {
     uint8_t block[BLOCK_BYTES];
-    while (n > 0) {
-        size_t part = n < BLOCK_BYTES / 4 ? n : BLOCK_BYTES / 4;
-        int rc = uw_file_read(f, offset, block, part * 4);
+    size_t bytes = floats ? 4 : 1;
+    for (size_t done = 0, part; done < n; done += part) {
+        part = n - done < BLOCK_BYTES / bytes ? n - done : BLOCK_BYTES / bytes;
+        int rc = uw_file_read(f, offset + done * bytes, block, part * bytes);
         if (rc < 0) {
             return rc;
         }
-        for (size_t i = 0; i < part; i++) {
-            const uint8_t *b = &block[4 * i];
-            uint32_t bits =
-                (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-            memcpy(&x[i], &bits, sizeof bits);
+        float *to = x + done;
+        if (floats) {
+            for (size_t i = 0; i < part; i++) {
+                to[i] = float_at(&block[4 * i]);
+            }
+        } else {
+            for (size_t i = 0; i < part; i++) {
+                to[i] = (float)block[i] / 255.0f;
+            }
         }
-        x += part;
-        n -= part;
-        offset += part * 4;
     }
     return UW_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "uwasa/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,11 +36,13 @@ int uw_file_read(const struct uw_file *f, uint64_t offset, void *buf, size_t byt
 /* The sentence for a failed uw_file_read. Returns UW_ERR_IO. */
 int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error *err);
 
-/* Read `n` unsigned bytes as floats, divided by 255. Returns UW_OK or UW_ERR_IO. */
-int uw_file_read_bytes(const struct uw_file *f, uint64_t offset, float *x, size_t n);
+/* Read one byte, a label that was below `classes` when the file was opened. Returns UW_OK or
+ * UW_ERR_IO (or the file has changed since). */
+int uw_file_read_label(const struct uw_file *f, uint64_t offset, uint32_t classes, uint32_t *label);
 
-/* Read `n` big-endian IEEE floats. Returns UW_OK or UW_ERR_IO. */
-int uw_file_read_floats(const struct uw_file *f, uint64_t offset, float *x, size_t n);
+/* Read n values as floats: unsigned bytes, divided by 255, or big-endian IEEE floats. Returns UW_OK
+ * or UW_ERR_IO. */
+int uw_file_read_values(const struct uw_file *f, uint64_t offset, bool floats, float *x, size_t n);
 
 /* Safe on a zeroed struct and twice. */
 void uw_file_close(struct uw_file *f);

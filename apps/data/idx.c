@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "idx.h"
+#include "sets.h"
 
 enum { RANK_MAX = 4, TYPE_BYTE = 0x08, TYPE_FLOAT = 0x0d, LABELS_AT = 8 };
 
@@ -63,7 +63,7 @@ static int read_header(const struct uw_file *f, struct header *h, struct uw_erro
     return UW_OK;
 }
 
-/* Dimensions are 1 or more, samples of bearable size, and the file as long as they say. */
+/* Dimensions are 1 or more, a sample is not too large, and the file has the length that follows. */
 static int check_size(const struct uw_file *f, const struct header *h, struct uw_error *err)
 {
     uint64_t sample_n = 1;
@@ -166,20 +166,9 @@ static int read_idx(struct uw_dataset *base, uint64_t index, float *x, uint32_t 
         return UW_ERR_INVALID;
     }
     size_t n = (size_t)base->channels * base->height * base->width;
-    uint8_t byte;
-    int rc = uw_file_read(&d->labels, LABELS_AT + index, &byte, 1);
-    if (rc == UW_OK && byte >= base->classes) {
-        rc = UW_ERR_IO; /* it was in range at open: the file has changed since */
-    }
-    if (rc == UW_OK && d->is_float) {
-        rc = uw_file_read_floats(&d->images, d->images_at + index * n * 4, x, n);
-    } else if (rc == UW_OK) {
-        rc = uw_file_read_bytes(&d->images, d->images_at + index * n, x, n);
-    }
-    if (rc == UW_OK) {
-        *label = byte;
-    }
-    return rc;
+    uint64_t at = d->images_at + index * n * (d->is_float ? 4 : 1);
+    int rc = uw_file_read_label(&d->labels, LABELS_AT + index, base->classes, label);
+    return rc < 0 ? rc : uw_file_read_values(&d->images, at, d->is_float, x, n);
 }
 
 static const struct uw_dataset_ops idx_ops = {.name = "idx", .read = read_idx};

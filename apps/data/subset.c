@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "subset.h"
+#include "sets.h"
 
 #include <stdlib.h>
 

@@ -70,7 +70,7 @@ uint64_t uw_machine_now_us(void)
     uint32_t masked;
     __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(masked)::"memory");
     uint64_t now_us = counter != NULL ? by_counter() : by_ticks();
-    if (now_us < latest_us) {           /* an emulator's counter wraps before it says so */
+    if (now_us < latest_us) {           /* an emulator's counter wraps before the flag is set */
         now_us = latest_us;
     }
     latest_us = now_us;

@@ -143,7 +143,7 @@ static int send(struct uw_ethernet *base, const void *frame, uint32_t frame_byte
     return UW_OK;
 }
 
-/* Nothing waits: the interrupt may tell of the next frame. */
+/* Nothing waits: enable the interrupt for the next frame. */
 static int listen(const struct uw_ethernet_lan9118 *e)
 {
     *reg(e, INT_STS) = UINT32_MAX;

@@ -34,7 +34,7 @@
 #define MBEDTLS_SSL_SRV_C
 #define MBEDTLS_SSL_PROTO_TLS1_2
 #define MBEDTLS_SSL_PROTO_DTLS
-#define MBEDTLS_SSL_ALL_ALERT_MESSAGES  /* who has another key is told */
+#define MBEDTLS_SSL_ALL_ALERT_MESSAGES  /* a peer with another key gets an alert */
 #define MBEDTLS_SSL_DTLS_ANTI_REPLAY
 #define MBEDTLS_SSL_DTLS_HELLO_VERIFY
 #define MBEDTLS_KEY_EXCHANGE_PSK_ENABLED

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vector table, reset and faults. The linker file's symbols say what lies where (sections.ld). */
+ * Vector table, reset and faults. The linker file's symbols are the addresses (sections.ld). */
 #include "start.h"
 
 #include "uwasa/cortex_m.h"
@@ -49,7 +49,7 @@ __attribute__((naked)) static void fault(void)
                    "b uw_fault");
 }
 
-static void say(const char *text)
+static void print(const char *text)
 {
     struct uw_serial *console = uw_machine.console;
     size_t bytes = strlen(text);
@@ -64,15 +64,15 @@ static void say(const char *text)
     }
 }
 
-static void say_number(const char *name, uint32_t value)
+static void print_number(const char *name, uint32_t value)
 {
     char text[9];
     for (int i = 0; i < 8; i++) {
         text[i] = "0123456789abcdef"[value >> (28 - 4 * i) & 15u];
     }
     text[8] = '\0';
-    say(name);
-    say(text);
+    print(name);
+    print(text);
 }
 
 /* The non-maskable interrupt is the last word of a watchdog: where the board hangs. It resets. */
@@ -82,16 +82,16 @@ void uw_fault(const uint32_t *frame)
     __asm volatile("mrs %0, ipsr" : "=r"(exception));
     bool hangs = exception == NMI;
     if (hangs) {
-        say("\nwatchdog: hangs at");
+        print("\nwatchdog: hangs at");
     } else {
-        say_number("\nfault: cfsr ", CFSR);
-        say_number(" address ", BFAR);
+        print_number("\nfault: cfsr ", CFSR);
+        print_number(" address ", BFAR);
     }
     if (frame >= uw_stack_start && frame < uw_stack_end) {
-        say_number(" pc ", frame[6]);
-        say_number(" lr ", frame[5]);
+        print_number(" pc ", frame[6]);
+        print_number(" lr ", frame[5]);
     }
-    say("\n");
+    print("\n");
     if (!hangs) {
         uw_machine.reset();
     }

@@ -209,7 +209,7 @@ static int file_append(struct uw_storage *base, const void *buf, size_t bytes)
     return UW_OK;
 }
 
-/* Make the rename itself durable. A file system that cannot sync a folder says EINVAL. */
+/* Make the rename itself durable. A file system that cannot sync a folder returns EINVAL. */
 static int sync_folder_of(const char *path)
 {
     char folder[PATH_BYTES];

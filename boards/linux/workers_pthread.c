@@ -9,8 +9,11 @@
  * The caller claims from below, helpers from above: kernels that cut the same arrays alike find
  * them where they were left, in the caches of the core that had them before.
  *
- * A helper that was asleep and finds itself on the processor of another thread moves: apart.h. */
-#include "apart.h"
+ * A helper that was asleep and finds itself on the processor of another thread moves. A woken
+ * thread stays on the processor of the thread that wakes it where the others look busy, as an idle
+ * processor of a virtual machine does that its host has put to sleep. Two threads that then wait
+ * for each other by looking take turns on one, and are moved apart only after milliseconds. */
+#define _GNU_SOURCE /* sched_getcpu, sched_setaffinity */
 #include "uwasa/board.h"
 
 #include <pthread.h>
@@ -161,6 +164,41 @@ static inline bool have_helped(const struct pool *p, uint32_t tasks_n)
     return atomic_load(&p->helped) == tasks_n;
 }
 
+static bool is_taken(int32_t processor, const int32_t *taken, uint32_t taken_n)
+{
+    for (uint32_t i = 0; i < taken_n; i++) {
+        if (taken[i] == processor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Move this thread to a processor that it may use and that is none of taken[0 .. taken_n-1], unless
+ * it is on one; where there is none it stays. What it may use does not change. Returns where it is
+ * now; -1: the system does not report it. */
+static int32_t move_off(const int32_t *taken, uint32_t taken_n)
+{
+    cpu_set_t allowed, only;
+    int32_t here = sched_getcpu();
+    if (here < 0 || !is_taken(here, taken, taken_n) ||
+        sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
+        return here;
+    }
+    for (int32_t i = 1; i < CPU_SETSIZE; i++) {
+        int32_t next = (here + i) % CPU_SETSIZE;
+        size_t to = (size_t)next;
+        if (CPU_ISSET(to, &allowed) && !is_taken(next, taken, taken_n)) {
+            CPU_ZERO(&only);
+            CPU_SET(to, &only);
+            (void)sched_setaffinity(0, sizeof only, &only);
+            (void)sched_setaffinity(0, sizeof allowed, &allowed);
+            return sched_getcpu();
+        }
+    }
+    return here;
+}
+
 /* To a processor where no other thread of the pool was last. */
 static void move_apart(struct helper *h)
 {
@@ -169,7 +207,7 @@ static void move_apart(struct helper *h)
     for (uint32_t i = 0; i < p->base.threads; i++) {
         others[i] = i == h->number ? -1 : atomic_load_explicit(&p->on[i], memory_order_relaxed);
     }
-    atomic_store_explicit(&p->on[h->number], uw_apart_move(others, p->base.threads),
+    atomic_store_explicit(&p->on[h->number], move_off(others, p->base.threads),
                           memory_order_relaxed);
 }
 
@@ -235,7 +273,7 @@ static void open_run(struct pool *p, uw_task_fn fn, void *arg, uint32_t first, u
     atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
     atomic_store_explicit(&p->arg, arg, memory_order_relaxed);
     atomic_store_explicit(&p->first, first, memory_order_relaxed);
-    atomic_store_explicit(&p->on[0], uw_apart_processor(), memory_order_relaxed);
+    atomic_store_explicit(&p->on[0], sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&p->helped, 0, memory_order_relaxed);
     uint64_t run = (atomic_load_explicit(&p->ticket, memory_order_relaxed) >> 32) + 1;
     atomic_store(&p->ticket, run << 32 | tasks_n);
@@ -302,7 +340,7 @@ static int start_helpers(struct pool *p, uint32_t helpers_n)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = 0;
     for (uint32_t i = 0; i <= helpers_n; i++) {
-        atomic_store(&p->on[i], i == 0 ? uw_apart_processor() : -1);
+        atomic_store(&p->on[i], i == 0 ? sched_getcpu() : -1);
     }
     for (uint32_t i = 0; i < helpers_n && failed == 0; i++) {
         struct helper *h = &p->helpers[i];

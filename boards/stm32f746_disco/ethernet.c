@@ -5,6 +5,7 @@
 #include "stm32f746.h"
 
 #include "uwasa/cortex_m.h"
+#include "uwasa/hash.h"
 
 #include <string.h>
 
@@ -144,17 +145,14 @@ static void start_rings(void)
     DMATDLAR = (uint32_t)(uintptr_t)s->tx;
 }
 
-/* Locally administered, from the chip's number: FNV-1a over it. */
+/* Locally administered, from a hash of the chip's number. */
 static void own_address(uint8_t mac[UW_ETHERNET_MAC_BYTES])
 {
     static const uint8_t none[UW_ETHERNET_MAC_BYTES];
-    uint64_t hash = 0xcbf29ce484222325u;
     if (memcmp(mac, none, sizeof none) != 0) {
         return;
     }
-    for (uint32_t i = 0; i < 12u; i++) {
-        hash = (hash ^ UNIQUE_ID[i]) * 0x100000001b3u;
-    }
+    uint64_t hash = uw_hash64(UW_HASH64_START, UNIQUE_ID, 12);
     memcpy(mac, &hash, UW_ETHERNET_MAC_BYTES);
     mac[0] = (uint8_t)((mac[0] & 0xfcu) | 2u);
 }

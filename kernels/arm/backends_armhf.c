@@ -5,7 +5,7 @@
 #include "uwasa/backends.h"
 
 #include "ref/backend.h"
-#include "packed/fpu.h"
+#include "packed/packed.h"
 
 #include <sys/auxv.h>
 

@@ -3,7 +3,7 @@
  * Boards with Helium: a build for one has it. */
 #include "uwasa/backends.h"
 
-#include "arm/helium.h"
+#include "packed/packed.h"
 #include "ref/backend.h"
 
 const struct uw_backend uw_backends[] = {

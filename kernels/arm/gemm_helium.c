@@ -3,8 +3,6 @@
  * 6 x 4 sums in six of the eight registers; one holds a row of B. The multiply-add takes its factor
  * from a general register, so that elements of A never pass through the FPU. Vector instructions
  * flush subnormal numbers to zero. */
-#include "arm/helium.h"
-
 #include "packed/input_norm.h"
 
 #include <arm_mve.h>
@@ -132,14 +130,5 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 /* Blocks that leave most of a board's memory to the model: 6 KiB of A and 4 KiB of B. */
 const struct uw_tile uw_tile_helium = {
     .mr = MR, .nr = NR, .mc = 24, .kc = 64, .nc = 16, .matrix_kc = 64, .matrix_nc = 16,
-    .multiply = multiply,
-    .multiply_add = multiply_add,
-    .pack_transposed = pack_transposed,
-    .pack_copy = pack_copy,
-    .pack_runs = pack_runs,
-    .dots = dots,
-    .add_rows = add_rows,
-    .planes = &planes,
-    .norm = &uw_norm_ops_plain,
-    .step_rows = step_rows_plain,
+    PLAIN_ENTRIES,
 };

@@ -2,8 +2,6 @@
  *
  * 8 x 12 sums in twenty-four of the thirty-two registers; three hold a row of B, two eight
  * elements of A, which the multiply-add takes lane by lane. */
-#include "arm/arm.h"
-
 #include "packed/input_norm.h"
 
 #include <arm_neon.h>
@@ -136,15 +134,6 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 
 const struct uw_tile uw_tile_neon = {
     .mr = MR, .nr = NR, .mc = 96, .kc = 256, .nc = 240, .matrix_kc = 256, .matrix_nc = 240,
-    .multiply = multiply,
-    .multiply_add = multiply_add,
-    .pack_transposed = pack_transposed,
-    .pack_copy = pack_copy,
-    .pack_runs = pack_runs,
-    .dots = dots,
-    .add_rows = add_rows,
-    .planes = &planes,
-    .norm = &uw_norm_ops_plain,
-    .step_rows = step_rows_plain,
+    PLAIN_ENTRIES,
     .winograd = &winograd,
 };

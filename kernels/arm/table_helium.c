@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "arm/helium.h"
-#include "packed/table_inline.h"
+#include "packed/packed.h"
+#include "ref/table.h"
 
-const struct uw_kernels uw_kernels_helium = UW_TABLE_OF_TILE("helium", uw_tile_helium);
+const struct uw_kernels uw_kernels_helium = {
+    .name = "helium", .tile = &uw_tile_helium, UW_PRODUCT_ENTRIES(packed), UW_OTHER_ENTRIES(ref)};

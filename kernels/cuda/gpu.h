@@ -6,7 +6,6 @@
  * work on one stream, in the order of the calls; results do not depend on anything but that order.
  *
  * Files      open.c       the handle, memory, the table   libraries.c  cuBLAS and cuDNN, loaded
- *            failure.c    why the GPU failed
  *            queue.c      steps, graphs, copies           choices.c    measured algorithms
  *            probe.c      what there is, shared pages    group.c      averages by NCCL
  *            *.cu         slots with kernels of their own, launch.cuh and reduce.cuh beneath
@@ -94,7 +93,7 @@ int uw_cuda_status(cudaError_t rc);
 /* probe.c: new pages of a kind, not UW_CUDA_PAGES_NONE. Managed ones wait until the GPU rests. */
 cudaError_t uw_cuda_pages_new(enum uw_cuda_pages pages, size_t bytes, void **out);
 
-/* failure.c: keep why a call failed, of the first that did: what follows comes of it. Forget it
+/* open.c: keep why a call failed, of the first that did: what follows comes of it. Forget it
  * where the call was only tried, and nothing depends on it. */
 void uw_cuda_keep_failure(struct uw_cuda *c, const char *who, const char *why);
 void uw_cuda_forget_failure(struct uw_cuda *c);

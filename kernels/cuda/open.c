@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The handle, its memory, the table. */
+ * The handle, its memory, the table, and why the GPU failed. */
 #include "gpu.h"
+
+#include "ref/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,40 +11,34 @@
 
 static const struct uw_kernels table = {
     .name = "cuda",
-    .gemm = uw_gemm_cuda,
-    .gemm_scratch_bytes = uw_gemm_scratch_bytes_cuda,
-    .conv2d_fw = uw_conv2d_fw_cuda,
-    .conv2d_bw_input = uw_conv2d_bw_input_cuda,
-    .conv2d_bw_param = uw_conv2d_bw_param_cuda,
-    .conv2d_takes_norm = uw_conv2d_takes_norm_cuda,
-    .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_cuda,
-    .add_channels = uw_add_channels_cuda,
-    .sum_channels = uw_sum_channels_cuda,
-    .dense_fw = uw_dense_fw_cuda,
-    .dense_bw_input = uw_dense_bw_input_cuda,
-    .dense_bw_param = uw_dense_bw_param_cuda,
-    .dense_bw_step = uw_dense_bw_step_cuda,
-    .dense_scratch_bytes = uw_dense_scratch_bytes_cuda,
-    .maxpool2d_fw = uw_maxpool2d_fw_cuda,
-    .maxpool2d_bw_input = uw_maxpool2d_bw_input_cuda,
-    .avgpool2d_fw = uw_avgpool2d_fw_cuda,
-    .avgpool2d_bw_input = uw_avgpool2d_bw_input_cuda,
-    .relu_fw = uw_relu_fw_cuda,
-    .relu_bw_input = uw_relu_bw_input_cuda,
-    .softmax_xent_fw = uw_softmax_xent_fw_cuda,
-    .softmax_xent_bw_input = uw_softmax_xent_bw_input_cuda,
-    .axpby = uw_axpby_cuda,
-    .sgd_update = uw_sgd_update_cuda,
-    .all_finite = uw_all_finite_cuda,
-    .distance_sq = uw_distance_sq_cuda,
-    .norm = &uw_norm_cuda,
-    .activation = &uw_activation_cuda,
-    .copy = &uw_copy_cuda,
-    .sequence = &uw_sequence_cuda,
-    .loss = &uw_loss_cuda,
-    .update = &uw_update_cuda,
+    UW_PRODUCT_ENTRIES(cuda),
+    UW_OTHER_ENTRIES(cuda),
     .fused = &uw_fused_cuda,
 };
+
+/* What a kernel did wrong, CUDA reports at every later call. What a call itself could not do, it
+ * reports once, and libraries report by a status: that is kept. */
+void uw_cuda_keep_failure(struct uw_cuda *c, const char *who, const char *why)
+{
+    if (c->failure[0] == '\0') {
+        snprintf(c->failure, sizeof c->failure, "%.40s: %.50s", who, why);
+    }
+}
+
+void uw_cuda_forget_failure(struct uw_cuda *c)
+{
+    c->failure[0] = '\0';
+}
+
+const char *uw_cuda_failure(struct uw_cuda *c)
+{
+    cudaError_t rc = c->stream != NULL ? cudaStreamSynchronize(c->stream) : cudaSuccess;
+    if (uw_cuda_status(rc) == UW_ERR_IO) {
+        uw_cuda_forget_failure(c);      /* a library's status, if there is one, comes of this */
+        uw_cuda_keep_failure(c, cudaGetErrorName(rc), cudaGetErrorString(rc));
+    }
+    return c->failure[0] != '\0' ? c->failure : NULL;
+}
 
 int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc)
 {

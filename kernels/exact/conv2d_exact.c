@@ -2,7 +2,7 @@
  *
  * Convolutions as products. A tap on padding adds a product with 0, which changes no sum that did
  * not begin at -0. Few rows (depthwise layers) are the reference's, an image a task. */
-#include "exact/product.h"
+#include "exact/exact_product.h"
 
 #include "packed/sizes.h"
 #include "ref/ref.h"
@@ -152,32 +152,29 @@ static void pack_taps(const struct uw_exact_product *p, uint32_t image, uint32_t
     }
 }
 
+/* y of x, or with `backward` the gradient of x, y, from that of y, x. */
 struct images {
     const struct uw_exec *e;
     const struct uw_conv2d *c;
-    const float *x, *w, *b, *dy;
+    const float *x, *w, *b;
     float *y;
-    bool accumulate;
+    bool accumulate, backward;
 };
 
-static void forward_task(void *arg, uint32_t task, uint32_t thread)
+static void image_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
     const struct images *s = arg;
-    size_t in_n = (size_t)s->c->in_channels * s->c->in_h * s->c->in_w;
-    size_t out_n = (size_t)s->c->out_channels * s->c->out_h * s->c->out_w;
-    uw_conv2d_fw_ref(s->e, s->c, 1, s->x + task * in_n, s->w, s->b, s->y + task * out_n,
-                     s->accumulate);
-}
-
-static void backward_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct images *s = arg;
-    size_t in_n = (size_t)s->c->in_channels * s->c->in_h * s->c->in_w;
-    size_t out_n = (size_t)s->c->out_channels * s->c->out_h * s->c->out_w;
-    uw_conv2d_bw_input_ref(s->e, s->c, 1, s->dy + task * out_n, s->w, s->y + task * in_n,
-                           s->accumulate);
+    const struct uw_conv2d *c = s->c;
+    size_t in_n = (size_t)c->in_channels * c->in_h * c->in_w;
+    size_t out_n = (size_t)c->out_channels * c->out_h * c->out_w;
+    if (s->backward) {
+        uw_conv2d_bw_input_ref(s->e, c, 1, s->x + task * out_n, s->w, s->y + task * in_n,
+                               s->accumulate);
+    } else {
+        uw_conv2d_fw_ref(s->e, c, 1, s->x + task * in_n, s->w, s->b, s->y + task * out_n,
+                         s->accumulate);
+    }
 }
 
 int uw_conv2d_fw_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
@@ -189,7 +186,7 @@ int uw_conv2d_fw_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint3
     if (m < FEW) {
         struct images s = {.e = e, .c = c, .x = x, .w = w, .b = b, .y = y,
                            .accumulate = accumulate};
-        uw_workers_run(e->workers, forward_task, &s, batch_n);
+        uw_workers_run(e->workers, image_task, &s, batch_n);
         return UW_OK;
     }
     const struct uw_exact_product p = {
@@ -208,8 +205,9 @@ int uw_conv2d_bw_input_exact(const struct uw_exec *e, const struct uw_conv2d *c,
     uint32_t group_out = c->out_channels / c->groups;
     size_t in_hw = (size_t)c->in_h * c->in_w;
     if (m < FEW) {
-        struct images s = {.e = e, .c = c, .dy = dy, .w = w, .y = dx, .accumulate = accumulate};
-        uw_workers_run(e->workers, backward_task, &s, batch_n);
+        struct images s = {.e = e, .c = c, .x = dy, .w = w, .y = dx, .accumulate = accumulate,
+                           .backward = true};
+        uw_workers_run(e->workers, image_task, &s, batch_n);
         return UW_OK;
     }
     const struct uw_exact_product p = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gemm and dense. */
-#include "exact/product.h"
+#include "exact/exact_product.h"
 
 #include "ref/ref.h"
 #include "uwasa/status.h"

@@ -4,7 +4,7 @@
 #include "uwasa/backends.h"
 
 #include "ref/backend.h"
-#include "packed/fpu.h"
+#include "packed/packed.h"
 
 const struct uw_backend uw_backends[] = {
     {&uw_kernels_fpu, NULL},

@@ -3,7 +3,6 @@
  * 4 x 4 sums in sixteen of the thirty-two single precision registers that a scalar FPU has
  * (Cortex-M4F, Cortex-M7); four hold a row of B, the others A. Plain C, where fmaf is one
  * instruction. */
-#include "packed/fpu.h"
 #include "packed/input_norm.h"
 
 #include <math.h>
@@ -164,14 +163,5 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
 /* Blocks that leave most of a board's memory to the model: 4 KiB of A and 4 KiB of B. */
 const struct uw_tile uw_tile_fpu = {
     .mr = MR, .nr = NR, .mc = 16, .kc = 64, .nc = 16, .matrix_kc = 64, .matrix_nc = 16,
-    .multiply = multiply,
-    .multiply_add = multiply_add,
-    .pack_transposed = pack_transposed,
-    .pack_copy = pack_copy,
-    .pack_runs = pack_runs,
-    .dots = dots,
-    .add_rows = add_rows,
-    .planes = &planes,
-    .norm = &uw_norm_ops_plain,
-    .step_rows = step_rows_plain,
+    PLAIN_ENTRIES,
 };

@@ -21,4 +21,8 @@ static inline struct uw_exec uw_exec_for(const struct uw_exec *e, double work, d
 
 UW_PRODUCT_SLOTS(packed);
 
+/* The tables for processors with a scalar FPU that multiplies and adds in one instruction, and for
+ * Cortex-M processors with vector floating point. */
+extern const struct uw_kernels uw_kernels_fpu, uw_kernels_helium;
+
 #endif

@@ -95,4 +95,17 @@ static inline void step_rows_plain(uint32_t rows, size_t n, float keep, const fl
     step_rest(rows, done, n, keep, dy, coef, x, w, dx);
 }
 
+/* Entries of a struct uw_tile whose file tunes nothing but multiply. */
+#define PLAIN_ENTRIES                                                                             \
+    .multiply = multiply,                                                                         \
+    .multiply_add = multiply_add,                                                                 \
+    .pack_transposed = pack_transposed,                                                           \
+    .pack_copy = pack_copy,                                                                       \
+    .pack_runs = pack_runs,                                                                       \
+    .dots = dots,                                                                                 \
+    .add_rows = add_rows,                                                                         \
+    .planes = &planes,                                                                            \
+    .norm = &uw_norm_ops_plain,                                                                   \
+    .step_rows = step_rows_plain
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "packed/fpu.h"
-#include "packed/table_inline.h"
+#include "packed/packed.h"
+#include "ref/table.h"
 
-const struct uw_kernels uw_kernels_fpu = UW_TABLE_OF_TILE("fpu", uw_tile_fpu);
+const struct uw_kernels uw_kernels_fpu = {
+    .name = "fpu", .tile = &uw_tile_fpu, UW_PRODUCT_ENTRIES(packed), UW_OTHER_ENTRIES(ref)};

@@ -95,4 +95,7 @@ struct uw_tile {
     const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 
+/* In builds for processors that have them: a scalar FPU, NEON, Helium, AVX2, AVX-512. */
+extern const struct uw_tile uw_tile_fpu, uw_tile_neon, uw_tile_helium, uw_tile_avx2, uw_tile_avx512;
+
 #endif

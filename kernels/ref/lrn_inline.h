@@ -163,4 +163,21 @@ static int lrn_bw_input(const struct uw_exec *e, const struct uw_lrn *l, uint32_
     return UW_OK;
 }
 
+/* Entries of a struct uw_norm_kernels that is made of these loops, groupnorm_inline.h's and
+ * norm_inline.h's. */
+#define NORM_ENTRIES                                                                              \
+    .groupnorm_fw = groupnorm_fw,                                                                 \
+    .groupnorm_bw_input = groupnorm_bw_input,                                                     \
+    .groupnorm_bw_param = groupnorm_bw_param,                                                     \
+    .batchnorm_stats = batchnorm_stats,                                                           \
+    .batchnorm_running = uw_batchnorm_running_ref,                                                \
+    .batchnorm_fw = batchnorm_fw,                                                                 \
+    .batchnorm_bw_sums = batchnorm_bw_sums,                                                       \
+    .batchnorm_bw_input = batchnorm_bw_input,                                                     \
+    .batchnorm_stats_fw = batchnorm_stats_fw,                                                     \
+    .batchnorm_bw_sums_input = batchnorm_bw_sums_input,                                           \
+    .lrn_fw = lrn_fw,                                                                             \
+    .lrn_bw_input = lrn_bw_input,                                                                 \
+    .lrn_scratch_bytes = lrn_scratch_bytes
+
 #endif

@@ -30,7 +30,6 @@
 #ifndef UW_KERNELS_NORM_INLINE_H
 #define UW_KERNELS_NORM_INLINE_H
 
-#include "ref/norm_rows.h"
 #include "ref/ref.h"
 
 #include "uwasa/fmath.h"

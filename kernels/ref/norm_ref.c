@@ -2,7 +2,6 @@
  *
  * Sums run in eight double lanes that are added in a fixed order: exact enough for rows of any
  * length, and the same bits however a compiler vectorises. */
-#include "ref/norm_rows.h"
 #include "ref/ref.h"
 
 #include "uwasa/fmath.h"
@@ -173,18 +172,4 @@ int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
     return UW_OK;
 }
 
-const struct uw_norm_kernels uw_norm_ref = {
-    .groupnorm_fw = groupnorm_fw,
-    .groupnorm_bw_input = groupnorm_bw_input,
-    .groupnorm_bw_param = groupnorm_bw_param,
-    .batchnorm_stats = batchnorm_stats,
-    .batchnorm_running = uw_batchnorm_running_ref,
-    .batchnorm_fw = batchnorm_fw,
-    .batchnorm_bw_sums = batchnorm_bw_sums,
-    .batchnorm_bw_input = batchnorm_bw_input,
-    .batchnorm_stats_fw = batchnorm_stats_fw,
-    .batchnorm_bw_sums_input = batchnorm_bw_sums_input,
-    .lrn_fw = lrn_fw,
-    .lrn_bw_input = lrn_bw_input,
-    .lrn_scratch_bytes = lrn_scratch_bytes,
-};
+const struct uw_norm_kernels uw_norm_ref = {NORM_ENTRIES};

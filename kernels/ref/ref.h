@@ -42,6 +42,18 @@ struct uw_gemm uw_dense_bw_param_gemm_ref(const struct uw_dense *d, uint32_t bat
 float uw_window_max_ref(const struct uw_pool2d *p, const float *x, int64_t top, int64_t left,
                         uint8_t *winner);
 
+/* What batch norm's loops walk through: the rows of a channel, and its numbers.
+ * `count` rows of n floats, stride floats from one to the next. What lies `ahead` floats further on
+ * is wanted soon. */
+struct norm_rows {
+    size_t count, stride, n, ahead;
+};
+
+struct norm_channel {
+    float mean, second, gamma, beta;
+    float ceiling;              /* 0: no ReLU */
+};
+
 int uw_batchnorm_running_ref(const struct uw_exec *e, const struct uw_norm *n,
                              const float *running_mean, const float *running_var, float *stats);
 

@@ -1,10 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/backends.h"
 
+#include "exact/exact_product.h"
+#include "packed/packed.h"
 #include "ref/backend.h"
-#include "exact/product.h"
-#include "packed/fpu.h"
+#include "ref/table.h"
 #include "x86/x86.h"
+
+/* What has the reference's bits, and what has not. */
+#define EXACT_AVX2_ENTRIES                                                                        \
+    .add_channels = uw_add_channels_avx2,                                                         \
+    .maxpool2d_fw = uw_maxpool2d_fw_avx2,                                                         \
+    .maxpool2d_bw_input = uw_maxpool2d_bw_input_avx2,                                             \
+    .relu_fw = uw_relu_fw_avx2,                                                                   \
+    .relu_bw_input = uw_relu_bw_input_avx2,                                                       \
+    .axpby = uw_axpby_avx2,                                                                       \
+    .sgd_update = uw_sgd_update_avx2,                                                             \
+    .all_finite = uw_all_finite_avx2,                                                             \
+    .copy = &uw_copy_avx2,                                                                        \
+    .activation = &uw_activation_avx2,                                                            \
+    .update = &uw_update_avx2
+#define ROUNDED_AVX2_ENTRIES                                                                      \
+    .avgpool2d_fw = uw_avgpool2d_fw_avx2,                                                         \
+    .avgpool2d_bw_input = uw_avgpool2d_bw_input_avx2,                                             \
+    .distance_sq = uw_distance_sq_avx2,                                                           \
+    .norm = &uw_norm_avx2
+
+static const struct uw_kernels avx2 = {
+    .name = "avx2",
+    .tile = &uw_tile_avx2,
+    UW_PRODUCT_ENTRIES(packed),
+    UW_OTHER_ENTRIES(ref),
+    EXACT_AVX2_ENTRIES,
+    ROUNDED_AVX2_ENTRIES,
+};
+
+/* AVX-512 has a register tile of its own, and with it all products. */
+static const struct uw_kernels avx512 = {
+    .name = "avx512",
+    .tile = &uw_tile_avx512,
+    UW_PRODUCT_ENTRIES(packed),
+    UW_OTHER_ENTRIES(ref),
+    EXACT_AVX2_ENTRIES,
+    ROUNDED_AVX2_ENTRIES,
+};
+
+/* Every slot gives the reference's bits; the contract test compares them. */
+static const struct uw_kernels exact = {
+    .name = "exact",
+    .exact = true,
+    UW_PRODUCT_ENTRIES(ref),
+    UW_OTHER_ENTRIES(ref),
+    UW_EXACT_ENTRIES,
+    EXACT_AVX2_ENTRIES,
+};
 
 /* These ask the processor and whether the operating system keeps the registers. */
 static bool has_avx2(void)
@@ -18,9 +67,9 @@ static bool has_avx512(void)
 }
 
 const struct uw_backend uw_backends[] = {
-    {&uw_kernels_avx512, has_avx512},
-    {&uw_kernels_avx2, has_avx2},
-    {&uw_kernels_exact_table, has_avx2},
+    {&avx512, has_avx512},
+    {&avx2, has_avx2},
+    {&exact, has_avx2},
     {&uw_kernels_fpu, has_avx2},
     {&uw_kernels_lean, has_avx2},
     {&uw_kernels_ref, NULL},

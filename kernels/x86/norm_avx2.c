@@ -10,7 +10,7 @@
  * BLOCK_N values, then in double. */
 #include "x86/x86.h"
 
-#include "ref/norm_rows.h"
+#include "ref/ref.h"
 
 #include <immintrin.h>
 
@@ -447,18 +447,4 @@ static inline float root(float x)
 
 #include "ref/lrn_inline.h"
 
-const struct uw_norm_kernels uw_norm_avx2 = {
-    .groupnorm_fw = groupnorm_fw,
-    .groupnorm_bw_input = groupnorm_bw_input,
-    .groupnorm_bw_param = groupnorm_bw_param,
-    .batchnorm_stats = batchnorm_stats,
-    .batchnorm_running = uw_batchnorm_running_ref,
-    .batchnorm_fw = batchnorm_fw,
-    .batchnorm_bw_sums = batchnorm_bw_sums,
-    .batchnorm_bw_input = batchnorm_bw_input,
-    .batchnorm_stats_fw = batchnorm_stats_fw,
-    .batchnorm_bw_sums_input = batchnorm_bw_sums_input,
-    .lrn_fw = lrn_fw,
-    .lrn_bw_input = lrn_bw_input,
-    .lrn_scratch_bytes = lrn_scratch_bytes,
-};
+const struct uw_norm_kernels uw_norm_avx2 = {NORM_ENTRIES};

@@ -7,13 +7,7 @@
 #define UW_KERNELS_X86_H
 
 #include "packed/tile.h"
-#include "uwasa/kernels.h"
-
-extern const struct uw_kernels uw_kernels_avx2;
-extern const struct uw_kernels uw_kernels_avx512;
-
-extern const struct uw_tile uw_tile_avx2;
-extern const struct uw_tile uw_tile_avx512;
+#include "uwasa/slots.h"
 
 /* Entries of both tiles. */
 extern const struct uw_small_ops uw_small_avx2;
@@ -28,27 +22,18 @@ extern const struct uw_norm_ops uw_norm_ops_avx2;
 void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
                        const float *x, float *const *w, float *dx);
 
-int uw_maxpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y, uint8_t *winner);
-int uw_maxpool2d_bw_input_avx2(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, const uint8_t *winner,
-                               float *dx, bool accumulate);
-int uw_relu_fw_avx2(const struct uw_exec *e, size_t n, const float *x, float *y);
-int uw_relu_bw_input_avx2(const struct uw_exec *e, size_t n, const float *y, const float *dy,
-                          float *dx, bool accumulate);
-int uw_axpby_avx2(const struct uw_exec *e, size_t n, float a, const float *x, float b, float *y);
-int uw_sgd_update_avx2(const struct uw_exec *e, size_t n, const struct uw_sgd *s, const float *g,
-                       float *w, float *v);
-bool uw_all_finite_avx2(const struct uw_exec *e, size_t n, const float *x);
-double uw_distance_sq_avx2(const struct uw_exec *e, size_t n, const float *x, const float *y);
-
-int uw_add_channels_avx2(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,
-                         size_t inner_n, const float *b, float *y);
-int uw_avgpool2d_fw_avx2(const struct uw_exec *e, const struct uw_pool2d *p, uint32_t batch_n,
-                         const float *x, float *y);
-int uw_avgpool2d_bw_input_avx2(const struct uw_exec *e, const struct uw_pool2d *p,
-                               uint32_t batch_n, const float *dy, float *dx, bool accumulate);
-
+/* Slots, as the reference has them. */
+__typeof__(uw_maxpool2d_fw_ref) uw_maxpool2d_fw_avx2;
+__typeof__(uw_maxpool2d_bw_input_ref) uw_maxpool2d_bw_input_avx2;
+__typeof__(uw_avgpool2d_fw_ref) uw_avgpool2d_fw_avx2;
+__typeof__(uw_avgpool2d_bw_input_ref) uw_avgpool2d_bw_input_avx2;
+__typeof__(uw_relu_fw_ref) uw_relu_fw_avx2;
+__typeof__(uw_relu_bw_input_ref) uw_relu_bw_input_avx2;
+__typeof__(uw_axpby_ref) uw_axpby_avx2;
+__typeof__(uw_sgd_update_ref) uw_sgd_update_avx2;
+__typeof__(uw_all_finite_ref) uw_all_finite_avx2;
+__typeof__(uw_distance_sq_ref) uw_distance_sq_avx2;
+__typeof__(uw_add_channels_ref) uw_add_channels_avx2;
 extern const struct uw_copy_kernels uw_copy_avx2;
 extern const struct uw_norm_kernels uw_norm_avx2;
 extern const struct uw_activation_kernels uw_activation_avx2;

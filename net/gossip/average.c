@@ -115,7 +115,7 @@ static int hand_over_pair(struct uw_average *a, uint32_t step)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
     if (c->snapshot->version == 0) {
-        if (uw_gossip_publish(a->gossip, step) == UW_OK) {
+        if (uw_gossip_publish(a->gossip, step, true) == UW_OK) {
             begin_round(a);
         }
         return 0;
@@ -183,7 +183,7 @@ static bool hand_over(struct uw_average *a, uint32_t step)
     }
     if (copies(a)) {
         memcpy(a->spare, c->params->x, c->params->size_n * sizeof(float));
-    } else if (uw_gossip_publish(a->gossip, step) < 0) {
+    } else if (uw_gossip_publish(a->gossip, step, true) < 0) {
         return false;
     }
     ask(a);
@@ -235,10 +235,7 @@ static int take_back(struct uw_average *a, uint32_t step)
         }
     }
     bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is shown already */
-    int rc = !changed      ? UW_OK
-             : a->measured ? uw_gossip_publish_again(a->gossip, step)   /* the next one measures */
-                           : uw_gossip_publish(a->gossip, step);
-    if (rc < 0) {
+    if (changed && uw_gossip_publish(a->gossip, step, !a->measured) < 0) {  /* else the next does */
         return UW_NODE_AVERAGING;
     }
     begin_round(a);
@@ -288,7 +285,7 @@ static int start(struct uw_average *a, const struct uw_node_progress *p)
         a->started = flags >= 0;
         return flags;
     }
-    int rc = uw_gossip_publish(g, p->step);
+    int rc = uw_gossip_publish(g, p->step, true);
     a->started = rc == UW_OK;
     return rc == UW_ERR_AGAIN ? 0 : rc;
 }

@@ -247,7 +247,7 @@ static void begin_steps(struct uw_gossip *g)
     g->turned = false;
 }
 
-int uw_gossip_publish_again(struct uw_gossip *g, uint32_t step)
+int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure)
 {
     struct uw_snapshot *s = g->config.snapshot;
     int rc = uw_image_fetch_all(&g->image);
@@ -260,17 +260,11 @@ int uw_gossip_publish_again(struct uw_gossip *g, uint32_t step)
     }
     if (rc == UW_OK) {
         g->jumped = false;
+        if (measure) {
+            measure_rms(g);
+        }
         atomic_store_explicit(&g->version, s != NULL ? s->version : uw_load(&g->version) + 1u,
                               memory_order_release);
-    }
-    return rc;
-}
-
-int uw_gossip_publish(struct uw_gossip *g, uint32_t step)
-{
-    int rc = uw_gossip_publish_again(g, step);
-    if (rc == UW_OK) {
-        measure_rms(g);
     }
     return rc;
 }
@@ -323,7 +317,7 @@ static void turn(struct uw_gossip *g)
 static void end_steps(struct uw_gossip *g, uint32_t step)
 {
     turn(g);
-    if (uw_gossip_publish(g, step) == UW_OK) {
+    if (uw_gossip_publish(g, step, true) == UW_OK) {
         begin_steps(g);
     }
 }
@@ -377,7 +371,7 @@ void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
 static int start(struct uw_gossip *g, uint32_t step)
 {
     if (!g->config.newcomer) {
-        int rc = uw_gossip_publish(g, step);
+        int rc = uw_gossip_publish(g, step, true);
         if (rc < 0) {
             return rc == UW_ERR_AGAIN ? 0 : rc;
         }
@@ -440,7 +434,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     bool mixed = g->mixed_round != 0 || g->jumped;
     bool show = !half && (!rests || mixed) &&
                 (mixed || g->steps != 0 || shown(g) == 0);
-    if (!show || uw_gossip_publish(g, p->step) == UW_OK) {
+    if (!show || uw_gossip_publish(g, p->step, true) == UW_OK) {
         g->state = UW_GOSSIP_RESTING;
         if (!rests) {
             begin_steps(g);

@@ -205,11 +205,10 @@ bool uw_gossip_touches(const struct uw_gossip *g);
 /* Training. What others are told of it. */
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p);
 
-/* Training. Publish the parameters as they are, and measure them; again, after an average, without
- * the measuring.
- * Return UW_OK, UW_ERR_AGAIN (a reader is inside) or UW_ERR_UNSUPPORTED. */
-int uw_gossip_publish(struct uw_gossip *g, uint32_t step);
-int uw_gossip_publish_again(struct uw_gossip *g, uint32_t step);
+/* Training. Publish the parameters as they are.
+ *   measure  their rms, too
+ * Returns UW_OK, UW_ERR_AGAIN (a reader is inside) or UW_ERR_UNSUPPORTED. */
+int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure);
 
 /* Training, while the gossip rests or was never asked: rounds of gossip under this rule from now
  * on. The next uw_gossip_after_step begins the first. */

@@ -172,8 +172,8 @@ static uint32_t run_tag(const char *run)
 static int set_sizes(struct uw_node_state *s, struct uw_error *err)
 {
     uint32_t mtu = s->config.link->mtu_bytes;
-    bool stream = s->config.link->reliable || mtu >= UW_NODE_PARTS_MAX;
-    s->buffer_bytes = uw_min_u32(mtu, stream ? UW_NODE_PARTS_MAX : UW_NODE_BUFFER_MAX);
+    s->buffer_bytes = uw_min_u32(mtu, s->config.link->reliable ? UW_NODE_PARTS_MAX
+                                                               : UW_NODE_BUFFER_MAX);
     uint32_t least_n = s->config.chunk_least_n;
     uint32_t head_bytes = uw_wire_data_bytes(s->config.link->frames);
     uint32_t least_bytes = head_bytes + 4u * (least_n < UINT16_MAX ? least_n : UINT16_MAX);

@@ -424,7 +424,7 @@ int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_p
     if (g->grouped && p->lr > 0.0f) {
         g->steps++;
         if (g->steps % s->config.period_steps == 0) {
-            (void)uw_gossip_publish(&s->gossip, p->step);       /* for newcomers */
+            (void)uw_gossip_publish(&s->gossip, p->step, true);       /* for newcomers */
             uw_gossip_mixed_round(&s->gossip);
         }
         if (g->steps % HASH_STEPS == 0 && uw_image_fetch_all(&s->gossip.image) == UW_OK) {

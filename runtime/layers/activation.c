@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ReLU6, leaky ReLU, sigmoid and tanh go back from their output and work in place; GELU and SiLU
- * are not monotonic and need their input. */
+ * ReLU, ReLU6, leaky ReLU, sigmoid and tanh go back from their output and work in place; GELU and
+ * SiLU are not monotonic and need their input. ReLU has kernels of its own. */
 #include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
+    (void)in;
     const struct uw_activation_def *d = &l->def->activation;
     struct uw_activation *a = &l->geometry.activation;
 
@@ -33,7 +34,6 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
         return uw_error_set(err, UW_ERR_INVALID, "slope %g: needs to be above 0",
                             (double)a->slope);
     }
-    l->out = *in;
     return UW_OK;
 }
 
@@ -53,11 +53,26 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
                                             l->ops->reads_y ? l->y : x[0], l->dy, dx, accumulate);
 }
 
+static int relu_forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                        const float *const *x, float *y)
+{
+    return e->kernels->relu_fw(e, (size_t)p->batch_n * l->out_n, x[0], y);
+}
+
+static int relu_bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
+                         const float *const *x, uint32_t which, float *dx, bool accumulate)
+{
+    (void)x;
+    (void)which;
+    return e->kernels->relu_bw_input(e, (size_t)p->batch_n * l->out_n, l->y, l->dy, dx, accumulate);
+}
+
 #define FROM_OUTPUT .reads_y = true, .in_place = true, .gradient_in_place = true
 #define FROM_INPUT .input_reads_x = true
-#define REST .inputs_min = 1, .inputs_max = 1, .infer = infer, .forward = forward, \
-    .bw_input = bw_input
+#define REST .infer = infer, .forward = forward, .bw_input = bw_input
 
+const struct uw_layer_ops uw_layer_relu = {
+    .name = "relu", FROM_OUTPUT, .forward = relu_forward, .bw_input = relu_bw_input};
 const struct uw_layer_ops uw_layer_relu6 = {.name = "relu6", FROM_OUTPUT, REST};
 const struct uw_layer_ops uw_layer_leaky_relu = {.name = "leaky_relu", FROM_OUTPUT, REST};
 const struct uw_layer_ops uw_layer_sigmoid = {.name = "sigmoid", FROM_OUTPUT, REST};

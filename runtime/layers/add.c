@@ -14,7 +14,6 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                                 uw_shape_text(&in[0], b));
         }
     }
-    l->out = in[0];
     return UW_OK;
 }
 
@@ -50,8 +49,7 @@ const struct uw_layer_ops uw_layer_add = {
     .name = "add",
     .in_place = true,
     .gradient_in_place = true,
-    .inputs_min = 2,
-    .inputs_max = UW_LAYER_INPUTS_MAX,
+    .several = true,
     .infer = infer,
     .take_relu_behind = UW_ON_DEVICES(uw_take_relu_behind),
     .forward = forward,

@@ -20,11 +20,10 @@ enum { IN_WEIGHT, IN_BIAS, OUT_WEIGHT, OUT_BIAS };
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_attention_def *d = &l->def->attention;
-    char text[UW_SHAPE_TEXT_BYTES];
 
-    if (in->rank != 2) {
-        return uw_error_set(err, UW_ERR_SHAPE,
-                            "its input is %s: needs [steps][features]", uw_shape_text(in, text));
+    int rc = uw_want_rank(in, 2, "[steps][features]", err);
+    if (rc < 0) {
+        return rc;
     }
     if (d->heads == 0 || in->w % d->heads != 0) {
         return uw_error_set(err, UW_ERR_INVALID, "%u heads: needs a divisor of the %u features",
@@ -38,7 +37,6 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     }
     l->geometry.attention = (struct uw_attention){.steps = in->c, .features = in->w,
                                                   .heads = d->heads, .causal = d->causal};
-    l->out = *in;
     l->tensors_n = d->no_bias ? 2 : 4;
     kept += (uint64_t)in->c * in->c * d->heads;
     l->aux_sample_bytes = uw_size_mul((size_t)kept, sizeof(float));
@@ -51,19 +49,19 @@ static uint32_t role_of(const struct uw_layer *l, uint32_t t)
     return l->def->attention.no_bias ? 2 * t : t;
 }
 
-static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
 {
     static const char *const suffix[] = {"in_proj_weight", "in_proj_bias", "out_proj.weight",
                                          "out_proj.bias"};
     uint32_t role = role_of(l, t), features = l->geometry.attention.features;
     uint32_t rows = role < OUT_WEIGHT ? 3 * features : features;
 
-    *out = (struct uw_layer_tensor){.suffix = suffix[role], .dim = {rows}, .rank = 1, .bias = true};
-    if (role == IN_WEIGHT || role == OUT_WEIGHT) {
-        *out = (struct uw_layer_tensor){.suffix = suffix[role], .dim = {rows, features}, .rank = 2,
-                                        .init = UW_INIT_WEIGHT, .fan_in = features,
-                                        .fan_out = rows};
+    if (role == IN_BIAS || role == OUT_BIAS) {
+        return (struct uw_layer_tensor){
+            .suffix = suffix[role], .dim = {rows}, .rank = 1, .bias = true};
     }
+    return (struct uw_layer_tensor){.suffix = suffix[role], .dim = {rows, features}, .rank = 2,
+                                    .init = UW_INIT_WEIGHT, .fan_in = features, .fan_out = rows};
 }
 
 /* Of tensors (parameters or their gradients), the one in that role; NULL: none. */
@@ -199,29 +197,6 @@ static struct tape tape_of(const struct uw_layer *l, uint32_t samples, float *me
     return t;
 }
 
-static int attend(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
-                  uint32_t sample)
-{
-    const struct uw_attention *g = &l->geometry.attention;
-    const struct uw_kernels *k = e->kernels;
-    const float *qkv = t->qkv + sample * qkv_n(g);
-    uint32_t depth = g->features / g->heads;
-    struct uw_gemm scores = product(l, SCORES), mix = product(l, MIX);
-    int rc = UW_OK;
-
-    scores.alpha = scale_of(g);
-    mix.ldc = g->features;
-    for (uint32_t h = 0; h < g->heads && rc == UW_OK; h++) {
-        const float *q = qkv + (size_t)h * depth;
-        float *w = t->weights + (sample * (size_t)g->heads + h) * t->head_step;
-        rc = k->gemm(e, &scores, q, q + g->features, w);
-        rc = rc < 0 ? rc : k->sequence->softmax_fw(e, g->steps, g->steps, g->causal, w, w);
-        rc = rc < 0 ? rc : k->gemm(e, &mix, w, q + 2 * (size_t)g->features,
-                                   t->mixed + sample * (size_t)l->out_n + (size_t)h * depth);
-    }
-    return rc;
-}
-
 /* Where the products of samples and heads begin, among q, k, v, in [T][E] and in P. */
 struct steps {
     size_t qkv[2], mixed[2], weights[2];
@@ -235,36 +210,61 @@ static struct steps steps_of(const struct uw_layer *l)
                           .weights = {g->heads * weights_n(g), weights_n(g)}};
 }
 
-/* g for every head of so many samples. */
-static int products(const struct uw_exec *e, const struct uw_layer *l, uint32_t samples,
-                    const struct uw_gemm *m, const float *a, const size_t a_step[2],
-                    const float *b, const size_t b_step[2], float *c, const size_t c_step[2])
+/* Heads that go together: all those of `samples` samples, or one. */
+struct group {
+    uint32_t samples, heads;
+};
+
+/* m for every head of the group. */
+static int products(const struct uw_exec *e, const struct group *n, const struct uw_gemm *m,
+                    const float *a, const size_t a_step[2], const float *b,
+                    const size_t b_step[2], float *c, const size_t c_step[2])
 {
-    const struct uw_gemm_batch batch = {.n = {samples, l->geometry.attention.heads},
+    const struct uw_gemm_batch batch = {.n = {n->samples, n->heads},
                                         .a = {a_step[0], a_step[1]},
                                         .b = {b_step[0], b_step[1]},
                                         .c = {c_step[0], c_step[1]}};
-    return uw_recurrence(e->kernels)->products(e, m, &batch, a, b, c);
+    const struct uw_recurrence_kernels *many = uw_recurrence(e->kernels);
+    return many != NULL ? many->products(e, m, &batch, a, b, c) : e->kernels->gemm(e, m, a, b, c);
 }
 
-/* attend, for all samples together. */
-static int attend_all(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
-                      uint32_t samples)
+/* P and P v of the group whose first q is given. */
+static int attend(const struct uw_exec *e, const struct uw_layer *l, const struct group *n,
+                  const float *q, float *weights, float *mixed)
 {
     const struct uw_attention *g = &l->geometry.attention;
     const struct steps s = steps_of(l);
     struct uw_gemm scores = product(l, SCORES), mix = product(l, MIX);
-    const float *q = t->qkv, *k = q + g->features, *v = k + g->features;
+    const float *k = q + g->features, *v = k + g->features;
+    size_t rows = (size_t)n->samples * n->heads * g->steps;
 
     scores.alpha = scale_of(g);
     mix.ldc = g->features;
-    int rc = products(e, l, samples, &scores, q, s.qkv, k, s.qkv, t->weights, s.weights);
+    int rc = products(e, n, &scores, q, s.qkv, k, s.qkv, weights, s.weights);
     rc = rc < 0 ? rc
-                : e->kernels->sequence->softmax_fw(e, (size_t)samples * g->heads * g->steps,
-                                                   g->steps, g->causal, t->weights, t->weights);
-    return rc < 0 ? rc
-                  : products(e, l, samples, &mix, t->weights, s.weights, v, s.qkv, t->mixed,
-                             s.mixed);
+                : e->kernels->sequence->softmax_fw(e, rows, g->steps, g->causal, weights, weights);
+    return rc < 0 ? rc : products(e, n, &mix, weights, s.weights, v, s.qkv, mixed, s.mixed);
+}
+
+/* All heads of the samples, together or one after the other. */
+static int attend_all(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
+                      uint32_t samples)
+{
+    const struct uw_attention *g = &l->geometry.attention;
+    const struct group one = {1, 1}, all = {samples, g->heads};
+    const struct steps s = steps_of(l);
+    int rc = UW_OK;
+
+    if (uw_recurrence(e->kernels) != NULL) {
+        return attend(e, l, &all, t->qkv, t->weights, t->mixed);
+    }
+    for (uint32_t i = 0; i < samples * g->heads && rc == UW_OK; i++) {
+        uint32_t sample = i / g->heads, head = i % g->heads;
+        rc = attend(e, l, &one, t->qkv + sample * s.qkv[0] + head * s.qkv[1],
+                    t->weights + i * t->head_step,
+                    t->mixed + sample * s.mixed[0] + head * s.mixed[1]);
+    }
+    return rc;
 }
 
 /* `samples` samples from x on. */
@@ -275,13 +275,7 @@ static int run(const struct uw_exec *e, const struct uw_layer *l, const struct t
     uint32_t rows = samples * l->geometry.attention.steps;
     int rc = e->kernels->dense_fw(e, &in, rows, x, in_role(l, l->param, IN_WEIGHT),
                                   in_role(l, l->param, IN_BIAS), t->qkv);
-    bool together = uw_recurrence(e->kernels) != NULL;
-    if (rc == UW_OK && together) {
-        rc = attend_all(e, l, t, samples);
-    }
-    for (uint32_t n = 0; n < samples && rc == UW_OK && !together; n++) {
-        rc = attend(e, l, t, n);
-    }
+    rc = rc < 0 ? rc : attend_all(e, l, t, samples);
     return rc < 0 ? rc
                   : e->kernels->dense_fw(e, &out, rows, t->mixed,
                                          in_role(l, l->param, OUT_WEIGHT),
@@ -307,117 +301,79 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     return rc;
 }
 
-/* q, k, v of one head become their gradients.
- *   dmixed  [T][E] from this head's first column, gradient of P v
- *   room    [T][T] and [depth][T] floats of scratch */
-static int head_backward(const struct uw_exec *e, const struct uw_layer *l, const float *weights,
-                         float *q, const float *dmixed, float *room)
-{
-    const struct uw_attention *g = &l->geometry.attention;
-    const struct uw_kernels *kernels = e->kernels;
-    uint32_t depth = g->features / g->heads;
-    float *k = q + g->features, *v = k + g->features, *dq = room + weights_n(g);
-    struct uw_gemm m = product(l, SCORES);
-
-    m.lda = g->features;                            /* dP = dmixed v^T */
-    int rc = kernels->gemm(e, &m, dmixed, v, room);
-    rc = rc < 0 ? rc : kernels->sequence->softmax_bw_input(e, g->steps, g->steps, weights, room,
-                                                           room);
-    m = product(l, MIX_BACK);
-    m.ldb = g->features;                            /* dv = P^T dmixed */
-    rc = rc < 0 ? rc : kernels->gemm(e, &m, weights, dmixed, v);
-    m = product(l, MIX);
-    m.alpha = scale_of(g);                          /* dq = dS k / sqrt(depth) */
-    m.ldc = depth;
-    rc = rc < 0 ? rc : kernels->gemm(e, &m, room, k, dq);
-    m = product(l, MIX_BACK);
-    m.alpha = scale_of(g);                          /* dk = dS^T q / sqrt(depth) */
-    rc = rc < 0 ? rc : kernels->gemm(e, &m, room, q, k);
-    const struct uw_copy c = {.rows = g->steps, .row_n = depth, .x_step = depth,
-                              .y_step = 3 * (size_t)g->features};
-    return rc < 0 ? rc : kernels->copy->copy(e, &c, dq, q, false);
-}
-
-/* head_backward for all heads of so many samples; room: own_n floats for each. */
-static int heads_backward(const struct uw_exec *e, const struct uw_layer *l, uint32_t samples,
+/* q, k, v of the group become their gradients.
+ *   dmixed  [T][E] from the first head's first column, gradient of P v
+ *   room    for each head [T][T] floats of scratch, and behind them all [T][depth] */
+static int group_backward(const struct uw_exec *e, const struct uw_layer *l, const struct group *n,
                           const float *weights, float *q, const float *dmixed, float *room)
 {
     const struct uw_attention *g = &l->geometry.attention;
     const struct steps s = steps_of(l);
+    uint32_t width = n->heads * (g->features / g->heads);
     float *k = q + g->features, *v = k + g->features;
-    float *dq = room + samples * s.weights[0];
-    size_t rows = (size_t)samples * g->steps;
+    float *dq = room + (size_t)n->samples * n->heads * s.weights[1];
+    size_t rows = (size_t)n->samples * g->steps;
     struct uw_gemm m = product(l, SCORES);
 
-    m.lda = g->features;
-    int rc = products(e, l, samples, &m, dmixed, s.mixed, v, s.qkv, room, s.weights);
+    m.lda = g->features;                            /* dP = dmixed v^T */
+    int rc = products(e, n, &m, dmixed, s.mixed, v, s.qkv, room, s.weights);
     rc = rc < 0 ? rc
-                : e->kernels->sequence->softmax_bw_input(e, rows * g->heads, g->steps, weights,
+                : e->kernels->sequence->softmax_bw_input(e, rows * n->heads, g->steps, weights,
                                                          room, room);
     m = product(l, MIX_BACK);
-    m.ldb = g->features;
-    rc = rc < 0 ? rc
-                : products(e, l, samples, &m, weights, s.weights, dmixed, s.mixed, v, s.qkv);
+    m.ldb = g->features;                            /* dv = P^T dmixed */
+    rc = rc < 0 ? rc : products(e, n, &m, weights, s.weights, dmixed, s.mixed, v, s.qkv);
     m = product(l, MIX);
-    m.alpha = scale_of(g);
-    m.ldc = g->features;
-    rc = rc < 0 ? rc : products(e, l, samples, &m, room, s.weights, k, s.qkv, dq, s.mixed);
+    m.alpha = scale_of(g);                          /* dq = dS k / sqrt(depth) */
+    m.ldc = width;
+    rc = rc < 0 ? rc : products(e, n, &m, room, s.weights, k, s.qkv, dq, s.mixed);
     m = product(l, MIX_BACK);
-    m.alpha = scale_of(g);
-    rc = rc < 0 ? rc : products(e, l, samples, &m, room, s.weights, q, s.qkv, k, s.qkv);
-    const struct uw_copy c = {.rows = rows, .row_n = g->features, .x_step = g->features,
+    m.alpha = scale_of(g);                          /* dk = dS^T q / sqrt(depth) */
+    rc = rc < 0 ? rc : products(e, n, &m, room, s.weights, q, s.qkv, k, s.qkv);
+    const struct uw_copy c = {.rows = rows, .row_n = width, .x_step = width,
                               .y_step = 3 * (size_t)g->features};
     return rc < 0 ? rc : e->kernels->copy->copy(e, &c, dq, q, false);
 }
 
-/* bw_prepare, for as many samples together as there is room for. */
-static int prepare_all(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
-                       uint32_t batch_n)
+/* group_backward of all heads of samples n .. n + samples - 1; dmixed is scratch. */
+static int heads_backward(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
+                          uint32_t n, uint32_t samples, float *dmixed)
 {
     const struct uw_attention *g = &l->geometry.attention;
-    const struct uw_exec rest = behind(e, l, batch_n);
-    const struct uw_dense out = out_dense(l);
-    uint32_t some = at_once(l, e->kernels, batch_n);
-    size_t heads_step = g->heads * t->head_step;
-    float *dmixed = e->scratch;
+    const struct steps s = steps_of(l);
+    const struct group one = {1, 1}, all = {samples, g->heads};
+    const float *weights = t->weights + n * s.weights[0];
+    float *qkv = t->qkv + n * s.qkv[0], *room = dmixed + (size_t)samples * l->out_n;
     int rc = UW_OK;
 
-    for (uint32_t n = 0; n < batch_n && rc == UW_OK; n += some) {
-        some = batch_n - n < some ? batch_n - n : some;
-        rc = e->kernels->dense_bw_input(&rest, &out, some * g->steps,
-                                        l->dy + (size_t)n * l->out_n,
-                                        in_role(l, l->param, OUT_WEIGHT), dmixed, false);
-        rc = rc < 0 ? rc
-                    : heads_backward(&rest, l, some, t->weights + n * heads_step,
-                                     t->qkv + n * qkv_n(g), dmixed,
-                                     dmixed + (size_t)some * l->out_n);
+    if (uw_recurrence(e->kernels) != NULL) {
+        return group_backward(e, l, &all, weights, qkv, dmixed, room);
+    }
+    for (uint32_t h = 0; h < g->heads && rc == UW_OK; h++) {
+        rc = group_backward(e, l, &one, weights + h * s.weights[1], qkv + h * s.qkv[1],
+                            dmixed + h * s.mixed[1], room);
     }
     return rc;
 }
 
+/* As many samples together as there is room for. */
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
     (void)x;
-    const struct uw_attention *g = &l->geometry.attention;
     const struct tape t = tape_of(l, p->batch_n, l->aux, true);
     const struct uw_exec rest = behind(e, l, p->batch_n);
     const struct uw_dense out = out_dense(l);
-    uint32_t depth = g->features / g->heads;
+    uint32_t many = at_once(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
     float *dmixed = e->scratch;
     int rc = UW_OK;
 
-    if (uw_recurrence(e->kernels) != NULL) {
-        return prepare_all(e, l, &t, p->batch_n);
-    }
-    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n++) {
-        rc = e->kernels->dense_bw_input(&rest, &out, g->steps, l->dy + (size_t)n * l->out_n,
+    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n += some) {
+        some = p->batch_n - n < some ? p->batch_n - n : some;
+        rc = e->kernels->dense_bw_input(&rest, &out, some * l->geometry.attention.steps,
+                                        l->dy + (size_t)n * l->out_n,
                                         in_role(l, l->param, OUT_WEIGHT), dmixed, false);
-        for (uint32_t h = 0; h < g->heads && rc == UW_OK; h++) {
-            rc = head_backward(&rest, l, t.weights + (n * (size_t)g->heads + h) * t.head_step,
-                               t.qkv + n * qkv_n(g) + (size_t)h * depth,
-                               dmixed + (size_t)h * depth, dmixed + l->out_n);
-        }
+        rc = rc < 0 ? rc : heads_backward(&rest, l, &t, n, some, dmixed);
     }
     return rc;
 }
@@ -451,8 +407,6 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 const struct uw_layer_ops uw_layer_attention = {
     .name = "attention",
     .param_reads_x = true,
-    .inputs_min = 1,
-    .inputs_max = 1,
     .infer = infer,
     .tensor = tensor,
     .scratch_bytes = scratch_bytes,

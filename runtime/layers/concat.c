@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "axes.h"
 #include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -85,8 +84,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_concat = {
     .name = "concat",
-    .inputs_min = 2,
-    .inputs_max = UW_LAYER_INPUTS_MAX,
+    .several = true,
     .infer = infer,
     .forward = forward,
     .bw_input = bw_input,

@@ -34,20 +34,20 @@ static bool has_bias(const struct uw_layer *l)
     return !l->def->dense.no_bias;
 }
 
-static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
 {
     const struct uw_dense *g = &l->geometry.dense;
 
     if (t == 0) {
-        *out = (struct uw_layer_tensor){.suffix = "weight", .dim = {g->out, g->in}, .rank = 2,
+        return (struct uw_layer_tensor){.suffix = "weight", .dim = {g->out, g->in}, .rank = 2,
                                         .init = UW_INIT_WEIGHT, .fan_in = g->in,
                                         .fan_out = g->out};
-    } else if (t == 1 && has_bias(l)) {
-        *out = (struct uw_layer_tensor){
-            .suffix = "bias", .dim = {g->out}, .rank = 1, .bias = true};
-    } else {
-        uw_parts.lora->tensor(l, t, out);
     }
+    if (t == 1 && has_bias(l)) {
+        return (struct uw_layer_tensor){
+            .suffix = "bias", .dim = {g->out}, .rank = 1, .bias = true};
+    }
+    return uw_parts.lora->tensor(l, t);
 }
 
 /* Rows of features: one a sample, or one a step of a sequence. */
@@ -159,8 +159,6 @@ static int bw_step(const struct uw_exec *e, const struct uw_layer *l, const stru
 const struct uw_layer_ops uw_layer_dense = {
     .name = "dense",
     .weight_reads_x = true,
-    .inputs_min = 1,
-    .inputs_max = 1,
     .infer = infer,
     .take_relu_behind = UW_ON_DEVICES(uw_take_bias_relu),
     .tensor = tensor,

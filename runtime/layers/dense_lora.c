@@ -22,17 +22,15 @@ static uint32_t lora_at(const struct uw_layer *l)
     return l->tensors_n - 2;
 }
 
-static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
 {
     const struct uw_dense *g = &l->geometry.dense;
 
     if (t == lora_at(l)) {
-        *out = (struct uw_layer_tensor){.suffix = "lora_a", .dim = {l->lora_rank, g->in},
+        return (struct uw_layer_tensor){.suffix = "lora_a", .dim = {l->lora_rank, g->in},
                                         .rank = 2, .init = UW_INIT_UNIFORM, .fan_in = g->in};
-    } else {
-        *out = (struct uw_layer_tensor){
-            .suffix = "lora_b", .dim = {g->out, l->lora_rank}, .rank = 2};
     }
+    return (struct uw_layer_tensor){.suffix = "lora_b", .dim = {g->out, l->lora_rank}, .rank = 2};
 }
 
 static struct uw_dense lora_a(const struct uw_layer *l)

@@ -8,27 +8,22 @@
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_embedding_def *d = &l->def->embedding;
-    char text[UW_SHAPE_TEXT_BYTES];
 
     if (d->vocabulary == 0 || d->vocabulary > VOCABULARY_MAX || d->size == 0) {
         return uw_error_set(err, UW_ERR_INVALID, d->size == 0
                                                      ? "size needs 1 or more"
                                                      : "vocabulary needs 1 to 16777216");
     }
-    if (in->rank != 1) {
-        return uw_error_set(err, UW_ERR_SHAPE, "its input is %s: needs one row of indices",
-                            uw_shape_text(in, text));
-    }
     l->out = (struct uw_shape){in->c, 1, d->size, 2};
     l->tensors_n = 1;
-    return UW_OK;
+    return uw_want_rank(in, 1, "one row of indices", err);
 }
 
-static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
 {
     (void)t;
     const struct uw_embedding_def *d = &l->def->embedding;
-    *out = (struct uw_layer_tensor){.suffix = "weight", .dim = {d->vocabulary, d->size}, .rank = 2,
+    return (struct uw_layer_tensor){.suffix = "weight", .dim = {d->vocabulary, d->size}, .rank = 2,
                                     .init = UW_INIT_NORMAL, .fan_in = d->vocabulary,
                                     .fan_out = d->size};
 }
@@ -53,8 +48,6 @@ const struct uw_layer_ops uw_layer_embedding = {
     .name = "embedding",
     .param_reads_x = true,
     .wants = "whole numbers from 0 to below its vocabulary",
-    .inputs_min = 1,
-    .inputs_max = 1,
     .infer = infer,
     .tensor = tensor,
     .forward = forward,

@@ -20,7 +20,6 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     if (!(g->alpha > 0.0f) || !(g->beta > 0.0f) || !(g->k > 0.0f)) {
         return uw_error_set(err, UW_ERR_INVALID, "alpha, beta and k need to be above 0");
     }
-    l->out = *in;
     return UW_OK;
 }
 
@@ -48,8 +47,6 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 const struct uw_layer_ops uw_layer_lrn = {
     .name = "lrn",
     .input_reads_x = true,
-    .inputs_min = 1,
-    .inputs_max = 1,
     .infer = infer,
     .scratch_bytes = scratch_bytes,
     .forward = forward,

@@ -3,6 +3,8 @@
  * Group norm and layer norm: aux keeps the statistics of every group. */
 #include "layers.h"
 
+#include <string.h>
+
 int uw_norm_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_norm_def *d = &l->def->norm;
@@ -15,12 +17,11 @@ int uw_norm_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error
         return uw_error_set(err, UW_ERR_INVALID,
                             "epsilon needs to be above 0, momentum above 0 and at most 1");
     }
-    l->out = *in;
     l->tensors_n = d->no_affine ? 0 : 2;
     return UW_OK;
 }
 
-void uw_norm_tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+struct uw_layer_tensor uw_norm_tensor(const struct uw_layer *l, uint32_t t)
 {
     static const struct uw_layer_tensor tensors[4] = {
         {.suffix = "weight", .init = UW_INIT_ONE},
@@ -29,9 +30,10 @@ void uw_norm_tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor
         {.suffix = "running_var", .init = UW_INIT_ONE, .statistic = true,
          .variance = true}};
 
-    *out = tensors[l->def->norm.no_affine ? t + 2 : t];
-    out->rank = 1;
-    out->dim[0] = l->geometry.norm.channels;
+    struct uw_layer_tensor tensor = tensors[l->def->norm.no_affine ? t + 2 : t];
+    tensor.rank = 1;
+    tensor.dim[0] = l->geometry.norm.channels;
+    return tensor;
 }
 
 static int groupnorm_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -71,16 +73,16 @@ static int layernorm_infer(struct uw_layer *l, const struct uw_shape *in, struct
     return rc;
 }
 
-static void layernorm_tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+static struct uw_layer_tensor layernorm_tensor(const struct uw_layer *l, uint32_t t)
 {
     uint32_t axes = l->def->norm.axes != 0 ? l->def->norm.axes : 1;
-    const uint32_t dim[3] = {l->in.c, l->in.rank == 2 ? l->in.w : l->in.h, l->in.w};
+    struct uw_layer_tensor tensor = uw_norm_tensor(l, t);
+    uint32_t dim[3];
 
-    uw_norm_tensor(l, t, out);
-    out->rank = axes;
-    for (uint32_t i = 0; i < axes; i++) {
-        out->dim[i] = dim[l->in.rank - axes + i];
-    }
+    uw_axes_of(&l->in, dim);
+    tensor.rank = axes;
+    memcpy(tensor.dim, dim + l->in.rank - axes, axes * sizeof dim[0]);
+    return tensor;
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -105,7 +107,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                                                 x[0], l->aux, l->dy, scale, d[0], d[1]);
 }
 
-#define REST .input_reads_x = true, .param_reads_x = true, .inputs_min = 1, .inputs_max = 1, \
+#define REST .input_reads_x = true, .param_reads_x = true, \
     .forward = forward, .bw_input = bw_input, .bw_param = bw_param
 
 const struct uw_layer_ops uw_layer_groupnorm = {

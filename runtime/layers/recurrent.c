@@ -26,7 +26,6 @@ static uint32_t kept_of(const struct uw_layer *l)
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_recurrent_def *d = &l->def->recurrent;
-    char text[UW_SHAPE_TEXT_BYTES];
 
     if (d->hidden == 0) {
         return uw_error_set(err, UW_ERR_INVALID, "hidden needs 1 or more");
@@ -34,9 +33,9 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     if (d->relu && l->def->kind != UW_LAYER_RNN) {
         return uw_error_set(err, UW_ERR_INVALID, "relu is an option of rnn only");
     }
-    if (in->rank != 2) {
-        return uw_error_set(err, UW_ERR_SHAPE,
-                            "its input is %s: needs [steps][features]", uw_shape_text(in, text));
+    int rc = uw_want_rank(in, 2, "[steps][features]", err);
+    if (rc < 0) {
+        return rc;
     }
     if ((uint64_t)in->c * kept_of(l) > UINT32_MAX / d->hidden) {
         return uw_error_set(err, UW_ERR_TOOBIG, "its gates do not fit 32 bits");
@@ -53,20 +52,17 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-static void tensor(const struct uw_layer *l, uint32_t t, struct uw_layer_tensor *out)
+static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
 {
     static const char *const suffix[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     const struct uw_recurrent *g = &l->geometry.recurrent;
     uint32_t cols = t == WEIGHT_IH ? g->in : g->hidden;
 
-    *out = (struct uw_layer_tensor){.suffix = suffix[t], .dim = {gates_of(l) * g->hidden, cols},
-                                    .rank = 2, .init = UW_INIT_UNIFORM, .fan_in = g->hidden,
-                                    .fan_out = g->hidden};
-    if (t >= BIAS_IH) {
-        out->dim[1] = 0;
-        out->rank = 1;
-        out->bias = true;
-    }
+    bool bias = t >= BIAS_IH;
+    return (struct uw_layer_tensor){
+        .suffix = suffix[t], .dim = {gates_of(l) * g->hidden, bias ? 0 : cols},
+        .rank = bias ? 1 : 2, .init = UW_INIT_UNIFORM, .fan_in = g->hidden, .fan_out = g->hidden,
+        .bias = bias};
 }
 
 /* Gates and states of a minibatch: floats from one sample and from one step to the next. */
@@ -468,7 +464,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 /* The kind says what differs. */
 #define RECURRENT(kind)                                                                            \
     {                                                                                              \
-        .name = kind, .param_reads_x = true, .reads_y = true, .inputs_min = 1, .inputs_max = 1,    \
+        .name = kind, .param_reads_x = true, .reads_y = true,    \
         .infer = infer, .tensor = tensor, .scratch_bytes = scratch_bytes, .forward = forward,      \
         .bw_prepare = bw_prepare, .bw_input = bw_input, .bw_param = bw_param                       \
     }

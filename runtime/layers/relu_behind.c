@@ -37,9 +37,7 @@ bool uw_take_bias_relu(struct uw_layer *l, const struct uw_kernels *k, float cei
         return false;
     }
     if (has_bias(l)) {
-        struct uw_layer_tensor bias;
-        l->ops->tensor(l, 1, &bias);
-        l->aux_bytes = (size_t)bias.dim[0] * sizeof(float);
+        l->aux_bytes = (size_t)l->ops->tensor(l, 1).dim[0] * sizeof(float);
     }
     return true;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "axes.h"
 #include "layers.h"
 
-static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+static int reshape(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_reshape_def *d = &l->def->reshape;
     uint32_t dim[3] = {1, 1, 1}, open = 3;
@@ -36,10 +35,12 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-const struct uw_layer_ops uw_layer_reshape = {
-    .name = "reshape",
-    .view = true,
-    .inputs_min = 1,
-    .inputs_max = 1,
-    .infer = infer,
-};
+static int flatten(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    (void)err;
+    l->out = (struct uw_shape){uw_shape_size(in), 1, 1, 1};
+    return UW_OK;
+}
+
+const struct uw_layer_ops uw_layer_reshape = {.name = "reshape", .view = true, .infer = reshape};
+const struct uw_layer_ops uw_layer_flatten = {.name = "flatten", .view = true, .infer = flatten};

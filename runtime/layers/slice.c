@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "axes.h"
 #include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -68,8 +67,6 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_slice = {
     .name = "slice",
-    .inputs_min = 1,
-    .inputs_max = 1,
     .infer = infer,
     .forward = forward,
     .bw_input = bw_input,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A view when only axes of size 1 change places. */
-#include "axes.h"
 #include "layers.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -54,8 +53,6 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_transpose = {
     .name = "transpose",
-    .inputs_min = 1,
-    .inputs_max = 1,
     .infer = infer,
     .forward = forward,
     .bw_input = bw_input,

@@ -288,7 +288,7 @@ class Links(Fleet):
                 (["--set", "link.baud=9600", "--set", "key=run.key"], '"link.serial"'),
                 (["--set", "link.serial=tty", "--link", "tcp", "--set", "key=run.key"], "twice"),
                 (["--set", "link.serial=tty"], '"key" is missing'),
-                (["--link", "smoke"], "udp tcp mpi")):
+                (["--link", "smoke"], "udp, tcp or mpi")):
             said = self.run_program(*given, *more, status=2)
             self.assertIn(sentence, said.stderr)
 

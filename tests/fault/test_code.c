@@ -134,7 +134,7 @@ static void test_what_does_not_compress_comes_in_parts_and_turns_the_code_off(vo
     assert_true(split_of(r) > p->first.transfer.chunks / 2u);
     assert_int_equal(world_counters(r->w, 1).pulled_bytes, 4u * SIZE_N);
     assert_true(p->plain_rounds != 0);
-    assert_int_equal(uw_gossip_publish(&r->w->nodes[0].node.state->gossip, 2), UW_OK);
+    assert_int_equal(uw_gossip_publish(&r->w->nodes[0].node.state->gossip, 2, true), UW_OK);
     (void)pull(r);
     assert_false(p->first.transfer.coded);
     radio_world_free(r);

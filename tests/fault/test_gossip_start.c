@@ -89,7 +89,8 @@ static void test_who_shows_its_start_is_hardly_asked(void **state)
         }
         world_start(w);
         for (uint32_t i = 0; i < w->n; i++) {
-            assert_int_equal(uw_gossip_publish(&w->nodes[i].node.state->gossip, i < 4), UW_OK);
+            assert_int_equal(uw_gossip_publish(&w->nodes[i].node.state->gossip, i < 4, true),
+                             UW_OK);
             w->nodes[i].progress.step = i < 4;
             uw_gossip_tell(&w->nodes[i].node.state->gossip, &w->nodes[i].progress);
         }

@@ -22,7 +22,7 @@ static void start_still(struct world *w)
     }
     world_start(w);
     for (uint32_t i = 0; i < w->n; i++) {
-        assert_int_equal(uw_gossip_publish(&w->nodes[i].node.state->gossip, 1), UW_OK);
+        assert_int_equal(uw_gossip_publish(&w->nodes[i].node.state->gossip, 1, true), UW_OK);
     }
     world_until(w, world_all_know_all, 60000000);
     world_run(w, 10000000);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gen_models - PyTorch's side of the model files, and models.txt
 
-Graph is any model that apps/cli/model/model_json.h describes. models.txt has ten training steps of every
+Graph is any model that `uwasa models --help` describes. models.txt has ten training steps of every
 built-in model: the losses, and of some tensors what they became. What the weights start from is
 not stored: start() below and in test_parity_models.c.
 """

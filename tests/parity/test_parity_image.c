@@ -78,6 +78,7 @@ static void check(const struct vector_case *c, const struct uw_layer_def *def,
     struct uw_error err = {0};
 
     l.in = (struct uw_shape){option(c, "in_c"), h != 0 ? h : 1, option(c, "in_w"), h != 0 ? 3 : 2};
+    l.out = l.in;
     l.in_n = l.in.c * l.in.h * l.in.w;
     if (l.ops->infer(&l, &l.in, &err) != UW_OK) {
         fail_msg("%s %s: %s", c->kind, c->name, err.text);
@@ -94,8 +95,7 @@ static void check(const struct vector_case *c, const struct uw_layer_def *def,
     vector_fill(x, (size_t)n * l.in_n, 1, 1);
     vector_fill(l.dy, (size_t)n * l.out_n, 4, 1);
     for (uint32_t t = 0; t < l.tensors_n; t++) {
-        struct uw_layer_tensor tensor = {0};
-        l.ops->tensor(&l, t, &tensor);
+        const struct uw_layer_tensor tensor = l.ops->tensor(&l, t);
         uint32_t size = uw_tensor_size(&tensor);
         l.param[t] = uw_test_floats(size);
         d[t] = uw_test_floats(size);

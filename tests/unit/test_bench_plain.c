@@ -3,7 +3,7 @@
  * What uwasa is measured beside computes the same as ref: a rival that is wrong is no rival. */
 #include "test_support.h"
 
-#include "bench/bench_plain.h"
+#include "bench/bench_train.h"
 #include "uwasa/backends.h"
 #include "uwasa/rng.h"
 #include "uwasa/status.h"

@@ -2,7 +2,6 @@
  *
  * What the firmware keeps in flash (storage.c), on this machine: the key does not stay on the
  * stack, what is damaged is told, and a start erases one sector. */
-#include "console.h"
 #include "gossip_node.h"
 
 #include "faulty_flash.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test_support.h"
 
-#include "bench/bench_table.h"
+#include "bench/bench_kernels.h"
 #include "base/events.h"
-#include "job/lr.h"
+#include "job/recipe.h"
 #include "node/node_config.h"
 #include "links/link_stack.h"
 #include "base/progress.h"

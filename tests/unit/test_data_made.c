@@ -3,7 +3,7 @@
  * Data that is made: keywords, and images that are moved and mirrored. */
 #include "test_support.h"
 
-#include "augment.h"
+#include "sets.h"
 #include "uwasa/kept.h"
 #include "uwasa/keywords.h"
 #include "uwasa/status.h"

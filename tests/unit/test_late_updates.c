@@ -148,7 +148,7 @@ static void expect_equal(const struct fixture *a, const struct fixture *b)
     assert_true(a->m.updates == b->m.updates);
 }
 
-/* Train `at_once` as it is and `late` with late updates; equal bits after every step. */
+/* Train `at_once` as it is and `late` with deferred updates; equal bits after every step. */
 static void check_pair(const struct uw_model_config *at_once, const struct uw_model_config *late)
 {
     struct fixture a, b;
@@ -279,7 +279,7 @@ static void test_late_updates_clip_the_global_norm_in_one_bucket_only(void **sta
     f.config.late_updates = true;
     f.config.mode = UW_PLAN_IMMEDIATE;
     assert_int_equal(open_config(&f), UW_ERR_INVALID);
-    assert_non_null(strstr(f.err.text, "late updates need plan mode buckets or full"));
+    assert_non_null(strstr(f.err.text, "deferred updates need plan mode buckets or full"));
     close_model(&f);
 }
 

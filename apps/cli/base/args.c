@@ -27,6 +27,20 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
     return status;
 }
 
+const struct uw_rule *uw_rule_broken(const struct uw_rule *rules)
+{
+    while (rules->sentence != NULL && !rules->broken) {
+        rules++;
+    }
+    return rules->sentence != NULL ? rules : NULL;
+}
+
+int uw_rules_check(const struct uw_rule *rules, struct uw_error *err)
+{
+    const struct uw_rule *r = uw_rule_broken(rules);
+    return r == NULL ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: %s", r->name, r->sentence);
+}
+
 /* What an edit costs. Of two words the one with letters swapped is the likelier; two swaps are not
  * likelier than one edit. */
 #define EDIT_COST 3u
@@ -209,16 +223,16 @@ static bool parse_u64(const char *text, bool suffix, uint64_t *value)
     return true;
 }
 
-/* The place of a word in "a|b|c", from 0; -1: it is none of them. */
-static int find_choice(const char *values, const char *text)
+int uw_word_find(const char *words, struct uw_guess *g)
 {
-    size_t n = strcspn(text, "|");
     int at = 0;
-    for (const char *p = values; n > 0 && text[n] == '\0' && p != NULL; p = strchr(p, '|'), at++) {
-        p += *p == '|' ? 1 : 0;
-        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0')) {
+    for (const char *p = words; *p != '\0'; at++) {
+        size_t n = strcspn(p, "|");
+        if (n == g->word_bytes && memcmp(p, g->word, n) == 0) {
             return at;
         }
+        uw_guess_try(g, p, n);
+        p += n + (p[n] == '|' ? 1u : 0u);
     }
     return -1;
 }
@@ -236,17 +250,13 @@ static int set_whole(const struct uw_opt *o, const char *text, void *at)
         return UW_ERR_INVALID;
     }
     if (o->kind == UW_OPT_U64 || o->kind == UW_OPT_BYTES) {
-        memcpy(at, &u, sizeof u);
-        return UW_OK;
-    }
-    uint32_t u32 = (uint32_t)u;
-    if (u32 != u) {
+        *(uint64_t *)at = u;
+    } else if (u > UINT32_MAX) {
         return UW_ERR_INVALID;
-    }
-    if (o->kind == UW_OPT_U32_AUTO) {
-        *(struct uw_or_auto *)at = (struct uw_or_auto){automatic, u32};
+    } else if (o->kind == UW_OPT_U32_AUTO) {
+        *(struct uw_or_auto *)at = (struct uw_or_auto){automatic, (uint32_t)u};
     } else {
-        memcpy(at, &u32, sizeof u32);
+        *(uint32_t *)at = (uint32_t)u;
     }
     return UW_OK;
 }
@@ -288,26 +298,25 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
 {
     void *at = (uint8_t *)out + o->offset;
     switch (o->kind) {
-    case UW_OPT_FLAG: {
-        bool on = strcmp(text, "true") == 0;
-        if (!on && strcmp(text, "false") != 0) {
+    case UW_OPT_FLAG:
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0) {
             return UW_ERR_INVALID;
         }
-        memcpy(at, &on, sizeof on);
+        *(bool *)at = text[0] == 't';
         return UW_OK;
-    }
     case UW_OPT_TEXT:
         if (text[0] == '\0') {
             return UW_ERR_INVALID;
         }
-        memcpy(at, &text, sizeof text);
+        *(const char **)at = text;
         return UW_OK;
     case UW_OPT_CHOICE: {
-        struct uw_choice choice = {text, find_choice(o->values, text)};
-        if (choice.at < 0) {
+        size_t n = strlen(text);
+        int place = uw_word_find(o->values, &(struct uw_guess){.word = text, .word_bytes = n});
+        if (place < 0) {
             return UW_ERR_INVALID;
         }
-        memcpy(at, &choice, sizeof choice);
+        *(struct uw_choice *)at = (struct uw_choice){text, place};
         return UW_OK;
     }
     case UW_OPT_BITS:
@@ -323,7 +332,7 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
         if (!parse_real(text, &real) || !in_range(o, real)) {
             return UW_ERR_INVALID;
         }
-        memcpy(at, &real, sizeof real);
+        *(double *)at = real;
         return UW_OK;
     }
     case UW_OPT_U32:
@@ -338,52 +347,44 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
 
 void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t text_bytes)
 {
-    const uint8_t *at = (const uint8_t *)options + o->offset;
-    bool on;
-    const char *word;
-    double real;
-    uint32_t u32;
-    uint64_t u64;
+    const void *at = (const uint8_t *)options + o->offset;
+    text[0] = '\0';
     switch (o->kind) {
     case UW_OPT_FLAG:
-        memcpy(&on, at, sizeof on);
-        snprintf(text, text_bytes, "%s", on ? "true" : "false");
-        return;
+        snprintf(text, text_bytes, "%s", *(const bool *)at ? "true" : "false");
+        break;
     case UW_OPT_TEXT:
-    case UW_OPT_CHOICE:
-        memcpy(&word, at, sizeof word);
+    case UW_OPT_CHOICE: {
+        const char *word = *(const char *const *)at;
         snprintf(text, text_bytes, "%s", word != NULL ? word : "");
-        return;
-    case UW_OPT_REAL:
-        memcpy(&real, at, sizeof real);
+        break;
+    }
+    case UW_OPT_REAL: {
+        double real = *(const double *)at;
         snprintf(text, text_bytes, "%.15g", real);
         if (strtod(text, NULL) != real) {
             snprintf(text, text_bytes, "%.17g", real);
         }
-        return;
-    case UW_OPT_U32_AUTO:
-        if (((const struct uw_or_auto *)(const void *)at)->automatic) {
-            snprintf(text, text_bytes, "auto");
-            return;
-        }
-        at += offsetof(struct uw_or_auto, n);
-        /* fall through */
+        break;
+    }
+    case UW_OPT_U32_AUTO: {
+        const struct uw_or_auto *n = at;
+        snprintf(text, text_bytes, n->automatic ? "auto" : "%u", (unsigned)n->n);
+        break;
+    }
     case UW_OPT_U32:
     case UW_OPT_BYTES_U32:
     case UW_OPT_BITS:
-        memcpy(&u32, at, sizeof u32);
-        snprintf(text, text_bytes, "%u", (unsigned)u32);
-        return;
+        snprintf(text, text_bytes, "%u", (unsigned)*(const uint32_t *)at);
+        break;
     case UW_OPT_U64:
     case UW_OPT_BYTES:
-        memcpy(&u64, at, sizeof u64);
-        snprintf(text, text_bytes, "%llu", (unsigned long long)u64);
-        return;
+        snprintf(text, text_bytes, "%llu", (unsigned long long)*(const uint64_t *)at);
+        break;
     case UW_OPT_LIST:
     case UW_OPT_SET:
         break;
     }
-    text[0] = '\0';
 }
 
 void uw_opt_key(const char *name, char *key, size_t key_bytes)

@@ -118,8 +118,26 @@ struct uw_guess {
  * Letters left out, added, changed or swapped with their neighbour count; a swap a little less. */
 void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes);
 
+/* The place of g->word among "a|b|c", from 0. Returns -1 when it is none of them; g then has the
+ * nearest one. */
+int uw_word_find(const char *words, struct uw_guess *g);
+
 /* The row's name that is nearest to `name`, or NULL when none is near. */
 const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes);
+
+/* Something that options must not be. A list of rules ends with a sentence of NULL: UW_RULES. */
+struct uw_rule {
+    bool broken;
+    const char *name;           /* of the option at fault */
+    const char *sentence;       /* what it needs, to stand behind its name */
+};
+#define UW_RULES(...) (const struct uw_rule[]){__VA_ARGS__, {false, NULL, NULL}}
+
+/* The first rule that is broken; NULL: none is. */
+const struct uw_rule *uw_rule_broken(const struct uw_rule *rules);
+
+/* The same in a sentence that begins with the flag. Returns UW_OK or UW_ERR_INVALID, err filled. */
+int uw_rules_check(const struct uw_rule *rules, struct uw_error *err);
 
 /* Set the option's value in `out` from text; a flag takes "true" or "false".
  * Returns UW_OK or UW_ERR_INVALID (out unchanged; see uw_opt_allowed). */

@@ -75,6 +75,15 @@ void uw_event_numbers(cJSON *event, const struct uw_event_number *list)
     }
 }
 
+void uw_event_print(FILE *out, cJSON *event)
+{
+    char *text = cJSON_PrintUnformatted(event);
+    fprintf(out, "%s\n", text != NULL ? text : "{}");
+    fflush(out);
+    cJSON_free(text);
+    cJSON_Delete(event);
+}
+
 void uw_event_float(cJSON *event, const char *key, float value)
 {
     char text[32];

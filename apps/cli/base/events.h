@@ -69,6 +69,9 @@ void uw_event_float(cJSON *event, const char *key, float value);
 /* Add power_mw, temperature_c and battery_percent, those that are known. */
 void uw_event_vitals(cJSON *event, const struct uw_vitals *v);
 
+/* Print an object as one line and release it. */
+void uw_event_print(FILE *out, cJSON *event);
+
 /* Write the event as one line and release it. */
 void uw_events_put(struct uw_events *e, cJSON *event);
 

@@ -182,20 +182,6 @@ int uw_json_fail(struct uw_json *j, const cJSON *at, const char *format, ...)
     return UW_ERR_INVALID;
 }
 
-/* Is g->word one of "a|b|c"? If not, g->nearest is the nearest of them. */
-static bool is_key(const char *keys, struct uw_guess *g)
-{
-    for (const char *p = keys; *p != '\0';) {
-        size_t n = strcspn(p, "|");
-        if (n == g->word_bytes && memcmp(p, g->word, n) == 0) {
-            return true;
-        }
-        uw_guess_try(g, p, n);
-        p += n + (p[n] == '|' ? 1u : 0u);
-    }
-    return false;
-}
-
 static void check_duplicates(struct uw_json *j, const cJSON *object)
 {
     for (const cJSON *a = object->child; a != NULL; a = a->next) {
@@ -216,7 +202,7 @@ void uw_json_keys(struct uw_json *j, const cJSON *object, const char *what, cons
     }
     for (const cJSON *m = object->child; m != NULL; m = m->next) {
         struct uw_guess g = {.word = m->string, .word_bytes = strlen(m->string)};
-        if (!is_key(keys, &g)) {
+        if (uw_word_find(keys, &g) < 0) {
             if (g.nearest != NULL) {
                 uw_json_fail(j, m, "unknown key \"%s\" in %s, did you mean \"%.*s\"?",
                              m->string, what, (int)g.nearest_bytes, g.nearest);
@@ -253,32 +239,27 @@ const char *uw_json_text(struct uw_json *j, const cJSON *object, const char *key
     return m->valuestring;
 }
 
-static bool is_whole(const cJSON *value, double min, double max)
+/* A whole number in a range, min after a mistake. */
+static double whole(struct uw_json *j, const cJSON *value, const char *key, double min, double max)
 {
     double v = cJSON_IsNumber(value) ? value->valuedouble : NAN;
-    return v >= min && v <= max && floor(v) == v;
+    if (!(v >= min && v <= max && floor(v) == v)) {
+        uw_json_fail(j, value, "\"%s\" needs a whole number from %.0f to %.0f", key, min, max);
+        return min;
+    }
+    return v;
 }
 
 uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uint32_t min,
                      uint32_t max)
 {
-    if (!is_whole(value, (double)min, (double)max)) {
-        uw_json_fail(j, value, "\"%s\" needs a whole number from %u to %u", key, (unsigned)min,
-                     (unsigned)max);
-        return min;
-    }
-    return (uint32_t)value->valuedouble;
+    return (uint32_t)whole(j, value, key, min, max);
 }
 
 int32_t uw_json_i32(struct uw_json *j, const cJSON *value, const char *key, int32_t min,
                     int32_t max)
 {
-    if (!is_whole(value, (double)min, (double)max)) {
-        uw_json_fail(j, value, "\"%s\" needs a whole number from %d to %d", key, (int)min,
-                     (int)max);
-        return min;
-    }
-    return (int32_t)value->valuedouble;
+    return (int32_t)whole(j, value, key, min, max);
 }
 
 float uw_json_real(struct uw_json *j, const cJSON *value, const char *key, enum uw_json_range range)
@@ -305,15 +286,10 @@ uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
         uw_json_fail(j, value, "\"%s\" needs one of %s", key, choices);
         return 0;
     }
-    uint32_t i = 0;
     struct uw_guess g = {.word = value->valuestring, .word_bytes = strlen(value->valuestring)};
-    for (const char *p = choices; *p != '\0'; i++) {
-        size_t n = strcspn(p, "|");
-        if (n == g.word_bytes && memcmp(p, g.word, n) == 0) {
-            return i;
-        }
-        uw_guess_try(&g, p, n);
-        p += n + (p[n] == '|' ? 1u : 0u);
+    int place = uw_word_find(choices, &g);
+    if (place >= 0) {
+        return (uint32_t)place;
     }
     if (g.nearest != NULL) {
         uw_json_fail(j, value, "unknown %s \"%s\", did you mean \"%.*s\"?", key,
@@ -323,6 +299,17 @@ uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
                      choices);
     }
     return 0;
+}
+
+uint32_t uw_json_elements(struct uw_json *j, const cJSON *value, const char *key, uint32_t max,
+                          const char *what)
+{
+    int n = cJSON_IsArray(value) ? cJSON_GetArraySize(value) : 0;
+    if (n < 1 || (uint32_t)n > max) {
+        uw_json_fail(j, value, "\"%s\" needs an array of 1 to %u %s", key, (unsigned)max, what);
+        return 0;
+    }
+    return (uint32_t)n;
 }
 
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback)

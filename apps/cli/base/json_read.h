@@ -85,6 +85,10 @@ float uw_json_real(struct uw_json *j, const cJSON *value, const char *key,
 uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
                         const char *choices);
 
+/* The elements of an array of 1 to max; 0 after a mistake. `what` names them in the sentence. */
+uint32_t uw_json_elements(struct uw_json *j, const cJSON *value, const char *key, uint32_t max,
+                          const char *what);
+
 /* Member that is true or false; `fallback` when missing. */
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback);
 

@@ -177,19 +177,13 @@ int uw_trace_open(struct uw_trace *t, const char *path, const char *process, str
     if (path == NULL) {
         return UW_OK;
     }
-    FILE *f = uw_open_file(path, true);
-    int fd = f != NULL ? dup(fileno(f)) : -1;
-    int error = errno;
-    bool pipe = fd >= 0 && lseek(fd, 0, SEEK_CUR) < 0;
-    if (f != NULL) {
-        fclose(f);
+    int fd = uw_open_fd(path);
+    if (fd < 0) {
+        return uw_error_set(err, UW_ERR_IO, "--trace %.160s: %s", path, strerror(errno));
     }
-    if (fd < 0 || pipe) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return uw_error_set(err, UW_ERR_IO, "--trace %.160s: %s", path,
-                            pipe ? "needs a file, not a pipe" : strerror(error));
+    if (lseek(fd, 0, SEEK_CUR) < 0) {
+        close(fd);
+        return uw_error_set(err, UW_ERR_IO, "--trace %.160s: needs a file, not a pipe", path);
     }
     t->fd = fd;
     t->text = malloc(TEXT_BYTES);
@@ -241,8 +235,9 @@ void uw_trace_async(struct uw_trace *t, const char *category, const char *name, 
     }
 }
 
-void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
-                    enum uw_profile_part part, uint64_t from_us, uint64_t until_us)
+/* Of a training step: struct uw_profile.span. */
+static void trace_layer(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
+                        uint64_t until_us)
 {
     static const struct {
         const char *category, *suffix;
@@ -253,6 +248,8 @@ void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
         [UW_PROFILE_UPDATE] = {"update", "update"},
         [UW_PROFILE_WAIT] = {"wait", "wait"},
     };
+    struct uw_trace *t = arg;
+    const struct uw_model *m = t->model;
     char name[UW_TRACE_NAME_BYTES + 32];
     if (t->text != NULL) {
         snprintf(name, sizeof name, "%.64s %s",
@@ -261,8 +258,33 @@ void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
     }
 }
 
+/* A layer of a GPU has ended when the GPU says so. */
+static uint64_t profile_now_us(void *arg)
+{
+    const struct uw_trace *t = arg;
+    if (t->waits && t->model->config.kernels->device != NULL) {
+        (void)t->model->config.kernels->device->wait(&t->model->exec);
+    }
+    return uw_board_now_us();
+}
+
+int uw_trace_profile(struct uw_trace *t, struct uw_model *m, bool waits, struct uw_error *err)
+{
+    t->model = m;
+    t->waits = waits;
+    t->profile = (struct uw_profile){.now_us = profile_now_us, .arg = t, .span = trace_layer,
+                                     .rows = calloc(m->layers_n + 1u, sizeof *t->profile.rows)};
+    m->profile = t->profile.rows != NULL ? &t->profile : NULL;
+    return m->profile != NULL ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+}
+
 int uw_trace_close(struct uw_trace *t, struct uw_error *err)
 {
+    if (t->model != NULL) {
+        t->model->profile = NULL;
+        free(t->profile.rows);
+        t->model = NULL;
+    }
     if (t->text == NULL) {
         return UW_OK;
     }

@@ -45,6 +45,9 @@ struct uw_trace {
     uint64_t events_n, events_max, left_out_n;
     bool failed;                /* a write failed: nothing more is written; reported by close */
     pthread_mutex_t lock;
+    struct uw_model *model;     /* that is profiled; NULL: none */
+    struct uw_profile profile;
+    bool waits;
 };
 
 /* Begin a file; `process` names this program's part in it. path NULL: nowhere.
@@ -66,9 +69,11 @@ void uw_trace_span(struct uw_trace *t, enum uw_trace_row row, const char *catego
 void uw_trace_async(struct uw_trace *t, const char *category, const char *name, uint64_t number,
                     bool end, uint64_t at_us);
 
-/* A span of a training step: what struct uw_profile's `span` is told, by the model's names. */
-void uw_trace_layer(struct uw_trace *t, const struct uw_model *m, uint32_t row,
-                    enum uw_profile_part part, uint64_t from_us, uint64_t until_us);
+/* Write spans of the layers of a model's training steps, by the model's names, and count their time
+ * in m->profile, both until close; also where the trace is not open.
+ *   waits  the end of a GPU's layer is waited for
+ * Returns UW_OK or UW_ERR_NOMEM, err filled. */
+int uw_trace_profile(struct uw_trace *t, struct uw_model *m, bool waits, struct uw_error *err);
 
 /* Write what is left. Safe on a zeroed struct and twice.
  * Returns UW_OK, or UW_ERR_IO when anything could not be written, err filled. */

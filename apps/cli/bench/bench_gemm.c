@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_gemm.h"
-
+#include "bench_kernels.h"
 #include "bench_train.h"
 
-#include "uwasa/backends.h"
 #include "uwasa/board.h"
 
 #include <dlfcn.h>
@@ -28,7 +26,7 @@ struct side {
 };
 
 struct gemm_bench {
-    const struct uw_bench_gemm *config;
+    const struct uw_bench_kernels *config;
     struct uw_exec exec;
     struct uw_gemm shape;
     struct side sides[SIDES_MAX];
@@ -63,7 +61,7 @@ static void set_threads(void *library, uint32_t threads)
 static int load_sides(struct gemm_bench *g, struct uw_error *err)
 {
     g->sides_n = 1;
-    for (const char *at = g->config->against; *at != '\0';) {
+    for (const char *at = g->config->file; *at != '\0';) {
         size_t length = strcspn(at, ",");
         if (length >= NAME_BYTES || g->sides_n == SIDES_MAX) {
             return uw_error_set(err, UW_ERR_INVALID, "--against %.100s: at most %u files", at,
@@ -273,7 +271,7 @@ static int take_matrices(struct gemm_bench *g, uint32_t size, struct uw_error *e
     return UW_OK;
 }
 
-int uw_bench_gemm(FILE *out, const struct uw_bench_gemm *b, struct uw_error *err)
+int uw_bench_gemm(FILE *out, const struct uw_bench_kernels *b, struct uw_error *err)
 {
     static const uint32_t sizes[] = {256, 384, 512, 768, 1024, 1536, 2048};
     static const bool shapes[][2] = {{false, false}, {true, false}, {false, true}};

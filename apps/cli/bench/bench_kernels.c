@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_kernels.h"
 
-#include "uwasa/backends.h"
 #include "uwasa/board.h"
-#include "uwasa/status.h"
 
 #include <string.h>
 
@@ -64,43 +62,44 @@ static void describe_gemm(struct subject *s, bool trans_a, bool trans_b, uint32_
              n, n, n);
 }
 
-static void describe_conv(struct subject *s, enum part part, uint32_t batch_n, uint32_t in,
-                          uint32_t out, uint32_t kernel, uint32_t size, uint32_t pad)
-{
-    uint32_t out_size = size + 2 * pad - kernel + 1;
-    s->part = part;
-    s->batch_n = batch_n;
-    s->conv = (struct uw_conv2d){
-        .in_channels = in, .in_h = size, .in_w = size, .out_channels = out, .out_h = out_size,
-        .out_w = out_size, .kernel_h = kernel, .kernel_w = kernel, .stride_h = 1, .stride_w = 1,
-        .pad_h = pad, .pad_w = pad, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-    };
-    s->x_n = (size_t)batch_n * in * size * size;
-    s->w_n = (size_t)out * in * kernel * kernel;
-    s->y_n = (size_t)batch_n * out * out_size * out_size;
-    s->flop = 2.0 * (double)s->y_n * in * kernel * kernel;
-    snprintf(s->shape, sizeof s->shape, "batch %u, %u->%u, %ux%u pad %u on %ux%u", batch_n, in, out,
-             kernel, kernel, pad, size, size);
-}
+/* A square convolution of square images. */
+struct conv {
+    uint32_t batch_n, in, out, kernel, size, pad, stride, groups;
+};
 
-static void describe_depthwise(struct subject *s, enum part part, uint32_t batch_n,
-                               uint32_t channels, uint32_t size, uint32_t stride)
+static const struct conv convs[] = {
+    {20, 1, 32, 5, 28, 2, 1, 1}, {20, 32, 64, 5, 14, 2, 1, 1},      /* fedavg-cnn */
+    {20, 1, 6, 5, 28, 2, 1, 1}, {20, 6, 16, 5, 14, 0, 1, 1},        /* lenet5 */
+    {1, 32, 64, 5, 14, 2, 1, 1},                                    /* fedavg-cnn */
+    {64, 16, 16, 3, 32, 1, 1, 1}, {64, 32, 32, 3, 16, 1, 1, 1},     /* resnet20 */
+    {64, 64, 64, 3, 32, 1, 1, 1}, {64, 128, 128, 3, 16, 1, 1, 1},   /* vgg16 */
+    {64, 256, 256, 3, 8, 1, 1, 1}, {64, 512, 512, 3, 4, 1, 1, 1}, {64, 512, 512, 3, 2, 1, 1, 1},
+    {20, 96, 96, 3, 32, 1, 1, 96}, {20, 96, 96, 3, 32, 1, 2, 96},   /* mobilenetv2 */
+};
+
+static void describe_conv(struct subject *s, enum part part, const struct conv *c)
 {
-    uint32_t out_size = (size - 1) / stride + 1;
+    uint32_t out_size = (c->size + 2 * c->pad - c->kernel) / c->stride + 1;
+    uint32_t taps = c->in / c->groups * c->kernel * c->kernel;      /* of one output */
     s->part = part;
-    s->batch_n = batch_n;
+    s->batch_n = c->batch_n;
     s->conv = (struct uw_conv2d){
-        .in_channels = channels, .in_h = size, .in_w = size, .out_channels = channels,
-        .out_h = out_size, .out_w = out_size, .kernel_h = 3, .kernel_w = 3, .stride_h = stride,
-        .stride_w = stride, .pad_h = 1, .pad_w = 1, .dilation_h = 1, .dilation_w = 1,
-        .groups = channels,
+        .in_channels = c->in, .in_h = c->size, .in_w = c->size, .out_channels = c->out,
+        .out_h = out_size, .out_w = out_size, .kernel_h = c->kernel, .kernel_w = c->kernel,
+        .stride_h = c->stride, .stride_w = c->stride, .pad_h = c->pad, .pad_w = c->pad,
+        .dilation_h = 1, .dilation_w = 1, .groups = c->groups,
     };
-    s->x_n = (size_t)batch_n * channels * size * size;
-    s->w_n = (size_t)channels * 9;
-    s->y_n = (size_t)batch_n * channels * out_size * out_size;
-    s->flop = 2.0 * (double)s->y_n * 9;
-    snprintf(s->shape, sizeof s->shape, "batch %u, %u depthwise, 3x3 stride %u on %ux%u", batch_n,
-             channels, stride, size, size);
+    s->x_n = (size_t)c->batch_n * c->in * c->size * c->size;
+    s->w_n = (size_t)c->out * taps;
+    s->y_n = (size_t)c->batch_n * c->out * out_size * out_size;
+    s->flop = 2.0 * (double)s->y_n * taps;
+    if (c->groups == 1) {
+        snprintf(s->shape, sizeof s->shape, "batch %u, %u->%u, %ux%u pad %u on %ux%u", c->batch_n,
+                 c->in, c->out, c->kernel, c->kernel, c->pad, c->size, c->size);
+    } else {
+        snprintf(s->shape, sizeof s->shape, "batch %u, %u depthwise, %ux%u stride %u on %ux%u",
+                 c->batch_n, c->in, c->kernel, c->kernel, c->stride, c->size, c->size);
+    }
 }
 
 static void describe_dense(struct subject *s, enum part part, uint32_t batch_n, uint32_t in,
@@ -327,20 +326,9 @@ static uint32_t list_subjects(struct subject *s)
         describe_gemm(&s[n++], false, true, size);
     }
     for (int part = CONV_FW; part <= CONV_BW_PARAM; part++) {
-        describe_conv(&s[n++], (enum part)part, 20, 1, 32, 5, 28, 2);      /* fedavg-cnn */
-        describe_conv(&s[n++], (enum part)part, 20, 32, 64, 5, 14, 2);
-        describe_conv(&s[n++], (enum part)part, 20, 1, 6, 5, 28, 2);       /* lenet5 */
-        describe_conv(&s[n++], (enum part)part, 20, 6, 16, 5, 14, 0);
-        describe_conv(&s[n++], (enum part)part, 1, 32, 64, 5, 14, 2);
-        describe_conv(&s[n++], (enum part)part, 64, 16, 16, 3, 32, 1);  /* resnet20 */
-        describe_conv(&s[n++], (enum part)part, 64, 32, 32, 3, 16, 1);
-        describe_conv(&s[n++], (enum part)part, 64, 64, 64, 3, 32, 1);  /* vgg16 */
-        describe_conv(&s[n++], (enum part)part, 64, 128, 128, 3, 16, 1);
-        describe_conv(&s[n++], (enum part)part, 64, 256, 256, 3, 8, 1);
-        describe_conv(&s[n++], (enum part)part, 64, 512, 512, 3, 4, 1);
-        describe_conv(&s[n++], (enum part)part, 64, 512, 512, 3, 2, 1);
-        describe_depthwise(&s[n++], (enum part)part, 20, 96, 32, 1);    /* mobilenetv2 */
-        describe_depthwise(&s[n++], (enum part)part, 20, 96, 32, 2);
+        for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) {
+            describe_conv(&s[n++], (enum part)part, &convs[i]);
+        }
     }
     for (int part = DENSE_FW; part <= DENSE_BW_PARAM; part++) {
         describe_dense(&s[n++], (enum part)part, 20, 3136, 512);        /* fedavg-cnn */

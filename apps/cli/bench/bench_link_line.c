@@ -1,18 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "bench_link.h"
-#include "bench_link_cable.h"
-#include "bench_link_node.h"
 #include "base/progress.h"
 #include "node/node_net.h"
 
 #include "uwasa/board.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
 
 #define MEET_US 60000000u
 #define PEERS 4u
 #define SILENCE_US 60000000u        /* no chunk for so long: the link is broken */
+#define BYTE_BITS 10u
+#define LOOK_NS 200000
+#define BURST_US 5000u              /* of silence that is made up for */
+#define HELD_BYTES 4096u
+
+/* ---- a serial cable ---- */
+
+/* One direction. */
+struct lane {
+    uint8_t held[HELD_BYTES];       /* read and not written yet */
+    size_t held_n;
+    uint64_t until_us;              /* the line is busy with what was read */
+};
+
+/* Two pseudo terminals, and a thread that carries bytes between them at a line's rate, both
+ * directions at once, ten bits for a byte. */
+struct cable {
+    int ends[2];                    /* behind the terminals; -1: none */
+    int lines[2];                   /* the terminals, kept open; -1: none */
+    char names[2][64];
+    uint32_t baud;
+    pthread_t thread;
+    bool opened, running;
+    atomic_bool quit;
+};
+
+/* Read what the rate allows, write what the other side takes. */
+static void carry(struct lane *l, int from, int to, uint32_t baud, uint64_t now_us)
+{
+    uint64_t least_us = now_us > BURST_US ? now_us - BURST_US : 0;
+    l->until_us = l->until_us > least_us ? l->until_us : least_us;
+    if (l->held_n == 0 && l->until_us < now_us) {
+        uint64_t most = (now_us - l->until_us) * baud / (BYTE_BITS * UINT64_C(1000000));
+        size_t n_most = most < HELD_BYTES ? (size_t)most : HELD_BYTES;
+        ssize_t n = most > 0 ? read(from, l->held, n_most) : 0;
+        l->held_n = n > 0 ? (size_t)n : 0;
+        l->until_us += l->held_n * BYTE_BITS * UINT64_C(1000000) / baud;
+    }
+    ssize_t n = l->held_n > 0 ? write(to, l->held, l->held_n) : 0;
+    if (n > 0) {
+        l->held_n -= (size_t)n;
+        memmove(l->held, l->held + n, l->held_n);
+    }
+}
+
+static void *cable_thread(void *arg)
+{
+    struct cable *c = arg;
+    struct lane lanes[2] = {{.held_n = 0}, {.held_n = 0}};
+    while (!atomic_load(&c->quit)) {
+        uint64_t now_us = uw_board_now_us();
+        carry(&lanes[0], c->ends[0], c->ends[1], c->baud, now_us);
+        carry(&lanes[1], c->ends[1], c->ends[0], c->baud, now_us);
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    return NULL;
+}
+
+/* A terminal without echo, and what is behind it. */
+static bool open_terminal(struct cable *c, int i)
+{
+    struct termios t;
+    c->ends[i] = posix_openpt(O_RDWR | O_NOCTTY);
+    if (c->ends[i] < 0 || grantpt(c->ends[i]) != 0 || unlockpt(c->ends[i]) != 0 ||
+        fcntl(c->ends[i], F_SETFL, O_NONBLOCK) != 0) {
+        return false;
+    }
+    const char *name = ptsname(c->ends[i]);
+    if (name == NULL || strlen(name) >= sizeof c->names[i]) {
+        return false;
+    }
+    snprintf(c->names[i], sizeof c->names[i], "%s", name);
+    c->lines[i] = open(name, O_RDWR | O_NOCTTY);
+    if (c->lines[i] < 0 || tcgetattr(c->lines[i], &t) != 0) {
+        return false;
+    }
+    t.c_iflag &= ~(tcflag_t)(BRKINT | ICRNL | INLCR | IGNCR | ISTRIP | IXON);
+    t.c_oflag &= ~(tcflag_t)OPOST;
+    t.c_lflag &= ~(tcflag_t)(ECHO | ECHONL | ICANON | ISIG | IEXTEN);
+    return tcsetattr(c->lines[i], TCSANOW, &t) == 0;
+}
+
+static int cable_open(struct cable *c, uint32_t baud, struct uw_error *err)
+{
+    *c = (struct cable){.ends = {-1, -1}, .lines = {-1, -1}, .baud = baud,
+                                 .opened = true};
+    if (!open_terminal(c, 0) || !open_terminal(c, 1)) {
+        return uw_error_set(err, UW_ERR_IO, "no pseudo terminal is to be had");
+    }
+    if (pthread_create(&c->thread, NULL, cable_thread, c) != 0) {
+        return uw_error_set(err, UW_ERR_IO, "the system refused another thread");
+    }
+    c->running = true;
+    return UW_OK;
+}
+
+static void cable_close(struct cable *c)
+{
+    if (!c->opened) {
+        return;
+    }
+    if (c->running) {
+        atomic_store(&c->quit, true);
+        pthread_join(c->thread, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (c->lines[i] >= 0) {
+            close(c->lines[i]);
+        }
+        if (c->ends[i] >= 0) {
+            close(c->ends[i]);
+        }
+    }
+    c->opened = c->running = false;
+}
+
+/* ---- two nodes ---- */
 
 /* Node 0 shows its parameters, node 1 pulls them. */
 struct end {
@@ -25,7 +149,7 @@ struct end {
 struct pair {
     const struct uw_bench_link *b;
     uint8_t key[UW_KEY_BYTES];
-    struct uw_bench_cable cable;
+    struct cable cable;
     struct end ends[2];
 };
 
@@ -75,7 +199,7 @@ static int open_pair(struct pair *p, struct uw_error *err)
 {
     int rc = uw_board_entropy(p->key, sizeof p->key);
     if (rc == UW_OK && p->b->carrier == UW_STACK_SERIAL) {
-        rc = uw_bench_cable_open(&p->cable, (uint32_t)p->b->rate_bits_per_s, err);
+        rc = cable_open(&p->cable, (uint32_t)p->b->rate_bits_per_s, err);
     }
     for (uint32_t i = 0; rc == UW_OK && i < 2u; i++) {
         rc = open_end(p, i, err);
@@ -92,7 +216,7 @@ static void close_pair(struct pair *p)
         uw_node_net_close(&p->ends[i].net);
         uw_bench_node_close(&p->ends[i].own);
     }
-    uw_bench_cable_close(&p->cable);
+    cable_close(&p->cable);
     uw_key_wipe(p->key, sizeof p->key);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_plain.h"
+#include "bench_train.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/backends.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_train.h"
 
-#include "bench_plain.h"
 #include "base/events.h"
 #include "job/job.h"
 #include "job/recipe.h"
@@ -147,19 +146,14 @@ static void print_json(FILE *out, uint32_t windows, const struct work *w, const 
     cJSON_AddNumberToObject(ev, "threads", uw_workers_threads(s->job.pool));
     cJSON_AddStringToObject(ev, "backend", s->job.config.kernels->name);
     cJSON_AddItemToObject(ev, "samples_per_s", cJSON_CreateDoubleArray(s->speed, (int)windows));
-    cJSON_AddNumberToObject(ev, "gflop_per_s", gflop);
-    cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->job.arena.used_bytes);
-    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    UW_EVENT_NUMBERS(ev, {"gflop_per_s", gflop}, {"arena_bytes", (double)s->job.arena.used_bytes},
+                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     uw_job_device_json(&s->job, ev);
     if (ratio != NULL) {
         const double x[3] = {ratio->low, ratio->median, ratio->high};
         cJSON_AddItemToObject(ev, "ratio", cJSON_CreateDoubleArray(x, 3));
     }
-    char *text = cJSON_PrintUnformatted(ev);
-    fprintf(out, "%s\n", text != NULL ? text : "{}");
-    fflush(out);
-    cJSON_free(text);
-    cJSON_Delete(ev);
+    uw_event_print(out, ev);
 }
 
 /* Which device, if it is not the processor, and what the columns are. */

@@ -12,6 +12,7 @@
 #ifndef UWASA_CLI_BENCH_TRAIN_H
 #define UWASA_CLI_BENCH_TRAIN_H
 
+#include "uwasa/kernels.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
@@ -27,7 +28,7 @@ struct uw_bench_train {
     uint32_t windows;           /* 1 to UW_BENCH_WINDOWS_MAX */
     double seconds;             /* of a window */
     double momentum;            /* of SGD; 0: plain */
-    bool beside;                /* in turns with the ref kernels and bench_plain.h's */
+    bool beside;                /* in turns with the ref kernels and plain ones */
     bool json;
 };
 
@@ -55,6 +56,12 @@ struct uw_spread uw_spread_of(double *x, uint32_t n);
  * Returns UW_OK, UW_ERR_INVALID (a work is not MODEL:BATCH; err names it), or what planning and
  * training return. */
 int uw_bench_train(FILE *out, const struct uw_bench_train *b, struct uw_error *err);
+
+/* Fill in a kernel table called "plain": products as small C frameworks write them, to measure
+ * uwasa beside. Convolution by im2col, matrix products as loops over i, k and j without blocks or
+ * vectors by hand, one thread, compiled like the rest of uwasa; scratch is one unrolled image. All
+ * else is ref. Contracts as in uwasa/kernels.h. */
+void uw_bench_plain_kernels(struct uw_kernels *k);
 
 /* Print the table of a file that tools/bench_pytorch wrote (its form: bench_against.c): for each
  * work and number of threads the samples per second of uwasa and of the fastest peer, the ratio of

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_gemm.h"
 #include "bench_kernels.h"
-#include "bench_table.h"
 #include "bench_train.h"
 #include "base/args.h"
 #include "base/commands.h"
@@ -76,37 +74,25 @@ static enum use use_of(const struct options *o, bool trains)
     return o->table != NULL ? WRITE_TABLE : o->against != NULL ? KERNELS_AGAINST : KERNELS;
 }
 
-#define IN(use) (1u << (use))
-#define MEASURES (IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST) | IN(WRITE_TABLE))
-
-/* A flag that was given and means nothing there; NULL: there is none. */
-static const char *idle_flag(const struct options *o, enum use use)
+/* The first flag that was given and means nothing there; NULL: there is none. */
+static const struct uw_rule *idle_flag(const struct options *o, enum use use)
 {
-    const struct {
-        const char *name;
-        bool given;
-        uint32_t uses;
-    } flags[] = {
-        {"backend", o->backend.word != NULL, MEASURES},
-        {"exact", o->exact, MEASURES},
-        {"tf32", o->tf32, IN(TRAIN) | IN(KERNELS)},
-        {"threads", o->threads != 0, MEASURES},
-        {"seconds", o->seconds > 0.0, MEASURES},
-        {"windows", o->windows != 0, MEASURES & ~IN(KERNELS)},
-        {"work", o->work != NULL, IN(TRAIN)},
-        {"momentum", o->momentum > 0.0, IN(TRAIN)},
-        {"beside-plain", o->beside, IN(TRAIN)},
-        {"against", o->against != NULL, IN(TRAIN_AGAINST) | IN(KERNELS_AGAINST)},
-        {"write-table", o->table != NULL, IN(WRITE_TABLE)},
-        {"json", o->json, IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST)},
-        {"markdown", o->markdown, IN(TRAIN_AGAINST)},
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (flags[i].given && (flags[i].uses & IN(use)) == 0) {
-            return flags[i].name;
-        }
-    }
-    return NULL;
+    static const char nothing[] = "means nothing to bench";
+    bool prints = use == TRAIN_AGAINST, table = use == WRITE_TABLE, train = use == TRAIN;
+    return uw_rule_broken(UW_RULES(
+        {o->backend.word != NULL && prints, "backend", nothing},
+        {o->exact && prints, "exact", nothing},
+        {o->tf32 && !train && use != KERNELS, "tf32", nothing},
+        {o->threads != 0 && prints, "threads", nothing},
+        {o->seconds > 0.0 && prints, "seconds", nothing},
+        {o->windows != 0 && (prints || use == KERNELS), "windows", nothing},
+        {o->work != NULL && !train, "work", nothing},
+        {o->momentum > 0.0 && !train, "momentum", nothing},
+        {o->beside && !train, "beside-plain", nothing},
+        {o->against != NULL && !prints && use != KERNELS_AGAINST, "against", nothing},
+        {o->table != NULL && !table, "write-table", nothing},
+        {o->json && (prints || table), "json", nothing},
+        {o->markdown && !prints, "markdown", nothing}));
 }
 
 /* The GPU that is meant, if one is: products beside a library and tables of caches are the
@@ -152,21 +138,16 @@ static int kernels_here(const struct options *o, struct uw_error *err)
     if (rc < 0) {
         return uw_error_set(err, rc, "the threads could not be started");
     }
-    if (o->table != NULL) {
-        const struct uw_bench_table b = {
-            .kernels = k, .workers = pool, .file = o->table, .windows = o->windows,
-            .seconds = o->seconds > 0.0 ? o->seconds : 0.02};
-        rc = uw_bench_table(stdout, &b, err);
-    } else if (o->against != NULL) {
-        const struct uw_bench_gemm b = {
-            .kernels = k, .workers = pool, .against = o->against, .windows = o->windows,
-            .seconds = o->seconds > 0.0 ? o->seconds : 0.1, .json = o->json};
-        rc = uw_bench_gemm(stdout, &b, err);
-    } else {
-        const struct uw_bench_kernels b = {.kernels = k, .workers = pool, .json = o->json,
-                                           .seconds = o->seconds > 0.0 ? o->seconds : 0.2};
-        rc = uw_bench_kernels(stdout, &b, err);
-    }
+    const struct uw_bench_kernels b = {
+        .kernels = k, .workers = pool, .file = o->table != NULL ? o->table : o->against,
+        .windows = o->windows, .json = o->json,
+        .seconds = o->seconds > 0.0     ? o->seconds
+                   : o->table != NULL   ? 0.02
+                   : o->against != NULL ? 0.1
+                                        : 0.2};
+    rc = (o->table != NULL     ? uw_bench_table
+          : o->against != NULL ? uw_bench_gemm
+                               : uw_bench_kernels)(stdout, &b, err);
     uw_board_workers_deinit(&pool);
     return rc;
 }
@@ -218,9 +199,9 @@ int uw_cmd_bench(int argc, char **argv)
                             what != NULL ? what : "WHAT");
     }
     enum use use = use_of(&o, trains);
-    const char *idle = idle_flag(&o, use);
+    const struct uw_rule *idle = idle_flag(&o, use);
     if (idle != NULL) {
-        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: means nothing to bench %s", idle,
+        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: %s %s", idle->name, idle->sentence,
                             use_name[use]);
     }
     o.backend = o.backend.word != NULL ? o.backend : (struct uw_choice){"auto", UW_BACKEND_AUTO};

@@ -162,10 +162,8 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
         double model_s = once.chunks * 1e-9 *
                          (double)uw_radio_profile_airtime_ns(b->radio, b->radio->frame_bytes);
         cJSON_AddBoolToObject(ev, "exact", m->exact);
-        cJSON_AddNumberToObject(ev, "heard_share", m->heard);
-        cJSON_AddNumberToObject(ev, "chunks", (double)m->chunks);
-        cJSON_AddNumberToObject(ev, "missed_chunks", (double)m->missed);
-        cJSON_AddNumberToObject(ev, "air_models", m->air_s / model_s);
+        UW_EVENT_NUMBERS(ev, {"heard_share", m->heard}, {"chunks", (double)m->chunks},
+                         {"missed_chunks", (double)m->missed}, {"air_models", m->air_s / model_s});
     }
 }
 
@@ -186,13 +184,11 @@ static void put_done(struct uw_events *events, const struct uw_bench_link *b,
     cJSON_AddStringToObject(ev, "link", b->link);
     cJSON_AddStringToObject(ev, "exchange", b->average ? "average" : "pull");
     cJSON_AddBoolToObject(ev, "clear", b->clear);
-    cJSON_AddNumberToObject(ev, "bytes", (double)b->bytes);
-    cJSON_AddNumberToObject(ev, "nodes", b->nodes);
+    UW_EVENT_NUMBERS(ev, {"bytes", (double)b->bytes}, {"nodes", b->nodes});
     if (!b->average) {
         cJSON_AddNumberToObject(ev, "pulls", b->pulls);
     }
-    cJSON_AddNumberToObject(ev, "loss", b->loss);
-    cJSON_AddNumberToObject(ev, "seconds", m->seconds);
+    UW_EVENT_NUMBERS(ev, {"loss", b->loss}, {"seconds", m->seconds});
     if (b->radio == NULL) {
         cJSON_AddNumberToObject(ev, "seconds_low", w[0].seconds);
         cJSON_AddNumberToObject(ev, "seconds_high", w[windows - 1u].seconds);
@@ -211,9 +207,8 @@ static void put_done(struct uw_events *events, const struct uw_bench_link *b,
     cJSON_AddNumberToObject(ev, "control_frames", (double)m->control_frames);
     cJSON_AddNumberToObject(ev, "membership_frames", (double)m->membership_frames);
     if (b->radio != NULL) {
-        cJSON_AddNumberToObject(ev, "payload_share", moved / capacity_bytes(b, m->seconds, true));
-        cJSON_AddNumberToObject(ev, "air_frames", (double)m->air_frames);
-        cJSON_AddNumberToObject(ev, "air_seconds", m->air_s);
+        UW_EVENT_NUMBERS(ev, {"payload_share", moved / capacity_bytes(b, m->seconds, true)},
+                         {"air_frames", (double)m->air_frames}, {"air_seconds", m->air_s});
         put_plan(ev, b, m);
     }
     uw_events_put(events, ev);
@@ -288,32 +283,22 @@ static bool is_bus(const struct uw_radio_profile *p)
     return strcmp(p->name, "bus") == 0;
 }
 
-/* A flag that was given and means nothing to the link; NULL: there is none. */
-static const char *idle_flag(const struct options *o, const struct uw_radio_profile *radio)
+/* The first flag that was given and means nothing to the link; NULL: there is none. */
+static const struct uw_rule *idle_flag(const struct options *o,
+                                       const struct uw_radio_profile *radio)
 {
+    static const char nothing[] = "means nothing to --link";
     const struct uw_bench_link *b = &o->b;
-    const struct {
-        const char *name;
-        bool idle;
-    } flags[] = {
-        {"cipher", b->suites != NULL && (radio != NULL || b->clear)},
-        {"clear", b->clear && b->carrier != UW_STACK_TCP},
-        {"loss", b->loss > 0.0 && b->carrier == UW_STACK_TCP},
-        {"nodes", b->nodes != 0 && radio == NULL},
-        {"pulls", b->pulls != 0 && radio == NULL},
-        {"access", o->access && (radio == NULL || is_bus(radio))},
-        {"rate", b->rate_bits_per_s != 0 && radio != NULL && is_bus(radio)},
-        {"code", b->code && radio == NULL},
-        {"exchange", b->average && radio == NULL},
-        {"windows", b->windows != 0 && radio != NULL},
-        {"mtu", b->mtu_bytes != 0 && radio != NULL},
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (flags[i].idle) {
-            return flags[i].name;
-        }
-    }
-    return NULL;
+    bool bus = radio != NULL && is_bus(radio), line = radio == NULL;
+    return uw_rule_broken(UW_RULES(
+        {b->suites != NULL && (!line || b->clear), "cipher", nothing},
+        {b->clear && b->carrier != UW_STACK_TCP, "clear", nothing},
+        {b->loss > 0.0 && b->carrier == UW_STACK_TCP, "loss", nothing},
+        {b->nodes != 0 && line, "nodes", nothing}, {b->pulls != 0 && line, "pulls", nothing},
+        {o->access && (line || bus), "access", nothing},
+        {b->rate_bits_per_s != 0 && bus, "rate", nothing}, {b->code && line, "code", nothing},
+        {b->average && line, "exchange", nothing}, {b->windows != 0 && !line, "windows", nothing},
+        {b->mtu_bytes != 0 && !line, "mtu", nothing}));
 }
 
 /* What was not given. */
@@ -407,9 +392,9 @@ int uw_cmd_bench_link(int argc, char **argv)
     }
     o.b.suites = o.cipher.at != 0 ? ciphers[o.cipher.at - 1].suites : NULL;
     o.b.average = o.exchange.at == 1;
-    const char *idle = idle_flag(&o, line ? NULL : &profile);
+    const struct uw_rule *idle = idle_flag(&o, line ? NULL : &profile);
     if (idle != NULL) {
-        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--%s: means nothing to --link %s", idle,
+        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--%s: %s %s", idle->name, idle->sentence,
                             o.b.link);
     }
     bool pulls = o.b.pulls != 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "demo.h"
-#include "demo_pace.h"
 #include "base/args.h"
 #include "base/commands.h"
 #include "base/stop.h"

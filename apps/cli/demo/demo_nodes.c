@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "demo.h"
-
-#include "demo_pace.h"
 #include "base/stop.h"
 
 #include "uwasa/backends.h"
@@ -115,23 +113,19 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
         cJSON_AddStringToObject(c, "backend", uw_kernels_best()->name); /* not one GPU for all */
     }
     cJSON_AddStringToObject(c, "classes", n->classes);
-    cJSON_AddNumberToObject(c, "batch", d->boards ? UW_DEMO_BOARDS_BATCH : 20);
-    cJSON_AddNumberToObject(c, "lr", d->boards ? UW_DEMO_BOARDS_LR : 0.05);
     cJSON_AddStringToObject(c, "schedule", "cosine"); /* steady at the end, however few the steps */
-    cJSON_AddNumberToObject(c, "period", d->boards ? UW_DEMO_BOARDS_PERIOD : 10);
-    cJSON_AddNumberToObject(c, "step_seconds", d->step_seconds);
-    cJSON_AddNumberToObject(c, "seconds", how->seconds);
-    cJSON_AddNumberToObject(c, "elapsed", how->elapsed_seconds);
     path_of(d, n->name, ".safetensors", path);
     cJSON_AddStringToObject(c, "checkpoint", path);
-    cJSON_AddNumberToObject(c, "checkpoint_seconds", 2);
-    cJSON_AddNumberToObject(c, "eval_seconds", d->boards ? UW_DEMO_BOARDS_EVAL_SECONDS : 3);
-    cJSON_AddNumberToObject(c, "eval_samples", d->boards ? UW_DEMO_BOARDS_EVAL_SAMPLES : 500);
-    cJSON_AddNumberToObject(c, "final_eval_samples", d->boards ? UW_DEMO_BOARDS_FINAL_SAMPLES : 0);
-    cJSON_AddNumberToObject(c, "consensus_seconds", how->consensus_seconds);
-    cJSON_AddNumberToObject(c, "consensus_rounds", how->consensus_rounds);
-    cJSON_AddNumberToObject(c, "linger_seconds",
-                            d->boards ? UW_DEMO_BOARDS_LINGER_SECONDS : UW_DEMO_LINGER_SECONDS);
+    struct uw_demo_number numbers[UW_DEMO_NUMBERS];
+    uw_demo_numbers(d, how, numbers);
+    for (uint32_t i = 0; i < UW_DEMO_NUMBERS; i++) {
+        cJSON_AddNumberToObject(c, numbers[i].key, numbers[i].value);
+    }
+    UW_EVENT_NUMBERS(c, {"step_seconds", d->step_seconds},
+                     {"final_eval_samples", d->boards ? UW_DEMO_BOARDS_FINAL_SAMPLES : 0},
+                     {"consensus_seconds", how->consensus_seconds},
+                     {"linger_seconds", d->boards ? UW_DEMO_BOARDS_LINGER_SECONDS
+                                                  : UW_DEMO_LINGER_SECONDS});
     char *text = cJSON_Print(c);
     cJSON_Delete(c);
     FILE *f = fopen(file, "w");
@@ -266,8 +260,7 @@ static void tell_back(struct uw_demo *d, struct uw_demo_node *n)
     }
     cJSON *back = uw_event("back");
     cJSON_AddStringToObject(back, "node", n->name);
-    cJSON_AddNumberToObject(back, "step", (double)n->step);
-    cJSON_AddNumberToObject(back, "seconds", seconds);
+    UW_EVENT_NUMBERS(back, {"step", (double)n->step}, {"seconds", seconds});
     uw_events_put(&d->events, back);
 }
 

@@ -357,21 +357,6 @@ int uw_job_exit(int code)
     }
 }
 
-void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes)
-{
-    cJSON_AddNumberToObject(bytes, "parameters", (double)need->parameters_bytes);
-    cJSON_AddNumberToObject(bytes, "gradients", (double)need->gradients_bytes);
-    cJSON_AddNumberToObject(bytes, "optimizer", (double)need->optimizer_bytes);
-    cJSON_AddNumberToObject(bytes, "activations", (double)need->activations_bytes);
-    cJSON_AddNumberToObject(bytes, "scratch", (double)need->scratch_bytes);
-    cJSON_AddNumberToObject(bytes, "snapshot", (double)need->snapshot_bytes);
-    cJSON_AddNumberToObject(bytes, "input", (double)need->input_bytes);
-    cJSON_AddNumberToObject(bytes, "graph", (double)need->graph_bytes);
-    if (need->image_bytes != 0) {
-        cJSON_AddNumberToObject(bytes, "image", (double)need->image_bytes);
-    }
-}
-
 const char *uw_job_backend_text(const struct uw_job *j, char text[UW_GPU_TEXT_BYTES])
 {
     bool gpu = j->gpu.cuda != NULL;
@@ -394,6 +379,17 @@ void uw_job_device_json(const struct uw_job *j, cJSON *ev)
     cJSON_AddNumberToObject(device, "memory", (double)i->memory_bytes);
     cJSON_AddNumberToObject(ev, "device_bytes", (double)uw_job_device_bytes(j));
     cJSON_AddBoolToObject(ev, "tf32", i->tf32);
+}
+
+void uw_job_print_device(const struct uw_job *job)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (job->gpu.cuda != NULL) {
+        printf("device         %s\n", uw_job_gpu_text(&job->gpu, text));
+    }
+    if (job->gpu.info.tf32) {
+        printf("arithmetic     TF32 products\n");
+    }
 }
 
 int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)
@@ -432,6 +428,77 @@ int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
     if (rc < 0) {
         return uw_error_set(err, rc, "%s %.180s: cannot be written: %s", what, file,
                             uw_job_why_unsaved(rc));
+    }
+    return UW_OK;
+}
+
+/* ---- data that a model takes ---- */
+
+bool uw_job_has_labels(const struct uw_model_def *d)
+{
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
+}
+
+/* Does the model take samples of that shape: as they are, in a row, or row by row? */
+static bool takes(const struct uw_job *j, uint32_t channels, uint32_t height, uint32_t width)
+{
+    const struct uw_model_def *d = &j->file.def;
+    uint32_t h = d->in_h != 0 ? d->in_h : 1, w = d->in_w != 0 ? d->in_w : 1;
+    bool same = d->in_channels == channels && h == height && w == width;
+    bool flat = (h == 1 && w == 1) || (height == 1 && width == 1);
+    bool sequence = d->in_h == 0 && d->in_w != 0 && channels == 1 && height == d->in_channels &&
+                    width == d->in_w;
+    return same || sequence || (flat && j->need.input_n == (uint64_t)channels * height * width);
+}
+
+/* Data that the model takes, as --data has it. */
+static const char *fitting(const struct uw_job *j, char text[64])
+{
+    static const struct {
+        const char *data;
+        uint32_t channels, height, width;
+    } known[] = {{"digits or mnist:DIR", 1, 28, 28},
+                 {"keywords", 1, 49, 10},
+                 {"cifar10:DIR", 3, 32, 32}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (takes(j, known[i].channels, known[i].height, known[i].width)) {
+            return known[i].data;
+        }
+    }
+    snprintf(text, 64, "csv:FILE of %llu numbers and a label a line",
+             (unsigned long long)j->need.input_n);
+    return text;
+}
+
+int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
+                      struct uw_error *err)
+{
+    const struct uw_model_def *d = &j->file.def;
+    if (!takes(j, data->channels, data->height, data->width)) {
+        char text[64];
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s takes %ux%ux%u samples, data %.60s has %ux%ux%u: "
+                            "--data %s fits",
+                            d->name, (unsigned)d->in_channels,
+                            (unsigned)(d->in_h != 0 ? d->in_h : 1),
+                            (unsigned)(d->in_w != 0 ? d->in_w : 1), spec,
+                            (unsigned)data->channels, (unsigned)data->height,
+                            (unsigned)data->width, fitting(j, text));
+    }
+    for (uint32_t i = 0; i < d->losses_n; i++) {
+        if (d->losses[i].target == UW_TARGET_VALUES) {
+            return uw_error_set(err, UW_ERR_MISMATCH,
+                                "model %.40s: a loss with \"target\": \"values\" needs values "
+                                "beside each sample, data %.80s has labels",
+                                d->name, spec);
+        }
+    }
+    if (uw_job_has_labels(d) && j->need.classes < data->classes) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s tells %u classes apart, data %.80s has labels up to %u: "
+                            "its last layer needs more outputs",
+                            d->name, (unsigned)j->need.classes, spec,
+                            (unsigned)data->classes - 1u);
     }
     return UW_OK;
 }

@@ -148,14 +148,14 @@ int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
 /* Exit status for a result code: mistakes in what the user wrote give UW_EXIT_USAGE. */
 int uw_job_exit(int code);
 
-/* Fill the object `bytes` with the plan, one number a purpose. */
-void uw_job_bytes_json(const struct uw_model_need *need, cJSON *bytes);
-
 /* What computes, in a line: "avx2", "cuda: NVIDIA Orin". Call after plan. Returns text. */
 const char *uw_job_backend_text(const struct uw_job *j, char text[UW_GPU_TEXT_BYTES]);
 
 /* With a GPU add to an event, or a plan, which one; nothing without. */
 void uw_job_device_json(const struct uw_job *j, cJSON *ev);
+
+/* Print which GPU computes and how, as lines of a result; nothing without one. */
+void uw_job_print_device(const struct uw_job *j);
 
 /* Is there nothing of that name (or no name, NULL), or a file of weights? Anything else, data or a
  * model, is not to be replaced by a checkpoint. Returns UW_OK or UW_ERR_INVALID, err filled. */

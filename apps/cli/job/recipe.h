@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recipe.h - what train and plan are told about the optimizer and the memory
+ * recipe.h - the optimizer, the memory and the learning rate of train, plan and node
  *
  * A command embeds a struct uw_recipe in its options, starts it as UW_RECIPE_DEFAULTS, puts
  * UW_RECIPE_ROWS into its table and turns it into a job's configuration with uw_recipe_apply.
@@ -11,6 +11,7 @@
 #include "base/args.h"
 
 #include "uwasa/model.h"
+#include "uwasa/schedule.h"
 
 /* Of UW_RECIPE_ROWS, in their order. */
 enum uw_recipe_optimizer {
@@ -74,5 +75,22 @@ double uw_recipe_lr(const struct uw_recipe *r);
 
 /* "immediate" */
 const char *uw_recipe_mode_name(enum uw_plan_mode mode);
+
+/* What a sentence about a bad schedule says is allowed. */
+#define UW_LR_ALLOWED \
+    "constant, cosine[:END], linear[:END], step:N:FACTOR or multistep:N,M:FACTOR (epochs, or "    \
+    "steps as 2000s), with warmup:STEPS+ in front"
+
+/* Read the schedule of a learning rate:
+ *
+ *   constant             as given
+ *   step:N:G             times G after every N epochs; N steps with "step:2000s:0.1"
+ *   multistep:N,M,..:G   times G at each of the epochs, or steps: "multistep:4000s,6000s:0.1"
+ *   cosine  cosine:E     half a cosine down to 0, or to the share E, over the whole run
+ *   linear  linear:E     a line down to 0, or to the share E
+ *   warmup:N+...         any of them, rising in a line over the first N steps
+ *
+ * Returns UW_OK or UW_ERR_INVALID. */
+int uw_lr_parse(const char *text, struct uw_schedule *s);
 
 #endif

@@ -38,12 +38,6 @@ static bool same_place(const char *a, const char *b)
            stat_folder(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t n = strlen(text), end_n = strlen(end);
-    return n >= end_n && strcmp(text + n - end_n, end) == 0;
-}
-
 /* Is it, or what it links to, in the folder, and called as MNIST's and CIFAR-10's files are? Others
  * may lie beside them. */
 static bool is_in(const char *file, const char *folder)
@@ -51,7 +45,7 @@ static bool is_in(const char *file, const char *folder)
     struct stat x, y;
     char real[PATH_MAX];
     const char *path = realpath(file, real) != NULL ? real : file;
-    bool data = ends_in(path, "-ubyte") || ends_in(path, ".bin");
+    bool data = uw_args_ends_in(path, "-ubyte") || uw_args_ends_in(path, ".bin");
     return data && stat(folder, &y) == 0 && S_ISDIR(y.st_mode) && stat_folder(path, &x) &&
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

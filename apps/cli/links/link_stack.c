@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
 #include "link_stack.h"
 
 #include "uwasa/board.h"
@@ -15,14 +14,23 @@ static int entropy(void *user, uint8_t *out, size_t bytes)
     return uw_board_entropy(out, bytes);
 }
 
-static int take(struct uw_stack_block *b, size_t bytes, struct uw_error *err)
+/* Memory for a link, of which its configuration is told. */
+static int take(struct uw_stack_block *b, size_t bytes, void **memory, size_t *memory_bytes,
+                struct uw_error *err)
 {
     int rc = bytes == SIZE_MAX ? UW_ERR_INVALID : uw_board_memory_take(bytes, &b->at);
     if (rc < 0) {
         return uw_error_set(err, rc, "the network: %s", uw_status_text(rc));
     }
-    b->bytes = bytes;
+    b->bytes = *memory_bytes = bytes;
+    *memory = b->at;
     return UW_OK;
+}
+
+/* The code of a link's init, in a sentence where it is an error. */
+static int named(int rc, const char *what, struct uw_error *err)
+{
+    return rc < 0 ? uw_error_set(err, rc, "%s: %s", what, uw_status_text(rc)) : rc;
 }
 
 static int open_multicast(struct uw_stack *s, const struct uw_stack_config *config,
@@ -37,40 +45,29 @@ static int open_multicast(struct uw_stack *s, const struct uw_stack_config *conf
 
 static int open_bus(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[0];
     struct uw_radio_bus_config bus = {.serial = &s->tty.base, .address = config->address,
                                       .frame_bytes = config->mtu_bytes};
-    int rc = uw_serial_tty_open(&s->tty, config->device, config->baud, err);
-    rc = rc < 0 ? rc : take(b, uw_radio_bus_bytes(&bus), err);
-    if (rc < 0) {
-        return rc;
-    }
     (void)uw_board_entropy((uint8_t *)&bus.seed, sizeof bus.seed);  /* else by the address */
-    bus.memory = b->at;
-    bus.memory_bytes = b->bytes;
-    rc = uw_radio_bus_init(&s->bus, &bus);
-    return rc < 0 ? uw_error_set(err, rc, "%s: %s", config->device, uw_status_text(rc)) : UW_OK;
+    int rc = uw_serial_tty_open(&s->tty, config->device, config->baud, err);
+    rc = rc < 0 ? rc : take(&s->blocks[0], uw_radio_bus_bytes(&bus), &bus.memory,
+                            &bus.memory_bytes, err);
+    return rc < 0 ? rc : named(uw_radio_bus_init(&s->bus, &bus), config->device, err);
 }
 
 static int open_radio(struct uw_stack *s, const struct uw_stack_config *config,
                       struct uw_error *err)
 {
     bool is_bus = config->carrier == UW_STACK_BUS;
-    int rc = is_bus ? open_bus(s, config, err) : open_multicast(s, config, err);
-    if (rc < 0) {
-        return rc;
-    }
     const struct uw_link_frame_config frame = {.radio = is_bus ? &s->bus.base
                                                                : &s->multicast.base};
+    int rc = is_bus ? open_bus(s, config, err) : open_multicast(s, config, err);
     s->top = &s->frame.link;
-    rc = uw_link_frame_init(&s->frame, &frame);
-    return rc < 0 ? uw_error_set(err, rc, "the radio: %s", uw_status_text(rc)) : UW_OK;
+    return rc < 0 ? rc : named(uw_link_frame_init(&s->frame, &frame), "the radio", err);
 }
 
 static int secure_radio(struct uw_stack *s, const struct uw_stack_config *config,
                         struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[2];
     /* Without a store: this start's identity is drawn at random. */
     struct uw_secure_frames_config secure = {.lower = s->top,
                                              .run = config->run,
@@ -78,20 +75,15 @@ static int secure_radio(struct uw_stack *s, const struct uw_stack_config *config
                                              .entropy = entropy,
                                              .event = config->event,
                                              .user = config->user};
-    int rc = take(b, uw_secure_frames_bytes(&secure), err);
-    if (rc < 0) {
-        return rc;
+    int rc = take(&s->blocks[2], uw_secure_frames_bytes(&secure), &secure.memory,
+                  &secure.memory_bytes, err);
+    if (rc == UW_OK) {
+        memcpy(secure.key, config->key, UW_KEY_BYTES);
+        rc = named(uw_secure_frames_init(&s->frames, &secure), "the secure channel", err);
+        uw_key_wipe(secure.key, sizeof secure.key);
+        s->top = &s->frames.link;
     }
-    memcpy(secure.key, config->key, UW_KEY_BYTES);
-    secure.memory = b->at;
-    secure.memory_bytes = b->bytes;
-    rc = uw_secure_frames_init(&s->frames, &secure);
-    uw_key_wipe(secure.key, sizeof secure.key);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the secure channel: %s", uw_status_text(rc));
-    }
-    s->top = &s->frames.link;
-    return UW_OK;
+    return rc;
 }
 
 bool uw_stack_address_ok(const char *text, bool listen)
@@ -111,20 +103,13 @@ bool uw_stack_address_ok(const char *text, bool listen)
 static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_udp_config udp = {.bind = config->listen,
                                      .stations_n = (uint16_t)(2u * config->peers_n + 32u),
                                      .mtu_bytes = config->mtu_bytes,
                                      .together = config->together};
-    int rc = take(b, uw_link_udp_bytes(&udp), err);
-    if (rc < 0) {
-        return rc;
-    }
-    udp.memory = b->at;
-    udp.memory_bytes = b->bytes;
-    rc = uw_link_udp_init(&s->udp, &udp, err);
+    int rc = take(&s->blocks[0], uw_link_udp_bytes(&udp), &udp.memory, &udp.memory_bytes, err);
     s->top = &s->udp.link;
-    return rc;
+    return rc < 0 ? rc : uw_link_udp_init(&s->udp, &udp, err);
 }
 
 /* Takes any message that a node sends. */
@@ -150,36 +135,22 @@ uint32_t uw_stack_stream_mtu(size_t model_bytes)
 static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[3];
     struct uw_secure_stream_config tls = {.identity = config->run,
                                           .suites = config->suites,
                                           .bulk = config->bulk,
                                           .entropy = entropy,
                                           .event = config->event,
                                           .user = config->user};
-    int rc = take(b, uw_secure_stream_bytes(&tls), err);
-    if (rc < 0) {
-        return rc;
+    int rc = take(&s->blocks[3], uw_secure_stream_bytes(&tls), &tls.memory, &tls.memory_bytes,
+                  err);
+    if (rc == UW_OK) {
+        memcpy(tls.key, config->key, UW_KEY_BYTES);
+        rc = named(uw_secure_stream_init(&s->tls, &tls), "TLS", err);
+        uw_key_wipe(tls.key, sizeof tls.key);
     }
-    memcpy(tls.key, config->key, UW_KEY_BYTES);
-    tls.memory = b->at;
-    tls.memory_bytes = b->bytes;
-    rc = uw_secure_stream_init(&s->tls, &tls);
-    uw_key_wipe(tls.key, sizeof tls.key);
-    return rc < 0 ? uw_error_set(err, rc, "TLS: %s", uw_status_text(rc)) : UW_OK;
+    return rc;
 }
 
-static int open_tcp(struct uw_stack *s, struct uw_stack_block *b, struct uw_link_tcp_config *tcp,
-                    struct uw_error *err)
-{
-    int rc = take(b, uw_link_tcp_bytes(tcp), err);
-    if (rc < 0) {
-        return rc;
-    }
-    tcp->memory = b->at;
-    tcp->memory_bytes = b->bytes;
-    return uw_link_tcp_init(&s->tcp, tcp, err);
-}
 
 static int open_stream(struct uw_stack *s, const struct uw_stack_config *config,
                        struct uw_error *err)
@@ -190,43 +161,31 @@ static int open_stream(struct uw_stack *s, const struct uw_stack_config *config,
                                      .mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes
                                                                          : STREAM_MTU_BYTES,
                                      .stations_n = (uint16_t)(config->peers_n + 8u)};
-    rc = rc < 0 ? rc : open_tcp(s, &s->blocks[0], &tcp, err);
+    rc = rc < 0 ? rc : take(&s->blocks[0], uw_link_tcp_bytes(&tcp), &tcp.memory,
+                            &tcp.memory_bytes, err);
     s->top = &s->tcp.link;
-    return rc;
+    return rc < 0 ? rc : uw_link_tcp_init(&s->tcp, &tcp, err);
 }
 
 static int open_mpi(struct uw_stack *s, const struct uw_stack_config *config,
                     struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_mpi_config mpi = {.mtu_bytes = config->mtu_bytes != 0 ? config->mtu_bytes
                                                                          : STREAM_MTU_BYTES};
-    int rc = take(b, uw_link_mpi_bytes(&mpi), err);
-    if (rc < 0) {
-        return rc;
-    }
-    mpi.memory = b->at;
-    mpi.memory_bytes = b->bytes;
-    rc = uw_link_mpi_init(&s->mpi, &mpi, err);
+    int rc = take(&s->blocks[0], uw_link_mpi_bytes(&mpi), &mpi.memory, &mpi.memory_bytes, err);
     s->top = &s->mpi.link;
-    return rc;
+    return rc < 0 ? rc : uw_link_mpi_init(&s->mpi, &mpi, err);
 }
 
 static int open_line(struct uw_stack *s, const struct uw_stack_config *config,
                      struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[0];
     struct uw_link_serial_config serial = {.serial = &s->tty.base, .mtu_bytes = config->mtu_bytes};
     int rc = uw_serial_tty_open(&s->tty, config->device, config->baud, err);
-    rc = rc < 0 ? rc : take(b, uw_link_serial_bytes(&serial), err);
-    if (rc < 0) {
-        return rc;
-    }
-    serial.memory = b->at;
-    serial.memory_bytes = b->bytes;
+    rc = rc < 0 ? rc : take(&s->blocks[0], uw_link_serial_bytes(&serial), &serial.memory,
+                            &serial.memory_bytes, err);
     s->top = &s->serial.link;
-    rc = uw_link_serial_init(&s->serial, &serial);
-    return rc < 0 ? uw_error_set(err, rc, "%s: %s", config->device, uw_status_text(rc)) : UW_OK;
+    return rc < 0 ? rc : named(uw_link_serial_init(&s->serial, &serial), config->device, err);
 }
 
 static bool is_radio(enum uw_stack_carrier carrier)
@@ -312,7 +271,6 @@ static int open_emulated(struct uw_stack *s, const struct uw_stack_config *confi
                          struct uw_error *err)
 {
     static const struct uw_impairment fine;
-    struct uw_stack_block *b = &s->blocks[1];
     bool bad = config->bad != NULL && memcmp(config->bad, &fine, sizeof fine) != 0;
     if (!bad && config->cut_us == 0) {
         return UW_OK;
@@ -330,24 +288,17 @@ static int open_emulated(struct uw_stack *s, const struct uw_stack_config *confi
                                                .send = bad ? *config->bad : fine,
                                                .far = config->far_n != 0 ? is_far : NULL,
                                                .far_arg = s};
-    int rc = take(b, uw_link_emulated_bytes(&emulated), err);
-    if (rc < 0) {
-        return rc;
-    }
-    emulated.memory = b->at;
-    emulated.memory_bytes = b->bytes;
-    rc = uw_link_emulated_init(&s->emulated, &emulated);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the emulated network: %s", uw_status_text(rc));
-    }
+    int rc = take(&s->blocks[1], uw_link_emulated_bytes(&emulated), &emulated.memory,
+                  &emulated.memory_bytes, err);
+    rc = rc < 0 ? rc : named(uw_link_emulated_init(&s->emulated, &emulated),
+                             "the emulated network", err);
     s->top = &s->emulated.link;
-    return UW_OK;
+    return rc;
 }
 
 static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
                        struct uw_error *err)
 {
-    struct uw_stack_block *b = &s->blocks[2];
     struct uw_secure_dtls_config secure = {.lower = s->top,
                                            .identity = config->run,
                                            .sessions_n = config->peers_n,
@@ -356,20 +307,15 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
                                            .entropy = entropy,
                                            .event = config->event,
                                            .user = config->user};
-    int rc = take(b, uw_secure_dtls_bytes(&secure), err);
-    if (rc < 0) {
-        return rc;
+    int rc = take(&s->blocks[2], uw_secure_dtls_bytes(&secure), &secure.memory,
+                  &secure.memory_bytes, err);
+    if (rc == UW_OK) {
+        memcpy(secure.key, config->key, UW_KEY_BYTES);
+        rc = named(uw_secure_dtls_init(&s->secure, &secure), "the secure channel", err);
+        uw_key_wipe(secure.key, sizeof secure.key);
+        s->top = &s->secure.link;
     }
-    memcpy(secure.key, config->key, UW_KEY_BYTES);
-    secure.memory = b->at;
-    secure.memory_bytes = b->bytes;
-    rc = uw_secure_dtls_init(&s->secure, &secure);
-    uw_key_wipe(secure.key, sizeof secure.key);
-    if (rc < 0) {
-        return uw_error_set(err, rc, "the secure channel: %s", uw_status_text(rc));
-    }
-    s->top = &s->secure.link;
-    return UW_OK;
+    return rc;
 }
 
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model_json.h"
 
-#include "model_json_layers.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,12 +70,21 @@ static void read_loss(struct uw_json *j, const cJSON *loss, struct uw_loss_def *
     def->delta = read_real(j, loss, "delta", UW_JSON_POSITIVE);
 }
 
+/* NULL without memory, and after a mistake. */
+static void *allocate(struct uw_json *j, uint32_t n, size_t bytes)
+{
+    void *memory = j->err.code == UW_OK ? calloc(n, bytes) : NULL;
+    if (memory == NULL && j->err.code == UW_OK) {
+        uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", j->file);
+    }
+    return memory;
+}
+
 static void read_losses(struct uw_model_file *m)
 {
     struct uw_json *j = &m->json;
     const cJSON *one = uw_json_member(j, j->root, "loss", false);
     const cJSON *list = uw_json_member(j, j->root, "losses", false);
-    int n = one != NULL ? 1 : cJSON_GetArraySize(list);
     if (one == NULL && list == NULL) {
         return;
     }
@@ -85,17 +92,13 @@ static void read_losses(struct uw_model_file *m)
         uw_json_fail(j, list, "\"loss\" and \"losses\": only one of them");
         return;
     }
-    if (one == NULL && (!cJSON_IsArray(list) || n < 1 || n > UW_LOSSES_MAX)) {
-        uw_json_fail(j, list, "\"losses\" needs an array of 1 to %d losses", UW_LOSSES_MAX);
-        return;
-    }
-    m->losses = calloc((size_t)n, sizeof *m->losses);
+    uint32_t n = one != NULL ? 1 : uw_json_elements(j, list, "losses", UW_LOSSES_MAX, "losses");
+    m->losses = allocate(j, n, sizeof *m->losses);
     if (m->losses == NULL) {
-        uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", j->file);
         return;
     }
     m->def.losses = m->losses;
-    m->def.losses_n = (uint32_t)n;
+    m->def.losses_n = n;
     struct uw_loss_def *def = m->losses;
     for (const cJSON *e = one != NULL ? one : list->child; def < m->losses + n; e = e->next) {
         read_loss(j, e, def++);
@@ -106,22 +109,14 @@ static void read_layers(struct uw_model_file *m)
 {
     struct uw_json *j = &m->json;
     const cJSON *layers = uw_json_member(j, j->root, "layers", true);
-    int n = cJSON_GetArraySize(layers);
-    if (j->err.code != UW_OK) {
-        return;
-    }
-    if (!cJSON_IsArray(layers) || n < 1 || n > (int)UW_MODEL_LAYERS_MAX) {
-        uw_json_fail(j, layers, "\"layers\" needs an array of 1 to %u layers",
-                     UW_MODEL_LAYERS_MAX);
-        return;
-    }
-    m->layers = calloc((size_t)n, sizeof *m->layers);
+    uint32_t n = layers != NULL
+                     ? uw_json_elements(j, layers, "layers", UW_MODEL_LAYERS_MAX, "layers") : 0;
+    m->layers = allocate(j, n, sizeof *m->layers);
     if (m->layers == NULL) {
-        uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", j->file);
         return;
     }
     m->def.layers = m->layers;
-    m->def.layers_n = (uint32_t)n;
+    m->def.layers_n = n;
     struct uw_layer_def *def = m->layers;
     for (const cJSON *e = layers->child; e != NULL && j->err.code == UW_OK; e = e->next) {
         uw_model_read_layer(j, e, def++);

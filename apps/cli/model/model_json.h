@@ -15,58 +15,9 @@
  *       "loss": {"type": "cross_entropy", "label_smoothing": 0.1}
  *     }
  *
- * Model      name            text
- *            about           text for people (optional)
- *            input           [channels, height, width], [channels, length] or [steps, features],
- *                            [features]
- *            layers          in order; an input is always an earlier layer
- *            loss            softmax cross-entropy of the last layer by default
- *            losses          several, the first is what the model is for
- * Any layer  name            unique; its parameters are "<name>.weight" and so on
- *            type            one of those below
- *            inputs          names of earlier layers or "input"; default: the layer before
- *            frozen          true: its parameters stay as they are
- *
- *   conv2d            out_channels, kernel; stride (1), padding (0), dilation (1), groups (1),
- *                     bias (true)
- *   conv_transpose2d  likewise; output_padding (0)
- *   conv1d            as conv2d
- *   dense             out; bias (true)
- *   maxpool2d, maxpool1d
- *                     kernel; stride (the kernel), padding (0), ceil_mode (false)
- *   avgpool2d, avgpool1d
- *                     likewise; count_include_pad (true)
- *   batchnorm         eps (1e-5), momentum (0.1), affine (true)
- *   groupnorm         num_groups; eps, affine
- *   layernorm         axes: how many of the last (1); eps, affine
- *   lrn               size; alpha (1e-4), beta (0.75), k (1)
- *   leaky_relu        negative_slope (0.01)
- *   gelu              approximate: none or tanh (none)
- *   dropout           p
- *   concat            inputs; axis (0)
- *   add               inputs
- *   reshape           shape, one size may be -1
- *   transpose         order: of [1, 0] the first axis is the one that was second
- *   slice             axis (0), start (0; below 0 from the end), length (to the end),
- *                     squeeze (false)
- *   embedding         vocabulary, size
- *   rnn               hidden; bias (true), reverse (false), last: only the final state (false),
- *                     nonlinearity: tanh or relu (tanh)
- *   gru, lstm         as rnn, without nonlinearity
- *   attention         heads; causal (false), bias (true)
- *   global_avgpool, relu, relu6, sigmoid, tanh, silu, flatten
- *
- * In two dimensions kernel, stride, padding, dilation and output_padding are one number or
- * [height, width]. Axes do not count the minibatch: 0 is channels, or steps.
- *
- * A loss     type            cross_entropy, binary_cross_entropy (both of logits), mse, l1, huber
- *            layer           default: the last one
- *            target          label (default), input (the sample itself) or values
- *            weight          1 by default
- *            label_smoothing of cross_entropy (0)
- *            delta           of huber (1)
- *
- * A key not listed here, a wrong type and a key given twice are errors that name file and line.
+ * `uwasa models --help` (cmd_models.c) describes the keys of a model, of each type of layer and of
+ * a loss; model_json_layers.c has those of layers in a table. A key that is not among them, a wrong
+ * type and a key given twice are errors that name file and line.
  *
  * Memory     heap; the definition points into struct uw_model_file
  * Blocking   reads one file      Context  any thread
@@ -76,6 +27,7 @@
 
 #include "base/json_read.h"
 
+#include "uwasa/layers.h"
 #include "uwasa/model.h"
 
 /* Most layers of one model. */
@@ -118,6 +70,10 @@ int uw_model_parse(struct uw_model_file *m, const char *file, const char *text, 
 /* Read a built-in model by name, or a model file. Also returns UW_ERR_NOTFOUND, UW_ERR_DENIED,
  * UW_ERR_IO. */
 int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_error *err);
+
+/* Read one element of "layers", as uw_model_parse does. Texts stay in the document, mistakes in
+ * j->err. */
+void uw_model_read_layer(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def);
 
 /* Write a definition as JSON, one line a layer: what uw_model_parse reads back.
  *

@@ -5,11 +5,12 @@
 #include "node_config.h"
 
 #include "job/job_gpu.h"
-#include "job/lr.h"
+#include "job/recipe.h"
 
 #include "uwasa/node_gradients.h"
 #include "uwasa/radio.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,12 @@ static int fail_key(struct uw_node_file *f, const char *key, const char *sentenc
                                 : uw_error_set(err, UW_ERR_INVALID, "\"%s\" %s", key, sentence);
 }
 
+static int check_rules(struct uw_node_file *f, const struct uw_rule *rules, struct uw_error *err)
+{
+    const struct uw_rule *r = uw_rule_broken(rules);
+    return r == NULL ? UW_OK : fail_key(f, r->name, r->sentence, err);
+}
+
 /* ---- the link, and the addresses that belong to it ---- */
 
 bool uw_node_config_narrow(const struct uw_node_options *o)
@@ -88,15 +95,14 @@ static int check_list(struct uw_node_file *f, const char *key, const struct uw_o
     return UW_OK;
 }
 
+/* Serial lines and buses. */
 static int check_baud(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
     o->link_baud = o->link_baud != 0 ? o->link_baud : 115200;
-    if (!uw_serial_tty_baud_ok(o->link_baud)) {
-        return fail_key(f, "link.baud", "needs a rate that serial lines have, 9600, 115200, 921600",
-                        err);
-    }
-    return UW_OK;
+    return check_rules(f, UW_RULES({!uw_serial_tty_baud_ok(o->link_baud), "link.baud",
+                                    "needs a rate that serial lines have, 9600, 115200, 921600"}),
+                       err);
 }
 
 /* The first key of addresses that hosts have, "seeds" among them if asked for; NULL: none. */
@@ -114,19 +120,12 @@ static int check_line(struct uw_node_file *f, struct uw_error *err)
     struct uw_node_options *o = &f->o;
     const char *key = key_of_hosts(o, true);
     key = key == NULL && o->emulate_far.n != 0 ? "emulate.far" : key;
-    if (key != NULL) {
-        return fail_key(f, key, "is not for a serial line, which leads to one node", err);
-    }
-    int rc = check_baud(f, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (o->mtu > UW_LINK_SERIAL_MTU_MAX) {
-        return fail_key(f, "mtu", "needs at most 2048 on a serial line", err);
-    }
+    int rc = check_rules(f, UW_RULES(
+        {key != NULL, key, "is not for a serial line, which leads to one node"},
+        {o->mtu > UW_LINK_SERIAL_MTU_MAX, "mtu", "needs at most 2048 on a serial line"}), err);
     o->seeds.item[0] = "peer";
     o->seeds.n = 1;
-    return UW_OK;
+    return rc < 0 ? rc : check_baud(f, err);
 }
 
 static int check_numbers(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
@@ -149,22 +148,16 @@ static int check_radio(struct uw_node_file *f, struct uw_error *err)
 {
     struct uw_node_options *o = &f->o;
     const char *key = key_of_hosts(o, false);
-    if (key != NULL) {
-        return fail_key(f, key, "is not for a radio or a bus: give \"link.address\"", err);
-    }
-    if (o->link_address == UW_NODE_ADDRESS_UNSAID) {
-        return fail_key(f, "link.address", "is missing: a number of this node's own on the radio "
-                                           "or the bus", err);
-    }
-    if (o->mtu > UW_RADIO_FRAME_MAX) {
-        return fail_key(f, "mtu", "needs at most 1280, a frame of a radio or a bus", err);
-    }
-    if (o->carrier == UW_STACK_RADIO && (strncmp(o->link_radio, UDP, sizeof UDP - 1u) != 0 ||
-                                         !uw_radio_udp_group_ok(o->link_radio + sizeof UDP - 1u))) {
-        return fail_key(f, "link.radio", "needs a multicast group, \"udp:239.255.85.87:4785\"",
-                        err);
-    }
-    int rc = o->carrier == UW_STACK_BUS ? check_baud(f, err) : UW_OK;
+    bool group = o->carrier != UW_STACK_RADIO ||
+                 (strncmp(o->link_radio, UDP, sizeof UDP - 1u) == 0 &&
+                  uw_radio_udp_group_ok(o->link_radio + sizeof UDP - 1u));
+    int rc = check_rules(f, UW_RULES(
+        {key != NULL, key, "is not for a radio or a bus: give \"link.address\""},
+        {o->link_address == UW_NODE_ADDRESS_UNSAID, "link.address",
+         "is missing: a number of this node's own on the radio or the bus"},
+        {o->mtu > UW_RADIO_FRAME_MAX, "mtu", "needs at most 1280, a frame of a radio or a bus"},
+        {!group, "link.radio", "needs a multicast group, \"udp:239.255.85.87:4785\""}), err);
+    rc = rc < 0 || o->carrier != UW_STACK_BUS ? rc : check_baud(f, err);
     rc = rc < 0 ? rc : check_numbers(f, "seeds", &o->seeds, err);
     return rc < 0 ? rc : check_numbers(f, "emulate.far", &o->emulate_far, err);
 }
@@ -213,16 +206,13 @@ static int choose_link(struct uw_node_file *f, struct uw_error *err)
         said = said || kinds[i].value != NULL;
         o->carrier = kinds[i].value != NULL ? kinds[i].carrier : o->carrier;
     }
-    if (o->carrier != UW_STACK_SERIAL && o->carrier != UW_STACK_BUS && o->link_baud != 0) {
-        return fail_key(f, "link.baud", "needs \"link.serial\" or \"link.bus\"", err);
-    }
-    if (o->carrier != UW_STACK_RADIO && o->link_interface != NULL) {
-        return fail_key(f, "link.interface", "needs \"link.radio\"", err);
-    }
-    if (!uw_node_config_narrow(o) && o->link_address != UW_NODE_ADDRESS_UNSAID) {
-        return fail_key(f, "link.address", "needs \"link.radio\" or \"link.bus\"", err);
-    }
-    return UW_OK;
+    bool serial = o->carrier == UW_STACK_SERIAL || o->carrier == UW_STACK_BUS;
+    return check_rules(f, UW_RULES(
+        {!serial && o->link_baud != 0, "link.baud", "needs \"link.serial\" or \"link.bus\""},
+        {o->carrier != UW_STACK_RADIO && o->link_interface != NULL, "link.interface",
+         "needs \"link.radio\""},
+        {!uw_node_config_narrow(o) && o->link_address != UW_NODE_ADDRESS_UNSAID, "link.address",
+         "needs \"link.radio\" or \"link.bus\""}), err);
 }
 
 /* Check the addresses, and what the link cannot have. */
@@ -232,22 +222,16 @@ static int check_link(struct uw_node_file *f, struct uw_error *err)
     if (uw_node_config_narrow(o)) {
         return check_radio(f, err);
     }
-    if (o->mtu != 0 && o->mtu < HOST_MTU_MIN) {
-        return fail_key(f, "mtu", "needs 256 or more but on a radio or a bus", err);
+    bool hosts = o->carrier == UW_STACK_UDP || o->carrier == UW_STACK_TCP;
+    int rc = check_rules(f, UW_RULES(
+        {o->mtu != 0 && o->mtu < HOST_MTU_MIN, "mtu", "needs 256 or more but on a radio or a bus"},
+        {hosts && !uw_stack_address_ok(o->listen, true), "listen", ADDRESS " or \":4433\""},
+        {hosts && o->advertise != NULL && !uw_stack_address_ok(o->advertise, false), "advertise",
+         ADDRESS}), err);
+    if (rc < 0 || !hosts) {
+        return rc < 0 || o->carrier == UW_STACK_MPI ? rc : check_line(f, err);
     }
-    if (o->carrier == UW_STACK_MPI) {
-        return UW_OK;
-    }
-    if (o->carrier == UW_STACK_SERIAL) {
-        return check_line(f, err);
-    }
-    if (!uw_stack_address_ok(o->listen, true)) {
-        return fail_key(f, "listen", ADDRESS " or \":4433\"", err);
-    }
-    if (o->advertise != NULL && !uw_stack_address_ok(o->advertise, false)) {
-        return fail_key(f, "advertise", ADDRESS, err);
-    }
-    int rc = check_list(f, "seeds", &o->seeds, err);
+    rc = check_list(f, "seeds", &o->seeds, err);
     return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
 
@@ -258,24 +242,15 @@ static int check_needed(struct uw_node_file *f, struct uw_error *err)
     const struct uw_node_options *o = &f->o;
     bool mpi = o->carrier == UW_STACK_MPI, tcp = o->carrier == UW_STACK_TCP;
     bool secret = !mpi && (o->tls || !tcp);
-    const struct {
-        const char *key, *value;
-    } needed[] = {{"name", o->name}, {"run", o->run}, {"key", secret ? o->key : ""},
-                  {"model", o->model}};
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        if (needed[i].value == NULL) {
-            return fail_key(f, needed[i].key, "is missing", err);
-        }
-    }
-    if (!o->tls && !tcp) {
-        return fail_key(f, "tls", "false is for \"link\" tcp: udp, radios and serial lines "
-                                  "are always encrypted, mpi never", err);
-    }
-    if (mpi && !f->ranked && (o->seeds.n != 0 || o->advertise != NULL)) {
-        return fail_key(f, o->seeds.n != 0 ? "seeds" : "advertise",
-                        "is not for \"link\" mpi: its ranks know each other", err);
-    }
-    return UW_OK;
+    bool known = mpi && !f->ranked;
+    return check_rules(f, UW_RULES(
+        {o->name == NULL, "name", "is missing"}, {o->run == NULL, "run", "is missing"},
+        {secret && o->key == NULL, "key", "is missing"}, {o->model == NULL, "model", "is missing"},
+        {!o->tls && !tcp, "tls",
+         "false is for \"link\" tcp: udp, radios and serial lines are always encrypted, mpi never"},
+        {known && o->seeds.n != 0, "seeds", "is not for \"link\" mpi: its ranks know each other"},
+        {known && o->advertise != NULL, "advertise",
+         "is not for \"link\" mpi: its ranks know each other"}), err);
 }
 
 /* What would do nothing is a mistake. */
@@ -285,26 +260,13 @@ static int check_emulated(struct uw_node_file *f, struct uw_error *err)
     bool bad = o->emulate_loss > 0.0 || o->emulate_duplicate > 0.0 || o->emulate_reorder > 0.0 ||
                o->emulate_corrupt > 0.0 || o->emulate_delay_ms > 0.0 ||
                o->emulate_jitter_ms > 0.0 || o->emulate_rate != 0;
-    if (o->emulate_cut_after > 0.0 && o->emulate_cut_seconds <= 0.0) {
-        return fail_key(f, "emulate.cut_after", "needs \"emulate.cut_seconds\"", err);
-    }
-    if (o->emulate_far.n != 0 && !bad && o->emulate_cut_seconds <= 0.0) {
-        return fail_key(f, "emulate.far", "needs something that is bad towards them: "
-                                          "\"emulate.loss\", \"emulate.cut_seconds\" or another",
-                        err);
-    }
-    return UW_OK;
-}
-
-/* The same deal on all nodes: each takes its part. */
-static int check_skew(struct uw_node_file *f, struct uw_error *err)
-{
-    struct uw_node_options *o = &f->o;
-    if (o->skew != NULL && uw_skew_parse(o->skew, &o->dealt) < 0) {
-        return fail_key(f, "skew", "needs " UW_SKEW_ALLOWED, err);
-    }
-    return o->skew == NULL || o->shard != NULL
-               ? UW_OK : fail_key(f, "skew", "needs \"shard\", this node's part", err);
+    bool cuts = o->emulate_cut_seconds > 0.0;
+    return check_rules(f, UW_RULES(
+        {o->emulate_cut_after > 0.0 && !cuts, "emulate.cut_after",
+         "needs \"emulate.cut_seconds\""},
+        {o->emulate_far.n != 0 && !bad && !cuts, "emulate.far",
+         "needs something that is bad towards them: \"emulate.loss\", "
+         "\"emulate.cut_seconds\" or another"}), err);
 }
 
 /* "2/4" into shard 2 of 4; NULL into 0 of 0. */
@@ -405,41 +367,32 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     }
     bool has_cells = o->exchange.mode.at == UW_NODE_HIERARCHICAL ||
                      o->exchange.mode.at == UW_NODE_AUTO;
-    if (strlen(o->run) > 64) {
-        return fail_key(f, "run", "needs 1 to 64 characters", err);
-    }
     if (!unranked) {
         o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
-        if (o->together > o->members) {
-            return fail_key(f, "together", "needs at most \"members\"", err);
-        }
         o->cell_first = o->cell_first == 0 && !has_cells ? o->together : o->cell_first;
     }
-    if (!(unranked && o->shard != NULL && strchr(o->shard, '{') != NULL) &&
-        parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0) {
-        return fail_key(f, "shard", "needs I/K with I from 0 to K-1", err);
-    }
+    bool per_rank = unranked && o->shard != NULL && strchr(o->shard, '{') != NULL;
+    bool no_shard = !per_rank && parse_shard(o->shard, &o->shard_i, &o->shards_n) < 0;
     struct uw_schedule lr;
-    if (uw_lr_parse(o->schedule, &lr) < 0) {
-        return fail_key(f, "schedule", "needs " UW_LR_ALLOWED, err);
-    }
+    bool no_schedule = uw_lr_parse(o->schedule, &lr) < 0;
     bool to_the_end = lr.kind == UW_SCHEDULE_COSINE || lr.kind == UW_SCHEDULE_LINEAR;
-    if (to_the_end && o->steps == 0 && o->epochs == 0 && o->seconds <= 0.0) {
-        return fail_key(f, "schedule",
-                        "cosine and linear need \"steps\", \"epochs\" or \"seconds\"", err);
-    }
-    if (o->steps != 0 && o->epochs != 0) {
-        return fail_key(f, "steps", "and \"epochs\": give one of them", err);
-    }
-    if (o->exact && o->backend.at != UW_BACKEND_AUTO && o->backend.at != UW_BACKEND_REF) {
-        return fail_key(f, "backend", "needs auto or ref with \"exact\"", err);
-    }
-    if (o->elapsed > 0.0 && o->seconds <= 0.0) {
-        return fail_key(f, "elapsed", "needs \"seconds\"", err);
-    }
-    rc = check_node(f, unranked, err);
+    bool endless = o->steps == 0 && o->epochs == 0 && o->seconds <= 0.0;
+    bool skewed = o->skew != NULL;
+    rc = check_rules(f, UW_RULES(
+        {strlen(o->run) > 64, "run", "needs 1 to 64 characters"},
+        {!unranked && o->together > o->members, "together", "needs at most \"members\""},
+        {no_shard, "shard", "needs I/K with I from 0 to K-1"},
+        {no_schedule, "schedule", "needs " UW_LR_ALLOWED},
+        {to_the_end && endless, "schedule",
+         "cosine and linear need \"steps\", \"epochs\" or \"seconds\""},
+        {o->steps != 0 && o->epochs != 0, "steps", "and \"epochs\": give one of them"},
+        {o->exact && o->backend.at != UW_BACKEND_AUTO && o->backend.at != UW_BACKEND_REF, "backend",
+         "needs auto or ref with \"exact\""},
+        {o->elapsed > 0.0 && o->seconds <= 0.0, "elapsed", "needs \"seconds\""},
+        {skewed && uw_skew_parse(o->skew, &o->dealt) < 0, "skew", "needs " UW_SKEW_ALLOWED},
+        {skewed && o->shard == NULL, "skew", "needs \"shard\", this node's part"}), err);
+    rc = rc < 0 ? rc : check_node(f, unranked, err);
     rc = rc < 0 ? rc : check_emulated(f, err);
-    rc = rc < 0 ? rc : check_skew(f, err);
     return rc < 0 ? rc : check_link(f, err);
 }
 
@@ -506,21 +459,22 @@ void uw_node_config_deinit(struct uw_node_file *f)
 
 /* ---- ranks of MPI ---- */
 
-/* Room for a text of the rank's own; NULL: none. */
-static char *new_text(struct uw_node_file *f, size_t bytes)
+/* A text of the rank's own; NULL: no memory. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+static char *new_text(struct uw_node_file *f, const char *format, ...)
 {
-    char *text = f->texts_n < UW_NODE_RANK_TEXTS ? malloc(bytes) : NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = f->texts_n < UW_NODE_RANK_TEXTS ? malloc((size_t)n + 1u) : NULL;
     if (text != NULL) {
+        va_start(args, format);
+        vsnprintf(text, (size_t)n + 1u, format, args);
+        va_end(args);
         f->texts[f->texts_n++] = text;
-    }
-    return text;
-}
-
-static const char *number(struct uw_node_file *f, uint32_t n)
-{
-    char *text = new_text(f, NUMBER_BYTES);
-    if (text != NULL) {
-        snprintf(text, NUMBER_BYTES, "%u", (unsigned)n);
     }
     return text;
 }
@@ -533,7 +487,7 @@ static const char *fill(struct uw_node_file *f, const char *text, const char *ra
         return text;
     }
     size_t cap = 2u * strlen(text) + NUMBER_BYTES, n = 0;   /* a number has less than 12 digits */
-    char *out = new_text(f, cap);
+    char *out = new_text(f, "%*s", (int)cap, "");
     for (const char *p = text; out != NULL && *p != '\0';) {
         bool is_rank = strncmp(p, "{rank}", 6) == 0, is_size = strncmp(p, "{size}", 6) == 0;
         int k = is_rank || is_size ? snprintf(out + n, cap - n, "%s", is_rank ? rank : size)
@@ -550,22 +504,12 @@ static const char *own_file(struct uw_node_file *f, const char *file, const char
     const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
     const char *dot = strrchr(base, '.');
     size_t stem = dot != NULL && dot != base ? (size_t)(dot - file) : strlen(file);
-    size_t bytes = strlen(file) + strlen(rank) + 2u;
-    char *out = new_text(f, bytes);
-    if (out != NULL) {
-        snprintf(out, bytes, "%.*s.%s%s", (int)stem, file, rank, file + stem);
-    }
-    return out;
+    return new_text(f, "%.*s.%s%s", (int)stem, file, rank, file + stem);
 }
 
 static const char *own_name(struct uw_node_file *f, const char *name, const char *rank)
 {
-    size_t bytes = strlen(name) + strlen(rank) + 1u;
-    char *out = new_text(f, bytes);
-    if (out != NULL) {
-        snprintf(out, bytes, "%s%s", name, rank);
-    }
-    return out;
+    return new_text(f, "%s%s", name, rank);
 }
 
 /* Where there is a text and no {rank} in it, one of the rank's own. False: no memory. */
@@ -588,7 +532,8 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                             "average exactly; hierarchical has cells", (unsigned)size,
                             UW_NODE_RANKS_MAX);
     }
-    const char *number_of = number(f, rank), *size_of = number(f, size);
+    const char *number_of = new_text(f, "%u", (unsigned)rank);
+    const char *size_of = new_text(f, "%u", (unsigned)size);
     if (number_of == NULL || size_of == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
@@ -609,7 +554,7 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
     }
     o->seeds.n = 0;
     for (uint32_t i = 0; all && i < size && i < UW_OPT_LIST_MAX; i++) {
-        o->seeds.item[i] = number(f, i);
+        o->seeds.item[i] = new_text(f, "%u", (unsigned)i);
         o->seeds.n = i + 1u;
         all = o->seeds.item[i] != NULL;
     }

@@ -122,6 +122,15 @@ uint64_t uw_node_consensus_us(const struct uw_node_options *o);
 uint64_t uw_node_consensus_end_us(const struct uw_node_options *o, uint64_t start_us,
                                   uint64_t came_us);
 
+/* Run a node as configured; over MPI the configuration becomes this rank's. Prints progress and
+ * mistakes. Returns the exit status.
+ *
+ * Events, beside step, eval and done: "start"; "listening", the address; "status", once a second,
+ * what the node knows of its peers and has moved; "member", "pull" and "average", as they happen,
+ * "kind" says what (uwasa/node_event.h); "refused", a peer without the key. samples_per_s is by the
+ * clock of the training: waiting for others counts. */
+int uw_node_run(struct uw_node_file *file);
+
 /* Release the texts; safe after a failed load and twice. */
 void uw_node_config_deinit(struct uw_node_file *f);
 

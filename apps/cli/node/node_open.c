@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the configuration to the network of a node. */
+ * From the configuration to the data and the network of a node. */
 #include "node_work.h"
 
 #include "base/add_time.h"
 #include "links/keyfile.h"
+#include "links/link_cost.h"
 
 #include "uwasa/board.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
@@ -15,6 +17,99 @@
 #define LINE_PEERS 2u               /* the other end, and the session that replaces its old one */
 #define ADDED_N 16384u
 
+
+#define HOUR_S 3600.0
+#define ABOUT_BYTES 32
+
+/* ---- the data ---- */
+
+/* With "skew" the whole set is dealt out, as the simulator does, and one part of it kept. */
+static int take_share(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    struct uw_error why = {.text = ""};
+    r->own = r->data.base;
+    if (o->skew == NULL) {
+        return UW_OK;
+    }
+    int rc = uw_deal_open(&r->deal, r->data.base, &o->dealt, o->shards_n, uw_rng_mix(o->seed, 1),
+                          &why);
+    if (rc < 0) {
+        return uw_error_set(&r->err, rc, "\"shard\" %.30s, \"skew\" %.40s, data %.80s: %.100s",
+                            o->shard, o->skew, o->data, why.text);
+    }
+    uw_share_init(&r->share, r->data.base, &r->deal, o->shard_i);
+    r->own = &r->share.base;
+    return UW_OK;
+}
+
+/* Put a pool in front of the data when "shuffle" is on. *dataset: set to what to train on. */
+static int open_pool(struct uw_node_work *r, struct uw_dataset **dataset)
+{
+    struct uw_dataset *source = r->own;
+    *dataset = source;
+    if (r->o->shuffle <= 0.0) {
+        return UW_OK;
+    }
+    uint32_t slots_n = (uint32_t)(r->o->shuffle * source->samples_n);
+    if (slots_n == 0) {
+        return uw_error_set(&r->err, UW_ERR_INVALID,
+                            "\"shuffle\" %g of %u samples: needs a share of one sample or more",
+                            r->o->shuffle, (unsigned)source->samples_n);
+    }
+    const struct uw_sample_pool_config config = {.source = source, .slots_n = slots_n,
+                                                 .now_us = uw_board_now_us};
+    struct uw_arena arena;
+    uw_arena_init(&arena, NULL, 0);
+    int rc = uw_sample_pool_bind(&r->pool, &config, &arena);
+    size_t bytes = arena.used_bytes;
+    rc = rc < 0 ? rc : uw_board_memory_take(bytes, &r->pool_block.at);
+    if (rc == UW_OK) {
+        r->pool_block.bytes = bytes;
+        uw_arena_init(&arena, r->pool_block.at, bytes);
+        rc = uw_sample_pool_bind(&r->pool, &config, &arena);
+        uw_arena_seal(&arena);
+    }
+    if (rc < 0) {
+        return uw_error_set(&r->err, rc, "\"shuffle\" %g: %zu bytes for borrowed samples: %s",
+                            r->o->shuffle, bytes, uw_status_text(rc));
+    }
+    *dataset = &r->pool.base;
+    return UW_OK;
+}
+
+int uw_node_work_open_data(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    const struct uw_data_config config = {.seed = o->seed,
+                                          .classes_mask = o->classes_mask,
+                                          .shard = o->skew == NULL ? o->shard_i : 0,
+                                          .shards_n = o->skew == NULL ? o->shards_n : 0};
+    int rc = uw_data_open(&r->data, o->data, &config, &r->err);
+    rc = rc < 0 ? rc : uw_data_open(&r->test, o->data,
+                                    &(struct uw_data_config){.seed = o->seed, .test = true},
+                                    &r->err);
+    rc = rc < 0 ? rc : uw_job_check_data(&r->job, r->data.base, o->data, &r->err);
+    rc = rc < 0 ? rc : take_share(r);
+    if (rc < 0) {
+        return rc;
+    }
+    struct uw_dataset *dataset;
+    rc = open_pool(r, &dataset);
+    if (rc < 0) {
+        return rc;
+    }
+    /* With "skew" a node draws the minibatches that it draws in a simulated run. */
+    uint64_t stream = o->skew != NULL ? 2u + (uint64_t)o->shard_i : uw_node_work_name(r);
+    const struct uw_loader_config loader = {.dataset = dataset, .batch_n = o->batch,
+                                            .seed = uw_rng_mix(o->seed, stream)};
+    rc = uw_loader_init(&r->loader, &loader);
+    uint64_t per_epoch = ((uint64_t)r->own->samples_n + o->batch - 1u) / o->batch;
+    r->steps = o->steps != 0 ? o->steps : o->epochs != 0 ? per_epoch * o->epochs : UINT64_MAX;
+    return rc;
+}
+
+/* ---- the network ---- */
 
 static void on_event(void *arg, const struct uw_node_event *event)
 {
@@ -125,6 +220,59 @@ static const char *group(const struct uw_node_options *o)
     return o->link_radio != NULL ? strchr(o->link_radio, ':') + 1 : NULL;
 }
 
+/* A link's rate has the medium's own heads and gaps in it. */
+static struct uw_radio_profile profile_of(const struct uw_link *l)
+{
+    return (struct uw_radio_profile){
+        .rate_bits_per_s = l->rate_bits_per_s,
+        .frame_bytes = l->mtu_bytes + (l->frames ? UW_SECURE_FRAMES_OVERHEAD
+                                                 : UW_SECURE_OVERHEAD_BYTES),
+        .byte_bits = 8, .crossings = 1, .broadcasts = l->shared, .shared = l->shared,
+        .frames = l->frames};
+}
+
+static void about(double seconds, char text[ABOUT_BYTES])
+{
+    static const struct {
+        double seconds, most;
+        const char *name;
+    } units[] = {{1.0, 100.0, "s"}, {60.0, 100.0, "min"}, {HOUR_S, 48.0, "h"},
+                 {24.0 * HOUR_S, 1e30, "days"}};
+    size_t i = 0;
+    while (seconds / units[i].seconds >= units[i].most) {
+        i++;
+    }
+    snprintf(text, ABOUT_BYTES, "%.0f %s", seconds / units[i].seconds, units[i].name);
+}
+
+/* Print what an exchange takes, by the closed cost of uwasa plan, where the link's rate is known
+ * and it takes longer than the run, or more than an hour in a run without an end. */
+static void print_cost(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    const struct uw_link *link = r->net.stack.top;
+    bool averages = uw_node_work_broadcasts(o), pulls = o->exchange.mode.at == UW_NODE_GOSSIP;
+    double left = o->seconds - (double)uw_node_work_over_us(r) / 1e6;
+    if (link->rate_bits_per_s == 0 || !(averages || pulls)) {
+        return;
+    }
+    uint32_t slices = o->exchange.slices > 1u ? o->exchange.slices : 1u;
+    const struct uw_link_cost_config config = {
+        .link = profile_of(link), .floats_n = (r->job.model.params.size_n - 1u) / slices + 1u,
+        .nodes_n = 2, .share = 1.0};
+    struct uw_link_cost cost;
+    uw_link_cost(&config, &cost);
+    double seconds = averages ? cost.average.seconds : cost.pull.seconds;
+    if (seconds > (o->seconds > 0.0 ? left : HOUR_S)) {
+        char text[ABOUT_BYTES];
+        about(seconds, text);
+        uw_node_report_say(&r->report, "%s takes about %s here%s",
+                           averages ? "an average of two nodes"
+                           : slices > 1u ? "a pull of a slice" : "a pull", text,
+                           o->seconds > 0.0 ? ", longer than the run" : "");
+    }
+}
+
 int uw_node_work_open(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
@@ -180,7 +328,7 @@ int uw_node_work_open(struct uw_node_work *r)
     uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
         tell_address(r);
-        uw_node_work_tell_cost(r);
+        print_cost(r);
     }
     return rc;
 }

@@ -146,9 +146,7 @@ void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, d
     r->loss = loss;
     r->samples_per_s = samples_per_s;
     cJSON *ev = uw_event("step");
-    cJSON_AddNumberToObject(ev, "step", (double)step);
-    cJSON_AddNumberToObject(ev, "loss", loss);
-    cJSON_AddNumberToObject(ev, "samples", samples);
+    UW_EVENT_NUMBERS(ev, {"step", (double)step}, {"loss", loss}, {"samples", samples});
     uw_event_float(ev, "samples_per_s", (float)samples_per_s);
     uw_events_put(&r->events, ev);
 }
@@ -158,10 +156,8 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
 {
     r->accuracy = score->accuracy;
     cJSON *ev = uw_event("eval");
-    cJSON_AddNumberToObject(ev, "step", (double)step);
-    cJSON_AddNumberToObject(ev, "test_accuracy", score->accuracy);
-    cJSON_AddNumberToObject(ev, "test_loss", score->loss);
-    cJSON_AddNumberToObject(ev, "test_samples", (double)score->samples_n);
+    UW_EVENT_NUMBERS(ev, {"step", (double)step}, {"test_accuracy", score->accuracy},
+                     {"test_loss", score->loss}, {"test_samples", (double)score->samples_n});
     cJSON_AddBoolToObject(ev, "final", final);
     uw_events_put(&r->events, ev);
     if (final) {
@@ -173,38 +169,22 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
 /* Who has another key or run comes no further than the secure channel. */
 static void add_counters(cJSON *ev, struct uw_node_report *r, const struct uw_node_counters *c)
 {
-    uint32_t refused_run = c->refused_run + atomic_load(&r->refused_n);
-    const struct {
-        const char *name;
-        double value;
-    } all[] = {
-        {"sent_bytes", (double)c->sent_bytes},
-        {"received_bytes", (double)c->received_bytes},
-        {"membership_bytes", (double)c->membership_bytes},
-        {"pulled_bytes", (double)c->pulled_bytes},
-        {"served_bytes", (double)c->served_bytes},
-        {"pulls_done", c->pulls_done},
-        {"pulls_cut", c->pulls_cut},
-        {"pulls_refused", c->pulls_refused},
-        {"pulls_stale", c->pulls_stale},
-        {"period_steps", c->period_steps},
-        {"refused_nonfinite", c->refused_nonfinite},
-        {"refused_outlier", c->refused_outlier},
-        {"refused_run", refused_run},
-        {"refused_model", c->refused_model},
-        {"refused_corrupt", c->refused_corrupt},
-        {"chunks_again", c->chunks_again},
-        {"averages_done", c->averages_done},
-        {"averages_cut", c->averages_cut},
-        {"pairs_half", c->pairs_half},
-        {"averaged_bytes", (double)c->averaged_bytes},
-        {"samples_in", (double)c->samples_in},
-        {"samples_out", (double)c->samples_out},
-        {"sample_bytes", (double)c->sample_bytes},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        cJSON_AddNumberToObject(ev, all[i].name, all[i].value);
-    }
+    UW_EVENT_NUMBERS(ev, {"sent_bytes", (double)c->sent_bytes},
+                     {"received_bytes", (double)c->received_bytes},
+                     {"membership_bytes", (double)c->membership_bytes},
+                     {"pulled_bytes", (double)c->pulled_bytes},
+                     {"served_bytes", (double)c->served_bytes}, {"pulls_done", c->pulls_done},
+                     {"pulls_cut", c->pulls_cut}, {"pulls_refused", c->pulls_refused},
+                     {"pulls_stale", c->pulls_stale}, {"period_steps", c->period_steps},
+                     {"refused_nonfinite", c->refused_nonfinite},
+                     {"refused_outlier", c->refused_outlier},
+                     {"refused_run", c->refused_run + atomic_load(&r->refused_n)},
+                     {"refused_model", c->refused_model}, {"refused_corrupt", c->refused_corrupt},
+                     {"chunks_again", c->chunks_again}, {"averages_done", c->averages_done},
+                     {"averages_cut", c->averages_cut}, {"pairs_half", c->pairs_half},
+                     {"averaged_bytes", (double)c->averaged_bytes},
+                     {"samples_in", (double)c->samples_in}, {"samples_out", (double)c->samples_out},
+                     {"sample_bytes", (double)c->sample_bytes});
 }
 
 static void put_status(struct uw_node_report *r, const struct uw_node_member *rows,
@@ -222,8 +202,7 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
         cJSON_AddStringToObject(m, "name", rows[i].name);
         cJSON_AddStringToObject(m, "address", rows[i].address);
         cJSON_AddStringToObject(m, "state", uw_member_state_name(rows[i].state));
-        cJSON_AddNumberToObject(m, "step", rows[i].step);
-        cJSON_AddNumberToObject(m, "from_bytes", (double)rows[i].from_bytes);
+        UW_EVENT_NUMBERS(m, {"step", rows[i].step}, {"from_bytes", (double)rows[i].from_bytes});
         uw_event_vitals(m, &rows[i].vitals);
         cJSON_AddItemToArray(members, m);
     }
@@ -328,15 +307,13 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     cJSON *ev = uw_event("done");
     cJSON_AddNumberToObject(ev, "step", (double)s->step);
     if (s->score != NULL) {
-        cJSON_AddNumberToObject(ev, "test_accuracy", s->score->accuracy);
-        cJSON_AddNumberToObject(ev, "test_loss", s->score->loss);
+        UW_EVENT_NUMBERS(ev, {"test_accuracy", s->score->accuracy}, {"test_loss", s->score->loss});
     }
     cJSON_AddNumberToObject(ev, "samples", (double)s->samples);
     uw_event_float(ev, "samples_per_s", (float)s->samples_per_s);
-    cJSON_AddNumberToObject(ev, "seconds", s->seconds);
-    cJSON_AddNumberToObject(ev, "arena_bytes", (double)s->arena_bytes);
-    cJSON_AddNumberToObject(ev, "network_bytes", (double)s->network_bytes);
-    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    UW_EVENT_NUMBERS(ev, {"seconds", s->seconds}, {"arena_bytes", (double)s->arena_bytes},
+                     {"network_bytes", (double)s->network_bytes},
+                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     add_counters(ev, r, &s->counters);
     if (r->broadcasts) {
         cJSON_AddNumberToObject(ev, "agreed_nodes", r->agreed_n);
@@ -353,12 +330,8 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
 void uw_node_report_event(void *arg, const struct uw_node_event *event)
 {
     struct uw_node_report *r = arg;
-    bool pull = event->kind == UW_NODE_PULL_STARTED || event->kind == UW_NODE_PULL_DONE ||
-                event->kind == UW_NODE_PULL_CUT || event->kind == UW_NODE_PULL_REFUSED ||
-                event->kind == UW_NODE_PULL_MOVED;
-    bool average = event->kind == UW_NODE_AVERAGED || event->kind == UW_NODE_AVERAGE_CUT ||
-                   event->kind == UW_NODE_AVERAGE_LATE || event->kind == UW_NODE_AVERAGE_WAY ||
-                   event->kind == UW_NODE_GRADIENTS || event->kind == UW_NODE_GRADIENTS_CUT;
+    bool pull = event->kind >= UW_NODE_PULL_STARTED && event->kind <= UW_NODE_PULL_MOVED;
+    bool average = event->kind >= UW_NODE_AVERAGED && event->kind <= UW_NODE_GRADIENTS_CUT;
     cJSON *ev = uw_event(pull ? "pull" : average ? "average" : "member");
     cJSON_AddStringToObject(ev, "kind", uw_node_event_name(event->kind));
     cJSON_AddStringToObject(ev, "peer", event->peer);
@@ -369,8 +342,8 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
         cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
     }
     if (average) {
-        cJSON_AddNumberToObject(ev, "nodes", event->chunks_n);
-        cJSON_AddNumberToObject(ev, "seconds", (double)event->duration_us / 1e6);
+        UW_EVENT_NUMBERS(ev, {"nodes", event->chunks_n},
+                         {"seconds", (double)event->duration_us / 1e6});
     }
     uw_events_put(&r->events, ev);
     if (event->kind == UW_NODE_NAME_TAKEN || event->kind == UW_NODE_WRONG_RUN) {

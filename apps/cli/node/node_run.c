@@ -3,7 +3,7 @@
 
 #include "base/events.h"
 #include "base/progress.h"
-#include "job/lr.h"
+#include "job/recipe.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"

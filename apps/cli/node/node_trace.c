@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_trace.h"
-
 #include "node_work.h"
 
 #include "uwasa/board.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-static uint64_t profile_now_us(void *arg)
-{
-    (void)arg;
-    return uw_board_now_us();
-}
-
-static void trace_layer(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
-                        uint64_t until_us)
-{
-    struct uw_node_work *r = arg;
-    uw_trace_layer(&r->trace, &r->job.model, row, part, from_us, until_us);
-}
 
 int uw_node_trace_open(struct uw_node_work *r)
 {
-    struct uw_model *m = &r->job.model;
     if (r->o->trace == NULL) {
         return UW_OK;
     }
@@ -35,10 +18,7 @@ int uw_node_trace_open(struct uw_node_work *r)
     }
     uw_trace_thread(&r->trace, UW_TRACE_COMPUTE, "training");
     uw_trace_thread(&r->trace, UW_TRACE_NETWORK, "network");
-    r->profile = (struct uw_profile){.now_us = profile_now_us, .arg = r, .span = trace_layer,
-                                     .rows = calloc(m->layers_n + 1u, sizeof *r->profile.rows)};
-    m->profile = r->profile.rows != NULL ? &r->profile : NULL;
-    return m->profile != NULL ? UW_OK : uw_error_set(&r->err, UW_ERR_NOMEM, "out of memory");
+    return uw_trace_profile(&r->trace, &r->job.model, false, &r->err);
 }
 
 void uw_node_trace_part(struct uw_node_work *r, const char *what, uint64_t from_us,
@@ -103,8 +83,5 @@ void uw_node_trace_event(struct uw_node_work *r, const struct uw_node_event *eve
 
 int uw_node_trace_close(struct uw_node_work *r, struct uw_error *err)
 {
-    r->job.model.profile = NULL;
-    free(r->profile.rows);
-    r->profile.rows = NULL;
     return uw_trace_close(&r->trace, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_gradients.h - a node whose every step is averaged: between the model and the network
+ * rank_gradients.h - a node whose every step is averaged: between the model and the network
  *
  * Buckets leave as backward makes them; the next forward pass waits for each before it needs it
  * (uwasa/bucket.h, uwasa/node_gradients.h). One bucket more holds the learning rate, so that all
@@ -19,8 +19,8 @@
  *            own deadlines; a stop that is asked for ends them
  * Context    the training thread
  */
-#ifndef UWASA_CLI_NODE_GRADIENTS_H
-#define UWASA_CLI_NODE_GRADIENTS_H
+#ifndef UWASA_CLI_RANK_GRADIENTS_H
+#define UWASA_CLI_RANK_GRADIENTS_H
 
 #include "uwasa/cuda_group.h"
 #include "uwasa/node_gradients.h"
@@ -44,8 +44,8 @@ struct uw_gradients {
 /* Connect the model with the network. Returns UW_OK or UW_ERR_NOMEM, r->err filled. */
 int uw_node_gradients_open(struct uw_node_work *r);
 
-/* A device takes the learning rate when a step begins, not when its late updates come: with one,
- * wait for the members' now. */
+/* A device takes the learning rate when a step begins, not when its deferred updates come: with
+ * one, wait for the members' now. */
 void uw_node_gradients_prepare(struct uw_node_work *r);
 
 /* Do pending updates if the parameters may be needed now. Returns UW_OK or the update's error,

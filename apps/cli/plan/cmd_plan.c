@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_link.h"
-#include "plan_view.h"
 #include "base/commands.h"
+#include "base/events.h"
 #include "base/progress.h"
 #include "job/recipe.h"
 
+#include "uwasa/describe.h"
 #include "uwasa/radio_profile.h"
 
 #include <stdio.h>
@@ -181,7 +182,8 @@ static const enum uw_purpose purposes[UW_PURPOSES_N] = {
 
 /* Of a plan for a GPU: what is in the processor's memory all the same. */
 #define BESIDE (1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT)
-#define ON_DEVICE (((1u << UW_PURPOSES_N) - 1u) & ~BESIDE)
+#define ALL ((1u << UW_PURPOSES_N) - 1u)
+#define ON_DEVICE (ALL & ~BESIDE)
 /* And what is known of it where there is none: scratch is measured. */
 #define UNSEEN (ON_DEVICE & ~(1u << UW_PURPOSE_SCRATCH))
 
@@ -217,16 +219,18 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
 {
     cJSON *plan = cJSON_CreateObject();
     cJSON_AddStringToObject(plan, "model", job->file.def.name);
-    cJSON_AddNumberToObject(plan, "params", job->need.parameters_n);
-    cJSON_AddNumberToObject(plan, "batch", job->config.batch_n);
-    cJSON_AddNumberToObject(plan, "threads", job->planned.threads);
+    UW_EVENT_NUMBERS(plan, {"params", job->need.parameters_n}, {"batch", job->config.batch_n},
+                     {"threads", job->planned.threads});
     cJSON_AddStringToObject(plan, "backend", job->config.kernels->name);
     cJSON_AddStringToObject(plan, "mode", uw_recipe_mode_name(job->config.mode));
     cJSON_AddNumberToObject(plan, "trained", job->need.trainable_n);
     cJSON_AddNumberToObject(plan, "recomputed_layers", job->need.recomputed_n);
     add_device(plan, job);
     if (!job->gpu.unseen) {
-        uw_job_bytes_json(&job->need, cJSON_AddObjectToObject(plan, "bytes"));
+        cJSON *bytes = add_purposes(plan, "bytes", &job->need, ALL);
+        if (job->need.image_bytes != 0) {
+            cJSON_AddNumberToObject(bytes, "image", (double)job->need.image_bytes);
+        }
     }
     cJSON_AddNumberToObject(plan, "total_bytes", (double)job->need.total_bytes);
     if (o->recipe.budget != 0) {
@@ -240,12 +244,7 @@ static void print_json(const struct uw_job *job, const struct options *o, const 
         cJSON_AddStringToObject(where, uw_purpose_name((enum uw_purpose)p),
                                 regions->region[regions->of[p]].name);
     }
-    char *text = cJSON_PrintUnformatted(plan);
-    if (text != NULL) {
-        puts(text);
-    }
-    cJSON_free(text);
-    cJSON_Delete(plan);
+    uw_event_print(stdout, plan);
 }
 
 static void print_row(const char *purpose, size_t bytes, const char *region)
@@ -279,18 +278,15 @@ static void print_device(const struct uw_job *job)
     if (job->gpu.unseen) {
         print_purposes(n, UNSEEN, &none);
         printf("%-14s %14s\n%-14s %14s\n\n", "scratch", "?", "kernels' own", "?");
-        print_purposes(n, BESIDE, &none);
-        print_row("image", n->image_bytes, "");
-        print_row("beside it", n->total_bytes, "");
-        return;
+    } else {
+        printf("%s\n%s of memory, %s free\n\n", uw_job_gpu_text(&job->gpu, name),
+               uw_text_bytes((double)info->memory_bytes, all),
+               uw_text_bytes((double)info->free_bytes, left));
+        print_purposes(n, ON_DEVICE, &none);
+        print_row("kernels' own", uw_cuda_own_bytes(job->gpu.cuda), "");
+        print_row("on the GPU", uw_job_device_bytes(job), "");
+        printf("\n");
     }
-    printf("%s\n%s of memory, %s free\n\n", uw_job_gpu_text(&job->gpu, name),
-           uw_text_bytes((double)info->memory_bytes, all),
-           uw_text_bytes((double)info->free_bytes, left));
-    print_purposes(n, ON_DEVICE, &none);
-    print_row("kernels' own", uw_cuda_own_bytes(job->gpu.cuda), "");
-    print_row("on the GPU", uw_job_device_bytes(job), "");
-    printf("\n");
     print_purposes(n, BESIDE, &none);
     print_row("image", n->image_bytes, "");
     print_row("beside it", n->total_bytes, "");
@@ -309,7 +305,7 @@ static void print_table(const struct uw_job *job, const struct options *o, const
     if (job->gpu.cuda != NULL) {
         print_device(job);
     } else {
-        print_purposes(n, (1u << UW_PURPOSES_N) - 1u, regions);
+        print_purposes(n, ALL, regions);
         print_row("total", n->total_bytes, "");
     }
     if (n->recomputed_n > 0) {
@@ -353,66 +349,209 @@ static int unseen(const struct uw_job *job, const struct options *o)
                                                 "take for themselves depends on it");
 }
 
-/* A flag that was given and changes nothing of what is exchanged; NULL: there is none. */
-static const char *memory_flag(const struct options *o)
-{
-    const struct uw_recipe *r = &o->recipe, plain = UW_RECIPE_DEFAULTS;
-    const struct {
-        const char *flag;
-        bool given;
-    } flags[] = {
-        {"batch", o->batch != 0},
-        {"threads", o->threads != 0},
-        {"region", o->regions.n != 0},
-        {"snapshot", o->snapshot},
-        {"layers", o->layers},
-        {"exact", o->exact},
-        {"backend", o->backend.at != UW_BACKEND_AUTO},
-        {"optimizer", r->optimizer.at != plain.optimizer.at},
-        {"mode", r->mode.at != plain.mode.at},
-        {"momentum", r->momentum >= 0.0},
-        {"weight-decay", r->weight_decay > 0.0},
-        {"nesterov", r->nesterov},
-        {"beta1", r->beta1 >= 0.0},
-        {"beta2", r->beta2 >= 0.0},
-        {"alpha", r->alpha >= 0.0},
-        {"epsilon", r->epsilon >= 0.0},
-        {"clip", r->clip_tensor > 0.0},
-        {"clip-norm", r->clip_norm > 0.0},
-        {"micro-batch", r->micro_batch != 0},
-        {"budget", r->budget != 0},
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (flags[i].given) {
-            return flags[i].flag;
-        }
-    }
-    return NULL;
-}
-
 /* What goes with --link, and what does not; then what was not given. */
 static int check_link(struct options *o, struct uw_error *err)
 {
+    const struct uw_recipe *r = &o->recipe, plain = UW_RECIPE_DEFAULTS;
     struct uw_plan_link *l = &o->link;
-    const char *lonely = l->nodes != 0           ? "nodes"
-                         : l->loss >= 0.0        ? "loss"
-                         : l->share >= 0.0       ? "share"
-                         : l->steps_per_s != 0.0 ? "steps-per-s"
-                                                 : NULL;
-    const char *memory = memory_flag(o);
     if (l->link == NULL) {
-        return lonely == NULL ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: needs --link",
-                                                     lonely);
+        return uw_rules_check(UW_RULES(
+            {l->nodes != 0, "nodes", "needs --link"}, {l->loss >= 0.0, "loss", "needs --link"},
+            {l->share >= 0.0, "share", "needs --link"},
+            {l->steps_per_s != 0.0, "steps-per-s", "needs --link"}), err);
     }
-    if (memory != NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "--%s: is about memory, --link about what is "
-                            "exchanged: ask for one of them at a time", memory);
+    static const char memory[] = "is about memory, --link about what is exchanged: ask for one of "
+                                 "them at a time";
+    int rc = uw_rules_check(UW_RULES(
+        {o->batch != 0, "batch", memory}, {o->threads != 0, "threads", memory},
+        {o->regions.n != 0, "region", memory}, {o->snapshot, "snapshot", memory},
+        {o->layers, "layers", memory}, {o->exact, "exact", memory},
+        {o->backend.at != UW_BACKEND_AUTO, "backend", memory},
+        {r->optimizer.at != plain.optimizer.at, "optimizer", memory},
+        {r->mode.at != plain.mode.at, "mode", memory}, {r->momentum >= 0.0, "momentum", memory},
+        {r->weight_decay > 0.0, "weight-decay", memory}, {r->nesterov, "nesterov", memory},
+        {r->beta1 >= 0.0, "beta1", memory}, {r->beta2 >= 0.0, "beta2", memory},
+        {r->alpha >= 0.0, "alpha", memory}, {r->epsilon >= 0.0, "epsilon", memory},
+        {r->clip_tensor > 0.0, "clip", memory}, {r->clip_norm > 0.0, "clip-norm", memory},
+        {r->micro_batch != 0, "micro-batch", memory}, {r->budget != 0, "budget", memory}), err);
+    if (rc < 0) {
+        return rc;
     }
     l->nodes = l->nodes != 0 ? l->nodes : uw_plan_link_nodes(l->link);
     l->loss = l->loss >= 0.0 ? l->loss : 0.0;
     l->share = l->share >= 0.0 ? l->share : 0.1;
     return uw_plan_link_check(l, err);
 }
+
+/* ---- the layers, and what is in memory when ---- */
+
+#define BAR_COLUMNS 40u
+#define CHART_COLUMNS 64u
+#define CHART_ROWS 8u
+
+struct view {
+    struct uw_layer_info *layers;
+    struct uw_block_info *blocks;
+    uint32_t layers_n, blocks_n;
+    uint32_t end;               /* last step of the plan */
+    bool training;
+};
+
+static void add_layer(void *arg, const struct uw_layer_info *layer)
+{
+    struct view *v = arg;
+    v->layers[v->layers_n++] = *layer;
+    v->end = v->training && layer->backward_step > v->end ? layer->backward_step : v->end;
+}
+
+static void add_block(void *arg, const struct uw_block_info *block)
+{
+    struct view *v = arg;
+    v->blocks[v->blocks_n++] = *block;
+    v->end = block->death > v->end ? block->death : v->end;
+}
+
+static int collect(const struct uw_job *job, struct view *v, struct uw_error *err)
+{
+    struct uw_model_config config = job->config;
+    struct uw_workers planned = job->planned;
+    size_t n = config.def->layers_n;
+    const struct uw_visitor visitor = {add_layer, add_block, v};
+
+    *v = (struct view){.layers = calloc(n, sizeof *v->layers),
+                       .blocks = calloc(5 * n + 1, sizeof *v->blocks),
+                       .training = config.mode != UW_PLAN_INFERENCE};
+    if (v->layers == NULL || v->blocks == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    }
+    config.workers = &planned;
+    return uw_model_describe(&config, &visitor, err);
+}
+
+static void print_shape(const struct uw_layer_info *l)
+{
+    char text[40];
+    size_t used = 0;
+    for (uint32_t i = 0; i < l->out_rank; i++) {
+        used += (size_t)snprintf(text + used, sizeof text - used, i > 0 ? "x%u" : "%u",
+                                 (unsigned)l->out[i]);
+    }
+    printf(" %-12s", text);
+}
+
+static void print_bar(const struct view *v, uint32_t layer)
+{
+    static const char marks[] = "#=-#-#";
+    char bar[BAR_COLUMNS + 1];
+
+    memset(bar, ' ', BAR_COLUMNS);
+    bar[BAR_COLUMNS] = '\0';
+    for (uint32_t i = 0; i < v->blocks_n; i++) {
+        const struct uw_block_info *b = &v->blocks[i];
+        if (b->layer != layer) {
+            continue;
+        }
+        uint32_t from = b->birth * (BAR_COLUMNS - 1) / (v->end > 0 ? v->end : 1);
+        uint32_t to = b->death * (BAR_COLUMNS - 1) / (v->end > 0 ? v->end : 1);
+        for (uint32_t c = from; c <= to; c++) {
+            bar[c] = bar[c] == '#' ? '#' : marks[b->kind];
+        }
+    }
+    printf(" |%s|\n", bar);
+}
+
+static void print_layer(const struct view *v, uint32_t i)
+{
+    const struct uw_layer_info *l = &v->layers[i];
+    size_t bytes = 0;
+
+    for (uint32_t k = 0; k < v->blocks_n; k++) {
+        bytes += v->blocks[k].layer == i ? v->blocks[k].bytes : 0;
+    }
+    printf("%-16.16s %-12.12s", l->name, l->kind);
+    print_shape(l);
+    printf(" %10u %12llu %10zu", (unsigned)l->parameters_n, (unsigned long long)l->multiply_adds,
+           bytes);
+    print_bar(v, i);
+}
+
+static void print_layers(const struct view *v)
+{
+    printf("\n%-16s %-12s %-12s %10s %12s %10s  %s\n", "layer", "type", "output", "parameters",
+           "multiply-add", "bytes", "in memory: # output, = gradient, - kept");
+    for (uint32_t i = 0; i < v->layers_n; i++) {
+        print_layer(v, i);
+    }
+}
+
+/* Bytes alive at one step. */
+static size_t alive(const struct view *v, uint32_t step)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < v->blocks_n; i++) {
+        const struct uw_block_info *b = &v->blocks[i];
+        sum += b->birth <= step && step <= b->death ? b->bytes : 0;
+    }
+    return sum;
+}
+
+/* Each column stands for several steps, or for a part of one: it shows the most of them. */
+static size_t column_bytes(const struct view *v, uint32_t column)
+{
+    uint32_t steps = v->end + 1;
+    uint32_t from = (uint32_t)((uint64_t)column * steps / CHART_COLUMNS);
+    uint32_t to = (uint32_t)((uint64_t)(column + 1) * steps / CHART_COLUMNS);
+    size_t most = alive(v, from);
+
+    for (uint32_t s = from + 1; s < to; s++) {
+        size_t now = alive(v, s);
+        most = now > most ? now : most;
+    }
+    return most;
+}
+
+static void print_chart(const struct view *v)
+{
+    size_t column[CHART_COLUMNS], most = 0;
+    char text[UW_TEXT_BYTES];
+
+    for (uint32_t c = 0; c < CHART_COLUMNS; c++) {
+        column[c] = column_bytes(v, c);
+        most = column[c] > most ? column[c] : most;
+    }
+    printf("\nactivations in use over one %s\n", v->training ? "training step" : "forward pass");
+    for (uint32_t row = CHART_ROWS; row > 0; row--) {
+        size_t level = most / CHART_ROWS * (row - 1);
+        printf("%10s |", row == CHART_ROWS ? uw_text_bytes((double)most, text) : "");
+        for (uint32_t c = 0; c < CHART_COLUMNS; c++) {
+            putchar(column[c] > level ? '#' : ' ');
+        }
+        putchar('\n');
+    }
+    uint32_t turn = v->layers_n * CHART_COLUMNS / (v->end + 1);
+    printf("%10s +%-*.*s%s\n", "", (int)turn, (int)turn, "forward",
+           v->training ? "backward" : "");
+}
+
+/* Print the bytes of activations in use over the training step, then, if asked for, every layer:
+ * shape, parameters, multiply-adds, and a bar that shows when its output (#), its gradient (=) or
+ * what it keeps (-) is in memory. */
+static int view(const struct uw_job *job, bool layers, struct uw_error *err)
+{
+    struct view v;
+    int rc = collect(job, &v, err);
+    if (rc == UW_OK) {
+        print_chart(&v);
+    }
+    if (rc == UW_OK && layers) {
+        print_layers(&v);
+    }
+    free(v.layers);
+    free(v.blocks);
+    return rc;
+}
+
+/* ---- the command ---- */
 
 /* Print the plan. Returns UW_OK or a code, err filled. */
 static int show(const struct uw_job *job, const struct options *o, const struct answer *a,
@@ -432,8 +571,7 @@ static int show(const struct uw_job *job, const struct options *o, const struct 
         return UW_OK;
     }
     print_table(job, o, a, &regions);
-    rc = uw_plan_view_chart(job, err);
-    return rc == UW_OK && o->layers ? uw_plan_view_layers(job, err) : rc;
+    return view(job, o->layers, err);
 }
 
 int uw_cmd_plan(int argc, char **argv)
@@ -447,17 +585,12 @@ int uw_cmd_plan(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    if (o.model == NULL) {
-        return uw_cli_error("plan", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
-    }
-    if (o.json && o.layers) {
-        return uw_cli_error("plan", UW_EXIT_USAGE, "--json and --layers: give one of them");
-    }
-    if (o.regions.n != 0 && o.backend.at == UW_BACKEND_CUDA) {
-        return uw_cli_error("plan", UW_EXIT_USAGE, "--region: is about memories of a board, not of "
-                            "a GPU");
-    }
-    if (check_link(&o, &err) < 0) {
+    int rc = uw_rules_check(UW_RULES(
+        {o.model == NULL, "model", "is needed, uwasa models lists some"},
+        {o.json && o.layers, "json and --layers", "give one of them"},
+        {o.regions.n != 0 && o.backend.at == UW_BACKEND_CUDA, "region",
+         "is about memories of a board, not of a GPU"}), &err);
+    if (rc < 0 || check_link(&o, &err) < 0) {
         return uw_cli_error("plan", UW_EXIT_USAGE, "%s", err.text);
     }
     o.batch = o.batch != 0 ? o.batch : BATCH;
@@ -468,7 +601,7 @@ int uw_cmd_plan(int argc, char **argv)
                                    .unseen = true,
                                    .threads = o.threads,
                                    .plan = {.batch_n = o.batch, .snapshot = o.snapshot}};
-    int rc = uw_recipe_apply(&o.recipe, &config.plan, &err);
+    rc = uw_recipe_apply(&o.recipe, &config.plan, &err);
     config.plan.budget_bytes = 0; /* first the plan as it would like to be */
     rc = rc < 0 ? rc : uw_job_plan(&job, &config, &err);
     if (rc == UW_OK && o.recipe.budget != 0 && !job.gpu.unseen) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan_link.h"
 
+#include "base/events.h"
 #include "base/progress.h"
 #include "links/link_cost.h"
 
@@ -235,22 +236,18 @@ static void add_air(cJSON *root, const char *name, const struct uw_air *air)
         return;
     }
     cJSON *at = cJSON_AddObjectToObject(root, name);
-    cJSON_AddNumberToObject(at, "data_frames", air->data_frames);
-    cJSON_AddNumberToObject(at, "want_frames", air->want_frames);
-    cJSON_AddNumberToObject(at, "bytes", air->bytes);
-    cJSON_AddNumberToObject(at, "airtime_seconds", air->airtime_s);
-    cJSON_AddNumberToObject(at, "seconds", air->seconds);
+    UW_EVENT_NUMBERS(at, {"data_frames", air->data_frames}, {"want_frames", air->want_frames},
+                     {"bytes", air->bytes}, {"airtime_seconds", air->airtime_s},
+                     {"seconds", air->seconds});
 }
 
 static void add_instead(cJSON *root, const struct instead *in)
 {
     cJSON *at = cJSON_AddObjectToObject(root, "instead");
-    cJSON_AddNumberToObject(at, "slices", in->slices);
-    cJSON_AddNumberToObject(at, "slice_seconds", in->slice_s);
-    cJSON_AddNumberToObject(at, "fits_floats", in->fits_n);
+    UW_EVENT_NUMBERS(at, {"slices", in->slices}, {"slice_seconds", in->slice_s},
+                     {"fits_floats", in->fits_n});
     cJSON_AddStringToObject(at, "model", in->model);
-    cJSON_AddNumberToObject(at, "model_floats", in->model_n);
-    cJSON_AddNumberToObject(at, "model_seconds", in->model_s);
+    UW_EVENT_NUMBERS(at, {"model_floats", in->model_n}, {"model_seconds", in->model_s});
     if (in->sf7_s > 0.0) {
         cJSON_AddNumberToObject(at, "sf7_seconds", in->sf7_s);
     }
@@ -268,11 +265,8 @@ static void print_json(const struct uw_plan_link *o, const struct uw_job *job,
     cJSON *plan = cJSON_CreateObject();
     cJSON_AddStringToObject(plan, "model", job->file.def.name);
     cJSON_AddStringToObject(plan, "link", o->link);
-    cJSON_AddNumberToObject(plan, "floats", a->config.floats_n);
-    cJSON_AddNumberToObject(plan, "nodes", o->nodes);
-    cJSON_AddNumberToObject(plan, "loss", o->loss);
-    cJSON_AddNumberToObject(plan, "share", o->share);
-    cJSON_AddNumberToObject(plan, "chunk_floats", a->cost.chunk_n);
+    UW_EVENT_NUMBERS(plan, {"floats", a->config.floats_n}, {"nodes", o->nodes}, {"loss", o->loss},
+                     {"share", o->share}, {"chunk_floats", a->cost.chunk_n});
     add_air(plan, "pull", &a->cost.pull);
     add_air(plan, "round", &a->cost.round);
     add_air(plan, "average", &a->cost.average);
@@ -293,12 +287,7 @@ static void print_json(const struct uw_plan_link *o, const struct uw_job *job,
     if (a->verdict != GOOD) {
         add_instead(plan, &a->instead);
     }
-    char *text = cJSON_PrintUnformatted(plan);
-    if (text != NULL) {
-        puts(text);
-    }
-    cJSON_free(text);
-    cJSON_Delete(plan);
+    uw_event_print(stdout, plan);
 }
 
 static void print_air(const char *name, const struct uw_air *air)

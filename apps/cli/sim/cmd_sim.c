@@ -5,7 +5,7 @@
 #include "sim_scenario.h"
 #include "base/commands.h"
 #include "job/job.h"
-#include "job/lr.h"
+#include "job/recipe.h"
 #include "job/results.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "sim_run.h"
 
 #include "sim_fleet.h"
-#include "job/lr.h"
+#include "job/recipe.h"
 
 #include "uwasa/board.h"
 

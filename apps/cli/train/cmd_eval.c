@@ -65,17 +65,6 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&t->stop);
 }
 
-static void print_device(const struct uw_job *job)
-{
-    char text[UW_GPU_TEXT_BYTES];
-    if (job->gpu.cuda != NULL) {
-        printf("device         %s\n", uw_job_gpu_text(&job->gpu, text));
-    }
-    if (job->gpu.info.tf32) {
-        printf("arithmetic     TF32 products\n");
-    }
-}
-
 static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
                     struct uw_error *err)
 {
@@ -102,12 +91,11 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
         return rc;
     }
     cJSON *ev = uw_event("done");
-    cJSON_AddNumberToObject(ev, "test_accuracy", t.score.accuracy);
-    cJSON_AddNumberToObject(ev, "test_loss", t.score.loss);
-    cJSON_AddNumberToObject(ev, "samples", (double)t.score.samples_n);
-    cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - start_us) / 1e6);
-    cJSON_AddNumberToObject(ev, "arena_bytes", (double)job->arena.used_bytes);
-    cJSON_AddNumberToObject(ev, "peak_rss_bytes", (double)uw_board_peak_rss_bytes());
+    UW_EVENT_NUMBERS(ev, {"test_accuracy", t.score.accuracy}, {"test_loss", t.score.loss},
+                     {"samples", (double)t.score.samples_n},
+                     {"seconds", (double)(uw_board_now_us() - start_us) / 1e6},
+                     {"arena_bytes", (double)job->arena.used_bytes},
+                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
     uw_job_device_json(job, ev);
     bool quiet = uw_events_take_stdout(events);
@@ -115,7 +103,7 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     if (!quiet) {
         uw_score_print(&t.score);
         printf("samples        %llu\n", (unsigned long long)t.score.samples_n);
-        print_device(job);
+        uw_job_print_device(job);
     }
     return UW_OK;
 }

@@ -50,11 +50,9 @@ static void put_event(struct uw_events *events, const struct line *l)
     cJSON *ev = uw_event("profile");
     cJSON_AddStringToObject(ev, "layer", l->name);
     cJSON_AddStringToObject(ev, "type", l->kind);
-    cJSON_AddNumberToObject(ev, "forward_ms", l->forward_ms);
-    cJSON_AddNumberToObject(ev, "bw_input_ms", l->bw_input_ms);
-    cJSON_AddNumberToObject(ev, "bw_param_ms", l->bw_param_ms);
-    cJSON_AddNumberToObject(ev, "gflop_per_s", l->gflops);
-    cJSON_AddNumberToObject(ev, "bytes", l->bytes);
+    UW_EVENT_NUMBERS(ev, {"forward_ms", l->forward_ms}, {"bw_input_ms", l->bw_input_ms},
+                     {"bw_param_ms", l->bw_param_ms}, {"gflop_per_s", l->gflops},
+                     {"bytes", l->bytes});
     uw_events_put(events, ev);
 }
 

@@ -74,6 +74,20 @@ struct uw_export {
 struct uw_export_node *uw_export_node(struct uw_export *e, const char *op, const char *x,
                                       const char *y, const char *z);
 
+/* The same, of a node without attributes. Returns the name of its output. */
+const char *uw_export_op(struct uw_export *e, const char *op, const char *x, const char *y);
+
+/* Axis i of the result is axis order[i] of x. Returns its name. */
+const char *uw_export_transpose(struct uw_export *e, const char *x, uint32_t rank,
+                                const int64_t *order);
+
+/* Elements start .. end-1 of an axis. Returns the name. */
+const char *uw_export_slice(struct uw_export *e, const char *x, int64_t axis, int64_t start,
+                            int64_t end);
+
+/* Without an axis of size 1. Returns the name. */
+const char *uw_export_squeeze(struct uw_export *e, const char *x, int64_t axis);
+
 void uw_export_int(struct uw_export_node *n, const char *name, int64_t value);
 void uw_export_float(struct uw_export_node *n, const char *name, float value);
 void uw_export_text(struct uw_export_node *n, const char *name, const char *value);
@@ -92,6 +106,12 @@ const char *uw_export_param(struct uw_export *e, const char *suffix);
 
 /* Its segment; NULL: it has none. */
 const struct uw_segment *uw_export_segment(struct uw_export *e, const char *suffix);
+
+/* The layer of that name among the first `before`; UINT32_MAX: none. */
+uint32_t uw_export_find_layer(const struct uw_model_def *d, const char *name, uint32_t before);
+
+/* The value that a layer reads under that name: an earlier layer's output, or "input". */
+const char *uw_export_value(const struct uw_export *e, const char *name);
 
 /* The same value in another shape behind the minibatch. Returns its name. */
 const char *uw_export_reshape(struct uw_export *e, const char *x, uint32_t rank,

@@ -38,6 +38,11 @@ struct uw_export_node *uw_export_node(struct uw_export *e, const char *op, const
     return n;
 }
 
+const char *uw_export_op(struct uw_export *e, const char *op, const char *x, const char *y)
+{
+    return uw_export_node(e, op, x, y, NULL)->output[0];
+}
+
 static struct uw_export_attribute *attribute(struct uw_export_node *n, const char *name,
                                              int32_t type)
 {
@@ -169,16 +174,51 @@ const char *uw_export_reshape(struct uw_export *e, const char *x, uint32_t rank,
 {
     int64_t shape[1 + 4] = {0};
     memcpy(shape + 1, dim, rank * sizeof *dim);
-    return uw_export_node(e, "Reshape", x, uw_export_const_ints(e, rank + 1, shape), NULL)
-        ->output[0];
+    return uw_export_op(e, "Reshape", x, uw_export_const_ints(e, rank + 1, shape));
+}
+
+const char *uw_export_transpose(struct uw_export *e, const char *x, uint32_t rank,
+                                const int64_t *order)
+{
+    struct uw_export_node *n = uw_export_node(e, "Transpose", x, NULL, NULL);
+    uw_export_ints(n, "perm", rank, order);
+    return n->output[0];
+}
+
+const char *uw_export_slice(struct uw_export *e, const char *x, int64_t axis, int64_t start,
+                            int64_t end)
+{
+    const char *to = uw_export_const_ints(e, 1, &end), *from = uw_export_const_ints(e, 1, &start);
+    struct uw_export_node *n = uw_export_node(e, "Slice", x, from, to);
+    n->input[n->inputs_n++] = uw_export_const_ints(e, 1, &axis);
+    return n->output[0];
+}
+
+const char *uw_export_squeeze(struct uw_export *e, const char *x, int64_t axis)
+{
+    return uw_export_op(e, "Squeeze", x, uw_export_const_ints(e, 1, &axis));
 }
 
 const char *uw_export_matmul(struct uw_export *e, const char *x, const char *weight,
                              const char *bias)
 {
     static const int64_t swap[2] = {1, 0};
-    struct uw_export_node *t = uw_export_node(e, "Transpose", weight, NULL, NULL);
-    uw_export_ints(t, "perm", 2, swap);
-    const char *y = uw_export_node(e, "MatMul", x, t->output[0], NULL)->output[0];
-    return bias != NULL ? uw_export_node(e, "Add", y, bias, NULL)->output[0] : y;
+    const char *y = uw_export_op(e, "MatMul", x, uw_export_transpose(e, weight, 2, swap));
+    return bias != NULL ? uw_export_op(e, "Add", y, bias) : y;
+}
+
+uint32_t uw_export_find_layer(const struct uw_model_def *d, const char *name, uint32_t before)
+{
+    for (uint32_t i = 0; i < before; i++) {
+        if (strcmp(d->layers[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+const char *uw_export_value(const struct uw_export *e, const char *name)
+{
+    uint32_t from = uw_export_find_layer(e->m->config.def, name, e->layer);
+    return from != UINT32_MAX ? e->value[from] : "input";
 }

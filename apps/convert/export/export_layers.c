@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export.h"
 
-#include <string.h>
-
 static int64_t or_else(uint32_t value, uint32_t fallback)
 {
     return value != 0 ? value : fallback;
@@ -25,38 +23,37 @@ static void window(struct uw_export_node *n, uint32_t axes, const int64_t *kerne
     }
 }
 
-static const char *conv(struct uw_export *e)
+static const char *conv1d(struct uw_export *e)
+{
+    const struct uw_conv1d_def *c = &e->def->conv1d;
+    const int64_t kernel = c->kernel, stride = or_else(c->stride, 1), pad = c->pad;
+    const int64_t dilation = or_else(c->dilation, 1);
+    const char *weight = uw_export_param(e, "weight");
+    struct uw_export_node *n =
+        uw_export_node(e, "Conv", e->x, weight, uw_export_param(e, "bias"));
+    window(n, 1, &kernel, &stride, &pad, &dilation);
+    uw_export_int(n, "group", or_else(c->groups, 1));
+    return n->output[0];
+}
+
+/* The transposed convolution's definition begins with the same options. */
+static const char *conv2d(struct uw_export *e)
 {
     const struct uw_conv2d_def *c = &e->def->conv2d;
-    const struct uw_conv1d_def *d = &e->def->conv1d;
-    bool one = e->def->kind == UW_LAYER_CONV1D;
-    bool back = e->def->kind == UW_LAYER_CONV_TRANSPOSE2D;
-    const char *weight = uw_export_param(e, "weight");
-    const char *bias = uw_export_param(e, "bias");
-    struct uw_export_node *n =
-        uw_export_node(e, back ? "ConvTranspose" : "Conv", e->x, weight, bias);
-    /* the transposed convolution's definition begins with the same options */
     const struct uw_conv_transpose2d_def *t = &e->def->conv_transpose2d;
-    if (one) {
-        const int64_t kernel = d->kernel;
-        const int64_t stride = or_else(d->stride, 1);
-        const int64_t pad = d->pad;
-        const int64_t dilation = or_else(d->dilation, 1);
-        window(n, 1, &kernel, &stride, &pad, &dilation);
-        uw_export_int(n, "group", or_else(d->groups, 1));
-        return n->output[0];
-    }
-    uint32_t kernel_h = back ? t->kernel_h : c->kernel_h;
-    uint32_t stride_h = (uint32_t)or_else(back ? t->stride_h : c->stride_h, 1);
-    uint32_t dilation_h = (uint32_t)or_else(back ? t->dilation_h : c->dilation_h, 1);
-    const int64_t kernel[2] = {kernel_h, or_else(back ? t->kernel_w : c->kernel_w, kernel_h)};
-    const int64_t stride[2] = {stride_h, or_else(back ? t->stride_w : c->stride_w, stride_h)};
-    const int64_t pad[2] = {back ? t->pad_h : c->pad_h, back ? t->pad_w : c->pad_w};
-    const int64_t dilation[2] = {dilation_h,
-                                 or_else(back ? t->dilation_w : c->dilation_w, dilation_h)};
+    bool transposed = e->def->kind == UW_LAYER_CONV_TRANSPOSE2D;
+    uint32_t stride_h = (uint32_t)or_else(c->stride_h, 1);
+    uint32_t dilation_h = (uint32_t)or_else(c->dilation_h, 1);
+    const int64_t kernel[2] = {c->kernel_h, or_else(c->kernel_w, c->kernel_h)};
+    const int64_t stride[2] = {stride_h, or_else(c->stride_w, stride_h)};
+    const int64_t pad[2] = {c->pad_h, c->pad_w};
+    const int64_t dilation[2] = {dilation_h, or_else(c->dilation_w, dilation_h)};
+    const char *weight = uw_export_param(e, "weight");
+    struct uw_export_node *n = uw_export_node(e, transposed ? "ConvTranspose" : "Conv", e->x,
+                                              weight, uw_export_param(e, "bias"));
     window(n, 2, kernel, stride, pad, dilation);
-    uw_export_int(n, "group", or_else(back ? t->groups : c->groups, 1));
-    if (back) {
+    uw_export_int(n, "group", or_else(c->groups, 1));
+    if (transposed) {
         const int64_t extra[2] = {t->out_pad_h, t->out_pad_w};
         uw_export_ints(n, "output_padding", 2, extra);
     }
@@ -70,40 +67,49 @@ static const char *dense(struct uw_export *e)
     if (e->in.rank == 2) {
         return uw_export_matmul(e, e->x, weight, bias);
     }
-    const char *x = e->in.rank == 3
-                        ? uw_export_node(e, "Flatten", e->x, NULL, NULL)->output[0]
-                        : e->x;
+    const char *x = e->in.rank == 3 ? uw_export_op(e, "Flatten", e->x, NULL) : e->x;
     struct uw_export_node *n = uw_export_node(e, "Gemm", x, weight, bias);
     uw_export_int(n, "transB", 1);
     return n->output[0];
 }
 
-static const char *pool(struct uw_export *e, bool max, uint32_t axes)
+static const char *pool(struct uw_export *e, bool max, uint32_t axes, const int64_t *kernel,
+                        const int64_t *stride, const int64_t *pad, bool ceil_mode,
+                        bool exclude_pad)
 {
-    const struct uw_pool2d_def *p = &e->def->pool2d;
-    const struct uw_pool1d_def *q = &e->def->pool1d;
-    uint32_t kernel_h = axes == 2 ? p->kernel_h : q->kernel;
-    const int64_t kernel[2] = {kernel_h, axes == 2 ? or_else(p->kernel_w, kernel_h) : 1};
-    uint32_t stride_h = axes == 2 ? p->stride_h : q->stride;
-    const int64_t stride[2] = {or_else(stride_h, kernel_h),
-                               axes == 2 ? or_else(p->stride_w, stride_h != 0
-                                                                    ? stride_h
-                                                                    : (uint32_t)kernel[1]) : 1};
-    const int64_t pad[2] = {axes == 2 ? p->pad_h : q->pad, axes == 2 ? p->pad_w : 0};
     struct uw_export_node *n =
         uw_export_node(e, max ? "MaxPool" : "AveragePool", e->x, NULL, NULL);
     window(n, axes, kernel, stride, pad, NULL);
-    uw_export_int(n, "ceil_mode", axes == 2 ? p->ceil_mode : q->ceil_mode);
+    uw_export_int(n, "ceil_mode", ceil_mode);
     if (!max) {
-        uw_export_int(n, "count_include_pad", !(axes == 2 ? p->exclude_pad : q->exclude_pad));
+        uw_export_int(n, "count_include_pad", !exclude_pad);
     }
     return n->output[0];
 }
 
+static const char *pool1d(struct uw_export *e)
+{
+    const struct uw_pool1d_def *p = &e->def->pool1d;
+    const int64_t kernel = p->kernel, stride = or_else(p->stride, p->kernel), pad = p->pad;
+    return pool(e, e->def->kind == UW_LAYER_MAXPOOL1D, 1, &kernel, &stride, &pad, p->ceil_mode,
+                p->exclude_pad);
+}
+
+static const char *pool2d(struct uw_export *e)
+{
+    const struct uw_pool2d_def *p = &e->def->pool2d;
+    uint32_t kernel_w = (uint32_t)or_else(p->kernel_w, p->kernel_h);
+    const int64_t kernel[2] = {p->kernel_h, kernel_w};
+    const int64_t stride[2] = {or_else(p->stride_h, p->kernel_h),
+                               or_else(p->stride_w, p->stride_h != 0 ? p->stride_h : kernel_w)};
+    const int64_t pad[2] = {p->pad_h, p->pad_w};
+    return pool(e, e->def->kind == UW_LAYER_MAXPOOL2D, 2, kernel, stride, pad, p->ceil_mode,
+                p->exclude_pad);
+}
+
 static const char *global_avgpool(struct uw_export *e)
 {
-    const char *y = uw_export_node(e, "GlobalAveragePool", e->x, NULL, NULL)->output[0];
-    return uw_export_node(e, "Flatten", y, NULL, NULL)->output[0];
+    return uw_export_op(e, "Flatten", uw_export_op(e, "GlobalAveragePool", e->x, NULL), NULL);
 }
 
 static float epsilon_of(const struct uw_layer_def *def)
@@ -137,10 +143,9 @@ static const char *affine(struct uw_export *e, const char *y, uint32_t behind)
     for (uint32_t i = 0; i < 2 && param[i] != NULL; i++) {
         const char *p = param[i];
         if (behind > 0) {
-            p = uw_export_node(e, "Unsqueeze", p, uw_export_const_ints(e, behind, axes), NULL)
-                    ->output[0];
+            p = uw_export_op(e, "Unsqueeze", p, uw_export_const_ints(e, behind, axes));
         }
-        y = uw_export_node(e, i == 0 ? "Mul" : "Add", y, p, NULL)->output[0];
+        y = uw_export_op(e, i == 0 ? "Mul" : "Add", y, p);
     }
     return y;
 }
@@ -159,25 +164,23 @@ static const char *groupnorm(struct uw_export *e)
     return affine(e, uw_export_reshape(e, n->output[0], e->out.rank, whole), e->out.rank - 1);
 }
 
+/* The mean over the last `count` axes. */
+static const char *mean_of(struct uw_export *e, const char *x, uint32_t count)
+{
+    static const int64_t last[3] = {-3, -2, -1};
+    struct uw_export_node *n = uw_export_node(e, "ReduceMean", x, NULL, NULL);
+    uw_export_ints(n, "axes", count, last + 3 - count);
+    return n->output[0];
+}
+
 static const char *layernorm(struct uw_export *e)
 {
     uint32_t count = e->def->norm.axes != 0 ? e->def->norm.axes : 1;
-    int64_t axes[3];
-    for (uint32_t i = 0; i < count && i < 3; i++) {
-        axes[i] = (int64_t)i - (int64_t)count;
-    }
-    struct uw_export_node *mean = uw_export_node(e, "ReduceMean", e->x, NULL, NULL);
-    uw_export_ints(mean, "axes", count, axes);
-    const char *d = uw_export_node(e, "Sub", e->x, mean->output[0], NULL)->output[0];
-    const char *square =
-        uw_export_node(e, "Pow", d, uw_export_const_float(e, 2.0f), NULL)->output[0];
-    struct uw_export_node *var = uw_export_node(e, "ReduceMean", square, NULL, NULL);
-    uw_export_ints(var, "axes", count, axes);
-    const char *sum = uw_export_node(e, "Add", var->output[0],
-                                     uw_export_const_float(e, epsilon_of(e->def)), NULL)
-                          ->output[0];
-    const char *deviation = uw_export_node(e, "Sqrt", sum, NULL, NULL)->output[0];
-    return affine(e, uw_export_node(e, "Div", d, deviation, NULL)->output[0], 0);
+    const char *d = uw_export_op(e, "Sub", e->x, mean_of(e, e->x, count));
+    const char *square = uw_export_op(e, "Pow", d, uw_export_const_float(e, 2.0f));
+    const char *var = mean_of(e, square, count);
+    const char *sum = uw_export_op(e, "Add", var, uw_export_const_float(e, epsilon_of(e->def)));
+    return affine(e, uw_export_op(e, "Div", d, uw_export_op(e, "Sqrt", sum, NULL)), 0);
 }
 
 static const char *lrn(struct uw_export *e)
@@ -195,54 +198,47 @@ static const char *lrn(struct uw_export *e)
                            : uw_export_reshape(e, n->output[0], e->in.rank, whole);
 }
 
-static const char *binary(struct uw_export *e, const char *op, const char *a, const char *b)
-{
-    return uw_export_node(e, op, a, b, NULL)->output[0];
-}
-
 static const char *gelu(struct uw_export *e)
 {
     const char *half = uw_export_const_float(e, 0.5f);
     const char *one = uw_export_const_float(e, 1.0f);
     const char *inner;
     if (e->def->activation.tanh) {
-        const char *square = binary(e, "Mul", e->x, e->x);
-        const char *cube = binary(e, "Mul", e->x, square);
-        const char *sum = binary(
-            e, "Add", e->x, binary(e, "Mul", uw_export_const_float(e, 0.044715f), cube));
-        const char *scaled = binary(e, "Mul", uw_export_const_float(e, 0.7978845608f), sum);
-        inner = uw_export_node(e, "Tanh", scaled, NULL, NULL)->output[0];
+        const char *cube = uw_export_op(e, "Mul", e->x, uw_export_op(e, "Mul", e->x, e->x));
+        const char *third = uw_export_op(e, "Mul", uw_export_const_float(e, 0.044715f), cube);
+        const char *sum = uw_export_op(e, "Add", e->x, third);
+        inner = uw_export_op(e, "Mul", uw_export_const_float(e, 0.7978845608f), sum);
+        inner = uw_export_op(e, "Tanh", inner, NULL);
     } else {
-        const char *scaled = binary(e, "Div", e->x, uw_export_const_float(e, 1.41421356f));
-        inner = uw_export_node(e, "Erf", scaled, NULL, NULL)->output[0];
+        inner = uw_export_op(e, "Div", e->x, uw_export_const_float(e, 1.41421356f));
+        inner = uw_export_op(e, "Erf", inner, NULL);
     }
-    return binary(e, "Mul", binary(e, "Mul", e->x, binary(e, "Add", inner, one)), half);
+    const char *sum = uw_export_op(e, "Add", inner, one);
+    return uw_export_op(e, "Mul", uw_export_op(e, "Mul", e->x, sum), half);
 }
 
-static const char *activation(struct uw_export *e)
+static const char *relu6(struct uw_export *e)
 {
-    struct uw_export_node *n;
-    switch (e->def->kind) {
-    case UW_LAYER_RELU:
-        return uw_export_node(e, "Relu", e->x, NULL, NULL)->output[0];
-    case UW_LAYER_RELU6:
-        return uw_export_node(e, "Clip", e->x, uw_export_const_float(e, 0.0f),
-                              uw_export_const_float(e, 6.0f))->output[0];
-    case UW_LAYER_LEAKY_RELU:
-        n = uw_export_node(e, "LeakyRelu", e->x, NULL, NULL);
-        uw_export_float(n, "alpha", e->def->activation.slope != 0.0f ? e->def->activation.slope
-                                                                     : 0.01f);
-        return n->output[0];
-    case UW_LAYER_SIGMOID:
-        return uw_export_node(e, "Sigmoid", e->x, NULL, NULL)->output[0];
-    case UW_LAYER_TANH:
-        return uw_export_node(e, "Tanh", e->x, NULL, NULL)->output[0];
-    case UW_LAYER_SILU:
-        return binary(e, "Mul", e->x,
-                      uw_export_node(e, "Sigmoid", e->x, NULL, NULL)->output[0]);
-    default:
-        return gelu(e);
-    }
+    const char *high = uw_export_const_float(e, 6.0f), *low = uw_export_const_float(e, 0.0f);
+    return uw_export_node(e, "Clip", e->x, low, high)->output[0];
+}
+
+static const char *leaky_relu(struct uw_export *e)
+{
+    float slope = e->def->activation.slope;
+    struct uw_export_node *n = uw_export_node(e, "LeakyRelu", e->x, NULL, NULL);
+    uw_export_float(n, "alpha", slope != 0.0f ? slope : 0.01f);
+    return n->output[0];
+}
+
+static const char *silu(struct uw_export *e)
+{
+    return uw_export_op(e, "Mul", e->x, uw_export_op(e, "Sigmoid", e->x, NULL));
+}
+
+static const char *dropout(struct uw_export *e)
+{
+    return e->x;
 }
 
 /* add and concat */
@@ -251,12 +247,7 @@ static const char *several(struct uw_export *e)
     bool add = e->def->kind == UW_LAYER_ADD;
     struct uw_export_node *n = uw_export_node(e, add ? "Sum" : "Concat", e->x, NULL, NULL);
     for (uint32_t k = 1; k < UW_LAYER_INPUTS_MAX && e->def->inputs[k] != NULL; k++) {
-        const char *name = "input";
-        for (uint32_t i = 0; i < e->layer; i++) {
-            name = strcmp(e->m->config.def->layers[i].name, e->def->inputs[k]) == 0 ? e->value[i]
-                                                                                    : name;
-        }
-        n->input[n->inputs_n++] = name;
+        n->input[n->inputs_n++] = uw_export_value(e, e->def->inputs[k]);
     }
     if (!add) {
         uw_export_int(n, "axis", (int64_t)e->def->concat.axis + 1);
@@ -269,97 +260,83 @@ static const char *several(struct uw_export *e)
 static const char *slice(struct uw_export *e)
 {
     const struct uw_slice_def *d = &e->def->slice;
-    const int64_t axis = (int64_t)d->axis + 1;
-    int64_t start = d->start < 0 ? d->start + (int64_t)e->in.dim[d->axis] : d->start;
-    int64_t end = d->length != 0 ? start + d->length : e->in.dim[d->axis];
-    struct uw_export_node *n =
-        uw_export_node(e, "Slice", e->x, uw_export_const_ints(e, 1, &start),
-                       uw_export_const_ints(e, 1, &end));
-    n->input[n->inputs_n++] = uw_export_const_ints(e, 1, &axis);
-    return d->squeeze ? uw_export_node(e, "Squeeze", n->output[0],
-                                       uw_export_const_ints(e, 1, &axis), NULL)->output[0]
-                      : n->output[0];
+    int64_t size = e->in.dim[d->axis];
+    int64_t start = d->start < 0 ? d->start + size : d->start;
+    const char *y = uw_export_slice(e, e->x, (int64_t)d->axis + 1, start,
+                                    d->length != 0 ? start + d->length : size);
+    return d->squeeze ? uw_export_squeeze(e, y, (int64_t)d->axis + 1) : y;
 }
 
-static const char *shape(struct uw_export *e)
+static const char *reshape(struct uw_export *e)
 {
-    int64_t dim[4] = {0, e->out.dim[0], e->out.dim[1], e->out.dim[2]};
-    if (e->def->kind == UW_LAYER_FLATTEN) {
-        return uw_export_node(e, "Flatten", e->x, NULL, NULL)->output[0];
-    }
-    if (e->def->kind == UW_LAYER_RESHAPE) {
-        return uw_export_reshape(e, e->x, e->out.rank, dim + 1);
-    }
+    const int64_t dim[3] = {e->out.dim[0], e->out.dim[1], e->out.dim[2]};
+    return uw_export_reshape(e, e->x, e->out.rank, dim);
+}
+
+static const char *transpose(struct uw_export *e)
+{
+    int64_t order[4] = {0};
     for (uint32_t a = 0; a < e->in.rank; a++) {
-        dim[a + 1] = (int64_t)e->def->transpose.order[a] + 1;
+        order[a + 1] = (int64_t)e->def->transpose.order[a] + 1;
     }
-    struct uw_export_node *n = uw_export_node(e, "Transpose", e->x, NULL, NULL);
-    uw_export_ints(n, "perm", e->in.rank + 1, dim);
-    return n->output[0];
+    return uw_export_transpose(e, e->x, e->in.rank + 1, order);
 }
 
 static const char *embedding(struct uw_export *e)
 {
     struct uw_export_node *n = uw_export_node(e, "Cast", e->x, NULL, NULL);
     uw_export_int(n, "to", 7);
-    return uw_export_node(e, "Gather", uw_export_param(e, "weight"), n->output[0], NULL)
-        ->output[0];
+    return uw_export_op(e, "Gather", uw_export_param(e, "weight"), n->output[0]);
 }
+
+/* One node of that operator, or what a function writes. */
+static const struct {
+    const char *op;
+    const char *(*write)(struct uw_export *e);
+} kinds[] = {
+    [UW_LAYER_CONV2D] = {NULL, conv2d},
+    [UW_LAYER_DENSE] = {NULL, dense},
+    [UW_LAYER_MAXPOOL2D] = {NULL, pool2d},
+    [UW_LAYER_RELU] = {"Relu", NULL},
+    [UW_LAYER_FLATTEN] = {"Flatten", NULL},
+    [UW_LAYER_ADD] = {NULL, several},
+    [UW_LAYER_CONV1D] = {NULL, conv1d},
+    [UW_LAYER_CONV_TRANSPOSE2D] = {NULL, conv2d},
+    [UW_LAYER_MAXPOOL1D] = {NULL, pool1d},
+    [UW_LAYER_AVGPOOL2D] = {NULL, pool2d},
+    [UW_LAYER_AVGPOOL1D] = {NULL, pool1d},
+    [UW_LAYER_GLOBAL_AVGPOOL] = {NULL, global_avgpool},
+    [UW_LAYER_BATCHNORM] = {NULL, batchnorm},
+    [UW_LAYER_GROUPNORM] = {NULL, groupnorm},
+    [UW_LAYER_LAYERNORM] = {NULL, layernorm},
+    [UW_LAYER_LRN] = {NULL, lrn},
+    [UW_LAYER_RELU6] = {NULL, relu6},
+    [UW_LAYER_LEAKY_RELU] = {NULL, leaky_relu},
+    [UW_LAYER_SIGMOID] = {"Sigmoid", NULL},
+    [UW_LAYER_TANH] = {"Tanh", NULL},
+    [UW_LAYER_GELU] = {NULL, gelu},
+    [UW_LAYER_SILU] = {NULL, silu},
+    [UW_LAYER_DROPOUT] = {NULL, dropout},
+    [UW_LAYER_CONCAT] = {NULL, several},
+    [UW_LAYER_RESHAPE] = {NULL, reshape},
+    [UW_LAYER_TRANSPOSE] = {NULL, transpose},
+    [UW_LAYER_SLICE] = {NULL, slice},
+    [UW_LAYER_EMBEDDING] = {NULL, embedding},
+    [UW_LAYER_RNN] = {NULL, uw_export_recurrent},
+    [UW_LAYER_GRU] = {NULL, uw_export_recurrent},
+    [UW_LAYER_LSTM] = {NULL, uw_export_recurrent},
+    [UW_LAYER_ATTENTION] = {NULL, uw_export_attention},
+};
 
 const char *uw_export_layer(struct uw_export *e)
 {
-    switch (e->def->kind) {
-    case UW_LAYER_CONV2D:
-    case UW_LAYER_CONV1D:
-    case UW_LAYER_CONV_TRANSPOSE2D:
-        return conv(e);
-    case UW_LAYER_DENSE:
-        return dense(e);
-    case UW_LAYER_MAXPOOL2D:
-    case UW_LAYER_AVGPOOL2D:
-        return pool(e, e->def->kind == UW_LAYER_MAXPOOL2D, 2);
-    case UW_LAYER_MAXPOOL1D:
-    case UW_LAYER_AVGPOOL1D:
-        return pool(e, e->def->kind == UW_LAYER_MAXPOOL1D, 1);
-    case UW_LAYER_GLOBAL_AVGPOOL:
-        return global_avgpool(e);
-    case UW_LAYER_BATCHNORM:
-        return batchnorm(e);
-    case UW_LAYER_GROUPNORM:
-        return groupnorm(e);
-    case UW_LAYER_LAYERNORM:
-        return layernorm(e);
-    case UW_LAYER_LRN:
-        return lrn(e);
-    case UW_LAYER_RELU:
-    case UW_LAYER_RELU6:
-    case UW_LAYER_LEAKY_RELU:
-    case UW_LAYER_SIGMOID:
-    case UW_LAYER_TANH:
-    case UW_LAYER_GELU:
-    case UW_LAYER_SILU:
-        return activation(e);
-    case UW_LAYER_DROPOUT:
-        return e->x;
-    case UW_LAYER_ADD:
-    case UW_LAYER_CONCAT:
-        return several(e);
-    case UW_LAYER_FLATTEN:
-    case UW_LAYER_RESHAPE:
-    case UW_LAYER_TRANSPOSE:
-        return shape(e);
-    case UW_LAYER_SLICE:
-        return slice(e);
-    case UW_LAYER_EMBEDDING:
-        return embedding(e);
-    case UW_LAYER_RNN:
-    case UW_LAYER_GRU:
-    case UW_LAYER_LSTM:
-        return uw_export_recurrent(e);
-    case UW_LAYER_ATTENTION:
-        return uw_export_attention(e);
+    uint32_t kind = e->def->kind;
+    if (kind >= sizeof kinds / sizeof kinds[0] ||
+        (kinds[kind].op == NULL && kinds[kind].write == NULL)) {
+        uw_error_set(e->err, UW_ERR_UNSUPPORTED, "layer '%s': its kind has no ONNX form",
+                     e->def->name);
+        return NULL;
     }
-    uw_error_set(e->err, UW_ERR_UNSUPPORTED, "layer '%s': its kind has no ONNX form",
-                 e->def->name);
-    return NULL;
+    return kinds[kind].op != NULL ? uw_export_op(e, kinds[kind].op, e->x, NULL)
+                                  : kinds[kind].write(e);
 }

@@ -41,6 +41,12 @@ static pb_callback_t text_of(const char *text)
     return (pb_callback_t){{.encode = text != NULL ? write_text : NULL}, u.out};
 }
 
+static bool write_message(pb_ostream_t *stream, const pb_field_t *field,
+                          const pb_msgdesc_t *fields, const void *pb)
+{
+    return pb_encode_tag_for_field(stream, field) && pb_encode_submessage(stream, fields, pb);
+}
+
 struct integers {
     const int64_t *item;
     uint32_t n;
@@ -76,8 +82,7 @@ static bool write_tensors(pb_ostream_t *stream, const pb_field_t *field, void *c
         pb.data_type = t->floats != NULL ? 1 : 7;
         pb.name = text_of(t->name);
         pb.raw_data = (pb_callback_t){{.encode = write_data}, t};
-        if (!pb_encode_tag_for_field(stream, field) ||
-            !pb_encode_submessage(stream, uw_onnx_Tensor_fields, &pb)) {
+        if (!write_message(stream, field, uw_onnx_Tensor_fields, &pb)) {
             return false;
         }
     }
@@ -100,8 +105,7 @@ static bool write_attributes(pb_ostream_t *stream, const pb_field_t *field, void
         if (a->n > 0) {
             pb.ints = (pb_callback_t){{.encode = write_integers}, &ints};
         }
-        if (!pb_encode_tag_for_field(stream, field) ||
-            !pb_encode_submessage(stream, uw_onnx_Attribute_fields, &pb)) {
+        if (!write_message(stream, field, uw_onnx_Attribute_fields, &pb)) {
             return false;
         }
     }
@@ -137,8 +141,7 @@ static bool write_nodes(pb_ostream_t *stream, const pb_field_t *field, void *con
         pb.name = text_of(n->name);
         pb.op_type = text_of(n->op);
         pb.attribute = (pb_callback_t){{.encode = write_attributes}, n};
-        if (!pb_encode_tag_for_field(stream, field) ||
-            !pb_encode_submessage(stream, uw_onnx_Node_fields, &pb)) {
+        if (!write_message(stream, field, uw_onnx_Node_fields, &pb)) {
             return false;
         }
     }
@@ -152,8 +155,7 @@ static bool write_dims(pb_ostream_t *stream, const pb_field_t *field, void *cons
         uw_onnx_Dimension pb = uw_onnx_Dimension_init_zero;
         pb.dim_param = text_of(a == 0 ? "batch" : NULL);
         pb.dim_value = a == 0 ? 0 : s->dim[a - 1];
-        if (!pb_encode_tag_for_field(stream, field) ||
-            !pb_encode_submessage(stream, uw_onnx_Dimension_fields, &pb)) {
+        if (!write_message(stream, field, uw_onnx_Dimension_fields, &pb)) {
             return false;
         }
     }
@@ -170,8 +172,7 @@ static bool write_value(pb_ostream_t *stream, const pb_field_t *field, const cha
     pb.type.tensor_type.elem_type = 1;
     pb.type.tensor_type.has_shape = true;
     pb.type.tensor_type.shape.dim = (pb_callback_t){{.encode = write_dims}, shape};
-    return pb_encode_tag_for_field(stream, field) &&
-           pb_encode_submessage(stream, uw_onnx_ValueInfo_fields, &pb);
+    return write_message(stream, field, uw_onnx_ValueInfo_fields, &pb);
 }
 
 static bool write_input(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
@@ -194,18 +195,7 @@ static bool write_opset(pb_ostream_t *stream, const pb_field_t *field, void *con
     uw_onnx_OperatorSet pb = uw_onnx_OperatorSet_init_zero;
     (void)arg;
     pb.version = OPSET;
-    return pb_encode_tag_for_field(stream, field) &&
-           pb_encode_submessage(stream, uw_onnx_OperatorSet_fields, &pb);
-}
-
-static uint32_t find_layer(const struct uw_model_def *d, const char *name, uint32_t before)
-{
-    for (uint32_t i = 0; i < before; i++) {
-        if (strcmp(d->layers[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return UINT32_MAX;
+    return write_message(stream, field, uw_onnx_OperatorSet_fields, &pb);
 }
 
 /* Which layers the first loss needs. */
@@ -213,7 +203,7 @@ static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
 {
     uint32_t last = d->layers_n - 1;
     if (d->losses != NULL && d->losses[0].layer != NULL) {
-        last = find_layer(d, d->losses[0].layer, d->layers_n);
+        last = uw_export_find_layer(d, d->losses[0].layer, d->layers_n);
     }
     needed[last] = true;
     for (uint32_t i = last + 1; i-- > 0;) {
@@ -225,7 +215,7 @@ static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
             needed[i - 1] = true;
         }
         for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && l->inputs[k] != NULL; k++) {
-            uint32_t from = find_layer(d, l->inputs[k], i);
+            uint32_t from = uw_export_find_layer(d, l->inputs[k], i);
             if (from != UINT32_MAX) {
                 needed[from] = true;
             }
@@ -234,16 +224,14 @@ static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
     return last;
 }
 
-/* Shape of a layer's first input. */
-static void input_shape(struct uw_export *e, uint32_t i, struct uw_export_shape *s)
+/* Name and shape of a layer's first input. */
+static void set_input(struct uw_export *e)
 {
-    const struct uw_model_def *d = e->m->config.def;
-    const struct uw_layer_def *l = &d->layers[i];
-    uint32_t from = l->inputs[0] != NULL ? find_layer(d, l->inputs[0], i)
-                    : i > 0              ? i - 1
-                                         : UINT32_MAX;
+    const char *name = e->def->inputs[0];
+    uint32_t from = name != NULL ? uw_export_find_layer(e->m->config.def, name, e->layer)
+                                 : e->layer - 1;
     e->x = from != UINT32_MAX ? e->value[from] : "input";
-    s->rank = uw_model_shape(e->m, from, s->dim);
+    e->in.rank = uw_model_shape(e->m, from, e->in.dim);
 }
 
 static int build(struct uw_export *e)
@@ -263,7 +251,7 @@ static int build(struct uw_export *e)
         e->def = &d->layers[i];
         e->name = e->def->name;
         e->parts = 0;
-        input_shape(e, i, &e->in);
+        set_input(e);
         e->out.rank = uw_model_shape(e->m, i, e->out.dim);
         e->value[i] = uw_export_layer(e);
         if (e->value[i] == NULL) {

@@ -24,8 +24,6 @@ const char *uw_export_recurrent(struct uw_export *e)
 {
     static const char *const suffix[4] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     static const int64_t swap[3] = {1, 0, 2};
-    static const int64_t first = 0;
-    static const int64_t second = 1;
     enum uw_layer_kind kind = e->def->kind;
     const struct uw_recurrent_def *d = &e->def->recurrent;
     uint32_t gates = kind == UW_LAYER_LSTM ? 4 : kind == UW_LAYER_GRU ? 3 : 1;
@@ -45,13 +43,12 @@ const char *uw_export_recurrent(struct uw_export *e)
             reorder(e, s, gate, gates, k == 3 ? to + rows : to);
         }
     }
-    struct uw_export_node *turn = uw_export_node(e, "Transpose", e->x, NULL, NULL);
-    uw_export_ints(turn, "perm", 3, swap);
+    const char *x = uw_export_transpose(e, e->x, 3, swap);
     const char *w = uw_export_const_floats(e, part[0], 3, w_dim);
     const char *r = uw_export_const_floats(e, part[1], 3, r_dim);
     struct uw_export_node *n = uw_export_node(
         e, kind == UW_LAYER_LSTM ? "LSTM" : kind == UW_LAYER_GRU ? "GRU" : "RNN",
-        turn->output[0], w, r);
+        x, w, r);
     n->input[n->inputs_n++] = uw_export_const_floats(e, part[2], 2, b_dim);
     const char *final = uw_pool_format(e->pool, "%s/final", n->output[0]);
     e->failed = e->failed || final == NULL;
@@ -66,14 +63,9 @@ const char *uw_export_recurrent(struct uw_export *e)
         n->attribute[n->attributes_n - 1].type = 8; /* a list of one */
     }
     if (d->last) {
-        return uw_export_node(e, "Squeeze", n->output[1], uw_export_const_ints(e, 1, &first), NULL)
-            ->output[0];
+        return uw_export_squeeze(e, n->output[1], 0);
     }
-    const char *y = uw_export_node(e, "Squeeze", n->output[0],
-                                   uw_export_const_ints(e, 1, &second), NULL)->output[0];
-    struct uw_export_node *back = uw_export_node(e, "Transpose", y, NULL, NULL);
-    uw_export_ints(back, "perm", 3, swap);
-    return back->output[0];
+    return uw_export_transpose(e, uw_export_squeeze(e, n->output[0], 1), 3, swap);
 }
 
 /* [N][T][E] seen as [N][heads][T][E / heads], or the last two axes exchanged */
@@ -82,10 +74,7 @@ static const char *heads_of(struct uw_export *e, const char *x, bool exchanged)
     uint32_t heads = e->def->attention.heads != 0 ? e->def->attention.heads : 1;
     const int64_t cut[3] = {e->in.dim[0], heads, e->in.dim[1] / heads};
     const int64_t order[4] = {0, 2, exchanged ? 3 : 1, exchanged ? 1 : 3};
-    struct uw_export_node *n =
-        uw_export_node(e, "Transpose", uw_export_reshape(e, x, 3, cut), NULL, NULL);
-    uw_export_ints(n, "perm", 4, order);
-    return n->output[0];
+    return uw_export_transpose(e, uw_export_reshape(e, x, 3, cut), 4, order);
 }
 
 static const char *causal_mask(struct uw_export *e)
@@ -107,32 +96,23 @@ const char *uw_export_attention(struct uw_export *e)
     uint32_t heads = e->def->attention.heads != 0 ? e->def->attention.heads : 1;
     const int64_t part = e->in.dim[1];
     const int64_t whole[2] = {e->in.dim[0], e->in.dim[1]};
-    const int64_t axis = 2;
     const char *in_weight = uw_export_param(e, "in_proj_weight");
     const char *all = uw_export_matmul(e, e->x, in_weight, uw_export_param(e, "in_proj_bias"));
     const char *qkv[3];
 
     for (int64_t k = 0; k < 3; k++) {
-        const int64_t start = k * part;
-        const int64_t end = start + part;
-        struct uw_export_node *s =
-            uw_export_node(e, "Slice", all, uw_export_const_ints(e, 1, &start),
-                           uw_export_const_ints(e, 1, &end));
-        s->input[s->inputs_n++] = uw_export_const_ints(e, 1, &axis);
-        qkv[k] = heads_of(e, s->output[0], k == 1);
+        qkv[k] = heads_of(e, uw_export_slice(e, all, 2, k * part, (k + 1) * part), k == 1);
     }
-    const char *scores = uw_export_node(e, "MatMul", qkv[0], qkv[1], NULL)->output[0];
     float scale = 1.0f / sqrtf((float)(e->in.dim[1] / heads));
-    scores = uw_export_node(e, "Mul", scores, uw_export_const_float(e, scale), NULL)->output[0];
+    const char *scores = uw_export_op(e, "MatMul", qkv[0], qkv[1]);
+    scores = uw_export_op(e, "Mul", scores, uw_export_const_float(e, scale));
     if (e->def->attention.causal) {
-        scores = uw_export_node(e, "Add", scores, causal_mask(e), NULL)->output[0];
+        scores = uw_export_op(e, "Add", scores, causal_mask(e));
     }
     struct uw_export_node *p = uw_export_node(e, "Softmax", scores, NULL, NULL);
     uw_export_int(p, "axis", -1);
-    const char *y = uw_export_node(e, "MatMul", p->output[0], qkv[2], NULL)->output[0];
-    struct uw_export_node *n = uw_export_node(e, "Transpose", y, NULL, NULL);
-    uw_export_ints(n, "perm", 4, back);
-    const char *joined = uw_export_reshape(e, n->output[0], 2, whole);
+    const char *y = uw_export_op(e, "MatMul", p->output[0], qkv[2]);
+    y = uw_export_reshape(e, uw_export_transpose(e, y, 4, back), 2, whole);
     const char *out_weight = uw_export_param(e, "out_proj.weight");
-    return uw_export_matmul(e, joined, out_weight, uw_export_param(e, "out_proj.bias"));
+    return uw_export_matmul(e, y, out_weight, uw_export_param(e, "out_proj.bias"));
 }

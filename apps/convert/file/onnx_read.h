@@ -69,14 +69,12 @@ struct uw_onnx_node {
 /* An input or output of the graph. */
 struct uw_onnx_value_info {
     const char *name;
-    int32_t type;
     bool shaped;
     uint32_t rank;                  /* UW_ONNX_RANK_MAX + 1 stands for any higher one */
     int64_t dim[UW_ONNX_RANK_MAX];  /* 0: symbolic */
 };
 
 struct uw_onnx_graph {
-    const char *name;
     int64_t opset;
     struct uw_onnx_node *node;
     struct uw_onnx_tensor *initializer;
@@ -104,5 +102,8 @@ const char *uw_onnx_text(const struct uw_onnx_node *n, const char *name, const c
 
 /* Elements of a tensor; UINT64_MAX when they overflow. */
 uint64_t uw_onnx_tensor_size(const struct uw_onnx_tensor *t);
+
+/* Set its strides for row-major order. */
+void uw_onnx_set_strides(struct uw_onnx_tensor *t);
 
 #endif

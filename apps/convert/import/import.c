@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_const.h"
-#include "import_ops.h"
+#include "import.h"
 
 #include <string.h>
 
 static const struct {
     const char *op;
-    uw_import_op run;
+    uw_import_op *run;
 } table[] = {
     {"Add", uw_op_add},
     {"AveragePool", uw_op_pool},
@@ -15,7 +14,7 @@ static const struct {
     {"Clip", uw_op_clip},
     {"Concat", uw_op_concat},
     {"Conv", uw_op_conv},
-    {"ConvTranspose", uw_op_conv_transpose},
+    {"ConvTranspose", uw_op_conv},
     {"Div", uw_op_div},
     {"Dropout", uw_op_dropout},
     {"Flatten", uw_op_flatten},
@@ -154,9 +153,7 @@ static int set_input(struct uw_import *im, const struct uw_onnx_value_info *x)
     }
     v->n = stride;
     uint64_t dims[UW_ONNX_RANK_MAX];
-    for (uint32_t a = 0; a < x->rank; a++) {
-        dims[a] = uw_view_dim(v, a);
-    }
+    uw_view_dims(v, dims);
     uw_view_reshape(v, dims, x->rank);
     return UW_OK;
 }
@@ -228,11 +225,8 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
             return table[i].run(im, n);
         }
     }
-    for (uint32_t k = 0; k < n->inputs_n; k++) {
-        const struct uw_value *v = uw_import_in(im, n, k);
-        if (v != NULL && v->kind == UW_VALUE_OPAQUE) {
-            return uw_error_set(im->err, v->code, "%s", v->why);
-        }
+    if (uw_import_opaque_input(im, n)) {
+        return im->err->code;
     }
     return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
                             "cannot be trained here, or not in this place; uwasa convert --help "

@@ -86,7 +86,7 @@ struct uw_import {
     struct uw_value **map;          /* by name */
     uint32_t map_n;                 /* power of two */
     struct uw_import_layer **layer;
-    uint32_t layers_n, layers_cap;
+    uint32_t layers_n, layers_cap;  /* layers_n is the newest one's number, as uw_view.layer */
     const char *notes[UW_CONVERT_NOTES_MAX];
     uint32_t notes_n;
     uint64_t folded_n, folded_max;  /* elements of computed constants, and what is too many */
@@ -132,6 +132,13 @@ struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node 
 const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
                                              uint32_t i);
 
+/* Input `i` of the node that makes v, when that is an `op`; else NULL. */
+struct uw_value *uw_operand(struct uw_import *im, const struct uw_value *v, const char *op,
+                            uint32_t i);
+
+/* Is an input opaque? Then err has its sentence. */
+bool uw_import_opaque_input(struct uw_import *im, const struct uw_onnx_node *n);
+
 /* Make the node's outputs say why it cannot be a layer, and go on. Returns UW_OK, or the code when
  * memory is out. */
 int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int code,
@@ -155,6 +162,10 @@ bool uw_import_scalar(const struct uw_value *v, double *value);
 int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const char *attribute,
                    uint32_t i, int64_t *out);
 
+/* The perm of a Transpose as order[0 .. rank-1]. Returns UW_OK or UW_ERR_SHAPE, err set. */
+int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
+                       uint32_t *order);
+
 /* Row-major floats of a constant, a copy; NULL with err set. */
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
 
@@ -164,9 +175,35 @@ int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
                            const uint64_t *have, uint32_t have_n, const int64_t *want,
                            uint32_t want_n, uint64_t *out);
 
+/* Operators on constants: import_const.c, import_fold.c */
+
+#define UW_FOLD_MAX 262144u         /* elements that are computed one by one */
+
+/* Fresh memory for a constant of that shape, row-major; NULL with err set.
+ *   stored  elements that the file holds for it: more than these only up to UW_FOLD_MAX */
+void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t,
+                     uint64_t stored);
+
+/* Element i of fresh memory. */
+void uw_const_put(struct uw_onnx_tensor *t, void *data, uint64_t i, double number,
+                  int64_t integer);
+
+int uw_fold_constant(struct uw_import *im, const struct uw_onnx_node *n,
+                     struct uw_onnx_tensor *out);
+int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
+                  struct uw_onnx_tensor *out);
+
+/* One function an operator: `out` from the inputs x. Returns UW_OK or a code, err set. */
+typedef int uw_fold_op(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out);
+uw_fold_op uw_fold_reshape, uw_fold_transpose, uw_fold_axes, uw_fold_slice, uw_fold_gather;
+
 /* import_view.c */
 
 uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis);
+
+/* The sizes of all axes. */
+void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX]);
 
 /* Axis number as ONNX counts (negative: from the end). Returns it, or -1 with err set. */
 int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
@@ -197,15 +234,14 @@ struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onn
 void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
                     uint64_t d2);
 
-/* Number of the newest layer, as uw_view.layer. */
-uint32_t uw_import_last(const struct uw_import *im);
-
-/* Output `i` becomes the newest layer's, seen as the file has it: shape `dims`, of which axis 0
- * (or `batch`) is the minibatch. */
+/* Output `i` becomes the newest layer's, seen as the file has it: shape `dims`, of which axis
+ * `batch` is the minibatch. */
 int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
-                     const uint64_t *dims, uint32_t axes_n);
-int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
-                        const uint64_t *dims, uint32_t axes_n, uint32_t batch);
+                     const uint64_t *dims, uint32_t axes_n, uint32_t batch);
+
+/* Output 0, unless it is left out, is the output of `layer` (as uw_view.layer), seen as `v`. */
+void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                    uint32_t layer);
 
 /* Give a layer a parameter: the constant's elements under the given shape.
  *   t   NULL: `fill` everywhere
@@ -229,8 +265,33 @@ int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct u
 int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                       uint32_t rank);
 
+/* The axes that an attribute or input 1 gives, as bits. Returns their number, INT_MIN when none are
+ * given, or a code with err set. */
+int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                   uint32_t *marked);
+
 /* Names, inputs, losses and tensors of what the outputs need, into the public struct. */
 int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
                      struct uw_value *const *outputs, uint32_t outputs_n);
+
+/* One function an operator of a layer: import_layers.c, import_dense.c, import_norm.c,
+ * import_shape.c, import_sequence.c, import_attention.c, import_match.c, import_concat.c. Each
+ * returns UW_OK or a code with err set. */
+typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
+uw_import_op uw_op_conv, uw_op_gemm, uw_op_matmul, uw_op_pool,
+    uw_op_global_pool, uw_op_reduce_mean, uw_op_activation, uw_op_clip, uw_op_softmax,
+    uw_op_dropout, uw_op_batchnorm, uw_op_instancenorm, uw_op_layernorm, uw_op_lrn,
+    uw_op_identity, uw_op_flatten, uw_op_reshape, uw_op_transpose, uw_op_squeeze, uw_op_unsqueeze,
+    uw_op_slice, uw_op_split, uw_op_gather, uw_op_concat, uw_op_sum, uw_op_add, uw_op_mul,
+    uw_op_div, uw_op_recurrent, uw_op_attention;
+
+/* Does this dense product end an attention? Then it becomes the attention's projection.
+ * Returns 1, 0, or a code. */
+int uw_import_projection(struct uw_import *im, const struct uw_onnx_node *n,
+                         const struct uw_view *x, struct uw_import_layer *dense);
+
+/* The Add behind an attention's last product. */
+int uw_import_attention_bias(struct uw_import *im, struct uw_import_layer *l,
+                             const struct uw_onnx_tensor *t);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Self-attention is recognized by what it computes, not by the nodes it is written with: the
  * product of probabilities and values, whose operands are views of dense layers of one input. */
-#include "import_ops.h"
+#include "import.h"
 
 #include <math.h>
 #include <string.h>
@@ -242,7 +242,7 @@ int uw_op_attention(struct uw_import *im, const struct uw_onnx_node *n)
     y->kind = UW_VALUE_DATA;
     y->view = q->view;
     y->view.scale = 1.0f;
-    y->view.layer = uw_import_last(im);
+    y->view.layer = im->layers_n;
     y->view.rank = 2;
     memcpy(y->view.dim, l->dim, sizeof l->dim);
     return set_in_proj(im, l, s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <string.h>
 
@@ -97,7 +97,7 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
             total += v[k].dim[at];
         }
         l->dim[at] = total;
-        front = uw_import_last(im);
+        front = im->layers_n;
         if (total > INT32_MAX) {
             return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
         }
@@ -107,8 +107,8 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     }
     struct uw_value *y = uw_import_out(im, n, 0);
     uint32_t batch = 0;
+    uw_view_dims(&v[0], dims);
     for (uint32_t a = 0; a < v[0].axes_n; a++) {
-        dims[a] = uw_view_dim(&v[0], a);
         batch = uw_view_is_batch(&v[0], a) ? a : batch;
     }
     dims[axis] = 0;
@@ -118,5 +118,5 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     if (y == NULL || !uw_view_is_batch(&v[0], batch)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "the minibatch is mixed into an axis");
     }
-    return uw_import_result_at(im, n, 0, dims, v[0].axes_n, batch);
+    return uw_import_result(im, n, 0, dims, v[0].axes_n, batch);
 }

@@ -2,7 +2,7 @@
  *
  * Constants are strided views too: Transpose, Slice, Expand and Unsqueeze move no element, so a
  * weight that passes through them is not copied, and an expanded zero stays one zero. */
-#include "import_const.h"
+#include "import.h"
 
 #include <limits.h>
 #include <string.h>
@@ -68,15 +68,6 @@ int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const cha
     return (int)count;
 }
 
-static void set_strides(struct uw_onnx_tensor *t)
-{
-    int64_t stride = uw_onnx_tensor_size(t) != 0 ? 1 : 0; /* of nothing, sizes may be anything */
-    for (uint32_t a = t->rank; a-- > 0;) {
-        t->stride[a] = stride;
-        stride *= (int64_t)t->dim[a];
-    }
-}
-
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     uint64_t n = uw_onnx_tensor_size(t);
@@ -111,7 +102,7 @@ void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct 
     if (data == NULL) {
         uw_import_nomem(im);
     }
-    set_strides(t);
+    uw_onnx_set_strides(t);
     t->data = data;
     t->stored_n = count;
     return data;
@@ -239,7 +230,7 @@ static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     }
     if (t->is_float && count <= t->stored_n) {
         t->data = (const uint8_t *)uw_import_floats(im, &from);
-        set_strides(t);
+        uw_onnx_set_strides(t);
         return t->data != NULL ? UW_OK : im->err->code;
     }
     void *data = uw_const_fresh(im, n, t, 0);
@@ -250,8 +241,9 @@ static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 }
 
 int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
-                        const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+                    const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
     int64_t want[UW_ONNX_RANK_MAX];
     uint64_t dim[UW_ONNX_RANK_MAX];
     int count = uw_import_ints(im, n, "shape", 1, want);
@@ -268,34 +260,49 @@ int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
     if (same) { /* of any size */
         memset(out->stride, 0, sizeof out->stride);
     } else {
-        set_strides(out);
+        uw_onnx_set_strides(out);
     }
     return rc;
 }
 
-int uw_fold_transpose(struct uw_import *im, const struct uw_onnx_node *n,
-                          const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
+                       uint32_t *order)
 {
     const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
     uint32_t seen = 0;
-    *out = *x;
-    for (uint32_t a = 0; a < x->rank; a++) {
-        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : x->rank - 1 - a;
-        if (from < 0 || from >= x->rank || (perm != NULL && perm->ints_n != x->rank) ||
-            (seen & 1u << from) != 0) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its axes");
+    for (uint32_t a = 0; a < rank; a++) {
+        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : rank - 1 - a;
+        if (from < 0 || from >= rank || (seen & 1u << from) != 0 ||
+            (perm != NULL && perm->ints_n != rank)) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its %u axes",
+                                    (unsigned)rank);
         }
         seen |= 1u << from;
-        out->dim[a] = x->dim[from];
-        out->stride[a] = x->stride[from];
+        order[a] = (uint32_t)from;
     }
     return UW_OK;
 }
 
+int uw_fold_transpose(struct uw_import *im, const struct uw_onnx_node *n,
+                      const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *x = in[0];
+    uint32_t order[UW_ONNX_RANK_MAX];
+    int rc = uw_import_order_of(im, n, x->rank, order);
+    *out = *x;
+    for (uint32_t a = 0; a < x->rank && rc == UW_OK; a++) {
+        out->dim[a] = x->dim[order[a]];
+        out->stride[a] = x->stride[order[a]];
+    }
+    return rc;
+}
+
 /* Unsqueeze and Squeeze. */
 int uw_fold_axes(struct uw_import *im, const struct uw_onnx_node *n,
-                     const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out, bool insert)
+                 const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
+    bool insert = n->op[0] == 'U';
     int64_t axes[UW_ONNX_RANK_MAX];
     uint32_t marked = 0;
     int count = uw_import_ints(im, n, "axes", 1, axes);
@@ -333,8 +340,9 @@ int uw_fold_axes(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
-                      const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+                  const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
     int64_t start[UW_ONNX_RANK_MAX];
     int64_t end[UW_ONNX_RANK_MAX];
     int64_t axes[UW_ONNX_RANK_MAX];
@@ -374,9 +382,9 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
-                       const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *index,
-                       struct uw_onnx_tensor *out)
+                   const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0], *index = in[1];
     int64_t axis = uw_onnx_int(n, "axis", 0);
     axis = axis < 0 ? axis + x->rank : axis;
     uint64_t count = uw_onnx_tensor_size(index);

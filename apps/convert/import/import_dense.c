@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const 
     struct uw_view *to = &y->view;
     *to = *x;
     y->kind = UW_VALUE_DATA;
-    to->layer = uw_import_last(im);
+    to->layer = im->layers_n;
     to->n = size;
     to->rank = l->rank;
     memcpy(to->dim, l->dim, sizeof l->dim);
@@ -29,9 +29,7 @@ static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const 
     }
     to->atom[to->atoms_n++] = (struct uw_atom){out, 1, false};
     to->axis_end[last] = to->atoms_n;
-    for (uint32_t a = 0; a < to->axes_n; a++) {
-        dim[a] = uw_view_dim(to, a);
-    }
+    uw_view_dims(to, dim);
     return uw_view_reshape(to, dim, to->axes_n)
                ? UW_OK
                : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
@@ -98,6 +96,17 @@ static int dense(struct uw_import *im, const struct uw_onnx_node *n, uint32_t in
     return ends < 0 ? ends : dense_view(im, n, &x->view, l, rows[0] * out, out);
 }
 
+/* The transposed matrix. */
+static struct uw_onnx_tensor turned(const struct uw_onnx_tensor *m)
+{
+    struct uw_onnx_tensor t = *m;
+    for (uint32_t a = 0; a < 2; a++) {
+        t.dim[a] = m->dim[1 - a];
+        t.stride[a] = m->stride[1 - a];
+    }
+    return t;
+}
+
 int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_onnx_tensor *given = uw_import_const(im, n, 1);
@@ -116,13 +125,7 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
             return im->err->code;
         }
     }
-    struct uw_onnx_tensor w = *given;
-    if (uw_onnx_int(n, "transB", 0) == 0) {
-        w.dim[0] = given->dim[1];
-        w.dim[1] = given->dim[0];
-        w.stride[0] = given->stride[1];
-        w.stride[1] = given->stride[0];
-    }
+    struct uw_onnx_tensor w = uw_onnx_int(n, "transB", 0) == 0 ? turned(given) : *given;
     if (w.dim[0] == 0 || w.dim[1] == 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight is empty");
     }
@@ -141,11 +144,7 @@ int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its weight has %u axes, needs 2",
                                 (unsigned)b->t.rank);
     }
-    struct uw_onnx_tensor w = b->t;
-    w.dim[0] = b->t.dim[1];
-    w.dim[1] = b->t.dim[0];
-    w.stride[0] = b->t.stride[1];
-    w.stride[1] = b->t.stride[0];
+    struct uw_onnx_tensor w = turned(&b->t);
     return dense(im, n, 0, &w, NULL, 1.0f, 1.0f);
 }
 
@@ -153,20 +152,14 @@ static int pointwise(struct uw_import *im, const struct uw_onnx_node *n, enum uw
                      const struct uw_activation_def *options)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
-    struct uw_value *y = uw_import_out(im, n, 0);
-    if (x == NULL || y == NULL) {
-        return im->err->code;
-    }
-    struct uw_import_layer *l = uw_import_emit(im, n, kind, x->view.layer);
+    struct uw_import_layer *l = x != NULL ? uw_import_emit(im, n, kind, x->view.layer) : NULL;
     if (l == NULL) {
         return im->err->code;
     }
     if (options != NULL) {
         l->def.activation = *options;
     }
-    y->kind = UW_VALUE_DATA;
-    y->view = x->view;
-    y->view.layer = uw_import_last(im);
+    uw_import_same(im, n, &x->view, im->layers_n);
     return UW_OK;
 }
 
@@ -235,8 +228,7 @@ int uw_op_softmax(struct uw_import *im, const struct uw_onnx_node *n)
                                 "attention");
     }
     uw_import_note(im, "the softmax at the end is left out: training and the loss want logits");
-    y->kind = UW_VALUE_DATA;
-    y->view = x->view;
+    uw_import_same(im, n, &x->view, x->view.layer);
     return UW_OK;
 }
 
@@ -257,7 +249,7 @@ int uw_op_dropout(struct uw_import *im, const struct uw_onnx_node *n)
         return uw_op_identity(im, n);
     }
     int rc = pointwise(im, n, UW_LAYER_DROPOUT, NULL);
-    if (rc == UW_OK && uw_import_out(im, n, 0) != NULL) {
+    if (rc == UW_OK) {
         im->layer[im->layers_n - 1]->def.dropout.rate = (float)rate;
     }
     return rc;

@@ -34,19 +34,8 @@ void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint6
     l->dim[2] = d2;
 }
 
-uint32_t uw_import_last(const struct uw_import *im)
-{
-    return im->layers_n;
-}
-
 int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
-                     const uint64_t *dims, uint32_t axes_n)
-{
-    return uw_import_result_at(im, n, i, dims, axes_n, 0);
-}
-
-int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
-                        const uint64_t *dims, uint32_t axes_n, uint32_t batch)
+                     const uint64_t *dims, uint32_t axes_n, uint32_t batch)
 {
     struct uw_value *y = uw_import_out(im, n, i);
     const struct uw_import_layer *l = im->layer[im->layers_n - 1];
@@ -55,7 +44,7 @@ int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint
     if (v == NULL) {
         return UW_OK;
     }
-    *v = (struct uw_view){.layer = uw_import_last(im), .rank = l->rank, .scale = 1.0f,
+    *v = (struct uw_view){.layer = im->layers_n, .rank = l->rank, .scale = 1.0f,
                           .axes_n = axes_n, .atoms_n = axes_n};
     memcpy(v->dim, l->dim, sizeof v->dim);
     for (uint32_t a = axes_n; a-- > 0;) {
@@ -69,6 +58,17 @@ int uw_import_result_at(struct uw_import *im, const struct uw_onnx_node *n, uint
     }
     y->kind = UW_VALUE_DATA;
     return UW_OK;
+}
+
+void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                    uint32_t layer)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (y != NULL) {
+        y->kind = UW_VALUE_DATA;
+        y->view = *v;
+        y->view.layer = layer;
+    }
 }
 
 const char *uw_import_module(struct uw_pool *pool, const char *tensor)
@@ -482,7 +482,7 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
     memcpy(l->def.transpose.order, order, sizeof order);
     uw_import_dims(l, runs_n, run[0].size, runs_n > 1 ? run[1].size : 1,
                    runs_n > 2 ? run[2].size : 1);
-    v->layer = uw_import_last(im);
+    v->layer = im->layers_n;
     v->rank = runs_n;
     memcpy(v->dim, l->dim, sizeof v->dim);
     uint64_t stride = 1;
@@ -520,7 +520,7 @@ int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct u
         l->def.reshape.dim[a] = (uint32_t)dim[a];
         l->def.reshape.rank = rank;
     }
-    v->layer = uw_import_last(im);
+    v->layer = im->layers_n;
     v->rank = rank;
     for (uint32_t a = 0; a < 3; a++) {
         v->dim[a] = a < rank ? dim[a] : 1;
@@ -542,4 +542,20 @@ int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct
     }
     int rc = uw_import_order(im, n, v);
     return rc == UW_OK ? uw_import_shape(im, n, v, axes < rank ? axes : rank, dim) : rc;
+}
+
+int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                   uint32_t *marked)
+{
+    int64_t axes[UW_ONNX_RANK_MAX];
+    int count = uw_import_ints(im, n, "axes", 1, axes);
+    *marked = 0;
+    for (int k = 0; k < count; k++) {
+        int a = uw_view_axis(im, n, v, axes[k]);
+        if (a < 0) {
+            return im->err->code;
+        }
+        *marked |= 1u << a;
+    }
+    return count;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_const.h"
+#include "import.h"
 
 #include <math.h>
 #include <string.h>
@@ -81,9 +81,9 @@ static int64_t whole(double d)
 }
 
 static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
-                           const struct uw_onnx_tensor *const *x, uint32_t count,
-                           struct uw_onnx_tensor *out)
+                           const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
+    uint32_t count = n->inputs_n;
     bool where = count == 3;
     bool logical = strcmp(n->op, "Equal") == 0 || strcmp(n->op, "Not") == 0 ||
                    strcmp(n->op, "Greater") == 0 || strcmp(n->op, "Less") == 0;
@@ -141,8 +141,9 @@ static int64_t concat_dims(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
-                       struct uw_onnx_tensor *out)
+                       const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
+    (void)x; /* there may be more of them */
     uint64_t stored;
     uint64_t inner = 1;
     uint64_t before = 0;
@@ -167,10 +168,10 @@ static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
     return data != NULL ? UW_OK : im->err->code;
 }
 
-/* Expand, and ConstantOfShape, whose one element is expanded. */
-static int fold_expand(struct uw_import *im, const struct uw_onnx_node *n,
-                       const struct uw_onnx_tensor *x, uint32_t shape_input,
-                       struct uw_onnx_tensor *out)
+/* x repeated to the shape that an input holds. */
+static int expand(struct uw_import *im, const struct uw_onnx_node *n,
+                  const struct uw_onnx_tensor *x, uint32_t shape_input,
+                  struct uw_onnx_tensor *out)
 {
     int64_t want[UW_ONNX_RANK_MAX];
     struct uw_onnx_tensor shape = {.name = ""};
@@ -193,9 +194,17 @@ static int fold_expand(struct uw_import *im, const struct uw_onnx_node *n,
     return rc;
 }
 
+static int fold_expand(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
+{
+    return expand(im, n, x[0], 1, out);
+}
+
 static int fold_constant_of_shape(struct uw_import *im, const struct uw_onnx_node *n,
+                                  const struct uw_onnx_tensor *const *x,
                                   struct uw_onnx_tensor *out)
 {
+    (void)x; /* the shape, which expand reads */
     static const float zero = 0.0f;
     const struct uw_onnx_attribute *a = uw_onnx_attribute(n, "value");
     struct uw_onnx_tensor one = {.name = "", .is_float = true, .data = (const uint8_t *)&zero,
@@ -204,12 +213,13 @@ static int fold_constant_of_shape(struct uw_import *im, const struct uw_onnx_nod
         one = *a->t;
         one.rank = 0;
     }
-    return fold_expand(im, n, &one, 0, out);
+    return expand(im, n, &one, 0, out);
 }
 
 static int fold_cast(struct uw_import *im, const struct uw_onnx_node *n,
-                     const struct uw_onnx_tensor *x, struct uw_onnx_tensor *out)
+                     const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
+    const struct uw_onnx_tensor *x = in[0];
     int64_t to = uw_onnx_int(n, "to", UW_ONNX_FLOAT);
     bool is_float = to == UW_ONNX_FLOAT || to == UW_ONNX_DOUBLE || to == 10;
     *out = *x;
@@ -227,49 +237,47 @@ static int fold_cast(struct uw_import *im, const struct uw_onnx_node *n,
     return data != NULL ? UW_OK : im->err->code;
 }
 
+static int fold_identity(struct uw_import *im, const struct uw_onnx_node *n,
+                         const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
+{
+    (void)im;
+    *out = *x[0];
+    out->name = n->output[0];
+    return UW_OK;
+}
+
+/* By operator; `inputs` is how many it must have, 0 any number. */
+static const struct {
+    const char *op;
+    uint32_t inputs;
+    uw_fold_op *fold;
+} table[] = {
+    {"Cast", 1, fold_cast},
+    {"Concat", 0, fold_concat},
+    {"ConstantOfShape", 0, fold_constant_of_shape},
+    {"Expand", 2, fold_expand},
+    {"Gather", 2, uw_fold_gather},
+    {"Identity", 1, fold_identity},
+    {"Reshape", 2, uw_fold_reshape},
+    {"Slice", 0, uw_fold_slice},
+    {"Squeeze", 0, uw_fold_axes},
+    {"Transpose", 1, uw_fold_transpose},
+    {"Unsqueeze", 0, uw_fold_axes},
+    {"Where", 3, fold_arithmetic},
+};
+
 /* Returns 1: no operator on constants. */
 static int compute(struct uw_import *im, const struct uw_onnx_node *n,
-                   const struct uw_onnx_tensor *const *x, uint32_t count,
-                   struct uw_onnx_tensor *out)
+                   const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
     double y;
-    if (strcmp(n->op, "Identity") == 0 && count == 1) {
-        *out = *x[0];
-        out->name = n->output[0];
-        return UW_OK;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (strcmp(table[i].op, n->op) == 0 &&
+            (table[i].inputs == 0 || table[i].inputs == n->inputs_n)) {
+            return table[i].fold(im, n, x, out);
+        }
     }
-    if (strcmp(n->op, "Cast") == 0 && count == 1) {
-        return fold_cast(im, n, x[0], out);
-    }
-    if (strcmp(n->op, "Reshape") == 0 && count == 2) {
-        return uw_fold_reshape(im, n, x[0], out);
-    }
-    if (strcmp(n->op, "Transpose") == 0 && count == 1) {
-        return uw_fold_transpose(im, n, x[0], out);
-    }
-    if (strcmp(n->op, "Unsqueeze") == 0 || strcmp(n->op, "Squeeze") == 0) {
-        return uw_fold_axes(im, n, x[0], out, n->op[0] == 'U');
-    }
-    if (strcmp(n->op, "Slice") == 0) {
-        return uw_fold_slice(im, n, x[0], out);
-    }
-    if (strcmp(n->op, "Gather") == 0 && count == 2) {
-        return uw_fold_gather(im, n, x[0], x[1], out);
-    }
-    if (strcmp(n->op, "Expand") == 0 && count == 2) {
-        return fold_expand(im, n, x[0], 1, out);
-    }
-    if (strcmp(n->op, "ConstantOfShape") == 0) {
-        return fold_constant_of_shape(im, n, out);
-    }
-    if (strcmp(n->op, "Concat") == 0) {
-        return fold_concat(im, n, out);
-    }
-    if ((strcmp(n->op, "Where") == 0 && count == 3) ||
-        ((count == 1 || count == 2) && arithmetic(n->op, 1.0, 1.0, &y))) {
-        return fold_arithmetic(im, n, x, count, out);
-    }
-    return 1;
+    return n->inputs_n <= 2 && arithmetic(n->op, 1.0, 1.0, &y) ? fold_arithmetic(im, n, x, out) : 1;
 }
 
 int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
@@ -295,7 +303,7 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
             }
             x[k < 4 ? k : 3] = &v->t;
         }
-        rc = compute(im, n, x, n->inputs_n, &out);
+        rc = compute(im, n, x, &out);
     }
     if (rc == UW_OK) {
         y->kind = UW_VALUE_CONST;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <math.h>
 #include <string.h>
@@ -185,54 +185,7 @@ static int spatial_result(struct uw_import *im, const struct uw_onnx_node *n,
         channels * out[0] * dims[3] > INT32_MAX) {
         return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
     }
-    return uw_import_result(im, n, 0, dims, axes + 2);
-}
-
-int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    struct window w;
-    struct uw_view v;
-    uint64_t out[2] = {1, 1};
-    const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
-    int rc = weight != NULL ? read_window(im, n, &w, &v) : im->err->code;
-    if (rc < 0) {
-        return rc;
-    }
-    int64_t groups = uw_onnx_int(n, "group", 1);
-    uint64_t channels = weight->rank == w.axes + 2 ? weight->dim[0] : 0;
-    if (groups < 1 || channels == 0 || channels > INT32_MAX || v.dim[0] % (uint64_t)groups != 0) {
-        return uw_import_refuse(im, n, UW_ERR_SHAPE, "%llu channels in %lld groups",
-                                (unsigned long long)v.dim[0], (long long)groups);
-    }
-    if (!slide(&w, v.dim + 1, false, out)) {
-        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its kernel does not fit its input");
-    }
-    struct uw_import_layer *l = uw_import_emit(
-        im, n, w.axes == 2 ? UW_LAYER_CONV2D : UW_LAYER_CONV1D, v.layer);
-    if (l == NULL) {
-        return im->err->code;
-    }
-    const struct uw_onnx_tensor *bias = uw_import_in(im, n, 2) != NULL ? uw_import_const(im, n, 2)
-                                                                       : NULL;
-    if (w.axes == 2) {
-        l->def.conv2d = (struct uw_conv2d_def){
-            .out_channels = (uint32_t)channels, .kernel_h = w.kernel[0], .kernel_w = w.kernel[1],
-            .stride_h = w.stride[0], .stride_w = w.stride[1], .pad_h = w.pad[0],
-            .pad_w = w.pad[1], .no_bias = bias == NULL, .dilation_h = w.dilation[0],
-            .dilation_w = w.dilation[1], .groups = (uint32_t)groups};
-    } else {
-        l->def.conv1d = (struct uw_conv1d_def){
-            .out_channels = (uint32_t)channels, .kernel = w.kernel[0], .stride = w.stride[0],
-            .pad = w.pad[0], .no_bias = bias == NULL, .dilation = w.dilation[0],
-            .groups = (uint32_t)groups};
-    }
-    const uint64_t dims[4] = {channels, v.dim[0] / (uint64_t)groups, w.kernel[0], w.kernel[1]};
-    rc = im->err->code;
-    rc = rc < 0 ? rc : uw_import_param(im, l, 0, "weight", weight, 0.0f, w.axes + 2, dims);
-    if (rc == UW_OK && bias != NULL) {
-        rc = uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, dims);
-    }
-    return rc < 0 ? rc : spatial_result(im, n, l, w.axes, channels, out);
+    return uw_import_result(im, n, 0, dims, axes + 2, 0);
 }
 
 static int transposed_sizes(struct uw_import *im, const struct uw_onnx_node *n,
@@ -257,42 +210,77 @@ static int transposed_sizes(struct uw_import *im, const struct uw_onnx_node *n,
     return UW_OK;
 }
 
-int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
+/* Output sizes of a convolution, or of a transposed one, that its weights fit. */
+static int conv_sizes(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
+                      const struct uw_view *v, const struct uw_onnx_tensor *weight, int64_t groups,
+                      uint32_t *extra, uint64_t *out)
+{
+    if (strcmp(n->op, "ConvTranspose") == 0) {
+        int rc = transposed_sizes(im, n, w, v->dim + 1, extra, out);
+        return rc < 0 || (groups >= 1 && groups <= 65535 && weight->rank == 4 &&
+                          weight->dim[1] <= 65535)
+                   ? rc
+                   : uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight has %u axes, %lld groups",
+                                      (unsigned)weight->rank, (long long)groups);
+    }
+    if (groups < 1 || weight->rank != w->axes + 2 || weight->dim[0] == 0 ||
+        weight->dim[0] > INT32_MAX || v->dim[0] % (uint64_t)groups != 0) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "%llu channels in %lld groups",
+                                (unsigned long long)v->dim[0], (long long)groups);
+    }
+    return slide(w, v->dim + 1, false, out)
+               ? UW_OK
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its kernel does not fit its input");
+}
+
+/* Conv and ConvTranspose. */
+int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct window w;
     struct uw_view v;
     uint32_t extra[2];
-    uint64_t out[2];
+    uint64_t out[2] = {1, 1};
+    bool transposed = strcmp(n->op, "ConvTranspose") == 0;
+    int64_t groups = uw_onnx_int(n, "group", 1);
     const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
     int rc = weight != NULL ? read_window(im, n, &w, &v) : im->err->code;
-    rc = rc < 0 ? rc : transposed_sizes(im, n, &w, v.dim + 1, extra, out);
-    if (rc < 0) {
-        return rc;
-    }
-    int64_t groups = uw_onnx_int(n, "group", 1);
-    if (groups < 1 || groups > 65535 || weight->rank != 4 || weight->dim[1] > 65535) {
-        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight has %u axes, %lld groups",
-                                (unsigned)weight->rank, (long long)groups);
-    }
-    struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_CONV_TRANSPOSE2D, v.layer);
+    rc = rc < 0 ? rc : conv_sizes(im, n, &w, &v, weight, groups, extra, out);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, transposed    ? UW_LAYER_CONV_TRANSPOSE2D
+                                            : w.axes == 2 ? UW_LAYER_CONV2D : UW_LAYER_CONV1D,
+                                     v.layer)
+                    : NULL;
     if (l == NULL) {
         return im->err->code;
     }
     const struct uw_onnx_tensor *bias = uw_import_in(im, n, 2) != NULL ? uw_import_const(im, n, 2)
                                                                        : NULL;
-    uint64_t channels = weight->dim[1] * (uint64_t)groups;
-    l->def.conv_transpose2d = (struct uw_conv_transpose2d_def){
-        .out_channels = (uint32_t)channels, .kernel_h = w.kernel[0], .kernel_w = w.kernel[1],
-        .stride_h = w.stride[0], .stride_w = w.stride[1], .pad_h = w.pad[0], .pad_w = w.pad[1],
-        .no_bias = bias == NULL, .dilation_h = w.dilation[0], .dilation_w = w.dilation[1],
-        .groups = (uint32_t)groups, .out_pad_h = extra[0], .out_pad_w = extra[1]};
-    const uint64_t dims[4] = {v.dim[0], weight->dim[1], w.kernel[0], w.kernel[1]};
+    uint64_t channels = transposed ? weight->dim[1] * (uint64_t)groups : weight->dim[0];
+    if (w.axes == 2) {
+        l->def.conv2d = (struct uw_conv2d_def){
+            .out_channels = (uint32_t)channels, .kernel_h = w.kernel[0], .kernel_w = w.kernel[1],
+            .stride_h = w.stride[0], .stride_w = w.stride[1], .pad_h = w.pad[0],
+            .pad_w = w.pad[1], .no_bias = bias == NULL, .dilation_h = w.dilation[0],
+            .dilation_w = w.dilation[1], .groups = (uint32_t)groups};
+    } else {
+        l->def.conv1d = (struct uw_conv1d_def){
+            .out_channels = (uint32_t)channels, .kernel = w.kernel[0], .stride = w.stride[0],
+            .pad = w.pad[0], .no_bias = bias == NULL, .dilation = w.dilation[0],
+            .groups = (uint32_t)groups};
+    }
+    if (transposed) { /* its definition begins as a convolution's */
+        l->def.conv_transpose2d.out_pad_h = extra[0];
+        l->def.conv_transpose2d.out_pad_w = extra[1];
+    }
+    const uint64_t dims[4] = {transposed ? v.dim[0] : channels,
+                              transposed ? weight->dim[1] : v.dim[0] / (uint64_t)groups,
+                              w.kernel[0], w.kernel[1]};
     rc = im->err->code;
-    rc = rc < 0 ? rc : uw_import_param(im, l, 0, "weight", weight, 0.0f, 4, dims);
+    rc = rc < 0 ? rc : uw_import_param(im, l, 0, "weight", weight, 0.0f, w.axes + 2, dims);
     if (rc == UW_OK && bias != NULL) {
         rc = uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, &channels);
     }
-    return rc < 0 ? rc : spatial_result(im, n, l, 2, channels, out);
+    return rc < 0 ? rc : spatial_result(im, n, l, w.axes, channels, out);
 }
 
 static void set_pool(struct uw_import_layer *l, const struct window *w, bool ceil_mode,
@@ -379,7 +367,7 @@ int uw_op_global_pool(struct uw_import *im, const struct uw_onnx_node *n)
         return spatial_result(im, n, l, w.axes, v.dim[0], ones);
     }
     uw_import_dims(l, 1, v.dim[0], 1, 1);
-    return uw_import_result(im, n, 0, dims, v.axes_n);
+    return uw_import_result(im, n, 0, dims, v.axes_n, 0);
 }
 
 /* [A][R][B] to [A][B], the mean over R: pooling of [A * B][R]. */
@@ -396,11 +384,10 @@ static int mean_of(struct uw_import *im, const struct uw_onnx_node *n, struct uw
         if (t == NULL) {
             return im->err->code;
         }
-        const struct uw_transpose_def swap = {.order = {a > 1 ? 0 : 1, a > 1 ? 2 : 0, 1}};
-        t->def.transpose = swap;
-        t->def.transpose.order[2] = a > 1 ? 1 : 0;
+        t->def.transpose =
+            (struct uw_transpose_def){.order = {a > 1 ? 0 : 1, a > 1 ? 2 : 0, a > 1 ? 1 : 0}};
         uw_import_dims(t, a > 1 ? 3 : 2, a > 1 ? a : b, a > 1 ? b : r, a > 1 ? r : 1);
-        v->layer = uw_import_last(im);
+        v->layer = im->layers_n;
         v->rank = t->rank;
         memcpy(v->dim, t->dim, sizeof v->dim);
     }
@@ -418,21 +405,16 @@ static int mean_of(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 int uw_op_reduce_mean(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
-    int64_t axes[UW_ONNX_RANK_MAX];
-    uint32_t marked = 0;
+    uint32_t marked;
     uint64_t part[3] = {1, 1, 1};
     if (x == NULL) {
         return im->err->code;
     }
     struct uw_view v = x->view;
     bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
-    int count = uw_import_ints(im, n, "axes", 1, axes);
-    for (int k = 0; k < count; k++) {
-        int a = uw_view_axis(im, n, &v, axes[k]);
-        if (a < 0) {
-            return im->err->code;
-        }
-        marked |= 1u << a;
+    int count = uw_view_marked(im, n, &v, &marked);
+    if (im->err->code != UW_OK) {
+        return im->err->code;
     }
     uint64_t dims[UW_ONNX_RANK_MAX];
     uint32_t dims_n = 0;
@@ -455,5 +437,5 @@ int uw_op_reduce_mean(struct uw_import *im, const struct uw_onnx_node *n)
     }
     int rc = uw_import_order(im, n, &v);
     rc = rc < 0 ? rc : mean_of(im, n, &v, part[0], part[1], part[2]);
-    return rc < 0 ? rc : uw_import_result_at(im, n, 0, dims, dims_n, batch);
+    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, dims_n, batch);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,14 +15,6 @@ static bool same_data(const struct uw_value *a, const struct uw_value *b)
 {
     return a != NULL && b != NULL && a->kind == UW_VALUE_DATA && b->kind == UW_VALUE_DATA &&
            a->view.layer == b->view.layer && uw_view_same(&a->view, &b->view);
-}
-
-static const struct uw_value *input_of(struct uw_import *im, const struct uw_value *v,
-                                       const char *op, uint32_t i)
-{
-    return v != NULL && v->node != NULL && strcmp(v->node->op, op) == 0
-               ? uw_import_in(im, v->node, i)
-               : NULL;
 }
 
 /* A product, whatever its brackets: a constant times the factors. */
@@ -62,8 +54,8 @@ static const struct uw_value *beside_one(struct uw_import *im, const struct uw_v
 {
     double one = 0.0;
     for (uint32_t i = 0; i < 2; i++) {
-        if (uw_import_scalar(input_of(im, v, "Add", i), &one) && one == 1.0) {
-            return input_of(im, v, "Add", 1 - i);
+        if (uw_import_scalar(uw_operand(im, v, "Add", i), &one) && one == 1.0) {
+            return uw_operand(im, v, "Add", 1 - i);
         }
     }
     return NULL;
@@ -80,15 +72,16 @@ static bool tanh_inside(struct uw_import *im, const struct uw_value *v, const st
     }
     for (uint32_t i = 0; i < 2; i++) {
         struct product cube = {.c = 1.0};
-        multiply(im, input_of(im, p.factor[0], "Add", 1 - i), 8, &cube);
+        multiply(im, uw_operand(im, p.factor[0], "Add", 1 - i), 8, &cube);
         bool cubed = cube.n == 3;
         for (uint32_t k = 0; k < cube.n && cubed; k++) {
             cubed = same_data(cube.factor[k], x);
         }
-        cubed = cubed || (cube.n == 1 && same_data(input_of(im, cube.factor[0], "Pow", 0), x) &&
-                          uw_import_scalar(input_of(im, cube.factor[0], "Pow", 1), &three) &&
+        cubed = cubed || (cube.n == 1 && same_data(uw_operand(im, cube.factor[0], "Pow", 0), x) &&
+                          uw_import_scalar(uw_operand(im, cube.factor[0], "Pow", 1), &three) &&
                           three == 3.0);
-        if (same_data(input_of(im, p.factor[0], "Add", i), x) && cubed && near(cube.c, 0.044715)) {
+        if (cubed && near(cube.c, 0.044715) &&
+            same_data(uw_operand(im, p.factor[0], "Add", i), x)) {
             return true;
         }
     }
@@ -98,16 +91,14 @@ static bool tanh_inside(struct uw_import *im, const struct uw_value *v, const st
 static int emit_activation(struct uw_import *im, const struct uw_onnx_node *n,
                            const struct uw_value *x, enum uw_layer_kind kind, bool tanh)
 {
-    struct uw_value *y = uw_import_out(im, n, 0);
-    struct uw_import_layer *l = uw_import_emit(im, n, kind, x->view.layer);
+    struct uw_view v = x->view;
+    struct uw_import_layer *l = uw_import_emit(im, n, kind, v.layer);
     if (l == NULL) {
         return im->err->code;
     }
     l->def.activation.tanh = tanh;
-    y->kind = UW_VALUE_DATA;
-    y->view = x->view;
-    y->view.scale = 1.0f;
-    y->view.layer = uw_import_last(im);
+    v.scale = 1.0f;
+    uw_import_same(im, n, &v, im->layers_n);
     return 1;
 }
 
@@ -123,16 +114,16 @@ static int match_activation(struct uw_import *im, const struct uw_onnx_node *n)
             continue;
         }
         const struct uw_value *inner = beside_one(im, g);
-        const struct uw_value *erf = input_of(im, inner, "Erf", 0);
+        const struct uw_value *erf = uw_operand(im, inner, "Erf", 0);
         if (near(p.c, 0.5) && same_data(erf, x) && near((double)erf->view.scale, 0.70710678)) {
             return emit_activation(im, n, x, UW_LAYER_GELU, false);
         }
-        if (near(p.c, 0.5) && input_of(im, inner, "Tanh", 0) != NULL &&
-            tanh_inside(im, input_of(im, inner, "Tanh", 0), x)) {
+        if (near(p.c, 0.5) && uw_operand(im, inner, "Tanh", 0) != NULL &&
+            tanh_inside(im, uw_operand(im, inner, "Tanh", 0), x)) {
             return emit_activation(im, n, x, UW_LAYER_GELU, true);
         }
-        if (near(p.c, 1.0) && x->view.scale == 1.0f && input_of(im, g, "Sigmoid", 0) != NULL &&
-            same_data(input_of(im, g, "Sigmoid", 0), x)) {
+        if (near(p.c, 1.0) && x->view.scale == 1.0f && uw_operand(im, g, "Sigmoid", 0) != NULL &&
+            same_data(uw_operand(im, g, "Sigmoid", 0), x)) {
             return emit_activation(im, n, x, UW_LAYER_SILU, false);
         }
     }
@@ -211,8 +202,7 @@ static int match_affine(struct uw_import *im, const struct uw_onnx_node *n,
     }
     l->affine = bias ? 2 : 1;
     l->def.norm.no_affine = false;
-    y->kind = UW_VALUE_DATA;
-    y->view = x->view;
+    uw_import_same(im, n, &x->view, x->view.layer);
     return rc < 0 ? rc : 1;
 }
 
@@ -236,8 +226,7 @@ static int match_bias(struct uw_import *im, const struct uw_onnx_node *n,
     } else {
         return 0;
     }
-    y->kind = UW_VALUE_DATA;
-    y->view = x->view;
+    uw_import_same(im, n, &x->view, x->view.layer);
     return rc < 0 ? rc : 1;
 }
 
@@ -274,23 +263,20 @@ int uw_op_sum(struct uw_import *im, const struct uw_onnx_node *n)
         }
         if (k == 0) {
             first = v;
-        } else if (l == NULL || l->inputs_n == UW_LAYER_INPUTS_MAX) {
-            l = uw_import_emit(im, n, UW_LAYER_ADD, l == NULL ? first.layer : uw_import_last(im));
+            continue;
+        }
+        if (l == NULL || l->inputs_n == UW_LAYER_INPUTS_MAX) {
+            l = uw_import_emit(im, n, UW_LAYER_ADD, l == NULL ? first.layer : im->layers_n);
             if (l == NULL) {
                 return im->err->code;
             }
-            l->input[l->inputs_n++] = v.layer;
-        } else {
-            l->input[l->inputs_n++] = v.layer;
         }
+        l->input[l->inputs_n++] = v.layer;
     }
-    struct uw_value *y = uw_import_out(im, n, 0);
-    if (l == NULL || y == NULL) {
+    if (l == NULL) {
         return uw_op_identity(im, n);
     }
-    y->kind = UW_VALUE_DATA;
-    y->view = first;
-    y->view.layer = uw_import_last(im);
+    uw_import_same(im, n, &first, im->layers_n);
     return UW_OK;
 }
 
@@ -305,8 +291,7 @@ int uw_op_add(struct uw_import *im, const struct uw_onnx_node *n)
         double c = 1.0;
         struct uw_value *y = uw_import_out(im, n, 0);
         if (y != NULL && uw_import_scalar(t, &c) && c == 0.0 && t->t.rank <= x->view.axes_n) {
-            y->kind = UW_VALUE_DATA;
-            y->view = x->view;
+            uw_import_same(im, n, &x->view, x->view.layer);
             return UW_OK;
         }
         int rc = match_bias(im, n, x, &t->t);
@@ -345,12 +330,8 @@ int uw_op_mul(struct uw_import *im, const struct uw_onnx_node *n)
     if (rc != 0) {
         return rc > 0 ? UW_OK : rc;
     }
-    for (uint32_t i = 0; i < n->inputs_n; i++) {
-        const struct uw_value *v = uw_import_in(im, n, i);
-        if (v != NULL && v->kind == UW_VALUE_OPAQUE) {
-            return uw_error_set(im->err, v->code, "%s", v->why);
-        }
-    }
-    return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only inside GELU, SiLU, a normalization or "
-                            "attention");
+    return uw_import_opaque_input(im, n) ? im->err->code
+                                         : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                                            "only inside GELU, SiLU, a "
+                                                            "normalization or attention");
 }

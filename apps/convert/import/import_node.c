@@ -111,6 +111,26 @@ const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct 
     return NULL;
 }
 
+struct uw_value *uw_operand(struct uw_import *im, const struct uw_value *v, const char *op,
+                            uint32_t i)
+{
+    return v != NULL && v->node != NULL && strcmp(v->node->op, op) == 0
+               ? uw_import_in(im, v->node, i)
+               : NULL;
+}
+
+bool uw_import_opaque_input(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        const struct uw_value *v = uw_import_in(im, n, k);
+        if (v != NULL && v->kind == UW_VALUE_OPAQUE) {
+            uw_error_set(im->err, v->code, "%s", v->why);
+            return true;
+        }
+    }
+    return false;
+}
+
 int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int code,
                      const char *why)
 {

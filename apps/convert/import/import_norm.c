@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,17 +30,6 @@ static int check_epsilon(struct uw_import *im, const struct uw_onnx_node *n, flo
     return epsilon > 0.0f ? UW_OK
                           : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
                                              "epsilon %g: needs to be above 0", (double)epsilon);
-}
-
-/* Output 0 is the newest layer's output, seen as `v` is. */
-static void same_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v)
-{
-    struct uw_value *y = uw_import_out(im, n, 0);
-    if (y != NULL) {
-        y->kind = UW_VALUE_DATA;
-        y->view = *v;
-        y->view.layer = uw_import_last(im);
-    }
 }
 
 int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
@@ -77,7 +66,7 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
             rc = uw_import_param(im, l, i, suffix[i], t[i], 0.0f, 1, v.dim);
         }
     }
-    same_view(im, n, &v);
+    uw_import_same(im, n, &v, im->layers_n);
     return rc;
 }
 
@@ -119,7 +108,7 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
         rc = uw_import_param(im, l, 0, "weight", weight, 0.0f, 1, v.dim);
         rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, v.dim);
     }
-    same_view(im, n, &v);
+    uw_import_same(im, n, &v, im->layers_n);
     return rc;
 }
 
@@ -158,7 +147,7 @@ static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
         return im->err->code;
     }
     (*out)->def.norm = (struct uw_norm_def){.epsilon = epsilon, .axes = axes, .no_affine = true};
-    same_view(im, n, &v);
+    uw_import_same(im, n, &v, im->layers_n);
     return UW_OK;
 }
 
@@ -215,29 +204,16 @@ int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     }
     rc = set_lrn(im, n, l, size, uw_onnx_float(n, "alpha", 1e-4f), uw_onnx_float(n, "beta", 0.75f),
                  uw_onnx_float(n, "bias", 1.0f));
-    same_view(im, n, &v);
+    uw_import_same(im, n, &v, im->layers_n);
     return rc;
-}
-
-static const struct uw_value *made_by(struct uw_import *im, const struct uw_value *v,
-                                      const char *op, uint32_t input)
-{
-    return v != NULL && v->node != NULL && strcmp(v->node->op, op) == 0
-               ? uw_import_in(im, v->node, input)
-               : NULL;
 }
 
 /* How many axes of x a ReduceMean is over when they are the last ones, else 0. */
 static uint32_t last_axes(struct uw_import *im, const struct uw_onnx_node *n,
                           const struct uw_view *x)
 {
-    int64_t axes[UW_ONNX_RANK_MAX];
-    uint32_t marked = 0;
-    int count = uw_import_ints(im, n, "axes", 1, axes);
-    for (int k = 0; k < count; k++) {
-        int a = uw_view_axis(im, n, x, axes[k]);
-        marked |= a < 0 ? 0 : 1u << a;
-    }
+    uint32_t marked;
+    int count = uw_view_marked(im, n, x, &marked);
     uint32_t first = x->axes_n - (count > 0 ? (uint32_t)count : 0);
     return count > 0 && first < x->axes_n && marked == ((1u << count) - 1) << first
                ? (uint32_t)count
@@ -249,24 +225,24 @@ static uint32_t last_axes(struct uw_import *im, const struct uw_onnx_node *n,
 static int match_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_value *d = uw_import_in(im, n, 0);
-    const struct uw_value *x = made_by(im, d, "Sub", 0);
-    const struct uw_value *mean = made_by(im, d, "Sub", 1);
-    const struct uw_value *sum = made_by(im, uw_import_in(im, n, 1), "Sqrt", 0);
-    const struct uw_value *spread = made_by(im, sum, "Add", 0);
-    const struct uw_value *square = made_by(im, spread, "ReduceMean", 0);
-    const struct uw_value *base = made_by(im, square, "Pow", 0);
+    const struct uw_value *x = uw_operand(im, d, "Sub", 0);
+    const struct uw_value *mean = uw_operand(im, d, "Sub", 1);
+    const struct uw_value *sum = uw_operand(im, uw_import_in(im, n, 1), "Sqrt", 0);
+    const struct uw_value *spread = uw_operand(im, sum, "Add", 0);
+    const struct uw_value *square = uw_operand(im, spread, "ReduceMean", 0);
+    const struct uw_value *base = uw_operand(im, square, "Pow", 0);
     double epsilon = 0.0;
     double two = 2.0;
     struct uw_import_layer *l;
 
     if (base != NULL) {
-        uw_import_scalar(made_by(im, square, "Pow", 1), &two);
-    } else if (made_by(im, square, "Mul", 1) == made_by(im, square, "Mul", 0)) {
-        base = made_by(im, square, "Mul", 0);
+        uw_import_scalar(uw_operand(im, square, "Pow", 1), &two);
+    } else if (uw_operand(im, square, "Mul", 1) == uw_operand(im, square, "Mul", 0)) {
+        base = uw_operand(im, square, "Mul", 0);
     }
     if (x == NULL || x->kind != UW_VALUE_DATA || base != d || two != 2.0 ||
-        made_by(im, mean, "ReduceMean", 0) != x ||
-        !uw_import_scalar(made_by(im, sum, "Add", 1), &epsilon) || x->view.scale != 1.0f) {
+        uw_operand(im, mean, "ReduceMean", 0) != x ||
+        !uw_import_scalar(uw_operand(im, sum, "Add", 1), &epsilon) || x->view.scale != 1.0f) {
         return 0;
     }
     uint32_t axes = last_axes(im, mean->node, &x->view);
@@ -284,9 +260,9 @@ static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     static const char shapes[] = "|Reshape|If|Equal|Gather|Shape|Squeeze|Unsqueeze|Pad|Identity|";
     const struct uw_value *x = uw_import_in(im, n, 0);
     const struct uw_value *power = uw_import_in(im, n, 1);
-    const struct uw_value *sum = made_by(im, power, "Pow", 0);
-    const struct uw_value *product = made_by(im, sum, "Add", 0);
-    const struct uw_value *v = made_by(im, product, "Mul", 0);
+    const struct uw_value *sum = uw_operand(im, power, "Pow", 0);
+    const struct uw_value *product = uw_operand(im, sum, "Add", 0);
+    const struct uw_value *v = uw_operand(im, product, "Mul", 0);
     const struct uw_onnx_node *pool = NULL;
     double beta = 0.0;
     double k = 0.0;
@@ -294,9 +270,9 @@ static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     char word[40];
 
     if (x == NULL || x->kind != UW_VALUE_DATA || v == NULL || x->view.scale != 1.0f ||
-        !uw_import_scalar(made_by(im, power, "Pow", 1), &beta) ||
-        !uw_import_scalar(made_by(im, sum, "Add", 1), &k) ||
-        !uw_import_scalar(made_by(im, product, "Mul", 1), &alpha)) {
+        !uw_import_scalar(uw_operand(im, power, "Pow", 1), &beta) ||
+        !uw_import_scalar(uw_operand(im, sum, "Add", 1), &k) ||
+        !uw_import_scalar(uw_operand(im, product, "Mul", 1), &alpha)) {
         return 0;
     }
     for (uint32_t steps = 0; v != NULL && v->node != NULL && steps < 32; steps++) {
@@ -317,7 +293,7 @@ static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_onnx_attribute *kernel =
         pool != NULL ? uw_onnx_attribute(pool, "kernel_shape") : NULL;
     if (kernel == NULL || kernel->ints_n < 1 || kernel->ints[0] < 1 || kernel->ints[0] > 65535 ||
-        made_by(im, v, "Mul", 0) != x || made_by(im, v, "Mul", 1) != x) {
+        uw_operand(im, v, "Mul", 0) != x || uw_operand(im, v, "Mul", 1) != x) {
         return 0;
     }
     for (uint32_t i = 1; i < kernel->ints_n; i++) {
@@ -333,7 +309,7 @@ static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
         return im->err->code;
     }
     rc = set_lrn(im, n, l, kernel->ints[0], (float)alpha, (float)beta, (float)k);
-    same_view(im, n, &view);
+    uw_import_same(im, n, &view, im->layers_n);
     return rc < 0 ? rc : 1;
 }
 

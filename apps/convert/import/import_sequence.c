@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <string.h>
 
@@ -177,7 +177,7 @@ static int final_states(struct uw_import *im, const struct uw_onnx_node *n,
         l->def.slice = (struct uw_slice_def){.start = reverse ? 0 : (int32_t)s->steps - 1,
                                              .length = 1, .squeeze = true};
         uw_import_dims(l, 1, s->hidden, 1, 1);
-        layer[d] = uw_import_last(im);
+        layer[d] = im->layers_n;
     }
     return UW_OK;
 }
@@ -194,18 +194,18 @@ int uw_op_recurrent(struct uw_import *im, const struct uw_onnx_node *n)
 
     for (uint64_t d = 0; rc == UW_OK && d < s.directions; d++) {
         rc = emit_direction(im, n, &s, d, !whole);
-        layer[d] = uw_import_last(im);
+        layer[d] = im->layers_n;
     }
     if (rc == UW_OK && whole) {
         const uint64_t dims[4] = {s.steps, s.directions, im->batch, s.hidden};
         rc = s.directions == 2 ? join(im, n, layer) : UW_OK;
-        rc = rc < 0 ? rc : uw_import_result_at(im, n, 0, dims, 4, 2);
+        rc = rc < 0 ? rc : uw_import_result(im, n, 0, dims, 4, 2);
     }
     if (rc == UW_OK && final) {
         const uint64_t dims[3] = {s.directions, im->batch, s.hidden};
         rc = whole ? final_states(im, n, &s, layer) : UW_OK;
         rc = rc < 0 || s.directions == 1 ? rc : join(im, n, layer);
-        rc = rc < 0 ? rc : uw_import_result_at(im, n, 1, dims, 3, 1);
+        rc = rc < 0 ? rc : uw_import_result(im, n, 1, dims, 3, 1);
     }
     return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_ops.h"
+#include "import.h"
 
 #include <string.h>
 
@@ -65,9 +65,7 @@ int uw_op_reshape(struct uw_import *im, const struct uw_onnx_node *n)
         return im->err->code != UW_OK ? im->err->code
                                       : uw_import_refuse(im, n, UW_ERR_INVALID, "has no shape");
     }
-    for (uint32_t a = 0; a < y->view.axes_n; a++) {
-        have[a] = uw_view_dim(&y->view, a);
-    }
+    uw_view_dims(&y->view, have);
     int rc = uw_import_reshape_dims(im, n, have, y->view.axes_n, want, (uint32_t)count, dims);
     return rc < 0 ? rc : done(im, n, y, uw_view_reshape(&y->view, dims, (uint32_t)count));
 }
@@ -75,22 +73,9 @@ int uw_op_reshape(struct uw_import *im, const struct uw_onnx_node *n)
 int uw_op_transpose(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *y = begin(im, n);
-    const struct uw_onnx_attribute *perm = uw_onnx_attribute(n, "perm");
     uint32_t order[UW_ONNX_RANK_MAX];
-    uint32_t seen = 0;
-    if (y == NULL) {
+    if (y == NULL || uw_import_order_of(im, n, y->view.axes_n, order) < 0) {
         return im->err->code;
-    }
-    uint32_t rank = y->view.axes_n;
-    for (uint32_t a = 0; a < rank; a++) {
-        int64_t from = perm != NULL && a < perm->ints_n ? perm->ints[a] : rank - 1 - a;
-        if (from < 0 || from >= rank || (seen & 1u << from) != 0 ||
-            (perm != NULL && perm->ints_n != rank)) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "perm is no order of its %u axes",
-                                    (unsigned)rank);
-        }
-        seen |= 1u << from;
-        order[a] = (uint32_t)from;
     }
     uw_view_permute(&y->view, order);
     return done(im, n, y, true);
@@ -99,21 +84,10 @@ int uw_op_transpose(struct uw_import *im, const struct uw_onnx_node *n)
 int uw_op_squeeze(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *y = begin(im, n);
-    int64_t axes[UW_ONNX_RANK_MAX];
     uint32_t marked = 0;
-    if (y == NULL) {
-        return im->err->code;
-    }
-    int count = uw_import_ints(im, n, "axes", 1, axes);
+    int count = y != NULL ? uw_view_marked(im, n, &y->view, &marked) : 0;
     if (im->err->code != UW_OK) {
         return im->err->code;
-    }
-    for (int k = 0; k < count; k++) {
-        int a = uw_view_axis(im, n, &y->view, axes[k]);
-        if (a < 0) {
-            return im->err->code;
-        }
-        marked |= 1u << a;
     }
     for (uint32_t a = y->view.axes_n; a-- > 0;) {
         bool one = uw_view_dim(&y->view, a) == 1 && !uw_view_has_batch(&y->view, a);
@@ -164,7 +138,7 @@ static int cut_view(struct uw_import *im, const struct uw_onnx_node *n, struct u
     uint64_t size = v->atom[first].size;
     uint64_t dims[UW_ONNX_RANK_MAX];
     *y = *v;
-    y->layer = uw_import_last(im);
+    y->layer = im->layers_n;
     y->rank = l->rank;
     y->n = v->n / size * length;
     memcpy(y->dim, l->dim, sizeof l->dim);
@@ -175,9 +149,7 @@ static int cut_view(struct uw_import *im, const struct uw_onnx_node *n, struct u
             atom->stride = atom->stride / size * length;
         }
     }
-    for (uint32_t a = 0; a < v->axes_n; a++) {
-        dims[a] = uw_view_dim(y, a);
-    }
+    uw_view_dims(y, dims);
     return uw_view_reshape(y, dims, v->axes_n)
                ? UW_OK
                : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
@@ -242,9 +214,7 @@ static int settle(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
     if (pieces < 2 || uw_view_has_batch(v, axis)) {
         return UW_OK;
     }
-    for (uint32_t a = 0; a < v->axes_n; a++) {
-        dims[a] = uw_view_dim(v, a);
-    }
+    uw_view_dims(v, dims);
     int rc = uw_import_order(im, n, v);
     if (rc == UW_OK && !uw_view_reshape(v, dims, v->axes_n)) {
         rc = uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "cuts across a transpose");
@@ -344,9 +314,7 @@ static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only rows of a matrix");
     }
     uint64_t dims[UW_ONNX_RANK_MAX];
-    for (uint32_t a = 0; a < v.axes_n; a++) {
-        dims[a] = uw_view_dim(&v, a);
-    }
+    uw_view_dims(&v, dims);
     dims[v.axes_n] = w->dim[1];
     int rc = uw_import_arrange(im, n, &v, 1);
     struct uw_import_layer *l =
@@ -357,7 +325,7 @@ static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
     l->def.embedding = (struct uw_embedding_def){(uint32_t)w->dim[0], (uint32_t)w->dim[1]};
     uw_import_dims(l, 2, v.n, w->dim[1], 1);
     rc = uw_import_param(im, l, 0, "weight", w, 0.0f, 2, w->dim);
-    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1);
+    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1, 0);
 }
 
 int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)

@@ -17,6 +17,13 @@ uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis)
     return n;
 }
 
+void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX])
+{
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        dims[a] = uw_view_dim(v, a);
+    }
+}
+
 int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
                  int64_t axis)
 {

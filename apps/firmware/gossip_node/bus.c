@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bus.h"
+#include "gossip_node.h"
 
 #include "uwasa/link_frame.h"
 #include "uwasa/radio_bus.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bus.h"
+#include "gossip_node.h"
 
 const struct uw_node_frames *const uw_firmware_frames;
 

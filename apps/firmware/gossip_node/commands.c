@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "console.h"
 #include "gossip_node.h"
 
 #include <string.h>
@@ -7,7 +6,7 @@
 static void show(const struct uw_firmware *f)
 {
     char text[UW_SETTINGS_SEEDS_MAX * UW_SETTINGS_ADDRESS_BYTES + 16u];
-    for (uint32_t i = 0; uw_settings_tell(&f->kept, i, text, sizeof text) >= 0; i++) {
+    for (uint32_t i = 0; uw_settings_format(&f->kept, i, text, sizeof text) >= 0; i++) {
         uw_console_line("%s", text);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "console.h"
+#include "gossip_node.h"
 
 #include "uwasa/machine.h"
 

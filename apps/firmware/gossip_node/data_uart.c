@@ -3,7 +3,6 @@
  * data=uart: samples of the second UART, in what the last region has left. */
 #include "gossip_node.h"
 
-
 static const struct uw_dataset shape = {.channels = 1, .height = UW_DIGITS_SIDE,
                                         .width = UW_DIGITS_SIDE, .classes = UW_DIGITS_CLASSES};
 

@@ -20,6 +20,7 @@
 #include "uwasa/machine.h"
 #include "uwasa/model.h"
 #include "uwasa/node.h"
+#include "uwasa/node_parts.h"
 #include "uwasa/region.h"
 #include "uwasa/secure.h"
 #include "uwasa/storage_flash.h"
@@ -44,7 +45,7 @@ struct uw_firmware {
     size_t network_bytes, tls_bytes;
     /* storage.c */
     struct uw_storage_flash storage;
-    struct uw_settings kept;            /* what the flash shall hold */
+    struct uw_settings kept;            /* to be written to flash */
     uint32_t boots;
     bool storage_open, polling, erasing;
     uint64_t saved_us;
@@ -80,11 +81,11 @@ int uw_firmware_open_settings(struct uw_firmware *f);
 int uw_firmware_save_settings(struct uw_firmware *f);
 
 /* Count this start, and go on from the checkpoint if there is one of this model. A board without
- * flash, or with too little, only says so. */
+ * flash, or with too little, only reports that. */
 int uw_firmware_open_checkpoint(struct uw_firmware *f);
 int uw_firmware_save_checkpoint(struct uw_firmware *f);
 
-/* Let the next start begin afresh, unless another checkpoint is saved before. */
+/* Let the next start train from the beginning, unless a checkpoint is saved before. */
 int uw_firmware_forget_checkpoint(struct uw_firmware *f);
 
 /* network.c */
@@ -140,7 +141,34 @@ void uw_firmware_report_samples(const struct uw_firmware *f);
 void uw_firmware_report_plan(const struct uw_firmware *f);
 float uw_firmware_samples_per_s(const struct uw_firmware *f);
 
-/* commands.c: do what a line of the console says. */
+/* console.c: lines to and from a person, or a program, over a board's console. Output goes through
+ * a ring that drains as the UART takes bytes, so that printing never delays training; lines that
+ * find no room are dropped and counted. */
+
+/* Print one line; '\n' is added. */
+void uw_console_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Move bytes both ways. Returns a line that was typed, without its end, valid until the next call;
+ * NULL: none. */
+const char *uw_console_step(void);
+
+/* Has all output left? */
+bool uw_console_empty(void);
+
+/* Lines that were dropped so far. */
+uint32_t uw_console_dropped(void);
+
+/* bus.c, or bus_none.c where UWASA_SECURE_FRAMES is off. link=bus: frames on a line that many
+ * stations share, authenticated and encrypted one by one. */
+
+/* What the node needs for it; NULL: this firmware has none. */
+extern const struct uw_node_frames *const uw_firmware_frames;
+
+/* Set up the bus at the second UART, and the secure channel on it: f->link. Memory is the first
+ * region's. Returns UW_OK or fills f->err. */
+int uw_firmware_open_bus(struct uw_firmware *f);
+
+/* commands.c: carry out a line of the console. */
 void uw_firmware_command(struct uw_firmware *f, const char *line);
 
 #endif

@@ -2,7 +2,6 @@
  *
  * A board that keeps learning: trains on the built-in digits or on samples of its second UART,
  * pulls its peers' parameters by gossip, serves its own. See boards/README.md. */
-#include "console.h"
 #include "gossip_node.h"
 
 #define WATCHDOG_MS 8000u
@@ -55,7 +54,7 @@ int main(void)
             uw_machine.watchdog_start(WATCHDOG_MS);
         }
     }
-    bool ends = uw_machine.emulated && f->settings.exit != 0;   /* a board would start anew */
+    bool ends = uw_machine.emulated && f->settings.exit != 0;   /* a board would restart */
     while (rc == UW_OK && !(f->done && ends)) {
         uw_firmware_poll(f);
         rc = uw_firmware_train(f);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "console.h"
 #include "gossip_node.h"
 
 #include "board_models.h"
 
 #include "uwasa/mix.h"
-
 
 #define SEGMENTS_PER_LAYER 2u        /* weight and bias */
 

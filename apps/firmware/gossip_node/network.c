@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bus.h"
-#include "console.h"
+#include "gossip_node.h"
 
 #include "uwasa/mix.h"
 #include "uwasa/secure_memory.h"

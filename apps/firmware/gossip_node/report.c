@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "console.h"
 #include "gossip_node.h"
 
+#include "uwasa/hash.h"
 #include "uwasa/secure_memory.h"
 
 #include <stdio.h>
@@ -142,20 +142,6 @@ void uw_firmware_report_eval(const struct uw_firmware *f, bool final)
     }
 }
 
-/* FNV-1a of the parameters' bits, to compare boards with. */
-static uint64_t weights_hash(const struct uw_firmware *f)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (uint32_t i = 0; i < f->model.params.size_n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &f->model.params.x[i], sizeof bits);
-        for (uint32_t shift = 0; shift < 32u; shift += 8u) {
-            hash = (hash ^ (bits >> shift & 0xffu)) * 0x100000001b3u;
-        }
-    }
-    return hash;
-}
-
 static bool sealed(const struct uw_firmware *f)
 {
     bool all = true;
@@ -167,6 +153,9 @@ static bool sealed(const struct uw_firmware *f)
 
 void uw_firmware_report_done(const struct uw_firmware *f)
 {
+    const struct uw_params *p = &f->model.params;
+    /* Of the parameters' bits, to compare boards with. */
+    uint64_t hash = uw_hash64(UW_HASH64_START, p->x, p->size_n * sizeof *p->x);
     struct uw_node_counters c;
     (void)uw_node_status(&f->node, uw_machine_now_us(), NULL, 0, &c);
     if (as_json(f)) {
@@ -186,7 +175,7 @@ void uw_firmware_report_done(const struct uw_firmware *f)
                         (unsigned)c.chunks_twice,
                         (unsigned long long)f->lwip.link.stats.dropped_n,
                         (unsigned)uw_secure_memory_peak_bytes(), (unsigned)uw_console_dropped(),
-                        sealed(f) ? "true" : "false", (unsigned long long)weights_hash(f));
+                        sealed(f) ? "true" : "false", (unsigned long long)hash);
     } else {
         uw_console_line("done after %u steps: %.1f %%; serving others", (unsigned)f->step,
                         100.0 * (double)f->accuracy);

@@ -16,8 +16,8 @@
  *
  * A sample is its label, one byte, then its pixels in the order of [C][H][W], one byte each, which
  * is a 255th of what the model sees: 0 .. 255 are 0 .. 1, as in MNIST's files. A message does not
- * go over a sample's end. Who asks 'H' gives up what was sent of a sample; a board that has started
- * anew wants position 0.
+ * go over a sample's end. 'H' drops what was sent of a sample; a board that has restarted wants
+ * position 0.
  *
  * Memory     the caller's, borrowed      Blocking  never      Context  main loop */
 #ifndef UW_FIRMWARE_SAMPLES_H

@@ -290,7 +290,7 @@ static int write_one(const struct uw_settings *s, const struct setting *t, bool 
     }
 }
 
-int uw_settings_tell(const struct uw_settings *s, uint32_t index, char *text, size_t bytes)
+int uw_settings_format(const struct uw_settings *s, uint32_t index, char *text, size_t bytes)
 {
     return index < SETTINGS_N ? write_one(s, &table[index], false, text, bytes)
                               : UW_ERR_NOTFOUND;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * settings.h - what a board is told: name, run, key, addresses, how to train
+ * settings.h - the settings of a board: name, run, key, addresses, how to train
  *
  * Words "key=value" with spaces between them: the emulator's arguments, a line on the console, or
  * what the board keeps in its flash.
@@ -62,7 +62,7 @@ int uw_settings_check(const struct uw_settings *s, struct uw_error *err);
 
 /* Write a setting's name and value, "lr=0.05"; the key's value only as "(set)" or "(none)".
  * Returns the length, negative: there are no more than `index` settings. */
-int uw_settings_tell(const struct uw_settings *s, uint32_t index, char *text, size_t bytes);
+int uw_settings_format(const struct uw_settings *s, uint32_t index, char *text, size_t bytes);
 
 /* Write all settings as words, the key too, for the flash. Returns the length or UW_ERR_TOOBIG. */
 int uw_settings_write(const struct uw_settings *s, char *text, size_t bytes);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "console.h"
 #include "gossip_node.h"
 
 #include <stdio.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "console.h"
 #include "gossip_node.h"
 
 #include "uwasa/schedule.h"
-
 
 #define REPORT_US 1000000u
 
@@ -137,7 +135,7 @@ static int settle(struct uw_firmware *f)
     return rc;
 }
 
-/* Too few samples have come for a minibatch: ask others now and then, and say so. */
+/* Too few samples have come for a minibatch: keep exchanging with peers, and report it. */
 static int wait_for_samples(struct uw_firmware *f)
 {
     uint64_t now_us = uw_machine_now_us();

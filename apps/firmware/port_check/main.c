@@ -37,7 +37,7 @@ static void print(const char *text)
     }
 }
 
-static void say(const char *verdict, const char *what, const char *format, va_list args)
+static void print_line(const char *verdict, const char *what, const char *format, va_list args)
 {
     char reason[120], line[160];
     (void)vsnprintf(reason, sizeof reason, format, args);
@@ -49,7 +49,7 @@ static void missing(const char *what, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say("missing", what, format, args);
+    print_line("missing", what, format, args);
     va_end(args);
 }
 
@@ -57,7 +57,7 @@ static void judge(bool good, const char *what, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(good ? "ok" : "WRONG", what, format, args);
+    print_line(good ? "ok" : "WRONG", what, format, args);
     va_end(args);
     wrong += good ? 0 : 1u;
 }
@@ -312,7 +312,7 @@ int main(void)
     char line[64];
     (void)snprintf(line, sizeof line, "port_check: %u wrong\n", (unsigned)wrong);
     print(line);
-    while (!uw_machine.emulated) {      /* what it says stays on the screen */
+    while (!uw_machine.emulated) {      /* its lines stay on the screen */
         if (uw_machine.reset_cause() == UW_RESET_WATCHDOG && uw_machine.watchdog_feed != NULL) {
             uw_machine.watchdog_feed();
         }

@@ -4,13 +4,13 @@
  *
  * A port is a linker file and one `const struct uw_machine uw_machine` with its drivers; the
  * start-up code, the clock and everything above are shared. boards/README.md leads through it, and
- * the program port_check (apps/firmware) tells what is missing or does not keep its promise.
+ * the program port_check (apps/firmware) lists what is missing or does not keep its promise.
  *
  * Life cycle: start-up code copies .data, clears .bss, turns the FPU on and calls init, then main.
  *
  * Units      bytes unless a name ends in _us (microseconds) or _ms
  * Memory     all static; no heap
- * Blocking   never, unless said        Context  main loop, unless said
+ * Blocking   never, unless noted       Context  main loop, unless noted
  */
 #ifndef UWASA_MACHINE_H
 #define UWASA_MACHINE_H
@@ -65,7 +65,7 @@ struct uw_machine {
     /* Sleep until the next interrupt (optional: NULL means busy waiting). */
     void (*wait)(void);
 
-    /* Start anew; does not return. */
+    /* Restart; does not return. */
     void (*reset)(void);
 };
 
@@ -92,7 +92,7 @@ int uw_machine_arguments(char *text, size_t bytes);
  * UW_ERR_UNSUPPORTED (a board). */
 int uw_machine_flash_file(const char *path);
 
-/* main has returned: the emulator ends with that status, a board starts anew. */
+/* main has returned: the emulator ends with that status, a board restarts. */
 void uw_machine_exit(int status);
 
 UW_C_END

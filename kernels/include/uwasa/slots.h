@@ -12,72 +12,79 @@
 #include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
 
-/* Declare the slots of one variant, uw_gemm_<of> and so on: those that are products, and all. Each
- * is the entry of struct uw_kernels of that name. */
-#define UW_PRODUCT_SLOTS(of)                                                                     \
+/* The functions of one variant, uw_gemm_<of> and so on, each the entry of struct uw_kernels of that
+ * name: those that are products, and the others. Behind a function stands what its type asks for:
+ * `code` (int), `size` (size_t), `truth` (bool) or `number` (double). */
+#define UW_PRODUCT_FUNCTIONS(of, code, size, truth)                                              \
     int uw_gemm_##of(const struct uw_exec *e, const struct uw_gemm *g, const float *a,           \
-                     const float *b, float *c);                                                  \
+                     const float *b, float *c) code                                              \
     size_t uw_gemm_scratch_bytes_##of(const struct uw_kernels *k, const struct uw_gemm *g,       \
-                                      uint32_t threads);                                         \
+                                      uint32_t threads) size                                     \
     int uw_conv2d_fw_##of(const struct uw_exec *e, const struct uw_conv2d *c,                    \
                           uint32_t batch_n, const float *x, const float *w, const float *b,      \
-                          float *y, bool accumulate);                                            \
+                          float *y, bool accumulate) code                                        \
     int uw_conv2d_bw_input_##of(const struct uw_exec *e, const struct uw_conv2d *c,              \
                                 uint32_t batch_n, const float *dy, const float *w, float *dx,    \
-                                bool accumulate);                                                \
+                                bool accumulate) code                                            \
     int uw_conv2d_bw_param_##of(const struct uw_exec *e, const struct uw_conv2d *c,              \
                                 uint32_t batch_n, const float *x, const float *dy,               \
-                                float scale, float *dw, float *db);                              \
+                                float scale, float *dw, float *db) code                          \
     bool uw_conv2d_takes_norm_##of(const struct uw_kernels *k, const struct uw_conv2d *c,        \
-                                   uint32_t batch_n);                                            \
+                                   uint32_t batch_n) truth                                       \
     size_t uw_conv2d_scratch_bytes_##of(const struct uw_kernels *k, const struct uw_conv2d *c,   \
-                                        uint32_t batch_n, uint32_t threads);                     \
+                                        uint32_t batch_n, uint32_t threads) size                 \
     int uw_sum_channels_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,       \
-                             size_t inner_n, const float *dy, float scale, float *db);           \
+                             size_t inner_n, const float *dy, float scale, float *db) code       \
     int uw_dense_fw_##of(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,    \
-                         const float *x, const float *w, const float *b, float *y);              \
+                         const float *x, const float *w, const float *b, float *y) code          \
     int uw_dense_bw_input_##of(const struct uw_exec *e, const struct uw_dense *d,                \
                                uint32_t batch_n, const float *dy, const float *w, float *dx,     \
-                               bool accumulate);                                                 \
+                               bool accumulate) code                                             \
     int uw_dense_bw_param_##of(const struct uw_exec *e, const struct uw_dense *d,                \
                                uint32_t batch_n, const float *x, const float *dy, float scale,   \
-                               float *dw, float *db);                                            \
+                               float *dw, float *db) code                                        \
     int uw_dense_bw_step_##of(const struct uw_exec *e, const struct uw_dense *d,                 \
                               uint32_t batch_n, const float *x, const float *dy, float keep,     \
-                              float scale, float *w, float *b, float *dx, bool accumulate);      \
+                              float scale, float *w, float *b, float *dx, bool accumulate) code  \
     size_t uw_dense_scratch_bytes_##of(const struct uw_kernels *k, const struct uw_dense *d,     \
-                                       uint32_t batch_n, uint32_t threads)
+                                       uint32_t batch_n, uint32_t threads) size
+
+#define UW_OTHER_FUNCTIONS(of, code, truth, number)                                              \
+    int uw_add_channels_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,       \
+                             size_t inner_n, const float *b, float *y) code                      \
+    int uw_maxpool2d_fw_##of(const struct uw_exec *e, const struct uw_pool2d *p,                 \
+                             uint32_t batch_n, const float *x, float *y, uint8_t *winner) code   \
+    int uw_maxpool2d_bw_input_##of(const struct uw_exec *e, const struct uw_pool2d *p,           \
+                                   uint32_t batch_n, const float *dy, const uint8_t *winner,     \
+                                   float *dx, bool accumulate) code                              \
+    int uw_avgpool2d_fw_##of(const struct uw_exec *e, const struct uw_pool2d *p,                 \
+                             uint32_t batch_n, const float *x, float *y) code                    \
+    int uw_avgpool2d_bw_input_##of(const struct uw_exec *e, const struct uw_pool2d *p,           \
+                                   uint32_t batch_n, const float *dy, float *dx,                 \
+                                   bool accumulate) code                                         \
+    int uw_relu_fw_##of(const struct uw_exec *e, size_t n, const float *x, float *y) code        \
+    int uw_relu_bw_input_##of(const struct uw_exec *e, size_t n, const float *y,                 \
+                              const float *dy, float *dx, bool accumulate) code                  \
+    int uw_softmax_xent_fw_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,     \
+                                float smoothing, const float *logits, const uint32_t *label,     \
+                                float *p, double *loss_sum, uint32_t *correct_n) code            \
+    int uw_softmax_xent_bw_input_##of(const struct uw_exec *e, uint32_t batch_n,                 \
+                                      uint32_t classes, float smoothing, const float *p,         \
+                                      const uint32_t *label, float scale, float *dlogits) code   \
+    int uw_axpby_##of(const struct uw_exec *e, size_t n, float a, const float *x, float b,       \
+                      float *y) code                                                             \
+    int uw_sgd_update_##of(const struct uw_exec *e, size_t n, const struct uw_sgd *s,            \
+                           const float *g, float *w, float *v) code                              \
+    bool uw_all_finite_##of(const struct uw_exec *e, size_t n, const float *x) truth             \
+    double uw_distance_sq_##of(const struct uw_exec *e, size_t n, const float *x,                \
+                               const float *y) number
+
+/* Declare the slots of one variant, a semicolon behind: those that are products, and all. */
+#define UW_PRODUCT_SLOTS(of) UW_PRODUCT_FUNCTIONS(of, ;, ;, ;) struct uw_kernels
 
 #define UW_SLOTS(of)                                                                             \
     UW_PRODUCT_SLOTS(of);                                                                        \
-    int uw_add_channels_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t channels,       \
-                             size_t inner_n, const float *b, float *y);                          \
-    int uw_maxpool2d_fw_##of(const struct uw_exec *e, const struct uw_pool2d *p,                 \
-                             uint32_t batch_n, const float *x, float *y, uint8_t *winner);       \
-    int uw_maxpool2d_bw_input_##of(const struct uw_exec *e, const struct uw_pool2d *p,           \
-                                   uint32_t batch_n, const float *dy, const uint8_t *winner,     \
-                                   float *dx, bool accumulate);                                  \
-    int uw_avgpool2d_fw_##of(const struct uw_exec *e, const struct uw_pool2d *p,                 \
-                             uint32_t batch_n, const float *x, float *y);                        \
-    int uw_avgpool2d_bw_input_##of(const struct uw_exec *e, const struct uw_pool2d *p,           \
-                                   uint32_t batch_n, const float *dy, float *dx,                 \
-                                   bool accumulate);                                             \
-    int uw_relu_fw_##of(const struct uw_exec *e, size_t n, const float *x, float *y);            \
-    int uw_relu_bw_input_##of(const struct uw_exec *e, size_t n, const float *y,                 \
-                              const float *dy, float *dx, bool accumulate);                      \
-    int uw_softmax_xent_fw_##of(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,     \
-                                float smoothing, const float *logits, const uint32_t *label,     \
-                                float *p, double *loss_sum, uint32_t *correct_n);                \
-    int uw_softmax_xent_bw_input_##of(const struct uw_exec *e, uint32_t batch_n,                 \
-                                      uint32_t classes, float smoothing, const float *p,         \
-                                      const uint32_t *label, float scale, float *dlogits);       \
-    int uw_axpby_##of(const struct uw_exec *e, size_t n, float a, const float *x, float b,       \
-                      float *y);                                                                 \
-    int uw_sgd_update_##of(const struct uw_exec *e, size_t n, const struct uw_sgd *s,            \
-                           const float *g, float *w, float *v);                                  \
-    bool uw_all_finite_##of(const struct uw_exec *e, size_t n, const float *x);                  \
-    double uw_distance_sq_##of(const struct uw_exec *e, size_t n, const float *x,                \
-                               const float *y);                                                  \
+    UW_OTHER_FUNCTIONS(of, ;, ;, ;)                                                              \
     extern const struct uw_copy_kernels uw_copy_##of;                                            \
     extern const struct uw_sequence_kernels uw_sequence_##of;                                    \
     extern const struct uw_norm_kernels uw_norm_##of;                                            \

@@ -17,7 +17,7 @@
  * A step that fails, or that the spike guard leaves out, hands out only some buckets or none; nodes
  * that average every step then part, unless their group is given up.
  *
- * Evaluation waits by itself. Whoever else reads or changes parameters, gradients or the
+ * Evaluation waits by itself. Other code that reads or changes parameters, gradients or the
  * optimizer's vectors calls uw_model_finish_updates first; a checkpoint refuses while updates are
  * pending.
  *

@@ -38,7 +38,7 @@ struct uw_checkpoint {
 };
 
 /* Write parameters, and with state != NULL the optimizer's vectors and the state.
- * Returns UW_OK, UW_ERR_INVALID (late updates are pending, see uwasa/bucket.h), UW_ERR_IO,
+ * Returns UW_OK, UW_ERR_INVALID (deferred updates are pending, see uwasa/bucket.h), UW_ERR_IO,
  * UW_ERR_DENIED. */
 int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err);
@@ -52,8 +52,8 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
  * Returns UW_OK, UW_ERR_NOTFOUND (no object, or a tensor is missing), UW_ERR_CORRUPT (truncated,
  * longer than its tensors, or malformed; err names the byte), UW_ERR_MISMATCH (a shape, a dtype,
  * the optimizer or the scale of low-rank additions differs, or no training state inside),
- * UW_ERR_NONFINITE (a stored value is NaN or infinite), UW_ERR_INVALID (late updates are pending),
- * UW_ERR_IO. */
+ * UW_ERR_NONFINITE (a stored value is NaN or infinite), UW_ERR_INVALID (deferred updates are
+ * pending), UW_ERR_IO. */
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err);
 

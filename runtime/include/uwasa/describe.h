@@ -67,7 +67,7 @@ struct uw_profile_row {
     uint64_t forward_us;            /* recomputation too */
     uint64_t bw_input_us;
     uint64_t bw_param_us;           /* with the update */
-    uint64_t wait_us;               /* late updates: for the layer's bucket */
+    uint64_t wait_us;               /* deferred updates: for the layer's bucket */
 };
 
 enum uw_profile_part {

@@ -27,7 +27,7 @@ struct uw_flash_ops {
     int (*read)(struct uw_flash *f, uint32_t at, void *buf, uint32_t bytes);
 
     /* at and bytes are multiples of program_bytes.
-     * Returns UW_OK, UW_ERR_INVALID, UW_ERR_IO (the device says so, or what was written reads
+     * Returns UW_OK, UW_ERR_INVALID, UW_ERR_IO (the device reports it, or what was written reads
      * otherwise). */
     int (*program)(struct uw_flash *f, uint32_t at, const void *buf, uint32_t bytes);
 

@@ -74,7 +74,7 @@ struct uw_model {
     uint32_t input_n;               /* floats of one sample */
     uint32_t target_n;              /* floats of one target; 0: labels or the sample are targets */
     uint32_t trainable_n;
-    float *gradients;               /* [gradients_n]: all (mode full, late updates) or one bucket */
+    float *gradients;               /* [gradients_n]: all (full, deferred) or one bucket */
     uint32_t gradients_n;           /* 0: updates need no gradient array */
     float *state[UW_OPTIMIZER_VECTORS_MAX];     /* the optimizer's, [trainable_n] each */
     float *velocity;                /* [params.size_n], config.mixing_velocity only */
@@ -90,10 +90,10 @@ struct uw_model {
     uw_between_fn between;          /* NULL: nothing is done between layers */
     void *between_arg;
     uw_bucket_fn bucket;            /* plan modes buckets and full; NULL: update only */
-    uw_bucket_ready_fn bucket_ready;    /* late updates, instead of bucket; either may be NULL */
+    uw_bucket_ready_fn bucket_ready;    /* deferred updates, not bucket; either may be NULL */
     uw_bucket_wait_fn bucket_wait;
     void *bucket_arg;               /* of all three */
-    struct uw_bucket *buckets;      /* [buckets_n], late updates only */
+    struct uw_bucket *buckets;      /* [buckets_n], deferred updates only */
     uint32_t buckets_n;
     struct uw_optimizer late_optimizer; /* of the step that pending updates belong to */
     uint64_t late_step;             /* updates before it */
@@ -198,8 +198,8 @@ int uw_model_warm(struct uw_model *m, uint32_t n, struct uw_error *err);
 
 /* On a device that does not share them params.x, velocity and the optimizer's vectors are an image
  * that trails behind. pull brings it up to date, after all steps begun; push makes the image what
- * the device goes on with. Initial weights and checkpoints do so themselves; whoever else reads or
- * writes them calls these. Otherwise nothing happens, except that pull waits for a device.
+ * the device goes on with. Initial weights and checkpoints do so themselves; other code that
+ * reads or writes them calls these. Without an image only pull does something: it waits.
  *
  * Returns UW_OK, or UW_ERR_IO: the device failed. */
 int uw_model_pull(const struct uw_model *m);

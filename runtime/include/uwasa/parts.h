@@ -40,7 +40,7 @@ struct uw_on_device;
 struct uw_parts {
     const struct uw_layer_ops *layer[UW_LAYER_KINDS_N];     /* by enum uw_layer_kind */
     const struct uw_gathering *gathering;   /* gradients that live on: plan modes buckets and full,
-                                               late updates, every optimizer but SGD, clipping,
+                                               deferred updates, every optimizer but SGD, clipping,
                                                micro-batches */
     const struct uw_budgeting *budgeting;   /* config.budget_bytes: activations computed again */
     const struct uw_lora *lora;             /* config.adapt.lora_rank */

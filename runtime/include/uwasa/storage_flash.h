@@ -15,13 +15,13 @@
  *
  * `size` checks the CRC of the whole object; the reads after it stream, without a check. A slot
  * that cannot be read, or that belongs to another layout (other names or sizes before an update of
- * the program), is empty: keep the order of the objects and their sizes where they shall outlive
+ * the program), is empty: keep the order of the objects and their sizes where they must outlive
  * one.
  *
  * In flash    header of UW_STORAGE_FLASH_HEADER_BYTES, data, 0xff up to the next program unit.
  *             Header: "uwob", format 1, sequence number, length of the data, hash of the name,
  *             CRC-32C of the data, CRC-32C of the six words before, 4 bytes 0xff; all words are
- *             u32, little-endian. Then the same once more: it says that the first one is complete
+ *             u32, little-endian. Then the same once more: it marks the first one as complete
  * Memory     the caller owns the struct; flash and objects are borrowed until its end
  * Blocking   up to the device: begin and append erase      Context  one thread, one handle a flash
  * Errors     beside those of storage.h: size gives UW_ERR_NOTFOUND for an object that was not

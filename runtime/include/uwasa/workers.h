@@ -28,7 +28,7 @@ struct uw_workers_ops {
     /* Run every task once, in any order, on up to w->threads threads, and wait for all. Never
      * called from inside a task. */
     void (*run)(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n);
-    /* Set hand_off_ns anew. (optional: it stays what it is) */
+    /* Measure hand_off_ns again. (optional: it stays what it is) */
     void (*measure)(struct uw_workers *w);
 };
 
@@ -44,7 +44,7 @@ struct uw_workers {
 /* Run fn for every task; w == NULL runs them in order on the calling thread. */
 void uw_workers_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n);
 
-/* Who should run a call: w, or w->alone when handing over would take longer than it saves.
+/* The pool to run a call on: w, or w->alone when handing over would take longer than it saves.
  *   work   multiply-adds of the call
  *   bytes  that it reads and writes: from the caches of one core to those of another they come line
  *          by line, each in a share of hand_off_ns; a call as such takes some of these

@@ -2,7 +2,7 @@
  *
  * A Zephyr device that keeps learning: the main thread trains on built-in digits; a thread of
  * higher priority serves its parameters and pulls its peers' over UDP. boards/zephyr/README.md
- * tells how to build and run it. */
+ * describes how to build and run it. */
 #include "zephyr_node.h"
 
 #include "board_models.h"
@@ -120,8 +120,8 @@ static int open_link(struct uw_zephyr_node *n)
     return rc < 0 || n->settings.key[0] == '\0' ? rc : open_secure(n);
 }
 
-/* Nothing here counts starts. Peers tell a node that is back the number of its last life, and it
- * goes above that: the number must only be another one, with room above. */
+/* Starts are not counted here. A node that returns learns its last incarnation from its peers and
+ * goes above it: the number need only be a different one, with room above. */
 static uint32_t incarnation(void)
 {
     return sys_rand32_get() / 2u + 1u;
@@ -150,22 +150,22 @@ static int open_node(struct uw_zephyr_node *n)
     return uw_node_bind(&n->node, &c, &n->arena, &n->err);
 }
 
-/* Words that other boards heed and this program does not. */
+/* Refuse settings of other boards that this program does not have. */
 static int refuse_others(struct uw_zephyr_node *n)
 {
-    static const char *const heeded[] = {"name", "run", "key", "advertise", "seeds", "classes",
+    static const char *const known[] = {"name", "run", "key", "advertise", "seeds", "classes",
                                          "model", "rule", "batch", "period", "steps", "seconds",
                                          "seed", "consensus_rounds", "eval_seconds",
                                          "eval_samples", "lr"};
     static char set[UW_SETTINGS_TEXT_BYTES], usual[UW_SETTINGS_TEXT_BYTES];
     struct uw_settings none;
     uw_settings_init(&none);
-    for (uint32_t i = 0; uw_settings_tell(&none, i, usual, sizeof usual) >= 0; i++) {
-        (void)uw_settings_tell(&n->settings, i, set, sizeof set);
+    for (uint32_t i = 0; uw_settings_format(&none, i, usual, sizeof usual) >= 0; i++) {
+        (void)uw_settings_format(&n->settings, i, set, sizeof set);
         size_t length = strcspn(set, "=");
         bool other = strcmp(set, usual) != 0;
-        for (size_t k = 0; other && k < sizeof heeded / sizeof heeded[0]; k++) {
-            other = strlen(heeded[k]) != length || memcmp(heeded[k], set, length) != 0;
+        for (size_t k = 0; other && k < sizeof known / sizeof known[0]; k++) {
+            other = strlen(known[k]) != length || memcmp(known[k], set, length) != 0;
         }
         if (other) {
             return uw_error_set(&n->err, UW_ERR_UNSUPPORTED, "%s: not on Zephyr", set);

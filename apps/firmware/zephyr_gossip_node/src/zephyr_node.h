@@ -3,7 +3,7 @@
  * zephyr_node.h - the parts of the sample: set-up and the two threads in main.c, its lines in
  * report.c
  *
- * Memory     all static      Context  main thread, unless said */
+ * Memory     all static      Context  main thread, unless noted */
 #ifndef UW_ZEPHYR_NODE_H
 #define UW_ZEPHYR_NODE_H
 

@@ -52,12 +52,5 @@ void uw_mps_wait(void);
 /* By the core's own register; does not return. */
 void uw_mps_reset(void);
 
-/* The entries of struct uw_machine that are the same on all of them. */
-#define UW_MPS_DRIVERS                                                                          \
-    .emulated = true, .console = &uw_mps_uart[0].base, .serial = &uw_mps_uart[1].base,          \
-    .ethernet = &uw_mps_ethernet.base, .flash = &uw_mps_flash.base,                             \
-    .watchdog_start = uw_mps_watchdog_start, .watchdog_feed = uw_mps_watchdog_feed,             \
-    .reset_cause = uw_mps_reset_cause, .wait = uw_mps_wait, .reset = uw_mps_reset
-
 UW_C_END
 #endif

@@ -2,7 +2,7 @@
  *
  * uwasa/sensors.h - power, temperature and battery of a Linux machine, as sysfs shows them
  *
- * Gateways, phones and Jetsons tell them in the same files; what a machine does not show is 0.
+ * Gateways, phones and Jetsons have them in the same files; what a machine lacks is 0.
  *
  *     struct uw_board_sensors s;
  *     uw_board_sensors_find(&s, "/sys");

@@ -2,7 +2,7 @@
  *
  * The tile: MR rows of sums in registers, and one row of a panel. Multiplication and addition stay
  * separate: the build forbids contraction. */
-#include "exact/product.h"
+#include "exact/exact_product.h"
 
 #include "packed/sizes.h"
 

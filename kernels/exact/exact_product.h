@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * product.h - matrix products in the reference's order of summation, a vector of outputs at a time
+ * exact_product.h - matrix products in the reference's order of summation, a vector at a time
  *
  * C[m][n] (+)= sum over k of A[i][k] B[k][j]. B is packed into panels of UW_EXACT_NR columns, a
  * block of k at a time; A is read where it lies. A task is a panel of a band of rows. */
 #ifndef UW_KERNELS_EXACT_PRODUCT_H
 #define UW_KERNELS_EXACT_PRODUCT_H
 
-#include "uwasa/kernels.h"
+#include "uwasa/slots.h"
 
 #define UW_EXACT_NR 16u             /* columns of a panel */
 
@@ -47,27 +47,29 @@ size_t uw_exact_product_scratch(uint32_t block, uint32_t threads);
 /* Returns UW_OK or UW_ERR_NOMEM. */
 int uw_exact_product_run(const struct uw_exec *e, const struct uw_exact_product *p);
 
-int uw_gemm_exact(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
-                  float *c);
-size_t uw_gemm_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_gemm *g,
-                                   uint32_t threads);
-int uw_dense_fw_exact(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                      const float *x, const float *w, const float *b, float *y);
-int uw_dense_bw_input_exact(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                            const float *dy, const float *w, float *dx, bool accumulate);
-int uw_dense_bw_param_exact(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
-                            const float *x, const float *dy, float scale, float *dw, float *db);
-size_t uw_dense_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_dense *d,
-                                    uint32_t batch_n, uint32_t threads);
-int uw_conv2d_fw_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                       const float *x, const float *w, const float *b, float *y, bool accumulate);
-int uw_conv2d_bw_input_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                             const float *dy, const float *w, float *dx, bool accumulate);
-int uw_conv2d_bw_param_exact(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
-                             const float *x, const float *dy, float scale, float *dw, float *db);
-size_t uw_conv2d_scratch_bytes_exact(const struct uw_kernels *k, const struct uw_conv2d *c,
-                                     uint32_t batch_n, uint32_t threads);
+/* Slots, as the reference has them. */
+__typeof__(uw_gemm_ref) uw_gemm_exact;
+__typeof__(uw_gemm_scratch_bytes_ref) uw_gemm_scratch_bytes_exact;
+__typeof__(uw_conv2d_fw_ref) uw_conv2d_fw_exact;
+__typeof__(uw_conv2d_bw_input_ref) uw_conv2d_bw_input_exact;
+__typeof__(uw_conv2d_bw_param_ref) uw_conv2d_bw_param_exact;
+__typeof__(uw_conv2d_scratch_bytes_ref) uw_conv2d_scratch_bytes_exact;
+__typeof__(uw_dense_fw_ref) uw_dense_fw_exact;
+__typeof__(uw_dense_bw_input_ref) uw_dense_bw_input_exact;
+__typeof__(uw_dense_bw_param_ref) uw_dense_bw_param_exact;
+__typeof__(uw_dense_scratch_bytes_ref) uw_dense_scratch_bytes_exact;
 
-extern const struct uw_kernels uw_kernels_exact_table;
+/* Their entries of a table. */
+#define UW_EXACT_ENTRIES                                                                          \
+    .gemm = uw_gemm_exact,                                                                        \
+    .gemm_scratch_bytes = uw_gemm_scratch_bytes_exact,                                            \
+    .conv2d_fw = uw_conv2d_fw_exact,                                                              \
+    .conv2d_bw_input = uw_conv2d_bw_input_exact,                                                  \
+    .conv2d_bw_param = uw_conv2d_bw_param_exact,                                                  \
+    .conv2d_scratch_bytes = uw_conv2d_scratch_bytes_exact,                                        \
+    .dense_fw = uw_dense_fw_exact,                                                                \
+    .dense_bw_input = uw_dense_bw_input_exact,                                                    \
+    .dense_bw_param = uw_dense_bw_param_exact,                                                    \
+    .dense_scratch_bytes = uw_dense_scratch_bytes_exact
 
 #endif

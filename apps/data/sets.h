@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sets.h - the datasets behind uwasa/data.h (private): those read from files, and those that show
+ * another one differently
+ *
+ * Memory     a CSV file's values are kept on the heap as floats; a choice of classes takes 4 bytes
+ *            for each sample kept; an inner set is borrowed. Closing is safe on a zeroed struct and
+ *            twice; after a failure nothing stays open or allocated.
+ */
+#ifndef UWASA_DATA_SETS_H
+#define UWASA_DATA_SETS_H
+
+#include "file.h"
+#include "uwasa/dataset.h"
+
+#include <stdbool.h>
+
+/* ---- IDX ----
+ *
+ * Images and labels in two files, each two zero bytes, a type, a rank, the dimensions as big-endian
+ * 32-bit numbers, then the values. A file must have exactly the length that follows. */
+
+struct uw_idx {
+    struct uw_dataset base;
+    struct uw_file images, labels;
+    uint64_t images_at;         /* byte of the first value */
+    bool is_float;
+};
+
+/* Open a pair and check headers, sizes and every label.
+ *   classes  labels must be below it; 0: one more than the largest label, at least 2
+ *   hint     see uw_file_open
+ * Returns the codes of uw_data_open. */
+int uw_idx_open(struct uw_idx *d, const char *images, const char *labels, uint32_t classes,
+                const char *hint, struct uw_error *err);
+void uw_idx_close(struct uw_idx *d);
+
+/* ---- CIFAR-10 ----
+ *
+ * Files of records; a record is one label byte and 32x32 bytes each of red, green and blue. */
+
+#define UW_CIFAR10_FILES_MAX 5
+
+struct uw_cifar10 {
+    struct uw_dataset base;     /* [3][32][32], ten classes */
+    struct uw_file files[UW_CIFAR10_FILES_MAX];
+    uint32_t records_n[UW_CIFAR10_FILES_MAX];
+    uint32_t files_n;
+};
+
+/* Open data_batch_1.bin .. data_batch_5.bin or test_batch.bin in a folder, and check sizes and
+ * every label. Returns the codes of uw_data_open. */
+int uw_cifar10_open(struct uw_cifar10 *d, const char *folder, bool test, struct uw_error *err);
+void uw_cifar10_close(struct uw_cifar10 *d);
+
+/* ---- CSV ----
+ *
+ * Numbers in a text file, one sample a line, label last; the rules are in uwasa/data.h. */
+
+enum uw_csv_rows {
+    UW_CSV_ALL = 0,
+    UW_CSV_TEST,                /* every sixth row */
+    UW_CSV_TRAIN                /* the other rows */
+};
+
+struct uw_csv {
+    struct uw_dataset base;     /* opened with as many channels as features, of height and width 1;
+                                   another shape must have the same product */
+    float *values;              /* [rows_n][features_n] */
+    uint32_t features_n;
+    uint32_t *labels;           /* [rows_n] */
+    uint32_t rows_n;
+    enum uw_csv_rows rows;
+};
+
+/* Read a file. Below six rows, `rows` counts as UW_CSV_ALL.
+ * err names file:line:column. Returns the codes of uw_data_open. */
+int uw_csv_open(struct uw_csv *d, const char *path, enum uw_csv_rows rows, struct uw_error *err);
+void uw_csv_close(struct uw_csv *d);
+
+/* ---- a part of another set ----
+ *
+ * First some classes are kept, then every shards_n-th of what is left. */
+
+struct uw_subset {
+    struct uw_dataset base;
+    struct uw_dataset *inner;
+    uint32_t *kept;             /* inner indexes; NULL: all of them */
+    uint32_t shard, shards_n;
+};
+
+/* Show a part of `inner`.
+ *   classes_mask        bit c set: keep class c; 0: keep all. Must be 0 for an endless set.
+ *   shard, shards_n     keep samples shard, shard + shards_n, ...; shards_n is 1 or more
+ * Returns UW_OK, UW_ERR_INVALID (nothing is left; no sentence), UW_ERR_NOMEM, or what reading
+ * gives. */
+int uw_subset_open(struct uw_subset *d, struct uw_dataset *inner, uint32_t classes_mask,
+                   uint32_t shard, uint32_t shards_n);
+void uw_subset_close(struct uw_subset *d);
+
+/* ---- images that never look the same twice ----
+ *
+ * Each time a sample is drawn it is moved by up to `crop` pixels in each direction, zeros coming
+ * in from outside (what cutting from a zero-padded image gives), and mirrored left to right every
+ * other time. Which, is a function of seed, epoch and sample alone, so a resumed run sees the
+ * same images. */
+
+struct uw_augment {
+    struct uw_dataset base;         /* endless: index / samples_n is the epoch */
+    struct uw_dataset *inner;
+    uint64_t seed;
+    uint32_t crop;
+    bool flip;
+};
+
+/* Show `inner` in ever new ways. */
+void uw_augment_init(struct uw_augment *a, struct uw_dataset *inner, uint64_t seed, uint32_t crop,
+                     bool flip);
+
+#endif
