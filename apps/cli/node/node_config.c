@@ -350,8 +350,11 @@ static int check_node(struct uw_node_file *f, bool unranked, struct uw_error *er
     o->fixed = uw_allreduce_find(o->algorithm.word, &o->kind);
     uw_node_config_fill(o, &c);
     c.cell_first_n = unranked ? 0 : c.cell_first_n;
-    return uw_node_check(&c, &fault) < 0 ? fail_key(f, key_of(&fault), fault.sentence, err)
-                                         : UW_OK;
+    bool given = o->carrier == UW_STACK_SERIAL || o->carrier == UW_STACK_MPI;
+    c.seeds_n = given ? 1u : o->seeds.n;    /* the link leads to them */
+    int rc = o->membership.at == UW_MEMBERSHIP_STATIC ? uw_node_check_listed(&c, &fault)
+                                                      : uw_node_check(&c, &fault);
+    return rc < 0 ? fail_key(f, key_of(&fault), fault.sentence, err) : UW_OK;
 }
 
 static int check(struct uw_node_file *f, struct uw_error *err)
