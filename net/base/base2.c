@@ -31,15 +31,6 @@ static struct block block_at(uint32_t nodes, uint32_t node)
     return b;
 }
 
-static uint32_t trailing_zeros(uint32_t n)
-{
-    uint32_t zeros = 0;
-    for (; n % 2 == 0; n /= 2) {
-        zeros++;
-    }
-    return zeros;
-}
-
 /* Of an odd number. */
 static uint32_t odd_rounds(uint32_t nodes)
 {
@@ -94,7 +85,7 @@ uint32_t uw_base2_rounds_n(uint32_t nodes)
     if (nodes < 2) {
         return 0;
     }
-    uint32_t zeros = trailing_zeros(nodes);
+    uint32_t zeros = uw_lowest_bit(nodes);
     return odd_rounds(nodes >> zeros) + zeros;
 }
 
@@ -103,7 +94,7 @@ struct uw_base2_pair uw_base2_pair(uint32_t nodes, uint32_t node, uint32_t round
     if (nodes < 2 || node >= nodes || round >= uw_base2_rounds_n(nodes)) {
         return idle;
     }
-    uint32_t size = nodes >> trailing_zeros(nodes), group = node / size, within = node % size;
+    uint32_t size = nodes >> uw_lowest_bit(nodes), group = node / size, within = node % size;
     if (round >= odd_rounds(size)) {
         return half((group ^ 1u << (round - odd_rounds(size))) * size + within);
     }

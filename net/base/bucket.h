@@ -27,9 +27,9 @@ static inline void uw_bucket_pay(uint64_t *paid_us, uint64_t cost_us, uint64_t m
     *paid_us = now_us + uw_min_u64(uw_bucket_owed_us(*paid_us, now_us) + cost_us, most_us);
 }
 
-/* Take one token of most_n, unless no more than kept_n are left; one comes each each_us. Returns
- * whether it was taken. */
-bool uw_bucket_take(uint64_t *paid_us, uint64_t each_us, uint32_t most_n, uint32_t kept_n,
-                    uint64_t now_us);
+/* Take a token of each_us, unless less than kept_us would be left of the most_us that a full bucket
+ * holds. Returns whether it was taken. */
+bool uw_bucket_take(uint64_t *paid_us, uint64_t now_us, uint64_t each_us, uint64_t most_us,
+                    uint64_t kept_us);
 
 #endif

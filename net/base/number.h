@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * number.h - a whole number in a text, as addresses have them
+ * number.h - whole numbers in texts, as addresses have them
  */
 #ifndef UW_NET_NUMBER_H
 #define UW_NET_NUMBER_H
@@ -10,7 +10,10 @@
 
 /* Read decimal digits up to `end`, at least one.
  *   number  written when true is returned
- * Returns whether they are a number that is no more than `max`. */
+ * Returns whether they are a number of at most `max`, which is up to UINT32_MAX / 16. */
 bool uw_read_number(const char *text, const char *end, uint32_t max, uint32_t *number);
+
+/* Write a number in decimal digits, with a NUL. */
+void uw_write_number(uint32_t number, char text[11]);
 
 #endif

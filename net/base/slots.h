@@ -14,9 +14,8 @@
 #ifndef UW_NET_SLOTS_H
 #define UW_NET_SLOTS_H
 
-#include "bits.h"
-
 #include <stddef.h>
+#include <stdint.h>
 
 /* Ranks: of what is in use, the lowest is given away first. */
 #define UW_SLOT_OWN UINT64_C(0)     /* it is the key's */
@@ -24,19 +23,7 @@
 #define UW_SLOT_KEPT UINT64_MAX     /* it is not given away */
 
 /* The slot of the lowest rank, the first of several; NULL: all are kept. */
-UW_INLINE void *uw_slots_find(void *slots, uint32_t slots_n, size_t slot_bytes,
-                              uint64_t (*rank)(const void *slot, const void *key),
-                              const void *key)
-{
-    uint8_t *slot = slots;
-    void *best = NULL;
-    uint64_t lowest = UW_SLOT_KEPT;
-    for (uint32_t i = 0; i < slots_n && lowest != UW_SLOT_OWN; i++, slot += slot_bytes) {
-        uint64_t its = rank(slot, key);
-        best = its < lowest ? slot : best;
-        lowest = its < lowest ? its : lowest;
-    }
-    return best;
-}
+void *uw_slots_find(void *slots, uint32_t slots_n, size_t slot_bytes,
+                    uint64_t (*rank)(const void *slot, const void *key), const void *key);
 
 #endif

@@ -71,7 +71,7 @@ void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round)
 {
     enum uw_cell_status status = uw_cell_status_of(c, group, round);
-    return status == UW_CELL_COMMITTED || status == UW_CELL_ABORTED || status == UW_CELL_PREPARED ||
+    return uw_cell_is_decided(status) || status == UW_CELL_PREPARED ||
            (c->group == group && round < c->round);
 }
 
@@ -292,7 +292,7 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     if (!uw_cell_at_hand(c, m->group, m->round) || c->decider == c->config.self) {
         return;
     }
-    if (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED) {
+    if (uw_cell_is_decided(m->status)) {
         conclude(c, m->status == UW_CELL_COMMITTED, m->culprit);
     } else if (m->status == UW_CELL_UNKNOWN && from == c->decider) {
         succeed(c, true);
@@ -495,14 +495,13 @@ static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     struct uw_cell_seat *seat = uw_cell_seat(c, from);
     if (!h->deciding || m->group != h->start.group || m->round != h->start.round) {
         if (seat != NULL && m->group == h->start.group && m->round == h->start.round &&
-            (m->status == UW_CELL_COMMITTED || m->status == UW_CELL_ABORTED)) {
+            uw_cell_is_decided(m->status)) {
             seat->untold = false;
         }
         /* Somebody who has not heard what became of a round. */
-        if (from != c->config.self && m->status != UW_CELL_COMMITTED &&
-            m->status != UW_CELL_ABORTED) {
+        if (from != c->config.self && !uw_cell_is_decided(m->status)) {
             enum uw_cell_status known = uw_cell_status_of(c, m->group, m->round);
-            if (known == UW_CELL_COMMITTED || known == UW_CELL_ABORTED ||
+            if (uw_cell_is_decided(known) ||
                 (known == UW_CELL_UNKNOWN && m->status != UW_CELL_UNKNOWN)) {
                 uw_cell_say(c, from, m->group, m->round);
             }

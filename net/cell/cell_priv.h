@@ -61,6 +61,11 @@ uint32_t uw_cell_culprit(struct uw_cell *c);
 bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
                      const struct uw_cell_message *m);
 
+static inline bool uw_cell_is_decided(enum uw_cell_status status)
+{
+    return status == UW_CELL_COMMITTED || status == UW_CELL_ABORTED;
+}
+
 /* Is this node in a round? In this one? */
 static inline bool uw_cell_in_round(const struct uw_cell *c)
 {

@@ -261,8 +261,7 @@ static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
 
 void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed)
 {
-    enum uw_cell_status status = uw_cell_status_of(c, group, round);
-    if (status != UW_CELL_COMMITTED && status != UW_CELL_ABORTED) {
+    if (!uw_cell_is_decided(uw_cell_status_of(c, group, round))) {
         uint32_t at = place_in_log(c, group);
         c->log[at].group = group;
         c->log[at].round = round;

@@ -71,7 +71,7 @@ bool uw_average_offers(const struct uw_average *a)
 
 float uw_average_drift(const struct uw_average *a)
 {
-    return uw_told_float(&a->drift);
+    return uw_load_float(&a->drift);
 }
 
 void uw_average_ended(struct uw_average *a, enum uw_average_end how)
@@ -144,7 +144,7 @@ static void learn_drift(struct uw_average *a, float loss)
     float is = uw_logf(loss / a->last_loss), was = uw_average_drift(a);
     is = is < UW_DRIFT_MAX ? is > -UW_DRIFT_MAX ? is : -UW_DRIFT_MAX : UW_DRIFT_MAX;
     a->drifts_n += a->drifts_n < DRIFT_ROUNDS ? 1u : 0u;
-    uw_tell_float(&a->drift, was + (is - was) / (float)a->drifts_n);
+    uw_store_float(&a->drift, was + (is - was) / (float)a->drifts_n);
 }
 
 /* Add what is offered, if anything is. The loss was that of x before. */

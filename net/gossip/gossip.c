@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gossip.h"
 
-#include "base/bits.h"
 #include "mix/squares.h"
 
 #include <math.h>
@@ -50,11 +49,6 @@ static struct uw_gossip_slot *slot_at(const struct uw_gossip *g, uint32_t place)
     return (struct uw_gossip_slot *)(void *)(g->ring + (place % g->config.slots_n) * g->slot_bytes);
 }
 
-UW_INLINE uint32_t load(const atomic_uint_least32_t *a)
-{
-    return (uint32_t)atomic_load_explicit(a, memory_order_relaxed);
-}
-
 UW_INLINE void store(atomic_uint_least32_t *a, uint32_t v)
 {
     atomic_store_explicit(a, v, memory_order_relaxed);
@@ -63,35 +57,30 @@ UW_INLINE void store(atomic_uint_least32_t *a, uint32_t v)
 uint32_t uw_gossip_room(const struct uw_gossip *g)
 {
     uint32_t head = (uint32_t)atomic_load_explicit(&g->head, memory_order_acquire);
-    uint32_t tail = load(&g->tail);
+    uint32_t tail = uw_load(&g->tail);
     uint32_t used = tail >= head ? tail - head : tail + 2u * g->config.slots_n - head;
     return g->config.slots_n - used;
 }
 
 struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g)
 {
-    return uw_gossip_room(g) != 0 ? slot_at(g, load(&g->tail)) : NULL;
+    return uw_gossip_room(g) != 0 ? slot_at(g, uw_load(&g->tail)) : NULL;
 }
 
 void uw_gossip_push(struct uw_gossip *g)
 {
-    atomic_store_explicit(&g->tail, place_after(g, load(&g->tail)), memory_order_release);
+    atomic_store_explicit(&g->tail, place_after(g, uw_load(&g->tail)), memory_order_release);
 }
 
 const struct uw_gossip_slot *uw_gossip_oldest(const struct uw_gossip *g)
 {
-    uint32_t head = load(&g->head);
-    return head != load(&g->tail) ? slot_at(g, head) : NULL;
+    uint32_t head = uw_load(&g->head);
+    return head != uw_load(&g->tail) ? slot_at(g, head) : NULL;
 }
 
 void uw_gossip_pop(struct uw_gossip *g)
 {
-    store(&g->head, place_after(g, load(&g->head)));
-}
-
-bool uw_gossip_asks(const struct uw_gossip *g)
-{
-    return load(&g->asked) != g->taken;
+    store(&g->head, place_after(g, uw_load(&g->head)));
 }
 
 uint32_t uw_gossip_take(struct uw_gossip *g)
@@ -110,28 +99,13 @@ void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how
     atomic_store_explicit(&g->ended, round, memory_order_release);
 }
 
-float uw_gossip_rms(const struct uw_gossip *g)
-{
-    return uw_told_float(&g->shown_rms);
-}
-
-void uw_gossip_hurry(struct uw_gossip *g)
-{
-    atomic_store_explicit(&g->hurry, true, memory_order_relaxed);
-}
-
 uint32_t uw_gossip_outlier_id(struct uw_gossip *g)
 {
-    uint32_t id = load(&g->outlier_id);
+    uint32_t id = uw_load(&g->outlier_id);
     if (id != 0) {
         store(&g->outlier_id, 0);
     }
     return id;
-}
-
-bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
-{
-    return load(&g->rejected) == round;
 }
 
 /* ---- training thread ---- */
@@ -140,7 +114,7 @@ bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
 UW_INLINE uint32_t shown(const struct uw_gossip *g)
 {
     const struct uw_snapshot *s = g->config.snapshot;
-    return s != NULL ? s->version : load(&g->version);
+    return s != NULL ? s->version : uw_load(&g->version);
 }
 
 /* The parameters at the round's start; NULL: there were none, or nobody has kept them. */
@@ -193,7 +167,7 @@ static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
 
 static bool is_wanted(const struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
-    return s->round == g->round && load(&g->rejected) != g->round;
+    return s->round == g->round && !uw_gossip_rejected(g, g->round);
 }
 
 /* Chunks come about in order: they and what is between them is one copy. */
@@ -212,7 +186,7 @@ static bool fetch_arrived(struct uw_gossip *g, uint32_t head, uint32_t tail)
 
 static void mix_arrived(struct uw_gossip *g)
 {
-    uint32_t head = load(&g->head);
+    uint32_t head = uw_load(&g->head);
     uint32_t tail = (uint32_t)atomic_load_explicit(&g->tail, memory_order_acquire);
     if (!fetch_arrived(g, head, tail)) {
         return;
@@ -223,7 +197,7 @@ static void mix_arrived(struct uw_gossip *g)
             if (!near_enough(g, s)) {
                 store(s->from_id != 0 ? &g->outlier_id : &g->rejected,
                       s->from_id != 0 ? s->from_id : g->round);
-                store(&g->outliers, load(&g->outliers) + 1u);
+                store(&g->outliers, uw_load(&g->outliers) + 1u);
             } else {
                 float weight = s->adopt            ? 1.0f
                                : s->weight != 0.0f ? s->weight
@@ -239,7 +213,7 @@ static void mix_arrived(struct uw_gossip *g)
                 g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
                 g->model = s->adopt ? UW_GOSSIP_TAKING : g->model;
                 g->jumped = g->jumped || s->adopt;
-                store(&g->mixed, load(&g->mixed) + 1u);
+                store(&g->mixed, uw_load(&g->mixed) + 1u);
             }
         }
         head = place_after(g, head);
@@ -252,14 +226,14 @@ static void measure_rms(struct uw_gossip *g)
     const struct uw_params *p = g->config.params;
     double sum = uw_squares(p->x, p->size_n);
     g->rms = p->size_n != 0 ? sqrtf((float)(sum / p->size_n)) : 0.0f;
-    uw_tell_float(&g->shown_rms, g->rms);
+    uw_store_float(&g->shown_rms, g->rms);
 }
 
 static void ask(struct uw_gossip *g)
 {
     g->round++;
     g->round_steps = 0;
-    g->period_steps = load(&g->period);
+    g->period_steps = uw_load(&g->period);
     g->mixed_round = 0;
     g->state = UW_GOSSIP_PULLING;
     atomic_store_explicit(&g->hurry, false, memory_order_relaxed);
@@ -289,7 +263,7 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure)
         if (measure) {
             measure_rms(g);
         }
-        atomic_store_explicit(&g->version, s != NULL ? s->version : load(&g->version) + 1u,
+        atomic_store_explicit(&g->version, s != NULL ? s->version : uw_load(&g->version) + 1u,
                               memory_order_release);
     }
     return rc;
@@ -310,14 +284,9 @@ void uw_gossip_recall(struct uw_gossip *g, bool mixed)
     g->recent = uw_mix_recent(&g->config.constants, g->recent, mixed ? 1.0f : 0.0f);
 }
 
-void uw_gossip_settle(struct uw_gossip *g)
-{
-    atomic_store_explicit(&g->newcomer, false, memory_order_release);
-}
-
 void uw_gossip_mixed_round(struct uw_gossip *g)
 {
-    store(&g->rounds, load(&g->rounds) + 1u);
+    store(&g->rounds, uw_load(&g->rounds) + 1u);
     uw_gossip_settle(g);
 }
 
@@ -362,8 +331,8 @@ static void end_pull(struct uw_gossip *g)
 
 static void end_round(struct uw_gossip *g)
 {
-    uint32_t how = load(&g->ended_how);
-    bool complete = how == UW_GOSSIP_COMPLETE && load(&g->rejected) != g->round;
+    uint32_t how = uw_load(&g->ended_how);
+    bool complete = how == UW_GOSSIP_COMPLETE && !uw_gossip_rejected(g, g->round);
     if (g->model == UW_GOSSIP_TAKING) {
         g->model = complete ? UW_GOSSIP_OWN : UW_GOSSIP_HALF;
     } else if (how == UW_GOSSIP_NONE || how == UW_GOSSIP_STALE || complete) {
@@ -390,9 +359,9 @@ static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
 void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
 {
     store(&g->step, p->step);
-    uw_tell_float(&g->loss, p->loss);
-    uw_tell_float(&g->accuracy, p->accuracy);
-    uw_tell_float(&g->samples_per_s, p->samples_per_s);
+    uw_store_float(&g->loss, p->loss);
+    uw_store_float(&g->accuracy, p->accuracy);
+    uw_store_float(&g->samples_per_s, p->samples_per_s);
     store(&g->power_mw, p->vitals.power_mw);
     store(&g->temperature_mc, (uint32_t)p->vitals.temperature_mc);
     store(&g->battery_percent, p->vitals.battery_percent);
@@ -418,7 +387,7 @@ bool uw_gossip_touches(const struct uw_gossip *g)
 {
     uint32_t steps = g->steps > g->round_steps ? g->steps : g->round_steps;
     return g->state != UW_GOSSIP_PULLING || g->model != UW_GOSSIP_OWN || is_full(g, steps + 1u) ||
-           load(&g->head) != load(&g->tail);
+           uw_load(&g->head) != uw_load(&g->tail);
 }
 
 int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
@@ -451,7 +420,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
             }
             return flags | (g->model != UW_GOSSIP_OWN ? UW_NODE_ADOPTING : 0);
         }
-        uint32_t how = load(&g->ended_how);
+        uint32_t how = uw_load(&g->ended_how);
         flags |= g->mixed_round != 0 || how == UW_GOSSIP_STALE ? UW_NODE_ROUND : 0;
         if (own && !full) {     /* the T steps go on */
             end_pull(g);

@@ -44,6 +44,7 @@
 #ifndef UW_NET_GOSSIP_H
 #define UW_NET_GOSSIP_H
 
+#include "base/bits.h"
 #include "mix/image.h"
 
 #include "uwasa/arena.h"
@@ -151,27 +152,37 @@ struct uw_gossip {
     float rms;                      /* of all parameters, when last published */
 };
 
-/* A float between the threads: tell and told, relaxed. */
-static inline void uw_tell_float(atomic_uint_least32_t *to, float v)
+/* Numbers between the threads, relaxed. */
+UW_INLINE uint32_t uw_load(const atomic_uint_least32_t *from)
+{
+    return (uint32_t)atomic_load_explicit(from, memory_order_relaxed);
+}
+
+static inline void uw_store_float(atomic_uint_least32_t *to, float v)
 {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     atomic_store_explicit(to, bits, memory_order_relaxed);
 }
 
-static inline float uw_told_float(const atomic_uint_least32_t *from)
+static inline float uw_load_float(const atomic_uint_least32_t *from)
 {
-    uint32_t bits = (uint32_t)atomic_load_explicit(from, memory_order_relaxed);
+    uint32_t bits = uw_load(from);
     float v;
     memcpy(&v, &bits, sizeof v);
     return v;
+}
+
+static inline bool uw_gossip_is_newcomer(const struct uw_gossip *g)
+{
+    return atomic_load_explicit(&g->newcomer, memory_order_relaxed);
 }
 
 /* Network. Is there something to show? Without a snapshot, where one thread does all, half of
  * somebody else's model is nothing. */
 static inline bool uw_gossip_shows(const struct uw_gossip *g)
 {
-    return atomic_load_explicit(&g->version, memory_order_relaxed) != 0 &&
+    return uw_load(&g->version) != 0 &&
            (g->config.snapshot != NULL || g->model == UW_GOSSIP_OWN);
 }
 
@@ -208,13 +219,19 @@ void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule);
 void uw_gossip_recall(struct uw_gossip *g, bool mixed);
 
 /* Training thread. Others may take the model over: it is no newcomer's any more. */
-void uw_gossip_settle(struct uw_gossip *g);
+static inline void uw_gossip_settle(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->newcomer, false, memory_order_release);
+}
 
 /* Training. A round has mixed in others' parameters: this node is no newcomer any more. */
 void uw_gossip_mixed_round(struct uw_gossip *g);
 
 /* Network, or whoever keeps both threads apart. Does a round wait for its pull? */
-bool uw_gossip_asks(const struct uw_gossip *g);
+static inline bool uw_gossip_asks(const struct uw_gossip *g)
+{
+    return uw_load(&g->asked) != g->taken;
+}
 
 /* Network. A round that waits for its pull and was not returned before; 0: none. */
 uint32_t uw_gossip_take(struct uw_gossip *g);
@@ -234,16 +251,25 @@ void uw_gossip_pop(struct uw_gossip *g);
 void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how);
 
 /* Network. The rms of all parameters when they were last published. */
-float uw_gossip_rms(const struct uw_gossip *g);
+static inline float uw_gossip_rms(const struct uw_gossip *g)
+{
+    return uw_load_float(&g->shown_rms);
+}
 
 /* Network. Others have begun the next round, and this node is in its steps yet: let it come now,
  * with fewer steps. Only where what is shown is held. */
-void uw_gossip_hurry(struct uw_gossip *g);
+static inline void uw_gossip_hurry(struct uw_gossip *g)
+{
+    atomic_store_explicit(&g->hurry, true, memory_order_relaxed);
+}
 
 /* Network. Who of many sent an outlier since the last call; 0: nobody. */
 uint32_t uw_gossip_outlier_id(struct uw_gossip *g);
 
 /* Network. The training thread refused a chunk of this round. */
-bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round);
+static inline bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
+{
+    return uw_load(&g->rejected) == round;
+}
 
 #endif

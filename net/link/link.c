@@ -47,36 +47,51 @@ int uw_link_send(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_b
     return buf != NULL || buf_bytes == 0 ? l->ops->send(l, to, buf, buf_bytes) : UW_ERR_INVALID;
 }
 
-/* Copy a message of `bytes`, or an error, from where it lies in the link. */
-static int copy_view(struct uw_link *l, int bytes, const void *view, void *buf, uint32_t cap_bytes)
-{
-    if (bytes > 0 && (uint32_t)bytes > cap_bytes) {
-        l->stats.received_n--;
-        l->stats.received_bytes -= (uint64_t)bytes;
-        l->stats.dropped_n++;
-        return UW_ERR_TOOBIG;
-    }
-    if (bytes > 0) {
-        memcpy(buf, view, (size_t)bytes);
-    }
-    return bytes;
-}
-
-int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes)
+/* Receive a message. It is copied to buf, or stays in the link where in_place is set, the link has
+ * views, and buf is NULL or the message is aligned. */
+static int receive(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes, void **view,
+                   bool in_place)
 {
     int rc = check(l);
     if (rc < 0) {
         return rc;
     }
-    if (from == NULL || (buf == NULL && cap_bytes != 0)) {
+    if (from == NULL || view == NULL) {
         return UW_ERR_INVALID;
     }
-    if (l->ops->recv != NULL) {
-        return l->ops->recv(l, from, buf, cap_bytes);
+    if (l->ops->recv_view == NULL || (!in_place && l->ops->recv != NULL)) {
+        *view = buf;
+        return buf != NULL || cap_bytes == 0 ? l->ops->recv(l, from, buf, cap_bytes)
+                                             : UW_ERR_INVALID;
     }
-    void *view = NULL;
-    rc = l->ops->recv_view(l, from, &view);
-    return copy_view(l, rc, view, buf, cap_bytes);
+    rc = l->ops->recv_view(l, from, view);
+    if (rc < 0 || (in_place && (buf == NULL || (uintptr_t)*view % 4u == 0))) {
+        return rc;
+    }
+    if ((uint32_t)rc > cap_bytes) {
+        l->stats.received_n--;
+        l->stats.received_bytes -= (uint64_t)rc;
+        l->stats.dropped_n++;
+        return UW_ERR_TOOBIG;
+    }
+    if (rc > 0) {
+        memcpy(buf, *view, (size_t)rc);
+    }
+    *view = buf;
+    return rc;
+}
+
+int uw_link_recv(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes)
+{
+    void *view;
+    return buf != NULL || cap_bytes == 0 ? receive(l, from, buf, cap_bytes, &view, false)
+                                         : UW_ERR_INVALID;
+}
+
+int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes,
+                      void **view)
+{
+    return receive(l, from, buf, cap_bytes, view, true);
 }
 
 uint64_t uw_link_step(struct uw_link *l, uint64_t now_us)
@@ -124,28 +139,6 @@ int uw_link_send_parts(struct uw_link *l, uint16_t to, const void *head, uint32_
         memcpy((uint8_t *)scratch + head_bytes, body, body_bytes);
     }
     return l->ops->send(l, to, scratch, head_bytes + body_bytes);
-}
-
-int uw_link_recv_view(struct uw_link *l, uint16_t *from, void *buf, uint32_t cap_bytes,
-                      void **view)
-{
-    int rc = check(l);
-    if (rc < 0) {
-        return rc;
-    }
-    if (view == NULL || from == NULL) {
-        return UW_ERR_INVALID;
-    }
-    if (l->ops->recv_view == NULL) {
-        *view = buf;
-        return uw_link_recv(l, from, buf, cap_bytes);
-    }
-    rc = l->ops->recv_view(l, from, view);
-    if (rc >= 0 && buf != NULL && (uintptr_t)*view % 4u != 0) {
-        rc = copy_view(l, rc, *view, buf, cap_bytes);
-        *view = buf;
-    }
-    return rc;
 }
 
 bool uw_link_views(const struct uw_link *l)

@@ -112,14 +112,7 @@ static int frame_describe(struct uw_link *link, uint16_t station, char text[UW_L
     if (!exists(station)) {
         return UW_ERR_NOTFOUND;
     }
-    uint32_t n = 1;
-    for (uint32_t left = station; left >= 10u; left /= 10u) {
-        n++;
-    }
-    text[n] = '\0';
-    for (uint32_t left = station; n > 0; left /= 10u) {
-        text[--n] = (char)('0' + left % 10u);
-    }
+    uw_write_number(station, text);
     return UW_OK;
 }
 

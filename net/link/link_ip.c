@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_ip.h"
 
+#include "ip_errno.h"
+
 #include "uwasa/status.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -11,9 +15,11 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define STACK_BYTES (256u * 1024u)      /* the resolver and its plug-ins; far from any minimum */
 #define FRESH_S 30
+#define BACKLOG 64
 
 enum lookup_state { LOOKUP_FREE, LOOKUP_RUNNING, LOOKUP_DONE };
 
@@ -106,6 +112,80 @@ int uw_ip_host_wait(const char *host, enum uw_ip_family family, struct uw_ip_add
 {
     int rc = ask_system(host, family, AI_NUMERICHOST, a);
     return rc == UW_OK ? rc : ask_system(host, family, 0, a);
+}
+
+bool uw_ip_address_of(int fd, bool peer, struct uw_ip_address *a)
+{
+    struct sockaddr_storage s;
+    socklen_t bytes = sizeof s;
+    memset(&s, 0, sizeof s);
+    return (peer ? getpeername : getsockname)(fd, (struct sockaddr *)&s, &bytes) == 0 &&
+           uw_ip_address_from(&s, a);
+}
+
+/* Returns -1; errno stays. */
+static int close_failed(int fd)
+{
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int uw_ip_socket(bool ipv6, int type)
+{
+    int fd = socket(ipv6 ? AF_INET6 : AF_INET, type, 0);
+    int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+    if (fd >= 0 && (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+                    fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)) {
+        return close_failed(fd);
+    }
+    return fd;
+}
+
+static int open_bound(const struct uw_ip_address *a, int type, bool ipv6, bool ipv6_only)
+{
+    struct sockaddr_storage s;
+    int on = 1, v6only = ipv6_only, fd = uw_ip_socket(ipv6, type);
+    bool listens = type == SOCK_STREAM;
+    if (fd >= 0 && listens) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    }
+    if (fd >= 0 &&
+        ((ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only) < 0) ||
+         bind(fd, (struct sockaddr *)&s, uw_ip_address_to(a, ipv6, &s)) < 0 ||
+         (listens && listen(fd, BACKLOG) < 0))) {
+        return close_failed(fd);
+    }
+    return fd;
+}
+
+int uw_ip_open(const char *text, int type, bool *ipv4, bool *ipv6, struct uw_error *err)
+{
+    char host[UW_IP_HOST_BYTES];
+    uint16_t port;
+    struct uw_ip_address a = {.ip = {0}};
+    text = text != NULL ? text : ":0";
+    if (uw_ip_address_split(text, host, &port) < 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 "
+                            "or :4433",
+                            text);
+    }
+    bool any = host[0] == '\0';
+    if (!any && uw_ip_host_wait(host, UW_IP_ANY, &a) < 0) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no such host", text);
+    }
+    a.port = port;
+    *ipv6 = any || !uw_ip_address_is_ipv4(&a);
+    *ipv4 = any || !*ipv6;
+    int fd = open_bound(&a, type, *ipv6, !any);
+    if (fd < 0 && any && errno != EADDRINUSE && errno != EACCES) {
+        *ipv6 = false;
+        fd = open_bound(&a, type, false, false);
+    }
+    return fd >= 0 ? fd : uw_error_set(err, UW_ERR_IO, "cannot bind %s: %s", text,
+                                       uw_ip_remedy(errno));
 }
 
 static void *look_up(void *arg)

@@ -14,6 +14,8 @@
 
 #include "ip_address.h"
 
+struct uw_error;
+
 #define UW_IP_LOOKUPS 8u               /* names looked up at once */
 
 enum uw_ip_family { UW_IP_ANY, UW_IP_V4, UW_IP_V6 };
@@ -25,6 +27,20 @@ bool uw_ip_address_from(const struct sockaddr_storage *s, struct uw_ip_address *
 
 /* Fill a socket address of one family. Returns its bytes. */
 uint32_t uw_ip_address_to(const struct uw_ip_address *a, bool ipv6, struct sockaddr_storage *s);
+
+/* The address of a socket or, `peer`, of its other end. Returns whether it has one. */
+bool uw_ip_address_of(int fd, bool peer, struct uw_ip_address *a);
+
+/* A socket of SOCK_DGRAM or SOCK_STREAM: non-blocking, closed on exec. -1: errno says why. */
+int uw_ip_socket(bool ipv6, int type);
+
+/* Open a socket and bind it to the address that a link's configuration has; one of SOCK_STREAM
+ * listens.
+ *   text        "10.0.0.2:4433", "[::1]:0"; ":4433" is any address of both families, or of IPv4
+ *               where IPv6 is switched off; NULL is ":0"
+ *   ipv4, ipv6  set to the families that it reaches
+ * Returns the socket; UW_ERR_INVALID, UW_ERR_NOTFOUND or UW_ERR_IO, and err has a sentence. */
+int uw_ip_open(const char *text, int type, bool *ipv4, bool *ipv6, struct uw_error *err);
 
 /* A host's address, port 0; a name is asked of the system's resolver, which may take long.
  * Returns UW_OK or UW_ERR_NOTFOUND. */

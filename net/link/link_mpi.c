@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_mpi.h"
 
+#include "base/number.h"
+
 #include <mpi.h>
-#include <stdio.h>
 #include <string.h>
 
 #define SENDS_DEFAULT 32u
@@ -112,12 +113,8 @@ static int turn(struct uw_link_mpi *l)
 static int mpi_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     const struct uw_link_mpi *l = (struct uw_link_mpi *)link;
-    uint32_t number = 0;
-    const char *p = address;
-    for (; *p >= '0' && *p <= '9' && number < UW_LINK_STATION_BROADCAST; p++) {
-        number = number * 10u + (uint32_t)(*p - '0');
-    }
-    if (p == address || *p != '\0') {
+    uint32_t number;
+    if (!uw_read_number(address, address + strlen(address), UINT16_MAX, &number)) {
         return UW_ERR_INVALID;
     }
     if (number >= l->ranks_n) {
@@ -132,7 +129,7 @@ static int mpi_describe(struct uw_link *link, uint16_t station, char text[UW_LIN
     if (station >= ((struct uw_link_mpi *)link)->ranks_n) {
         return UW_ERR_NOTFOUND;
     }
-    snprintf(text, UW_LINK_ADDRESS_BYTES, "%u", (unsigned)station);
+    uw_write_number(station, text);
     return UW_OK;
 }
 

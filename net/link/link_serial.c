@@ -22,7 +22,7 @@ static uint32_t queue_of(const struct uw_link_serial_config *c)
     return c->queue_n != 0 ? c->queue_n : QUEUE_DEFAULT;
 }
 
-/* ---- addresses: there is one other end ---- */
+/* ---- addresses: one other end ---- */
 
 static int serial_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
@@ -82,7 +82,7 @@ static int serial_recv_view(struct uw_link *link, uint16_t *from, void **view)
     link->stats.dropped_n += f->dropped_n;
     f->dropped_n = 0;
     if (f->closed) {
-        link->fd = -1; /* nobody is to wait for it */
+        link->fd = -1; /* do not wait for it */
     }
     if (rc < 0) {
         return rc;
@@ -97,7 +97,7 @@ static int serial_recv_view(struct uw_link *link, uint16_t *from, void **view)
 static uint64_t serial_step(struct uw_link *link, uint64_t now_us)
 {
     struct uw_link_serial *l = self(link);
-    (void)uw_serial_frames_drain(&l->frames); /* send and recv tell what is wrong */
+    (void)uw_serial_frames_drain(&l->frames); /* send and recv report errors */
     return uw_serial_frames_next_us(&l->frames, now_us);
 }
 

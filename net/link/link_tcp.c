@@ -3,11 +3,8 @@
  * The link's calls; connections are in link_tcp_conn.c. */
 #include "link_tcp_conn.h"
 
-#include "ip_errno.h"
 #include "base/bytes.h"
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -17,23 +14,8 @@
 #define STATIONS_DEFAULT 32u
 #define STRANGERS_DEFAULT 8u
 #define SILENCE_DEFAULT_US 10000000u
-#define BACKLOG 64
 #define SPARE_BYTES 4096u               /* behind a whole message: small ones that follow it */
 #define LINE_BYTES 64u
-
-int uw_tcp_enter(struct uw_link_tcp *l, const struct uw_ip_address *a, uint16_t *number)
-{
-    bool is_new;
-    int rc = uw_stations_enter(&l->addresses, a, number, &is_new);
-    if (rc == UW_OK && is_new) {
-        struct uw_link_tcp_station *s = &l->stations[*number];
-        if (s->conn != UW_TCP_NONE) {
-            uw_tcp_close(l, s->conn, false);
-        }
-        *s = (struct uw_link_tcp_station){.conn = UW_TCP_NONE};
-    }
-    return rc;
-}
 
 static int tcp_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
@@ -87,7 +69,7 @@ static int tcp_send_parts(struct uw_link *link, uint16_t to, const void *head, u
                            {(void *)(uintptr_t)head, head_bytes},
                            {(void *)(uintptr_t)body, body_bytes},
                            {(void *)(uintptr_t)zeros, pad}};
-    int rc = uw_tcp_write(l, s->conn, iov, 4, UW_TCP_PREFIX_BYTES + bytes + pad);
+    int rc = uw_tcp_send(l, s->conn, iov, 4, UW_TCP_PREFIX_BYTES + bytes + pad);
     if (rc == UW_OK) {
         link->stats.sent_n++;
         link->stats.sent_bytes += bytes;
@@ -294,55 +276,11 @@ static uint64_t draw_id(const struct uw_link_tcp *l)
     return x ^ x >> 31;
 }
 
-/* A listening socket of one family, -1: errno says why. */
-static int open_listener(const struct uw_ip_address *a, bool ipv6, bool ipv6_only)
-{
-    struct sockaddr_storage s;
-    int on = 1, v6only = ipv6_only;
-    int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if ((ipv6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only) < 0) ||
-        bind(fd, (struct sockaddr *)&s, uw_ip_address_to(a, ipv6, &s)) < 0 ||
-        listen(fd, BACKLOG) < 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
-}
-
-static int open_any(struct uw_link_tcp *l, const struct uw_ip_address *a, bool any)
-{
-    l->ipv6 = any || !uw_ip_address_is_ipv4(a);
-    l->ipv4 = any || !l->ipv6;
-    int fd = open_listener(a, l->ipv6, !any);
-    if (fd < 0 && any && errno != EADDRINUSE && errno != EACCES) {
-        l->ipv6 = false;
-        fd = open_listener(a, false, false);
-    }
-    return fd;
-}
-
-static bool local_address(const struct uw_link_tcp *l, struct uw_ip_address *a)
-{
-    struct sockaddr_storage s;
-    socklen_t bytes = sizeof s;
-    memset(&s, 0, sizeof s);
-    return getsockname(l->listener, (struct sockaddr *)&s, &bytes) == 0 &&
-           uw_ip_address_from(&s, a);
-}
-
 int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *config,
                      struct uw_error *err)
 {
     struct sizes sizes;
-    struct uw_ip_address a = {.ip = {0}};
-    char host[UW_IP_HOST_BYTES];
-    uint16_t port;
+    struct uw_ip_address a;
     memset(l, 0, sizeof *l);
     l->link.fd = l->listener = -1;
     if (config == NULL || !sizes_of(config, &sizes)) {
@@ -353,25 +291,15 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
         return uw_error_set(err, UW_ERR_NOMEM, "the TCP link needs %lu bytes of memory",
                             (unsigned long)sizes.total);
     }
-    const char *text = config->bind != NULL ? config->bind : ":0";
-    if (uw_ip_address_split(text, host, &port) < 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 "
-                            "or :4433",
-                            text);
-    }
-    if (host[0] != '\0' && uw_ip_host_wait(host, UW_IP_ANY, &a) < 0) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no such host", text);
-    }
-    a.port = port;
-    l->listener = open_any(l, &a, host[0] == '\0');
-    if (l->listener < 0 || !local_address(l, &a)) {
-        return uw_error_set(err, UW_ERR_IO, "cannot bind %s: %s", text, uw_ip_remedy(errno));
+    l->listener = uw_ip_open(config->bind, SOCK_STREAM, &l->ipv4, &l->ipv6, err);
+    if (l->listener < 0) {
+        return l->listener;
     }
     l->link.fd = epoll_create1(EPOLL_CLOEXEC);
-    if (l->link.fd < 0) {
+    if (l->link.fd < 0 || !uw_ip_address_of(l->listener, false, &a)) {
+        close(l->link.fd);
         close(l->listener);
-        return uw_error_set(err, UW_ERR_IO, "%s: the system refused an epoll", text);
+        return uw_error_set(err, UW_ERR_IO, "the system refused an epoll");
     }
     lay_out(l, &sizes, config->memory);
     l->port = a.port;
@@ -390,7 +318,7 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
 int uw_link_tcp_local(const struct uw_link_tcp *l, char text[UW_LINK_ADDRESS_BYTES])
 {
     struct uw_ip_address a;
-    if (l->link.ops == NULL || !local_address(l, &a)) {
+    if (l->link.ops == NULL || !uw_ip_address_of(l->listener, false, &a)) {
         return UW_ERR_CLOSED;
     }
     return uw_ip_address_print(&a, text);

@@ -20,6 +20,7 @@
 #define RETRY_DOUBLINGS 5u              /* up to 3.2 s */
 #define ACCEPT_PAUSE_US 100000u         /* the system has no descriptors left */
 #define EVENTS 32
+#define POLLS_MAX 64                    /* in one call */
 #define LISTENER UINT32_MAX
 
 static const uint8_t magic[4] = {'u', 'w', 't', '1'};
@@ -28,6 +29,14 @@ static void watch(const struct uw_link_tcp *l, int fd, uint32_t events, uint32_t
 {
     struct epoll_event e = {.events = events, .data.u32 = what};
     (void)epoll_ctl(l->link.fd, EPOLL_CTL_ADD, fd, &e);
+}
+
+void uw_tcp_make_ready(struct uw_link_tcp *l, uint16_t conn)
+{
+    if (!l->conns[conn].queued) {
+        l->conns[conn].queued = true;
+        l->ready[(l->ready_at + l->ready_n++) % l->conns_n] = conn;
+    }
 }
 
 void uw_tcp_set_accepts(struct uw_link_tcp *l, bool accepts)
@@ -74,7 +83,8 @@ void uw_tcp_close(struct uw_link_tcp *l, uint16_t conn, bool drain)
     uw_tcp_make_ready(l, conn);
 }
 
-void uw_tcp_break_off(struct uw_link_tcp *l, uint16_t conn)
+/* The other end or the path ended a connection: a dial is tried again later. */
+static void break_off(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
     if (c->state == UW_TCP_UP) {
@@ -84,6 +94,20 @@ void uw_tcp_break_off(struct uw_link_tcp *l, uint16_t conn)
         s->retry_us = l->now_us + uw_backoff_us(RETRY_US, &s->fails, RETRY_DOUBLINGS);
     }
     uw_tcp_close(l, conn, true);
+}
+
+int uw_tcp_enter(struct uw_link_tcp *l, const struct uw_ip_address *a, uint16_t *number)
+{
+    bool is_new;
+    int rc = uw_stations_enter(&l->addresses, a, number, &is_new);
+    if (rc == UW_OK && is_new) {
+        struct uw_link_tcp_station *s = &l->stations[*number];
+        if (s->conn != UW_TCP_NONE) {
+            uw_tcp_close(l, s->conn, false);
+        }
+        *s = (struct uw_link_tcp_station){.conn = UW_TCP_NONE};
+    }
+    return rc;
 }
 
 static void set_options(const struct uw_link_tcp *l, int fd)
@@ -124,14 +148,11 @@ static void bind_source(const struct uw_link_tcp *l, int fd)
 {
     struct sockaddr_storage s;
     struct uw_ip_address a;
-    socklen_t bytes = sizeof s;
     static const uint8_t any[16];
-    memset(&s, 0, sizeof s);
-    if (getsockname(l->listener, (struct sockaddr *)&s, &bytes) == 0 &&
-        uw_ip_address_from(&s, &a) && memcmp(a.ip, any, sizeof any) != 0 &&
+    if (uw_ip_address_of(l->listener, false, &a) && memcmp(a.ip, any, sizeof any) != 0 &&
         !(uw_ip_address_is_ipv4(&a) && memcmp(a.ip + 12, any, 4) == 0)) {
         a.port = 0;
-        bytes = uw_ip_address_to(&a, l->ipv6, &s);
+        socklen_t bytes = uw_ip_address_to(&a, l->ipv6, &s);
         (void)bind(fd, (struct sockaddr *)&s, bytes);
     }
 }
@@ -143,7 +164,7 @@ void uw_tcp_dial(struct uw_link_tcp *l, uint16_t station)
     if (l->now_us < s->retry_us) {
         return;
     }
-    int fd = socket(l->ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = uw_ip_socket(l->ipv6, SOCK_STREAM);
     if (fd < 0) {
         s->retry_us = l->now_us + RETRY_US;
         return;
@@ -160,8 +181,17 @@ void uw_tcp_dial(struct uw_link_tcp *l, uint16_t station)
     c->station = station;
     s->conn = conn;
     if (fails) {
-        uw_tcp_break_off(l, conn);
+        break_off(l, conn);
     }
+}
+
+int uw_tcp_send(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int iov_n, uint32_t bytes)
+{
+    int rc = uw_tcp_write(l, &l->conns[conn], iov, iov_n, bytes);
+    if (rc == UW_ERR_CLOSED) {
+        break_off(l, conn);
+    }
+    return rc == UW_OK ? UW_OK : UW_ERR_AGAIN;
 }
 
 /* Greetings. */
@@ -176,8 +206,8 @@ static void send_greeting(struct uw_link_tcp *l, uint16_t conn)
     uw_put_u32(g + 16, ++l->greetings_n);
     uw_put_u32(g + 20, l->link.mtu_bytes);
     struct iovec iov = {g, sizeof g};
-    if (uw_tcp_write(l, conn, &iov, 1, sizeof g) < 0 && l->conns[conn].state != UW_TCP_ENDED) {
-        uw_tcp_break_off(l, conn);
+    if (uw_tcp_write(l, &l->conns[conn], &iov, 1, sizeof g) < 0) {
+        break_off(l, conn);
     }
 }
 
@@ -216,13 +246,13 @@ static bool settle(struct uw_link_tcp *l, const struct uw_link_tcp_conn *c, uint
 static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
-    struct sockaddr_storage from;
     struct uw_ip_address a;
     uint16_t station;
-    socklen_t bytes = sizeof from;
-    memset(&from, 0, sizeof from);
-    if (getpeername(c->fd, (struct sockaddr *)&from, &bytes) < 0 ||
-        !uw_ip_address_from(&from, &a)) {
+    if (c->dialed) {
+        come_up(l, conn);
+        return;
+    }
+    if (!uw_ip_address_of(c->fd, true, &a)) {
         release(l, conn);
         return;
     }
@@ -237,7 +267,8 @@ static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
     send_greeting(l, conn);
 }
 
-void uw_tcp_secured(struct uw_link_tcp *l, uint16_t conn)
+/* A handshake is over, or none is needed: the dialing end greets. */
+static void begin_greeting(struct uw_link_tcp *l, uint16_t conn)
 {
     l->conns[conn].state = UW_TCP_GREETING;
     if (l->conns[conn].dialed) {
@@ -246,12 +277,25 @@ void uw_tcp_secured(struct uw_link_tcp *l, uint16_t conn)
     uw_tcp_make_ready(l, conn);
 }
 
-void uw_tcp_greet(struct uw_link_tcp *l, uint16_t conn)
+/* Go on with a guard's handshake. */
+static void handshake(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    int rc = l->guard->ops->handshake(l->guard, c->session);
+    int sent = uw_tcp_flush(c);     /* an alert may be the last that goes out */
+    if (sent == UW_ERR_CLOSED || (rc < 0 && rc != UW_ERR_AGAIN)) {
+        break_off(l, conn);
+    } else if (rc == UW_OK) {
+        begin_greeting(l, conn);
+    }
+}
+
+/* Read what there is of a greeting; whole, it makes the connection its station's, or ends it. */
+static void greet(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
     const uint8_t *g = c->greeting;
-    int n = uw_tcp_read(l, conn, c->greeting + c->greeting_n,
-                        UW_TCP_GREETING_BYTES - c->greeting_n);
+    int n = uw_tcp_read(l, c, c->greeting + c->greeting_n, UW_TCP_GREETING_BYTES - c->greeting_n);
     if (n == UW_ERR_AGAIN) {
         return;
     }
@@ -265,9 +309,7 @@ void uw_tcp_greet(struct uw_link_tcp *l, uint16_t conn)
     c->peer_mtu = uw_get_u32(g + 20);
     if (n <= 0 || memcmp(g, magic, sizeof magic) != 0 || c->peer_id == l->id ||
         uw_get_u16(g + 4) == 0) {
-        uw_tcp_break_off(l, conn);
-    } else if (c->dialed) {
-        come_up(l, conn);
+        break_off(l, conn);
     } else {
         accept_peer(l, conn, uw_get_u16(g + 4));
     }
@@ -296,18 +338,15 @@ static void make_room_for_stranger(struct uw_link_tcp *l)
 static bool may_begin(struct uw_link_tcp *l)
 {
     return l->guard == NULL ||
-           uw_bucket_take(&l->begun_us, UW_TCP_BEGIN_US, UW_TCP_BEGIN_MAX, 0, l->now_us);
+           uw_bucket_take(&l->begun_us, l->now_us, UW_TCP_BEGIN_US,
+                          UW_TCP_BEGIN_MAX * UW_TCP_BEGIN_US, 0);
 }
 
 static void begin_accepted(struct uw_link_tcp *l, int fd)
 {
     char text[UW_LINK_ADDRESS_BYTES] = "";
-    struct sockaddr_storage from;
     struct uw_ip_address a;
-    socklen_t bytes = sizeof from;
-    memset(&from, 0, sizeof from);
-    if (getpeername(fd, (struct sockaddr *)&from, &bytes) < 0 || !uw_ip_address_from(&from, &a) ||
-        !may_begin(l)) {
+    if (!uw_ip_address_of(fd, true, &a) || !may_begin(l)) {
         l->link.stats.dropped_n++;
         close(fd);
         return;
@@ -316,7 +355,7 @@ static void begin_accepted(struct uw_link_tcp *l, int fd)
     make_room_for_stranger(l);
     set_options(l, fd);
     uint16_t conn = take_conn(l, fd, UW_TCP_GREETING);
-    if (!uw_tcp_secure(l, conn, text)) {
+    if (!uw_tcp_secure(l, &l->conns[conn], text)) {
         release(l, conn);
     }
 }
@@ -347,18 +386,18 @@ static void begin_dialed(struct uw_link_tcp *l, uint16_t conn)
     int error = 0;
     socklen_t bytes = sizeof error;
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) < 0 || error != 0) {
-        uw_tcp_break_off(l, conn);
+        break_off(l, conn);
         return;
     }
     (void)uw_stations_describe(&l->addresses, c->station, text);
     c->state = UW_TCP_GREETING;
     c->since_us = l->now_us;
-    if (!uw_tcp_secure(l, conn, text)) {
-        uw_tcp_break_off(l, conn);
+    if (!uw_tcp_secure(l, &l->conns[conn], text)) {
+        break_off(l, conn);
     } else if (c->state == UW_TCP_SECURING) {
-        uw_tcp_handshake(l, conn);
+        handshake(l, conn);
     } else {
-        uw_tcp_secured(l, conn);
+        begin_greeting(l, conn);
     }
 }
 
@@ -374,12 +413,14 @@ static void take_event(struct uw_link_tcp *l, uint16_t conn, uint32_t events)
         c->ending = c->ending || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
         uw_tcp_make_ready(l, conn);
     }
-    if (c->fd >= 0 && c->state != UW_TCP_DIALING && (events & EPOLLOUT) != 0) {
-        (void)uw_tcp_flush(l, conn);
+    if (c->fd >= 0 && c->state != UW_TCP_DIALING && (events & EPOLLOUT) != 0 &&
+        uw_tcp_flush(c) == UW_ERR_CLOSED) {
+        break_off(l, conn);
     }
 }
 
-bool uw_tcp_poll(struct uw_link_tcp *l)
+/* Take what the system reports. Returns whether it reported anything. */
+static bool poll_events(struct uw_link_tcp *l)
 {
     struct epoll_event events[EVENTS];
     int n = epoll_wait(l->link.fd, events, EVENTS, 0);
@@ -393,6 +434,52 @@ bool uw_tcp_poll(struct uw_link_tcp *l)
     return n > 0;
 }
 
+/* The message at the front of a connection: its bytes, or UW_ERR_AGAIN. */
+static int take_front(struct uw_link_tcp *l, uint16_t conn, uint8_t **at)
+{
+    int rc = uw_tcp_front(l, &l->conns[conn], at);
+    if (rc >= 0 || rc == UW_ERR_AGAIN) {
+        return rc;
+    }
+    l->link.stats.dropped_n += rc == UW_ERR_TOOBIG;
+    if (l->conns[conn].state == UW_TCP_UP) {
+        break_off(l, conn);
+    }
+    release(l, conn);
+    return UW_ERR_AGAIN;
+}
+
+int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at)
+{
+    for (int polls = 0;; polls++) {
+        while (l->ready_n > 0) {
+            uint16_t i = l->ready[l->ready_at];
+            struct uw_link_tcp_conn *c = &l->conns[i];
+            l->ready_at = (l->ready_at + 1u) % l->conns_n;
+            l->ready_n--;
+            c->queued = false;
+            if (c->state == UW_TCP_SECURING) {
+                handshake(l, i);
+            }
+            if (c->state == UW_TCP_GREETING) {
+                greet(l, i);
+            }
+            if ((c->state != UW_TCP_UP && c->state != UW_TCP_ENDED) || c->deferred) {
+                continue;
+            }
+            int rc = take_front(l, i, at);
+            if (rc >= 0) {
+                uw_tcp_make_ready(l, i);
+                *conn = i;
+                return rc;
+            }
+        }
+        if (polls == POLLS_MAX || !poll_events(l)) {
+            return UW_ERR_AGAIN;
+        }
+    }
+}
+
 uint64_t uw_tcp_expire(struct uw_link_tcp *l)
 {
     uint64_t next_us = UINT64_MAX;
@@ -404,7 +491,7 @@ uint64_t uw_tcp_expire(struct uw_link_tcp *l)
         }
         uint64_t end_us = c->since_us + (c->state == UW_TCP_DIALING ? CONNECT_US : GREETING_US);
         if (l->now_us >= end_us) {
-            uw_tcp_break_off(l, i);
+            break_off(l, i);
         } else if (end_us < next_us) {
             next_us = end_us;
         }

@@ -62,6 +62,8 @@ struct uw_link_tcp_conn {
     uint8_t greeting[UW_TCP_GREETING_BYTES];
 };
 
+/* ---- link_tcp_conn.c ---- */
+
 /* The station of an address: known, in a free slot, or in the one recycled.
  * Returns UW_OK or UW_ERR_FULL. */
 int uw_tcp_enter(struct uw_link_tcp *l, const struct uw_ip_address *a, uint16_t *number);
@@ -72,34 +74,9 @@ void uw_tcp_dial(struct uw_link_tcp *l, uint16_t station);
 /* End a connection; with `drain` what has arrived is still given out. */
 void uw_tcp_close(struct uw_link_tcp *l, uint16_t conn, bool drain);
 
-/* The other end or the path ended a connection: a dial is tried again later. */
-void uw_tcp_break_off(struct uw_link_tcp *l, uint16_t conn);
-
-/* Open the guard's session, if there is a guard. Returns false when that fails. */
-bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address);
-
-/* Read bytes of the peer's, through the guard. Returns how many, UW_ERR_AGAIN, or another code: the
- * connection has ended. */
-int uw_tcp_read(struct uw_link_tcp *l, uint16_t conn, uint8_t *buf, uint32_t cap_bytes);
-
-/* Go on with a guard's handshake. */
-void uw_tcp_handshake(struct uw_link_tcp *l, uint16_t conn);
-
-/* A handshake is over, or none is needed: who dialed greets. */
-void uw_tcp_secured(struct uw_link_tcp *l, uint16_t conn);
-
-/* Read what there is of a greeting; whole, it makes the connection its station's, or ends it. */
-void uw_tcp_greet(struct uw_link_tcp *l, uint16_t conn);
-
-/* Write what waits in tx. Returns true when nothing waits any more. */
-bool uw_tcp_flush(struct uw_link_tcp *l, uint16_t conn);
-
 /* Send one message. Returns UW_OK or UW_ERR_AGAIN. */
-int uw_tcp_write(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int iov_n,
-                 uint32_t bytes);
-
-/* Take what the system reports. Returns whether it reported anything. */
-bool uw_tcp_poll(struct uw_link_tcp *l);
+int uw_tcp_send(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int iov_n,
+                uint32_t bytes);
 
 /* The next message of all connections, where it lies; it counts as given out. Returns its bytes or
  * UW_ERR_AGAIN. */
@@ -111,7 +88,28 @@ void uw_tcp_make_ready(struct uw_link_tcp *l, uint16_t conn);
 /* End what took too long to connect or greet. Returns when it wants to be called again. */
 uint64_t uw_tcp_expire(struct uw_link_tcp *l);
 
-/* Begin or cease to hear of new connections. */
+/* Begin or cease to accept new connections. */
 void uw_tcp_set_accepts(struct uw_link_tcp *l, bool accepts);
+
+/* ---- link_tcp_io.c: with UW_ERR_CLOSED the connection has ended, which the caller acts on ---- */
+
+/* Open the guard's session, if there is a guard. Returns false when that fails. */
+bool uw_tcp_secure(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, const char *address);
+
+/* Read bytes of the peer's, through the guard. Returns how many, UW_ERR_AGAIN, or another code: the
+ * connection has ended. */
+int uw_tcp_read(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, uint8_t *buf,
+                uint32_t cap_bytes);
+
+/* Write what waits in tx. Returns UW_OK (nothing waits any more), UW_ERR_AGAIN, UW_ERR_CLOSED. */
+int uw_tcp_flush(struct uw_link_tcp_conn *c);
+
+/* Write one message, after what waits. Returns UW_OK, UW_ERR_AGAIN, UW_ERR_CLOSED. */
+int uw_tcp_write(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, struct iovec *iov, int iov_n,
+                 uint32_t bytes);
+
+/* The message at the front of a connection, where it lies, read as far as it has come. Returns its
+ * bytes, UW_ERR_AGAIN, UW_ERR_TOOBIG (above the mtu), or another code: the connection has ended. */
+int uw_tcp_front(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, uint8_t **at);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes in and out of connections that are up. */
+ * Bytes in and out of a connection. */
 #include "link_tcp_conn.h"
 
 #include "base/bucket.h"
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define POLLS_MAX 64                    /* in one call */
 #define BULK_BYTES 16384u               /* the rest of a message above that is read by itself ... */
 #define NEXT_BYTES 64u                  /* ... and with the head of the next one */
 #define RECORD_JOINED_BYTES 16384u      /* small parts of a message in one record */
@@ -20,37 +19,33 @@ static uint32_t padded(uint32_t bytes)
     return (bytes + 3u) & ~3u;
 }
 
-void uw_tcp_make_ready(struct uw_link_tcp *l, uint16_t conn)
+/* Is an error one that passes? */
+static bool is_passing(int error)
 {
-    if (!l->conns[conn].queued) {
-        l->conns[conn].queued = true;
-        l->ready[(l->ready_at + l->ready_n++) % l->conns_n] = conn;
-    }
+    return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-bool uw_tcp_flush(struct uw_link_tcp *l, uint16_t conn)
+int uw_tcp_flush(struct uw_link_tcp_conn *c)
 {
-    struct uw_link_tcp_conn *c = &l->conns[conn];
-    while (c->fd >= 0 && c->tx_at != c->tx_end) {
+    while (c->tx_at != c->tx_end) {
         ssize_t n = send(c->fd, c->tx + c->tx_at, c->tx_end - c->tx_at, MSG_NOSIGNAL);
         if (n >= 0) {
             c->tx_at += (uint32_t)n;
-        } else if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
-            return false;
         } else if (errno != EINTR) {
-            uw_tcp_break_off(l, conn);
+            return is_passing(errno) ? UW_ERR_AGAIN : UW_ERR_CLOSED;
         }
     }
-    return c->fd >= 0;
+    return UW_OK;
 }
 
-static ssize_t receive(int fd, uint8_t *buf, uint32_t cap_bytes)
+/* Returns how many bytes, UW_ERR_AGAIN, UW_ERR_CLOSED. */
+static int receive(int fd, uint8_t *buf, uint32_t cap_bytes)
 {
     ssize_t n;
     do {
         n = recv(fd, buf, cap_bytes, 0);
     } while (n < 0 && errno == EINTR);
-    return n;
+    return n > 0 ? (int)n : n < 0 && is_passing(errno) ? UW_ERR_AGAIN : UW_ERR_CLOSED;
 }
 
 /* The guard's way to the socket. */
@@ -61,14 +56,9 @@ static int raw_read(void *arg, uint8_t *buf, uint32_t cap_bytes)
     if (c->drained) {
         return UW_ERR_AGAIN;
     }
-    ssize_t n = receive(c->fd, buf, cap_bytes);
-    if (n > 0) {
-        c->drained = (size_t)n < cap_bytes && !c->ending;
-        return (int)n;
-    }
-    bool later = n < 0 && (errno == EAGAIN || errno == ENOMEM);
-    c->drained = later;
-    return later ? UW_ERR_AGAIN : UW_ERR_CLOSED;
+    int n = receive(c->fd, buf, cap_bytes);
+    c->drained = n > 0 ? (uint32_t)n < cap_bytes && !c->ending : n == UW_ERR_AGAIN;
+    return n;
 }
 
 static int raw_write(void *arg, const uint8_t *buf, uint32_t bytes)
@@ -82,9 +72,8 @@ static int raw_write(void *arg, const uint8_t *buf, uint32_t bytes)
     return UW_OK;
 }
 
-bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address)
+bool uw_tcp_secure(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, const char *address)
 {
-    struct uw_link_tcp_conn *c = &l->conns[conn];
     const struct uw_stream_io io = {.arg = c, .read = raw_read, .write = raw_write};
     if (l->guard == NULL) {
         return true;
@@ -96,36 +85,13 @@ bool uw_tcp_secure(struct uw_link_tcp *l, uint16_t conn, const char *address)
     return c->guarded;
 }
 
-void uw_tcp_handshake(struct uw_link_tcp *l, uint16_t conn)
+int uw_tcp_read(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, uint8_t *buf,
+                uint32_t cap_bytes)
 {
-    struct uw_link_tcp_conn *c = &l->conns[conn];
-    int rc = l->guard->ops->handshake(l->guard, c->session);
-    (void)uw_tcp_flush(l, conn);    /* the last words may say why it failed */
-    if (c->state != UW_TCP_SECURING) {
-        return;
-    }
-    if (rc == UW_OK) {
-        uw_tcp_secured(l, conn);
-    } else if (rc != UW_ERR_AGAIN) {
-        uw_tcp_break_off(l, conn);
-    }
-}
-
-int uw_tcp_read(struct uw_link_tcp *l, uint16_t conn, uint8_t *buf, uint32_t cap_bytes)
-{
-    struct uw_link_tcp_conn *c = &l->conns[conn];
-    if (c->guarded) {
-        int n = l->guard->ops->read(l->guard, c->session, buf, cap_bytes);
-        c->readable = n > 0;
-        return n;
-    }
-    ssize_t n = receive(c->fd, buf, cap_bytes);
-    if (n > 0) {
-        c->readable = (size_t)n == cap_bytes || c->ending;
-        return (int)n;
-    }
-    c->readable = false;
-    return n < 0 && (errno == EAGAIN || errno == ENOMEM) ? UW_ERR_AGAIN : UW_ERR_CLOSED;
+    int n = c->guarded ? l->guard->ops->read(l->guard, c->session, buf, cap_bytes)
+                       : receive(c->fd, buf, cap_bytes);
+    c->readable = n > 0 && (c->guarded || (uint32_t)n == cap_bytes || c->ending);
+    return n;
 }
 
 /* Keep what the system did not take of a message. */
@@ -144,10 +110,10 @@ static void keep_rest(struct uw_link_tcp_conn *c, const struct iovec *iov, int i
 
 /* Encrypt all of a message into tx, and send what the system takes. What is small travels with what
  * is in front of it: a prefix alone makes no record. */
-static int write_guarded(struct uw_link_tcp *l, uint16_t conn, const struct iovec *iov, int iov_n)
+static int write_guarded(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, const struct iovec *iov,
+                         int iov_n)
 {
     const struct uw_stream_guard_ops *ops = l->guard->ops;
-    struct uw_link_tcp_conn *c = &l->conns[conn];
     uint8_t joined[RECORD_JOINED_BYTES];
     uint32_t n = 0;
     int rc = UW_OK;
@@ -176,23 +142,18 @@ static int write_guarded(struct uw_link_tcp *l, uint16_t conn, const struct iove
     if (n > 0 && rc == UW_OK) {
         rc = ops->write(l->guard, c->session, joined, n);
     }
-    if (rc < 0) {
-        uw_tcp_break_off(l, conn);
-        return UW_ERR_AGAIN;
+    if (rc == UW_OK) {
+        (void)uw_tcp_flush(c);          /* an error of the socket is reported again */
     }
-    (void)uw_tcp_flush(l, conn);
-    return UW_OK;
+    return rc == UW_OK ? UW_OK : UW_ERR_CLOSED;
 }
 
-int uw_tcp_write(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int iov_n,
+int uw_tcp_write(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, struct iovec *iov, int iov_n,
                  uint32_t bytes)
 {
-    struct uw_link_tcp_conn *c = &l->conns[conn];
-    if (!uw_tcp_flush(l, conn)) {
-        return UW_ERR_AGAIN;
-    }
-    if (c->guarded) {
-        return write_guarded(l, conn, iov, iov_n);
+    int rc = uw_tcp_flush(c);
+    if (rc < 0 || c->guarded) {
+        return rc < 0 ? rc : write_guarded(l, c, iov, iov_n);
     }
     const struct msghdr m = {.msg_iov = iov, .msg_iovlen = (size_t)iov_n};
     ssize_t n;
@@ -200,10 +161,7 @@ int uw_tcp_write(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int io
         n = sendmsg(c->fd, &m, MSG_NOSIGNAL);
     } while (n < 0 && errno == EINTR);
     if (n < 0) {
-        if (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM) {
-            uw_tcp_break_off(l, conn);
-        }
-        return UW_ERR_AGAIN;
+        return is_passing(errno) ? UW_ERR_AGAIN : UW_ERR_CLOSED;
     }
     if ((uint32_t)n != bytes) {
         keep_rest(c, iov, iov_n, (size_t)n);
@@ -224,10 +182,9 @@ static uint32_t front_bytes(const struct uw_link_tcp *l, const struct uw_link_tc
 
 /* Read more. What is large is read by itself, so that little of the next message has to be moved
  * to the front. A read that fills less than it could has emptied the socket: what comes later is
- * reported again. Returns false when nothing came. */
-static bool fill(struct uw_link_tcp *l, uint16_t conn)
+ * reported again. Returns as uw_tcp_read. */
+static int fill(struct uw_link_tcp *l, struct uw_link_tcp_conn *c)
 {
-    struct uw_link_tcp_conn *c = &l->conns[conn];
     uint32_t have = c->rx_end - c->rx_at, need = front_bytes(l, c);
     if (have == 0 || need > l->rx_bytes - c->rx_at) {
         memmove(c->rx, c->rx + c->rx_at, have);
@@ -238,28 +195,18 @@ static bool fill(struct uw_link_tcp *l, uint16_t conn)
     if (need - have > BULK_BYTES && want > need - have + NEXT_BYTES) {
         want = need - have + NEXT_BYTES;
     }
-    int n = uw_tcp_read(l, conn, c->rx + c->rx_end, want);
-    if (n > 0) {
-        c->rx_end += (uint32_t)n;
-        return true;
-    }
-    if (n != UW_ERR_AGAIN) {
-        uw_tcp_break_off(l, conn);
-    }
-    return n != UW_ERR_AGAIN;
+    int n = uw_tcp_read(l, c, c->rx + c->rx_end, want);
+    c->rx_end += n > 0 ? (uint32_t)n : 0;
+    return n;
 }
 
-/* Returns the bytes of the message at the front of a connection, or UW_ERR_AGAIN. */
-static int take_front(struct uw_link_tcp *l, uint16_t conn, uint8_t **at)
+int uw_tcp_front(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, uint8_t **at)
 {
-    struct uw_link_tcp_conn *c = &l->conns[conn];
-    do {
+    int rc = UW_OK;
+    while (rc >= 0) {
         uint32_t have = c->rx_end - c->rx_at, whole = front_bytes(l, c);
         if (whole == UINT32_MAX) {
-            l->link.stats.dropped_n++;
-            uw_tcp_break_off(l, conn);
-            uw_tcp_close(l, conn, false);
-            return UW_ERR_AGAIN;
+            return UW_ERR_TOOBIG;
         }
         if (have >= UW_TCP_PREFIX_BYTES && have >= whole) {
             uint32_t bytes = uw_get_u32(c->rx + c->rx_at);
@@ -268,41 +215,7 @@ static int take_front(struct uw_link_tcp *l, uint16_t conn, uint8_t **at)
             l->viewed_bytes = whole;
             return (int)bytes;
         }
-        if (c->state == UW_TCP_ENDED) {
-            uw_tcp_close(l, conn, false);
-            return UW_ERR_AGAIN;
-        }
-    } while (c->readable && fill(l, conn));
-    return UW_ERR_AGAIN;
-}
-
-int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at)
-{
-    for (int polls = 0;; polls++) {
-        while (l->ready_n > 0) {
-            uint16_t i = l->ready[l->ready_at];
-            struct uw_link_tcp_conn *c = &l->conns[i];
-            l->ready_at = (l->ready_at + 1u) % l->conns_n;
-            l->ready_n--;
-            c->queued = false;
-            if (c->state == UW_TCP_SECURING) {
-                uw_tcp_handshake(l, i);
-            }
-            if (c->state == UW_TCP_GREETING) {
-                uw_tcp_greet(l, i);
-            }
-            if ((c->state != UW_TCP_UP && c->state != UW_TCP_ENDED) || c->deferred) {
-                continue;
-            }
-            int rc = take_front(l, i, at);
-            if (rc >= 0) {
-                uw_tcp_make_ready(l, i);
-                *conn = i;
-                return rc;
-            }
-        }
-        if (polls == POLLS_MAX || !uw_tcp_poll(l)) {
-            return UW_ERR_AGAIN;
-        }
+        rc = c->state == UW_TCP_ENDED ? UW_ERR_CLOSED : c->readable ? fill(l, c) : UW_ERR_AGAIN;
     }
+    return rc;
 }

@@ -3,31 +3,34 @@
 
 #include "ip_errno.h"
 #include "link_ip.h"
-#include "link_udp_many.h"
 #include "stations.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define SOCKET_BUFFER_DEFAULT (1 << 20)
 #define RETRY_US 1000u
-#define TOGETHER_BYTES (UW_UDP_MANY_BYTES + UW_UDP_MANY_IN_BYTES)
+#define BLOCK_N 64u                     /* datagrams that Linux takes in one call, at most */
+#define BLOCK_BYTES 65507u              /* of all of them, as of one */
+#define BLOCK_IN_BYTES 65536u           /* room for any block that arrives */
+#define TOGETHER_BYTES (BLOCK_BYTES + BLOCK_IN_BYTES)
+
+/* Room for one control message with an int, aligned as the system wants it. */
+union control {
+    struct cmsghdr head;
+    uint8_t bytes[CMSG_SPACE(sizeof(int))];
+};
 
 static int udp_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
     struct uw_ip_address a;
-    bool is_new;
     int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
-    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station, &is_new);
-    if (rc == UW_OK) {
-        (void)uw_stations_hold(&l->stations, *station, true);
-    }
-    return rc;
+    return rc < 0 ? rc : uw_stations_resolve(&l->stations, &a, station);
 }
 
 static int udp_describe(struct uw_link *link, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
@@ -40,7 +43,7 @@ static bool udp_hold(struct uw_link *link, uint16_t station, bool hold)
     return uw_stations_hold(&((struct uw_link_udp *)link)->stations, station, hold);
 }
 
-/* Hand one datagram over. Returns what uw_ip_send_error says, UW_OK also for one that is lost. */
+/* Hand one datagram over. Returns as uw_ip_send_error; UW_OK also for one that is lost. */
 static int send_one(struct uw_link *link, const struct uw_ip_address *a, const void *buf,
                     uint32_t buf_bytes)
 {
@@ -80,7 +83,7 @@ static void set_address(struct uw_link_udp_block *b, const struct uw_ip_address 
 /* Of l->in; one byte more than a message has shows those that are too large. */
 static uint32_t room_of(const struct uw_link_udp *l)
 {
-    return l->out.bytes != NULL ? UW_UDP_MANY_IN_BYTES : l->link.mtu_bytes + 1u;
+    return l->out.bytes != NULL ? BLOCK_IN_BYTES : l->link.mtu_bytes + 1u;
 }
 
 static uint32_t next_bytes(const struct uw_link_udp_block *b)
@@ -91,15 +94,26 @@ static uint32_t next_bytes(const struct uw_link_udp_block *b)
 
 /* Send what waits, together: all or nothing. Returns UW_OK, UW_ERR_AGAIN, or UW_ERR_UNSUPPORTED: it
  * is to be sent one by one, also to see what of it is lost. */
+#if defined(UDP_SEGMENT)
 static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
 {
     const struct uw_link_udp_block *b = &l->out;
     uint32_t bytes = b->end - b->at;
+    uint16_t each = (uint16_t)b->each_bytes;
     struct sockaddr_storage address;
-    socklen_t address_bytes = uw_ip_address_to(a, l->ipv6, &address);
+    union control control;
+    struct iovec part = {.iov_base = b->bytes + b->at, .iov_len = bytes};
+    struct msghdr m = {.msg_name = &address, .msg_namelen = uw_ip_address_to(a, l->ipv6, &address),
+                       .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+                       .msg_controllen = CMSG_SPACE(sizeof each)};
+    memset(&control, 0, sizeof control);
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = IPPROTO_UDP;
+    c->cmsg_type = UDP_SEGMENT;
+    c->cmsg_len = CMSG_LEN(sizeof each);
+    memcpy(CMSG_DATA(c), &each, sizeof each);
     for (int i = 0; i < UW_IP_RETRIES; i++) {
-        if (uw_udp_many_send(l->link.fd, b->bytes + b->at, bytes, b->each_bytes, &address,
-                             address_bytes) >= 0) {
+        if (sendmsg(l->link.fd, &m, MSG_NOSIGNAL) >= 0) {
             l->link.stats.sent_n += (bytes + b->each_bytes - 1u) / b->each_bytes;
             l->link.stats.sent_bytes += bytes;
             return UW_OK;
@@ -108,8 +122,17 @@ static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
             break;
         }
     }
+    /* Else too large for the path to take whole, a device without checksums, an old kernel. */
     return uw_ip_send_error(errno) == UW_ERR_AGAIN ? UW_ERR_AGAIN : UW_ERR_UNSUPPORTED;
 }
+#else
+static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
+{
+    (void)l;
+    (void)a;
+    return UW_ERR_UNSUPPORTED;
+}
+#endif
 
 /* Send what waits. Returns UW_OK or UW_ERR_AGAIN (some of it waits on). */
 static int flush(struct uw_link_udp *l)
@@ -139,8 +162,8 @@ static int flush(struct uw_link_udp *l)
 static bool fits(const struct uw_link_udp_block *b, const struct uw_ip_address *a, uint32_t bytes)
 {
     struct uw_ip_address to = address_of(b);
-    return b->end % b->each_bytes == 0 && b->end / b->each_bytes < UW_UDP_MANY_N &&
-           bytes <= b->each_bytes && b->end + bytes <= UW_UDP_MANY_BYTES &&
+    return b->end % b->each_bytes == 0 && b->end / b->each_bytes < BLOCK_N &&
+           bytes <= b->each_bytes && b->end + bytes <= BLOCK_BYTES &&
            uw_ip_address_equal(&to, a);
 }
 
@@ -171,7 +194,32 @@ static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     return UW_OK;
 }
 
-/* Take what arrived together into l->in.
+/* Receive datagrams that arrived together from one sender, one behind the other.
+ *   each_bytes  set to the size of each, of which the last may be shorter
+ * Returns as recvmsg. */
+static ssize_t receive_block(int fd, uint8_t *bytes, size_t cap_bytes, uint32_t *each_bytes,
+                             struct sockaddr_storage *from)
+{
+    union control control;
+    struct iovec part = {.iov_base = bytes, .iov_len = cap_bytes};
+    struct msghdr m = {.msg_name = from, .msg_namelen = sizeof *from, .msg_iov = &part,
+                       .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(fd, &m, 0);
+    *each_bytes = n > 0 ? (uint32_t)n : 0;
+#if defined(UDP_GRO)
+    for (struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL; c != NULL; c = CMSG_NXTHDR(&m, c)) {
+        int each = 0;
+        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO &&
+            c->cmsg_len >= CMSG_LEN(sizeof each)) {
+            memcpy(&each, CMSG_DATA(c), sizeof each);
+            *each_bytes = each > 0 ? (uint32_t)each : *each_bytes;
+        }
+    }
+#endif
+    return n;
+}
+
+/* Receive what arrived together into l->in.
  * Returns UW_OK, UW_ERR_AGAIN (nothing that can be answered), UW_ERR_CLOSED, UW_ERR_IO. */
 static int take_block(struct uw_link_udp *l)
 {
@@ -180,7 +228,7 @@ static int take_block(struct uw_link_udp *l)
         struct sockaddr_storage sender;
         struct uw_ip_address a;
         memset(&sender, 0, sizeof sender);
-        ssize_t n = uw_udp_many_recv(l->link.fd, b->bytes, room_of(l), &b->each_bytes, &sender);
+        ssize_t n = receive_block(l->link.fd, b->bytes, room_of(l), &b->each_bytes, &sender);
         int rc = n < 0 ? uw_ip_recv_error(errno) : UW_OK;
         if (n >= 0 && uw_ip_address_from(&sender, &a)) {
             b->at = 0;
@@ -203,7 +251,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
     int rc = UW_ERR_AGAIN;
     for (int i = 0; i < UW_IP_RETRIES && rc == UW_ERR_AGAIN; i++) {
         if (b->at == b->end) {
-            (void)flush(l);     /* who hears nothing may wait next */
+            (void)flush(l);     /* the caller may wait next */
             rc = take_block(l);
             if (rc < 0) {
                 return rc;
@@ -218,7 +266,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
     return rc;
 }
 
-/* What waits here is not seen by who waits for the socket. */
+/* A caller that waits for the socket does not see what waits here. */
 static uint64_t udp_step(struct uw_link *link, uint64_t now_us)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
@@ -259,53 +307,6 @@ size_t uw_link_udp_bytes(const struct uw_link_udp_config *config)
     return bytes == SIZE_MAX || !config->together ? bytes : bytes + TOGETHER_BYTES;
 }
 
-/* Non-blocking, closed on exec, with large buffers (best effort). -1: errno says why. */
-static int open_socket(int family, bool ipv6_only, int buffer_bytes)
-{
-    int fd = socket(family, SOCK_DGRAM, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    int flags = fcntl(fd, F_GETFL);
-    int v6only = ipv6_only;
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-        fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 ||
-        (family == AF_INET6 &&
-         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only) < 0)) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes);
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof buffer_bytes);
-    return fd;
-}
-
-/* Open and bind. any: every address of both families, or of IPv4 where IPv6 is switched off. */
-static int open_bound(struct uw_link_udp *l, struct uw_ip_address *a, bool any, int buffer_bytes)
-{
-    struct sockaddr_storage s;
-    l->ipv6 = any || !uw_ip_address_is_ipv4(a);
-    l->ipv4 = any || !l->ipv6;
-    int fd = open_socket(l->ipv6 ? AF_INET6 : AF_INET, !any, buffer_bytes);
-    if (fd < 0 && any) {
-        l->ipv6 = false;
-        fd = open_socket(AF_INET, false, buffer_bytes);
-    }
-    if (fd < 0) {
-        return -1;
-    }
-    socklen_t bytes = uw_ip_address_to(a, l->ipv6, &s);
-    if (bind(fd, (struct sockaddr *)&s, bytes) < 0) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
-}
-
 int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *config,
                      struct uw_error *err)
 {
@@ -320,33 +321,25 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
         return uw_error_set(err, UW_ERR_NOMEM, "the UDP link needs %lu bytes of memory",
                             (unsigned long)need);
     }
-    const char *text = config->bind != NULL ? config->bind : ":0";
-    char host[UW_IP_HOST_BYTES];
-    uint16_t port;
-    if (uw_ip_address_split(text, host, &port) < 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 "
-                            "or :4433",
-                            text);
+    int fd = uw_ip_open(config->bind, SOCK_DGRAM, &l->ipv4, &l->ipv6, err);
+    if (fd < 0) {
+        return fd;
     }
-    struct uw_ip_address a = {.ip = {0}};
-    if (host[0] != '\0' && uw_ip_host_wait(host, UW_IP_ANY, &a) < 0) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no such host", text);
-    }
-    a.port = port;
     int buffer = config->socket_buffer_bytes != 0 && config->socket_buffer_bytes <= INT32_MAX
                      ? (int)config->socket_buffer_bytes
                      : SOCKET_BUFFER_DEFAULT;
-    l->link.fd = open_bound(l, &a, host[0] == '\0', buffer);
-    if (l->link.fd < 0) {
-        return uw_error_set(err, UW_ERR_IO, "cannot bind %s: %s", text, uw_ip_remedy(errno));
-    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+    l->link.fd = fd;
     uw_stations_init(&l->stations, config->memory, config->stations_n);
     l->in.bytes = l->stations.datagram;
     if (config->together) {
         l->in.bytes = (uint8_t *)config->memory + need - TOGETHER_BYTES;
-        l->out.bytes = l->in.bytes + UW_UDP_MANY_IN_BYTES;
-        uw_udp_many_open(l->link.fd);
+        l->out.bytes = l->in.bytes + BLOCK_IN_BYTES;
+#if defined(UDP_GRO)
+        int on = 1;
+        (void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+#endif
     }
     l->link.mtu_bytes = mtu_of(config);
     l->link.ops = &udp_ops;
@@ -355,12 +348,8 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
 
 int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYTES])
 {
-    struct sockaddr_storage s;
-    socklen_t bytes = sizeof s;
     struct uw_ip_address a;
-    memset(&s, 0, sizeof s);
-    if (l->link.ops == NULL || getsockname(l->link.fd, (struct sockaddr *)&s, &bytes) < 0 ||
-        !uw_ip_address_from(&s, &a)) {
+    if (l->link.ops == NULL || !uw_ip_address_of(l->link.fd, false, &a)) {
         return UW_ERR_CLOSED;
     }
     return uw_ip_address_print(&a, text);

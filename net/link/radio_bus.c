@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/radio_bus.h"
 
+#include "radio_head.h"
+
 #include <string.h>
 
-#define HEAD_BYTES 4u
+#define HEAD_BYTES UW_RADIO_HEAD_BYTES
 #define SLOTS 4u
 #define SLOT_BYTES 8u
 #define SLOT_MIN_US 300u
@@ -27,29 +29,13 @@ static uint64_t line_us(const struct uw_radio_bus *r, uint32_t bytes)
     return rate != 0 ? (uint64_t)bytes * UW_SERIAL_LINE_BITS * 1000000u / rate : 0;
 }
 
-static uint16_t number_at(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-/* ---- whose turn it is ---- */
+/* ---- access to the line ---- */
 
 /* The line has carried something until `until_us`. */
 static void hear(struct uw_radio_bus *r, uint64_t until_us)
 {
     r->heard_us = r->heard_us > until_us ? r->heard_us : until_us;
     r->free_us = r->heard_us + r->slot_us + uw_rng_below(&r->rng, r->slot_us * (SLOTS - 1u));
-}
-
-/* Is one for this station, or for all? */
-static bool is_wanted(const struct uw_radio_bus *r, const uint8_t *contents, uint32_t bytes)
-{
-    if (bytes < HEAD_BYTES) {
-        return false;
-    }
-    uint16_t to = number_at(contents), from = number_at(contents + 2);
-    bool ours = to == r->base.address && from != to;
-    return (ours || to == UW_RADIO_ALL) && from <= UW_RADIO_ADDRESS_MAX;
 }
 
 /* Take what the line brings, up to a frame for this station.
@@ -61,7 +47,7 @@ static int listen(struct uw_radio_bus *r)
     int rc = UW_OK;
     for (uint32_t i = 0; i < FOREIGN_MAX && r->taken < 0 && rc >= 0; i++) {
         rc = uw_serial_frames_take(f);
-        if (rc >= 0 && is_wanted(r, f->frame, (uint32_t)rc)) {
+        if (rc >= 0 && uw_radio_is_wanted(&r->base, f->frame, (uint32_t)rc)) {
             r->taken = rc;
         }
     }
@@ -76,14 +62,14 @@ static int listen(struct uw_radio_bus *r)
     return r->taken >= 0 ? UW_OK : rc < 0 ? rc : UW_ERR_AGAIN;
 }
 
-/* Nobody speaks, as far as this station has heard. */
+/* Is the line free, as far as this station has received? */
 static bool is_silent(const struct uw_radio_bus *r)
 {
     bool inside = r->frames.code != 0 && r->now_us < r->heard_us + GAP_US + r->slot_us;
     return r->taken < 0 && !inside && r->now_us >= r->free_us;
 }
 
-/* Write the frame that waits, if it is this station's turn. */
+/* Write the frame that waits, if the line is free. */
 static void speak(struct uw_radio_bus *r)
 {
     struct uw_serial_frames *f = &r->frames;
@@ -92,7 +78,7 @@ static void speak(struct uw_radio_bus *r)
     }
     r->begun = true;
     uint32_t before_n = f->queue_n;
-    (void)uw_serial_frames_drain(f); /* send and recv tell what is wrong */
+    (void)uw_serial_frames_drain(f); /* send and recv report errors */
     hear(r, r->now_us + line_us(r, before_n - f->queue_n));
     r->begun = f->queue_n != 0;
 }
@@ -111,8 +97,8 @@ static int bus_send(struct uw_radio *radio, uint16_t to, const void *frame, uint
     if (r->frames.queue_n != 0) {
         return UW_ERR_AGAIN;
     }
-    uint8_t head[HEAD_BYTES] = {(uint8_t)to, (uint8_t)(to >> 8), (uint8_t)radio->address,
-                                (uint8_t)(radio->address >> 8)};
+    uint8_t head[HEAD_BYTES];
+    uw_radio_put_head(radio, to, head);
     int rc = uw_serial_frames_put(&r->frames, head, HEAD_BYTES, frame, frame_bytes);
     if (rc == UW_OK) {
         (void)listen(r);
@@ -134,7 +120,7 @@ static int bus_recv(struct uw_radio *radio, uint16_t *from, void *frame, uint32_
     if (bytes > cap_bytes) {
         return UW_ERR_TOOBIG;
     }
-    *from = number_at(contents + 2);
+    *from = uw_get_u16(contents + 2);
     if (bytes > 0) {
         memcpy(frame, contents + HEAD_BYTES, bytes);
     }

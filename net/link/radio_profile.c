@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/radio_profile.h"
 
+#include "base/number.h"
+
 #include "uwasa/radio_bus.h"
 #include "uwasa/status.h"
 
@@ -49,13 +51,10 @@ static const struct uw_radio_profile profiles[] = {
 /* "SF7" to "SF12"; 0: not one of them. */
 static uint32_t read_sf(const char *text)
 {
-    static const char *const names[] = {"SF7", "SF8", "SF9", "SF10", "SF11", "SF12"};
-    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            return LORA_SF_MIN + i;
-        }
-    }
-    return 0;
+    uint32_t sf = 0;
+    bool good = text[0] == 'S' && text[1] == 'F' && text[2] != '0' &&
+                uw_read_number(text + 2, text + strlen(text), LORA_SF_MAX, &sf);
+    return good && sf >= LORA_SF_MIN ? sf : 0;
 }
 
 /* LoRaWAN's largest payloads in Europe. */

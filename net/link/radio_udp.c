@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/radio_udp.h"
 
-#include "ip_address.h"
 #include "ip_errno.h"
+#include "link_ip.h"
+#include "radio_head.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,17 +27,6 @@ static struct sockaddr_in group_address(const struct uw_radio_udp *r)
         .sin_family = AF_INET, .sin_port = htons(r->port), .sin_addr.s_addr = r->group};
 }
 
-static void put_number(uint8_t *p, uint16_t number)
-{
-    p[0] = (uint8_t)number;
-    p[1] = (uint8_t)(number >> 8);
-}
-
-static uint16_t number_at(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
 static int udp_send(struct uw_radio *radio, uint16_t to, const void *frame, uint32_t frame_bytes)
 {
     struct uw_radio_udp *r = self(radio);
@@ -46,8 +35,7 @@ static int udp_send(struct uw_radio *radio, uint16_t to, const void *frame, uint
     if (frame_bytes > radio->frame_bytes) {
         return UW_ERR_TOOBIG;
     }
-    put_number(head, to);
-    put_number(head + 2, radio->address);
+    uw_radio_put_head(radio, to, head);
     struct iovec parts[2] = {{head, sizeof head}, {(void *)(uintptr_t)frame, frame_bytes}};
     struct msghdr message = {.msg_name = &group, .msg_namelen = sizeof group, .msg_iov = parts,
                              .msg_iovlen = 2};
@@ -62,17 +50,6 @@ static int udp_send(struct uw_radio *radio, uint16_t to, const void *frame, uint
     return uw_ip_send_error(errno);
 }
 
-/* Is the datagram one for this station, or for all? */
-static bool is_wanted(const struct uw_radio_udp *r, ssize_t bytes)
-{
-    if (bytes < (ssize_t)UW_RADIO_UDP_HEAD_BYTES) {
-        return false;
-    }
-    uint16_t to = number_at(r->datagram), from = number_at(r->datagram + 2);
-    bool ours = to == r->base.address && from != to;
-    return (ours || to == UW_RADIO_ALL) && from <= UW_RADIO_ADDRESS_MAX;
-}
-
 static int udp_recv(struct uw_radio *radio, uint16_t *from, void *frame, uint32_t cap_bytes)
 {
     struct uw_radio_udp *r = self(radio);
@@ -85,14 +62,14 @@ static int udp_recv(struct uw_radio *radio, uint16_t *from, void *frame, uint32_
             }
             continue;
         }
-        if (!is_wanted(r, n)) {
+        if (!uw_radio_is_wanted(radio, r->datagram, (uint32_t)n)) {
             continue;
         }
         uint32_t bytes = (uint32_t)n - UW_RADIO_UDP_HEAD_BYTES;
         if (bytes > cap_bytes || bytes > UW_RADIO_FRAME_MAX) {
             return UW_ERR_TOOBIG;
         }
-        *from = number_at(r->datagram + 2);
+        *from = uw_get_u16(r->datagram + 2);
         if (bytes > 0) {
             memcpy(frame, r->datagram + UW_RADIO_UDP_HEAD_BYTES, bytes);
         }
@@ -126,17 +103,15 @@ bool uw_radio_udp_group_ok(const char *group)
 /* A socket of the group on an interface; -1: errno says why. */
 static int open_group(const struct uw_radio_udp *r, struct in_addr interface)
 {
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    int fd = uw_ip_socket(false, SOCK_DGRAM);
     if (fd < 0) {
         return -1;
     }
-    int yes = 1, hops = 1, buffer = SOCKET_BUFFER_BYTES, flags = fcntl(fd, F_GETFL);
+    int yes = 1, hops = 1, buffer = SOCKET_BUFFER_BYTES;
     struct sockaddr_in group = group_address(r);
     struct ip_mreq join = {.imr_multiaddr = group.sin_addr, .imr_interface = interface};
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
-    if (flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) >= 0 &&
-        fcntl(fd, F_SETFD, FD_CLOEXEC) >= 0 &&
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) >= 0 &&
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) >= 0 &&
         bind(fd, (struct sockaddr *)&group, sizeof group) >= 0 &&
         setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &join, sizeof join) >= 0 &&
         setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &interface, sizeof interface) >= 0 &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/serial_frames.h"
 
+#include "base/bytes.h"
 #include "base/cpu.h"
 
 #include <string.h>
@@ -109,10 +110,7 @@ int uw_serial_frames_put(struct uw_serial_frames *f, const void *head, uint32_t 
             return rc < 0 ? rc : UW_ERR_AGAIN;
         }
     }
-    uint32_t sum = uw_crc32c(uw_crc32c(f->crc_start, head, head_bytes), body, body_bytes);
-    for (uint32_t i = 0; i < CRC_BYTES; i++) {
-        crc[i] = (uint8_t)(sum >> 8u * i);
-    }
+    uw_put_u32(crc, uw_crc32c(uw_crc32c(f->crc_start, head, head_bytes), body, body_bytes));
     if (f->queue_n == 0) {
         queue(f, 0); /* ends what the line may have brought by itself meanwhile */
     }
@@ -153,11 +151,8 @@ static int end_frame(struct uw_serial_frames *f)
     int rc = UW_ERR_AGAIN;
     if (f->code != 0) { /* more than one zero in a row means nothing */
         uint32_t bytes = f->frame_n - CRC_BYTES;
-        bool whole = !f->bad && f->left == 0 && f->frame_n >= CRC_BYTES;
-        uint32_t sum = whole ? uw_crc32c(f->crc_start, f->frame, bytes) : 0;
-        for (uint32_t i = 0; i < CRC_BYTES && whole; i++) {
-            whole = f->frame[bytes + i] == (uint8_t)(sum >> 8u * i);
-        }
+        bool whole = !f->bad && f->left == 0 && f->frame_n >= CRC_BYTES &&
+                     uw_crc32c(f->crc_start, f->frame, bytes) == uw_get_u32(f->frame + bytes);
         f->dropped_n += whole ? 0 : 1u;
         rc = whole ? (int)bytes : UW_ERR_AGAIN;
     }

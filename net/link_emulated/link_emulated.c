@@ -7,8 +7,8 @@
 
 #define QUEUE_DEFAULT 64u
 #define RETRY_US 500u           /* the lower link's queue was full */
-#define HOLD_US 50000u          /* what it does not take for so long is lost: it may be for one
-                                   who is not there, and what is behind is for others */
+#define HOLD_US 50000u          /* what it does not take for so long is lost: its receiver may be
+                                   gone, and what is behind is for others */
 #define DISCARDS_MAX 64u        /* unwanted arrivals looked at in one recv */
 
 static bool is_near(const struct uw_link_emulated *e, uint16_t station)
@@ -41,7 +41,7 @@ static bool has_inward_cut(const struct uw_link_emulated *e)
     return (bits & UW_EMULATED_IN) != 0;
 }
 
-/* Send what is due; when to come back for the rest. */
+/* Send what is due. Returns when the rest is. */
 static uint64_t release(struct uw_link_emulated *e)
 {
     const struct uw_emulated_slot *s;
@@ -86,7 +86,7 @@ static bool emulated_hold(struct uw_link *link, uint16_t station, bool hold)
     return uw_link_hold(((struct uw_link_emulated *)link)->lower, station, hold);
 }
 
-/* Put a message on its way; it may be due at once. */
+/* Queue a message; it may be due at once. */
 static int send_impaired(struct uw_link_emulated *e, uint16_t to, const void *buf,
                          uint32_t buf_bytes)
 {
@@ -365,19 +365,18 @@ int uw_link_emulated_init(struct uw_link_emulated *e, const struct uw_link_emula
     e->far = config->far;
     e->far_arg = config->far_arg;
     e->lower = config->lower;
-    uint64_t rate = config->far == NULL ? config->send.rate_bits_per_s : 0;
-    e->link.rate_bits_per_s = rate != 0 ? rate : config->lower->rate_bits_per_s;
     e->burst_bytes = config->burst_bytes;
     e->burst_n = config->burst_n;
-    e->link.burst_bytes = e->burst_bytes != 0 ? e->burst_bytes : config->lower->burst_bytes;
-    e->link.burst_n = e->burst_n != 0 ? e->burst_n : config->lower->burst_n;
-    e->link.secure = config->lower->secure;
-    e->link.frames = config->lower->frames;
-    e->link.numbered = config->lower->numbered;
-    e->link.own = config->lower->own;
-    e->link.shared = config->lower->shared;
-    e->link.duty_ppm = config->lower->duty_ppm;
-    e->link.fd = config->lower->fd;
+    uint32_t mtu_bytes = e->link.mtu_bytes;
+    e->link = *config->lower;
+    e->link.mtu_bytes = mtu_bytes;
+    e->link.reliable = false;
+    e->link.stats = (struct uw_link_stats){0};
+    if (config->far == NULL && config->send.rate_bits_per_s != 0) {
+        e->link.rate_bits_per_s = config->send.rate_bits_per_s;
+    }
+    e->link.burst_bytes = e->burst_bytes != 0 ? e->burst_bytes : e->link.burst_bytes;
+    e->link.burst_n = e->burst_n != 0 ? e->burst_n : e->link.burst_n;
     e->link.ops = &emulated_ops;
     if (config->medium != NULL) {
         uw_emulated_medium_join(config->medium, e);

@@ -57,8 +57,6 @@ const struct uw_emulated_slot *uw_emulated_path_first(const struct uw_emulated_p
 /* Forget the message due first. */
 void uw_emulated_path_pop(struct uw_emulated_path *p);
 
-/* link_emulated_medium.c */
-
 /* A link begins and ends to share its medium. */
 void uw_emulated_medium_join(struct uw_emulated_medium *m, struct uw_link_emulated *e);
 void uw_emulated_medium_part(struct uw_emulated_medium *m, struct uw_link_emulated *e);

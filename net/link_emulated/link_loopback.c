@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_loopback.h"
 
+#include "base/number.h"
+
 #include "uwasa/arena.h"
 
 #include <string.h>
@@ -97,12 +99,8 @@ static struct slot *slot_at(struct uw_loopback_hub *hub, uint16_t endpoint, uint
 static int loopback_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_loopback *l = (struct uw_link_loopback *)link;
-    uint32_t number = 0;
-    const char *p = address;
-    for (; *p >= '0' && *p <= '9' && number < UW_LINK_STATION_BROADCAST; p++) {
-        number = number * 10u + (uint32_t)(*p - '0');
-    }
-    if (p == address || *p != '\0') {
+    uint32_t number;
+    if (!uw_read_number(address, address + strlen(address), UINT16_MAX, &number)) {
         return UW_ERR_INVALID;
     }
     if (number >= l->hub->endpoints_n) {
@@ -119,17 +117,7 @@ static int loopback_describe(struct uw_link *link, uint16_t station,
     if (station >= l->hub->endpoints_n) {
         return UW_ERR_NOTFOUND;
     }
-    char digits[6];
-    size_t n = 0;
-    uint32_t left = station;
-    do {
-        digits[n++] = (char)('0' + left % 10u);
-        left /= 10u;
-    } while (left != 0);
-    for (size_t i = 0; i < n; i++) {
-        text[i] = digits[n - 1u - i];
-    }
-    text[n] = '\0';
+    uw_write_number(station, text);
     return UW_OK;
 }
 

@@ -11,7 +11,7 @@
 #define LOOKUP_US 50000u
 #define RETRY_FIRST_US 2000000u     /* doubled each time, ... */
 #define RETRIES_DOUBLED 5u          /* ... so often at most */
-#define ROUNDS_TAKEN 2u             /* nobody tells how far it is: far enough to be taken over */
+#define ROUNDS_TAKEN 2u             /* no member reports its progress: it counts as far enough */
 
 static void set_state(struct uw_membership *m, struct uw_member *it, enum uw_member_state state)
 {
@@ -20,8 +20,8 @@ static void set_state(struct uw_membership *m, struct uw_member *it, enum uw_mem
     it->state = (uint8_t)state;
 }
 
-static int place(struct uw_membership *m, struct uw_arena *arena,
-                 const struct uw_membership_config *config)
+int uw_member_list_place(struct uw_membership *m, struct uw_arena *arena,
+                         const struct uw_membership_config *config)
 {
     int rc = uw_membership_place_table(m, arena, config);
     for (uint32_t i = 0; rc == UW_OK && m->members != NULL && i < config->seeds_n &&
@@ -60,11 +60,8 @@ static void look_up(struct uw_membership *m, struct uw_member *it)
     }
 }
 
-/* Nobody is called: addresses are looked up. */
-static int next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
+void uw_member_list_step(struct uw_membership *m, uint64_t now_us)
 {
-    (void)station;
-    (void)seq;
     m->now_us = now_us;
     for (uint32_t i = 1; i < m->members_n; i++) {
         struct uw_member *it = &m->members[i];
@@ -72,10 +69,9 @@ static int next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uin
             look_up(m, it);
         }
     }
-    return 0;
 }
 
-static uint64_t next_us(const struct uw_membership *m)
+uint64_t uw_member_list_next_us(const struct uw_membership *m)
 {
     uint64_t us = UINT64_MAX;
     for (uint32_t i = 1; i < m->members_n; i++) {
@@ -85,7 +81,7 @@ static uint64_t next_us(const struct uw_membership *m)
     return us;
 }
 
-static struct uw_member *heard(struct uw_membership *m, uint16_t station, uint64_t now_us)
+struct uw_member *uw_member_list_heard(struct uw_membership *m, uint16_t station, uint64_t now_us)
 {
     struct uw_member *it = uw_membership_at(m, station);
     if (it == NULL) {
@@ -103,7 +99,7 @@ static struct uw_member *heard(struct uw_membership *m, uint16_t station, uint64
     return it;
 }
 
-static void doubt(struct uw_membership *m, struct uw_member *it, uint64_t now_us)
+void uw_member_list_doubt(struct uw_membership *m, struct uw_member *it, uint64_t now_us)
 {
     if (it->state != UW_MEMBER_ALIVE) {
         return;
@@ -116,5 +112,3 @@ static void doubt(struct uw_membership *m, struct uw_member *it, uint64_t now_us
     }
     it->tries = (uint8_t)uw_min_u32(it->tries, RETRIES_DOUBLED);
 }
-
-const struct uw_members_ops uw_members_listed = {place, next, next_us, heard, doubt};

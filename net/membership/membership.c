@@ -418,7 +418,3 @@ void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer)
     uw_membership_record(m, &m->members[0], peer);
     peer->pace_ms = pace_ms < PACE_MAX_MS ? (uint32_t)pace_ms : PACE_MAX_MS;
 }
-
-const struct uw_members_ops uw_members_swim = {uw_membership_place, uw_membership_next,
-                                               uw_membership_next_us, uw_membership_heard,
-                                               uw_membership_doubt};

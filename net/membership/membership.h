@@ -40,7 +40,6 @@
 #ifndef UW_NET_MEMBERSHIP_H
 #define UW_NET_MEMBERSHIP_H
 
-#include "member_window.h"
 #include "wire/part.h"
 
 #include "uwasa/arena.h"
@@ -95,29 +94,6 @@ struct uw_seed {
     bool told;                      /* that it does not resolve */
     bool asking;                    /* its name is being looked up, maybe once more */
 };
-
-struct uw_membership;
-struct uw_membership_config;
-
-/* Where members come from. All others read the table, whoever fills it. */
-struct uw_members_ops {
-    /* Take the tables. Returns UW_OK or what uw_arena_take returns. */
-    int (*place)(struct uw_membership *m, struct uw_arena *arena,
-                 const struct uw_membership_config *config);
-    /* Do what is due; give the next call. As uw_membership_next. */
-    int (*next)(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq);
-    /* Until when next has nothing to do or to notice; UINT64_MAX: for ever. */
-    uint64_t (*next_us)(const struct uw_membership *m);
-    /* The member last heard at a station, counts as a sign of life; NULL: nobody yet. */
-    struct uw_member *(*heard)(struct uw_membership *m, uint16_t station, uint64_t now_us);
-    /* A member should have said something: find out soon whether it lives. */
-    void (*doubt)(struct uw_membership *m, struct uw_member *it, uint64_t now_us);
-};
-
-/* Found, and watched, as above: the functions below; or config.seeds and nobody else, of whom pulls
- * alone tell whether they are there (member_list.c). Of a table of those only what says that it is
- * for both is to be called. */
-extern const struct uw_members_ops uw_members_swim, uw_members_listed;
 
 struct uw_membership_config {
     struct uw_link *link;           /* to resolve, describe and hold; sending is the node's part */
@@ -184,6 +160,16 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
 /* The member last heard at a station, counts as a sign of life; NULL: nobody yet. */
 struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station, uint64_t now_us);
 
+/* The same for members of a list (member_list.c): config.seeds and no others, of which only pulls
+ * find out whether they are there. Of the other functions such a table has those marked "For both".
+ * step looks addresses up; next_us and doubt are as below. */
+int uw_member_list_place(struct uw_membership *m, struct uw_arena *arena,
+                         const struct uw_membership_config *config);
+struct uw_member *uw_member_list_heard(struct uw_membership *m, uint16_t station, uint64_t now_us);
+void uw_member_list_step(struct uw_membership *m, uint64_t now_us);
+uint64_t uw_member_list_next_us(const struct uw_membership *m);
+void uw_member_list_doubt(struct uw_membership *m, struct uw_member *member, uint64_t now_us);
+
 /* For both. The member last heard at a station; NULL: nobody. */
 struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);
 
@@ -212,6 +198,20 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
  *   promised_us  when the step was to come at the latest
  * Returns for how long it slept; 0: it did not. */
 uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint64_t now_us);
+
+/* When a member listens: now, if from_us is not later, or the next time. */
+struct uw_window {
+    uint64_t from_us, to_us;
+};
+struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us);
+
+/* The same, always where this device does not heed others' windows. */
+struct uw_window uw_membership_window(const struct uw_membership *m, const struct uw_member *it,
+                                      uint64_t now_us);
+
+/* Members that sleep, and beacons on a link that all share: what a program may leave out. */
+extern const struct uw_member_windows uw_member_windows;
+extern const struct uw_beacons uw_beacons;
 
 /* This device has slept for so long, as it meant to. */
 void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t now_us);
@@ -254,7 +254,12 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
 /* This device, and how far apart its pings are. */
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
-uint32_t uw_membership_alive(const struct uw_membership *m);    /* for both; others than this */
+/* For both. Members that are alive, this device not counted. */
+static inline uint32_t uw_membership_alive(const struct uw_membership *m)
+{
+    return m->states_n[UW_MEMBER_ALIVE];
+}
+
 /* A name's identity in schedules: FNV-1a 32. Copy what fits of a text, and end it. */
 uint32_t uw_name_id(const char *name);
 void uw_copy_text(char *to, const char *from, size_t cap_bytes);

@@ -66,7 +66,7 @@ static inline uint64_t uw_member_period_us(const struct uw_member *it)
     return it->progress.sleep_ms * UINT64_C(1000);
 }
 
-/* member_window.c */
+/* membership_call.c */
 struct uw_member_windows {
     /* Progress is new: where its windows are. */
     void (*set)(struct uw_member *it, uint64_t now_us);
@@ -78,7 +78,6 @@ struct uw_member_windows {
     uint64_t (*pause_us)(const struct uw_membership *m, const struct uw_member *it);
 };
 
-/* membership_call.c */
 struct uw_beacons {
     /* A station's was heard. */
     void (*heard)(struct uw_membership *m, uint16_t station);

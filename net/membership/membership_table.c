@@ -17,8 +17,6 @@
 #define LOOKS_MOST (4u * UW_GATHER_MAX) /* for members that can be told of */
 #define NUMBER_BYTES 8u             /* of a station's number as text, with its NUL */
 
-/* then hearsay of somebody else is worth more; half a minute */
-
 uint32_t uw_name_id(const char *name)
 {
     return uw_hash32_text(name);
@@ -344,9 +342,4 @@ void uw_membership_let_go(struct uw_membership *m, uint16_t station)
     if (!keep) {
         (void)uw_link_hold(m->config.link, station, false);
     }
-}
-
-uint32_t uw_membership_alive(const struct uw_membership *m)
-{
-    return m->states_n[UW_MEMBER_ALIVE];
 }

@@ -30,18 +30,15 @@ enum { STEP_GO = 1, STEP_ASK, STEP_ANSWER, STEP_REPORT };
 int uw_network_probe_place(struct uw_network_probe *p, struct uw_arena *arena,
                            const struct uw_network_probe_config *config)
 {
-    void *zeros = NULL, *reports = NULL, *waits = NULL;
-    *p = (struct uw_network_probe){.config = *config};
-    int rc = uw_arena_take(arena, uw_size_mul(config->chunk_n, sizeof *p->zeros), &zeros);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(config->ranks_max, sizeof *p->reports),
-                                     &reports);
-    rc = rc < 0 ? rc
-                : uw_arena_take(arena, uw_size_mul(config->ranks_max, sizeof *p->waits), &waits);
-    p->zeros = zeros;
-    p->reports = reports;
-    p->waits = waits;
-    if (rc == UW_OK && zeros != NULL) {
-        memset(zeros, 0, config->chunk_n * sizeof *p->zeros);
+    const size_t bytes[3] = {uw_size_mul(config->chunk_n, sizeof *p->zeros),
+                             uw_size_mul(config->ranks_max, sizeof *p->reports),
+                             uw_size_mul(config->ranks_max, sizeof *p->waits)};
+    void *part[3];
+    int rc = uw_arena_take_each(arena, 3, bytes, part);
+    *p = (struct uw_network_probe){
+        .config = *config, .zeros = part[0], .reports = part[1], .waits = part[2]};
+    if (rc == UW_OK && p->zeros != NULL) {
+        memset(p->zeros, 0, config->chunk_n * sizeof *p->zeros);
     }
     return rc;
 }

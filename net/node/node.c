@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_lanes.h"
+#include "node_pull.h"
 
 #include "base/bits.h"
 
@@ -24,7 +24,7 @@ static void set_clock(struct uw_node_state *s, uint64_t caller_us)
 /* While something is under way, its deadlines are looked at often; else training may ask. */
 static uint64_t poll_us(const struct uw_node_state *s)
 {
-    bool busy = s->pull.transfer.active || s->pull.pending != 0 || s->averages != NULL ||
+    bool busy = s->pull.first.transfer.active || s->pull.pending != 0 || s->averages != NULL ||
                 s->samples != NULL;
     return busy && s->config.poll_us > UW_NODE_POLL_US ? UW_NODE_POLL_US : s->config.poll_us;
 }
@@ -33,7 +33,7 @@ void uw_node_slept(struct uw_node_state *s, uint64_t slept_us)
 {
     s->slept_us += slept_us;
     s->now_us -= slept_us;
-    uw_pull_paused(&s->pull.transfer, 0);
+    uw_pull_paused(&s->pull.first.transfer, 0);
     for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
         uw_pull_paused(&s->further->lane[i].transfer, 0);
     }
@@ -80,7 +80,7 @@ uint64_t uw_node_step(struct uw_node *n, uint64_t caller_us)
         if (s->samples != NULL) {
             outer_us = uw_min_u64(outer_us, s->config.parts->samples->step(s));
         }
-        outer_us = uw_min_u64(outer_us, s->members->ops->next_us(&s->membership));
+        outer_us = uw_min_u64(outer_us, s->members->next_us(&s->membership));
         next_us = uw_min_u64(next_us, uw_node_pull_next_us(s));
     }
     uw_node_serve_step(s, SERVE_MOST);
@@ -135,7 +135,7 @@ static void say_goodbye(struct uw_node_state *s, uint16_t station)
     uw_membership_record(&s->membership, &s->membership.members[0],
                          &s->message->goodbye.self);
     s->message->goodbye.self.state = uwasa_State_LEFT;
-    (void)uw_node_send(s, station, UW_WIRE_GOODBYE, &uw_form_goodbye);
+    (void)uw_node_send(s, station, UW_WIRE_GOODBYE, &uw_form_goodbye, s->message);
 }
 
 void uw_node_leave(struct uw_node *n, uint64_t caller_us)
@@ -146,7 +146,7 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     }
     set_clock(s, caller_us);
     s->left = true;
-    uw_pull_stop(&s->pull.transfer);
+    uw_pull_stop(&s->pull.first.transfer);
     if (s->further != NULL) {
         s->config.parts->lanes->stop(s);
     }

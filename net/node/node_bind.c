@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Set-up: what a configuration needs, and the memory. */
-#include "node_lanes.h"
-#include "node_limits.h"
-#include "node_periods.h"
-#include "node_tell.h"
+#include "node_pull.h"
 #include "shuffle/shuffle.h"
 
 #include "base/bits.h"
@@ -13,7 +10,6 @@
 
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
 #define CHUNK_IP_N 256u             /* floats that any way through IP carries */
-#define MEMBERS_DEFAULT 32u
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
 #define PARTS_N 11u
@@ -44,7 +40,7 @@ static void set_defaults(struct uw_node_config *c)
     if (c->period_steps == 0) {
         c->period_steps = c->period_share > 0.0f ? UINT32_MAX : UW_PERIOD_FIRST;
     }
-    c->members_max = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
+    c->members_max = c->members_max != 0 ? c->members_max : UW_NODE_MEMBERS_DEFAULT;
     c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
     c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
     default_us(&c->ping_us, UW_NODE_PING_US);
@@ -221,7 +217,7 @@ static int place_members(struct uw_node_state *s, struct uw_arena *arena)
         .arg = s,
         .beacons = c->link->shared ? c->parts->frames->beacons : NULL,
         .windows = c->parts->sleeps != NULL ? c->parts->sleeps->windows : NULL};
-    return s->members->ops->place(&s->membership, arena, &membership);
+    return s->members->place(&s->membership, arena, &membership);
 }
 
 /* What floats a slot of the ring and a copy for others have room for. */
@@ -248,7 +244,7 @@ static size_t default_window(const struct uw_node_state *s)
 static int place_pull(struct uw_node_state *s, struct uw_arena *arena, uint32_t slots_n)
 {
     const struct uw_node_config *c = &s->config;
-    struct uw_pull *t = &s->pull.transfer;
+    struct uw_pull *t = &s->pull.first.transfer;
     int rc = uw_pull_place(t, arena, c->params->size_n, c->chunk_least_n, slots_n);
     return rc == UW_OK && c->code && c->link->frames ? uw_pull_place_parts(t, arena) : rc;
 }
@@ -326,7 +322,9 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
     }
     int rc = uw_node_check_choices(c, fault);
     return rc < 0 || c->snapshot != NULL || !needs_snapshot(c)
-               ? rc : UW_NODE_FAULT(fault, snapshot, "is missing");
+               ? rc
+               : UW_NODE_FAULT(fault, snapshot,
+                               "is missing: momentum rules, averages and an image need it");
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
@@ -365,7 +363,7 @@ static int bind_all(struct uw_node *n, struct uw_node_state *spare,
     if (rc < 0) {
         return uw_error_set(err, rc, "node: %s", uw_status_text(rc));
     }
-    rc = s->members->check(s, err);
+    rc = s->members->check != NULL ? s->members->check(s, err) : UW_OK;
     n->state = rc == UW_OK ? memory : NULL;
     return rc;
 }
@@ -414,14 +412,50 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
     return bind(n, &uw_node_swim, config, arena, err);
 }
 
+/* ---- peers of a list: pulls find out whether they are there ---- */
+
+static void step_list(struct uw_node_state *s)
+{
+    uw_member_list_step(&s->membership, s->outer_us);
+}
+
+static const struct uw_node_members members_of_list = {
+    .place = uw_member_list_place, .next_us = uw_member_list_next_us,
+    .heard = uw_member_list_heard, .doubt = uw_member_list_doubt, .step = step_list};
+
+int uw_node_check_list(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    static const char wrong[] = "is not for static membership";
+    uint32_t most = (c->members_max != 0 ? c->members_max : UW_NODE_MEMBERS_DEFAULT) - 1u;
+    return c->mode != UW_NODE_GOSSIP ? UW_NODE_FAULT(fault, mode, "needs gossip with static peers")
+           : c->schedule != NULL && c->schedule != &uw_peer_schedule_random
+               ? UW_NODE_FAULT(fault, schedule, wrong)
+           : c->agree                    ? UW_NODE_FAULT(fault, agree, wrong)
+           : uw_node_needs_averages(c)   ? UW_NODE_FAULT(fault, rule, wrong)
+           : c->samples != NULL          ? UW_NODE_FAULT(fault, samples, wrong)
+           : c->sleep.period_us != 0     ? UW_NODE_FAULT(fault, sleep.period_us, wrong)
+           : c->seeds_n - 1u >= most     ? UW_NODE_FAULT(fault, seeds, "needs 1 to members - 1")
+                                         : UW_OK;
+}
+
+static int check_list(const struct uw_node_config *config, struct uw_error *err)
+{
+    struct uw_node_fault fault;
+    int rc = uw_node_check_list(config, &fault);
+    return rc < 0 ? refuse(err, rc, &fault) : UW_OK;
+}
+
 int uw_node_measure_listed(const struct uw_node_config *config, size_t *bytes,
                            struct uw_error *err)
 {
-    return measure(&uw_node_listed, config, bytes, err);
+    int rc = check_list(config, err);
+    return rc < 0 ? rc : measure(&members_of_list, config, bytes, err);
 }
 
 int uw_node_bind_listed(struct uw_node *n, const struct uw_node_config *config,
                         struct uw_arena *arena, struct uw_error *err)
 {
-    return bind(n, &uw_node_listed, config, arena, err);
+    n->state = NULL;
+    int rc = check_list(config, err);
+    return rc < 0 ? rc : bind(n, &members_of_list, config, arena, err);
 }

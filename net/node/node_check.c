@@ -8,8 +8,6 @@
 
 #include "uwasa/node_check.h"
 
-#define MEMBERS_DEFAULT 32u
-
 enum uw_node_mode uw_node_mode_find(const char *name)
 {
     size_t n = strlen(name);
@@ -27,7 +25,7 @@ enum uw_node_mode uw_node_mode_find(const char *name)
 static int check_averages(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     bool cells = c->mode == UW_NODE_HIERARCHICAL || c->mode == UW_NODE_AUTO;
-    uint32_t members = c->members_max != 0 ? c->members_max : MEMBERS_DEFAULT;
+    uint32_t members = c->members_max != 0 ? c->members_max : UW_NODE_MEMBERS_DEFAULT;
     if (c->cell != NULL && (strchr(c->cell, '~') != NULL || strchr(c->cell, '*') != NULL)) {
         return UW_NODE_FAULT(fault, cell, "needs a name without ~ and *");
     }
@@ -65,4 +63,12 @@ int uw_node_check(const struct uw_node_config *config, struct uw_node_fault *fau
         return UW_NODE_FAULT(fault, code, "needs a radio or a bus, whose frames it fills");
     }
     return rc;
+}
+
+int uw_node_check_listed(const struct uw_node_config *config, struct uw_node_fault *fault)
+{
+    struct uw_node_fault unused;
+    fault = fault != NULL ? fault : &unused;
+    int rc = uw_node_check_list(config, fault);
+    return rc < 0 ? rc : uw_node_check(config, fault);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_lanes.h"
-#include "node_tell.h"
+#include "node_pull.h"
 
 #include <string.h>
 
@@ -46,9 +45,13 @@ void uw_node_report(struct uw_node_state *s, struct uw_node_event *e)
     }
 }
 
-static void tell(struct uw_node_state *s, struct uw_node_event *e, const struct uw_node_cause *c)
+void uw_node_event_report(struct uw_node_state *s, struct uw_node_event *e,
+                          const struct uw_node_cause *c)
 {
     const struct uw_node_sentences *sentences = s->config.parts->sentences;
+    if (s->config.on_event == NULL) {
+        return;
+    }
     if (sentences != NULL) {
         sentences->write(s, e, c);
     } else if (s->text != NULL) {
@@ -91,11 +94,10 @@ void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struc
     if (s->config.on_event == NULL) {
         return;
     }
-    const struct uw_node_cause c = {.m = m};
     struct uw_node_event e = {
         .kind = kind, .peer = m->name, .address = uw_node_address(s, m, m->station, seen),
         .station = m->station, .duration_us = silent_us};
-    tell(s, &e, &c);
+    uw_node_event_report(s, &e, &(struct uw_node_cause){.m = m});
 }
 
 void uw_node_forget(void *arg, const struct uw_member *m, bool restarted)
@@ -112,54 +114,31 @@ void uw_node_forget(void *arg, const struct uw_member *m, bool restarted)
     }
 }
 
-void uw_node_tell_pull(struct uw_node_state *s, const struct uw_member *m,
-                       enum uw_node_event_kind kind, enum uw_node_why why)
+void uw_node_event_pull(struct uw_node_state *s, const struct uw_member *m,
+                         enum uw_node_event_kind kind, enum uw_node_why why)
 {
-    const struct uw_pull *t = &s->pull.transfer;
+    const struct uw_pull *t = &s->pull.first.transfer;
     char seen[UW_LINK_ADDRESS_BYTES];
     if (s->config.on_event == NULL) {
         return;
     }
-    const struct uw_node_cause c = {.m = m, .why = why};
     struct uw_node_event e = {
         .kind = kind, .peer = m != NULL ? m->name : "?",
         .address = m != NULL ? uw_node_address(s, m, m->station, seen) : "?",
         .station = m != NULL ? m->station : UW_LINK_STATION_NONE, .bytes = s->pull.bytes,
         .duration_us = s->now_us - t->started_us, .chunks_total_n = t->chunks,
         .chunks_n = t->have_chunks - uw_node_lanes_missing(s)};
-    tell(s, &e, &c);
+    uw_node_event_report(s, &e, &(struct uw_node_cause){.m = m, .why = why});
 }
 
-static void tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
-                         const struct uw_node_cause *c)
+void uw_node_event_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
+                            uint16_t station, const struct uw_node_cause *c)
 {
     char seen[UW_LINK_ADDRESS_BYTES];
-    if (!uw_node_is_news(s, kind, station)) {
-        return;
+    if (uw_node_is_news(s, kind, station)) {
+        struct uw_node_event e = {.kind = kind, .peer = c->m != NULL ? c->m->name : "",
+                                  .address = uw_node_address(s, c->m, station, seen),
+                                  .station = station};
+        uw_node_event_report(s, &e, c);
     }
-    struct uw_node_event e = {.kind = kind, .peer = c->m != NULL ? c->m->name : "",
-                              .address = uw_node_address(s, c->m, station, seen),
-                              .station = station};
-    tell(s, &e, c);
-}
-
-void uw_node_tell_refused(struct uw_node_state *s, enum uw_node_event_kind kind, uint16_t station,
-                          const struct uw_member *m)
-{
-    const struct uw_node_cause c = {.m = m};
-    tell_refused(s, kind, station, &c);
-}
-
-void uw_node_tell_wrong_model(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
-                              uint64_t hash)
-{
-    const struct uw_node_cause c = {.m = m, .hash = hash};
-    tell_refused(s, UW_NODE_WRONG_MODEL, station, &c);
-}
-
-void uw_node_tell_name_taken(struct uw_node_state *s, uint16_t station, const struct uw_member *m,
-                             bool own)
-{
-    const struct uw_node_cause c = {.m = m, .own = own};
-    tell_refused(s, UW_NODE_NAME_TAKEN, station, &c);
 }

@@ -11,6 +11,8 @@
 #define UW_NET_NODE_PARTS_H
 
 #include "gossip/gossip.h"
+#include "gossip/period.h"
+#include "shuffle/shuffle.h"
 #include "wire/message.h"
 
 #include "uwasa/arena.h"
@@ -22,7 +24,8 @@
 struct uw_beacons;
 struct uw_member;
 struct uw_member_windows;
-struct uw_members_ops;
+struct uw_membership;
+struct uw_membership_config;
 struct uw_node_range;
 struct uw_node_state;
 
@@ -34,6 +37,8 @@ struct uw_node_setup {
     /* Take the part's memory. NULL: it has none. Returns UW_OK or what uw_arena_take returns. */
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
 };
+
+#define UW_NODE_MEMBERS_DEFAULT 32u
 
 /* For checks: why a member of the configuration is wrong. It is UW_ERR_INVALID. */
 static inline int uw_node_fault(struct uw_node_fault *fault, size_t field, const char *name,
@@ -67,20 +72,28 @@ static inline bool uw_node_pairs_up(const struct uw_node_config *c)
     return c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
 }
 
-/* How a node comes to know its peers: node_swim.c, or those of a list (node_listed.c). */
+/* How a node knows its peers: it finds and watches them (node_swim.c), or they are a list
+ * (uw_node_bind_listed). The first four work on the member table: membership/membership.h. */
 struct uw_node_members {
-    const struct uw_members_ops *ops;       /* membership/membership.h */
-    /* Once all memory is there: is it for this configuration, and does the link carry what it says?
-     * Returns UW_OK, UW_ERR_INVALID or UW_ERR_TOOBIG. */
+    int (*place)(struct uw_membership *m, struct uw_arena *arena,
+                 const struct uw_membership_config *config);
+    uint64_t (*next_us)(const struct uw_membership *m);
+    struct uw_member *(*heard)(struct uw_membership *m, uint16_t station, uint64_t now_us);
+    void (*doubt)(struct uw_membership *m, struct uw_member *it, uint64_t now_us);
+    void (*step)(struct uw_node_state *s);      /* do what is due */
+    /* Once all memory is there: does the link carry what it sends? NULL: it sends nothing.
+     * Returns UW_OK or UW_ERR_TOOBIG. */
     int (*check)(struct uw_node_state *s, struct uw_error *err);
-    /* Do what is due. */
-    void (*step)(struct uw_node_state *s);
-    /* A hello, ping, ack or goodbye in s->buffer. */
+    /* A hello, ping, ack or goodbye in s->buffer. NULL: they are ignored, and members report no
+     * progress: what the table has of theirs only lets them be pulled from. */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
     bool (*spares)(void *arg, const struct uw_member *m);   /* struct uw_membership_config */
 };
-extern const struct uw_node_members uw_node_swim, uw_node_listed;
+extern const struct uw_node_members uw_node_swim;
+
+/* node_bind.c. For uw_node_check_listed. */
+int uw_node_check_list(const struct uw_node_config *c, struct uw_node_fault *fault);
 
 /* node_averages.c. All but the checks, widest and message only while s->averages is set. */
 struct uw_node_averages {
@@ -129,6 +142,11 @@ struct uw_node_averages {
 };
 
 /* node_shuffle.c. All but message only while s->samples is set. */
+struct uw_node_shuffle {
+    struct uw_shuffle leases;
+    const struct uw_peer_schedule *schedule;
+};
+
 struct uw_node_samples {
     struct uw_node_setup setup;
     uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
@@ -189,6 +207,27 @@ struct uw_node_slices {
     /* As uw_node_pick_slice, of a configuration with slices.
      *   range  all chunks; written: those of the slice */
     void (*pick)(struct uw_node_state *s, struct uw_node_range *range);
+};
+
+/* node_periods.c. The period of gossip, as it follows from what pulls take: each counts as long as
+ * it lasts. On a shared link it counts at least as long as its messages take within the duty cycle,
+ * and as the pulls of all members together take without it: they take turns. A pull that was
+ * refused, given up for a silent peer, or brought nothing new does not count; one that took too
+ * long does. A broadcast average counts as the time that the models of all members take of
+ * the medium together, not as long as it lasts: part of that is waiting for longer periods. */
+struct uw_node_period {
+    struct uw_period period;
+    uint64_t since_us;              /* the last pull that counted ended then; 0: none began yet */
+    uint32_t since_step;
+};
+
+struct uw_node_periods {
+    struct uw_node_setup setup;
+    void (*began)(struct uw_node_state *s);         /* a pull of gossip */
+    void (*ended)(struct uw_node_state *s);         /* it did, and counts */
+    /* A broadcast average did, of which began was told as well; all_us: what all its models take
+     * together at this node's pace, where the link does not say. */
+    void (*cast_ended)(struct uw_node_state *s, uint64_t all_us);
 };
 
 /* node_sleep.c. step, heard and fill only while s->sleeper is set. */

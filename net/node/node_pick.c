@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_lanes.h"
+#include "node_pull.h"
 
 #include "base/bits.h"
 
@@ -87,10 +87,10 @@ bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m)
 
 bool uw_node_any_awake(struct uw_node_state *s)
 {
-    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    bool newcomer = uw_gossip_is_newcomer(&s->gossip);
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (can_be_pulled_from(s, m, newcomer, false, s->pull.transfer.chunk_n) &&
+        if (can_be_pulled_from(s, m, newcomer, false, s->pull.first.transfer.chunk_n) &&
             uw_node_is_awake(s, m)) {
             return true;
         }
@@ -98,9 +98,8 @@ bool uw_node_any_awake(struct uw_node_state *s)
     return false;
 }
 
-/* The place in the table of whom the schedule names among those listed; 0: nobody this round. */
-static uint32_t pick(struct uw_node_state *s, const struct uw_peer_schedule *schedule,
-                     uint32_t round, float *weight)
+uint32_t uw_node_pick_listed(struct uw_node_state *s, const struct uw_peer_schedule *schedule,
+                             uint32_t round, float *weight)
 {
     const struct uw_node_candidates *c = &s->candidates;
     struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round,
@@ -118,13 +117,13 @@ uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer
 {
     float none;
     return list_members(s, newcomer, false, chunk_n, but) != 0
-               ? pick(s, &uw_peer_schedule_random, round, &none)
+               ? uw_node_pick_listed(s, &uw_peer_schedule_random, round, &none)
                : 0;
 }
 
 uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight)
 {
-    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    bool newcomer = uw_gossip_is_newcomer(&s->gossip);
     bool further = newcomer && list_members(s, true, true, 1, NULL) != 0;
     bool adopt_only = s->gossip.config.adopt_only;
     uint32_t n = further ? 1 : list_members(s, newcomer, false, 1, NULL);
@@ -135,7 +134,8 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
         if (frames != NULL && frames->waits_turn(s, n)) {
             return UW_NODE_LATER;
         }
-        return pick(s, further ? &uw_peer_schedule_random : s->config.schedule, round, weight);
+        return uw_node_pick_listed(s, further ? &uw_peer_schedule_random : s->config.schedule,
+                                   round, weight);
     }
     bool early = n == 0 && newcomer && s->config.seeds_n != 0 &&
                  uw_membership_alive(&s->membership) == 0 &&
@@ -146,10 +146,10 @@ uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, floa
 void uw_node_pick_slice(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_node_range range = {.n = p->transfer.chunks};
-    p->slices = UINT32_MAX;
+    struct uw_node_range range = {.n = p->first.transfer.chunks};
+    p->first.slices = UINT32_MAX;
     if (p->what_for != UW_PULL_TO_MIX ||
-        atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed)) {
+        uw_gossip_is_newcomer(&s->gossip)) {
         return;
     }
     if (s->config.slices_n > 1u) {

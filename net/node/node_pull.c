@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_lanes.h"
-#include "node_periods.h"
-#include "node_tell.h"
+#include "node_pull.h"
 
 #include "base/backoff.h"
 
@@ -21,12 +19,7 @@
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
 {
-    const struct uw_node_pull *p = &s->pull;
-    if (p->round == 0 || p->member >= s->membership.members_n) {
-        return NULL;
-    }
-    struct uw_member *m = &s->membership.members[p->member];
-    return m->id == p->member_id ? m : NULL;
+    return s->pull.round != 0 ? uw_node_lane_member(s, &s->pull.first) : NULL;
 }
 
 /* Twice the median of what pulls took, and eight of its median deviations. */
@@ -56,8 +49,9 @@ uint64_t uw_node_pull_silence_us(const struct uw_node_state *s, const struct uw_
     return silence_us > trips_us ? silence_us : trips_us;
 }
 
-struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_member *m,
-                                 uint32_t chunk_n)
+/* What is known of the way to a member, in chunks of chunk_n. */
+static struct uw_path path_to(const struct uw_node_state *s, const struct uw_member *m,
+                              uint32_t chunk_n)
 {
     const struct uw_link *l = s->config.link;
     uint32_t frame_n = uw_min_u32(chunk_n, uw_node_chunk_n(s));
@@ -69,11 +63,46 @@ struct uw_path uw_node_pull_path(const struct uw_node_state *s, const struct uw_
                             chunk_us};
 }
 
-/* Another one than the last; short forms have a byte for it. */
-uint16_t uw_node_new_transfer(struct uw_node_state *s, const struct uw_pull *t)
+/* A number for this pull, another one than its last; short forms have a byte for it. */
+static uint16_t new_transfer(struct uw_node_state *s, const struct uw_pull *t)
 {
     uint32_t all = s->config.link->frames ? UINT8_MAX : UINT16_MAX;
     return (uint16_t)((t->transfer + 1u + uw_rng_below(&s->rng, all)) & all);
+}
+
+static void set_member(struct uw_node_state *s, struct uw_node_lane *lane, uint32_t place)
+{
+    lane->member = place;
+    lane->member_id = s->membership.members[place].id;
+}
+
+void uw_node_lane_start(struct uw_node_state *s, struct uw_node_lane *lane, uint32_t place,
+                        uint32_t chunk_n, bool coded)
+{
+    const struct uw_path path = path_to(s, &s->membership.members[place], chunk_n);
+    set_member(s, lane, place);
+    lane->version = 0;
+    uw_pull_start(&lane->transfer, new_transfer(s, &lane->transfer), s->config.params->size_n,
+                  chunk_n, &path, s->now_us);
+    if (coded) {
+        uw_pull_coded(&lane->transfer);
+    }
+}
+
+void uw_node_lane_move(struct uw_node_state *s, struct uw_node_lane *lane, uint32_t place)
+{
+    struct uw_pull *t = &lane->transfer;
+    const struct uw_path path = path_to(s, &s->membership.members[place], t->chunk_n);
+    set_member(s, lane, place);
+    uw_pull_move(t, new_transfer(s, t), &path, s->now_us);
+}
+
+void uw_node_lane_keep_rate(struct uw_node_state *s, const struct uw_node_lane *lane)
+{
+    const struct uw_member *m = uw_node_lane_member(s, lane);
+    if (m != NULL) {
+        uw_node_peer(s, m)->floats_per_us = lane->transfer.rate * (float)lane->transfer.chunk_n;
+    }
 }
 
 /* May the chunks of the pull that begins be coded? */
@@ -93,8 +122,8 @@ static bool wants_code(struct uw_node_state *s, const struct uw_node_peer *peer)
 /* Did so many chunks not fit that as many frames went as without the code? */
 static void judge_code(struct uw_node_pull *p)
 {
-    uint64_t chunks = p->bytes / 4u / p->transfer.chunk_n;
-    if (p->transfer.coded && 8u * p->transfer.split_n > chunks) {
+    uint64_t chunks = p->bytes / 4u / p->first.transfer.chunk_n;
+    if (p->first.transfer.coded && 8u * p->first.transfer.split_n > chunks) {
         p->plain_rounds = PLAIN_ROUNDS;
     }
 }
@@ -119,25 +148,17 @@ void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place,
         chunk_n = peer->chunk_limit_n;
     }
     p->round = round;
-    p->member = place;
-    p->member_id = m->id;
     p->what_for = round == BRIDGE_ROUND ? UW_PULL_TO_BRIDGE
                   : adopt               ? UW_PULL_TO_ADOPT
                                         : UW_PULL_TO_MIX;
     p->judged = false;
-    p->version = 0;
     p->bytes = p->paused_us = 0;
-    const struct uw_path path = uw_node_pull_path(s, m, chunk_n);
-    uw_pull_start(&p->transfer, uw_node_new_transfer(s, &p->transfer), s->config.params->size_n,
-                  chunk_n, &path, s->now_us);
-    if (coded) {
-        uw_pull_coded(&p->transfer);
-    }
+    uw_node_lane_start(s, &p->first, place, chunk_n, coded);
     uw_node_pick_slice(s);
     if (s->period != NULL) {
         s->config.parts->periods->began(s);
     }
-    uw_node_tell_pull(s, m, UW_NODE_PULL_STARTED, UW_WHY_NONE);
+    uw_node_event_pull(s, m, UW_NODE_PULL_STARTED, UW_WHY_NONE);
 }
 
 /* Choose a peer for the round; false: wait a little for one to appear. */
@@ -180,23 +201,15 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
     uw_node_avoid(s, m, uw_backoff_us(AVOID_FIRST_US, &peer->strikes, AVOID_DOUBLINGS));
 }
 
-static void remember_rate(struct uw_node_state *s)
-{
-    struct uw_member *m = uw_node_pull_member(s);
-    if (m != NULL) {
-        uw_node_peer(s, m)->floats_per_us = s->pull.transfer.rate * (float)s->pull.transfer.chunk_n;
-    }
-}
-
 void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
 {
     struct uw_node_pull *p = &s->pull;
     if (how != UW_GOSSIP_STALE) {       /* of which nothing was taken, and nothing learned */
-        remember_rate(s);
+        uw_node_lane_keep_rate(s, &p->first);
     }
     judge_code(p);
-    p->transfer.have_chunks -= uw_node_lanes_missing(s);    /* that others were to bring */
-    uw_pull_stop(&p->transfer);
+    p->first.transfer.have_chunks -= uw_node_lanes_missing(s);    /* that others were to bring */
+    uw_pull_stop(&p->first.transfer);
     if (s->further != NULL) {
         s->config.parts->lanes->stop(s);
     }
@@ -219,7 +232,7 @@ void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why)
 {
     s->counters.pulls_cut++;
     uw_node_pull_finish(s, UW_GOSSIP_CUT);
-    uw_node_tell_pull(s, uw_node_pull_member(s), UW_NODE_PULL_CUT, why);
+    uw_node_event_pull(s, uw_node_pull_member(s), UW_NODE_PULL_CUT, why);
 }
 
 /* Does a further peer of this round go on in place of the pull's? */
@@ -232,8 +245,8 @@ void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
                          enum uw_node_event_kind kind)
 {
     uw_node_punish(s, m);
-    uw_node_tell_pull(s, m, kind, UW_WHY_NONE);
-    if (s->pull.transfer.active && !take_over(s, UW_WHY_CHUNK)) {
+    uw_node_event_pull(s, m, kind, UW_WHY_NONE);
+    if (s->pull.first.transfer.active && !take_over(s, UW_WHY_CHUNK)) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
 }
@@ -248,7 +261,7 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
         return;
     }
     if (!uw_gossip_rejected(&s->gossip, p->round)) {
-        if (mixed && m != NULL && uw_pull_complete(&p->transfer)) {
+        if (mixed && m != NULL && uw_pull_complete(&p->first.transfer)) {
             uw_node_peer(s, m)->strikes /= 2u;
         }
         p->judged = mixed;
@@ -256,8 +269,8 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
     }
     p->judged = true;
     uw_node_punish(s, m);
-    uw_node_tell_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
-    if (p->transfer.active) {
+    uw_node_event_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    if (p->first.transfer.active) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
 }
@@ -270,24 +283,24 @@ static void complete(struct uw_node_state *s)
         uw_node_pull_finish(s, UW_GOSSIP_STALE);
         return;
     }
-    uw_deadline_add(&p->took, s->now_us - p->transfer.started_us);
+    uw_deadline_add(&p->took, s->now_us - p->first.transfer.started_us);
     s->counters.pulls_done++;
     count(s);
-    if (m != NULL && p->version != 0 && p->version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(p->slices, p->version, uw_node_peer(s, m), s->outer_us);
+    if (m != NULL && p->first.version != 0 && p->first.version != UW_NODE_VERSION_MIXED) {
+        uw_node_slices_mixed(p->first.slices, p->first.version, uw_node_peer(s, m), s->outer_us);
     }
     uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
-    uw_node_tell_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
+    uw_node_event_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
     if (p->what_for == UW_PULL_TO_ADOPT) {
-        uw_node_tell_pull(s, m, UW_NODE_ADOPTED, UW_WHY_NONE);
+        uw_node_event_pull(s, m, UW_NODE_ADOPTED, UW_WHY_NONE);
     }
 }
 
 /* The place of another member than m, whose link carries this pull's chunks; 0: nobody. */
 static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
 {
-    bool newcomer = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
-    uint32_t chunk_n = s->pull.transfer.chunk_n;
+    bool newcomer = uw_gossip_is_newcomer(&s->gossip);
+    uint32_t chunk_n = s->pull.first.transfer.chunk_n;
     return s->pull.what_for == UW_PULL_TO_BRIDGE ? s->averages->pull_another(s, chunk_n, m)
                           : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n, m);
 }
@@ -310,7 +323,7 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
         return true;
     }
     judge_pull(s, false);
-    if (!p->transfer.active) {
+    if (!p->first.transfer.active) {
         return true;
     }
     struct uw_member *stopped = uw_node_pull_member(s);
@@ -321,14 +334,10 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
     if (stopped != NULL) {
         uw_node_avoid(s, stopped, UW_NODE_AVOID_US);
     }
-    const struct uw_member *m = &s->membership.members[place];
-    const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
-    uw_node_tell_pull(s, stopped, UW_NODE_PULL_MOVED, why);
-    remember_rate(s);
-    p->version = UW_NODE_VERSION_MIXED;
-    p->member = place;
-    p->member_id = m->id;
-    uw_pull_move(&p->transfer, uw_node_new_transfer(s, &p->transfer), &path, s->now_us);
+    uw_node_event_pull(s, stopped, UW_NODE_PULL_MOVED, why);
+    uw_node_lane_keep_rate(s, &p->first);
+    p->first.version = UW_NODE_VERSION_MIXED;
+    uw_node_lane_move(s, &p->first, place);
     return true;
 }
 
@@ -336,7 +345,7 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
 static void check_pull(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_pull *t = &p->transfer;
+    struct uw_pull *t = &p->first.transfer;
     struct uw_member *m = uw_node_pull_member(s);
     bool here = uw_pull_complete(t);
     if (here && (s->further == NULL || s->config.parts->lanes->over(s))) {
@@ -367,7 +376,7 @@ static void check_pull(struct uw_node_state *s)
         }
     } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
         /* Where pulls are quick another peer is asked soon, if there is one. */
-        s->members->ops->doubt(&s->membership, m, s->outer_us);
+        s->members->doubt(&s->membership, m, s->outer_us);
         if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
             uw_node_avoid(s, m, UW_NODE_AVOID_US);
             uw_node_pull_cut(s, UW_WHY_SILENT);
@@ -380,15 +389,15 @@ static bool rests(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = uw_node_pull_member(s);
-    bool asleep = p->transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
+    bool asleep = p->first.transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
                   m->state != UW_MEMBER_LEFT &&
                   uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us;
     if (p->paused_us != 0) {
-        uw_pull_paused(&p->transfer, s->now_us - p->paused_us);  /* some came meanwhile */
-        p->transfer.progress_us = uw_min_u64(p->transfer.progress_us, s->now_us);
+        uw_pull_paused(&p->first.transfer, s->now_us - p->paused_us);  /* some came meanwhile */
+        p->first.transfer.progress_us = uw_min_u64(p->first.transfer.progress_us, s->now_us);
     }
     p->paused_us = asleep ? s->now_us : 0;
-    bool here = uw_pull_complete(&p->transfer);
+    bool here = uw_pull_complete(&p->first.transfer);
     if (asleep && !here && p->what_for == UW_PULL_TO_MIX &&
         (uw_node_lanes_missing(s) != 0 || uw_node_any_awake(s))) {
         (void)uw_node_pull_move(s, UW_WHY_SLEEPS);
@@ -412,23 +421,23 @@ void uw_node_pull_step(struct uw_node_state *s)
     if (rests(s)) {
         return;
     }
-    if (p->transfer.active) {
+    if (p->first.transfer.active) {
         check_pull(s);
     }
-    if (!p->transfer.active) {
+    if (!p->first.transfer.active) {
         uint32_t round = p->pending != 0 ? p->pending : uw_gossip_take(&s->gossip);
         uint32_t head = round == 0 && averages != NULL ? averages->pull_from(s) : 0;
         if (head != 0) {
             uw_node_pull_start(s, BRIDGE_ROUND, head, false);
         }
         if (round == 0) {
-            uw_node_pull_ask(s, &p->transfer, uw_node_pull_member(s));
+            uw_node_pull_ask(s, &p->first);
             return;
         }
         judge_pull(s, true);
         p->pending = begin_round(s, round) ? 0 : round;
     }
-    uw_node_pull_ask(s, &p->transfer, uw_node_pull_member(s));
+    uw_node_pull_ask(s, &p->first);
 }
 
 uint64_t uw_node_pull_next_us(struct uw_node_state *s)
@@ -445,7 +454,7 @@ uint64_t uw_node_pull_next_us(struct uw_node_state *s)
         const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
         return uw_min_u64(next_us, w.from_us - s->slept_us);
     }
-    return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->transfer));
+    return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->first.transfer));
 }
 
 /* ---- what is asked, and what comes of it ---- */
@@ -463,7 +472,7 @@ static uint32_t room_for(const struct uw_node_state *s, const struct uw_pull *t)
 {
     uint32_t room = uw_gossip_room(&s->gossip), others = 0;
     if (uw_node_pulls_from_many(s)) {
-        others = s->pull.transfer.out_chunks - t->out_chunks;
+        others = s->pull.first.transfer.out_chunks - t->out_chunks;
         for (uint32_t i = 0; i < s->further->n; i++) {
             const struct uw_node_lane *lane = &s->further->lane[i];
             others += lane->used ? lane->transfer.out_chunks : 0;
@@ -472,28 +481,26 @@ static uint32_t room_for(const struct uw_node_state *s, const struct uw_pull *t)
     return room > others ? room - others : 0;
 }
 
-/* The version of what a member shows of which all that is to come from it was mixed in; 0: none. */
+/* The version of a member's snapshot of which all that this lane pulls was mixed in; 0: none. */
 static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lane *lane,
                          const struct uw_member *m)
 {
-    const struct uw_node_pull *p = &s->pull;
-    const struct uw_node_peer *peer = uw_node_peer(s, m);
-    return lane != NULL ? uw_node_slices_known(lane->slices, lane->version, peer)
-           : p->what_for == UW_PULL_TO_ADOPT
+    return s->pull.what_for == UW_PULL_TO_ADOPT
                ? 0
-               : uw_node_slices_known(p->slices, p->version, peer);
+               : uw_node_slices_known(lane->slices, lane->version, uw_node_peer(s, m));
 }
 
 /* As many questions as fit, in one frame. */
-static void send_short_wants(struct uw_node_state *s, struct uw_pull *t, const struct uw_member *m)
+static void send_short_wants(struct uw_node_state *s, struct uw_node_lane *lane,
+                             const struct uw_member *m)
 {
     const struct uw_node_frames *f = s->config.parts->frames;
     struct uw_want wants[UW_SHORT_WANTS_MOST];
     const struct uw_short_wants head = {.model = (uint32_t)s->model,
-                                        .mixed = known_of(s, uw_node_lane_of(s, m), m)};
-    uint32_t n = 0, room = room_for(s, t);
+                                        .mixed = known_of(s, lane, m)};
+    uint32_t n = 0, room = room_for(s, &lane->transfer);
     uint32_t most = s->late_bytes == 0 ? f->wants(mtu_to(s, m)) : 0;    /* else it is not sent */
-    for (; n < most && uw_pull_next(t, room, s->now_us, &wants[n]); n++) {
+    for (; n < most && uw_pull_next(&lane->transfer, room, s->now_us, &wants[n]); n++) {
     }
     if (n != 0) {
         int bytes = f->write_wants(UW_WIRE_WANT, &head, wants, n, s->buffer);
@@ -501,19 +508,21 @@ static void send_short_wants(struct uw_node_state *s, struct uw_pull *t, const s
     }
 }
 
-void uw_node_pull_ask(struct uw_node_state *s, struct uw_pull *t, const struct uw_member *m)
+void uw_node_pull_ask(struct uw_node_state *s, struct uw_node_lane *lane)
 {
+    const struct uw_member *m = s->pull.round != 0 ? uw_node_lane_member(s, lane) : NULL;
     struct uw_want w;
     if (m != NULL && s->config.link->frames) {
-        send_short_wants(s, t, m);
+        send_short_wants(s, lane, m);
         return;
     }
     for (uint32_t i = 0; m != NULL && i < WANTS_MOST &&
-                         uw_pull_next(t, room_for(s, t), s->now_us, &w); i++) {
+                         uw_pull_next(&lane->transfer, room_for(s, &lane->transfer), s->now_us,
+                                      &w); i++) {
         s->message->want = (uwasa_Want){
             .run = s->run, .model = s->model, .transfer = w.transfer, .seq = w.seq,
             .chunk_n = w.chunk_n, .base = w.base, .wanted = w.wanted, .spread_us = w.spread_us};
-        (void)uw_node_send(s, m->station, UW_WIRE_WANT, &uw_form_want);
+        (void)uw_node_send(s, m->station, UW_WIRE_WANT, &uw_form_want, s->message);
     }
 }
 
@@ -527,12 +536,10 @@ uint64_t uw_node_pull_due_us(const struct uw_node_state *s, const struct uw_pull
     return next_us;
 }
 
-struct uw_pull *uw_node_pull_of(struct uw_node_state *s, const struct uw_member *m)
+struct uw_node_lane *uw_node_pull_of(struct uw_node_state *s, const struct uw_member *m)
 {
     struct uw_node_lane *lane = m != NULL ? uw_node_lane_of(s, m) : NULL;
-    return lane != NULL ? &lane->transfer
-           : m != NULL && m == uw_node_pull_member(s) ? &s->pull.transfer
-                                                      : NULL;
+    return lane == NULL && m != NULL && m == uw_node_pull_member(s) ? &s->pull.first : lane;
 }
 
 uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m)
@@ -561,7 +568,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
         return;
     }
     p->passed++;
-    uw_pull_stop(&p->transfer);
+    uw_pull_stop(&p->first.transfer);
     uw_node_pull_start(s, p->round, place, false);
 }
 
@@ -592,7 +599,7 @@ static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_n
         return false;
     }
     s->counters.refused_nonfinite++;
-    if (lane != NULL) {
+    if (lane != &s->pull.first) {
         lanes->nonfinite(s, lane);
     } else {
         uw_node_pull_refuse(s, m, UW_NODE_CHUNK_NONFINITE);
@@ -615,12 +622,12 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
         s->counters.refused_run++;
         return;
     }
-    struct uw_member *m = s->members->ops->heard(&s->membership, station, s->outer_us);
-    struct uw_pull *t = uw_node_pull_of(s, m);
-    if (t == NULL) {
+    struct uw_member *m = s->members->heard(&s->membership, station, s->outer_us);
+    struct uw_node_lane *lane = uw_node_pull_of(s, m);
+    if (lane == NULL) {
         return;
     }
-    struct uw_node_lane *lane = t == &p->transfer ? NULL : uw_node_lane_of(s, m);
+    struct uw_pull *t = &lane->transfer;
     int rc = uw_pull_check(t, d->transfer, d->offset_n, d->count_n);
     if (rc == UW_ERR_CORRUPT) {
         s->counters.refused_corrupt++;
@@ -635,8 +642,7 @@ void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct u
         memmove(slot->x, slot->x + known_n, count_n * sizeof slot->x[0]);
     }
     push(s, slot, m, offset_n, count_n);
-    uint32_t *version = lane != NULL ? &lane->version : &p->version;
-    *version = oldest(*version, d->version);
+    lane->version = oldest(lane->version, d->version);
     uw_pull_took(t, d->seq, offset_n, count_n, s->now_us);
     p->bytes += count_n * 4u;
     uw_node_peer(s, m)->from_bytes += count_n * 4u;
@@ -654,29 +660,28 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
                           const uwasa_Refuse *refuse)
 {
     struct uw_node_pull *p = &s->pull;
-    struct uw_node_lane *lane = uw_node_lane_of(s, m);
+    struct uw_node_lane *lane = uw_node_pull_of(s, m);
     struct uw_node_peer *peer = uw_node_peer(s, m);
     enum uw_node_why why = why_refused(refuse->reason);
-    bool coded = p->transfer.coded;     /* that one may not know, or be narrower */
+    bool coded = p->first.transfer.coded;     /* that one may not know, or be narrower */
     bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
                   refuse->chunk_n >= UW_CHUNK_MIN_N &&
-                  (coded || refuse->chunk_n < p->transfer.chunk_n);
+                  (coded || refuse->chunk_n < p->first.transfer.chunk_n);
     bool mixed = refuse->reason == uwasa_Reason_MIXED;
     if (narrow) {
         peer->chunk_limit_n = (uint16_t)uw_min_u32(refuse->chunk_n, uw_node_chunk_n(s));
         peer->limit_pulls = LIMIT_PULLS;
     }
-    bool first = (lane != NULL ? lane->version : p->version) == 0;
-    if (mixed && first && p->what_for != UW_PULL_TO_ADOPT) {
+    if (mixed && lane->version == 0 && p->what_for != UW_PULL_TO_ADOPT) {
         pass_over(s, m, lane);
         return;
     }
-    if (lane != NULL) {
+    if (lane != &p->first) {
         s->config.parts->lanes->refused(s, lane, why);
         return;
     }
     if (narrow && p->bytes == 0 && uw_node_carries(s, peer, 1)) {
-        uw_node_pull_start(s, p->round, p->member, p->what_for == UW_PULL_TO_ADOPT);
+        uw_node_pull_start(s, p->round, p->first.member, p->what_for == UW_PULL_TO_ADOPT);
         return;
     }
     s->counters.pulls_refused++;
@@ -685,5 +690,5 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         return;
     }
     uw_node_pull_finish(s, p->bytes != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
-    uw_node_tell_pull(s, m, UW_NODE_PULL_REFUSED, why);
+    uw_node_event_pull(s, m, UW_NODE_PULL_REFUSED, why);
 }

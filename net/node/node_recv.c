@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_pull.h"
-#include "node_tell.h"
 
 #include <string.h>
 
@@ -12,16 +11,16 @@ void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reas
     if (!s->config.link->frames) {
         uw_copy_text(s->message->refuse.name, s->config.name, sizeof s->message->refuse.name);
     }
-    (void)uw_node_send(s, station, UW_WIRE_REFUSE, &uw_form_refuse);
+    (void)uw_node_send(s, station, UW_WIRE_REFUSE, &uw_form_refuse, s->message);
 }
 
 /* May this device serve a question? Else its station is told why not. */
 static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, uint32_t mixed,
                    const struct uw_want *w)
 {
-    uint32_t version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+    uint32_t version = uw_load(&s->gossip.version);
     uwasa_Reason reason = uwasa_Reason_NONE;
-    (void)s->members->ops->heard(&s->membership, station, s->outer_us);
+    (void)s->members->heard(&s->membership, station, s->outer_us);
     if (!same_model) {
         s->counters.refused_model++;
         reason = uwasa_Reason_WRONG_MODEL;
@@ -77,16 +76,18 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
     struct uw_member *m = uw_membership_at(&s->membership, station);
     switch (refuse->reason) {
     case uwasa_Reason_WRONG_RUN:
-        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL);
+        uw_node_event_refused(s, UW_NODE_WRONG_RUN, station, &(struct uw_node_cause){.m = NULL});
         return;
     case uwasa_Reason_NAME_TAKEN:
-        uw_node_tell_name_taken(s, station, m, true);
+        uw_node_event_refused(s, UW_NODE_NAME_TAKEN, station,
+                              &(struct uw_node_cause){.m = m, .own = true});
         return;
     case uwasa_Reason_WRONG_MODEL:
         if (m != NULL && refuse->run == s->run) {
             m->same_model = false;
         }
-        uw_node_tell_wrong_model(s, station, m, refuse->model);
+        uw_node_event_refused(s, UW_NODE_WRONG_MODEL, station,
+                              &(struct uw_node_cause){.m = m, .hash = refuse->model});
         break;
     case uwasa_Reason_CHUNK_TOO_BIG:
     case uwasa_Reason_NOT_READY:
@@ -95,8 +96,8 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
     default:
         break;
     }
-    const struct uw_pull *t = uw_node_pull_of(s, m);
-    if (t != NULL && t->active && refuse->transfer == t->transfer) {
+    const struct uw_node_lane *lane = uw_node_pull_of(s, m);
+    if (lane != NULL && lane->transfer.active && refuse->transfer == lane->transfer.transfer) {
         uw_node_pull_refused(s, m, refuse);
     }
 }
@@ -109,7 +110,9 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
     bool frames = s->config.link->frames, wants = type == UW_WIRE_WANT;
     if (type == UW_WIRE_HELLO || type == UW_WIRE_PING || type == UW_WIRE_ACK ||
         type == UW_WIRE_GOODBYE) {
-        s->members->message(s, station, type, bytes);
+        if (s->members->message != NULL) {
+            s->members->message(s, station, type, bytes);
+        }
     } else if (!wants && type != UW_WIRE_REFUSE) {
         s->counters.unknown_messages++;
     } else if (frames && wants) {
@@ -128,8 +131,8 @@ static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire
 static struct uw_short_data known_of(struct uw_node_state *s, uint16_t station)
 {
     const struct uw_member *m = uw_membership_at(&s->membership, station);
-    const struct uw_pull *its = uw_node_pull_of(s, m);
-    const struct uw_pull *t = its != NULL ? its : &s->pull.transfer;
+    const struct uw_node_lane *its = uw_node_pull_of(s, m);
+    const struct uw_pull *t = its != NULL ? &its->transfer : &s->pull.first.transfer;
     uint32_t mixed = m != NULL ? uw_node_peer(s, m)->mixed_version : 0;
     uint32_t version = m != NULL && m->progress.version > mixed ? m->progress.version : mixed;
     return (struct uw_short_data){.chunk_n = t->chunk_n, .transfer = t->transfer,

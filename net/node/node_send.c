@@ -3,21 +3,15 @@
  * What a node sends: messages, and the chunks that others asked for. */
 #include "node_pull.h"
 
+#include "uwasa/node_says.h"
+
 #include <string.h>
 
 #define LATE_LEAST_US 250000u
-#define LATE_MESSAGES 16u           
-
-/* that may go out before one that is late */
+#define LATE_MESSAGES 16u           /* that may go out before one that is late */
 
 int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                 const struct uw_message_form *form)
-{
-    return uw_node_send_body(s, station, type, form, s->message);
-}
-
-int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                      const struct uw_message_form *form, const void *body)
+                 const struct uw_message_form *form, const void *body)
 {
     int bytes = uw_message_write(s->config.link->frames, type, form, body, s->buffer,
                                  s->buffer_bytes);
@@ -84,7 +78,7 @@ const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t c
 {
     struct uw_snapshot *snapshot = s->config.snapshot;
     if (snapshot == NULL) {
-        *version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+        *version = uw_load(&s->gossip.version);
         return uw_gossip_shows(&s->gossip) ? s->config.params->x + offset_n : NULL;
     }
     struct uw_snapshot_info info = {0};
@@ -141,5 +135,22 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
             s->counters.sent_bytes += (uint32_t)bytes;
             s->counters.served_bytes += item.more ? 0 : item.count_n * 4u;
         }
+    }
+}
+
+enum uw_node_says uw_node_says(const void *message)
+{
+    switch (*(const uint8_t *)message & 0x0fu) {
+    case UW_WIRE_DATA:
+    case UW_WIRE_DATA_CODED:
+    case UW_WIRE_CAST:
+        return UW_NODE_SAYS_DATA;
+    case UW_WIRE_HELLO:
+    case UW_WIRE_PING:
+    case UW_WIRE_ACK:
+    case UW_WIRE_GOODBYE:
+        return UW_NODE_SAYS_MEMBERSHIP;
+    default:
+        return UW_NODE_SAYS_CONTROL;
     }
 }

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_state.h - what is behind struct uw_node, shared by the files node*.c
+ * node_state.h - what is behind struct uw_node, shared by the files of node/, node_parts/ and
+ * node_exact/
  *
- *     node_bind.c    set-up: what a configuration needs, and the memory
+ *     node_bind.c    set-up: what a configuration needs, and the memory; peers of a list
  *     node.c         the step
- *     node_recv.c    what to do with each message
- *     node_swim.c    peers that are found (node_swim.h); node_listed.c those of a list
- *     node_pull.c    the pull of a round (node_pull.h); node_pick.c whom from
- *     node_send.c    what goes out; node_event.c events (node_tell.h)
- *     node_status.c  the member table, for this program
+ *     node_recv.c    messages that arrive; node_send.c: messages that are sent
+ *     node_swim.c    peers that are found
+ *     node_pull.c    the pull of a round, and node_pick.c, its peer: node_pull.h
+ *     node_event.c   events; node_status.c: the member table
+ *     node_check.c   what is wrong with a configuration
  *
- * and of its optional parts (node_parts.h)
- *
- *     node_averages.c     exact averages, with node_cell.c, node_bridge.c between cells,
- *                         node_cost.c, node_near.c, node_pairs.c, node_gradients*.c, node_news.c
- *     node_answers.c      the member table over the wire; node_sentences.c of events
- *     node_shuffle.c      samples lent to others; node_slice.c slices of the model
- *     node_sleep.c        windows; node_frames.c, _limits.c frames; node_lanes.c many peers at once
- *     node_periods.c      a period that follows from pulls; node_codes.c chunks in a lossless code
+ * and by its optional parts: node_optional.h
  */
 #ifndef UW_NET_NODE_STATE_H
 #define UW_NET_NODE_STATE_H
@@ -31,18 +25,6 @@
 
 #include "uwasa/node.h"
 
-struct uw_node_bridge;
-struct uw_node_cast;
-struct uw_node_cell;
-struct uw_node_cost;
-struct uw_node_further;
-struct uw_node_gradients;
-struct uw_node_pairs;
-struct uw_node_period;
-struct uw_node_quiet;
-struct uw_node_shuffle;
-struct uw_node_sleeper;
-
 #define UW_NODE_POLL_US 5000u           /* how soon a freed slot, or what training did, is seen */
 #define UW_NODE_BUFFER_MAX 16384u       /* largest message, whatever the link could carry ... */
 #define UW_NODE_PARTS_MAX (64u * 1024u + 64u)   /* ... but parts of averages, which
@@ -54,22 +36,28 @@ enum uw_node_pull_for {
     UW_PULL_TO_BRIDGE               /* of another cell's head, for node_bridge.c */
 };
 
-/* The pull of a round, the present or last one. */
-struct uw_node_pull {
+/* What one peer gives of a round. */
+struct uw_node_lane {
     struct uw_pull transfer;
-    uint32_t round;
     uint32_t member;                /* place in the table */
     uint32_t member_id;             /* guards against the place being reused */
+    uint32_t version;               /* the oldest that arrived; 0: none yet */
+    uint32_t slices;                /* a bit for each slice that is pulled, all: the model */
+    bool used;                      /* of a further peer: in this round, and not done */
+};
+
+/* The pull of a round, the present or last one. */
+struct uw_node_pull {
+    struct uw_node_lane first;      /* its peer; others: struct uw_node_further */
+    uint32_t round;
     enum uw_node_pull_for what_for;
     bool judged;                    /* its outlier has been dealt with */
     uint8_t passed;                 /* peers that had nothing new for this round */
-    float weight;                   /* the peer's share as the schedule says it; 0: the rule's */
-    uint32_t version;               /* the oldest that came of what the peer shows; 0: none yet */
-    uint32_t slices;                /* a bit for each slice that is pulled, all: the model */
+    uint8_t plain_rounds;           /* to come without the code, which did not pay */
+    float weight;                   /* the peer's share by the schedule; 0: by the rule */
+    uint32_t pending;               /* round that waits for a peer to appear; 0: none */
     uint64_t bytes;
     uint64_t paused_us;             /* its peer sleeps, and did when this was looked at; 0: no */
-    uint8_t plain_rounds;           /* to come without the code, which did not pay */
-    uint32_t pending;               /* round that waits for somebody to appear; 0: none */
     struct uw_deadline took;        /* pulls */
     uint64_t turn_us;               /* the first one is not before; 0: not drawn yet */
 };
@@ -181,33 +169,15 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most);
 void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reason,
                     uint32_t transfer);
 
-/* node_pull.c */
-
-/* Begin, go on with, or end the pull of a round: what is due at s->now_us. */
-void uw_node_pull_step(struct uw_node_state *s);
-
-/* A chunk arrived, maybe not ours. */
-void uw_node_pull_data(struct uw_node_state *s, uint16_t station, const struct uw_data *d);
-
-/* When uw_node_pull_step has something to do, if nothing arrives. */
-uint64_t uw_node_pull_next_us(struct uw_node_state *s);
-
-/* Leave a member, or NULL, alone for a while; each time twice as long. */
-void uw_node_punish(struct uw_node_state *s, struct uw_member *m);
-
-/* The member of the present or last pull; NULL: none, or its place has another now. */
-struct uw_member *uw_node_pull_member(struct uw_node_state *s);
-struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);     /* by identity */
+/* node_pick.c. The member with this identity, other than this node; NULL: not in the table. */
+struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
 
 /* node_send.c */
 
-/* Send s->message. Returns UW_OK, UW_ERR_TOOBIG, or what the link says; not sent is lost. */
+/* Send a control message. What is not sent is lost.
+ * Returns UW_OK, UW_ERR_TOOBIG, or what the link says. */
 int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                 const struct uw_message_form *form);
-
-/* The same of any control message. */
-int uw_node_send_body(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                      const struct uw_message_form *form, const void *body);
+                 const struct uw_message_form *form, const void *body);
 
 /* Send s->buffer. */
 int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
@@ -223,69 +193,106 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
 const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
                           uint32_t *version);
 
-/* node_pick.c */
-
-/* Put the member at this place into s->candidates, by identity. Returns where. */
-uint32_t uw_node_list(struct uw_node_state *s, uint32_t place);
-
-/* Whom to pull from in a round: its place in the table, and its weight. 0: nobody; UW_NODE_LATER:
- * wait a little for somebody to appear.  adopt: set, its model is to be taken over */
-#define UW_NODE_LATER UINT32_MAX
-uint32_t uw_node_pick(struct uw_node_state *s, uint32_t round, bool *adopt, float *weight);
-
-/* Any but one (or NULL) that can be pulled from now in chunks of chunk_n; 0: nobody. */
-uint32_t uw_node_pick_any(struct uw_node_state *s, uint32_t round, bool newcomer,
-                          uint32_t chunk_n, const struct uw_member *but);
-
-/* Does it listen for about as long as a pull takes? Does anybody who can be pulled from? */
-bool uw_node_is_awake(const struct uw_node_state *s, const struct uw_member *m);
-bool uw_node_any_awake(struct uw_node_state *s);
-
 static inline struct uw_node_peer *uw_node_peer(const struct uw_node_state *s,
                                                 const struct uw_member *m)
 {
     return &s->peers[m->place];
 }
 
-/* The largest message and chunk that the link carries now, maybe less than before. */
+/* The largest message that the link carries now, maybe less than before. */
 static inline uint32_t uw_node_mtu(const struct uw_node_state *s)
 {
     uint32_t mtu = s->config.link->mtu_bytes;
     return mtu < s->buffer_bytes ? mtu : s->buffer_bytes;
 }
 
-static inline uint32_t uw_node_chunk_n(const struct uw_node_state *s)
-{
-    uint32_t head = uw_wire_data_bytes(s->config.link->frames), mtu = uw_node_mtu(s);
-    uint32_t n = mtu > head ? (mtu - head) / 4u : 0;
-    return n < s->chunk_n ? n : s->chunk_n;
-}
-
-/* Does a member's link carry chunks of chunk_n, and both links large enough ones for this node? */
-static inline bool uw_node_carries(const struct uw_node_state *s, const struct uw_node_peer *peer,
-                                   uint32_t chunk_n)
-{
-    uint32_t least_n = s->config.chunk_least_n;
-    chunk_n = chunk_n > least_n ? chunk_n : least_n;
-    uint32_t limit_n = peer->chunk_limit_n;
-    return uw_node_chunk_n(s) >= least_n && (limit_n == 0 || limit_n >= chunk_n);
-}
-
-/* How soon to try again what the link did not take: part of what a message takes. */
-static inline uint32_t uw_node_retry_us(const struct uw_node_state *s)
-{
-    const struct uw_link *l = s->config.link;
-    uint64_t rate = l->frames ? l->rate_bits_per_s : 0;
-    uint64_t us = rate != 0 ? l->mtu_bytes * UINT64_C(1000000) / rate : 0;
-    return us < 500u ? 500u : us < 1000000u ? (uint32_t)us : 1000000u;
-}
-
 /* node_status.c */
 
-/* What this device tells of its training; of its averages: returns whether there are any. */
+/* What this device reports of its training, and of its averages: returns whether there are any. */
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
 bool uw_node_fill_averaging(const struct uw_node_state *s, uwasa_Averaging *a);
 
+/* A row of the member table: the live view. */
+void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uint64_t now_us,
+                      uwasa_Row *row);
+
 void uw_node_count(const struct uw_node_state *s, struct uw_node_counters *c);
+
+/* node_event.c */
+
+#define UW_NODE_QUIETS 12u
+
+/* An event that is not reported again before. */
+struct uw_node_quiet {
+    enum uw_node_event_kind kind;
+    uint32_t key;
+    uint64_t until_us;
+};
+
+/* Report an event whose sentence is in s->text, or which needs none. */
+void uw_node_report(struct uw_node_state *s, struct uw_node_event *e);
+
+/* Write its sentence as well. */
+void uw_node_event_report(struct uw_node_state *s, struct uw_node_event *e,
+                          const struct uw_node_cause *c);
+
+/* Is this to be reported? True the first time for a key, then once in ten seconds; never where
+ * the program has no on_event. */
+bool uw_node_is_news(struct uw_node_state *s, enum uw_node_event_kind kind, uint32_t key);
+
+/* The address that a member gave, or the one that it, or the station, is seen at. */
+const char *uw_node_address(struct uw_node_state *s, const struct uw_member *m, uint16_t station,
+                            char seen[UW_LINK_ADDRESS_BYTES]);
+
+/* As changed and forget of struct uw_membership_config; arg is the node's state. */
+void uw_node_member_changed(void *arg, enum uw_node_event_kind kind, const struct uw_member *m,
+                            uint64_t silent_us);
+void uw_node_forget(void *arg, const struct uw_member *m, bool restarted);
+
+/* The present or last pull, and its peer; m NULL: the peer is no longer in the table. */
+void uw_node_event_pull(struct uw_node_state *s, const struct uw_member *m,
+                         enum uw_node_event_kind kind, enum uw_node_why why);
+
+/* A message from a station was refused: WRONG_RUN to MEMBERS_FULL. */
+void uw_node_event_refused(struct uw_node_state *s, enum uw_node_event_kind kind,
+                            uint16_t station, const struct uw_node_cause *c);
+
+/* node_swim.c */
+
+#define UW_NODE_HEARS_MIN 40u   /* bytes; of frames of 51 */
+#define UW_NODE_OTHERS 1u       /* records that every ping has, in turn */
+
+/* Make s->message a hello, ping or ack with news of this device. */
+void uw_node_fill_ping(struct uw_node_state *s, uint32_t seq);
+
+/* Send one with news of this device, and as many as fit of news of others and of
+ * records of so many others of whom there is none. */
+void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
+                  uint32_t others);
+
+#define UW_NODE_LEFT_OUT_MOST 11u       /* things, one after the other: node_frames.c */
+
+/* How long a node waits at least where its configuration does not say. */
+#define UW_NODE_PING_US 700000u
+#define UW_NODE_DEAD_US 10000000u
+#define UW_NODE_PULL_US 120000000u
+#define UW_NODE_PULL_SILENCE_US 4000000u
+#define UW_NODE_SERVE_WINDOWS 4u
+
+/* How long a link takes for so many bytes; 0: not known. */
+static inline uint64_t uw_node_rate_us(uint64_t rate_bits_per_s, uint64_t bytes)
+{
+    return rate_bits_per_s != 0 ? bytes * 8u * 1000000u / rate_bits_per_s : 0;
+}
+
+/* How much longer a question may wait to be served, on a link of frames of this rate. */
+static inline uint64_t uw_node_serve_us(const struct uw_node_config *c, uint64_t rate_bits_per_s)
+{
+    return UW_NODE_SERVE_WINDOWS * uw_node_rate_us(rate_bits_per_s, c->window_bytes);
+}
+
+/* node_swim.c: what membership may cost, in thousandths of bytes a second: as configured, or a
+ * share of a thin link. */
+uint64_t uw_node_membership_rate(const struct uw_node_config *c);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Peers that are found: the messages of membership/membership.h. */
-#include "node_limits.h"
 #include "node_pull.h"
-#include "node_swim.h"
-#include "node_tell.h"
 
 #include <string.h>
 
@@ -80,8 +77,7 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
 static void step(struct uw_node_state *s)
 {
     /* That there is a first version to pull is news that others wait for. */
-    uint32_t version =
-        (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_relaxed);
+    uint32_t version = uw_load(&s->gossip.version);
     if (s->shown_version == 0 && version != 0) {
         s->shown_version = version;
         uw_membership_hurry(&s->membership, s->outer_us);
@@ -128,7 +124,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     struct uw_member *m = NULL;
     if (ping->run != s->run) {
         s->counters.refused_run++;
-        uw_node_tell_refused(s, UW_NODE_WRONG_RUN, station, NULL);
+        uw_node_event_refused(s, UW_NODE_WRONG_RUN, station, &(struct uw_node_cause){.m = NULL});
         if (type != UW_WIRE_ACK) {
             uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, 0);
         }
@@ -138,15 +134,15 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
                      s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
     int rc = uw_membership_tell(&s->membership, station, ping, s->outer_us, &m);
     if (rc == UW_ERR_DENIED) {
-        bool own = strcmp(ping->self.name, s->config.name) == 0;
-        uw_node_tell_name_taken(s, station, NULL, own);
+        const struct uw_node_cause c = {.own = strcmp(ping->self.name, s->config.name) == 0};
+        uw_node_event_refused(s, UW_NODE_NAME_TAKEN, station, &c);
         if (type != UW_WIRE_ACK) {
             uw_node_refuse(s, station, uwasa_Reason_NAME_TAKEN, 0);
         }
         return;
     }
     if (rc == UW_ERR_FULL) {
-        uw_node_tell_refused(s, UW_NODE_MEMBERS_FULL, station, NULL);
+        uw_node_event_refused(s, UW_NODE_MEMBERS_FULL, station, &(struct uw_node_cause){.m = NULL});
         answer(s, station, type, ping);
     }
     if (rc < 0) {
@@ -157,7 +153,8 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     }
     if (!m->same_model) {
         s->counters.refused_model++;
-        uw_node_tell_wrong_model(s, station, m, ping->model);
+        uw_node_event_refused(s, UW_NODE_WRONG_MODEL, station,
+                              &(struct uw_node_cause){.m = m, .hash = ping->model});
     }
     if (otherwise) {
         s->averages->stale(s);
@@ -190,7 +187,7 @@ static bool spares(void *arg, const struct uw_member *m)
 {
     struct uw_node_state *s = arg;
     return m->state == UW_MEMBER_ALIVE && (s->averages == NULL || !s->averages->needs(s, m)) &&
-           !(s->pull.transfer.active && uw_node_pull_of(s, m) != NULL);
+           !(s->pull.first.transfer.active && uw_node_pull_of(s, m) != NULL);
 }
 
 uint64_t uw_node_membership_rate(const struct uw_node_config *c)
@@ -256,4 +253,7 @@ static int check(struct uw_node_state *s, struct uw_error *err)
     return UW_OK;
 }
 
-const struct uw_node_members uw_node_swim = {&uw_members_swim, check, step, message, spares};
+const struct uw_node_members uw_node_swim = {
+    .place = uw_membership_place, .next_us = uw_membership_next_us, .heard = uw_membership_heard,
+    .doubt = uw_membership_doubt, .step = step, .check = check, .message = message,
+    .spares = spares};

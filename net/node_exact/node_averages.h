@@ -21,7 +21,7 @@
 #include "node_cost.h"
 #include "node_gradients.h"
 #include "node_pairs.h"
-#include "node/node_state.h"
+#include "node/node_pull.h"
 
 /* The state of a node that takes part in averages. */
 struct uw_node_exact {

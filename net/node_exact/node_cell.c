@@ -81,7 +81,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
         s->config.parts->directs->send(o, member->station, m, w);
         return;
     }
-    (void)uw_node_send_body(s, member->station, UW_WIRE_CELL, &uw_form_cell, w);
+    (void)uw_node_send(s, member->station, UW_WIRE_CELL, &uw_form_cell, w);
 }
 
 /* What is averaged in a scope. */

@@ -4,7 +4,7 @@
 #include "base/backoff.h"
 #include "base/bits.h"
 #include "base/cpu.h"
-#include "node/node_tell.h"
+#include "node/node_state.h"
 
 #include <stdio.h>
 #include <string.h>

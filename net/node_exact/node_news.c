@@ -3,7 +3,7 @@
  * What exact averages have to tell: node_averages.h. */
 #include "node_averages.h"
 #include "node_direct.h"
-#include "node/node_tell.h"
+#include "node/node_state.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_state.h"
+#include "node/node_pull.h"
 
 #include "status/status_rows.h"
 
@@ -11,37 +11,6 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     int rc = uw_arena_take(arena, sizeof *s->reply, &reply);
     s->reply = reply;
     return rc;
-}
-
-static void fill_row(const struct uw_node_state *s, uint32_t place, uwasa_Row *row)
-{
-    const struct uw_member *m = &s->membership.members[place];
-    *row = (uwasa_Row){.has_peer = true, .has_progress = true, .same_model = m->same_model};
-    if (place == 0) {
-        uw_membership_record(&s->membership, m, &row->peer);
-        uw_node_fill_progress(s, &row->progress);
-        row->has_averaging = uw_node_fill_averaging(s, &row->averaging);
-        return;
-    }
-    uw_membership_record(&s->membership, m, &row->peer);
-    row->peer.pace_ms = 0;          /* nobody shows it */
-    row->progress = m->progress;
-    if (m->averaging != NULL) {
-        row->has_averaging = true;
-        row->averaging = *m->averaging;
-    }
-    row->silent_us = s->outer_us > m->heard_us ? s->outer_us - m->heard_us : 0;
-    row->rtt_us = m->srtt_us;
-    row->from_bytes = uw_node_peer(s, m)->from_bytes;
-    row->refused_n = uw_node_peer(s, m)->refused_n;
-}
-
-static void fill_kernels(const struct uw_node_state *s, uwasa_StatusReply *r)
-{
-    const char *from = s->config.kernels;
-    for (size_t i = 0; from != NULL && from[i] != '\0' && i + 1u < sizeof r->kernels; i++) {
-        r->kernels[i] = from[i];
-    }
 }
 
 /* Answer with rows of the member table, as many as fit, or with the counters after the last. */
@@ -57,13 +26,14 @@ static void answer(struct uw_node_state *s, uint16_t station, const uwasa_Status
         r->first = total;
         r->has_counters = true;
         uw_status_counters_to_wire(&c, &r->counters);
-        fill_kernels(s, r);
+        uw_copy_text(r->kernels, s->config.kernels != NULL ? s->config.kernels : "",
+                     sizeof r->kernels);
     }
     while (r->rows_count < ROWS_MAX && r->first + r->rows_count < total) {
-        fill_row(s, r->first + r->rows_count, &r->rows[r->rows_count]);
+        uw_node_fill_row(s, r->first + r->rows_count, s->outer_us, &r->rows[r->rows_count]);
         r->rows_count++;
     }
-    while (uw_node_send_body(s, station, UW_WIRE_STATUS_REPLY, &uw_form_status_reply, r) ==
+    while (uw_node_send(s, station, UW_WIRE_STATUS_REPLY, &uw_form_status_reply, r) ==
                UW_ERR_TOOBIG &&
            (r->rows_count > 1u || r->kernels[0] != '\0')) {
         if (r->rows_count > 1u) {

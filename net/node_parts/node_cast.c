@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_cast.h"
-#include "node/node_periods.h"
-#include "node/node_tell.h"
+#include "node/node_pull.h"
 
 #include "base/bits.h"
 #include "mix/squares.h"
@@ -20,7 +19,7 @@ static bool is_here(const struct uw_member *m)
 /* A newcomer takes over a model at first; only where all are new they begin together. */
 static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
 {
-    bool new_too = atomic_load_explicit(&s->gossip.newcomer, memory_order_relaxed);
+    bool new_too = uw_gossip_is_newcomer(&s->gossip);
     return is_here(m) && m->progress.version != 0 &&
            (new_too || !m->progress.newcomer) && m->station != UW_LINK_STATION_NONE &&
            s->outer_us >= uw_node_peer(s, m)->avoid_until_us &&
@@ -62,12 +61,6 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-/* What others see, and nobody else's turn began meanwhile. */
-static uint32_t shown_version(const struct uw_node_state *s)
-{
-    return (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
-}
-
 struct others {
     bool train;                     /* some of those that take part */
     bool come;                      /* or somebody will, who is here */
@@ -88,11 +81,6 @@ static uint32_t gather(struct uw_node_state *s, bool mute, struct others *o)
         }
     }
     return n;
-}
-
-static uint32_t agreed_n(const struct uw_node_state *s)
-{
-    return (uint32_t)atomic_load_explicit(&s->cast->agreed_n, memory_order_relaxed);
 }
 
 static void agree(struct uw_node_state *s, uint32_t nodes_n)
@@ -118,8 +106,9 @@ static bool are_known(const struct uw_node_cast *cast, uint32_t n)
  * it will not hear of a later one before that begins. */
 static bool waits(const struct uw_node_state *s, bool train)
 {
-    bool ended = uw_told_float(&s->gossip.samples_per_s) <= 0.0f;
-    return !s->cast->cast.is_ahead && !s->cast->late && ((ended && train) || agreed_n(s) != 0);
+    bool ended = uw_load_float(&s->gossip.samples_per_s) <= 0.0f;
+    return !s->cast->cast.is_ahead && !s->cast->late &&
+           ((ended && train) || uw_load(&s->cast->agreed_n) != 0);
 }
 
 static uint32_t begin(struct uw_node_state *s, uint32_t round)
@@ -142,7 +131,7 @@ static uint32_t begin(struct uw_node_state *s, uint32_t round)
     cast->alike = !others.come && atomic_load_explicit(&cast->ended, memory_order_acquire);
     cast->late = false;
     cast->round = round;
-    cast->version = shown_version(s);
+    cast->version = (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
     cast->bytes = 0;
     cast->began_us = s->now_us;
     if (s->period != NULL) {
@@ -237,29 +226,23 @@ static uint32_t find_mute(struct uw_node_state *s, const struct uw_member **firs
     return n;
 }
 
-static void tell(struct uw_node_state *s, bool exact, const struct uw_member *mute, uint32_t mute_n)
+static void report(struct uw_node_state *s, bool exact, const struct uw_member *mute,
+                   uint32_t mute_n)
 {
-    const struct uw_node_sentences *sentences = s->config.parts->sentences;
     struct uw_node_event e = {.kind = exact ? UW_NODE_AVERAGED : UW_NODE_AVERAGE_CUT,
                               .peer = mute != NULL ? mute->name : "", .address = "",
                               .station = UW_LINK_STATION_NONE,
                               .bytes = s->cast->bytes, .duration_us = s->now_us - s->cast->began_us,
                               .chunks_n = s->cast->cast.peers_n + 1u - mute_n,
                               .chunks_total_n = s->cast->cast.peers_n + 1u};
-    if (s->config.on_event == NULL) {
-        return;
-    }
-    if (sentences != NULL) {
-        sentences->write(s, &e, &(struct uw_node_cause){.m = NULL});
-    }
-    uw_node_report(s, &e);
+    uw_node_event_report(s, &e, &(struct uw_node_cause){.m = NULL});
 }
 
 /* All showed one model after their training: then no average of theirs changes it any more, an
  * average that is cut neither. */
 static void judge(struct uw_node_state *s, bool exact)
 {
-    uint32_t was_n = agreed_n(s), now_n = exact ? s->cast->cast.peers_n + 1u : 0;
+    uint32_t was_n = uw_load(&s->cast->agreed_n), now_n = exact ? s->cast->cast.peers_n + 1u : 0;
     agree(s, !s->cast->alike ? 0 : now_n > was_n ? now_n : was_n);
 }
 
@@ -281,7 +264,7 @@ static void finish(struct uw_node_state *s)
     cast->round = 0;
     const struct uw_member *mute = NULL;
     uint32_t mute_n = find_mute(s, &mute);
-    tell(s, exact, mute, mute_n);
+    report(s, exact, mute, mute_n);
 }
 
 static uint64_t step(struct uw_node_state *s)
@@ -388,7 +371,7 @@ bool uw_node_cast_end(struct uw_node *n)
 
 uint32_t uw_node_cast_agreed(const struct uw_node *n)
 {
-    return n->state != NULL && n->state->cast != NULL ? agreed_n(n->state) : 0;
+    return n->state != NULL && n->state->cast != NULL ? uw_load(&n->state->cast->agreed_n) : 0;
 }
 
 static void forget(struct uw_node_state *s, uint32_t place)

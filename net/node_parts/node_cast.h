@@ -7,7 +7,7 @@
 #ifndef UW_NET_NODE_CAST_H
 #define UW_NET_NODE_CAST_H
 
-#include "node/node_state.h"
+#include "node/node_pull.h"
 #include "transfer/cast.h"
 
 #include <stdatomic.h>

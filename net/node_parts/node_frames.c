@@ -2,8 +2,7 @@
  *
  * What a node does otherwise on links of frames: short messages, pings without what does not fit,
  * beacons, a first pull that waits for its turn. */
-#include "node/node_limits.h"
-#include "node/node_swim.h"
+#include "node/node_pull.h"
 
 #include "base/bits.h"
 
@@ -13,73 +12,55 @@
 #define TURN_MOST_US 600000000u     /* ... before the first one, and never longer, ... */
 #define TURN_ENOUGH 3u              /* ... unless so many, and all who are there, can be asked */
 
-/* Of a ping, what a narrow link may leave out. */
-struct known {
-    uwasa_Progress progress;
-    uint64_t model;
-    uint32_t pace_ms;
-};
+#define MESSAGE_BYTES 128u
+#define PING_MESSAGES 8u            /* that a thin link carries meanwhile, at least */
+#define SILENCE_MESSAGES 64u
+#define PULL_MODELS 16u
 
-/* The most dispensable first. A receiver keeps what it was told before, and of who is new takes the
- * model to be its own: a want says which it is. */
-static void take_over(uwasa_Ping *to, const struct known *from, uint32_t what)
+/* What a narrow link may leave out of a ping, the most dispensable first. */
+#define THING(what, member) \
+    {what, offsetof(uwasa_Ping, member), sizeof((uwasa_Ping *)0)->member}
+static const struct {
+    uint8_t what, at, bytes;
+} things[] = {THING(1, progress.pulled_bytes),      THING(2, progress.power_mw),
+              THING(2, progress.temperature_mc),    THING(3, progress.samples_per_s),
+              THING(4, progress.accuracy),          THING(5, progress.loss),
+              THING(6, progress.rounds),            THING(7, self.pace_ms),
+              THING(8, progress.battery_percent),   THING(9, model),
+              THING(10, progress.step),             THING(11, progress.hears)};
+
+/* from NULL: it is left out. */
+static void set_thing(uwasa_Ping *to, const uwasa_Ping *from, uint32_t what)
 {
-    switch (what) {
-    case 1:
-        to->progress.pulled_bytes = from->progress.pulled_bytes;
-        return;
-    case 2:
-        to->progress.power_mw = from->progress.power_mw;
-        to->progress.temperature_mc = from->progress.temperature_mc;
-        return;
-    case 3:
-        to->progress.samples_per_s = from->progress.samples_per_s;
-        return;
-    case 4:
-        to->progress.accuracy = from->progress.accuracy;
-        return;
-    case 5:
-        to->progress.loss = from->progress.loss;
-        return;
-    case 6:
-        to->progress.rounds = from->progress.rounds;
-        return;
-    case 7:
-        to->self.pace_ms = from->pace_ms;
-        return;
-    case 8:
-        to->progress.battery_percent = from->progress.battery_percent;
-        return;
-    case 9:
-        to->model = from->model;
-        return;
-    case 10:
-        to->progress.step = from->progress.step;
-        return;
-    default:
-        to->progress.hears = from->progress.hears;
-        return;
+    for (size_t i = 0; i < sizeof things / sizeof things[0]; i++) {
+        uint8_t *p = (uint8_t *)to + things[i].at;
+        if (things[i].what == what && from != NULL) {
+            memcpy(p, (const uint8_t *)from + things[i].at, things[i].bytes);
+        } else if (things[i].what == what) {
+            memset(p, 0, things[i].bytes);
+        }
     }
 }
 
 static void leave_out(uwasa_Ping *ping)
 {
-    static const struct known nothing;
-    take_over(ping, &nothing, ++ping->left_out);
+    set_thing(ping, NULL, ++ping->left_out);
 }
 
+/* A receiver keeps what was reported before. The model of a new node is taken to be its own: a want
+ * says which it is. */
 static void fill_in(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping)
 {
     const struct uw_member *m = uw_membership_at(&s->membership, station);
-    struct known known = {.model = s->model};
+    uwasa_Ping known = {.model = s->model};
     if (m != NULL && strcmp(m->name, ping->self.name) == 0 &&
         m->incarnation == ping->self.incarnation) {
         known.progress = m->progress;
-        known.pace_ms = m->pace_us / 1000u;
+        known.self.pace_ms = m->pace_us / 1000u;
         known.model = m->same_model ? s->model : ~s->model;
     }
     for (uint32_t i = 1; i <= ping->left_out && i <= UW_NODE_LEFT_OUT_MOST; i++) {
-        take_over(ping, &known, i);
+        set_thing(ping, &known, i);
     }
 }
 
@@ -115,6 +96,65 @@ static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
     return s->now_us < s->pull.turn_us;
 }
 
+/* ---- what follows from the rate of the link, which may change: a radio adapts its data rate, or
+ * its duty cycle changes ---- */
+
+/* Of these, which are not configured. */
+enum { PING = 1, SUSPECT = 2, DEAD = 4, PULL = UW_NODE_PULL_OPEN, PULL_SILENCE = 16 };
+
+static void set_us(struct uw_node_state *s, uint32_t which, uint64_t *us, uint64_t least_us,
+                   uint64_t slow_us)
+{
+    s->limits.open |= *us == 0 ? which : 0;
+    if ((s->limits.open & which) != 0) {
+        *us = least_us > slow_us ? least_us : slow_us;
+    }
+}
+
+static void set_limits(struct uw_node_state *s)
+{
+    struct uw_node_config *c = &s->config;
+    uint64_t rate = c->link->rate_bits_per_s;
+    uint64_t message_us = uw_node_rate_us(rate, MESSAGE_BYTES);
+    uint64_t model_us = uw_node_rate_us(rate, c->params->size_n * sizeof(float));
+    s->limits.rate_bits_per_s = rate;
+    set_us(s, PING, &c->ping_us, UW_NODE_PING_US, PING_MESSAGES * message_us);
+    set_us(s, SUSPECT, &c->suspect_us, 0, 3u * c->ping_us);
+    set_us(s, DEAD, &c->dead_us, UW_NODE_DEAD_US, 3u * c->suspect_us);
+    set_us(s, PULL, &c->pull_us, UW_NODE_PULL_US, PULL_MODELS * model_us);
+    set_us(s, PULL_SILENCE, &c->pull_silence_us, UW_NODE_PULL_SILENCE_US,
+           SILENCE_MESSAGES * message_us);
+}
+
+/* Small changes, as of frames that carry a byte less, are within what limits allow for. */
+static bool is_another(uint64_t rate, uint64_t before)
+{
+    return 4u * rate < 3u * before || 3u * rate > 4u * before;
+}
+
+static void follow_rate(struct uw_node_state *s)
+{
+    const struct uw_node_config *c = &s->config;
+    struct uw_membership_config *m = &s->membership.config;
+    uint64_t rate = c->link->rate_bits_per_s, before = s->limits.rate_bits_per_s;
+    if (!is_another(rate, before)) {
+        return;
+    }
+    set_limits(s);
+    s->serve.stale_us += uw_node_serve_us(c, rate) - uw_node_serve_us(c, before);
+    s->pull.took.took_n = 0;        /* of another link, as it were */
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        s->peers[i].floats_per_us = 0.0f;
+    }
+    m->ping_us = c->ping_us;
+    m->suspect_us = c->suspect_us;
+    m->dead_us = c->dead_us;
+    m->rate_mbytes_per_s = uw_node_membership_rate(c);
+    if (s->membership.heap != NULL) {       /* it calls members */
+        uw_membership_follow(&s->membership, s->outer_us);
+    }
+}
+
 const struct uw_node_frames uw_node_frames = {
     .leave_out = leave_out,
     .fill_in = fill_in,
@@ -125,7 +165,7 @@ const struct uw_node_frames uw_node_frames = {
     .wants = uw_message_short_wants,
     .write_wants = uw_message_write_short_wants,
     .read_wants = uw_message_read_short_wants,
-    .set_limits = uw_node_set_limits,
-    .follow_rate = uw_node_follow_rate,
+    .set_limits = set_limits,
+    .follow_rate = follow_rate,
     .beacons = &uw_beacons,
 };

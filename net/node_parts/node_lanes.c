@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_lanes.h"
-#include "node/node_tell.h"
+#include "node/node_pull.h"
 
 #include "base/bits.h"
 
@@ -8,61 +7,34 @@
 #define RATE_UNKNOWN 1e-9f          /* chunks a microsecond */
 #define LEFT_LEAST 2u               /* ... at least so many chunks that nobody has asked for */
 
-/* One peer's part of a round: the pull's or a lane's. */
-struct side {
-    struct uw_pull *t;
-    uint32_t *version;
-    uint32_t slices;
-    struct uw_member *m;            /* NULL: it is gone from the table */
-};
-
-static struct uw_member *member_of(struct uw_node_state *s, const struct uw_node_lane *lane)
-{
-    struct uw_member *m = lane->member < s->membership.members_n
-                              ? &s->membership.members[lane->member]
-                              : NULL;
-    return m != NULL && m->id == lane->member_id ? m : NULL;
-}
-
-static struct side side_of_pull(struct uw_node_state *s)
-{
-    struct uw_node_pull *p = &s->pull;
-    return (struct side){&p->transfer, &p->version, p->slices, uw_node_pull_member(s)};
-}
-
-static struct side side_of(struct uw_node_state *s, struct uw_node_lane *lane)
-{
-    return (struct side){&lane->transfer, &lane->version, lane->slices, member_of(s, lane)};
-}
-
 /* All of this share was mixed in. */
-static void settle(struct uw_node_state *s, struct side side)
+static void settle(struct uw_node_state *s, const struct uw_node_lane *lane)
 {
-    if (side.m != NULL && *side.version != 0 && *side.version != UW_NODE_VERSION_MIXED) {
-        uw_node_slices_mixed(side.slices, *side.version, uw_node_peer(s, side.m), s->outer_us);
+    const struct uw_member *m = uw_node_lane_member(s, lane);
+    if (m != NULL && lane->version != 0 && lane->version != UW_NODE_VERSION_MIXED) {
+        uw_node_slices_mixed(lane->slices, lane->version, uw_node_peer(s, m), s->outer_us);
     }
 }
 
-/* Up to `most` chunks that one side lacks, from now on the other's to pull; asked: those on their
+/* Up to `most` chunks that one lane lacks, from now on the other's to pull; asked: those on their
  * way as well. Returns how many. */
-static uint32_t hand_over(struct uw_node_state *s, struct side from, struct side to, uint32_t most,
-                          bool asked)
+static uint32_t hand_over(struct uw_node_state *s, struct uw_node_lane *from,
+                          struct uw_node_lane *to, uint32_t most, bool asked)
 {
-    if (uw_pull_complete(to.t)) {
+    if (uw_pull_complete(&to->transfer)) {
         settle(s, to);
     }
-    uint32_t n = uw_pull_give(from.t, to.t, most, asked, s->now_us);
+    uint32_t n = uw_pull_give(&from->transfer, &to->transfer, most, asked, s->now_us);
     if (n != 0) {
-        *from.version = *to.version = UW_NODE_VERSION_MIXED;
+        from->version = to->version = UW_NODE_VERSION_MIXED;
     }
     return n;
 }
 
 static void end_lane(struct uw_node_state *s, struct uw_node_lane *lane)
 {
-    struct uw_member *m = member_of(s, lane);
-    if (m != NULL && lane->transfer.rate > 0.0f) {
-        uw_node_peer(s, m)->floats_per_us = lane->transfer.rate * (float)lane->transfer.chunk_n;
+    if (lane->transfer.rate > 0.0f) {
+        uw_node_lane_keep_rate(s, lane);
     }
     uw_pull_stop(&lane->transfer);
     lane->used = false;
@@ -71,7 +43,7 @@ static void end_lane(struct uw_node_state *s, struct uw_node_lane *lane)
 /* What the lane's peer still owes is the pull's again. */
 static void drop(struct uw_node_state *s, struct uw_node_lane *lane)
 {
-    (void)hand_over(s, side_of(s, lane), side_of_pull(s), UINT32_MAX, true);
+    (void)hand_over(s, lane, &s->pull.first, UINT32_MAX, true);
     end_lane(s, lane);
 }
 
@@ -131,7 +103,7 @@ static void stop(struct uw_node_state *s)
 /* The place of a peer that this round asks nothing yet, whose link carries its chunks; 0: none. */
 static uint32_t pick_further(struct uw_node_state *s)
 {
-    return uw_node_pick_any(s, s->pull.round, false, s->pull.transfer.chunk_n,
+    return uw_node_pick_any(s, s->pull.round, false, s->pull.first.transfer.chunk_n,
                             uw_node_pull_member(s));
 }
 
@@ -175,21 +147,15 @@ static void began(struct uw_node_state *s, const struct uw_node_range *all)
     stop(s);
     f->asked_n = choose(s, all->n - 1u);
     uint32_t n = f->asked_n + 1u;
-    struct uw_node_range share = share_of(all, parts, 0, n, &p->slices);
-    if (share.n != p->transfer.chunks) {
-        uw_pull_only(&p->transfer, share.from, share.n);
+    struct uw_node_range share = share_of(all, parts, 0, n, &p->first.slices);
+    if (share.n != p->first.transfer.chunks) {
+        uw_pull_only(&p->first.transfer, share.from, share.n);
     }
     for (uint32_t k = 1; k < n; k++) {
         struct uw_node_lane *lane = &f->lane[k - 1u];
-        const struct uw_member *m = &s->membership.members[lane->member];
-        const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
         share = share_of(all, parts, k, n, &lane->slices);
-        uw_pull_start(&lane->transfer, uw_node_new_transfer(s, &lane->transfer), p->transfer.size_n,
-                      p->transfer.chunk_n, &path, s->now_us);
-        if (p->transfer.coded) {
-            uw_pull_coded(&lane->transfer);
-        }
-        lane->version = 0;
+        uw_node_lane_start(s, lane, lane->member, p->first.transfer.chunk_n,
+                           p->first.transfer.coded);
         if (share.n != 0) {
             uw_pull_only(&lane->transfer, share.from, share.n);
         } else {
@@ -210,30 +176,33 @@ static float takes_us(const struct uw_pull *t, uint32_t n)
     return (float)n / (t->rate > 0.0f ? t->rate : RATE_UNKNOWN);
 }
 
-/* Who has its share helps whom the rest takes longest: with half of what is not asked for yet, else
- * with half of what is on its way, where that comes so slowly that it is here sooner from another.
- * Not with what its peer shows and has given before. */
-static bool help(struct uw_node_state *s, struct side who)
+/* A lane that has its share helps the one whose rest takes longest: it takes half of what is not
+ * asked for yet, else half of what is on its way, where its peer would send that sooner. It takes
+ * nothing that its peer has given before. */
+static bool help(struct uw_node_state *s, struct uw_node_lane *helper)
 {
     struct uw_node_further *f = s->further;
-    struct side slowest = side_of_pull(s);
-    settle(s, who);
+    struct uw_node_lane *slowest = &s->pull.first;
+    const struct uw_member *m = uw_node_lane_member(s, helper);
+    settle(s, helper);
     for (uint32_t i = 0; i < f->n; i++) {
         struct uw_pull *t = &f->lane[i].transfer;
-        if (f->lane[i].used && takes_us(t, missing(t)) > takes_us(slowest.t, missing(slowest.t))) {
-            slowest = side_of(s, &f->lane[i]);
+        if (f->lane[i].used && takes_us(t, missing(t)) >
+                                   takes_us(&slowest->transfer, missing(&slowest->transfer))) {
+            slowest = &f->lane[i];
         }
     }
-    if (slowest.t == who.t || *who.version == 0 || who.m == NULL ||
-        uw_node_slices_known(slowest.slices, 0, uw_node_peer(s, who.m)) == *who.version) {
+    if (slowest == helper || helper->version == 0 || m == NULL ||
+        uw_node_slices_known(slowest->slices, 0, uw_node_peer(s, m)) == helper->version) {
         return false;
     }
-    uint32_t all = missing(slowest.t), new_n = all - slowest.t->out_chunks;
-    uint32_t least = slowest.t->chunks / (f->n + 1u) / LEFT_SHARES + LEFT_LEAST;
+    const struct uw_pull *slow = &slowest->transfer, *quick = &helper->transfer;
+    uint32_t all = missing(slow), new_n = all - slow->out_chunks;
+    uint32_t least = slow->chunks / (f->n + 1u) / LEFT_SHARES + LEFT_LEAST;
     bool asked = new_n < least;
     uint32_t n = (asked ? all : new_n) / 2u;
-    bool sooner = 2.0f * (takes_us(who.t, n) + (float)who.t->srtt_us) < takes_us(slowest.t, all);
-    return n != 0 && (!asked || sooner) && hand_over(s, slowest, who, n, asked) != 0;
+    bool sooner = 2.0f * (takes_us(quick, n) + (float)quick->srtt_us) < takes_us(slow, all);
+    return n != 0 && (!asked || sooner) && hand_over(s, slowest, helper, n, asked) != 0;
 }
 
 static bool over(struct uw_node_state *s)
@@ -244,7 +213,7 @@ static bool over(struct uw_node_state *s)
         all = all && !f->lane[i].used;
     }
     if (!all) {
-        (void)help(s, side_of_pull(s));
+        (void)help(s, &s->pull.first);
     }
     return all;
 }
@@ -256,20 +225,19 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
     uint32_t i = 0;
     for (; i < f->n && !f->lane[i].used; i++) {
     }
-    if (i == f->n || !p->transfer.active) {
+    if (i == f->n || !p->first.transfer.active) {
         return false;
     }
     struct uw_node_lane *lane = &f->lane[i];
-    uw_node_tell_pull(s, uw_node_pull_member(s), UW_NODE_PULL_MOVED, why);
-    (void)hand_over(s, side_of_pull(s), side_of(s, lane), UINT32_MAX, true);
-    struct uw_pull stopped = p->transfer;
-    p->transfer = lane->transfer;
-    p->transfer.started_us = stopped.started_us;
-    p->member = lane->member;
-    p->member_id = lane->member_id;
-    p->version = UW_NODE_VERSION_MIXED;
+    uw_node_event_pull(s, uw_node_pull_member(s), UW_NODE_PULL_MOVED, why);
+    (void)hand_over(s, &p->first, lane, UINT32_MAX, true);
+    struct uw_node_lane stopped = p->first;
+    p->first = *lane;
+    p->first.transfer.started_us = stopped.transfer.started_us;
+    p->first.version = UW_NODE_VERSION_MIXED;
+    p->first.slices = stopped.slices;
     p->paused_us = 0;
-    lane->transfer = stopped;
+    *lane = stopped;
     uw_pull_stop(&lane->transfer);
     lane->used = false;
     return true;
@@ -278,7 +246,7 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
 /* Leave a lane's peer alone until then, and give its share back. */
 static void give_up(struct uw_node_state *s, struct uw_node_lane *lane, uint64_t avoid_us)
 {
-    struct uw_member *m = member_of(s, lane);
+    struct uw_member *m = uw_node_lane_member(s, lane);
     struct uw_node_peer *peer = m != NULL ? uw_node_peer(s, m) : NULL;
     if (peer != NULL && peer->avoid_until_us < s->outer_us + avoid_us) {
         peer->avoid_until_us = s->outer_us + avoid_us;
@@ -291,34 +259,30 @@ static void give_up(struct uw_node_state *s, struct uw_node_lane *lane, uint64_t
 static void stale(struct uw_node_state *s, struct uw_node_lane *lane)
 {
     struct uw_node_pull *p = &s->pull;
-    struct side side = lane != NULL ? side_of(s, lane) : side_of_pull(s);
+    const struct uw_member *m = uw_node_lane_member(s, lane);
     uint32_t at = p->passed < UW_NODE_PASSED_MOST ? pick_further(s) : 0;
     s->counters.pulls_stale++;
-    uw_node_avoid(s, side.m, uw_node_stale_us(s, side.m));
+    uw_node_avoid(s, m, uw_node_stale_us(s, m));
     if (at == 0) {
-        (void)uw_pull_give(side.t, NULL, UINT32_MAX, true, s->now_us);
+        (void)uw_pull_give(&lane->transfer, NULL, UINT32_MAX, true, s->now_us);
         return;
     }
-    const struct uw_member *m = &s->membership.members[at];
-    const struct uw_path path = uw_node_pull_path(s, m, p->transfer.chunk_n);
-    *(lane != NULL ? &lane->member : &p->member) = at;
-    *(lane != NULL ? &lane->member_id : &p->member_id) = m->id;
     p->passed++;
-    uw_pull_move(side.t, uw_node_new_transfer(s, side.t), &path, s->now_us);
+    uw_node_lane_move(s, lane, at);
 }
 
 static void nonfinite(struct uw_node_state *s, struct uw_node_lane *lane)
 {
-    struct uw_member *m = member_of(s, lane);
+    struct uw_member *m = uw_node_lane_member(s, lane);
     uw_node_punish(s, m);
-    uw_node_tell_pull(s, m, UW_NODE_CHUNK_NONFINITE, UW_WHY_NONE);
+    uw_node_event_pull(s, m, UW_NODE_CHUNK_NONFINITE, UW_WHY_NONE);
     drop(s, lane);
 }
 
 static void refused(struct uw_node_state *s, struct uw_node_lane *lane, enum uw_node_why why)
 {
     s->counters.pulls_refused++;
-    uw_node_tell_pull(s, member_of(s, lane), UW_NODE_PULL_REFUSED, why);
+    uw_node_event_pull(s, uw_node_lane_member(s, lane), UW_NODE_PULL_REFUSED, why);
     give_up(s, lane, UW_NODE_AVOID_US / 4u);
 }
 
@@ -332,10 +296,10 @@ static void judge(struct uw_node_state *s)
     }
     struct uw_node_lane *lane = uw_node_lane_of(s, m);
     uw_node_punish(s, m);
-    uw_node_tell_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
+    uw_node_event_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
     if (lane != NULL) {
         drop(s, lane);
-    } else if (m == uw_node_pull_member(s) && s->pull.transfer.active &&
+    } else if (m == uw_node_pull_member(s) && s->pull.first.transfer.active &&
                !take_over(s, UW_WHY_CHUNK)) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);
     }
@@ -344,9 +308,9 @@ static void judge(struct uw_node_state *s)
 static void check(struct uw_node_state *s, struct uw_node_lane *lane)
 {
     struct uw_pull *t = &lane->transfer;
-    struct uw_member *m = member_of(s, lane);
+    struct uw_member *m = uw_node_lane_member(s, lane);
     if (uw_pull_complete(t)) {
-        if (!help(s, side_of(s, lane))) {
+        if (!help(s, lane)) {
             end_lane(s, lane);
         }
         return;
@@ -360,7 +324,7 @@ static void check(struct uw_node_state *s, struct uw_node_lane *lane)
         drop(s, lane);
     } else if (silent_us >= uw_node_pull_silence_us(s, t, m) ||
                silent_us >= uw_node_pull_deadline_us(s) / 2u) {
-        s->members->ops->doubt(&s->membership, m, s->outer_us);
+        s->members->doubt(&s->membership, m, s->outer_us);
         give_up(s, lane, UW_NODE_AVOID_US);
     }
 }
@@ -374,7 +338,7 @@ static void step(struct uw_node_state *s)
             check(s, &f->lane[i]);
         }
         if (f->lane[i].used) {
-            uw_node_pull_ask(s, &f->lane[i].transfer, member_of(s, &f->lane[i]));
+            uw_node_pull_ask(s, &f->lane[i]);
         }
     }
 }
@@ -388,3 +352,31 @@ const struct uw_node_lanes uw_node_lanes = {.setup = {check_config, place},
                                             .nonfinite = nonfinite,
                                             .refused = refused,
                                             .stop = stop};
+
+/* ---- slices ---- */
+
+static int check_slices(const struct uw_node_config *c, struct uw_node_fault *fault)
+{
+    if (c->slices_n <= UW_NODE_SLICES_MAX && c->mode == UW_NODE_GOSSIP && !uw_node_pairs_up(c)) {
+        return UW_OK;
+    }
+    return UW_NODE_FAULT(fault, slices_n, "more than 1, to 32, are for gossip, not by pairs");
+}
+
+static void pick_slice(struct uw_node_state *s, struct uw_node_range *range)
+{
+    struct uw_node_pull *p = &s->pull;
+    uint32_t chunks = p->first.transfer.chunks;
+    uint32_t slices_n = uw_min_u32(s->config.slices_n, chunks);
+    if (slices_n < 2u) {
+        return;
+    }
+    uint32_t k = uw_node_slice(s->membership.members[0].id, p->round, slices_n);
+    uint32_t rest = chunks % slices_n;
+    *range = (struct uw_node_range){k, chunks / slices_n * k + uw_min_u32(k, rest),
+                                    chunks / slices_n + (k < rest)};
+    uw_pull_only(&p->first.transfer, range->from, range->n);
+    p->first.slices = (uint32_t)1 << k;
+}
+
+const struct uw_node_slices uw_node_slices = {{check_slices, NULL}, pick_slice};

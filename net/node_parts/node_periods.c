@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_periods.h"
+#include "node/node_pull.h"
 
 #include "uwasa/secure_frames.h"
-
-static uint32_t step_of(const struct uw_node_state *s)
-{
-    return (uint32_t)atomic_load_explicit(&s->gossip.step, memory_order_relaxed);
-}
 
 /* For how long a pull, and those of all members, keep a medium that they share; 0: not known. */
 static uint64_t kept_us(const struct uw_node_state *s)
@@ -28,14 +23,14 @@ static void began(struct uw_node_state *s)
     struct uw_node_period *p = s->period;
     if (p->since_us == 0) {
         p->since_us = s->outer_us;
-        p->since_step = step_of(s);
+        p->since_step = uw_load(&s->gossip.step);
     }
 }
 
 static void learn(struct uw_node_state *s, uint64_t took_us)
 {
     struct uw_node_period *p = s->period;
-    uint32_t step = step_of(s), steps = step - p->since_step;
+    uint32_t step = uw_load(&s->gossip.step), steps = step - p->since_step;
     uint32_t period = uw_period_learn(&p->period, took_us, steps, s->outer_us - p->since_us);
     if (steps != 0) {
         p->since_us = s->outer_us;
@@ -46,7 +41,7 @@ static void learn(struct uw_node_state *s, uint64_t took_us)
 
 static void ended(struct uw_node_state *s)
 {
-    uint64_t took_us = s->now_us - s->pull.transfer.started_us, least_us = kept_us(s);
+    uint64_t took_us = s->now_us - s->pull.first.transfer.started_us, least_us = kept_us(s);
     learn(s, took_us > least_us ? took_us : least_us);
 }
 

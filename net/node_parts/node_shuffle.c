@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/bits.h"
-#include "node/node_shuffle.h"
-#include "node/node_state.h"
+#include "node/node_pull.h"
 
-#define LOAN_DEFAULT_US 30000000u
+#define LEASE_DEFAULT_US 30000000u
 
 static bool can_borrow(const struct uw_member *m)
 {
@@ -11,7 +10,7 @@ static bool can_borrow(const struct uw_member *m)
            m->station != UW_LINK_STATION_NONE;
 }
 
-/* Whom the schedule names among the members that lend samples, by identity. */
+/* The identity of the one that the schedule names among the members that lend samples. */
 static uint32_t pick(void *arg, uint32_t round)
 {
     struct uw_node_state *s = arg;
@@ -22,28 +21,19 @@ static uint32_t pick(void *arg, uint32_t round)
             c->usable[uw_node_list(s, i)] = i != 0;
         }
     }
-    struct uw_peer_view view = {.n = c->n, .usable = c->usable, .round = round, .seed = s->run};
-    for (uint32_t k = 0; k < c->n; k++) {
-        view.self = c->place[k] == 0 ? k : view.self;
-    }
-    if (c->n < 2u) {
-        return 0;
-    }
-    struct uw_peer_choice choice = s->samples->schedule->pick(&view, &s->rng);
-    return choice.at < c->n ? s->membership.members[c->place[choice.at]].id : 0;
+    float none;
+    c->weighted = false;
+    uint32_t at = c->n < 2u ? 0 : uw_node_pick_listed(s, s->samples->schedule, round, &none);
+    return at != 0 ? s->membership.members[at].id : 0;
 }
 
 static void send(void *arg, uint32_t to, const void *buf, uint32_t bytes)
 {
     struct uw_node_state *s = arg;
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (m->id == to && m->station != UW_LINK_STATION_NONE) {
-            if (uw_link_send(s->config.link, m->station, buf, bytes) == UW_OK) {
-                s->counters.sent_bytes += bytes;
-            }
-            return;
-        }
+    const struct uw_member *m = uw_node_member(s, to);
+    if (m != NULL && m->station != UW_LINK_STATION_NONE &&
+        uw_link_send(s->config.link, m->station, buf, bytes) == UW_OK) {
+        s->counters.sent_bytes += bytes;
     }
 }
 
@@ -55,7 +45,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     int rc = uw_arena_take(arena, sizeof spare, &memory);
     const struct uw_shuffle_config config = {
         .pool = c->samples, .run = s->run,
-        .loan_us = c->loan_us != 0 ? c->loan_us : LOAN_DEFAULT_US,
+        .loan_us = c->loan_us != 0 ? c->loan_us : LEASE_DEFAULT_US,
         .seed = uw_rng_mix(c->seed + c->incarnation, ~(uint64_t)uw_name_id(c->name)),
         .buffer = s->buffer, .arg = s,
         .buffer_bytes = uw_min_u32(s->buffer_bytes, UW_NODE_BUFFER_MAX),
@@ -63,17 +53,17 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     struct uw_node_shuffle *samples = memory != NULL ? memory : &spare;
     samples->schedule = &uw_peer_schedule_dissemination;
     s->samples = memory;
-    return rc < 0 ? rc : uw_shuffle_place(&samples->loans, arena, &config);
+    return rc < 0 ? rc : uw_shuffle_place(&samples->leases, arena, &config);
 }
 
 static uint64_t step(struct uw_node_state *s)
 {
-    return uw_shuffle_step(&s->samples->loans, s->outer_us, s->clock_us);
+    return uw_shuffle_step(&s->samples->leases, s->outer_us, s->clock_us);
 }
 
 static void stop(struct uw_node_state *s)
 {
-    uw_shuffle_stop(&s->samples->loans);
+    uw_shuffle_stop(&s->samples->leases);
 }
 
 static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
@@ -93,7 +83,7 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         s->counters.unknown_messages++;
         return;
     }
-    uw_shuffle_take(&s->samples->loans, from->id, &m, s->outer_us);
+    uw_shuffle_take(&s->samples->leases, from->id, &m, s->outer_us);
 }
 
 const struct uw_node_samples uw_node_samples = {

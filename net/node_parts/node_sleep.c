@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_state.h"
+#include "node/node_pull.h"
 
 #include "base/bits.h"
 

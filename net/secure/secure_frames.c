@@ -66,7 +66,7 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
         return UW_ERR_AGAIN;
     }
     if (all ? s->known_n == 0 : uw_frames_peer_at(s, to) == NULL) {
-        uw_frames_ask_to_send(s, to);
+        uw_frames_ask(s, to, true);
         return UW_ERR_AGAIN;
     }
     uint64_t counter;
@@ -83,8 +83,7 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
     struct uw_ccm_frame f;
     f.body = p + UW_FRAMES_HEAD_BYTES;
     f.body_bytes = buf_bytes - 1u;
-    uw_frames_begin(&f, s->id, counter, s->lower->own, to);
-    uw_frames_head(&f, p, UW_FRAMES_HEAD_BYTES);
+    uw_frames_begin(&f, s->id, counter, s->lower->own, to, p, UW_FRAMES_HEAD_BYTES);
     rc = uw_ccm_seal(key, &f);
     rc = rc == UW_OK ? uw_frames_put(s, to, buf_bytes + UW_SECURE_FRAMES_OVERHEAD) : rc;
     if (rc == UW_OK) {
@@ -131,8 +130,8 @@ static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
     struct uw_ccm_frame f;
     f.body = in + UW_FRAMES_HEAD_BYTES;
     f.body_bytes = bytes - UW_FRAMES_HEAD_BYTES - UW_CCM_TAG_BYTES;
-    uw_frames_begin(&f, p->id, counter, from, all ? UW_LINK_STATION_BROADCAST : s->lower->own);
-    uw_frames_head(&f, in, UW_FRAMES_HEAD_BYTES);
+    uw_frames_begin(&f, p->id, counter, from, all ? UW_LINK_STATION_BROADCAST : s->lower->own, in,
+                    UW_FRAMES_HEAD_BYTES);
     struct uw_frames_key *key = uw_frames_key_of(s, epoch);
     if (key == NULL || uw_ccm_open(key, &f) < 0) {
         s->stats.refused_n++;
@@ -155,7 +154,7 @@ static int frames_recv_view(struct uw_link *link, uint16_t *from, void **view)
         int bytes = uw_link_recv(s->lower, &station, s->in, s->frame_bytes);
         if (bytes == UW_ERR_TOOBIG) {
             s->stats.refused_n++;
-            uw_frames_tell_longer(s);
+            uw_frames_report_longer(s);
             continue;
         }
         if (bytes < 0) {
@@ -172,7 +171,8 @@ static int frames_recv_view(struct uw_link *link, uint16_t *from, void **view)
         int rc = take(s, station, (uint32_t)bytes);
         if (rc < 0) {
             if (rc != UW_ERR_AGAIN) {
-                uw_frames_ask(s, station == s->lower->own ? UW_LINK_STATION_BROADCAST : station);
+                uw_frames_ask(s, station == s->lower->own ? UW_LINK_STATION_BROADCAST : station,
+                              false);
             }
             continue;
         }

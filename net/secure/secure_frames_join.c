@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is known: the three frames of a join, and windows against replays.
+ * Known peers: the three frames of a join, and windows against replays.
  *
  * A welcome repeats the counter of the hello that it answers, a join that of the welcome. Counters
  * never come twice and the answers are authenticated, so an answer to one of this device's latest
- * counters was made after it: who sent it is there now. */
+ * counters was made after it: its sender is there now. A hello alone proves nothing: its counter is
+ * new to this device, but it may be a copy of an old one. */
 #include "secure_frames_priv.h"
 
 #include "base/backoff.h"
@@ -26,6 +27,12 @@
 #define HELLOS_KEPT 8u                  /* of those saved up, for what this device has to send */
 #define WITHHELD_TELL_US 3000000u
 #define REFUSED_TELL_US 10000000u
+#define WELCOME_FIRST_US 220000u        /* doubles while no join comes; less than a device waits
+                                           until it asks again, so that all of these are answered */
+#define WELCOME_DOUBLINGS 8u
+#define WELCOMES_TELL 6u                /* without a join */
+#define ANSWERED_N (sizeof((struct uw_secure_frames *)0)->answered / \
+                    sizeof((struct uw_secure_frames *)0)->answered[0])
 #define ASKED_N (sizeof((struct uw_secure_frames *)0)->asked / \
                  sizeof((struct uw_secure_frames *)0)->asked[0])
 
@@ -39,7 +46,7 @@ struct uw_frames_peer *uw_frames_peer_at(const struct uw_secure_frames *s, uint1
     return NULL;
 }
 
-struct uw_frames_peer *uw_frames_peer_of(const struct uw_secure_frames *s, uint64_t id)
+static struct uw_frames_peer *peer_of(const struct uw_secure_frames *s, uint64_t id)
 {
     for (uint16_t i = 0; i < s->peers_n; i++) {
         if (s->peers[i].used && s->peers[i].id == id) {
@@ -78,8 +85,8 @@ void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
     p->heard_ms = about_ms(now_us);
 }
 
-static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uint16_t station,
-                 const char *text)
+static void report(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uint16_t station,
+                   const char *text)
 {
     const struct uw_secure_event e = {.kind = kind, .station = station, .text = text};
     if (s->event != NULL) {
@@ -87,32 +94,28 @@ static void tell(struct uw_secure_frames *s, enum uw_secure_event_kind kind, uin
     }
 }
 
-static void tell_rarely(struct uw_secure_frames *s, enum uw_secure_event_kind kind,
-                        uint64_t *not_before_us, uint16_t station, const char *text)
+/* Report what is wrong, not before the time given, and then not for a while. */
+static void report_rarely(struct uw_secure_frames *s, enum uw_secure_event_kind kind,
+                          uint64_t *not_before_us, uint16_t station, const char *text)
 {
     if (s->now_us >= *not_before_us) {
         *not_before_us = s->now_us + REFUSED_TELL_US;
-        tell(s, kind, station, text);
+        report(s, kind, station, text);
     }
 }
 
 void uw_frames_warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
                     const char *text)
 {
-    tell_rarely(s, UW_SECURE_WARNING, not_before_us, station, text);
+    report_rarely(s, UW_SECURE_WARNING, not_before_us, station, text);
 }
 
-void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text)
-{
-    uw_frames_warn(s, &s->identity_tell_us, station, text);
-}
-
-void uw_frames_tell_longer(struct uw_secure_frames *s)
+void uw_frames_report_longer(struct uw_secure_frames *s)
 {
     if (!s->longer_told) {
         s->longer_told = true;
-        tell(s, UW_SECURE_WARNING, UW_LINK_STATION_NONE,
-             "frames come that are longer than this device's mtu: all of a run need the same");
+        report(s, UW_SECURE_WARNING, UW_LINK_STATION_NONE,
+               "frames come that are longer than this device's mtu: all of a run need the same");
     }
 }
 
@@ -123,11 +126,11 @@ void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
     /* What is under way was asked while it was known: a join that is replayed must not bring its
      * window back to where it was. */
     s->fresh[0] = s->fresh[1] = s->counter;
-    tell(s, UW_SECURE_PEER_CLOSED, p->station, "a device is not known any more");
+    report(s, UW_SECURE_PEER_CLOSED, p->station, "a device was forgotten");
 }
 
 /* Who is not known any more when there is no room: who was heard longest ago. */
-static uint64_t rank(const void *slot, const void *now_ms)
+static uint64_t peer_rank(const void *slot, const void *now_ms)
 {
     const struct uw_frames_peer *p = slot;
     return UW_SLOT_FREE + (p->used ? UINT32_MAX - (*(const uint32_t *)now_ms - p->heard_ms) : 0);
@@ -136,17 +139,17 @@ static uint64_t rank(const void *slot, const void *now_ms)
 /* Room for a peer that has proved to be there. */
 static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uint16_t station)
 {
-    struct uw_frames_peer *p = uw_frames_peer_of(s, id), *at = uw_frames_peer_at(s, station);
+    struct uw_frames_peer *p = peer_of(s, id), *at = uw_frames_peer_at(s, station);
     if (p != NULL && p->station != station) {
-        uw_frames_tell_identity(s, station, "a known identity speaks from another address: the "
-                                            "device has moved, or two have a copy of one store");
+        uw_frames_warn(s, &s->identity_tell_us, station,
+                       "one identity at two addresses: the device moved, or its store was copied");
     }
     if (at != NULL && at != p) {
         uw_frames_drop(s, at);      /* it started anew with another identity */
     }
     if (p == NULL) {
         uint32_t now_ms = about_ms(s->now_us);
-        p = uw_slots_find(s->peers, s->peers_n, sizeof *p, rank, &now_ms);
+        p = uw_slots_find(s->peers, s->peers_n, sizeof *p, peer_rank, &now_ms);
         if (p->used) {
             uw_frames_drop(s, p);
         }
@@ -156,13 +159,13 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
         s->known_n++;
         s->stats.joined_n++;
         p->station = station;
-        tell(s, UW_SECURE_PEER_UP, station, "a device of this run is there");
+        report(s, UW_SECURE_PEER_UP, station, "a device of this run joined");
     }
     p->station = station;
     return p;
 }
 
-uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s)
+static uint64_t fresh_tick_us(const struct uw_secure_frames *s)
 {
     uint64_t rate = s->lower->rate_bits_per_s, bits = FRESH_FRAMES * 8u * (uint64_t)s->frame_bytes;
     uint64_t slow_us = rate != 0 ? bits * 1000000u / rate : 0;
@@ -172,18 +175,19 @@ uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s)
 /* Hellos and welcomes have a budget each: who makes this device answer does not keep it from
  * asking. A join answers what was made just now, and takes no part in this: nobody can cause
  * many. */
-bool uw_frames_may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kept_n)
+static bool may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kept_n)
 {
     uint64_t each_us = JOINS_EACH_US;
     if (s->link.rate_bits_per_s != 0) {
         uint64_t air_us = JOIN_BYTES_MAX * 8000000u / s->link.rate_bits_per_s;
         each_us = JOINS_PART * air_us > each_us ? JOINS_PART * air_us : each_us;
     }
-    return uw_bucket_take(paid_us, each_us, UW_FRAMES_JOINS_BURST, kept_n, s->now_us);
+    return uw_bucket_take(paid_us, s->now_us, each_us, UW_FRAMES_JOINS_BURST * each_us,
+                          kept_n * each_us);
 }
 
-void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
-                         const struct uw_frames_echo *echo)
+static void send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
+                      const struct uw_frames_echo *echo)
 {
     struct uw_ccm_frame f;
     uint64_t counter;
@@ -206,29 +210,28 @@ void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames
         f.body[13] = echo->flags;
         f.body_bytes = ECHO_BYTES;
     }
-    uw_frames_begin(&f, s->id, counter, s->lower->own, to);
-    uw_frames_head(&f, p, JOIN_HEAD_BYTES);
+    uw_frames_begin(&f, s->id, counter, s->lower->own, to, p, JOIN_HEAD_BYTES);
     if (key != NULL && uw_ccm_seal(key, &f) == UW_OK) {
         s->stats.joins_sent_n++;
         (void)uw_frames_put(s, to, JOIN_HEAD_BYTES + f.body_bytes + UW_CCM_TAG_BYTES);
     }
 }
 
-static bool may_ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
+static bool may_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
 {
-    bool may = uw_frames_may_send(s, &s->hellos_us, kept_n);
+    bool may = may_send(s, &s->hellos_us, to_send ? 0 : HELLOS_KEPT);
     if (may) {
         s->withheld_us = 0;
-    } else if (kept_n == 0 && s->withheld_us == 0) {
+    } else if (to_send && s->withheld_us == 0) {
         s->withheld_us = s->now_us;
-    } else if (kept_n == 0 && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
+    } else if (to_send && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
         uw_frames_warn(s, &s->withheld_tell_us, station,
-                       "hellos are withheld: too many devices are to be asked who they are");
+                       "hellos are withheld: too many devices are unknown");
     }
     return may;
 }
 
-static void ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
+void uw_frames_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
 {
     struct uw_frames_asked *a = &s->asked[s->asked_at];
     bool known = false;
@@ -239,7 +242,7 @@ static void ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
         known = s->asked[i].until_us != 0 && s->asked[i].station == station;
         a = known ? &s->asked[i] : a;
     }
-    if ((known && s->now_us < a->until_us) || !may_ask(s, station, kept_n)) {
+    if ((known && s->now_us < a->until_us) || !may_ask(s, station, to_send)) {
         return;
     }
     if (!known) {
@@ -251,17 +254,89 @@ static void ask(struct uw_secure_frames *s, uint16_t station, uint32_t kept_n)
         a->tries = old ? 0 : a->tries;
     }
     a->until_us = s->now_us + uw_backoff_us(ASK_FIRST_US, &a->tries, ASK_DOUBLINGS);
-    uw_frames_send_join(s, station, UW_FRAMES_HELLO, NULL);
+    send_join(s, station, UW_FRAMES_HELLO, NULL);
 }
 
-void uw_frames_ask(struct uw_secure_frames *s, uint16_t station)
+static struct uw_frames_answer *answer_to(struct uw_secure_frames *s, uint16_t station)
 {
-    ask(s, station, HELLOS_KEPT);
+    for (uint32_t i = 0; i < ANSWERED_N; i++) {
+        if (s->answered[i].until_us != 0 && s->answered[i].station == station) {
+            return &s->answered[i];
+        }
+    }
+    return NULL;
 }
 
-void uw_frames_ask_to_send(struct uw_secure_frames *s, uint16_t station)
+/* What is remembered of a station that was welcomed in vain stays longest. */
+static uint64_t answer_rank(const void *slot, const void *station)
 {
-    ask(s, station, 0);
+    const struct uw_frames_answer *a = slot;
+    return a->until_us != 0 && a->station == *(const uint16_t *)station
+               ? UW_SLOT_OWN
+               : UW_SLOT_FREE + ((uint64_t)a->in_vain << 56) + a->until_us;
+}
+
+static void wait_for_join(struct uw_secure_frames *s, struct uw_frames_answer *a)
+{
+    a->until_us = s->now_us + uw_backoff_us(WELCOME_FIRST_US, &a->in_vain, WELCOME_DOUBLINGS);
+    if (a->in_vain >= WELCOMES_TELL) {
+        uw_frames_warn(s, &s->in_vain_tell_us, a->station,
+                       "a device sends hello but no join: it does not receive this one's frames, "
+                       "or old hellos are replayed");
+    }
+}
+
+static void send_owed(struct uw_secure_frames *s, struct uw_frames_answer *a)
+{
+    const struct uw_frames_peer *p = peer_of(s, a->id);
+    bool here = p != NULL && p->station == a->station;
+    const struct uw_frames_echo echo = {a->id, a->counter, here ? UW_FRAMES_KNOWS_YOU : 0};
+    enum uw_frames_join kind = (enum uw_frames_join)a->owed;
+    if (!uw_frames_out_is_free(s)) {
+        return;
+    }
+    a->owed = 0;
+    a->until_us = s->now_us;
+    if (kind == UW_FRAMES_WELCOME && !may_send(s, &s->welcomes_us, 0)) {
+        return;
+    }
+    if (kind == UW_FRAMES_WELCOME && !here) {
+        wait_for_join(s, a);
+    }
+    send_join(s, a->station, kind, &echo);
+}
+
+static void answer(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
+                   uint64_t id, uint64_t counter)
+{
+    struct uw_frames_answer *a =
+        uw_slots_find(s->answered, ANSWERED_N, sizeof *a, answer_rank, &to);
+    bool again = a->until_us != 0 && a->station == to && kind == UW_FRAMES_WELCOME;
+    uint8_t in_vain = again ? a->in_vain : 0;
+    *a = (struct uw_frames_answer){.id = id, .counter = counter, .station = to,
+                                   .owed = (uint8_t)kind, .in_vain = in_vain,
+                                   .until_us = s->now_us + fresh_tick_us(s)};
+    send_owed(s, a);
+}
+
+static bool is_in_vain(const struct uw_secure_frames *s, struct uw_frames_answer *a)
+{
+    uint64_t longest_us = (uint64_t)WELCOME_FIRST_US << WELCOME_DOUBLINGS;
+    if (s->now_us > a->until_us + longest_us) {
+        a->in_vain = 0;
+    }
+    return a->owed == 0 && s->now_us < a->until_us;
+}
+
+static void send_answers(struct uw_secure_frames *s)
+{
+    for (uint32_t i = 0; i < ANSWERED_N; i++) {
+        struct uw_frames_answer *a = &s->answered[i];
+        a->owed = s->now_us < a->until_us ? a->owed : 0;
+        if (a->owed != 0) {
+            send_owed(s, a);
+        }
+    }
 }
 
 /* Is this an answer to something that this device sent lately? */
@@ -272,8 +347,8 @@ static bool is_fresh(const struct uw_secure_frames *s, const struct uw_frames_ec
 
 static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uint64_t counter)
 {
-    struct uw_frames_peer *p = uw_frames_peer_of(s, id);
-    struct uw_frames_answer *last = uw_frames_answer_to(s, from);
+    struct uw_frames_peer *p = peer_of(s, id);
+    struct uw_frames_answer *last = answer_to(s, from);
     bool again = last != NULL && last->id == id && counter <= last->counter;
     if ((p != NULL && uw_frames_seen(p, counter)) || again) {
         s->stats.replayed_n++;
@@ -281,18 +356,18 @@ static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uin
     }
     if (p != NULL && p->station == from) {
         uw_frames_see(p, counter, s->now_us);
-    } else if (last != NULL && uw_frames_is_in_vain(s, last)) {
-        /* Old hellos of many identities are perhaps repeated. Whoever is there now answers this: */
-        uw_frames_ask(s, from);
+    } else if (last != NULL && is_in_vain(s, last)) {
+        /* Perhaps old hellos of many identities are replayed. A real device answers this: */
+        uw_frames_ask(s, from, false);
         return;
     }
-    uw_frames_answer(s, from, UW_FRAMES_WELCOME, id, counter);
+    answer(s, from, UW_FRAMES_WELCOME, id, counter);
 }
 
 static void on_answer(struct uw_secure_frames *s, uint16_t from, enum uw_frames_join kind,
                       uint64_t id, uint64_t counter, const struct uw_frames_echo *echo)
 {
-    struct uw_frames_peer *p = uw_frames_peer_of(s, id);
+    struct uw_frames_peer *p = peer_of(s, id);
     if (!is_fresh(s, echo) || (p != NULL && uw_frames_seen(p, counter))) {
         s->stats.replayed_n++;
         return;
@@ -304,25 +379,25 @@ static void on_answer(struct uw_secure_frames *s, uint16_t from, enum uw_frames_
     for (uint32_t i = 0; i < ASKED_N; i++) {
         s->asked[i].tries = s->asked[i].station == from ? 0 : s->asked[i].tries;
     }
-    struct uw_frames_answer *a = uw_frames_answer_to(s, from);
+    struct uw_frames_answer *a = answer_to(s, from);
     if (a != NULL && a->owed == 0) {
         a->in_vain = 0;
         a->until_us = s->now_us;
     }
     if (kind == UW_FRAMES_WELCOME && (echo->flags & UW_FRAMES_KNOWS_YOU) == 0) {
-        uw_frames_answer(s, from, UW_FRAMES_JOIN, id, counter);
+        answer(s, from, UW_FRAMES_JOIN, id, counter);
     }
 }
 
 static void on_refused(struct uw_secure_frames *s, uint16_t from)
 {
-    if (from == s->lower->own) {        /* what it said to another, which its radio heard */
+    if (from == s->lower->own) {        /* its own to another, received by its radio */
         s->stats.replayed_n++;
         return;
     }
     s->stats.refused_n++;
-    tell_rarely(s, UW_SECURE_PEER_REFUSED, &s->refused_tell_us, from,
-                "a device says hello with another key, or of another run");
+    report_rarely(s, UW_SECURE_PEER_REFUSED, &s->refused_tell_us, from,
+                "a device has another key, or is of another run");
 }
 
 /* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
@@ -335,10 +410,9 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_jo
     s->stats.replayed_n++;
     if (counter >= s->counter || (elsewhere && kind != UW_FRAMES_HELLO && is_fresh(s, echo))) {
         bool another = uw_frames_draw_another(s);
-        uw_frames_tell_identity(s, from, another ? "this device's identity is used elsewhere, by a "
-                                                   "copy of its store: it takes another"
-                                                 : "a device has this one's identity: forget the "
-                                                   "counter's record of one of them");
+        uw_frames_warn(s, &s->identity_tell_us, from,
+                       another ? "a copy of this device's store is in use: it takes a new identity"
+                               : "a device has this one's identity: delete one's counter record");
     } else if (elsewhere && kind == UW_FRAMES_HELLO) {
         /* Its own of the time when it was at another station; or else there will be an answer. */
         on_hello(s, from, s->id, counter);
@@ -348,10 +422,10 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_jo
 /* Another device of the run has this one's address. Asked aloud, it hears of that as well. */
 static void on_twin(struct uw_secure_frames *s)
 {
-    char text[UW_SECURE_TEXT_BYTES] = "another device has this one's address, give each its own: ";
+    char text[UW_SECURE_TEXT_BYTES] = "another device has this address, give each its own: ";
     s->stats.refused_n++;
     (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
-    uw_frames_ask(s, UW_LINK_STATION_BROADCAST);
+    uw_frames_ask(s, UW_LINK_STATION_BROADCAST, false);
     uw_frames_warn(s, &s->twin_tell_us, s->lower->own, text);
 }
 
@@ -377,8 +451,8 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
     }
     f.body = p + JOIN_HEAD_BYTES;
     f.body_bytes = body;
-    uw_frames_begin(&f, id, counter, from, all ? UW_LINK_STATION_BROADCAST : s->lower->own);
-    uw_frames_head(&f, p, JOIN_HEAD_BYTES);
+    uw_frames_begin(&f, id, counter, from, all ? UW_LINK_STATION_BROADCAST : s->lower->own, p,
+                    JOIN_HEAD_BYTES);
     struct uw_frames_key *key = uw_frames_key_of(s, epoch);
     if (key == NULL || uw_ccm_open(key, &f) < 0) {
         on_refused(s, from);
@@ -408,10 +482,10 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
 
 void uw_frames_tick(struct uw_secure_frames *s)
 {
-    if (s->now_us - s->tick_us >= uw_frames_fresh_tick_us(s)) {
+    if (s->now_us - s->tick_us >= fresh_tick_us(s)) {
         s->tick_us = s->now_us;
         s->fresh[0] = s->fresh[1];
         s->fresh[1] = s->counter;
     }
-    uw_frames_pay(s);
+    send_answers(s);
 }

@@ -38,7 +38,8 @@ struct uw_frames_key *uw_frames_key_of(struct uw_secure_frames *s, uint32_t epoc
     }
     /* Anybody can name an epoch, and a derivation takes as long as many frames do. */
     bool may = at != UW_FRAMES_OTHER_KEY ||
-               uw_bucket_take(&s->derived_us, DERIVATION_US, DERIVATIONS_MAX, 0, s->now_us);
+               uw_bucket_take(&s->derived_us, s->now_us, DERIVATION_US,
+                              DERIVATIONS_MAX * DERIVATION_US, 0);
     return may ? derive(s, at, epoch) : NULL;
 }
 
@@ -122,8 +123,8 @@ static bool is_used_up(const struct uw_secure_frames *s)
 int uw_frames_count(struct uw_secure_frames *s, uint64_t *counter)
 {
     if (is_used_up(s)) {
-        uw_frames_tell_identity(s, s->lower->own, "this device has used up its counters: it "
-                                                  "needs another identity");
+        uw_frames_warn(s, &s->identity_tell_us, s->lower->own,
+                       "the counters are used up: this device needs a new identity");
         return UW_ERR_CLOSED;
     }
     if (s->store != NULL && s->counter >= s->saved_counter &&
@@ -248,17 +249,12 @@ int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_con
 }
 
 void uw_frames_begin(struct uw_ccm_frame *f, uint64_t id, uint64_t counter, uint16_t from,
-                     uint16_t to)
+                     uint16_t to, const uint8_t *bytes, uint32_t n)
 {
     uw_put_u64(f->nonce, id);
     uw_put_u40(f->nonce + 8, counter);
     uw_put_u16(f->head, from);
     uw_put_u16(f->head + 2, to);
-    f->head_bytes = 4;
-}
-
-void uw_frames_head(struct uw_ccm_frame *f, const uint8_t *bytes, uint32_t n)
-{
-    memcpy(f->head + f->head_bytes, bytes, n);
-    f->head_bytes += n;
+    memcpy(f->head + 4, bytes, n);
+    f->head_bytes = 4u + n;
 }

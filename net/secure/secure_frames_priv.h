@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * secure_frames_inner.h - what the files of secure frames share
+ * secure_frames_priv.h - what the files of secure frames share
  *
  *     secure_frames.c           the link: frames of messages
- *     secure_frames_join.c      who is known: hello, welcome, join, windows
- *     secure_frames_answers.c   who is welcomed when
+ *     secure_frames_join.c      known peers: hello, welcome, join, windows
  *     secure_frames_keys.c      epochs, counters and their store
  */
 #ifndef UW_NET_SECURE_FRAMES_INNER_H
@@ -48,12 +47,9 @@ bool uw_frames_draw_another(struct uw_secure_frames *s);
 /* Write the store before it is urgent. */
 void uw_frames_save_ahead(struct uw_secure_frames *s);
 
-/* Fill in the nonce and what is authenticated first. */
+/* Fill in the nonce and what is authenticated: the addresses, then n bytes. */
 void uw_frames_begin(struct uw_ccm_frame *f, uint64_t id, uint64_t counter, uint16_t from,
-                     uint16_t to);
-
-/* Append to what is authenticated. */
-void uw_frames_head(struct uw_ccm_frame *f, const uint8_t *bytes, uint32_t n);
+                     uint16_t to, const uint8_t *bytes, uint32_t n);
 
 /* ---- secure_frames_join.c ---- */
 
@@ -66,19 +62,8 @@ struct uw_frames_echo {
 };
 
 struct uw_frames_peer *uw_frames_peer_at(const struct uw_secure_frames *s, uint16_t station);
-struct uw_frames_peer *uw_frames_peer_of(const struct uw_secure_frames *s, uint64_t id);
 
-/* Seal and send one; s->out is free. */
-void uw_frames_send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
-                         const struct uw_frames_echo *echo);
-
-/* Take one of s->hellos_us or s->welcomes_us. False: no more than kept_n are left. */
-bool uw_frames_may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kept_n);
-
-/* An answer is of use for one to two of them. */
-uint64_t uw_frames_fresh_tick_us(const struct uw_secure_frames *s);
-
-/* Tell of a refused peer, again only after a while. */
+/* Report what is wrong; again only after a while. */
 void uw_frames_warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
                     const char *text);
 
@@ -89,11 +74,9 @@ bool uw_frames_is_old(const struct uw_frames_peer *p, uint64_t counter);
 bool uw_frames_seen(const struct uw_frames_peer *p, uint64_t counter);
 void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us);
 
-/* Ask a station, or all, who they are; at a limited rate, of which some is kept ... */
-void uw_frames_ask(struct uw_secure_frames *s, uint16_t station);
-
-/* ... for what this device wants to send there. */
-void uw_frames_ask_to_send(struct uw_secure_frames *s, uint16_t station);
+/* Send hello to a station, or to all, at a limited rate. Some of it is kept for what this device
+ * wants to send. */
+void uw_frames_ask(struct uw_secure_frames *s, uint16_t station, bool to_send);
 
 /* A frame of type 0 has come, in s->in. */
 void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes);
@@ -101,28 +84,10 @@ void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes
 void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p);
 
 /* A frame has come that is longer than this device takes; once. */
-void uw_frames_tell_longer(struct uw_secure_frames *s);
-
-/* What is wrong with an identity; once in a while. */
-void uw_frames_tell_identity(struct uw_secure_frames *s, uint16_t station, const char *text);
+void uw_frames_report_longer(struct uw_secure_frames *s);
 
 /* What is due. */
 void uw_frames_tick(struct uw_secure_frames *s);
-
-/* ---- secure_frames_answers.c ---- */
-
-/* What is remembered of a station that was answered; NULL: nothing. */
-struct uw_frames_answer *uw_frames_answer_to(struct uw_secure_frames *s, uint16_t station);
-
-/* Answer what a station sent, now or when the lower link takes it. */
-void uw_frames_answer(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
-                      uint64_t id, uint64_t counter);
-
-/* Is this station to wait for its next welcome? */
-bool uw_frames_is_in_vain(const struct uw_secure_frames *s, struct uw_frames_answer *a);
-
-/* Send the answers that wait. */
-void uw_frames_pay(struct uw_secure_frames *s);
 
 /* ---- secure_frames.c ---- */
 

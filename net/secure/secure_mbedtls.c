@@ -4,6 +4,7 @@
  * block; below it there is one library. */
 #include "secure_mbedtls.h"
 
+#include "base/bytes.h"
 #include "base/cpu.h"
 
 #include <mbedtls/md.h>
@@ -67,6 +68,9 @@ static int prepare_library(void)
 #define RETRANSMIT_MAX_MS 64000u
 #define PAUSE_MAX_MS 1000u
 #define ALERT_FATAL 2
+#define ALERT_UNKNOWN_PSK_IDENTITY 115
+#define ALERT_BAD_RECORD_MAC 20
+#define ALERT_DECRYPT_ERROR 51
 
 /* Forward secrecy first: a stolen device must not open what was recorded before. On x86-64 with
  * Mbed TLS 2.28 it costs 2.4 ms of processor time for both ends of a handshake, against 0.1 ms
@@ -169,74 +173,27 @@ static int configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int
     return UW_OK;
 }
 
+/* Of the caller's entropy, or of the system's where the library has it. */
+static int seed(struct uw_tls_engine *engine)
+{
 #if defined(MBEDTLS_ENTROPY_C)
-static void init_system_entropy(struct uw_tls_engine *engine)
-{
     mbedtls_entropy_init(&engine->system_entropy);
-}
-
-static void free_system_entropy(struct uw_tls_engine *engine)
-{
-    mbedtls_entropy_free(&engine->system_entropy);
-}
-
-static int seed(struct uw_tls_engine *engine)
-{
-    return engine->entropy != NULL
-               ? uw_tls_drbg_seed(&engine->drbg, caller_entropy, engine, purpose, sizeof purpose)
-               : uw_tls_drbg_seed(&engine->drbg, mbedtls_entropy_func, &engine->system_entropy,
-                                  purpose, sizeof purpose);
-}
-#else
-static void init_system_entropy(struct uw_tls_engine *engine)
-{
-    (void)engine;
-}
-
-static void free_system_entropy(struct uw_tls_engine *engine)
-{
-    (void)engine;
-}
-
-static int seed(struct uw_tls_engine *engine)
-{
+    if (engine->entropy == NULL) {
+        return uw_tls_drbg_seed(&engine->drbg, mbedtls_entropy_func, &engine->system_entropy,
+                                purpose, sizeof purpose);
+    }
+#endif
     return engine->entropy != NULL ? uw_tls_drbg_seed(&engine->drbg, caller_entropy, engine,
                                                       purpose, sizeof purpose)
                                    : MBEDTLS_ERR_SSL_NO_RNG;
 }
-#endif
-
-#if defined(MBEDTLS_KEY_EXCHANGE_DHE_PSK_ENABLED)
-static bool is_dear(int suite)
-{
-    return suite == SUITE_BULK || suite == MBEDTLS_TLS_DHE_PSK_WITH_AES_128_GCM_SHA256;
-}
-
-static void count_dear(struct uw_tls_engine *engine)
-{
-    while (is_dear(engine->suites[engine->dear_n])) {
-        engine->dear_n++;
-    }
-}
 
 void uw_tls_offer(struct uw_tls_engine *engine, bool cheap)
 {
-    const int *suites = engine->suites + engine->dear_n;
+    const int *suites = engine->suites + engine->slow_n;
     mbedtls_ssl_conf_ciphersuites(&engine->conf[0],
                                   cheap && *suites != 0 ? suites : engine->suites);
 }
-#else
-static void count_dear(struct uw_tls_engine *engine)
-{
-    (void)engine;
-}
-
-void uw_tls_offer(struct uw_tls_engine *engine, bool cheap)
-{
-    (void)engine;
-    (void)cheap;
-}
-#endif
 
 /* Those of the list that this build of the library has. */
 static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys *config)
@@ -255,7 +212,12 @@ static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys 
             engine->suites[n++] = *suites;
         }
     }
-    count_dear(engine);
+#if defined(MBEDTLS_KEY_EXCHANGE_DHE_PSK_ENABLED)
+    while (engine->suites[engine->slow_n] == SUITE_BULK ||
+           engine->suites[engine->slow_n] == MBEDTLS_TLS_DHE_PSK_WITH_AES_128_GCM_SHA256) {
+        engine->slow_n++;
+    }
+#endif
     return n != 0 ? UW_OK : UW_ERR_INVALID;
 }
 
@@ -271,7 +233,6 @@ int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *c
     mbedtls_ssl_config_init(&engine->conf[0]);
     mbedtls_ssl_config_init(&engine->conf[1]);
     uw_tls_drbg_init(&engine->drbg);
-    init_system_entropy(engine);
     engine->ready = true;
     if (seed(engine) != 0 ||
         uw_tls_drbg_random(&engine->drbg, engine->cookie_key, sizeof engine->cookie_key) != 0) {
@@ -297,7 +258,9 @@ void uw_tls_engine_deinit(struct uw_tls_engine *engine)
     mbedtls_ssl_config_free(&engine->conf[0]);
     mbedtls_ssl_config_free(&engine->conf[1]);
     uw_tls_drbg_free(&engine->drbg);
-    free_system_entropy(engine);
+#if defined(MBEDTLS_ENTROPY_C)
+    mbedtls_entropy_free(&engine->system_entropy);
+#endif
     mbedtls_platform_zeroize(engine, sizeof *engine);
 }
 
@@ -305,9 +268,7 @@ int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t pe
                   uint8_t cookie[UW_WIRE_COOKIE_BYTES])
 {
     uint8_t input[8 + UW_LINK_ADDRESS_BYTES] = {0};
-    for (size_t i = 0; i < 8; i++) {
-        input[i] = (uint8_t)(period >> (8u * i));
-    }
+    uw_put_u64(input, period);
     size_t length = strlen(address);
     length = length < UW_LINK_ADDRESS_BYTES ? length : UW_LINK_ADDRESS_BYTES;
     memcpy(input + 8, address, length);
@@ -403,7 +364,7 @@ int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
     return UW_OK;
 }
 
-static enum uw_tls_result explain(const struct uw_tls_session *session, int code)
+enum uw_tls_result uw_tls_explain(int code, int alert)
 {
     switch (code) {
     case MBEDTLS_ERR_SSL_WANT_READ:
@@ -411,6 +372,7 @@ static enum uw_tls_result explain(const struct uw_tls_session *session, int code
         return UW_TLS_WAIT;
     case MBEDTLS_ERR_SSL_TIMEOUT:
         return UW_TLS_TIMEOUT;
+    case 0:
     case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
     case MBEDTLS_ERR_SSL_CONN_EOF:
         return UW_TLS_CLOSED;
@@ -419,13 +381,9 @@ static enum uw_tls_result explain(const struct uw_tls_session *session, int code
     case MBEDTLS_ERR_SSL_INVALID_MAC:
         return UW_TLS_BAD_KEY;
     case MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE:
-        if (session->alert == UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY) {
-            return UW_TLS_BAD_IDENTITY;
-        }
-        return session->alert == UW_TLS_ALERT_BAD_RECORD_MAC ||
-                       session->alert == UW_TLS_ALERT_DECRYPT_ERROR
-                   ? UW_TLS_BAD_KEY
-                   : UW_TLS_FAILED;
+        return alert == ALERT_UNKNOWN_PSK_IDENTITY ? UW_TLS_BAD_IDENTITY
+               : alert == ALERT_BAD_RECORD_MAC || alert == ALERT_DECRYPT_ERROR ? UW_TLS_BAD_KEY
+                                                                              : UW_TLS_FAILED;
     default:
         return UW_TLS_FAILED;
     }
@@ -441,7 +399,7 @@ enum uw_tls_result uw_tls_drive(struct uw_tls_session *session)
         session->up = true;
         return UW_TLS_UP;
     }
-    return code == 0 ? UW_TLS_WAIT : explain(session, code);
+    return code == 0 ? UW_TLS_WAIT : uw_tls_explain(code, session->alert);
 }
 
 enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_wire_record *r,
@@ -462,7 +420,7 @@ enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_w
         if (n > 0) {
             m->rest = uw_tls_rest(&session->ssl, &m->rest_bytes);
         }
-        result = n > 0 ? UW_TLS_DATA : n == 0 ? UW_TLS_CLOSED : explain(session, n);
+        result = n > 0 ? UW_TLS_DATA : uw_tls_explain(n, session->alert);
         if (result == UW_TLS_BAD_KEY) {
             result = UW_TLS_FAILED;
         }

@@ -39,9 +39,6 @@ typedef mbedtls_hmac_drbg_context uw_tls_drbg;
 #endif
 
 #define UW_TLS_SUITES_MAX 8u
-#define UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY 115
-#define UW_TLS_ALERT_BAD_RECORD_MAC 20
-#define UW_TLS_ALERT_DECRYPT_ERROR 51
 
 struct uw_tls_engine {
     mbedtls_ssl_config conf[2];     /* server, client */
@@ -54,12 +51,15 @@ struct uw_tls_engine {
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
     void *user;
     bool ready;
-    uint8_t dear_n;                 /* suites, the first, that take long to agree on */
+    uint8_t slow_n;                 /* suites, the first, that take long to agree on */
 };
 
 /* A server is fed a ClientHello next: with `cheap` it agrees on no suite that takes long to, if
  * there is another. Of all sessions of the engine, until it is called again. */
 void uw_tls_offer(struct uw_tls_engine *engine, bool cheap);
+
+/* What a code of the library means, with the fatal alert received in the clear, or 0. */
+enum uw_tls_result uw_tls_explain(int code, int alert);
 
 /* Is the handshake of a session done? */
 static inline bool uw_tls_handshake_over(const mbedtls_ssl_context *ssl)

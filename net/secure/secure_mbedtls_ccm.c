@@ -3,6 +3,8 @@
  * AES-CCM and HKDF of Mbed TLS, 2.28 and 3.x. */
 #include "secure_ccm.h"
 
+#include "base/bytes.h"
+
 #include <mbedtls/ccm.h>
 #include <mbedtls/hkdf.h>
 #include <mbedtls/md.h>
@@ -37,9 +39,7 @@ int uw_frames_key_derive(struct uw_frames_key *k, const uint8_t run_key[UW_KEY_B
 {
     uint8_t info[sizeof LABEL - 1u + 4u], key[UW_CCM_KEY_BYTES];
     memcpy(info, LABEL, sizeof LABEL - 1u);
-    for (uint32_t i = 0; i < 4u; i++) {
-        info[sizeof LABEL - 1u + i] = (uint8_t)(epoch >> 8u * i);
-    }
+    uw_put_u32(info + sizeof LABEL - 1u, epoch);
     uw_frames_key_wipe(k);
     mbedtls_ccm_init(&k->ccm);
     k->ready = true;

@@ -16,7 +16,7 @@
 #define HEAD_BYTES 5u               /* of a record */
 #define BULK_BYTES 8192u            /* a larger record is read to where it is decrypted */
 #define ALERT_FATAL 2u
-#define TOLD_EVERY 64u              /* refusals: the first, then one of so many */
+#define REPORT_EVERY 64u            /* refusals: the first, then one of so many */
 
 struct session {
     mbedtls_ssl_context ssl;
@@ -101,8 +101,8 @@ static int stream_open(struct uw_stream_guard *g, void *session, const struct uw
     return UW_OK;
 }
 
-static void tell(struct uw_secure_stream *s, enum uw_secure_event_kind kind, const char *format,
-                 const char *address)
+static void report(struct uw_secure_stream *s, enum uw_secure_event_kind kind,
+                   const char *format, const char *address)
 {
     char text[UW_SECURE_TEXT_BYTES];
     if (s->event != NULL) {
@@ -113,15 +113,15 @@ static void tell(struct uw_secure_stream *s, enum uw_secure_event_kind kind, con
     }
 }
 
-/* A peer with another key or of another run. Strangers shall not fill a log. */
+/* A peer with another key or of another run. Unknown peers must not fill a log. */
 static int refuse(struct uw_secure_stream *s, const struct session *t, bool other_run)
 {
     s->stats.refused_n++;
-    if (s->quiet_n++ % TOLD_EVERY == 0) {
-        tell(s, UW_SECURE_PEER_REFUSED,
-             other_run ? "peer %s belongs to another run, not to \"%s\""
-                       : "peer %s does not hold this run's key",
-             t->address);
+    if (s->quiet_n++ % REPORT_EVERY == 0) {
+        report(s, UW_SECURE_PEER_REFUSED,
+               other_run ? "peer %s belongs to another run, not to \"%s\""
+                         : "peer %s does not hold this run's key",
+               t->address);
     }
     return UW_ERR_DENIED;
 }
@@ -143,19 +143,15 @@ static int stream_handshake(struct uw_stream_guard *g, void *session)
     if (code == 0 && uw_tls_handshake_over(&t->ssl)) {
         s->stats.handshakes_n++;
         s->suite = (uint16_t)mbedtls_ssl_get_ciphersuite_id(mbedtls_ssl_get_ciphersuite(&t->ssl));
-        tell(s, UW_SECURE_PEER_UP, "peer %s authenticated", t->address);
+        report(s, UW_SECURE_PEER_UP, "peer %s authenticated", t->address);
         return UW_OK;
     }
-    int alert = code == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE ? alert_of(t) : 0;
-    if (code == 0 || code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE) {
+    enum uw_tls_result result = code == 0 ? UW_TLS_WAIT : uw_tls_explain(code, alert_of(t));
+    if (result == UW_TLS_WAIT) {
         return UW_ERR_AGAIN;
     }
-    if (code == MBEDTLS_ERR_SSL_UNKNOWN_IDENTITY || alert == UW_TLS_ALERT_UNKNOWN_PSK_IDENTITY) {
-        return refuse(s, t, true);
-    }
-    if (code == MBEDTLS_ERR_SSL_INVALID_MAC || alert == UW_TLS_ALERT_BAD_RECORD_MAC ||
-        alert == UW_TLS_ALERT_DECRYPT_ERROR) {
-        return refuse(s, t, false);
+    if (result == UW_TLS_BAD_IDENTITY || result == UW_TLS_BAD_KEY) {
+        return refuse(s, t, result == UW_TLS_BAD_IDENTITY);
     }
     s->stats.failed_n++;
     return UW_ERR_CORRUPT;
@@ -169,14 +165,10 @@ static int stream_read(struct uw_stream_guard *g, void *session, uint8_t *buf, u
     if (n > 0) {
         return n;
     }
-    switch (n) {
-    case MBEDTLS_ERR_SSL_WANT_READ:
-    case MBEDTLS_ERR_SSL_WANT_WRITE: return UW_ERR_AGAIN;
-    case 0:
-    case MBEDTLS_ERR_SSL_CONN_EOF:
-    case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY: return UW_ERR_CLOSED;
-    default: return UW_ERR_CORRUPT;
-    }
+    enum uw_tls_result result = uw_tls_explain(n, 0);
+    return result == UW_TLS_WAIT     ? UW_ERR_AGAIN
+           : result == UW_TLS_CLOSED ? UW_ERR_CLOSED
+                                     : UW_ERR_CORRUPT;
 }
 
 static int stream_write(struct uw_stream_guard *g, void *session, const uint8_t *buf,

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "secure_slots.h"
 
+#include "base/backoff.h"
 #include "base/bucket.h"
+#include "base/slots.h"
+
+#include "uwasa/hash.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#define WAIT_FIRST_US 250000u
+#define WAIT_DOUBLINGS 5u               /* up to 8 s */
 #define HANDSHAKE_STALE_US 2000000u     /* it may then be given up for another */
 
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
@@ -26,14 +32,98 @@ static struct uw_secure_slot *find_any(const struct uw_secure_dtls *s, uint16_t 
     return slot != NULL ? slot : uw_secure_find(s, station, UW_SECURE_HANDSHAKE);
 }
 
-void uw_secure_tell(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
-                    const char *text)
+static void report(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
+                   const char *text)
 {
     if (s->event != NULL) {
         const struct uw_secure_event event = {.kind = kind, .station = station, .text = text};
         s->event(s->user, &event);
     }
 }
+
+/* ---- peers that failed: doubling pauses, and reports once in a while ---- */
+
+static uint32_t hash_text(const char *text)
+{
+    uint32_t h = uw_hash32_text(text);
+    return h != 0 ? h : 1u; /* 0 marks a free place */
+}
+
+static struct uw_secure_grudge *grudge_of(struct uw_secure_dtls *s, const char *address)
+{
+    uint32_t h = hash_text(address);
+    for (size_t i = 0; i < UW_SECURE_GRUDGES; i++) {
+        if (s->grudges[i].address_hash == h) {
+            return &s->grudges[i];
+        }
+    }
+    return NULL;
+}
+
+static uint64_t grudge_rank(const void *slot, const void *hash)
+{
+    const struct uw_secure_grudge *g = slot;
+    return g->address_hash == *(const uint32_t *)hash ? UW_SLOT_OWN : UW_SLOT_FREE + g->failed_us;
+}
+
+/* The peer's entry, or the oldest one made anew. It keeps reported_us, so that many new peers cause
+ * no more reports than there are entries. */
+static struct uw_secure_grudge *add_failure(struct uw_secure_dtls *s, const char *address)
+{
+    uint32_t h = hash_text(address);
+    struct uw_secure_grudge *g =
+        uw_slots_find(s->grudges, UW_SECURE_GRUDGES, sizeof *g, grudge_rank, &h);
+    if (g->address_hash != h) {
+        g->address_hash = h;
+        g->fails = g->bad_keys = g->silences = 0;
+    }
+    g->failed_us = s->now_us;
+    return g;
+}
+
+void uw_secure_note_restart(struct uw_secure_dtls *s, const char *address)
+{
+    add_failure(s, address)->fails++;
+}
+
+bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool calling)
+{
+    const struct uw_secure_grudge *g = grudge_of(s, address);
+    uint32_t n = g == NULL ? 0 : g->fails + (calling ? g->silences : 0);
+    if (n == 0) {
+        return false;
+    }
+    return s->now_us - g->failed_us < uw_backoff_after(WAIT_FIRST_US, n - 1u, WAIT_DOUBLINGS);
+}
+
+/* Remember a refused peer, and report it, at most once per interval. */
+static void report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,
+                           enum uw_tls_result why)
+{
+    char text[UW_SECURE_TEXT_BYTES];
+    struct uw_secure_grudge *g = add_failure(s, slot->address);
+    g->fails++;
+    bool told_lately = g->reported_us != 0 &&
+                       s->now_us - g->reported_us < s->report_interval_us;
+    if (uw_secure_find(s, slot->station, UW_SECURE_UP) != NULL) {
+        return;     /* the refused peer used its address, unless its session ends */
+    }
+    g->bad_keys += why == UW_TLS_BAD_KEY;
+    /* One bad key may be a damaged datagram. */
+    if (told_lately || (why == UW_TLS_BAD_KEY && g->bad_keys < 2)) {
+        return;
+    }
+    g->reported_us = s->now_us != 0 ? s->now_us : 1;
+    if (why == UW_TLS_BAD_KEY) {
+        snprintf(text, sizeof text, "peer %s does not hold this run's key", slot->address);
+    } else {
+        snprintf(text, sizeof text, "peer %s belongs to another run, not to \"%s\"",
+                 slot->address, s->identity);
+    }
+    report(s, UW_SECURE_PEER_REFUSED, slot->station, text);
+}
+
+/* ---- sessions ---- */
 
 static void output(void *owner, const uint8_t *bytes, uint32_t size_bytes)
 {
@@ -154,7 +244,7 @@ void uw_secure_end(struct uw_secure_slot *slot, const char *how, bool notify)
     uint16_t station = slot->station;
     snprintf(text, sizeof text, "session with peer %s ended: %s", slot->address, how);
     uw_secure_release(slot, notify);
-    uw_secure_tell(s, UW_SECURE_PEER_CLOSED, station, text);
+    report(s, UW_SECURE_PEER_CLOSED, station, text);
 }
 
 /* A handshake is done: the session takes the place of an older one with this station, or of the
@@ -175,10 +265,14 @@ static void promote(struct uw_secure_slot *slot)
         uw_secure_end(idle, "its place was needed for another peer", true);
     }
     s->stats.handshakes_n++;
-    uw_secure_forgive(s, slot->address);
+    struct uw_secure_grudge *g = grudge_of(s, slot->address);
+    if (g != NULL) {
+        g->address_hash = 0;
+        g->failed_us = 0;
+    }
     snprintf(text, sizeof text, "peer %s authenticated%s", slot->address,
              before != NULL ? " again: it had restarted" : "");
-    uw_secure_tell(s, UW_SECURE_PEER_UP, slot->station, text);
+    report(s, UW_SECURE_PEER_UP, slot->station, text);
 }
 
 void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
@@ -199,20 +293,18 @@ void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
     }
     if (result == UW_TLS_BAD_KEY || result == UW_TLS_BAD_IDENTITY) {
         s->stats.refused_n++;
-        uw_secure_report_refusal(s, slot, result);
+        report_refusal(s, slot, result);
         uw_secure_release(slot, false);
         return;
     }
     s->stats.failed_n++;
     bool silent = result == UW_TLS_TIMEOUT && slot->client;
-    if (slot->client) {
-        uw_secure_note_silence(s, slot->address);
-    } else {
-        uw_secure_resent(s, slot->address);
-    }
+    struct uw_secure_grudge *g = add_failure(s, slot->address);
+    g->silences += slot->client;
+    g->fails += !slot->client;
     snprintf(text, sizeof text, "peer %s does not answer a handshake", slot->address);
     uw_secure_release(slot, false);
     if (silent) {
-        uw_secure_tell(s, UW_SECURE_PEER_SILENT, station, text);
+        report(s, UW_SECURE_PEER_SILENT, station, text);
     }
 }

@@ -46,34 +46,14 @@ void uw_secure_release(struct uw_secure_slot *slot, bool notify);
 /* Give back the slot of a session that was up, with an event that says how it ended. */
 void uw_secure_end(struct uw_secure_slot *slot, const char *how, bool notify);
 
-/* Act on what the engine says about a session; the slot may be free afterwards. */
+/* Act on what the engine returned about a session; the slot may be free afterwards. */
 void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result);
-
-/* Call the event callback. */
-void uw_secure_tell(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uint16_t station,
-                    const char *text);
 
 /* Has this peer failed so lately that no handshake is worth it yet? A silent one may call any
  * time, but is called less and less often. */
 bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool calling);
 
-/* Remember that a peer was refused, and tell, at most once per interval. */
-void uw_secure_report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,
-                              enum uw_tls_result why);
-
-/* Remember that a peer began a handshake and let it lie. */
-void uw_secure_resent(struct uw_secure_dtls *s, const char *address);
-
-/* Remember that a peer did not answer a call. */
-void uw_secure_note_silence(struct uw_secure_dtls *s, const char *address);
-
-/* Forget a peer's failures. */
-void uw_secure_forgive(struct uw_secure_dtls *s, const char *address);
-
-/* Give one record from a station to whom it concerns.
- * Returns the bytes of a message, *message is its first one until the session is called again, or
- * UW_ERR_AGAIN. */
-int uw_secure_route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
-                    void **message);
+/* Remember that a peer began a handshake and did not finish it. */
+void uw_secure_note_restart(struct uw_secure_dtls *s, const char *address);
 
 #endif

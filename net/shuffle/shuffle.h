@@ -19,7 +19,7 @@
  *     draws a again
  *
  * Whatever asks is repeated until it is answered. Messages may be lost, repeated and reordered:
- * each names both sides' loan by numbers that are never used twice, so that an old one is known as
+ * each names both sides' lease by numbers that are never used twice, so that an old one is known as
  * such. Nodes lend only to those with the same term.
  *
  * A sample never needs a message to come home. A borrower stops at a time of its own clock,
@@ -45,26 +45,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UW_SHUFFLE_STARTING_MOST 4u /* loans starting at once by one's own offers; by others' */
+#define UW_SHUFFLE_STARTING_MOST 4u /* leases starting at once by one's own offers; by others' */
 
-enum uw_loan_state {
-    UW_LOAN_FREE,
-    UW_LOAN_OFFERED,                /* A: waits for the first WANT */
-    UW_LOAN_SENDING,                /* A: B pulls */
-    UW_LOAN_PULLING,                /* A: pulls from B */
-    UW_LOAN_RECEIVING,              /* B: pulls from A */
-    UW_LOAN_READY,                  /* B: draws neither; waits for COMMIT */
-    UW_LOAN_STANDING,               /* draws the other's sample */
-    UW_LOAN_CLOSING                 /* draws neither; waits for its own */
+enum uw_lease_state {
+    UW_LEASE_FREE,
+    UW_LEASE_OFFERED,                /* A: waits for the first WANT */
+    UW_LEASE_SENDING,                /* A: B pulls */
+    UW_LEASE_PULLING,                /* A: pulls from B */
+    UW_LEASE_RECEIVING,              /* B: pulls from A */
+    UW_LEASE_READY,                  /* B: draws neither; waits for COMMIT */
+    UW_LEASE_STANDING,               /* draws the other's sample */
+    UW_LEASE_CLOSING                 /* draws neither; waits for its own */
 };
 
-/* A loan lies in the slot of the pool that has the other's sample. */
-struct uw_loan {
-    enum uw_loan_state state;
+/* A lease lies in the slot of the pool that has the other's sample. */
+struct uw_lease {
+    enum uw_lease_state state;
     uint32_t peer;                  /* identity */
     uint32_t home;                  /* own sample, as struct uw_sample_pool counts them */
     uint64_t nonce;
-    struct uw_loan_ref theirs;      /* nonce 0: not known yet */
+    struct uw_lease_ref theirs;      /* nonce 0: not known yet */
     bool away, unacked;             /* own sample is given away; COMMIT is not answered */
     uint8_t tries;
     uint32_t label, chunk_n;        /* of the sample that comes; floats a chunk */
@@ -91,7 +91,7 @@ struct uw_shuffle_config {
 
 struct uw_shuffle {
     struct uw_shuffle_config config;
-    struct uw_loan *loans;          /* [pool->config.slots_n] */
+    struct uw_lease *leases;          /* [pool->config.slots_n] */
     uint64_t *due;                  /* [slots_n] when to look at each; UINT64_MAX: it is free */
     struct uw_rng rng;
     bool started, open, stopped;
@@ -121,27 +121,7 @@ uint64_t uw_shuffle_step(struct uw_shuffle *s, uint64_t now_us, uint64_t behind_
 void uw_shuffle_take(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
                      uint64_t now_us);
 
-/* Borrow and lend no more: all loans are ended, and the others told. */
+/* Borrow and lend no more: all leases are ended, and the others told. */
 void uw_shuffle_stop(struct uw_shuffle *s);
-
-/* Between shuffle.c and shuffle_loan.c. */
-
-/* Look at a loan at that time, or earlier. */
-void uw_loan_due(struct uw_shuffle *s, struct uw_loan *l, uint64_t at_us);
-
-/* Send about a loan; floats for data, else NULL. */
-void uw_loan_send(struct uw_shuffle *s, struct uw_loan *l, struct uw_shuffle_message *m,
-                  const float *floats);
-void uw_loan_say(struct uw_shuffle *s, struct uw_loan *l, enum uw_shuffle_act act);
-
-/* Ask for what is missing of the other's sample. */
-void uw_loan_want(struct uw_shuffle *s, struct uw_loan *l);
-
-/* Send what is asked for of one's own. */
-void uw_loan_serve(struct uw_shuffle *s, struct uw_loan *l, const struct uw_shuffle_message *m);
-
-/* Keep a chunk. Returns UW_OK when the sample is whole, UW_ERR_AGAIN when it is not,
- * UW_ERR_NONFINITE or UW_ERR_INVALID when it never will be. */
-int uw_loan_keep(struct uw_shuffle *s, struct uw_loan *l, const struct uw_shuffle_message *m);
 
 #endif

@@ -8,15 +8,15 @@
 
 #define WANT_BYTES 48u
 
-static void put_ref(uint8_t *p, const struct uw_loan_ref *r)
+static void put_ref(uint8_t *p, const struct uw_lease_ref *r)
 {
     uw_put_u32(p, r->slot);
     uw_put_u64(p + 4, r->nonce);
 }
 
-static struct uw_loan_ref get_ref(const uint8_t *p)
+static struct uw_lease_ref get_ref(const uint8_t *p)
 {
-    return (struct uw_loan_ref){uw_get_u32(p),
+    return (struct uw_lease_ref){uw_get_u32(p),
                                 uw_get_u64(p + 4)};
 }
 
@@ -61,7 +61,7 @@ int uw_shuffle_encode(const struct uw_shuffle_message *m, uint32_t run, const fl
         uw_put_u32(p + 40, want ? m->wanted : m->classes);
         uw_put_u32(p + 44, m->chunk_n);
         if (!want) {
-            uw_put_u32(p + 48, m->loan_ms);
+            uw_put_u32(p + 48, m->lease_ms);
         }
     } else if (m->act == UW_SHUFFLE_DATA) {
         uw_put_u32(p + 36, m->offset_n);
@@ -99,7 +99,7 @@ int uw_shuffle_decode(const void *buf, uint32_t buf_bytes, uint32_t *run,
         m->sample_n = m->base = uw_get_u32(p + 36);
         m->classes = m->wanted = uw_get_u32(p + 40);
         m->chunk_n = uw_get_u32(p + 44);
-        m->loan_ms = m->act == UW_SHUFFLE_OFFER ? uw_get_u32(p + 48) : 0;
+        m->lease_ms = m->act == UW_SHUFFLE_OFFER ? uw_get_u32(p + 48) : 0;
         return m->chunk_n != 0 ? UW_OK : UW_ERR_CORRUPT;
     }
     return UW_OK;

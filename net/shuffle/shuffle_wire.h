@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shuffle_wire.h - messages of a loan of samples
+ * shuffle_wire.h - messages of a lease of samples
  *
  *     byte  0       version << 4 | UW_WIRE_SHUFFLE
  *     bytes 1..4    CRC-32C as in wire.h
  *     byte  5       act; bytes 6..7: 0
  *     bytes 8..11   run
- *     bytes 12..23  the loan at the receiver: slot u32, nonce u64; 0: not known
- *     bytes 24..35  the loan at the sender
- *     bytes 36..    offer: sample_n u32, classes u32, chunk_n u32, loan in ms u32
+ *     bytes 12..23  the lease at the receiver: slot u32, nonce u64; 0: not known
+ *     bytes 24..35  the lease at the sender
+ *     bytes 36..    offer: sample_n u32, classes u32, chunk_n u32, lease in ms u32
  *                   want:  base u32, wanted u32, chunk_n u32
  *                   data:  offset u32, label u32, then floats
  *
@@ -37,16 +37,16 @@ enum uw_shuffle_act {
     UW_SHUFFLE_OVER
 };
 
-/* A loan as one side knows it. A nonce is never used twice, not even after a restart. */
-struct uw_loan_ref {
+/* A lease as one side knows it. A nonce is never used twice, not even after a restart. */
+struct uw_lease_ref {
     uint32_t slot;
     uint64_t nonce;                 /* 0: none */
 };
 
 struct uw_shuffle_message {
     enum uw_shuffle_act act;
-    struct uw_loan_ref to, from;
-    uint32_t sample_n, classes, loan_ms;    /* offer */
+    struct uw_lease_ref to, from;
+    uint32_t sample_n, classes, lease_ms;    /* offer */
     uint32_t chunk_n;               /* offer, want: largest chunk, floats */
     uint32_t base, wanted;          /* want: chunk base + i for every set bit i */
     uint32_t offset_n, label;       /* data */

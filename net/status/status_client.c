@@ -38,16 +38,6 @@ static bool leads_on(const uwasa_StatusReply *r)
     return r->has_counters || (r->rows_count != 0 && r->first < UW_NODE_MEMBERS_MAX);
 }
 
-static void take_row(const uwasa_Row *from, struct uw_node_member *to)
-{
-    uw_status_row(&from->peer, &from->progress, &from->averaging, to);
-    to->silent_us = from->silent_us;
-    to->rtt_us = from->rtt_us;
-    to->from_bytes = from->from_bytes;
-    to->refused_n = from->refused_n;
-    to->same_model = from->same_model;
-}
-
 /* Returns true when the reply was the last. */
 static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
                  struct uw_node_member *rows, uint32_t cap_n, struct uw_node_counters *counters)
@@ -55,7 +45,7 @@ static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
     c->total_n = r->total;
     for (pb_size_t i = 0; i < r->rows_count; i++) {
         if (c->first_n + i < cap_n) {
-            take_row(&r->rows[i], &rows[c->first_n + i]);
+            uw_status_row(&r->rows[i], &rows[c->first_n + i]);
         }
     }
     c->first_n += r->rows_count;

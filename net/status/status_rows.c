@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, const uwasa_Averaging *a,
-                   struct uw_node_member *to)
+void uw_status_row(const uwasa_Row *row, struct uw_node_member *to)
 {
+    const uwasa_Peer *peer = &row->peer;
+    const uwasa_Progress *p = &row->progress;
     *to = (struct uw_node_member){
         .state = (enum uw_member_state)peer->state,
         .incarnation = peer->incarnation,
@@ -19,10 +20,15 @@ void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, const uwasa_
         .vitals = {.power_mw = p->power_mw,
                    .temperature_mc = p->temperature_mc,
                    .battery_percent = p->battery_percent},
+        .silent_us = row->silent_us,
+        .rtt_us = row->rtt_us,
+        .from_bytes = row->from_bytes,
+        .refused_n = row->refused_n,
+        .same_model = row->same_model,
     };
     memcpy(to->name, peer->name, sizeof to->name);
     memcpy(to->address, peer->address, sizeof to->address);
-    memcpy(to->cell, a->cell, sizeof to->cell);
+    memcpy(to->cell, row->averaging.cell, sizeof to->cell);
 }
 
 /* Both structs name their fields alike. */

@@ -11,9 +11,7 @@
 
 #include "uwasa/node_status.h"
 
-/* What a member tells of itself; the rest of the row is zero. */
-void uw_status_row(const uwasa_Peer *peer, const uwasa_Progress *p, const uwasa_Averaging *a,
-                   struct uw_node_member *to);
+void uw_status_row(const uwasa_Row *row, struct uw_node_member *to);
 
 void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to);
 void uw_status_counters_from_wire(const uwasa_Counters *from, struct uw_node_counters *to);

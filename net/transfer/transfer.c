@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer.h"
 
-#include "transfer_path.h"
+#include "base/backoff.h"
 #include "base/bits.h"
 
 #include <string.h>
@@ -12,7 +12,34 @@
 #define REORDER_MAX 256u
 #define ASKED_MIN 16u
 #define STEADY_LOW 4u                   /* chunks to come when more are asked for */
+#define WHOLE 2u                        /* else a number of a part of a chunk, or neither */
+#define NEITHER 3u
 #define STEADY_SILENCE 4u               /* chunks' time without one: nothing is coming any more */
+#define REORDER_MIN 3u                  /* answers may always overtake so many others */
+
+/* of the path */
+#define WINDOW_FIRST 4.0f           /* a board's receive queue holds about this many large frames */
+#define WINDOW_MIN 4.0f
+#define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is chance */
+#define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
+#define RTT_MAX_US 600000000u       /* nothing that takes longer is a round trip */
+#define RTO_UNKNOWN_US 300000u
+#define LOSSLESS_US 1000000u
+#define RTO_MIN_US 20000u
+#define RTO_MAX_US 2000000u
+#define RTO_SLACK_US 10000u
+#define SLACK_US 5000.0f            /* timers and threads are no better than a few milliseconds */
+#define SLACK_MAX_US 100000.0f
+#define MIN_RTT_AGE_US 10000000u
+#define LOSS_STEP (1.0f / 64.0f)
+#define SLOW_HALF 16.0f             /* samples that weigh as much as what was known before */
+#define PHASES 8u
+#define LOSS_MAX 0.8f
+#define LOSS_START 0.1f            /* ends the start at the first round without growth */
+#define SPREAD_MAX_US 500000.0f
+#define STEADY_MAX_US 2000000000u   /* of what a link takes for all that is outstanding */
+#define STEADY_RTO_CHUNKS 4u        /* an answer takes so long at least, ... */
+#define STEADY_RTO_MOST 16u         /* ... and so many times longer at most */
 
 int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
                   uint32_t window_chunks)
@@ -36,6 +63,207 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, ui
     p->log = part[3];
     return rc;
 }
+
+/* ---- the path, and how much may be asked for: see "Congestion" in transfer.h ---- */
+
+static void set_to(struct uw_pull *p, float window)
+{
+    p->window = window < p->window_most ? window : p->window_most;
+}
+
+/* Forget what was measured; begin with what is known from before. */
+static void path_start(struct uw_pull *p, const struct uw_path *path)
+{
+    p->rate = p->plateau = p->loss = p->lately = 0.0f;
+    p->phase = p->slow_from = p->slow_to = p->slow_n = p->slow_lost = 0;
+    p->round = p->round_end = p->stale_rounds = 0;
+    p->starting = true;
+    p->window = path->floats_per_us / (float)p->chunk_n * (float)path->rtt_us * 0.5f + WINDOW_FIRST;
+    float most = (float)(p->asked_max / 2u), room = (float)path->most_chunks;
+    p->fits = room > 0.0f && room < most;
+    p->window_most = p->fits ? room : most;
+    p->chunk_us = path->chunk_us;
+    set_to(p, p->chunk_us != 0 ? p->window_most : p->window);
+    p->min_rtt_us = 0;
+    p->lossless = path->lossless;
+    p->srtt_us = uw_min_u32(path->rtt_us, RTT_MAX_US);
+    p->rttvar_us = p->srtt_us / 2u;
+    p->backoff = 0;
+    memset(p->rates, 0, sizeof p->rates);
+}
+
+/* Round trips are RTT_MAX_US at most, so that sums of a few of them fit 32 bits.
+ * RFC 6298 for the smoothed values; the smallest ages, so that a longer route is believed. */
+static void learn_rtt(struct uw_pull *p, uint32_t rtt, uint64_t now_us)
+{
+    if (p->min_rtt_us == 0 || rtt <= p->min_rtt_us || now_us - p->min_rtt_at_us > MIN_RTT_AGE_US) {
+        p->min_rtt_us = rtt;
+        p->min_rtt_at_us = now_us;
+    }
+    if (p->srtt_us == 0) {
+        p->srtt_us = rtt;
+        p->rttvar_us = rtt / 2u;
+        return;
+    }
+    uint32_t error = rtt > p->srtt_us ? rtt - p->srtt_us : p->srtt_us - rtt;
+    p->rttvar_us = (uint32_t)(((uint64_t)p->rttvar_us * 3u + error) / 4u);
+    p->srtt_us = (uint32_t)(((uint64_t)p->srtt_us * 7u + rtt) / 8u);
+}
+
+static void end_round(struct uw_pull *p)
+{
+    if (p->starting) {
+        if (p->rate > p->plateau * 1.25f) {
+            p->plateau = p->rate;
+            p->stale_rounds = 0;
+        } else if (p->window >= WINDOW_TELLING &&
+                   (++p->stale_rounds == 3u || (p->stale_rounds == 2u && p->lately > LOSS_START))) {
+            p->starting = false;
+            p->phase = PHASES - 1u;
+        }
+    }
+    p->round++;
+    p->round_end = p->tail;
+    if (!p->starting) {
+        p->phase = (p->phase + 1u) % PHASES;
+        if (p->phase == 0) {
+            p->slow_from = p->slow_to = p->tail;
+            p->slow_n = p->slow_lost = 0;
+        } else if (p->phase == 1u) {
+            p->slow_to = p->tail;
+        }
+    }
+    p->rates[p->round % UW_PULL_ROUNDS] = 0.0f;
+    if (p->reorder > REORDER_MIN) {
+        p->reorder -= (p->reorder - REORDER_MIN + 7u) / 8u;
+    }
+}
+
+static void learn_rate(struct uw_pull *p, const struct uw_want_log *log, uint64_t now_us)
+{
+    uint64_t took_us = now_us > log->sent_us ? now_us - log->sent_us : 1u;
+    float sample = (float)(p->have_chunks - log->delivered) / (float)took_us;
+    float *best = &p->rates[p->round % UW_PULL_ROUNDS];
+    *best = sample > *best ? sample : *best;
+    p->rate = 0.0f;
+    for (uint32_t i = 0; i < UW_PULL_ROUNDS; i++) {
+        p->rate = p->rates[i] > p->rate ? p->rates[i] : p->rate;
+    }
+}
+
+/* Chunks to ask for so that `rate` of them arrive: the loss by chance is made up for. */
+static float asking_rate(const struct uw_pull *p)
+{
+    return p->rate / (1.0f - (p->loss < LOSS_MAX ? p->loss : LOSS_MAX));
+}
+
+static void set_window(struct uw_pull *p)
+{
+    if (p->chunk_us != 0) {
+        return;
+    }
+    float slack = 4.0f * (float)p->rttvar_us;
+    slack = SLACK_US + (slack < SLACK_MAX_US ? slack : SLACK_MAX_US);
+    float target = asking_rate(p) * (2.0f * (float)p->min_rtt_us + slack) + WINDOW_FIRST;
+    if (p->starting || p->window < target) {
+        p->window += 1.0f;
+    } else {
+        p->window = target;
+    }
+    set_to(p, p->window);
+}
+
+/* A chunk of the question in the log arrived, rtt_us after its server should have sent it. */
+static void path_answered(struct uw_pull *p, const struct uw_want_log *log, uint64_t rtt_us,
+                          uint64_t now_us)
+{
+    learn_rtt(p, rtt_us < RTT_MAX_US ? (uint32_t)rtt_us : RTT_MAX_US, now_us);
+    learn_rate(p, log, now_us);
+    if ((int32_t)(p->overtaken - p->round_end) > 0) {
+        end_round(p);
+    }
+    set_window(p);
+}
+
+/* How long to wait for an answer before it counts as lost. */
+static uint32_t path_rto_us(const struct uw_pull *p)
+{
+    uint32_t doublings = p->backoff > TIMEOUTS_FREE ? p->backoff - TIMEOUTS_FREE : 0;
+    if (p->lossless) {
+        return LOSSLESS_US;
+    }
+    if (p->srtt_us == 0) {
+        return (uint32_t)uw_backoff_after(RTO_UNKNOWN_US, doublings, 3);
+    }
+    uint32_t spread = 4u * p->rttvar_us;
+    uint32_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
+    uint64_t chunks_us = (uint64_t)STEADY_RTO_CHUNKS * p->chunk_us;
+    uint64_t least = chunks_us > RTO_MIN_US ? chunks_us : RTO_MIN_US;
+    uint64_t most = STEADY_RTO_MOST * chunks_us > RTO_MAX_US ? STEADY_RTO_MOST * chunks_us
+                                                             : RTO_MAX_US;
+    most = most > 2u * p->srtt_us ? most : 2u * p->srtt_us;     /* no answer comes sooner */
+    most = uw_min_u64(most, RTT_MAX_US);
+    uint64_t us = rto > least ? rto : least;
+    /* How late the last of all that is outstanding comes others decide: no pause takes so long. */
+    us = p->chunk_us != 0 ? uw_min_u64(us, STEADY_RTO_MOST * chunks_us) : us;
+    return (uint32_t)uw_min_u64(uw_backoff_after(us, doublings, 7), most);
+}
+
+/* What was asked in the slow round tells loss by chance, which does not care how fast we ask, from
+ * loss by a full queue, which the slow round does not see: only the first is made up for by asking
+ * more.
+ *   lost  of the question at the front of the queue: 1 or 0 */
+static void path_ended(struct uw_pull *p, uint32_t lost)
+{
+    p->lately += ((float)lost - p->lately) * LOSS_STEP;
+    bool slow = (int32_t)(p->head - p->slow_from) >= 0 &&
+                (p->phase == 0 || (int32_t)(p->head - p->slow_to) < 0);
+    if (!p->starting && slow) {
+        p->slow_n++;
+        p->slow_lost += lost;
+    } else if (p->slow_n != 0) {
+        float n = (float)p->slow_n;
+        p->loss += ((float)p->slow_lost / n - p->loss) * n / (n + SLOW_HALF);
+        p->slow_n = p->slow_lost = 0;
+    }
+}
+
+/* Nothing was answered for one more timeout. */
+static void path_timed_out(struct uw_pull *p)
+{
+    if (++p->backoff > TIMEOUTS_FREE && p->chunk_us == 0) {
+        set_to(p, p->window / 2.0f > WINDOW_MIN ? p->window / 2.0f : WINDOW_MIN);
+    }
+}
+
+/* One round in eight is slow: queues drain, and loss by chance shows. A later one asks for more, to
+ * find out whether the path has more. */
+static float pace_gain(const struct uw_pull *p)
+{
+    return p->phase == 0 ? 0.6f : p->phase == PHASES / 2u ? 1.25f : 1.0f;
+}
+
+/* Time over which n chunks are to be sent. */
+static uint32_t path_spread_us(const struct uw_pull *p, uint32_t n)
+{
+    float spread = 0.0f;
+    if (p->chunk_us != 0) {
+        float measured = p->rate > 0.0f ? 1.0f / p->rate : 0.0f, least = (float)p->chunk_us;
+        float us = (float)n * (measured > least ? measured : least);
+        return us < (float)STEADY_MAX_US ? (uint32_t)us : STEADY_MAX_US;
+    }
+    if (p->fits) {
+        return 0;       /* all that is outstanding may come at once */
+    }
+    if (p->starting) {
+        spread = (float)n * (float)p->min_rtt_us / (2.0f * p->window);
+    } else if (p->rate > 0.0f) {
+        spread = (float)n / (pace_gain(p) * asking_rate(p));
+    }
+    return (uint32_t)(spread < SPREAD_MAX_US ? spread : SPREAD_MAX_US);
+}
+
+/* ---- the pull ---- */
 
 static uint32_t in_16us(uint64_t us)
 {
@@ -66,18 +294,18 @@ static uint32_t not_yet(const struct uw_pull *p, uint32_t n)
 }
 
 /* Nothing is on its way yet. */
-static void start_asking(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
-                         uint64_t now_us)
+void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
+                  uint64_t now_us)
 {
     p->transfer = transfer;
     p->first_seq = p->seq;
     p->out_chunks = 0;
     p->head = p->tail = p->overtaken = 0;
     p->progress_us = p->want_us = p->timeout_us = now_us;
-    p->reorder = UW_PATH_REORDER_MIN;
+    p->reorder = REORDER_MIN;
     memset(p->log, 0, p->log_max * sizeof *p->log);
     memset(p->out, 0, words_of(p) * sizeof *p->out);
-    uw_path_start(p, path);
+    path_start(p, path);
 }
 
 void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32_t chunk_n,
@@ -98,7 +326,7 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     if (p->chunks % 32u != 0) {
         p->have[words_of(p) - 1u] = UINT32_MAX << (p->chunks % 32u);    /* there are no such */
     }
-    start_asking(p, transfer, path, now_us);
+    uw_pull_move(p, transfer, path, now_us);
 }
 
 /* Words that are complete are looked at no more. */
@@ -170,12 +398,6 @@ uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool
     return n;
 }
 
-void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
-                  uint64_t now_us)
-{
-    start_asking(p, transfer, path, now_us);
-}
-
 /* First chunk from the origin on that is not here nor, with `asked`, asked for; there is one. */
 static uint32_t first_missing(const struct uw_pull *p, bool asked)
 {
@@ -240,7 +462,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     } else if (p->overtaken - place > p->reorder) {
         p->reorder = p->overtaken - place < REORDER_MAX ? p->overtaken - place : REORDER_MAX;
     }
-    uw_path_answered(p, log, now_us > due_us ? now_us - due_us : 1u, now_us);
+    path_answered(p, log, now_us > due_us ? now_us - due_us : 1u, now_us);
 }
 
 /* Towards the end there is nothing new to ask for, so no later answer can overtake a lost one.
@@ -248,7 +470,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
  * of a small pull on a lossy link. */
 static uint32_t patience_us(const struct uw_pull *p)
 {
-    uint32_t rto = uw_path_rto_us(p);
+    uint32_t rto = path_rto_us(p);
     if (p->lossless || p->srtt_us == 0 || p->backoff != 0 ||
         p->have_chunks + p->out_chunks < p->chunks || (float)p->out_chunks > p->window / 2.0f) {
         return rto;
@@ -261,20 +483,20 @@ static uint32_t patience_us(const struct uw_pull *p)
 static uint64_t over_us(const struct uw_pull *p)
 {
     uint64_t last_us = p->progress_us > p->want_us ? p->progress_us : p->want_us;
-    return last_us + uw_path_rto_us(p) + uw_path_spread_us(p, STEADY_SILENCE);
+    return last_us + path_rto_us(p) + path_spread_us(p, STEADY_SILENCE);
 }
 
 /* Take answered and lost questions from the front of the queue. */
 static void expire(struct uw_pull *p, uint64_t now_us)
 {
-    uint32_t rto = uw_path_rto_us(p);
+    uint32_t rto = path_rto_us(p);
     uint32_t patience = patience_us(p);
     uint64_t over_at_us = over_us(p);
     bool late = false;
     for (; p->head != p->tail; p->head++) {
         const struct uw_asked *a = &p->asked[p->head & (p->asked_max - 1u)];
         if (!uw_set_has(p->out, a->chunk)) {
-            uw_path_ended(p, 0);
+            path_ended(p, 0);
             continue;
         }
         bool timeout = now_us >= (p->chunk_us != 0 ? over_at_us
@@ -284,7 +506,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         }
         uw_set_remove(p->out, a->chunk);
         p->out_chunks--;
-        uw_path_ended(p, 1);
+        path_ended(p, 1);
         late = late || timeout;
     }
     /* Once per timeout without any answer, however many questions it ended. */
@@ -292,7 +514,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         return;
     }
     p->timeout_us = now_us;
-    uw_path_timed_out(p);
+    path_timed_out(p);
 }
 
 /* Chunks that may be asked for now. */
@@ -315,7 +537,7 @@ static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
  * not answer. */
 static uint64_t overdue_us(const struct uw_pull *p)
 {
-    uint32_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : uw_path_rto_us(p);
+    uint32_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : path_rto_us(p);
     uint32_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
     return p->coming_us + (patience > least ? patience : least);
 }
@@ -326,7 +548,7 @@ static uint32_t askable(const struct uw_pull *p, uint64_t now_us)
     if (!p->pushed || p->coming == p->chunks || now_us >= overdue_us(p)) {
         return p->chunks;
     }
-    return p->coming > UW_PATH_REORDER_MIN ? p->coming - UW_PATH_REORDER_MIN : 0;
+    return p->coming > REORDER_MIN ? p->coming - REORDER_MIN : 0;
 }
 
 /* Small questions are saved up for a moment: one in a quarter of the window is enough. */
@@ -347,7 +569,7 @@ static uint64_t due_us(const struct uw_pull *p, uint32_t n, uint64_t now_us)
 
 static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, uint64_t now_us)
 {
-    uint32_t ahead_us = p->chunk_us != 0 ? uw_path_spread_us(p, p->out_chunks) : 0;
+    uint32_t ahead_us = p->chunk_us != 0 ? path_spread_us(p, p->out_chunks) : 0;
     p->log[want->seq & (p->log_max - 1u)] = (struct uw_want_log){
         .sent_us = now_us,
         .ahead_us = ahead_us,
@@ -424,7 +646,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
         .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0),
         .base = base,
         .wanted = wanted[0] | (uint64_t)wanted[1] << 32,
-        .spread_us = uw_path_spread_us(p, taken),
+        .spread_us = path_spread_us(p, taken),
     };
     remember(p, want, taken, now_us);
     if (p->chunk_us != 0) {
@@ -450,4 +672,85 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
         next = due < next ? due : next;
     }
     return next > now_us ? next : now_us;
+}
+
+/* ---- chunks as they arrive: whole, or in two parts (UW_WANT_CODED) ---- */
+
+int uw_pull_place_parts(struct uw_pull *p, struct uw_arena *arena)
+{
+    void *part = NULL;
+    int rc = uw_arena_take(arena, uw_size_mul(p->words_max, 2u * sizeof *p->parts), &part);
+    p->parts = part;
+    return rc;
+}
+
+void uw_pull_coded(struct uw_pull *p)
+{
+    p->coded = p->parts != NULL;
+    if (p->coded) {
+        memset(p->parts, 0, 2u * ((p->chunks + 31u) / 32u) * sizeof *p->parts);
+    }
+}
+
+/* Which part of a chunk these floats are. */
+static uint32_t part_of(const struct uw_pull *p, uint32_t offset_n, uint32_t count_n)
+{
+    uint32_t at = offset_n % p->chunk_n, n = uw_min_u32(p->size_n - offset_n + at, p->chunk_n);
+    uint32_t first_n = uw_first_part_n(n);
+    if (at == 0 && count_n == n) {
+        return WHOLE;
+    }
+    return !p->coded                                    ? NEITHER
+           : at == 0 && count_n == first_n              ? 0
+           : at == first_n && count_n == n - first_n    ? 1
+                                                        : NEITHER;
+}
+
+int uw_pull_check(struct uw_pull *p, uint16_t transfer, uint32_t offset_n, uint32_t count_n)
+{
+    if (!p->active || transfer != p->transfer) {
+        return UW_ERR_MISMATCH;
+    }
+    uint32_t part = offset_n < p->size_n ? part_of(p, offset_n, count_n) : NEITHER;
+    if (part == NEITHER) {
+        return UW_ERR_CORRUPT;
+    }
+    uint32_t chunk = offset_n / p->chunk_n;
+    if (uw_set_has(p->have, chunk) ||
+        (part != WHOLE && uw_set_has(p->parts, 2u * chunk + part))) {
+        p->twice_n++;
+        return UW_ERR_AGAIN;
+    }
+    return UW_OK;
+}
+
+uint32_t uw_pull_new(const struct uw_pull *p, uint32_t *offset_n, uint32_t *count_n)
+{
+    uint32_t chunk = *offset_n / p->chunk_n, first_n = uw_first_part_n(*count_n);
+    if (!p->coded || part_of(p, *offset_n, *count_n) != WHOLE) {
+        return 0;
+    }
+    if (uw_set_has(p->parts, 2u * chunk)) {
+        *offset_n += first_n;
+        *count_n -= first_n;
+        return first_n;
+    }
+    *count_n = uw_set_has(p->parts, 2u * chunk + 1u) ? first_n : *count_n;
+    return 0;
+}
+
+void uw_pull_took(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint32_t count_n,
+                  uint64_t now_us)
+{
+    uint32_t part = part_of(p, offset_n, count_n), chunk = offset_n / p->chunk_n;
+    if (part != WHOLE) {
+        uw_set_add(p->parts, 2u * chunk + part);
+        p->progress_us = now_us;
+        p->backoff = 0;
+        if (!uw_set_has(p->parts, 2u * chunk + 1u - part)) {
+            return;
+        }
+        p->split_n++;
+    }
+    uw_pull_arrived(p, seq, chunk * p->chunk_n, now_us);
 }

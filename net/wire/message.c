@@ -217,12 +217,6 @@ const struct uw_message_form *uw_message_form_of(enum uw_wire_type type)
         return &uw_form_refuse;
     case UW_WIRE_GOODBYE:
         return &uw_form_goodbye;
-    case UW_WIRE_STATUS_REQUEST:
-    case UW_WIRE_STATUS_REPLY:
-    case UW_WIRE_CELL:
-    case UW_WIRE_DATA:
-    case UW_WIRE_PART:
-    case UW_WIRE_SHUFFLE:
     default:
         return NULL;
     }
@@ -258,6 +252,7 @@ int uw_message_decode(const void *buf, uint32_t buf_bytes, struct uw_message *m)
     return form != NULL ? uw_message_read(false, form, buf, buf_bytes, &m->ping)
                         : uw_message_read_data(buf, buf_bytes, &m->data);
 }
+
 int uw_message_encode_data(const struct uw_data *d, const float *floats, void *buf,
                            uint32_t cap_bytes)
 {

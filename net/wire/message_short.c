@@ -8,20 +8,27 @@
 #define SPREAD_UNIT_US 16u
 #define VERSIONS_LATE 64u           /* that a chunk may be older than what its peer told last */
 
-int uw_message_encode_short_data(const struct uw_data *d, uint32_t chunk, const float *floats,
-                                 void *buf, uint32_t cap_bytes)
+/* A chunk's number and four bits more, its floats behind them. */
+static int write_chunk(enum uw_wire_type type, uint8_t version, uint32_t chunk, uint32_t bits,
+                       const float *floats, uint32_t n, void *buf, uint32_t cap_bytes)
 {
-    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + d->count_n * 4u;
+    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + n * 4u;
     if (cap_bytes < bytes) {
         return UW_ERR_TOOBIG;
     }
     uint8_t *p = buf;
-    p[0] = uw_wire_first(UW_WIRE_DATA);
-    p[1] = (uint8_t)d->version;
-    uw_put_u24(p + 2, (chunk & (UW_WIRE_SHORT_CHUNKS - 1u)) |
-                          (d->seq % UW_WIRE_SHORT_SEQS) * UW_WIRE_SHORT_CHUNKS);
-    uw_put_floats(p + UW_WIRE_SHORT_DATA_BYTES, floats, d->count_n);
+    p[0] = uw_wire_first(type);
+    p[1] = version;
+    uw_put_u24(p + 2, chunk | bits * UW_WIRE_SHORT_CHUNKS);
+    uw_put_floats(p + UW_WIRE_SHORT_DATA_BYTES, floats, n);
     return (int)bytes;
+}
+
+int uw_message_encode_short_data(const struct uw_data *d, uint32_t chunk, const float *floats,
+                                 void *buf, uint32_t cap_bytes)
+{
+    return write_chunk(UW_WIRE_DATA, (uint8_t)d->version, chunk & (UW_WIRE_SHORT_CHUNKS - 1u),
+                       d->seq % UW_WIRE_SHORT_SEQS, floats, d->count_n, buf, cap_bytes);
 }
 
 int uw_message_read_short_data(const void *buf, uint32_t buf_bytes,
@@ -101,16 +108,8 @@ int uw_message_read_short_wants(const void *buf, uint32_t buf_bytes, struct uw_s
 int uw_message_write_cast(const struct uw_cast_chunk *head, const float *floats, void *buf,
                           uint32_t cap_bytes)
 {
-    uint32_t bytes = UW_WIRE_SHORT_DATA_BYTES + head->count_n * 4u;
-    if (cap_bytes < bytes) {
-        return UW_ERR_TOOBIG;
-    }
-    uint8_t *p = buf;
-    p[0] = uw_wire_first(UW_WIRE_CAST);
-    p[1] = head->turn;
-    uw_put_u24(p + 2, head->chunk | head->tag * UW_WIRE_SHORT_CHUNKS);
-    uw_put_floats(p + UW_WIRE_SHORT_DATA_BYTES, floats, head->count_n);
-    return (int)bytes;
+    return write_chunk(UW_WIRE_CAST, head->turn, head->chunk, head->tag, floats, head->count_n, buf,
+                       cap_bytes);
 }
 
 int uw_message_read_cast(const void *buf, uint32_t buf_bytes, struct uw_cast_chunk *chunk)

@@ -5,38 +5,10 @@
 
 #define REPLY 0x80u
 
-static bool little_endian(void)
-{
-    const uint32_t one = 1;
-    uint8_t first;
-    memcpy(&first, &one, 1);
-    return first == 1;
-}
-
-/* Floats to or from the wire, which has them little-endian; from and to may overlap, from first. */
-static void turn_floats(const void *from, uint32_t n, void *to)
-{
-    if (little_endian()) {
-        if (to != from) {
-            memmove(to, from, n * sizeof(float));
-        }
-        return;
-    }
-    const uint8_t *in = from;
-    uint8_t *out = to;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint8_t b[4] = {in[4 * i], in[4 * i + 1], in[4 * i + 2], in[4 * i + 3]};
-        out[4 * i] = b[3];
-        out[4 * i + 1] = b[2];
-        out[4 * i + 2] = b[1];
-        out[4 * i + 3] = b[0];
-    }
-}
-
 bool uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head)
 {
     bool want = p->type == UW_PART_WANT;
-    head[0] = (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)UW_WIRE_PART);
+    head[0] = uw_wire_first(UW_WIRE_PART);
     uw_put_u32(head + 1, 0);
     head[5] = (uint8_t)((uint32_t)p->type | (p->reply ? REPLY : 0u));
     uw_put_u16(head + 6, p->step);
@@ -46,7 +18,7 @@ bool uw_part_head(const struct uw_part *p, uint32_t run, uint8_t *head)
     uw_put_u32(head + 20, want ? p->want.base : p->offset_n);
     uw_put_u16(head + 24, want ? p->want.seq : p->seq);
     uw_put_u16(head + 26, p->op);
-    return little_endian();
+    return uw_is_little_endian();
 }
 
 int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *buf,
@@ -61,12 +33,11 @@ int uw_part_encode(const struct uw_part *p, uint32_t run, bool checked, void *bu
     }
     (void)uw_part_head(p, run, b);
     if (p->type == UW_PART_WANT) {
-        uw_put_u32(b + 28, (uint32_t)p->want.wanted);
-        uw_put_u32(b + 32, (uint32_t)(p->want.wanted >> 32));
+        uw_put_u64(b + 28, p->want.wanted);
         uw_put_u32(b + 36, p->want.chunk_n);
         uw_put_u32(b + 40, p->want.spread_us);
     } else if (p->type == UW_PART_DATA) {
-        turn_floats(p->floats, p->count_n, b + UW_PART_HEAD_BYTES);
+        uw_put_floats(b + UW_PART_HEAD_BYTES, p->floats, p->count_n);
     }
     if (checked) {
         uw_wire_seal(b, UW_WIRE_PART, (uint32_t)bytes);
@@ -80,7 +51,7 @@ static int parse_want(const uint8_t *b, uint32_t bytes, struct uw_part *p)
         return UW_ERR_CORRUPT;
     }
     p->want = (struct uw_want){.transfer = p->step, .seq = p->seq, .base = p->offset_n,
-                               .wanted = uw_get_u32(b + 28) | (uint64_t)uw_get_u32(b + 32) << 32,
+                               .wanted = uw_get_u64(b + 28),
                                .chunk_n = uw_get_u32(b + 36), .spread_us = uw_get_u32(b + 40)};
     return p->want.wanted != 0 && p->want.chunk_n != 0 ? UW_OK : UW_ERR_CORRUPT;
 }
@@ -89,7 +60,7 @@ int uw_part_decode(void *buf, uint32_t buf_bytes, bool checked, uint32_t *run, s
 {
     uint8_t *b = buf;
     if (buf_bytes < UW_PART_HEAD_BYTES ||
-        b[0] != (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)UW_WIRE_PART) ||
+        b[0] != uw_wire_first(UW_WIRE_PART) ||
         (checked && uw_get_u32(b + 1) != uw_wire_checksum(b, buf_bytes))) {
         return UW_ERR_CORRUPT;
     }
@@ -103,12 +74,17 @@ int uw_part_decode(void *buf, uint32_t buf_bytes, bool checked, uint32_t *run, s
                           .seq = uw_get_u16(b + 24),
                           .op = uw_get_u16(b + 26)};
     uint32_t body = buf_bytes - UW_PART_HEAD_BYTES;
-    uint8_t *floats = b + UW_PART_HEAD_BYTES - (uintptr_t)(b + UW_PART_HEAD_BYTES) % sizeof(float);
+    const uint8_t *sent = b + UW_PART_HEAD_BYTES;
+    float *floats = (float *)(void *)(b + UW_PART_HEAD_BYTES - (uintptr_t)sent % sizeof(float));
     switch (p->type) {
     case UW_PART_DATA:
         p->count_n = body / 4u;
-        turn_floats(b + UW_PART_HEAD_BYTES, p->count_n, floats);
-        p->floats = (const float *)(const void *)floats;
+        if (!uw_is_little_endian()) {
+            uw_get_floats(floats, sent, p->count_n);    /* from the first on, in place */
+        } else if ((const uint8_t *)floats != sent) {
+            memmove(floats, sent, p->count_n * sizeof *floats);
+        }
+        p->floats = floats;
         return body % 4u == 0 && p->count_n != 0 ? UW_OK : UW_ERR_CORRUPT;
     case UW_PART_WANT:
         return parse_want(b, buf_bytes, p);

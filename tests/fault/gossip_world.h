@@ -10,7 +10,7 @@
 
 #include "test_support.h"
 
-#include "node/node_shuffle.h"
+#include "node/node_state.h"
 #include "node_exact/node_averages.h"
 
 #include "uwasa/link_emulated.h"

@@ -444,7 +444,7 @@ static void test_a_calm_time_in_a_cell_makes_the_next_hold_shorter(void **state)
 
 static bool b_is_amid_a_pull(struct world *w)
 {
-    const struct uw_pull *t = &w->nodes[1].node.state->pull.transfer;
+    const struct uw_pull *t = &w->nodes[1].node.state->pull.first.transfer;
     return t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u;
 }
 
@@ -467,11 +467,11 @@ static void test_pull_goes_on_with_another_head_whose_link_is_wide_enough(void *
         world_until(w, b_is_amid_a_pull, 20000000);
         const struct uw_node_state *s = w->nodes[1].node.state;
         struct uw_member *members = s->membership.members;
-        s->peers[(s->pull.member + k % 2u) % 3u + 1u].chunk_limit_n = 8;
-        members[s->pull.member].state = UW_MEMBER_LEFT;
+        s->peers[(s->pull.first.member + k % 2u) % 3u + 1u].chunk_limit_n = 8;
+        members[s->pull.first.member].state = UW_MEMBER_LEFT;
         uint32_t done_n = w->nodes[1].events[UW_NODE_PULL_DONE];
         world_until(w, b_has_moved_it, 1000000);
-        assert_int_equal(s->peers[s->pull.member].chunk_limit_n, 0);
+        assert_int_equal(s->peers[s->pull.first.member].chunk_limit_n, 0);
         world_run(w, 2000000);
         assert_int_equal(w->nodes[1].events[UW_NODE_PULL_CUT], 0);
         assert_true(w->nodes[1].events[UW_NODE_PULL_DONE] > done_n);

@@ -88,7 +88,7 @@ static uint32_t pull(struct radio_world *r)
 
 static uint32_t split_of(struct radio_world *r)
 {
-    return r->w->nodes[1].node.state->pull.transfer.split_n;
+    return r->w->nodes[1].node.state->pull.first.transfer.split_n;
 }
 
 static void test_weights_take_a_tenth_fewer_frames(void **state)
@@ -131,12 +131,12 @@ static void test_what_does_not_compress_comes_in_parts_and_turns_the_code_off(vo
     world_start(r->w);
     (void)pull(r);
     const struct uw_node_pull *p = &r->w->nodes[1].node.state->pull;
-    assert_true(split_of(r) > p->transfer.chunks / 2u);
+    assert_true(split_of(r) > p->first.transfer.chunks / 2u);
     assert_int_equal(world_counters(r->w, 1).pulled_bytes, 4u * SIZE_N);
     assert_true(p->plain_rounds != 0);
     assert_int_equal(uw_gossip_publish(&r->w->nodes[0].node.state->gossip, 2, true), UW_OK);
     (void)pull(r);
-    assert_false(p->transfer.coded);
+    assert_false(p->first.transfer.coded);
     radio_world_free(r);
 }
 
@@ -157,7 +157,7 @@ static void test_nodes_without_the_code_are_pulled_from_and_pull(void **state)
         (void)pull(r);
         assert_int_equal(world_counters(r->w, 1).pulls_done, 1);
         assert_int_equal(world_counters(r->w, 1).pulls_refused, 0);
-        assert_false(r->w->nodes[1].node.state->pull.transfer.coded);
+        assert_false(r->w->nodes[1].node.state->pull.first.transfer.coded);
         radio_world_free(r);
     }
 }
@@ -171,7 +171,7 @@ static void test_a_radio_that_becomes_narrow_goes_on(void **state)
     radio_narrow(r, 1, 90);
     radio_narrow(r, 0, 90);
     (void)pull(r);
-    assert_true(r->w->nodes[1].node.state->pull.transfer.coded);
+    assert_true(r->w->nodes[1].node.state->pull.first.transfer.coded);
     radio_world_free(r);
 }
 

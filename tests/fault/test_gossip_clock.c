@@ -18,7 +18,7 @@ static uint32_t events(const struct world *w, enum uw_node_event_kind kind)
 
 static bool b_is_pulling(struct world *w)
 {
-    const struct uw_pull *t = &w->nodes[1].node.state->pull.transfer;
+    const struct uw_pull *t = &w->nodes[1].node.state->pull.first.transfer;
     return t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u;
 }
 

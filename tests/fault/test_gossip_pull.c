@@ -158,7 +158,7 @@ static void test_pull_while_the_server_publishes_mixes_each_chunk_from_one_versi
 
 static bool pull_is_half_way(struct world *w)
 {
-    const struct uw_pull *t = &w->nodes[1].node.state->pull.transfer;
+    const struct uw_pull *t = &w->nodes[1].node.state->pull.first.transfer;
     return t->active && t->have_chunks > t->chunks / 2u;
 }
 
@@ -169,7 +169,7 @@ static void test_pull_resumes_after_a_short_partition(void **state)
     w->impairment.rate_bits_per_s = 500000;
     begin(w);
     world_until(w, pull_is_half_way, 20000000);
-    uint32_t had = w->nodes[1].node.state->pull.transfer.have_chunks;
+    uint32_t had = w->nodes[1].node.state->pull.first.transfer.have_chunks;
     uw_link_emulated_cut(&w->nodes[0].emulated, UW_LINK_STATION_BROADCAST, UW_EMULATED_BOTH);
     world_run(w, 2000000);
     assert_false(pull_is_over(w));
@@ -269,7 +269,7 @@ static bool b_knows_all(struct world *w)
 
 static bool b_has_started(struct world *w)
 {
-    return w->nodes[1].node.state->pull.transfer.active;
+    return w->nodes[1].node.state->pull.first.transfer.active;
 }
 
 /* Let b begin; returns the node it pulls from. */
@@ -280,7 +280,7 @@ static uint32_t let_b_begin(struct world *w)
     w->nodes[1].train_at_us = w->now_us;
     world_until(w, b_has_started, 1000000);
     const struct uw_node_state *s = w->nodes[1].node.state;
-    return s->membership.members[s->pull.member].station;
+    return s->membership.members[s->pull.first.member].station;
 }
 
 static void test_pull_whose_server_dies_is_finished_by_another_peer(void **state)
@@ -337,7 +337,7 @@ static void test_pull_goes_on_with_whose_link_is_wide_enough(void **state)
         (void)let_b_begin(w);
         world_until(w, b_has_begun_to_mix, 20000000);
         struct uw_node_state *s = w->nodes[1].node.state;
-        const uint32_t first = s->pull.member;
+        const uint32_t first = s->pull.first.member;
         s->membership.members[first].state = UW_MEMBER_LEFT;
         s->peers[(first + k % 2u) % 3u + 1u].chunk_limit_n = 8;
         settle(w);
@@ -350,9 +350,9 @@ static void test_pull_goes_on_with_whose_link_is_wide_enough(void **state)
 static bool b_pulls_from_a(struct world *w)
 {
     const struct uw_node_state *s = w->nodes[1].node.state;
-    const struct uw_pull *t = &s->pull.transfer;
+    const struct uw_pull *t = &s->pull.first.transfer;
     return t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u &&
-           s->membership.members[s->pull.member].station == 0;
+           s->membership.members[s->pull.first.member].station == 0;
 }
 
 /* Where pulls are quick the deadline is short; the other peer is asked before it has passed. So
@@ -397,11 +397,11 @@ static void test_outlier_of_a_peer_that_died_is_not_blamed_on_the_next(void **st
     w->nodes[1].trains = false;
     world_run(w, 50000);
     const struct uw_node_state *s = w->nodes[1].node.state;
-    assert_true(s->pull.transfer.have_chunks != 0);
+    assert_true(s->pull.first.transfer.have_chunks != 0);
     uw_link_emulated_cut(&w->nodes[first].emulated, UW_LINK_STATION_BROADCAST, UW_EMULATED_OUT);
     world_run(w, 20000000);
     assert_int_equal(w->nodes[1].events[UW_NODE_PULL_MOVED], 0);
-    assert_int_equal(s->membership.members[s->pull.member].station, first);
+    assert_int_equal(s->membership.members[s->pull.first.member].station, first);
     w->nodes[1].trains = true;
     w->nodes[1].train_at_us = w->now_us;
     world_run(w, 1000000);

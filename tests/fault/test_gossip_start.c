@@ -39,7 +39,7 @@ static uint32_t rush(uint32_t run)
         for (uint32_t i = 0; i < NODES; i++) {
             const struct uw_node_pull *p = &w->nodes[i].node.state->pull;
             if (asked[i] == 0 && p->round != 0) {
-                asked[i] = p->member_id;
+                asked[i] = p->first.member_id;
                 n++;
             }
         }
@@ -104,7 +104,7 @@ static void test_who_shows_its_start_is_hardly_asked(void **state)
         }
         n++;
         for (uint32_t i = 4; i < w->n; i++) {
-            of_start += s->pull.member_id == uw_name_id(w->nodes[i].name);
+            of_start += s->pull.first.member_id == uw_name_id(w->nodes[i].name);
         }
         world_free(w);
     }

@@ -107,7 +107,7 @@ static void test_what_needs_membership_is_refused_with_a_sentence(void **state)
     assert_int_equal(uw_node_measure_listed(&c, &bytes, &err), UW_OK);
     c.agree = true;
     assert_int_equal(uw_node_measure_listed(&c, &bytes, &err), UW_ERR_INVALID);
-    assert_non_null(strstr(err.text, "static membership"));
+    assert_non_null(strstr(err.text, "agree is not for static membership"));
     c.agree = false;
     c.members_max = 2;
     assert_int_equal(uw_node_measure_listed(&c, &bytes, &err), UW_ERR_INVALID);

@@ -22,7 +22,7 @@ static void run(struct world *w, uint64_t us)
         uint64_t before_us = w->now_us;
         world_tick(w);
         for (uint32_t i = 0; i < NODES; i++) {
-            bool pulls = w->nodes[i].node.state->pull.transfer.active;
+            bool pulls = w->nodes[i].node.state->pull.first.transfer.active;
             pulling_us[i] += pulls ? w->now_us - before_us : 0;
         }
     }

@@ -4,7 +4,7 @@
  * whatever is lost, slow, asleep or dies; and links that are slow each for itself add up. */
 #include "fault/radio_world.h"
 #include "base/bits.h"
-#include "node/node_lanes.h"
+#include "node/node_pull.h"
 
 #include "uwasa/peer_schedule.h"
 
@@ -63,7 +63,7 @@ static bool is_over(struct world *w)
 
 static bool is_pulling(struct world *w)
 {
-    return w->nodes[1].node.state->pull.transfer.active;
+    return w->nodes[1].node.state->pull.first.transfer.active;
 }
 
 /* Runs the round; returns what it took. */
@@ -168,7 +168,7 @@ static void test_a_peer_that_dies_is_made_up_for(void **state)
         begin(w);
         world_until(w, is_pulling, 1000000);
         const struct uw_node_state *s = w->nodes[1].node.state;
-        bool pulls = s->membership.members[s->pull.member].station == dead;
+        bool pulls = s->membership.members[s->pull.first.member].station == dead;
         snprintf(drop, sizeof drop, "%u-", (unsigned)(w->nodes[dead].emulated.out.seen_n + k));
         struct uw_impairment dies = w->impairment;
         dies.drop = drop;

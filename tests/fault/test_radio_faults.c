@@ -109,7 +109,7 @@ static struct radio_world *cell(uint32_t n, float loss)
 static uint32_t in_mid_pull(struct world *w, uint32_t i)
 {
     struct uw_node_state *s = w->nodes[i].node.state;
-    const struct uw_pull *t = &s->pull.transfer;
+    const struct uw_pull *t = &s->pull.first.transfer;
     for (uint32_t k = 0; k < 1000000u; k++) {
         if (t->active && t->have_chunks > t->chunks / 4u && t->have_chunks < t->chunks / 2u) {
             return (uint32_t)(uw_node_pull_member(s)->name[0] - 'a');

@@ -323,7 +323,7 @@ static void test_an_address_given_twice_is_told_by_both(void **state)
         for (uint16_t i = 0; i < 3; i += 2) {
             const struct air_node *n = &a->node[i];
             assert_in_range(n->events[UW_SECURE_WARNING], 1, 2);
-            assert_non_null(strstr(n->text[UW_SECURE_WARNING], "this one's address"));
+            assert_non_null(strstr(n->text[UW_SECURE_WARNING], "another device has this address"));
             assert_non_null(strstr(n->text[UW_SECURE_WARNING], ": 0"));
         }
         air_free(a);

@@ -130,7 +130,7 @@ static void test_copies_with_a_drawn_identity_part(void **state)
     assert_true(ids[0] != ids[1]);
     uint16_t other = ids[0] == before ? 2 : 1;
     assert_int_equal(a->node[other].events[UW_SECURE_WARNING], 1);
-    assert_non_null(strstr(a->node[other].text[UW_SECURE_WARNING], "takes another"));
+    assert_non_null(strstr(a->node[other].text[UW_SECURE_WARNING], "takes a new identity"));
     a->copies = false;              /* from here on no nonce goes out twice */
     for (uint16_t i = 0; i < 6; i++) {
         (void)air_talk(a, i % 3u, (uint16_t)((i + 1u + i / 3u) % 3u), 20 * S);

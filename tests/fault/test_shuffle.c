@@ -195,23 +195,23 @@ static void test_nonsense_of_a_peer_does_no_harm(void **state)
     float floats[64] = {0};
     for (uint32_t i = 0; i < 20000; i++) {
         uint32_t k = uw_rng_below(&rng, 8);
-        const struct uw_loan *l = k < 6 ? &s->samples->loans.loans[k] : NULL;
+        const struct uw_lease *l = k < 6 ? &s->samples->leases.leases[k] : NULL;
         struct uw_shuffle_message m = {
             .act = (enum uw_shuffle_act)(1u + uw_rng_below(&rng, 5)),
             .to = {k, l != NULL && uw_rng_below(&rng, 4) != 0 ? l->nonce : uw_rng_u32(&rng)},
-            .sample_n = 40, .classes = 2, .loan_ms = 4000,
+            .sample_n = 40, .classes = 2, .lease_ms = 4000,
             .chunk_n = 1u << uw_rng_below(&rng, 32), .base = uw_rng_below(&rng, 50),
             .wanted = uw_rng_u32(&rng), .offset_n = uw_rng_u32(&rng) >> uw_rng_below(&rng, 32),
             .label = uw_rng_below(&rng, 3), .count_n = 1u + uw_rng_below(&rng, 60),
             .floats = (const uint8_t *)floats};
         m.from = l != NULL && uw_rng_below(&rng, 4) != 0 ? l->theirs
-                                                        : (struct uw_loan_ref){k, i + 1u};
+                                                        : (struct uw_lease_ref){k, i + 1u};
         if (m.act == UW_SHUFFLE_OFFER || m.act == UW_SHUFFLE_WANT) {
             m.base = m.act == UW_SHUFFLE_OFFER ? 40 : m.base;
         }
         bool commits = m.act == UW_SHUFFLE_COMMIT || m.act == UW_SHUFFLE_DATA;
         if (l == NULL || !commits) {    /* these two would be lies about whose sample it is */
-            uw_shuffle_take(&s->samples->loans, uw_name_id("b"), &m, s->now_us);
+            uw_shuffle_take(&s->samples->leases, uw_name_id("b"), &m, s->now_us);
         }
         if (i % 50u == 0) {
             world_tick(a->w);

@@ -3,7 +3,7 @@
  * Gossip of slices, on virtual time: a round brings an F-th of the bytes, F rounds all of them,
  * each element once, whatever is lost, dies or shows nothing new. */
 #include "fault/gossip_world.h"
-#include "node/node_slice.h"
+#include "node/node_pull.h"
 
 #define SIZE_N 6000u
 #define SLICES 5u
@@ -50,7 +50,7 @@ static void test_slices_bring_their_share_of_bytes_a_round(void **state)
     (void)state;
     struct world *w = pair(SIZE_N);
     world_until(w, has_pulled, 5000000);
-    uint32_t chunk_n = w->nodes[1].node.state->pull.transfer.chunk_n;
+    uint32_t chunk_n = w->nodes[1].node.state->pull.first.transfer.chunk_n;
     uint64_t pulled_n = world_counters(w, 1).pulled_bytes / 4u;
     assert_in_range(pulled_n, SIZE_N / SLICES - chunk_n, SIZE_N / SLICES + chunk_n);
     world_free(w);
@@ -63,7 +63,7 @@ static void test_slices_are_no_more_than_chunks(void **state)
     struct world *w = pair(150);
     uint32_t chunks;
     world_run(w, 3000000);
-    chunks = w->nodes[1].node.state->pull.transfer.chunks;
+    chunks = w->nodes[1].node.state->pull.first.transfer.chunks;
     assert_in_range(chunks, 2, SLICES - 1u);
     assert_int_equal(world_counters(w, 1).pulls_done, chunks);
     world_free(w);
@@ -118,7 +118,7 @@ static void test_slices_are_not_for_newcomers(void **state)
 
 static bool half_a_slice(struct world *w)
 {
-    const struct uw_pull *t = &w->nodes[1].node.state->pull.transfer;
+    const struct uw_pull *t = &w->nodes[1].node.state->pull.first.transfer;
     uint32_t here = t->chunks / SLICES - (t->chunks - t->have_chunks);
     return t->active && here > t->chunks / SLICES / 4u && here < t->chunks / SLICES;
 }
@@ -132,7 +132,7 @@ static void test_slices_go_on_from_another_peer(void **state)
     w->impairment = (struct uw_impairment){.rate_bits_per_s = 400000, .delay_us = 1000};
     world_start(w);
     world_until(w, half_a_slice, 20000000);
-    uint32_t peer = w->nodes[1].node.state->pull.member;
+    uint32_t peer = w->nodes[1].node.state->pull.first.member;
     uint64_t bytes = world_counters(w, 1).pulled_bytes - w->nodes[1].node.state->pull.bytes;
     const char *name = w->nodes[1].node.state->membership.members[peer].name;
     uint32_t done = world_counters(w, 1).pulls_done;
@@ -140,7 +140,7 @@ static void test_slices_go_on_from_another_peer(void **state)
     for (uint32_t i = 0; i < 1000 && world_counters(w, 1).pulls_done == done; i++) {
         world_run(w, 20000);
     }
-    uint32_t chunk_n = w->nodes[1].node.state->pull.transfer.chunk_n;
+    uint32_t chunk_n = w->nodes[1].node.state->pull.first.transfer.chunk_n;
     assert_int_equal(world_counters(w, 1).pulls_done, done + 1u);
     assert_int_equal(world_counters(w, 1).pulls_cut, 0);
     assert_true(w->nodes[1].events[UW_NODE_PULL_MOVED] != 0);

@@ -162,8 +162,7 @@ static bool seal_frame(uint8_t *p, uint32_t bytes)
     forged_epoch = epoch;
     f.body = p + head;
     f.body_bytes = bytes - head - UW_CCM_TAG_BYTES;
-    uw_frames_begin(&f, id, counter, FORGER, all ? UW_LINK_STATION_BROADCAST : 0);
-    uw_frames_head(&f, p, head);
+    uw_frames_begin(&f, id, counter, FORGER, all ? UW_LINK_STATION_BROADCAST : 0, p, head);
     return uw_ccm_seal(forged_key, &f) == UW_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A message of a loan of samples from anybody: what is read is written again as the same bytes. */
+ * A message of a lease of samples from anybody: what is read is written again as the same bytes. */
 #include "fuzz.h"
 #include "wire_form.h"
 
@@ -20,7 +20,7 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
     for (int act = UW_SHUFFLE_OFFER; act <= UW_SHUFFLE_OVER; act++) {
         const struct uw_shuffle_message m = {
             .act = (enum uw_shuffle_act)act, .to = {1, 0x1234567890u}, .from = {2, 5},
-            .sample_n = 784, .base = 4, .classes = 10, .wanted = 0x80000001u, .loan_ms = 30000,
+            .sample_n = 784, .base = 4, .classes = 10, .wanted = 0x80000001u, .lease_ms = 30000,
             .chunk_n = 300, .offset_n = 600, .label = 7, .count_n = 3};
         int bytes = uw_shuffle_encode(&m, 12, floats, buf, sizeof buf);
         if (bytes < 0) {

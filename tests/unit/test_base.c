@@ -28,7 +28,7 @@ static void test_backoff_doubles_up_to_its_limit_and_begins_anew(void **state)
 static uint32_t take_all(uint64_t *paid_us, uint32_t kept_n, uint64_t now_us)
 {
     uint32_t n = 0;
-    while (uw_bucket_take(paid_us, 100, 8, kept_n, now_us)) {
+    while (uw_bucket_take(paid_us, now_us, 100, 8 * 100, kept_n * 100)) {
         n++;
     }
     return n;
@@ -116,6 +116,8 @@ static void test_numbers_stay_sorted(void **state)
     assert_memory_equal(v, out, sizeof out);
 }
 
+#define MAX (UINT32_MAX / 16u)
+
 static void test_number_is_read_whole_and_up_to_its_limit(void **state)
 {
     (void)state;
@@ -126,8 +128,9 @@ static void test_number_is_read_whole_and_up_to_its_limit(void **state)
         uint32_t number;
     } cases[] = {
         {"0", 0, true, 0}, {"255", 255, true, 255}, {"256", 255, false, 0},
-        {"4294967295", UINT32_MAX, true, UINT32_MAX}, {"4294967296", UINT32_MAX, false, 0},
-        {"99999999999", UINT32_MAX, false, 0}, {"007", 255, true, 7}, {"", 255, false, 0},
+        {"268435455", MAX, true, MAX}, {"268435456", MAX, false, 0},
+        {"4294967297", MAX, false, 0}, {"99999999999", MAX, false, 0},
+        {"007", 255, true, 7}, {"", 255, false, 0},
         {"-1", 255, false, 0}, {"1 ", 255, false, 0}, {"a", 255, false, 0}, {":", 255, false, 0},
     };
     for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -101,6 +101,44 @@ static void test_check_takes_what_goes_together(void **state)
     }
 }
 
+static void test_static_peers_need_gossip_alone(void **state)
+{
+    (void)state;
+    static const char *const seeds[32] = {"a"};
+    const struct uw_node_config good = {OUGHT, .seeds = seeds, .seeds_n = 31};
+    const struct wrong bad[] = {
+        {{OUGHT, .seeds = seeds, .seeds_n = 1, .mode = UW_NODE_ALLREDUCE}, FIELD(mode), false,
+         false},
+        {{OUGHT, .seeds = seeds, .seeds_n = 1, .schedule = &uw_peer_schedule_matching},
+         FIELD(schedule), false, false},
+        {{OUGHT, .seeds = seeds, .seeds_n = 1, .agree = true}, FIELD(agree), false, false},
+        {{OUGHT, .seeds = seeds, .seeds_n = 1, .rule = &uw_mix_kgt}, FIELD(rule), false, false},
+        {{OUGHT, .seeds = seeds, .seeds_n = 1, .samples = &pool}, FIELD(samples), false, false},
+        {{OUGHT, .seeds = seeds, .seeds_n = 1, .sleep = {1000000, 100000}}, FIELD(sleep.period_us),
+         false, false},
+        {{OUGHT, .seeds = seeds, .seeds_n = 32}, FIELD(seeds), false, false},
+        {{OUGHT}, FIELD(seeds), false, false}};
+    struct uw_link link = {.mtu_bytes = 1000};
+    struct uw_params params = {.size_n = 16, .segments_n = 1};
+    struct uw_node_config c = good;
+    c.link = &link;
+    c.parts = &uw_node_parts_all;
+    assert_int_equal(uw_node_check_listed(&c, NULL), UW_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct uw_node_fault fault = {.field = 0};
+        struct uw_error err = {.text = ""};
+        size_t bytes;
+        c = bad[i].c;
+        c.link = &link;
+        c.parts = &uw_node_parts_all;
+        c.params = &params;
+        assert_int_equal(uw_node_check_listed(&c, &fault), UW_ERR_INVALID);
+        assert_int_equal(fault.field, bad[i].field);
+        assert_int_equal(uw_node_measure_listed(&c, &bytes, &err), UW_ERR_INVALID);
+        assert_non_null(strstr(err.text, fault.sentence));
+    }
+}
+
 static void test_modes_are_found_by_their_names_only(void **state)
 {
     (void)state;
@@ -118,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_check_names_the_field_and_needs_no_memory),
         cmocka_unit_test(test_check_takes_what_goes_together),
+        cmocka_unit_test(test_static_peers_need_gossip_alone),
         cmocka_unit_test(test_modes_are_found_by_their_names_only)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

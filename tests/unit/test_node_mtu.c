@@ -3,7 +3,7 @@
  * The narrowest link that a node takes carries all that the node may come to tell of itself. */
 #include "test_support.h"
 
-#include "node/node_swim.h"
+#include "node/node_state.h"
 #include "node_exact/node_averages.h"
 
 #include "uwasa/sample_pool.h"

@@ -5,18 +5,21 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static FILE *open_at_once(const char *path, int how, const char *mode)
+static int open_at_once(const char *path, int how)
 {
-    FILE *f = NULL;
     int fd = open(path, how | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        return NULL;
+    int flags = fd >= 0 ? fcntl(fd, F_GETFL) : -1;
+    if (flags >= 0) {
+        (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     }
-    int flags = fcntl(fd, F_GETFL);
-    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) {
-        f = fdopen(fd, mode);
-    }
-    if (f == NULL) {
+    return fd;
+}
+
+/* The stream of a descriptor that was opened. */
+static FILE *stream_of(int fd, const char *mode)
+{
+    FILE *f = fd >= 0 ? fdopen(fd, mode) : NULL;
+    if (f == NULL && fd >= 0) {
         int error = errno;
         close(fd);
         errno = error;
@@ -24,15 +27,20 @@ static FILE *open_at_once(const char *path, int how, const char *mode)
     return f;
 }
 
+int uw_open_fd(const char *path)
+{
+    return open_at_once(path, O_WRONLY | O_CREAT | O_TRUNC);
+}
+
 FILE *uw_open_file(const char *path, bool to_write)
 {
-    return to_write ? open_at_once(path, O_WRONLY | O_CREAT | O_TRUNC, "w")
-                    : open_at_once(path, O_RDONLY, "r");
+    return to_write ? stream_of(uw_open_fd(path), "w")
+                    : stream_of(open_at_once(path, O_RDONLY), "r");
 }
 
 FILE *uw_open_file_again(const char *path)
 {
-    FILE *f = open_at_once(path, O_WRONLY | O_CREAT | O_APPEND, "a");
+    FILE *f = stream_of(open_at_once(path, O_WRONLY | O_CREAT | O_APPEND), "a");
     if (f != NULL) {
         (void)fseek(f, 0, SEEK_END);    /* so that ftell tells; a pipe has no end */
     }

@@ -19,6 +19,9 @@
  * Returns NULL and errno on failure. */
 FILE *uw_open_file(const char *path, bool to_write);
 
+/* The same to write, without a stream. Returns a descriptor, or -1 and errno. */
+int uw_open_fd(const char *path);
+
 /* Open a file to write after what is in it, made if need be. As uw_open_file. */
 FILE *uw_open_file_again(const char *path);
 

@@ -177,19 +177,13 @@ int uw_trace_open(struct uw_trace *t, const char *path, const char *process, str
     if (path == NULL) {
         return UW_OK;
     }
-    FILE *f = uw_open_file(path, true);
-    int fd = f != NULL ? dup(fileno(f)) : -1;
-    int error = errno;
-    bool pipe = fd >= 0 && lseek(fd, 0, SEEK_CUR) < 0;
-    if (f != NULL) {
-        fclose(f);
+    int fd = uw_open_fd(path);
+    if (fd < 0) {
+        return uw_error_set(err, UW_ERR_IO, "--trace %.160s: %s", path, strerror(errno));
     }
-    if (fd < 0 || pipe) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return uw_error_set(err, UW_ERR_IO, "--trace %.160s: %s", path,
-                            pipe ? "needs a file, not a pipe" : strerror(error));
+    if (lseek(fd, 0, SEEK_CUR) < 0) {
+        close(fd);
+        return uw_error_set(err, UW_ERR_IO, "--trace %.160s: needs a file, not a pipe", path);
     }
     t->fd = fd;
     t->text = malloc(TEXT_BYTES);

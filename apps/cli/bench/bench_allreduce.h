@@ -25,10 +25,10 @@
 #define UW_BENCH_RANKS_MAX 64u
 #define UW_BENCH_ALLREDUCE_WINDOWS_MAX 101u
 
-enum uw_bench_link { UW_BENCH_TCP, UW_BENCH_UDP, UW_BENCH_LOOPBACK };
+enum uw_bench_rank_link { UW_BENCH_TCP, UW_BENCH_UDP, UW_BENCH_LOOPBACK };
 
 struct uw_bench_allreduce {
-    enum uw_bench_link link;
+    enum uw_bench_rank_link link;
     bool tls;                       /* over TCP */
     bool node;                      /* over TCP: beside it the same by nodes (bench_rank_node.h) */
     bool automatic;                 /* choose the algorithm: kind is then set to the choice */

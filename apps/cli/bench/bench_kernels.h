@@ -77,7 +77,8 @@ struct uw_table_row {
 };
 
 /* Put a row into a file of the form of kernels/packed/blocking_table.h, instead of the one for the
- * same kernels and caches. FILE.part becomes the file when it is whole.
+ * same kernels and caches. FILE.part becomes the file when it is whole. row NULL: only find out
+ * whether the file has that form and can be replaced.
  * Returns UW_OK, UW_ERR_CORRUPT (not such a file, or a very long one), UW_ERR_NOTFOUND, UW_ERR_IO;
  * err names the file, which is then as it was. */
 int uw_bench_table_put(const char *file, const struct uw_table_row *row, struct uw_error *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "bench_link.h"
-#include "bench_link_node.h"
 #include "base/progress.h"
 #include "node/node_net.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench_link_node.h"
+#include "bench_link.h"
 
 #include "uwasa/board.h"
 #include "uwasa/rng.h"

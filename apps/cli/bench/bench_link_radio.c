@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_link.h"
-#include "bench_link_node.h"
 #include "base/progress.h"
 #include "links/capture_file.h"
 #include "links/link_cost.h"

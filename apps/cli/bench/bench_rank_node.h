@@ -14,7 +14,7 @@
 #define UWASA_CLI_BENCH_RANK_NODE_H
 
 #include "bench_allreduce.h"
-#include "bench_link_node.h"
+#include "bench_link.h"
 #include "node/node_net.h"
 
 struct uw_bench_rank_node {

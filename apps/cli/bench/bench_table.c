@@ -165,12 +165,12 @@ static void print_table(FILE *f, const char *text, const struct uw_table_row *ro
     for (const char *line = text, *next; *line != '\0'; line = next) {
         next = line + strcspn(line, "\n");
         next += *next != '\0';
-        if (strncmp(line, LAST_ROW, strlen(LAST_ROW)) == 0 && row->rows > 0) {
+        if (strncmp(line, LAST_ROW, strlen(LAST_ROW)) == 0 && row != NULL && row->rows > 0) {
             fprintf(f, "    {\"%s\", {%u, %u, %u}, %u, %u},\n", row->kernels,
                     (unsigned)row->caches.l1_bytes, (unsigned)row->caches.l2_bytes,
                     (unsigned)row->caches.l3_bytes, (unsigned)row->rows, (unsigned)row->columns);
         }
-        if (!is_same(row, line)) {
+        if (row == NULL || !is_same(row, line)) {
             fwrite(line, 1, (size_t)(next - line), f);
         }
     }
@@ -190,25 +190,12 @@ int uw_bench_table_put(const char *file, const struct uw_table_row *row, struct 
     bool bad = ferror(f) != 0;
     bad = fflush(f) != 0 || fsync(fileno(f)) != 0 || bad;
     bad = fclose(f) != 0 || bad;
-    if (bad || rename(part, file) != 0) {
+    if (row == NULL) {
+        unlink(part);
+    } else if (bad || rename(part, file) != 0) {
         unlink(part);
         return uw_error_set(err, UW_ERR_IO, "%s: cannot be written", file);
     }
-    return UW_OK;
-}
-
-/* Before minutes are spent: is it a table, and can it be replaced? */
-static int try_file(const char *file, struct uw_error *err)
-{
-    char part[PATH_BYTES];
-    char *text = read_table(file, err);
-    FILE *f = text != NULL ? open_part(file, part, sizeof part, err) : NULL;
-    free(text);
-    if (f == NULL) {
-        return err->code;
-    }
-    fclose(f);
-    unlink(part);
     return UW_OK;
 }
 
@@ -259,7 +246,7 @@ int uw_bench_table(FILE *out, const struct uw_bench_kernels *b, struct uw_error 
         return uw_error_set(err, UW_ERR_NOMEM, "%s", uw_status_text(UW_ERR_NOMEM));
     }
     t->config = b;
-    int rc = try_file(b->file, err);
+    int rc = uw_bench_table_put(b->file, NULL, err);    /* before minutes are spent */
     rc = rc < 0 ? rc : run(out, t, err);
     uw_board_memory_release(t->scratch, t->scratch_bytes);
     uw_board_memory_release(t->matrices, 3 * sizeof(float) * SIZE * SIZE);

@@ -74,37 +74,25 @@ static enum use use_of(const struct options *o, bool trains)
     return o->table != NULL ? WRITE_TABLE : o->against != NULL ? KERNELS_AGAINST : KERNELS;
 }
 
-#define IN(use) (1u << (use))
-#define MEASURES (IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST) | IN(WRITE_TABLE))
-
-/* A flag that was given and means nothing there; NULL: there is none. */
-static const char *idle_flag(const struct options *o, enum use use)
+/* The first flag that was given and means nothing there; NULL: there is none. */
+static const struct uw_rule *idle_flag(const struct options *o, enum use use)
 {
-    const struct {
-        const char *name;
-        bool given;
-        uint32_t uses;
-    } flags[] = {
-        {"backend", o->backend.word != NULL, MEASURES},
-        {"exact", o->exact, MEASURES},
-        {"tf32", o->tf32, IN(TRAIN) | IN(KERNELS)},
-        {"threads", o->threads != 0, MEASURES},
-        {"seconds", o->seconds > 0.0, MEASURES},
-        {"windows", o->windows != 0, MEASURES & ~IN(KERNELS)},
-        {"work", o->work != NULL, IN(TRAIN)},
-        {"momentum", o->momentum > 0.0, IN(TRAIN)},
-        {"beside-plain", o->beside, IN(TRAIN)},
-        {"against", o->against != NULL, IN(TRAIN_AGAINST) | IN(KERNELS_AGAINST)},
-        {"write-table", o->table != NULL, IN(WRITE_TABLE)},
-        {"json", o->json, IN(TRAIN) | IN(KERNELS) | IN(KERNELS_AGAINST)},
-        {"markdown", o->markdown, IN(TRAIN_AGAINST)},
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
-        if (flags[i].given && (flags[i].uses & IN(use)) == 0) {
-            return flags[i].name;
-        }
-    }
-    return NULL;
+    static const char nothing[] = "means nothing to bench";
+    bool prints = use == TRAIN_AGAINST, table = use == WRITE_TABLE, train = use == TRAIN;
+    return uw_rule_broken(UW_RULES(
+        {o->backend.word != NULL && prints, "backend", nothing},
+        {o->exact && prints, "exact", nothing},
+        {o->tf32 && !train && use != KERNELS, "tf32", nothing},
+        {o->threads != 0 && prints, "threads", nothing},
+        {o->seconds > 0.0 && prints, "seconds", nothing},
+        {o->windows != 0 && (prints || use == KERNELS), "windows", nothing},
+        {o->work != NULL && !train, "work", nothing},
+        {o->momentum > 0.0 && !train, "momentum", nothing},
+        {o->beside && !train, "beside-plain", nothing},
+        {o->against != NULL && !prints && use != KERNELS_AGAINST, "against", nothing},
+        {o->table != NULL && !table, "write-table", nothing},
+        {o->json && (prints || table), "json", nothing},
+        {o->markdown && !prints, "markdown", nothing}));
 }
 
 /* The GPU that is meant, if one is: products beside a library and tables of caches are the
@@ -169,7 +157,7 @@ static int kernels(const struct options *o, struct uw_error *err)
     struct uw_job_gpu gpu = {.cuda = NULL};
     int rc = open_gpu(o, &gpu, err);
     if (rc == UW_OK) {
-        uw_job_gpu_say(&gpu, "bench");
+        uw_job_gpu_log(&gpu, "bench");
         rc = gpu.cuda != NULL ? kernels_of_gpu(o, &gpu, err) : kernels_here(o, err);
     }
     uw_job_gpu_close(&gpu);
@@ -211,9 +199,9 @@ int uw_cmd_bench(int argc, char **argv)
                             what != NULL ? what : "WHAT");
     }
     enum use use = use_of(&o, trains);
-    const char *idle = idle_flag(&o, use);
+    const struct uw_rule *idle = idle_flag(&o, use);
     if (idle != NULL) {
-        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: means nothing to bench %s", idle,
+        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: %s %s", idle->name, idle->sentence,
                             use_name[use]);
     }
     o.backend = o.backend.word != NULL ? o.backend : (struct uw_choice){"auto", UW_BACKEND_AUTO};

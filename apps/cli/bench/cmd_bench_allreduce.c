@@ -13,7 +13,7 @@
 
 struct options {
     struct uw_choice algorithm;     /* enum uw_allreduce_kind, UW_ALLREDUCE_KINDS_N: auto */
-    struct uw_choice link;          /* enum uw_bench_link */
+    struct uw_choice link;          /* enum uw_bench_rank_link */
     const char *json;
     uint32_t nodes, windows;
     uint64_t bytes, chunk, segment;
@@ -104,7 +104,7 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
 {
     struct uw_bench_allreduce_result r;
     struct uw_bench_allreduce b = {
-        .link = (enum uw_bench_link)o->link.at, .tls = o->tls, .node = o->node,
+        .link = (enum uw_bench_rank_link)o->link.at, .tls = o->tls, .node = o->node,
         .automatic = o->algorithm.at == UW_ALLREDUCE_KINDS_N,
         .kind = (enum uw_allreduce_kind)o->algorithm.at,
         .ranks = o->nodes, .n = (uint32_t)(o->bytes / sizeof(float)), .windows = o->windows,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * demo.h - the demo's nodes: processes of this program or emulated boards, and what they tell
+ * demo.h - the demo's nodes: processes of this program or emulated boards, and their events
  *
  * Every node is an honest `uwasa node`, native or of another processor, or a board's firmware in
  * its emulator, with its own port, data, checkpoint and settings; the demo only starts and ends
@@ -12,7 +12,6 @@
 #ifndef UWASA_CLI_DEMO_H
 #define UWASA_CLI_DEMO_H
 
-#include "janitor.h"
 #include "base/events.h"
 #include "base/progress.h"
 
@@ -20,16 +19,46 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#define UW_JANITOR_PATH_BYTES 256
 #define UW_DEMO_NODES_MAX 10
 #define UW_DEMO_LINE_BYTES 65536
 #define UW_DEMO_PATH_BYTES (UW_JANITOR_PATH_BYTES + 64)
 #define UW_DEMO_BOARDS_N 2              /* of --boards, the first nodes; then one of aarch64 */
 
+/* How nodes train. A board in its emulator trains on some 100 samples a second, a native node on
+ * many times as many: beside boards a native node rests, or all would lean to the digits that it
+ * has seen. All end together: a node that trained on alone would forget the others' digits. */
+#define UW_DEMO_CONSENSUS_SECONDS 4.0
+#define UW_DEMO_CONSENSUS_ROUNDS 12
+#define UW_DEMO_LINGER_SECONDS 2            /* at most: as long as others train or pull */
+
+#define UW_DEMO_BOARDS_SECONDS 150.0
+#define UW_DEMO_BOARDS_BATCH 8
+#define UW_DEMO_BOARDS_LR 0.3
+#define UW_DEMO_BOARDS_PERIOD 10
+#define UW_DEMO_BOARDS_STEP_SECONDS 0.06    /* at least; then as long as the boards' */
+#define UW_DEMO_BOARDS_EVAL_SECONDS 10
+#define UW_DEMO_BOARDS_EVAL_SAMPLES 200
+#define UW_DEMO_BOARDS_FINAL_SAMPLES 500    /* of aarch64 and native nodes, all takes a minute */
+#define UW_DEMO_BOARDS_CHECKPOINT_SECONDS 3
+#define UW_DEMO_BOARDS_CONSENSUS_SECONDS 30.0
+#define UW_DEMO_BOARDS_CONSENSUS_ROUNDS 30
+#define UW_DEMO_BOARDS_LINGER_SECONDS 60
+
 enum uw_demo_kind {
     UW_DEMO_NATIVE,
     UW_DEMO_AARCH64,                    /* this program for aarch64, in qemu-user */
     UW_DEMO_BOARD                       /* the firmware on a Cortex-M7, in qemu-system-arm */
+};
+
+/* A temporary directory that disappears with its owner, however that ends: a small process waits
+ * for the owner's end (the other end of a pipe closes even after SIGKILL), then removes it. */
+struct uw_janitor {
+    char path[UW_JANITOR_PATH_BYTES];
+    int owner_fd;                       /* -1: closed */
+    pid_t pid;
 };
 
 struct uw_demo_node {
@@ -42,11 +71,11 @@ struct uw_demo_node {
     bool down;                  /* killed and not yet back */
     bool returning;             /* started again and not yet heard of */
     uint64_t started_us;
-    bool done;                  /* told "done" */
+    bool done;                  /* its event "done" came */
     int exit_code;              /* of the last end; -1: killed */
     char *line;                 /* [UW_DEMO_LINE_BYTES] an event on its way */
     size_t line_bytes;
-    /* as it last told */
+    /* of its last events */
     uint64_t step;
     double loss, accuracy, samples_per_s, pulled_bytes, sent_bytes, rss_bytes;
     uint32_t peers, peers_n, pulls, restarts;
@@ -93,13 +122,24 @@ void uw_demo_add_word(struct uw_demo_command *c, const char *format, ...)
 #endif
     ;
 
+/* The settings that are numbers, of a `uwasa node` as of a board. */
+struct uw_demo_number {
+    const char *key;
+    double value;
+};
+#define UW_DEMO_NUMBERS 9u
+
+/* Those of nodes that start so, in d. */
+void uw_demo_numbers(const struct uw_demo *d, const struct uw_demo_start *how,
+                     struct uw_demo_number numbers[UW_DEMO_NUMBERS]);
+
 /* demo_boards.c: find the emulators and the programs for them, and say which node is what. A
  * program that is not named is searched beside this one; without the one for aarch64 the demo goes
  * on without that node, after a sentence.
  *
  *   firmware, aarch64   files or NULL
  *
- * Returns UW_OK or UW_ERR_NOTFOUND: err tells what is missing, and the command that makes it. */
+ * Returns UW_OK or UW_ERR_NOTFOUND: err names what is missing, and the command that makes it. */
 int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aarch64,
                         struct uw_error *err);
 
@@ -133,7 +173,7 @@ uint32_t uw_demo_running(const struct uw_demo *d);
 void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force);
 
 /* A sentence above the live view. */
-void uw_demo_say(struct uw_demo *d, const char *format, ...)
+void uw_demo_log(struct uw_demo *d, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif
@@ -141,5 +181,15 @@ void uw_demo_say(struct uw_demo *d, const char *format, ...)
 
 /* The table at the end, on standard output. */
 void uw_demo_print_result(const struct uw_demo *d);
+
+/* Make a directory (in TMPDIR or /tmp, readable by its owner only) and set the janitor to it.
+ * Returns UW_OK or UW_ERR_IO, err filled. */
+int uw_janitor_open(struct uw_janitor *j, const char *prefix, struct uw_error *err);
+
+/* In a child, between fork and exec: let go of the pipe. (exec does it as well.) */
+void uw_janitor_disown(struct uw_janitor *j);
+
+/* Have the directory removed now. Safe on a closed one. */
+void uw_janitor_close(struct uw_janitor *j);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "demo.h"
-#include "demo_pace.h"
 #include "links/keyfile.h"
 
 #include <errno.h>
@@ -107,7 +106,7 @@ static int find_aarch64(struct uw_demo *d, const char *named, struct uw_error *e
         return UW_OK;
     }
     d->aarch64[0] = '\0';
-    uw_demo_say(d, found ? "without the aarch64 node: no " USER "; Debian: apt-get install "
+    uw_demo_log(d, found ? "without the aarch64 node: no " USER "; Debian: apt-get install "
                            "qemu-user-static"
                          : "without the aarch64 node: no uwasa for aarch64; in a clone of uwasa: "
                            "tools/demo --boards builds it");
@@ -130,9 +129,21 @@ int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aar
     return rc;
 }
 
-static void add_number(FILE *f, const char *key, double value)
+void uw_demo_numbers(const struct uw_demo *d, const struct uw_demo_start *how,
+                     struct uw_demo_number numbers[UW_DEMO_NUMBERS])
 {
-    fprintf(f, "%s=%g\n", key, value);
+    const bool boards = d->boards;
+    const struct uw_demo_number all[UW_DEMO_NUMBERS] = {
+        {"batch", boards ? UW_DEMO_BOARDS_BATCH : 20},
+        {"lr", boards ? UW_DEMO_BOARDS_LR : 0.05},
+        {"period", boards ? UW_DEMO_BOARDS_PERIOD : 10},
+        {"eval_seconds", boards ? UW_DEMO_BOARDS_EVAL_SECONDS : 3},
+        {"eval_samples", boards ? UW_DEMO_BOARDS_EVAL_SAMPLES : 500},
+        {"consensus_rounds", how->consensus_rounds},
+        {"seconds", how->seconds},
+        {"elapsed", how->elapsed_seconds},
+        {"checkpoint_seconds", 2}};
+    memcpy(numbers, all, sizeof all);
 }
 
 static int add_key(const struct uw_demo *d, FILE *f, struct uw_error *err)
@@ -167,19 +178,20 @@ static void add_network(const struct uw_demo *d, const struct uw_demo_node *n, b
     fputc('\n', f);
 }
 
+/* A board takes whole seconds; it saves less often than a node. */
 static void add_training(const struct uw_demo *d, const struct uw_demo_node *n,
                          const struct uw_demo_start *how, FILE *f)
 {
+    struct uw_demo_start whole = *how;
+    struct uw_demo_number numbers[UW_DEMO_NUMBERS];
+    whole.seconds = fmax(1.0, round(how->seconds));
+    whole.elapsed_seconds = round(how->elapsed_seconds);
+    uw_demo_numbers(d, &whole, numbers);
     fprintf(f, "classes=%s\nmodel=%s\nschedule=cosine\n", n->classes, d->model);
-    add_number(f, "checkpoint_seconds", UW_DEMO_BOARDS_CHECKPOINT_SECONDS);
-    add_number(f, "batch", UW_DEMO_BOARDS_BATCH);
-    add_number(f, "lr", UW_DEMO_BOARDS_LR);
-    add_number(f, "period", UW_DEMO_BOARDS_PERIOD);
-    add_number(f, "eval_seconds", UW_DEMO_BOARDS_EVAL_SECONDS);
-    add_number(f, "eval_samples", UW_DEMO_BOARDS_EVAL_SAMPLES);
-    add_number(f, "consensus_rounds", how->consensus_rounds);
-    add_number(f, "seconds", how->seconds > 1.0 ? round(how->seconds) : 1.0);
-    add_number(f, "elapsed", round(how->elapsed_seconds));
+    for (uint32_t i = 0; i < UW_DEMO_NUMBERS - 1u; i++) {
+        fprintf(f, "%s=%g\n", numbers[i].key, numbers[i].value);
+    }
+    fprintf(f, "checkpoint_seconds=%d\n", UW_DEMO_BOARDS_CHECKPOINT_SECONDS);
 }
 
 /* A file and no arguments: the key is nobody else's to read. */
@@ -212,16 +224,11 @@ int uw_demo_board_command(const struct uw_demo *d, uint32_t i, const struct uw_d
 {
     const struct uw_demo_node *n = &d->nodes[i];
     int rc = write_settings(d, n, how, err);
-    uw_demo_add_word(c, MACHINE);
-    uw_demo_add_word(c, "-M");
-    uw_demo_add_word(c, "mps2-an500");
-    uw_demo_add_word(c, "-display");
-    uw_demo_add_word(c, "none");
-    uw_demo_add_word(c, "-monitor");
-    uw_demo_add_word(c, "none");
-    uw_demo_add_word(c, "-serial");
-    uw_demo_add_word(c, "stdio");
-    uw_demo_add_word(c, "-semihosting-config");
+    static const char *const words[] = {MACHINE, "-M", "mps2-an500", "-display", "none", "-monitor",
+                                        "none", "-serial", "stdio", "-semihosting-config"};
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+        uw_demo_add_word(c, "%s", words[k]);
+    }
     uw_demo_add_word(c, "enable=on,target=native,arg=fw,arg=@%s.settings", n->name);
     uw_demo_add_word(c, "-nic");
     uw_demo_add_word(c, "user,hostfwd=udp:%s-:4433", n->address);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "demo.h"
-
-#include "demo_pace.h"
 #include "base/stop.h"
 
 #include "uwasa/backends.h"
@@ -115,22 +113,19 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
         cJSON_AddStringToObject(c, "backend", uw_kernels_best()->name); /* not one GPU for all */
     }
     cJSON_AddStringToObject(c, "classes", n->classes);
-    cJSON_AddNumberToObject(c, "batch", d->boards ? UW_DEMO_BOARDS_BATCH : 20);
-    cJSON_AddNumberToObject(c, "lr", d->boards ? UW_DEMO_BOARDS_LR : 0.05);
     cJSON_AddStringToObject(c, "schedule", "cosine"); /* steady at the end, however few the steps */
-    UW_EVENT_NUMBERS(c, {"period", d->boards ? UW_DEMO_BOARDS_PERIOD : 10},
-                     {"step_seconds", d->step_seconds}, {"seconds", how->seconds},
-                     {"elapsed", how->elapsed_seconds});
     path_of(d, n->name, ".safetensors", path);
     cJSON_AddStringToObject(c, "checkpoint", path);
-    cJSON_AddNumberToObject(c, "checkpoint_seconds", 2);
-    cJSON_AddNumberToObject(c, "eval_seconds", d->boards ? UW_DEMO_BOARDS_EVAL_SECONDS : 3);
-    cJSON_AddNumberToObject(c, "eval_samples", d->boards ? UW_DEMO_BOARDS_EVAL_SAMPLES : 500);
-    cJSON_AddNumberToObject(c, "final_eval_samples", d->boards ? UW_DEMO_BOARDS_FINAL_SAMPLES : 0);
-    cJSON_AddNumberToObject(c, "consensus_seconds", how->consensus_seconds);
-    cJSON_AddNumberToObject(c, "consensus_rounds", how->consensus_rounds);
-    cJSON_AddNumberToObject(c, "linger_seconds",
-                            d->boards ? UW_DEMO_BOARDS_LINGER_SECONDS : UW_DEMO_LINGER_SECONDS);
+    struct uw_demo_number numbers[UW_DEMO_NUMBERS];
+    uw_demo_numbers(d, how, numbers);
+    for (uint32_t i = 0; i < UW_DEMO_NUMBERS; i++) {
+        cJSON_AddNumberToObject(c, numbers[i].key, numbers[i].value);
+    }
+    UW_EVENT_NUMBERS(c, {"step_seconds", d->step_seconds},
+                     {"final_eval_samples", d->boards ? UW_DEMO_BOARDS_FINAL_SAMPLES : 0},
+                     {"consensus_seconds", how->consensus_seconds},
+                     {"linger_seconds", d->boards ? UW_DEMO_BOARDS_LINGER_SECONDS
+                                                  : UW_DEMO_LINGER_SECONDS});
     char *text = cJSON_Print(c);
     cJSON_Delete(c);
     FILE *f = fopen(file, "w");
@@ -252,15 +247,15 @@ static void count_peers(struct uw_demo_node *n, const cJSON *event)
 }
 
 /* The first word of a node that was killed: where it goes on. */
-static void tell_back(struct uw_demo *d, struct uw_demo_node *n)
+static void log_back(struct uw_demo *d, struct uw_demo_node *n)
 {
     double seconds = (double)(uw_board_now_us() - n->started_us) / 1e6;
     n->returning = false;
     if (n->step > 0) {
-        uw_demo_say(d, "%s is back after %.1f s, from step %llu", n->name, seconds,
+        uw_demo_log(d, "%s is back after %.1f s, from step %llu", n->name, seconds,
                     (unsigned long long)n->step);
     } else {
-        uw_demo_say(d, "%s is back after %.1f s as a newcomer: it takes over a neighbour's "
+        uw_demo_log(d, "%s is back after %.1f s as a newcomer: it takes over a neighbour's "
                        "parameters", n->name, seconds);
     }
     cJSON *back = uw_event("back");
@@ -306,7 +301,7 @@ static void take_event(struct uw_demo *d, struct uw_demo_node *n, const char *li
     }
     note(n, event, kind);
     if (n->returning && cJSON_HasObjectItem(event, "step")) {
-        tell_back(d, n);
+        log_back(d, n);
     }
     cJSON_AddStringToObject(event, "node", n->name);
     cJSON_AddStringToObject(event, "phase", d->phase);
@@ -346,8 +341,8 @@ static void read_events(struct uw_demo *d, struct uw_demo_node *n)
 }
 
 /* Last line of a node's log, for the message when it failed. */
-static void last_words(const struct uw_demo *d, const struct uw_demo_node *n, char *text,
-                       size_t text_bytes)
+static void last_line(const struct uw_demo *d, const struct uw_demo_node *n, char *text,
+                      size_t text_bytes)
 {
     char path[UW_DEMO_PATH_BYTES];
     char line[256];
@@ -381,7 +376,7 @@ static int reap(struct uw_demo *d, struct uw_demo_node *n, struct uw_error *err)
         return UW_OK;
     }
     char words[200];
-    last_words(d, n, words, sizeof words);
+    last_line(d, n, words, sizeof words);
     return uw_error_set(err, UW_ERR_CLOSED, "node %s ended too early: %s", n->name, words);
 }
 

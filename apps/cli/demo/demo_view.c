@@ -44,42 +44,33 @@ static void put_row(struct uw_demo *d, const char *format, ...)
     d->drawn_lines++;
 }
 
-/* Where all nodes are of one kind there is room for what they sent. */
-static void put_head(struct uw_demo *d)
+/* One row of the live view; what they pulled has room where all nodes are of one kind. */
+static void put_columns(struct uw_demo *d, const char *const text[9])
 {
-    if (d->boards) {
-        put_row(d, "%-9s %-10s %-9s %-5s %6s %8s %9s %6s", "node", "kind", "digits", "state",
-                "step", "loss", "accuracy", "pulls");
-    } else {
-        put_row(d, "%-9s %-9s %-5s %7s %8s %9s %11s %6s", "node", "digits", "state", "step", "loss",
-                "accuracy", "pulled", "peers");
-    }
+    const int kind = d->boards ? 11 : 0, pulled = d->boards ? 0 : 12;
+    put_row(d, "%-9s %-*s%-9s %-5s %7s %8s %9s%*s %6s", text[0], kind, d->boards ? text[1] : "",
+            text[2], text[3], text[4], text[5], text[6], pulled, d->boards ? "" : text[7], text[8]);
 }
 
 static void draw_rows(struct uw_demo *d, double seconds)
 {
-    char pulled[UW_TEXT_BYTES];
-    char accuracy[16];
-    char peers[16];
-    char loss[16];
+    char pulled[UW_TEXT_BYTES], accuracy[16], peers[24], pulls[16], loss[16], step[24];
     go_back(d);
     put_row(d, "%.0f s, %s", seconds, d->phase);
-    put_head(d);
+    put_columns(d, (const char *const[]){"node", "kind", "digits", "state", "step", "loss",
+                                         "accuracy", "pulled", d->boards ? "pulls" : "peers"});
     for (uint32_t i = 0; i < d->nodes_n; i++) {
         const struct uw_demo_node *n = &d->nodes[i];
         snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
                  100.0 * n->accuracy);
         snprintf(peers, sizeof peers, "%u/%u", n->peers, n->peers_n);
+        snprintf(pulls, sizeof pulls, "%u", n->pulls);
         snprintf(loss, sizeof loss, n->step == 0 ? "-" : "%.4f", n->loss);
-        if (d->boards) {
-            put_row(d, "%-9s %-10s %-9s %-5s %6llu %8s %9s %6u", n->name,
-                    uw_demo_kind_name(n->kind), n->classes, state_of(n),
-                    (unsigned long long)n->step, loss, accuracy, n->pulls);
-        } else {
-            put_row(d, "%-9s %-9s %-5s %7llu %8s %9s %11s %6s", n->name, n->classes, state_of(n),
-                    (unsigned long long)n->step, loss, accuracy,
-                    uw_text_bytes(n->pulled_bytes, pulled), peers);
-        }
+        snprintf(step, sizeof step, "%llu", (unsigned long long)n->step);
+        put_columns(d, (const char *const[]){n->name, uw_demo_kind_name(n->kind), n->classes,
+                                             state_of(n), step, loss, accuracy,
+                                             uw_text_bytes(n->pulled_bytes, pulled),
+                                             d->boards ? pulls : peers});
     }
 }
 
@@ -94,14 +85,11 @@ static void draw_line(struct uw_demo *d, double seconds)
         const struct uw_demo_node *n = &d->nodes[i];
         bytes += n->pulled_bytes;
         pulls += n->pulls;
-        if (n->down) {
-            used += snprintf(line + used, sizeof line - (size_t)used, "  %s down", n->name);
-        } else if (n->accuracy >= 0) {
-            used += snprintf(line + used, sizeof line - (size_t)used, "  %s %.1f %%", n->name,
-                             100.0 * n->accuracy);
-        } else {
-            used += snprintf(line + used, sizeof line - (size_t)used, "  %s -", n->name);
-        }
+        char accuracy[16];
+        snprintf(accuracy, sizeof accuracy, n->accuracy < 0 ? "-" : "%.1f %%",
+                 100.0 * n->accuracy);
+        used += snprintf(line + used, sizeof line - (size_t)used, "  %s %s", n->name,
+                         n->down ? "down" : accuracy);
     }
     if (d->boards) {
         fprintf(stderr, "%s  %u pulls\n", line, (unsigned)pulls);
@@ -123,7 +111,7 @@ void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force)
     }
 }
 
-void uw_demo_say(struct uw_demo *d, const char *format, ...)
+void uw_demo_log(struct uw_demo *d, const char *format, ...)
 {
     va_list args;
     go_back(d);
@@ -134,7 +122,7 @@ void uw_demo_say(struct uw_demo *d, const char *format, ...)
 }
 
 /* Who started the demo by its path has to know it for the next command. */
-static void tell_program(void)
+static void print_program(void)
 {
     char path[512];
     const char *search = getenv("PATH");
@@ -191,5 +179,5 @@ void uw_demo_print_result(const struct uw_demo *d)
            "  uwasa models                               other networks\n"
            "  uwasa plan --model fedavg-cnn --batch 20   memory before flashing\n"
            "  uwasa keygen run.key; uwasa node --help    a run of your own\n");
-    tell_program();
+    print_program();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "janitor.h"
+#include "demo.h"
 
 #include <dirent.h>
 #include <errno.h>

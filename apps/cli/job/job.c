@@ -381,6 +381,17 @@ void uw_job_device_json(const struct uw_job *j, cJSON *ev)
     cJSON_AddBoolToObject(ev, "tf32", i->tf32);
 }
 
+void uw_job_print_device(const struct uw_job *job)
+{
+    char text[UW_GPU_TEXT_BYTES];
+    if (job->gpu.cuda != NULL) {
+        printf("device         %s\n", uw_job_gpu_text(&job->gpu, text));
+    }
+    if (job->gpu.info.tf32) {
+        printf("arithmetic     TF32 products\n");
+    }
+}
+
 int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)
 {
     char head[9];

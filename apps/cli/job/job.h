@@ -154,6 +154,9 @@ const char *uw_job_backend_text(const struct uw_job *j, char text[UW_GPU_TEXT_BY
 /* With a GPU add to an event, or a plan, which one; nothing without. */
 void uw_job_device_json(const struct uw_job *j, cJSON *ev);
 
+/* Print which GPU computes and how, as lines of a result; nothing without one. */
+void uw_job_print_device(const struct uw_job *j);
+
 /* Is there nothing of that name (or no name, NULL), or a file of weights? Anything else, data or a
  * model, is not to be replaced by a checkpoint. Returns UW_OK or UW_ERR_INVALID, err filled. */
 int uw_job_guard_save(const char *what, const char *file, struct uw_error *err);

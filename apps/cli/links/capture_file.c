@@ -97,17 +97,12 @@ int uw_capture_file_open(struct uw_capture_file *c, const char *path, struct uw_
     if (rc < 0) {
         return uw_error_set(err, rc, "--pcap: %s", uw_status_text(rc));
     }
-    FILE *f = uw_open_file(path, true);
-    c->fd = f != NULL ? dup(fileno(f)) : -1;
-    c->error = errno;
-    if (f != NULL) {
-        fclose(f);
-    }
+    c->fd = uw_open_fd(path);
     if (c->fd < 0) {
+        c->error = errno;
         uw_board_memory_release(config.memory, memory_bytes);
         return uw_error_set(err, UW_ERR_IO, "--pcap %.160s: %s", path, strerror(c->error));
     }
-    c->error = 0;
     c->memory = config.memory;
     c->memory_bytes = memory_bytes;
     c->rest = (uint8_t *)c->memory + config.memory_bytes;

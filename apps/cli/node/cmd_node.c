@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_config.h"
-#include "node_run.h"
 #include "base/commands.h"
 #include "job/job.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_trace.h"
-
 #include "node_work.h"
 
 #include "uwasa/board.h"

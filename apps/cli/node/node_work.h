@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_work.h - a running node, from bottom to top: node_work.c (how far it is, its exchange),
- * node_data.c (its samples), node_gpu.c (a GPU's parameters, GPUs among themselves), node_open.c
- * (the network), node_step.c (a step), node_end.c, node_run.c (set-up, training) */
+ * node_work.h - a running node, from bottom to top: node_work.c (how far it is, its exchange, its
+ * steps), node_gpu.c (a GPU's parameters, GPUs among themselves), node_open.c (its data, the
+ * network), node_end.c, node_run.c (set-up, training) */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
+#include "node_config.h"
 #include "node_net.h"
 #include "node_report.h"
-#include "node_run.h"
-#include "node_trace.h"
 #include "rank_gradients.h"
 #include "base/stop.h"
 #include "base/trace.h"
@@ -48,7 +47,7 @@ struct uw_node_work {
     struct uw_stop stop;
     struct uw_board_sensors sensors;
     struct uw_vitals vitals;            /* as read at sensors_us */
-    bool tells_vitals;
+    bool sends_vitals;
     uint64_t sensors_us;                /* 0: never */
     struct uw_node_net net;
     struct uw_node_report report;
@@ -58,7 +57,7 @@ struct uw_node_work {
     bool retreated;                     /* pairs were given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
     uint64_t first_step;                /* what a checkpoint had done */
-    uint64_t begun;                     /* step, or more on a GPU: node_step.c */
+    uint64_t begun;                     /* step, or more on a GPU */
     struct uw_node_begun flight[UW_NODE_BEGUN_MAX];
     uint64_t start_us, samples;
     uint64_t train_us, trained_us;      /* the training's first and last moment; 0: not yet */
@@ -89,17 +88,18 @@ static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
     return o->exchange.mode.at == UW_NODE_BROADCAST;
 }
 
-/* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */
+/* Open links and node as configured, and report the address. Returns UW_OK or a code, r->err
+ * filled. */
 int uw_node_work_open(struct uw_node_work *r);
 
-/* Say which GPU trains, or why none does, and put into the events what does. */
-void uw_node_work_tell_backend(struct uw_node_work *r);
+/* Log which GPU trains, or why none does, and report the backend as an event. */
+void uw_node_work_log_backend(struct uw_node_work *r);
 
 /* How the network reaches the parameters of a bound model: NULL where the processor trains. */
 const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
 
-/* How its GPU averages with others' directly; NULL: it does not, and where it might a sentence says
- * why. Closed once the network has ended, before the job. */
+/* How its GPU averages with others' directly; NULL: it does not, and the reason is logged where it
+ * could. Closed once the network has ended, before the job. */
 const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r);
 void uw_node_work_close_direct(struct uw_node_work *r);
 
@@ -114,16 +114,15 @@ int uw_node_work_warm(struct uw_node_work *r);
  * filled. */
 int uw_node_work_train(struct uw_node_work *r, float *lr);
 
-/* What the training tells others, now. */
+/* The progress of the training as peers receive it. */
 struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr);
 
 /* The GPU failed, whatever came of it: r->err says so, and what follows. Returns UW_ERR_IO. */
 int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why);
 
-/* Is a checkpoint, a test or either due between two steps? */
+/* Is a checkpoint, is a test due between two steps? */
 bool uw_node_work_saves(const struct uw_node_work *r, uint64_t now_us);
 bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us);
-bool uw_node_work_is_due(const struct uw_node_work *r, uint64_t now_us);
 
 /* Seconds since the start. */
 double uw_node_work_elapsed_s(const struct uw_node_work *r);
@@ -152,13 +151,37 @@ void uw_node_work_linger(struct uw_node_work *r);
  * Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open_data(struct uw_node_work *r);
 
-/* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
-void uw_node_work_rest(struct uw_node_work *r, uint64_t since_us);
-
 /* How much of "seconds" is over. */
 uint64_t uw_node_work_over_us(const struct uw_node_work *r);
 
 /* Is there time left of "seconds"? */
 bool uw_node_work_time_left(const struct uw_node_work *r);
+
+/* ---- node_trace.c: trace.h for the training and the network thread, nothing without --trace ----
+ *
+ * Rows: the training's layers, updates, waits and buckets; the network's averages. Fragments and
+ * pulls, which overlap, are asynchronous events. Each function names its thread. */
+
+/* Training. Open the file if one is asked for; the model is bound.
+ * Returns UW_OK, UW_ERR_IO or UW_ERR_NOMEM, r->err filled. */
+int uw_node_trace_open(struct uw_node_work *r);
+
+/* Training. Something of a step lasted from one moment to another; NULL: "step N". */
+void uw_node_trace_part(struct uw_node_work *r, const char *what, uint64_t from_us,
+                        uint64_t until_us);
+
+/* Training. A bucket is handed to the network. */
+void uw_node_trace_ready(struct uw_node_work *r, uint32_t bucket);
+
+/* Network. A fragment of a bucket begins or ends; arg is the struct uw_node_work. */
+void uw_node_trace_fragment(void *arg, uint32_t bucket, uint32_t fragment, bool end,
+                            uint64_t now_us);
+
+/* Network. An event of the node. */
+void uw_node_trace_event(struct uw_node_work *r, const struct uw_node_event *event);
+
+/* Training. Write what is left. Safe when it was never opened, and twice.
+ * Returns UW_OK, or UW_ERR_IO, err filled. */
+int uw_node_trace_close(struct uw_node_work *r, struct uw_error *err);
 
 #endif

@@ -65,17 +65,6 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&t->stop);
 }
 
-static void print_device(const struct uw_job *job)
-{
-    char text[UW_GPU_TEXT_BYTES];
-    if (job->gpu.cuda != NULL) {
-        printf("device         %s\n", uw_job_gpu_text(&job->gpu, text));
-    }
-    if (job->gpu.info.tf32) {
-        printf("arithmetic     TF32 products\n");
-    }
-}
-
 static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
                     struct uw_error *err)
 {
@@ -114,7 +103,7 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     if (!quiet) {
         uw_score_print(&t.score);
         printf("samples        %llu\n", (unsigned long long)t.score.samples_n);
-        print_device(job);
+        uw_job_print_device(job);
     }
     return UW_OK;
 }
@@ -160,7 +149,7 @@ int uw_cmd_eval(int argc, char **argv)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         rc = uw_job_bind(&job, &err);
-        uw_job_gpu_say(&job.gpu, "eval");
+        uw_job_gpu_log(&job.gpu, "eval");
         rc = rc < 0 ? rc : uw_events_open(&events, o.json, &err);
         rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);

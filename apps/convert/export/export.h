@@ -107,6 +107,9 @@ const char *uw_export_param(struct uw_export *e, const char *suffix);
 /* Its segment; NULL: it has none. */
 const struct uw_segment *uw_export_segment(struct uw_export *e, const char *suffix);
 
+/* The layer of that name among the first `before`; UINT32_MAX: none. */
+uint32_t uw_export_find_layer(const struct uw_model_def *d, const char *name, uint32_t before);
+
 /* The value that a layer reads under that name: an earlier layer's output, or "input". */
 const char *uw_export_value(const struct uw_export *e, const char *name);
 

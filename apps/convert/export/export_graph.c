@@ -206,3 +206,19 @@ const char *uw_export_matmul(struct uw_export *e, const char *x, const char *wei
     const char *y = uw_export_op(e, "MatMul", x, uw_export_transpose(e, weight, 2, swap));
     return bias != NULL ? uw_export_op(e, "Add", y, bias) : y;
 }
+
+uint32_t uw_export_find_layer(const struct uw_model_def *d, const char *name, uint32_t before)
+{
+    for (uint32_t i = 0; i < before; i++) {
+        if (strcmp(d->layers[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+const char *uw_export_value(const struct uw_export *e, const char *name)
+{
+    uint32_t from = uw_export_find_layer(e->m->config.def, name, e->layer);
+    return from != UINT32_MAX ? e->value[from] : "input";
+}

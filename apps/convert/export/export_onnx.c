@@ -198,22 +198,12 @@ static bool write_opset(pb_ostream_t *stream, const pb_field_t *field, void *con
     return write_message(stream, field, uw_onnx_OperatorSet_fields, &pb);
 }
 
-static uint32_t find_layer(const struct uw_model_def *d, const char *name, uint32_t before)
-{
-    for (uint32_t i = 0; i < before; i++) {
-        if (strcmp(d->layers[i].name, name) == 0) {
-            return i;
-        }
-    }
-    return UINT32_MAX;
-}
-
 /* Which layers the first loss needs. */
 static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
 {
     uint32_t last = d->layers_n - 1;
     if (d->losses != NULL && d->losses[0].layer != NULL) {
-        last = find_layer(d, d->losses[0].layer, d->layers_n);
+        last = uw_export_find_layer(d, d->losses[0].layer, d->layers_n);
     }
     needed[last] = true;
     for (uint32_t i = last + 1; i-- > 0;) {
@@ -225,7 +215,7 @@ static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
             needed[i - 1] = true;
         }
         for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && l->inputs[k] != NULL; k++) {
-            uint32_t from = find_layer(d, l->inputs[k], i);
+            uint32_t from = uw_export_find_layer(d, l->inputs[k], i);
             if (from != UINT32_MAX) {
                 needed[from] = true;
             }
@@ -234,17 +224,12 @@ static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
     return last;
 }
 
-const char *uw_export_value(const struct uw_export *e, const char *name)
-{
-    uint32_t from = find_layer(e->m->config.def, name, e->layer);
-    return from != UINT32_MAX ? e->value[from] : "input";
-}
-
 /* Name and shape of a layer's first input. */
 static void set_input(struct uw_export *e)
 {
     const char *name = e->def->inputs[0];
-    uint32_t from = name != NULL ? find_layer(e->m->config.def, name, e->layer) : e->layer - 1;
+    uint32_t from = name != NULL ? uw_export_find_layer(e->m->config.def, name, e->layer)
+                                 : e->layer - 1;
     e->x = from != UINT32_MAX ? e->value[from] : "input";
     e->in.rank = uw_model_shape(e->m, from, e->in.dim);
 }

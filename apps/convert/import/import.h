@@ -209,11 +209,6 @@ void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX]);
 int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
                  int64_t axis);
 
-/* The axes that an attribute or input 1 gives, as bits. Returns their number, INT_MIN when none are
- * given, or a code with err set. */
-int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                   uint32_t *marked);
-
 /* Cut a row-major view anew. Returns false when the axes do not fit, the minibatch above all. */
 bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n);
 
@@ -269,6 +264,11 @@ int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct u
  * are counted into the last. */
 int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                       uint32_t rank);
+
+/* The axes that an attribute or input 1 gives, as bits. Returns their number, INT_MIN when none are
+ * given, or a code with err set. */
+int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                   uint32_t *marked);
 
 /* Names, inputs, losses and tensors of what the outputs need, into the public struct. */
 int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,

@@ -36,22 +36,6 @@ int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struc
     return (int)a;
 }
 
-int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                   uint32_t *marked)
-{
-    int64_t axes[UW_ONNX_RANK_MAX];
-    int count = uw_import_ints(im, n, "axes", 1, axes);
-    *marked = 0;
-    for (int k = 0; k < count; k++) {
-        int a = uw_view_axis(im, n, v, axes[k]);
-        if (a < 0) {
-            return im->err->code;
-        }
-        *marked |= 1u << a;
-    }
-    return count;
-}
-
 bool uw_view_has_batch(const struct uw_view *v, uint32_t axis)
 {
     for (uint32_t i = begin_of(v, axis); i < v->axis_end[axis]; i++) {

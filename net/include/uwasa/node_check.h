@@ -41,6 +41,9 @@ struct uw_node_fault {
  * Returns UW_OK, UW_ERR_INVALID, UW_ERR_UNSUPPORTED (the link does not carry it). */
 int uw_node_check(const struct uw_node_config *config, struct uw_node_fault *fault);
 
+/* The same for uw_node_bind_listed: also what static peers exclude, and the number of seeds. */
+int uw_node_check_listed(const struct uw_node_config *config, struct uw_node_fault *fault);
+
 UW_C_END
 
 #endif
