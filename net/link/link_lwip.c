@@ -55,7 +55,7 @@ struct uw_link_lwip_state {
     uint64_t dropped_n;
 };
 
-/* lwIP asks the time and for random numbers without saying who asks. */
+/* lwIP asks for the time and for random numbers without naming an interface. */
 static struct uw_link_lwip_state *the_state;
 
 uint32_t uw_lwip_random(void);
@@ -334,7 +334,7 @@ static uint64_t lwip_step(struct uw_link *l, uint64_t now_us)
                                                 : netif_set_link_down)(&s->netif);
     }
     sys_check_timeouts();
-    poll(s);                        /* who asks for our address is answered, whoever has it heard */
+    poll(s);                        /* ARP requests are answered, whatever the caller does */
     u32_t sleep_ms = sys_timeouts_sleeptime();
     return sleep_ms == SYS_TIMEOUTS_SLEEPTIME_INFINITE ? UINT64_MAX
                                                        : now_us + 1000u * (uint64_t)sleep_ms;

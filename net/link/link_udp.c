@@ -29,13 +29,8 @@ static int udp_resolve(struct uw_link *link, const char *address, uint16_t *stat
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
     struct uw_ip_address a;
-    bool is_new;
     int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
-    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station, &is_new);
-    if (rc == UW_OK) {
-        (void)uw_stations_hold(&l->stations, *station, true);
-    }
-    return rc;
+    return rc < 0 ? rc : uw_stations_resolve(&l->stations, &a, station);
 }
 
 static int udp_describe(struct uw_link *link, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
@@ -48,7 +43,7 @@ static bool udp_hold(struct uw_link *link, uint16_t station, bool hold)
     return uw_stations_hold(&((struct uw_link_udp *)link)->stations, station, hold);
 }
 
-/* Hand one datagram over. Returns what uw_ip_send_error says, UW_OK also for one that is lost. */
+/* Hand one datagram over. Returns as uw_ip_send_error; UW_OK also for one that is lost. */
 static int send_one(struct uw_link *link, const struct uw_ip_address *a, const void *buf,
                     uint32_t buf_bytes)
 {
@@ -256,7 +251,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
     int rc = UW_ERR_AGAIN;
     for (int i = 0; i < UW_IP_RETRIES && rc == UW_ERR_AGAIN; i++) {
         if (b->at == b->end) {
-            (void)flush(l);     /* who hears nothing may wait next */
+            (void)flush(l);     /* the caller may wait next */
             rc = take_block(l);
             if (rc < 0) {
                 return rc;
@@ -271,7 +266,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
     return rc;
 }
 
-/* What waits here is not seen by who waits for the socket. */
+/* A caller that waits for the socket does not see what waits here. */
 static uint64_t udp_step(struct uw_link *link, uint64_t now_us)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;

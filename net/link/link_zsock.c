@@ -63,16 +63,11 @@ static int zsock_link_resolve(struct uw_link *link, const char *address, uint16_
 {
     struct uw_link_zsock *l = (struct uw_link_zsock *)link;
     struct uw_ip_address a = {.port = 0};
-    bool is_new;
     int rc = parse(address, &a);
     if (rc == UW_OK && uw_ip_address_is_ipv4(&a) == l->ipv6) {
         rc = UW_ERR_NOTFOUND;
     }
-    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station, &is_new);
-    if (rc == UW_OK) {
-        (void)uw_stations_hold(&l->stations, *station, true);
-    }
-    return rc;
+    return rc < 0 ? rc : uw_stations_resolve(&l->stations, &a, station);
 }
 
 static int zsock_link_describe(struct uw_link *link, uint16_t station,

@@ -65,6 +65,16 @@ int uw_stations_enter(struct uw_stations *t, const struct uw_ip_address *a, uint
     return UW_OK;
 }
 
+int uw_stations_resolve(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number)
+{
+    bool is_new;
+    int rc = uw_stations_enter(t, a, number, &is_new);
+    if (rc == UW_OK) {
+        t->slots[*number].held = true;
+    }
+    return rc;
+}
+
 const struct uw_ip_address *uw_stations_address(struct uw_stations *t, uint16_t number, bool use)
 {
     struct uw_station *s = station_at(t, number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stations.h - what links over IP do alike: who is which station, and what becomes of a datagram
- * that arrived
+ * stations.h - what links over IP share: the table of stations by address, and the handling of a
+ * datagram that arrived
  *
  * Memory     the caller's, borrowed      Blocking   never      Context  the link's thread
  */
@@ -33,7 +33,10 @@ void uw_stations_init(struct uw_stations *t, void *memory, uint16_t slots_n);
 int uw_stations_enter(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number,
                       bool *is_new);
 
-/* The address of a station; NULL when there is none. use: it counts as heard of now. */
+/* The same for the entry `resolve` of a link: the station is held. */
+int uw_stations_resolve(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number);
+
+/* The address of a station; NULL when there is none. use: it is the one used last. */
 const struct uw_ip_address *uw_stations_address(struct uw_stations *t, uint16_t number, bool use);
 
 /* The entry `hold` of a link. */

@@ -20,7 +20,7 @@ static struct uw_link_capture *self(struct uw_link *l)
     return (struct uw_link_capture *)l; /* link is the first member */
 }
 
-/* Public fields are the lower link's, whatever they are. */
+/* Public fields are the lower link's, after each message and step. */
 static void keep_in_step(struct uw_link_capture *c)
 {
     c->link = *c->lower;
@@ -44,8 +44,8 @@ static uint32_t put_part(uint8_t *to, uint32_t room, const void *part, uint32_t 
     return n;
 }
 
-static void write_down(struct uw_link_capture *c, enum uw_capture_kind kind, uint16_t station,
-                       const struct parts *p)
+static void write_record(struct uw_link_capture *c, enum uw_capture_kind kind, uint16_t station,
+                         const struct parts *p)
 {
     uint8_t *at = c->record, *pseudo = at + UW_CAPTURE_RECORD_HEAD_BYTES;
     uint64_t us = c->epoch_us + c->now_us;
@@ -78,33 +78,24 @@ static void write_down(struct uw_link_capture *c, enum uw_capture_kind kind, uin
 
 static int capture_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
-    struct uw_link_capture *c = self(link);
-    int rc = uw_link_resolve(c->lower, address, station);
-    keep_in_step(c);
-    return rc;
+    return uw_link_resolve(self(link)->lower, address, station);
 }
 
 static int capture_describe(struct uw_link *link, uint16_t station,
                             char text[UW_LINK_ADDRESS_BYTES])
 {
-    struct uw_link_capture *c = self(link);
-    int rc = uw_link_describe(c->lower, station, text);
-    keep_in_step(c);
-    return rc;
+    return uw_link_describe(self(link)->lower, station, text);
 }
 
 static bool capture_hold(struct uw_link *link, uint16_t station, bool hold)
 {
-    struct uw_link_capture *c = self(link);
-    bool held = uw_link_hold(c->lower, station, hold);
-    keep_in_step(c);
-    return held;
+    return uw_link_hold(self(link)->lower, station, hold);
 }
 
 static int sent(struct uw_link_capture *c, int rc, uint16_t to, const struct parts *p)
 {
     if (rc == UW_OK) {
-        write_down(c, UW_CAPTURE_SENT, to, p);
+        write_record(c, UW_CAPTURE_SENT, to, p);
     }
     keep_in_step(c);
     return rc;
@@ -129,8 +120,8 @@ static int received(struct uw_link_capture *c, int rc, const uint16_t *from, con
 {
     if (rc >= 0) {
         c->viewed_from = *from;
-        write_down(c, UW_CAPTURE_RECEIVED, *from,
-                   &(struct parts){.head = buf, .head_bytes = (uint32_t)rc});
+        write_record(c, UW_CAPTURE_RECEIVED, *from,
+                     &(struct parts){.head = buf, .head_bytes = (uint32_t)rc});
     }
     keep_in_step(c);
     return rc;
@@ -155,7 +146,7 @@ static int capture_defer(struct uw_link *link)
     struct uw_link_capture *c = self(link);
     int rc = uw_link_defer(c->lower);
     if (rc == UW_OK) {
-        write_down(c, UW_CAPTURE_PUT_BACK, c->viewed_from, &(struct parts){.head = NULL});
+        write_record(c, UW_CAPTURE_PUT_BACK, c->viewed_from, &(struct parts){.head = NULL});
     }
     keep_in_step(c);
     return rc;
@@ -163,9 +154,7 @@ static int capture_defer(struct uw_link *link)
 
 static void capture_resume(struct uw_link *link)
 {
-    struct uw_link_capture *c = self(link);
-    uw_link_resume(c->lower);
-    keep_in_step(c);
+    uw_link_resume(self(link)->lower);
 }
 
 static uint64_t capture_step(struct uw_link *link, uint64_t now_us)
@@ -179,9 +168,7 @@ static uint64_t capture_step(struct uw_link *link, uint64_t now_us)
 
 static void capture_forget(struct uw_link *link, uint16_t station)
 {
-    struct uw_link_capture *c = self(link);
-    uw_link_forget(c->lower, station);
-    keep_in_step(c);
+    uw_link_forget(self(link)->lower, station);
 }
 
 static void capture_deinit(struct uw_link *link)

@@ -7,8 +7,8 @@
 
 #define QUEUE_DEFAULT 64u
 #define RETRY_US 500u           /* the lower link's queue was full */
-#define HOLD_US 50000u          /* what it does not take for so long is lost: it may be for one
-                                   who is not there, and what is behind is for others */
+#define HOLD_US 50000u          /* what it does not take for so long is lost: its receiver may be
+                                   gone, and what is behind is for others */
 #define DISCARDS_MAX 64u        /* unwanted arrivals looked at in one recv */
 
 static bool is_near(const struct uw_link_emulated *e, uint16_t station)
@@ -86,7 +86,7 @@ static bool emulated_hold(struct uw_link *link, uint16_t station, bool hold)
     return uw_link_hold(((struct uw_link_emulated *)link)->lower, station, hold);
 }
 
-/* Put a message on its way; it may be due at once. */
+/* Queue a message; it may be due at once. */
 static int send_impaired(struct uw_link_emulated *e, uint16_t to, const void *buf,
                          uint32_t buf_bytes)
 {

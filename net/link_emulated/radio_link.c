@@ -17,7 +17,7 @@ static int link_send(struct uw_radio *radio, uint16_t to, const void *frame, uin
         return UW_ERR_UNSUPPORTED;
     }
     int rc = uw_link_send(self(radio)->lower, to, frame, frame_bytes);
-    return rc == UW_ERR_NOTFOUND ? UW_OK : rc;  /* nobody is there to hear it */
+    return rc == UW_ERR_NOTFOUND ? UW_OK : rc;  /* no station receives it */
 }
 
 static int link_recv(struct uw_radio *radio, uint16_t *from, void *frame, uint32_t cap_bytes)

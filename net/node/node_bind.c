@@ -322,7 +322,9 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
     }
     int rc = uw_node_check_choices(c, fault);
     return rc < 0 || c->snapshot != NULL || !needs_snapshot(c)
-               ? rc : UW_NODE_FAULT(fault, snapshot, "is missing");
+               ? rc
+               : UW_NODE_FAULT(fault, snapshot,
+                               "is missing: momentum rules, averages and an image need it");
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,

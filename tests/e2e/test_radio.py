@@ -130,7 +130,7 @@ class Radio(Fleet):
                        **{"link.radio": f"udp:239.255.85.88:{self.ports[7]}", "link.address": 9})
         for i in range(2):
             self.until("a sentence on the address", lambda i=i: any(
-                e["text"].endswith("this one's address, give each its own: 9")
+                e["text"].endswith("another device has this address, give each its own: 9")
                 for e in self.events(i, "warning")))
         self.stop(0, 1)
 

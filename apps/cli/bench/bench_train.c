@@ -207,7 +207,7 @@ static int open_side(struct side *s, const struct uw_bench_train *b, const struc
                  .optimizer = {.lr = 1e-4f, .momentum = (float)b->momentum}}};
     int rc = uw_job_plan(&s->job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(&s->job, err);
-    uw_job_gpu_say(&s->job.gpu, "bench");
+    uw_job_gpu_log(&s->job.gpu, "bench");
     rc = rc < 0 ? rc : uw_model_warm(&s->job.model, w->batch_n, err);
     rc = rc < 0 ? rc : uw_job_init_weights(&s->job, 1, err);
     if (rc == UW_OK) {

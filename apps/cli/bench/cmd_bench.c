@@ -157,7 +157,7 @@ static int kernels(const struct options *o, struct uw_error *err)
     struct uw_job_gpu gpu = {.cuda = NULL};
     int rc = open_gpu(o, &gpu, err);
     if (rc == UW_OK) {
-        uw_job_gpu_say(&gpu, "bench");
+        uw_job_gpu_log(&gpu, "bench");
         rc = gpu.cuda != NULL ? kernels_of_gpu(o, &gpu, err) : kernels_here(o, err);
     }
     uw_job_gpu_close(&gpu);

@@ -117,7 +117,7 @@ static int alone(struct uw_demo *d, struct uw_stop *stop, double seconds, struct
     const struct uw_demo_start how = {.seconds = ALONE_SHARE * seconds};
     put_phase(d, "alone");
     set_pace(d);
-    uw_demo_say(d, "%u devices, each with its own share of the ten digits, train alone",
+    uw_demo_log(d, "%u devices, each with its own share of the ten digits, train alone",
                 (unsigned)d->nodes_n);
     int rc = start_all(d, &how, err);
     rc = rc < 0 ? rc : finish(d, stop, how.seconds, err);
@@ -135,10 +135,10 @@ static void put_node_event(struct uw_demo *d, const char *event, uint32_t i)
 }
 
 /* A board in its emulator has no other power switch than the emulator's end. */
-static void tell_killed(struct uw_demo *d, const struct uw_demo_node *n, bool down)
+static void log_killed(struct uw_demo *d, const struct uw_demo_node *n, bool down)
 {
     bool board = n->kind == UW_DEMO_BOARD;
-    uw_demo_say(d, down ? board ? "%s loses power; the others go on"
+    uw_demo_log(d, down ? board ? "%s loses power; the others go on"
                                 : "%s is killed (SIGKILL); the others go on"
                         : board ? "%s has power again"
                                 : "%s starts again, from its checkpoint", n->name);
@@ -150,7 +150,7 @@ static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_dem
                     uint64_t start_us, struct uw_error *err)
 {
     const uint32_t victim = 1;
-    tell_killed(d, &d->nodes[victim], true);
+    log_killed(d, &d->nodes[victim], true);
     put_node_event(d, "killed", victim);
     uw_demo_kill(d, victim);
     int rc = watch(d, stop, uw_board_now_us() + (uint64_t)(DOWN_SECONDS * 1e6), err);
@@ -159,7 +159,7 @@ static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_dem
     }
     struct uw_demo_start again = *how;
     again.elapsed_seconds += (double)(uw_board_now_us() - start_us) / 1e6;
-    tell_killed(d, &d->nodes[victim], false);
+    log_killed(d, &d->nodes[victim], false);
     put_node_event(d, "restarted", victim);
     d->nodes[victim].restarts++;
     return uw_demo_start(d, victim, &again, err);
@@ -181,7 +181,7 @@ static int together(struct uw_demo *d, struct uw_stop *stop, double seconds,
     uint64_t start_us = uw_board_now_us();
     put_phase(d, "together");
     set_pace(d);
-    uw_demo_say(d, "now they learn together: each pulls a neighbour's parameters now and then");
+    uw_demo_log(d, "now they learn together: each pulls a neighbour's parameters now and then");
     int rc = start_all(d, &how, err);
     rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45e6 * learn_seconds), err);
     rc = rc < 0 ? rc : kill_one(d, stop, &how, start_us, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * demo.h - the demo's nodes: processes of this program or emulated boards, and what they tell
+ * demo.h - the demo's nodes: processes of this program or emulated boards, and their events
  *
  * Every node is an honest `uwasa node`, native or of another processor, or a board's firmware in
  * its emulator, with its own port, data, checkpoint and settings; the demo only starts and ends
@@ -71,11 +71,11 @@ struct uw_demo_node {
     bool down;                  /* killed and not yet back */
     bool returning;             /* started again and not yet heard of */
     uint64_t started_us;
-    bool done;                  /* told "done" */
+    bool done;                  /* its event "done" came */
     int exit_code;              /* of the last end; -1: killed */
     char *line;                 /* [UW_DEMO_LINE_BYTES] an event on its way */
     size_t line_bytes;
-    /* as it last told */
+    /* of its last events */
     uint64_t step;
     double loss, accuracy, samples_per_s, pulled_bytes, sent_bytes, rss_bytes;
     uint32_t peers, peers_n, pulls, restarts;
@@ -139,7 +139,7 @@ void uw_demo_numbers(const struct uw_demo *d, const struct uw_demo_start *how,
  *
  *   firmware, aarch64   files or NULL
  *
- * Returns UW_OK or UW_ERR_NOTFOUND: err tells what is missing, and the command that makes it. */
+ * Returns UW_OK or UW_ERR_NOTFOUND: err names what is missing, and the command that makes it. */
 int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aarch64,
                         struct uw_error *err);
 
@@ -173,7 +173,7 @@ uint32_t uw_demo_running(const struct uw_demo *d);
 void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force);
 
 /* A sentence above the live view. */
-void uw_demo_say(struct uw_demo *d, const char *format, ...)
+void uw_demo_log(struct uw_demo *d, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif

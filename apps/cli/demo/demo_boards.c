@@ -106,7 +106,7 @@ static int find_aarch64(struct uw_demo *d, const char *named, struct uw_error *e
         return UW_OK;
     }
     d->aarch64[0] = '\0';
-    uw_demo_say(d, found ? "without the aarch64 node: no " USER "; Debian: apt-get install "
+    uw_demo_log(d, found ? "without the aarch64 node: no " USER "; Debian: apt-get install "
                            "qemu-user-static"
                          : "without the aarch64 node: no uwasa for aarch64; in a clone of uwasa: "
                            "tools/demo --boards builds it");

@@ -247,15 +247,15 @@ static void count_peers(struct uw_demo_node *n, const cJSON *event)
 }
 
 /* The first word of a node that was killed: where it goes on. */
-static void tell_back(struct uw_demo *d, struct uw_demo_node *n)
+static void log_back(struct uw_demo *d, struct uw_demo_node *n)
 {
     double seconds = (double)(uw_board_now_us() - n->started_us) / 1e6;
     n->returning = false;
     if (n->step > 0) {
-        uw_demo_say(d, "%s is back after %.1f s, from step %llu", n->name, seconds,
+        uw_demo_log(d, "%s is back after %.1f s, from step %llu", n->name, seconds,
                     (unsigned long long)n->step);
     } else {
-        uw_demo_say(d, "%s is back after %.1f s as a newcomer: it takes over a neighbour's "
+        uw_demo_log(d, "%s is back after %.1f s as a newcomer: it takes over a neighbour's "
                        "parameters", n->name, seconds);
     }
     cJSON *back = uw_event("back");
@@ -301,7 +301,7 @@ static void take_event(struct uw_demo *d, struct uw_demo_node *n, const char *li
     }
     note(n, event, kind);
     if (n->returning && cJSON_HasObjectItem(event, "step")) {
-        tell_back(d, n);
+        log_back(d, n);
     }
     cJSON_AddStringToObject(event, "node", n->name);
     cJSON_AddStringToObject(event, "phase", d->phase);
@@ -341,8 +341,8 @@ static void read_events(struct uw_demo *d, struct uw_demo_node *n)
 }
 
 /* Last line of a node's log, for the message when it failed. */
-static void last_words(const struct uw_demo *d, const struct uw_demo_node *n, char *text,
-                       size_t text_bytes)
+static void last_line(const struct uw_demo *d, const struct uw_demo_node *n, char *text,
+                      size_t text_bytes)
 {
     char path[UW_DEMO_PATH_BYTES];
     char line[256];
@@ -376,7 +376,7 @@ static int reap(struct uw_demo *d, struct uw_demo_node *n, struct uw_error *err)
         return UW_OK;
     }
     char words[200];
-    last_words(d, n, words, sizeof words);
+    last_line(d, n, words, sizeof words);
     return uw_error_set(err, UW_ERR_CLOSED, "node %s ended too early: %s", n->name, words);
 }
 

@@ -111,7 +111,7 @@ void uw_demo_draw(struct uw_demo *d, uint64_t now_us, bool force)
     }
 }
 
-void uw_demo_say(struct uw_demo *d, const char *format, ...)
+void uw_demo_log(struct uw_demo *d, const char *format, ...)
 {
     va_list args;
     go_back(d);
@@ -122,7 +122,7 @@ void uw_demo_say(struct uw_demo *d, const char *format, ...)
 }
 
 /* Who started the demo by its path has to know it for the next command. */
-static void tell_program(void)
+static void print_program(void)
 {
     char path[512];
     const char *search = getenv("PATH");
@@ -179,5 +179,5 @@ void uw_demo_print_result(const struct uw_demo *d)
            "  uwasa models                               other networks\n"
            "  uwasa plan --model fedavg-cnn --batch 20   memory before flashing\n"
            "  uwasa keygen run.key; uwasa node --help    a run of your own\n");
-    tell_program();
+    print_program();
 }

@@ -104,7 +104,7 @@ int uw_job_gpu_error(struct uw_error *err, const char *why, const char *verb)
                         why, uw_job_gpu_else(), verb);
 }
 
-void uw_job_gpu_say(struct uw_job_gpu *g, const char *command)
+void uw_job_gpu_log(struct uw_job_gpu *g, const char *command)
 {
     if (g->note[0] != '\0') {
         fprintf(stderr, "uwasa %s: %s\n", command, g->note);

@@ -50,7 +50,7 @@ const char *uw_job_gpu_else(void);
 int uw_job_gpu_error(struct uw_error *err, const char *why, const char *verb);
 
 /* Print the note, if there is one and it was not printed before: "uwasa train: ...". */
-void uw_job_gpu_say(struct uw_job_gpu *g, const char *command);
+void uw_job_gpu_log(struct uw_job_gpu *g, const char *command);
 
 /* "NVIDIA Orin, driver for CUDA 13.0, cuDNN 9.19.0"; "13.0", "9.19.0". Returns text. */
 #define UW_GPU_TEXT_BYTES 128u

@@ -245,19 +245,19 @@ static bool is_far(void *arg, uint16_t station)
     return false;
 }
 
-static void tell_device(struct uw_stack *s)
+static void report_device(struct uw_stack *s)
 {
     if (s->tty.away != s->gone) {
         s->gone = s->tty.away;
-        if (s->device_told != NULL) {
-            s->device_told(s->user, s->tty.path, s->gone);
+        if (s->on_device != NULL) {
+            s->on_device(s->user, s->tty.path, s->gone);
         }
     }
 }
 
 void uw_stack_step(struct uw_stack *s, uint64_t now_us)
 {
-    tell_device(s);
+    report_device(s);
     uint64_t at_us = now_us - s->opened_us;
     bool cut = s->cut_us != 0 && at_us >= s->cut_from_us && at_us < s->cut_from_us + s->cut_us;
     if (cut != s->cut) {
@@ -321,7 +321,7 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err)
 {
     memset(s, 0, sizeof *s);
-    s->device_told = config->device_told;
+    s->on_device = config->on_device;
     s->user = config->user;
     int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_capture(s, config, err);

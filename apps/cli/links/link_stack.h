@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stack.h - the links of a node, one on the other
+ * link_stack.h - the links of a node, one on the other
  *
  *     UDP or a serial line, a bad network if asked for, DTLS
  *     a radio or a bus, frames, a bad network if asked for, secure frames
@@ -14,8 +14,8 @@
  * Blocking   open, while a host's name to listen on is looked up; close of MPI, until all ranks
  *            close      Context  one thread
  */
-#ifndef UWASA_CLI_STACK_H
-#define UWASA_CLI_STACK_H
+#ifndef UWASA_CLI_LINK_STACK_H
+#define UWASA_CLI_LINK_STACK_H
 
 #include "capture_file.h"
 
@@ -61,9 +61,9 @@ struct uw_stack_config {
     uint64_t cut_from_us, cut_us;       /* and cut after so long, for so long; 0: never */
     const char *pcap;                   /* file to capture to; NULL: none */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
-    /* (optional: NULL means nobody asks) The serial line or the bus is gone, or there again; told
-     * by uw_stack_step. */
-    void (*device_told)(void *user, const char *device, bool gone);
+    /* (optional: NULL means none) The serial line or the bus is gone, or back; called by
+     * uw_stack_step. */
+    void (*on_device)(void *user, const char *device, bool gone);
     void *user;
     /* (optional: NULL means none) One more link over the others: gets the top, returns the new one,
      * which outlives the stack. */
@@ -91,14 +91,14 @@ struct uw_stack {
     struct uw_link_frame frame;
     struct uw_secure_frames frames;
     struct uw_link *base;               /* the carrier's */
-    struct uw_link *top;                /* to speak over */
+    struct uw_link *top;                /* that the node uses */
     struct uw_stack_block blocks[4];
     const char *const *far;
     uint32_t far_n;
     uint64_t opened_us, cut_from_us, cut_us;
     bool cut;
-    bool gone;                          /* the device, as it was told last */
-    void (*device_told)(void *user, const char *device, bool gone);
+    bool gone;                          /* the device, as it was reported last */
+    void (*on_device)(void *user, const char *device, bool gone);
     void *user;
 };
 
@@ -118,8 +118,7 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
 
-/* Cut or heal what is emulated, as its time has come; tell of a device that is gone or back,
- * and of frames that are too large. */
+/* Cut or heal what is emulated, as its time has come; report a device that is gone or back. */
 void uw_stack_step(struct uw_stack *s, uint64_t now_us);
 
 /* Bytes of memory taken. */

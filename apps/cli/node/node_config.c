@@ -22,7 +22,7 @@
 
 #define ADDRESS "needs HOST:PORT, \"10.0.0.2:4433\", \"gateway:4433\" or \"[fe80::2]:4433\""
 
-/* ---- whose mistake it is: an assignment's, a line's, the file's ---- */
+/* ---- errors that name an assignment, a line or the file ---- */
 
 /* The value of "key" or "object.key"; NULL: it is not there. */
 static const cJSON *find_key(const cJSON *root, const char *key)
@@ -153,7 +153,7 @@ static int check_radio(struct uw_node_file *f, struct uw_error *err)
                   uw_radio_udp_group_ok(o->link_radio + sizeof UDP - 1u));
     int rc = check_rules(f, UW_RULES(
         {key != NULL, key, "is not for a radio or a bus: give \"link.address\""},
-        {o->link_address == UW_NODE_ADDRESS_UNSAID, "link.address",
+        {o->link_address == UW_NODE_ADDRESS_UNSET, "link.address",
          "is missing: a number of this node's own on the radio or the bus"},
         {o->mtu > UW_RADIO_FRAME_MAX, "mtu", "needs at most 1280, a frame of a radio or a bus"},
         {!group, "link.radio", "needs a multicast group, \"udp:239.255.85.87:4785\""}), err);
@@ -196,14 +196,14 @@ static int choose_link(struct uw_node_file *f, struct uw_error *err)
         const char *value;
     } kinds[] = {{UW_STACK_SERIAL, o->link_serial}, {UW_STACK_BUS, o->link_bus},
                  {UW_STACK_RADIO, o->link_radio}};
-    bool said = o->link.word != NULL;
-    o->carrier = said ? (enum uw_stack_carrier)o->link.at : UW_STACK_UDP;
+    bool given = o->link.word != NULL;
+    o->carrier = given ? (enum uw_stack_carrier)o->link.at : UW_STACK_UDP;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (kinds[i].value != NULL && said) {
+        if (kinds[i].value != NULL && given) {
             return fail_key(f, "link", "is said twice: one of a serial line, a bus, a radio, udp, "
                                        "tcp and mpi", err);
         }
-        said = said || kinds[i].value != NULL;
+        given = given || kinds[i].value != NULL;
         o->carrier = kinds[i].value != NULL ? kinds[i].carrier : o->carrier;
     }
     bool serial = o->carrier == UW_STACK_SERIAL || o->carrier == UW_STACK_BUS;
@@ -211,7 +211,7 @@ static int choose_link(struct uw_node_file *f, struct uw_error *err)
         {!serial && o->link_baud != 0, "link.baud", "needs \"link.serial\" or \"link.bus\""},
         {o->carrier != UW_STACK_RADIO && o->link_interface != NULL, "link.interface",
          "needs \"link.radio\""},
-        {!uw_node_config_narrow(o) && o->link_address != UW_NODE_ADDRESS_UNSAID, "link.address",
+        {!uw_node_config_narrow(o) && o->link_address != UW_NODE_ADDRESS_UNSET, "link.address",
          "needs \"link.radio\" or \"link.bus\""}), err);
 }
 
@@ -310,7 +310,7 @@ static const char *key_of(const struct uw_node_fault *fault)
     return fault->name;         /* it is the key */
 }
 
-/* What of it is the node's: all but the link, the memory and who is told. */
+/* The fields that the node takes: all but the link, the memory and the callbacks. */
 void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c)
 {
     bool sleeps = o->sleep_period > 0.0 || o->sleep_awake > 0.0;
@@ -329,7 +329,7 @@ void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config 
     uw_exchange_fill(&o->exchange, c);
 }
 
-/* Does what is told make a node? */
+/* Do the options make a node? */
 static int check_node(struct uw_node_file *f, bool unranked, struct uw_error *err)
 {
     static struct uw_sample_pool lends;
@@ -368,7 +368,7 @@ static int check(struct uw_node_file *f, struct uw_error *err)
     bool has_cells = o->exchange.mode.at == UW_NODE_HIERARCHICAL ||
                      o->exchange.mode.at == UW_NODE_AUTO;
     if (!unranked) {
-        o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : 0;
+        o->together = o->together != UW_NODE_TOGETHER_UNSET ? o->together : 0;
         o->cell_first = o->cell_first == 0 && !has_cells ? o->together : o->cell_first;
     }
     bool per_rank = unranked && o->shard != NULL && strchr(o->shard, '{') != NULL;
@@ -562,7 +562,7 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
     o->members = o->members > size + 1u ? o->members : size + 1u;
-    o->together = o->together != UW_NODE_TOGETHER_UNSAID ? o->together : size;
+    o->together = o->together != UW_NODE_TOGETHER_UNSET ? o->together : size;
     f->ranked = true;
     return check(f, err);
 }
@@ -571,8 +571,8 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
 
 uint64_t uw_node_consensus_us(const struct uw_node_options *o)
 {
-    bool said = o->consensus_seconds >= 0.0;
-    return said ? (uint64_t)(o->consensus_seconds * 1e6) : CONSENSUS_DEFAULT_US;
+    bool given = o->consensus_seconds >= 0.0;
+    return given ? (uint64_t)(o->consensus_seconds * 1e6) : CONSENSUS_DEFAULT_US;
 }
 
 uint64_t uw_node_consensus_end_us(const struct uw_node_options *o, uint64_t start_us,

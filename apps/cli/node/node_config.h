@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_config.h - what a node is told: a JSON file, keys of which flags may override
+ * node_config.h - the options of a node: a JSON file, keys of which flags may override
  *
  * The table in node_keys.c documents every key; `uwasa node --help` prints it.
  *
@@ -15,9 +15,9 @@
 
 #include "uwasa/sim_skew.h"
 
-#define UW_NODE_TOGETHER_UNSAID UINT32_MAX
-#define UW_NODE_ADDRESS_UNSAID UINT32_MAX
-#define UW_NODE_CONSENSUS_UNSAID (-1.0)
+#define UW_NODE_TOGETHER_UNSET UINT32_MAX
+#define UW_NODE_ADDRESS_UNSET UINT32_MAX
+#define UW_NODE_CONSENSUS_UNSET (-1.0)
 #define UW_NODE_RANK_TEXTS 128u     /* that ranks may have of their own */
 
 enum uw_node_membership { UW_MEMBERSHIP_SWIM, UW_MEMBERSHIP_STATIC };
@@ -30,7 +30,7 @@ struct uw_node_options {
     enum uw_stack_carrier carrier;      /* from those */
     const char *link_interface;
     uint32_t link_baud;                 /* 0: not given */
-    uint32_t link_address;              /* UW_NODE_ADDRESS_UNSAID: not given */
+    uint32_t link_address;              /* UW_NODE_ADDRESS_UNSET: not given */
     bool tls;
     struct uw_opt_list seeds;
     struct uw_choice membership;        /* enum uw_node_membership */
@@ -47,7 +47,7 @@ struct uw_node_options {
     bool fixed;                         /* algorithm is one, and not auto: kind */
     enum uw_allreduce_kind kind;
     uint32_t head_weight, cell_first;
-    uint32_t together;                  /* UW_NODE_TOGETHER_UNSAID: not given */
+    uint32_t together;                  /* UW_NODE_TOGETHER_UNSET: not given */
     double gather_seconds, round_seconds;
     uint64_t steps, seed;
     uint32_t epochs;
@@ -60,7 +60,7 @@ struct uw_node_options {
     double eval_seconds;
     uint32_t eval_samples, final_eval_samples;
     uint32_t consensus_rounds;
-    double consensus_seconds;           /* UW_NODE_CONSENSUS_UNSAID: not given */
+    double consensus_seconds;           /* UW_NODE_CONSENSUS_UNSET: not given */
     double linger_seconds;
     uint32_t mtu, members, membership_rate;     /* a rate of 0: not given */
     uint64_t pull_window;
@@ -107,7 +107,7 @@ int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *t
 int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                         struct uw_error *err);
 
-/* What of it is the node's: all but its link, its memory and who is told. */
+/* Fill in what the node takes of it: all but its link, its memory and the callbacks. */
 void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c);
 
 /* Is it a link whose frames are too narrow for exact averages and samples? */

@@ -37,13 +37,14 @@ static struct others look(struct uw_node_work *r)
     return o;
 }
 
-static void tell_mixing(struct uw_node_work *r)
+static void log_mixing(struct uw_node_work *r)
 {
     double seconds = (double)uw_node_consensus_us(r->o) / 1e6;
-    bool said = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSAID;
+    bool given = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSET;
     if (seconds > 0.0 && look(r).alive != 0) {
-        uw_node_report_say(&r->report, "training is done; mixing with others %s %g s",
-                           said ? "for at most" : "until it is done or nothing comes for", seconds);
+        uw_node_report_log(&r->report, "training is done; mixing with others %s %g s",
+                           given ? "for at most" : "until it is done or nothing comes for",
+                           seconds);
     }
 }
 
@@ -56,7 +57,7 @@ static int mix_together(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t came_us = start_us, came_bytes = 0, seen_us = start_us;
     if (most != 0) {
-        tell_mixing(r);
+        log_mixing(r);
     }
     uint64_t rounds = 0;
     bool over = most == 0;
@@ -124,9 +125,9 @@ static void note(struct uw_node_work *r, struct ending *e, const struct others *
 /* Is there time left? Who has agreed has it for others. */
 static bool may_go_on(const struct uw_node_work *r, const struct ending *e, uint64_t now_us)
 {
-    bool said = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSAID;
+    bool given = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSET;
     bool over = now_us >= uw_node_consensus_end_us(r->o, e->start_us, e->came_us) ||
-                (!said && e->averages - e->before >= LAST_AVERAGES);
+                (!given && e->averages - e->before >= LAST_AVERAGES);
     return !over ||
            (e->agreed_us != 0 && now_us - e->agreed_us < linger_us(r));
 }
@@ -141,7 +142,7 @@ static bool has_ended(const struct uw_node_work *r, const struct ending *e, cons
     return agreed || now_us - e->seen_us > LONELY_US;
 }
 
-static void tell_end(struct uw_node_work *r, const struct ending *e)
+static void log_end(struct uw_node_work *r, const struct ending *e)
 {
     struct others o = look(r);
     uint32_t n = e->agreed_n;
@@ -150,18 +151,18 @@ static void tell_end(struct uw_node_work *r, const struct ending *e)
         return;
     }
     if (n == 0 && !met) {
-        uw_node_report_say(&r->report, "nobody else was met: this model is this node's alone");
+        uw_node_report_log(&r->report, "nobody else was met: this model is this node's alone");
     } else if (n == 0) {
-        uw_node_report_say(&r->report, "%s: this node may end with another model than others",
+        uw_node_report_log(&r->report, "%s: this node may end with another model than others",
                            o.training != 0 ? "others still train"
                            : o.alive != 0  ? "it did not come about that all have one model"
                                            : "all others are gone before it was known that they "
                                              "have this node's model");
     } else if (e->dead != 0) {
-        uw_node_report_say(&r->report, "%u nodes have one model; %u that fell silent may have "
+        uw_node_report_log(&r->report, "%u nodes have one model; %u that fell silent may have "
                            "another", (unsigned)n, (unsigned)e->dead);
     } else {
-        uw_node_report_say(&r->report, "%u nodes have one model", (unsigned)n);
+        uw_node_report_log(&r->report, "%u nodes have one model", (unsigned)n);
     }
 }
 
@@ -172,7 +173,7 @@ static int average_on(struct uw_node_work *r)
     struct uw_node_counters c = look(r).counters;
     struct ending e = {.start_us = uw_board_now_us(), .before = c.averages_done + c.averages_cut};
     e.now_us = e.came_us = e.seen_us = e.busy_us = e.start_us;
-    tell_mixing(r);
+    log_mixing(r);
     int rc = UW_OK;
     bool over = false;
     for (uint64_t now_us = e.start_us;
@@ -191,18 +192,18 @@ static int average_on(struct uw_node_work *r)
     }
     r->all_shown = true;
     r->report.agreed_n = e.agreed_n;
-    tell_end(r, &e);
+    log_end(r, &e);
     return rc < 0 ? rc : UW_OK;
 }
 
 /* ---- exactly, and by gossip ---- */
 
 /* An average that was to be is not: said, unless nobody else is there to be averaged with. */
-static void tell_none(struct uw_node_work *r, uint64_t start_us)
+static void log_none(struct uw_node_work *r, uint64_t start_us)
 {
     uint32_t alive = look(r).alive;
     if (!uw_stop_asked(&r->stop) && (alive != 0 || r->o->together > 1)) {
-        uw_node_report_say(&r->report,
+        uw_node_report_log(&r->report,
                            "the exact average at the end did not come about in %.1f s: %u other "
                            "node%s in sight", (double)(uw_board_now_us() - start_us) / 1e6,
                            (unsigned)alive, alive == 1 ? "" : "s");
@@ -221,7 +222,7 @@ static int average(struct uw_node_work *r)
         return 0;
     }
     if (look(r).alive != 0 && !uw_stop_asked(&r->stop)) {
-        uw_node_report_say(&r->report, "training is done; averaging with others, waiting for them "
+        uw_node_report_log(&r->report, "training is done; averaging with others, waiting for them "
                                        "for at most %g s",
                            (double)uw_node_work_agree_us(r->o) / 1e6);
     }
@@ -229,7 +230,7 @@ static int average(struct uw_node_work *r)
     for (;;) {
         int rc = uw_node_work_exchange(r, 0.0f);
         if (rc >= 0 && (rc & (UW_NODE_AVERAGING | UW_NODE_ROUND)) == 0) {
-            tell_none(r, start_us);
+            log_none(r, start_us);
         }
         if (rc < 0 || (rc & UW_NODE_AVERAGING) == 0) {
             return rc < 0 ? rc : (rc & UW_NODE_ROUND) != 0;
@@ -272,7 +273,7 @@ void uw_node_work_linger(struct uw_node_work *r)
         return;         /* others were waited for */
     }
     if (r->o->linger_seconds > 0.0 && look(r).alive != 0) {
-        uw_node_report_say(&r->report, "serving others for at most %g s", r->o->linger_seconds);
+        uw_node_report_log(&r->report, "serving others for at most %g s", r->o->linger_seconds);
     }
     for (uint64_t now_us = start_us;
          (double)(now_us - start_us) < r->o->linger_seconds * 1e6 &&

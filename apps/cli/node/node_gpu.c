@@ -39,14 +39,14 @@ const struct uw_node_image *uw_node_work_image(struct uw_node_work *r)
     return &r->image;
 }
 
-void uw_node_work_tell_backend(struct uw_node_work *r)
+void uw_node_work_log_backend(struct uw_node_work *r)
 {
     struct uw_job_gpu *g = &r->job.gpu;
     char text[UW_GPU_TEXT_BYTES];
     if (g->cuda != NULL) {
-        uw_node_report_say(&r->report, "training on %s", uw_job_gpu_text(g, text));
+        uw_node_report_log(&r->report, "training on %s", uw_job_gpu_text(g, text));
     } else if (g->note[0] != '\0') {
-        uw_node_report_say(&r->report, "%s", g->note);
+        uw_node_report_log(&r->report, "%s", g->note);
     }
     g->note[0] = '\0';
     if (r->job.model.config.kernels != NULL) {      /* it is bound */
@@ -131,7 +131,7 @@ const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r)
         return NULL;
     }
     if (uw_cuda_group_open(&r->group, &config, &why) < 0) {
-        uw_node_report_say(&r->report, "averages go over the network: %.200s", why.text);
+        uw_node_report_log(&r->report, "averages go over the network: %.200s", why.text);
         return NULL;
     }
     r->direct = (struct uw_node_direct){.name = "nccl",

@@ -171,13 +171,13 @@ const struct uw_opts uw_node_keys = {rows, sizeof rows / sizeof rows[0]};
 const struct uw_node_options uw_node_defaults = {
     .exchange = UW_EXCHANGE_DEFAULTS,
     .tls = true, .nccl = true,
-    .link_address = UW_NODE_ADDRESS_UNSAID, .together = UW_NODE_TOGETHER_UNSAID,
+    .link_address = UW_NODE_ADDRESS_UNSET, .together = UW_NODE_TOGETHER_UNSET,
     .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .lr = 0.05, .seed = 1,
     .schedule = "constant", .membership = {"swim", UW_MEMBERSHIP_SWIM},
     .backend = {"auto", UW_BACKEND_AUTO}, .average = {"parameters", UW_AVERAGE_PARAMETERS},
     .algorithm = {"auto", 0}, .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0,
     .round_seconds = 60.0,
     .checkpoint_seconds = 30.0, .linger_seconds = 5.0, .eval_samples = 1000, .consensus_rounds = 4,
-    .consensus_seconds = UW_NODE_CONSENSUS_UNSAID, .emulate_seed = 1, .members = 32,
+    .consensus_seconds = UW_NODE_CONSENSUS_UNSET, .emulate_seed = 1, .members = 32,
     .pull_window = 512u << 10, .sensors = "/sys",
 };

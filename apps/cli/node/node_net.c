@@ -18,8 +18,8 @@
 #define NAP_MAX_US 2000u
 
 /* Where the node does not fit the link, but would with a shorter name: say how long that may be. */
-static int tell_name(const struct uw_node_config *config, uint32_t mtu_bytes, int rc,
-                     struct uw_error *err)
+static int suggest_name(const struct uw_node_config *config, uint32_t mtu_bytes, int rc,
+                        struct uw_error *err)
 {
     struct uw_node_config shorter = *config;
     struct uw_error unused;
@@ -58,7 +58,7 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
     rc = listed ? uw_node_measure_listed(&config, &bytes, err)
                 : uw_node_measure(&config, &bytes, err);
     if (rc < 0) {
-        return tell_name(&config, stack->mtu_bytes, rc, err);
+        return suggest_name(&config, stack->mtu_bytes, rc, err);
     }
     rc = uw_board_memory_take(bytes, &n->block.at);
     if (rc < 0) {

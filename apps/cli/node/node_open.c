@@ -128,7 +128,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .seeds = o->seeds.item,
         .seeds_n = o->seeds.n,
         .incarnation = r->incarnation,
-        .vitals = r->tells_vitals,
+        .vitals = r->sends_vitals,
         .params = &m->params,
         .snapshot = &m->snapshot,
         .velocity = m->velocity,
@@ -179,21 +179,21 @@ static int read_key(struct uw_node_work *r, enum uw_stack_carrier carrier, uint8
         return UW_OK;
     }
     if (carrier == UW_STACK_TCP && !o->tls) {
-        uw_node_report_say(&r->report, "without TLS others can read, and change, what nodes say");
+        uw_node_report_log(&r->report, "without TLS others can read, and change, what nodes say");
         return UW_OK;
     }
     int rc = uw_keyfile_read(o->key, key, &exposed, &r->err);
     if (rc == UW_OK && exposed) {
-        uw_node_report_say(&r->report, "key %s can be read by others: chmod 600 it", o->key);
+        uw_node_report_log(&r->report, "key %s can be read by others: chmod 600 it", o->key);
     }
     return rc;
 }
 
-static void tell_address(struct uw_node_work *r)
+static void report_address(struct uw_node_work *r)
 {
     char address[UW_LINK_ADDRESS_BYTES];
     if (r->net.stack.base == &r->net.stack.mpi.link) {
-        uw_node_report_say(&r->report, "rank %u of %u", (unsigned)r->net.stack.mpi.rank,
+        uw_node_report_log(&r->report, "rank %u of %u", (unsigned)r->net.stack.mpi.rank,
                            (unsigned)r->net.stack.mpi.ranks_n);
     } else if (uw_stack_local(&r->net.stack, address) == UW_OK) {
         uw_node_report_listening(&r->report, r->o->carrier, address,
@@ -266,7 +266,7 @@ static void print_cost(struct uw_node_work *r)
     if (seconds > (o->seconds > 0.0 ? left : HOUR_S)) {
         char text[ABOUT_BYTES];
         about(seconds, text);
-        uw_node_report_say(&r->report, "%s takes about %s here%s",
+        uw_node_report_log(&r->report, "%s takes about %s here%s",
                            averages ? "an average of two nodes"
                            : slices > 1u ? "a pull of a slice" : "a pull", text,
                            o->seconds > 0.0 ? ", longer than the run" : "");
@@ -315,7 +315,7 @@ int uw_node_work_open(struct uw_node_work *r)
                                           .cut_us = (uint64_t)(o->emulate_cut_seconds * 1e6),
                                           .pcap = o->pcap,
                                           .event = uw_node_report_secure,
-                                          .device_told = uw_node_report_device,
+                                          .on_device = uw_node_report_device,
                                           .user = &r->report};
     rc = take_spare(r);
     if (rc < 0) {
@@ -327,7 +327,7 @@ int uw_node_work_open(struct uw_node_work *r)
     rc = uw_node_net_open(&r->net, &stack, &node, listed, &r->err);
     uw_key_wipe(key, sizeof key);
     if (rc == UW_OK) {
-        tell_address(r);
+        report_address(r);
         print_cost(r);
     }
     return rc;

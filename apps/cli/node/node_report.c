@@ -16,7 +16,7 @@ void uw_node_report_init(struct uw_node_report *r)
 {
     r->events.file = NULL;
     r->status_us = r->alone_us = r->waiting_us = 0;
-    r->waiting_told = false;
+    r->waiting_logged = false;
     r->seeds = NULL;
     atomic_store(&r->refused, false);
     atomic_store(&r->refused_n, 0);
@@ -50,7 +50,7 @@ void uw_node_report_rank(struct uw_node_report *r, const char *name)
     snprintf(r->progress.who, sizeof r->progress.who, "%.31s: ", name);
 }
 
-void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
+void uw_node_report_log(struct uw_node_report *r, const char *format, ...)
 {
     char line[512];
     va_list args;
@@ -76,7 +76,7 @@ void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier ca
     cJSON *ev = uw_event("listening");
     cJSON_AddStringToObject(ev, "address", address);
     uw_events_put(&r->events, ev);
-    uw_node_report_say(r, "listening on %s", address);
+    uw_node_report_log(r, "listening on %s", address);
     r->carrier = carrier;
     r->seeds = seeds;
     snprintf(r->address, sizeof r->address, "%s", address);
@@ -103,18 +103,18 @@ static const char *missing(enum uw_stack_carrier carrier)
 }
 
 /* Once, when nobody has been heard of for a while. */
-static void tell_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us)
+static void log_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us)
 {
     if (rows_n > 1 || atomic_load(&r->refused)) {
         r->alone_us = 0;
     } else if (r->alone_us != 0 && now_us >= r->alone_us) {
         bool seeds = has_seeds(r);
         r->alone_us = 0;
-        uw_node_report_say(r, "%s %s%s: is a node %s?%s",
+        uw_node_report_log(r, "%s %s%s: is a node %s?%s",
                            seeds ? "no answer from" : "nobody is heard at",
                            seeds ? r->seeds->item[0] : r->address,
                            seeds && r->seeds->n > 1 ? " or another seed" : "", missing(r->carrier),
-                           r->waiting_told ? "" : " Training goes on alone");
+                           r->waiting_logged ? "" : " Training goes on alone");
     }
 }
 
@@ -124,7 +124,7 @@ void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, u
     struct uw_node_member rows[UW_NODE_NET_ROWS];
     struct uw_node_counters counters;
     r->waiting_us = r->waiting_us != 0 ? r->waiting_us : now_us;
-    if (r->waiting_told || now_us - r->waiting_us < WAITING_US) {
+    if (r->waiting_logged || now_us - r->waiting_us < WAITING_US) {
         return;
     }
     uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters), here = 1;
@@ -132,9 +132,9 @@ void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, u
         bool same = strcmp(rows[i].cell, rows[0].cell) == 0;
         here += same && rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
     }
-    r->waiting_told = true;
+    r->waiting_logged = true;
     if (here < nodes_n && counters.averages_done == 0) {
-        uw_node_report_say(r, "waiting for %u more node%s: the first average is over %u",
+        uw_node_report_log(r, "waiting for %u more node%s: the first average is over %u",
                            (unsigned)(nodes_n - here), nodes_n - here == 1 ? "" : "s",
                            (unsigned)nodes_n);
     }
@@ -162,7 +162,7 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
     uw_events_put(&r->events, ev);
     if (final) {
         char text[UW_SCORE_TEXT_BYTES];
-        uw_node_report_say(r, "%s", uw_score_text(score, text));
+        uw_node_report_log(r, "%s", uw_score_text(score, text));
     }
 }
 
@@ -220,7 +220,7 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         return;
     }
     uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters);
-    tell_alone(r, rows_n, now_us);
+    log_alone(r, rows_n, now_us);
     if (event_due) {
         put_status(r, rows, rows_n, &counters, step);
         r->status_us = now_us;
@@ -354,7 +354,7 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
         return;     /* like the one before: the progress line counts them */
     }
     if (!pull) {
-        uw_node_report_say(r, "%s", event->text);
+        uw_node_report_log(r, "%s", event->text);
     }
 }
 
@@ -368,7 +368,7 @@ void uw_node_report_secure(void *arg, const struct uw_secure_event *event)
         cJSON *ev = uw_event(refused ? "refused" : "warning");
         cJSON_AddStringToObject(ev, "text", event->text);
         uw_events_put(&r->events, ev);
-        uw_node_report_say(r, "%s", event->text);
+        uw_node_report_log(r, "%s", event->text);
     }
 }
 
@@ -383,7 +383,7 @@ void uw_node_report_device(void *arg, const char *device, bool gone)
     cJSON_AddStringToObject(ev, "device", device);
     cJSON_AddStringToObject(ev, "text", text);
     uw_events_put(&r->events, ev);
-    uw_node_report_say(r, "%s", text);
+    uw_node_report_log(r, "%s", text);
 }
 
 int uw_node_report_close(struct uw_node_report *r, struct uw_error *err)

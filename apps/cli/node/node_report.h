@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_report.h - what a node tells: events as JSON lines, sentences for people
+ * node_report.h - the reports of a node: events as JSON lines, sentences for people
  *
  * Memory     events use the heap      Blocking  the file's and terminal's
  * Context    uw_node_report_event, _secure and _device: network thread; the rest: training
@@ -19,14 +19,14 @@ struct uw_node_report {
     struct uw_progress progress;
     pthread_mutex_t lock;           /* of progress: both threads write sentences */
     uint64_t status_us;             /* last status event */
-    uint64_t alone_us;              /* when to wonder that no seed answers; 0: never again */
-    atomic_bool refused;            /* of a peer or by one, and the reason told */
+    uint64_t alone_us;              /* when to report that no seed answers; 0: never again */
+    atomic_bool refused;            /* of a peer or by one, and the reason reported */
     _Atomic uint32_t refused_n;     /* events "refused" */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     enum uw_stack_carrier carrier;
     char address[UW_LINK_ADDRESS_BYTES];    /* its own */
     uint64_t waiting_us;            /* the first average waits since; 0: it does not */
-    bool waiting_told;
+    bool waiting_logged;
     bool broadcasts;                /* what comes is heard, in averages, not pulled */
     uint32_t agreed_n;              /* nodes that ended with one model by broadcast; 0: not known */
     _Atomic uint32_t averaged_n;    /* nodes of the last average, this one too; 0: none yet */
@@ -55,18 +55,18 @@ void uw_node_report_rank(struct uw_node_report *r, const char *name);
 /* What will train, of a job that is bound: an event. */
 void uw_node_report_backend(struct uw_node_report *r, const struct uw_job *job);
 
-/* The network is up: tell where the node listens, and later on if none of the seeds answers, or
- * nobody is heard on a line or a radio. */
+/* The network is up: report where the node listens, and later if no seed answers, or no node is
+ * heard on a line or a radio. */
 void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,
                               const char *address, const struct uw_opt_list *seeds);
 
 /* The training waits for the network, which may wait for the first average of nodes_n nodes, of
- * one cell or of the run: tell once, a moment later, how many are not here yet. */
+ * one cell or of the run: report once, a moment later, how many are not here yet. */
 void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                             uint32_t nodes_n);
 
 /* A sentence for people. */
-void uw_node_report_say(struct uw_node_report *r, const char *format, ...)
+void uw_node_report_log(struct uw_node_report *r, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif

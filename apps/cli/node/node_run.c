@@ -44,7 +44,7 @@ static int check_velocity(struct uw_node_work *r, const char *file, uint64_t cod
         return UW_OK;
     }
     memset(m->velocity, 0, m->params.size_n * sizeof *m->velocity);
-    uw_node_report_say(&r->report, "%s was saved under another momentum_rule than %s: its velocity "
+    uw_node_report_log(&r->report, "%s was saved under another momentum_rule than %s: its velocity "
                                    "begins at zero", file, r->o->exchange.rule->name);
     int rc = uw_model_push_velocity(m);
     return rc < 0 ? uw_error_set(&r->err, rc, "the GPU failed") : rc;
@@ -75,7 +75,7 @@ static int load_checkpoint(struct uw_node_work *r)
     if (state.user[0] >= r->incarnation) {
         r->incarnation = (uint32_t)state.user[0] + 1u;
     }
-    uw_node_report_say(&r->report, "going on from %s at step %llu", file,
+    uw_node_report_log(&r->report, "going on from %s at step %llu", file,
                        (unsigned long long)r->step);
     return check_velocity(r, file, state.user[1]);
 }
@@ -132,11 +132,11 @@ static int prepare(struct uw_node_work *r, int *status)
         return rc;
     }
     rc = uw_storage_file_init(&r->files, NULL);
-    r->tells_vitals = uw_board_sensors_find(&r->sensors, o->sensors) > 0;
+    r->sends_vitals = uw_board_sensors_find(&r->sensors, o->sensors) > 0;
     rc = rc < 0 ? rc : uw_node_report_open(&r->report, o->events, o->name, &r->err);
     rc = rc < 0 ? rc : uw_node_work_open_data(r);
     rc = rc < 0 ? rc : uw_job_bind(&r->job, &r->err);
-    uw_node_work_tell_backend(r);
+    uw_node_work_log_backend(r);
     rc = rc < 0 ? rc : uw_node_work_warm(r);
     rc = rc < 0 ? rc : uw_node_trace_open(r);
     rc = rc < 0 || !gradients ? rc : uw_node_gradients_open(r);
@@ -147,7 +147,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                           : uw_job_load_weights(&r->job, o->weights, &r->err);
     }
     if (rc == UW_OK && o->exact) {
-        uw_node_report_say(&r->report, "exact: kernels %s, the same bits on every processor",
+        uw_node_report_log(&r->report, "exact: kernels %s, the same bits on every processor",
                            r->job.config.kernels->name);
     }
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
@@ -166,7 +166,7 @@ static int evaluate(struct uw_node_work *r, uint32_t limit, bool final)
     uint64_t before_us = uw_board_now_us();
     uint32_t samples_n = r->test.base->samples_n;
     if (final) {
-        uw_node_report_say(&r->report, "testing on %u samples",
+        uw_node_report_log(&r->report, "testing on %u samples",
                            (unsigned)(limit != 0 && limit < samples_n ? limit : samples_n));
     }
     int rc = uw_job_evaluate(&r->job, r->test.base, limit, stop_asked, r, &score);
@@ -203,7 +203,7 @@ static int housekeeping(struct uw_node_work *r)
     if (uw_node_work_saves(r, now_us)) {
         rc = uw_node_gradients_finish(r);
         if (rc == UW_OK && save(r) < 0) {
-            uw_node_report_say(&r->report, "%s; training goes on", r->err.text);
+            uw_node_report_log(&r->report, "%s; training goes on", r->err.text);
         }
     }
     if (rc == UW_OK && uw_node_work_evaluates(r, now_us)) {
@@ -232,7 +232,7 @@ static int run_steps(struct uw_node_work *r)
 {
     r->train_us = uw_board_now_us();
     if (r->step >= r->steps || !uw_node_work_time_left(r)) {
-        uw_node_report_say(&r->report, "nothing is left to train: steps or seconds are over");
+        uw_node_report_log(&r->report, "nothing is left to train: steps or seconds are over");
     }
     int rc = uw_node_work_exchange(r, 0.0f);
     while (rc >= 0 && ((rc & UW_NODE_AVERAGING) != 0 ||
@@ -262,7 +262,7 @@ static int work(struct uw_node_work *r)
     rc = rc < 0 ? rc : uw_node_work_agree(r);
     rc = rc < 0 ? rc : save(r);
     if (rc == UW_OK && uw_stop_asked(&r->stop)) {
-        uw_node_report_say(&r->report, "interrupted at step %llu%s%s", (unsigned long long)r->step,
+        uw_node_report_log(&r->report, "interrupted at step %llu%s%s", (unsigned long long)r->step,
                            r->o->checkpoint != NULL ? ", saved in " : ", not saved",
                            r->o->checkpoint != NULL ? r->o->checkpoint : "");
     }

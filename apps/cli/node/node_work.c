@@ -94,7 +94,7 @@ bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us)
 }
 
 /* As it is told to others: more than 0 until training has ended, and by broadcast is shown. */
-static float told_samples_per_s(const struct uw_node_work *r)
+static float sent_samples_per_s(const struct uw_node_work *r)
 {
     float speed = uw_node_work_samples_per_s(r);
     bool ended = r->trained_us != 0 && (r->all_shown || !uw_node_work_broadcasts(r->o));
@@ -106,7 +106,7 @@ struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, floa
     return (struct uw_node_progress){
         .step = (uint32_t)r->step, .lr = lr, .step_loss = (float)r->step_loss,
         .loss = (float)r->loss, .accuracy = r->scored ? (float)r->score.accuracy : -1.0f,
-        .samples_per_s = told_samples_per_s(r),
+        .samples_per_s = sent_samples_per_s(r),
         .vitals = r->vitals};
 }
 

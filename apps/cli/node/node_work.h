@@ -47,7 +47,7 @@ struct uw_node_work {
     struct uw_stop stop;
     struct uw_board_sensors sensors;
     struct uw_vitals vitals;            /* as read at sensors_us */
-    bool tells_vitals;
+    bool sends_vitals;
     uint64_t sensors_us;                /* 0: never */
     struct uw_node_net net;
     struct uw_node_report report;
@@ -88,17 +88,18 @@ static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
     return o->exchange.mode.at == UW_NODE_BROADCAST;
 }
 
-/* Open links and node as configured, and say where. Returns UW_OK or a code, r->err filled. */
+/* Open links and node as configured, and report the address. Returns UW_OK or a code, r->err
+ * filled. */
 int uw_node_work_open(struct uw_node_work *r);
 
-/* Say which GPU trains, or why none does, and put into the events what does. */
-void uw_node_work_tell_backend(struct uw_node_work *r);
+/* Log which GPU trains, or why none does, and report the backend as an event. */
+void uw_node_work_log_backend(struct uw_node_work *r);
 
 /* How the network reaches the parameters of a bound model: NULL where the processor trains. */
 const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
 
-/* How its GPU averages with others' directly; NULL: it does not, and where it might a sentence says
- * why. Closed once the network has ended, before the job. */
+/* How its GPU averages with others' directly; NULL: it does not, and the reason is logged where it
+ * could. Closed once the network has ended, before the job. */
 const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r);
 void uw_node_work_close_direct(struct uw_node_work *r);
 
@@ -113,7 +114,7 @@ int uw_node_work_warm(struct uw_node_work *r);
  * filled. */
 int uw_node_work_train(struct uw_node_work *r, float *lr);
 
-/* What the training tells others, now. */
+/* The progress of the training as peers receive it. */
 struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr);
 
 /* The GPU failed, whatever came of it: r->err says so, and what follows. Returns UW_ERR_IO. */

@@ -619,7 +619,7 @@ int uw_cmd_plan(int argc, char **argv)
         uw_job_deinit(&job);
         return status;
     }
-    uw_job_gpu_say(&job.gpu, "plan");
+    uw_job_gpu_log(&job.gpu, "plan");
     uw_job_deinit(&job);
     if (rc < 0) {
         return uw_cli_error("plan", uw_job_exit(rc), "%s", err.text);

@@ -149,7 +149,7 @@ int uw_cmd_eval(int argc, char **argv)
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         rc = uw_job_bind(&job, &err);
-        uw_job_gpu_say(&job.gpu, "eval");
+        uw_job_gpu_log(&job.gpu, "eval");
         rc = rc < 0 ? rc : uw_events_open(&events, o.json, &err);
         rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);

@@ -83,7 +83,7 @@ static void report_device(struct train *t)
         uw_progress_say(&t->progress, "%s%s", uw_job_gpu_text(&t->job.gpu, text),
                         t->o->tf32 ? ", TF32 products" : "");
     }
-    uw_job_gpu_say(&t->job.gpu, "train");
+    uw_job_gpu_log(&t->job.gpu, "train");
 }
 
 /* The epoch of the last step, from 1. */
@@ -608,7 +608,7 @@ static void name_failed_gpu(struct train *t)
 }
 
 /* Add to what the events say where training ended because of them. */
-static void tell_untold(struct train *t)
+static void add_stop(struct train *t)
 {
     const struct uw_error why = t->err;
     uw_error_set(&t->err, why.code, "%.200s; stopped at step %llu%s", why.text,
@@ -635,7 +635,7 @@ static int run(const struct options *o)
         report_done(&t);
         rc = uw_events_close(&t.events, &t.err);
         if (untold) {
-            tell_untold(&t);
+            add_stop(&t);
         }
         rc = rc < 0 ? rc : uw_trace_close(&t.trace, &t.err);
     }
