@@ -182,7 +182,7 @@ static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t 
     if (other != NULL) {
         /* Who has taken another name is no second device: with many it would fill the table. */
         uw_membership_set_station(m, other, UW_LINK_STATION_NONE);
-        if (other->state == UW_MEMBER_ALIVE || other->state == UW_MEMBER_SUSPECT) {
+        if (uw_member_is_live(other)) {
             uw_membership_set_state(m, other, UW_MEMBER_LEFT);
             uw_membership_changed(m, UW_NODE_LEFT, other, 0);
         }

@@ -254,6 +254,17 @@ void uw_membership_record(const struct uw_membership *m, const struct uw_member 
 /* This device, and how far apart its pings are. */
 void uw_membership_self(const struct uw_membership *m, uwasa_Peer *peer);
 
+/* Alive, or silent for a short time; dead, or it left. */
+static inline bool uw_member_is_live(const struct uw_member *it)
+{
+    return it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
+}
+
+static inline bool uw_member_is_gone(const struct uw_member *it)
+{
+    return it->state == UW_MEMBER_DEAD || it->state == UW_MEMBER_LEFT;
+}
+
 /* For both. Members that are alive, this device not counted. */
 static inline uint32_t uw_membership_alive(const struct uw_membership *m)
 {

@@ -80,10 +80,15 @@ uint64_t uw_membership_pace_us(const struct uw_membership *m)
     return us > m->config.ping_us ? us : 0;
 }
 
-static uint64_t pace_with(const struct uw_membership *m, const struct uw_member *it)
+static uint64_t own_pace_us(const struct uw_membership *m)
 {
     uint64_t us = uw_membership_exchange_us(m);
-    us = us > m->config.ping_us ? us : m->config.ping_us;
+    return us > m->config.ping_us ? us : m->config.ping_us;
+}
+
+static uint64_t pace_with(const struct uw_membership *m, const struct uw_member *it)
+{
+    uint64_t us = own_pace_us(m);
     uint64_t asleep_us = m->config.windows != NULL ? m->config.windows->pause_us(m, it) : 0;
     us = us > asleep_us ? us : asleep_us;
     return us > it->pace_us ? us : it->pace_us;
@@ -115,8 +120,7 @@ void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
 /* Can it bear less than this device? Then what all ask at once is what its link must carry. */
 static bool is_thin(const struct uw_membership *m, const struct uw_member *it)
 {
-    uint64_t us = uw_membership_exchange_us(m);
-    return it->pace_us / 2u > (us > m->config.ping_us ? us : m->config.ping_us);
+    return it->pace_us / 2u > own_pace_us(m);
 }
 
 /* Calls out of turn are spread over so long. */
@@ -164,10 +168,7 @@ static uint64_t silent_since_us(const struct uw_membership *m, const struct uw_m
 /* When silence changes a member's state. */
 static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member *it)
 {
-    if (it->asked_us == 0 || it->tries < TRIES_MIN) {
-        return UINT64_MAX;
-    }
-    if (it->state != UW_MEMBER_ALIVE && it->state != UW_MEMBER_SUSPECT) {
+    if (it->asked_us == 0 || it->tries < TRIES_MIN || !uw_member_is_live(it)) {
         return UINT64_MAX;
     }
     uint64_t silence_us = it->state == UW_MEMBER_ALIVE ? suspect_after(m, it) : dead_after(m, it);
@@ -319,7 +320,7 @@ struct uw_window uw_membership_window(const struct uw_membership *m, const struc
 static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *station,
                        uint32_t *seq)
 {
-    bool live = it->state == UW_MEMBER_ALIVE || it->state == UW_MEMBER_SUSPECT;
+    bool live = uw_member_is_live(it);
     if (is_heard(m, it, live)) {
         return 0;
     }
@@ -606,8 +607,7 @@ static int next_beacon(struct uw_membership *m, uint16_t *station, uint32_t *seq
     if (m->now_us < m->beacon_us) {
         return 0;
     }
-    uint64_t pace_us = uw_membership_exchange_us(m);
-    pace_us = pace_us > m->config.ping_us ? pace_us : m->config.ping_us;
+    uint64_t pace_us = own_pace_us(m);
     bool alone = m->states_n[UW_MEMBER_ALIVE] == 0, early = m->beacons_n < BEACONS_EARLY;
     uint64_t pause_us = call_pause(m, m->beacons_n++);
     pause_us = alone || pause_us > pace_us / EARLY_PARTS ? pause_us : pace_us / EARLY_PARTS;

@@ -159,7 +159,7 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     }
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
-        if (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT) {
+        if (uw_member_is_live(m)) {
             say_goodbye(s, m->station);
         }
     }

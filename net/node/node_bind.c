@@ -62,7 +62,7 @@ static bool is_name(const char *text, size_t cap)
     return n < cap && text[n] == '\0';
 }
 
-/* A part of the program, for set-up. */
+/* An optional part, for set-up. */
 struct part {
     const char *lacks;                      /* what is wrong when it is needed and not there */
     const struct uw_node_setup *setup;      /* NULL: the program lacks it */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_parts.h - what a node calls of its optional parts, which their tables name
+ * node_optional.h - what a node calls of its optional parts (uwasa/node_parts.h): a table each
  *
  * The node itself names no function of a part, only the table of its configuration. The state of a
  * part is taken from the arena when the configuration needs it.
  *
  * Blocking   never      Context  network thread, but for what averages do after a step
  */
-#ifndef UW_NET_NODE_PARTS_H
-#define UW_NET_NODE_PARTS_H
+#ifndef UW_NET_NODE_OPTIONAL_H
+#define UW_NET_NODE_OPTIONAL_H
 
 #include "gossip/gossip.h"
 #include "gossip/period.h"

@@ -51,8 +51,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
     for (uint32_t i = 0; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         bool usable = i > 0 && m != but && can_be_pulled_from(s, m, newcomer, further, chunk_n);
-        if (i > 0 && (m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
-                      !m->same_model)) {
+        if (i > 0 && (uw_member_is_gone(m) || !m->same_model)) {
             continue;
         }
         uint32_t k = uw_node_list(s, i);

@@ -370,7 +370,7 @@ static void check_pull(struct uw_node_state *s)
         uw_node_pull_cut(s, UW_WHY_NARROW);
     } else if (here) {
         return;
-    } else if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT) {
+    } else if (m == NULL || uw_member_is_gone(m)) {
         if (!uw_node_pull_move(s, UW_WHY_GONE)) {
             uw_node_pull_cut(s, UW_WHY_GONE);
         }
@@ -389,8 +389,7 @@ static bool rests(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = uw_node_pull_member(s);
-    bool asleep = p->first.transfer.active && m != NULL && m->state != UW_MEMBER_DEAD &&
-                  m->state != UW_MEMBER_LEFT &&
+    bool asleep = p->first.transfer.active && m != NULL && !uw_member_is_gone(m) &&
                   uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us;
     if (p->paused_us != 0) {
         uw_pull_paused(&p->first.transfer, s->now_us - p->paused_us);  /* some came meanwhile */

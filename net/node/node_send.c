@@ -53,7 +53,7 @@ static bool is_there(struct uw_node_state *s, uint16_t station)
     const struct uw_member *m = uw_membership_at(&s->membership, station);
     return station == UW_LINK_STATION_BROADCAST
                ? uw_membership_alive(&s->membership) != 0
-               : m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT);
+               : m != NULL && uw_member_is_live(m);
 }
 
 /* A radio that is busy takes a question a moment later; to lose it would cost a timeout. */

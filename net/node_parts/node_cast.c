@@ -13,7 +13,7 @@
 
 static bool is_here(const struct uw_member *m)
 {
-    return (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT) && m->same_model;
+    return uw_member_is_live(m) && m->same_model;
 }
 
 /* A newcomer takes over a model at first; only where all are new they begin together. */

@@ -319,7 +319,7 @@ static void check(struct uw_node_state *s, struct uw_node_lane *lane)
         t->progress_us = s->now_us;     /* we are the slow side */
     }
     uint64_t silent_us = s->now_us - t->progress_us;
-    if (m == NULL || m->state == UW_MEMBER_DEAD || m->state == UW_MEMBER_LEFT ||
+    if (m == NULL || uw_member_is_gone(m) ||
         uw_membership_window(&s->membership, m, s->outer_us).from_us > s->outer_us) {
         drop(s, lane);
     } else if (silent_us >= uw_node_pull_silence_us(s, t, m) ||
