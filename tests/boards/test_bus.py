@@ -55,7 +55,7 @@ class Bus(Boards):
         self.assertIn("needs a key", self.events(0, "error")[-1]["text"])
         self.board(1, **MET, data="uart")
         self.assertEqual(self.wait(1), 1)
-        self.assertIn("link=bus has the second UART", self.events(1, "error")[-1]["text"])
+        self.assertIn("data=uart: needs link=ethernet", self.events(1, "error")[-1]["text"])
 
     def test_firmware_without_frames_says_so(self):
         self.firmware = ()

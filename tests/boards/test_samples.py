@@ -118,7 +118,7 @@ class Samples(Boards):
 
     def test_settings_that_do_not_go_together_are_named(self):
         for i, (settings, says) in enumerate((
-                ({"link": "serial"}, "data=uart: link=serial has the second UART"),
+                ({"link": "serial"}, "data=uart: needs link=ethernet"),
                 ({"samples": 3}, "samples=3: needs batch=4 or more"),
                 ({"samples": 30000}, "30000"))):
             self.board(i, **{**ALONE, "exit": 1, **settings})

@@ -53,7 +53,7 @@ int uw_firmware_open_samples(struct uw_firmware *f)
     }
     if (f->settings.link != UW_SET_LINK_ETHERNET) {
         return uw_error_set(&f->err, UW_ERR_UNSUPPORTED,
-                            "data=uart: needs link=ethernet, others have the second UART");
+                            "data=uart: needs link=ethernet, other links use the second UART");
     }
     struct uw_arena *a = &f->arena[f->regions.n - 1u];
     size_t used = a->used_bytes + uw_arena_slack_bytes();
