@@ -70,7 +70,8 @@ struct uw_allreduce_config {
                                        caller: then no memory is taken, and scratch_n, small_n and
                                        window_chunks are idle */
     /* Hand one message to a rank. part->floats is the vector's or a copy's.
-     * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
+     * Returns UW_OK, UW_ERR_AGAIN (no room now) or UW_ERR_NOTFOUND (the rank is not known yet: a
+     * streamed round tries again); whatever else is as if lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     void *arg;
 };

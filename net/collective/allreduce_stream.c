@@ -20,6 +20,7 @@
 #define ABREAST 2u
 #define BURST_CHUNKS 2u             /* sent in one run, while something is to be received */
 #define SEND_RETRY_US 100u
+#define UNKNOWN_RETRY_US 1000u      /* a rank that this node has not heard of yet */
 #define STEPS_MAX 65535u            /* what a message can say */
 
 /* What is sent is a part of a segment or some of them in a row. 62 KiB and a head are a little less
@@ -279,6 +280,7 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
     advance(a);
+    take_kept(a);
     for (uint32_t burst = 0; a->state == UW_ALLREDUCE_RUNNING && !a->failed; burst++) {
         if (t->send_k == t->steps_n) {
             return UINT64_MAX;
@@ -295,8 +297,8 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
                             .offset_n = t->sent_n, .count_n = n,
                             .floats = a->r.x + t->send.send_at + t->sent_n};
         int rc = uw_allreduce_send(a, t->send.to, &p);
-        if (rc == UW_ERR_AGAIN) {
-            return a->now_us + SEND_RETRY_US;
+        if (rc == UW_ERR_AGAIN || rc == UW_ERR_NOTFOUND) {
+            return a->now_us + (rc == UW_ERR_AGAIN ? SEND_RETRY_US : UNKNOWN_RETRY_US);
         }
         a->failed = a->failed || rc < 0;
         t->sent_n += n;

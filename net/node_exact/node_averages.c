@@ -331,27 +331,28 @@ static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         return;
     }
     const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
-    if (member == NULL || s->cell == NULL) {
+    if (s->cell == NULL) {
         return;
     }
     if (part.op != 0) {
-        uw_node_gradients_part(s, member, &part);
+        if (member != NULL) {
+            uw_node_gradients_part(s, member, &part);
+        }
         return;
     }
-    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+    for (uint32_t i = 0; member != NULL && i < UW_NODE_SCOPES; i++) {
         const struct uw_cell *c = &s->cell->scopes[i].cell;
-        if (c->group != part.group) {
-            continue;
-        }
-        for (uint32_t rank = 0; rank < c->ranks_n; rank++) {
+        for (uint32_t rank = 0; c->group == part.group && rank < c->ranks_n; rank++) {
             if (c->ranks[rank] == member->id) {
                 take_of_rank(s, c, rank, &part);
                 return;
             }
         }
     }
-    if (!checked) {
+    if (!checked) {     /* also of a rank whose first ping has not come yet: it comes once */
         keep_ahead(s, &part);
+        (void)uw_allreduce_run(&s->cell->allreduce, s->now_us);
+        uw_node_cell_look(s);
     }
 }
 

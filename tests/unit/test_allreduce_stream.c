@@ -57,6 +57,9 @@ static int send(void *arg, uint32_t to, const struct uw_part *part)
         w.refused_n++;
         return UW_ERR_AGAIN;
     }
+    if (w.keeps && uw_rng_below(&w.rng, 64) == 0) {     /* a rank that is not known yet */
+        return UW_ERR_NOTFOUND;
+    }
     struct queued *i = &q->item[(q->first + q->n++) % QUEUE_MAX];
     i->part = *part;
     memcpy(i->floats, part->floats, part->count_n * sizeof(float));
