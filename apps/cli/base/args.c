@@ -27,18 +27,18 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
     return status;
 }
 
-const struct uw_rule *uw_rule_broken(const struct uw_rule *rules)
+struct uw_rule uw_rule_broken(const struct uw_rule *rules)
 {
     while (rules->sentence != NULL && !rules->broken) {
         rules++;
     }
-    return rules->sentence != NULL ? rules : NULL;
+    return *rules;
 }
 
 int uw_rules_check(const struct uw_rule *rules, struct uw_error *err)
 {
-    const struct uw_rule *r = uw_rule_broken(rules);
-    return r == NULL ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: %s", r->name, r->sentence);
+    struct uw_rule r = uw_rule_broken(rules);
+    return !r.broken ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: %s", r.name, r.sentence);
 }
 
 /* What an edit costs. Of two words the one with letters swapped is the likelier; two swaps are not

@@ -133,8 +133,8 @@ struct uw_rule {
 };
 #define UW_RULES(...) (const struct uw_rule[]){__VA_ARGS__, {false, NULL, NULL}}
 
-/* The first rule that is broken; NULL: none is. */
-const struct uw_rule *uw_rule_broken(const struct uw_rule *rules);
+/* The first rule that is broken; one that is not: all are kept. */
+struct uw_rule uw_rule_broken(const struct uw_rule *rules);
 
 /* The same in a sentence that begins with the flag. Returns UW_OK or UW_ERR_INVALID, err filled. */
 int uw_rules_check(const struct uw_rule *rules, struct uw_error *err);

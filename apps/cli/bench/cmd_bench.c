@@ -74,8 +74,8 @@ static enum use use_of(const struct options *o, bool trains)
     return o->table != NULL ? WRITE_TABLE : o->against != NULL ? KERNELS_AGAINST : KERNELS;
 }
 
-/* The first flag that was given and means nothing there; NULL: there is none. */
-static const struct uw_rule *idle_flag(const struct options *o, enum use use)
+/* The first flag that was given and means nothing there, as a broken rule. */
+static struct uw_rule idle_flag(const struct options *o, enum use use)
 {
     static const char nothing[] = "means nothing to bench";
     bool prints = use == TRAIN_AGAINST, table = use == WRITE_TABLE, train = use == TRAIN;
@@ -199,9 +199,9 @@ int uw_cmd_bench(int argc, char **argv)
                             what != NULL ? what : "WHAT");
     }
     enum use use = use_of(&o, trains);
-    const struct uw_rule *idle = idle_flag(&o, use);
-    if (idle != NULL) {
-        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: %s %s", idle->name, idle->sentence,
+    struct uw_rule idle = idle_flag(&o, use);
+    if (idle.broken) {
+        return uw_cli_error("bench", UW_EXIT_USAGE, "--%s: %s %s", idle.name, idle.sentence,
                             use_name[use]);
     }
     o.backend = o.backend.word != NULL ? o.backend : (struct uw_choice){"auto", UW_BACKEND_AUTO};

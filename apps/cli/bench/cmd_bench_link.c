@@ -284,7 +284,7 @@ static bool is_bus(const struct uw_radio_profile *p)
 }
 
 /* The first flag that was given and means nothing to the link; NULL: there is none. */
-static const struct uw_rule *idle_flag(const struct options *o,
+static struct uw_rule idle_flag(const struct options *o,
                                        const struct uw_radio_profile *radio)
 {
     static const char nothing[] = "means nothing to --link";
@@ -392,9 +392,9 @@ int uw_cmd_bench_link(int argc, char **argv)
     }
     o.b.suites = o.cipher.at != 0 ? ciphers[o.cipher.at - 1].suites : NULL;
     o.b.average = o.exchange.at == 1;
-    const struct uw_rule *idle = idle_flag(&o, line ? NULL : &profile);
-    if (idle != NULL) {
-        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--%s: %s %s", idle->name, idle->sentence,
+    struct uw_rule idle = idle_flag(&o, line ? NULL : &profile);
+    if (idle.broken) {
+        return uw_cli_error(spec.command, UW_EXIT_USAGE, "--%s: %s %s", idle.name, idle.sentence,
                             o.b.link);
     }
     bool pulls = o.b.pulls != 0;

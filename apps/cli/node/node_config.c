@@ -71,8 +71,8 @@ static int fail_key(struct uw_node_file *f, const char *key, const char *sentenc
 
 static int check_rules(struct uw_node_file *f, const struct uw_rule *rules, struct uw_error *err)
 {
-    const struct uw_rule *r = uw_rule_broken(rules);
-    return r == NULL ? UW_OK : fail_key(f, r->name, r->sentence, err);
+    struct uw_rule r = uw_rule_broken(rules);
+    return !r.broken ? UW_OK : fail_key(f, r.name, r.sentence, err);
 }
 
 /* ---- the link, and the addresses that belong to it ---- */
