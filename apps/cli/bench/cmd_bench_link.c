@@ -284,8 +284,7 @@ static bool is_bus(const struct uw_radio_profile *p)
 }
 
 /* The first flag that was given and means nothing to the link; NULL: there is none. */
-static struct uw_rule idle_flag(const struct options *o,
-                                       const struct uw_radio_profile *radio)
+static struct uw_rule idle_flag(const struct options *o, const struct uw_radio_profile *radio)
 {
     static const char nothing[] = "means nothing to --link";
     const struct uw_bench_link *b = &o->b;
