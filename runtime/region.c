@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 static const struct {
-    const char *name;
-    size_t offset;                  /* of its bytes in struct uw_model_need */
+    char name[12];
+    uint8_t offset;                 /* of its bytes in struct uw_model_need */
 } purposes[UW_PURPOSES_N] = {
 #define PURPOSE(number, name) [number] = {#name, offsetof(struct uw_model_need, name##_bytes)}
     PURPOSE(UW_PURPOSE_SCRATCH, scratch),       PURPOSE(UW_PURPOSE_ACTIVATIONS, activations),

@@ -12,7 +12,6 @@
 #define CHUNK_IP_N 256u             /* floats that any way through IP carries */
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
-#define PARTS_N 11u
 
 static const struct uw_node_parts no_parts;
 
@@ -62,56 +61,55 @@ static bool is_name(const char *text, size_t cap)
     return n < cap && text[n] == '\0';
 }
 
-/* An optional part, for set-up. */
-struct part {
-    const char *lacks;                      /* what is wrong when it is needed and not there */
-    const struct uw_node_setup *setup;      /* NULL: the program lacks it */
-    bool needed;
-};
+/* The optional parts: why a configuration that needs one without having it is refused, and where
+ * the pointer to its table is. Every table begins with struct uw_node_setup. */
+static const struct {
+    char lacks[15];
+    uint8_t offset;
+} optional_parts[] = {
+#define PART(part) {"lacks " #part, offsetof(struct uw_node_parts, part)}
+    PART(averages), PART(directs), PART(samples), PART(casts),  PART(sleeps), PART(periods),
+    PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers)};
 
-struct parts {
-    struct part of[PARTS_N];
-};
-
-/* Every part's table begins with it. */
-#define SETUP(part) ((const struct uw_node_setup *)(const void *)(part))
-
-static struct parts list_parts(const struct uw_node_config *c)
+/* Which of optional_parts a configuration needs, a bit for each. */
+static uint32_t needed_parts(const struct uw_node_config *c)
 {
-    const struct uw_node_parts *p = c->parts != NULL ? c->parts : &no_parts;
-    return (struct parts){{
-        {"lacks averages", SETUP(p->averages), uw_node_needs_averages(c)},
-        {"lacks directs", SETUP(p->directs), c->direct != NULL},
-        {"lacks samples", SETUP(p->samples), c->samples != NULL},
-        {"lacks casts", SETUP(p->casts), c->mode == UW_NODE_BROADCAST},
-        {"lacks sleeps", SETUP(p->sleeps), c->sleep.period_us != 0 || c->sleep.awake_us != 0},
-        {"lacks periods", SETUP(p->periods), c->period_share != 0.0f},
-        {"lacks slices", SETUP(p->slices), c->slices_n > 1u},
-        {"lacks lanes", SETUP(p->lanes), c->pull_peers > 1u},
-        {"lacks codes", SETUP(p->codes), c->code},
-        {"lacks frames", SETUP(p->frames), c->link->frames || c->link->shared},
-        {"lacks answers", SETUP(p->answers), p->answers != NULL}}};
-}
-
-static int check_parts(const struct uw_node_config *c, struct uw_node_fault *fault)
-{
-    const struct parts all = list_parts(c);
-    int rc = UW_OK;
-    for (const struct part *p = all.of; rc == UW_OK && p < all.of + PARTS_N; p++) {
-        if (p->needed && p->setup == NULL) {
-            return UW_NODE_FAULT(fault, parts, p->lacks);
-        }
-        rc = p->needed && p->setup->check != NULL ? p->setup->check(c, fault) : UW_OK;
+    const bool needed[] = {uw_node_needs_averages(c),
+                           c->direct != NULL,
+                           c->samples != NULL,
+                           c->mode == UW_NODE_BROADCAST,
+                           c->sleep.period_us != 0 || c->sleep.awake_us != 0,
+                           c->period_share != 0.0f,
+                           c->slices_n > 1u,
+                           c->pull_peers > 1u,
+                           c->code,
+                           c->link->frames || c->link->shared,
+                           c->parts != NULL && c->parts->answers != NULL};
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < sizeof needed; i++) {
+        bits |= (uint32_t)needed[i] << i;
     }
-    return rc;
+    return bits;
 }
 
-static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
+/* Check the parts that a configuration needs, or with s give them their memory. */
+static int set_up_parts(const struct uw_node_config *c, struct uw_node_fault *fault,
+                        struct uw_node_state *s, struct uw_arena *arena)
 {
-    const struct parts parts = list_parts(&s->config);
+    const struct uw_node_parts *parts = c->parts != NULL ? c->parts : &no_parts;
+    uint32_t needed = needed_parts(c);
     int rc = UW_OK;
-    for (const struct part *p = parts.of; rc == UW_OK && p < parts.of + PARTS_N; p++) {
-        rc = p->needed && p->setup->place != NULL ? p->setup->place(s, arena) : UW_OK;
+    for (uint32_t i = 0; rc == UW_OK && needed >> i != 0; i++) {
+        const struct uw_node_setup *setup;
+        if ((needed >> i & 1u) == 0) {
+            continue;
+        }
+        memcpy(&setup, (const char *)parts + optional_parts[i].offset, sizeof setup);
+        if (setup == NULL) {
+            return UW_NODE_FAULT(fault, parts, optional_parts[i].lacks);
+        }
+        rc = s != NULL ? (setup->place != NULL ? setup->place(s, arena) : UW_OK)
+             : setup->check != NULL ? setup->check(c, fault) : UW_OK;
     }
     return rc;
 }
@@ -140,7 +138,7 @@ int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *
     if (c->members_max == 1u || c->members_max > UW_NODE_MEMBERS_MAX) {
         return UW_NODE_FAULT(fault, members_max, "needs 2 to 4096");
     }
-    return check_parts(c, fault);
+    return set_up_parts(c, fault, NULL, NULL);
 }
 
 bool uw_node_only_pulls(const struct uw_node_config *c)
@@ -303,7 +301,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     s->late = part[6];
     s->quiet = part[7];
     s->peers = part[8];
-    return place_parts(s, arena);
+    return set_up_parts(&s->config, NULL, s, arena);
 }
 
 static int refuse(struct uw_error *err, int rc, const struct uw_node_fault *fault)

@@ -71,7 +71,7 @@ board_with() {
         -kernel "$firmware" 2>&1 </dev/null) && fail "a board starts with $1"
     echo "$expect_board"
 }
-board_with nowhere | grep -q 'arguments.*: no such thing' || fail "a file of settings that is missing"
+board_with nowhere | grep -q 'arguments.*: not found' || fail "a file of settings that is missing"
 printf 'name=%01100d' 0 >long
 board_with long | grep -q 'arguments: at most 1023 ' || fail "a file of settings that is too long"
 

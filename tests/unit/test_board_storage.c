@@ -184,7 +184,7 @@ static void test_damaged_settings_are_told(void **state)
     assert_int_equal(firmware.settings.batch, 5);
     damage(0, 100);
     assert_int_equal(start(""), UW_OK);
-    assert_string_equal(said, "settings in flash: the bytes are damaged or malformed");
+    assert_string_equal(said, "settings in flash: the data is damaged or malformed");
     assert_int_equal(firmware.settings.batch, 8);
 }
 
@@ -205,7 +205,7 @@ static void damaged_checkpoint(uint32_t offset)
     assert_true(parameters[0] == 2.0f);
     damage(4, offset);
     assert_int_equal(start(""), UW_OK);
-    assert_string_equal(said, "checkpoint: the bytes are damaged or malformed; starting afresh");
+    assert_string_equal(said, "checkpoint: the data is damaged or malformed; starting afresh");
     assert_int_equal(firmware.step, 0);
     assert_true(parameters[0] == 0.0f);
 }

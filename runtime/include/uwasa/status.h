@@ -22,22 +22,22 @@ UW_C_BEGIN
 /*        code         value  sentence */
 #define UW_STATUS_LIST(X)                                                                        \
     X(OK, 0, "done")                                                                             \
-    X(ERR_AGAIN, -1, "nothing to do yet, try again later")                                       \
-    X(ERR_INVALID, -2, "an argument or a configuration value is not allowed")                    \
-    X(ERR_SHAPE, -3, "tensor shapes do not fit together")                                        \
-    X(ERR_UNSUPPORTED, -4, "this build or backend does not have it")                             \
-    X(ERR_NOMEM, -5, "the memory region is too small")                                           \
-    X(ERR_SEALED, -6, "the arena is sealed: set-up is over")                                     \
+    X(ERR_AGAIN, -1, "try again later")                                                          \
+    X(ERR_INVALID, -2, "invalid argument or configuration value")                                \
+    X(ERR_SHAPE, -3, "tensor shapes do not match")                                               \
+    X(ERR_UNSUPPORTED, -4, "not supported by this build or backend")                             \
+    X(ERR_NOMEM, -5, "memory region too small")                                                  \
+    X(ERR_SEALED, -6, "the arena is sealed")                                                     \
     X(ERR_IO, -7, "input or output failed")                                                      \
-    X(ERR_CLOSED, -8, "the other side or the device is closed")                                  \
-    X(ERR_TOOBIG, -9, "the message or file is larger than allowed")                              \
-    X(ERR_CORRUPT, -10, "the bytes are damaged or malformed")                                    \
-    X(ERR_MISMATCH, -11, "it belongs to another model, run or version")                          \
-    X(ERR_NONFINITE, -12, "a NaN or an infinity appeared")                                       \
-    X(ERR_NOTFOUND, -13, "no such thing")                                                        \
-    X(ERR_DENIED, -14, "authentication failed or permission is missing")                         \
-    X(ERR_TIMEOUT, -15, "the deadline has passed")                                               \
-    X(ERR_FULL, -16, "no room is left")
+    X(ERR_CLOSED, -8, "the peer or the device is closed")                                        \
+    X(ERR_TOOBIG, -9, "message or file too large")                                               \
+    X(ERR_CORRUPT, -10, "the data is damaged or malformed")                                      \
+    X(ERR_MISMATCH, -11, "belongs to another model, run or version")                             \
+    X(ERR_NONFINITE, -12, "NaN or infinity")                                                     \
+    X(ERR_NOTFOUND, -13, "not found")                                                            \
+    X(ERR_DENIED, -14, "authentication failed or permission denied")                             \
+    X(ERR_TIMEOUT, -15, "timed out")                                                             \
+    X(ERR_FULL, -16, "no space left")
 
 enum uw_status {
 #define UW_STATUS_ENUM(name, value, text) UW_##name = value,
