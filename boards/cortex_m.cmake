@@ -9,7 +9,8 @@ set(CMAKE_C_FLAGS_MINSIZEREL_INIT "-Os -DNDEBUG")
 # What -Os does for speed and at the cost of size: for runtime, net and nanopb.
 set(UWASA_SMALLER_FLAGS -fno-inline-small-functions -fno-schedule-insns2 -fno-reorder-blocks
     -fno-guess-branch-probability -fno-move-loop-invariants -fno-code-hoisting
-    -fno-tree-tail-merge -fsplit-wide-types-early)
+    -fno-tree-tail-merge -fsplit-wide-types-early -fno-tree-loop-im -fno-if-conversion
+    -fno-caller-saves -fno-ipa-sra -fno-optimize-sibling-calls)
 
 # QEMU has these boards. Output and exit status come by semihosting.
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-system-arm -M ${machine} -nographic -monitor none

@@ -71,12 +71,12 @@ struct uw_gossip_config {
     struct uw_snapshot *snapshot;   /* NULL: others see the parameters as they are */
     float *velocity;
     const struct uw_node_image *image;      /* NULL: params->x is what training works in */
-    bool newcomer;
     const struct uw_mix_rule *rule;
     struct uw_mix_constants constants;
     uint32_t period_steps;          /* T until the network says another */
     uint32_t chunk_n;               /* largest chunk */
     uint32_t slots_n;               /* chunks the ring holds */
+    bool newcomer;
     bool holds;                     /* what is shown stays as it is until the round ends */
     bool adopt_only;                /* rest after a round in which there was nothing to adopt, or
                                        all of it is; the exchange of a newcomer that averages */

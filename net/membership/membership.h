@@ -136,7 +136,6 @@ struct uw_membership {
     uint32_t message_bytes;         /* of a message, about */
     uint32_t seq, turn;
     uint32_t unmet_seq, met_seq;    /* the last before its own name was met, the first after */
-    bool started;
     struct uw_membership_config config;
     uint64_t paid_us, own_us;       /* when the rate, its part for calls, will have paid it all */
     uint64_t now_us, late_us;       /* late: what steps come after they should, smoothed */
@@ -149,6 +148,7 @@ struct uw_membership {
         uint32_t heard[UW_CROWD_BITS / 32u];    /* stations whose beacons came since, hashed */
     } crowd;
     uint16_t gathered[UW_GATHER_MAX];
+    bool started;
     struct uw_rng rng;
 };
 

@@ -101,6 +101,7 @@ struct uw_node_state {
     struct uw_node_config config;
     bool started, left;
     bool blocked;                   /* the link takes no more for now */
+    uint16_t late_station;          /* of what is in `late` */
     uint32_t shown_version;
     uint32_t run;
     uint64_t model;
@@ -125,7 +126,6 @@ struct uw_node_state {
     uint8_t *late;                  /* [buffer_bytes] what the link did not take; NULL: lost */
     uint32_t late_bytes;            /* 0: none waits */
     uint64_t late_until_us;
-    uint16_t late_station;
     struct uw_node_limits limits;
     const struct uw_node_members *members;      /* how it knows its peers */
 

@@ -158,12 +158,13 @@ struct uw_secure_frames {
     struct uw_frames_key *keys[3];  /* this epoch and the one before by parity, and any other */
     uint32_t key_epochs[3];
     bool key_set[3];
-    uint64_t derived_us;            /* a bucket of derivations of the last one */
+    uint8_t asked_at;               /* the oldest of asked */
+    uint64_t derived_us;            /* token bucket of derivations of the last one */
     uint8_t *in, *out;              /* [frame_bytes] */
     uint32_t frame_bytes;
     uint32_t out_bytes;             /* of a frame that the lower link has not taken; 0: none */
-    uint16_t out_to;
     uint64_t out_since_us;
+    uint16_t out_to;
     uint16_t peers_n, known_n;
     uint64_t id, counter, saved_counter;
     uint64_t fresh[2];              /* counters at the last two ticks: older ones answer nothing */
@@ -173,7 +174,6 @@ struct uw_secure_frames {
     uint32_t epoch, saved_epoch;
     uint64_t epoch_began;           /* counter */
     struct uw_frames_asked asked[4];
-    uint8_t asked_at;
     struct uw_frames_answer answered[8];
     /* Not before. */
     uint64_t refused_tell_us, identity_tell_us, twin_tell_us, in_vain_tell_us, withheld_tell_us;
