@@ -22,6 +22,11 @@ static inline uint64_t uw_min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static inline uint64_t uw_max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline uint32_t uw_bits_in(uint64_t v)
 {
     uint32_t n = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/link_frame.h"
 
+#include "base/bits.h"
 #include "base/number.h"
 
 #include <string.h>
@@ -29,8 +30,7 @@ static uint64_t most_us(const struct uw_link_frame *l)
 static uint64_t capacity_us(const struct uw_link_frame *l)
 {
     uint64_t us = l->burst_us != 0 ? l->burst_us : 2u * most_us(l) / BURST_PARTS;
-    us = us > l->longest_us ? us : l->longest_us;
-    return us < most_us(l) ? us : most_us(l);
+    return uw_min_u64(uw_max_u64(us, l->longest_us), most_us(l));
 }
 
 /* Millionths of a microsecond that each one brings. With a full bucket at its beginning, a window
@@ -44,12 +44,11 @@ static uint64_t income(const struct uw_link_frame *l)
 static void refill(struct uw_link_frame *l, uint64_t now_us)
 {
     uint64_t us = l->stepped && now_us > l->now_us ? now_us - l->now_us : 0;
-    l->now_us = now_us > l->now_us ? now_us : l->now_us;
+    l->now_us = uw_max_u64(now_us, l->now_us);
     l->stepped = true;
     if (is_limited(l)) {
         uint64_t most = capacity_us(l) * PPM;
-        l->tokens += (us < l->window_us ? us : l->window_us) * income(l);
-        l->tokens = l->tokens < most ? l->tokens : most;
+        l->tokens = uw_min_u64(l->tokens + uw_min_u64(us, l->window_us) * income(l), most);
     }
 }
 
@@ -62,7 +61,7 @@ static int ask_budget(struct uw_link_frame *l, uint64_t us)
     if (us > most_us(l)) {
         return UW_ERR_TOOBIG;
     }
-    l->longest_us = us > l->longest_us ? us : l->longest_us;
+    l->longest_us = uw_max_u64(us, l->longest_us);
     if (l->tokens >= us * PPM) {
         return UW_OK;
     }
@@ -177,10 +176,11 @@ static uint64_t rate_of(const struct uw_link_frame *l)
     if (us == 0) {
         return 0;
     }
-    uint64_t bits = l->link.mtu_bytes * (uint64_t)8000000u;
-    uint64_t rate = bits / (us + l->radio->access_us);
-    uint64_t allowed = is_limited(l) ? bits / us * l->radio->duty_ppm / PPM : rate;
-    rate = allowed < rate ? allowed : rate;
+    uint64_t each_us = us + l->radio->access_us;
+    if (is_limited(l)) {
+        each_us = uw_max_u64(each_us, us * PPM / l->radio->duty_ppm);
+    }
+    uint64_t rate = l->link.mtu_bytes * UINT64_C(8000000) / each_us;
     return rate != 0 ? rate : 1u;
 }
 
@@ -199,7 +199,7 @@ static uint64_t frame_step(struct uw_link *link, uint64_t now_us)
     uint64_t budget_us = budget_at_us(l);
     follow_radio(l);
     tell_rate(l);
-    return next_us < budget_us ? next_us : budget_us;
+    return uw_min_u64(next_us, budget_us);
 }
 
 static void frame_deinit(struct uw_link *link)

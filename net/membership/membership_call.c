@@ -48,8 +48,7 @@ static uint64_t price_us(const struct uw_membership *m, uint32_t messages_n)
 
 static uint64_t burst_us(const struct uw_membership *m)
 {
-    uint64_t least_us = price_us(m, BURST_MESSAGES);
-    return least_us > BURST_US ? least_us : BURST_US;
+    return uw_max_u64(price_us(m, BURST_MESSAGES), BURST_US);
 }
 
 static void pay(struct uw_membership *m, uint32_t bytes)
@@ -82,16 +81,14 @@ uint64_t uw_membership_pace_us(const struct uw_membership *m)
 
 static uint64_t own_pace_us(const struct uw_membership *m)
 {
-    uint64_t us = uw_membership_exchange_us(m);
-    return us > m->config.ping_us ? us : m->config.ping_us;
+    return uw_max_u64(uw_membership_exchange_us(m), m->config.ping_us);
 }
 
 static uint64_t pace_with(const struct uw_membership *m, const struct uw_member *it)
 {
     uint64_t us = own_pace_us(m);
     uint64_t asleep_us = m->config.windows != NULL ? m->config.windows->pause_us(m, it) : 0;
-    us = us > asleep_us ? us : asleep_us;
-    return us > it->pace_us ? us : it->pace_us;
+    return uw_max_u64(uw_max_u64(us, asleep_us), it->pace_us);
 }
 
 /* Of many, by chance some are missed all the time, and questions would cost more than beacons. */
@@ -134,7 +131,7 @@ void uw_membership_soon(struct uw_membership *m, struct uw_member *it)
 {
     uint32_t most_us = (uint32_t)uw_min_u64(spread_us(m, it), INT32_MAX);
     uint64_t next_us = m->now_us + uw_rng_below(&m->rng, most_us + 1u);
-    it->next_us = next_us < it->next_us ? next_us : it->next_us;
+    it->next_us = uw_min_u64(it->next_us, next_us);
     uw_membership_rush(m, it);
 }
 
@@ -153,16 +150,14 @@ static uint64_t suspect_after(const struct uw_membership *m, const struct uw_mem
 
 static uint64_t dead_after(const struct uw_membership *m, const struct uw_member *it)
 {
-    uint64_t suspect = suspect_after(m, it);
-    return m->config.dead_us > 2u * suspect ? m->config.dead_us : 2u * suspect;
+    return uw_max_u64(m->config.dead_us, 2u * suspect_after(m, it));
 }
 
 /* Since when a member could have spoken: it was asked, or should have been. */
 static uint64_t silent_since_us(const struct uw_membership *m, const struct uw_member *it)
 {
-    uint64_t lead_us = it->asked_us < m->config.ping_us ? it->asked_us : m->config.ping_us;
-    uint64_t asked_us = it->asked_us - lead_us;
-    return asked_us > it->heard_us ? asked_us : it->heard_us;
+    uint64_t lead_us = uw_min_u64(it->asked_us, m->config.ping_us);
+    return uw_max_u64(it->asked_us - lead_us, it->heard_us);
 }
 
 /* When silence changes a member's state. */
@@ -181,7 +176,7 @@ static uint64_t verdict_us(const struct uw_membership *m, const struct uw_member
 static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
 {
     uint64_t us = uw_backoff_after(CALL_FIRST_US, tries / 2u, CALL_DOUBLINGS);
-    return uw_membership_jitter(m, us < CALL_MAX_US ? us : CALL_MAX_US);
+    return uw_membership_jitter(m, uw_min_u64(us, CALL_MAX_US));
 }
 
 /* All of them together at most a part of the rate, and no more than a thin link bears. */
@@ -193,7 +188,7 @@ static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it
     uint64_t each_us = all ? uw_membership_exchange_us(m) : price_us(m, 1);
     uint64_t least_us = it->tries > TRIES_EARLY ? each_us * lost_n * LIVE_PARTS : 0;
     uint64_t spread = is_thin(m, it) ? spread_us(m, it) : 0;
-    least_us = least_us > spread ? least_us : spread;
+    least_us = uw_max_u64(least_us, spread);
     return us > least_us ? us : uw_membership_jitter(m, least_us);
 }
 
@@ -235,7 +230,7 @@ struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us)
     }
     uint64_t age_us = now_us > it->window_us ? now_us - it->window_us : 0;
     uint64_t guard_us = GUARD_US + age_us / GUARD_PARTS, most_us = awake_us / GUARD_MOST_PARTS;
-    guard_us = guard_us < most_us ? guard_us : most_us;
+    guard_us = uw_min_u64(guard_us, most_us);
     uint64_t start_us = it->window_us + age_us / period_us * period_us;
     start_us += now_us >= start_us + awake_us - guard_us ? period_us : 0;
     return (struct uw_window){start_us + guard_us, start_us + awake_us - guard_us};
@@ -432,7 +427,7 @@ static uint64_t member_due_us(const struct uw_membership *m, const struct uw_mem
 {
     uint64_t call_us = it->state != UW_MEMBER_LEFT ? it->next_us : UINT64_MAX;
     uint64_t silence_us = verdict_us(m, it);
-    return silence_us < call_us ? silence_us : call_us;
+    return uw_min_u64(silence_us, call_us);
 }
 
 void uw_membership_rush(struct uw_membership *m, struct uw_member *it)
@@ -502,7 +497,7 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
 /* A time that lies so much later, but not after now. */
 static uint64_t later(uint64_t us, uint64_t late_us, uint64_t now_us)
 {
-    return us + late_us < now_us ? us + late_us : now_us;
+    return uw_min_u64(us + late_us, now_us);
 }
 
 /* The silence of the others was this device's own. */
@@ -598,7 +593,7 @@ static void beacon_soon(struct uw_membership *m)
 {
     uint64_t wait_us = uw_membership_exchange_us(m) / SPREAD_PARTS;
     uint64_t us = m->now_us + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(wait_us, INT32_MAX) + 1u);
-    m->beacon_us = us < m->beacon_us ? us : m->beacon_us;
+    m->beacon_us = uw_min_u64(m->beacon_us, us);
     m->beacons_n = 0;
 }
 

@@ -322,7 +322,7 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
     return rc < 0 || c->snapshot != NULL || !needs_snapshot(c)
                ? rc
                : UW_NODE_FAULT(fault, snapshot,
-                               "is missing: momentum rules, averages and an image need it");
+                               "is missing: rules, averages and images need it");
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
