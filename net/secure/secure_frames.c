@@ -26,27 +26,6 @@ static void follow_lower(struct uw_secure_frames *s)
 
 /* ---- out ---- */
 
-bool uw_frames_out_is_free(struct uw_secure_frames *s)
-{
-    if (s->out_bytes != 0 &&
-        uw_link_send(s->lower, s->out_to, s->out, s->out_bytes) != UW_ERR_AGAIN) {
-        s->out_bytes = 0;       /* sent, or lost as on the air */
-    }
-    return s->out_bytes == 0;
-}
-
-int uw_frames_put(struct uw_secure_frames *s, uint16_t to, uint32_t bytes)
-{
-    int rc = uw_link_send(s->lower, to, s->out, bytes);
-    if (rc == UW_ERR_AGAIN) {
-        s->out_bytes = bytes;
-        s->out_to = to;
-        s->out_since_us = s->now_us;
-        return UW_OK;
-    }
-    return rc;
-}
-
 static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t buf_bytes)
 {
     struct uw_secure_frames *s = (struct uw_secure_frames *)link;
@@ -70,10 +49,10 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
         return UW_ERR_AGAIN;
     }
     uint64_t counter;
-    int rc = uw_frames_count(s, &counter);
-    struct uw_frames_key *key = rc == UW_OK ? uw_frames_key_of(s, s->epoch) : NULL;
-    if (key == NULL) {
-        return rc < 0 ? rc : UW_ERR_NOMEM;
+    struct uw_frames_key *key;
+    int rc = uw_frames_next(s, &counter, &key);
+    if (rc < 0) {
+        return rc;
     }
     uint8_t *p = s->out;
     p[0] = (uint8_t)((uint32_t)message[0] << 4 | (all ? UW_FRAMES_TO_ALL : 0) |

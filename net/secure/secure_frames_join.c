@@ -186,15 +186,52 @@ static bool may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kep
                           kept_n * each_us);
 }
 
+/* ---- frames that go out ---- */
+
+int uw_frames_next(struct uw_secure_frames *s, uint64_t *counter, struct uw_frames_key **key)
+{
+    int rc = uw_frames_count(s, counter);
+    if (rc == UW_ERR_CLOSED) {
+        uw_frames_warn(s, &s->identity_tell_us, s->lower->own,
+                       "the counters are used up: this device needs a new identity");
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    *key = uw_frames_key_of(s, s->epoch);
+    return *key != NULL ? UW_OK : UW_ERR_NOMEM;
+}
+
+bool uw_frames_out_is_free(struct uw_secure_frames *s)
+{
+    if (s->out_bytes != 0 &&
+        uw_link_send(s->lower, s->out_to, s->out, s->out_bytes) != UW_ERR_AGAIN) {
+        s->out_bytes = 0;       /* sent, or lost as on the air */
+    }
+    return s->out_bytes == 0;
+}
+
+int uw_frames_put(struct uw_secure_frames *s, uint16_t to, uint32_t bytes)
+{
+    int rc = uw_link_send(s->lower, to, s->out, bytes);
+    if (rc == UW_ERR_AGAIN) {
+        s->out_bytes = bytes;
+        s->out_to = to;
+        s->out_since_us = s->now_us;
+        return UW_OK;
+    }
+    return rc;
+}
+
 static void send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_join kind,
                       const struct uw_frames_echo *echo)
 {
     struct uw_ccm_frame f;
     uint64_t counter;
-    if (uw_frames_count(s, &counter) < 0) {
+    struct uw_frames_key *key;
+    if (uw_frames_next(s, &counter, &key) < 0) {
         return;
     }
-    struct uw_frames_key *key = uw_frames_key_of(s, s->epoch);
     uint8_t *p = s->out;
     bool all = to == UW_LINK_STATION_BROADCAST;
     p[0] = (uint8_t)((s->epoch & UW_FRAMES_EPOCH_MASK) | (all ? UW_FRAMES_TO_ALL : 0));
@@ -211,7 +248,7 @@ static void send_join(struct uw_secure_frames *s, uint16_t to, enum uw_frames_jo
         f.body_bytes = ECHO_BYTES;
     }
     uw_frames_begin(&f, s->id, counter, s->lower->own, to, p, JOIN_HEAD_BYTES);
-    if (key != NULL && uw_ccm_seal(key, &f) == UW_OK) {
+    if (uw_ccm_seal(key, &f) == UW_OK) {
         s->stats.joins_sent_n++;
         (void)uw_frames_put(s, to, JOIN_HEAD_BYTES + f.body_bytes + UW_CCM_TAG_BYTES);
     }

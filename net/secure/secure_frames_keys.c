@@ -123,8 +123,6 @@ static bool is_used_up(const struct uw_secure_frames *s)
 int uw_frames_count(struct uw_secure_frames *s, uint64_t *counter)
 {
     if (is_used_up(s)) {
-        uw_frames_warn(s, &s->identity_tell_us, s->lower->own,
-                       "the counters are used up: this device needs a new identity");
         return UW_ERR_CLOSED;
     }
     if (s->store != NULL && s->counter >= s->saved_counter &&

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * secure_frames_priv.h - what the files of secure frames share
+ * secure_frames_priv.h - what the files of secure frames share. Each calls those below it
  *
  *     secure_frames.c           the link: frames of messages
- *     secure_frames_join.c      known peers: hello, welcome, join, windows
+ *     secure_frames_join.c      known peers: hello, welcome, join, windows; frames that go out
  *     secure_frames_keys.c      epochs, counters and their store
  */
-#ifndef UW_NET_SECURE_FRAMES_INNER_H
-#define UW_NET_SECURE_FRAMES_INNER_H
+#ifndef UW_NET_SECURE_FRAMES_PRIV_H
+#define UW_NET_SECURE_FRAMES_PRIV_H
 
 #include "secure_ccm.h"
 #include "wire/wire.h"
@@ -34,7 +34,7 @@ void uw_frames_follow(struct uw_secure_frames *s, uint32_t epoch);
 bool uw_frames_epoch_of(const struct uw_secure_frames *s, uint8_t first, uint32_t *epoch);
 
 /* A counter that was never used. Returns UW_OK, UW_ERR_IO (the store cannot be written),
- * UW_ERR_CLOSED (there is none left, which is told). */
+ * UW_ERR_CLOSED (there is none left). */
 int uw_frames_count(struct uw_secure_frames *s, uint64_t *counter);
 
 /* Take the identity and the counter from the store. Returns as uw_secure_frames_init. */
@@ -74,6 +74,16 @@ bool uw_frames_is_old(const struct uw_frames_peer *p, uint64_t counter);
 bool uw_frames_seen(const struct uw_frames_peer *p, uint64_t counter);
 void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us);
 
+/* Get a counter that was never used, and the key of this epoch. Warns when none is left.
+ * Returns UW_OK, UW_ERR_IO (the store cannot be written), UW_ERR_CLOSED, UW_ERR_NOMEM. */
+int uw_frames_next(struct uw_secure_frames *s, uint64_t *counter, struct uw_frames_key **key);
+
+/* Send what is in s->out, or keep it until the lower link takes it. */
+int uw_frames_put(struct uw_secure_frames *s, uint16_t to, uint32_t bytes);
+
+/* Send what waits in s->out. Returns whether s->out may be written. */
+bool uw_frames_out_is_free(struct uw_secure_frames *s);
+
 /* Send hello to a station, or to all, at a limited rate. Some of it is kept for what this device
  * wants to send. */
 void uw_frames_ask(struct uw_secure_frames *s, uint16_t station, bool to_send);
@@ -88,13 +98,5 @@ void uw_frames_report_longer(struct uw_secure_frames *s);
 
 /* What is due. */
 void uw_frames_tick(struct uw_secure_frames *s);
-
-/* ---- secure_frames.c ---- */
-
-/* Send what is in s->out, or keep it until the lower link takes it. */
-int uw_frames_put(struct uw_secure_frames *s, uint16_t to, uint32_t bytes);
-
-/* May s->out be written? */
-bool uw_frames_out_is_free(struct uw_secure_frames *s);
 
 #endif
