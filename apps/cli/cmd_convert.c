@@ -156,6 +156,6 @@ int uw_cmd_convert(int argc, char **argv)
     }
     uw_job_deinit(&job);
     return rc < 0 ? uw_cli_error("convert", uw_job_exit(rc), "%s",
-                                 err.text[0] != '\0' ? err.text : uw_status_text(rc))
+                                 uw_error_sentence(&err, rc))
                   : UW_EXIT_DONE;
 }

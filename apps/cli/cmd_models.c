@@ -110,10 +110,9 @@ int uw_cmd_models(int argc, char **argv)
     if (name != NULL) {
         const struct uw_model_builtin *b = uw_model_builtin_find(name);
         if (b == NULL) {
-            const char *near = uw_model_builtin_nearest(name);
-            return uw_cli_error("models", UW_EXIT_USAGE, "%s: no built-in model, %s%s%s", name,
-                                near != NULL ? "did you mean " : "uwasa models lists them",
-                                near != NULL ? near : "", near != NULL ? "?" : "");
+            struct uw_guess g;
+            return uw_cli_error("models", UW_EXIT_USAGE, "%s: no built-in model%s", name,
+                                uw_model_builtin_hint(&g, name, ", uwasa models lists them"));
         }
         fputs(b->text, stdout);
         return UW_EXIT_DONE;

@@ -6,6 +6,7 @@
 #include "base/stop.h"
 #include "links/keyfile.h"
 #include "links/link_stack.h"
+#include "node/node_report.h"
 
 #include "uwasa/board.h"
 #include "uwasa/status_client.h"
@@ -174,14 +175,7 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
         uw_event_vitals(row, &m[i].vitals);
         cJSON_AddItemToArray(members, row);
     }
-    UW_EVENT_NUMBERS(out, {"sent_bytes", (double)c->sent_bytes},
-                     {"received_bytes", (double)c->received_bytes},
-                     {"membership_bytes", (double)c->membership_bytes},
-                     {"pulls_done", c->pulls_done}, {"pulls_cut", c->pulls_cut},
-                     {"pulls_refused", c->pulls_refused}, {"pulls_stale", c->pulls_stale},
-                     {"averages_done", c->averages_done}, {"averages_cut", c->averages_cut},
-                     {"samples_in", (double)c->samples_in},
-                     {"samples_out", (double)c->samples_out});
+    uw_node_counters_put(out, c);
     uw_event_print(stdout, out);
 }
 

@@ -30,11 +30,8 @@ static int unknown_command(const char *word)
     for (uint32_t i = 0; i < uw_commands_n; i++) {
         uw_guess_try(&g, uw_commands[i].name, strlen(uw_commands[i].name));
     }
-    if (g.nearest != NULL) {
-        return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, did you mean %s?", word,
-                            g.nearest);
-    }
-    return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command, see uwasa --help", word);
+    return uw_cli_error("", UW_EXIT_USAGE, "%s: no such command%s", word,
+                        uw_guess_hint(&g, "", ", see uwasa --help"));
 }
 
 /* Results that could not be written are a failure, even when everything else went well. */

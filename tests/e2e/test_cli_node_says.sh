@@ -52,11 +52,11 @@ fi
 # what an exchange takes on a link whose rate is known: 408 kB in frames of 250 bytes, 1200 bytes/s
 slow="$radio --set emulate.rate=9600 --set seconds=0.1"
 node 0 $slow
-said 'a pull takes about 6 min here, longer than the run'
+said 'a pull takes about 6.06 min here, longer than the run'
 node 0 $slow --set slices=10
-said 'a pull of a slice takes about 36 s here, longer than the run'
+said 'a pull of a slice takes about 36.4 s here, longer than the run'
 node 0 $slow --set exchange=broadcast
-said 'an average of two nodes takes about 12 min here, longer than the run'
+said 'an average of two nodes takes about 12.1 min here, longer than the run'
 node 0 $radio --set emulate.rate=90000000 --set seconds=5
 grep -q 'takes about' err && fail "a pull of 40 ms is no news"
 echo passed

@@ -143,13 +143,21 @@ static void test_args_mistakes_exit_with_two(void **state)
     }
 }
 
+static const char *hint(const char *word, const char *mark)
+{
+    static struct uw_guess g;
+    g = (struct uw_guess){.word = word, .word_bytes = strlen(word)};
+    uw_guess_opts(&g, &opts);
+    return uw_guess_hint(&g, mark, ", there is none");
+}
+
 static void test_args_unknown_flag_names_the_nearest(void **state)
 {
     (void)state;
-    assert_string_equal(uw_opt_nearest(opts, "bach", 4), "batch");
-    assert_string_equal(uw_opt_nearest(opts, "emulate.los", 11), "emulate.loss");
-    assert_null(uw_opt_nearest(opts, "completely-else", 15));
-    assert_null(uw_opt_nearest(opts, "", 0));
+    assert_string_equal(hint("bach", "--"), ", did you mean --batch?");
+    assert_string_equal(hint("emulate.los", "\""), ", did you mean \"emulate.loss\"?");
+    assert_string_equal(hint("completely-else", "--"), ", there is none");
+    assert_string_equal(hint("", ""), ", there is none");
 }
 
 static void test_guess_prefers_swapped_letters_over_an_edit(void **state)

@@ -46,7 +46,7 @@ static void test_events_go_on_after_a_gap_where_the_disk_was_full(void **state)
     for (uint32_t cut = 0; cut < 24; cut += 6) {
         struct uw_events e;
         struct uw_error err = {.text = ""};
-        assert_int_equal(uw_events_open(&e, path, NULL), UW_OK);
+        assert_int_equal(uw_events_open(&e, path, false, NULL), UW_OK);
         put_number(&e, 1);
         off_t whole = size_of(path);
         limit_files((rlim_t)whole + cut);

@@ -11,12 +11,10 @@
 
 int uw_cli_error(const char *command, int status, const char *format, ...)
 {
-    char line[1024];
+    char line[1024] = "";
     va_list args;
     va_start(args, format);
-    if (vsnprintf(line, sizeof line, format, args) < 0) {
-        line[0] = '\0';
-    }
+    (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
     for (char *c = line; *c != '\0'; c++) {
         if ((unsigned char)*c < ' ') {
@@ -25,6 +23,11 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
     }
     fprintf(stderr, "uwasa%s%s: %s\n", command[0] != '\0' ? " " : "", command, line);
     return status;
+}
+
+const char *uw_error_sentence(const struct uw_error *err, int rc)
+{
+    return err->text[0] != '\0' ? err->text : uw_status_text(rc);
 }
 
 struct uw_rule uw_rule_broken(const struct uw_rule *rules)
@@ -106,18 +109,22 @@ const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t n
     return NULL;
 }
 
-static void guess(struct uw_guess *g, const struct uw_opts *opts)
+void uw_guess_opts(struct uw_guess *g, const struct uw_opts *opts)
 {
     for (uint32_t i = 0; opts != NULL && i < opts->n; i++) {
         uw_guess_try(g, opts->row[i].name, strlen(opts->row[i].name));
     }
 }
 
-const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes)
+const char *uw_guess_hint(struct uw_guess *g, const char *mark, const char *otherwise)
 {
-    struct uw_guess g = {.word = name, .word_bytes = name_bytes};
-    guess(&g, &opts);
-    return g.nearest;
+    if (g->nearest == NULL) {
+        snprintf(g->hint, sizeof g->hint, "%s", otherwise);
+    } else {
+        snprintf(g->hint, sizeof g->hint, ", did you mean %s%.*s%s?", mark, (int)g->nearest_bytes,
+                 g->nearest, mark[0] == '"' ? mark : "");
+    }
+    return g->hint;
 }
 
 void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
@@ -416,10 +423,10 @@ int uw_opt_assign(struct uw_opts opts, const struct uw_opt_given *given, void *o
     char text[128];
     uw_opt_given_text(given, text, sizeof text);
     if (o == NULL) {
-        const char *near = uw_opt_nearest(opts, given->key, name_bytes);
-        return uw_error_set(err, UW_ERR_INVALID, "%s: no such key%s%s%s", text,
-                            near != NULL ? ", did you mean " : "",
-                            near != NULL ? near : "", near != NULL ? "?" : "");
+        struct uw_guess g = {.word = given->key, .word_bytes = name_bytes};
+        uw_guess_opts(&g, &opts);
+        return uw_error_set(err, UW_ERR_INVALID, "%s: no such key%s", text,
+                            uw_guess_hint(&g, "", ""));
     }
     if (uw_opt_set(o, given->value, out) < 0) {
         char allowed[160];
@@ -431,15 +438,13 @@ int uw_opt_assign(struct uw_opts opts, const struct uw_opt_given *given, void *o
 
 static int unknown_flag(const struct uw_args_spec *spec, const char *arg, size_t name_bytes)
 {
-    struct uw_guess near = {.word = arg + 2, .word_bytes = name_bytes};
-    guess(&near, &spec->opts);
-    guess(&near, spec->keys);
-    if (near.nearest != NULL) {
-        return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: no such flag, did you mean --%s?",
-                            arg, near.nearest);
-    }
-    return uw_cli_error(spec->command, UW_EXIT_USAGE,
-                        "%s: no such flag, see uwasa %s --help", arg, spec->command);
+    struct uw_guess g = {.word = arg + 2, .word_bytes = name_bytes};
+    char help[64];
+    snprintf(help, sizeof help, ", see uwasa %s --help", spec->command);
+    uw_guess_opts(&g, &spec->opts);
+    uw_guess_opts(&g, spec->keys);
+    return uw_cli_error(spec->command, UW_EXIT_USAGE, "%s: no such flag%s", arg,
+                        uw_guess_hint(&g, "--", help));
 }
 
 /* Read the flag at argv[*i] and its value. Returns -1 or an exit status. */
@@ -495,14 +500,14 @@ static int unexpected(const struct uw_args_spec *spec, const char *arg)
 #define COLUMNS 80u
 #define HELP_COLUMN 31u
 
-/* The next word, behind spaces and ends of lines; what stands in brackets is one. */
+/* The next word, behind spaces and ends of lines; what stands in brackets is one, and "98 %". */
 static size_t next_word(const char **at)
 {
     const char *p = *at + strspn(*at, " \n");
     size_t n = 0;
     uint32_t depth = 0;
     *at = p;
-    for (; p[n] != '\0' && (depth > 0 || strchr(" \n", p[n]) == NULL); n++) {
+    for (; p[n] != '\0' && (depth > 0 || strchr(" \n", p[n]) == NULL || p[n + 1u] == '%'); n++) {
         if (p[n] == '[') {
             depth++;
         } else if (p[n] == ']' && depth > 0) {
@@ -529,6 +534,11 @@ static void print_words(const char *text, const char *end, size_t at, size_t ind
         first = false;
     }
     putchar('\n');
+}
+
+void uw_text_print(const char *text)
+{
+    print_words(text, text + strlen(text), 0, 0);
 }
 
 /* Paragraphs end at an empty line, and at one that begins with a space: it stands as it is. */
@@ -586,7 +596,7 @@ static void print_help(const struct uw_args_spec *spec)
 {
     char line[512];
     snprintf(line, sizeof line, "uwasa %s: %s", spec->command, spec->summary);
-    print_words(line, line + strlen(line), 0, 2);
+    uw_text_print(line);
     snprintf(line, sizeof line, "Usage: uwasa %s %s", spec->command, spec->usage);
     putchar('\n');
     print_words(line, line + strlen(line), 0, 7);

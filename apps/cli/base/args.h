@@ -112,18 +112,24 @@ struct uw_guess {
     const char *nearest;        /* [nearest_bytes]; NULL: nothing is near enough */
     size_t nearest_bytes;
     size_t cost;                /* of the edits from word to nearest */
+    char hint[128];             /* see uw_guess_hint */
 };
 
 /* Consider one more candidate: it is taken when it is near enough and nearer than the one before.
  * Letters left out, added, changed or swapped with their neighbour count; a swap a little less. */
 void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes);
 
+/* The same of the names of rows; opts NULL: none. */
+void uw_guess_opts(struct uw_guess *g, const struct uw_opts *opts);
+
+/* What follows "no such flag": ", did you mean --batch?" where a word is near enough, else
+ * `otherwise`; in g->hint, cut to fit.
+ *   mark  "", "--", or a quotation mark, which then follows the word, too */
+const char *uw_guess_hint(struct uw_guess *g, const char *mark, const char *otherwise);
+
 /* The place of g->word among "a|b|c", from 0. Returns -1 when it is none of them; g then has the
  * nearest one. */
 int uw_word_find(const char *words, struct uw_guess *g);
-
-/* The row's name that is nearest to `name`, or NULL when none is near. */
-const char *uw_opt_nearest(struct uw_opts opts, const char *name, size_t name_bytes);
 
 /* Something that options must not be. A list of rules ends with a sentence of NULL: UW_RULES. */
 struct uw_rule {
@@ -177,7 +183,13 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
 #endif
     ;
 
-/* Print lines of 80 columns, but for commands to copy and longer words. An option table:
+/* The sentence of an error, or where none was set that of its code. */
+const char *uw_error_sentence(const struct uw_error *err, int rc);
+
+/* Print a text in lines of 80 columns. */
+void uw_text_print(const char *text);
+
+/* The same, but for commands to copy and longer words. An option table:
  * "  --batch N      samples in a minibatch"; keys: without the dashes. */
 void uw_opts_print(struct uw_opts opts, bool keys);
 

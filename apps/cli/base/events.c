@@ -20,7 +20,7 @@
 #define AGAIN_US 1000000u       /* after the disk was full */
 #define GAP_BYTES 64u
 
-static int open_events(struct uw_events *e, const char *path, bool again, struct uw_error *err)
+int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err)
 {
     e->file = NULL;
     e->path = path;
@@ -31,22 +31,12 @@ static int open_events(struct uw_events *e, const char *path, bool again, struct
         return UW_OK;
     }
     e->file = strcmp(path, "-") == 0 ? stdout
-              : again                ? uw_open_file_again(path)
+              : after                ? uw_open_file_again(path)
                                      : uw_open_file(path, true);
     if (e->file == NULL) {
         return uw_error_set(err, UW_ERR_IO, "--json %s: %s", path, strerror(errno));
     }
     return UW_OK;
-}
-
-int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err)
-{
-    return open_events(e, path, false, err);
-}
-
-int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error *err)
-{
-    return open_events(e, path, true, err);
 }
 
 void uw_events_empty(struct uw_events *e)

@@ -2,7 +2,7 @@
  *
  * events.h - what happens, as JSON lines: one object a line, "event" first, the last is "done"
  *
- *     uw_events_open(&e, "run.jsonl", &err);       "-": standard output, NULL: nowhere
+ *     uw_events_open(&e, "run.jsonl", false, &err);       "-": standard output, NULL: nowhere
  *     cJSON *ev = uw_event("step");
  *     cJSON_AddNumberToObject(ev, "loss", loss);   numbers are written so that they read back
  *     uw_events_put(&e, ev);                       to the same bits
@@ -37,13 +37,12 @@ struct uw_events {
     bool torn;          /* a part of a line is in what cannot be cut */
 };
 
-/* Start writing. path NULL: nowhere; "-": standard output. Returns UW_OK or UW_ERR_IO. */
-int uw_events_open(struct uw_events *e, const char *path, struct uw_error *err);
+/* Start writing. path NULL: nowhere; "-": standard output.
+ *   after  what is in the file stays, in front, until uw_events_empty
+ * Returns UW_OK or UW_ERR_IO. */
+int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err);
 
-/* The same, after what is in the file. */
-int uw_events_open_again(struct uw_events *e, const char *path, struct uw_error *err);
-
-/* Drop what was in the file before uw_events_open_again. */
+/* Drop what was in the file before. */
 void uw_events_empty(struct uw_events *e);
 
 /* Are results for people to be kept off standard output, because events go there? */

@@ -70,27 +70,19 @@ int uw_json_open_text(struct uw_json *j, const char *file, const char *text, siz
 
 int uw_json_open_file(struct uw_json *j, const char *file)
 {
-    int rc = UW_OK;
-    size_t n = 0;
+    size_t n;
+    char *text = uw_read_file(file, UW_JSON_BYTES_MAX, &n);
     *j = (struct uw_json){.file = file};
-    FILE *f = uw_open_file(file, false);
-    if (f == NULL) {
-        rc = errno == ENOENT ? UW_ERR_NOTFOUND : errno == EACCES ? UW_ERR_DENIED : UW_ERR_IO;
+    if (text == NULL) {
+        int rc = errno == ENOENT   ? UW_ERR_NOTFOUND
+                 : errno == EACCES ? UW_ERR_DENIED
+                 : errno == EFBIG  ? UW_ERR_TOOBIG
+                 : errno == ENOMEM ? UW_ERR_NOMEM
+                                   : UW_ERR_IO;
         return uw_error_set(&j->err, rc, "%s: %s", file, strerror(errno));
     }
-    char *text = malloc(UW_JSON_BYTES_MAX + 1u);
-    if (text != NULL) {
-        n = fread(text, 1, UW_JSON_BYTES_MAX + 1u, f);
-    }
-    if (text == NULL) {
-        rc = uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", file);
-    } else if (ferror(f)) {
-        rc = uw_error_set(&j->err, UW_ERR_IO, "%s: cannot be read", file);
-    } else {
-        rc = uw_json_open_text(j, file, text, n);
-    }
+    int rc = uw_json_open_text(j, file, text, n);
     free(text);
-    fclose(f);
     return rc;
 }
 
@@ -169,12 +161,10 @@ uint32_t uw_json_line(const struct uw_json *j, const cJSON *value)
 int uw_json_fail(struct uw_json *j, const cJSON *at, const char *format, ...)
 {
     if (j->err.code == UW_OK) {
-        char sentence[UW_ERROR_TEXT_BYTES];
+        char sentence[UW_ERROR_TEXT_BYTES] = "";
         va_list args;
         va_start(args, format);
-        if (vsnprintf(sentence, sizeof sentence, format, args) < 0) {
-            sentence[0] = '\0';
-        }
+        (void)vsnprintf(sentence, sizeof sentence, format, args);
         va_end(args);
         uw_error_set(&j->err, UW_ERR_INVALID, "%s:%u: %s", j->file,
                      (unsigned)uw_json_line(j, at), sentence);
@@ -203,12 +193,8 @@ void uw_json_keys(struct uw_json *j, const cJSON *object, const char *what, cons
     for (const cJSON *m = object->child; m != NULL; m = m->next) {
         struct uw_guess g = {.word = m->string, .word_bytes = strlen(m->string)};
         if (uw_word_find(keys, &g) < 0) {
-            if (g.nearest != NULL) {
-                uw_json_fail(j, m, "unknown key \"%s\" in %s, did you mean \"%.*s\"?",
-                             m->string, what, (int)g.nearest_bytes, g.nearest);
-            } else {
-                uw_json_fail(j, m, "unknown key \"%s\" in %s; allowed: %s", m->string, what, keys);
-            }
+            uw_json_fail(j, m, "unknown key \"%s\" in %s%s%s", m->string, what,
+                         uw_guess_hint(&g, "\"", "; allowed: "), g.nearest != NULL ? "" : keys);
             return;
         }
     }
@@ -291,13 +277,8 @@ uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
     if (place >= 0) {
         return (uint32_t)place;
     }
-    if (g.nearest != NULL) {
-        uw_json_fail(j, value, "unknown %s \"%s\", did you mean \"%.*s\"?", key,
-                     value->valuestring, (int)g.nearest_bytes, g.nearest);
-    } else {
-        uw_json_fail(j, value, "unknown %s \"%s\"; allowed: %s", key, value->valuestring,
-                     choices);
-    }
+    uw_json_fail(j, value, "unknown %s \"%s\"%s%s", key, value->valuestring,
+                 uw_guess_hint(&g, "\"", "; allowed: "), g.nearest != NULL ? "" : choices);
     return 0;
 }
 
@@ -400,10 +381,9 @@ static void read_object(struct uw_json *j, const cJSON *object, const char *pref
             snprintf(name, sizeof name, "%.60s.", m->string);
             read_object(j, m, name, opts, out);
         } else if (o == NULL) {
-            const char *near = uw_opt_nearest(opts, name, name_bytes);
-            uw_json_fail(j, m, "unknown key \"%s\"%s%s%s", name,
-                         near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
-                         near != NULL ? "\"?" : "");
+            struct uw_guess g = {.word = name, .word_bytes = name_bytes};
+            uw_guess_opts(&g, &opts);
+            uw_json_fail(j, m, "unknown key \"%s\"%s", name, uw_guess_hint(&g, "\"", ""));
         } else if (o->kind == UW_OPT_LIST && cJSON_IsArray(m)) {
             for (const cJSON *e = m->child; e != NULL && j->err.code == UW_OK; e = e->next) {
                 uw_json_option(j, o, e, out);

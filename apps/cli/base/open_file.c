@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#define FIRST_BYTES 16384u
 
 static int open_at_once(const char *path, int how)
 {
@@ -36,6 +39,31 @@ FILE *uw_open_file(const char *path, bool to_write)
 {
     return to_write ? stream_of(uw_open_fd(path), "w")
                     : stream_of(open_at_once(path, O_RDONLY), "r");
+}
+
+char *uw_read_file(const char *path, size_t most, size_t *bytes)
+{
+    FILE *f = uw_open_file(path, false);
+    char *text = NULL, *more = NULL;
+    int error = f == NULL ? errno : 0;
+    *bytes = 0;
+    for (size_t room = FIRST_BYTES, n = 1; error == 0 && n != 0; room *= 2u) {
+        more = realloc(text, room + 1u);
+        text = more != NULL ? more : text;
+        n = more != NULL ? fread(text + *bytes, 1, room - *bytes, f) : 0;
+        *bytes += n;
+        error = more == NULL ? ENOMEM : ferror(f) ? errno : *bytes > most ? EFBIG : 0;
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+    if (error != 0) {
+        free(text);
+        errno = error;
+        return NULL;
+    }
+    text[*bytes] = '\0';
+    return text;
 }
 
 FILE *uw_open_file_again(const char *path)

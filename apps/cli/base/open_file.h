@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * open_file.h - fopen that never waits
+ * open_file.h - files that are opened without waiting
  *
  * A named pipe makes fopen wait for whoever holds its other end, for ever if need be, and deaf to
  * SIGINT while the program keeps that for itself.
@@ -21,6 +21,10 @@ FILE *uw_open_file(const char *path, bool to_write);
 
 /* The same to write, without a stream. Returns a descriptor, or -1 and errno. */
 int uw_open_fd(const char *path);
+
+/* Read a file, `most` bytes of it at most. Sets *bytes.
+ * Returns them with a NUL behind, from the heap; NULL and errno on failure, EFBIG: it has more. */
+char *uw_read_file(const char *path, size_t most, size_t *bytes);
 
 /* Open a file to write after what is in it, made if need be. As uw_open_file. */
 FILE *uw_open_file_again(const char *path);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -45,14 +46,12 @@ void uw_progress_fit(char *line)
 /* Put one line, which the next one may take the place of. */
 static void put(struct uw_progress *p, bool kept, const char *format, va_list args)
 {
-    char line[512];
+    char line[512] = "";
     if (p->quiet) {
         return;
     }
     uw_progress_clear(p);
-    if (vsnprintf(line, sizeof line, format, args) < 0) {
-        line[0] = '\0';
-    }
+    (void)vsnprintf(line, sizeof line, format, args);
     if (p->terminal && !kept) {
         uw_progress_fit(line);
         fputs(line, stderr);
@@ -77,6 +76,27 @@ void uw_progress_say(struct uw_progress *p, const char *format, ...)
     va_start(args, format);
     put(p, true, format, args);
     va_end(args);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+struct uw_spread uw_spread_of(double *x, uint32_t n)
+{
+    qsort(x, n, sizeof *x, by_size);
+    return (struct uw_spread){x[0], 0.5 * (x[(n - 1u) / 2u] + x[n / 2u]), x[n - 1u]};
+}
+
+struct uw_spread uw_spread_ratio(const double *x, const double *other, uint32_t n)
+{
+    double ratio[UW_SPREAD_MAX];
+    for (uint32_t i = 0; i < n; i++) {
+        ratio[i] = other == NULL ? x[i] : other[i] > 0.0 ? x[i] / other[i] : 0.0;
+    }
+    return uw_spread_of(ratio, n);
 }
 
 const char *uw_text_time(double seconds, char text[UW_TEXT_BYTES])

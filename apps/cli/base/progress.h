@@ -46,6 +46,18 @@ void uw_progress_fit(char *line);
 /* Remove the live line, before other output. */
 void uw_progress_clear(struct uw_progress *p);
 
+/* Of many values, what a person is told. */
+struct uw_spread {
+    double low, median, high;
+};
+
+/* Of n > 0 values; x is sorted. */
+struct uw_spread uw_spread_of(double *x, uint32_t n);
+
+/* Of x[i] / other[i], 0 where other[i] is; other NULL: of x[i]. n is UW_SPREAD_MAX at most. */
+#define UW_SPREAD_MAX 101u
+struct uw_spread uw_spread_ratio(const double *x, const double *other, uint32_t n);
+
 #define UW_TEXT_BYTES 24
 
 /* "1:02:03" or "2:03" from seconds; "?" when not finite. Returns text. */

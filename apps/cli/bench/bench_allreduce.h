@@ -16,6 +16,8 @@
 #ifndef UWASA_CLI_BENCH_ALLREDUCE_H
 #define UWASA_CLI_BENCH_ALLREDUCE_H
 
+#include "base/progress.h"
+
 #include "uwasa/allreduce_cost.h"
 #include "uwasa/status.h"
 
@@ -23,7 +25,7 @@
 #include <stdint.h>
 
 #define UW_BENCH_RANKS_MAX 64u
-#define UW_BENCH_ALLREDUCE_WINDOWS_MAX 101u
+#define UW_BENCH_ALLREDUCE_WINDOWS_MAX UW_SPREAD_MAX
 
 enum uw_bench_rank_link { UW_BENCH_TCP, UW_BENCH_UDP, UW_BENCH_LOOPBACK };
 

@@ -155,33 +155,26 @@ static double run_peak(struct gemm_bench *g)
     return took > 0.0 ? flop / took * 1e-9 : 0.0;
 }
 
-static struct uw_spread ratio_to(const struct gemm_bench *g, const double *other)
+static double median_of(const struct gemm_bench *g, const double *x)
 {
-    double ratio[UW_BENCH_WINDOWS_MAX];
-    for (uint32_t i = 0; i < g->config->windows; i++) {
-        ratio[i] = other[i] > 0.0 ? g->speed[0][i] / other[i] : 0.0;
-    }
-    return uw_spread_of(ratio, g->config->windows);
+    return uw_spread_ratio(x, NULL, g->config->windows).median;
 }
 
-static double median_of(const double *x, uint32_t n)
+static struct uw_spread ratio_to(const struct gemm_bench *g, const double *other)
 {
-    double sorted[UW_BENCH_WINDOWS_MAX];
-    memcpy(sorted, x, n * sizeof *x);
-    return uw_spread_of(sorted, n).median;
+    return uw_spread_ratio(g->speed[0], other, g->config->windows);
 }
 
 static void print_json(FILE *out, const struct gemm_bench *g, const char *shape)
 {
-    uint32_t n = g->config->windows;
     struct uw_spread share = ratio_to(g, g->peak);
     fprintf(out, "{\"event\":\"gemm\",\"shape\":\"%s\",\"size\":%u,\"threads\":%u,\"gflops\":[",
             shape, g->shape.m, uw_workers_threads(g->exec.workers));
     for (uint32_t s = 0; s < g->sides_n; s++) {
-        fprintf(out, "%s%.6g", s > 0 ? "," : "", median_of(g->speed[s], n));
+        fprintf(out, "%s%.6g", s > 0 ? "," : "", median_of(g, g->speed[s]));
     }
     fprintf(out, "],\"peak_gflops\":%.6g,\"peak_share\":[%.6g,%.6g,%.6g],\"ratios\":[",
-            median_of(g->peak, n), share.low, share.median, share.high);
+            median_of(g, g->peak), share.low, share.median, share.high);
     for (uint32_t s = 1; s < g->sides_n; s++) {
         struct uw_spread r = ratio_to(g, g->speed[s]);
         fprintf(out, "%s[%.6g,%.6g,%.6g]", s > 1 ? "," : "", r.low, r.median, r.high);
@@ -192,8 +185,7 @@ static void print_json(FILE *out, const struct gemm_bench *g, const char *shape)
 
 static void print_row(FILE *out, const struct gemm_bench *g, const char *shape)
 {
-    uint32_t n = g->config->windows;
-    double peak = median_of(g->peak, n), own = median_of(g->speed[0], n);
+    double peak = median_of(g, g->peak), own = median_of(g, g->speed[0]);
     if (peak > 0.0) {
         fprintf(out, "%s %-8u %8.1f %8.1f %6.1f%%", shape, g->shape.m, peak, own,
                 100.0 * ratio_to(g, g->peak).median);
@@ -202,7 +194,7 @@ static void print_row(FILE *out, const struct gemm_bench *g, const char *shape)
     }
     for (uint32_t s = 1; s < g->sides_n; s++) {
         struct uw_spread r = ratio_to(g, g->speed[s]);
-        fprintf(out, "  | %8.1f %5.2fx %5.2f %5.2f", median_of(g->speed[s], n), r.median, r.low,
+        fprintf(out, "  | %8.1f %5.2fx %5.2f %5.2f", median_of(g, g->speed[s]), r.median, r.low,
                 r.high);
     }
     fputc('\n', out);

@@ -110,7 +110,7 @@ struct uw_bench_node {
 
 /* Vector number i, whose elements are base + i STEP, and a configuration.
  *   pulls  from whoever comes next by identity; false: from nobody
- *   now_us, arg  the clock for started_us and ended_us
+ *   now_us, arg  the clock for started_us and ended_us; NULL: the board's
  * Returns UW_OK or UW_ERR_NOMEM. Close in every case. */
 int uw_bench_node_open(struct uw_bench_node *n, uint32_t i, uint32_t size_n, bool pulls,
                        uint64_t (*now_us)(void *arg), void *arg, uint64_t seed);

@@ -153,12 +153,6 @@ struct pair {
     struct end ends[2];
 };
 
-static uint64_t wall_now(void *arg)
-{
-    (void)arg;
-    return uw_board_now_us();
-}
-
 static struct uw_link *count_over(void *arg, struct uw_link *top)
 {
     return uw_bench_count_init(arg, top);
@@ -179,7 +173,7 @@ static int open_end(struct pair *p, uint32_t i, struct uw_error *err)
         .suites = b->suites, .bulk = b->bytes >= UW_STACK_BULK_BYTES, .peers_n = PEERS, .bad = &bad,
         .bad_seed = b->seed + i, .over = count_over, .over_arg = &e->own.count,
         .pcap = i == 1 ? b->pcap : NULL};
-    int rc = uw_bench_node_open(&e->own, i, (uint32_t)(b->bytes / sizeof(float)), i == 1, wall_now,
+    int rc = uw_bench_node_open(&e->own, i, (uint32_t)(b->bytes / sizeof(float)), i == 1, NULL,
                                 NULL, b->seed);
     if (rc < 0) {
         return uw_error_set(err, rc, "no memory for %lu bytes of parameters, twice each",

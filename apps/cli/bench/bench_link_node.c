@@ -154,10 +154,11 @@ static const struct uw_peer_schedule from_nobody = {.name = "nobody", .pick = pi
 static void on_event(void *arg, const struct uw_node_event *e)
 {
     struct uw_bench_node *n = arg;
+    uint64_t now_us = n->now_us != NULL ? n->now_us(n->arg) : uw_board_now_us();
     if (e->kind == UW_NODE_PULL_STARTED && atomic_load(&n->started_us) == 0) {
-        atomic_store(&n->started_us, n->now_us(n->arg));
+        atomic_store(&n->started_us, now_us);
     } else if (e->kind == UW_NODE_PULL_DONE) {
-        atomic_store(&n->ended_us, n->now_us(n->arg));
+        atomic_store(&n->ended_us, now_us);
     } else if (e->kind == UW_NODE_PULL_CUT && atomic_load(&n->failed) == 0) {
         snprintf(n->why, sizeof n->why, "%s", e->text);
         atomic_store(&n->failed, UW_ERR_TIMEOUT);

@@ -37,11 +37,6 @@ struct station {
     bool active;                        /* takes part in what is measured */
 };
 
-struct block {
-    void *at;
-    size_t bytes;
-};
-
 struct world {
     const struct uw_bench_link *b;
     uint64_t now_us;
@@ -49,14 +44,14 @@ struct world {
     struct uw_loopback_hub hub;
     struct station *stations;           /* [nodes] */
     struct uw_capture_file capture;     /* of the first */
-    struct block blocks[2u + 3u * UW_BENCH_LINK_NODES_MAX];
+    struct uw_stack_block blocks[2u + 3u * UW_BENCH_LINK_NODES_MAX];
     uint32_t blocks_n;
     uint64_t heard_bytes, heard_us;     /* of parameters, when that last grew */
 };
 
 static int take(struct world *w, size_t bytes, void **at)
 {
-    struct block *b = &w->blocks[w->blocks_n];
+    struct uw_stack_block *b = &w->blocks[w->blocks_n];
     int rc = bytes == SIZE_MAX ? UW_ERR_INVALID : uw_board_memory_take(bytes, &b->at);
     if (rc == UW_OK) {
         b->bytes = bytes;
@@ -194,7 +189,7 @@ static void close_world(struct world *w)
         uw_bench_node_close(&s->own);
     }
     while (w->blocks_n > 0) {
-        const struct block *b = &w->blocks[--w->blocks_n];
+        const struct uw_stack_block *b = &w->blocks[--w->blocks_n];
         uw_board_memory_release(b->at, b->bytes);
     }
 }

@@ -2,7 +2,7 @@
 #include "bench_rank.h"
 
 #include "bench_rank_node.h"
-#include "base/add_time.h"
+#include "links/link_cost.h"
 
 #include "uwasa/board.h"
 #include "uwasa/collective.h"
@@ -41,10 +41,7 @@ struct rank {
     struct uw_link *link;
     struct uw_collective collective;
     uint16_t stations[UW_BENCH_RANKS_MAX];
-    struct {
-        void *at;
-        size_t bytes;
-    } block[4];                     /* link, collective, vector, TLS */
+    struct uw_stack_block block[4]; /* link, collective, vector, TLS */
     float *x;
     uint32_t x_n;
     uint64_t idle_us;               /* nothing happened since; 0: it does */
@@ -106,15 +103,10 @@ static int take(struct rank *r, uint32_t block, size_t bytes)
     return rc < 0 ? fail(r, rc, "a rank found no memory, or its link no sense in the sizes") : rc;
 }
 
-static int entropy(void *user, uint8_t *out, size_t bytes)
-{
-    (void)user;
-    return uw_board_entropy(out, bytes);
-}
-
 static int open_tls(struct rank *r)
 {
-    struct uw_secure_stream_config c = {.key = {1}, .identity = "bench", .entropy = entropy};
+    struct uw_secure_stream_config c = {.key = {1}, .identity = "bench",
+                                       .entropy = uw_stack_entropy};
     c.memory_bytes = uw_secure_stream_bytes(&c);
     int rc = take(r, 3, c.memory_bytes);
     c.memory = r->block[3].at;

@@ -8,12 +8,6 @@
 #define SCRATCH_N 65536u            /* as `uwasa node` */
 #define SEED 1u
 
-static uint64_t wall_now(void *arg)
-{
-    (void)arg;
-    return uw_board_now_us();
-}
-
 static void on_event(void *arg, const struct uw_node_event *e)
 {
     struct uw_bench_rank_node *n = arg;
@@ -34,7 +28,7 @@ int uw_bench_rank_node_open(struct uw_bench_rank_node *n, const struct uw_bench_
         .key = key, .together = true, .peers_n = (uint16_t)b->ranks,
         .mtu_bytes = uw_stack_stream_mtu((size_t)b->n * sizeof(float))};
     memset(n, 0, sizeof *n);
-    int rc = uw_bench_node_open(&n->own, rank, b->n, false, wall_now, NULL, SEED);
+    int rc = uw_bench_node_open(&n->own, rank, b->n, false, NULL, NULL, SEED);
     if (rc < 0) {
         return uw_error_set(err, rc, "no memory for a node's parameters, twice");
     }

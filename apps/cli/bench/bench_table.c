@@ -5,6 +5,7 @@
 
 #include "uwasa/board.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -131,19 +132,15 @@ static bool is_same(const struct uw_table_row *row, const char *line)
 /* The whole file, or NULL with err filled. */
 static char *read_table(const char *file, struct uw_error *err)
 {
-    FILE *f = uw_open_file(file, false);
-    if (f == NULL) {
+    size_t bytes;
+    char *text = uw_read_file(file, TEXT_MAX, &bytes);
+    if (text == NULL && errno != EFBIG) {
         uw_error_set(err, UW_ERR_NOTFOUND, "%s: cannot be read", file);
-        return NULL;
-    }
-    char *text = calloc(1, TEXT_MAX);
-    size_t bytes = text != NULL ? fread(text, 1, TEXT_MAX - 1, f) : 0;
-    fclose(f);
-    if (text == NULL || bytes == TEXT_MAX - 1 || strstr(text, "\n" LAST_ROW) == NULL) {
+    } else if (text == NULL || strstr(text, "\n" LAST_ROW) == NULL) {
         uw_error_set(err, UW_ERR_CORRUPT, "%s: needs the form of kernels/packed/blocking_table.h",
                      file);
         free(text);
-        return NULL;
+        text = NULL;
     }
     return text;
 }

@@ -110,33 +110,11 @@ static int run_window(struct uw_model *m, uint32_t n, double seconds, bool fill,
     return rc;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-struct uw_spread uw_spread_of(double *x, uint32_t n)
-{
-    qsort(x, n, sizeof *x, by_size);
-    return (struct uw_spread){x[0], n % 2 != 0 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]),
-                              x[n - 1]};
-}
-
 /* One of those that train in turns. */
 struct side {
     struct uw_job job;
     double speed[UW_BENCH_WINDOWS_MAX];
 };
-
-static struct uw_spread spread_of(const double *speed, const double *other, uint32_t n)
-{
-    double x[UW_BENCH_WINDOWS_MAX];
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = other == NULL ? speed[i] : other[i] > 0.0 ? speed[i] / other[i] : 0.0;
-    }
-    return uw_spread_of(x, n);
-}
 
 static void print_json(FILE *out, uint32_t windows, const struct work *w, const struct side *s,
                        const struct uw_spread *ratio, double gflop)
@@ -173,8 +151,8 @@ static void print_head(FILE *out, const struct side *s)
 static void print_side(FILE *out, const struct uw_bench_train *b, const struct work *w,
                        const struct side *s, const struct side *first)
 {
-    struct uw_spread speed = spread_of(s->speed, NULL, b->windows);
-    struct uw_spread ratio = spread_of(first->speed, s->speed, b->windows);
+    struct uw_spread speed = uw_spread_ratio(s->speed, NULL, b->windows);
+    struct uw_spread ratio = uw_spread_ratio(first->speed, s->speed, b->windows);
     double gflop = flop_of(&s->job.model) * speed.median * 1e-9;
     if (b->json) {
         print_json(out, b->windows, w, s, s != first ? &ratio : NULL, gflop);

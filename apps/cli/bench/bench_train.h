@@ -12,6 +12,8 @@
 #ifndef UWASA_CLI_BENCH_TRAIN_H
 #define UWASA_CLI_BENCH_TRAIN_H
 
+#include "base/progress.h"
+
 #include "uwasa/kernels.h"
 #include "uwasa/status.h"
 
@@ -32,14 +34,7 @@ struct uw_bench_train {
     bool json;
 };
 
-#define UW_BENCH_WINDOWS_MAX 101u
-
-struct uw_spread {
-    double low, median, high;
-};
-
-/* The spread of n > 0 readings; x is sorted. */
-struct uw_spread uw_spread_of(double *x, uint32_t n);
+#define UW_BENCH_WINDOWS_MAX UW_SPREAD_MAX
 
 /* Measure and print. json: one object a work, else a table.
  *

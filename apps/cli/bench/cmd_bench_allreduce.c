@@ -59,11 +59,7 @@ struct node_spread {
 
 static struct node_spread node_spread_of(struct uw_bench_allreduce_result *r, uint32_t windows)
 {
-    double ratio[UW_BENCH_ALLREDUCE_WINDOWS_MAX];
-    for (uint32_t i = 0; i < windows; i++) {
-        ratio[i] = r->seconds[i] > 0.0 ? r->node_seconds[i] / r->seconds[i] : 0.0;
-    }
-    return (struct node_spread){.ratio = uw_spread_of(ratio, windows),
+    return (struct node_spread){.ratio = uw_spread_ratio(r->node_seconds, r->seconds, windows),
                                 .average = uw_spread_of(r->node_seconds, windows),
                                 .round = uw_spread_of(r->node_round_seconds, windows)};
 }
@@ -163,7 +159,7 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
                                 whole[i].name, (unsigned long)whole[i].bytes);
         }
     }
-    int rc = uw_events_open(&events, o.json, &err);
+    int rc = uw_events_open(&events, o.json, false, &err);
     rc = rc < 0 ? rc : run(&o, &events, &err);
     int closed = uw_events_close(&events, rc < 0 ? NULL : &err);
     rc = rc < 0 ? rc : closed;

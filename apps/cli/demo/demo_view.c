@@ -32,12 +32,10 @@ __attribute__((format(printf, 2, 3)))
 #endif
 static void put_row(struct uw_demo *d, const char *format, ...)
 {
-    char line[256];
+    char line[256] = "";
     va_list args;
     va_start(args, format);
-    if (vsnprintf(line, sizeof line, format, args) < 0) {
-        line[0] = '\0';
-    }
+    (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
     uw_progress_fit(line);
     fprintf(stderr, "%s\n", line);

@@ -156,7 +156,7 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
     if (rc < 0) {
         bool tight = rc == UW_ERR_NOMEM && config->budget_bytes != 0;
         return uw_error_set(err, rc, "%.60s: %.180s%s", j->file.json.file,
-                            why.text[0] != '\0' ? why.text : uw_status_text(rc),
+                            uw_error_sentence(&why, rc),
                             tight ? "; uwasa plan --budget tells what would fit" : "");
     }
     return UW_OK;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "link_cost.h"
 
+#include "uwasa/board.h"
 #include "uwasa/link_frame.h"
 #include "uwasa/secure.h"
 #include "uwasa/secure_frames.h"
 
 #include <math.h>
 
+#define ADD_TIMES 5u
+#define ADD_LEAST_N 1000000u         /* floats of a time: microseconds are the clock's grain */
 #define WANT_CHUNKS 64.0
 #define REPAIRS_MOST 3.0            /* of an average, in models, as in cast.c ... */
 #define REPAIRS_SURE 2.8            /* ... and all that one node of many may need more */
@@ -149,4 +152,21 @@ uint32_t uw_link_cost_fits_n(const struct uw_link_cost_config *config, double se
         }
     }
     return (uint32_t)fits;
+}
+
+double uw_add_time(float *x, uint32_t n)
+{
+    const uint32_t half = n / 2u, rounds = ADD_LEAST_N / half + 1u;
+    uint64_t least_us = UINT64_MAX;
+    for (uint32_t i = 0; i < ADD_TIMES; i++) {
+        uint64_t from_us = uw_board_now_us();
+        for (uint32_t k = 0; k < rounds; k++) {
+            for (uint32_t j = 0; j < half; j++) {
+                x[j] += x[half + j];
+            }
+        }
+        uint64_t us = uw_board_now_us() - from_us;
+        least_us = us < least_us ? us : least_us;
+    }
+    return (double)least_us * 1e-6 / ((double)rounds * half * sizeof(float));
 }

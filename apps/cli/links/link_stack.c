@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-static int entropy(void *user, uint8_t *out, size_t bytes)
+int uw_stack_entropy(void *user, uint8_t *out, size_t bytes)
 {
     (void)user;
     return uw_board_entropy(out, bytes);
@@ -72,7 +72,7 @@ static int secure_radio(struct uw_stack *s, const struct uw_stack_config *config
     struct uw_secure_frames_config secure = {.lower = s->top,
                                              .run = config->run,
                                              .peers_n = config->peers_n,
-                                             .entropy = entropy,
+                                             .entropy = uw_stack_entropy,
                                              .event = config->event,
                                              .user = config->user};
     int rc = take(&s->blocks[2], uw_secure_frames_bytes(&secure), &secure.memory,
@@ -138,7 +138,7 @@ static int open_tls(struct uw_stack *s, const struct uw_stack_config *config,
     struct uw_secure_stream_config tls = {.identity = config->run,
                                           .suites = config->suites,
                                           .bulk = config->bulk,
-                                          .entropy = entropy,
+                                          .entropy = uw_stack_entropy,
                                           .event = config->event,
                                           .user = config->user};
     int rc = take(&s->blocks[3], uw_secure_stream_bytes(&tls), &tls.memory, &tls.memory_bytes,
@@ -304,7 +304,7 @@ static int open_secure(struct uw_stack *s, const struct uw_stack_config *config,
                                            .sessions_n = config->peers_n,
                                            .suites = config->suites,
                                            .bulk = config->bulk,
-                                           .entropy = entropy,
+                                           .entropy = uw_stack_entropy,
                                            .event = config->event,
                                            .user = config->user};
     int rc = take(&s->blocks[2], uw_secure_dtls_bytes(&secure), &secure.memory,

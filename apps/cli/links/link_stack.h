@@ -109,6 +109,9 @@ bool uw_stack_address_ok(const char *text, bool listen);
 /* The largest message over TCP and MPI among nodes with a model of so many bytes. */
 uint32_t uw_stack_stream_mtu(size_t model_bytes);
 
+/* Of secure channels: the board's random bytes; user is not looked at. */
+int uw_stack_entropy(void *user, uint8_t *out, size_t bytes);
+
 /* Open the links. Returns UW_OK or a code of the link that failed, err filled. Close in every
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);

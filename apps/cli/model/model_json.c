@@ -166,14 +166,13 @@ const struct uw_model_builtin *uw_model_builtin_find(const char *name)
     return NULL;
 }
 
-const char *uw_model_builtin_nearest(const char *name)
+const char *uw_model_builtin_hint(struct uw_guess *g, const char *name, const char *otherwise)
 {
-    struct uw_guess g = {.word = name, .word_bytes = strlen(name)};
+    *g = (struct uw_guess){.word = name, .word_bytes = strlen(name)};
     for (uint32_t i = 0; i < uw_model_builtins_n; i++) {
-        const char *candidate = uw_model_builtins[i].name;
-        uw_guess_try(&g, candidate, strlen(candidate));
+        uw_guess_try(g, uw_model_builtins[i].name, strlen(uw_model_builtins[i].name));
     }
-    return g.nearest;
+    return uw_guess_hint(g, "", otherwise);
 }
 
 int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_error *err)
@@ -185,10 +184,9 @@ int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_e
     *m = (struct uw_model_file){.layers = NULL};
     int rc = finish(m, uw_json_open_file(&m->json, name_or_file), err);
     if (rc == UW_ERR_NOTFOUND) {
-        const char *near = uw_model_builtin_nearest(name_or_file);
-        return uw_error_set(err, rc, "%.80s: no such file and no built-in model%s%s%s",
-                            name_or_file, near != NULL ? ", did you mean " : " (see uwasa models)",
-                            near != NULL ? near : "", near != NULL ? "?" : "");
+        struct uw_guess g;
+        return uw_error_set(err, rc, "%.80s: no such file and no built-in model%s", name_or_file,
+                            uw_model_builtin_hint(&g, name_or_file, " (see uwasa models)"));
     }
     return rc;
 }

@@ -58,8 +58,8 @@ extern const uint32_t uw_model_builtins_n;
 /* Find a built-in model; NULL when there is none. */
 const struct uw_model_builtin *uw_model_builtin_find(const char *name);
 
-/* The built-in model that a mistyped name may mean; NULL when none is near. */
-const char *uw_model_builtin_nearest(const char *name);
+/* As uw_guess_hint, of a name that is no built-in model's; g is written and keeps the text. */
+const char *uw_model_builtin_hint(struct uw_guess *g, const char *name, const char *otherwise);
 
 /* Read a model from a text; `file` names it in messages.
  * Returns UW_OK, UW_ERR_CORRUPT (no JSON), UW_ERR_INVALID (not a model), UW_ERR_TOOBIG,

@@ -297,14 +297,8 @@ static const struct type *find_type(struct uw_json *j, const cJSON *layer)
         }
         uw_guess_try(&g, types[i].name, strlen(types[i].name));
     }
-    if (g.nearest != NULL) {
-        uw_json_fail(j, uw_json_member(j, layer, "type", true),
-                     "unknown layer type \"%s\", did you mean \"%.*s\"?", name,
-                     (int)g.nearest_bytes, g.nearest);
-    } else {
-        uw_json_fail(j, uw_json_member(j, layer, "type", true),
-                     "unknown layer type \"%.40s\", uwasa models --help lists them", name);
-    }
+    uw_json_fail(j, uw_json_member(j, layer, "type", true), "unknown layer type \"%.40s\"%s", name,
+                 uw_guess_hint(&g, "\"", ", uwasa models --help lists them"));
     return NULL;
 }
 

@@ -82,13 +82,18 @@ bool uw_node_config_narrow(const struct uw_node_options *o)
     return o->carrier == UW_STACK_BUS || o->carrier == UW_STACK_RADIO;
 }
 
+/* Addresses of hosts; on a radio or a bus numbers. */
 static int check_list(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
                       struct uw_error *err)
 {
+    bool narrow = uw_node_config_narrow(&f->o);
     for (uint32_t i = 0; i < list->n; i++) {
-        if (!uw_stack_address_ok(list->item[i], false)) {
-            char sentence[200];
-            snprintf(sentence, sizeof sentence, "has \"%.60s\", " ADDRESS, list->item[i]);
+        uint16_t number;
+        char sentence[200];
+        if (narrow ? uw_link_frame_address(list->item[i], &number) < 0
+                   : !uw_stack_address_ok(list->item[i], false)) {
+            snprintf(sentence, sizeof sentence, "has \"%.60s\", %s", list->item[i],
+                     narrow ? "needs numbers from 0 to 65533 here" : ADDRESS);
             return fail_key(f, key, sentence, err);
         }
     }
@@ -128,21 +133,6 @@ static int check_line(struct uw_node_file *f, struct uw_error *err)
     return rc < 0 ? rc : check_baud(f, err);
 }
 
-static int check_numbers(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
-                         struct uw_error *err)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        uint16_t address;
-        if (uw_link_frame_address(list->item[i], &address) < 0) {
-            char sentence[120];
-            snprintf(sentence, sizeof sentence, "has \"%.60s\", needs numbers from 0 to %u here",
-                     list->item[i], UW_RADIO_ADDRESS_MAX);
-            return fail_key(f, key, sentence, err);
-        }
-    }
-    return UW_OK;
-}
-
 /* Nodes find each other on a channel: seeds are not needed. */
 static int check_radio(struct uw_node_file *f, struct uw_error *err)
 {
@@ -158,8 +148,8 @@ static int check_radio(struct uw_node_file *f, struct uw_error *err)
         {o->mtu > UW_RADIO_FRAME_MAX, "mtu", "needs at most 1280, a frame of a radio or a bus"},
         {!group, "link.radio", "needs a multicast group, \"udp:239.255.85.87:4785\""}), err);
     rc = rc < 0 || o->carrier != UW_STACK_BUS ? rc : check_baud(f, err);
-    rc = rc < 0 ? rc : check_numbers(f, "seeds", &o->seeds, err);
-    return rc < 0 ? rc : check_numbers(f, "emulate.far", &o->emulate_far, err);
+    rc = rc < 0 ? rc : check_list(f, "seeds", &o->seeds, err);
+    return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
 
 /* Where "link" is a text that names none, f->json.err becomes what to write for all of them. */

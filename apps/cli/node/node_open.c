@@ -3,7 +3,6 @@
  * From the configuration to the data and the network of a node. */
 #include "node_work.h"
 
-#include "base/add_time.h"
 #include "links/keyfile.h"
 #include "links/link_cost.h"
 
@@ -16,10 +15,7 @@
 
 #define LINE_PEERS 2u               /* the other end, and the session that replaces its old one */
 #define ADDED_N 16384u
-
-
 #define HOUR_S 3600.0
-#define ABOUT_BYTES 32
 
 /* ---- the data ---- */
 
@@ -231,20 +227,6 @@ static struct uw_radio_profile profile_of(const struct uw_link *l)
         .frames = l->frames};
 }
 
-static void about(double seconds, char text[ABOUT_BYTES])
-{
-    static const struct {
-        double seconds, most;
-        const char *name;
-    } units[] = {{1.0, 100.0, "s"}, {60.0, 100.0, "min"}, {HOUR_S, 48.0, "h"},
-                 {24.0 * HOUR_S, 1e30, "days"}};
-    size_t i = 0;
-    while (seconds / units[i].seconds >= units[i].most) {
-        i++;
-    }
-    snprintf(text, ABOUT_BYTES, "%.0f %s", seconds / units[i].seconds, units[i].name);
-}
-
 /* Print what an exchange takes, by the closed cost of uwasa plan, where the link's rate is known
  * and it takes longer than the run, or more than an hour in a run without an end. */
 static void print_cost(struct uw_node_work *r)
@@ -264,11 +246,11 @@ static void print_cost(struct uw_node_work *r)
     uw_link_cost(&config, &cost);
     double seconds = averages ? cost.average.seconds : cost.pull.seconds;
     if (seconds > (o->seconds > 0.0 ? left : HOUR_S)) {
-        char text[ABOUT_BYTES];
-        about(seconds, text);
+        char text[UW_TEXT_BYTES];
         uw_node_report_log(&r->report, "%s takes about %s here%s",
                            averages ? "an average of two nodes"
-                           : slices > 1u ? "a pull of a slice" : "a pull", text,
+                           : slices > 1u ? "a pull of a slice" : "a pull",
+                           uw_text_duration(seconds, text),
                            o->seconds > 0.0 ? ", longer than the run" : "");
     }
 }

@@ -28,7 +28,7 @@ void uw_node_report_init(struct uw_node_report *r)
 int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
                         struct uw_error *err)
 {
-    int rc = uw_events_open(&r->events, path, err);
+    int rc = uw_events_open(&r->events, path, false, err);
     if (rc == UW_OK) {
         cJSON *ev = uw_event("start");
         cJSON_AddStringToObject(ev, "name", name);
@@ -52,12 +52,10 @@ void uw_node_report_rank(struct uw_node_report *r, const char *name)
 
 void uw_node_report_log(struct uw_node_report *r, const char *format, ...)
 {
-    char line[512];
+    char line[512] = "";
     va_list args;
     va_start(args, format);
-    if (vsnprintf(line, sizeof line, format, args) < 0) {
-        line[0] = '\0';
-    }
+    (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
     pthread_mutex_lock(&r->lock);
     uw_progress_say(&r->progress, "%s", line);
@@ -166,8 +164,7 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
     }
 }
 
-/* Who has another key or run comes no further than the secure channel. */
-static void add_counters(cJSON *ev, struct uw_node_report *r, const struct uw_node_counters *c)
+void uw_node_counters_put(cJSON *ev, const struct uw_node_counters *c)
 {
     UW_EVENT_NUMBERS(ev, {"sent_bytes", (double)c->sent_bytes},
                      {"received_bytes", (double)c->received_bytes},
@@ -178,8 +175,8 @@ static void add_counters(cJSON *ev, struct uw_node_report *r, const struct uw_no
                      {"pulls_stale", c->pulls_stale}, {"period_steps", c->period_steps},
                      {"refused_nonfinite", c->refused_nonfinite},
                      {"refused_outlier", c->refused_outlier},
-                     {"refused_run", c->refused_run + atomic_load(&r->refused_n)},
-                     {"refused_model", c->refused_model}, {"refused_corrupt", c->refused_corrupt},
+                     {"refused_run", c->refused_run}, {"refused_model", c->refused_model},
+                     {"refused_corrupt", c->refused_corrupt},
                      {"chunks_again", c->chunks_again}, {"averages_done", c->averages_done},
                      {"averages_cut", c->averages_cut}, {"pairs_half", c->pairs_half},
                      {"averaged_bytes", (double)c->averaged_bytes},
@@ -187,12 +184,19 @@ static void add_counters(cJSON *ev, struct uw_node_report *r, const struct uw_no
                      {"sample_bytes", (double)c->sample_bytes});
 }
 
+/* Who has another key or run comes no further than the secure channel. */
+static void put_counters(cJSON *ev, struct uw_node_report *r, struct uw_node_counters c)
+{
+    c.refused_run += atomic_load(&r->refused_n);
+    uw_node_counters_put(ev, &c);
+}
+
 static void put_status(struct uw_node_report *r, const struct uw_node_member *rows,
                        uint32_t rows_n, const struct uw_node_counters *counters, uint64_t step)
 {
     cJSON *ev = uw_event("status");
     cJSON_AddNumberToObject(ev, "step", (double)step);
-    add_counters(ev, r, counters);
+    put_counters(ev, r, *counters);
     if (rows_n > 0) {
         uw_event_vitals(ev, &rows[0].vitals);
     }
@@ -314,7 +318,7 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     UW_EVENT_NUMBERS(ev, {"seconds", s->seconds}, {"arena_bytes", (double)s->arena_bytes},
                      {"network_bytes", (double)s->network_bytes},
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
-    add_counters(ev, r, &s->counters);
+    put_counters(ev, r, s->counters);
     if (r->broadcasts) {
         cJSON_AddNumberToObject(ev, "agreed_nodes", r->agreed_n);
     }

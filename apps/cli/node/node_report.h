@@ -82,6 +82,9 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                            uint64_t step, uint64_t steps, double left_s);
 
+/* Add a node's counters to an event. */
+void uw_node_counters_put(cJSON *ev, const struct uw_node_counters *c);
+
 void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary *s);
 
 /* Callbacks of the node, of the secure channel and of the links; arg is the report. */

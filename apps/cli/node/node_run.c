@@ -337,7 +337,7 @@ static int finish(struct uw_node_work *r, int rc, int status)
 {
     struct uw_error late = {.text = ""};
     uw_node_net_stop(&r->net);
-    int closed = uw_node_trace_close(r, &late);
+    int closed = uw_trace_close(&r->trace, &late);
     int told = uw_capture_file_check(&r->net.stack.capture, closed < 0 ? NULL : &late);
     closed = closed < 0 ? closed : told;
     told = uw_node_report_close(&r->report, closed < 0 ? NULL : &late);
@@ -348,8 +348,7 @@ static int finish(struct uw_node_work *r, int rc, int status)
         uw_node_work_name_failed_gpu(r, why);
     }
     if (rc < 0) {
-        uw_cli_error("node", status, "%s", r->err.text[0] != '\0' ? r->err.text
-                                                                   : uw_status_text(rc));
+        uw_cli_error("node", status, "%s", uw_error_sentence(&r->err, rc));
     } else {
         status = closed < 0 ? uw_cli_error("node", UW_EXIT_FAILED, "%s", late.text)
                             : UW_EXIT_DONE;

@@ -80,8 +80,3 @@ void uw_node_trace_event(struct uw_node_work *r, const struct uw_node_event *eve
         uw_trace_async(&r->trace, "pull", name, r->pulls_traced, true, event->now_us);
     }
 }
-
-int uw_node_trace_close(struct uw_node_work *r, struct uw_error *err)
-{
-    return uw_trace_close(&r->trace, err);
-}

@@ -172,7 +172,7 @@ static float learning_rate(const struct uw_node_work *r)
 static int fail(struct uw_node_work *r, uint64_t step, int rc, const struct uw_error *why)
 {
     return uw_error_set(&r->err, rc, "step %llu: %.200s", (unsigned long long)step,
-                        why->text[0] != '\0' ? why->text : uw_status_text(rc));
+                        uw_error_sentence(why, rc));
 }
 
 static int begin(struct uw_node_work *r)

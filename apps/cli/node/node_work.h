@@ -180,8 +180,4 @@ void uw_node_trace_fragment(void *arg, uint32_t bucket, uint32_t fragment, bool 
 /* Network. An event of the node. */
 void uw_node_trace_event(struct uw_node_work *r, const struct uw_node_event *event);
 
-/* Training. Write what is left. Safe when it was never opened, and twice.
- * Returns UW_OK, or UW_ERR_IO, err filled. */
-int uw_node_trace_close(struct uw_node_work *r, struct uw_error *err);
-
 #endif

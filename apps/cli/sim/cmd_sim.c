@@ -37,27 +37,15 @@ static int refuse(const struct uw_sim_file *f, const struct uw_sim_options *o, c
     return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, flag), sentence);
 }
 
-/* What does not go together. */
-struct rule {
-    bool broken;
-    const char *flag, *sentence;
-};
-
-/* Tell the first one that is broken; f NULL: by the flag alone. Returns -1: there is none. */
+/* Report the first rule that is broken; f NULL: by the flag alone. Returns -1: there is none. */
 static int check_rules(const struct uw_sim_file *f, const struct uw_sim_options *o,
-                       const struct rule *rules, size_t n)
+                       const struct uw_rule *rules)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (rules[i].broken) {
-            return f != NULL ? refuse(f, o, rules[i].flag, rules[i].sentence)
-                             : uw_cli_error("sim", UW_EXIT_USAGE, "--%s: %s", rules[i].flag,
-                                            rules[i].sentence);
-        }
-    }
-    return -1;
+    const struct uw_rule r = uw_rule_broken(rules);
+    return !r.broken   ? -1
+           : f != NULL ? refuse(f, o, r.name, r.sentence)
+                       : uw_cli_error("sim", UW_EXIT_USAGE, "--%s: %s", r.name, r.sentence);
 }
-
-#define CHECK_RULES(f, o, rules) check_rules(f, o, rules, sizeof (rules) / sizeof (rules)[0])
 
 /* Does what is told make nodes? */
 static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *o)
@@ -116,7 +104,7 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
     bool formula = o->network.at == UW_WORLD_FORMULA, limited = o->advise || formula;
     const char *number = o->advise ? "needs a number, not auto and not slices, with --advise"
                                    : "auto and slices are for --network events";
-    const struct rule rules[] = {
+    return check_rules(f, o, UW_RULES(
         {limited && o->exchange.period.automatic, "period", number},
         {limited && o->exchange.slices > 1u, "slices", number},
         {!formula && o->model_bytes != 0, "model-bytes", formula_only},
@@ -125,8 +113,7 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
         {formula && o->mtu != 0, "mtu", events_only},
         {formula && o->pull_window != 0, "pull-window", events_only},
         {!formula && o->algorithm.at == UW_SIM_RING_STUDY, "algorithm",
-         "is for --network formula: nobody sends a whole model to a ring's next rank"}};
-    return CHECK_RULES(f, o, rules);
+         "is for --network formula: nobody sends a whole model to a ring's next rank"}));
 }
 
 /* What the exchange of one run leaves. */
@@ -141,14 +128,13 @@ static int check_exchange(const struct uw_sim_file *f, struct uw_sim_options *o)
     char both[160];
     snprintf(both, sizeof both, "is for --exchange gossip and --momentum-rule none, these are %s "
              "and %s", o->exchange.mode.word, o->exchange.rule->name);
-    const struct rule rules[] = {
+    return check_rules(f, o, UW_RULES(
         {o->pull_waits && !waits, "pull-waits", both},
         {formula && mode == UW_NODE_AUTO, "exchange", "nodes find out by messages what is near, "
          "which --network formula does not have"},
         {!radio, "link", "needs a radio on which all hear each other: 802154, espnow, lora:SF7 to "
          "lora:SF12, bus:9600"},
-        {o->link != NULL && formula, "link", "a radio is for --network events"}};
-    return CHECK_RULES(f, o, rules);
+        {o->link != NULL && formula, "link", "a radio is for --network events"}));
 }
 
 static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options *o)
@@ -180,22 +166,21 @@ static int check_fleet(const struct uw_sim_options *o)
 static int check_advise(const struct uw_sim_options *o)
 {
     static const char many[] = "is not for --advise, which makes many runs";
-    const struct rule rules[] = {
+    return check_rules(NULL, o, UW_RULES(
         {o->csv != NULL, "csv", many}, {o->checkpoint != NULL, "checkpoint", many},
         {o->resume != NULL, "resume", many}, {o->timeline > 0.0, "timeline", many},
         {o->per_node, "per-node", many}, {o->dry_run, "dry-run", many},
         {o->profile, "profile", many}, {o->link != NULL, "link", many},
-        {o->exchange.share > 0.0, "share", many}};
-    return CHECK_RULES(NULL, o, rules);
+        {o->exchange.share > 0.0, "share", many}));
 }
 
 /* What goes together, of one run. */
 static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
-    if (o->cell_nodes != 0 && o->exchange.mode.at != UW_NODE_HIERARCHICAL) {
-        return uw_cli_error("sim", UW_EXIT_USAGE, "--cell-nodes: is for --exchange hierarchical");
-    }
-    int status = check_node(f, o);
+    bool cells = o->exchange.mode.at == UW_NODE_HIERARCHICAL;
+    int status = check_rules(NULL, o, UW_RULES({o->cell_nodes != 0 && !cells, "cell-nodes",
+                                                "is for --exchange hierarchical"}));
+    status = status >= 0 ? status : check_node(f, o);
     status = status >= 0 ? status : check_exchange(f, o);
     return status >= 0 ? status : check_ranks(o);
 }
@@ -237,7 +222,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
         return uw_cli_error("sim", UW_EXIT_USAGE, "--model: is needed, uwasa models lists some");
     }
     struct uw_schedule lr;
-    const struct rule rules[] = {
+    int status = check_rules(f, o, UW_RULES(
         {o->steps != UW_SIM_STEPS_ENDLESS && o->epochs != 0, "steps",
          "and epochs: give one of them"},
         {o->steps == 0 && o->epochs == 0 && o->virtual_seconds == 0.0, "steps",
@@ -246,8 +231,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
         {o->csv != NULL && strcmp(o->csv, "-") == 0, "csv", "needs the name of a file"},
         {o->eval_seconds > 0.0 && o->eval_seconds < EVAL_SECONDS_MIN, "eval-seconds",
          "needs 0, or 1e-06 or more"},
-        {uw_lr_parse(o->lr_schedule, &lr) < 0, "lr-schedule", "needs " UW_LR_ALLOWED}};
-    int status = CHECK_RULES(f, o, rules);
+        {uw_lr_parse(o->lr_schedule, &lr) < 0, "lr-schedule", "needs " UW_LR_ALLOWED}));
     if (status >= 0) {
         return status;
     }
@@ -271,12 +255,11 @@ static int check_devices(const struct uw_sim_file *f, const struct uw_sim_option
     char bits[64];
     snprintf(bits, sizeof bits, "needs 0 (unlimited), or %.0f to %.0f", UW_SIM_BITS_MIN,
              UW_SIM_BITS_MAX);
-    const struct rule rules[] = {
+    return check_rules(f, o, UW_RULES(
         {rate && ((double)o->bandwidth < UW_SIM_BITS_MIN || (double)o->bandwidth > UW_SIM_BITS_MAX),
          "bandwidth", bits},
         {o->step_seconds > 0.0 && o->step_seconds < UW_SIM_STEP_MIN, "step-seconds",
-         "needs 0 (as long as here), or 1e-06 or more"}};
-    return CHECK_RULES(f, o, rules);
+         "needs 0 (as long as here), or 1e-06 or more"}));
 }
 
 /* The devices, as the file and then the flags say. */
@@ -327,7 +310,7 @@ static int check_given(const struct uw_sim_options *flags, const struct uw_sim_o
     static const char radio[] = "is not for --link, a radio with its own rate, frames and no "
                                 "latency: choose another radio, or leave --link out";
     static const char dry[] = "is not for --dry-run, which runs nothing";
-    const struct rule rules[] = {
+    return check_rules(NULL, o, UW_RULES(
         {flags->bandwidth != UINT64_MAX && o->link != NULL, "bandwidth", radio},
         {flags->latency >= 0.0 && o->link != NULL, "latency", radio},
         {flags->mtu != 0 && o->link != NULL, "mtu", radio},
@@ -339,8 +322,7 @@ static int check_given(const struct uw_sim_options *flags, const struct uw_sim_o
          "is for --checkpoint"},
         {flags->csv != NULL && o->dry_run, "csv", dry},
         {flags->checkpoint != NULL && o->dry_run, "checkpoint", dry},
-        {flags->resume != NULL && o->dry_run, "resume", dry}};
-    return CHECK_RULES(NULL, o, rules);
+        {flags->resume != NULL && o->dry_run, "resume", dry}));
 }
 
 /* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with.

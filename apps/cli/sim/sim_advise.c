@@ -403,7 +403,7 @@ static int open_search(struct search *s)
     s->trial.on_step = on_step;
     s->trial.on_test = on_test;
     uw_progress_init(&s->progress);
-    return uw_events_open_again(&s->events, o->json, &s->err);  /* emptied when the search begins */
+    return uw_events_open(&s->events, o->json, true, &s->err);  /* emptied when the search begins */
 }
 
 /* Why nothing is known in the end. */
@@ -480,8 +480,7 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
     uw_progress_clear(&s->progress);
     int status = UW_EXIT_DONE;
     if (rc < 0) {
-        status = uw_cli_error("sim", s->status, "%s",
-                              s->err.text[0] != '\0' ? s->err.text : uw_status_text(rc));
+        status = uw_cli_error("sim", s->status, "%s", uw_error_sentence(&s->err, rc));
     }
     uw_events_close(&s->events, NULL);
     uw_sim_inputs_close(&s->inputs);

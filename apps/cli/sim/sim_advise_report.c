@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMNS 100u
 #define NEAR 0.01               /* of an accuracy: a cheaper candidate is as good */
 #define MORE 1.5                /* times the bytes: worth telling */
 #define ROWS 24u                /* of the table; the rest is counted ... */
@@ -42,21 +41,6 @@ static void say(struct paragraph *p, const char *format, ...)
     va_end(args);
     p->n += n > 0 ? (size_t)n : 0u;
     p->n = p->n < sizeof p->text ? p->n : sizeof p->text - 1u;
-}
-
-/* Word by word, in lines that fit. */
-static void print(const struct paragraph *p)
-{
-    size_t column = 0;
-    for (const char *word = p->text; *word != '\0';) {
-        size_t n = strcspn(word, " ");
-        n += word[n] == ' ' && word[n + 1u] == '%' ? 1u + strcspn(word + n + 1u, " ") : 0u;
-        bool breaks = column != 0 && column + 1u + n > COLUMNS;
-        printf("%s%.*s", breaks ? "\n" : column != 0 ? " " : "", (int)n, word);
-        column = breaks || column == 0 ? n : column + 1u + n;
-        word += n + strspn(word + n, " ");
-    }
-    putchar('\n');
 }
 
 /* ---- figures ---- */
@@ -455,7 +439,7 @@ void uw_advice_report(const struct uw_advice *a, struct uw_events *events)
     bool quiet = uw_events_take_stdout(events);
     put_done(a, events, advice.text, command.text);
     if (!quiet) {
-        print(&advice);
+        uw_text_print(advice.text);
         printf("\n    %s\n", command.text);
         print_table(a);
     }

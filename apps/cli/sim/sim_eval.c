@@ -128,12 +128,6 @@ static int take_mean(struct uw_sim *s, double *consensus_distance)
 
 /* ---- tests ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Between two neighbours: linear. */
 static double quantile(const double *sorted, uint32_t n, double q)
 {
@@ -156,12 +150,12 @@ static int spread_score(struct uw_sim_score *s)
         sorted[i] = s->accuracies[i];
         sum += sorted[i];
     }
-    qsort(sorted, nodes, sizeof *sorted, by_value);
+    const struct uw_spread spread = uw_spread_of(sorted, nodes);
     s->accuracy = sum / nodes;
-    s->worst = sorted[0];
+    s->worst = spread.low;
     s->lower_quartile = quantile(sorted, nodes, 0.25);
     s->upper_quartile = quantile(sorted, nodes, 0.75);
-    s->best = sorted[nodes - 1u];
+    s->best = spread.high;
     free(sorted);
     return UW_OK;
 }

@@ -48,11 +48,6 @@ void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed)
 
 /* ---- what was drawn, as a table and as an event ---- */
 
-/* Lowest, median, highest of a value over the devices of a group, or over the cells. */
-struct extent {
-    double low, median, high;
-};
-
 enum unit { BITS, SECONDS, STEP_SECONDS, SHARE };
 
 struct column {
@@ -80,12 +75,6 @@ struct show {
     double *scratch;                /* [devices_n]: a cell has a device at least */
     uint32_t *sizes;                /* [cells_n] */
 };
-
-static int by_size(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
 
 /* Until when the share of time that devices are there is told. */
 static uint64_t horizon_us(const struct uw_sim_draw *d)
@@ -123,14 +112,8 @@ static double cell_value(const struct uw_sim_cell *c, uint32_t column)
                          : 1e-6 * (double)c->out_latency_us;
 }
 
-static struct extent extent(double *x, uint32_t n)
-{
-    qsort(x, n, sizeof *x, by_size);
-    double median = n % 2u != 0 ? x[n / 2u] : 0.5 * (x[n / 2u - 1u] + x[n / 2u]);
-    return (struct extent){x[0], median, x[n - 1u]};
-}
-
-static struct extent extent_of(const struct show *s, uint32_t group, int column)
+/* Of a value over the devices of a group. */
+static struct uw_spread spread_of(const struct show *s, uint32_t group, int column)
 {
     uint64_t end_us = column == THERE ? horizon_us(s->d) : 0;
     uint32_t n = 0;
@@ -139,7 +122,7 @@ static struct extent extent_of(const struct show *s, uint32_t group, int column)
             s->scratch[n++] = device_value(s->d, i, column, end_us);
         }
     }
-    return extent(s->scratch, n);
+    return uw_spread_of(s->scratch, n);
 }
 
 static uint32_t stragglers_of(const struct uw_sim_draw *d, uint32_t group)
@@ -183,7 +166,7 @@ static const char *value_text(double x, enum unit unit, char text[UW_TEXT_BYTES]
     return text;
 }
 
-static void print_extent(const struct column *c, struct extent e)
+static void print_spread(const struct column *c, struct uw_spread e)
 {
     char low[UW_TEXT_BYTES], median[UW_TEXT_BYTES], high[UW_TEXT_BYTES];
     printf("  %-12s %14s %14s %14s\n", c->name, value_text(e.low, c->unit, low),
@@ -231,13 +214,13 @@ static cJSON *show_group(const struct show *s, uint32_t g)
         print_group(group, slow);
     }
     for (int c = s->radio ? STEP : UP; c < COLUMNS; c++) {
-        const struct extent e = extent_of(s, g, c);
+        const struct uw_spread e = spread_of(s, g, c);
         cJSON *array = cJSON_AddArrayToObject(object, columns[c].key);
         cJSON_AddItemToArray(array, as_number(e.low));
         cJSON_AddItemToArray(array, as_number(e.median));
         cJSON_AddItemToArray(array, as_number(e.high));
         if (s->print) {
-            print_extent(&columns[c], e);
+            print_spread(&columns[c], e);
         }
     }
     return object;
@@ -279,7 +262,7 @@ static void print_cells(const struct show *s)
         for (uint32_t cell = 0; cell < f->cells_n; cell++) {
             s->scratch[cell] = cell_value(&f->cells[cell], i);
         }
-        print_extent(&cell_columns[i], extent(s->scratch, f->cells_n));
+        print_spread(&cell_columns[i], uw_spread_of(s->scratch, f->cells_n));
     }
 }
 
@@ -340,16 +323,11 @@ int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, boo
     return UW_OK;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct uw_error *err)
 {
     struct uw_step_result result;
-    uint64_t us[MEASURED_STEPS], first_us = uw_board_now_us(), start_us = first_us;
+    double us[MEASURED_STEPS];
+    uint64_t first_us = uw_board_now_us(), start_us = first_us;
     uint32_t steps = 0;
     while (steps < MEASURED_LEAST ||
            (steps < MEASURED_STEPS && start_us - first_us < MEASURED_US)) {
@@ -357,11 +335,11 @@ int uw_sim_time_step(struct uw_job *job, uint32_t n, uint64_t *took_us, struct u
         if (rc < 0) {
             return rc;
         }
-        us[steps] = uw_board_now_us() - start_us;
-        start_us += us[steps++];
+        uint64_t now_us = uw_board_now_us();
+        us[steps++] = (double)(now_us - start_us);
+        start_us = now_us;
     }
-    qsort(us, steps, sizeof us[0], by_time);
-    *took_us = us[steps / 2u];
+    *took_us = (uint64_t)uw_spread_of(us, steps).median;
     return UW_OK;
 }
 
@@ -401,7 +379,7 @@ int uw_sim_print_devices(const char *json)
     struct uw_events events;
     struct uw_error err = {.text = ""};
     const struct uw_sim_kind *k;
-    int rc = uw_events_open(&events, json, &err);
+    int rc = uw_events_open(&events, json, false, &err);
     bool quiet = rc == UW_OK && uw_events_take_stdout(&events);
     if (rc == UW_OK && !quiet) {
         printf("Assumptions: multiply-adds a second = clock x multiply-adds a cycle x efficiency\n"

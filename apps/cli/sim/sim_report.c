@@ -105,22 +105,6 @@ static char *text_of_row(const struct uw_sim_report *r, const struct uw_sim_mome
     return text;
 }
 
-static char *read_table(const char *path, size_t *bytes)
-{
-    FILE *f = uw_open_file(path, false);
-    long size = f != NULL && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
-    char *text = size > 0 ? malloc((size_t)size + 1u) : NULL;
-    if (text != NULL) {
-        rewind(f);
-        *bytes = fread(text, 1, (size_t)size, f);
-        text[*bytes] = '\0';
-    }
-    if (f != NULL) {
-        fclose(f);
-    }
-    return text;
-}
-
 /* Bytes of the row that begins there, with its end; a label may have several lines. */
 static size_t row_bytes(const char *row, bool *whole)
 {
@@ -165,7 +149,8 @@ static void drop_rows(struct uw_sim_report *r)
     size_t bytes = 0;
     const char *last = NULL;
     bool whole;
-    char *run = text_of_row(r, NULL), *text = run != NULL ? read_table(r->o->csv, &bytes) : NULL;
+    char *run = text_of_row(r, NULL), *text = NULL;
+    text = run != NULL ? uw_read_file(r->o->csv, SIZE_MAX - 1u, &bytes) : NULL;
     off_t kept = text != NULL ? bytes_until(text, run, r->resumed_s, &last) : -1;
     if (kept >= 0 && (kept == (off_t)bytes || ftruncate(fileno(r->csv), kept) == 0)) {
         (void)fseek(r->csv, 0, SEEK_END);
@@ -225,7 +210,7 @@ static int close_table(struct uw_sim_report *r, struct uw_error *err)
 
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err)
 {
-    int rc = uw_events_open_again(&r->events, r->o->json, err);
+    int rc = uw_events_open(&r->events, r->o->json, true, err);
     rc = rc < 0 ? rc : open_table(r, err);
     if (rc == UW_OK && !r->resumed) {
         uw_events_empty(&r->events);

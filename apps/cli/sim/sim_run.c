@@ -500,11 +500,6 @@ static int run_told(struct uw_sim *s)
     return rc;
 }
 
-static const char *why(const struct uw_error *err, int rc)
-{
-    return err->text[0] != '\0' ? err->text : uw_status_text(rc);
-}
-
 static struct uw_sim *open_run(const struct uw_sim_options *o)
 {
     struct uw_sim *s = calloc(1, sizeof *s);
@@ -546,7 +541,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     }
     uw_progress_clear(&s->report.progress);
     if (rc < 0) {
-        uw_cli_error("sim", status, "%s", why(&s->err, rc));
+        uw_cli_error("sim", status, "%s", uw_error_sentence(&s->err, rc));
     } else {
         status = s->stopped ? end_stopped(s) : UW_EXIT_DONE;
     }
@@ -571,7 +566,7 @@ int uw_sim_try(const struct uw_sim_options *o, struct uw_sim_trial *t)
     }
     t->stopped = s->stopped;
     if (rc < 0) {
-        uw_error_set(&t->err, rc, "%s", why(&s->err, rc));
+        uw_error_set(&t->err, rc, "%s", uw_error_sentence(&s->err, rc));
     }
     close_run(s);
     return rc;
@@ -635,7 +630,7 @@ static int show(const struct dry *d, struct uw_error *err)
 {
     bool radio = d->o->link != NULL;
     struct uw_events events;
-    int rc = uw_events_open(&events, d->o->json, err);
+    int rc = uw_events_open(&events, d->o->json, false, err);
     bool print = rc == UW_OK && !uw_events_take_stdout(&events);
     rc = rc < 0 ? rc : uw_sim_fleet_show(&events, &d->draw, radio, print);
     if (rc == UW_OK) {
@@ -681,5 +676,5 @@ int uw_sim_dry_run(const struct uw_sim_options *o)
     uw_sim_inputs_close(&d.in);
     uw_sim_draw_close(&d.draw);
     uw_job_deinit(&d.job);
-    return rc < 0 ? uw_cli_error("sim", status, "%s", why(&err, rc)) : UW_EXIT_DONE;
+    return rc < 0 ? uw_cli_error("sim", status, "%s", uw_error_sentence(&err, rc)) : UW_EXIT_DONE;
 }

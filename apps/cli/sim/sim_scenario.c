@@ -4,6 +4,7 @@
 #include "sim.h"
 #include "base/open_file.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,12 +70,10 @@ __attribute__((format(printf, 3, 4)))
 #endif
 static void wrong(struct reader *r, const cJSON *at, const char *format, ...)
 {
-    char sentence[UW_ERROR_TEXT_BYTES];
+    char sentence[UW_ERROR_TEXT_BYTES] = "";
     va_list args;
     va_start(args, format);
-    if (vsnprintf(sentence, sizeof sentence, format, args) < 0) {
-        sentence[0] = '\0';
-    }
+    (void)vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
     uw_json_fail(r->j, at, "\"%s\" %s", r->path, sentence);
 }
@@ -360,10 +359,9 @@ static const struct uw_sim_kind *read_kind(struct reader *r, const cJSON *m)
     for (uint32_t i = 0; kind == NULL && (other = uw_sim_kind_at(i)) != NULL; i++) {
         uw_guess_try(&g, other->name, strlen(other->name));
     }
-    if (kind == NULL && g.nearest != NULL) {
-        wrong(r, m, "%.40s is no known device, did you mean \"%s\"?", name, g.nearest);
-    } else if (kind == NULL) {
-        wrong(r, m, "%.40s is no known device, uwasa sim --devices lists them", name);
+    if (kind == NULL) {
+        wrong(r, m, "%.40s is no known device%s", name,
+              uw_guess_hint(&g, "\"", ", uwasa sim --devices lists them"));
     }
     return kind;
 }
@@ -438,21 +436,17 @@ static void read_trace(struct reader *r, const cJSON *m, struct uw_sim_availabil
     struct uw_sim_file *f = r->f;
     const char *name = text_of(r, m), *scenario = f->json.file;
     char path[1024];
-    size_t n = 0;
+    size_t n;
     int dir = name[0] == '/' ? 0 : (int)(base_of(scenario) - scenario);
     struct uw_error why = {.text = ""};
     if (r->j->err.code < 0 || f->traces_n == UW_SIM_TRACES_MAX) {
         return;
     }
     bool fits = snprintf(path, sizeof path, "%.*s%s", dir, scenario, name) < (int)sizeof path;
-    FILE *file = fits ? uw_open_file(path, false) : NULL;
-    char *text = file != NULL ? malloc(TRACE_BYTES_MAX) : NULL;
-    if (text != NULL) {
-        n = fread(text, 1, TRACE_BYTES_MAX, file);
-    }
-    if (text == NULL || n == TRACE_BYTES_MAX || ferror(file)) {
+    char *text = fits ? uw_read_file(path, TRACE_BYTES_MAX, &n) : NULL;
+    if (text == NULL) {
         wrong(r, m, "%.80s cannot be read%s", name,
-              n == TRACE_BYTES_MAX ? ": it has 16 MiB or more" : "");
+              fits && errno == EFBIG ? ": it has more than 16 MiB" : "");
     } else if (uw_sim_trace_read(base_of(path), text, n, &f->traces[f->traces_n], &v->away_n,
                                  &why) < 0) {
         wrong(r, m, "%.160s", why.text);
@@ -461,9 +455,6 @@ static void read_trace(struct reader *r, const cJSON *m, struct uw_sim_availabil
         f->trace_files[f->traces_n++] = strdup(path);
     }
     free(text);
-    if (file != NULL) {
-        fclose(file);
-    }
 }
 
 /* {"always": true}, {"diurnal": ...}, {"churn": ...} or {"trace": FILE} */
@@ -594,20 +585,6 @@ static void check_groups(struct uw_sim_file *f)
 
 /* ---- the file ---- */
 
-/* Is it one of "a|b|c"? Else it is considered as a suggestion. */
-static bool is_one(const char *words, const char *word, struct uw_guess *g)
-{
-    for (const char *p = words; *p != '\0';) {
-        size_t n = strcspn(p, "|");
-        if (n == strlen(word) && memcmp(p, word, n) == 0) {
-            return true;
-        }
-        uw_guess_try(g, p, n);
-        p += n + (p[n] == '|' ? 1u : 0u);
-    }
-    return false;
-}
-
 /* A flag as a key: - replaced. */
 static const struct uw_opt *find_key(struct uw_opts opts, const char *key)
 {
@@ -632,7 +609,7 @@ static void read_key(struct uw_json *j, struct uw_opts opts, const cJSON *m, voi
         uw_json_option(j, &key, m, options);
         return;
     }
-    if (is_one("nodes|" DEVICE_KEYS, m->string, &g)) {
+    if (uw_word_find("nodes|" DEVICE_KEYS, &g) >= 0) {
         return;
     }
     for (uint32_t i = 0; i < opts.n && i < KEYS_MAX; i++) {
@@ -645,12 +622,10 @@ static void read_key(struct uw_json *j, struct uw_opts opts, const cJSON *m, voi
         uw_json_fail(j, m, "unknown key \"step_seconds\": \"step\": {\"seconds\": ...} says it");
     } else if (strcmp(m->string, "cell_nodes") == 0) {
         uw_json_fail(j, m, "unknown key \"cell_nodes\": \"cells\": {\"nodes\": ...} says it");
-    } else if (g.nearest != NULL) {
-        uw_json_fail(j, m, "unknown key \"%.60s\", did you mean \"%.*s\"?", m->string,
-                     (int)g.nearest_bytes, g.nearest);
     } else {
-        uw_json_fail(j, m, "unknown key \"%.60s\"; the keys are the flags of uwasa sim, nodes and "
-                     DEVICE_KEYS, m->string);
+        uw_json_fail(j, m, "unknown key \"%.60s\"%s%s", m->string,
+                     uw_guess_hint(&g, "\"", "; the keys are the flags of uwasa sim, nodes and "),
+                     g.nearest != NULL ? "" : DEVICE_KEYS);
     }
 }
 

@@ -150,7 +150,7 @@ int uw_cmd_eval(int argc, char **argv)
         status = UW_EXIT_FAILED;
         rc = uw_job_bind(&job, &err);
         uw_job_gpu_log(&job.gpu, "eval");
-        rc = rc < 0 ? rc : uw_events_open(&events, o.json, &err);
+        rc = rc < 0 ? rc : uw_events_open(&events, o.json, false, &err);
         rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);
     }
@@ -161,7 +161,5 @@ int uw_cmd_eval(int argc, char **argv)
     uw_events_close(&events, NULL);
     uw_job_deinit(&job);
     status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : status;
-    return rc < 0 ? uw_cli_error("eval", status, "%s",
-                                 err.text[0] != '\0' ? err.text : uw_status_text(rc))
-                  : UW_EXIT_DONE;
+    return rc < 0 ? uw_cli_error("eval", status, "%s", uw_error_sentence(&err, rc)) : UW_EXIT_DONE;
 }

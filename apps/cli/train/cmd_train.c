@@ -435,7 +435,7 @@ static int prepare(struct train *t, int *status)
     }
     rc = rc < 0 ? rc : start_profile(t);
     rc = rc < 0 ? rc : resume(t);
-    return rc < 0 ? rc : uw_events_open(&t->events, o->json, &t->err);
+    return rc < 0 ? rc : uw_events_open(&t->events, o->json, false, &t->err);
 }
 
 static int evaluate(struct train *t)
@@ -481,7 +481,7 @@ static bool at_a_mark(const struct train *t)
 static int fail_step(struct train *t, uint64_t step, int rc, const struct uw_error *why)
 {
     return uw_error_set(&t->err, rc, "step %llu: %.200s", (unsigned long long)step,
-                        why->text[0] != '\0' ? why->text : uw_status_text(rc));
+                        uw_error_sentence(why, rc));
 }
 
 static int begin_one(struct train *t)
@@ -642,8 +642,7 @@ static int run(const struct options *o)
     uw_progress_clear(&t.progress);
     if (rc < 0) {
         name_failed_gpu(&t);
-        uw_cli_error("train", status, "%s",
-                     t.err.text[0] != '\0' ? t.err.text : uw_status_text(rc));
+        uw_cli_error("train", status, "%s", uw_error_sentence(&t.err, rc));
     } else {
         status = t.interrupted ? report_interrupted(&t) : UW_EXIT_DONE;
     }
