@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "shuffle_wire.h"
+#include "shuffle.h"
 
 #include "wire/wire.h"
 

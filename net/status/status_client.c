@@ -14,6 +14,69 @@ _Static_assert(sizeof((uwasa_StatusReply *)0)->kernels == UW_NODE_KERNELS_BYTES,
 #define BUFFER_BYTES 2048u          /* the largest reply is smaller */
 #define RECEIVE_MOST 64u            /* messages taken per call */
 
+void uw_status_row(const uwasa_Row *row, struct uw_node_member *to)
+{
+    const uwasa_Peer *peer = &row->peer;
+    const uwasa_Progress *p = &row->progress;
+    *to = (struct uw_node_member){
+        .state = (enum uw_member_state)peer->state,
+        .incarnation = peer->incarnation,
+        .step = p->step,
+        .rounds = p->rounds,
+        .version = p->version,
+        .loss = p->loss,
+        .accuracy = p->accuracy,
+        .samples_per_s = p->samples_per_s,
+        .pulled_bytes = p->pulled_bytes,
+        .vitals = {.power_mw = p->power_mw,
+                   .temperature_mc = p->temperature_mc,
+                   .battery_percent = p->battery_percent},
+        .silent_us = row->silent_us,
+        .rtt_us = row->rtt_us,
+        .from_bytes = row->from_bytes,
+        .refused_n = row->refused_n,
+        .same_model = row->same_model,
+    };
+    memcpy(to->name, peer->name, sizeof to->name);
+    memcpy(to->address, peer->address, sizeof to->address);
+    memcpy(to->cell, row->averaging.cell, sizeof to->cell);
+}
+
+/* Both structs name their fields alike. */
+#define COUNTERS(X) \
+    X(sent_bytes) \
+    X(received_bytes) \
+    X(pulled_bytes) \
+    X(served_bytes) \
+    X(pulls_done) \
+    X(pulls_cut) \
+    X(pulls_refused) \
+    X(pulls_stale) \
+    X(chunks_mixed) \
+    X(refused_nonfinite) \
+    X(refused_outlier) \
+    X(refused_run) \
+    X(refused_model) \
+    X(refused_corrupt) \
+    X(chunks_again) \
+    X(chunks_twice) \
+    X(unknown_messages) \
+    X(averaged_bytes) \
+    X(averages_done) \
+    X(averages_cut) \
+    X(pairs_half) \
+    X(samples_in) \
+    X(samples_out) \
+    X(sample_bytes) \
+    X(membership_bytes)
+
+#define COPY(field) to->field = from->field;
+
+void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to)
+{
+    COUNTERS(COPY)
+}
+
 int uw_status_client_init(struct uw_status_client *c, struct uw_link *link, const char *address)
 {
     *c = (struct uw_status_client){.link = link, .address = address, .timeout_us = TIMEOUT_US,
@@ -38,6 +101,11 @@ static bool leads_on(const uwasa_StatusReply *r)
     return r->has_counters || (r->rows_count != 0 && r->first < UW_NODE_MEMBERS_MAX);
 }
 
+static void take_counters(const uwasa_Counters *from, struct uw_node_counters *to)
+{
+    COUNTERS(COPY)
+}
+
 /* Returns true when the reply was the last. */
 static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
                  struct uw_node_member *rows, uint32_t cap_n, struct uw_node_counters *counters)
@@ -50,7 +118,7 @@ static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
     }
     c->first_n += r->rows_count;
     if (r->has_counters && counters != NULL) {
-        uw_status_counters_from_wire(&r->counters, counters);
+        take_counters(&r->counters, counters);
     }
     if (r->has_counters) {
         memcpy(c->kernels, r->kernels, sizeof c->kernels);

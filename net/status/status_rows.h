@@ -14,6 +14,5 @@
 void uw_status_row(const uwasa_Row *row, struct uw_node_member *to);
 
 void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to);
-void uw_status_counters_from_wire(const uwasa_Counters *from, struct uw_node_counters *to);
 
 #endif

@@ -30,7 +30,7 @@ enum uw_wire_type {
     UW_WIRE_STATUS_REPLY,
     UW_WIRE_PART,                   /* of an all-reduce, see part.h */
     UW_WIRE_CELL,                   /* agreement on one, see cell.h */
-    UW_WIRE_SHUFFLE,                /* a lease of samples, see shuffle_wire.h */
+    UW_WIRE_SHUFFLE,                /* a lease of samples, see shuffle.h */
     UW_WIRE_CAST,                   /* of a broadcast average, see cast.h */
     UW_WIRE_CAST_WANT,
     UW_WIRE_DATA_CODED              /* data in the code of float_code.h */

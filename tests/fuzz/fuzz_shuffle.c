@@ -4,7 +4,7 @@
 #include "fuzz.h"
 #include "wire_form.h"
 
-#include "shuffle/shuffle_wire.h"
+#include "shuffle/shuffle.h"
 
 #include "uwasa/status.h"
 

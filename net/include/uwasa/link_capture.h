@@ -25,7 +25,7 @@
  *
  * A message is what the link carries: a DTLS record, a secure frame (uwasa/secure_frames.h), or one
  * in the clear as net/wire/message.h has it, in its short forms where bit 4 says frames; averages
- * are in net/wire/part.h and net/cell/cell.h, samples in net/shuffle/shuffle_wire.h.
+ * are in net/wire/part.h and net/cell/cell.h, samples in net/shuffle/shuffle.h.
  *
  * All numbers are little-endian. Times are those of the last step, plus epoch_us.
  *
