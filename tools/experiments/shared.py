@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the experiments share: models, running the program, keeping what it told, tables, figures."""
+import argparse
 import concurrent.futures
 import json
 import math
@@ -39,6 +40,22 @@ def program(path):
     path = os.path.abspath(shutil.which(path) or path)
     PROGRAMS.add(path)
     return path
+
+
+OPTIONS = {"folder": {"metavar": "MNIST_DIR"}, "data": {"metavar": "DATA"},
+           "program": {"nargs": "?", "metavar": "PROGRAM", "default": PROGRAM, "type": program},
+           "--rows": {"action": "append", "default": []}, "--raw": {},
+           "--seeds": {"type": int, "default": 3}, "--jobs": {"type": int, "default": 2},
+           "--check": {"action": "store_true"}, "--draw": {}, "--json": {}}
+
+
+def parser_of(doc, *options):
+    """A parser that prints doc, with those of OPTIONS."""
+    parser = argparse.ArgumentParser(description=doc,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    for option in options:
+        parser.add_argument(option, **OPTIONS[option])
+    return parser
 
 
 class Pool(concurrent.futures.ThreadPoolExecutor):

@@ -105,38 +105,21 @@ static const char *last_text(const struct list *l)
     return l->n > 0 ? text[l->n - 1] : "";
 }
 
-static bool read_integer(pb_istream_t *stream, const pb_field_t *field, void **arg)
-{
-    uint64_t value;
-    (void)field;
-    int64_t *to = pb_decode_varint(stream, &value) ? append(*arg, sizeof *to) : NULL;
-    if (to != NULL) {
-        *to = (int64_t)value;
+/* Append a number that is decoded as `read_type` and kept as `kept_type`. */
+#define READ_NUMBER(name, decode, read_type, kept_type)                                       \
+    static bool name(pb_istream_t *stream, const pb_field_t *field, void **arg)               \
+    {                                                                                         \
+        read_type value;                                                                      \
+        (void)field;                                                                          \
+        kept_type *to = decode(stream, &value) ? append(*arg, sizeof *to) : NULL;             \
+        if (to != NULL) {                                                                     \
+            *to = (kept_type)value;                                                           \
+        }                                                                                     \
+        return to != NULL;                                                                    \
     }
-    return to != NULL;
-}
-
-static bool read_float(pb_istream_t *stream, const pb_field_t *field, void **arg)
-{
-    float value;
-    (void)field;
-    float *to = pb_decode_fixed32(stream, &value) ? append(*arg, sizeof *to) : NULL;
-    if (to != NULL) {
-        *to = value;
-    }
-    return to != NULL;
-}
-
-static bool read_double(pb_istream_t *stream, const pb_field_t *field, void **arg)
-{
-    double value;
-    (void)field;
-    float *to = pb_decode_fixed64(stream, &value) ? append(*arg, sizeof *to) : NULL;
-    if (to != NULL) {
-        *to = (float)value;
-    }
-    return to != NULL;
-}
+READ_NUMBER(read_integer, pb_decode_varint, uint64_t, int64_t)
+READ_NUMBER(read_float, pb_decode_fixed32, float, float)
+READ_NUMBER(read_double, pb_decode_fixed64, double, float)
 
 static bool read_raw(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
