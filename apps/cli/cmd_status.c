@@ -27,18 +27,18 @@ struct options {
     bool json, once, no_tls;
 };
 
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
+
 static const struct uw_opt rows[] = {
-    {"key", UW_OPT_TEXT, offsetof(struct options, key), 0, 0, "FILE", "key of the run"},
-    {"run", UW_OPT_TEXT, offsetof(struct options, run), 0, 0, "TEXT", "name of the run"},
-    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, "udp|tcp|serial|bus|radio",
-     "as the node has it (udp); the last three do not carry a status"},
-    {"no-tls", UW_OPT_FLAG, offsetof(struct options, no_tls), 0, 0, NULL,
-     "with --link tcp, for a run with \"tls\": false: in the clear, without a key"},
-    {"timeout", UW_OPT_REAL, offsetof(struct options, timeout), 0.1, 3600, "S",
-     "give up after that silence (5)"},
-    {"once", UW_OPT_FLAG, offsetof(struct options, once), 0, 0, NULL,
-     "one table, even on a terminal"},
-    {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "one JSON object, once"},
+    ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run"),
+    ROW("run", UW_OPT_TEXT, run, 0, 0, "TEXT", "name of the run"),
+    ROW("link", UW_OPT_CHOICE, link, 0, 0, "udp|tcp|serial|bus|radio",
+        "as the node has it (udp); the last three do not carry a status"),
+    ROW("no-tls", UW_OPT_FLAG, no_tls, 0, 0, NULL,
+        "with --link tcp, for a run with \"tls\": false: in the clear, without a key"),
+    ROW("timeout", UW_OPT_REAL, timeout, 0.1, 3600, "S", "give up after that silence (5)"),
+    ROW("once", UW_OPT_FLAG, once, 0, 0, NULL, "one table, even on a terminal"),
+    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "one JSON object, once"),
 };
 
 static const struct uw_args_spec spec = {

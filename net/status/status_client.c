@@ -43,38 +43,11 @@ void uw_status_row(const uwasa_Row *row, struct uw_node_member *to)
 }
 
 /* Both structs name their fields alike. */
-#define COUNTERS(X) \
-    X(sent_bytes) \
-    X(received_bytes) \
-    X(pulled_bytes) \
-    X(served_bytes) \
-    X(pulls_done) \
-    X(pulls_cut) \
-    X(pulls_refused) \
-    X(pulls_stale) \
-    X(chunks_mixed) \
-    X(refused_nonfinite) \
-    X(refused_outlier) \
-    X(refused_run) \
-    X(refused_model) \
-    X(refused_corrupt) \
-    X(chunks_again) \
-    X(chunks_twice) \
-    X(unknown_messages) \
-    X(averaged_bytes) \
-    X(averages_done) \
-    X(averages_cut) \
-    X(pairs_half) \
-    X(samples_in) \
-    X(samples_out) \
-    X(sample_bytes) \
-    X(membership_bytes)
-
 #define COPY(field) to->field = from->field;
 
 void uw_status_counters_to_wire(const struct uw_node_counters *from, uwasa_Counters *to)
 {
-    COUNTERS(COPY)
+    UW_NODE_COUNTERS(COPY)
 }
 
 int uw_status_client_init(struct uw_status_client *c, struct uw_link *link, const char *address)
@@ -103,7 +76,7 @@ static bool leads_on(const uwasa_StatusReply *r)
 
 static void take_counters(const uwasa_Counters *from, struct uw_node_counters *to)
 {
-    COUNTERS(COPY)
+    UW_NODE_COUNTERS(COPY)
 }
 
 /* Returns true when the reply was the last. */

@@ -298,7 +298,7 @@ done <<END
 --epochs.6:.the.run.in.part.was.made.with.5 --epochs 6
 --nodes.5 --nodes 5
 --lr.0.2 --lr 0.2
-no.such.thing --resume nowhere
+not.found --resume nowhere
 damaged --resume four.csv
 damaged --resume plane.json
 END

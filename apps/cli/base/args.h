@@ -72,6 +72,10 @@ struct uw_opt {
     const char *help;
 };
 
+/* A row whose value is a member of `options`: ..., min, max, values, help. */
+#define UW_OPT_ROW(options, name, kind, member, ...) \
+    {name, kind, offsetof(options, member), __VA_ARGS__}
+
 struct uw_opts {
     const struct uw_opt *row;
     uint32_t n;

@@ -21,33 +21,31 @@ struct options {
     bool json, markdown, beside, exact, tf32;
 };
 
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
+
 static const struct uw_opt rows[] = {
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
-     UW_BACKENDS_GPU_HELP},
-    {"tf32", UW_OPT_FLAG, offsetof(struct options, tf32), 0, 0, NULL, UW_TF32_HELP},
-    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
-    {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
-     "threads that compute (one a core)"},
-    {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.001, 60, "S",
-     "for each kernel (0.2), of a window: of train (1), beside a library (0.1)"},
-    {"work", UW_OPT_TEXT, offsetof(struct options, work), 0, 0, "M:B,...",
-     "train: models and minibatches (those of the README); M:B:BYTES with a budget"},
-    {"momentum", UW_OPT_REAL, offsetof(struct options, momentum), 0, 1, "X",
-     "train: of SGD (0)"},
-    {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_WINDOWS_MAX, "N",
-     "of each work, or of each product beside a library (7)"},
-    {"against", UW_OPT_TEXT, offsetof(struct options, against), 0, 0, "FILE",
-     "train: print the table of a file of tools/bench_pytorch, which measures both in turns; "
-     "kernels: matrix products and those of CBLAS libraries, FILE,..., in turns"},
-    {"beside-plain", UW_OPT_FLAG, offsetof(struct options, beside), 0, 0, NULL,
-     "train: in turns with plain loops, as small C frameworks have them: im2col and a matrix "
-     "product without blocks (plain), direct loops (ref)"},
-    {"write-table", UW_OPT_TEXT, offsetof(struct options, table), 0, 0, "FILE",
-     "kernels: find the blocks that suit this machine's caches, and write them into FILE, which is "
-     "kernels/packed/blocking_table.h or has its form"},
-    {"json", UW_OPT_FLAG, offsetof(struct options, json), 0, 0, NULL, "JSON lines"},
-    {"markdown", UW_OPT_FLAG, offsetof(struct options, markdown), 0, 0, NULL,
-     "train --against: the table of the README"},
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
+    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
+    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
+    ROW("seconds", UW_OPT_REAL, seconds, 0.001, 60, "S",
+        "for each kernel (0.2), of a window: of train (1), beside a library (0.1)"),
+    ROW("work", UW_OPT_TEXT, work, 0, 0, "M:B,...",
+        "train: models and minibatches (those of the README); M:B:BYTES with a budget"),
+    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "train: of SGD (0)"),
+    ROW("windows", UW_OPT_U32, windows, 1, UW_BENCH_WINDOWS_MAX, "N",
+        "of each work, or of each product beside a library (7)"),
+    ROW("against", UW_OPT_TEXT, against, 0, 0, "FILE",
+        "train: print the table of a file of tools/bench_pytorch, which measures both in turns; "
+        "kernels: matrix products and those of CBLAS libraries, FILE,..., in turns"),
+    ROW("beside-plain", UW_OPT_FLAG, beside, 0, 0, NULL,
+        "train: in turns with plain loops, as small C frameworks have them: im2col and a matrix "
+        "product without blocks (plain), direct loops (ref)"),
+    ROW("write-table", UW_OPT_TEXT, table, 0, 0, "FILE",
+        "kernels: find the blocks that suit this machine's caches, and write them into FILE, "
+        "which is kernels/packed/blocking_table.h or has its form"),
+    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "JSON lines"),
+    ROW("markdown", UW_OPT_FLAG, markdown, 0, 0, NULL, "train --against: the table of the README"),
 };
 
 static const struct uw_args_spec spec = {

@@ -21,27 +21,26 @@ struct options {
     bool tls, node;
 };
 
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
+
 static const struct uw_opt rows[] = {
-    {"algorithm", UW_OPT_CHOICE, offsetof(struct options, algorithm), 0, 0,
-     "tree|doubling|halving|ring|sweep|auto", "how the vector is added up (auto)"},
-    {"nodes", UW_OPT_U32, offsetof(struct options, nodes), 1, UW_BENCH_RANKS_MAX, "P",
-     "ranks, each a process on this machine; of loopback a thread (4)"},
-    {"bytes", UW_OPT_BYTES, offsetof(struct options, bytes), 4, 4294967292.0, "N",
-     "of the vector, four a float (1M)"},
-    {"link", UW_OPT_CHOICE, offsetof(struct options, link), 0, 0, LINKS, "between them (tcp)"},
-    {"tls", UW_OPT_FLAG, offsetof(struct options, tls), 0, 0, NULL, "encrypted, over tcp"},
-    {"node", UW_OPT_FLAG, offsetof(struct options, node), 0, 0, NULL,
-     "beside it, in turns, the same average as nodes make it, over tcp: they gather, average and "
-     "commit"},
-    {"windows", UW_OPT_U32, offsetof(struct options, windows), 1, UW_BENCH_ALLREDUCE_WINDOWS_MAX,
-     "N", "measured; the median counts (11)"},
-    {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 0.0001, 60, "S",
-     "of a window, about (0.05)"},
-    {"chunk", UW_OPT_BYTES, offsetof(struct options, chunk), 1024, 1 << 26, "BYTES",
-     "of a message, 1K or more (248K)"},
-    {"segment", UW_OPT_BYTES, offsetof(struct options, segment), 4096, 4294967292.0, "BYTES",
-     "worked at a time, over TCP, 4K or more (62K a rank, 248K at least)"},
-    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-", "events as JSON lines"},
+    ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, "tree|doubling|halving|ring|sweep|auto",
+        "how the vector is added up (auto)"),
+    ROW("nodes", UW_OPT_U32, nodes, 1, UW_BENCH_RANKS_MAX, "P",
+        "ranks, each a process on this machine; of loopback a thread (4)"),
+    ROW("bytes", UW_OPT_BYTES, bytes, 4, 4294967292.0, "N", "of the vector, four a float (1M)"),
+    ROW("link", UW_OPT_CHOICE, link, 0, 0, LINKS, "between them (tcp)"),
+    ROW("tls", UW_OPT_FLAG, tls, 0, 0, NULL, "encrypted, over tcp"),
+    ROW("node", UW_OPT_FLAG, node, 0, 0, NULL,
+        "beside it, in turns, the same average as nodes make it, over tcp: they gather, average "
+        "and commit"),
+    ROW("windows", UW_OPT_U32, windows, 1, UW_BENCH_ALLREDUCE_WINDOWS_MAX, "N",
+        "measured; the median counts (11)"),
+    ROW("seconds", UW_OPT_REAL, seconds, 0.0001, 60, "S", "of a window, about (0.05)"),
+    ROW("chunk", UW_OPT_BYTES, chunk, 1024, 1 << 26, "BYTES", "of a message, 1K or more (248K)"),
+    ROW("segment", UW_OPT_BYTES, segment, 4096, 4294967292.0, "BYTES",
+        "worked at a time, over TCP, 4K or more (62K a rank, 248K at least)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "events as JSON lines"),
 };
 
 static const struct uw_args_spec spec = {
@@ -74,24 +73,17 @@ static void put_done(struct uw_events *events, const struct options *o,
     cJSON_AddStringToObject(ev, "chosen", uw_allreduce_name(b->kind));
     cJSON_AddStringToObject(ev, "link", o->link.word);
     cJSON_AddBoolToObject(ev, "tls", b->tls);
-    cJSON_AddNumberToObject(ev, "nodes", b->ranks);
-    cJSON_AddNumberToObject(ev, "bytes", (double)b->n * sizeof(float));
-    cJSON_AddNumberToObject(ev, "seconds", s->median);
-    cJSON_AddNumberToObject(ev, "seconds_low", s->low);
-    cJSON_AddNumberToObject(ev, "seconds_high", s->high);
-    cJSON_AddNumberToObject(ev, "bus_bytes_per_s",
-                            uw_bench_bus_bytes_per_s(b->ranks, b->n, s->median));
-    cJSON_AddNumberToObject(ev, "predicted_seconds", r->predicted_seconds);
-    cJSON_AddNumberToObject(ev, "latency_s", r->cost.latency_s);
-    cJSON_AddNumberToObject(ev, "byte_s", r->cost.byte_s);
-    cJSON_AddNumberToObject(ev, "reduce_s", r->cost.reduce_s);
-    cJSON_AddNumberToObject(ev, "rounds", r->rounds);
+    UW_EVENT_NUMBERS(ev, {"nodes", b->ranks}, {"bytes", (double)b->n * sizeof(float)},
+                     {"seconds", s->median}, {"seconds_low", s->low}, {"seconds_high", s->high},
+                     {"bus_bytes_per_s", uw_bench_bus_bytes_per_s(b->ranks, b->n, s->median)},
+                     {"predicted_seconds", r->predicted_seconds},
+                     {"latency_s", r->cost.latency_s}, {"byte_s", r->cost.byte_s},
+                     {"reduce_s", r->cost.reduce_s}, {"rounds", r->rounds});
     if (b->node) {
-        cJSON_AddNumberToObject(ev, "node_seconds", n->average.median);
-        cJSON_AddNumberToObject(ev, "node_seconds_low", n->average.low);
-        cJSON_AddNumberToObject(ev, "node_seconds_high", n->average.high);
-        cJSON_AddNumberToObject(ev, "node_round_seconds", n->round.median);
-        cJSON_AddNumberToObject(ev, "node_ratio", n->ratio.median);
+        UW_EVENT_NUMBERS(ev, {"node_seconds", n->average.median},
+                         {"node_seconds_low", n->average.low},
+                         {"node_seconds_high", n->average.high},
+                         {"node_round_seconds", n->round.median}, {"node_ratio", n->ratio.median});
     }
     uw_events_put(events, ev);
 }

@@ -34,44 +34,43 @@ struct options {
     bool access;
 };
 
-#define AT(member) (offsetof(struct options, b) + offsetof(struct uw_bench_link, member))
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
 
 static const struct uw_opt rows[] = {
-    {"link", UW_OPT_TEXT, AT(link), 0, 0, "LINK",
-     "udp and tcp of this machine, serial over two pseudo terminals, encrypted as `uwasa node` "
-     "does it (udp); else a radio, in virtual time: 802154, espnow, or a bus, bus:9600, whose "
-     "stations do not collide here"},
-    {"exchange", UW_OPT_CHOICE, offsetof(struct options, exchange), 0, 0, "pull|average",
-     "average: all nodes of a radio average by broadcast (pull)"},
-    {"bytes", UW_OPT_BYTES, AT(bytes), 4, 4294967292.0, "N",
-     "of parameters, four a float (40000; udp and tcp: 64M)"},
-    {"loss", UW_OPT_REAL, AT(loss), 0, 0.8, "F",
-     "share of the messages that is lost, up to 0.8 (0)"},
-    {"rate", UW_OPT_U64, AT(rate_bits_per_s), 1000, 1e12, "BITS_PER_S",
-     "of the link (udp, tcp: not limited); of the line (115200); of the air (the radio's own)"},
-    {"latency", UW_OPT_REAL, AT(latency_s), 0, 60, "S", "one way, beside what the link takes (0)"},
-    {"nodes", UW_OPT_U32, AT(nodes), 2, UW_BENCH_LINK_NODES_MAX, "N",
-     "radio: that share the air (8)"},
-    {"access", UW_OPT_FLAG, offsetof(struct options, access), 0, 0, NULL,
-     "radio: each frame first takes the time to get hold of the air, on average, as on a bus it "
-     "always does"},
-    {"pulls", UW_OPT_U32, AT(pulls), 1, UW_BENCH_LINK_NODES_MAX, "K",
-     "radio: nodes that pull at once, each from the next one (1)"},
-    {"code", UW_OPT_FLAG, AT(code), 0, 0, NULL,
-     "radio: pulls ask for chunks in a lossless code, as with \"code\" of a node"},
-    {"windows", UW_OPT_U32, AT(windows), 1, UW_BENCH_LINK_WINDOWS_MAX, "N",
-     "udp, tcp, serial: pulls, one after the other; the median counts (5; serial: 1)"},
-    {"mtu", UW_OPT_BYTES_U32, AT(mtu_bytes), 256, 65507, "BYTES",
-     "udp, tcp, serial: of a message (as of a node)"},
-    {"cipher", UW_OPT_CHOICE, offsetof(struct options, cipher), 0, 0,
-     "auto|chacha20-poly1305|aes-128-ccm|aes-128-gcm",
-     "udp, serial, tcp: of DTLS or TLS (auto, as of a node: of 4 MiB and more aes-128-ccm where "
-     "the processor has AES, else chacha20-poly1305)"},
-    {"clear", UW_OPT_FLAG, AT(clear), 0, 0, NULL, "tcp: not encrypted"},
-    {"seed", UW_OPT_U64, AT(seed), 0, 0, "N", "of parameters and losses (1)"},
-    {"pcap", UW_OPT_TEXT, AT(pcap), 0, 0, "FILE",
-     "write what one node says and hears, as `uwasa node --pcap`"},
-    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-", "events as JSON lines"},
+    ROW("link", UW_OPT_TEXT, b.link, 0, 0, "LINK",
+        "udp and tcp of this machine, serial over two pseudo terminals, encrypted as `uwasa node` "
+        "does it (udp); else a radio, in virtual time: 802154, espnow, or a bus, bus:9600, whose "
+        "stations do not collide here"),
+    ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "pull|average",
+        "average: all nodes of a radio average by broadcast (pull)"),
+    ROW("bytes", UW_OPT_BYTES, b.bytes, 4, 4294967292.0, "N",
+        "of parameters, four a float (40000; udp and tcp: 64M)"),
+    ROW("loss", UW_OPT_REAL, b.loss, 0, 0.8, "F",
+        "share of the messages that is lost, up to 0.8 (0)"),
+    ROW("rate", UW_OPT_U64, b.rate_bits_per_s, 1000, 1e12, "BITS_PER_S",
+        "of the link (udp, tcp: not limited); of the line (115200); of the air (the radio's own)"),
+    ROW("latency", UW_OPT_REAL, b.latency_s, 0, 60, "S", "one way, beside what the link takes (0)"),
+    ROW("nodes", UW_OPT_U32, b.nodes, 2, UW_BENCH_LINK_NODES_MAX, "N",
+        "radio: that share the air (8)"),
+    ROW("access", UW_OPT_FLAG, access, 0, 0, NULL,
+        "radio: each frame first takes the time to get hold of the air, on average, as on a bus "
+        "it always does"),
+    ROW("pulls", UW_OPT_U32, b.pulls, 1, UW_BENCH_LINK_NODES_MAX, "K",
+        "radio: nodes that pull at once, each from the next one (1)"),
+    ROW("code", UW_OPT_FLAG, b.code, 0, 0, NULL,
+        "radio: pulls ask for chunks in a lossless code, as with \"code\" of a node"),
+    ROW("windows", UW_OPT_U32, b.windows, 1, UW_BENCH_LINK_WINDOWS_MAX, "N",
+        "udp, tcp, serial: pulls, one after the other; the median counts (5; serial: 1)"),
+    ROW("mtu", UW_OPT_BYTES_U32, b.mtu_bytes, 256, 65507, "BYTES",
+        "udp, tcp, serial: of a message (as of a node)"),
+    ROW("cipher", UW_OPT_CHOICE, cipher, 0, 0, "auto|chacha20-poly1305|aes-128-ccm|aes-128-gcm",
+        "udp, serial, tcp: of DTLS or TLS (auto, as of a node: of 4 MiB and more aes-128-ccm "
+        "where the processor has AES, else chacha20-poly1305)"),
+    ROW("clear", UW_OPT_FLAG, b.clear, 0, 0, NULL, "tcp: not encrypted"),
+    ROW("seed", UW_OPT_U64, b.seed, 0, 0, "N", "of parameters and losses (1)"),
+    ROW("pcap", UW_OPT_TEXT, b.pcap, 0, 0, "FILE",
+        "write what one node says and hears, as `uwasa node --pcap`"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "events as JSON lines"),
 };
 
 static const struct uw_args_spec spec = {

@@ -25,21 +25,20 @@ struct options {
     const char *data, *json, *firmware, *aarch64;
 };
 
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
+
 static const struct uw_opt rows[] = {
-    {"nodes", UW_OPT_U32, offsetof(struct options, nodes), 2, UW_DEMO_NODES_MAX, "N",
-     "devices (4)"},
-    {"seconds", UW_OPT_REAL, offsetof(struct options, seconds), 10, 86400, "S",
-     "how long it may take (60; with boards 150)"},
-    {"boards", UW_OPT_FLAG, offsetof(struct options, boards), 0, 0, NULL,
-     "two Cortex-M7 boards and an aarch64 node in QEMU, and a native one"},
-    {"firmware", UW_OPT_TEXT, offsetof(struct options, firmware), 0, 0, "FILE",
-     "of the boards ($UWASA_FIRMWARE, or found beside this program)"},
-    {"aarch64", UW_OPT_TEXT, offsetof(struct options, aarch64), 0, 0, "FILE",
-     "uwasa for aarch64 ($UWASA_AARCH64, or found beside this program)"},
-    {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
-     "digits or mnist:DIR (digits)"},
-    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
-     "write events as JSON lines"},
+    ROW("nodes", UW_OPT_U32, nodes, 2, UW_DEMO_NODES_MAX, "N", "devices (4)"),
+    ROW("seconds", UW_OPT_REAL, seconds, 10, 86400, "S",
+        "how long it may take (60; with boards 150)"),
+    ROW("boards", UW_OPT_FLAG, boards, 0, 0, NULL,
+        "two Cortex-M7 boards and an aarch64 node in QEMU, and a native one"),
+    ROW("firmware", UW_OPT_TEXT, firmware, 0, 0, "FILE",
+        "of the boards ($UWASA_FIRMWARE, or found beside this program)"),
+    ROW("aarch64", UW_OPT_TEXT, aarch64, 0, 0, "FILE",
+        "uwasa for aarch64 ($UWASA_AARCH64, or found beside this program)"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "digits or mnist:DIR (digits)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
 
 static const struct uw_args_spec spec = {

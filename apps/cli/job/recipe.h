@@ -36,8 +36,8 @@ struct uw_recipe {
      .momentum = -1.0, .beta1 = -1.0,                                                              \
      .beta2 = -1.0, .alpha = -1.0, .epsilon = -1.0}
 
-#define UW_RECIPE_ROW(options, flag, kind, field, min, max, values, help) \
-    {flag, kind, offsetof(options, recipe.field), min, max, values, help}
+#define UW_RECIPE_ROW(options, flag, kind, field, ...) \
+    UW_OPT_ROW(options, flag, kind, recipe.field, __VA_ARGS__)
 
 /* Rows for a struct `options` with a member struct uw_recipe recipe. */
 #define UW_RECIPE_ROWS(options)                                                                   \

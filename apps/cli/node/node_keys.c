@@ -7,8 +7,7 @@
 
 #include "uwasa/radio.h"
 
-#define ROW(name, kind, member, min, max, values, help) \
-    {name, kind, offsetof(struct uw_node_options, member), min, max, values, help}
+#define ROW(...) UW_OPT_ROW(struct uw_node_options, __VA_ARGS__)
 
 #define PULL_WINDOW_MAX (1u << 30)  /* fits a size_t of 32 bits */
 #define STEP_SECONDS_MAX 86400

@@ -166,22 +166,9 @@ void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct u
 
 void uw_node_counters_put(cJSON *ev, const struct uw_node_counters *c)
 {
-    UW_EVENT_NUMBERS(ev, {"sent_bytes", (double)c->sent_bytes},
-                     {"received_bytes", (double)c->received_bytes},
-                     {"membership_bytes", (double)c->membership_bytes},
-                     {"pulled_bytes", (double)c->pulled_bytes},
-                     {"served_bytes", (double)c->served_bytes}, {"pulls_done", c->pulls_done},
-                     {"pulls_cut", c->pulls_cut}, {"pulls_refused", c->pulls_refused},
-                     {"pulls_stale", c->pulls_stale}, {"period_steps", c->period_steps},
-                     {"refused_nonfinite", c->refused_nonfinite},
-                     {"refused_outlier", c->refused_outlier},
-                     {"refused_run", c->refused_run}, {"refused_model", c->refused_model},
-                     {"refused_corrupt", c->refused_corrupt},
-                     {"chunks_again", c->chunks_again}, {"averages_done", c->averages_done},
-                     {"averages_cut", c->averages_cut}, {"pairs_half", c->pairs_half},
-                     {"averaged_bytes", (double)c->averaged_bytes},
-                     {"samples_in", (double)c->samples_in}, {"samples_out", (double)c->samples_out},
-                     {"sample_bytes", (double)c->sample_bytes});
+#define PUT(field) cJSON_AddNumberToObject(ev, #field, (double)c->field);
+    UW_NODE_COUNTERS(PUT)
+    cJSON_AddNumberToObject(ev, "period_steps", c->period_steps);
 }
 
 /* Who has another key or run comes no further than the secure channel. */

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROW(name, kind, member, min, max, values, help) \
-    {name, kind, offsetof(struct uw_sim_options, member), min, max, values, help}
+#define ROW(...) UW_OPT_ROW(struct uw_sim_options, __VA_ARGS__)
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
 #define LOSS_MAX 0.9                /* with more nodes hardly meet */

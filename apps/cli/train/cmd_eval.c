@@ -17,24 +17,21 @@ struct options {
     bool exact, tf32;
 };
 
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
+
 static const struct uw_opt rows[] = {
-    {"model", UW_OPT_TEXT, offsetof(struct options, model), 0, 0, "M",
-     "built-in name, ONNX file or JSON file"},
-    {"data", UW_OPT_TEXT, offsetof(struct options, data), 0, 0, "D",
-     "its test part; as for train (digits)"},
-    {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
-     "what train --save wrote, or any safetensors file with the same names; an ONNX model has "
-     "its own"},
-    {"batch", UW_OPT_U32, offsetof(struct options, batch), 1, 0, "B", "samples at a time (100)"},
-    {"threads", UW_OPT_U32, offsetof(struct options, threads), 1, 256, "N",
-     "threads that compute (one a core)"},
-    {"backend", UW_OPT_CHOICE, offsetof(struct options, backend), 0, 0, UW_BACKENDS_GPU,
-     UW_BACKENDS_GPU_HELP},
-    {"tf32", UW_OPT_FLAG, offsetof(struct options, tf32), 0, 0, NULL, UW_TF32_HELP},
-    {"exact", UW_OPT_FLAG, offsetof(struct options, exact), 0, 0, NULL, UW_EXACT_HELP},
-    {"seed", UW_OPT_U64, offsetof(struct options, seed), 0, 0, "N", "of digits (1)"},
-    {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
-     "write events as JSON lines"},
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "its test part; as for train (digits)"),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
+        "what train --save wrote, or any safetensors file with the same names; an ONNX model has "
+        "its own"),
+    ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
+    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
+    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of digits (1)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
 
 static const struct uw_args_spec spec = {

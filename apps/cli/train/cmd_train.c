@@ -657,8 +657,7 @@ static int run(const struct options *o)
 
 /* ---- the command ---- */
 
-#define ROW(name, kind, member, min, max, values, help) \
-    {name, kind, offsetof(struct options, member), min, max, values, help}
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
 
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",

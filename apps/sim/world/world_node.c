@@ -75,27 +75,8 @@ void uw_world_node_reset(struct uw_world_node *n)
 
 void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c)
 {
-    sum->sent_bytes += c->sent_bytes;
-    sum->received_bytes += c->received_bytes;
-    sum->pulled_bytes += c->pulled_bytes;
-    sum->served_bytes += c->served_bytes;
-    sum->averaged_bytes += c->averaged_bytes;
-    sum->averages_done += c->averages_done;
-    sum->averages_cut += c->averages_cut;
-    sum->pairs_half += c->pairs_half;
-    sum->pulls_done += c->pulls_done;
-    sum->pulls_cut += c->pulls_cut;
-    sum->pulls_refused += c->pulls_refused;
-    sum->pulls_stale += c->pulls_stale;
-    sum->chunks_mixed += c->chunks_mixed;
-    sum->refused_nonfinite += c->refused_nonfinite;
-    sum->refused_outlier += c->refused_outlier;
-    sum->refused_run += c->refused_run;
-    sum->refused_model += c->refused_model;
-    sum->refused_corrupt += c->refused_corrupt;
-    sum->chunks_again += c->chunks_again;
-    sum->chunks_twice += c->chunks_twice;
-    sum->unknown_messages += c->unknown_messages;
+#define ADD(field) sum->field += c->field;
+    UW_NODE_COUNTERS(ADD)
 }
 
 static void place_vectors(struct uw_world *w, struct uw_world_node *n, const struct layout *l)

@@ -69,6 +69,14 @@ struct uw_node_counters {
     uint32_t unknown_messages;              /* of a later version, or none */
 };
 
+/* X(field) for each of them that adds up over nodes: all but period_steps. */
+#define UW_NODE_COUNTERS(X)                                                                       \
+    X(sent_bytes) X(received_bytes) X(pulled_bytes) X(served_bytes) X(membership_bytes)           \
+    X(averaged_bytes) X(averages_done) X(averages_cut) X(pairs_half) X(samples_in) X(samples_out) \
+    X(sample_bytes) X(pulls_done) X(pulls_cut) X(pulls_refused) X(pulls_stale) X(chunks_mixed)    \
+    X(refused_nonfinite) X(refused_outlier) X(refused_run) X(refused_model) X(refused_corrupt)    \
+    X(chunks_again) X(chunks_twice) X(unknown_messages)
+
 /* What training reports after a step (uw_node_after_step of uwasa/node.h); loss, accuracy and speed
  * are for the live view. */
 struct uw_node_progress {
