@@ -248,15 +248,15 @@ int32_t uw_json_i32(struct uw_json *j, const cJSON *value, const char *key, int3
     return (int32_t)whole(j, value, key, min, max);
 }
 
-float uw_json_real(struct uw_json *j, const cJSON *value, const char *key, enum uw_json_range range)
+float uw_json_real(struct uw_json *j, const cJSON *value, const char *key, enum uw_real_range range)
 {
     static const char *const allowed[] = {
-        [UW_JSON_POSITIVE] = "above 0", [UW_JSON_SHARE] = "from 0 to below 1",
-        [UW_JSON_POSITIVE_SHARE] = "above 0, at most 1"};
+        [UW_REAL_POSITIVE] = "above 0", [UW_REAL_SHARE] = "from 0 to below 1",
+        [UW_REAL_POSITIVE_SHARE] = "above 0, at most 1"};
     double v = cJSON_IsNumber(value) ? value->valuedouble : NAN;
     float f = fabs(v) <= (double)FLT_MAX ? (float)v : NAN;
-    bool fits = range == UW_JSON_POSITIVE ? f > 0.0f
-                : range == UW_JSON_SHARE  ? v >= 0.0 && f < 1.0f
+    bool fits = range == UW_REAL_POSITIVE ? f > 0.0f
+                : range == UW_REAL_SHARE  ? v >= 0.0 && f < 1.0f
                                           : f > 0.0f && v <= 1.0;
     if (!fits) {
         uw_json_fail(j, value, "\"%s\" needs a number %s", key, allowed[range]);

@@ -14,6 +14,7 @@
 #define UWASA_CLI_JSON_READ_H
 
 #include "args.h"
+#include "uwasa/layer_keys.h"
 
 #include <cjson/cJSON.h>
 
@@ -70,15 +71,9 @@ uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uin
 int32_t uw_json_i32(struct uw_json *j, const cJSON *value, const char *key, int32_t min,
                     int32_t max);
 
-enum uw_json_range {
-    UW_JSON_POSITIVE,           /* above 0 */
-    UW_JSON_SHARE,              /* from 0 to below 1 */
-    UW_JSON_POSITIVE_SHARE      /* above 0, at most 1 */
-};
-
 /* A number of that range, after rounding to float. Returns 0 after a mistake. */
 float uw_json_real(struct uw_json *j, const cJSON *value, const char *key,
-                   enum uw_json_range range);
+                   enum uw_real_range range);
 
 /* A text that is one of `choices` ("none|tanh"). Returns its place among them, from 0; 0 after a
  * mistake. */

@@ -29,7 +29,7 @@ static void read_input_shape(struct uw_json *j, struct uw_model_def *def)
 }
 
 static float read_real(struct uw_json *j, const cJSON *object, const char *key,
-                       enum uw_json_range range)
+                       enum uw_real_range range)
 {
     const cJSON *m = uw_json_member(j, object, key, false);
     return m != NULL ? uw_json_real(j, m, key, range) : 0.0f;
@@ -65,9 +65,9 @@ static void read_loss(struct uw_json *j, const cJSON *loss, struct uw_loss_def *
     if (target != NULL) {
         def->target = (enum uw_target_kind)uw_json_choice(j, target, "target", UW_MODEL_TARGETS);
     }
-    def->weight = read_real(j, loss, "weight", UW_JSON_POSITIVE);
-    def->label_smoothing = read_real(j, loss, "label_smoothing", UW_JSON_SHARE);
-    def->delta = read_real(j, loss, "delta", UW_JSON_POSITIVE);
+    def->weight = read_real(j, loss, "weight", UW_REAL_POSITIVE);
+    def->label_smoothing = read_real(j, loss, "label_smoothing", UW_REAL_SHARE);
+    def->delta = read_real(j, loss, "delta", UW_REAL_POSITIVE);
 }
 
 /* NULL without memory, and after a mistake. */

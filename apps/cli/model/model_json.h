@@ -16,7 +16,7 @@
  *     }
  *
  * `uwasa models --help` (cmd_models.c) describes the keys of a model, of each type of layer and of
- * a loss; model_json_layers.c has those of layers in a table. A key that is not among them, a wrong
+ * a loss; uwasa/layer_keys.h has those of layers in a table. A key that is not among them, a wrong
  * type and a key given twice are errors that name file and line.
  *
  * Memory     heap; the definition points into struct uw_model_file

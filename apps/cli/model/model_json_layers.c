@@ -1,194 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of every layer type, in one table for reading and writing: a row says where in struct
- * uw_layer_def a key's value is and what it may be. And a model as text. */
+ * The layers of a model as JSON, read and written by the table of uwasa/layer_keys.h. */
 #include "model_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZE_LIMIT 16777216u    /* channels, features, rows */
-#define WINDOW_LIMIT 65535u     /* kernels, strides, padding */
-
-enum key_kind {
-    UW_KEY_U32,                 /* uint32_t */
-    UW_KEY_I32,                 /* int32_t */
-    UW_KEY_PAIR,                /* uint32_t[2]: one number or [height, width] */
-    UW_KEY_REAL,                /* float */
-    UW_KEY_TRUE,                /* bool, set by true */
-    UW_KEY_FALSE,               /* bool, set by false */
-    UW_KEY_CHOICE,              /* bool, set by the second of two texts */
-    UW_KEY_SHAPE,               /* struct uw_reshape_def: sizes, one of them may be -1 */
-    UW_KEY_ORDER                /* uint32_t[3]: a permutation of 0 to 2, or of the first few */
-};
-
-/* 0 in the definition is the default of every key that need not be there. */
-struct key {
-    const char *name;
-    enum key_kind kind;
-    size_t offset;              /* in struct uw_layer_def */
-    bool required;
-    uint32_t min, max;          /* U32, PAIR */
-    uint32_t same;              /* U32, PAIR: another number that means the same as 0 */
-    enum uw_json_range range;   /* REAL */
-    const char *choices;        /* CHOICE */
-};
-
-struct type {
-    enum uw_layer_kind kind;
-    const char *name;           /* "conv2d" */
-    bool several;               /* needs "inputs" */
-    const struct key *keys;
-    size_t keys_n;
-};
-
-#define AT(member) offsetof(struct uw_layer_def, member)
-
-/* Rows that many types share; `d` is the type's member of struct uw_layer_def. */
-#define SIZE(name, member) {name, UW_KEY_U32, AT(member), true, 1, SIZE_LIMIT, 0, 0, NULL}
-#define WINDOW(name, kind, member, required, min, same) \
-    {name, kind, AT(member), required, min, WINDOW_LIMIT, same, 0, NULL}
-#define GROUPS(d) {"groups", UW_KEY_U32, AT(d.groups), false, 1, SIZE_LIMIT, 1, 0, NULL}
-#define FLAG(name, kind, member) {name, kind, AT(member), false, 0, 0, 0, 0, NULL}
-#define BIAS(d) FLAG("bias", UW_KEY_FALSE, d.no_bias)
-#define REAL(name, member, range) {name, UW_KEY_REAL, AT(member), false, 0, 0, 0, range, NULL}
-#define CONV2D(d)                                                                      \
-    SIZE("out_channels", d.out_channels),                                              \
-        WINDOW("kernel", UW_KEY_PAIR, d.kernel_h, true, 1, 0),                         \
-        WINDOW("stride", UW_KEY_PAIR, d.stride_h, false, 1, 1),                        \
-        WINDOW("padding", UW_KEY_PAIR, d.pad_h, false, 0, 0),                          \
-        WINDOW("dilation", UW_KEY_PAIR, d.dilation_h, false, 1, 1), GROUPS(d), BIAS(d)
-#define POOL(d, kind, h)                                       \
-    WINDOW("kernel", kind, d.kernel##h, true, 1, 0),           \
-        WINDOW("stride", kind, d.stride##h, false, 1, 0),      \
-        WINDOW("padding", kind, d.pad##h, false, 0, 0),        \
-        FLAG("ceil_mode", UW_KEY_TRUE, d.ceil_mode)
-#define EPS REAL("eps", norm.epsilon, UW_JSON_POSITIVE)
-#define AFFINE FLAG("affine", UW_KEY_FALSE, norm.no_affine)
-#define RECURRENT                                          \
-    SIZE("hidden", recurrent.hidden), BIAS(recurrent),     \
-        FLAG("reverse", UW_KEY_TRUE, recurrent.reverse),   \
-        FLAG("last", UW_KEY_TRUE, recurrent.last)
-
-static const struct key conv2d_keys[] = {CONV2D(conv2d)};
-static const struct key conv_transpose2d_keys[] = {
-    CONV2D(conv_transpose2d),
-    WINDOW("output_padding", UW_KEY_PAIR, conv_transpose2d.out_pad_h, false, 0, 0),
-};
-static const struct key conv1d_keys[] = {
-    SIZE("out_channels", conv1d.out_channels),
-    WINDOW("kernel", UW_KEY_U32, conv1d.kernel, true, 1, 0),
-    WINDOW("stride", UW_KEY_U32, conv1d.stride, false, 1, 1),
-    WINDOW("padding", UW_KEY_U32, conv1d.pad, false, 0, 0),
-    WINDOW("dilation", UW_KEY_U32, conv1d.dilation, false, 1, 1),
-    GROUPS(conv1d),
-    BIAS(conv1d),
-};
-static const struct key dense_keys[] = {SIZE("out", dense.out), BIAS(dense)};
-static const struct key maxpool2d_keys[] = {POOL(pool2d, UW_KEY_PAIR, _h)};
-static const struct key avgpool2d_keys[] = {
-    POOL(pool2d, UW_KEY_PAIR, _h),
-    FLAG("count_include_pad", UW_KEY_FALSE, pool2d.exclude_pad),
-};
-static const struct key maxpool1d_keys[] = {POOL(pool1d, UW_KEY_U32, )};
-static const struct key avgpool1d_keys[] = {
-    POOL(pool1d, UW_KEY_U32, ),
-    FLAG("count_include_pad", UW_KEY_FALSE, pool1d.exclude_pad),
-};
-static const struct key batchnorm_keys[] = {
-    EPS, REAL("momentum", norm.momentum, UW_JSON_POSITIVE_SHARE), AFFINE};
-static const struct key groupnorm_keys[] = {
-    SIZE("num_groups", norm.groups), EPS, AFFINE};
-static const struct key layernorm_keys[] = {
-    {"axes", UW_KEY_U32, AT(norm.axes), false, 1, 3, 1, 0, NULL}, EPS, AFFINE};
-static const struct key lrn_keys[] = {
-    WINDOW("size", UW_KEY_U32, lrn.size, true, 1, 0),
-    REAL("alpha", lrn.alpha, UW_JSON_POSITIVE),
-    REAL("beta", lrn.beta, UW_JSON_POSITIVE),
-    REAL("k", lrn.k, UW_JSON_POSITIVE),
-};
-static const struct key leaky_relu_keys[] = {
-    REAL("negative_slope", activation.slope, UW_JSON_POSITIVE)};
-static const struct key gelu_keys[] = {
-    {"approximate", UW_KEY_CHOICE, AT(activation.tanh), false, 0, 0, 0, 0, "none|tanh"}};
-static const struct key dropout_keys[] = {
-    {"p", UW_KEY_REAL, AT(dropout.rate), true, 0, 0, 0, UW_JSON_SHARE, NULL}};
-static const struct key concat_keys[] = {
-    {"axis", UW_KEY_U32, AT(concat.axis), false, 0, 2, 0, 0, NULL}};
-static const struct key reshape_keys[] = {
-    {"shape", UW_KEY_SHAPE, AT(reshape), true, 0, 0, 0, 0, NULL}};
-static const struct key transpose_keys[] = {
-    {"order", UW_KEY_ORDER, AT(transpose.order), true, 0, 0, 0, 0, NULL}};
-static const struct key slice_keys[] = {
-    {"axis", UW_KEY_U32, AT(slice.axis), false, 0, 2, 0, 0, NULL},
-    {"start", UW_KEY_I32, AT(slice.start), false, 0, 0, 0, 0, NULL},
-    {"length", UW_KEY_U32, AT(slice.length), false, 1, SIZE_LIMIT, 0, 0, NULL},
-    FLAG("squeeze", UW_KEY_TRUE, slice.squeeze),
-};
-static const struct key embedding_keys[] = {
-    SIZE("vocabulary", embedding.vocabulary), SIZE("size", embedding.size)};
-static const struct key rnn_keys[] = {
-    RECURRENT,
-    {"nonlinearity", UW_KEY_CHOICE, AT(recurrent.relu), false, 0, 0, 0, 0, "tanh|relu"},
-};
-static const struct key recurrent_keys[] = {RECURRENT};
-static const struct key attention_keys[] = {
-    SIZE("heads", attention.heads), FLAG("causal", UW_KEY_TRUE, attention.causal),
-    BIAS(attention)};
-
-#define PLAIN(kind, name, several) {kind, name, several, NULL, 0}
-#define KEYED(kind, name, keys) {kind, name, false, keys, sizeof keys / sizeof keys[0]}
-
-static const struct type types[] = {
-    KEYED(UW_LAYER_CONV2D, "conv2d", conv2d_keys),
-    KEYED(UW_LAYER_CONV1D, "conv1d", conv1d_keys),
-    KEYED(UW_LAYER_CONV_TRANSPOSE2D, "conv_transpose2d", conv_transpose2d_keys),
-    KEYED(UW_LAYER_DENSE, "dense", dense_keys),
-    KEYED(UW_LAYER_MAXPOOL2D, "maxpool2d", maxpool2d_keys),
-    KEYED(UW_LAYER_MAXPOOL1D, "maxpool1d", maxpool1d_keys),
-    KEYED(UW_LAYER_AVGPOOL2D, "avgpool2d", avgpool2d_keys),
-    KEYED(UW_LAYER_AVGPOOL1D, "avgpool1d", avgpool1d_keys),
-    PLAIN(UW_LAYER_GLOBAL_AVGPOOL, "global_avgpool", false),
-    KEYED(UW_LAYER_BATCHNORM, "batchnorm", batchnorm_keys),
-    KEYED(UW_LAYER_GROUPNORM, "groupnorm", groupnorm_keys),
-    KEYED(UW_LAYER_LAYERNORM, "layernorm", layernorm_keys),
-    KEYED(UW_LAYER_LRN, "lrn", lrn_keys),
-    PLAIN(UW_LAYER_RELU, "relu", false),
-    PLAIN(UW_LAYER_RELU6, "relu6", false),
-    KEYED(UW_LAYER_LEAKY_RELU, "leaky_relu", leaky_relu_keys),
-    PLAIN(UW_LAYER_SIGMOID, "sigmoid", false),
-    PLAIN(UW_LAYER_TANH, "tanh", false),
-    KEYED(UW_LAYER_GELU, "gelu", gelu_keys),
-    PLAIN(UW_LAYER_SILU, "silu", false),
-    KEYED(UW_LAYER_DROPOUT, "dropout", dropout_keys),
-    PLAIN(UW_LAYER_ADD, "add", true),
-    {UW_LAYER_CONCAT, "concat", true, concat_keys, 1},
-    PLAIN(UW_LAYER_FLATTEN, "flatten", false),
-    KEYED(UW_LAYER_RESHAPE, "reshape", reshape_keys),
-    KEYED(UW_LAYER_TRANSPOSE, "transpose", transpose_keys),
-    KEYED(UW_LAYER_SLICE, "slice", slice_keys),
-    KEYED(UW_LAYER_EMBEDDING, "embedding", embedding_keys),
-    KEYED(UW_LAYER_RNN, "rnn", rnn_keys),
-    KEYED(UW_LAYER_GRU, "gru", recurrent_keys),
-    KEYED(UW_LAYER_LSTM, "lstm", recurrent_keys),
-    KEYED(UW_LAYER_ATTENTION, "attention", attention_keys),
-};
-#define TYPES_N (sizeof types / sizeof types[0])
-
-/* The row of a kind; NULL when there is none. */
-static const struct type *type_of(enum uw_layer_kind kind)
-{
-    for (size_t i = 0; i < TYPES_N; i++) {
-        if (types[i].kind == kind) {
-            return &types[i];
-        }
-    }
-    return NULL;
-}
-
 /* "kernel": 5 or "kernel": [5, 3] */
-static void read_pair(struct uw_json *j, const cJSON *value, const struct key *key,
+static void read_pair(struct uw_json *j, const cJSON *value, const struct uw_layer_key *key,
                       uint32_t out[2])
 {
     if (!cJSON_IsArray(value)) {
@@ -207,7 +27,7 @@ static void read_shape(struct uw_json *j, const cJSON *value, struct uw_reshape_
     int open = 0;
     uint32_t n = uw_json_elements(j, value, "shape", 3, "sizes");
     for (const cJSON *e = n != 0 ? value->child : NULL; e != NULL; e = e->next) {
-        int32_t size = uw_json_i32(j, e, "shape", -1, (int32_t)SIZE_LIMIT);
+        int32_t size = uw_json_i32(j, e, "shape", -1, (int32_t)UW_LAYER_SIZE_LIMIT);
         open += size < 0 ? 1 : 0;
         if (size == 0 || open > 1) {
             uw_json_fail(j, e, "\"shape\" needs sizes of 1 or more; one may be -1: what is left");
@@ -229,7 +49,7 @@ static void read_order(struct uw_json *j, const cJSON *value, uint32_t out[3])
     }
 }
 
-static void read_key(struct uw_json *j, const cJSON *layer, const struct key *key,
+static void read_key(struct uw_json *j, const cJSON *layer, const struct uw_layer_key *key,
                      struct uw_layer_def *def)
 {
     void *out = (char *)def + key->offset;
@@ -242,8 +62,8 @@ static void read_key(struct uw_json *j, const cJSON *layer, const struct key *ke
         *(uint32_t *)out = uw_json_u32(j, value, key->name, key->min, key->max);
         break;
     case UW_KEY_I32:
-        *(int32_t *)out = uw_json_i32(j, value, key->name, -(int32_t)SIZE_LIMIT,
-                                      (int32_t)SIZE_LIMIT);
+        *(int32_t *)out = uw_json_i32(j, value, key->name, -(int32_t)UW_LAYER_SIZE_LIMIT,
+                                      (int32_t)UW_LAYER_SIZE_LIMIT);
         break;
     case UW_KEY_PAIR:
         read_pair(j, value, key, out);
@@ -287,15 +107,15 @@ static void read_inputs(struct uw_json *j, const cJSON *layer, bool required,
     }
 }
 
-static const struct type *find_type(struct uw_json *j, const cJSON *layer)
+static const struct uw_layer_type *find_type(struct uw_json *j, const cJSON *layer)
 {
     const char *name = uw_json_text(j, layer, "type", NULL);
     struct uw_guess g = {.word = name, .word_bytes = strlen(name)};
-    for (size_t i = 0; i < TYPES_N; i++) {
-        if (strcmp(types[i].name, name) == 0) {
-            return &types[i];
+    for (size_t i = 0; i < uw_layer_types_n; i++) {
+        if (strcmp(uw_layer_types[i].name, name) == 0) {
+            return &uw_layer_types[i];
         }
-        uw_guess_try(&g, types[i].name, strlen(types[i].name));
+        uw_guess_try(&g, uw_layer_types[i].name, strlen(uw_layer_types[i].name));
     }
     uw_json_fail(j, uw_json_member(j, layer, "type", true), "unknown layer type \"%.40s\"%s", name,
                  uw_guess_hint(&g, "\"", ", uwasa models --help lists them"));
@@ -303,7 +123,7 @@ static const struct type *find_type(struct uw_json *j, const cJSON *layer)
 }
 
 /* Refuse keys that the type does not have. */
-static void check_keys(struct uw_json *j, const cJSON *layer, const struct type *type)
+static void check_keys(struct uw_json *j, const cJSON *layer, const struct uw_layer_type *type)
 {
     char what[40];
     char keys[160];
@@ -322,7 +142,7 @@ void uw_model_read_layer(struct uw_json *j, const cJSON *layer, struct uw_layer_
         return;
     }
     def->name = uw_json_text(j, layer, "name", NULL);
-    const struct type *type = find_type(j, layer);
+    const struct uw_layer_type *type = find_type(j, layer);
     if (type == NULL) {
         return;
     }
@@ -428,13 +248,13 @@ static void put_order(struct sink *s, const uint32_t order[3])
 }
 
 /* In a pair 0 stands for the first number, of padding for 0. */
-static void pair_of(const struct key *key, const uint32_t in[2], uint32_t out[2])
+static void pair_of(const struct uw_layer_key *key, const uint32_t in[2], uint32_t out[2])
 {
     out[0] = in[0] != 0 ? in[0] : key->same;
     out[1] = in[1] != 0 || key->min == 0 ? in[1] : out[0];
 }
 
-static bool is_default(const struct key *key, const void *value)
+static bool is_default(const struct uw_layer_key *key, const void *value)
 {
     uint32_t pair[2];
     switch (key->kind) {
@@ -458,7 +278,7 @@ static bool is_default(const struct key *key, const void *value)
     return false;
 }
 
-static void put_key(struct sink *s, const struct key *key, const struct uw_layer_def *def)
+static void put_key(struct sink *s, const struct uw_layer_key *key, const struct uw_layer_def *def)
 {
     const void *value = (const char *)def + key->offset;
     uint32_t pair[2];
@@ -508,7 +328,7 @@ static bool pools2d(enum uw_layer_kind kind)
 
 static int put_layer(struct sink *s, const struct uw_layer_def *def)
 {
-    const struct type *type = type_of(def->kind);
+    const struct uw_layer_type *type = uw_layer_type_of(def->kind);
     struct uw_layer_def full;
 
     if (type == NULL || def->name == NULL) {

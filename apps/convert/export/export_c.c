@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A definition as C: the options of each kind are a table of names and places, so that a new
- * option is one line here. */
+ * A definition as C, by the table of uwasa/layer_keys.h. */
 #include "uwasa/convert.h"
+#include "uwasa/layer_keys.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,142 +58,73 @@ static void say_comment(struct writer *w, const char *text)
     }
 }
 
-enum type { NUMBER, SIGNED, REAL, TRUTH };
-
-struct option {
-    enum uw_layer_kind kind;
-    enum type type;
-    size_t offset;
-    const char *text;
-};
-
-#define OPTION(kind_, type_, member) \
-    {UW_LAYER_##kind_, type_, offsetof(struct uw_layer_def, member), #member}
-#define WINDOW_2D(kind_, m)                                                                  \
-    OPTION(kind_, NUMBER, m.kernel_h), OPTION(kind_, NUMBER, m.kernel_w),                    \
-        OPTION(kind_, NUMBER, m.stride_h), OPTION(kind_, NUMBER, m.stride_w),                \
-        OPTION(kind_, NUMBER, m.pad_h), OPTION(kind_, NUMBER, m.pad_w)
-#define CONV_2D(kind_, m)                                                                    \
-    OPTION(kind_, NUMBER, m.out_channels), WINDOW_2D(kind_, m),                              \
-        OPTION(kind_, TRUTH, m.no_bias), OPTION(kind_, NUMBER, m.dilation_h),                \
-        OPTION(kind_, NUMBER, m.dilation_w), OPTION(kind_, NUMBER, m.groups)
-#define POOL_2D(kind_)                                                                       \
-    WINDOW_2D(kind_, pool2d), OPTION(kind_, TRUTH, pool2d.ceil_mode),                        \
-        OPTION(kind_, TRUTH, pool2d.exclude_pad)
-#define POOL_1D(kind_)                                                                       \
-    OPTION(kind_, NUMBER, pool1d.kernel), OPTION(kind_, NUMBER, pool1d.stride),              \
-        OPTION(kind_, NUMBER, pool1d.pad), OPTION(kind_, TRUTH, pool1d.ceil_mode),           \
-        OPTION(kind_, TRUTH, pool1d.exclude_pad)
-#define NORM(kind_)                                                                          \
-    OPTION(kind_, REAL, norm.epsilon), OPTION(kind_, REAL, norm.momentum),                   \
-        OPTION(kind_, NUMBER, norm.groups), OPTION(kind_, NUMBER, norm.axes),                \
-        OPTION(kind_, TRUTH, norm.no_affine)
-#define RECURRENT(kind_)                                                                     \
-    OPTION(kind_, NUMBER, recurrent.hidden), OPTION(kind_, TRUTH, recurrent.no_bias),        \
-        OPTION(kind_, TRUTH, recurrent.reverse), OPTION(kind_, TRUTH, recurrent.last),       \
-        OPTION(kind_, TRUTH, recurrent.relu)
-
-static const struct option options[] = {
-    CONV_2D(CONV2D, conv2d),
-    CONV_2D(CONV_TRANSPOSE2D, conv_transpose2d),
-    OPTION(CONV_TRANSPOSE2D, NUMBER, conv_transpose2d.out_pad_h),
-    OPTION(CONV_TRANSPOSE2D, NUMBER, conv_transpose2d.out_pad_w),
-    OPTION(CONV1D, NUMBER, conv1d.out_channels),
-    OPTION(CONV1D, NUMBER, conv1d.kernel),
-    OPTION(CONV1D, NUMBER, conv1d.stride),
-    OPTION(CONV1D, NUMBER, conv1d.pad),
-    OPTION(CONV1D, TRUTH, conv1d.no_bias),
-    OPTION(CONV1D, NUMBER, conv1d.dilation),
-    OPTION(CONV1D, NUMBER, conv1d.groups),
-    OPTION(DENSE, NUMBER, dense.out),
-    OPTION(DENSE, TRUTH, dense.no_bias),
-    POOL_2D(MAXPOOL2D),
-    POOL_2D(AVGPOOL2D),
-    POOL_1D(MAXPOOL1D),
-    POOL_1D(AVGPOOL1D),
-    NORM(BATCHNORM),
-    NORM(GROUPNORM),
-    NORM(LAYERNORM),
-    OPTION(LRN, NUMBER, lrn.size),
-    OPTION(LRN, REAL, lrn.alpha),
-    OPTION(LRN, REAL, lrn.beta),
-    OPTION(LRN, REAL, lrn.k),
-    OPTION(LEAKY_RELU, REAL, activation.slope),
-    OPTION(GELU, TRUTH, activation.tanh),
-    OPTION(DROPOUT, REAL, dropout.rate),
-    OPTION(CONCAT, NUMBER, concat.axis),
-    OPTION(RESHAPE, NUMBER, reshape.dim[0]),
-    OPTION(RESHAPE, NUMBER, reshape.dim[1]),
-    OPTION(RESHAPE, NUMBER, reshape.dim[2]),
-    OPTION(RESHAPE, NUMBER, reshape.rank),
-    OPTION(TRANSPOSE, NUMBER, transpose.order[0]),
-    OPTION(TRANSPOSE, NUMBER, transpose.order[1]),
-    OPTION(TRANSPOSE, NUMBER, transpose.order[2]),
-    OPTION(SLICE, NUMBER, slice.axis),
-    OPTION(SLICE, SIGNED, slice.start),
-    OPTION(SLICE, NUMBER, slice.length),
-    OPTION(SLICE, TRUTH, slice.squeeze),
-    OPTION(EMBEDDING, NUMBER, embedding.vocabulary),
-    OPTION(EMBEDDING, NUMBER, embedding.size),
-    RECURRENT(RNN),
-    RECURRENT(GRU),
-    RECURRENT(LSTM),
-    OPTION(ATTENTION, NUMBER, attention.heads),
-    OPTION(ATTENTION, TRUTH, attention.causal),
-    OPTION(ATTENTION, TRUTH, attention.no_bias),
-};
-
-static const char *const kind_names[] = {
-#define KIND(name) [UW_LAYER_##name] = "UW_LAYER_" #name
-    KIND(CONV2D),       KIND(DENSE),     KIND(MAXPOOL2D),  KIND(RELU),
-    KIND(FLATTEN),      KIND(ADD),       KIND(CONV1D),     KIND(CONV_TRANSPOSE2D),
-    KIND(MAXPOOL1D),    KIND(AVGPOOL2D), KIND(AVGPOOL1D),  KIND(GLOBAL_AVGPOOL),
-    KIND(BATCHNORM),    KIND(GROUPNORM), KIND(LAYERNORM),  KIND(LRN),
-    KIND(RELU6),        KIND(LEAKY_RELU), KIND(SIGMOID),   KIND(TANH),
-    KIND(GELU),         KIND(SILU),      KIND(DROPOUT),    KIND(CONCAT),
-    KIND(RESHAPE),      KIND(TRANSPOSE), KIND(SLICE),      KIND(EMBEDDING),
-    KIND(RNN),          KIND(GRU),       KIND(LSTM),       KIND(ATTENTION),
-#undef KIND
-};
-
-static void write_option(struct writer *w, const struct uw_layer_def *l, const struct option *o)
+/* UW_LAYER_CONV2D of "conv2d". */
+static void say_kind(struct writer *w, const char *name)
 {
-    const char *at = (const char *)l + o->offset;
-    uint32_t u;
-    int32_t i;
-    float f;
-    bool b;
-    switch (o->type) {
-    case NUMBER:
-        memcpy(&u, at, sizeof u);
-        if (u != 0) {
-            say(w, ", .%s = %u", o->text, (unsigned)u);
+    say(w, "UW_LAYER_");
+    for (; *name != '\0'; name++) {
+        say(w, "%c", toupper((unsigned char)*name));
+    }
+}
+
+static void write_numbers(struct writer *w, const char *member, const uint32_t *number, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (number[i] != 0) {
+            say(w, ", .%s[%u] = %u", member, (unsigned)i, (unsigned)number[i]);
+        }
+    }
+}
+
+static void write_option(struct writer *w, const struct uw_layer_def *l,
+                         const struct uw_layer_key *key)
+{
+    const void *at = (const char *)l + key->offset;
+    const uint32_t *u = at;
+    const struct uw_reshape_def *shape = at;
+    switch (key->kind) {
+    case UW_KEY_U32:
+    case UW_KEY_PAIR:
+        if (u[0] != 0) {
+            say(w, ", .%s = %u", key->member, (unsigned)u[0]);
+        }
+        if (key->kind == UW_KEY_PAIR && u[1] != 0) {
+            say(w, ", .%.*sw = %u", (int)strlen(key->member) - 1, key->member, (unsigned)u[1]);
         }
         break;
-    case SIGNED:
-        memcpy(&i, at, sizeof i);
-        if (i != 0) {
-            say(w, ", .%s = %d", o->text, (int)i);
+    case UW_KEY_I32:
+        if (*(const int32_t *)at != 0) {
+            say(w, ", .%s = %d", key->member, (int)*(const int32_t *)at);
         }
         break;
-    case REAL:
-        memcpy(&f, at, sizeof f);
-        if (f != 0.0f) {
-            say(w, ", .%s = %af", o->text, (double)f);
+    case UW_KEY_REAL:
+        if (*(const float *)at != 0.0f) {
+            say(w, ", .%s = %af", key->member, (double)*(const float *)at);
         }
         break;
-    case TRUTH:
-        memcpy(&b, at, sizeof b);
-        if (b) {
-            say(w, ", .%s = true", o->text);
+    case UW_KEY_TRUE:
+    case UW_KEY_FALSE:
+    case UW_KEY_CHOICE:
+        if (*(const bool *)at) {
+            say(w, ", .%s = true", key->member);
         }
+        break;
+    case UW_KEY_SHAPE:
+        write_numbers(w, "reshape.dim", shape->dim, 3);
+        say(w, ", .reshape.rank = %u", (unsigned)shape->rank);
+        break;
+    case UW_KEY_ORDER:
+        write_numbers(w, key->member, u, 3);
         break;
     }
 }
 
 static void write_layer(struct writer *w, const struct uw_layer_def *l)
 {
-    say(w, "    {.kind = %s, .name = ", kind_names[l->kind]);
+    const struct uw_layer_type *type = uw_layer_type_of(l->kind);
+    say(w, "    {.kind = ");
+    say_kind(w, type->name);
+    say(w, ", .name = ");
     say_string(w, l->name);
     for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && l->inputs[k] != NULL; k++) {
         say(w, k == 0 ? ", .inputs = {" : ", ");
@@ -200,10 +132,8 @@ static void write_layer(struct writer *w, const struct uw_layer_def *l)
     }
     say(w, l->inputs[0] != NULL ? "}" : "");
     say(w, l->frozen ? ", .frozen = true" : "");
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        if (options[i].kind == l->kind) {
-            write_option(w, l, &options[i]);
-        }
+    for (size_t i = 0; i < type->keys_n; i++) {
+        write_option(w, l, &type->keys[i]);
     }
     say(w, "},\n");
 }
