@@ -162,6 +162,25 @@ bool uw_import_scalar(const struct uw_value *v, double *value);
 int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const char *attribute,
                    uint32_t i, int64_t *out);
 
+/* What reading a list failed with; UW_ERR_INVALID with "needs WHAT" where nothing has. */
+int uw_import_lacks(struct uw_import *im, const struct uw_onnx_node *n, const char *what);
+
+/* The axes that attribute or input 1 gives, as bits, of a tensor of `rank` axes; of that tensor
+ * with these axes inserted, for Unsqueeze. Returns their number, INT_MIN when none are given, or a
+ * code with err set. */
+int uw_import_axes(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank, bool insert,
+                   uint32_t *marked);
+
+/* What a Slice cuts; axes_n and steps_n below 0: not given. */
+struct uw_import_cuts {
+    int64_t start[UW_ONNX_RANK_MAX], end[UW_ONNX_RANK_MAX];
+    int64_t axes[UW_ONNX_RANK_MAX], step[UW_ONNX_RANK_MAX];
+    int axes_n, steps_n;
+};
+
+/* Returns the number of cuts, or a code with err set. */
+int uw_import_cuts(struct uw_import *im, const struct uw_onnx_node *n, struct uw_import_cuts *c);
+
 /* The perm of a Transpose as order[0 .. rank-1]. Returns UW_OK or UW_ERR_SHAPE, err set. */
 int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
                        uint32_t *order);
@@ -174,29 +193,6 @@ float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
 int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
                            const uint64_t *have, uint32_t have_n, const int64_t *want,
                            uint32_t want_n, uint64_t *out);
-
-/* Operators on constants: import_const.c, import_fold.c */
-
-#define UW_FOLD_MAX 262144u         /* elements that are computed one by one */
-
-/* Fresh memory for a constant of that shape, row-major; NULL with err set.
- *   stored  elements that the file holds for it: more than these only up to UW_FOLD_MAX */
-void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t,
-                     uint64_t stored);
-
-/* Element i of fresh memory. */
-void uw_const_put(struct uw_onnx_tensor *t, void *data, uint64_t i, double number,
-                  int64_t integer);
-
-int uw_fold_constant(struct uw_import *im, const struct uw_onnx_node *n,
-                     struct uw_onnx_tensor *out);
-int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
-                  struct uw_onnx_tensor *out);
-
-/* One function an operator: `out` from the inputs x. Returns UW_OK or a code, err set. */
-typedef int uw_fold_op(struct uw_import *im, const struct uw_onnx_node *n,
-                       const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out);
-uw_fold_op uw_fold_reshape, uw_fold_transpose, uw_fold_axes, uw_fold_slice, uw_fold_gather;
 
 /* import_view.c */
 
@@ -264,11 +260,6 @@ int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct u
  * are counted into the last. */
 int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                       uint32_t rank);
-
-/* The axes that an attribute or input 1 gives, as bits. Returns their number, INT_MIN when none are
- * given, or a code with err set. */
-int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                   uint32_t *marked);
 
 /* Names, inputs, losses and tensors of what the outputs need, into the public struct. */
 int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,

@@ -2,7 +2,7 @@
  *
  * Constants are strided views too: Transpose, Slice, Expand and Unsqueeze move no element, so a
  * weight that passes through them is not copied, and an expanded zero stays one zero. */
-#include "import.h"
+#include "import_const.h"
 
 #include <limits.h>
 #include <string.h>
@@ -66,6 +66,40 @@ int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const cha
         out[k] = a != NULL ? a->ints[k] : uw_import_integer(t, k);
     }
     return (int)count;
+}
+
+int uw_import_lacks(struct uw_import *im, const struct uw_onnx_node *n, const char *what)
+{
+    return im->err->code != UW_OK ? im->err->code
+                                  : uw_import_refuse(im, n, UW_ERR_INVALID, "needs %s", what);
+}
+
+int uw_import_axes(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank, bool insert,
+                   uint32_t *marked)
+{
+    int64_t axes[UW_ONNX_RANK_MAX];
+    int count = uw_import_ints(im, n, "axes", 1, axes);
+    int64_t all = (int64_t)rank + (insert && count > 0 ? count : 0);
+    *marked = 0;
+    for (int k = 0; k < count; k++) {
+        int64_t a = axes[k] < 0 ? axes[k] + all : axes[k];
+        if (a < 0 || a >= all || all > UW_ONNX_RANK_MAX || (*marked & 1u << a) != 0) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "axis %lld of a tensor with %lld",
+                                    (long long)axes[k], (long long)all);
+        }
+        *marked |= 1u << a;
+    }
+    return count;
+}
+
+int uw_import_cuts(struct uw_import *im, const struct uw_onnx_node *n, struct uw_import_cuts *c)
+{
+    int count = uw_import_ints(im, n, "starts", 1, c->start);
+    int ends = uw_import_ints(im, n, "ends", 2, c->end);
+    c->axes_n = uw_import_ints(im, n, "axes", 3, c->axes);
+    c->steps_n = uw_import_ints(im, n, "steps", 4, c->step);
+    return im->err->code != UW_OK || count < 0 || ends != count ? uw_import_lacks(im, n, "starts")
+                                                                : count;
 }
 
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t)
@@ -303,24 +337,14 @@ int uw_fold_axes(struct uw_import *im, const struct uw_onnx_node *n,
 {
     const struct uw_onnx_tensor *x = in[0];
     bool insert = n->op[0] == 'U';
-    int64_t axes[UW_ONNX_RANK_MAX];
-    uint32_t marked = 0;
-    int count = uw_import_ints(im, n, "axes", 1, axes);
+    uint32_t marked, from = 0;
+    int count = uw_import_axes(im, n, x->rank, insert, &marked);
     if (count < 0 && (insert || im->err->code != UW_OK)) {
-        return im->err->code != UW_OK ? im->err->code
-                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs axes");
+        return uw_import_lacks(im, n, "axes");
     }
-    int64_t rank = (int64_t)x->rank + (insert ? count : 0);
-    for (int k = 0; k < count; k++) {
-        int64_t a = axes[k] < 0 ? axes[k] + rank : axes[k];
-        if (a < 0 || a >= rank || rank > UW_ONNX_RANK_MAX || (marked & 1u << a) != 0) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "has no axis %lld", (long long)axes[k]);
-        }
-        marked |= 1u << a;
-    }
+    uint32_t rank = x->rank + (insert ? (uint32_t)count : 0u);
     *out = *x;
     out->rank = 0;
-    uint32_t from = 0;
     for (uint32_t a = 0; a < rank; a++) {
         if (insert && (marked & 1u << a) != 0) {
             out->dim[out->rank] = 1;
@@ -343,23 +367,13 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
                   const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
     const struct uw_onnx_tensor *x = in[0];
-    int64_t start[UW_ONNX_RANK_MAX];
-    int64_t end[UW_ONNX_RANK_MAX];
-    int64_t axes[UW_ONNX_RANK_MAX];
-    int64_t step[UW_ONNX_RANK_MAX];
-    int starts = uw_import_ints(im, n, "starts", 1, start);
-    int ends = uw_import_ints(im, n, "ends", 2, end);
-    int axes_n = uw_import_ints(im, n, "axes", 3, axes);
-    int steps = uw_import_ints(im, n, "steps", 4, step);
-    if (im->err->code != UW_OK || starts < 0 || ends != starts) {
-        return im->err->code != UW_OK ? im->err->code
-                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs starts");
-    }
+    struct uw_import_cuts c;
+    int count = uw_import_cuts(im, n, &c);
     *out = *x;
-    for (int k = 0; k < starts; k++) {
-        int64_t a = k < axes_n ? axes[k] : k;
+    for (int k = 0; k < count; k++) {
+        int64_t start = c.start[k], end = c.end[k], a = k < c.axes_n ? c.axes[k] : k;
         a = a < 0 ? a + x->rank : a;
-        int64_t by = k < steps ? step[k] : 1;
+        int64_t by = k < c.steps_n ? c.step[k] : 1;
         if (a < 0 || a >= x->rank || by == 0 || by < -1) {
             return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "axis %lld, step %lld",
                                     (long long)a, (long long)by);
@@ -369,8 +383,8 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
         by = size == 0 ? 1 : by;
         int64_t low = by < 0 ? -1 : 0;
         int64_t high = by < 0 ? size - 1 : size;
-        int64_t s = start[k] < 0 ? (start[k] < -size ? -1 : start[k] + size) : start[k];
-        int64_t e = end[k] < 0 ? (end[k] < -size ? -1 : end[k] + size) : end[k];
+        int64_t s = start < 0 ? (start < -size ? -1 : start + size) : start;
+        int64_t e = end < 0 ? (end < -size ? -1 : end + size) : end;
         s = s < low ? low : s > high ? high : s;
         e = e < low ? low : e > high ? high : e;
         int64_t length = by < 0 ? s - e : e > s ? (e - s + by - 1) / by : 0;
@@ -378,7 +392,7 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
         out->data += (length > 0 ? s : 0) * out->stride[a] * (x->is_float ? 4 : 8);
         out->stride[a] *= by;
     }
-    return UW_OK;
+    return count < 0 ? count : UW_OK;
 }
 
 int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,

@@ -543,19 +543,3 @@ int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct
     int rc = uw_import_order(im, n, v);
     return rc == UW_OK ? uw_import_shape(im, n, v, axes < rank ? axes : rank, dim) : rc;
 }
-
-int uw_view_marked(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                   uint32_t *marked)
-{
-    int64_t axes[UW_ONNX_RANK_MAX];
-    int count = uw_import_ints(im, n, "axes", 1, axes);
-    *marked = 0;
-    for (int k = 0; k < count; k++) {
-        int a = uw_view_axis(im, n, v, axes[k]);
-        if (a < 0) {
-            return im->err->code;
-        }
-        *marked |= 1u << a;
-    }
-    return count;
-}

@@ -412,7 +412,7 @@ int uw_op_reduce_mean(struct uw_import *im, const struct uw_onnx_node *n)
     }
     struct uw_view v = x->view;
     bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
-    int count = uw_view_marked(im, n, &v, &marked);
+    int count = uw_import_axes(im, n, v.axes_n, false, &marked);
     if (im->err->code != UW_OK) {
         return im->err->code;
     }

@@ -213,7 +213,7 @@ static uint32_t last_axes(struct uw_import *im, const struct uw_onnx_node *n,
                           const struct uw_view *x)
 {
     uint32_t marked;
-    int count = uw_view_marked(im, n, x, &marked);
+    int count = uw_import_axes(im, n, x->axes_n, false, &marked);
     uint32_t first = x->axes_n - (count > 0 ? (uint32_t)count : 0);
     return count > 0 && first < x->axes_n && marked == ((1u << count) - 1) << first
                ? (uint32_t)count

@@ -62,8 +62,7 @@ int uw_op_reshape(struct uw_import *im, const struct uw_onnx_node *n)
     }
     int count = uw_import_ints(im, n, "shape", 1, want);
     if (count < 0) {
-        return im->err->code != UW_OK ? im->err->code
-                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "has no shape");
+        return uw_import_lacks(im, n, "shape");
     }
     uw_view_dims(&y->view, have);
     int rc = uw_import_reshape_dims(im, n, have, y->view.axes_n, want, (uint32_t)count, dims);
@@ -85,7 +84,7 @@ int uw_op_squeeze(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *y = begin(im, n);
     uint32_t marked = 0;
-    int count = y != NULL ? uw_view_marked(im, n, &y->view, &marked) : 0;
+    int count = y != NULL ? uw_import_axes(im, n, y->view.axes_n, false, &marked) : 0;
     if (im->err->code != UW_OK) {
         return im->err->code;
     }
@@ -105,26 +104,13 @@ int uw_op_squeeze(struct uw_import *im, const struct uw_onnx_node *n)
 int uw_op_unsqueeze(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *y = begin(im, n);
-    int64_t axes[UW_ONNX_RANK_MAX];
-    uint32_t marked = 0;
-    if (y == NULL) {
-        return im->err->code;
-    }
-    int count = uw_import_ints(im, n, "axes", 1, axes);
-    int64_t rank = (int64_t)y->view.axes_n + count;
-    for (int k = 0; k < count; k++) {
-        int64_t a = axes[k] < 0 ? axes[k] + rank : axes[k];
-        if (a < 0 || a >= rank || rank > UW_ONNX_RANK_MAX) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "has no axis %lld", (long long)axes[k]);
-        }
-        marked |= 1u << a;
-    }
+    uint32_t marked, rank = y != NULL ? y->view.axes_n : 0;
+    int count = y != NULL ? uw_import_axes(im, n, rank, true, &marked) : 0;
     if (count < 1) {
-        return im->err->code != UW_OK ? im->err->code
-                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs axes");
+        return uw_import_lacks(im, n, "axes");
     }
     bool fits = true;
-    for (uint32_t a = 0; a < rank && fits; a++) {
+    for (uint32_t a = 0; a < rank + (uint32_t)count && fits; a++) {
         fits = (marked & 1u << a) == 0 || uw_view_insert(&y->view, a);
     }
     return done(im, n, y, fits);
@@ -225,38 +211,32 @@ static int settle(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
 int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
-    int64_t start[UW_ONNX_RANK_MAX];
-    int64_t end[UW_ONNX_RANK_MAX];
-    int64_t axes[UW_ONNX_RANK_MAX];
-    int64_t step[UW_ONNX_RANK_MAX];
+    struct uw_import_cuts c;
     if (x == NULL || uw_import_out(im, n, 0) == NULL) {
         return im->err->code;
     }
-    int count = uw_import_ints(im, n, "starts", 1, start);
-    int ends = uw_import_ints(im, n, "ends", 2, end);
-    int axes_n = uw_import_ints(im, n, "axes", 3, axes);
-    int steps = uw_import_ints(im, n, "steps", 4, step);
-    if (im->err->code != UW_OK || count < 1 || ends != count) {
-        return im->err->code != UW_OK ? im->err->code
-                                      : uw_import_refuse(im, n, UW_ERR_INVALID, "needs starts");
+    int count = uw_import_cuts(im, n, &c);
+    if (count < 1) {
+        return uw_import_lacks(im, n, "starts");
     }
     struct uw_view v = x->view;
     for (int k = 0; k < count; k++) {
-        int a = uw_view_axis(im, n, &v, k < axes_n ? axes[k] : k);
+        int64_t start = c.start[k], end = c.end[k];
+        int a = uw_view_axis(im, n, &v, k < c.axes_n ? c.axes[k] : k);
         if (a < 0 || settle(im, n, k == 0 ? &x->view : &v, (uint32_t)a) < 0) {
             return im->err->code;
         }
         v = k == 0 ? x->view : v;
         int64_t size = (int64_t)uw_view_dim(&v, (uint32_t)a);
-        int64_t s = start[k] < -size ? 0 : start[k] < 0 ? start[k] + size : start[k];
-        int64_t e = end[k] < -size ? 0 : end[k] < 0 ? end[k] + size : end[k];
+        int64_t s = start < -size ? 0 : start < 0 ? start + size : start;
+        int64_t e = end < -size ? 0 : end < 0 ? end + size : end;
         s = s > size ? size : s;
         e = e > size ? size : e;
-        if (k < steps && step[k] != 1) {
+        if (k < c.steps_n && c.step[k] != 1) {
             return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "step %lld: only 1",
-                                    (long long)step[k]);
+                                    (long long)c.step[k]);
         }
-        if (uw_view_has_batch(&v, (uint32_t)a) && s == 0 && end[k] >= size) {
+        if (uw_view_has_batch(&v, (uint32_t)a) && s == 0 && end >= size) {
             e = size;
         }
         int rc = cut(im, n, 0, &v, (uint32_t)a, (uint64_t)s, e > s ? (uint64_t)(e - s) : 0);

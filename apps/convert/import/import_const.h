@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operators on constants: import_const.c, import_fold.c. */
+#ifndef UWASA_IMPORT_CONST_H
+#define UWASA_IMPORT_CONST_H
+
+#include "import.h"
+
+#define UW_FOLD_MAX 262144u         /* elements that are computed one by one */
+
+/* Fresh memory for a constant of that shape, row-major; NULL with err set.
+ *   stored  elements that the file holds for it: more than these only up to UW_FOLD_MAX */
+void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t,
+                     uint64_t stored);
+
+/* Element i of fresh memory. */
+void uw_const_put(struct uw_onnx_tensor *t, void *data, uint64_t i, double number,
+                  int64_t integer);
+
+int uw_fold_constant(struct uw_import *im, const struct uw_onnx_node *n,
+                     struct uw_onnx_tensor *out);
+int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
+                  struct uw_onnx_tensor *out);
+
+/* One function an operator: `out` from the inputs x. Returns UW_OK or a code, err set. */
+typedef int uw_fold_op(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out);
+uw_fold_op uw_fold_reshape, uw_fold_transpose, uw_fold_axes, uw_fold_slice, uw_fold_gather;
+
+#endif
