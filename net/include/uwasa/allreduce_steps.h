@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/allreduce_steps.h - all-reduce as tables of messages: who sends what to whom, and when
+ * uwasa/allreduce_steps.h - all-reduce algorithms as lists of messages
  *
  * An algorithm for p ranks and a vector of n floats is a list of steps. In a step a rank sends at
- * most one message and receives at most one; both are windows of the vector. A message of step k
- * meets a receive of step k at the other end, of the same size. Everything is a function of
- * (algorithm, p, rank, n, k): no tables, no state, so that the engine, the cost model and the
- * simulator work with the very same steps.
+ * most one message and receives at most one; each is a window of the vector. Every message of step
+ * k has a receive of step k and the same size at the other end. A step is a pure function of
+ * (algorithm, p, rank, n, k), shared by the engine, the cost model and the simulator.
  *
  *   tree      binomial reduction to rank 0, binomial broadcast
  *   doubling  recursive doubling; the first 2r ranks fold in pairs before, r = p - p', p' the
  *             largest power of two in p
  *   halving   recursive halving, then doubling of windows; the first 2r ranks fold in halves
- *   ring      p windows go round twice
+ *   ring      p windows, twice around the ring
  *   sweep     matchings of the Base-2 graph; averages only
  *
- * Sums have one owner (tree, halving, ring) or are a commutative sum of the same two terms at both
- * ends (doubling): all ranks end with the same bits. After a sweep they agree within rounding.
+ * All ranks end with the same bits: each sum has one owner (tree, halving, ring) or both ends add
+ * the same two terms (doubling). After a sweep the ranks agree within rounding.
  *
  * Units      _n and _at count floats
  * Memory     nothing is kept      Blocking  never      Context  any thread
@@ -46,36 +45,35 @@ enum uw_allreduce_kind {
 };
 
 enum uw_allreduce_take {
-    UW_TAKE_COPY,               /* the window becomes what arrives */
-    UW_TAKE_ADD,                /* it is added */
-    UW_TAKE_MIX                 /* window = (1 - weight) window + weight arrived */
+    UW_TAKE_COPY,               /* window = received */
+    UW_TAKE_ADD,                /* window += received */
+    UW_TAKE_MIX                 /* window = (1 - weight) window + weight received */
 };
 
 struct uw_allreduce_step {
-    uint32_t to, from;          /* ranks; UW_RANK_NONE: nothing is sent, nothing is received */
+    uint32_t to, from;          /* ranks; UW_RANK_NONE: no send, no receive */
     uint32_t send_at, send_n;
     uint32_t recv_at, recv_n;
     enum uw_allreduce_take take;
     float weight;
 };
 
-/* "tree", "doubling", "halving", "ring", "sweep" */
+/* Name of an algorithm: "tree", "doubling", "halving", "ring", "sweep". */
 const char *uw_allreduce_name(enum uw_allreduce_kind kind);
 
-/* Returns false, kind untouched, when no algorithm has this name. */
+/* Find an algorithm by its name. Returns false, kind unchanged, for an unknown name. */
 bool uw_allreduce_find(const char *name, enum uw_allreduce_kind *kind);
 
-/* Steps of p ranks, the same for all of them; 0 when p is 0 or 1. */
+/* Number of steps for p ranks, equal on all of them; 0 when p is 0 or 1. */
 uint32_t uw_allreduce_steps_n(enum uw_allreduce_kind kind, uint32_t p);
 
-/* Step k < steps_n of a rank. What is received may be what is being sent: the message is the
- * window's content before the step. A message of 0 floats is not sent; `to` and `from` then still
- * name the partner. */
+/* Step k < steps_n of a rank. The windows may overlap: a message is the window's content before the
+ * step. A message of 0 floats is not sent; `to` and `from` still name the partner. */
 struct uw_allreduce_step uw_allreduce_step(enum uw_allreduce_kind kind, uint32_t p, uint32_t rank,
                                            uint32_t n, uint32_t k);
 
-/* The window whose sums are complete on this rank, and were nowhere before, once step k is done: to
- * turn sums into averages before they are handed on. Returns its floats, *at where it begins. */
+/* The window whose sums step k completes, on this rank first: the place to divide sums by p.
+ * Returns its size in floats; *at is its offset. */
 uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t rank, uint32_t n,
                             uint32_t k, uint32_t *at);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/ethernet.h - a network interface that moves Ethernet frames (implemented by a board)
+ * uwasa/ethernet.h - the driver interface of an Ethernet controller (implemented by a board)
  *
- * What uwasa/link_lwip.h needs of a driver. A driver embeds struct uw_ethernet as its first member
- * and fills `ops`; start fills the rest.
+ * Used by uwasa/link_lwip.h. A driver embeds struct uw_ethernet as its first member and sets `ops`;
+ * start fills the rest.
  *
  * Units      bytes; a frame is destination, source, type and payload, without its checksum
  * Memory     caller owns the struct and every frame; nothing is kept after return
@@ -25,19 +25,18 @@ struct uw_ethernet;
 struct uw_ethernet_ops {
     const char *name;               /* "lan9118" */
 
-    /* Reset the controller and let it receive: own address, broadcast and multicast.
-     *   mac  its own address; all zero on entry: take the one that the controller has
-     * Returns UW_OK, UW_ERR_NOTFOUND (no such controller answers), UW_ERR_TIMEOUT (it does not
-     * leave its reset). */
+    /* Reset the controller and enable reception: own address, broadcast and multicast.
+     *   mac  own address; all zero on entry: set to the controller's
+     * Returns UW_OK, UW_ERR_NOTFOUND (no such controller), UW_ERR_TIMEOUT (the reset does not
+     * end). */
     int (*start)(struct uw_ethernet *e, uint8_t mac[UW_ETHERNET_MAC_BYTES]);
 
-    /* Hand over a whole frame of 14 to UW_ETHERNET_FRAME_MAX bytes; it is copied or sent before
-     * return.
+    /* Send a frame of 14 to UW_ETHERNET_FRAME_MAX bytes. It is copied or sent before return.
      * Returns UW_OK, UW_ERR_AGAIN (the transmitter is full), UW_ERR_TOOBIG, UW_ERR_IO. */
     int (*send)(struct uw_ethernet *e, const void *frame, uint32_t frame_bytes);
 
-    /* Take the next frame, if one has arrived. One that is damaged or larger than cap_bytes is
-     * dropped and counted.
+    /* Receive the next frame, if one has arrived. A frame that is damaged or larger than cap_bytes
+     * is dropped and counted.
      * Returns its size in bytes, UW_ERR_AGAIN, UW_ERR_IO. */
     int (*recv)(struct uw_ethernet *e, void *frame, uint32_t cap_bytes);
 
@@ -47,10 +46,10 @@ struct uw_ethernet_ops {
 
 struct uw_ethernet {
     const struct uw_ethernet_ops *ops;
-    uint32_t burst_bytes;           /* payload of UDP messages that may arrive at once, before recv
-                                       is called, without loss: the controller's receive memory */
-    uint32_t burst_n;               /* and how many frames, however small; 0: not limited */
-    uint64_t dropped_n;             /* frames lost in the controller or here */
+    uint32_t burst_bytes;           /* size of the controller's receive memory, in payload of UDP
+                                       messages that may arrive between two calls of recv */
+    uint32_t burst_n;               /* the same, in frames of any size; 0: unlimited */
+    uint64_t dropped_n;             /* frames lost in the controller or the driver */
 };
 
 #endif

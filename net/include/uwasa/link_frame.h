@@ -2,24 +2,24 @@
  *
  * uwasa/link_frame.h - the link over a radio of frames: one message, one frame
  *
- * A station is a short address, its address text the number in decimal. All that the radio can
- * address exist and are held for ever; who is not there hears nothing. Where the radio has
- * broadcasts, UW_LINK_STATION_BROADCAST reaches all who hear it, and the link is shared. Put
- * uwasa/secure_frames.h on top.
+ * A station is a short address; its address text is the number in decimal. Every address that the
+ * radio can send to is a station and always held; messages to an absent station are lost. Where the
+ * radio has broadcasts, UW_LINK_STATION_BROADCAST reaches all stations in range, and the link is
+ * shared. Put uwasa/secure_frames.h on top.
  *
- * The radio may change its frame_bytes at any time, also to less in the middle of a transfer:
- * mtu_bytes follows at every call of the link, and a message that has become too large is refused
- * with UW_ERR_TOOBIG. rate_bits_per_s is that of full frames, each after the radio's access_us, or
- * what the duty cycle allows where that is less; what a node's configuration leaves at 0 of ping_us
- * to pull_silence_us follows it.
+ * The radio may change its frame_bytes at any time, also to less during a transfer. mtu_bytes
+ * follows at every call of the link, and larger messages get UW_ERR_TOOBIG. rate_bits_per_s is that
+ * of full frames, each after the radio's access_us, or the rate that the duty cycle allows if that
+ * is less. A node derives from it the timeouts ping_us to pull_silence_us that its configuration
+ * leaves at 0.
  *
- * Duty cycle  A bucket of airtime: in no window_us, wherever it begins, does this station send for
- *             more than duty_ppm of it. The bucket holds burst_us and is empty at the start, since
- *             nobody knows what was sent before a restart; the frame that was longest so far fits
- *             in. What comes in is duty_ppm less burst_us / window_us. Without budget send returns
- *             UW_ERR_AGAIN, and step tells when there is enough for the smallest frame refused. A
- *             frame that takes more than half of what a window allows is UW_ERR_TOOBIG
- * Units      bytes of a frame's payload; airtime in microseconds, of what this station sends
+ * Duty cycle  A token bucket of air time: in any window of window_us this station sends for at most
+ *             duty_ppm of it. The bucket holds burst_us, at least the longest frame so far, and is
+ *             empty at the start, because air time used before a restart is unknown. It fills at
+ *             duty_ppm less burst_us / window_us. Without budget send returns UW_ERR_AGAIN, and
+ *             step returns when the budget suffices for the smallest frame refused. A frame that
+ *             takes more than half of a window's allowance gets UW_ERR_TOOBIG
+ * Units      bytes of a frame's payload; air time in microseconds, of frames of this station
  * Memory     nothing but the struct; the radio is borrowed until deinit
  * Blocking   never          Context  one thread per link
  */
@@ -38,8 +38,8 @@ UW_C_BEGIN
 struct uw_link_frame_config {
     struct uw_radio *radio;
     uint64_t window_us;         /* of the duty cycle; 0: UW_LINK_FRAME_WINDOW_US */
-    uint64_t burst_us;          /* airtime that can be saved up, at most half of what a window
-                                   allows; 0: a sixteenth of it */
+    uint64_t burst_us;          /* size of the bucket, at most half of a window's allowance; 0: a
+                                   sixteenth of it */
 };
 
 struct uw_link_frame {
@@ -47,18 +47,18 @@ struct uw_link_frame {
     struct uw_radio *radio;
     uint64_t window_us, burst_us;
     uint64_t now_us;
-    uint64_t tokens;            /* airtime left, in millionths of a microsecond */
-    uint64_t longest_us;        /* airtime of the longest frame so far */
-    uint64_t wanted_us;         /* of the smallest one refused; 0: none waits */
+    uint64_t tokens;            /* air time left, in millionths of a microsecond */
+    uint64_t longest_us;        /* air time of the longest frame so far */
+    uint64_t wanted_us;         /* air time of the smallest frame refused; 0: none waits */
     uint64_t used_us, waits_n;
     bool stepped;
 };
 
 /* For status and benchmarks. */
 struct uw_link_frame_air {
-    uint64_t used_us;           /* that this station has sent for */
-    uint64_t left_us;           /* that it may send for now; UINT64_MAX: not limited */
-    uint64_t waits_n;           /* times that messages had to wait for it */
+    uint64_t used_us;           /* air time used by this station */
+    uint64_t left_us;           /* air time available now; UINT64_MAX: unlimited */
+    uint64_t waits_n;           /* messages that had to wait for air time */
 };
 
 /* Set up over a radio that is ready.
@@ -67,7 +67,7 @@ struct uw_link_frame_air {
  * above UW_LINK_FRAME_WINDOW_MAX_US). */
 int uw_link_frame_init(struct uw_link_frame *l, const struct uw_link_frame_config *config);
 
-/* Airtime, as of the last step. */
+/* Get the air time as of the last step. */
 void uw_link_frame_air(const struct uw_link_frame *l, struct uw_link_frame_air *air);
 
 /* Read a short address, "17". Returns UW_OK or UW_ERR_INVALID. */

@@ -2,11 +2,11 @@
  *
  * uwasa/link_loopback.h - links in memory: a hub with numbered endpoints
  *
- * For tests, the simulator, and devices that share one address space. A station is an endpoint's
- * number, its address text the number in decimal. Every endpoint has a bounded queue of arrived
- * messages. A message to an endpoint that is not open vanishes, as on a real wire; one to a full
- * queue is refused with UW_ERR_AGAIN. Broadcast reaches every other open endpoint; those whose
- * queue is full miss it, and the sender's dropped_n counts them.
+ * For tests, the simulator, and devices that share one address space. A station is the number of an
+ * endpoint; its address text is the number in decimal. Every endpoint has a bounded receive queue.
+ * A message to a closed endpoint is lost, as on a real wire; a message to a full queue gets
+ * UW_ERR_AGAIN. A broadcast goes to every other open endpoint except those whose queue is full; the
+ * sender's dropped_n counts these.
  *
  *     uw_loopback_hub_init(&hub, &config);          once
  *     uw_link_loopback_init(&link[i], &hub, i);     for every endpoint in use
@@ -63,7 +63,7 @@ int uw_loopback_hub_init(struct uw_loopback_hub *hub, const struct uw_loopback_c
  * Returns UW_OK, UW_ERR_INVALID (no such endpoint, or it is open already). */
 int uw_link_loopback_init(struct uw_link_loopback *l, struct uw_loopback_hub *hub, uint16_t self);
 
-/* Has anything arrived that was not taken yet? What link->fd tells of other links. */
+/* Are there messages in the receive queue? Replaces waiting for link->fd. */
 bool uw_link_loopback_waiting(const struct uw_link_loopback *l);
 
 UW_C_END

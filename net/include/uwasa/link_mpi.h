@@ -2,19 +2,19 @@
  *
  * uwasa/link_mpi.h - the link between the ranks of an MPI job, for clusters that have MPI
  *
- * A station is a rank, its address the rank's number: "3". Messages go point to point over whatever
- * MPI has (shared memory, InfiniBand, TCP). MPI authenticates and encrypts nothing; it is as safe
- * as the cluster is.
+ * A station is a rank; its address is the rank's number, "3". Messages go point to point over MPI's
+ * transport (shared memory, InfiniBand, TCP). MPI neither authenticates nor encrypts: it is as safe
+ * as the cluster.
  *
  *     uw_link_mpi_begin(&rank, &ranks_n, &err);       once in a process, by all ranks
  *     uw_link_mpi_init(&l, &config, &err);
- *     ... any link's life ...
+ *     ... send and receive ...
  *     while (!uw_link_mpi_leave(&l)) { wait a little }    until all ranks do so
  *     uw_link_deinit(&l.link);
  *     uw_link_mpi_end(0);
  *
- * MPI has nothing to wait on (fd is -1): step says how soon to look again, which is at once while
- * messages come, and more and more seldom while none do.
+ * MPI has no descriptor to wait for (fd is -1). step returns the time of the next poll: at once
+ * while messages arrive, at growing intervals while none do.
  *
  * Units      bytes unless a name ends in _us
  * Memory     caller supplies uw_link_mpi_bytes(), borrowed until deinit
@@ -39,10 +39,10 @@ struct uw_link_mpi_config {
     void *memory;               /* aligned as from malloc or an arena */
     size_t memory_bytes;
     uint32_t mtu_bytes;         /* the same on all ranks; 0: UW_LINK_MPI_MTU_DEFAULT */
-    uint16_t sends_n;           /* messages on their way out at once; 0: 32 */
-    uint16_t receives_n;        /* and in; 0: 16 */
-    uint16_t channel;           /* links of one channel hear each other; a rank may have several,
-                                   up to UW_LINK_MPI_CHANNEL_MAX */
+    uint16_t sends_n;           /* sends in flight; 0: 32 */
+    uint16_t receives_n;        /* receives posted; 0: 16 */
+    uint16_t channel;           /* up to UW_LINK_MPI_CHANNEL_MAX; links with the same channel are
+                                   connected. A rank may have several links */
 };
 
 struct uw_link_mpi_requests;
@@ -53,21 +53,21 @@ struct uw_link_mpi {
     uint8_t *tx, *rx;           /* [sends_n], [receives_n] of slot_bytes */
     uint32_t slot_bytes;
     uint16_t sends_n, receives_n, rank, ranks_n, channel;
-    uint16_t oldest;            /* of the receives, in the order in which they were posted */
+    uint16_t oldest;            /* the receive that was posted first */
     uint64_t now_us, heard_us;
     bool leaving;
 };
 
-/* Join the MPI job that this process was started in; without mpirun it is the only rank.
+/* Join the MPI job of this process; without mpirun the job has one rank.
  *
- *   rank, ranks_n  set to this process's number and how many there are
+ *   rank, ranks_n  set to the rank of this process and the number of ranks
  *
- * Returns UW_OK, UW_ERR_UNSUPPORTED (built without MPI, or this MPI is not for programs with
- * threads), UW_ERR_TOOBIG (more ranks than a link has stations), UW_ERR_IO. */
+ * Returns UW_OK, UW_ERR_UNSUPPORTED (built without MPI, or an MPI without thread support),
+ * UW_ERR_TOOBIG (more ranks than a link has stations), UW_ERR_IO. */
 int uw_link_mpi_begin(uint16_t *rank, uint16_t *ranks_n, struct uw_error *err);
 
-/* Leave the job. With a status other than 0 the whole job is ended, all ranks. Does nothing when
- * begin failed or was not called. */
+/* Leave the job. A status other than 0 aborts the job on all ranks. Does nothing when begin failed
+ * or was not called. */
 void uw_link_mpi_end(int status);
 
 /* Bytes of memory; SIZE_MAX when a size is not allowed. */
@@ -79,11 +79,10 @@ size_t uw_link_mpi_bytes(const struct uw_link_mpi_config *config);
 int uw_link_mpi_init(struct uw_link_mpi *l, const struct uw_link_mpi_config *config,
                      struct uw_error *err);
 
-/* Take part in the end of all ranks: what arrives is dropped, nothing more can be sent (then
- * UW_ERR_CLOSED). Without it what is on its way at deinit may be lost. Never waits.
+/* Drain the link before deinit, on all ranks; without it, messages in flight may be lost. Received
+ * messages are dropped; send returns UW_ERR_CLOSED from then on. Never waits.
  *
- * Returns true once all ranks do the same and what they sent has arrived; also for a link that is
- * not open. */
+ * Returns true once all ranks leave and their messages have arrived; also for a closed link. */
 bool uw_link_mpi_leave(struct uw_link_mpi *l);
 
 UW_C_END

@@ -2,13 +2,13 @@
  *
  * uwasa/link_serial.h - the link over a stream of bytes: UART, USB CDC, pseudo terminal
  *
- * Two ends, one line. Each knows the other as station 0, whose address is "peer"; broadcast reaches
- * it too. A message is a frame of uwasa/serial_frames.h: damaged ones are dropped, so that messages
- * may be lost, and are not otherwise repeated, reordered or damaged. For more ends on one line see
+ * A line connects two ends. The other end is station 0 with the address "peer"; a broadcast reaches
+ * it too. A message is a frame of uwasa/serial_frames.h. Damaged frames are dropped: messages may
+ * be lost, but are never repeated, reordered or damaged. For more ends on one line see
  * uwasa/radio_bus.h.
  *
- * What the stream does not take at once waits, and step hands it over. Give both ends the same
- * mtu_bytes: a longer frame is dropped.
+ * Bytes that the stream does not accept at once wait in a queue, which step sends. Both ends need
+ * the same mtu_bytes: longer frames are dropped.
  *
  * Units      bytes
  * Memory     caller supplies uw_link_serial_bytes(); that and the stream are borrowed until deinit
@@ -33,11 +33,11 @@ struct uw_link_serial_config {
     void *memory;               /* aligned as from malloc or an arena */
     size_t memory_bytes;
     uint32_t mtu_bytes;         /* 0: UW_LINK_SERIAL_MTU_DEFAULT */
-    uint32_t queue_n;           /* longest messages that wait to be sent; 0: 2 */
+    uint32_t queue_n;           /* messages of mtu_bytes in the send queue; 0: 2 */
 };
 
 struct uw_link_serial {
-    struct uw_link link;        /* rate_bits_per_s: of the stream, without start and stop bits */
+    struct uw_link link;        /* rate_bits_per_s does not count start and stop bits */
     struct uw_serial_frames frames;
 };
 

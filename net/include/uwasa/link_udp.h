@@ -2,18 +2,18 @@
  *
  * uwasa/link_udp.h - the link over UDP sockets, IPv4 and IPv6 (POSIX)
  *
- * A station is a slot of the address table (uwasa/stations.h says who keeps one). Nobody is
- * authenticated here: put a secure channel on top.
+ * A station is a slot of the address table (uwasa/stations.h). The link does not authenticate
+ * peers: put a secure channel on top.
+ *
+ * With `together` set, consecutive messages to one station wait until they are 64, or until the
+ * next step, recv or deinit, and go to the system in one call where it can (Linux); receive does
+ * likewise. A message that the system refuses later counts as dropped.
  *
  * Units      bytes
- * With `together` set, messages to one station that follow each other wait until they are 64, or
- * the next step, recv or deinit, and go to the system in one call, as Linux allows; so do what
- * arrived together. One that the system refuses later is counted as dropped.
- *
  * Memory     caller supplies uw_link_udp_bytes(), borrowed until deinit
- * Blocking   never, except init while a host's name to bind is looked up. resolve gives addresses
- *            in numbers at once and UW_ERR_AGAIN for names, which a thread of their own looks up:
- *            8 at once in a process. deinit waits for none of them
+ * Blocking   init, while it looks up the host name to bind; nothing else. resolve returns
+ *            UW_ERR_AGAIN for names, which helper threads look up, 8 at once in a process; deinit
+ *            does not wait for them
  * Context    one thread per link
  */
 #ifndef UWASA_LINK_UDP_H
@@ -36,16 +36,16 @@ struct uw_link_udp_config {
     size_t memory_bytes;
     uint16_t stations_n;        /* slots of the address table; 0: 64 */
     uint32_t mtu_bytes;         /* 0: UW_LINK_UDP_MTU_DEFAULT; up to UW_LINK_UDP_MTU_MAX */
-    uint32_t socket_buffer_bytes;   /* asked of the system, each way; 0: 1 MiB */
-    bool together;              /* messages wait for each other; needs a caller that calls step
-                                   after it has sent. Takes 128 KiB of memory */
+    uint32_t socket_buffer_bytes;   /* each way; 0: 1 MiB */
+    bool together;              /* group messages; the caller must call step after sending. Takes
+                                   128 KiB of memory */
 };
 
-/* Messages of one size on their way to or from the system (private). */
+/* Messages of one size for one system call (private). */
 struct uw_link_udp_block {
     uint8_t *bytes;             /* out: NULL without `together` */
-    uint32_t at, end;           /* of those that are left */
-    uint32_t each_bytes;        /* the last may be shorter */
+    uint32_t at, end;           /* bytes not consumed yet */
+    uint32_t each_bytes;        /* of a message; the last may be shorter */
     uint8_t ip[16];             /* of the other end */
     uint32_t scope;
     uint16_t port;
@@ -58,8 +58,7 @@ struct uw_link_udp {
     bool ipv6, ipv4;            /* families the socket reaches */
 };
 
-/* Bytes of memory for the table, one datagram and those that wait; SIZE_MAX when mtu or table are
- * not allowed. */
+/* Bytes of memory; SIZE_MAX when mtu or table are not allowed. */
 size_t uw_link_udp_bytes(const struct uw_link_udp_config *config);
 
 /* Open and bind the socket. err (may be NULL) gets a sentence that names the address.
@@ -69,7 +68,7 @@ size_t uw_link_udp_bytes(const struct uw_link_udp_config *config);
 int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *config,
                      struct uw_error *err);
 
-/* Write the bound address, "127.0.0.1:40001"; with port 0 this tells the port that was found.
+/* Write the bound address, "127.0.0.1:40001", with the port in use also where port 0 was given.
  *
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_link_udp_local(const struct uw_link_udp *l, char text[UW_LINK_ADDRESS_BYTES]);

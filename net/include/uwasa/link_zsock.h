@@ -2,9 +2,9 @@
  *
  * uwasa/link_zsock.h - the link over UDP sockets of Zephyr, IPv4 or IPv6
  *
- * A station is a slot of the address table (uwasa/stations.h says who keeps one). Nobody is
- * authenticated here: put a secure channel on top. Addresses are written in numbers: Zephyr's
- * resolver would keep the caller waiting. The link speaks the IP version of the address it binds.
+ * A station is a slot of the address table (uwasa/stations.h). The link does not authenticate
+ * peers: put a secure channel on top. Addresses are numeric, because Zephyr's resolver blocks. The
+ * link uses the IP version of the address that it binds.
  *
  * Units      bytes
  * Memory     caller supplies uw_link_zsock_bytes(), borrowed until deinit
@@ -20,24 +20,24 @@
 
 UW_C_BEGIN
 
-/* 1280, what every IPv6 path carries, less 40 (IPv6) and 8 (UDP). Larger messages are cut into IP
- * fragments, which Zephyr does not put together by default. */
+/* The IPv6 minimum of 1280, less 40 (IPv6) and 8 (UDP). Larger messages need IP fragments, which
+ * Zephyr does not reassemble by default. */
 #define UW_LINK_ZSOCK_MTU_DEFAULT 1232u
 #define UW_LINK_ZSOCK_MTU_MAX 65507u
 
 struct uw_link_zsock_config {
-    const char *bind;           /* "192.0.2.1:4433", "[2001:db8::1]:4433", ":4433" (any address, of
-                                   IPv4 where the kernel has it, else of IPv6), "[::]:4433"; port 0:
-                                   any free port; NULL: ":0". Not kept */
+    const char *bind;           /* "192.0.2.1:4433", "[2001:db8::1]:4433", ":4433" (any address,
+                                   IPv4 if the kernel has it, else IPv6), "[::]:4433"; port 0: any
+                                   free port; NULL: ":0". Not kept */
     void *memory;               /* aligned as from an arena */
     size_t memory_bytes;
     uint16_t stations_n;        /* slots of the address table; 0: 64 */
     uint32_t mtu_bytes;         /* 0: UW_LINK_ZSOCK_MTU_DEFAULT; up to UW_LINK_ZSOCK_MTU_MAX */
-    uint32_t burst_bytes;       /* that the kernel's receive buffers hold, less than
-                                   CONFIG_NET_BUF_RX_COUNT of them: peers send no more at once; 0:
-                                   not known, taken to be much */
-    uint32_t burst_n;           /* and how many messages: CONFIG_NET_PKT_RX_COUNT at most; 0: the
-                                   same */
+    uint32_t burst_bytes;       /* size of the kernel's receive buffers, below
+                                   CONFIG_NET_BUF_RX_COUNT of them: limits what peers send at once;
+                                   0: unknown, assumed large */
+    uint32_t burst_n;           /* the same, in messages, CONFIG_NET_PKT_RX_COUNT at most; 0:
+                                   unknown */
 };
 
 struct uw_link_zsock {
@@ -46,7 +46,7 @@ struct uw_link_zsock {
     bool ipv6;
 };
 
-/* Bytes of memory for the table and one datagram; SIZE_MAX when mtu or table are not allowed. */
+/* Bytes of memory; SIZE_MAX when mtu or table are not allowed. */
 size_t uw_link_zsock_bytes(const struct uw_link_zsock_config *config);
 
 /* Open and bind the socket. err (may be NULL) gets a sentence that names the address.
@@ -57,7 +57,7 @@ size_t uw_link_zsock_bytes(const struct uw_link_zsock_config *config);
 int uw_link_zsock_init(struct uw_link_zsock *l, const struct uw_link_zsock_config *config,
                        struct uw_error *err);
 
-/* Write the bound address, "192.0.2.1:4433"; with port 0 this tells the port that was found.
+/* Write the bound address, "192.0.2.1:4433", with the port in use also where port 0 was given.
  *
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_link_zsock_local(const struct uw_link_zsock *l, char text[UW_LINK_ADDRESS_BYTES]);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/node_image.h - parameters that live elsewhere: in a GPU's own memory
+ * uwasa/node_image.h - parameters in the memory of a device, such as a GPU
  *
- * Where training does not work in params->x, that is an image of the parameters in the processor's
- * memory. A node mixes in the image: it has what it looks at fetched before, and sends what it has
- * changed after, both within one uw_node_after_step. So the device trains between two calls and
- * never while the image is ahead of it: nothing that it learned is overwritten, and no segment is
- * half of one value and half of another. A call that neither looks nor changes copies nothing.
+ * Training works in the device's memory; params->x is an image of the parameters in the processor's
+ * memory. A node mixes in the image: within one uw_node_after_step it fetches what it reads and
+ * sends what it has changed. The device trains between two calls, and never while the image is
+ * ahead of it: no progress is overwritten, and no segment is a mixture of two versions. A call that
+ * neither reads nor changes parameters copies nothing.
  *
- *     uw_node_after_step       chunks have come: fetch(their range), mix, send(their range)
- *                              something is published: fetch(all)
+ *     uw_node_after_step       received chunks: fetch(their range), mix, send(their range)
+ *                              publish: fetch(all)
  *                              an average begins: fetch(all); from then on the image is ahead
- *     ...                      UW_NODE_AVERAGING: the network works in the image, nobody trains
- *     uw_node_after_step       it has ended: send(all)
+ *     ...                      UW_NODE_AVERAGING: the network changes the image, training rests
+ *     uw_node_after_step       the average has ended: send(all)
  *
- * The velocity of a mixing rule is changed by the node alone: it is sent and never fetched.
+ * Only the node changes the velocity of a mixing rule: it is sent and never fetched.
  *
- * Devices that reach each other directly average among themselves: uwasa/node_direct.h.
+ * For averages between devices see uwasa/node_direct.h.
  *
  * Units      _n floats
  * Memory     borrowed by the node      Blocking   until copied
@@ -28,13 +28,13 @@
 #include <stdint.h>
 
 struct uw_node_image {
-    /* Bring floats offset_n .. offset_n + count_n - 1 of params->x up to date.
-     * Returns UW_OK or an error, which uw_node_after_step returns from then on: nothing more is
-     * mixed or published. */
+    /* Copy floats offset_n .. offset_n + count_n - 1 from the device to params->x.
+     * Returns UW_OK, or an error that uw_node_after_step returns from then on: the node neither
+     * mixes nor publishes any more. */
     int (*fetch)(void *arg, uint32_t offset_n, uint32_t count_n);
-    /* Those floats have changed in params->x. Returns UW_OK or an error, as fetch. */
+    /* Copy those floats from params->x to the device. Returns as fetch. */
     int (*send)(void *arg, uint32_t offset_n, uint32_t count_n);
-    /* The whole velocity has changed. Returns UW_OK or an error, as fetch. */
+    /* Copy the whole velocity to the device. Returns as fetch. */
     int (*send_velocity)(void *arg);
     void *arg;
 };

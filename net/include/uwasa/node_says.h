@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/node_says.h - what a message of a node is about, for programs that count
+ * uwasa/node_says.h - classify a node's message, for statistics
  *
  * Memory     nothing is kept      Blocking  never      Context  any thread
  */
@@ -12,13 +12,13 @@
 UW_C_BEGIN
 
 enum uw_node_says {
-    UW_NODE_SAYS_DATA,              /* parameters that were asked for */
+    UW_NODE_SAYS_DATA,              /* requested parameters */
     UW_NODE_SAYS_MEMBERSHIP,        /* hellos, pings, their answers, goodbyes */
-    UW_NODE_SAYS_CONTROL,           /* all else: questions for chunks, refusals, averages */
+    UW_NODE_SAYS_CONTROL,           /* all others: requests for chunks, refusals, averages */
     UW_NODE_SAYS_N
 };
 
-/* Of a message as a node hands it to its link; it is not checked.
+/* Class of a message that a node sends through its link. The message is not verified.
  *   message  1 byte or more */
 enum uw_node_says uw_node_says(const void *message);
 

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/node_sleep.h - a node that is deaf most of the time
+ * uwasa/node_sleep.h - a node that sleeps most of the time
  *
- * It listens for awake_us in every period_us, a window; outside of them it trains and sends
- * nothing, and its radio may be off:
+ * The node listens for awake_us in every period_us, its window. Outside of the window it trains,
+ * sends nothing, and its radio may be off:
  *
  *     next_us = uw_node_step(&node, now_us);
  *     if (uw_node_may_sleep_us(&node, now_us) != 0) { ... radio off until next_us ... }
  *
- * What others must know goes with its pings and beacons: both lengths, and for how long the window
- * has been open, so that no clocks need agree. They send to it within its windows only, a little
- * narrower than told: 2 ms and 200 millionths of the time since on either side, for two clocks that
- * are 100 ppm wrong. That it is silent while it sleeps is no silence, its pulls and those from it
- * rest meanwhile, and broadcast averages go without it.
+ * Pings and beacons carry both lengths and the time since the window opened, so that clocks need
+ * not agree. Peers send to the node within its window only, with a margin of 2 ms and 200
+ * millionths of the time since on either side, enough for two clocks that are 100 ppm wrong.
+ * Silence of a sleeping node does not make it suspect. Pulls in either direction pause while it
+ * sleeps, and broadcast averages leave it out.
  *
- * Two that sleep hear each other only when they are awake together. So nodes with one period move
- * their windows to the same time: each carries a label, at first its own, and takes over label and
- * windows of whom it hears with a lower one, and tells those whom it leaves, in their next window.
- * With the same label the later one moves to the earlier. To hear of others each listens through a
- * whole period when it starts, and then through one of UW_NODE_SLEEP_SEARCH; while it knows nobody
- * alive, one of UW_NODE_SLEEP_SEARCH_ALONE. Its receiver is on for
+ * Two sleeping nodes communicate only when they are awake together. Nodes with equal periods
+ * therefore move their windows to the same time. Each has a label, initially its own; it adopts the
+ * label and window of a node with a lower label, and informs its former neighbours in their next
+ * window. Of two nodes with the same label the later one moves to the earlier. To discover others,
+ * a node listens through a whole period when it starts, and then through one of
+ * UW_NODE_SLEEP_SEARCH, or of UW_NODE_SLEEP_SEARCH_ALONE while it has no live peer. Its receiver is
+ * on for
  *
  *     awake_us / period_us  +  (1 - awake_us / period_us) / UW_NODE_SLEEP_SEARCH       of the time.
  *
- * Nodes with different periods meet through those that never sleep. On a link that all share the
- * beacon comes at the start of a window.
+ * Nodes with different periods exchange through nodes that never sleep. On a shared link the beacon
+ * is sent at the start of a window.
  *
  * Units      _us microseconds
  * Blocking   never      Context  network
@@ -48,12 +49,12 @@ UW_C_BEGIN
 struct uw_node;
 
 struct uw_node_sleep {
-    uint64_t period_us;             /* 0: it never sleeps */
+    uint64_t period_us;             /* 0: never sleeps */
     uint64_t awake_us;              /* below period_us */
 };
 
-/* After uw_node_step at the same time: for how long nothing will be sent, and what arrives need not
- * be heard. 0: the node listens. */
+/* Time for which the radio may be off, when called after uw_node_step at the same now_us; 0: the
+ * node listens. */
 uint64_t uw_node_may_sleep_us(const struct uw_node *n, uint64_t now_us);
 
 UW_C_END

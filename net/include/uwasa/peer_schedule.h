@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/peer_schedule.h - whom to exchange with in a round
+ * uwasa/peer_schedule.h - choose the partner of a round
  *
  * A schedule is a pure function of the run's seed, the round and the members, sorted by identity:
- * every device works out the whole round without a message. Only `random` draws from a generator of
- * its own. The others put the members in a virtual order, a pseudo-random permutation that
- * changes every ceil(log2 p) rounds (`matching`: every round; `base2`: after every sweep): so all
- * pairs meet in the end, and an update reaches everybody in between.
+ * every device computes the whole round without a message. Only `random` draws from a generator of
+ * its own. The other schedules order the members by a pseudo-random permutation that changes every
+ * ceil(log2 p) rounds (`matching`: every round; `base2`: after every sweep). In the end all pairs
+ * meet, and within one permutation an update reaches all members.
  *
  *                  partner in round r, at place v of p            pairs are mutual
- *   random         anybody, each time anew, by their weights      no
- *   matching       a perfect matching; with an odd p one rests    yes
+ *   random         any member, new in each round, by weight       no
+ *   matching       a perfect matching; with odd p one rests       yes
  *   exponential    pulls from v + 2^(r mod L), L = ceil(log2 p)   no
  *   dissemination  pulls from v - 2^(r mod L)                     no
- *   hypercube      v with bit r mod L turned over, if below p     yes
+ *   hypercube      v with bit r mod L inverted, if below p        yes
  *   base2          the Base-2 graph: an exact average every sweep yes
  *
- * A partner that cannot be reached now makes the round an identity for whoever has it: weights stay
- * doubly stochastic where pairs are mutual.
+ * If a partner cannot be reached, the round is an identity for that member: weights stay doubly
+ * stochastic where pairs are mutual.
  *
  * Memory     nothing is kept      Blocking  never      Context  any thread
  * Source     M. Assran et al., "Stochastic Gradient Push", 2019: exponential; D. Hensgen et al.,
@@ -39,39 +39,38 @@ UW_C_BEGIN
 
 struct uw_peer_view {
     uint32_t n;                 /* members, this one included */
-    uint32_t self;              /* its place among them */
-    const bool *usable;         /* [n] can be exchanged with now; that of self is not looked at */
-    const uint8_t *weight;      /* [n] how often `random` draws each, against the others: 1 or more.
-                                   NULL: all alike */
+    uint32_t self;              /* index of this member */
+    const bool *usable;         /* [n] can be exchanged with now; entry of self ignored */
+    const uint8_t *weight;      /* [n] relative weights for `random`, 1 or more; NULL: equal */
     uint32_t round;
-    uint64_t seed;              /* the run's */
+    uint64_t seed;              /* of the run */
 };
 
 struct uw_peer_choice {
-    uint32_t at;                /* place of the partner; UW_PEER_NOBODY: nobody this round */
-    float weight;               /* its share, for schedules that prescribe one; else 0 */
+    uint32_t at;                /* index of the partner; UW_PEER_NOBODY: none in this round */
+    float weight;               /* its share if the schedule prescribes one; else 0 */
 };
 
 struct uw_peer_schedule {
     const char *name;
-    bool mutual;                /* the partner's partner is oneself */
-    /* The partner of view->self in view->round. rng: of `random`, else not touched. */
+    bool mutual;                /* the partner's partner is this member */
+    /* The partner of view->self in view->round. rng: used by `random` only. */
     struct uw_peer_choice (*pick)(const struct uw_peer_view *view, struct uw_rng *rng);
 };
 
-/* Of a peer with this charge left, 1 .. 100 percent: its percent, and no less than 10, so that
- * nobody is never asked; 0, on mains or not known: 100. */
+/* Weight of a peer with this battery charge in percent: the charge, at least 10, so that each peer
+ * is drawn now and then; 100 for 0 (mains, or not known). */
 #define UW_PEER_WEIGHT_LEAST 10u
 #define UW_PEER_WEIGHT_FULL 100u
 uint8_t uw_peer_weight(uint32_t battery_percent);
 
-/* Among the usable, each as often as its weight says. */
+/* Draws among the usable members by weight. */
 extern const struct uw_peer_schedule uw_peer_schedule_random;
 
-/* What pairs and lent samples go by. */
+/* Used by rules over pairs, and by leases of samples. */
 extern const struct uw_peer_schedule uw_peer_schedule_matching, uw_peer_schedule_dissemination;
 
-/* Schedule by name; NULL when there is none. */
+/* Find a schedule by name; NULL for an unknown name. */
 const struct uw_peer_schedule *uw_peer_schedule_find(const char *name);
 
 UW_C_END

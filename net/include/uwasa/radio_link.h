@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/radio_link.h - a radio made of any link on which all ends use the same numbers
+ * uwasa/radio_link.h - a radio over any link on which all ends use the same station numbers
  *
  * For tests, benchmarks and simulation: over uwasa/link_loopback.h behind uwasa/link_emulated.h,
- * whose links share a medium, on virtual time. A test may change frame_bytes and duty_ppm of the
- * radio between calls, as where a data rate adapts.
+ * with a shared medium, on virtual time. A test may change frame_bytes and duty_ppm of the radio
+ * between calls, to emulate a data rate that adapts.
  *
  * Units      bytes          Memory  nothing but the struct; link and medium are borrowed
  * Blocking   never          Context the link's thread
@@ -19,8 +19,8 @@
 UW_C_BEGIN
 
 struct uw_radio_link_config {
-    struct uw_link *lower;              /* numbered: an address is a station of it */
-    const struct uw_emulated_medium *medium;    /* tells the airtime; NULL: by the link's rate */
+    struct uw_link *lower;              /* must be numbered: an address is one of its stations */
+    const struct uw_emulated_medium *medium;    /* gives the air time; NULL: by the link's rate */
     uint32_t frame_bytes;               /* 0: the link's mtu_bytes */
     uint32_t duty_ppm;                  /* as in struct uw_radio */
     bool no_broadcasts;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/radio_profile.h - what is known of a kind of link beforehand: frames, airtime, duty cycle
+ * uwasa/radio_profile.h - properties of common links: frame size, air time, duty cycle
  *
- * For plans, for emulated worlds and for drivers of a radio, which need its airtime.
+ * For plans, simulation, and drivers of a radio, which need the air time.
  *
  *     802154     IEEE 802.15.4 at 2.4 GHz: frames of 127 bytes less 11 of MAC header and check
  *                (short addresses, one PAN), without acknowledgement by the MAC
  *     ble        a Bluetooth LE connection on the 1M PHY: an attribute's value in one data channel
  *                PDU of 251 bytes
  *     espnow     Espressif's action frames at 1 Mbit/s, to all, so that none is acknowledged
- *     lora:SF    LoRa at 125 kHz, coding rate 4/5, SF7 to SF12, in Europe's 868 MHz band; beside
- *                the payload 13 bytes, what LoRaWAN's header, port and check take
+ *     lora:SF    LoRa at 125 kHz, coding rate 4/5, SF7 to SF12, in Europe's 868 MHz band; 13 bytes
+ *                of LoRaWAN header, port and check beside the payload
  *     bus        uwasa/radio_bus.h, RS-485 with many stations, 10 bits a byte, frames of the
- *                default size; before each, its station waits for one to four slots. bus:BAUD
+ *                default size; before each frame one to four slots. bus:BAUD
  *     serial     uwasa/link_serial.h over a UART, 10 bits a byte; serial:BAUD, else 115200
- *     wifi       UDP over IPv6 by way of an access point, so twice over the air; 54 Mbit/s
+ *     wifi       UDP over IPv6 through an access point, twice over the air; 54 Mbit/s
  *     ethernet   UDP over IPv6; 1 Gbit/s
- *     lte        UDP over IPv6; 5 Mbit/s, as an uplink often has
+ *     lte        UDP over IPv6; 5 Mbit/s, a common uplink rate
  *
- * The last five take another rate, as "ethernet:100M", "lte:1500k", "serial:921600". Latency is not
- * in a profile, and neither is who else uses the medium, nor what collides there.
+ * The last five accept another rate: "ethernet:100M", "lte:1500k", "serial:921600". A profile does
+ * not include latency, other users of the medium, or collisions.
  *
  * Units      bytes of payload, as messages of a link over it; _us microseconds
  * Memory     the caller's; nothing is kept          Blocking  never          Context  any thread
@@ -46,49 +46,49 @@
 
 UW_C_BEGIN
 
-/* What uw_radio_profile_find knows, for a sentence. */
+/* The names that uw_radio_profile_find accepts, for an error sentence. */
 #define UW_RADIO_PROFILES \
     "802154, ble, espnow, lora:SF7 to lora:SF12, bus, serial, wifi, ethernet, lte; " \
     "the last five also with their bits a second, as bus:9600 or ethernet:100M"
 
 struct uw_radio_profile {
-    const char *name;           /* without what follows a colon */
-    uint64_t rate_bits_per_s;   /* on the medium; LoRa's airtime comes in steps */
+    const char *name;           /* without a colon and the text behind it */
+    uint64_t rate_bits_per_s;   /* on the medium; LoRa's air time grows in steps */
     uint32_t frame_bytes;       /* of the largest frame */
-    uint32_t duty_ppm;          /* the most of the time that one may send; 0: any */
-    uint32_t access_us;         /* to get hold of the medium and to let go of it, on average: once a
-                                   frame, beside its airtime */
-    uint16_t fixed_us;          /* of airtime, beside the bytes */
-    uint8_t overhead_bytes;     /* what the radio and what is above it add to a frame */
-    uint8_t byte_bits;          /* on the medium */
+    uint32_t duty_ppm;          /* duty cycle in millionths; 0: unlimited */
+    uint32_t access_us;         /* average time to access and release the medium, once a frame, not
+                                   part of the air time */
+    uint16_t fixed_us;          /* air time of a frame of no bytes */
+    uint8_t overhead_bytes;     /* headers of the radio and of the layers above */
+    uint8_t byte_bits;          /* bits of a byte on the medium */
     uint8_t sf;                 /* LoRa's spreading factor; 0: not LoRa */
-    uint8_t crossings;          /* how often a frame takes the medium on its way; airtime has all */
-    bool broadcasts;            /* one frame reaches all */
-    bool shared;                /* who hear each other take turns; else each pair has its own, and
-                                   sends and receives at the same time */
-    bool frames;                /* nodes use frames of their own and short messages; else DTLS */
+    uint8_t crossings;          /* transmissions of a frame on its way; air time includes all */
+    bool broadcasts;            /* one frame reaches all stations in range */
+    bool shared;                /* stations in range take turns; false: each pair has a medium of
+                                   its own, in both directions at once */
+    bool frames;                /* nodes use secure frames and short messages; false: DTLS */
 };
 
-/* Look a link up: "802154", "lora:SF7", "serial:921600", "ethernet:100M".
+/* Find a profile: "802154", "lora:SF7", "serial:921600", "ethernet:100M".
  *   p  written on success
- * Returns UW_OK, UW_ERR_NOTFOUND (no such link), UW_ERR_INVALID (what follows the colon). */
+ * Returns UW_OK, UW_ERR_NOTFOUND (no such link), UW_ERR_INVALID (text behind the colon). */
 int uw_radio_profile_find(const char *text, struct uw_radio_profile *p);
 
-/* How long a frame of so many bytes of payload, at most 1 MiB, is on the air, without
- * p->access_us: in nanoseconds and in microseconds, rounded up. */
+/* Air time of a frame of at most 1 MiB of payload, without p->access_us, in nanoseconds and in
+ * microseconds, rounded up. */
 uint64_t uw_radio_profile_airtime_ns(const struct uw_radio_profile *p, uint32_t frame_bytes);
 uint64_t uw_radio_profile_airtime_us(const struct uw_radio_profile *p, uint32_t frame_bytes);
 
-/* How long LoRa takes for a packet of so many bytes, all counted: explicit header, check, a
- * preamble of 8 symbols, coding rate 4/5; 125 kHz. In steps of 5 symbols.
+/* Air time of a LoRa packet of so many bytes, headers included: explicit header, CRC, a preamble
+ * of 8 symbols, coding rate 4/5, 125 kHz. It grows in steps of 5 symbols.
  *   sf  7 .. 12; from 11 on with the low data rate optimization
  * T = (12.25 + 8 + 5 max(ceil((8 bytes - 4 sf + 44) / (4 (sf - 2 de))), 0)) 2^sf / 125 kHz */
 uint64_t uw_lora_airtime_us(uint32_t sf, uint32_t packet_bytes);
 
 struct uw_emulated_medium;
 
-/* Set the medium of links that share it to this one, on the air for as long as a frame is.
- *   p  borrowed for as long as the medium is used
+/* Set up a shared medium for emulated links with the air time of this profile.
+ *   p  borrowed for the life of the medium
  *   m  written, every field */
 void uw_radio_profile_medium(const struct uw_radio_profile *p, struct uw_emulated_medium *m);
 

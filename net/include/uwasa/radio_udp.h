@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/radio_udp.h - a radio made of UDP multicast: processes of one machine, or machines of one
+ * uwasa/radio_udp.h - a radio over UDP multicast: processes of one machine, or machines of one
  * Ethernet, as the stations of a channel (Linux)
  *
- * To try on a desk what boards do on the air. Every frame goes to the group; each station takes its
- * own. Nothing is lost but what the system drops, and all speak at once if they like: for a channel
- * that is slow and shared see uwasa/radio_link.h.
+ * For trying radio boards on a desk. Every frame goes to the group; each station keeps those to its
+ * address. Frames are lost only if the system drops them, and stations may send at the same time.
+ * For a slow, shared channel see uwasa/radio_link.h.
  *
  * Datagram   to, from (2 bytes each, little-endian), payload
  * Units      bytes of payload
@@ -24,11 +24,11 @@ UW_C_BEGIN
 
 struct uw_radio_udp_config {
     const char *group;          /* "239.255.85.87:4785"; not kept */
-    const char *interface;      /* IPv4 address of the interface; NULL: "127.0.0.1", which no frame
-                                   leaves; not kept */
+    const char *interface;      /* IPv4 address of the interface; NULL: "127.0.0.1", this machine
+                                   only; not kept */
     uint16_t address;
     uint32_t frame_bytes;       /* 51 to 1280; 0: UW_RADIO_UDP_FRAME_DEFAULT. The same for all */
-    uint64_t rate_bits_per_s;   /* that airtime is reckoned by; 0: it takes none */
+    uint64_t rate_bits_per_s;   /* for the air time; 0: no air time */
     uint32_t duty_ppm;          /* as in struct uw_radio */
 };
 
@@ -47,7 +47,7 @@ struct uw_radio_udp {
 int uw_radio_udp_init(struct uw_radio_udp *r, const struct uw_radio_udp_config *config,
                       struct uw_error *err);
 
-/* Is the text a group as uw_radio_udp_init takes it? */
+/* Is the text a group that uw_radio_udp_init accepts? */
 bool uw_radio_udp_group_ok(const char *group);
 
 /* Leave the group. Safe on a zeroed struct, after a failed init, and twice. */

@@ -2,30 +2,29 @@
  *
  * uwasa/secure.h - the secure channel: DTLS 1.2 with the run's key, as a link on top of a link
  *
- * uw_secure_dtls wraps a lower link and is a link itself, with secure == true: what it delivers
- * comes from a peer that holds the run's key, unread, unchanged and not replayed. Stations are
- * the lower link's. Sending to a station without a session starts a handshake and answers
- * UW_ERR_AGAIN until it is up; an event tells when. Handshakes move in recv (what arrives) and
- * step (what must be repeated), so call both while waiting. Either side may start; when both do,
- * the one with the greater ClientHello random stays the client.
+ * uw_secure_dtls wraps a lower link and is a link with secure == true: its messages come from peers
+ * that hold the run's key, confidential, unmodified and not replayed. Stations are those of the
+ * lower link. A send to a station without a session starts a handshake and returns UW_ERR_AGAIN
+ * until the session is up, which an event reports. Handshakes progress in recv (received flights)
+ * and step (retransmissions): call both while waiting. Either side may start; when both do, the one
+ * with the greater ClientHello random stays the client.
  *
- * What a stranger gets: one stateless HelloVerifyRequest of 60 bytes for each ClientHello, then,
- * if it can receive at its address, one of handshakes_n slots, at a limited rate and with a pause
- * that doubles after each failure, up to 8 s. A session that is up is never given up for anything
- * unauthenticated: a restarted peer's new session replaces its old one when the new handshake is
- * done (RFC 6347, 4.2.8). Under pressure the session heard from longest ago makes room for a peer
- * that has authenticated itself. A peer that vanished keeps its session until the slot is needed;
- * one that restarted has to speak first, or the caller drops the old session with
- * uw_secure_dtls_reset.
+ * An unknown peer gets one stateless HelloVerifyRequest of 60 bytes for each ClientHello. If it
+ * receives at its address, it gets one of handshakes_n slots, at a limited rate and with a back-off
+ * that doubles after each failure, up to 8 s. An unauthenticated message never ends a session: the
+ * new session of a restarted peer replaces its old one after the handshake (RFC 6347, 4.2.8). If
+ * all sessions are in use, a peer that has authenticated itself replaces the one silent longest. A
+ * lost peer keeps its session until the slot is needed. A restarted peer has to send first, or the
+ * caller drops the old session with uw_secure_dtls_reset.
  *
- * The channel holds the lower link's stations while they have a session or a handshake, so give
- * that link room for sessions_n + handshakes_n stations and those that the caller holds itself.
+ * The channel holds the lower link's stations during sessions and handshakes: the lower link needs
+ * sessions_n + handshakes_n stations, and those that the caller holds.
  *
- * A handshake with finite fields (bulk) is dear: while strangers have used up half of the burst of
- * handshakes that they may start, the others are offered only.
+ * Handshakes with finite-field Diffie-Hellman (bulk) are expensive: while unknown peers have used
+ * half of the burst of handshakes, only the other suites are offered.
  *
  * Units      bytes; times in microseconds
- * Memory     caller supplies uw_secure_dtls_bytes(); Mbed TLS takes its buffers from its own
+ * Memory     caller supplies uw_secure_dtls_bytes(); Mbed TLS allocates its buffers from its own
  *            allocator (40 KB a session with Debian's 2.28, from the handshake on)
  * Blocking   never          Context  the lower link's thread
  * Source     RFC 6347 (DTLS 1.2), RFC 4279 (pre-shared keys), RFC 7905 (ChaCha20-Poly1305)
@@ -44,13 +43,12 @@ UW_C_BEGIN
 #define UW_SECURE_TEXT_BYTES 192u
 #define UW_SECURE_GRUDGES 16u
 
-/* Bytes the secure link adds to a message at most: DTLS record header 13, explicit nonce 8,
- * tag 16, and one byte of our own in front. */
+/* Bytes that the secure link adds to a message, at most: DTLS record header 13, explicit nonce 8,
+ * tag 16, and one byte of type in front. */
 #define UW_SECURE_OVERHEAD_BYTES 38u
 #define UW_SECURE_LOWER_MTU_MIN 256u
 
-/* Read a key from text: 64 hex digits of either case, white space around them allowed. Takes the
- * same time for every digit.
+/* Parse a key: 64 hex digits of either case, white space around them allowed. Constant time.
  *
  * Returns UW_OK, UW_ERR_INVALID (other characters, too few or too many digits; key is then all
  * zero). */
@@ -59,17 +57,16 @@ int uw_key_parse(const char *text, uint8_t key[UW_KEY_BYTES]);
 /* Write a key as 64 lower-case hex digits and a NUL. */
 void uw_key_format(const uint8_t key[UW_KEY_BYTES], char text[UW_KEY_TEXT_BYTES]);
 
-/* Overwrite a secret with zeros, also where a compiler sees that nobody reads it again and would
- * drop a memset. */
+/* Overwrite a secret with zeros. Unlike memset, the compiler cannot remove this. */
 void uw_key_wipe(void *secret, size_t bytes);
 
 enum uw_secure_event_kind {
-    UW_SECURE_PEER_UP,          /* authenticated; a session is ready, or replaced the old one */
-    UW_SECURE_PEER_REFUSED,     /* wrong key or wrong run; at most once per interval and peer, of
-                                   none with a session that is up: others can use its address */
-    UW_SECURE_PEER_SILENT,      /* a handshake got no answer */
+    UW_SECURE_PEER_UP,          /* authenticated: a session is up, or replaced the old one */
+    UW_SECURE_PEER_REFUSED,     /* wrong key or wrong run; at most once per interval and peer. Not
+                                   for a peer with a session, whose address may be forged */
+    UW_SECURE_PEER_SILENT,      /* a handshake timed out */
     UW_SECURE_PEER_CLOSED,      /* a session ended: by the peer, by reset, to make room */
-    UW_SECURE_WARNING,          /* uwasa/secure_frames.h: what somebody has to mend, of any peer */
+    UW_SECURE_WARNING,          /* uwasa/secure_frames.h: a fault that needs an operator */
 };
 
 struct uw_secure_event {
@@ -86,20 +83,20 @@ struct uw_secure_dtls_config {
     uint16_t handshakes_n;              /* handshakes in progress at once; 0: 8 */
     void *memory;                       /* aligned as from malloc or an arena */
     size_t memory_bytes;
-    const uint16_t *suites;             /* IANA numbers, best first, 0 ends, at most 8, of which
-                                           those that Mbed TLS was built with count; NULL:
+    const uint16_t *suites;             /* IANA numbers, best first, 0 ends, at most 8; suites that
+                                           Mbed TLS lacks are skipped. NULL:
                                            ECDHE-PSK-ChaCha20-Poly1305, PSK-ChaCha20-Poly1305,
                                            PSK-AES128-GCM, PSK-AES128-CCM-8 */
-    bool bulk;                          /* some ten megabytes or more go over a session: where the
-                                           processor has AES, suites NULL begins with
-                                           DHE-PSK-AES128-CCM, quicker records for 10 ms more of
-                                           each end's time in a handshake. Two ends of which one
-                                           has it not agree on the next one */
+    bool bulk;                          /* for sessions of ten megabytes or more: on processors with
+                                           AES instructions, suites NULL begins with
+                                           DHE-PSK-AES128-CCM. Records are faster; each end's
+                                           handshake takes 10 ms more. If only one end has it, both
+                                           use the next suite */
     uint32_t report_interval_us;        /* between two REFUSED of a peer; 0: 10 s */
-    /* Fill `out` with `bytes` of true randomness; 0, or anything else for failure. NULL: the
-     * operating system's, where Mbed TLS knows one. */
+    /* Fill `out` with `bytes` of true random data. Returns 0; other values mean failure. NULL: the
+     * operating system's source, if Mbed TLS supports it. */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
-    /* Told at once, from inside send, recv or step; must not call this link. May be NULL. */
+    /* Called from inside send, recv or step; must not call this link. May be NULL. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
 };
@@ -107,16 +104,16 @@ struct uw_secure_dtls_config {
 struct uw_secure_dtls_stats {
     uint64_t handshakes_n;      /* completed */
     uint64_t refused_n;         /* wrong key or run */
-    uint64_t failed_n;          /* timed out or broken otherwise */
+    uint64_t failed_n;          /* timed out or other error */
     uint64_t strangers_n;       /* HelloVerifyRequests sent */
-    uint64_t limited_n;         /* hellos ignored for lack of rate or slots */
-    uint64_t stray_n;           /* records that no session wanted */
+    uint64_t limited_n;         /* hellos ignored: rate or slots exhausted */
+    uint64_t stray_n;           /* records without a session */
 };
 
 struct uw_secure_slot;
 struct uw_tls_engine;
 
-/* Remembers a peer that failed, to slow it down and to report it once. Private. */
+/* A peer whose handshake failed, for back-off and reports. Private. */
 struct uw_secure_grudge {
     uint32_t address_hash, fails, bad_keys, silences;
     uint64_t failed_us, reported_us;
@@ -132,7 +129,7 @@ struct uw_secure_dtls {
     uint32_t datagram_bytes, datagram_at;
     uint16_t datagram_from;
     uint64_t now_us;
-    uint64_t started_us;            /* a bucket of handshakes that strangers start */
+    uint64_t started_us;            /* token bucket of handshakes that unknown peers start */
     uint32_t report_interval_us;
     char identity[UW_SECURE_IDENTITY_MAX + 1];
     /* From the configuration. */
@@ -154,10 +151,10 @@ int uw_secure_dtls_init(struct uw_secure_dtls *s, const struct uw_secure_dtls_co
 /* Is a session with this station up? */
 bool uw_secure_dtls_is_up(const struct uw_secure_dtls *s, uint16_t station);
 
-/* IANA's number of the suite that a session with this station agreed on; 0: there is no session. */
+/* IANA number of the suite of the session with this station; 0: no session. */
 uint16_t uw_secure_dtls_suite(const struct uw_secure_dtls *s, uint16_t station);
 
-/* Forget every session and handshake with a station; the next send starts afresh. */
+/* Drop the session and handshakes with a station; the next send starts a new handshake. */
 void uw_secure_dtls_reset(struct uw_secure_dtls *s, uint16_t station);
 
 UW_C_END

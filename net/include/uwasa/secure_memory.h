@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/secure_memory.h - where the TLS library takes its memory on a board: one fixed buffer
+ * uwasa/secure_memory.h - a fixed buffer for the TLS library on a board
  *
  * For builds of Mbed TLS with MBEDTLS_PLATFORM_MEMORY and content lengths that are the same in both
- * directions. Call init before the first secure channel. All sessions of the program share one
- * pair of record buffers; a session that is up takes about 1 kB beside it. When the buffer is
- * full, a handshake fails as if the peer had not answered, and is tried again; sessions that are
- * up need no more.
+ * directions. Call init before the first secure channel. All sessions of the program share one pair
+ * of record buffers; each session takes about 1 kB more. When the buffer is full, a handshake fails
+ * as if the peer had not answered, and is retried; established sessions allocate no more.
  *
  * Blocking   never          Context  main loop
  */
@@ -19,10 +18,10 @@
 
 UW_C_BEGIN
 
-/* Hand over the buffer, aligned as from an arena, for as long as the program runs. */
+/* Set the buffer, aligned as from an arena, for the life of the program. */
 void uw_secure_memory_init(void *at, size_t bytes);
 
-/* The end of what was in use so far, from the buffer's start. */
+/* Highest offset in the buffer that was in use so far. */
 size_t uw_secure_memory_peak_bytes(void);
 
 UW_C_END

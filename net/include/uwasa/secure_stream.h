@@ -9,15 +9,15 @@
  *     uw_link_deinit(&tcp.link);
  *     uw_secure_stream_deinit(&tls);
  *
- * Who dials is the client. Both ends prove that they hold the key before either sends or takes a
- * message; a peer of another run or without the key is refused and told of once in a while. Keys of
- * a session are agreed on anew with every connection. A record that was changed, left out or
- * repeated ends its connection. While strangers have used up half of the handshakes that they may
- * begin at once, they get no dear ones (bulk).
+ * The end that connects is the client. Both ends prove that they hold the key before the first
+ * message. A peer of another run or without the key is refused and reported now and then. Every
+ * connection has its own session keys. A changed, missing or repeated record ends its connection.
+ * While unknown peers have used half of the burst of handshakes, expensive ones (bulk) are not
+ * offered to them.
  *
  * Units      bytes
- * Memory     caller supplies uw_secure_stream_bytes(), borrowed until deinit; Mbed TLS takes its
- *            buffers from its own allocator (40 KB a connection with Debian's 2.28)
+ * Memory     caller supplies uw_secure_stream_bytes(), borrowed until deinit; Mbed TLS allocates
+ *            its buffers from its own allocator (40 KB a connection with Debian's 2.28)
  * Blocking   never          Context  the link's thread
  * Source     RFC 5246 (TLS 1.2), RFC 4279 (pre-shared keys), RFC 7905 (ChaCha20-Poly1305)
  */
@@ -38,7 +38,7 @@ struct uw_secure_stream_config {
     const uint16_t *suites;             /* as in struct uw_secure_dtls_config */
     bool bulk;                          /* as there */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);     /* as there */
-    /* Told of peers that are up or refused, from inside the link's calls; station is
+    /* Reports peers that are up or refused, from inside the link's calls; station is
      * UW_LINK_STATION_NONE. Must not call the link. May be NULL. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
@@ -47,17 +47,17 @@ struct uw_secure_stream_config {
 struct uw_secure_stream_stats {
     uint64_t handshakes_n;      /* completed */
     uint64_t refused_n;         /* wrong key or run */
-    uint64_t failed_n;          /* broken otherwise */
+    uint64_t failed_n;          /* other errors */
 };
 
 struct uw_secure_stream {
     struct uw_stream_guard guard;
     struct uw_tls_engine *tls;
-    /* From the configuration. */
+    /* As in the configuration. */
     void (*event)(void *user, const struct uw_secure_event *event);
     void *user;
-    uint32_t quiet_n;           /* refusals since the last one that was told of */
-    uint16_t suite;             /* that the last handshake agreed on, IANA's number; 0: none yet */
+    uint32_t quiet_n;           /* refusals since the last report */
+    uint16_t suite;             /* IANA number of the last handshake's suite; 0: none yet */
     char identity[UW_SECURE_IDENTITY_MAX + 1];
     struct uw_secure_stream_stats stats;
 };
@@ -72,8 +72,8 @@ size_t uw_secure_stream_bytes(const struct uw_secure_stream_config *config);
 int uw_secure_stream_init(struct uw_secure_stream *s,
                           const struct uw_secure_stream_config *config);
 
-/* Wipe the keys and free the library's memory, after the links that use it. Safe on a zeroed struct
- * and twice. */
+/* Wipe the keys and free the library's memory. Deinit the links that use it first. Safe on a zeroed
+ * struct and twice. */
 void uw_secure_stream_deinit(struct uw_secure_stream *s);
 
 UW_C_END

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/serial.h - a stream of bytes both ways: UART, USB CDC, pseudo terminal (implemented by a
- * board)
+ * uwasa/serial.h - the driver interface of a byte stream: UART, USB CDC, pseudo terminal
+ * (implemented by a board)
  *
- * What uwasa/link_serial.h and a board's console need of a driver. A driver embeds struct uw_serial
- * as its first member. Bytes may be lost, damaged or invented; their order is kept.
+ * Used by uwasa/link_serial.h and a board's console. A driver embeds struct uw_serial as its first
+ * member. Bytes may be lost, damaged or inserted; their order is kept.
  *
  * Units      bytes
  * Memory     caller owns the struct and the buffers; nothing is kept after return
@@ -22,21 +22,21 @@ struct uw_serial;
 struct uw_serial_ops {
     const char *name;               /* "uart0", "pty" */
 
-    /* Hand over the first bytes of buf, as many as there is room for.
-     * Returns how many (0: no room now), UW_ERR_CLOSED, UW_ERR_IO. */
+    /* Write bytes from the start of buf, as many as fit.
+     * Returns their number (0: no room), UW_ERR_CLOSED, UW_ERR_IO. */
     int (*write)(struct uw_serial *s, const void *buf, uint32_t bytes);
 
-    /* Take what has arrived, at most cap_bytes.
-     * Returns how many bytes (0: none now), UW_ERR_CLOSED, UW_ERR_IO. */
+    /* Read received bytes, at most cap_bytes.
+     * Returns their number (0: none), UW_ERR_CLOSED, UW_ERR_IO. */
     int (*read)(struct uw_serial *s, void *buf, uint32_t cap_bytes);
 };
 
 struct uw_serial {
     const struct uw_serial_ops *ops;
     uint32_t rate_bits_per_s;       /* of the line, stop bits included; 0: not known */
-    uint32_t burst_bytes;           /* that may arrive before read is called, without loss; 0: not
-                                       known, or the sender is held back */
-    int fd;                         /* becomes readable when read may give bytes; -1: none, poll */
+    uint32_t burst_bytes;           /* bytes that may arrive between two calls of read without loss;
+                                       0: not known, or flow control */
+    int fd;                         /* becomes readable when read may succeed; -1: none, poll */
 };
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/stations.h - the address table inside a link over datagrams (part of its struct; its
- * contents are the link's own business)
+ * uwasa/stations.h - the address table of a datagram link (private to the link)
  *
- * A station is a slot of the table. Stations from resolve are held; an unknown sender takes a free
- * slot or that of the station not held that was silent longest; when every slot is held, its
- * datagrams are dropped.
+ * A station is a slot of the table. Stations from resolve are held. An unknown sender gets a free
+ * slot, or the slot of the station that is not held and was silent longest. When all slots are
+ * held, its datagrams are dropped.
  */
 #ifndef UWASA_STATIONS_H
 #define UWASA_STATIONS_H
@@ -16,7 +15,7 @@ struct uw_station;
 
 struct uw_stations {
     struct uw_station *slots;
-    uint8_t *datagram;          /* mtu_bytes + 1, to see what is too large */
+    uint8_t *datagram;          /* [mtu_bytes + 1], to detect datagrams that are too large */
     uint64_t uses_n;
     uint16_t slots_n, last;
 };
