@@ -2,8 +2,8 @@
  *
  * uwasa/checkpoint.h - weights and training state as safetensors, written atomically
  *
- * A weights file holds the parameters by name ("conv1.weight"); it opens in Python as it is. A
- * checkpoint adds what a resumed run needs to go on bit for bit: the optimizer's vectors
+ * A weights file holds the parameters by name ("conv1.weight"); Python reads it directly. A
+ * checkpoint adds the state of a run, to resume it bit for bit: the optimizer's vectors
  * ("optimizer.exp_avg.conv1.weight") and, in the header's __metadata__, step, loader cursor and
  * seeds. Loading checks every name, shape and size before the first parameter changes.
  *
@@ -26,15 +26,15 @@ struct uw_checkpoint {
     uint64_t step;                  /* steps done */
     uint64_t epoch;                 /* loader cursor */
     uint64_t position;
-    uint64_t seed;                  /* of the run: a resume must use the same one */
-    uint64_t batch_n;               /* minibatch of the run: likewise */
-    uint64_t updates, noise;        /* the model's updates and seed, and */
-    uint64_t guard[2];              /* what its spike guard has seen and averaged (a double's
-                                       bits): save fills them in, load sets them in the model */
-    uint64_t user[4];               /* the caller's: gossip round, for one */
-    uint64_t exact;                 /* 1: all of it in exact mode (uwasa/exact.h); then these two,
-                                       which save fills in, decide the order of sums as well: */
-    uint64_t mode, micro_n;         /* the plan's */
+    uint64_t seed;                  /* of the run; must be equal when resumed */
+    uint64_t batch_n;               /* minibatch of the run; must be equal when resumed */
+    uint64_t updates, noise;        /* the model's updates and seed, and ... */
+    uint64_t guard[2];              /* ... its spike guard's `seen` and `mean` (bits of a double):
+                                       written by save, set in the model by load */
+    uint64_t user[4];               /* the caller's, for example a gossip round */
+    uint64_t exact;                 /* 1: exact mode (uwasa/exact.h) */
+    uint64_t mode, micro_n;         /* of the plan, written by save; in exact mode they decide the
+                                       order of sums */
 };
 
 /* Write parameters, and with state != NULL the optimizer's vectors and the state.
@@ -44,10 +44,10 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
                        struct uw_storage *storage, const char *object, struct uw_error *err);
 
 /* Read parameters by name and, with state != NULL, the optimizer's vectors and state. Extra
- * tensors are ignored. Without state, low-rank additions (LoRA) of a file are added to the weights
- * of a model that has none, and those of a model stay as they are when the file has none. On
- * failure the model is unchanged when the header was at fault, and has unspecified parameters
- * after UW_ERR_IO in the middle of the data.
+ * tensors are ignored. Without state, the file's low-rank additions (LoRA) are added to the weights
+ * of a model without LoRA, and a model's LoRA tensors stay unchanged if the file has none. An error
+ * in the header leaves the model unchanged; after UW_ERR_IO in the data its parameters are
+ * unspecified.
  *
  * Returns UW_OK, UW_ERR_NOTFOUND (no object, or a tensor is missing), UW_ERR_CORRUPT (truncated,
  * longer than its tensors, or malformed; err names the byte), UW_ERR_MISMATCH (a shape, a dtype,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/cplusplus.h - what lets C++ programs include the headers of this library
+ * uwasa/cplusplus.h - support for C++ programs that include the headers of this library
  *
  * A header declares its functions between UW_C_BEGIN and UW_C_END. Members that several threads
  * access are atomic in C. In C++ they have the same size and alignment, and only the library may

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/dataset.h - where samples come from, and how they become minibatches
+ * uwasa/dataset.h - datasets, and a loader of shuffled minibatches
  *
- * A dataset answers one question: sample number i, please. The loader turns that into shuffled
- * epochs of minibatches without an index array and without a copy of the set: the order of an
- * epoch is a keyed permutation (uw_rng_permute), so a cursor of (epoch, position) resumes it.
+ * A dataset reads samples by index. The loader makes shuffled epochs of minibatches without an
+ * index array and without a copy of the set: the order of an epoch is a keyed permutation
+ * (uw_rng_permute), which a cursor of (epoch, position) resumes.
  *
  * Layout     a sample is [C][H][W] floats (rank 1 data: [features][1][1]) and a label
  * Memory     datasets and loaders are the caller's
@@ -50,7 +50,7 @@ struct uw_loader_config {
     void *between_arg;
 };
 
-/* Plain data: epoch and position are the cursor that a checkpoint keeps. */
+/* Plain data: a checkpoint stores epoch and position. */
 struct uw_loader {
     struct uw_loader_config config;
     uint64_t epoch;                 /* epochs finished */
@@ -60,8 +60,8 @@ struct uw_loader {
 /* Start at epoch 0, position 0. Returns UW_OK or UW_ERR_INVALID (batch 0, empty dataset). */
 int uw_loader_init(struct uw_loader *l, const struct uw_loader_config *config);
 
-/* Read the next minibatch; the last one of an epoch may be shorter, and the cursor then stands
- * at the start of the next epoch.
+/* Read the next minibatch. The last one of an epoch may be shorter; the cursor then moves to the
+ * start of the next epoch.
  *
  *   x      [batch_n][C][H][W] written
  *   label  [batch_n] written

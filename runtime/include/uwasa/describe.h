@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/describe.h - what a model and its plan consist of, and where its time goes
+ * uwasa/describe.h - the layers and memory blocks of a model's plan, and a profile of its steps
  *
  * uw_model_describe visits every layer and every block of the activation area of a configuration
  * without binding it. A profile is filled by the training steps of a bound model.
@@ -24,9 +24,9 @@ struct uw_layer_info {
     uint32_t out[3], out_rank;
     uint32_t parameters_n, trained_n;
     uint64_t multiply_adds;         /* forward pass of one sample; 0: no products */
-    uint32_t passes;                /* of so many, in a training step: forward, gradients of inputs
-                                       where they are wanted, those of weights that are trained */
-    bool view;                      /* takes no memory and no time */
+    uint32_t passes;                /* passes of that cost in a training step: forward, gradient of
+                                       inputs and of weights, as needed */
+    bool view;                      /* needs no memory and no time */
     bool recomputed, auxiliary;
     uint32_t forward_step, again_step, backward_step;
 };
@@ -34,7 +34,7 @@ struct uw_layer_info {
 enum uw_block_kind {
     UW_BLOCK_OUTPUT = 0,
     UW_BLOCK_GRADIENT,              /* of the output */
-    UW_BLOCK_KEPT,                  /* what the layer keeps for its backward pass */
+    UW_BLOCK_KEPT,                  /* stored by the layer for its backward pass */
     UW_BLOCK_OUTPUT_AGAIN,
     UW_BLOCK_KEPT_AGAIN,
     UW_BLOCK_LOSS
@@ -73,18 +73,19 @@ struct uw_profile_row {
 enum uw_profile_part {
     UW_PROFILE_FORWARD = 0,
     UW_PROFILE_BW_INPUT,
-    UW_PROFILE_BW_PARAM,            /* with the update, unless that is late */
-    UW_PROFILE_UPDATE,              /* of a bucket, by the layer that completed or needs it */
+    UW_PROFILE_BW_PARAM,            /* with the update unless it is deferred */
+    UW_PROFILE_UPDATE,              /* of a bucket; counts for the layer that completed or needs
+                                       it */
     UW_PROFILE_WAIT                 /* in the functions of uwasa/bucket.h */
 };
 
 struct uw_profile {
-    /* A clock that never goes back. */
+    /* Monotonic clock. */
     uint64_t (*now_us)(void *arg);
     void *arg;
     struct uw_profile_row *rows;    /* [layers_n + 1], the last one for the losses */
-    /* A part of a training step is over. Updates and waits at once lie within UW_PROFILE_BW_PARAM.
-     * (optional) */
+    /* (optional) Called at the end of a part of a training step. Updates and waits that are not
+     * deferred are within UW_PROFILE_BW_PARAM. */
     void (*span)(void *arg, uint32_t row, enum uw_profile_part part, uint64_t from_us,
                  uint64_t until_us);
 };

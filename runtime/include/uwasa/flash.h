@@ -3,11 +3,11 @@
  * uwasa/flash.h - raw flash memory: sectors that are erased whole and programmed once
  * (implemented by a board)
  *
- * What uwasa/storage_flash.h needs of a device. Erased bytes read 0xff. A program unit is written
- * once between two erasures. Power may fail at any moment: the unit being programmed and the
- * sector being erased then hold anything.
+ * Used by uwasa/storage_flash.h. Erased bytes read 0xff. A program unit is written once between two
+ * erasures. After a power failure the unit being programmed and the sector being erased have any
+ * content.
  *
- * Units      bytes; addresses begin at 0 with the first sector that is the caller's
+ * Units      bytes; address 0 is the start of the first sector for the caller
  * Memory     caller owns the struct; nothing is kept after return
  * Blocking   up to the device: erasing takes seconds on some      Context  main loop
  */
@@ -27,8 +27,8 @@ struct uw_flash_ops {
     int (*read)(struct uw_flash *f, uint32_t at, void *buf, uint32_t bytes);
 
     /* at and bytes are multiples of program_bytes.
-     * Returns UW_OK, UW_ERR_INVALID, UW_ERR_IO (the device reports it, or what was written reads
-     * otherwise). */
+     * Returns UW_OK, UW_ERR_INVALID, UW_ERR_IO (the device reports an error, or reads back other
+     * bytes). */
     int (*program)(struct uw_flash *f, uint32_t at, const void *buf, uint32_t bytes);
 
     /* Erase one sector. Returns UW_OK, UW_ERR_INVALID, UW_ERR_IO. */
@@ -40,8 +40,8 @@ struct uw_flash {
     uint32_t sector_bytes;
     uint32_t sectors_n;
     uint32_t program_bytes;         /* a power of two, 1 to 32 */
-    void (*idle)(void *arg);        /* called now and then while it erases or much is read, to feed
-                                       a watchdog; may not use the flash; may be NULL */
+    void (*idle)(void *arg);        /* called during erasures and long reads, to feed a watchdog;
+                                       must not use the flash; may be NULL */
     void *idle_arg;
 };
 

@@ -2,12 +2,11 @@
  *
  * uwasa/fmath.h - elementary functions with the same bits on every target
  *
- * C libraries differ in the last bit of expf and logf, even between multilibs of one library.
- * These use only IEEE add, multiply, divide and integer operations in a fixed order, so a
- * microcontroller, a phone and a server agree. At every third float (the test can take them all)
- * the error of exp and log is below 1 unit in the last place, that of tanh and erf below 1.5; exp,
- * log and tanh never fall where the function rises, erf does by one unit in a few places. Sine and
- * cosine: 2e-7.
+ * C libraries differ in the last bit of expf and logf, even between multilibs of one library. These
+ * functions use only IEEE add, multiply, divide and integer operations in a fixed order. The error
+ * of exp and log is below 1 unit in the last place, that of tanh and erf below 1.5 (tested at every
+ * third float, or at all); that of sine and cosine is 2e-7. exp, log and tanh are monotonic; erf
+ * falls by one unit in a few places.
  *
  * Blocking   never          Context  any thread
  */
@@ -44,7 +43,7 @@ float uw_tanhf(float x);
 /* Error function. NaN for NaN. */
 float uw_erff(float x);
 
-/* No NaN and no infinity in x[n]; also for compilers that assume there are none. */
+/* Are all x[n] finite? Also works with compilers that assume so. */
 bool uw_all_finite(const float *x, size_t n);
 
 UW_C_END

@@ -13,7 +13,7 @@
 
 #define UW_HASH64_START 0xcbf29ce484222325u
 
-/* Carry on a 64-bit hash over some bytes; begin with UW_HASH64_START. */
+/* Continue a 64-bit hash over more bytes; start with UW_HASH64_START. */
 static inline uint64_t uw_hash64(uint64_t hash, const void *data, size_t bytes)
 {
     const uint8_t *p = (const uint8_t *)data;

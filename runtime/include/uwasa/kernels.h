@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/kernels.h - the kernel table: every number the runtime computes goes through it
+ * uwasa/kernels.h - the kernel table: all arithmetic of the runtime
  *
- * `kernels/` implements it: `ref` is the portable meaning of every slot, the other tables
- * override what they tune. A table has no NULL slot. Choosing a backend is choosing a pointer.
+ * `kernels/` implements it: `ref` is the portable definition of every slot, the other tables
+ * override the slots they tune. A table has no NULL slot. A backend is chosen by its pointer.
  *
  * Layout     f32, row-major, dense; images [N][C][H][W]; convolution weights
  *            [out_channels][in_channels/groups][kernel_h][kernel_w]; dense weights [out][in]
  * Memory     buffers are the caller's and never overlap unless the slot says so; scratch comes in
  *            struct uw_exec and is borrowed until return
  * Blocking   until computed      Context  any thread; one struct uw_exec per thread at a time
- * Errors     every int slot returns UW_OK, or UW_ERR_NOMEM when e->scratch_bytes is below what
- *            the matching *_scratch_bytes slot asks for. Shapes are checked at model bind.
- * Numerics   NaN and infinity go through unchanged in meaning (ReLU(NaN) is NaN). Results do not
- *            depend on the number of threads. Tables may differ from ref by rounding only, and
- *            by whether a tap on padding is left out or multiplies a zero: then a NaN or infinite
- *            weight (bw_param: x or dy) may show in more elements; where zeros of dy are left out,
- *            in fewer. A 3 x 3 or 5 x 5 convolution by tiles shows NaN, for infinity too, in the
- *            neighbours that share a tile.
+ * Errors     every int slot returns UW_OK, or UW_ERR_NOMEM if e->scratch_bytes is less than the
+ *            matching *_scratch_bytes slot returns. Shapes are checked at model bind.
+ * Numerics   NaN and infinity propagate (ReLU(NaN) is NaN). Results do not depend on the number of
+ *            threads. Tables differ from ref by rounding only, and in the spread of NaN and
+ *            infinity: a table that multiplies padding by zero spreads a NaN or infinite weight
+ *            (bw_param: x or dy) to more elements, one that skips zeros of dy to fewer. A 3 x 3 or
+ *            5 x 5 convolution by tiles spreads NaN, for infinity too, within a tile.
  */
 #ifndef UWASA_KERNELS_H
 #define UWASA_KERNELS_H
@@ -34,12 +33,11 @@
 struct uw_kernels;
 struct uw_tile;                     /* private to kernels/ */
 
-/* What a kernel call may use; `kernels` is the table that the slot was taken from. Zeroed scratch
- * fields are fine for kernels that ask for none. */
+/* Resources of a kernel call. */
 struct uw_exec {
-    const struct uw_kernels *kernels;
+    const struct uw_kernels *kernels;   /* the table of the slot that is called */
     struct uw_workers *workers;     /* NULL: one thread */
-    void *scratch;                  /* aligned to UW_ARENA_ALIGN */
+    void *scratch;                  /* aligned to UW_ARENA_ALIGN; NULL if no slot needs it */
     size_t scratch_bytes;
 };
 
@@ -70,8 +68,8 @@ struct uw_input_norm {
     float ceiling;                  /* as in struct uw_norm */
 };
 
-/* A convolution that in fw and bw_param reads what a batch norm makes of x, where
- * conv2d_takes_norm says that it can. Padding is 0 all the same. */
+/* A convolution whose fw and bw_param apply a batch norm to x first, if conv2d_takes_norm allows
+ * it. Padding stays 0. */
 struct uw_normed_conv2d {
     struct uw_conv2d conv2d;        /* its normed is true */
     struct uw_input_norm norm;
@@ -81,14 +79,14 @@ struct uw_normed_conv2d {
 
 struct uw_pool2d {
     uint32_t channels, in_h, in_w;
-    uint32_t out_h, out_w;          /* a window may hang over the end: what is outside never wins */
+    uint32_t out_h, out_w;          /* a window may extend beyond x: outside values never win */
     uint32_t kernel_h, kernel_w;    /* max: kernel_h * kernel_w <= 255, the winner is a byte */
     uint32_t stride_h, stride_w;
     uint32_t pad_h, pad_w;          /* padding never wins */
-    bool relu;                      /* max: of the window and 0; a window that 0 wins has no winner,
-                                       UW_POOL_NONE, and takes no gradient */
-    bool exclude_pad;               /* average: divide by the values inside x; else by the window
-                                       cut off at the end of the padding, as PyTorch counts */
+    bool relu;                      /* max: of the window and 0; where 0 wins, the winner is
+                                       UW_POOL_NONE and the gradient is dropped */
+    bool exclude_pad;               /* average: divide by the number of values inside x; else by the
+                                       size of the window within the padding, as PyTorch */
 };
 
 struct uw_dense {
@@ -106,7 +104,7 @@ struct uw_sgd {
 
 struct uw_kernels {
     const char *name;               /* "ref", "avx2", "neon" */
-    bool exact;                     /* every slot gives ref's bits, see uwasa/exact.h */
+    bool exact;                     /* every slot computes ref's bits, see uwasa/exact.h */
     const struct uw_tile *tile;     /* register tile under the packed slots; NULL in ref */
 
     /* C = alpha op(A) op(B) + beta C. beta == 0 never reads C. k == 0 scales C only. */
@@ -130,8 +128,8 @@ struct uw_kernels {
     /* May c be normed, in minibatches of up to batch_n? */
     bool (*conv2d_takes_norm)(const struct uw_kernels *k, const struct uw_conv2d *c,
                               uint32_t batch_n);
-    /* Scratch that the largest of the three parts needs; as in every such slot, for this batch_n:
-     * a smaller one that is cut in another way may need more. */
+    /* Scratch for the largest of the three parts. As in every such slot it is for this batch_n: a
+     * smaller one may need more, because it is split differently. */
     size_t (*conv2d_scratch_bytes)(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
 
@@ -149,8 +147,8 @@ struct uw_kernels {
                           const float *dy, const float *w, float *dx, bool accumulate);
     int (*dense_bw_param)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                           const float *x, const float *dy, float scale, float *dw, float *db);
-    /* One step of plain SGD: dx as dense_bw_input gives it, from w as it was; then
-     * w = keep * w + scale * gradient of w, and b likewise. dx NULL: not wanted. b may be NULL. */
+    /* One step of plain SGD: dx of dense_bw_input, computed from the old w; then
+     * w = keep * w + scale * gradient of w, and b likewise. dx and b may be NULL. */
     int (*dense_bw_step)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                          const float *x, const float *dy, float keep, float scale, float *w,
                          float *b, float *dx, bool accumulate);
@@ -206,8 +204,8 @@ struct uw_kernels {
     const struct uw_sequence_kernels *sequence;
     const struct uw_loss_kernels *loss;
     const struct uw_update_kernels *update;
-    const struct uw_fused_kernels *fused;       /* NULL: the table has none of them */
-    const struct uw_device_kernels *device;     /* NULL: the processor's; see uwasa/device.h */
+    const struct uw_fused_kernels *fused;       /* NULL: none */
+    const struct uw_device_kernels *device;     /* uwasa/device.h; NULL: runs on the processor */
 };
 
 #endif

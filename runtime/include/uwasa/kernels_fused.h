@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/kernels_fused.h - slots of the kernel table that do the work of two in one pass
+ * uwasa/kernels_fused.h - optional slots of the kernel table that fuse two operations
  *
- * Where passes over memory cost most, on a GPU; a table may have none of them, and then all of its
- * results are those of the single slots. Layout, memory, context, errors and numerics are those of
- * uwasa/kernels.h, which includes this.
+ * For GPUs, where passes over memory cost most. Layout, memory, context, errors and numerics are
+ * those of uwasa/kernels.h, which includes this.
  */
 #ifndef UWASA_KERNELS_FUSED_H
 #define UWASA_KERNELS_FUSED_H
@@ -20,19 +19,19 @@ struct uw_input_norm;
 struct uw_kernels;
 struct uw_norm;
 
-/* What dense_bw reads and writes. */
+/* Arguments of dense_bw. */
 struct uw_dense_back {
     uint32_t batch_n;
     const float *x, *w, *dy;
-    const float *y;             /* of the ReLU behind; NULL: there is none */
+    const float *y;             /* output of the ReLU behind; NULL: no ReLU */
     float ceiling;
-    float *dx;                  /* NULL: not wanted */
+    float *dx;                  /* may be NULL */
     bool accumulate;            /* dx += */
     float *dw, *db;             /* += ; db may be NULL */
 };
 
-/* Values are [batch_n][channels][inner_n]. A ReLU cuts to 0 .. ceiling (infinity: no ceiling), NaN
- * stays; its gradient is dy where 0 < y < ceiling, else 0. */
+/* Values are [batch_n][channels][inner_n]. A ReLU clamps to 0 .. ceiling (infinity: no ceiling) and
+ * keeps NaN; its gradient is dy where 0 < y < ceiling, else 0. */
 struct uw_fused_kernels {
     /* y = min(max(conv2d_fw's y + b[c], 0), ceiling), with its scratch; b may be NULL: 0. c is not
      * normed. */
@@ -52,8 +51,8 @@ struct uw_fused_kernels {
     /* y = min(max(dense_fw's y, 0), ceiling) */
     int (*dense_relu)(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                       const float *x, const float *w, const float *b, float ceiling, float *y);
-    /* The gradients of a dense layer at once, with the same results as one after the other:
-     * relu_bw (dy is left as it is), dense_bw_input, dense_bw_param. Where takes says so. */
+    /* relu_bw (without changing dy), dense_bw_input and dense_bw_param in one, with the same
+     * results, if dense_bw_takes allows it. */
     bool (*dense_bw_takes)(const struct uw_kernels *k, const struct uw_dense *d, uint32_t batch_n);
     int (*dense_bw)(const struct uw_exec *e, const struct uw_dense *d,
                     const struct uw_dense_back *b);
@@ -63,7 +62,7 @@ struct uw_fused_kernels {
     int (*batchnorm_bw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                         const float *x, const struct uw_input_norm *norm, const float *dy,
                         float *dgamma, float *dbeta, float *dx, bool accumulate);
-    /* Does bw_param go over dy once more for a bias? Then sums of relu_bw spare that. */
+    /* Does bw_param need another pass over dy for a bias? Sums of relu_bw avoid it. */
     bool (*conv2d_bias_apart)(const struct uw_kernels *k, const struct uw_conv2d *c,
                               uint32_t batch_n);
     bool (*dense_bias_apart)(const struct uw_kernels *k, const struct uw_dense *d,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/kernels_layers.h - the families of the kernel table beyond products and pooling
+ * uwasa/kernels_layers.h - slots of the kernel table for normalization, activations, copies,
+ * sequences, losses and updates
  *
- * Normalization, activations, copies, sequences, losses and updates: each a struct of slots that
- * `struct uw_kernels` points to, so that a backend overrides one family or none. Layout, memory,
- * context, errors and numerics are those of uwasa/kernels.h, which includes this.
+ * Each family is a struct of slots that `struct uw_kernels` points to. A backend overrides families
+ * as a whole. Layout, memory, context, errors and numerics are those of uwasa/kernels.h, which
+ * includes this.
  */
 #ifndef UWASA_KERNELS_LAYERS_H
 #define UWASA_KERNELS_LAYERS_H
@@ -19,12 +20,12 @@ struct uw_exec;
 struct uw_lrn;
 
 /* A sample is [channels][inner]. Group norm: statistics of each sample over channels / groups *
- * inner values, weight and bias one a channel. Layer norm is groups = 1, inner = 1, a row a
+ * inner values, one weight and bias per channel. Layer norm: groups = 1, inner = 1, each row is a
  * sample. Batch norm: statistics of each channel over the minibatch and inner. */
 struct uw_norm {
     uint32_t channels, inner, groups;
     float epsilon, momentum;
-    float ceiling;                  /* batch norm: 0, or a ReLU behind it is part of it, below */
+    float ceiling;                  /* batch norm: > 0 includes a ReLU, see batchnorm_fw; else 0 */
 };
 
 /* Statistics are pairs (mean, 1 / sqrt(biased variance + epsilon)); xhat = (x - mean) * second.
@@ -42,7 +43,7 @@ struct uw_norm_kernels {
                               const float *x, const float *stats, const float *dy, float scale,
                               float *dgamma, float *dbeta);
     /* stats [channels][2] of the minibatch; running (may be NULL) += momentum * (statistic -
-     * running), the variance unbiased as PyTorch's; a single value has none: running_var stays. */
+     * running), the variance unbiased as in PyTorch; a single value does not change running_var. */
     int (*batchnorm_stats)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                            const float *x, float *stats, float *running_mean,
                            float *running_var);
@@ -64,9 +65,9 @@ struct uw_norm_kernels {
                               const float *x, const float *stats, const float *gamma,
                               const float *beta, const float *sums, const float *dy, float *dx,
                               bool accumulate);
-    /* batchnorm_stats and batchnorm_fw, and the two of the backward pass, with the same results:
-     * the second one finds a channel in the cache. Where a channel of dx is not finite, its
-     * sums[0] is NaN. */
+    /* batchnorm_stats and batchnorm_fw in one, and the two slots of the backward pass in one, with
+     * the same results and better use of the cache. If a channel of dx is not finite, its sums[0]
+     * is NaN. */
     int (*batchnorm_stats_fw)(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                               const float *x, float *stats, float *running_mean,
                               float *running_var, const float *gamma, const float *beta, float *y);
@@ -113,21 +114,21 @@ struct uw_activation_kernels {
     /* y = f(x); y may be x. */
     int (*forward)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                    const float *x, float *y);
-    /* dx = f'(x) dy; v is y, but x for GELU and SiLU. dx may be dy; accumulate: dx += instead. */
+    /* dx = f'(x) dy; v is y, or x for GELU and SiLU. dx may be dy; accumulate: dx += instead. */
     int (*bw_input)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                     const float *v, const float *dy, float *dx, bool accumulate);
     /* y[i] = x[i] / (1 - rate) where element first + i of stream uw_rng_mix(noise, layer) is kept,
-     * else 0. The same call carries gradients back. y may be x; accumulate: y += instead. */
+     * else 0. Also computes the gradient, from dy. y may be x; accumulate: y += instead. */
     int (*dropout)(const struct uw_exec *e, const struct uw_dropout *d, uint64_t first, size_t n,
                    const float *x, float *y, bool accumulate);
 };
 
-/* rows blocks of row_n floats, from x + i * x_step to y + i * y_step. */
+/* Blocks i < rows of row_n floats, from x + i * x_step to y + i * y_step. */
 struct uw_copy {
     size_t rows, row_n, x_step, y_step;
 };
 
-/* Axes of size dim are put into another order: output axis i is input axis order[i]. */
+/* Permutation of axes of size dim: output axis i is input axis order[i]. */
 struct uw_permute {
     uint32_t dim[3], order[3];
 };
@@ -138,7 +139,7 @@ struct uw_copy_kernels {
                 bool accumulate);
     int (*permute)(const struct uw_exec *e, const struct uw_permute *p, uint32_t batch_n,
                    const float *x, float *y, bool accumulate);
-    /* y[i] = w[x[i]], rows of row_n floats; UW_ERR_INVALID: an index is no integer below rows. */
+    /* y[i] = w[x[i]], rows of row_n floats; UW_ERR_INVALID: an index is not an integer < rows. */
     int (*gather)(const struct uw_exec *e, size_t n, uint32_t rows, uint32_t row_n,
                   const float *x, const float *w, float *y);
     /* dw[x[i]] += scale * dy[i]; in the order of i. */
@@ -159,10 +160,10 @@ struct uw_attention {
     bool causal;
 };
 
-/* One time step of batch_n sequences. A row of gates a holds blocks of `hidden` floats: the
- * products W_ih x and W_hh h when a cell runs forward, the activated gates afterwards, and their
- * gradients after the way back. Biases may be NULL: 0. The previous state may be NULL: 0; it may
- * be the same memory as the new one. */
+/* One time step of batch_n sequences. A row of gates a holds blocks of `hidden` floats: before the
+ * forward pass the products W_ih x and W_hh h, after it the activated gates, after the backward
+ * pass their gradients. Biases may be NULL: 0. The previous state may be NULL: 0; it may be the
+ * same memory as the new one. */
 struct uw_cell {
     uint32_t batch_n, hidden;
     size_t a_step, h_step;          /* floats from one sample to the next: gates, states */
@@ -176,7 +177,7 @@ struct uw_sequence_kernels {
     /* h = tanh or ReLU of a + b_ih + b_hh */
     int (*rnn_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
                   const float *b_hh, const float *a, float *h);
-    /* a = (dy + dh) * f'(h); dh is left as it is. */
+    /* a = (dy + dh) * f'(h); dh is unchanged. */
     int (*rnn_bw)(const struct uw_exec *e, const struct uw_cell *c, const float *h,
                   const float *dy, float *a, const float *dh);
     /* a is [r z n m]. Before: W_ir x + W_hr h, W_iz x + W_hz h, W_in x, W_hn h (the last is not
@@ -185,15 +186,15 @@ struct uw_sequence_kernels {
      *   h = (1 - z) n + z h_prev */
     int (*gru_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
                   const float *b_hh, const float *h_prev, float *a, float *h);
-    /* dh becomes the part of h_prev's gradient that passes no weights, (dy + dh) z. */
+    /* dh becomes the part of h_prev's gradient without weights, (dy + dh) z. */
     int (*gru_bw)(const struct uw_exec *e, const struct uw_cell *c, const float *h_prev,
                   const float *dy, float *a, float *dh);
-    /* a is [i f g o c], PyTorch's order and the cell state; c_prev stands in rows of a_step too.
+    /* a is [i f g o c], PyTorch's order and the cell state; rows of c_prev are a_step apart, too.
      *   i, f, o = sigmoid(.), g = tanh(.) with b_ih + b_hh;  c = f c_prev + i g;  h = o tanh(c) */
     int (*lstm_fw)(const struct uw_exec *e, const struct uw_cell *c, const float *b_ih,
                    const float *b_hh, const float *c_prev, float *a, float *h);
-    /* dc [batch_n][hidden]: gradient of c from the later step, then that of c_prev. dh and c are
-     * left as they are. */
+    /* dc [batch_n][hidden]: in, the gradient of c from the later step; out, that of c_prev. dh and
+     * c are unchanged. */
     int (*lstm_bw)(const struct uw_exec *e, const struct uw_cell *c, const float *c_prev,
                    const float *dy, float *a, const float *dh, float *dc);
     /* y[r][j] = softmax over the first `seen` of n columns, seen = causal ? r % n + 1 : n, the
@@ -203,7 +204,7 @@ struct uw_sequence_kernels {
     /* dx = y * (dy - sum of y * dy); dx may be dy. */
     int (*softmax_bw_input)(const struct uw_exec *e, size_t rows, uint32_t n, const float *y,
                             const float *dy, float *dx);
-    const struct uw_recurrence_kernels *recurrence;     /* NULL: the table has none of them */
+    const struct uw_recurrence_kernels *recurrence;     /* NULL: none */
 };
 
 /* Elementwise losses; n values, z the outputs, t the targets. */
@@ -215,7 +216,7 @@ enum uw_elementwise_loss {
 };
 
 struct uw_loss_kernels {
-    /* *sum = losses of n values, added up */
+    /* *sum = sum of the losses of n values */
     int (*forward)(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta, size_t n,
                    const float *z, const float *t, double *sum);
     /* dz = scale * derivative; dz may be t. */
@@ -239,7 +240,7 @@ struct uw_rmsprop {
 };
 
 struct uw_update_kernels {
-    /* w, m and v of n parameters follow g. */
+    /* Update w, m and v of n parameters from g. */
     int (*adam)(const struct uw_exec *e, size_t n, const struct uw_adam *a, const float *g,
                 float *w, float *m, float *v);
     /* b may be NULL without momentum. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/kernels_recurrence.h - slots of the kernel table that take sequences as a whole
+ * uwasa/kernels_recurrence.h - optional slots of the kernel table for whole sequences
  *
- * Where each launch costs most, on a GPU. A table may have none of them: recurrent layers then call
- * the cells of struct uw_sequence_kernels and products, step by step, and attention takes its
- * products sample by sample.
+ * For GPUs, where launches cost most. Without them recurrent layers call the cells of struct
+ * uw_sequence_kernels and products step by step, and attention computes its products sample by
+ * sample.
  *
  * Layout     gates a [batch_n][steps][kept][hidden], kept blocks of a step as struct uw_cell's
  *            cells have them: rnn 1, gru 4 (r z n m), lstm 5 (i f g o c); states h
@@ -45,29 +45,28 @@ struct uw_gemm_batch {
 };
 
 struct uw_recurrence_kernels {
-    /* May the other slots be called for r? The answer goes by cell and sizes, batch_n being the
-     * largest. */
+    /* May the other slots be called for r? Depends on cell and sizes; batch_n is the largest. */
     bool (*takes)(const struct uw_kernels *k, const struct uw_recurrence *r);
     /* All steps forward.
-     *   a       in: W_ih x of every step in its first gates blocks (gru: r, z, n). Out, where r
-     *           keeps: what the cells leave there; else undefined
+     *   a       in: W_ih x of every step in its first gates blocks (gru: r, z, n). Out, with
+     *           r->keeps: as the cells write it; else undefined
      *   b_*     may be NULL: 0
-     *   h       written, every step; NULL without keeps: only the last state is wanted
+     *   h       written, every step; may be NULL without keeps
      *   last    [batch_n][hidden] the state that was computed last; may be NULL */
     int (*fw)(const struct uw_exec *e, const struct uw_recurrence *r, const float *w_hh,
               const float *b_ih, const float *b_hh, float *a, float *h, float *last);
-    /* All steps back: the gradients of pre-activations replace the gates.
+    /* All steps backward: the gradients of pre-activations replace the gates.
      *   dy      [batch_n][steps][hidden] gradient of h; may be NULL: 0
      *   dlast   [batch_n][hidden] gradient of fw's last; may be NULL: 0 */
     int (*bw)(const struct uw_exec *e, const struct uw_recurrence *r, const float *w_hh,
               const float *h, const float *dy, const float *dlast, float *a);
-    /* dw_hh += scale * sum of da[step] h[step before]^T, db_* += scale * sums of da, from a as bw
-     * left it; each may be NULL. Takes scratch. */
+    /* dw_hh += scale * sum of da[step] h[step - 1]^T, db_* += scale * sums of da, with the a of bw;
+     * each may be NULL. */
     int (*bw_param)(const struct uw_exec *e, const struct uw_recurrence *r, const float *a,
                     const float *h, float scale, float *dw_hh, float *db_ih, float *db_hh);
-    /* What bw_param takes; no less than for a smaller batch_n. */
+    /* Scratch of bw_param; enough for smaller batch_n, too. */
     size_t (*scratch_bytes)(const struct uw_kernels *k, const struct uw_recurrence *r);
-    /* Products of one shape, each as gemm's; takes no scratch. */
+    /* Products of one shape, each as gemm's; needs no scratch. */
     int (*products)(const struct uw_exec *e, const struct uw_gemm *g,
                     const struct uw_gemm_batch *batch, const float *a, const float *b, float *c);
 };

@@ -2,11 +2,11 @@
  *
  * uwasa/layers.h - the kinds of layers, losses, and their options
  *
- * A layer is an entry of a const table: kind, name, inputs, options. Zero is every option's
+ * A layer is an entry of a const table: kind, name, inputs, options. An option of zero has its
  * default. Names and meanings of options are PyTorch's.
  *
  * Layout     one sample has rank 1 [features], rank 2 [channels][length] or [steps][features], or
- *            rank 3 [C][H][W]; the minibatch is in front of it
+ *            rank 3 [C][H][W]; the minibatch is the axis in front of it
  * Memory     tables and names are borrowed and must outlive the model
  */
 #ifndef UWASA_LAYERS_H
@@ -17,7 +17,7 @@
 
 #define UW_LAYER_INPUTS_MAX 8
 #define UW_LOSSES_MAX 4
-#define UW_LAYER_NAME_MAX 96u       /* a checkpoint stores names up to there */
+#define UW_LAYER_NAME_MAX 96u       /* longest name that a checkpoint can store */
 
 enum uw_layer_kind {
     UW_LAYER_CONV2D = 1,            /* [C][H][W] */
@@ -58,7 +58,7 @@ struct uw_conv2d_def {
     uint32_t out_channels;
     uint32_t kernel_h, kernel_w;    /* kernel_w 0: kernel_h */
     uint32_t stride_h, stride_w;    /* 0: 1; stride_w 0: stride_h */
-    uint32_t pad_h, pad_w;          /* zeros on each side; 0 is 0 */
+    uint32_t pad_h, pad_w;          /* zeros on each side */
     bool no_bias;
     uint32_t dilation_h, dilation_w;    /* 0: 1; dilation_w 0: dilation_h */
     uint32_t groups;                /* 0: 1; divides both channel counts */
@@ -66,13 +66,13 @@ struct uw_conv2d_def {
 
 struct uw_conv_transpose2d_def {
     uint32_t out_channels;
-    uint32_t kernel_h, kernel_w;    /* as conv2d, and so on */
+    uint32_t kernel_h, kernel_w;    /* as in conv2d, and the rest too */
     uint32_t stride_h, stride_w;
     uint32_t pad_h, pad_w;
     bool no_bias;
     uint32_t dilation_h, dilation_w;
     uint32_t groups;
-    uint32_t out_pad_h, out_pad_w;  /* rows and columns more at the end; below stride or dilation */
+    uint32_t out_pad_h, out_pad_w;  /* more rows and columns at the end; below stride or dilation */
 };
 
 struct uw_conv1d_def {
@@ -95,8 +95,8 @@ struct uw_pool2d_def {
     uint32_t kernel_h, kernel_w;    /* kernel_w 0: kernel_h */
     uint32_t stride_h, stride_w;    /* 0: the kernel's size */
     uint32_t pad_h, pad_w;
-    bool ceil_mode;                 /* a window may hang over the end, but must begin inside */
-    bool exclude_pad;               /* average over what is no padding only */
+    bool ceil_mode;                 /* a window may extend beyond the end, but must begin inside */
+    bool exclude_pad;               /* average without the padding */
 };
 
 /* maxpool1d and avgpool1d */
@@ -106,19 +106,18 @@ struct uw_pool1d_def {
 };
 
 /* batchnorm, groupnorm, layernorm. Batch norm trains with the minibatch's statistics and moves the
- * running ones towards them (the variance unbiased; a channel with a single value leaves it);
- * inference, and a frozen layer while training, use the running ones as constants. Between nodes,
- * running_mean and running_var are part of the flat vector and are averaged as weights are: the
- * means' average is the mean over all data, but the variances' average leaves out how far the
- * nodes' means lie apart, so it is too small where nodes hold unlike data. Group norm and layer
- * norm have no such state. */
+ * running statistics towards them (the unbiased variance; a channel with a single value leaves it
+ * unchanged). Inference, and a frozen layer in training, use the running statistics as constants.
+ * These are part of the flat vector, and nodes average them like weights: the average of the means
+ * is the mean over all data, but the average of the variances omits the distance between the means,
+ * and is too small if nodes hold different data. Group norm and layer norm have no such state. */
 struct uw_norm_def {
     float epsilon;                  /* 0: 1e-5 */
     float momentum;                 /* batchnorm: share of the minibatch in the running
                                        statistics; 0: 0.1 */
     uint32_t groups;                /* groupnorm: divides the channels */
-    uint32_t axes;                  /* layernorm: how many last axes; 0: 1 */
-    bool no_affine;                 /* neither weight nor bias */
+    uint32_t axes;                  /* layernorm: number of last axes; 0: 1 */
+    bool no_affine;                 /* no weight and no bias */
 };
 
 struct uw_lrn_def {
@@ -132,7 +131,7 @@ struct uw_activation_def {
 };
 
 struct uw_dropout_def {
-    float rate;                     /* share of values set to zero while training, below 1 */
+    float rate;                     /* share of values set to zero in training, below 1 */
 };
 
 struct uw_concat_def {
@@ -140,7 +139,7 @@ struct uw_concat_def {
 };
 
 struct uw_reshape_def {
-    uint32_t dim[3];                /* one of them may be 0: what is left */
+    uint32_t dim[3];                /* one of them may be 0: computed from the others */
     uint32_t rank;                  /* 1 to 3 */
 };
 
@@ -160,21 +159,22 @@ struct uw_embedding_def {
     uint32_t size;
 };
 
-/* rnn, gru, lstm: one direction of one layer; tensors weight_ih, weight_hh, bias_ih, bias_hh. Its
- * backward pass keeps 1, 4, 5 floats for each unit, step and sample, with `last` one more. */
+/* rnn, gru, lstm: one direction of one layer; tensors weight_ih, weight_hh, bias_ih, bias_hh. For
+ * the backward pass it stores 1, 4, 5 floats for each unit, step and sample, with `last` one more.
+ */
 struct uw_recurrent_def {
     uint32_t hidden;
     bool no_bias;
     bool reverse;                   /* from the last step to the first */
-    bool last;                      /* only the final state, [hidden] */
+    bool last;                      /* outputs the final state only, [hidden] */
     bool relu;                      /* rnn: ReLU in place of tanh */
 };
 
-/* Tensors in_proj_weight, in_proj_bias, out_proj.weight, out_proj.bias. Its backward pass keeps
- * T (4 E + heads T) floats a sample. */
+/* Tensors in_proj_weight, in_proj_bias, out_proj.weight, out_proj.bias. For the backward pass it
+ * stores T (4 E + heads T) floats a sample. */
 struct uw_attention_def {
     uint32_t heads;                 /* divides the features */
-    bool causal;                    /* step t sees steps 0 to t */
+    bool causal;                    /* step t reads steps 0 to t */
     bool no_bias;
 };
 
@@ -182,9 +182,9 @@ struct uw_layer_def {
     enum uw_layer_kind kind;
     const char *name;               /* unique, 1 to UW_LAYER_NAME_MAX bytes; parameters are
                                        "<name>.weight", "<name>.bias" */
-    const char *inputs[UW_LAYER_INPUTS_MAX];    /* layer names, or "input"; all NULL: the layer
-                                                   before, "input" for the first */
-    bool frozen;                    /* its parameters (and running statistics) stay as they are */
+    const char *inputs[UW_LAYER_INPUTS_MAX];    /* layer names, or "input"; all NULL: the previous
+                                                   layer, "input" for the first */
+    bool frozen;                    /* its parameters and running statistics are not trained */
     union {
         struct uw_conv2d_def conv2d;
         struct uw_conv_transpose2d_def conv_transpose2d;
@@ -215,8 +215,8 @@ enum uw_loss_kind {
 };
 
 enum uw_target_kind {
-    UW_TARGET_LABEL = 0,            /* the class; losses other than cross_entropy see it one-hot */
-    UW_TARGET_INPUT,                /* the sample itself: an autoencoder */
+    UW_TARGET_LABEL = 0,            /* the class; one-hot for losses other than cross_entropy */
+    UW_TARGET_INPUT,                /* the sample itself, for an autoencoder */
     UW_TARGET_VALUES                /* floats beside the sample */
 };
 

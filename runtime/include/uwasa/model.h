@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/model.h - a network: its description, its memory, its forward and backward pass
+ * uwasa/model.h - a neural network: description, memory, forward and backward pass
  *
- * Describe the layers in a const table (a graph: a layer names its inputs, the default is the
- * layer before it), then
+ * Describe the layers in a const table (a graph: each layer names its inputs, by default the
+ * previous layer), then
  *
- *     config.workspace = ...;                      somewhere to plan in, free afterwards
+ *     config.workspace = ...;                      memory for planning, free afterwards
  *     uw_model_measure(&config, &need, &err);      exact bytes, by purpose
  *     uw_model_bind(&model, &config, &arena, &err);
  *     uw_arena_seal(&arena);
- *     uw_model_init_weights(&model, seed);         so far: or uw_model_open
+ *     uw_model_init_weights(&model, seed);         uw_model_open does all of the above
  *     uw_model_train_step(&model, &minibatch, &result, &err);          and so on
  *
  * Layout     input [N][C][H][W]; parameters one flat vector, struct uw_params
@@ -32,15 +32,15 @@
 
 UW_C_BEGIN
 
-struct uw_layer;                    /* private, as the next: a bound layer, a bound loss */
-struct uw_head;
+struct uw_layer;                    /* a bound layer; private */
+struct uw_head;                     /* a bound loss; private */
 struct uw_flight;
 struct uw_profile;                  /* uwasa/describe.h */
 
-/* A step whose loss is far above the running average is left out: no parameter changes. It looks
- * at the whole minibatch, so it needs micro_n == batch_n. */
+/* Skips steps whose loss is far above the running average: no parameter changes. Needs the loss of
+ * the whole minibatch: micro_n == batch_n. */
 struct uw_spike_guard {
-    float factor;                   /* times the average that is too much; 0: off */
+    float factor;                   /* limit as a multiple of the average; 0: off */
     uint32_t seen;                  /* losses in the average, up to UW_SPIKE_WARMUP */
     double mean;
     uint64_t skipped;
@@ -53,8 +53,8 @@ struct uw_step_result {
     uint32_t correct_n;             /* cross_entropy: the largest logit is the label's */
 };
 
-/* What the kernels work on: the model's own pointers, or on a device that does not share them its
- * copies, which the processor must not touch. */
+/* The vectors that kernels access: the model's, or on a device that does not share them its copies,
+ * which the processor must not access. */
 struct uw_worked {
     float *x, *velocity;            /* as params.x and velocity */
     float *state[UW_OPTIMIZER_VECTORS_MAX];
@@ -70,7 +70,7 @@ struct uw_model {
     uint32_t layers_n;
     struct uw_head *heads;
     uint32_t heads_n;
-    uint32_t classes;               /* floats of one row of the first loss's layer: logits */
+    uint32_t classes;               /* logits of a sample: output size of the first loss's layer */
     uint32_t input_n;               /* floats of one sample */
     uint32_t target_n;              /* floats of one target; 0: labels or the sample are targets */
     uint32_t trainable_n;
@@ -82,28 +82,27 @@ struct uw_model {
     uint32_t *label;                /* [batch_n], config.input only */
     float *target;                  /* [batch_n][target_n], config.input only */
     float *probabilities;           /* inference: [micro_n][classes] of the last labelled pass */
-    uint64_t updates;               /* training steps done, without those that the spike guard
-                                       left out; a checkpoint keeps it */
-    struct uw_spike_guard guard;    /* set its factor; a checkpoint keeps the rest */
-    uint64_t seed;                  /* of dropout; a checkpoint keeps it */
+    uint64_t updates;               /* training steps without skipped ones; in checkpoints */
+    struct uw_spike_guard guard;    /* set its factor; the rest is in checkpoints */
+    uint64_t seed;                  /* of dropout; in checkpoints */
     struct uw_profile *profile;     /* NULL: steps are not timed */
-    uw_between_fn between;          /* NULL: nothing is done between layers */
+    uw_between_fn between;          /* may be NULL */
     void *between_arg;
-    uw_bucket_fn bucket;            /* plan modes buckets and full; NULL: update only */
-    uw_bucket_ready_fn bucket_ready;    /* deferred updates, not bucket; either may be NULL */
-    uw_bucket_wait_fn bucket_wait;
+    uw_bucket_fn bucket;            /* plan modes buckets and full; may be NULL */
+    uw_bucket_ready_fn bucket_ready;    /* deferred updates, instead of bucket; may be NULL */
+    uw_bucket_wait_fn bucket_wait;      /* deferred updates; may be NULL */
     void *bucket_arg;               /* of all three */
     struct uw_bucket *buckets;      /* [buckets_n], deferred updates only */
     uint32_t buckets_n;
     struct uw_optimizer late_optimizer; /* of the step that pending updates belong to */
-    uint64_t late_step;             /* updates before it */
+    uint64_t late_step;             /* value of updates before that step */
     struct uw_worked worked;
-    struct uw_flight *flight;       /* steps of a device that have begun; NULL without one */
-    struct uw_step_result done;     /* without one: of the step that has begun */
+    struct uw_flight *flight;       /* steps in flight on a device; NULL without a device */
+    struct uw_step_result done;     /* without a device: result of the step that has begun */
     bool begun;
 };
 
-/* x [n][sample] and what it should become; the unused of label and target may be NULL. */
+/* Samples x [n][sample] with targets; the unused one of label and target may be NULL. */
 struct uw_minibatch {
     const float *x;                 /* NULL: the model's input, label, target */
     const uint32_t *label;          /* [n] */
@@ -113,30 +112,30 @@ struct uw_minibatch {
 
 /* Check the definition, infer every shape and compute the memory plan.
  *
- *   need  written on success; when only the budget cannot be met, the smallest plan's
- *   err   may be NULL; else a sentence that names the layer
+ *   need  written on success; if only the budget cannot be met, that of the smallest plan
+ *   err   gets a sentence that names the layer; may be NULL
  *
  * Returns UW_OK, UW_ERR_INVALID, UW_ERR_SHAPE, UW_ERR_NOTFOUND (an input names no earlier layer),
  * UW_ERR_TOOBIG (sizes overflow), UW_ERR_NOMEM (workspace too small, or the budget cannot be met:
- * err says the smallest that can). */
+ * err contains the smallest possible budget). */
 int uw_model_measure(const struct uw_model_config *config, struct uw_model_need *need,
                      struct uw_error *err);
 
-/* Place the model into the arena: exactly need.total_bytes of it. With config->regions each
- * purpose goes into its region's arena, and `arena` may be NULL. Weights are zero afterwards.
+/* Allocate the model from the arena, exactly need.total_bytes. With config->regions each purpose is
+ * allocated from its region's arena, and `arena` may be NULL. Weights are zero afterwards.
  * Returns what uw_model_measure returns, or UW_ERR_NOMEM, UW_ERR_SEALED. */
 int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
                   struct uw_arena *arena, struct uw_error *err);
 
 /* He normal for a layer that feeds a ReLU (standard deviation sqrt(2 / fan_in)), Glorot normal
  * otherwise (sqrt(2 / (fan_in + fan_out))), zero biases; scales and variances one; recurrent
- * layers uniform within 1 / sqrt(hidden); embeddings standard normal; LoRA adds nothing at first.
- * A tensor among config.constants starts with that instead. Same seed, same bits, on any device.
- * Also sets m->seed. */
+ * layers uniform within 1 / sqrt(hidden); embeddings standard normal; LoRA initially adds zero.
+ * A tensor in config.constants starts as a copy. Same seed, same bits, on any device. Also sets
+ * m->seed. */
 void uw_model_init_weights(struct uw_model *m, uint64_t seed);
 
-/* All of it at once, for a program whose model is the only thing in its memory: plan in the end of
- * the block unless the configuration names a workspace, bind in the rest, initialise the weights.
+/* Plan, bind and initialise the weights in one call, in a memory block for this model only. Plans
+ * in the end of the block unless the configuration has a workspace.
  *
  *   memory, bytes  at least need.total_bytes + uw_arena_slack_bytes(), and the workspace
  *
@@ -167,10 +166,10 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *
  *   b       n <= batch_n samples
  *   result  written on success
  *
- * A NaN or infinity stops the step: the code is UW_ERR_NONFINITE, err names the first layer that
- * made it. If it shows in the forward pass or the loss, no parameter was changed (running
- * statistics were); if it first shows in the backward pass of plan modes immediate and buckets,
- * the layers above have been updated and stay finite.
+ * A NaN or infinity stops the step with UW_ERR_NONFINITE; err names the first layer that computed
+ * it. If that is in the forward pass or the loss, no parameter has changed (running statistics
+ * have). If it is in the backward pass of plan modes immediate and buckets, the layers above have
+ * been updated and are finite.
  *
  * Returns UW_OK, UW_ERR_INVALID (n, label out of range, plan without training),
  * UW_ERR_NONFINITE, or what the functions of uwasa/bucket.h returned. */
@@ -178,39 +177,39 @@ int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *b,
                         struct uw_step_result *result, struct uw_error *err);
 
 /* A training step in two halves, so that the processor prepares the next minibatch while a device
- * computes: up to uw_model_steps_free may begin before the first one ends. Without a device the
- * first half does it all. After begin m->input, m->label and m->target are those of the next step;
- * whatever else b names must not change until the end.
+ * computes: up to uw_model_steps_free steps may begin before the first one ends. Without a device
+ * the first half does all the work. After begin, m->input, m->label and m->target belong to the
+ * next step; other memory in b must not change until the end.
  *
- * step_end gives the oldest step's result. Returns what uw_model_train_step returns; begin
- * UW_ERR_AGAIN when none is free, end UW_ERR_INVALID when none has begun. After an error the steps
- * in flight have changed nothing; end them all the same. */
+ * step_end returns the oldest step's result. Both return what uw_model_train_step returns; begin
+ * also UW_ERR_AGAIN (no step is free), end UW_ERR_INVALID (no step has begun). After an error the
+ * steps in flight have changed nothing, but have to be ended. */
 int uw_model_step_begin(struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err);
 int uw_model_step_end(struct uw_model *m, struct uw_step_result *result, struct uw_error *err);
 uint32_t uw_model_steps_free(const struct uw_model *m);
 
-/* Run steps of n samples, so that a device loads, records and takes what such steps need: nothing
- * is taken from then on. After bind and before the weights are initialised, for config.batch_n,
- * and for the last minibatch of an epoch where that is smaller. Without a device nothing happens.
+/* Run steps of n samples on a device, so that it loads, records and allocates all that later steps
+ * need. Call it after bind, before the weights are initialised, for config.batch_n and for a
+ * smaller last minibatch of an epoch. Does nothing without a device.
  *
  * Returns UW_OK, or what uw_model_train_step returns. */
 int uw_model_warm(struct uw_model *m, uint32_t n, struct uw_error *err);
 
-/* On a device that does not share them params.x, velocity and the optimizer's vectors are an image
- * that trails behind. pull brings it up to date, after all steps begun; push makes the image what
- * the device goes on with. Initial weights and checkpoints do so themselves; other code that
- * reads or writes them calls these. Without an image only pull does something: it waits.
+/* Synchronise params.x, velocity and the optimizer's vectors with a device that does not share
+ * them. pull waits for all steps begun and copies from the device; push copies to the device.
+ * Initial weights and checkpoints do so themselves; other code that reads or writes the vectors
+ * calls these. Without a copy on a device, pull only waits and push does nothing.
  *
  * Returns UW_OK, or UW_ERR_IO: the device failed. */
 int uw_model_pull(const struct uw_model *m);
 int uw_model_push(struct uw_model *m);
 
-/* The same of parameters offset_n .. offset_n + count_n - 1 alone, and of the velocity alone. */
+/* The same for parameters offset_n .. offset_n + count_n - 1 only, and for the velocity only. */
 int uw_model_pull_range(const struct uw_model *m, uint32_t offset_n, uint32_t count_n);
 int uw_model_push_range(struct uw_model *m, uint32_t offset_n, uint32_t count_n);
 int uw_model_push_velocity(struct uw_model *m);
 
-/* Are all parameters finite, where the kernels see them? */
+/* Are all parameters finite, in the copy that kernels use? */
 bool uw_model_is_finite(const struct uw_model *m);
 
 UW_C_END

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/optimizer.h - how parameters follow their gradients
+ * uwasa/optimizer.h - optimizers and their options
  *
- * The model copies a struct uw_optimizer when it is planned; kind, momentum and clipping then stay
- * as they are (they decide about memory), lr may change before every step.
+ * The model copies a struct uw_optimizer when it is planned. Kind, momentum and clipping are then
+ * fixed, because memory depends on them; lr may change before every step.
  *
  * Source     PyTorch's definitions: SGD, Adam, AdamW, RMSprop, clip_grad_norm_
  */
@@ -36,12 +36,12 @@ struct uw_optimizer {
     float beta1, beta2;             /* adam; 0: 0.9, 0.999 */
     float alpha;                    /* rmsprop; 0: 0.99 */
     float epsilon;                  /* adam, rmsprop; 0: 1e-8 */
-    float clip_tensor;              /* largest norm of one tensor's gradient; 0: any */
+    float clip_tensor;              /* largest norm of one tensor's gradient; 0: no limit */
     float clip_global;              /* largest norm of all gradients together, clipped before the
-                                       tensors; 0: any */
+                                       tensors; 0: no limit */
 };
 
-/* Floats the optimizer keeps for each trainable parameter, 0 to UW_OPTIMIZER_VECTORS_MAX. */
+/* Number of the optimizer's floats per trainable parameter, 0 to UW_OPTIMIZER_VECTORS_MAX. */
 uint32_t uw_optimizer_vectors(const struct uw_optimizer *o);
 
 /* Name of vector v in a checkpoint, PyTorch's: "momentum_buffer", "exp_avg", "square_avg". */

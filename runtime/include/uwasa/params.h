@@ -2,9 +2,9 @@
  *
  * uwasa/params.h - the parameters as one flat vector with named segments, and its snapshot
  *
- * This is all that `net/` sees of a model. The training thread owns `x`. Between steps it
- * publishes a copy, the snapshot, which any thread may read in pieces while training goes on.
- * Neither side ever waits: both try, and do something else when the other is busy.
+ * The interface between a model and `net/`. The training thread owns `x`. Between steps it
+ * publishes a copy, the snapshot, which any thread may read piece by piece during training. Neither
+ * side waits: UW_ERR_AGAIN means that the other is busy.
  *
  * Units      _n counts floats
  * Memory     everything here points into the model's arena
@@ -29,9 +29,9 @@ struct uw_segment {
     uint32_t dim[UW_SHAPE_RANK_MAX];
     uint32_t rank;
     bool statistic;                 /* a running statistic: mixed like the others, not trained */
-    bool variance;                  /* such a one that is never below zero */
-    uint32_t state_n;               /* where its gradient and optimizer state begin in vectors of
-                                       the trained parameters; UINT32_MAX: it is not trained */
+    bool variance;                  /* a running statistic that is never negative */
+    uint32_t state_n;               /* offset of its gradient and optimizer state in vectors of the
+                                       trained parameters; UINT32_MAX: not trained */
 };
 
 struct uw_params {
@@ -47,11 +47,11 @@ struct uw_snapshot {
     float *data;                    /* [size_n] */
     uint32_t size_n;
     uint32_t version;               /* 0: nothing published yet; then 1, 2, ... */
-    uint64_t step;                  /* training step the copy was taken after */
+    uint64_t step;                  /* training steps done when it was published */
     uw_atomic_flag busy;
 };
 
-/* What a reader learns with a piece. */
+/* Version of the floats that were read. */
 struct uw_snapshot_info {
     uint32_t version;
     uint64_t step;
@@ -59,7 +59,7 @@ struct uw_snapshot_info {
 
 /* Copy x into the snapshot and give it the next version.
  *
- * Returns UW_OK, UW_ERR_AGAIN (a reader is inside: publish after the next step instead),
+ * Returns UW_OK, UW_ERR_AGAIN (being read: publish after the next step instead),
  * UW_ERR_UNSUPPORTED (planned without a snapshot). */
 int uw_snapshot_publish(struct uw_snapshot *s, const float *x, uint64_t step);
 
@@ -72,7 +72,7 @@ int uw_snapshot_publish(struct uw_snapshot *s, const float *x, uint64_t step);
 int uw_snapshot_read(struct uw_snapshot *s, uint32_t offset_n, uint32_t count_n, float *out,
                      struct uw_snapshot_info *info);
 
-/* Find a segment by name; NULL when there is none. */
+/* Find a segment by its name; NULL for an unknown name. */
 const struct uw_segment *uw_params_find(const struct uw_params *p, const char *name);
 
 UW_C_END

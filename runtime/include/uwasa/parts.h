@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/parts.h - which parts of the runtime a program links
+ * uwasa/parts.h - the parts of the runtime that a program links
  *
- * The library's own `uw_parts` names every part. A board's program that has flash for what its
- * model needs and no more defines `uw_parts` itself; the linker then leaves the library's in the
- * archive, and all that only that one named. tools/board_model writes such a file from a model,
- * with a kernel table to match. What a plan asks for and the program lacks is refused by
- * uw_model_measure with UW_ERR_UNSUPPORTED and a sentence.
+ * The library's `uw_parts` lists all parts. A board's program with little flash defines `uw_parts`
+ * itself, with the parts that its model needs; the linker then omits the library's, and the other
+ * parts. tools/board_model writes such a file from a model, with a matching kernel table. If a plan
+ * needs a missing part, uw_model_measure returns UW_ERR_UNSUPPORTED and a sentence.
  *
  *     const struct uw_parts uw_parts = {.layer = {[UW_LAYER_DENSE] = &uw_layer_dense,
  *                                                 [UW_LAYER_RELU] = &uw_layer_relu}};
@@ -36,22 +35,22 @@ struct uw_checking;
 struct uw_guarding;
 struct uw_on_device;
 
-/* NULL: the program does without. */
+/* NULL: not linked. */
 struct uw_parts {
     const struct uw_layer_ops *layer[UW_LAYER_KINDS_N];     /* by enum uw_layer_kind */
-    const struct uw_gathering *gathering;   /* gradients that live on: plan modes buckets and full,
+    const struct uw_gathering *gathering;   /* gradient arrays: plan modes buckets and full,
                                                deferred updates, every optimizer but SGD, clipping,
                                                micro-batches */
-    const struct uw_budgeting *budgeting;   /* config.budget_bytes: activations computed again */
+    const struct uw_budgeting *budgeting;   /* config.budget_bytes: recomputed activations */
     const struct uw_lora *lora;             /* config.adapt.lora_rank */
     const struct uw_elementwise *elementwise;   /* losses other than cross-entropy */
     const struct uw_constants *constants;   /* config.constants */
-    const struct uw_fusing *fusing; /* batch norms: with the convolution or the ReLU behind as
-                                       one, which saves memory */
-    const struct uw_profiling *profiling;   /* m->profile, which else is asked for the time only */
-    const struct uw_checking *checking;     /* names, losses' numbers, outputs that nobody reads;
-                                               without it they have to be right */
-    const struct uw_guarding *guarding;     /* m->guard; without it a step with one is refused */
+    const struct uw_fusing *fusing; /* batch norm fused with the convolution or ReLU behind it, to
+                                       save memory */
+    const struct uw_profiling *profiling;   /* m->profile; without it only its clock is read */
+    const struct uw_checking *checking;     /* checks of names, options of losses, unused outputs;
+                                               without it they must be valid */
+    const struct uw_guarding *guarding;     /* m->guard; without it a step with a guard fails */
     const struct uw_on_device *on_device;   /* kernel tables with a device, uwasa/device.h */
 };
 

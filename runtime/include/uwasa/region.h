@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/region.h - which memory of a device holds which part of a model
+ * uwasa/region.h - assign the blocks of a model to memory regions
  *
- * Boards have fast memory (tightly coupled), slow memory (external) and flash. A model's blocks go
- * by purpose: uw_regions_place puts what is touched most often for its size into the first region
- * that has room, and uw_model_bind takes each block from its region's arena. Parameters that
- * never change can stay in flash: struct uw_constant of uwasa/model.h.
+ * Boards have fast memory (tightly coupled), slow memory (external) and flash. uw_regions_place
+ * assigns blocks by purpose: those accessed most often for their size go to the first region that
+ * has space. uw_model_bind allocates each block from its region's arena. Parameters that never
+ * change can stay in flash: struct uw_constant of uwasa/model.h.
  *
  * Memory     arenas are the caller's and must outlive the model
  */
@@ -23,7 +23,7 @@ UW_C_BEGIN
 #define UW_REGIONS_MAX 4
 
 enum uw_purpose {
-    UW_PURPOSE_SCRATCH = 0,         /* in the order in which fast memory pays */
+    UW_PURPOSE_SCRATCH = 0,         /* ordered by the benefit of fast memory */
     UW_PURPOSE_ACTIVATIONS,
     UW_PURPOSE_INPUT,
     UW_PURPOSE_GRADIENTS,
@@ -37,7 +37,7 @@ enum uw_purpose {
 struct uw_region {
     const char *name;               /* "dtcm" */
     struct uw_arena *arena;         /* may be NULL for uw_regions_place */
-    size_t bytes;                   /* room for the model */
+    size_t bytes;                   /* available for the model */
 };
 
 struct uw_regions {
@@ -51,7 +51,7 @@ struct uw_model_need;
 /* Bytes of one purpose in a plan. */
 size_t uw_model_need_of(const struct uw_model_need *need, enum uw_purpose purpose);
 
-/* "activations" */
+/* Name of a purpose: "activations". */
 const char *uw_purpose_name(enum uw_purpose purpose);
 
 /* Fill r->of. Returns UW_OK, or UW_ERR_NOMEM with err naming the purpose that fits nowhere. */

@@ -2,10 +2,10 @@
  *
  * uwasa/replica.h - one bound model, many sets of parameters
  *
- * A replica is what training changes of a model: its parameters, the optimizer's vectors, the
- * velocity of a mixing rule, the count of updates. A model that is pointed at a replica computes
- * and updates in place there; nothing is copied in or out. So many replicas of one network are
- * trained in turns with the activations, the scratch and the tables of a single model:
+ * A replica is the state of a model that training changes: parameters, the optimizer's vectors, the
+ * velocity of a mixing rule, the count of updates. A model uses the vectors of its replica in
+ * place, without a copy. Many replicas of one network can be trained in turns with the activations,
+ * scratch and tables of a single model:
  *
  *     uw_model_use(&model, &replica[i]);
  *     uw_model_train_step(&model, &minibatch, &result, &err);
@@ -13,7 +13,7 @@
  *
  * The learning rate, the seed of dropout and the spike guard stay the model's.
  *
- * Memory     the vectors are the caller's, and borrowed until the model is pointed elsewhere
+ * Memory     the vectors are the caller's, borrowed until the model uses another replica
  * Blocking   never      Context  the model's thread
  */
 #ifndef UWASA_REPLICA_H
@@ -31,11 +31,11 @@ struct uw_replica {
     uint64_t updates;
 };
 
-/* What the model uses now: after bind, the vectors of its own arena. */
+/* The replica in use: after bind, the vectors in the model's arena. */
 struct uw_replica uw_model_replica(const struct uw_model *m);
 
-/* Use the replica from now on. Its values give the same bits, wherever they lie. A model planned
- * for inference needs x alone. Constants (struct uw_constant) stay where they are.
+/* Use a replica from now on. Results do not depend on its address. A model planned for inference
+ * needs x only. Constants (struct uw_constant) are not part of it.
  * Returns UW_OK or UW_ERR_INVALID (a vector that the model needs is NULL, or updates are pending,
  * see uwasa/bucket.h); the model is then unchanged. */
 int uw_model_use(struct uw_model *m, const struct uw_replica *r);

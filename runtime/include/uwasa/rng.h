@@ -2,8 +2,8 @@
  *
  * uwasa/rng.h - seeded random numbers, the same on every device
  *
- * xoshiro128++ (32-bit state words, so it is quick on a microcontroller) seeded by splitmix64.
- * The state is plain data: save and restore it to replay. Not for keys.
+ * xoshiro128++ (32-bit state words, fast on a microcontroller) seeded by splitmix64. The state is
+ * plain data: save and restore it to replay. Not for keys.
  *
  * Memory     caller owns struct uw_rng      Blocking  never      Context  one thread per state
  * Source     Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021
@@ -21,7 +21,7 @@ struct uw_rng {
     uint32_t s[4];
 };
 
-/* Seed all four words; every 64-bit seed, 0 included, is good. */
+/* Seed all four words; any 64-bit seed is good, also 0. */
 void uw_rng_seed(struct uw_rng *r, uint64_t seed);
 
 /* Next 32 random bits. */
@@ -40,15 +40,15 @@ float uw_rng_normal(struct uw_rng *r);
 uint64_t uw_rng_mix(uint64_t seed, uint64_t stream);
 
 /* Position of element i in a pseudo-random permutation of 0 .. n-1 chosen by `key`: a Feistel
- * network over the next even power of two, walked until it falls inside. Takes no memory, so an
- * epoch's shuffle costs nothing and is resumed from (key, i) alone.
+ * network over the next even power of two, repeated until the result is below n. Needs no memory:
+ * the shuffle of an epoch is resumed from (key, i).
  *
  *   i   0 .. n-1
  *
  * Returns a value in 0 .. n-1; distinct i give distinct values. */
 uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i);
 
-/* The way back: the element whose position is i. */
+/* The inverse: the element whose position is i. */
 uint32_t uw_rng_permute_back(uint64_t key, uint32_t n, uint32_t i);
 
 UW_C_END

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/schedule.h - how the learning rate changes over a run
+ * uwasa/schedule.h - learning rate schedules
  *
- * The rate depends on where the run stands alone, so a resumed run goes on as if never stopped.
+ * The rate depends on the position in the run only: a resumed run continues it exactly.
  *
  * Memory     plain values      Blocking  never      Context  any thread
  */
@@ -20,8 +20,8 @@ UW_C_BEGIN
 
 enum uw_schedule_kind {
     UW_SCHEDULE_CONSTANT = 0,
-    UW_SCHEDULE_STEP,               /* lr * gamma^(n / every), n whole steps or epochs: Caffe's */
-    UW_SCHEDULE_MULTISTEP,          /* lr * gamma^(milestones that have been passed) */
+    UW_SCHEDULE_STEP,               /* lr * gamma^(n / every), n whole steps or epochs, as Caffe */
+    UW_SCHEDULE_MULTISTEP,          /* lr * gamma^(milestones passed) */
     UW_SCHEDULE_COSINE,             /* lr * (end + (1 - end) (1 + cos(pi progress)) / 2) */
     UW_SCHEDULE_LINEAR              /* lr * (1 + (end - 1) progress) */
 };
@@ -34,17 +34,17 @@ struct uw_schedule {
     uint64_t every;                 /* step; 1 or more */
     uint64_t milestone[UW_SCHEDULE_MILESTONES_MAX];
     uint32_t milestones_n;
-    uint64_t warmup;                /* in front of any: step s < warmup gets (s + 1) / warmup of
-                                       its rate */
+    uint64_t warmup;                /* of any kind: the rate of step s < warmup is multiplied by
+                                       (s + 1) / warmup */
 };
 
-/* Where a run stands. */
+/* Position in a run. */
 struct uw_schedule_at {
-    uint64_t step, epoch;           /* done so far */
-    double progress;                /* 0 to 1, of all its steps or of its time */
+    uint64_t step, epoch;           /* completed */
+    double progress;                /* 0 to 1, of the run's steps or time */
 };
 
-/* The learning rate of the next step; lr is the one it starts from. */
+/* The learning rate of the next step; lr is the initial rate. */
 float uw_schedule_lr(const struct uw_schedule *s, double lr, const struct uw_schedule_at *at);
 
 UW_C_END

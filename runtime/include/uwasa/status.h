@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/status.h - result codes, and the sentence that goes with one
+ * uwasa/status.h - result codes and error sentences
  *
- * Every fallible function returns int: >= 0 is success or a count, < 0 is one of the codes
- * below. The list is append-only: a code keeps its number for ever. Where bytes from a file, a
- * peer or a configuration can be wrong, the function also takes a struct uw_error and fills in
- * a sentence that names the thing and the remedy.
+ * Every fallible function returns int: >= 0 is success or a count, < 0 is one of the codes below.
+ * The list is append-only: a code keeps its number. A function that reads bytes from a file, a peer
+ * or a configuration also fills a struct uw_error with a sentence that names cause and remedy.
  *
  * Memory     caller owns struct uw_error; nothing is kept
  * Blocking   never          Context  any thread
@@ -47,19 +46,19 @@ enum uw_status {
 
 #define UW_ERROR_TEXT_BYTES 256
 
-/* A sentence for a person; text is "" after success and always NUL-terminated. */
+/* An error sentence; "" after success, always NUL-terminated. */
 struct uw_error {
     int code;
     char text[UW_ERROR_TEXT_BYTES];
 };
 
-/* Name of a code, "UW_ERR_SHAPE"; "UW_ERR_UNKNOWN" for a number that is none. Static storage. */
+/* Name of a code, "UW_ERR_SHAPE"; "UW_ERR_UNKNOWN" for other numbers. Static storage. */
 const char *uw_status_name(int code);
 
 /* Sentence of a code, without a full stop. Static storage. */
 const char *uw_status_text(int code);
 
-/* Fill err (may be NULL) with a code and a printf-style sentence, cut to fit.
+/* Fill err (may be NULL) with a code and a printf-style sentence, truncated to fit.
  *
  * Returns code, so that a failing function can `return uw_error_set(err, UW_ERR_SHAPE, ...)`. */
 int uw_error_set(struct uw_error *err, int code, const char *format, ...)

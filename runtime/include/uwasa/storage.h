@@ -2,8 +2,8 @@
  *
  * uwasa/storage.h - named byte objects that survive power loss (implemented by a board)
  *
- * On a host an object is a file; on a board it is a slot of flash. A write is all or nothing:
- * after a crash at any point, a reader finds the old object or the new one.
+ * On a host an object is a file, on a board a slot of flash. Writes are atomic: after a crash at
+ * any point, a reader finds the old object or the new one.
  *
  * Blocking   up to the device      Context  one thread per handle
  */
@@ -24,11 +24,11 @@ struct uw_storage_ops {
     /* Read exactly `bytes` at `offset`: UW_OK, UW_ERR_CORRUPT (object ends before), UW_ERR_IO. */
     int (*read)(struct uw_storage *s, const char *object, uint64_t offset, void *buf,
                 size_t bytes);
-    /* Begin replacing an object; one write at a time: UW_ERR_AGAIN while another lasts. */
+    /* Begin to replace an object. One write at a time: UW_ERR_AGAIN during another. */
     int (*begin)(struct uw_storage *s, const char *object);
     /* Append to the object begun: UW_OK, UW_ERR_FULL (no space left), UW_ERR_IO. */
     int (*append)(struct uw_storage *s, const void *buf, size_t bytes);
-    /* Make it durable and visible, or (commit == false) forget it. */
+    /* Commit: make the object durable and visible. commit == false: discard it. */
     int (*end)(struct uw_storage *s, int commit);
 };
 
