@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/backends.h - the kernel tables of this build, and the choice among them
+ * uwasa/backends.h - choose a kernel table of this build
  *
- * A table here is one complete implementation of uwasa/kernels.h. `ref` is in every build; the
- * tuned ones are there when the build is for their processor, and usable when the processor that
- * runs has their instructions. Pick one at start-up, hand its pointer around.
+ * A table is a complete implementation of uwasa/kernels.h. `ref` is in every build. Tuned tables
+ * are in builds for their processor, and usable if the processor has their instructions. Choose one
+ * at start-up and pass its pointer.
  *
  *     const struct uw_kernels *k = uw_kernels_best();
  *     const struct uw_kernels *k = uw_kernels_find("ref");
  *
- * Memory     tables are constant and live for ever
+ * Memory     tables are constant
  * Blocking   never          Context  any thread
  */
 #ifndef UWASA_BACKENDS_H
@@ -20,11 +20,11 @@
 
 UW_C_BEGIN
 
-/* The portable meaning of every slot. Asks for no scratch, runs on the calling thread. */
+/* The portable definition of every slot. Needs no scratch, runs on the calling thread. */
 extern const struct uw_kernels uw_kernels_ref;
 
-/* The reference's bits for boards: small minibatches, little code, no scratch. In every build;
- * uw_kernels_at and uw_kernels_find know it on boards and on x86-64 with AVX2. */
+/* Same bits as the reference, for boards: small minibatches, little code, no scratch. In every
+ * build; uw_kernels_at and uw_kernels_find return it on boards and on x86-64 with AVX2. */
 extern const struct uw_kernels uw_kernels_lean;
 
 /* Usable tables, fastest first; the last one is always ref.
@@ -41,47 +41,47 @@ const struct uw_kernels *uw_kernels_best(void);
  * Returns NULL when this build or this processor lacks it. */
 const struct uw_kernels *uw_kernels_find(const char *name);
 
-/* Bytes of a core's caches, the last ones shared or not; 0: none, or unknown. */
+/* Bytes of a core's caches, shared ones included; 0: none, or unknown. */
 struct uw_caches {
     uint32_t l1_bytes, l2_bytes, l3_bytes;
 };
 
-/* Blocks of matrix products: rows of A and columns of B, and how deep both are. */
+/* Blocks of matrix products: rows of A, columns of B, and their common depth. */
 struct uw_blocks {
     uint32_t rows, columns, depth;
 };
 
-/* Memory for a table that fits a machine; the caller's, not to be moved. */
+/* Memory for a table adapted to a machine; the caller's, not to be moved. */
 struct uw_kernels_fitted {
     struct uw_kernels kernels;
     void *tile[40];                     /* private */
 };
 
-/* k with blocks for these caches, from a table of measured machines that is compiled in
- * (packed/blocking_table.h). Sums are cut by shape, never by caches: results are the same bits,
- * only scratch differs.
+/* k with blocks for these caches, from a built-in table of measured machines
+ * (packed/blocking_table.h). Sums do not depend on blocks: results are the same bits, only scratch
+ * differs.
  *
- * Returns &f->kernels, valid as long as f; k itself for caches that nobody has measured. */
+ * Returns &f->kernels, valid as long as f; k itself for caches that are not in the table. */
 const struct uw_kernels *uw_kernels_fit(struct uw_kernels_fitted *f, const struct uw_kernels *k,
                                         const struct uw_caches *c);
 
-/* The same with blocks of one's own, rounded up to whole register tiles: to find out what fits.
+/* The same with given blocks, rounded up to whole register tiles, for measurements.
  * Returns &f->kernels; k itself when it has no register tile, or rows or columns are 0. */
 const struct uw_kernels *uw_kernels_with_blocks(struct uw_kernels_fitted *f,
                                                 const struct uw_kernels *k, uint32_t rows,
                                                 uint32_t columns);
 
-/* The blocks of k. Returns false, b untouched, when it has no register tile. */
+/* The blocks of k. Returns false, b unchanged, when it has no register tile. */
 bool uw_kernels_blocks(const struct uw_kernels *k, struct uw_blocks *b);
 
-/* Work the table's register tile on panels that stay in the first cache, `steps` times: what a
- * benchmark times to learn the speed that no kernel of this table can pass.
+/* Run the table's register tile `steps` times on panels in the first-level cache, for a benchmark
+ * of the upper limit of this table's speed.
  *
  * Returns the floating point operations done; 0 when the table has no tile. */
 double uw_kernels_tile_flop(const struct uw_kernels *k, uint32_t steps);
 
-/* The same of multiply-adds that touch no memory, as many at a time as the register tile has sums:
- * the speed of the core itself. */
+/* The same with multiply-adds in registers only, as many at a time as the register tile has sums:
+ * the limit of the core itself. */
 double uw_kernels_fma_flop(const struct uw_kernels *k, uint32_t steps);
 
 UW_C_END

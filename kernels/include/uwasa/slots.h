@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/slots.h - slots by name, for a program that makes a kernel table of its own
+ * uwasa/slots.h - slots by name, for a program with a kernel table of its own
  *
- * A table names what it calls, and the linker takes what a table names: one that holds the kernels
- * of one model leaves the others in the archive. Contracts are those of the slots in
- * uwasa/kernels.h. tools/board_model writes such tables.
+ * The linker includes the kernels that a table lists: a table with the kernels of one model omits
+ * all others. Contracts are those of the slots in uwasa/kernels.h. tools/board_model writes such
+ * tables.
  */
 #ifndef UWASA_SLOTS_H
 #define UWASA_SLOTS_H
@@ -12,8 +12,8 @@
 #include "uwasa/cplusplus.h"
 #include "uwasa/kernels.h"
 
-/* The functions of one variant, uw_gemm_<of> and so on, each the entry of struct uw_kernels of that
- * name: those that are products, and the others. Behind a function stands what its type asks for:
+/* The functions of one variant, uw_gemm_<of> and so on, each for the entry of struct uw_kernels of
+ * that name: products, and the others. Each is followed by the macro argument for its return type:
  * `code` (int), `size` (size_t), `truth` (bool) or `number` (double). */
 #define UW_PRODUCT_FUNCTIONS(of, code, size, truth)                                              \
     int uw_gemm_##of(const struct uw_exec *e, const struct uw_gemm *g, const float *a,           \
@@ -79,7 +79,7 @@
     double uw_distance_sq_##of(const struct uw_exec *e, size_t n, const float *x,                \
                                const float *y) number
 
-/* Declare the slots of one variant, a semicolon behind: those that are products, and all. */
+/* Declare the slots of one variant, followed by a semicolon: products only, and all. */
 #define UW_PRODUCT_SLOTS(of) UW_PRODUCT_FUNCTIONS(of, ;, ;, ;) struct uw_kernels
 
 #define UW_SLOTS(of)                                                                             \
@@ -94,12 +94,12 @@
 
 UW_C_BEGIN
 
-/* The reference's: what uw_kernels_ref is made of. uw_dense_bw_step_ref calls the slots dense_bw_*
- * and axpby of its table. */
+/* The slots of uw_kernels_ref. uw_dense_bw_step_ref calls the slots dense_bw_* and axpby of its
+ * table. */
 UW_SLOTS(ref);
 
-/* The same bits as the reference's, faster on a scalar FPU and in less code. Sides of images and
- * their padding are below 2^31. */
+/* Same bits as the reference, faster on a scalar FPU and with less code. Sides of images and their
+ * padding are below 2^31. */
 int uw_conv2d_fw_lean(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                       const float *x, const float *w, const float *b, float *y, bool accumulate);
 int uw_conv2d_bw_input_lean(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
@@ -111,8 +111,8 @@ int uw_dense_bw_input_lean(const struct uw_exec *e, const struct uw_dense *d, ui
 int uw_dense_bw_param_lean(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                            const float *x, const float *dy, float scale, float *dw, float *db);
 
-/* Slots that a model does not use: they refuse with UW_ERR_UNSUPPORTED, need no scratch, take no
- * norm; of numbers they make NaN, and none is finite to them. */
+/* Slots for operations that a model does not use: they return UW_ERR_UNSUPPORTED, 0, false or
+ * NaN. */
 UW_SLOTS(none);
 
 UW_C_END
