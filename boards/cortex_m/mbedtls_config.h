@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mbed TLS as the secure channel needs it on a board: DTLS 1.2, pre-shared keys, one suite, memory
- * from one fixed buffer. */
+ * Configuration of Mbed TLS for the secure channel on a board: DTLS 1.2, pre-shared keys, one
+ * suite, memory from one fixed buffer. */
 #ifndef UW_MBEDTLS_CONFIG_H
 #define UW_MBEDTLS_CONFIG_H
 
@@ -39,9 +39,9 @@
 #define MBEDTLS_SSL_DTLS_HELLO_VERIFY
 #define MBEDTLS_KEY_EXCHANGE_PSK_ENABLED
 #define MBEDTLS_PSK_MAX_LEN 32
-#define MBEDTLS_SSL_IN_CONTENT_LEN 1232     /* what fits a datagram of link_lwip.h's default */
+#define MBEDTLS_SSL_IN_CONTENT_LEN 1232     /* a datagram of link_lwip.h's default size */
 #define MBEDTLS_SSL_OUT_CONTENT_LEN 1232
-#define MBEDTLS_SSL_DTLS_MAX_BUFFERING 1024 /* handshake messages that came too soon: small here */
+#define MBEDTLS_SSL_DTLS_MAX_BUFFERING 1024 /* early handshake messages, which are small here */
 #define MBEDTLS_SSL_CIPHERSUITES MBEDTLS_TLS_PSK_WITH_CHACHA20_POLY1305_SHA256
 
 #ifdef UWASA_MBEDTLS_2

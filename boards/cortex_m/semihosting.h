@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * semihosting.h - what an emulator does for a board: its arguments, files, exit status
+ * semihosting.h - services of an emulator: arguments, files, exit status
  *
- * Without an emulator (or a debugger) that answers, these calls fault: only machines with
- * `emulated` link them.
+ * Without an emulator or a debugger these calls fault: only machines with `emulated` link them.
  *
  * Source     Arm, "Semihosting for AArch32 and AArch64", 2.0 */
 #ifndef UW_BOARDS_SEMIHOSTING_H
@@ -13,16 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The words given to the emulator as `arg=`, joined by spaces; "" when there are none. */
+/* The emulator's `arg=` options, joined by spaces; "" when there are none. */
 int uw_semihosting_arguments(char *text, size_t bytes);
 
 /* End the emulator with an exit status. */
 void uw_semihosting_exit(int status);
 
-/* Open a file of the host to read and write, made when it is missing. Returns a handle, or -1. */
+/* Open or create a file of the host to read and write. Returns a handle, or -1. */
 int uw_semihosting_open(const char *path);
 
-/* Open a file of the host that is there. Returns a handle, or -1. */
+/* Open a file of the host to read. Returns a handle, or -1. */
 int uw_semihosting_open_to_read(const char *path);
 
 void uw_semihosting_close(int handle);
@@ -30,8 +29,7 @@ void uw_semihosting_close(int handle);
 /* Length in bytes, or -1. */
 long uw_semihosting_length(int handle);
 
-/* Read or write all of it, at a place or where the last read ended. Returns whether that was
- * done. */
+/* Read or write exactly `bytes`, at an offset or where the last read ended. Returns success. */
 bool uw_semihosting_read(int handle, uint32_t at, void *buf, uint32_t bytes);
 bool uw_semihosting_read_next(int handle, void *buf, uint32_t bytes);
 bool uw_semihosting_write(int handle, uint32_t at, const void *buf, uint32_t bytes);

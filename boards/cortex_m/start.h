@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * start.h - what the start-up code calls (private) */
+ * start.h - functions for the start-up code (private) */
 #ifndef UW_BOARDS_START_H
 #define UW_BOARDS_START_H
 

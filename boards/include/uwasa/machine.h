@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/machine.h - what a board without an operating system gives to a program: one struct
+ * uwasa/machine.h - the interface of a board without an operating system
  *
  * A port is a linker file and one `const struct uw_machine uw_machine` with its drivers; the
- * start-up code, the clock and everything above are shared. boards/README.md leads through it, and
- * the program port_check (apps/firmware) lists what is missing or does not keep its promise.
+ * start-up code, the clock and everything above are shared. See boards/README.md; the program
+ * port_check (apps/firmware) lists what is missing or breaks its contract.
  *
  * Life cycle: start-up code copies .data, clears .bss, turns the FPU on and calls init, then main.
  *
@@ -31,35 +31,35 @@ UW_C_BEGIN
 
 enum uw_reset_cause { UW_RESET_POWER, UW_RESET_PIN, UW_RESET_SOFTWARE, UW_RESET_WATCHDOG };
 
-/* Memory that the linker file leaves to arenas. */
+/* Memory that the linker file reserves for arenas. */
 struct uw_machine_region {
     const char *name;               /* "dtcm" */
-    uint8_t *start, *end;           /* aligned to 16; start NULL: there is no such region */
+    uint8_t *start, *end;           /* aligned to 16; start NULL: unused entry */
 };
 
 struct uw_machine {
     const char *name;               /* "mps2-an500" */
     const char *core;               /* "Cortex-M7" */
     uint32_t core_hz;               /* of the processor, and of SysTick */
-    bool emulated;                  /* nothing secret may depend on its entropy */
+    bool emulated;                  /* its entropy must not be used for secrets */
 
-    /* Clocks, pins, caches, drivers. Interrupts are off. */
+    /* Set up clocks, pins, caches, drivers. Interrupts are off. */
     void (*init)(void);
 
     /* Fastest first. */
     struct uw_machine_region region[UW_MACHINE_REGIONS_MAX];
 
-    struct uw_serial *console;      /* text for a person */
+    struct uw_serial *console;      /* text output */
     struct uw_serial *serial;       /* frames or samples; NULL: none */
     struct uw_ethernet *ethernet;   /* NULL: none */
-    struct uw_flash *flash;         /* for checkpoints and settings; NULL: nothing is kept */
+    struct uw_flash *flash;         /* for checkpoints and settings; NULL: none */
 
-    /* Start a watchdog that resets the board after so many milliseconds, at most twice as many,
-     * without watchdog_feed; both NULL: there is none. */
+    /* Start a watchdog that resets the board ms to 2 ms milliseconds after the last watchdog_feed;
+     * both NULL: none. */
     void (*watchdog_start)(uint32_t ms);
     void (*watchdog_feed)(void);
 
-    /* Why the board started this time. */
+    /* Cause of the last reset. */
     enum uw_reset_cause (*reset_cause)(void);
 
     /* Sleep until the next interrupt (optional: NULL means busy waiting). */
@@ -71,28 +71,28 @@ struct uw_machine {
 
 extern const struct uw_machine uw_machine;
 
-/* Fill buf with true randomness from the board's own source. No default: a program that needs keys
- * does not link on a board without one, unless it is built for the emulator (UWASA_EMULATOR).
+/* Fill buf with true random data from the board's source. No default: a program that needs keys
+ * does not link on a board without a source, unless it is built for the emulator (UWASA_EMULATOR).
  * May wait for the source. Returns UW_OK or UW_ERR_IO (buf is then unspecified). */
 int uw_machine_entropy(void *buf, size_t bytes);
 
 /* Microseconds since start, from SysTick. Never goes back. */
 uint64_t uw_machine_now_us(void);
 
-/* The deepest that the stack has been so far. */
+/* Peak use of the stack in bytes. */
 size_t uw_machine_stack_bytes(void);
 
-/* Words that the emulator was given, with spaces between them; "" on a board. "@FILE" as the last
- * word stands for the words in that file of the host: what is secret is then in no process list.
+/* Get the arguments of the emulator, joined by spaces; "" on a board. "@FILE" as the last argument
+ * is replaced by the content of that file of the host, to keep secrets out of process lists.
  * Returns UW_OK, UW_ERR_TOOBIG (longer than bytes), UW_ERR_NOTFOUND (no such file); text is then
  * "". */
 int uw_machine_arguments(char *text, size_t bytes);
 
-/* Let a file of the emulator's host be the board's flash. Returns UW_OK, UW_ERR_IO,
+/* Use a file of the emulator's host as the board's flash. Returns UW_OK, UW_ERR_IO,
  * UW_ERR_UNSUPPORTED (a board). */
 int uw_machine_flash_file(const char *path);
 
-/* main has returned: the emulator ends with that status, a board restarts. */
+/* Called when main returns: the emulator ends with that status, a board restarts. */
 void uw_machine_exit(int status);
 
 UW_C_END

@@ -20,12 +20,12 @@ struct uw_ethernet_lan9118 {
     void (*handler)(void);          /* of the interrupt */
 };
 
-/* Set up; start() finds out whether it is there. `handler` is an interrupt handler that calls
+/* Set up; start() detects the controller. `handler` is an interrupt handler that calls
  * uw_ethernet_lan9118_interrupt. */
 void uw_ethernet_lan9118_init(struct uw_ethernet_lan9118 *e, uintptr_t registers,
                               uint32_t interrupt, void (*handler)(void));
 
-/* Something arrived: enough to wake the processor, the main loop fetches it. Context: interrupt. */
+/* Mask the interrupt, which has woken the main loop to receive. Context: interrupt. */
 void uw_ethernet_lan9118_interrupt(struct uw_ethernet_lan9118 *e);
 
 UW_C_END

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/mps.h - what Arm's MPS2 and MPS3 boards have in common; QEMU has them
+ * uwasa/mps.h - common code of Arm's MPS2 and MPS3 boards, which QEMU emulates
  *
  * Source     Arm application notes AN386, AN500, AN547 */
 #ifndef UWASA_MPS_H
@@ -23,9 +23,9 @@ struct uw_mps_map {
     uint32_t lan9118_interrupt;
     uintptr_t watchdog;
     uint32_t watchdog_hz;
-    uintptr_t counter;                  /* FPGAIO's, which never stops */
+    uintptr_t counter;                  /* free-running, of FPGAIO */
     uint32_t counter_hz;
-    void *kept;                         /* UW_MPS_KEPT_BYTES of memory that a reset keeps */
+    void *kept;                         /* UW_MPS_KEPT_BYTES of memory kept over a reset */
 };
 
 #define UW_MPS_SECTOR_BYTES 4096u
@@ -36,20 +36,20 @@ extern struct uw_uart_cmsdk uw_mps_uart[2];
 extern struct uw_ethernet_lan9118 uw_mps_ethernet;
 extern struct uw_flash_emulated uw_mps_flash;
 
-/* Entries of struct uw_machine: start the drivers of a board. */
+/* Start the drivers of a board. */
 void uw_mps_init(const struct uw_mps_map *map);
 
 /* The CMSDK watchdog. */
 void uw_mps_watchdog_start(uint32_t ms);
 void uw_mps_watchdog_feed(void);
 
-/* By a note in memory that a reset keeps: the boards have no register for it. */
+/* The reset cause, from a note in memory kept over a reset: the boards have no register for it. */
 enum uw_reset_cause uw_mps_reset_cause(void);
 
-/* Until the next interrupt. */
+/* Wait for the next interrupt. */
 void uw_mps_wait(void);
 
-/* By the core's own register; does not return. */
+/* Reset by the core's register; does not return. */
 void uw_mps_reset(void);
 
 UW_C_END

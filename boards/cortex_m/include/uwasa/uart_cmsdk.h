@@ -2,9 +2,9 @@
  *
  * uwasa/uart_cmsdk.h - the UART of Arm's MPS2 and MPS3 boards
  *
- * Receives by interrupt into a ring; when that is full the interrupt waits, so that an emulator
- * holds the sender back: burst_bytes is 0 there. A real line then overruns, which `overruns`
- * counts: burst_bytes is the ring.
+ * Receives by interrupt into a ring. When it is full the interrupt stays pending: an emulator then
+ * stops the sender (burst_bytes is 0), a real line overruns (burst_bytes is the size of the ring;
+ * `overruns` counts).
  *
  * Source     Arm, "Cortex-M System Design Kit", 4.3 "APB UART" */
 #ifndef UWASA_UART_CMSDK_H
@@ -32,7 +32,7 @@ struct uw_uart_cmsdk {
 void uw_uart_cmsdk_start(struct uw_uart_cmsdk *u, uintptr_t registers, uint32_t rx_interrupt,
                          uint32_t clock_hz, uint32_t baud, void (*handler)(void));
 
-/* Take what has arrived. Context: interrupt. */
+/* Receive into the ring. Context: interrupt. */
 void uw_uart_cmsdk_interrupt(struct uw_uart_cmsdk *u);
 
 UW_C_END

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/sensors.h - power, temperature and battery of a Linux machine, as sysfs shows them
+ * uwasa/sensors.h - power, temperature and battery of a Linux machine, from sysfs
  *
- * Gateways, phones and Jetsons have them in the same files; what a machine lacks is 0.
+ * Gateways, phones and Jetsons have them in the same files; missing values are 0.
  *
  *     struct uw_board_sensors s;
  *     uw_board_sensors_find(&s, "/sys");
  *     ... now and then: progress.vitals = uw_board_sensors_read(&s);
  *
- * Power is what the monitors of a Jetson (INA3221, INA238) measure: its input where one of them
- * does, else the sum of the rails that are not part of another. Elsewhere it is what the batteries
- * give while they discharge. The temperature is that of the hottest thermal zone.
+ * The power of a Jetson is that of its monitors (INA3221, INA238): the input if it is measured,
+ * else the sum of the rails that are not part of another. On other machines it is the batteries'
+ * discharge power. The temperature is that of the hottest thermal zone.
  *
  * Memory     the caller's struct; the name of the folder is copied
  * Blocking   up to the sensors: some are behind a slow bus          Context  any thread
@@ -41,14 +41,14 @@ struct uw_board_sensors {
     uint32_t rails_n, zones_n, batteries_n;
 };
 
-/* Look for sensors; what is plugged in later is not seen.
+/* Find the sensors that are present now.
  *
- *   root  "/sys"; tests have one of their own, and a folder that is not there has none
+ *   root  "/sys", or a test's folder; a missing folder has no sensors
  *
- * Returns how many there are, UW_ERR_TOOBIG (root is too long: there are none then). */
+ * Returns their number, or UW_ERR_TOOBIG (root is too long: no sensors). */
 int uw_board_sensors_find(struct uw_board_sensors *s, const char *root);
 
-/* Read them. One that fails counts as not there. */
+/* Read the sensors. One that fails counts as missing. */
 struct uw_vitals uw_board_sensors_read(const struct uw_board_sensors *s);
 
 UW_C_END

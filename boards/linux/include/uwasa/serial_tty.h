@@ -2,10 +2,9 @@
  *
  * uwasa/serial_tty.h - struct uw_serial over a terminal device: UART, USB CDC, pseudo terminal
  *
- * The line is opened raw, 8 bits, no parity, one stop bit, no flow control; what came before is
- * forgotten. A device that goes away, as a board's USB port does while it restarts, is like a cable
- * that is pulled: nothing comes, what is written is lost; once a second it is looked for again at
- * its path.
+ * The line is opened raw, 8 bits, no parity, one stop bit, no flow control; earlier input is
+ * discarded. A device that disappears, such as the USB port of a board that restarts, is like an
+ * unplugged cable: no input, and output is lost. Once a second it is opened again at its path.
  *
  *     struct uw_serial_tty tty;
  *     uw_serial_tty_open(&tty, "/dev/ttyACM0", 115200, &err);
@@ -31,11 +30,11 @@ struct uw_serial_tty {
     struct uw_serial base;      /* fd keeps its number while the device is away */
     char path[UW_SERIAL_TTY_PATH_BYTES];
     bool away;
-    int quiet;                  /* the end to write of an empty pipe; -1: none */
-    uint64_t look_us;           /* when it is looked for */
+    int quiet;                  /* write end of an empty pipe; -1: none */
+    uint64_t look_us;           /* next attempt to open it */
 };
 
-/* Open a device and keep others off it.
+/* Open a device exclusively.
  *
  *   baud   bits a second: 1200 to 4000000, as the system names them
  *   err    may be NULL; gets a sentence that names the device
@@ -45,7 +44,7 @@ struct uw_serial_tty {
 int uw_serial_tty_open(struct uw_serial_tty *s, const char *path, uint32_t baud,
                        struct uw_error *err);
 
-/* Is it a rate that uw_serial_tty_open takes? */
+/* Is it a rate that uw_serial_tty_open accepts? */
 bool uw_serial_tty_baud_ok(uint32_t baud);
 
 /* Release the device. Safe on a zeroed struct, after a failed open, and twice. */

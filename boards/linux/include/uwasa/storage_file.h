@@ -4,11 +4,10 @@
  *
  * An object's name is a file path, absolute or relative to a directory. A write goes to
  * `<path>.part` in the same folder, is synced and renamed over the object: a reader finds the old
- * file or the new one, never a mixture. What a crash leaves behind is overwritten by the next
- * write of that object.
+ * file or the new one. The next write of that object overwrites a partial file left by a crash.
  *
- * Reads stay with the file that the last `size` of that object found, even if another process
- * replaces it meanwhile; so `size` and the reads after it belong together.
+ * Reads use the file that the last `size` of that object has opened, even if another process
+ * replaces it meanwhile.
  *
  *     struct uw_storage_file files;
  *     uw_storage_file_init(&files, "run1");
@@ -17,7 +16,7 @@
  *
  * Memory     caller owns the struct; the directory's name is copied
  * Blocking   up to the device          Context  one thread per handle
- * Errors     beside those of storage.h: begin gives UW_ERR_NOTFOUND (no such folder),
+ * Errors     beside those of storage.h: begin returns UW_ERR_NOTFOUND (no such folder),
  *            UW_ERR_DENIED (permission, read-only file system), UW_ERR_AGAIN (another handle is
  *            writing this object now), UW_ERR_INVALID (the path names something that is not a
  *            regular file, or a write is open already), UW_ERR_TOOBIG (path too long)
@@ -43,14 +42,14 @@ struct uw_storage_file {
     bool write_failed;
 };
 
-/* Set up; touches no file.
+/* Set up; accesses no file.
  *
  *   directory  relative object names start here; NULL or "": the working directory
  *
  * Returns UW_OK or UW_ERR_TOOBIG (directory name too long). */
 int uw_storage_file_init(struct uw_storage_file *s, const char *directory);
 
-/* Forget an open write and close every file. Safe after a failed init, on a zeroed struct, and
+/* Discard an open write and close every file. Safe after a failed init, on a zeroed struct, and
  * twice. */
 void uw_storage_file_deinit(struct uw_storage_file *s);
 

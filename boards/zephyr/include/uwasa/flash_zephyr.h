@@ -5,7 +5,7 @@
  *     struct uw_flash_zephyr f;
  *     uw_flash_zephyr_init(&f, FIXED_PARTITION_ID(storage_partition), &err);
  *
- * Nothing else may use the partition: not NVS, settings or a file system.
+ * No other code may use the partition: not NVS, settings or a file system.
  *
  * Units      bytes      Memory  the caller's struct
  * Blocking   up to the device      Context  one thread
@@ -21,11 +21,11 @@ UW_C_BEGIN
 struct flash_area;
 
 struct uw_flash_zephyr {
-    struct uw_flash flash;              /* its idle is not called: the kernel lets others run */
+    struct uw_flash flash;              /* its idle is not called: other threads run meanwhile */
     const struct flash_area *area;
 };
 
-/* Open a partition. err (may be NULL) gets a sentence that says what is wrong with it.
+/* Open a partition. err (may be NULL) gets an error sentence.
  *
  * Returns UW_OK, UW_ERR_NOTFOUND (no such partition, or its device is not ready),
  * UW_ERR_UNSUPPORTED (sectors of several sizes, erased bytes that are not 0xff, program units that

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/zephyr.h - what Zephyr offers to a program: clock and randomness
+ * uwasa/zephyr.h - clock and entropy of Zephyr
  *
- * The libraries never call the kernel; a program takes these things from here and hands them in.
- * Flash is in uwasa/flash_zephyr.h, sockets are in uwasa/link_zsock.h.
+ * The libraries never call the kernel; a program passes them what its board provides. Flash is in
+ * uwasa/flash_zephyr.h, sockets are in uwasa/link_zsock.h.
  *
  * Units      bytes; _us are microseconds, monotonic
  * Memory     none      Blocking   never, unless said      Context  any thread
@@ -22,8 +22,8 @@ UW_C_BEGIN
 /* Microseconds since start, as fine as the kernel's tick. Never goes back. */
 uint64_t uw_zephyr_now_us(void);
 
-/* Fill buf with bytes fit for keys, from the kernel's generator for that purpose; a kernel without
- * one (CONFIG_CSPRNG_ENABLED) does not link. May wait for the device's source.
+/* Fill buf with random bytes for keys from the kernel's secure generator; a kernel without one
+ * (CONFIG_CSPRNG_ENABLED) does not link. May wait for the device's source.
  *
  *   user  not used; it makes this the `entropy` of struct uw_secure_dtls_config
  *
