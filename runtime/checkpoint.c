@@ -254,7 +254,7 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
     }
     ready = uw_model_pull(m);
     if (ready < 0) {
-        return uw_error_set(err, ready, "%s: the device does not give the parameters", object);
+        return uw_error_set(err, ready, "%s: reading the device's parameters failed", object);
     }
     int rc = storage->ops->begin(storage, object);
     if (rc == UW_OK) {
@@ -401,7 +401,7 @@ static int merge_addition(const struct uw_safetensors *st, const struct uw_segme
     }
     rc = find_beside(st, weight, "lora_b", &b, err);
     if (rc == 0) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: tensor %s has no lora_b beside it",
+        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: tensor %s has no matching lora_b",
                             st->object, a.name);
     }
     uint32_t rank = a.dim[0] <= UINT32_MAX / (in > out ? in : out) ? (uint32_t)a.dim[0] : 0;
@@ -432,7 +432,7 @@ static int load_scale(const struct uw_safetensors *st, float *scale, struct uw_e
     uint32_t word = (uint32_t)bits;
     memcpy(scale, &word, sizeof *scale);
     if (rc > 0 && (bits > UINT32_MAX || (word & 0x7f800000u) == 0x7f800000u)) {
-        return uw_error_set(err, UW_ERR_CORRUPT, "%s: metadata %s is no float's bits", st->object,
+        return uw_error_set(err, UW_ERR_CORRUPT, "%s: metadata %s is not a float", st->object,
                             SCALE_KEY);
     }
     return rc < 0 ? rc : UW_OK;
@@ -481,7 +481,7 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
                             prefix[0] == '\0'
                                 ? ""
-                                : ": it was saved by another optimizer, or not trained then");
+                                : ": saved by another optimizer, or not trained");
     }
     rc = check_tensor(st, segment, &e, err);
     if (rc < 0) {
@@ -562,7 +562,7 @@ static int load_number(const struct uw_safetensors *st, const char *key, bool ne
     int rc = uw_safetensors_number(st, key, value, err);
     if (rc == 0 && needed) {
         return uw_error_set(err, UW_ERR_MISMATCH,
-                            "%s: no training state inside (%s): it holds weights only",
+                            "%s: no training state (%s): contains weights only",
                             st->object, key);
     }
     return rc < 0 ? rc : UW_OK;

@@ -322,7 +322,7 @@ static int launch(struct uw_model *m, const struct uw_minibatch *b, uint32_t wha
 
 static int failed(struct uw_error *err, int rc)
 {
-    return rc == UW_ERR_IO ? uw_error_set(err, rc, "the device failed: its work is lost") : rc;
+    return rc == UW_ERR_IO ? uw_error_set(err, rc, "the device failed") : rc;
 }
 
 /* Deferred updates: gradients that have come from the device go to the network, in the order in
@@ -361,11 +361,10 @@ static int begin(struct uw_model *m, const struct uw_minibatch *batch, struct uw
         return rc;
     }
     if (handed && f->gradients == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "gradients are handed out, the model was planned "
-                            "without room for them (hand_out)");
+        return uw_error_set(err, UW_ERR_INVALID, "bucket callbacks need a plan with hand_out");
     }
     if (uw_model_steps_free(m) == 0) {
-        return uw_error_set(err, UW_ERR_AGAIN, "the steps before have not ended");
+        return uw_error_set(err, UW_ERR_AGAIN, "earlier steps have not ended");
     }
     to->text[0] = '\0';
     bool begun = false;
@@ -420,7 +419,7 @@ static int end(struct uw_model *m, struct uw_step_result *result, struct uw_erro
     if (f->drained > 0) {
         f->drained--;
         f->ended++;
-        return uw_error_set(err, UW_ERR_NONFINITE, "a step beside it failed");
+        return uw_error_set(err, UW_ERR_NONFINITE, "another step in flight failed");
     }
     int rc = uw_device_of(m)->result(&m->exec, &r);
     f->ended++;

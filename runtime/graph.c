@@ -432,7 +432,7 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
     l->reads_y = l->ops->reads_y;
     if (def->kind == UW_LAYER_DENSE && config->adapt.lora_rank != 0) {
         if (uw_parts.lora == NULL) {
-            return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program has no low-rank additions");
+            return uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without low-rank additions");
         }
         l->lora_rank = config->adapt.lora_rank;
         l->lora_scale = uw_lora_scale(&config->adapt);

@@ -11,7 +11,7 @@ int uw_model_step_begin(struct uw_model *m, const struct uw_minibatch *b, struct
         return uw_parts.on_device->begin(m, b, err);
     }
     if (m->begun) {
-        return uw_error_set(err, UW_ERR_AGAIN, "the step before has not ended");
+        return uw_error_set(err, UW_ERR_AGAIN, "the previous step has not ended");
     }
     int rc = uw_model_train_step(m, b, &m->done, err);
     m->begun = rc == UW_OK;

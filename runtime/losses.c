@@ -95,7 +95,7 @@ int uw_losses_check(const struct uw_model *m, const struct uw_minibatch *b, stru
             continue;
         }
         if (b->label == NULL) {
-            return uw_error_set(err, UW_ERR_INVALID, "the loss wants labels, there are none");
+            return uw_error_set(err, UW_ERR_INVALID, "the loss needs labels");
         }
         for (uint32_t i = 0; i < b->n; i++) {
             if (b->label[i] >= m->heads[h].n) {

@@ -219,8 +219,8 @@ int uw_draft_model(struct uw_draft *d, const struct uw_model_config *config, str
     if (uw_device(config->kernels) != NULL &&
         (uw_parts.on_device == NULL || config->constants_n > 0)) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            config->constants_n > 0 ? "a device cannot see constants"
-                                                    : "this program knows no devices");
+                            config->constants_n > 0 ? "a device cannot read constants"
+                                                    : "this program is linked without devices");
     }
     uint32_t n = config->def != NULL ? config->def->layers_n : 0;
     if (config->workspace == NULL || config->workspace_bytes < UW_MODEL_WORKSPACE_BYTES(n)) {

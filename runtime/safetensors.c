@@ -247,8 +247,8 @@ static int take_entry_field(struct reader *r, struct uw_safetensors_entry *e, ui
         e->end = offsets[1];
         if (n != 2 || e->begin > e->end || e->end > r->st->data_bytes) {
             return fail(r, n == 2 && e->begin <= e->end
-                               ? "a tensor lies behind the end of the file: it is truncated"
-                               : "data_offsets needs two rising numbers");
+                               ? "a tensor lies beyond the end of the file: truncated"
+                               : "data_offsets needs two increasing numbers");
         }
         return UW_OK;
     }
@@ -344,7 +344,7 @@ static int walk(const struct uw_safetensors *st, const char *tensor,
         fail(&r, "text after the header's end");
     }
     if (go == 0 && r.rc == UW_OK && end != st->data_bytes) {
-        fail(&r, "the file goes on behind the last tensor");
+        fail(&r, "the file has bytes behind the last tensor");
     }
     return r.rc < 0 ? r.rc : found;
 }
@@ -375,7 +375,7 @@ int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, c
     if (header > bytes - 8 || header > UW_SAFETENSORS_HEADER_MAX_BYTES) {
         return uw_error_set(err, UW_ERR_CORRUPT,
                             "%s: the header claims %llu bytes, the file has %llu: truncated, or "
-                            "no safetensors file",
+                            "not a safetensors file",
                             object, (unsigned long long)header, (unsigned long long)bytes);
     }
     *st = (struct uw_safetensors){

@@ -288,7 +288,7 @@ UW_STEP_PART int uw_step_check(const struct uw_model *m, const struct uw_minibat
     if (m->guard.factor != 0.0f) {
         int rc = uw_parts.guarding != NULL
                      ? uw_parts.guarding->check(m, err)
-                     : uw_error_set(err, UW_ERR_UNSUPPORTED, "this program has no spike guard");
+                     : uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without the spike guard");
         if (rc < 0) {
             return rc;
         }

@@ -12,7 +12,7 @@ int uw_gpu_find(struct uw_cuda_info *gpu, struct uw_error *err)
 {
     struct uw_error why = {.text = ""};
     int rc = uw_cuda_probe(0, gpu, &why);
-    return rc < 0 ? uw_error_set(err, rc, "no GPU: %.160s; training goes on on the processor, in "
+    return rc < 0 ? uw_error_set(err, rc, "no GPU: %.160s; training runs on the processor, in "
                                  "plain memory", why.text)
                   : UW_OK;
 }
@@ -51,7 +51,7 @@ int uw_unified_check(const struct uw_unified *m, struct uw_error *err)
     uint32_t *x = m->base;
     size_t n = m->bytes / sizeof *x;
     if (m->device == NULL) {
-        return uw_error_set(err, UW_ERR_UNSUPPORTED, "plain memory: no GPU reaches it");
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "plain memory: no GPU can access it");
     }
     for (size_t i = 0; i < n; i++) {
         x[i] = (uint32_t)i;

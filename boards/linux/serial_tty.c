@@ -163,10 +163,10 @@ static const struct uw_serial_ops tty_ops = {.name = "tty", .write = tty_write, 
 
 static const char *why_not(int rc)
 {
-    return rc == UW_ERR_NOTFOUND  ? "there is no such device"
-           : rc == UW_ERR_DENIED  ? "permission is missing; is the user in the group of the device?"
-           : rc == UW_ERR_AGAIN   ? "another program has it"
-           : rc == UW_ERR_INVALID ? "it is no serial line"
+    return rc == UW_ERR_NOTFOUND  ? "no such device"
+           : rc == UW_ERR_DENIED  ? "permission denied; is the user in the group of the device?"
+           : rc == UW_ERR_AGAIN   ? "another program uses it"
+           : rc == UW_ERR_INVALID ? "not a serial line"
                                   : uw_status_text(rc);
 }
 
@@ -175,7 +175,7 @@ int uw_serial_tty_open(struct uw_serial_tty *s, const char *path, uint32_t baud,
 {
     *s = (struct uw_serial_tty){.base.fd = -1, .quiet = -1};
     if (!uw_serial_tty_baud_ok(baud)) {
-        return uw_error_set(err, UW_ERR_INVALID, "%s: %u baud are no rate of serial lines", path,
+        return uw_error_set(err, UW_ERR_INVALID, "%s: %u baud is not a rate of serial lines", path,
                             (unsigned)baud);
     }
     if (strlen(path) >= sizeof s->path) {

@@ -84,7 +84,7 @@ int uw_flash_zephyr_init(struct uw_flash_zephyr *f, uint8_t partition, struct uw
     uint32_t sector_bytes;
     memset(f, 0, sizeof *f);
     if (flash_area_open(partition, &f->area) != 0 || !device_is_ready(f->area->fa_dev)) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "flash partition %u is not there, or not ready",
+        return uw_error_set(err, UW_ERR_NOTFOUND, "flash partition %u is missing or not ready",
                             (unsigned)partition);
     }
     if (!find_sectors(f->area, &sector_bytes)) {

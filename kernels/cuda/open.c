@@ -72,7 +72,7 @@ static int take_own(struct uw_cuda *c, struct uw_error *err)
         return rc;
     }
     if (cudaHostGetDevicePointer(&at, numbers, 0) != cudaSuccess) {
-        return uw_error_set(err, UW_ERR_IO, "the GPU cannot see the processor's memory");
+        return uw_error_set(err, UW_ERR_IO, "the GPU cannot access the processor's memory");
     }
     c->step = step;                     /* queue.c sets both to 0 */
     c->tickets = (uint32_t *)(void *)(c->step + 1);
@@ -113,7 +113,7 @@ static int open_parts(struct uw_cuda *c, struct uw_error *err)
     if (rc == UW_OK &&
         cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking) != cudaSuccess) {
         c->stream = NULL;
-        rc = uw_error_set(err, UW_ERR_NOMEM, "the GPU has no memory left for a stream");
+        rc = uw_error_set(err, UW_ERR_NOMEM, "not enough GPU memory for a stream");
     }
     rc = rc < 0 ? rc : take_own(c, err);
     rc = rc < 0 ? rc : try_kernels(c, err);

@@ -48,9 +48,9 @@ const char *uw_ip_remedy(int error)
     case EADDRNOTAVAIL:
         return "this machine does not have that address";
     case EACCES:
-        return "ports below 1024 need more rights";
+        return "ports below 1024 need more privileges";
     case EAFNOSUPPORT:
-        return "this machine does not speak that IP version";
+        return "this machine does not support that IP version";
     default:
         return "the system refused the socket";
     }

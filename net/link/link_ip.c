@@ -168,7 +168,7 @@ int uw_ip_open(const char *text, int type, bool *ipv4, bool *ipv6, struct uw_err
     text = text != NULL ? text : ":0";
     if (uw_ip_address_split(text, host, &port) < 0) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "\"%s\" is no address to bind: write 10.0.0.2:4433, [::1]:4433 "
+                            "\"%s\" is not an address: write 10.0.0.2:4433, [::1]:4433 "
                             "or :4433",
                             text);
     }

@@ -402,7 +402,7 @@ static int open_udp(struct uw_link_lwip_state *s, const struct uw_link_lwip_conf
         lwip_ready = true;
     }
     if (netif_add(&s->netif, &address, &mask, &gateway, s, open_netif, ethernet_input) == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "lwIP takes no interface");
+        return uw_error_set(err, UW_ERR_NOMEM, "lwIP refused the interface");
     }
     netif_set_default(&s->netif);
     netif_set_up(&s->netif);
@@ -429,7 +429,7 @@ int uw_link_lwip_init(struct uw_link_lwip *l, const struct uw_link_lwip_config *
         return uw_error_set(err, UW_ERR_NOMEM, "link: needs %u bytes", (unsigned)need);
     }
     if (the_state != NULL) {
-        return uw_error_set(err, UW_ERR_FULL, "link: lwIP serves one already");
+        return uw_error_set(err, UW_ERR_FULL, "link: a program has one lwIP link");
     }
     struct uw_link_lwip_state *s = config->memory;
     memset(s, 0, need);
@@ -441,7 +441,7 @@ int uw_link_lwip_init(struct uw_link_lwip *l, const struct uw_link_lwip_config *
     int rc = s->ethernet->ops->start(s->ethernet, s->mac);
     if (rc < 0) {
         return uw_error_set(err, rc, "Ethernet %s: %s", s->ethernet->ops->name,
-                            rc == UW_ERR_NOTFOUND ? "no controller answers" : "does not start");
+                            rc == UW_ERR_NOTFOUND ? "no controller found" : "does not start");
     }
     the_state = s;
     rc = open_udp(s, config, err);

@@ -33,7 +33,7 @@ int uw_link_mpi_begin(uint16_t *rank, uint16_t *ranks_n, struct uw_error *err)
     (void)MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (given < MPI_THREAD_SERIALIZED) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "this MPI serves the main thread only: it needs MPI_THREAD_SERIALIZED");
+                            "this MPI supports the main thread only: needs MPI_THREAD_SERIALIZED");
     }
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &number);
     (void)MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -370,7 +370,7 @@ int uw_link_mpi_init(struct uw_link_mpi *l, const struct uw_link_mpi_config *con
     for (uint16_t i = 0; i < l->receives_n; i++) {
         if (post(l, i) < 0) {
             uw_link_deinit(&l->link);
-            return uw_error_set(err, UW_ERR_IO, "MPI takes no receive");
+            return uw_error_set(err, UW_ERR_IO, "MPI refused a receive");
         }
     }
     return UW_OK;

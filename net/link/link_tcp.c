@@ -299,7 +299,7 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
     if (l->link.fd < 0 || !uw_ip_address_of(l->listener, false, &a)) {
         close(l->link.fd);
         close(l->listener);
-        return uw_error_set(err, UW_ERR_IO, "the system refused an epoll");
+        return uw_error_set(err, UW_ERR_IO, "the system refused epoll");
     }
     lay_out(l, &sizes, config->memory);
     l->port = a.port;

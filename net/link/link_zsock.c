@@ -210,12 +210,12 @@ int uw_link_zsock_init(struct uw_link_zsock *l, const struct uw_link_zsock_confi
     struct uw_ip_address a = {.port = 0};
     if (uw_ip_address_split(text, host, &a.port) < 0) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "\"%s\" is no address to bind: write 192.0.2.1:4433, [::]:4433 "
+                            "\"%s\" is not an address: write 192.0.2.1:4433, [::]:4433 "
                             "or :4433",
                             text);
     }
     if (host[0] != '\0' && uw_ip_address_parse_host(host, &a) < 0) {
-        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: the address to bind is a number, not a name",
+        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: needs a number, not a name",
                             text);
     }
     l->link.fd = open_bound(l, &a, host[0] == '\0');

@@ -136,12 +136,12 @@ int uw_radio_udp_init(struct uw_radio_udp *r, const struct uw_radio_udp_config *
     r->base.fd = -1;
     if (!parse_group(config->group, &a)) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "\"%.60s\" is no multicast group: write 239.255.85.87:4785",
+                            "\"%.60s\" is not a multicast group: write 239.255.85.87:4785",
                             config->group != NULL ? config->group : "");
     }
     if (inet_pton(AF_INET, through, &interface) != 1) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "\"%.60s\" is no IPv4 address of an interface", through);
+                            "\"%.60s\" is not an IPv4 address of an interface", through);
     }
     if (bytes < UW_RADIO_FRAME_MIN || bytes > UW_RADIO_FRAME_MAX ||
         config->address > UW_RADIO_ADDRESS_MAX) {
@@ -155,8 +155,9 @@ int uw_radio_udp_init(struct uw_radio_udp *r, const struct uw_radio_udp_config *
     if (r->base.fd < 0) {
         int error = errno;
         bool foreign = error == ENODEV || error == EADDRNOTAVAIL;
-        return uw_error_set(err, UW_ERR_IO, "cannot join %s through %s: %s (%s)", config->group,
-                            through, foreign ? "no address of this machine" : uw_ip_remedy(error),
+        return uw_error_set(err, UW_ERR_IO, "cannot join %s through %s: %s (%s)",
+                            config->group, through,
+                            foreign ? "not an address of this machine" : uw_ip_remedy(error),
                             strerror(error));
     }
     r->rate_bits_per_s = config->rate_bits_per_s;

@@ -322,7 +322,7 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
     return rc < 0 || c->snapshot != NULL || !needs_snapshot(c)
                ? rc
                : UW_NODE_FAULT(fault, snapshot,
-                               "is missing: rules, averages and images need it");
+                               "is missing: this rule, mode or image needs it");
 }
 
 static int bind_all(struct uw_node *n, struct uw_node_state *spare,
@@ -390,11 +390,11 @@ static int bind(struct uw_node *n, const struct uw_node_members *members,
     }
     if (rule != NULL && config->spare == NULL && config->params != NULL &&
         uw_node_spare_n(config->mode, rule, config->params->size_n) != 0) {
-        UW_NODE_FAULT(&fault, spare, "is missing: uw_node_spare_n tells how much");
+        UW_NODE_FAULT(&fault, spare, "is missing: see uw_node_spare_n");
         return refuse(err, UW_ERR_INVALID, &fault);
     }
     if (arena->base == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "node: to measure, call uw_node_measure");
+        return uw_error_set(err, UW_ERR_INVALID, "node: a measuring arena needs uw_node_measure");
     }
     return bind_all(n, NULL, members, config, arena, err);
 }

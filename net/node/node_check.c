@@ -30,21 +30,21 @@ static int check_averages(const struct uw_node_config *c, struct uw_node_fault *
         return UW_NODE_FAULT(fault, cell, "needs a name without ~ and *");
     }
     if (c->cell != NULL && c->cell[0] != '\0' && !cells) {
-        return UW_NODE_FAULT(fault, cell, "is for averages in cells: hierarchical or auto");
+        return UW_NODE_FAULT(fault, cell, "needs mode hierarchical or auto");
     }
     if (c->cell_first_n > members) {
-        return UW_NODE_FAULT(fault, cell_first_n, "needs at most the members that can be known");
+        return UW_NODE_FAULT(fault, cell_first_n, "needs at most the size of the member table");
     }
     if (c->schedule != NULL && (c->mode == UW_NODE_ALLREDUCE || c->mode == UW_NODE_BROADCAST)) {
-        return UW_NODE_FAULT(fault, schedule, "is not for allreduce or broadcast: all average");
+        return UW_NODE_FAULT(fault, schedule, "is not for allreduce or broadcast");
     }
     if (c->algorithm != NULL && !c->agree &&
         (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST)) {
-        return UW_NODE_FAULT(fault, algorithm, "is of exact averages, and there are none");
+        return UW_NODE_FAULT(fault, algorithm, "needs exact averages");
     }
     if (c->gradients != NULL && c->algorithm != NULL && *c->algorithm == UW_ALLREDUCE_DOUBLING) {
         return UW_NODE_FAULT(fault, algorithm,
-                             "needs tree, halving or ring where gradients are averaged");
+                             "needs tree, halving or ring to average gradients");
     }
     return UW_OK;
 }
@@ -57,10 +57,10 @@ int uw_node_check(const struct uw_node_config *config, struct uw_node_fault *fau
     int rc = uw_node_check_choices(c, fault);
     rc = rc < 0 ? rc : check_averages(c, fault);
     if (rc == UW_OK && c->code && c->mode != UW_NODE_GOSSIP) {
-        return UW_NODE_FAULT(fault, code, "is for pulls: needs gossip");
+        return UW_NODE_FAULT(fault, code, "needs gossip");
     }
     if (rc == UW_OK && c->code && !c->link->frames) {
-        return UW_NODE_FAULT(fault, code, "needs a radio or a bus, whose frames it fills");
+        return UW_NODE_FAULT(fault, code, "needs a radio or a bus");
     }
     return rc;
 }

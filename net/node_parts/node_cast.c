@@ -29,8 +29,7 @@ static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
 static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     return c->link->frames && c->link->shared
-               ? UW_OK : UW_NODE_FAULT(fault, mode, "broadcast needs a radio or a bus: what is "
-                                                    "sent once reaches all");
+               ? UW_OK : UW_NODE_FAULT(fault, mode, "broadcast needs a radio or a bus");
 }
 
 static int place(struct uw_node_state *s, struct uw_arena *arena)

@@ -53,7 +53,7 @@ static int check_config(const struct uw_node_config *c, struct uw_node_fault *fa
     uint32_t slices_n = c->slices_n != 0 ? c->slices_n : 1u;
     if (c->mode != UW_NODE_GOSSIP || uw_node_pairs_up(c) || !random) {
         return UW_NODE_FAULT(fault, pull_peers,
-                             "more than 1 are for gossip of random peers, not by pairs");
+                             "more than 1 needs gossip with schedule random, without pairs");
     }
     if (c->pull_peers > UW_NODE_PULL_PEERS_MAX) {
         return UW_NODE_FAULT(fault, pull_peers, "needs 8 at most");
@@ -360,7 +360,7 @@ static int check_slices(const struct uw_node_config *c, struct uw_node_fault *fa
     if (c->slices_n <= UW_NODE_SLICES_MAX && c->mode == UW_NODE_GOSSIP && !uw_node_pairs_up(c)) {
         return UW_OK;
     }
-    return UW_NODE_FAULT(fault, slices_n, "more than 1, to 32, are for gossip, not by pairs");
+    return UW_NODE_FAULT(fault, slices_n, "needs 1, or up to 32 in gossip without pairs");
 }
 
 static void pick_slice(struct uw_node_state *s, struct uw_node_range *range)

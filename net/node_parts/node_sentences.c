@@ -7,12 +7,12 @@
 static const char *const whys[UW_WHYS_N] = {
     [UW_WHY_NONE] = "",
     [UW_WHY_CHUNK] = "a chunk was refused",
-    [UW_WHY_LATE] = "it took far longer than pulls usually do",
+    [UW_WHY_LATE] = "it took much longer than earlier pulls",
     [UW_WHY_GONE] = "the peer is gone",
-    [UW_WHY_SILENT] = "the peer fell silent",
-    [UW_WHY_NOT_READY] = "it has nothing to show yet",
+    [UW_WHY_SILENT] = "the peer is silent",
+    [UW_WHY_NOT_READY] = "it has no model to share yet",
     [UW_WHY_MODEL] = "it trains another model",
-    [UW_WHY_NARROW] = "its link is too narrow",
+    [UW_WHY_NARROW] = "its link carries too small messages",
     [UW_WHY_SLEEPS] = "the peer sleeps",
 };
 
@@ -38,14 +38,14 @@ static void write_member(struct uw_node_state *s, const struct uw_node_event *e)
     bool pulls = s->config.mode != UW_NODE_ALLREDUCE;
     switch (e->kind) {
     case UW_NODE_ALIVE:
-        print(s, "peer %s (%s) is here: %u peer%s alive", name, address, alive, ending);
+        print(s, "peer %s (%s) joined: %u peer%s alive", name, address, alive, ending);
         break;
     case UW_NODE_SUSPECT:
         print(s, "peer %s (%s) silent for %u.%u s: suspected, %s%u other%s%s", name, address,
               whole_s, tenth_s, pulls ? "pulls go to " : "", alive, ending, pulls ? "" : " alive");
         break;
     case UW_NODE_DEAD:
-        print(s, "peer %s (%s) silent for %u.%u s: given up, called again every few seconds", name,
+        print(s, "peer %s (%s) silent for %u.%u s: dead, retried every few seconds", name,
               address, whole_s, tenth_s);
         break;
     case UW_NODE_REJOINED:
@@ -53,13 +53,13 @@ static void write_member(struct uw_node_state *s, const struct uw_node_event *e)
               tenth_s, alive, ending);
         break;
     case UW_NODE_RESTARTED:
-        print(s, "peer %s (%s) was restarted: known as before", name, address);
+        print(s, "peer %s (%s) was restarted", name, address);
         break;
     case UW_NODE_LEFT:
         print(s, "peer %s (%s) left the run: %u peer%s alive", name, address, alive, ending);
         break;
     default:
-        print(s, "seed %s does not resolve: tried again every few seconds", address);
+        print(s, "seed %s does not resolve: retried every few seconds", address);
         break;
     }
 }
@@ -70,8 +70,8 @@ static void write_stopped(struct uw_node_state *s, const struct uw_node_event *e
     print(s, "pull from %s (%s) %s after %u.%u s, %s: %u of %u chunks arrived, %s", e->peer,
           e->address, moved ? "stopped" : "cut", uw_whole_s(e->duration_us),
           uw_tenth_s(e->duration_us), why, (unsigned)e->chunks_n, (unsigned)e->chunks_total_n,
-          moved ? "another peer is asked for the rest"
-                : "the rest of the model stays as it was");
+          moved ? "another peer serves the rest"
+                : "the rest of the model is unchanged");
 }
 
 /* "", or " and 3 more". */
@@ -104,13 +104,13 @@ static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
               uw_whole_s(e->duration_us), thousandth_s(e->duration_us));
         break;
     case UW_NODE_PULL_REFUSED:
-        print(s, "peer %s (%s) does not serve: %s; another one next time", name, address,
+        print(s, "peer %s (%s) refused a pull: %s", name, address,
               whys[c->why]);
         break;
     case UW_NODE_CHUNK_NONFINITE:
     case UW_NODE_CHUNK_OUTLIER:
         print(s, "a chunk from %s (%s) %s: refused, no pulls from it for %u s", name, address,
-              e->kind == UW_NODE_CHUNK_OUTLIER ? "is far from all we know"
+              e->kind == UW_NODE_CHUNK_OUTLIER ? "is an outlier"
                                                : "holds a NaN or infinity",
               uw_whole_s(until_us > s->outer_us ? until_us - s->outer_us : 0));
         break;
@@ -131,7 +131,7 @@ static void write_refused(struct uw_node_state *s, const struct uw_node_event *e
         print(s, "%s belongs to another run, ours is \"%.64s\": refused", e->address,
               s->config.run);
     } else if (e->kind == UW_NODE_MEMBERS_FULL) {
-        print(s, "%s is answered, not entered: the table of %u members is full", e->address,
+        print(s, "%s is not added: the table of %u members is full", e->address,
               (unsigned)s->config.members_max);
     } else if (e->kind == UW_NODE_WRONG_MODEL) {
         print(s, "peer %s (%s) trains another model (hash %08lx%08lx, ours %08lx%08lx): no pulls "
@@ -140,10 +140,10 @@ static void write_refused(struct uw_node_state *s, const struct uw_node_event *e
               (unsigned long)(c->hash & 0xffffffffu), (unsigned long)(s->model >> 32),
               (unsigned long)(s->model & 0xffffffffu));
     } else if (c->own) {
-        print(s, "another device of the run is called %s too (told by %s): give each its own name",
+        print(s, "another device of the run has the name %s, too (reported by %s): rename one",
               s->config.name, e->address);
     } else {
-        print(s, "%s uses the name of a peer that is alive elsewhere: refused", e->address);
+        print(s, "%s uses the name of another live peer: refused", e->address);
     }
 }
 
@@ -155,12 +155,12 @@ static void write_cast(struct uw_node_state *s, const struct uw_node_event *e)
     bool exact = e->kind == UW_NODE_AVERAGED;
     char mute[UW_NODE_NAME_BYTES + 64u] = "", more[24];
     if (mute_n != 0) {
-        snprintf(mute, sizeof mute, "; %s%s sent nothing: not waited for until heard", e->peer,
+        snprintf(mute, sizeof mute, "; %s%s sent nothing: excluded until it sends", e->peer,
                  and_more(mute_n - 1u, more));
     }
     print(s, "averaged%s with %u other%s in %u.%03u s by broadcast%s%s", exact ? " exactly" : "",
           others, others == 1u ? "" : "s", uw_whole_s(e->duration_us),
-          thousandth_s(e->duration_us), exact ? "" : ", with less than all of it", mute);
+          thousandth_s(e->duration_us), exact ? "" : ", incomplete", mute);
 }
 
 static void write_sentence(struct uw_node_state *s, const struct uw_node_event *e,

@@ -84,7 +84,7 @@ static int dtls_send(struct uw_link *link, uint16_t to, const void *buf, uint32_
     slot->output_rc = UW_OK;
     int rc = uw_tls_write(slot->tls, s->plain, buf_bytes + 1u);
     if (rc < 0) {
-        uw_secure_end(slot, "it broke", false);
+        uw_secure_end(slot, "error", false);
         return rc;
     }
     /* A record that the lower link refused is as good as lost: a new one is made on the retry. */
@@ -476,6 +476,6 @@ void uw_secure_dtls_reset(struct uw_secure_dtls *s, uint16_t station)
         uw_secure_release(busy, false);
     }
     if (up != NULL) {
-        uw_secure_end(up, "it was reset here", true);
+        uw_secure_end(up, "reset by this node", true);
     }
 }

@@ -115,7 +115,7 @@ void uw_frames_report_longer(struct uw_secure_frames *s)
     if (!s->longer_told) {
         s->longer_told = true;
         report(s, UW_SECURE_WARNING, UW_LINK_STATION_NONE,
-               "frames come that are longer than this device's mtu: all of a run need the same");
+               "received frames are longer than this device's mtu: all of a run need the same");
     }
 }
 
@@ -263,7 +263,7 @@ static bool may_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
         s->withheld_us = s->now_us;
     } else if (to_send && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
         uw_frames_warn(s, &s->withheld_tell_us, station,
-                       "hellos are withheld: too many devices are unknown");
+                       "hellos are limited: too many unknown devices");
     }
     return may;
 }
@@ -318,7 +318,7 @@ static void wait_for_join(struct uw_secure_frames *s, struct uw_frames_answer *a
     a->until_us = s->now_us + uw_backoff_us(WELCOME_FIRST_US, &a->in_vain, WELCOME_DOUBLINGS);
     if (a->in_vain >= WELCOMES_TELL) {
         uw_frames_warn(s, &s->in_vain_tell_us, a->station,
-                       "a device sends hello but no join: it does not receive this one's frames, "
+                       "a device sends hello but no join: it does not receive our frames, "
                        "or old hellos are replayed");
     }
 }
@@ -434,7 +434,7 @@ static void on_refused(struct uw_secure_frames *s, uint16_t from)
     }
     s->stats.refused_n++;
     report_rarely(s, UW_SECURE_PEER_REFUSED, &s->refused_tell_us, from,
-                "a device has another key, or is of another run");
+                "a device has another key or belongs to another run");
 }
 
 /* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
@@ -449,7 +449,7 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_jo
         bool another = uw_frames_draw_another(s);
         uw_frames_warn(s, &s->identity_tell_us, from,
                        another ? "a copy of this device's store is in use: it takes a new identity"
-                               : "a device has this one's identity: delete one's counter record");
+                               : "another device has our identity: delete one counter record");
     } else if (elsewhere && kind == UW_FRAMES_HELLO) {
         /* Its own of the time when it was at another station; or else there will be an answer. */
         on_hello(s, from, s->id, counter);

@@ -262,7 +262,7 @@ static void promote(struct uw_secure_slot *slot)
     uint32_t up;
     struct uw_secure_slot *idle = oldest_up(s, slot, &up);
     if (up > s->sessions_n && idle != NULL) {
-        uw_secure_end(idle, "its place was needed for another peer", true);
+        uw_secure_end(idle, "another peer needed its slot", true);
     }
     s->stats.handshakes_n++;
     struct uw_secure_grudge *g = grudge_of(s, slot->address);
@@ -271,7 +271,7 @@ static void promote(struct uw_secure_slot *slot)
         g->failed_us = 0;
     }
     snprintf(text, sizeof text, "peer %s authenticated%s", slot->address,
-             before != NULL ? " again: it had restarted" : "");
+             before != NULL ? " again: it restarted" : "");
     report(s, UW_SECURE_PEER_UP, slot->station, text);
 }
 
@@ -288,7 +288,7 @@ void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result)
         return;
     }
     if (slot->state == UW_SECURE_UP) {
-        uw_secure_end(slot, result == UW_TLS_CLOSED ? "the peer closed it" : "it broke", false);
+        uw_secure_end(slot, result == UW_TLS_CLOSED ? "the peer closed it" : "error", false);
         return;
     }
     if (result == UW_TLS_BAD_KEY || result == UW_TLS_BAD_IDENTITY) {

@@ -211,7 +211,7 @@ static int transposed_infer(struct uw_layer *l, const struct uw_shape *in, struc
                               d->out_pad_w);
     if (g->in_h == 0 || g->in_w == 0) {
         return uw_error_set(err, UW_ERR_SHAPE,
-                            "padding %ux%u leaves nothing of its output, or that does not fit 32 "
+                            "padding %ux%u makes its output empty, or it does not fit 32 "
                             "bits", (unsigned)g->pad_h, (unsigned)g->pad_w);
     }
     l->out = (struct uw_shape){d->out_channels, g->in_h, g->in_w, 3};

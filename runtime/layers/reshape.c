@@ -15,7 +15,7 @@ static int reshape(struct uw_layer *l, const struct uw_shape *in, struct uw_erro
         dim[i] = d->dim[i];
         if (dim[i] == 0 && open != 3) {
             return uw_error_set(err, UW_ERR_INVALID,
-                                "sizes %u and %u are 0: at most one may be what is left",
+                                "sizes %u and %u are 0: at most one may be 0",
                                 (unsigned)open + 1, (unsigned)i + 1);
         }
         open = dim[i] == 0 ? i : open;

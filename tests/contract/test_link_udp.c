@@ -277,9 +277,9 @@ static void test_udp_bad_bind_gets_a_sentence(void **state)
         int rc;
         const char *says;
     } cases[] = {
-        {"4433", UW_ERR_INVALID, "\"4433\" is no address"},
-        {"127.0.0.1:65536", UW_ERR_INVALID, "is no address"},
-        {"[::1]4433", UW_ERR_INVALID, "is no address"},
+        {"4433", UW_ERR_INVALID, "\"4433\" is not an address"},
+        {"127.0.0.1:65536", UW_ERR_INVALID, "is not an address"},
+        {"[::1]4433", UW_ERR_INVALID, "is not an address"},
         {"192.0.2.7:0", UW_ERR_IO, "does not have that address"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -141,13 +141,13 @@ static void test_multicast_bad_configuration_gets_a_sentence(void **state)
         int rc;
         const char *says;
     } cases[] = {
-        {{.group = NULL}, UW_ERR_INVALID, "is no multicast group"},
-        {{.group = "10.0.0.1:4785"}, UW_ERR_INVALID, "\"10.0.0.1:4785\" is no multicast group"},
-        {{.group = "239.1.1.1"}, UW_ERR_INVALID, "is no multicast group"},
-        {{.group = "[ff02::1]:4785"}, UW_ERR_INVALID, "is no multicast group"},
-        {{.group = "239.1.1.1:4785", .interface = "lo"}, UW_ERR_INVALID, "\"lo\" is no IPv4"},
+        {{.group = NULL}, UW_ERR_INVALID, "is not a multicast group"},
+        {{.group = "10.0.0.1:4785"}, UW_ERR_INVALID, "\"10.0.0.1:4785\" is not a multicast group"},
+        {{.group = "239.1.1.1"}, UW_ERR_INVALID, "is not a multicast group"},
+        {{.group = "[ff02::1]:4785"}, UW_ERR_INVALID, "is not a multicast group"},
+        {{.group = "239.1.1.1:4785", .interface = "lo"}, UW_ERR_INVALID, "\"lo\" is not an IPv4"},
         {{.group = "239.1.1.1:4785", .interface = "192.0.2.7"}, UW_ERR_IO,
-         "through 192.0.2.7: no address of this machine ("},
+         "through 192.0.2.7: not an address of this machine ("},
         {{.group = "239.1.1.1:4785", .frame_bytes = 50}, UW_ERR_INVALID, "frames of 51 to 1280"},
         {{.group = "239.1.1.1:4785", .frame_bytes = 1281}, UW_ERR_INVALID, "frames of 51 to 1280"},
         {{.group = "239.1.1.1:4785", .address = UW_RADIO_ALL}, UW_ERR_INVALID, "up to 65533"},

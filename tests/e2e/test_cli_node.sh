@@ -53,10 +53,10 @@ check_config "{$head, \"seeds\": [\"a:1\",
 check_config "{$head, \"emulate\": {\"cut_after\": 1}}" '"emulate.cut_after" needs "emulate.cut_seconds"'
 check_config "{$head, \"emulate\": {\"far\": [\"a:1\"]}}" '"emulate.far" needs something'
 check_config "{$head, \"exchange\": \"allreduce\", \"peer_schedule\": \"random\"}" \
-    '"peer_schedule" is not for allreduce or broadcast: all average'
+    '"peer_schedule" is not for allreduce or broadcast'
 check_config "{$head, \"head_weight\": 1e10}" 'needs a whole number from 0 to 4294967295'
 check_config "{$head, \"together\": 33}" '"together" needs at most "members"'
-check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" needs at most the members'
+check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" needs at most the size of the member'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0

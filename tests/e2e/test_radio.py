@@ -115,7 +115,7 @@ class Radio(Fleet):
                        **{"link.radio": f"udp:239.255.85.{87 + i // 2}:{self.ports[7]}",
                           "link.address": i})
         self.until("a narrower one that hears a part",
-                   lambda: "frames come that are longer than this device's mtu" in self.text(2))
+                   lambda: "received frames are longer than this device's mtu" in self.text(2))
         for i in range(2):
             self.until_event(i, "pull_done")        # pulls manage
         self.stop(0, 1, 2, 3)

@@ -341,7 +341,7 @@ static void test_one_name_for_two_devices_is_told_to_the_older(void **state)
     world_up(w, 2);
     world_run(w, 10000000);
     assert_true(w->nodes[1].events[UW_NODE_NAME_TAKEN] >= 1);
-    assert_non_null(strstr(w->nodes[1].text[UW_NODE_NAME_TAKEN], "is called b too"));
+    assert_non_null(strstr(w->nodes[1].text[UW_NODE_NAME_TAKEN], "has the name b, too"));
     world_free(w);
 }
 

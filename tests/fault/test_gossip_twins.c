@@ -26,7 +26,7 @@ static void expect_twins_are_told(uint32_t n, const char *seed, bool numbered, u
     world_run(w, 10000000);
     uint32_t told_n = 0;
     for (uint32_t i = 0; i < 2; i++) {
-        told_n += strstr(w->nodes[i].text[UW_NODE_NAME_TAKEN], "is called twin too") != NULL;
+        told_n += strstr(w->nodes[i].text[UW_NODE_NAME_TAKEN], "has the name twin, too") != NULL;
     }
     assert_true(told_n >= least_n);
     world_free(w);

@@ -302,7 +302,7 @@ static void test_checkpoint_with_a_byte_too_many_is_refused(void **state)
     longer[f.storage.bytes_n++] = 0;
     assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err),
                      UW_ERR_CORRUPT);
-    assert_non_null(strstr(f.err.text, "goes on behind the last tensor"));
+    assert_non_null(strstr(f.err.text, "has bytes behind the last tensor"));
     memory_storage_release(&f.storage);
 }
 

@@ -362,7 +362,7 @@ static void test_image_layers_refuse_what_does_not_fit(void **state)
     expect_refusal(x, 4, 7, 6, "output padding 2x0: must be below stride or dilation");
     x.conv_transpose2d.out_pad_h = 0;
     x.conv_transpose2d.pad_h = 7;
-    expect_refusal(x, 4, 7, 6, "padding 7x0 leaves nothing of its output");
+    expect_refusal(x, 4, 7, 6, "padding 7x0 makes its output empty");
     x.conv_transpose2d.pad_h = 0;
     x.conv_transpose2d.stride_h = UINT32_MAX;
     expect_refusal(x, 4, 7, 6, "does not fit 32 bits");

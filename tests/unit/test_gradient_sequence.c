@@ -397,7 +397,7 @@ static void test_wrong_definitions_are_told_what_is_allowed(void **state)
                  "make 3 times a whole number", t);
     t.reshape = (struct uw_reshape_def){{0, 0}, 2};
     expect_error(UW_ERR_INVALID, "layer 't' (reshape): sizes 1 and 2 are 0: at most one may be "
-                 "what is left", t);
+                 "0", t);
     t = (struct uw_layer_def){.kind = UW_LAYER_TRANSPOSE, .name = "t"};
     expect_error(UW_ERR_INVALID, "layer 't' (transpose): order names axis 0 at place 2: needs "
                  "each of 0 to 1 once", t);

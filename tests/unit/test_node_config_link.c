@@ -103,11 +103,11 @@ static void test_config_of_a_radio_or_a_bus_has_an_address_and_is_checked(void *
               ", \"exchange\": \"broadcast\", \"momentum_rule\": \"kgt\""),
          "\"momentum_rule\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"exchange\": \"broadcast\", \"slices\": 2"),
-         "\"slices\" more than 1"},
+         "\"slices\" needs 1, or up to 32"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"shuffle\": 0.1"),
          "\"shuffle\" is not for a radio or a bus"},
         {LINE("{" GROUP ", \"address\": 3}", ", \"algorithm\": \"ring\""),
-         "\"algorithm\" is of exact averages"},
+         "\"algorithm\" needs exact averages"},
         {LINE("\"udp\"", ", \"mtu\": 255"), "\"mtu\" needs 256 or more"},
     };
     static const char *const good[] = {
@@ -153,7 +153,7 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
          "f:3: \"period\" can adapt in gossip and broadcast only"},
         {LINE("\"udp\"", ",\n\"share\": 0.2"), "f:3: \"share\" needs period auto"},
         {LINE("\"udp\"", ",\n\"slices\": 2, \"momentum_rule\": \"kgt\""),
-         "f:3: \"slices\" more than 1, to 32, are for gossip"},
+         "f:3: \"slices\" needs 1, or up to 32 in gossip"},
     };
     refuse_all(wrong, sizeof wrong / sizeof wrong[0]);
     static const char good[] = LINE("\"udp\"", ", \"sleep\": {\"period\": 9, \"awake\": 1}, "

@@ -141,10 +141,10 @@ static void test_tty_that_cannot_be_had_gives_its_code_and_a_sentence(void **sta
     char longer[UW_SERIAL_TTY_PATH_BYTES + 1];
     uw_serial_tty_close(&tty);
     assert_int_equal(uw_serial_tty_open(&tty, "/dev/no_such_tty", 9600, &err), UW_ERR_NOTFOUND);
-    assert_string_equal(err.text, "/dev/no_such_tty: there is no such device");
+    assert_string_equal(err.text, "/dev/no_such_tty: no such device");
     uw_serial_tty_close(&tty);
     assert_int_equal(uw_serial_tty_open(&tty, "/dev/null", 9600, &err), UW_ERR_INVALID);
-    assert_string_equal(err.text, "/dev/null: it is no serial line");
+    assert_string_equal(err.text, "/dev/null: not a serial line");
     assert_int_equal(uw_serial_tty_open(&tty, "/dev/null", 9601, &err), UW_ERR_INVALID);
     assert_non_null(strstr(err.text, "9601"));
     memset(longer, 'a', sizeof longer - 1u);

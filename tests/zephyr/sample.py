@@ -68,7 +68,7 @@ def main():
         nodes.append(newcomer)
         stranger = Node(program, ports[2], f"name=c run=t key={'cd' * 32} seed=3 steps=5 {seed}")
         nodes.append(stranger)
-        newcomer.wait(r"^peer a \(127\.0\.0\.1:\d+\) is here")
+        newcomer.wait(r"^peer a \(127\.0\.0\.1:\d+\) joined")
         stranger.wait("does not hold this run's key")
         first.wait("does not hold this run's key")
         wrong_word = Node(program, ports[3], "name=d steps=some")
