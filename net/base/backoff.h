@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backoff.h - exponential back-off: pauses that double with each try in vain, up to a limit
+ * backoff.h - exponential back-off: pauses that double with each failed try, up to a limit
  *
  *     pause = first * 2^min(tries, doublings)
  *
@@ -11,14 +11,14 @@
 
 #include "bits.h"
 
-/* The pause after so many tries before this one. */
+/* The pause after the given number of earlier tries. */
 static inline uint64_t uw_backoff_after(uint64_t first_us, uint32_t tries, uint32_t doublings)
 {
     return first_us << uw_min_u32(tries, doublings);
 }
 
 /* The pause after one more try.
- *   tries  counted, up to `doublings`; 0 begins anew */
+ *   tries  incremented, up to `doublings`; set to 0 to start over */
 static inline uint64_t uw_backoff_us(uint64_t first_us, uint8_t *tries, uint32_t doublings)
 {
     uint64_t us = uw_backoff_after(first_us, *tries, doublings);

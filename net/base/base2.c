@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nodes are cut into blocks of distinct powers of two, the largest first. Blocks average among
- * themselves; then each block in turn takes in what stands behind it, which makes its mean that of
- * all from it on, and averages once more. 2^a r nodes, r odd: groups of r do so, then a hypercube
- * across the groups. */
+ * Nodes are divided into blocks of distinct powers of two, the largest first. Each block averages
+ * internally. Then each block in turn mixes with all blocks behind it, which makes its mean that of
+ * all from it on, and averages internally again. For 2^a r nodes with odd r, groups of r do so,
+ * followed by a hypercube across the groups. */
 #include "base2.h"
 
 #include "bits.h"
@@ -11,7 +11,7 @@
 struct block {
     uint32_t index;             /* 0: the largest */
     uint32_t first, nodes;
-    uint32_t rest;              /* nodes of it and all behind it */
+    uint32_t rest;              /* nodes of this and all later blocks */
 };
 
 static uint32_t power_below(uint32_t n)
@@ -31,7 +31,7 @@ static struct block block_at(uint32_t nodes, uint32_t node)
     return b;
 }
 
-/* Of an odd number. */
+/* Rounds for an odd number of nodes. */
 static uint32_t odd_rounds(uint32_t nodes)
 {
     return nodes == 1 ? 0 : 2 * uw_log2_down(nodes) + 1;
@@ -44,7 +44,7 @@ static struct uw_base2_pair half(uint32_t partner)
     return (struct uw_base2_pair){partner, 1, 2};
 }
 
-/* A node of a block that runs its hypercube, `round` rounds after its beginning. */
+/* The pair of a node in round `round` of its block's hypercube. */
 static struct uw_base2_pair inside(const struct block *b, uint32_t node, uint32_t round)
 {
     uint32_t sides = uw_log2_down(b->nodes);
@@ -61,7 +61,7 @@ static struct uw_base2_pair odd_pair(uint32_t nodes, uint32_t node, uint32_t rou
     if (round < before) {
         return inside(&b, node, round);
     }
-    uint32_t l = round - before;        /* the block that takes in the others */
+    uint32_t l = round - before;        /* the block that mixes with later ones */
     if (l < b.index) {
         uint32_t rest = nodes;
         for (uint32_t i = 0; i < l; i++) {

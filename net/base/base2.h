@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base2.h - the Base-2 graph: a list of matchings after which everybody has the mean of all, for
- * every number of nodes, in at most 2 log2(nodes) + 1 rounds
+ * base2.h - the Base-2 graph: matchings after which every node has the mean of all, for any number
+ * of nodes, in at most 2 log2(nodes) + 1 rounds
  *
  * Memory     nothing is kept      Blocking  never      Context  any thread
  * Source     Y. Takezawa et al., "Beyond Exponential Graph: Communication-Efficient Topologies for

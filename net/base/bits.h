@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bits.h - whole numbers, sets of up to 64 chunks, and larger ones in words of 32
+ * bits.h - integer helpers, and bitmaps of one word or many
  */
 #ifndef UW_NET_BITS_H
 #define UW_NET_BITS_H
@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of a function that is an instruction or two where it is used, and as a call more: a compiler that
- * looks for small code judges it by how it is written. */
+/* For functions of one or two instructions, which a compiler optimising for size would call. */
 #define UW_INLINE static inline __attribute__((always_inline))
 
 static inline uint32_t uw_min_u32(uint32_t a, uint32_t b)
@@ -80,7 +79,7 @@ static inline uint32_t uw_set_words(uint32_t n)
     return n / 32u + (n % 32u != 0);
 }
 
-/* The first member from i on, or n: there is none. */
+/* The first member >= i, or n: none. */
 static inline uint32_t uw_set_next(const uint32_t *words, uint32_t n, uint32_t i)
 {
     for (uint32_t mask = UINT32_MAX << (i % 32u); i < n; mask = UINT32_MAX) {
@@ -93,7 +92,7 @@ static inline uint32_t uw_set_next(const uint32_t *words, uint32_t n, uint32_t i
     return n;
 }
 
-/* Put one more into n numbers that are sorted upwards. */
+/* Insert a number into n numbers in ascending order. */
 static inline void uw_insert_u32(uint32_t *sorted, uint32_t n, uint32_t x)
 {
     for (; n > 0 && sorted[n - 1u] > x; n--) {

@@ -66,7 +66,7 @@ static inline uint64_t uw_get_u64(const uint8_t *p)
     return uw_get_u32(p) | (uint64_t)uw_get_u32(p + 4) << 32;
 }
 
-/* Known when this is compiled. */
+/* Evaluated at compile time. */
 static inline bool uw_is_little_endian(void)
 {
     const uint16_t one = 1;
@@ -75,7 +75,7 @@ static inline bool uw_is_little_endian(void)
     return first == 1;
 }
 
-/* Floats as they go over the wire: little-endian. */
+/* Floats in the wire format: little-endian. */
 static inline void uw_put_floats(uint8_t *p, const float *x, uint32_t n)
 {
     if (uw_is_little_endian()) {

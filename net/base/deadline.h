@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * deadline.h - how long to wait for something, from how long it took lately
+ * deadline.h - a timeout computed from recent durations
  *
  *     deadline = medians * median + deviations * MAD      of the last 16 durations
  *
- * MAD is the median absolute deviation: one straggler moves neither.
+ * MAD is the median absolute deviation: one outlier changes neither.
  *
  * Memory     caller's      Blocking  never      Context  one thread
  */
@@ -14,17 +14,17 @@
 #include <stdint.h>
 
 #define UW_DEADLINE_HISTORY 16u
-#define UW_DEADLINE_ENOUGH 5u       /* durations from which on the history is believed */
+#define UW_DEADLINE_ENOUGH 5u       /* durations needed for a deadline */
 
 struct uw_deadline {
     uint32_t took_ms[UW_DEADLINE_HISTORY];
     uint32_t took_n;
 };
 
-/* Something took so long. */
+/* Add a duration. */
 void uw_deadline_add(struct uw_deadline *d, uint64_t us);
 
-/* The deadline, between min_us and max_us; max_us as long as too little is known. */
+/* The deadline, between min_us and max_us; max_us while there are too few durations. */
 uint64_t uw_deadline_us(const struct uw_deadline *d, uint32_t medians, uint32_t deviations,
                         uint64_t min_us, uint64_t max_us);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * number.h - whole numbers in texts, as addresses have them
+ * number.h - parse and print integers of addresses
  */
 #ifndef UW_NET_NUMBER_H
 #define UW_NET_NUMBER_H
@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Read decimal digits up to `end`, at least one.
+/* Parse decimal digits up to `end`, at least one.
  *   number  written when true is returned
- * Returns whether they are a number of at most `max`, which is up to UINT32_MAX / 16. */
+ *   max     up to UINT32_MAX / 16
+ * Returns whether they are a number of at most `max`. */
 bool uw_read_number(const char *text, const char *end, uint32_t max, uint32_t *number);
 
-/* Write a number in decimal digits, with a NUL. */
+/* Write a number in decimal digits and a NUL. */
 void uw_write_number(uint32_t number, char text[11]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slots.h - a table of slots, each for a key: the key's own, else the one that it can have
+ * slots.h - find the slot of a key in a table, or a free or replaceable one
  *
  *     static uint64_t rank(const void *slot, const void *key)
  *     {
@@ -17,12 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ranks: of what is in use, the lowest is given away first. */
-#define UW_SLOT_OWN UINT64_C(0)     /* it is the key's */
+/* Ranks; of used slots, the one with the lowest rank is replaced first. */
+#define UW_SLOT_OWN UINT64_C(0)     /* the slot of the key */
 #define UW_SLOT_FREE UINT64_C(1)
-#define UW_SLOT_KEPT UINT64_MAX     /* it is not given away */
+#define UW_SLOT_KEPT UINT64_MAX     /* must not be replaced */
 
-/* The slot of the lowest rank, the first of several; NULL: all are kept. */
+/* The slot with the lowest rank, the first of equals; NULL: all must be kept. */
 void *uw_slots_find(void *slots, uint32_t slots_n, size_t slot_bytes,
                     uint64_t (*rank)(const void *slot, const void *key), const void *key);
 

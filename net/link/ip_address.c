@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define READ_BYTES 46                   /* the longest IPv6 address in numbers, with its NUL; */
-#define PRINT_BYTES 40                  /* and without an IPv4 one inside */
+#define READ_BYTES 46                   /* the longest numeric IPv6 address, with its NUL ... */
+#define PRINT_BYTES 40                  /* ... and without an embedded IPv4 address */
 #define NO_GAP 17u
 
 static const uint8_t mapped_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};

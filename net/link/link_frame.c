@@ -21,7 +21,7 @@ static bool is_limited(const struct uw_link_frame *l)
     return l->radio->duty_ppm != 0 && l->radio->duty_ppm < PPM;
 }
 
-/* The most that can be saved up, or that a frame may take. */
+/* Limit of the bucket's size and of a frame's air time. */
 static uint64_t most_us(const struct uw_link_frame *l)
 {
     return l->radio->duty_ppm * l->window_us / PPM / 2u;
@@ -33,8 +33,8 @@ static uint64_t capacity_us(const struct uw_link_frame *l)
     return uw_min_u64(uw_max_u64(us, l->longest_us), most_us(l));
 }
 
-/* Millionths of a microsecond that each one brings. With a full bucket at its beginning, a window
- * has the duty cycle's share: capacity + window * income = window * duty. */
+/* Tokens per microsecond. A window that begins with a full bucket gets the duty cycle's share:
+ * capacity + window * income = window * duty. */
 static uint64_t income(const struct uw_link_frame *l)
 {
     uint64_t saved = (capacity_us(l) * PPM + l->window_us - 1u) / l->window_us;
@@ -52,8 +52,8 @@ static void refill(struct uw_link_frame *l, uint64_t now_us)
     }
 }
 
-/* May a frame of so much airtime be sent now? Returns UW_OK, UW_ERR_AGAIN, UW_ERR_TOOBIG. */
-static int ask_budget(struct uw_link_frame *l, uint64_t us)
+/* Check the budget for a frame's air time. Returns UW_OK, UW_ERR_AGAIN, UW_ERR_TOOBIG. */
+static int check_budget(struct uw_link_frame *l, uint64_t us)
 {
     if (!is_limited(l)) {
         return UW_OK;
@@ -70,7 +70,7 @@ static int ask_budget(struct uw_link_frame *l, uint64_t us)
     return UW_ERR_AGAIN;
 }
 
-/* When there is budget for what was refused. */
+/* When there is budget for the smallest frame refused. */
 static uint64_t budget_at_us(struct uw_link_frame *l)
 {
     uint64_t wanted = l->wanted_us * PPM;
@@ -82,7 +82,7 @@ static uint64_t budget_at_us(struct uw_link_frame *l)
     return l->now_us + (wanted - l->tokens + in - 1u) / in;
 }
 
-/* ---- addresses: all that can be written ---- */
+/* ---- addresses: every number is a station ---- */
 
 static bool exists(uint16_t station)
 {
@@ -124,7 +124,7 @@ static bool frame_hold(struct uw_link *link, uint16_t station, bool hold)
 
 /* ---- messages ---- */
 
-/* What the radio can do now. */
+/* Copy the radio's current properties. */
 static void follow_radio(struct uw_link_frame *l)
 {
     uint32_t bytes = l->radio->frame_bytes;
@@ -147,7 +147,7 @@ static int frame_send(struct uw_link *link, uint16_t to, const void *buf, uint32
         return UW_ERR_NOTFOUND;
     }
     uint64_t us = l->radio->ops->airtime_us(l->radio, buf_bytes);
-    int rc = ask_budget(l, us);
+    int rc = check_budget(l, us);
     rc = rc < 0 ? rc : l->radio->ops->send(l->radio, all ? UW_RADIO_ALL : to, buf, buf_bytes);
     if (rc == UW_OK) {
         l->used_us += us;
@@ -169,7 +169,7 @@ static int frame_recv(struct uw_link *link, uint16_t *from, void *buf, uint32_t 
     return rc;
 }
 
-/* Of full frames: what the medium carries, or the duty cycle allows where that is less. */
+/* The rate of full frames: that of the medium, or of the duty cycle if lower. */
 static uint64_t rate_of(const struct uw_link_frame *l)
 {
     uint64_t us = l->radio->ops->airtime_us(l->radio, l->link.mtu_bytes);
@@ -184,7 +184,7 @@ static uint64_t rate_of(const struct uw_link_frame *l)
     return rate != 0 ? rate : 1u;
 }
 
-static void tell_rate(struct uw_link_frame *l)
+static void update_rate(struct uw_link_frame *l)
 {
     l->link.rate_bits_per_s = rate_of(l);
     l->link.duty_ppm = is_limited(l) ? l->radio->duty_ppm : 0;
@@ -198,7 +198,7 @@ static uint64_t frame_step(struct uw_link *link, uint64_t now_us)
     uint64_t next_us = radio->ops->step != NULL ? radio->ops->step(radio, now_us) : UINT64_MAX;
     uint64_t budget_us = budget_at_us(l);
     follow_radio(l);
-    tell_rate(l);
+    update_rate(l);
     return uw_min_u64(next_us, budget_us);
 }
 
@@ -236,7 +236,7 @@ int uw_link_frame_init(struct uw_link_frame *l, const struct uw_link_frame_confi
     l->link.own = radio->address;
     l->link.burst_n = radio->burst_n;
     follow_radio(l);
-    tell_rate(l);
+    update_rate(l);
     l->link.ops = &frame_ops;
     return UW_OK;
 }

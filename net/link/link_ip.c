@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STACK_BYTES (256u * 1024u)      /* the resolver and its plug-ins; far from any minimum */
+#define STACK_BYTES (256u * 1024u)      /* enough for the resolver and its plug-ins */
 #define FRESH_S 30
 #define BACKLOG 64
 
@@ -91,7 +91,7 @@ static int ask_system(const char *host, enum uw_ip_family family, int flags,
                              .ai_socktype = SOCK_DGRAM,
                              .ai_flags = flags};
     struct addrinfo *list = NULL;
-    /* Machines without /etc/hosts have it too: RFC 6761, section 6.3. */
+    /* Also for machines without /etc/hosts: RFC 6761, section 6.3. */
     bool local = flags == 0 && strcasecmp(host, "localhost") == 0;
     if (getaddrinfo(host, NULL, &hints, &list) != 0 &&
         (!local || getaddrinfo(NULL, "0", &hints, &list) != 0)) {
@@ -123,7 +123,7 @@ bool uw_ip_address_of(int fd, bool peer, struct uw_ip_address *a)
            uw_ip_address_from(&s, a);
 }
 
-/* Returns -1; errno stays. */
+/* Returns -1 and keeps errno. */
 static int close_failed(int fd)
 {
     int error = errno;
@@ -207,7 +207,7 @@ static void *look_up(void *arg)
     return NULL;
 }
 
-/* Under the lock. Signals are for the program's own threads. */
+/* Under the lock. The thread blocks signals, which are for the program's threads. */
 static bool start(struct lookup *l)
 {
     sigset_t all, before;
@@ -228,7 +228,7 @@ static bool start(struct lookup *l)
     return started;
 }
 
-/* Under the lock. The question about a host, or a free place for it; NULL: there is none. */
+/* Under the lock. The lookup of a host, or a free entry for it; NULL: none. */
 static struct lookup *place_for(const char *host, enum uw_ip_family family)
 {
     struct lookup *place = NULL;
@@ -254,7 +254,7 @@ static int find_host(const char *host, enum uw_ip_family family, struct uw_ip_ad
     if (ask_system(host, family, AI_NUMERICHOST, a) == UW_OK) {
         return UW_OK;
     }
-    /* Numbers of the other IP version are no name. */
+    /* A numeric address of the other IP version is not a name. */
     if (bytes > UW_IP_HOST_BYTES ||
         ask_system(host, UW_IP_ANY, AI_NUMERICHOST, &other) == UW_OK) {
         return UW_ERR_NOTFOUND;

@@ -21,9 +21,9 @@
 
 #define STATIONS_DEFAULT 16u
 #define STATIONS_MAX 1024u
-#define MESSAGES_MAX 2u             /* a frame is fetched when none is left, and holds one */
-#define CARRIER_US 1000000u         /* so often a driver is asked for it */
-#define FRAMES_MOST 16u             /* looked at in one call, whatever arrives */
+#define MESSAGES_MAX 2u             /* a frame is fetched when no message is left, and has one */
+#define CARRIER_US 1000000u         /* interval of carrier checks */
+#define FRAMES_MOST 16u             /* processed in one call */
 #define LOOPBACK_TEXT "127.0.0.1"
 
 struct station {
@@ -55,7 +55,7 @@ struct uw_link_lwip_state {
     uint64_t dropped_n;
 };
 
-/* lwIP asks for the time and for random numbers without naming an interface. */
+/* lwIP calls for time and random numbers without an interface. */
 static struct uw_link_lwip_state *the_state;
 
 uint32_t uw_lwip_random(void);
@@ -96,7 +96,7 @@ static err_t open_netif(struct netif *netif)
     return ERR_OK;
 }
 
-/* Fetch frames until one of them was a message for us. */
+/* Fetch frames until one contains a message. */
 static void poll(struct uw_link_lwip_state *s)
 {
     for (uint32_t i = 0; i < FRAMES_MOST && s->waiting_n == 0; i++) {
@@ -157,7 +157,7 @@ static uint64_t rank(const void *slot, const void *key)
                          : UW_SLOT_FREE + t->used;
 }
 
-/* The slot of an address; a new one takes a free slot or the stalest that nobody holds. */
+/* The slot of an address; a new one gets a free slot, or the one not held and unused longest. */
 static uint16_t enter(struct uw_link_lwip_state *s, const ip4_addr_t *address, uint16_t port)
 {
     const struct station key = {.address = *address, .port = port};
@@ -172,7 +172,7 @@ static uint16_t enter(struct uw_link_lwip_state *s, const ip4_addr_t *address, u
     return (uint16_t)(t - s->stations);
 }
 
-/* "10.0.2.15": four numbers; lwIP itself would take "10.2" as well. */
+/* "10.0.2.15": four numbers; lwIP would also accept "10.2". */
 static bool parse_ip(const char *text, ip4_addr_t *address)
 {
     uint8_t ip[4];
@@ -183,7 +183,7 @@ static bool parse_ip(const char *text, ip4_addr_t *address)
     return true;
 }
 
-/* "10.0.2.15:4433", with a network "10.0.2.15/24:4433". prefix may be NULL: none allowed. */
+/* "10.0.2.15:4433", or with a network "10.0.2.15/24:4433"; prefix NULL: not allowed. */
 static bool parse(const char *text, ip4_addr_t *address, uint32_t *prefix, uint16_t *port)
 {
     char ip[16];

@@ -9,10 +9,10 @@
 #define SENDS_DEFAULT 32u
 #define RECEIVES_DEFAULT 16u
 #define LINE_BYTES 64u
-#define LOOK_MIN_US 20u                 /* how soon to look again after a message ... */
-#define LOOK_MAX_US 1000u               /* ... and after none for long */
-#define LOOK_SHARE 8u                   /* in between: that part of the silence */
-#define END_TRIES 1000                  /* looks at what is still on its way at deinit */
+#define LOOK_MIN_US 20u                 /* poll interval after a message ... */
+#define LOOK_MAX_US 1000u               /* ... and after a long silence */
+#define LOOK_SHARE 8u                   /* in between: this fraction of the silence */
+#define END_TRIES 1000                  /* polls of a request in flight at deinit */
 
 struct uw_link_mpi_requests {
     MPI_Request barrier;
@@ -81,7 +81,7 @@ static int post(struct uw_link_mpi *l, uint16_t slot)
                : UW_ERR_IO;
 }
 
-/* The oldest message, if it is here: its size, still in its slot, or UW_ERR_AGAIN, UW_ERR_TOOBIG,
+/* Size of the oldest message, which stays in its slot, or UW_ERR_AGAIN, UW_ERR_TOOBIG,
  * UW_ERR_IO. */
 static int oldest(struct uw_link_mpi *l, uint16_t *from)
 {
@@ -101,7 +101,7 @@ static int oldest(struct uw_link_mpi *l, uint16_t *from)
     return bytes;
 }
 
-/* Let the oldest slot wait for another message, after all others. */
+/* Post the receive of the oldest slot again, behind all others. */
 static int turn(struct uw_link_mpi *l)
 {
     uint16_t slot = l->oldest;
@@ -133,14 +133,14 @@ static int mpi_describe(struct uw_link *link, uint16_t station, char text[UW_LIN
     return UW_OK;
 }
 
-/* A rank never changes its meaning: every station is held for ever. */
+/* Stations are ranks: all are held. */
 static bool mpi_hold(struct uw_link *link, uint16_t station, bool hold)
 {
     (void)hold;
     return station < ((struct uw_link_mpi *)link)->ranks_n;
 }
 
-/* Has a slot's message gone out? */
+/* Has a slot's message been sent? */
 static bool is_sent(const struct uw_link_mpi *l, uint16_t slot)
 {
     MPI_Request *request = &l->requests->of[slot];
@@ -236,7 +236,7 @@ static uint64_t mpi_step(struct uw_link *link, uint64_t now_us)
     return l->now_us + (wait_us < LOOK_MAX_US ? wait_us : LOOK_MAX_US);
 }
 
-/* End a request whose partner may be gone: a few looks, then MPI has it. */
+/* End a request whose partner may have ended: poll it, then leave it to MPI. */
 static void drop(MPI_Request *request, bool receives)
 {
     int done = *request == MPI_REQUEST_NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In place of link_mpi.c where the build found no MPI. */
+ * Replaces link_mpi.c in builds without MPI. */
 #include "uwasa/link_mpi.h"
 
 #include <string.h>

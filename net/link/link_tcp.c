@@ -264,7 +264,7 @@ static void lay_out(struct uw_link_tcp *l, const struct sizes *s, void *memory)
     }
 }
 
-/* A number that no other end draws, to tell two ends apart: no secret. */
+/* A unique number of this end, not secret. */
 static uint64_t draw_id(const struct uw_link_tcp *l)
 {
     struct timespec t = {0};

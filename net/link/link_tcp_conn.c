@@ -83,7 +83,7 @@ void uw_tcp_close(struct uw_link_tcp *l, uint16_t conn, bool drain)
     uw_tcp_make_ready(l, conn);
 }
 
-/* The other end or the path ended a connection: a dial is tried again later. */
+/* The peer or the path has ended a connection: dial again after the back-off. */
 static void break_off(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
@@ -127,9 +127,9 @@ static void set_options(const struct uw_link_tcp *l, int fd)
     }
 }
 
-/* A free connection made of a socket; there is one: a station has one at most, and strangers are
- * counted. */
-static uint16_t take_conn(struct uw_link_tcp *l, int fd, enum uw_tcp_state state)
+/* Allocate a connection for a socket. There is always a free one: a station has one at most, and
+ * those without a greeting are limited. */
+static uint16_t open_conn(struct uw_link_tcp *l, int fd, enum uw_tcp_state state)
 {
     uint16_t i = 0;
     while (l->conns[i].state != UW_TCP_FREE) {
@@ -143,7 +143,7 @@ static uint16_t take_conn(struct uw_link_tcp *l, int fd, enum uw_tcp_state state
     return i;
 }
 
-/* Come from the address that this end listens on, where that is one. */
+/* Bind the socket to the address that this end listens on, if it is a single one. */
 static void bind_source(const struct uw_link_tcp *l, int fd)
 {
     struct sockaddr_storage s;
@@ -175,7 +175,7 @@ void uw_tcp_dial(struct uw_link_tcp *l, uint16_t station)
                                        &to);
     int rc = connect(fd, (struct sockaddr *)&to, bytes);
     bool fails = rc < 0 && errno != EINPROGRESS && errno != EINTR;
-    uint16_t conn = take_conn(l, fd, UW_TCP_DIALING);
+    uint16_t conn = open_conn(l, fd, UW_TCP_DIALING);
     struct uw_link_tcp_conn *c = &l->conns[conn];
     c->dialed = true;
     c->station = station;
@@ -196,7 +196,7 @@ int uw_tcp_send(struct uw_link_tcp *l, uint16_t conn, struct iovec *iov, int iov
 
 /* Greetings. */
 
-/* A new socket's buffer takes it whole, or the connection is of no use. */
+/* It fits the buffer of a new socket; if not, the connection is unusable. */
 static void send_greeting(struct uw_link_tcp *l, uint16_t conn)
 {
     uint8_t g[UW_TCP_GREETING_BYTES] = {0};
@@ -223,7 +223,7 @@ static void come_up(struct uw_link_tcp *l, uint16_t conn)
     uw_tcp_make_ready(l, conn);
 }
 
-/* May an accepted connection be the one of its station? What it replaces is closed. */
+/* Decide whether an accepted connection becomes its station's; closes the one it replaces. */
 static bool settle(struct uw_link_tcp *l, const struct uw_link_tcp_conn *c, uint16_t station)
 {
     uint16_t at = l->stations[station].conn;
@@ -267,7 +267,7 @@ static void accept_peer(struct uw_link_tcp *l, uint16_t conn, uint16_t port)
     send_greeting(l, conn);
 }
 
-/* A handshake is over, or none is needed: the dialing end greets. */
+/* After the handshake, if any: the dialing end sends its greeting. */
 static void begin_greeting(struct uw_link_tcp *l, uint16_t conn)
 {
     l->conns[conn].state = UW_TCP_GREETING;
@@ -277,7 +277,7 @@ static void begin_greeting(struct uw_link_tcp *l, uint16_t conn)
     uw_tcp_make_ready(l, conn);
 }
 
-/* Go on with a guard's handshake. */
+/* Continue a guard's handshake. */
 static void handshake(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
@@ -290,7 +290,7 @@ static void handshake(struct uw_link_tcp *l, uint16_t conn)
     }
 }
 
-/* Read what there is of a greeting; whole, it makes the connection its station's, or ends it. */
+/* Read the greeting. A complete one assigns the connection to its station, or ends it. */
 static void greet(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
@@ -315,9 +315,9 @@ static void greet(struct uw_link_tcp *l, uint16_t conn)
     }
 }
 
-/* What the system reports. */
+/* Events of the system. */
 
-/* Room for one more that has not greeted. */
+/* Make room for another connection without a greeting. */
 static void make_room_for_stranger(struct uw_link_tcp *l)
 {
     uint16_t oldest = UW_TCP_NONE;
@@ -334,7 +334,7 @@ static void make_room_for_stranger(struct uw_link_tcp *l)
     }
 }
 
-/* Handshakes cost time: strangers may begin so many. */
+/* Limit the handshakes that unknown peers begin, because they cost time. */
 static bool may_begin(struct uw_link_tcp *l)
 {
     return l->guard == NULL ||
@@ -354,7 +354,7 @@ static void begin_accepted(struct uw_link_tcp *l, int fd)
     (void)uw_ip_address_print(&a, text);
     make_room_for_stranger(l);
     set_options(l, fd);
-    uint16_t conn = take_conn(l, fd, UW_TCP_GREETING);
+    uint16_t conn = open_conn(l, fd, UW_TCP_GREETING);
     if (!uw_tcp_secure(l, &l->conns[conn], text)) {
         release(l, conn);
     }
@@ -378,7 +378,7 @@ static void accept_some(struct uw_link_tcp *l)
     }
 }
 
-/* A dial has come through. */
+/* connect has succeeded. */
 static void begin_dialed(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
@@ -419,7 +419,7 @@ static void take_event(struct uw_link_tcp *l, uint16_t conn, uint32_t events)
     }
 }
 
-/* Take what the system reports. Returns whether it reported anything. */
+/* Handle the system's events. Returns whether there were any. */
 static bool poll_events(struct uw_link_tcp *l)
 {
     struct epoll_event events[EVENTS];
@@ -434,7 +434,7 @@ static bool poll_events(struct uw_link_tcp *l)
     return n > 0;
 }
 
-/* The message at the front of a connection: its bytes, or UW_ERR_AGAIN. */
+/* Take the first message of a connection: its bytes, or UW_ERR_AGAIN. */
 static int take_front(struct uw_link_tcp *l, uint16_t conn, uint8_t **at)
 {
     int rc = uw_tcp_front(l, &l->conns[conn], at);

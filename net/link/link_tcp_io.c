@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes in and out of a connection. */
+ * Input and output of connections. */
 #include "link_tcp_conn.h"
 
 #include "base/bucket.h"
@@ -10,16 +10,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define BULK_BYTES 16384u               /* the rest of a message above that is read by itself ... */
-#define NEXT_BYTES 64u                  /* ... and with the head of the next one */
-#define RECORD_JOINED_BYTES 16384u      /* small parts of a message in one record */
+#define BULK_BYTES 16384u               /* a larger rest of a message is read alone ... */
+#define NEXT_BYTES 64u                  /* ... but for the head of the next one */
+#define RECORD_JOINED_BYTES 16384u      /* small parts of a message are joined in one record */
 
 static uint32_t padded(uint32_t bytes)
 {
     return (bytes + 3u) & ~3u;
 }
 
-/* Is an error one that passes? */
+/* Is an error transient? */
 static bool is_passing(int error)
 {
     return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
@@ -48,7 +48,7 @@ static int receive(int fd, uint8_t *buf, uint32_t cap_bytes)
     return n > 0 ? (int)n : n < 0 && is_passing(errno) ? UW_ERR_AGAIN : UW_ERR_CLOSED;
 }
 
-/* The guard's way to the socket. */
+/* The guard's access to the socket. */
 
 static int raw_read(void *arg, uint8_t *buf, uint32_t cap_bytes)
 {
@@ -94,7 +94,7 @@ int uw_tcp_read(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, uint8_t *buf,
     return n;
 }
 
-/* Keep what the system did not take of a message. */
+/* Store the unsent rest of a message in tx. */
 static void keep_rest(struct uw_link_tcp_conn *c, const struct iovec *iov, int iov_n, size_t sent)
 {
     c->tx_at = c->tx_end = 0;
@@ -108,8 +108,8 @@ static void keep_rest(struct uw_link_tcp_conn *c, const struct iovec *iov, int i
     }
 }
 
-/* Encrypt all of a message into tx, and send what the system takes. What is small travels with what
- * is in front of it: a prefix alone makes no record. */
+/* Encrypt a message into tx, and send as much as possible. Small parts are joined: a prefix has no
+ * record of its own. */
 static int write_guarded(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, const struct iovec *iov,
                          int iov_n)
 {
@@ -169,8 +169,8 @@ int uw_tcp_write(struct uw_link_tcp *l, struct uw_link_tcp_conn *c, struct iovec
     return UW_OK;
 }
 
-/* Bytes of the message at the front with its prefix; UINT32_MAX: above the mtu. What is not known
- * yet counts as the prefix alone. */
+/* Bytes of the first message with its prefix, or of the prefix if that is incomplete; UINT32_MAX:
+ * above the mtu. */
 static uint32_t front_bytes(const struct uw_link_tcp *l, const struct uw_link_tcp_conn *c)
 {
     if (c->rx_end - c->rx_at < UW_TCP_PREFIX_BYTES) {
@@ -180,9 +180,9 @@ static uint32_t front_bytes(const struct uw_link_tcp *l, const struct uw_link_tc
     return bytes <= l->link.mtu_bytes ? UW_TCP_PREFIX_BYTES + padded(bytes) : UINT32_MAX;
 }
 
-/* Read more. What is large is read by itself, so that little of the next message has to be moved
- * to the front. A read that fills less than it could has emptied the socket: what comes later is
- * reported again. Returns as uw_tcp_read. */
+/* Read more. A large rest is read alone, so that little of the next message has to be moved to the
+ * front. A short read has emptied the socket: the system then reports later bytes by an event.
+ * Returns as uw_tcp_read. */
 static int fill(struct uw_link_tcp *l, struct uw_link_tcp_conn *c)
 {
     uint32_t have = c->rx_end - c->rx_at, need = front_bytes(l, c);

@@ -14,12 +14,12 @@
 
 #define SOCKET_BUFFER_DEFAULT (1 << 20)
 #define RETRY_US 1000u
-#define BLOCK_N 64u                     /* datagrams that Linux takes in one call, at most */
-#define BLOCK_BYTES 65507u              /* of all of them, as of one */
-#define BLOCK_IN_BYTES 65536u           /* room for any block that arrives */
+#define BLOCK_N 64u                     /* most datagrams of one system call */
+#define BLOCK_BYTES 65507u              /* most bytes of one system call */
+#define BLOCK_IN_BYTES 65536u           /* largest block received */
 #define TOGETHER_BYTES (BLOCK_BYTES + BLOCK_IN_BYTES)
 
-/* Room for one control message with an int, aligned as the system wants it. */
+/* An aligned control message with an int. */
 union control {
     struct cmsghdr head;
     uint8_t bytes[CMSG_SPACE(sizeof(int))];
@@ -43,7 +43,7 @@ static bool udp_hold(struct uw_link *link, uint16_t station, bool hold)
     return uw_stations_hold(&((struct uw_link_udp *)link)->stations, station, hold);
 }
 
-/* Hand one datagram over. Returns as uw_ip_send_error; UW_OK also for one that is lost. */
+/* Send one datagram. Returns as uw_ip_send_error; UW_OK also for a lost one. */
 static int send_one(struct uw_link *link, const struct uw_ip_address *a, const void *buf,
                     uint32_t buf_bytes)
 {
@@ -80,7 +80,7 @@ static void set_address(struct uw_link_udp_block *b, const struct uw_ip_address 
     b->port = a->port;
 }
 
-/* Of l->in; one byte more than a message has shows those that are too large. */
+/* Size of l->in; one byte more than the mtu detects messages that are too large. */
 static uint32_t room_of(const struct uw_link_udp *l)
 {
     return l->out.bytes != NULL ? BLOCK_IN_BYTES : l->link.mtu_bytes + 1u;
@@ -92,8 +92,8 @@ static uint32_t next_bytes(const struct uw_link_udp_block *b)
     return left < b->each_bytes ? left : b->each_bytes;
 }
 
-/* Send what waits, together: all or nothing. Returns UW_OK, UW_ERR_AGAIN, or UW_ERR_UNSUPPORTED: it
- * is to be sent one by one, also to see what of it is lost. */
+/* Send the waiting messages in one call: all or none. Returns UW_OK, UW_ERR_AGAIN, or
+ * UW_ERR_UNSUPPORTED: send them one by one, also to find out which are lost. */
 #if defined(UDP_SEGMENT)
 static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
 {
@@ -122,7 +122,7 @@ static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
             break;
         }
     }
-    /* Else too large for the path to take whole, a device without checksums, an old kernel. */
+    /* Other errors: too large for the path, a device without checksums, an old kernel. */
     return uw_ip_send_error(errno) == UW_ERR_AGAIN ? UW_ERR_AGAIN : UW_ERR_UNSUPPORTED;
 }
 #else
@@ -134,7 +134,7 @@ static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
 }
 #endif
 
-/* Send what waits. Returns UW_OK or UW_ERR_AGAIN (some of it waits on). */
+/* Send the waiting messages. Returns UW_OK or UW_ERR_AGAIN (some still wait). */
 static int flush(struct uw_link_udp *l)
 {
     struct uw_link_udp_block *b = &l->out;
@@ -158,7 +158,7 @@ static int flush(struct uw_link_udp *l)
     return rc;
 }
 
-/* May a message follow those that wait? */
+/* Can a message join the waiting ones? */
 static bool fits(const struct uw_link_udp_block *b, const struct uw_ip_address *a, uint32_t bytes)
 {
     struct uw_ip_address to = address_of(b);
@@ -194,8 +194,8 @@ static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     return UW_OK;
 }
 
-/* Receive datagrams that arrived together from one sender, one behind the other.
- *   each_bytes  set to the size of each, of which the last may be shorter
+/* Receive consecutive datagrams of one sender.
+ *   each_bytes  set to the size of each; the last may be shorter
  * Returns as recvmsg. */
 static ssize_t receive_block(int fd, uint8_t *bytes, size_t cap_bytes, uint32_t *each_bytes,
                              struct sockaddr_storage *from)
@@ -219,9 +219,9 @@ static ssize_t receive_block(int fd, uint8_t *bytes, size_t cap_bytes, uint32_t 
     return n;
 }
 
-/* Receive what arrived together into l->in.
- * Returns UW_OK, UW_ERR_AGAIN (nothing that can be answered), UW_ERR_CLOSED, UW_ERR_IO. */
-static int take_block(struct uw_link_udp *l)
+/* Receive a block into l->in.
+ * Returns UW_OK, UW_ERR_AGAIN (none, or of an unknown family), UW_ERR_CLOSED, UW_ERR_IO. */
+static int fill_block(struct uw_link_udp *l)
 {
     struct uw_link_udp_block *b = &l->in;
     for (int i = 0; i < UW_IP_RETRIES; i++) {
@@ -252,7 +252,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
     for (int i = 0; i < UW_IP_RETRIES && rc == UW_ERR_AGAIN; i++) {
         if (b->at == b->end) {
             (void)flush(l);     /* the caller may wait next */
-            rc = take_block(l);
+            rc = fill_block(l);
             if (rc < 0) {
                 return rc;
             }
@@ -266,7 +266,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
     return rc;
 }
 
-/* A caller that waits for the socket does not see what waits here. */
+/* Messages in l->in do not make the socket readable. */
 static uint64_t udp_step(struct uw_link *link, uint64_t now_us)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;

@@ -10,7 +10,7 @@
 
 #include <zephyr/net/socket.h>
 
-/* sockaddr_storage is only as large as the protocols that a kernel is configured for. */
+/* sockaddr_storage has the size of the configured protocols only. */
 union address {
     struct sockaddr any;
     struct sockaddr_in v4;

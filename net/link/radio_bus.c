@@ -9,8 +9,8 @@
 #define SLOTS 4u
 #define SLOT_BYTES 8u
 #define SLOT_MIN_US 300u
-#define GAP_US 20000u           /* of silence in the middle of a frame: it has no end */
-#define FOREIGN_MAX 64u         /* frames of others that one call skips */
+#define GAP_US 20000u           /* silence within a frame that aborts it */
+#define FOREIGN_MAX 64u         /* foreign frames that one call skips */
 
 static struct uw_radio_bus *self(struct uw_radio *r)
 {
@@ -22,7 +22,7 @@ static uint32_t frame_of(const struct uw_radio_bus_config *c)
     return c->frame_bytes != 0 ? c->frame_bytes : UW_RADIO_BUS_FRAME_DEFAULT;
 }
 
-/* Of so many bytes on the line, 0 where its rate is not known. */
+/* Time of so many bytes on the line; 0: rate not known. */
 static uint64_t line_us(const struct uw_radio_bus *r, uint32_t bytes)
 {
     uint32_t rate = r->frames.serial->rate_bits_per_s;
@@ -31,14 +31,14 @@ static uint64_t line_us(const struct uw_radio_bus *r, uint32_t bytes)
 
 /* ---- access to the line ---- */
 
-/* The line has carried something until `until_us`. */
-static void hear(struct uw_radio_bus *r, uint64_t until_us)
+/* Note activity on the line until `until_us`. */
+static void note_activity(struct uw_radio_bus *r, uint64_t until_us)
 {
     r->heard_us = r->heard_us > until_us ? r->heard_us : until_us;
     r->free_us = r->heard_us + r->slot_us + uw_rng_below(&r->rng, r->slot_us * (SLOTS - 1u));
 }
 
-/* Take what the line brings, up to a frame for this station.
+/* Read the line up to a frame for this station.
  * Returns UW_OK (there is one), UW_ERR_AGAIN, UW_ERR_CLOSED, UW_ERR_IO. */
 static int listen(struct uw_radio_bus *r)
 {
@@ -52,7 +52,7 @@ static int listen(struct uw_radio_bus *r)
         }
     }
     if (f->read_n != read_n) {
-        hear(r, r->now_us);
+        note_activity(r, r->now_us);
     }
     r->dropped_n += f->dropped_n;
     f->dropped_n = 0;
@@ -69,8 +69,8 @@ static bool is_silent(const struct uw_radio_bus *r)
     return r->taken < 0 && !inside && r->now_us >= r->free_us;
 }
 
-/* Write the frame that waits, if the line is free. */
-static void speak(struct uw_radio_bus *r)
+/* Write the waiting frame if the line is free. */
+static void write_frame(struct uw_radio_bus *r)
 {
     struct uw_serial_frames *f = &r->frames;
     if (f->queue_n == 0 || f->closed || (!r->begun && !is_silent(r))) {
@@ -79,7 +79,7 @@ static void speak(struct uw_radio_bus *r)
     r->begun = true;
     uint32_t before_n = f->queue_n;
     (void)uw_serial_frames_drain(f); /* send and recv report errors */
-    hear(r, r->now_us + line_us(r, before_n - f->queue_n));
+    note_activity(r, r->now_us + line_us(r, before_n - f->queue_n));
     r->begun = f->queue_n != 0;
 }
 
@@ -102,7 +102,7 @@ static int bus_send(struct uw_radio *radio, uint16_t to, const void *frame, uint
     int rc = uw_serial_frames_put(&r->frames, head, HEAD_BYTES, frame, frame_bytes);
     if (rc == UW_OK) {
         (void)listen(r);
-        speak(r);
+        write_frame(r);
     }
     return rc;
 }
@@ -138,7 +138,7 @@ static uint64_t bus_step(struct uw_radio *radio, uint64_t now_us)
     struct uw_radio_bus *r = self(radio);
     r->now_us = now_us;
     (void)listen(r);
-    speak(r);
+    write_frame(r);
     uint64_t next_us = uw_serial_frames_next_us(&r->frames, now_us);
     if (next_us != UINT64_MAX && !r->begun) {
         next_us = r->free_us > now_us ? r->free_us : now_us + r->slot_us;

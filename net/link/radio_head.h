@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * radio_head.h - the head of a frame on a carrier that all stations hear: destination, sender
+ * radio_head.h - the header of a frame on a shared carrier: destination, sender
  */
 #ifndef UW_NET_RADIO_HEAD_H
 #define UW_NET_RADIO_HEAD_H

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define FOREIGN_MAX 64u         /* frames of others that one call skips */
+#define FOREIGN_MAX 64u         /* foreign frames that one call skips */
 #define SOCKET_BUFFER_BYTES (1 << 20)
 
 static struct uw_radio_udp *self(struct uw_radio *r)
@@ -100,7 +100,7 @@ bool uw_radio_udp_group_ok(const char *group)
     return parse_group(group, &a);
 }
 
-/* A socket of the group on an interface; -1: errno says why. */
+/* Open a socket of the group on an interface; -1: see errno. */
 static int open_group(const struct uw_radio_udp *r, struct in_addr interface)
 {
     int fd = uw_ip_socket(false, SOCK_DGRAM);

@@ -8,7 +8,7 @@
 
 #define CRC_BYTES 4u
 #define GROUP 0xffu             /* begins 254 bytes without a zero behind them */
-#define LOOK_BYTES 64u          /* it is looked again when so many have left */
+#define LOOK_BYTES 64u          /* drain again after the time of so many bytes */
 #define LOOK_MIN_US 200u
 #define LOOK_MAX_US 5000u
 #define LOOK_US 1000u           /* where the rate is not known */
@@ -39,7 +39,7 @@ void uw_serial_frames_init(struct uw_serial_frames *f, struct uw_serial *serial,
 
 /* ---- sending ---- */
 
-/* Place of the byte that is queued next. */
+/* Index of the next byte in the queue. */
 static uint32_t queue_end(const struct uw_serial_frames *f)
 {
     uint32_t at = f->queue_at + f->queue_n;
@@ -52,7 +52,7 @@ static void queue(struct uw_serial_frames *f, uint8_t byte)
     f->queue_n++;
 }
 
-/* A group being written: where its first byte is, which tells the length. */
+/* A COBS group being written: index of its first byte, the code. */
 struct group {
     uint32_t at;
     uint8_t code;
@@ -145,7 +145,7 @@ static void keep(struct uw_serial_frames *f, uint8_t byte)
     }
 }
 
-/* A zero has come. Returns the size of the contents that it ends, or UW_ERR_AGAIN. */
+/* A zero was received. Returns the size of the frame's contents, or UW_ERR_AGAIN. */
 static int end_frame(struct uw_serial_frames *f)
 {
     int rc = UW_ERR_AGAIN;
@@ -162,7 +162,7 @@ static int end_frame(struct uw_serial_frames *f)
     return rc;
 }
 
-/* Take one byte of the stream. Returns the size of the contents that it ends, or UW_ERR_AGAIN. */
+/* Decode one byte. Returns the size of the contents if it ends a frame, or UW_ERR_AGAIN. */
 static int decode(struct uw_serial_frames *f, uint8_t byte)
 {
     if (byte == 0) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stations.h - what links over IP share: the table of stations by address, and the handling of a
- * datagram that arrived
+ * stations.h - the table of stations by address, for links over IP
  *
  * Memory     the caller's, borrowed      Blocking   never      Context  the link's thread
  */
@@ -19,24 +18,23 @@
 
 #define UW_STATIONS_DEFAULT 64u
 
-/* Bytes of memory for the table and one datagram; slots_n 0 is UW_STATIONS_DEFAULT. SIZE_MAX when
- * the numbers of that many stations do not fit. */
+/* Bytes of memory for the table and one datagram; slots_n 0 is UW_STATIONS_DEFAULT. SIZE_MAX: too
+ * many stations. */
 size_t uw_stations_bytes(uint16_t slots_n, uint32_t mtu_bytes);
 
-/* Set an empty table up in memory of that many bytes. */
+/* Set up an empty table in memory of that many bytes. */
 void uw_stations_init(struct uw_stations *t, void *memory, uint16_t slots_n);
 
-/* The station of an address: known, in a free slot, or in the one recycled. The datagram buffer is
- * untouched.
- *   is_new  set to whether the number was nobody's, or another's
+/* The station of an address; a new address gets a free or recycled slot. Keeps the datagram buffer.
+ *   is_new  set to whether the address is new
  * Returns UW_OK or UW_ERR_FULL. */
 int uw_stations_enter(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number,
                       bool *is_new);
 
-/* The same for the entry `resolve` of a link: the station is held. */
+/* The same for `resolve` of a link: holds the station. */
 int uw_stations_resolve(struct uw_stations *t, const struct uw_ip_address *a, uint16_t *number);
 
-/* The address of a station; NULL when there is none. use: it is the one used last. */
+/* The address of a station; NULL: no such station. use: mark it as used last. */
 const struct uw_ip_address *uw_stations_address(struct uw_stations *t, uint16_t number, bool use);
 
 /* The entry `hold` of a link. */
@@ -45,12 +43,12 @@ bool uw_stations_hold(struct uw_stations *t, uint16_t number, bool hold);
 /* The entry `describe` of a link. */
 int uw_stations_describe(struct uw_stations *t, uint16_t number, char text[UW_LINK_ADDRESS_BYTES]);
 
-/* A datagram of `bytes` lies in t->datagram: count it and enter its sender.
+/* Count a received datagram of `bytes` and add its sender to the table.
  *
- *   sender  NULL: not an address that the link can answer
+ *   sender  NULL: an address of another family
  *
- * Returns the size, UW_ERR_TOOBIG (above the link's mtu), UW_ERR_AGAIN (dropped: the next one may
- * be in order). */
+ * Returns the size, UW_ERR_TOOBIG (above the link's mtu), UW_ERR_AGAIN (dropped: receive the next
+ * one). */
 int uw_stations_take(struct uw_stations *t, struct uw_link *link,
                      const struct uw_ip_address *sender, size_t bytes, uint16_t *from);
 

@@ -13,7 +13,7 @@
 #define DILOCO_BETA 0.9f
 #define DILOCO_MU 0.7f
 
-/* What was given, or the rule's own. */
+/* The configured constant, or the rule's default. */
 static float or_else(float given, float own)
 {
     return given != 0.0f ? given : own;
@@ -205,7 +205,7 @@ struct span {
     uint32_t from_n, to_n;
 };
 
-/* What of a segment lies within n from at_n; from_n >= to_n: nothing. */
+/* Intersection of a segment with n elements from at_n; from_n >= to_n: empty. */
 static struct span span_of(const struct uw_segment *g, uint32_t at_n, uint32_t n)
 {
     const uint32_t ends_n = g->offset_n + g->size_n;

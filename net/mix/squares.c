@@ -5,7 +5,7 @@
 
 #define LANES 8u
 
-/* Sums of squares, in lanes that do not wait for each other; apart: of a - b. */
+/* Sums of squares of a, or (apart) of a - b, in independent lanes. */
 UW_INLINE double sum(const float *a, const float *b, uint32_t n, bool apart)
 {
     double lane[LANES] = {0.0}, rest = 0.0;

@@ -7,7 +7,7 @@
 #define MANTISSA_BITS 23u
 #define PLAIN_BITS 24u              /* sign and mantissa */
 #define FLOAT_LEAST_BITS 26u
-#define SHORT_MOST 9u               /* below top: further is written in full */
+#define SHORT_MOST 9u               /* largest distance in the short form */
 #define EXPONENT_BITS 8u
 
 struct bits {
@@ -27,7 +27,7 @@ static void put(struct bits *b, uint32_t value, uint32_t n)
     }
 }
 
-/* The next n bits, up to 24; false: there are no more so many. */
+/* Read n bits, up to 24; false: not enough left. */
 static bool get(struct bits *b, uint32_t n, uint32_t *value)
 {
     for (; b->held_n < n && b->at < b->bytes; b->held_n += 8u) {
@@ -84,7 +84,7 @@ int uw_float_encode(const float *x, uint32_t n, uint8_t *buf, uint32_t cap_bytes
     return b.at <= cap_bytes ? (int)b.at : UW_ERR_TOOBIG;
 }
 
-/* How far below top the next exponent is; false: no such thing was written. */
+/* Read the distance of the next exponent from top; false: malformed. */
 static bool get_below(struct bits *b, uint32_t top, uint32_t *below)
 {
     uint32_t bit, exponent;
@@ -107,7 +107,7 @@ static bool get_below(struct bits *b, uint32_t top, uint32_t *below)
     return false;
 }
 
-/* Is what is left the rest of the last byte, and 0? */
+/* Is the rest only the zero padding of the last byte? */
 static bool is_end(struct bits *b)
 {
     uint32_t rest = b->held_n + (b->bytes - b->at) * 8u, zero = 1;

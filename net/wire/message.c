@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define PEERS_NUMBER 6u             /* of Ping.peers, which its struct leaves out */
+#define PEERS_NUMBER 6u             /* field number of Ping.peers, which is not in its struct */
 
-/* These texts end up on terminals and in log files. */
+/* These texts appear on terminals and in log files. */
 static bool is_printable(const char *text, char least)
 {
     for (; *text >= least && *text <= '~'; text++) {
@@ -94,7 +94,7 @@ static int finish(bool frames, enum uw_wire_type type, uint8_t *out, uint32_t by
     return (int)bytes;
 }
 
-/* A body behind so many bytes. */
+/* Encode a body behind so many bytes. */
 static int encode_at(bool frames, enum uw_wire_type type, const struct uw_message_form *form,
                      const void *body, uint8_t *out, uint32_t bytes, uint32_t cap_bytes)
 {
@@ -181,7 +181,7 @@ int uw_message_type(bool frames, const void *buf, uint32_t buf_bytes)
     if (buf_bytes < head_bytes(frames)) {
         return UW_ERR_CORRUPT;
     }
-    /* The checksum before the type: a damaged type is damage, not a later version. */
+    /* Check the checksum before the type: a damaged type is not a later version. */
     if (!frames && uw_get_u32(p + 1) != uw_wire_checksum(p, buf_bytes)) {
         return UW_ERR_CORRUPT;
     }
@@ -222,7 +222,7 @@ const struct uw_message_form *uw_message_form_of(enum uw_wire_type type)
     }
 }
 
-/* Of any part's messages. */
+/* The form of any type, including those of optional parts. */
 static const struct uw_message_form *form_of(enum uw_wire_type type)
 {
     return type == UW_WIRE_STATUS_REQUEST ? &uw_form_status_request

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The short forms of what travels most, for links of frames. */
+ * Short forms of the most frequent messages, for links of frames. */
 #include "message.h"
 
 #define WANT_HEAD_BYTES 15u
 #define WANT_BYTES 11u
 #define SPREAD_UNIT_US 16u
-#define VERSIONS_LATE 64u           /* that a chunk may be older than what its peer told last */
+#define VERSIONS_LATE 64u           /* most versions between a chunk and its peer's last report */
 
-/* A chunk's number and four bits more, its floats behind them. */
+/* Write a chunk number with four more bits, then the floats. */
 static int write_chunk(enum uw_wire_type type, uint8_t version, uint32_t chunk, uint32_t bits,
                        const float *floats, uint32_t n, void *buf, uint32_t cap_bytes)
 {

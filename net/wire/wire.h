@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wire.h - the head that every message begins with
+ * wire.h - the header of every message
  *
  *     byte  0      version << 4 | type
  *     bytes 1..4   CRC-32C over byte 0 and everything from byte 5 on
  *
- * On a link of frames (uwasa/link.h), which authenticates each of them, byte 0 is all of it, and
- * message.h has shorter forms of what travels most.
+ * On a link of frames (uwasa/link.h), which authenticates each frame, the header is byte 0 alone,
+ * and message.h has short forms of the most frequent messages.
  */
 #ifndef UW_NET_WIRE_H
 #define UW_NET_WIRE_H
@@ -19,7 +19,7 @@
 #define UW_WIRE_SHORT_HEAD_BYTES 1u     /* on a link of frames */
 
 enum uw_wire_type {
-    UW_WIRE_HELLO = 1,              /* ping to somebody not known yet */
+    UW_WIRE_HELLO = 1,              /* ping to an unknown peer */
     UW_WIRE_PING,
     UW_WIRE_ACK,
     UW_WIRE_WANT,
@@ -36,7 +36,7 @@ enum uw_wire_type {
     UW_WIRE_DATA_CODED              /* data in the code of float_code.h */
 };
 
-/* The checksum that belongs into a message of that many bytes, UW_WIRE_HEAD_BYTES or more. */
+/* The checksum of a message of so many bytes, UW_WIRE_HEAD_BYTES or more. */
 static inline uint32_t uw_wire_checksum(const uint8_t *buf, uint32_t bytes)
 {
     return uw_crc32c(uw_crc32c(0, buf, 1), buf + UW_WIRE_HEAD_BYTES, bytes - UW_WIRE_HEAD_BYTES);
@@ -47,7 +47,7 @@ static inline uint8_t uw_wire_first(enum uw_wire_type type)
     return (uint8_t)(UW_WIRE_VERSION << 4 | (uint32_t)type);
 }
 
-/* Write the head in front of what is in the buffer already. */
+/* Write the header of a message whose body is in the buffer. */
 static inline void uw_wire_seal(uint8_t *buf, enum uw_wire_type type, uint32_t bytes)
 {
     buf[0] = uw_wire_first(type);
