@@ -5,9 +5,12 @@
 #ifndef UW_LAYER_KEYS_H
 #define UW_LAYER_KEYS_H
 
+#include "uwasa/cplusplus.h"
 #include "uwasa/layers.h"
 
 #include <stddef.h>
+
+UW_C_BEGIN
 
 #define UW_LAYER_SIZE_LIMIT 16777216u   /* channels, features, rows */
 
@@ -56,4 +59,5 @@ extern const size_t uw_layer_types_n;
 /* The row of a kind; NULL: there is none. */
 const struct uw_layer_type *uw_layer_type_of(enum uw_layer_kind kind);
 
+UW_C_END
 #endif
