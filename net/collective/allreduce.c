@@ -406,12 +406,18 @@ static void take_early(struct uw_allreduce *a)
     }
 }
 
+/* Begin step k, if there is one. */
 static void enter(struct uw_allreduce *a)
 {
     uint32_t n;
+    if (a->k == a->steps_n) {
+        a->state = UW_ALLREDUCE_DONE;
+        a->tells = true;
+        nudge_later(a);
+        return;
+    }
     a->step = uw_allreduce_step_at(a, a->k);
     a->share = uw_allreduce_share_of(a, a->r.size_n, a->k);
-    a->entered = true;
     a->received = a->step.recv_n == 0;
     uw_allreduce_keep(a, &a->step);
     a->in_place = !overlap(&a->step) || uw_allreduce_copy(a, a->r.round, a->k, &n) != NULL;
@@ -446,25 +452,13 @@ static void exchange(struct uw_allreduce *a)
 /* Go on as far as possible. */
 static void advance(struct uw_allreduce *a)
 {
-    while (a->state == UW_ALLREDUCE_RUNNING) {
-        if (a->k == a->steps_n) {
-            a->state = UW_ALLREDUCE_DONE;
-            a->tells = true;
-            nudge_later(a);
-            return;
-        }
-        if (!a->entered) {
-            enter(a);
-        }
-        if (!a->received) {
-            return;
-        }
+    while (a->state == UW_ALLREDUCE_RUNNING && a->received) {
         if (!a->in_place) {
             exchange(a);
         }
         a->k++;
-        a->entered = false;
         uw_allreduce_early_tidy(a, a->k);
+        enter(a);
     }
 }
 
@@ -484,7 +478,6 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->state = UW_ALLREDUCE_RUNNING;
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
     a->bad = 0;
-    a->failed = false;
     if (uw_allreduce_streams(a)) {
         a->kept[0].steps_n = a->kept[1].steps_n = 0;    /* what they have may be overwritten */
         a->out_n = a->owed_n = 0;
@@ -493,7 +486,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     }
     a->k = 0;
     a->held = UW_ALLREDUCE_NONE;
-    a->entered = a->tells = false;
+    a->tells = false;
     uint64_t patience_us = 2u * round->rtt_us + PATIENCE_MIN_US, learned_us = a->patience_us / 2u;
     a->patience_us = same && learned_us > patience_us ? learned_us : patience_us;
     memset(a->got, 0, a->steps_max);
@@ -512,6 +505,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     struct uw_allreduce_kept *kept = &a->kept[round->round % 2];
     kept->round = round->round;
     kept->steps_n = kept->used_n = 0;
+    enter(a);
     advance(a);
 }
 
@@ -547,10 +541,6 @@ static void begin_pull(struct uw_allreduce *a, uint32_t expected, bool whole)
 static void arrive(struct uw_allreduce *a, const struct uw_part *p)
 {
     const struct uw_allreduce_step *s = &a->step;
-    if (a->received) {
-        tell(a, s->from, UW_PART_GOT, a->r.round, a->k);  /* the first one was lost */
-        return;
-    }
     if (!a->pull.active) {
         /* Without loss, what was sent before and is not here was dropped, and will not come. */
         bool dropped = a->config.lossless && (a->asked_us != 0 || p->offset_n != 0);
@@ -588,8 +578,8 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
 static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
-    if (now && p->step == a->k && a->entered) {
-        if (from == a->step.from && (a->received || has_place(a))) {
+    if (now && p->step == a->k) {
+        if (from == a->step.from && has_place(a)) {
             arrive(a, p);
         } else if (from == a->step.from) {
             store_early(a, from, p);
@@ -604,8 +594,7 @@ static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_par
 static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     bool later = p->round > a->r.round ||
-                 (p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING &&
-                  (p->step > a->k || (p->step == a->k && !a->entered)));
+                 (p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING && p->step > a->k);
     if (later) {
         tell(a, from, UW_PART_WAIT, p->round, p->step);
         return;
@@ -636,7 +625,8 @@ static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_par
         }
         return;
     }
-    if (p->round == a->r.round && p->step == a->k && a->entered && from == a->step.from) {
+    if (p->round == a->r.round && p->step == a->k && a->state == UW_ALLREDUCE_RUNNING &&
+        from == a->step.from) {
         answered(a);
         uint64_t wait_us = PATIENCE_WAITS * a->patience_us;
         a->ask_us = a->now_us + (wait_us << uw_min_u32(a->tries, UW_ALLREDUCE_TRIES_MAX));
@@ -660,7 +650,7 @@ static void take_got(struct uw_allreduce *a, uint32_t from, const struct uw_part
     }
     if (p->step == a->held) {
         a->held = UW_ALLREDUCE_NONE;
-        if (a->state == UW_ALLREDUCE_RUNNING && a->entered) {
+        if (a->state == UW_ALLREDUCE_RUNNING) {
             take_early(a);
         }
     }
@@ -680,18 +670,14 @@ static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_par
 uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for)
 {
     const struct uw_allreduce_stream *t = &a->stream;
-    bool runs = a->state == UW_ALLREDUCE_RUNNING;
+    bool streams = uw_allreduce_streams(a);
     *waits_for = UW_RANK_NONE;
-    if (uw_allreduce_streams(a)) {
-        if (runs) {
-            *waits_for = t->taken_n < t->recv.recv_n ? t->recv.from : t->send.to;
-        }
-        return t->recv_k;
+    if (a->state == UW_ALLREDUCE_RUNNING || a->state == UW_ALLREDUCE_FAILED) {
+        *waits_for = !streams                        ? a->step.from
+                     : t->taken_n < t->recv.recv_n ? t->recv.from
+                                                     : t->send.to;
     }
-    if (runs && a->entered) {
-        *waits_for = a->received ? a->step.to : a->step.from;
-    }
-    return a->k;
+    return streams ? t->recv_k : a->k;
 }
 
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
@@ -729,10 +715,9 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
     if (uw_allreduce_streams(a)) {
         return uw_allreduce_stream_run(a);
     }
-    advance(a);
     if (a->state == UW_ALLREDUCE_RUNNING) {
         uint64_t nudge_us = nudge_for_got(a);
-        next_us = a->received || !has_place(a) ? UINT64_MAX : ask(a);
+        next_us = !has_place(a) ? UINT64_MAX : ask(a);
         next_us = nudge_us < next_us ? nudge_us : next_us;
     } else {
         next_us = nudge_for_done(a);

@@ -30,6 +30,10 @@
  * link (uw_link_defer). When a connection breaks in the middle, parts are missing: the round fails,
  * or does not end, and the caller's deadline ends it.
  *
+ *     IDLE --begin--> RUNNING --last step--> DONE --begin--> RUNNING
+ *      ^                 |  +--missing--> FAILED    |
+ *      +------ stop -----+------------------+-------+
+ *
  * Units      _n floats, _us microseconds
  * Memory     tables from an arena; the vector is the caller's, changed in place
  * Blocking   never      Context  network thread
@@ -55,7 +59,12 @@
 #define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
 #define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
 
-enum uw_allreduce_state { UW_ALLREDUCE_IDLE, UW_ALLREDUCE_RUNNING, UW_ALLREDUCE_DONE };
+enum uw_allreduce_state {
+    UW_ALLREDUCE_IDLE,
+    UW_ALLREDUCE_RUNNING,
+    UW_ALLREDUCE_FAILED,            /* streamed: something is missing, the round cannot end */
+    UW_ALLREDUCE_DONE
+};
 
 struct uw_allreduce_config {
     uint32_t size_n;                /* largest vector */
@@ -157,8 +166,7 @@ struct uw_allreduce {
     uint32_t steps_n, k;            /* the step at hand */
     struct uw_allreduce_step step;
     float share;                    /* what the sum that it completes is multiplied by */
-    bool entered, received;
-    bool failed;                    /* streamed: a part is missing, the round cannot end */
+    bool received;                  /* all of its message is here */
     uint32_t bad;                   /* top bit: a value that was written is not finite */
     bool tells;                     /* the round is over here; who sent to it is told soon */
     bool in_place;                  /* what arrives in this step goes to its place at once */
@@ -242,12 +250,6 @@ uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uin
 static inline uint32_t uw_allreduce_ahead_n(const struct uw_allreduce *a)
 {
     return 3u * a->store_n;
-}
-
-/* Has the round failed? */
-static inline bool uw_allreduce_failed(const struct uw_allreduce *a)
-{
-    return a->state == UW_ALLREDUCE_RUNNING && a->failed;
 }
 
 /* Of a round that is done: is all of the result finite? */

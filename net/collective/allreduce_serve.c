@@ -429,8 +429,9 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
 
 bool uw_allreduce_settled(const struct uw_allreduce *a)
 {
-    if (a->state == UW_ALLREDUCE_RUNNING || uw_allreduce_streams(a)) {
-        return a->state != UW_ALLREDUCE_RUNNING;
+    bool runs = a->state == UW_ALLREDUCE_RUNNING || a->state == UW_ALLREDUCE_FAILED;
+    if (runs || uw_allreduce_streams(a)) {
+        return !runs;
     }
     for (uint32_t k = 0; a->state == UW_ALLREDUCE_DONE && k < a->steps_n; k++) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, k);

@@ -153,6 +153,12 @@ static bool is_lost(const struct uw_allreduce *a)
     return a->early.lost_group == a->r.group && a->early.lost_round == a->r.round;
 }
 
+static int fail(struct uw_allreduce *a)
+{
+    a->state = UW_ALLREDUCE_FAILED;
+    return UW_ERR_CORRUPT;
+}
+
 /* A part that is early, of this round or the next. */
 static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
 {
@@ -160,8 +166,7 @@ static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
         return UW_ERR_AGAIN;
     }
     uw_allreduce_keep_ahead(a, p);
-    a->failed = a->failed || is_lost(a);
-    return a->failed ? UW_ERR_CORRUPT : UW_OK;
+    return is_lost(a) ? fail(a) : UW_OK;
 }
 
 /* The next part of the step at hand. Returns false when it is not kept. */
@@ -177,8 +182,7 @@ static int arrive(struct uw_allreduce *a, const float *floats, uint32_t n)
     struct uw_allreduce_stream *t = &a->stream;
     uint32_t at = t->recv.recv_at + t->taken_n;
     if (n > t->recv.recv_n - t->taken_n) {
-        a->failed = true;
-        return UW_ERR_CORRUPT;
+        return fail(a);
     }
     if (is_unsent(t, at, n)) {
         return UW_ERR_AGAIN;
@@ -221,7 +225,9 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
     load_recv(a);
     advance(a);
     if (!a->config.streams_only) {
-        a->failed = is_lost(a);
+        if (is_lost(a)) {
+            (void)fail(a);
+        }
         if (a->early.group != a->r.group) {
             uw_allreduce_early_clear(a, a->r.group);
         }
@@ -234,6 +240,9 @@ int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct
 {
     struct uw_allreduce_stream *t = &a->stream;
     bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
+    if (p->round == a->r.round && a->state == UW_ALLREDUCE_FAILED) {
+        return UW_ERR_CORRUPT;
+    }
     if (p->type != UW_PART_DATA || p->round < a->r.round ||
         (p->round == a->r.round && (!now || p->step < t->recv_k))) {
         return UW_OK;
@@ -245,8 +254,7 @@ int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct
     uint32_t at;
     bool behind = p->offset_n > t->taken_n && find(a, &at, &next);
     if (from != t->recv.from || (p->offset_n != t->taken_n && !behind)) {
-        a->failed = true;
-        return UW_ERR_CORRUPT;
+        return fail(a);
     }
     int rc = behind ? UW_ERR_AGAIN : arrive(a, p->floats, p->count_n);
     if (rc == UW_ERR_AGAIN) {
@@ -281,7 +289,7 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
     struct uw_allreduce_stream *t = &a->stream;
     advance(a);
     take_kept(a);
-    for (uint32_t burst = 0; a->state == UW_ALLREDUCE_RUNNING && !a->failed; burst++) {
+    for (uint32_t burst = 0; a->state == UW_ALLREDUCE_RUNNING; burst++) {
         if (t->send_k == t->steps_n) {
             return UINT64_MAX;
         }
@@ -300,7 +308,10 @@ uint64_t uw_allreduce_stream_run(struct uw_allreduce *a)
         if (rc == UW_ERR_AGAIN || rc == UW_ERR_NOTFOUND) {
             return a->now_us + (rc == UW_ERR_AGAIN ? SEND_RETRY_US : UNKNOWN_RETRY_US);
         }
-        a->failed = a->failed || rc < 0;
+        if (rc < 0) {
+            (void)fail(a);
+            break;
+        }
         t->sent_n += n;
         advance(a);
         take_kept(a);

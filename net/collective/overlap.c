@@ -238,7 +238,7 @@ static void trace_all(const struct uw_overlap *o, bool end)
 
 static void finish_whole(struct uw_overlap *o)
 {
-    o->whole_begun = false;
+    o->phase = UW_OVERLAP_ACTIVE;
     o->running_n = 0;
     o->advanced_n++;
     for (uint32_t i = 0; i < o->config.buckets_n; i++) {
@@ -251,11 +251,11 @@ static uint64_t run_whole(struct uw_overlap *o)
 {
     const struct uw_overlap_whole *w = o->group.whole;
     int rc = UW_ERR_AGAIN;
-    if (!o->active || o->whole_failed || o->running_n < o->config.buckets_n) {
+    if (o->phase == UW_OVERLAP_WHOLE_FAILED || o->running_n < o->config.buckets_n) {
         return UINT64_MAX;
     }
-    if (!o->whole_begun) {
-        o->whole_begun = true;
+    if (o->phase == UW_OVERLAP_ACTIVE) {
+        o->phase = UW_OVERLAP_WHOLE_BEGUN;
         o->whole_us = o->now_us;
         trace_all(o, false);
         rc = w->begin(w->arg);
@@ -266,16 +266,8 @@ static uint64_t run_whole(struct uw_overlap *o)
         finish_whole(o);
         return UINT64_MAX;
     }
-    o->whole_failed = rc != UW_ERR_AGAIN;
+    o->phase = rc == UW_ERR_AGAIN ? o->phase : UW_OVERLAP_WHOLE_FAILED;
     return o->now_us + (o->now_us < o->whole_us + EAGER_US ? EAGER_POLL_US : POLL_US);
-}
-
-static void stop_whole(struct uw_overlap *o)
-{
-    if (o->whole_begun) {
-        o->group.whole->stop(o->group.whole->arg);
-    }
-    o->whole_begun = o->whole_failed = false;
 }
 
 /* ---- groups and buckets ---- */
@@ -285,7 +277,7 @@ void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group
     uw_overlap_stop(o);
     o->group = *group;
     o->steps_n = uw_allreduce_steps_n(o->config.kind, group->ranks);
-    o->active = true;
+    o->phase = UW_OVERLAP_ACTIVE;
     o->now_us = now_us;
     o->patience_us = 4u * group->rtt_us + PATIENCE_MIN_US;
     for (uint32_t i = 0; i < o->config.buckets_n; i++) {
@@ -303,7 +295,7 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
 {
     struct uw_overlap_bucket *b = &o->buckets[bucket];
     o->now_us = now_us;
-    if (!o->active) {
+    if (o->phase == UW_OVERLAP_GIVEN_UP) {
         b->state = UW_OVERLAP_STOPPED;
         return;
     }
@@ -334,7 +326,7 @@ uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
 {
     const struct uw_fragment *last = NULL;
     if (o->group.whole != NULL) {
-        *waits_for = o->whole_begun ? (o->group.rank + 1u) % o->group.ranks : UW_RANK_NONE;
+        *waits_for = o->phase == UW_OVERLAP_WHOLE_BEGUN ? (o->group.rank + 1u) % o->group.ranks : UW_RANK_NONE;
         return o->advanced_n;
     }
     for (uint32_t i = 0; i < o->fragments_n && o->running_n > 0; i++) {
@@ -351,8 +343,10 @@ uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
 
 void uw_overlap_stop(struct uw_overlap *o)
 {
-    o->active = false;
-    stop_whole(o);
+    if (o->phase >= UW_OVERLAP_WHOLE_BEGUN) {
+        o->group.whole->stop(o->group.whole->arg);
+    }
+    o->phase = UW_OVERLAP_GIVEN_UP;
     o->out_chunks = o->running_n = 0;
     o->due_us = UINT64_MAX;
     for (uint32_t i = 0; i < o->config.buckets_n; i++) {
@@ -470,7 +464,7 @@ static void take_got(struct uw_overlap *o, uint32_t from, struct uw_fragment *f,
 
 void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *p, uint64_t now_us)
 {
-    if (!o->active || o->group.whole != NULL || p->group != o->group.group ||
+    if (o->phase == UW_OVERLAP_GIVEN_UP || o->group.whole != NULL || p->group != o->group.group ||
         from >= o->group.ranks || from == o->group.rank || p->op == 0 ||
         p->op > o->fragments_n || p->step >= o->steps_n) {
         return;
@@ -633,7 +627,7 @@ static void check_due(struct uw_overlap *o)
 
 uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us)
 {
-    if (!o->active) {
+    if (o->phase == UW_OVERLAP_GIVEN_UP) {
         return UINT64_MAX;
     }
     o->now_us = now_us;

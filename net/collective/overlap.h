@@ -41,6 +41,10 @@
  * tell who is behind: a rank that has begun says that it waits for the next one, who has not, for
  * nobody, and in a circle of those who have it is the way that holds them up.
  *
+ *     GIVEN_UP --begin--> ACTIVE --every bucket of a whole step is ready--> WHOLE_BEGUN --> ACTIVE
+ *        ^                   |                                                   |
+ *        +------ stop -------+--------------- WHOLE_FAILED <--- error -----------+
+ *
  * Threads. The training thread hands a gradient over as backward has made it, and looks before the
  * next forward pass needs it; the network thread has it in between.
  *
@@ -107,6 +111,15 @@ struct uw_overlap_whole {
     void *arg;
 };
 
+/* Of a group; the diagram above. */
+enum uw_overlap_phase {
+    UW_OVERLAP_GIVEN_UP,            /* or there has been none */
+    UW_OVERLAP_ACTIVE,
+    UW_OVERLAP_WHOLE_BEGUN,         /* a step is averaged at once */
+    UW_OVERLAP_WHOLE_FAILED         /* and cannot be */
+};
+
+/* Of a bucket. */
 enum uw_overlap_state {
     UW_OVERLAP_IDLE,                /* not ready yet in this group */
     UW_OVERLAP_RUNNING,
@@ -140,7 +153,7 @@ struct uw_overlap_bucket {
 struct uw_overlap {
     struct uw_overlap_config config;
     struct uw_overlap_group group;
-    bool active;
+    enum uw_overlap_phase phase;
     struct uw_overlap_bucket *buckets;
     struct uw_fragment *fragments;  /* what goes first stands first */
     uint32_t *asking, *sending, *owing; /* sets of fragments with a question to send, with chunks,
@@ -150,7 +163,6 @@ struct uw_overlap {
     uint32_t fragments_n, runs;
     uint32_t steps_n, out_chunks, running_n, advanced_n;
     bool refused;                   /* a rank took nothing more in this run */
-    bool whole_begun, whole_failed; /* a step's, at once */
     uint64_t whole_us;              /* it began */
     uint64_t now_us, due_us, patience_us;
 };

@@ -13,13 +13,9 @@ void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spar
     memset(a, 0, sizeof *a);
     a->gossip = gossip;
     a->spare = spare;
-    a->over_pairs = a->pairs = gossip->config.rule->over == UW_MIX_OVER_PAIRS;
-}
-
-/* Is the copy of what was handed over in spare, not in the snapshot? */
-static bool copies(const struct uw_average *a)
-{
-    return a->spare != NULL && !a->over_pairs;
+    a->pairs = gossip->config.rule->over == UW_MIX_OVER_PAIRS;
+    a->copies = spare != NULL && !a->pairs;
+    a->scope = a->next = a->pairs ? UW_AVERAGE_PAIR : UW_AVERAGE_CELL;
 }
 
 /* ---- network thread ---- */
@@ -32,7 +28,7 @@ uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope)
     }
     a->taken = asked;
     a->settled = false;
-    *scope = (enum uw_average_scope)atomic_load_explicit(&a->scope, memory_order_relaxed);
+    *scope = (enum uw_average_scope)atomic_load_explicit(&a->asked_scope, memory_order_relaxed);
     return asked;
 }
 
@@ -45,7 +41,7 @@ bool uw_average_recalled(const struct uw_average *a)
 void uw_average_restore(struct uw_average *a)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
-    memcpy(c->params->x, copies(a) ? a->spare : c->snapshot->data,
+    memcpy(c->params->x, a->copies ? a->spare : c->snapshot->data,
            c->params->size_n * sizeof(float));
 }
 
@@ -82,31 +78,24 @@ void uw_average_ended(struct uw_average *a, enum uw_average_end how)
 
 /* ---- training thread ---- */
 
-static bool is_pair(const struct uw_average *a)
-{
-    return a->pairs && !a->last;
-}
-
 static void begin_round(struct uw_average *a)
 {
     a->steps = 0;
     a->lr_sum = 0.0f;
-    a->ruled = a->folded = a->back = a->waiting = a->added = false;
-    a->last = a->then_last;
-    a->then_last = false;
+    a->state = UW_AVERAGE_TRAIN;
+    a->ruled = a->added = false;
+    a->scope = a->next;
+    a->next = a->pairs ? UW_AVERAGE_PAIR : UW_AVERAGE_CELL;
 }
 
 static void ask(struct uw_average *a)
 {
-    enum uw_average_scope scope = a->last    ? UW_AVERAGE_RUN
-                                  : a->pairs ? UW_AVERAGE_PAIR
-                                             : UW_AVERAGE_CELL;
-    a->waiting = true;
+    a->state = UW_AVERAGE_WAIT;
     a->round++;
     a->alike = uw_image_is_alike(&a->gossip->image);
     a->measured = a->spare == NULL;
     uw_image_hold(&a->gossip->image);
-    atomic_store_explicit(&a->scope, (uint32_t)scope, memory_order_relaxed);
+    atomic_store_explicit(&a->asked_scope, (uint32_t)a->scope, memory_order_relaxed);
     atomic_store_explicit(&a->asked, a->round, memory_order_release);
 }
 
@@ -172,16 +161,16 @@ static bool hand_over(struct uw_average *a, uint32_t step)
     if (uw_image_fetch_all(&a->gossip->image) < 0) {
         return false;
     }
-    if (!a->folded) {
-        a->folded = true;
-        a->ruled = !a->last && a->lr_sum > 0.0f && c->snapshot->version != 0;
-        if (a->ruled && !copies(a)) {
+    if (a->state == UW_AVERAGE_TRAIN) {
+        a->state = UW_AVERAGE_FOLD;
+        a->ruled = a->scope != UW_AVERAGE_RUN && a->lr_sum > 0.0f && c->snapshot->version != 0;
+        if (a->ruled && !a->copies) {
             uw_mix_before(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity,
                           a->lr_sum, a->gossip->recent);
             uw_image_velocity(&a->gossip->image);
         }
     }
-    if (copies(a)) {
+    if (a->copies) {
         memcpy(a->spare, c->params->x, c->params->size_n * sizeof(float));
     } else if (uw_gossip_publish(a->gossip, step, true) < 0) {
         return false;
@@ -193,12 +182,12 @@ static bool hand_over(struct uw_average *a, uint32_t step)
 static void end_rule(struct uw_average *a, bool done)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
-    if (is_pair(a)) {
+    if (a->scope == UW_AVERAGE_PAIR) {
         if (done) {
             uw_mix_pair(c->rule, a->weight, c->params, c->snapshot->data, a->spare, c->velocity,
                         a->lr_sum);
         }
-    } else if (a->ruled && copies(a)) {
+    } else if (a->ruled && a->copies) {
         uw_mix_end(c->rule, &c->constants, c->params, c->snapshot->data, c->velocity, a->lr_sum,
                    a->gossip->recent);
     } else if (a->ruled) {
@@ -211,17 +200,17 @@ static int take_back(struct uw_average *a, uint32_t step)
 {
     const struct uw_params *p = a->gossip->config.params;
     uint32_t how = (uint32_t)atomic_load_explicit(&a->ended_how, memory_order_relaxed);
-    bool mixed = how == UW_AVERAGE_ALONE && a->added && !a->last;
+    bool mixed = how == UW_AVERAGE_ALONE && a->added && a->scope != UW_AVERAGE_RUN;
     bool done = how == UW_AVERAGE_DONE || mixed;
-    if (!a->back) {
-        a->back = true;
+    if (a->state == UW_AVERAGE_WAIT) {
+        a->state = UW_AVERAGE_BACK;
         uw_image_release(&a->gossip->image,
-                         (how == UW_AVERAGE_DONE && !a->settled) || (a->ruled && copies(a)));
+                         (how == UW_AVERAGE_DONE && !a->settled) || (a->ruled && a->copies));
         if (how == UW_AVERAGE_DONE && uw_mix_settle(p)) {
             uw_image_changed(&a->gossip->image, 0, p->size_n);
         }
         end_rule(a, done);
-        if (a->ruled || is_pair(a)) {
+        if (a->ruled || a->scope == UW_AVERAGE_PAIR) {
             uw_image_velocity(&a->gossip->image);
         }
         if (done || a->lr_sum > 0.0f) {
@@ -250,6 +239,7 @@ static int retreat(struct uw_average *a)
     uw_image_velocity(&a->gossip->image);
     uw_gossip_go_on(a->gossip, &uw_mix_qg);
     a->pairs = false;
+    a->next = UW_AVERAGE_CELL;
     begin_round(a);
     return UW_NODE_RETREATED;
 }
@@ -266,7 +256,6 @@ static bool look(struct uw_average *a, const struct uw_node_progress *p, int *fl
     if (*flags < 0 || g->state != UW_GOSSIP_RESTING) {
         return false;
     }
-    a->looking = false;
     begin_round(a);
     if (atomic_load_explicit(&g->newcomer, memory_order_relaxed)) {
         a->steps = g->steps;
@@ -279,14 +268,13 @@ static bool look(struct uw_average *a, const struct uw_node_progress *p, int *fl
 static int start(struct uw_average *a, const struct uw_node_progress *p)
 {
     struct uw_gossip *g = a->gossip;
-    a->looking = atomic_load_explicit(&g->newcomer, memory_order_relaxed);
-    if (a->looking) {
+    if (atomic_load_explicit(&g->newcomer, memory_order_relaxed)) {
         int flags = uw_gossip_after_step(g, p);
-        a->started = flags >= 0;
+        a->state = flags >= 0 ? UW_AVERAGE_LOOK : UW_AVERAGE_START;
         return flags;
     }
     int rc = uw_gossip_publish(g, p->step, true);
-    a->started = rc == UW_OK;
+    a->state = rc == UW_OK ? UW_AVERAGE_TRAIN : UW_AVERAGE_START;
     return rc == UW_ERR_AGAIN ? 0 : rc;
 }
 
@@ -295,7 +283,7 @@ bool uw_average_touches(const struct uw_average *a)
 {
     bool due = a->pace == UW_AVERAGE_NOW || (a->pace == UW_AVERAGE_BY_PERIOD &&
                                              a->steps + 1u >= a->gossip->config.period_steps);
-    return !a->started || a->waiting || a->looking || a->last || a->pairs || a->fresh || due ||
+    return a->state != UW_AVERAGE_TRAIN || a->scope != UW_AVERAGE_CELL || a->fresh || due ||
            uw_average_offers(a);
 }
 
@@ -306,19 +294,19 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
         return UW_ERR_UNSUPPORTED;
     }
     uw_gossip_tell(g, p);
-    if (!a->started) {
+    if (a->state == UW_AVERAGE_START) {
         return start(a, p);
     }
-    if (a->waiting) {
+    if (a->state >= UW_AVERAGE_WAIT) {
         bool ended = atomic_load_explicit(&a->ended, memory_order_acquire) == a->round;
         return ended ? take_back(a, p->step) : UW_NODE_AVERAGING;
     }
     int flags = 0;
-    if (a->pairs && !a->looking && !a->last &&
+    if (a->scope == UW_AVERAGE_PAIR && a->state != UW_AVERAGE_LOOK &&
         atomic_load_explicit(&a->retreat, memory_order_relaxed)) {
         return retreat(a);
     }
-    if (a->looking && !a->last) {
+    if (a->state == UW_AVERAGE_LOOK) {
         if (!look(a, p, &flags)) {
             return flags;
         }
@@ -332,11 +320,11 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
     }
     bool due = a->pace == UW_AVERAGE_NOW ||
                (a->pace == UW_AVERAGE_BY_PERIOD && a->steps >= g->config.period_steps);
-    if (!due && !a->last) {
+    if (!due && a->scope != UW_AVERAGE_RUN) {
         return flags;
     }
     a->last_loss = known(p->step_loss);
-    if (is_pair(a)) {
+    if (a->scope == UW_AVERAGE_PAIR) {
         return hand_over_pair(a, p->step);
     }
     (void)hand_over(a, p->step);
@@ -345,25 +333,17 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
 
 void uw_average_agree(struct uw_average *a)
 {
-    a->last = a->last || !a->waiting;
-    a->then_last = a->waiting;
-    a->started = true;
-    a->looking = false;
+    if (a->state >= UW_AVERAGE_WAIT) {
+        a->next = UW_AVERAGE_RUN;
+    } else {
+        a->scope = UW_AVERAGE_RUN;
+        a->state = a->state == UW_AVERAGE_FOLD ? UW_AVERAGE_FOLD : UW_AVERAGE_TRAIN;
+    }
 }
 
 void uw_average_recall(struct uw_average *a)
 {
-    if (a->waiting) {
+    if (a->state >= UW_AVERAGE_WAIT) {
         atomic_store_explicit(&a->recalled, a->round, memory_order_relaxed);
     }
-}
-
-bool uw_average_pairs(const struct uw_average *a)
-{
-    return a->pairs;
-}
-
-bool uw_average_agrees(const struct uw_average *a)
-{
-    return a->last;
 }

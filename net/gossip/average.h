@@ -20,6 +20,13 @@
  *
  * A newcomer first looks for a model to take over; gossip.h does that.
  *
+ *     START --newcomer--> LOOK --found one, or none--> TRAIN --T steps--> FOLD --ask--> WAIT
+ *       +---------------first snapshot------------------^ ^                              |
+ *                                                         +---published---- BACK <-ended-+
+ *
+ * FOLD is the first part of the rule alone, until no reader holds the snapshot; a pair has none.
+ * uw_average_agree goes from START and LOOK to TRAIN, and lets a round over the run follow.
+ *
  * Memory     the model's vectors, borrowed
  * Blocking   never      Context  each function names its thread
  */
@@ -42,6 +49,16 @@ enum uw_average_end {
     UW_AVERAGE_DONE
 };
 
+/* Where training is in a round; the diagram above. */
+enum uw_average_state {
+    UW_AVERAGE_START,               /* nothing is published yet */
+    UW_AVERAGE_LOOK,                /* a newcomer, in rounds of gossip */
+    UW_AVERAGE_TRAIN,
+    UW_AVERAGE_FOLD,                /* the rule's first part is done; x is still here */
+    UW_AVERAGE_WAIT,                /* the network has x */
+    UW_AVERAGE_BACK                 /* x is here again, not yet published */
+};
+
 /* When a round begins: after T steps, not for now, or at once. */
 enum uw_average_pace { UW_AVERAGE_BY_PERIOD, UW_AVERAGE_HOLD, UW_AVERAGE_NOW };
 
@@ -50,13 +67,13 @@ struct uw_average {
     float *spare;                   /* [size_n] for rules without before and after, [2 size_n] for
                                        rules over pairs; else NULL */
     float *inbox;                   /* [size_n] to be added to x while it is offered; or NULL */
-    bool over_pairs;                /* the rule that it began with is */
+    bool copies;                    /* what comes back after an abort is in spare */
     bool alike;                     /* training, before asked: x is what the device has, and */
     bool measured;                  /* what the gossip's rms is of */
     bool settled;                   /* network, before ended: and has the average, too */
 
     /* between the threads */
-    atomic_uint_least32_t asked, scope;         /* training: the round that is handed over */
+    atomic_uint_least32_t asked, asked_scope;   /* training: the round that is handed over */
     atomic_uint_least32_t recalled;             /* training: the round it wants back soon */
     atomic_uint_least32_t ended, ended_how;     /* network */
 
@@ -74,13 +91,13 @@ struct uw_average {
     float lr_sum;
     float last_loss;                /* of the last step before the latest average; 0: not known */
     uint32_t drifts_n;
+    enum uw_average_state state;
+    enum uw_average_scope scope, next;      /* of this round; of the next one */
+    bool pairs;                     /* rounds are pairs: no retreat yet */
     bool fresh;                     /* nothing was trained since an average */
-    bool pairs;                     /* over_pairs, and no retreat yet */
-    bool started, looking, waiting, last, then_last;
     bool ruled;                     /* the rule takes part in this round */
     bool follows;                   /* the drift is wanted */
     bool added;                     /* what was offered has been, in this round */
-    bool folded, back;              /* its first part is done; x is here again, not yet published */
 };
 
 /* spare: as above; may be NULL */
@@ -96,14 +113,8 @@ bool uw_average_touches(const struct uw_average *a);
  * begins one average over the whole run. */
 void uw_average_agree(struct uw_average *a);
 
-/* Training. Is an average over the whole run under way, or to come? */
-bool uw_average_agrees(const struct uw_average *a);
-
 /* Training. Ask for the parameters back: the round is given up unless it is about to end. */
 void uw_average_recall(struct uw_average *a);
-
-/* Training. Are rounds pairs, still? */
-bool uw_average_pairs(const struct uw_average *a);
 
 /* Network. Go over to quasi-global momentum; training does so between two rounds. */
 void uw_average_retreat(struct uw_average *a);

@@ -376,7 +376,7 @@ static void message(struct uw_node_state *s, uint16_t station, enum uw_wire_type
 static bool averages_now(const struct uw_node_state *s)
 {
     const struct uw_average *a = &s->cell->average;
-    return s->config.mode != UW_NODE_GOSSIP || uw_average_pairs(a) || uw_average_agrees(a);
+    return s->config.mode != UW_NODE_GOSSIP || a->pairs || a->scope == UW_AVERAGE_RUN;
 }
 
 static int after_step(struct uw_node_state *s, const struct uw_node_progress *p)

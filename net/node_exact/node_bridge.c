@@ -103,7 +103,7 @@ static bool is_head(const struct uw_node_state *s)
 static void go_alone(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = s->bridge;
-    b->alone = true;
+    b->contact = UW_BRIDGE_ALONE;
     b->alone_us = b->heard_us;
     uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
 }
@@ -152,7 +152,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     if (place != 0) {
         b->due = b->whole = false;
         weigh(s, place);
-    } else if (!b->alone && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
+    } else if (b->contact != UW_BRIDGE_ALONE && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
         go_alone(s);
     }
     return place;
@@ -168,18 +168,17 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
     uint64_t silent_us = s->now_us - b->heard_us;
     b->whole = complete;
     if (complete) {
-        silent_us = b->alone ? s->now_us - b->alone_us : silent_us;
-        bool met = b->alone || !b->met;
-        b->alone = false;
-        b->met = true;
+        silent_us = b->contact == UW_BRIDGE_ALONE ? s->now_us - b->alone_us : silent_us;
+        bool met = b->contact == UW_BRIDGE_MET;
+        b->contact = UW_BRIDGE_MET;
         b->heard_us = s->now_us;
-        if (met) {
+        if (!met) {
             uw_node_tell_bridge(s, UW_NODE_CELLS_MEET, silent_us);
         }
         return;
     }
     b->due = true;
-    if (!b->alone && silent_us > ALONE_US) {
+    if (b->contact != UW_BRIDGE_ALONE && silent_us > ALONE_US) {
         go_alone(s);
     }
 }
@@ -209,7 +208,7 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     uw_mix_from_cell(c->rule, &c->constants, s->bridge->weight, c->params, peer->offset_n,
                      peer->count_n, own);
     memcpy(s->bridge->inbox + peer->offset_n, own, peer->count_n * sizeof *own);
-    s->bridge->any = true;
+    s->bridge->state = UW_BRIDGE_HELD;
     s->bridge->heard_us = s->now_us;
     return UW_OK;
 }
@@ -218,25 +217,25 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
 static void look_at_offer(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = s->bridge;
-    if (b->offered && !uw_average_offers(&s->cell->average)) {
-        b->offered = b->any = false;
+    if (b->state == UW_BRIDGE_OFFERED && !uw_average_offers(&s->cell->average)) {
+        b->state = UW_BRIDGE_EMPTY;
     }
 }
 
 void uw_node_bridge_keep(struct uw_node_state *s)
 {
     look_at_offer(s);
-    if (s->bridge->offered) {
-        s->bridge->offered = false;
-        s->bridge->any = uw_average_keep(&s->cell->average);
+    if (s->bridge->state == UW_BRIDGE_OFFERED) {
+        bool open = uw_average_keep(&s->cell->average);
+        s->bridge->state = open ? UW_BRIDGE_HELD : UW_BRIDGE_EMPTY;
     }
 }
 
 static void offer_alone(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = s->bridge;
-    if (b->any && b->whole && !b->offered && nodes_in(s, s->cell->name) == 1u) {
-        b->offered = true;
+    if (b->state == UW_BRIDGE_HELD && b->whole && nodes_in(s, s->cell->name) == 1u) {
+        b->state = UW_BRIDGE_OFFERED;
         uw_average_offer(&s->cell->average);
     }
 }
@@ -252,7 +251,8 @@ int uw_node_bridge_step(struct uw_node_state *s)
     }
     s->bridge->holds = s->bridge->holds && s->bridge->version == shown(s);
     look_at_offer(s);
-    while (s->cell->asked == NULL && !s->bridge->holds && !s->bridge->offered && rc == UW_OK) {
+    while (s->cell->asked == NULL && !s->bridge->holds &&
+           s->bridge->state != UW_BRIDGE_OFFERED && rc == UW_OK) {
         const struct uw_gossip_slot *slot = uw_gossip_oldest(&s->gossip);
         if (slot == NULL) {
             offer_alone(s);
@@ -268,21 +268,22 @@ int uw_node_bridge_step(struct uw_node_state *s)
 
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n)
 {
-    if (!has_bridge(s) || !s->bridge->any) {
+    if (s->bridge->state != UW_BRIDGE_HELD) {
         return;
     }
     uw_mix_carried((float)ranks_n, s->config.params, 0, s->config.params->size_n,
                    s->bridge->inbox);
-    s->bridge->added = true;
+    s->bridge->state = UW_BRIDGE_ADDED;
 }
 
 void uw_node_bridge_committed(struct uw_node_state *s, bool commit)
 {
-    if (commit && s->bridge->added) {
+    if (commit && s->bridge->state == UW_BRIDGE_ADDED) {
         memset(s->bridge->inbox, 0, s->config.params->size_n * sizeof *s->bridge->inbox);
-        s->bridge->any = false;
+        s->bridge->state = UW_BRIDGE_EMPTY;
+    } else if (s->bridge->state == UW_BRIDGE_ADDED) {
+        s->bridge->state = UW_BRIDGE_HELD;
     }
     s->bridge->holds = commit;
     s->bridge->version = shown(s);
-    s->bridge->added = false;
 }

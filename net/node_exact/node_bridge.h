@@ -14,6 +14,9 @@
  * averages it is as much smaller as that enlarges it (uw_mix_gain), but for running statistics,
  * which are not under the rule.
  *
+ *     EMPTY --chunk--> HELD --offer, in a cell of one--> OFFERED --training added it--> EMPTY
+ *                      HELD --a round begins--> ADDED --commit--> EMPTY, --abort--> HELD
+ *
  * A cell of one has d added to its x as soon as it is whole. Where a head falls silent another goes
  * on: d is by parts of either then, each with the weight of its cell.
  *
@@ -33,13 +36,18 @@
 struct uw_member;
 struct uw_node_state;
 
+/* Where d is; the diagram above. */
+enum uw_bridge_state { UW_BRIDGE_EMPTY, UW_BRIDGE_HELD, UW_BRIDGE_OFFERED, UW_BRIDGE_ADDED };
+
+/* Other cells, as reported. */
+enum uw_bridge_contact { UW_BRIDGE_UNMET, UW_BRIDGE_MET, UW_BRIDGE_ALONE };
+
 struct uw_node_bridge {
     float *inbox;                   /* [size_n] d; NULL: this node never leads a cell */
     bool due;                       /* the next pull is */
-    bool any, added;                /* d is not all zero; it is in what was handed in */
-    bool alone, met;                /* as it was told */
+    enum uw_bridge_state state;
+    enum uw_bridge_contact contact;
     bool whole;                     /* the last pull is: d is of all of the other's model */
-    bool offered;                   /* d is, to training */
     bool holds;                     /* the last average is not published yet: chunks wait */
     float weight;                   /* w of the pull */
     uint32_t version;               /* what is published instead */

@@ -175,7 +175,7 @@ static void decided(void *arg, bool commit, uint32_t culprit)
     if (commit && alone && o->scope == UW_AVERAGE_CELL) {
         uw_node_bridge_add(s, 1);
     }
-    bool moved = s->bridge->added;
+    bool moved = s->bridge->state == UW_BRIDGE_ADDED;
     bool publishes = !alone || moved || (s->config.spare != NULL && !pair);
     uw_node_bridge_committed(s, commit && publishes);
     if (!commit) {
@@ -323,7 +323,7 @@ void uw_node_cell_look(struct uw_node_state *s)
     const struct uw_allreduce *a = &s->cell->allreduce;
     int rc = o->cell.direct                     ? s->config.parts->directs->look(o)
              : a->state == UW_ALLREDUCE_DONE    ? UW_OK
-             : uw_allreduce_failed(a)           ? UW_ERR_CORRUPT
+             : a->state == UW_ALLREDUCE_FAILED  ? UW_ERR_CORRUPT
                                                 : UW_ERR_AGAIN;
     if (rc == UW_ERR_AGAIN) {
         return;

@@ -64,7 +64,7 @@ static uint32_t checksum(const void *bytes, size_t n)
 
 static uint32_t holds(const struct uw_node_direct_state *d)
 {
-    return d->member ? checksum(d->joined, sizeof d->joined) : 0;
+    return d->place != UW_DIRECT_OUT ? checksum(d->joined, sizeof d->joined) : 0;
 }
 
 /* Of this node; 0: not now. */
@@ -143,7 +143,7 @@ static enum uw_node_direct_why find_why(struct uw_node_scope *o,
     uint32_t own = version(o->node);
     enum uw_node_direct_why why = own != 0 ? UW_DIRECT_CAN : UW_DIRECT_WAITS;
     bool here = false;
-    *joined = d->member;
+    *joined = d->place != UW_DIRECT_OUT;
     for (uint32_t i = 0; why == UW_DIRECT_CAN && i < start->ids_n; i++) {
         bool self = is_self(o->node, start->ids[i]);
         const struct uw_node_direct_seat *seat =
@@ -173,7 +173,7 @@ static void failed(struct uw_node_state *s, uint32_t set)
     struct uw_node_direct_state *d = s->cell->direct;
     d->failed_set = set;
     d->again_us = s->now_us + uw_backoff_us(AGAIN_US, &d->failures, AGAIN_DOUBLINGS);
-    if (d->own && d->failures > 1u) {
+    if (d->end == UW_DIRECT_OWN_DEVICE && d->failures > 1u) {
         d->able_us = d->again_us;
     }
 }
@@ -209,7 +209,7 @@ static bool has_quit(struct uw_node_state *s, uint32_t culprit)
 {
     const struct uw_member *m = uw_node_member(s, culprit);
     bool left = m != NULL && m->state == UW_MEMBER_LEFT;
-    return left || is_self(s, culprit) || s->cell->direct->quit;
+    return left || is_self(s, culprit) || s->cell->direct->end == UW_DIRECT_RANK_QUIT;
 }
 
 static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw_cell_message *m,
@@ -281,7 +281,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
         tell(s, silent ? UW_DIRECT_NONE : with.why, silent ? from : with.whose, m->ids_n);
     } else if (m->act == UW_CELL_STATE && m->status == UW_CELL_ABORTED) {
         m->direct = with.failed;
-        d->quit = d->quit || (is_at_hand(o, m) && !with.failed);
+        d->end = is_at_hand(o, m) && !with.failed ? UW_DIRECT_RANK_QUIT : d->end;
     } else if (m->act == UW_CELL_STATE && m->status == UW_CELL_PREPARED && seat != NULL) {
         compare(o, seat, with.sum, m);
     }
@@ -293,17 +293,17 @@ static void begin(struct uw_node_scope *o)
     struct uw_node_direct_state *d = state_of(o);
     bool head = o->cell.decider == o->cell.config.self;
     const uint8_t *id = head ? d->chosen : d->offered;
-    bool known = d->member && memcmp(id, d->joined, sizeof d->joined) == 0;
+    bool known = d->place != UW_DIRECT_OUT && memcmp(id, d->joined, sizeof d->joined) == 0;
     const struct uw_node_direct_round r = {
         .id = d->joined, .rank = o->cell.rank, .ranks = o->cell.ranks_n,
-        .alike = s->cell->average.alike && !s->bridge->added};
+        .alike = s->cell->average.alike && s->bridge->state != UW_BRIDGE_ADDED};
     if (!known) {
         memcpy(d->joined, id, sizeof d->joined);
         d->longest_us = 0;
     }
     d->set = checksum(o->cell.ranks, o->cell.ranks_n * sizeof o->cell.ranks[0]);
-    d->member = d->running = true;
-    d->quit = d->own = false;
+    d->place = UW_DIRECT_IN_ROUND;
+    d->end = UW_DIRECT_UNKNOWN;
     d->sum = 0;
     d->settles = r.alike;
     d->began_us = s->now_us;
@@ -332,7 +332,9 @@ static int look(struct uw_node_scope *o)
     const struct uw_params *p = s->config.params;
     int rc = d->failed < 0 ? d->failed : d->hooks->poll(d->hooks->arg);
     uint64_t took_us = s->now_us - d->began_us;
-    d->own = rc < 0 && rc != UW_ERR_AGAIN;
+    if (rc < 0 && rc != UW_ERR_AGAIN && d->end == UW_DIRECT_UNKNOWN) {
+        d->end = UW_DIRECT_OWN_DEVICE;
+    }
     if (rc == UW_ERR_AGAIN && took_us > d->limit_us) {
         rc = UW_ERR_IO;
     }
@@ -344,20 +346,28 @@ static int look(struct uw_node_scope *o)
     return rc;
 }
 
+/* Ranks that have not begun keep their group: then it is not the one that all hold. */
+static void drop_added(struct uw_node_state *s)
+{
+    struct uw_node_direct_state *d = s->cell->direct;
+    d->hooks->abort(d->hooks->arg);
+    d->place = UW_DIRECT_OUT;
+}
+
 static void decided(struct uw_node_scope *o, bool commit, uint32_t culprit)
 {
     struct uw_node_state *s = o->node;
     struct uw_node_direct_state *d = state_of(o);
-    d->running = false;
     if (commit) {
+        d->place = UW_DIRECT_JOINED;
         d->failures = s->gradients->on ? d->failures : 0;   /* theirs are still to come */
         s->cell->average.settled = d->settles && d->hooks->settle(d->hooks->arg) == UW_OK;
         return;
     }
-    d->hooks->abort(d->hooks->arg);
-    d->member = false;
-    d->quit = has_quit(s, culprit);
-    if (!d->quit) {
+    drop_added(s);
+    if (has_quit(s, culprit)) {
+        d->end = UW_DIRECT_RANK_QUIT;
+    } else {
         failed(s, d->set);
     }
 }
@@ -365,7 +375,7 @@ static void decided(struct uw_node_scope *o, bool commit, uint32_t culprit)
 static uint32_t progress(const struct uw_node_state *s)
 {
     const struct uw_node_direct_state *d = s->cell->direct;
-    return 1u + (d->running ? (uint32_t)((s->now_us - d->began_us) / STEP_US) : 0);
+    return 1u + (d->place == UW_DIRECT_IN_ROUND ? (uint32_t)((s->now_us - d->began_us) / STEP_US) : 0);
 }
 
 /* ---- gradients ---- */
@@ -373,7 +383,7 @@ static uint32_t progress(const struct uw_node_state *s)
 static int add(struct uw_node_state *s, const struct uw_node_direct_part *parts, uint32_t n)
 {
     const struct uw_node_direct_state *d = s->cell->direct;
-    return d->member ? d->hooks->add(d->hooks->arg, parts, n) : UW_ERR_INVALID;
+    return d->place != UW_DIRECT_OUT ? d->hooks->add(d->hooks->arg, parts, n) : UW_ERR_INVALID;
 }
 
 static int look_added(struct uw_node_state *s)
@@ -384,17 +394,9 @@ static int look_added(struct uw_node_state *s)
     return rc;
 }
 
-/* Ranks that have not begun keep their group: then it is not the one that all hold. */
-static void drop_added(struct uw_node_state *s)
-{
-    struct uw_node_direct_state *d = s->cell->direct;
-    d->hooks->abort(d->hooks->arg);
-    d->member = false;
-}
-
 static void failed_added(struct uw_node_state *s, bool own)
 {
-    s->cell->direct->own = own;
+    s->cell->direct->end = own ? UW_DIRECT_OWN_DEVICE : UW_DIRECT_UNKNOWN;
     failed(s, s->cell->direct->set);
 }
 

@@ -31,6 +31,12 @@ enum uw_node_direct_why {
     UW_DIRECT_WHYS_N
 };
 
+/* OUT --begin--> IN_ROUND --commit--> JOINED --begin--> IN_ROUND; an abort leads OUT from both. */
+enum uw_direct_place { UW_DIRECT_OUT, UW_DIRECT_IN_ROUND, UW_DIRECT_JOINED };
+
+/* Why a round ended before its time, as far as is known; that a rank quit counts before a device. */
+enum uw_direct_end { UW_DIRECT_UNKNOWN, UW_DIRECT_OWN_DEVICE, UW_DIRECT_RANK_QUIT };
+
 /* What a member told last. */
 struct uw_node_direct_seat {
     uint32_t id;                    /* 0: the place is free */
@@ -49,10 +55,10 @@ struct uw_node_direct_state {
     uint32_t whose;
     uint8_t offered[UW_NODE_DIRECT_ID_BYTES];   /* of the START that came last */
     uint8_t joined[UW_NODE_DIRECT_ID_BYTES];
-    bool member;                    /* of the group `joined` */
-    uint32_t set;                   /* checksum of its ranks */
-    bool running, settles;          /* a round; the device holds what x did */
-    bool quit, own;                 /* it ended because a rank did; because of this device */
+    enum uw_direct_place place;     /* in the group `joined` */
+    enum uw_direct_end end;         /* of the round */
+    uint32_t set;                   /* checksum of the group's ranks */
+    bool settles;                   /* the device holds what x did */
     uint8_t failures;               /* aborted rounds in a row */
     int failed;                     /* what begin returned */
     uint32_t sum;                   /* of the average; valid once the cell has the result */

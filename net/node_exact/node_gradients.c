@@ -347,7 +347,7 @@ uint64_t uw_node_gradients_step(struct uw_node_state *s)
         uw_node_gradients_break(s, UW_GRADIENTS_ENDED, own_id(s));
     }
     uint64_t next_us = uw_overlap_gate_run(&g->gate, s->now_us);
-    if (g->active && g->overlap.whole_failed) {
+    if (g->overlap.phase == UW_OVERLAP_WHOLE_FAILED) {
         uw_node_gradients_break(s, UW_GRADIENTS_DEVICE, own_id(s));
         next_us = uw_overlap_gate_run(&g->gate, s->now_us);
     }
@@ -432,12 +432,12 @@ int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_p
             atomic_store_explicit(&g->hash_step, g->steps, memory_order_release);
         }
     }
-    if (!g->grouped && p->lr > 0.0f && !a->looking) {
+    if (!g->grouped && p->lr > 0.0f && a->state != UW_AVERAGE_LOOK) {
         atomic_fetch_add_explicit(&g->alone, 1, memory_order_relaxed);
     }
-    bool waited = a->waiting;
+    bool waited = a->state >= UW_AVERAGE_WAIT;
     int rc = uw_average_after_step(a, p);
-    if (waited && !a->waiting) {
+    if (waited && a->state < UW_AVERAGE_WAIT) {
         g->grouped = look(&g->begun) != look(&g->broken);
         g->steps = 0;
         atomic_store_explicit(&g->hash_step, 0, memory_order_relaxed);

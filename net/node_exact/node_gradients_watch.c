@@ -127,7 +127,7 @@ static uint64_t watch_step(struct uw_node_state *s)
     uint64_t round_us = s->config.round_us;
     uint64_t due_us = g->moved_us + uw_deadline_us(&g->took, 4, 8, STALL_MIN_US, round_us / 2u);
     uint32_t who = waits_for(g);
-    if (s->now_us >= g->step_us + round_us && g->overlap.whole_begun) {
+    if (s->now_us >= g->step_us + round_us && g->overlap.phase == UW_OVERLAP_WHOLE_BEGUN) {
         uw_node_gradients_break(s, UW_GRADIENTS_DEVICE, UW_CELL_NOBODY);
     } else if (s->now_us >= g->step_us + round_us) {
         uw_node_gradients_break(s, UW_GRADIENTS_LATE, who);

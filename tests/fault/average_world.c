@@ -135,7 +135,7 @@ static void watch(struct average_world *a)
             const struct uw_node_bridge *b = n->node.state->bridge;
             for (uint32_t k = 0; (r->began >> i & 1u) == 0 && k < w->size_n; k++) {
                 double x = (double)a->nodes[i].handed[k];
-                x += b->added ? (double)c->ranks_n * (double)b->inbox[k] : 0.0;
+                x += b->state == UW_BRIDGE_ADDED ? (double)c->ranks_n * (double)b->inbox[k] : 0.0;
                 r->sum[k] += x;
                 r->largest = fabs(x) > r->largest ? fabs(x) : r->largest;
             }
