@@ -49,6 +49,18 @@ static inline uint32_t uw_lowest_bit(uint64_t v)
     return bit;
 }
 
+/* Chunks of chunk_n that n floats make, the last one perhaps smaller. */
+static inline uint32_t uw_chunks_in(uint32_t n, uint32_t chunk_n)
+{
+    return n / chunk_n + (n % chunk_n != 0);
+}
+
+/* The lowest n bits, 64 at most. */
+static inline uint64_t uw_low_mask(uint32_t n)
+{
+    return n != 0 ? UINT64_MAX >> (64u - uw_min_u32(n, 64u)) : 0;
+}
+
 static inline bool uw_set_has(const uint32_t *words, uint32_t i)
 {
     return (words[i / 32u] >> (i % 32u) & 1u) != 0;

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "allreduce_priv.h"
 
-#include "base/bits.h"
-#include "uwasa/mix.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
 #define SMALL_DEFAULT_N 2048u
 #define STORE_MESSAGES 18u          /* small messages of a round: a sweep of 512 ranks */
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
-#define PATIENCE_MIN_US 20000u
 #define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
 #define BLOCK_N 64u
-#define EARLY_ROOM_N (UW_ALLREDUCE_EARLY_MAX * UW_ALLREDUCE_EARLY_HEAD_N)
+#define EARLY_ROOM_N (UW_ALLREDUCE_EARLY_MAX * UW_PART_KEPT_HEAD_N)
 #define GO_ON UINT32_MAX            /* base of a want: where the push was stopped */
 #define NUDGES_MAX 4u
-#define LOSSLESS_TRIES_MAX 6u
 #define STOP_FOR_GOOD 1u            /* seq of a wait: the rest is asked for */
 
 
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config)
 {
-    *a = (struct uw_allreduce){.config = *config};
+    *a = (struct uw_allreduce){.config = *config,
+                               .queue = {.send = config->send, .arg = config->arg}};
     struct uw_allreduce_config *c = &a->config;
     if (c->streams_only) {
         return UW_OK;
@@ -80,7 +78,7 @@ static void tell_done(struct uw_allreduce *a, uint32_t rank, uint32_t round,
 /* Ever more seldom: the network may be slower than anybody thought. */
 static void nudge_later(struct uw_allreduce *a)
 {
-    a->nudge_us = a->now_us + (a->patience_us << uw_min_u32(a->nudges++, NUDGES_MAX));
+    a->nudge_us = a->now_us + uw_backoff_us(a->patience_us, &a->nudges, NUDGES_MAX);
 }
 
 /* The last question may have been overtaken by the answer to one before it: that errs on the short
@@ -110,8 +108,8 @@ static uint64_t ask(struct uw_allreduce *a)
                                   .wanted = 1};
         (void)uw_allreduce_send(a, a->step.from, &p);
         a->asked_us = a->now_us;
-        uint32_t most = a->config.lossless ? LOSSLESS_TRIES_MAX : UW_ALLREDUCE_TRIES_MAX;
-        a->ask_us = a->now_us + (a->patience_us << uw_min_u32(a->tries++, most));
+        a->ask_us = a->now_us + uw_backoff_us(a->patience_us, &a->tries,
+                                              uw_part_tries(a->config.lossless));
     }
     return a->ask_us;
 }
@@ -157,91 +155,6 @@ static uint64_t nudge_for_done(struct uw_allreduce *a)
     return a->nudge_us;
 }
 
-/* ---- what came before there was a place for it ---- */
-
-static struct uw_allreduce_early early_at(const struct uw_allreduce *a, uint32_t at)
-{
-    struct uw_allreduce_early e;
-    memcpy(&e, a->early.x + at, sizeof e);
-    return e;
-}
-
-static uint32_t end_of(uint32_t at, const struct uw_allreduce_early *e)
-{
-    return at + UW_ALLREDUCE_EARLY_HEAD_N + e->count_n;
-}
-
-/* The next one of a step from `at` on, whatever its offset with ANY; used_n: there is none. */
-uint32_t uw_allreduce_early_find(const struct uw_allreduce *a, uint32_t at, uint32_t round,
-                                 uint32_t step, uint32_t offset_n, struct uw_part *p)
-{
-    uint32_t used_n = a->early.parts_n > 0 ? a->early.used_n : 0;
-    while (at < used_n) {
-        struct uw_allreduce_early e = early_at(a, at);
-        if (e.round == round && e.step == step &&
-            (offset_n == UW_ALLREDUCE_ANY || e.offset_n == offset_n)) {
-            *p = (struct uw_part){.type = UW_PART_DATA, .group = a->early.group, .round = round,
-                                  .step = e.step, .offset_n = e.offset_n, .count_n = e.count_n,
-                                  .floats = a->early.x + at + UW_ALLREDUCE_EARLY_HEAD_N,
-                                  .reply = e.whole};
-            return at;
-        }
-        at = end_of(at, &e);
-    }
-    return a->early.used_n;
-}
-
-void uw_allreduce_early_drop(struct uw_allreduce *a, uint32_t at)
-{
-    struct uw_allreduce_early e = early_at(a, at);
-    e.round = 0;
-    memcpy(a->early.x + at, &e, sizeof e);
-    a->early.floats_n -= end_of(0, &e);
-    a->early.used_n = --a->early.parts_n > 0 ? a->early.used_n : 0;
-}
-
-void uw_allreduce_early_clear(struct uw_allreduce *a, uint32_t group)
-{
-    a->early.group = group;
-    a->early.used_n = a->early.parts_n = a->early.floats_n = 0;
-}
-
-/* Those of steps before this one are not early any more. */
-void uw_allreduce_early_tidy(struct uw_allreduce *a, uint32_t step)
-{
-    uint32_t n = 0;
-    for (uint32_t at = 0, next; at < a->early.used_n; at = next) {
-        struct uw_allreduce_early e = early_at(a, at);
-        next = end_of(at, &e);
-        if (e.round > a->r.round || (e.round == a->r.round && e.step >= step)) {
-            memmove(a->early.x + n, a->early.x + at, (next - at) * sizeof(float));
-            n += next - at;
-        } else if (e.round != 0) {
-            a->early.parts_n--;
-            a->early.floats_n -= next - at;
-        }
-    }
-    a->early.used_n = n;
-}
-
-bool uw_allreduce_early_keep(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
-                             uint32_t room_n)
-{
-    const struct uw_allreduce_early e = {.round = p->round, .from = from, .offset_n = p->offset_n,
-                                         .count_n = p->count_n, .step = p->step,
-                                         .whole = p->reply};
-    float *at = a->early.x + a->early.used_n;
-    if (end_of(a->early.used_n, &e) > room_n) {
-        return false;
-    }
-    memcpy(at, &e, sizeof e);
-    memcpy(at + UW_ALLREDUCE_EARLY_HEAD_N, p->floats, p->count_n * sizeof(float));
-    a->early.used_n = end_of(a->early.used_n, &e);
-    a->early.floats_n += end_of(0, &e);
-    a->early.parts_n++;
-    return true;
-}
-
 static void note_next(struct uw_allreduce *a, const struct uw_part *p)
 {
     uint32_t next = p->offset_n / a->r.chunk_n + 1u;
@@ -253,10 +166,12 @@ static void note_next(struct uw_allreduce *a, const struct uw_part *p)
 /* Keep a chunk that came early; without room for it its sender is told to stop. */
 static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
+    struct uw_part_store *early = &a->early;
     struct uw_part twin;
-    if (uw_allreduce_early_find(a, 0, p->round, p->step, p->offset_n, &twin) < a->early.used_n ||
-        (a->early.parts_n < UW_ALLREDUCE_EARLY_MAX &&
-         uw_allreduce_early_keep(a, from, p, EARLY_ROOM_N + a->store_n))) {
+    uint32_t its;
+    if (uw_part_find(early, 0, p->round, p->step, p->offset_n, &twin, &its) < early->used_n ||
+        (early->parts_n < UW_ALLREDUCE_EARLY_MAX &&
+         uw_part_keep(early, from, p, EARLY_ROOM_N + a->store_n))) {
         return;
     }
     if (p->step < a->steps_max && a->dropped[p->step].round != (p->round & (UINT32_MAX >> 1))) {
@@ -277,67 +192,6 @@ static bool overlap(const struct uw_allreduce_step *s)
 {
     return s->send_n > 0 && s->recv_n > 0 && s->send_at < s->recv_at + s->recv_n &&
            s->recv_at < s->send_at + s->send_n;
-}
-
-/* Top bit: v is not finite. */
-static inline uint32_t bad_bit(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (bits & 0x7fffffffu) + 0x00800000u;
-}
-
-static uint32_t add(const float *restrict s, uint32_t n, float *restrict x)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] += s[i];
-        bad |= bad_bit(x[i]);
-    }
-    return bad;
-}
-
-static uint32_t add_and_scale(const float *restrict s, uint32_t n, float share, float *restrict x)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = (x[i] + s[i]) * share;
-        bad |= bad_bit(x[i]);
-    }
-    return bad;
-}
-
-static uint32_t copy(const float *restrict s, uint32_t n, float *restrict x)
-{
-    uint32_t bad = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        x[i] = s[i];
-        bad |= bad_bit(x[i]);
-    }
-    return bad;
-}
-
-void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
-                        uint32_t n, float *x, uint32_t *bad)
-{
-    switch (s->take) {
-    case UW_TAKE_COPY: *bad |= copy(floats, n, x); break;
-    case UW_TAKE_MIX:
-        uw_mix_chunk(s->weight, n, floats, x);
-        for (uint32_t i = 0; i < n; i++) {
-            *bad |= bad_bit(x[i]);
-        }
-        break;
-    default: *bad |= share < 1.0f ? add_and_scale(floats, n, share, x) : add(floats, n, x); break;
-    }
-}
-
-float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
-                         uint32_t size_n, uint32_t k)
-{
-    uint32_t at;
-    bool owned = uw_allreduce_owned(kind, ranks, rank, size_n, k, &at) > 0;
-    return owned ? 1.0f / (float)ranks : 1.0f;
 }
 
 /* Once nothing is left to be sent that others wait for. */
@@ -391,14 +245,16 @@ static void ask_for_dropped(struct uw_allreduce *a)
 /* What came before there was a place for it; ask for what found no room. */
 static void take_early(struct uw_allreduce *a)
 {
+    const struct uw_part_store *early = &a->early;
     struct uw_part p;
-    uint32_t at = uw_allreduce_early_find(a, 0, a->r.round, a->k, UW_ALLREDUCE_ANY, &p);
-    while (at < a->early.used_n && !a->received && has_place(a)) {
-        struct uw_allreduce_early e = early_at(a, at);
-        if (e.from == a->step.from) {
+    uint32_t from, at = 0;
+    while (!a->received && has_place(a) &&
+           (at = uw_part_find(early, at, a->r.round, a->k, UW_PART_ANY, &p, &from)) <
+               early->used_n) {
+        if (from == a->step.from) {
             arrive(a, &p);
         }
-        at = uw_allreduce_early_find(a, end_of(at, &e), a->r.round, a->k, UW_ALLREDUCE_ANY, &p);
+        at = uw_part_after(early, at);
     }
     if (!a->received && has_place(a) && a->dropped[a->k].round == a->r.round) {
         ask_for_dropped(a);
@@ -457,7 +313,7 @@ static void advance(struct uw_allreduce *a)
             exchange(a);
         }
         a->k++;
-        uw_allreduce_early_tidy(a, a->k);
+        uw_part_tidy(&a->early, a->r.round, a->k);
         enter(a);
     }
 }
@@ -480,21 +336,22 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->bad = 0;
     if (uw_allreduce_streams(a)) {
         a->kept[0].steps_n = a->kept[1].steps_n = 0;    /* what they have may be overwritten */
-        a->out_n = a->owed_n = 0;
+        a->out_n = a->queue.n = 0;
         uw_allreduce_stream_begin(a);
         return;
     }
     a->k = 0;
     a->held = UW_ALLREDUCE_NONE;
     a->tells = false;
-    uint64_t patience_us = 2u * round->rtt_us + PATIENCE_MIN_US, learned_us = a->patience_us / 2u;
+    uint64_t patience_us = 2u * round->rtt_us + UW_PARTS_PATIENCE_US;
+    uint64_t learned_us = a->patience_us / 2u;
     a->patience_us = same && learned_us > patience_us ? learned_us : patience_us;
     memset(a->got, 0, a->steps_max);
     if (!same) {
         memset(a->done, 0, a->config.ranks_max * sizeof *a->done);
         a->kept[0].steps_n = a->kept[1].steps_n = 0;
-        a->out_n = a->owed_n = 0;
-        uw_allreduce_early_clear(a, round->group);
+        a->out_n = a->queue.n = 0;
+        uw_part_store_clear(&a->early, round->group);
         memset(a->dropped, 0, a->steps_max * sizeof *a->dropped);
         memset(a->ways, 0, a->config.ranks_max * sizeof *a->ways);
     }
@@ -517,7 +374,7 @@ void uw_allreduce_release(struct uw_allreduce *a)
 void uw_allreduce_stop(struct uw_allreduce *a)
 {
     a->state = UW_ALLREDUCE_IDLE;
-    a->out_n = a->owed_n = 0;
+    a->out_n = a->queue.n = 0;
     a->pull.active = false;
     a->kept[0].steps_n = a->kept[1].steps_n = 0;
 }
@@ -628,8 +485,8 @@ static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_par
     if (p->round == a->r.round && p->step == a->k && a->state == UW_ALLREDUCE_RUNNING &&
         from == a->step.from) {
         answered(a);
-        uint64_t wait_us = PATIENCE_WAITS * a->patience_us;
-        a->ask_us = a->now_us + (wait_us << uw_min_u32(a->tries, UW_ALLREDUCE_TRIES_MAX));
+        a->ask_us = a->now_us + uw_backoff_after(PATIENCE_WAITS * a->patience_us, a->tries,
+                                                 uw_part_tries(false));
         if (a->pull.have_chunks == 0) {
             a->pull.active = false;
         }

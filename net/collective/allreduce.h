@@ -41,12 +41,10 @@
 #ifndef UW_NET_ALLREDUCE_H
 #define UW_NET_ALLREDUCE_H
 
+#include "parts.h"
 #include "transfer/transfer.h"
-#include "wire/part.h"
 
-#include "uwasa/allreduce_steps.h"
 #include "uwasa/arena.h"
-#include "uwasa/link.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,10 +52,8 @@
 #define UW_ALLREDUCE_PUSH_CHUNKS 16u
 #define UW_ALLREDUCE_PART_N (62u * 256u)
 #define UW_ALLREDUCE_NONE UINT32_MAX
-#define UW_ALLREDUCE_TRIES_MAX 2u   /* doublings of the patience: chance losses end soon */
 #define UW_ALLREDUCE_OUT_MAX 32u    /* questions that wait for their answer */
 #define UW_ALLREDUCE_EARLY_MAX 32u  /* chunks kept that came before their step */
-#define UW_ALLREDUCE_OWED_MAX 16u   /* messages without floats that wait for room on the link */
 
 enum uw_allreduce_state {
     UW_ALLREDUCE_IDLE,
@@ -78,9 +74,7 @@ struct uw_allreduce_config {
     bool streams_only;              /* every round is streamed, and what comes early is left to the
                                        caller: then no memory is taken, and scratch_n, small_n and
                                        window_chunks are idle */
-    /* Hand one message to a rank. part->floats is the vector's or a copy's.
-     * Returns UW_OK, UW_ERR_AGAIN (no room now) or UW_ERR_NOTFOUND (the rank is not known yet: a
-     * streamed round tries again); whatever else is as if lost. */
+    /* As struct uw_part_queue's. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     void *arg;
 };
@@ -115,14 +109,6 @@ struct uw_allreduce_out {
     float floats_per_us;            /* which is this; */
     bool paused;                    /* its receiver has no place yet */
 };
-
-/* What a part that came early begins with in the store; its floats follow. */
-struct uw_allreduce_early {
-    uint32_t round, from, offset_n, count_n;    /* round 0: it is not wanted any more */
-    uint16_t step;
-    bool whole;                     /* all of the message comes unasked */
-};
-#define UW_ALLREDUCE_EARLY_HEAD_N ((uint32_t)(sizeof(struct uw_allreduce_early) / sizeof(float)))
 
 /* Last round whose step came too early; whole: all of its message was being pushed, of which chunks
  * from next on have not come yet. */
@@ -177,7 +163,7 @@ struct uw_allreduce {
     uint64_t asked_us;              /* for the first of a step's message; 0: no answer is awaited */
     uint64_t push_us;               /* the others have begun: pushing may */
     uint64_t pace_ns;               /* when the next chunk may be pushed, but for a few at first */
-    uint32_t tries, nudges;
+    uint8_t tries, nudges;
 
     uint8_t *got;                   /* [steps_max] of this round: enum uw_got */
     uint32_t *done;                 /* [ranks_max] first round that a rank is not done with */
@@ -185,20 +171,12 @@ struct uw_allreduce {
     struct uw_allreduce_kept kept[2];
     struct uw_allreduce_out out[UW_ALLREDUCE_OUT_MAX];
     uint32_t out_n;
-    struct {
-        uint32_t rank;
-        struct uw_part part;
-    } owed[UW_ALLREDUCE_OWED_MAX];
-    uint32_t owed_n;
+    struct uw_part_queue queue;
     bool data_first;                /* of what waits for room: the other kind was sent last */
     struct uw_allreduce_way *ways;  /* [ranks_max] */
     struct uw_allreduce_meter meter;
-    struct {
-        float *x;                   /* with what the copies of kept take behind it, when streamed */
-        uint32_t group, used_n;     /* of one group */
-        uint32_t parts_n, floats_n; /* that are wanted; floats with heads */
-        uint32_t lost_group, lost_round;    /* streamed: a part of it found no room */
-    } early;
+    struct uw_part_store early;     /* with what the copies of kept take behind it, when streamed */
+    uint32_t lost_group, lost_round;    /* streamed: a fragment of it found no room */
     struct uw_allreduce_dropped *dropped;   /* [steps_max] */
     uint64_t dropped_us;            /* the last time that a sender was stopped */
 
@@ -235,12 +213,6 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
  * it the round is going to fail. */
 void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part);
 
-/* Send a part over a link: without a checksum its floats from where they lie, if the link gathers.
- *   scratch  [cap_bytes] for all others
- * Returns the message's bytes, UW_ERR_TOOBIG, or what the link returns. */
-int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
-                 bool checked, void *scratch, uint32_t cap_bytes);
-
 /* Segments' worth of parts that come early at most, and a size of segments for so many floats of
  * room; 0: too little. */
 uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks);
@@ -260,15 +232,6 @@ static inline bool uw_allreduce_is_finite(const struct uw_allreduce *a)
 
 /* How far it is: a number that grows, and the rank that it waits for or UW_RANK_NONE. */
 uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for);
-
-/* x = what a step makes of it and what arrived, times share; bad: as in struct uw_allreduce. */
-void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
-                        uint32_t n, float *x, uint32_t *bad);
-
-/* What the sum that step k completes at a rank is multiplied by for the average. Who completes a
- * window does so by what it receives in that step. */
-float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
-                         uint32_t size_n, uint32_t k);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);

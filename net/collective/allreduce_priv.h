@@ -38,8 +38,7 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a);
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
 uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);
 
-/* Hand one message to the link. One without floats waits when the link has no room now, and is lost
- * when too many do. */
+/* Hand one message of this group to the link, or queue it. */
 int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p);
 
 /* Keep a copy of what the step at hand sends, if it is small and there is room. */
@@ -48,18 +47,6 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
 /* The copy of what was sent in a step and its size, or NULL. */
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
-
-/* What came early, in one store. Keep a part, if there is room in so many floats of it; find the
- * next part of a step from `at` on, with that offset or UW_ALLREDUCE_ANY: used_n, there is none;
- * forget one, those before a step of this round, or all. */
-#define UW_ALLREDUCE_ANY UINT32_MAX
-bool uw_allreduce_early_keep(struct uw_allreduce *a, uint32_t from, const struct uw_part *p,
-                             uint32_t room_n);
-uint32_t uw_allreduce_early_find(const struct uw_allreduce *a, uint32_t at, uint32_t round,
-                                 uint32_t step, uint32_t offset_n, struct uw_part *p);
-void uw_allreduce_early_drop(struct uw_allreduce *a, uint32_t at);
-void uw_allreduce_early_tidy(struct uw_allreduce *a, uint32_t step);
-void uw_allreduce_early_clear(struct uw_allreduce *a, uint32_t group);
 
 /* Send the message of step k unasked from a chunk on, or its first chunks. */
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,

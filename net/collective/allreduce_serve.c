@@ -15,8 +15,6 @@
 #include <string.h>
 
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
-#define SEND_MOST 64u               /* messages in one run */
-#define SEND_RETRY_US 200u
 #define SEND_RETRY_MAX_US 20000u
 #define CHUNK_MAX_NS 1e11f
 #define BURST_MIN 8u                /* enough to measure */
@@ -106,7 +104,7 @@ static void merge(float *known, float rate, bool least)
 uint32_t uw_allreduce_measured(struct uw_allreduce *a)
 {
     struct uw_allreduce_meter *m = &a->meter;
-    uint32_t chunks = (a->step.recv_n - 1u) / a->r.chunk_n + 1u;
+    uint32_t chunks = uw_chunks_in(a->step.recv_n, a->r.chunk_n);
     uint64_t took_us = m->last_us - m->first_us;
     if (m->stopped) {
         return UW_MEASURED_NOTHING;
@@ -147,21 +145,6 @@ void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured
 
 /* ---- what is sent ---- */
 
-int uw_part_send(struct uw_link *link, uint16_t to, const struct uw_part *p, uint32_t run,
-                 bool checked, void *scratch, uint32_t cap_bytes)
-{
-    uint8_t head[UW_PART_HEAD_BYTES];
-    uint32_t body = p->count_n * (uint32_t)sizeof(float);
-    if (p->type == UW_PART_DATA && !checked && uw_link_gathers(link) &&
-        uw_part_head(p, run, head)) {
-        int rc = uw_link_send_parts(link, to, head, sizeof head, p->floats, body, NULL);
-        return rc < 0 ? rc : (int)(sizeof head + body);
-    }
-    int bytes = uw_part_encode(p, run, checked, scratch, cap_bytes);
-    int rc = bytes < 0 ? bytes : uw_link_send(link, to, scratch, (uint32_t)bytes);
-    return rc < 0 ? rc : bytes;
-}
-
 /* The copy of what was sent in a step, or NULL. */
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n)
@@ -177,39 +160,8 @@ const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uin
 int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
 {
     p->group = a->r.group;
-    if (p->type == UW_PART_DATA) {
-        return a->config.send(a->config.arg, rank, p);
-    }
-    int rc = a->owed_n == 0 ? a->config.send(a->config.arg, rank, p) : UW_ERR_AGAIN;
-    for (uint32_t i = 0; i < a->owed_n; i++) {
-        struct uw_part *o = &a->owed[i].part;
-        if (a->owed[i].rank == rank && o->type == p->type && o->round == p->round &&
-            o->step == p->step && o->reply == p->reply) {
-            bool rate = p->type == UW_PART_GOT && o->offset_n != UW_MEASURED_NOTHING;
-            if (!rate) {
-                *o = *p;                /* once is enough */
-            }
-            return UW_OK;
-        }
-    }
-    if (rc == UW_ERR_AGAIN && a->owed_n < UW_ALLREDUCE_OWED_MAX) {
-        a->owed[a->owed_n].rank = rank;
-        a->owed[a->owed_n++].part = *p;
-        return UW_OK;
-    }
-    return rc;
-}
-
-static void send_owed(struct uw_allreduce *a)
-{
-    uint32_t sent = 0;
-    while (sent < a->owed_n && a->config.send(a->config.arg, a->owed[sent].rank,
-                                              &a->owed[sent].part) != UW_ERR_AGAIN) {
-        sent++;
-    }
-    a->owed_n -= sent;
-    memmove(&a->owed[0], &a->owed[sent], a->owed_n * sizeof a->owed[0]);
-    a->data_first = a->data_first || sent > 0;
+    return p->type == UW_PART_DATA ? a->config.send(a->config.arg, rank, p)
+                                   : uw_part_post(&a->queue, rank, p);
 }
 
 /* The push that is under way for a step, or NULL. */
@@ -252,8 +204,7 @@ static uint64_t not_coming(struct uw_allreduce *a, uint32_t rank, uint32_t round
     if (next <= want->base) {
         return 0;
     }
-    uint32_t before = next - want->base;
-    return before < 64u ? want->wanted & (((uint64_t)1 << before) - 1u) : want->wanted;
+    return want->wanted & uw_low_mask(next - want->base);
 }
 
 void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
@@ -305,7 +256,7 @@ static uint64_t retry_us(const struct uw_allreduce *a)
 {
     uint64_t half_us = a->r.floats_per_us > 0.0f ? chunk_ns(a, a->r.floats_per_us) / 2000u : 0;
     half_us = half_us < SEND_RETRY_MAX_US ? half_us : SEND_RETRY_MAX_US;
-    return a->now_us + (half_us > SEND_RETRY_US ? half_us : SEND_RETRY_US);
+    return a->now_us + (half_us > UW_PARTS_RETRY_US ? half_us : UW_PARTS_RETRY_US);
 }
 
 static uint64_t due_us(const struct uw_allreduce *a, const struct uw_allreduce_out *o)
@@ -363,7 +314,7 @@ static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
         a->pace_ns += o->ahead == 0 ? chunk_ns(a, o->floats_per_us) : 0;
         if (o->want.wanted == 0 && o->want.base + 64u < o->chunks) {
             o->want.base += 64u;
-            o->want.wanted = UINT64_MAX >> (64u - uw_min_u32(64u, o->chunks - o->want.base));
+            o->want.wanted = uw_low_mask(o->chunks - o->want.base);
         }
     }
     return true;
@@ -396,7 +347,8 @@ static uint64_t send_data(struct uw_allreduce *a)
             i++;
             continue;
         }
-        while (room && o->want.wanted != 0 && due_us(a, o) <= a->now_us && sent < SEND_MOST) {
+        while (room && o->want.wanted != 0 && due_us(a, o) <= a->now_us &&
+               sent < UW_PARTS_SENT_MOST) {
             room = send_chunk(a, o);
             a->data_first = a->data_first && !room;
             sent++;
@@ -416,14 +368,14 @@ static uint64_t send_data(struct uw_allreduce *a)
 uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
 {
     uint64_t next_us = UINT64_MAX;
-    if (!a->data_first) {
-        send_owed(a);
-    }
-    if (a->owed_n == 0 || a->data_first) {
+    uint32_t sent = a->data_first ? 0 : uw_part_flush(&a->queue);
+    a->data_first = a->data_first || sent > 0;
+    if (a->queue.n == 0 || a->data_first) {
         next_us = send_data(a);
     }
-    send_owed(a);
-    uint64_t again_us = a->owed_n > 0 ? retry_us(a) : UINT64_MAX;
+    sent = uw_part_flush(&a->queue);
+    a->data_first = a->data_first || sent > 0;
+    uint64_t again_us = a->queue.n > 0 ? retry_us(a) : UINT64_MAX;
     return again_us < next_us ? again_us : next_us;
 }
 
@@ -482,7 +434,7 @@ void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s
                        uint32_t base)
 {
     uint32_t chunk_n = a->r.chunk_n;
-    uint32_t chunks = s->send_n / chunk_n + (s->send_n % chunk_n != 0 ? 1 : 0);
+    uint32_t chunks = uw_chunks_in(s->send_n, chunk_n);
     float floats_per_us = rate_to(a, s->to);
     bool whole = floats_per_us > 0.0f;
     if (s->to == UW_RANK_NONE || base >= chunks) {
@@ -490,7 +442,7 @@ void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s
     }
     uint32_t first = uw_min_u32(chunks - base, whole ? 64u : PUSH_CHUNKS), before = a->out_n;
     const struct uw_want want = {.transfer = (uint16_t)k, .chunk_n = chunk_n, .base = base,
-                                 .wanted = UINT64_MAX >> (64u - first)};
+                                 .wanted = uw_low_mask(first)};
     uw_allreduce_add_out(a, s->to, a->r.round, &want);
     if (whole && a->out_n > before) {
         a->out[before].chunks = chunks;

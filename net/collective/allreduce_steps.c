@@ -257,15 +257,3 @@ uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t ra
     *at = own.at;
     return own.n;
 }
-
-uint32_t uw_allreduce_message_n(enum uw_allreduce_kind kind, uint32_t p, uint32_t n)
-{
-    if (p < 2) {
-        return 0;
-    }
-    if (kind == UW_ALLREDUCE_RING) {
-        return n / p + (n % p != 0 ? 1 : 0);
-    }
-    bool halves = kind == UW_ALLREDUCE_HALVING && fold_of(p).extra == 0;
-    return halves ? n - n / 2 : n;
-}

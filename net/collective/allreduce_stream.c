@@ -13,7 +13,6 @@
 #include "allreduce_priv.h"
 
 #include "base/bits.h"
-#include "uwasa/mix.h"
 
 #include <string.h>
 
@@ -131,26 +130,26 @@ void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *p)
     bool free = uw_allreduce_streams(a) || a->state == UW_ALLREDUCE_IDLE || a->r.x == NULL;
     if (free && (!runs || a->r.group == p->group)) {
         if (a->early.group != p->group) {
-            uw_allreduce_early_clear(a, p->group);
+            uw_part_store_clear(&a->early, p->group);
             a->kept[0].steps_n = a->kept[1].steps_n = 0;
         }
-        if (uw_allreduce_early_keep(a, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
+        if (uw_part_keep(&a->early, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
             return;
         }
         if (a->r.group == p->group) {
-            uw_allreduce_early_tidy(a, runs ? a->stream.recv_k : 0);
+            uw_part_tidy(&a->early, a->r.round, runs ? a->stream.recv_k : 0);
         }
-        if (uw_allreduce_early_keep(a, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
+        if (uw_part_keep(&a->early, UW_RANK_NONE, p, uw_allreduce_ahead_n(a))) {
             return;
         }
     }
-    a->early.lost_group = p->group;
-    a->early.lost_round = p->round;
+    a->lost_group = p->group;
+    a->lost_round = p->round;
 }
 
 static bool is_lost(const struct uw_allreduce *a)
 {
-    return a->early.lost_group == a->r.group && a->early.lost_round == a->r.round;
+    return a->lost_group == a->r.group && a->lost_round == a->r.round;
 }
 
 static int fail(struct uw_allreduce *a)
@@ -173,7 +172,8 @@ static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
 static bool find(const struct uw_allreduce *a, uint32_t *at, struct uw_part *p)
 {
     const struct uw_allreduce_stream *t = &a->stream;
-    *at = uw_allreduce_early_find(a, 0, a->r.round, t->recv_k, t->taken_n, p);
+    uint32_t from;
+    *at = uw_part_find(&a->early, 0, a->r.round, t->recv_k, t->taken_n, p, &from);
     return *at < a->early.used_n;
 }
 
@@ -199,7 +199,7 @@ static void take_kept(struct uw_allreduce *a)
     uint32_t at;
     while (a->state == UW_ALLREDUCE_RUNNING && find(a, &at, &p) &&
            arrive(a, p.floats, p.count_n) == UW_OK) {
-        uw_allreduce_early_drop(a, at);
+        uw_part_drop(&a->early, at);
     }
 }
 
@@ -229,9 +229,9 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
             (void)fail(a);
         }
         if (a->early.group != a->r.group) {
-            uw_allreduce_early_clear(a, a->r.group);
+            uw_part_store_clear(&a->early, a->r.group);
         }
-        uw_allreduce_early_tidy(a, 0);
+        uw_part_tidy(&a->early, a->r.round, 0);
         take_kept(a);
     }
 }

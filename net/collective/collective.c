@@ -35,8 +35,8 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
     struct uw_collective_core *c = arg;
     const struct uw_collective_config *config = &c->owner->config;
     uint16_t to = config->stations[rank];
-    int rc = uw_part_send(config->link, to, part, config->run, !config->link->reliable, c->out,
-                          c->in_bytes);
+    const struct uw_part_sender sender = {config->link, config->run, c->out, c->in_bytes};
+    int rc = uw_part_send(&sender, to, part, !config->link->reliable);
     return rc < 0 ? rc : UW_OK;
 }
 

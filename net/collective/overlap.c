@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "overlap.h"
 
-#include "base/bits.h"
+#include "base/backoff.h"
 
 #include <string.h>
 
-#define PATIENCE_MIN_US 20000u
-#define SEND_MOST 64u               /* messages in one run */
-#define SEND_RETRY_US 200u
-#define TRIES_MAX 2u                /* times two the patience, on a link that loses messages */
-#define TRIES_RELIABLE_MAX 6u
 #define EAGER_US 2000u              /* looked at again and again for so long, */
 #define EAGER_POLL_US 20u
 #define POLL_US 200u                /* then now and then */
@@ -25,8 +20,7 @@ static uint32_t fragment_n(const struct uw_overlap_config *c)
 
 static uint32_t fragments_of(const struct uw_overlap_config *c, uint32_t bucket)
 {
-    uint32_t n = fragment_n(c);
-    return c->bucket_n[bucket] / n + (c->bucket_n[bucket] % n != 0 ? 1 : 0);
+    return uw_chunks_in(c->bucket_n[bucket], fragment_n(c));
 }
 
 static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
@@ -52,24 +46,24 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
 static int take_tables(struct uw_overlap *o, struct uw_arena *arena,
                        const struct uw_overlap_config *config)
 {
-    void *block[7];
-    *o = (struct uw_overlap){.config = *config};
+    void *block[6];
+    *o = (struct uw_overlap){.config = *config,
+                             .queue = {.send = config->send, .arg = config->arg}};
     int rc = check(config, &o->fragments_n);
     if (rc < 0) {
         return rc;
     }
     const size_t set = uw_set_words(o->fragments_n) * sizeof(uint32_t);
     const size_t ranks = config->ranks_max * sizeof(uint32_t);
-    const size_t bytes[7] = {uw_size_mul(config->buckets_n, sizeof *o->buckets),
-                             o->fragments_n * sizeof *o->fragments, set, set, set, ranks, ranks};
-    rc = uw_arena_take_each(arena, 7, bytes, block);
+    const size_t bytes[6] = {uw_size_mul(config->buckets_n, sizeof *o->buckets),
+                             o->fragments_n * sizeof *o->fragments, set, set, ranks, ranks};
+    rc = uw_arena_take_each(arena, 6, bytes, block);
     o->buckets = block[0];
     o->fragments = block[1];
     o->asking = block[2];
     o->sending = block[3];
-    o->owing = block[4];
-    o->blocked = block[5];
-    o->waiting = block[6];
+    o->blocked = block[4];
+    o->waiting = block[5];
     return rc;
 }
 
@@ -106,10 +100,8 @@ int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
     }
     uint32_t small_n = config->small_n != 0 ? config->small_n : config->chunk_n;
     for (uint32_t i = 0; i < 2 * n; i++) {
-        uint32_t bucket = config->in_order ? n - 1 - i % n : i % n;
-        bool first = config->in_order || config->bucket_n[bucket] <= small_n;
-        if (first == (i < n)) {
-            cut(o, bucket, &used);
+        if ((config->bucket_n[i % n] <= small_n) == (i < n)) {
+            cut(o, i % n, &used);
         }
     }
     o->config.bucket_n = NULL;
@@ -119,9 +111,7 @@ int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
 /* All chunks of a message of n floats. */
 static uint64_t all_chunks(const struct uw_overlap *o, uint32_t n)
 {
-    uint32_t chunk_n = o->config.chunk_n;
-    uint32_t chunks = n / chunk_n + (n % chunk_n != 0 ? 1 : 0);
-    return chunks != 0 ? UINT64_MAX >> (64u - chunks) : 0;
+    return uw_low_mask(uw_chunks_in(n, o->config.chunk_n));
 }
 
 static struct uw_allreduce_step step_at(const struct uw_overlap *o,
@@ -149,7 +139,7 @@ static void set_sending(struct uw_overlap *o, uint32_t i)
 
 static void set_due(struct uw_overlap *o, struct uw_fragment *f)
 {
-    f->due_us = o->now_us + (o->patience_us << f->tries);
+    f->due_us = o->now_us + uw_backoff_after(o->patience_us, f->tries, UINT8_MAX);
     o->due_us = f->due_us < o->due_us ? f->due_us : o->due_us;
 }
 
@@ -279,7 +269,7 @@ void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group
     o->steps_n = uw_allreduce_steps_n(o->config.kind, group->ranks);
     o->phase = UW_OVERLAP_ACTIVE;
     o->now_us = now_us;
-    o->patience_us = 4u * group->rtt_us + PATIENCE_MIN_US;
+    o->patience_us = 4u * group->rtt_us + UW_PARTS_PATIENCE_US;
     for (uint32_t i = 0; i < o->config.buckets_n; i++) {
         o->buckets[i].state = UW_OVERLAP_IDLE;
         o->buckets[i].round = 0;
@@ -326,7 +316,8 @@ uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for)
 {
     const struct uw_fragment *last = NULL;
     if (o->group.whole != NULL) {
-        *waits_for = o->phase == UW_OVERLAP_WHOLE_BEGUN ? (o->group.rank + 1u) % o->group.ranks : UW_RANK_NONE;
+        *waits_for = o->phase == UW_OVERLAP_WHOLE_BEGUN ? (o->group.rank + 1u) % o->group.ranks
+                                                        : UW_RANK_NONE;
         return o->advanced_n;
     }
     for (uint32_t i = 0; i < o->fragments_n && o->running_n > 0; i++) {
@@ -347,7 +338,7 @@ void uw_overlap_stop(struct uw_overlap *o)
         o->group.whole->stop(o->group.whole->arg);
     }
     o->phase = UW_OVERLAP_GIVEN_UP;
-    o->out_chunks = o->running_n = 0;
+    o->out_chunks = o->running_n = o->queue.n = 0;
     o->due_us = UINT64_MAX;
     for (uint32_t i = 0; i < o->config.buckets_n; i++) {
         struct uw_overlap_bucket *b = &o->buckets[i];
@@ -359,21 +350,18 @@ void uw_overlap_stop(struct uw_overlap *o)
     const size_t set_bytes = uw_set_words(o->fragments_n) * sizeof(uint32_t);
     memset(o->asking, 0, set_bytes);
     memset(o->sending, 0, set_bytes);
-    memset(o->owing, 0, set_bytes);
     memset(o->waiting, 0, o->config.ranks_max * sizeof *o->waiting);
 }
 
 /* ---- what comes in ---- */
 
 /* All of a message is here. */
-static void answer_got(struct uw_overlap *o, uint32_t rank, uint32_t i, const struct uw_part *data)
+static void answer_got(struct uw_overlap *o, uint32_t rank, const struct uw_part *data)
 {
-    struct uw_fragment *f = &o->fragments[i];
+    const struct uw_part p = {.type = UW_PART_GOT, .group = data->group, .round = data->round,
+                              .step = data->step, .op = data->op};
     if (!o->config.reliable) {
-        f->owed_round = data->round;
-        f->owed_step = data->step;
-        f->owed_to = (uint16_t)rank;
-        uw_set_put(o->owing, i, true);
+        (void)uw_part_post(&o->queue, rank, &p);
     }
 }
 
@@ -389,9 +377,7 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
     uint64_t bit = (uint64_t)1 << (p->offset_n / chunk_n);
     if ((f->have & bit) == 0) {
         const struct uw_overlap_group *g = &o->group;
-        float share = o->config.average ? uw_allreduce_share(o->config.kind, g->ranks, g->rank,
-                                                             f->size_n, f->k)
-                                        : 1.0f;
+        float share = uw_allreduce_share(o->config.kind, g->ranks, g->rank, f->size_n, f->k);
         uint32_t bad = 0;           /* who trains on it looks */
         uw_allreduce_apply(&s, share, p->floats, p->count_n,
                            gradient_of(o, f) + s.recv_at + p->offset_n, &bad);
@@ -403,7 +389,7 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
         move(o, f);
     }
     if (f->have == all_chunks(o, s.recv_n)) {
-        answer_got(o, f->from, (uint32_t)(f - o->fragments), p);
+        answer_got(o, f->from, p);
     }
 }
 
@@ -416,7 +402,7 @@ static void take_data(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
             arrive(o, f, p);
         }
     } else if (p->round < round || (p->round == round && (!f->running || p->step < f->k))) {
-        answer_got(o, from, (uint32_t)(f - o->fragments), p);   /* the first one was lost */
+        answer_got(o, from, p);   /* the first one was lost */
     }
 }
 
@@ -493,19 +479,6 @@ static bool hand_over(struct uw_overlap *o, uint32_t i, uint32_t rank, struct uw
     o->blocked[rank] = o->runs;
     o->refused = true;
     return false;
-}
-
-/* Say what is all here. */
-static void answer(struct uw_overlap *o)
-{
-    const uint32_t n = o->fragments_n;
-    for (uint32_t i = uw_set_next(o->owing, n, 0); i < n; i = uw_set_next(o->owing, n, i + 1)) {
-        const struct uw_fragment *f = &o->fragments[i];
-        struct uw_part p = {.type = UW_PART_GOT, .round = f->owed_round, .step = f->owed_step};
-        if (o->blocked[f->owed_to] != o->runs && hand_over(o, i, f->owed_to, &p)) {
-            uw_set_put(o->owing, i, false);
-        }
-    }
 }
 
 /* The lowest bits of a set, at most `most`. */
@@ -592,8 +565,7 @@ static void lose_patience(struct uw_overlap *o, uint32_t i)
 {
     struct uw_fragment *f = &o->fragments[i];
     struct uw_allreduce_step s = step_at(o, f, f->k);
-    f->tries = (uint8_t)uw_min_u32(f->tries + 1u,
-                                   o->config.reliable ? TRIES_RELIABLE_MAX : TRIES_MAX);
+    f->tries = (uint8_t)uw_min_u32(f->tries + 1u, uw_part_tries(o->config.reliable));
     if (f->have != all_chunks(o, s.recv_n)) {
         o->out_chunks -= uw_bits_in(f->out);
         f->out = 0;
@@ -632,20 +604,20 @@ uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us)
     }
     o->now_us = now_us;
     o->runs++;
-    o->refused = false;
+    (void)uw_part_flush(&o->queue);
+    o->refused = o->queue.n > 0;
     if (o->group.whole != NULL) {
         return run_whole(o);
     }
     check_due(o);
-    answer(o);
     ask(o);
     for (uint32_t sent = 0; send_next(o); sent++) {
-        if (sent == SEND_MOST) {
+        if (sent == UW_PARTS_SENT_MOST) {
             return now_us;
         }
         ask(o);
     }
-    uint64_t again_us = o->refused ? now_us + SEND_RETRY_US : UINT64_MAX;
+    uint64_t again_us = o->refused ? now_us + UW_PARTS_RETRY_US : UINT64_MAX;
     return again_us < o->due_us ? again_us : o->due_us;
 }
 
@@ -707,14 +679,4 @@ uint64_t uw_overlap_gate_run(struct uw_overlap_gate *g, uint64_t now_us)
         }
     }
     return next_us;
-}
-
-bool uw_overlap_gate_idle(const struct uw_overlap_gate *g)
-{
-    bool idle = true;
-    for (uint32_t i = 0; i < g->slots_n && idle; i++) {
-        const struct uw_overlap_slot *s = &g->slots[i];
-        idle = look(&s->asked, memory_order_acquire) == look(&s->ended, memory_order_relaxed);
-    }
-    return idle;
 }

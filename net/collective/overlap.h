@@ -64,7 +64,9 @@
 #ifndef UW_NET_OVERLAP_H
 #define UW_NET_OVERLAP_H
 
-#include "allreduce.h"
+#include "parts.h"
+
+#include "uwasa/arena.h"
 
 #include <stdatomic.h>
 
@@ -82,11 +84,8 @@ struct uw_overlap_config {
     uint32_t small_n;               /* floats of a bucket that goes before larger ones; 0:
                                        chunk_n */
     uint32_t window_chunks;         /* asked for and not here yet at most, 0: any number */
-    bool in_order;                  /* nothing overtakes: the highest bucket first, as they come */
     bool reliable;                  /* the link loses nothing and keeps the order */
-    bool average;                   /* the sum divided by the ranks */
-    /* Hand one message to a rank; part->floats points into the gradient and is not kept.
-     * Returns UW_OK or UW_ERR_AGAIN (no room now); whatever else is as if lost. */
+    /* As struct uw_part_queue's; part->floats points into the gradient. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     /* A fragment's first message moves, or it is averaged. (optional) */
     void (*trace)(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint64_t now_us);
@@ -135,8 +134,6 @@ struct uw_fragment {
     uint64_t due_us;                /* when to ask again, or nudge */
     uint32_t at, size_n;            /* within the bucket */
     uint32_t bucket;
-    uint32_t owed_round;            /* a GOT that is still to be sent */
-    uint16_t owed_step, owed_to;
     uint16_t to, from;              /* ranks of step k; UINT16_MAX: none */
     uint16_t k;
     uint8_t tries;
@@ -156,8 +153,8 @@ struct uw_overlap {
     enum uw_overlap_phase phase;
     struct uw_overlap_bucket *buckets;
     struct uw_fragment *fragments;  /* what goes first stands first */
-    uint32_t *asking, *sending, *owing; /* sets of fragments with a question to send, with chunks,
-                                       with a GOT */
+    struct uw_part_queue queue;
+    uint32_t *asking, *sending;     /* sets of fragments with a question to send, with chunks */
     uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
     uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
     uint32_t fragments_n, runs;
@@ -239,8 +236,5 @@ enum uw_overlap_state uw_overlap_gate_state(const struct uw_overlap_gate *g, uin
 /* Network. Take what was handed over, run, hand back what has ended. Returns when it wants to run
  * again, if nothing arrives and nothing is handed over; UINT64_MAX: never. */
 uint64_t uw_overlap_gate_run(struct uw_overlap_gate *g, uint64_t now_us);
-
-/* Network. Is every bucket with the training thread? */
-bool uw_overlap_gate_idle(const struct uw_overlap_gate *g);
 
 #endif

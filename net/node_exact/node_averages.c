@@ -100,9 +100,17 @@ static uint32_t ranks_max(const struct uw_node_state *s)
     return w.ids_count;
 }
 
+/* To a rank of the group that the part names. */
 static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
 {
-    return uw_node_send_part(arg, rank, part);
+    struct uw_node_state *s = arg;
+    const struct uw_node_scope *o = s->cell->asked != NULL ? s->cell->asked : s->cell->scopes;
+    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
+        o = s->cell->scopes[i].cell.group == part->group ? &s->cell->scopes[i] : o;
+    }
+    const struct uw_member *m =
+        rank < o->cell.ranks_n ? uw_node_member(s, o->cell.ranks[rank]) : NULL;
+    return uw_node_send_part(s, m != NULL ? m->station : UW_LINK_STATION_NONE, part);
 }
 
 static int place_all(struct uw_node_state *s, struct uw_arena *arena)

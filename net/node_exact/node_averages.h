@@ -66,9 +66,6 @@ uint32_t uw_node_cell_chunk_n(const struct uw_node_state *s);
 /* Is there room to work so on what a scope averages? */
 bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind);
 
-/* Hand a part to a rank of the group that it names. As struct uw_allreduce_config's send. */
-int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
-
 /* node_news.c */
 
 /* UW_NODE_CELL_ALONE, UW_NODE_CELLS_MEET. */

@@ -152,7 +152,8 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     if (place != 0) {
         b->due = b->whole = false;
         weigh(s, place);
-    } else if (b->contact != UW_BRIDGE_ALONE && s->now_us - b->heard_us > ALONE_US && knows_another_cell(s)) {
+    } else if (b->contact != UW_BRIDGE_ALONE && s->now_us - b->heard_us > ALONE_US &&
+               knows_another_cell(s)) {
         go_alone(s);
     }
     return place;

@@ -223,29 +223,6 @@ static void tell(void *arg, const struct uw_cell_news *news)
     }
 }
 
-int uw_node_send_part(struct uw_node_state *s, uint32_t rank, const struct uw_part *part)
-{
-    const struct uw_node_scope *o = s->cell->asked != NULL ? s->cell->asked : s->cell->scopes;
-    for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
-        o = s->cell->scopes[i].cell.group == part->group ? &s->cell->scopes[i] : o;
-    }
-    const struct uw_member *m =
-        rank < o->cell.ranks_n ? uw_node_member(s, o->cell.ranks[rank]) : NULL;
-    if (m == NULL || m->station == UW_LINK_STATION_NONE) {
-        return UW_ERR_NOTFOUND;
-    }
-    /* What is not streamed with a checksum: what is above one node's link may damage it, and not
-     * another's. */
-    bool streamed = part->type == UW_PART_DATA && part->seq == UW_PART_STREAMED;
-    int rc = uw_part_send(s->config.link, m->station, part, s->run, !streamed, s->cell->out,
-                          s->buffer_bytes);
-    if (rc >= 0) {
-        s->counters.sent_bytes += (uint32_t)rc;
-        s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
-    }
-    return rc < 0 ? rc : UW_OK;
-}
-
 /* ---- set-up and the step ---- */
 
 uint32_t uw_node_cell_chunk_n(const struct uw_node_state *s)

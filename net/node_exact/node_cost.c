@@ -24,11 +24,29 @@ static void forget(struct uw_node_state *s)
     c->aborts = c->last_n = 0;
 }
 
+int uw_node_send_part(struct uw_node_state *s, uint16_t station, const struct uw_part *part)
+{
+    const struct uw_part_sender sender = {s->config.link, s->run, s->cell->out, s->buffer_bytes};
+    if (station == UW_LINK_STATION_NONE) {
+        return UW_ERR_NOTFOUND;
+    }
+    /* What is not streamed with a checksum: what is above one node's link may damage it, and not
+     * another's. */
+    bool streamed = part->type == UW_PART_DATA && part->seq == UW_PART_STREAMED;
+    int rc = uw_part_send(&sender, station, part, !streamed);
+    if (rc >= 0) {
+        s->counters.sent_bytes += (uint32_t)rc;
+        s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
 /* As struct uw_network_probe_config's send; arg is the node's state. */
 static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
 {
-    struct uw_node_state *s = arg;
-    return uw_node_send_part(s, (rank + s->cost->shift) % s->cost->probe.ranks, part);
+    const struct uw_node_state *s = arg;
+    const struct uw_allreduce_config *c = &s->cell->allreduce.config;
+    return c->send(c->arg, (rank + s->cost->shift) % s->cost->probe.ranks, part);
 }
 
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,

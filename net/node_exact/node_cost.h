@@ -39,6 +39,10 @@ struct uw_node_cost {
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce);
 
+/* Send a part to a station, and count its bytes. Returns UW_OK, UW_ERR_NOTFOUND (there is no such
+ * station) or what uw_part_send returns. */
+int uw_node_send_part(struct uw_node_state *s, uint16_t station, const struct uw_part *part);
+
 /* The algorithm for so many ranks, and what to tell them. */
 enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
                                            float hints[UW_CELL_HINTS]);

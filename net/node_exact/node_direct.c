@@ -375,7 +375,8 @@ static void decided(struct uw_node_scope *o, bool commit, uint32_t culprit)
 static uint32_t progress(const struct uw_node_state *s)
 {
     const struct uw_node_direct_state *d = s->cell->direct;
-    return 1u + (d->place == UW_DIRECT_IN_ROUND ? (uint32_t)((s->now_us - d->began_us) / STEP_US) : 0);
+    bool runs = d->place == UW_DIRECT_IN_ROUND;
+    return 1u + (runs ? (uint32_t)((s->now_us - d->began_us) / STEP_US) : 0);
 }
 
 /* ---- gradients ---- */

@@ -34,7 +34,7 @@ enum uw_node_direct_why {
 /* OUT --begin--> IN_ROUND --commit--> JOINED --begin--> IN_ROUND; an abort leads OUT from both. */
 enum uw_direct_place { UW_DIRECT_OUT, UW_DIRECT_IN_ROUND, UW_DIRECT_JOINED };
 
-/* Why a round ended before its time, as far as is known; that a rank quit counts before a device. */
+/* Why a round ended before its time, as far as is known; a rank that quit outdoes a device. */
 enum uw_direct_end { UW_DIRECT_UNKNOWN, UW_DIRECT_OWN_DEVICE, UW_DIRECT_RANK_QUIT };
 
 /* What a member told last. */

@@ -44,18 +44,7 @@ static void name_cell(struct uw_node_state *s, uint32_t chunk_n)
 static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct uw_node_state *s = arg;
-    uint16_t station = s->gradients->stations[rank];
-    if (station == UW_LINK_STATION_NONE) {
-        return UW_ERR_NOTFOUND;
-    }
-    int bytes = uw_part_encode(part, s->run, true, s->cell->out, s->buffer_bytes);
-    int rc = bytes < 0 ? bytes : uw_link_send(s->config.link, station, s->cell->out,
-                                              (uint32_t)bytes);
-    if (rc == UW_OK) {
-        s->counters.sent_bytes += (uint32_t)bytes;
-        s->counters.averaged_bytes += part->type == UW_PART_DATA ? part->count_n * 4u : 0u;
-    }
-    return rc;
+    return uw_node_send_part(s, s->gradients->stations[rank], part);
 }
 
 static void trace(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint64_t now_us)
@@ -120,7 +109,7 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
         .ranks_max = ranks, .chunk_n = s->cell->allreduce.config.chunk_n,
         .fragment_n = FRAGMENT_N,
         .window_chunks = s->config.link->reliable ? 0 : WINDOW_CHUNKS,
-        .reliable = s->config.link->reliable, .average = true, .send = send_part,
+        .reliable = s->config.link->reliable, .send = send_part,
         .trace = c->trace != NULL ? trace : NULL, .arg = s};
     name_cell(s, overlap.chunk_n);
     int rc = uw_overlap_place(&g->overlap, arena, &overlap);

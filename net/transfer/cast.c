@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cast.h"
 
+#include "transfer.h"
 #include "base/bits.h"
 
 #include "uwasa/rng.h"
@@ -53,7 +54,7 @@ void uw_cast_pace_learn(struct uw_cast_pace *p, uint32_t chunks, uint32_t again)
 
 static uint32_t chunks_of(const struct uw_cast *c, uint32_t chunk_n)
 {
-    return chunk_n != 0 ? (c->size_n - 1u) / chunk_n + 1u : UINT32_MAX;
+    return chunk_n != 0 ? uw_chunks_in(c->size_n, chunk_n) : UINT32_MAX;
 }
 
 int uw_cast_place(struct uw_cast *c, struct uw_arena *arena, uint32_t size_n, uint32_t least_n,
@@ -63,7 +64,7 @@ int uw_cast_place(struct uw_cast *c, struct uw_arena *arena, uint32_t size_n, ui
                           .peers_max = peers_max,
                           .chunk_us = chunk_us != 0 ? chunk_us : CHUNK_DEFAULT_US};
     c->least_n = uw_min_u32(least_n, c->most_n);
-    c->words = (chunks_of(c, c->least_n) + 31u) / 32u;
+    c->words = uw_set_words(chunks_of(c, c->least_n));
     uw_cast_pace_init(&c->pace, chunk_us != 0 ? chunk_us : PACE_DEFAULT_US, chunk_us == 0);
     const size_t set_bytes = c->words * sizeof(uint32_t);
     const size_t bytes[3] = {uw_size_mul(peers_max, sizeof *c->peers), set_bytes,
@@ -362,21 +363,6 @@ static uint64_t ask_at_us(const struct uw_cast *c, const struct uw_cast_peer *p)
     return p->heard_us == 0 && idle_us > p->ask_us ? idle_us : p->ask_us;
 }
 
-/* The first missing chunks from `from` on, up to 64 in a row; returns where to go on. */
-static uint32_t missing_from(const struct uw_cast *c, const struct uw_cast_peer *p, uint32_t from,
-                             struct uw_want *w)
-{
-    uint32_t chunk_n = p->chunk_n != 0 ? p->chunk_n : c->chunk_n, chunks = chunks_of(c, chunk_n);
-    while (from < chunks && uw_set_has(p->have, from)) {
-        from++;
-    }
-    *w = (struct uw_want){.base = from, .chunk_n = chunk_n, .transfer = c->turn};
-    for (uint32_t bit = 0; bit < 64u && from + bit < chunks; bit++) {
-        w->wanted |= (uint64_t)!uw_set_has(p->have, from + bit) << bit;
-    }
-    return from + 64u;
-}
-
 /* Between two questions to a node that does not answer. */
 static uint32_t pause(const struct uw_cast *c)
 {
@@ -423,10 +409,14 @@ uint32_t uw_cast_ask(struct uw_cast *c, uint64_t now_us, uint32_t most, uint32_t
     if (p == NULL) {
         return 0;
     }
-    uint32_t n = 0, chunks = chunks_of(c, p->chunk_n != 0 ? p->chunk_n : c->chunk_n);
-    for (uint32_t at = 0; at < chunks && n < most;) {
-        at = missing_from(c, p, at, &wants[n]);
-        n += wants[n].wanted != 0;
+    const uint32_t chunk_n = p->chunk_n != 0 ? p->chunk_n : c->chunk_n;
+    uint32_t n = 0, chunks = chunks_of(c, chunk_n);
+    for (uint32_t at = 0; at < chunks && n < most; at++) {
+        if (!uw_set_has(p->have, at)) {
+            wants[n] = (struct uw_want){.base = at, .chunk_n = chunk_n, .transfer = c->turn};
+            (void)uw_want_missing(&wants[n++], p->have, p->have, chunks, 64u);
+            at += 63u;
+        }
     }
     *id = p->id;
     c->lossy = true;

@@ -278,7 +278,7 @@ static uint64_t asked_due_us(const struct uw_asked *a, uint64_t now_us)
 
 static uint32_t words_of(const struct uw_pull *p)
 {
-    return (p->chunks + 31u) / 32u;
+    return uw_set_words(p->chunks);
 }
 
 /* The n-th word from the origin's on. That one comes twice: its bits from the origin on first, the
@@ -316,7 +316,7 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     p->split_n = 0;
     p->size_n = size_n;
     p->chunk_n = chunk_n;
-    p->chunks = size_n / chunk_n + (size_n % chunk_n != 0);
+    p->chunks = uw_chunks_in(size_n, chunk_n);
     p->have_chunks = 0;
     p->base_word = p->frontier = 0;
     p->origin = p->origin_n < size_n ? p->origin_n / chunk_n : 0;
@@ -603,10 +603,8 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
 
 void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us)
 {
-    chunks = chunks < 64u ? chunks : 64u;
-    chunks = chunks < p->chunks ? chunks : p->chunks;
-    const struct uw_want want = {.seq = p->seq++, .base = p->origin,
-                                 .wanted = UINT64_MAX >> (64u - chunks)};
+    chunks = uw_min_u32(uw_min_u32(chunks, 64u), p->chunks);
+    const struct uw_want want = {.seq = p->seq++, .base = p->origin, .wanted = uw_low_mask(chunks)};
     remember(p, &want, chunks, now_us);
     p->log[want.seq & (p->log_max - 1u)].used = false;      /* when it was asked is not known */
 }
@@ -619,6 +617,20 @@ void uw_pull_pushed(struct uw_pull *p, uint64_t now_us)
     p->seq = 1;     /* 0 is nobody's answer */
 }
 
+uint32_t uw_want_missing(struct uw_want *want, const uint32_t *have, const uint32_t *out,
+                         uint32_t end, uint32_t most)
+{
+    uint32_t n = 0, wanted[2] = {0}, base = want->base;
+    for (uint32_t bit = 0; bit < 64u && base + bit < end && n < most; bit++) {
+        if (!uw_set_has(have, base + bit) && !uw_set_has(out, base + bit)) {
+            uw_set_add(wanted, bit);
+            n++;
+        }
+    }
+    want->wanted = wanted[0] | (uint64_t)wanted[1] << 32;
+    return n;
+}
+
 bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, struct uw_want *want)
 {
     if (!p->active) {
@@ -629,26 +641,15 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
     if (n == 0 || now_us < due_us(p, n, now_us)) {
         return false;
     }
-    uint32_t base = first_missing(p, true), end = askable(p, now_us);
-    uint32_t taken = 0, wanted[2] = {0};
-    if (base >= end) {
+    *want = (struct uw_want){.transfer = p->transfer, .base = first_missing(p, true),
+                             .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0)};
+    n = uw_want_missing(want, p->have, p->out, askable(p, now_us), n);
+    if (n == 0) {
         return false;
     }
-    for (uint32_t bit = 0; bit < 64u && base + bit < end && taken < n; bit++) {
-        if (!uw_set_has(p->have, base + bit) && !uw_set_has(p->out, base + bit)) {
-            uw_set_add(wanted, bit);
-            taken++;
-        }
-    }
-    *want = (struct uw_want){
-        .transfer = p->transfer,
-        .seq = p->seq++,
-        .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0),
-        .base = base,
-        .wanted = wanted[0] | (uint64_t)wanted[1] << 32,
-        .spread_us = path_spread_us(p, taken),
-    };
-    remember(p, want, taken, now_us);
+    want->seq = p->seq++;
+    want->spread_us = path_spread_us(p, n);
+    remember(p, want, n, now_us);
     if (p->chunk_us != 0) {
         want->spread_us = 0;        /* as quickly as the link takes them */
     }
@@ -688,7 +689,7 @@ void uw_pull_coded(struct uw_pull *p)
 {
     p->coded = p->parts != NULL;
     if (p->coded) {
-        memset(p->parts, 0, 2u * ((p->chunks + 31u) / 32u) * sizeof *p->parts);
+        memset(p->parts, 0, 2u * words_of(p) * sizeof *p->parts);
     }
 }
 

@@ -120,6 +120,11 @@ struct uw_pull {
     float window, window_most;      /* chunks */
 };
 
+/* Ask for up to `most` chunks, below `end`, that are neither in `have` nor in `out`: the first ones
+ * from want->base on, as far as one question reaches. Sets want->wanted. Returns how many. */
+uint32_t uw_want_missing(struct uw_want *want, const uint32_t *have, const uint32_t *out,
+                         uint32_t end, uint32_t most);
+
 /* Take tables for vectors of up to size_n floats, in chunks of least_n or more, and window_chunks
  * chunks on their way.
  * Returns UW_OK or what uw_arena_take returns. */

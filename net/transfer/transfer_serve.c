@@ -11,7 +11,7 @@ int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations
 {
     const size_t queue_bytes = wants_n * sizeof(struct uw_serve_wait);
     const size_t bytes[3] = {uw_size_mul(stations_n, sizeof *s->slots),
-                             (stations_n + 31u) / 32u * sizeof *s->busy,
+                             uw_set_words(stations_n) * sizeof *s->busy,
                              uw_size_mul(stations_n, queue_bytes)};
     void *part[3];
     int rc = uw_arena_take_each(arena, 3, bytes, part);
@@ -29,24 +29,13 @@ int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations
 /* Keep a slot's bit after its count has changed. */
 static void set_busy(struct uw_serve *s, const struct uw_serve_slot *slot)
 {
-    uint32_t at = (uint32_t)(slot - s->slots);
-    if (slot->count != 0) {
-        uw_set_add(s->busy, at);
-    } else {
-        uw_set_remove(s->busy, at);
-    }
+    uw_set_put(s->busy, (uint32_t)(slot - s->slots), slot->count != 0);
 }
 
 /* The first busy slot from `at` on; slots_n: none. */
 static uint32_t next_busy(const struct uw_serve *s, uint32_t at)
 {
-    for (; at < s->slots_n; at = (at / 32u + 1u) * 32u) {
-        uint32_t word = s->busy[at / 32u] >> at % 32u;
-        if (word != 0) {
-            return at + uw_lowest_bit(word);
-        }
-    }
-    return s->slots_n;
+    return uw_set_next(s->busy, s->slots_n, at);
 }
 
 static uint64_t rank(const void *slot, const void *station)
@@ -93,14 +82,11 @@ static uint64_t not_waiting(const struct uw_serve_slot *slot, const struct uw_wa
 int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want, uint64_t now_us)
 {
     uint32_t chunk_n = uw_want_chunk_n(want);
-    uint32_t chunks = chunk_n == 0 ? 0 : (s->size_n - 1u) / chunk_n + 1u;
+    uint32_t chunks = chunk_n == 0 ? 0 : uw_chunks_in(s->size_n, chunk_n);
     if (want->base >= chunks || want->chunk_n > UINT16_MAX) {
         return UW_ERR_INVALID;
     }
-    uint64_t wanted = want->wanted;
-    if (chunks - want->base < 64u) {
-        wanted &= ((uint64_t)1 << (chunks - want->base)) - 1u;
-    }
+    uint64_t wanted = want->wanted & uw_low_mask(chunks - want->base);
     if (wanted == 0) {
         return UW_ERR_INVALID;
     }
@@ -223,8 +209,7 @@ uint64_t uw_serve_next_us(const struct uw_serve *s)
 {
     uint64_t next = UINT64_MAX;
     for (uint32_t i = next_busy(s, 0); i < s->slots_n; i = next_busy(s, i + 1u)) {
-        uint64_t due = slot_due_us(&s->slots[i]);
-        next = due < next ? due : next;
+        next = uw_min_u64(next, slot_due_us(&s->slots[i]));
     }
     return next;
 }

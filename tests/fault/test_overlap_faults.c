@@ -86,7 +86,7 @@ static void set_up(struct world *w, uint64_t seed)
         .kind = kinds[below(w, 3)], .bucket_n = w->sizes, .buckets_n = BUCKETS_N,
         .ranks_max = NET_RANKS_MAX, .chunk_n = 4 + below(w, 60), .fragment_n = below(w, 600),
         .small_n = below(w, 50), .window_chunks = below(w, 2) * (400 + below(w, 400)),
-        .in_order = below(w, 4) == 0, .reliable = reliable, .average = true, .send = send};
+        .reliable = reliable, .send = send};
     for (uint32_t b = 0; b < BUCKETS_N; b++) {
         w->sizes[b] = 1 + below(w, below(w, 2) != 0 ? SIZE_MAX_N : 40);
     }

@@ -366,8 +366,8 @@ static void test_a_got_that_waits_for_room_keeps_its_rate(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         struct uw_part got = got_with(i == 1 ? 8000000 : UW_MEASURED_NOTHING);
         assert_int_equal(uw_allreduce_send(a, 1, &got), UW_OK);
-        assert_int_equal(a->owed_n, 1);
-        assert_int_equal(a->owed[0].part.offset_n, i >= 1 ? 8000000 : UW_MEASURED_NOTHING);
+        assert_int_equal(a->queue.n, 1);
+        assert_int_equal(a->queue.queued[0].part.offset_n, i >= 1 ? 8000000 : UW_MEASURED_NOTHING);
     }
     tear_down(&w);
 }

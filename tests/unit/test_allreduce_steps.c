@@ -61,6 +61,13 @@ static void take(struct bench *b, uint32_t rank, const struct uw_allreduce_step 
     }
 }
 
+/* Floats of the largest message that any rank receives. */
+static uint32_t largest_n(enum uw_allreduce_kind kind, uint32_t p, uint32_t n)
+{
+    bool halves = kind == UW_ALLREDUCE_HALVING && (p & (p - 1)) == 0;
+    return kind == UW_ALLREDUCE_RING ? (n + p - 1) / p : halves ? n - n / 2 : n;
+}
+
 static void run_step(struct bench *b, enum uw_allreduce_kind kind, uint32_t k)
 {
     struct uw_allreduce_step step[RANKS_MAX];
@@ -69,7 +76,7 @@ static void run_step(struct bench *b, enum uw_allreduce_kind kind, uint32_t k)
         step[r] = uw_allreduce_step(kind, b->p, r, b->n, k);
         assert_true(s->to == UW_RANK_NONE || (s->to < b->p && s->to != r));
         assert_true(s->send_at + s->send_n <= b->n && s->recv_at + s->recv_n <= b->n);
-        assert_true(s->recv_n <= uw_allreduce_message_n(kind, b->p, b->n));
+        assert_true(s->recv_n <= largest_n(kind, b->p, b->n));
         memcpy(b->message[r], b->x[r] + s->send_at, s->send_n * sizeof(float));
     }
     for (uint32_t r = 0; r < b->p; r++) {

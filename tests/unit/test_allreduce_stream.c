@@ -153,8 +153,15 @@ static void place(struct rank *r, struct uw_allreduce_config *c)
 static void check_ahead(const struct rank *r)
 {
     uint32_t segment_n = w.segment_n != 0 && w.segment_n < w.n ? w.segment_n : w.n;
-    assert_true(!w.keeps || r->a.early.floats_n <=
-                                segment_n * uw_allreduce_ahead_segments(w.kind, w.p));
+    const struct uw_part_store *s = &r->a.early;
+    uint32_t floats_n = 0;
+    for (uint32_t at = 0, next; s->parts_n > 0 && at < s->used_n; at = next) {
+        struct uw_part_kept e;
+        memcpy(&e, s->x + at, sizeof e);
+        next = uw_part_after(s, at);
+        floats_n += e.round != 0 ? next - at : 0;
+    }
+    assert_true(!w.keeps || floats_n <= segment_n * uw_allreduce_ahead_segments(w.kind, w.p));
 }
 
 static void run(enum uw_allreduce_kind kind, uint32_t p, uint32_t n, uint32_t segment_n)

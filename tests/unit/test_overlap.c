@@ -65,7 +65,6 @@ static void set_up(struct world *w, uint32_t p, const struct uw_overlap_config *
         c.buckets_n = BUCKETS_N;
         c.ranks_max = NET_RANKS_MAX;
         c.chunk_n = CHUNK_N;
-        c.average = true;
         c.send = send;
         c.trace = traced;
         c.arg = r;
@@ -264,12 +263,12 @@ static void test_ranks_reach_buckets_in_any_order(void **state)
     (void)state;
     const struct uw_overlap_config whole = {.reliable = true}, small = {.reliable = true,
                                                                        .fragment_n = 100},
-                                   order = {.reliable = true, .fragment_n = 100, .in_order = true,
+                                   narrow = {.reliable = true, .fragment_n = 100,
                                             .window_chunks = 20};
     const struct net refuses = {.refuse = 0.3}, none = {0};
     run_all(&whole, &none);
     run_all(&small, &refuses);
-    run_all(&order, &refuses);
+    run_all(&narrow, &refuses);
 }
 
 static void test_messages_are_lost_and_come_twice(void **state)
@@ -281,11 +280,11 @@ static void test_messages_are_lost_and_come_twice(void **state)
 }
 
 /* Two ranks, a slow line, everything ready at once. */
-static uint32_t first_averaged(bool in_order)
+static uint32_t first_averaged(void)
 {
     struct world w;
     const struct uw_overlap_config c = {.kind = UW_ALLREDUCE_HALVING, .reliable = true,
-                                        .in_order = in_order, .small_n = 1, .fragment_n = 100};
+                                        .small_n = 1, .fragment_n = 100};
     set_up(&w, 2, &c, 3);
     w.net.byte_ns = 1000.0;
     w.net.scale = 1.0;
@@ -304,11 +303,10 @@ static uint32_t first_averaged(bool in_order)
     return first;
 }
 
-static void test_lower_buckets_overtake_unless_told_not_to(void **state)
+static void test_lower_buckets_overtake(void **state)
 {
     (void)state;
-    assert_int_equal(first_averaged(false), 1);
-    assert_int_equal(first_averaged(true), BUCKETS_N - 1);
+    assert_int_equal(first_averaged(), 1);
 }
 
 /* What is given up says so, what was averaged stays, and a new group begins anew. */
@@ -440,7 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_reach_buckets_in_any_order),
         cmocka_unit_test(test_messages_are_lost_and_come_twice),
-        cmocka_unit_test(test_lower_buckets_overtake_unless_told_not_to),
+        cmocka_unit_test(test_lower_buckets_overtake),
         cmocka_unit_test(test_given_up_buckets_are_told_from_averaged_ones),
         cmocka_unit_test(test_group_begun_late_catches_up),
         cmocka_unit_test(test_any_message_is_harmless),

@@ -41,7 +41,8 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct rank *r = arg;
     uint8_t bytes[UW_PART_WANT_BYTES];
-    int rc = uw_part_send(&r->tcp.link, r->station[rank], part, RUN, false, bytes, sizeof bytes);
+    const struct uw_part_sender sender = {&r->tcp.link, RUN, bytes, sizeof bytes};
+    int rc = uw_part_send(&sender, r->station[rank], part, false);
     return rc < 0 ? rc : UW_OK;
 }
 
@@ -55,7 +56,7 @@ static void open_ranks(void)
         const struct uw_overlap_config c = {
             .kind = UW_ALLREDUCE_RING, .bucket_n = sizes, .buckets_n = BUCKETS_N,
             .ranks_max = RANKS_N, .chunk_n = CHUNK_N, .fragment_n = 8 * CHUNK_N, .reliable = true,
-            .average = true, .send = send, .arg = r};
+            .send = send, .arg = r};
         tcp.memory_bytes = uw_link_tcp_bytes(&tcp);
         tcp.memory = r->link_memory = uw_test_block(tcp.memory_bytes);
         assert_int_equal(uw_link_tcp_init(&r->tcp, &tcp, NULL), UW_OK);

@@ -115,8 +115,8 @@ static void set_up(struct world *w, const struct shape *s, const struct run *run
         *r = (struct rank){.net = &w->net, .rank = i};
         const struct uw_overlap_config c = {
             .kind = run->kind, .bucket_n = s->bucket_n, .buckets_n = s->buckets_n,
-            .ranks_max = p, .chunk_n = CHUNK_N, .fragment_n = FRAGMENT_N, .in_order = in_order,
-            .reliable = true, .average = true, .send = send, .arg = r};
+            .ranks_max = p, .chunk_n = CHUNK_N, .fragment_n = FRAGMENT_N,
+            .small_n = in_order ? 1 : 0, .reliable = true, .send = send, .arg = r};
         size_t bytes = uw_overlap_bytes(&c);
         r->memory = uw_test_block(bytes);
         uw_arena_init(&arena, r->memory, bytes);
@@ -265,8 +265,15 @@ static double step_s(const struct shape *s, const struct run *run, double comput
                      bool in_order)
 {
     struct world w;
+    struct shape reversed = *s;     /* buckets are averaged as they come: the last layer's first */
     double slowest = 0.0;
-    set_up(&w, s, run, in_order);
+    for (uint32_t i = 0; i < s->layers_n; i++) {
+        if (s->bucket[i] < s->buckets_n) {
+            reversed.bucket[i] = s->buckets_n - 1 - s->bucket[i];
+            reversed.bucket_n[reversed.bucket[i]] = s->bucket_n[s->bucket[i]];
+        }
+    }
+    set_up(&w, in_order ? &reversed : s, run, in_order);
     w.product_ns = compute_s / s->all * 1e9;
     run_all(&w);
     for (uint32_t i = 0; i < run->p; i++) {

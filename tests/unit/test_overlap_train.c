@@ -125,7 +125,7 @@ static void open_rank(struct rank *r, const struct uw_optimizer *o)
     }
     const struct uw_overlap_config c = {
         .kind = UW_ALLREDUCE_HALVING, .bucket_n = sizes, .buckets_n = r->f.m.buckets_n,
-        .ranks_max = RANKS_N, .chunk_n = 32, .fragment_n = 200, .reliable = true, .average = true,
+        .ranks_max = RANKS_N, .chunk_n = 32, .fragment_n = 200, .reliable = true,
         .send = send, .arg = r};
     size_t bytes = uw_overlap_bytes(&c);
     r->memory = uw_test_block(bytes);

@@ -93,12 +93,12 @@ static void test_part_sent_is_what_encode_writes(void **state)
         for (int gather = 0; gather < 2; gather++) {
             uint32_t buf[32], scratch[32];
             struct uw_link l = {.ops = gather ? &gathers : &plain, .mtu_bytes = sizeof buf};
+            const struct uw_part_sender sender = {&l, 42, scratch, sizeof scratch};
             struct uw_part p = part_of((enum uw_part_type)type);
             for (int checked = 0; checked < 2; checked++) {
                 int n = uw_part_encode(&p, 42, checked != 0, buf, sizeof buf);
                 memset(sent, 0xff, sizeof sent);
-                assert_int_equal(uw_part_send(&l, 1, &p, 42, checked != 0, scratch, sizeof scratch),
-                                 n);
+                assert_int_equal(uw_part_send(&sender, 1, &p, checked != 0), n);
                 assert_memory_equal(sent, buf, (size_t)n);
             }
         }

@@ -77,8 +77,5 @@ struct uw_allreduce_step uw_allreduce_step(enum uw_allreduce_kind kind, uint32_t
 uint32_t uw_allreduce_owned(enum uw_allreduce_kind kind, uint32_t p, uint32_t rank, uint32_t n,
                             uint32_t k, uint32_t *at);
 
-/* Floats of the largest message that any rank receives. */
-uint32_t uw_allreduce_message_n(enum uw_allreduce_kind kind, uint32_t p, uint32_t n);
-
 UW_C_END
 #endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * parts.h - parts of exact averages (part.h) on their way: handed to a link, waiting for room on
+ * it, kept until their step comes, added up
+ *
+ * All engines stand on it, and ask alike. Who has come to a step and misses something asks for it
+ * (WANT) and, after a pause that doubles with each question in vain (backoff.h), asks again; who
+ * does not know whether a message arrived sends its last chunk again, which is answered with GOT.
+ * A part without floats waits for room on the link; what finds no room here is as if lost. Nobody
+ * gives up here: the caller has a deadline.
+ *
+ * Units      _n floats, _us microseconds
+ * Memory     the caller's
+ * Blocking   never      Context  network thread
+ */
+#ifndef UW_NET_PARTS_H
+#define UW_NET_PARTS_H
+
+#include "wire/part.h"
+
+#include "uwasa/allreduce_steps.h"
+#include "uwasa/link.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define UW_PARTS_QUEUED_MAX 16u
+#define UW_PARTS_SENT_MOST 64u      /* data in one run of an engine */
+#define UW_PARTS_RETRY_US 200u      /* the link took nothing */
+#define UW_PARTS_PATIENCE_US 20000u /* beside round trips */
+
+/* Doublings of the patience at most: chance losses end soon. */
+static inline uint32_t uw_part_tries(bool lossless)
+{
+    return lossless ? 6u : 2u;
+}
+
+/* What a part needs to be sent over a link. */
+struct uw_part_sender {
+    struct uw_link *link;
+    uint32_t run;
+    void *scratch;                  /* [scratch_bytes] for what the link does not gather */
+    uint32_t scratch_bytes;
+};
+
+/* Send a part: without a checksum its floats from where they lie, if the link gathers.
+ * Returns the message's bytes, UW_ERR_TOOBIG, or what the link returns. */
+int uw_part_send(const struct uw_part_sender *s, uint16_t to, const struct uw_part *p,
+                 bool checked);
+
+/* Parts without floats that wait for room on the link, the first one first. */
+struct uw_part_queue {
+    /* Hand one message to a rank. part->floats is the vector's or a copy's.
+     * Returns UW_OK, UW_ERR_AGAIN (no room now) or UW_ERR_NOTFOUND (the rank is not known yet: a
+     * streamed round tries again); whatever else is as if lost. */
+    int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
+    void *arg;
+    struct {
+        uint32_t rank;
+        struct uw_part part;
+    } queued[UW_PARTS_QUEUED_MAX];
+    uint32_t n;
+};
+
+/* Send a part, or queue it; of two alike that wait one is sent. Returns UW_OK or what send does. */
+int uw_part_post(struct uw_part_queue *q, uint32_t rank, const struct uw_part *p);
+
+/* Send what is queued. Returns how many were sent. */
+uint32_t uw_part_flush(struct uw_part_queue *q);
+
+/* What a part that is kept begins with in the store; its floats follow. */
+struct uw_part_kept {
+    uint32_t round, from, offset_n, count_n;    /* round 0: it is not wanted any more */
+    uint16_t step;
+    bool whole;                     /* all of the message comes unasked */
+};
+#define UW_PART_KEPT_HEAD_N ((uint32_t)(sizeof(struct uw_part_kept) / sizeof(float)))
+
+/* Data of one group that came before its step. */
+struct uw_part_store {
+    float *x;
+    uint32_t group, used_n;
+    uint32_t parts_n;               /* that are wanted */
+};
+
+static inline void uw_part_store_clear(struct uw_part_store *s, uint32_t group)
+{
+    s->group = group;
+    s->used_n = s->parts_n = 0;
+}
+
+/* Keep a part, if there is room for it in so many floats of the store. */
+bool uw_part_keep(struct uw_part_store *s, uint32_t from, const struct uw_part *p, uint32_t room_n);
+
+/* The next part of a step from `at` on, with that offset or UW_PART_ANY. Returns where it is;
+ * used_n: there is none.
+ *   from  set to its sender */
+#define UW_PART_ANY UINT32_MAX
+uint32_t uw_part_find(const struct uw_part_store *s, uint32_t at, uint32_t round, uint32_t step,
+                      uint32_t offset_n, struct uw_part *p, uint32_t *from);
+
+/* Where the part after the one at `at` is. */
+uint32_t uw_part_after(const struct uw_part_store *s, uint32_t at);
+
+/* Forget one; those before a step of a round. */
+void uw_part_drop(struct uw_part_store *s, uint32_t at);
+void uw_part_tidy(struct uw_part_store *s, uint32_t round, uint32_t step);
+
+/* x = what a step makes of it and what arrived, times share.
+ *   bad  top bit set: a value that was written is not finite */
+void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
+                        uint32_t n, float *x, uint32_t *bad);
+
+/* What the sum that step k completes at a rank is multiplied by for the average. Who completes a
+ * window does so by what it receives in that step. */
+float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
+                         uint32_t size_n, uint32_t k);
+
+#endif
