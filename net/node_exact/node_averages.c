@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node_averages.h"
 
-#include "node_direct.h"
+#include "node_direct_priv.h"
 #include "base/bits.h"
 #include "wire/part.h"
 

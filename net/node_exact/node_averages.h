@@ -19,7 +19,7 @@
 #include "node_bridge.h"
 #include "node_cell.h"
 #include "node_cost.h"
-#include "node_gradients.h"
+#include "node_gradients_priv.h"
 #include "node_pairs.h"
 #include "node/node_pull.h"
 

@@ -55,7 +55,7 @@ struct uw_node_cell {
     struct uw_node_near near;
     enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
     bool stale;                     /* the rows are */
-    struct uw_node_direct_state *direct;    /* node_direct.h; NULL: this node does without */
+    struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: this node does without */
 };
 
 #endif

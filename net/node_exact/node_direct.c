@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_direct.h"
+#include "node_direct_priv.h"
 
 #include "base/backoff.h"
 #include "base/bits.h"
@@ -25,10 +25,40 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
                ? UW_OK : UW_NODE_FAULT(fault, direct, "needs image, the parameters of a device");
 }
 
+/* ---- gradients of a step, as struct uw_overlap_whole has them ---- */
+
+static int add(void *arg)
+{
+    const struct uw_node_state *s = arg;
+    const struct uw_node_direct_state *d = s->cell->direct;
+    const struct uw_overlap *o = &s->gradients->overlap;
+    for (uint32_t i = 0; i < o->config.buckets_n; i++) {
+        d->buckets[i].x = o->buckets[i].x;
+    }
+    return d->place != UW_DIRECT_OUT ? d->hooks->add(d->hooks->arg, d->buckets, o->config.buckets_n)
+                                     : UW_ERR_INVALID;
+}
+
+static int look_added(void *arg)
+{
+    struct uw_node_direct_state *d = ((struct uw_node_state *)arg)->cell->direct;
+    int rc = d->hooks->poll(d->hooks->arg);
+    d->failures = rc == UW_OK ? 0 : d->failures;
+    return rc;
+}
+
+/* Ranks that have not begun keep their group: then it is not the one that all hold. */
+static void drop_added(void *arg)
+{
+    struct uw_node_direct_state *d = ((struct uw_node_state *)arg)->cell->direct;
+    d->hooks->abort(d->hooks->arg);
+    d->place = UW_DIRECT_OUT;
+}
+
 /* Where only the bytes are counted there is no s->cell. */
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
-    void *state = NULL, *seats = NULL;
+    void *block[3] = {NULL};
     uint32_t seats_max = uw_min_u32(s->config.members_max, UW_CELL_RANKS_MAX);
     const struct uw_node_config *c = &s->config;
     bool named = c->algorithm != NULL && *c->algorithm != UW_ALLREDUCE_KINDS_N;
@@ -36,17 +66,22 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
         (c->gradients != NULL && c->direct->add == NULL)) {
         return UW_OK;
     }
-    int rc = uw_arena_take(arena, sizeof(struct uw_node_direct_state), &state);
-    rc = rc < 0 ? rc : uw_arena_take(arena, uw_size_mul(seats_max,
-                                                        sizeof(struct uw_node_direct_seat)),
-                                     &seats);
-    if (rc < 0 || state == NULL || seats == NULL || s->cell == NULL) {
+    const uint32_t buckets_n = c->gradients != NULL ? c->gradients->buckets_n : 0;
+    struct uw_node_direct_state *d = NULL;
+    const size_t bytes[3] = {sizeof *d, uw_size_mul(seats_max, sizeof *d->seats),
+                             uw_size_mul(buckets_n, sizeof *d->buckets)};
+    int rc = uw_arena_take_each(arena, 3, bytes, block);
+    if (rc < 0 || block[1] == NULL || s->cell == NULL) {
         return rc;
     }
-    struct uw_node_direct_state *d = state;
-    memset(seats, 0, seats_max * sizeof(struct uw_node_direct_seat));
-    *d = (struct uw_node_direct_state){.hooks = s->config.direct, .seats = seats,
-                                       .seats_max = seats_max};
+    d = block[0];
+    memset(block[1], 0, bytes[1]);
+    *d = (struct uw_node_direct_state){
+        .hooks = c->direct, .seats = block[1], .seats_max = seats_max, .buckets = block[2],
+        .whole = {.begin = add, .poll = look_added, .stop = drop_added, .arg = s}};
+    for (uint32_t i = 0; i < buckets_n; i++) {
+        d->buckets[i].size_n = c->gradients->bucket_n[i];
+    }
     s->cell->direct = d;
     return UW_OK;
 }
@@ -346,14 +381,6 @@ static int look(struct uw_node_scope *o)
     return rc;
 }
 
-/* Ranks that have not begun keep their group: then it is not the one that all hold. */
-static void drop_added(struct uw_node_state *s)
-{
-    struct uw_node_direct_state *d = s->cell->direct;
-    d->hooks->abort(d->hooks->arg);
-    d->place = UW_DIRECT_OUT;
-}
-
 static void decided(struct uw_node_scope *o, bool commit, uint32_t culprit)
 {
     struct uw_node_state *s = o->node;
@@ -381,18 +408,9 @@ static uint32_t progress(const struct uw_node_state *s)
 
 /* ---- gradients ---- */
 
-static int add(struct uw_node_state *s, const struct uw_node_direct_part *parts, uint32_t n)
+static const struct uw_overlap_whole *whole(struct uw_node_state *s)
 {
-    const struct uw_node_direct_state *d = s->cell->direct;
-    return d->place != UW_DIRECT_OUT ? d->hooks->add(d->hooks->arg, parts, n) : UW_ERR_INVALID;
-}
-
-static int look_added(struct uw_node_state *s)
-{
-    struct uw_node_direct_state *d = s->cell->direct;
-    int rc = d->hooks->poll(d->hooks->arg);
-    d->failures = rc == UW_OK ? 0 : d->failures;
-    return rc;
+    return &s->cell->direct->whole;
 }
 
 static void failed_added(struct uw_node_state *s, bool own)
@@ -417,9 +435,7 @@ const struct uw_node_directs uw_node_directs = {
     .decided = decided,
     .has_quit = has_quit,
     .progress = progress,
-    .add = add,
-    .look_added = look_added,
-    .drop_added = drop_added,
+    .whole = whole,
     .failed = failed_added,
     .is_back = is_back,
 };

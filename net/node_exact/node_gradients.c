@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "uwasa/node_gradients.h"
-
 #include "node_averages.h"
-#include "node_direct.h"
+#include "node_direct_priv.h"
+#include "base/backoff.h"
 #include "cell/cell_priv.h"
 #include "wire/part.h"
 
@@ -15,6 +14,18 @@
 #define FRAGMENT_N 65536u           /* where 64 chunks would be more */
 #define HASH_STEPS 100u             /* between two looks whether all are equal */
 #define TELL_AGAIN_US 20000u
+#define STALL_MIN_US 2000000u
+#define ASK_AGAIN_US 200000u
+#define ASKS_MAX 4u
+#define KNOCK_US 300000u            /* between two knocks */
+#define KNOCKS_APART_US 200000u     /* at least: one that came twice does not count */
+#define KNOCK_STALE_US 2000000u
+#define AVOID_US 2000000u           /* doubles with each strike */
+#define AVOID_DOUBLINGS 5u
+#define FORGET_US 60000000u         /* a node that gave no reason for so long has no strikes */
+#define BACK_US 5000000u            /* a group over the link lasts so long; doubles each time */
+#define BACK_DOUBLINGS 8u
+#define SETTLE_US 1000000u          /* a group that has begun hears no knocks for so long */
 
 static uint32_t look(const atomic_uint_least32_t *number)
 {
@@ -54,48 +65,6 @@ static void trace(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint6
     c->trace(c->arg, bucket, fragment, end, now_us + s->slept_us - s->clock_us);
 }
 
-/* ---- between devices ---- */
-
-static int add_all(void *arg)
-{
-    struct uw_node_state *s = arg;
-    struct uw_node_gradients *g = s->gradients;
-    for (uint32_t i = 0; i < g->overlap.config.buckets_n; i++) {
-        g->parts[i].x = g->overlap.buckets[i].x;
-    }
-    return s->config.parts->directs->add(s, g->parts, g->overlap.config.buckets_n);
-}
-
-static int look_at_all(void *arg)
-{
-    struct uw_node_state *s = arg;
-    return s->config.parts->directs->look_added(s);
-}
-
-static void drop_all(void *arg)
-{
-    struct uw_node_state *s = arg;
-    s->config.parts->directs->drop_added(s);
-}
-
-static int place_parts(struct uw_node_state *s, struct uw_arena *arena)
-{
-    struct uw_node_gradients *g = s->gradients;
-    const struct uw_node_gradients_config *c = s->config.gradients;
-    void *parts = NULL;
-    if (s->config.direct == NULL) {
-        return UW_OK;
-    }
-    int rc = uw_arena_take(arena, uw_size_mul(c->buckets_n, sizeof *g->parts), &parts);
-    g->parts = parts;
-    for (uint32_t i = 0; i < c->buckets_n && parts != NULL; i++) {
-        g->parts[i] = (struct uw_node_direct_part){.size_n = c->bucket_n[i]};
-    }
-    g->whole = (struct uw_overlap_whole){.begin = add_all, .poll = look_at_all, .stop = drop_all,
-                                         .arg = s};
-    return rc;
-}
-
 int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -114,7 +83,6 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
     name_cell(s, overlap.chunk_n);
     int rc = uw_overlap_place(&g->overlap, arena, &overlap);
     rc = rc < 0 ? rc : uw_overlap_gate_place(&g->gate, arena, &g->overlap);
-    rc = rc < 0 ? rc : place_parts(s, arena);
     atomic_init(&g->begun, 0);
     atomic_init(&g->broken, 0);
     atomic_init(&g->recalled, 0);
@@ -127,6 +95,15 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
 }
 
 /* ---- a group begins ---- */
+
+static uint32_t rank_of(const struct uw_node_gradients *g, uint32_t id)
+{
+    uint32_t rank = 0;
+    while (rank < g->ranks_n && g->ranks[rank] != id) {
+        rank++;
+    }
+    return rank;
+}
 
 static void find_stations(struct uw_node_state *s)
 {
@@ -158,7 +135,8 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
     }
     struct uw_overlap_group group = {.group = number_of(c->group, c->round), .ranks = c->ranks_n,
                                      .rank = c->rank,
-                                     .whole = c->direct ? &g->whole : NULL};
+                                     .whole = c->direct ? s->config.parts->directs->whole(s)
+                                                        : NULL};
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         bool ranked = uw_cell_ranks(c, m->id);
@@ -186,23 +164,48 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
 
 /* ---- and is given up ---- */
 
-void uw_node_gradients_send(struct uw_node_state *s, uint32_t to,
+static void send_to(struct uw_node_state *s, uint32_t to,
                             const struct uw_cell_message *m)
 {
     struct uw_node_scope *o = &s->cell->scopes[UW_AVERAGE_CELL];
     o->cell.config.send(o, to, m);
 }
 
-void uw_node_gradients_tell(struct uw_node_state *s, uint32_t to, uint32_t group,
+static void send_break(struct uw_node_state *s, uint32_t to, uint32_t group,
                             enum uw_gradients_why why, uint32_t culprit)
 {
     const struct uw_cell_message m = {
         .act = (enum uw_cell_act)UW_GRADIENTS_BREAK, .group = group, .culprit = culprit,
         .status = (enum uw_cell_status)why};
-    uw_node_gradients_send(s, to, &m);
+    send_to(s, to, &m);
 }
 
-void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit)
+/* Leave a node out of groups and rounds for a while, longer each time. */
+static void blame(struct uw_node_state *s, uint32_t id)
+{
+    struct uw_node_gradients *g = s->gradients;
+    struct uw_cell_head *h = &s->cell->scopes[UW_AVERAGE_CELL].cell.h;
+    struct uw_gradients_blame *b = g->blamed;
+    if (id == UW_CELL_NOBODY) {
+        return;
+    }
+    for (uint32_t i = 0; i < UW_GRADIENTS_BLAMED && b->id != id; i++) {
+        bool better = g->blamed[i].id == id || g->blamed[i].until_us < b->until_us;
+        b = better ? &g->blamed[i] : b;
+    }
+    bool again = b->id == id && s->now_us < b->until_us + FORGET_US;
+    b->strikes = again ? b->strikes : 0;
+    b->id = id;
+    b->until_us = s->now_us + uw_backoff_us(AVOID_US, &b->strikes, AVOID_DOUBLINGS);
+    for (uint32_t i = 0; i < h->seats_n; i++) {
+        if (h->seats[i].id == id) {
+            h->seats[i].avoid_until_us = b->until_us;
+        }
+    }
+}
+
+/* Give the group up, and tell its members. */
+static void give_up(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit)
 {
     struct uw_node_gradients *g = s->gradients;
     if (!g->active) {
@@ -220,11 +223,11 @@ void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why,
     }
     atomic_store_explicit(&g->broken, look(&g->begun), memory_order_release);
     if (why < UW_GRADIENTS_DIFFERS) {
-        uw_node_gradients_blame(s, culprit);
+        blame(s, culprit);
     }
     for (uint32_t i = 0; i < g->ranks_n; i++) {
         if (i != g->rank) {
-            uw_node_gradients_tell(s, g->ranks[i], g->group, why, culprit);
+            send_break(s, g->ranks[i], g->group, why, culprit);
         }
     }
     uw_node_tell_gradients(s, UW_NODE_GRADIENTS_CUT);
@@ -235,7 +238,7 @@ void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id)
     struct uw_node_gradients *g = s->gradients;
     for (uint32_t i = 0; g->active && i < g->ranks_n; i++) {
         if (g->ranks[i] == id) {
-            uw_node_gradients_break(s, UW_GRADIENTS_GONE, id);
+            give_up(s, UW_GRADIENTS_GONE, id);
         }
     }
 }
@@ -248,6 +251,254 @@ void uw_node_gradients_end(struct uw_node_state *s)
     }
 }
 
+/* ---- who holds it up ---- */
+
+/* Whom this node waits for; UW_CELL_NOBODY: for itself. */
+static uint32_t waits_for(const struct uw_node_gradients *g)
+{
+    uint32_t rank;
+    (void)uw_overlap_progress(&g->overlap, &rank);
+    return g->overlap.running_n > 0 && rank < g->ranks_n ? g->ranks[rank] : UW_CELL_NOBODY;
+}
+
+static void answer(struct uw_node_state *s, uint32_t to)
+{
+    const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_WAITS,
+                                      .group = s->gradients->group,
+                                      .waits_for = waits_for(s->gradients)};
+    send_to(s, to, &m);
+}
+
+static void ask(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_ASK,
+                                      .group = g->group};
+    g->asks_n++;
+    g->ask_us = s->now_us + ASK_AGAIN_US;
+    send_to(s, g->asked, &m);
+}
+
+static void ask_next(struct uw_node_state *s, uint32_t id)
+{
+    s->gradients->asked = id;
+    s->gradients->asks_n = 0;
+    ask(s);
+}
+
+/* All wait for each other. */
+static enum uw_gradients_why why_in_circle(const struct uw_node_gradients *g)
+{
+    return g->overlap.group.whole != NULL ? UW_GRADIENTS_DEVICE : UW_GRADIENTS_LATE;
+}
+
+static void hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
+{
+    struct uw_node_gradients *g = s->gradients;
+    if (g->asked == UW_CELL_NOBODY || from != g->asked) {
+        return;
+    }
+    if (next == UW_CELL_NOBODY) {
+        give_up(s, UW_GRADIENTS_LATE, from);
+    } else if (next == own_id(s) || ++g->hops >= g->ranks_n) {
+        give_up(s, why_in_circle(g), UW_CELL_NOBODY);
+    } else {
+        ask_next(s, next);
+    }
+}
+
+static void begin_step(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    g->in_step = true;
+    g->step_us = g->moved_us = s->now_us;
+}
+
+/* All buckets have been averaged equally often. */
+static bool step_is_over(const struct uw_overlap *o)
+{
+    bool over = o->running_n == 0;
+    for (uint32_t i = 1; i < o->config.buckets_n && over; i++) {
+        over = o->buckets[i].round == o->buckets[0].round;
+    }
+    return over;
+}
+
+/* Returns when to look again. */
+static uint64_t watch_step(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    uint32_t rank, moved = uw_overlap_progress(&g->overlap, &rank);
+    if (!g->in_step && g->overlap.running_n > 0) {
+        begin_step(s);
+    }
+    if (moved != g->moved || g->overlap.running_n == 0) {
+        g->moved = moved;
+        g->moved_us = s->now_us;
+        g->asked = UW_CELL_NOBODY;
+    }
+    if (g->in_step && step_is_over(&g->overlap)) {
+        g->in_step = false;
+        uw_deadline_add(&g->took, s->now_us - g->step_us);
+    }
+    if (g->overlap.running_n == 0) {
+        return UINT64_MAX;
+    }
+    uint64_t round_us = s->config.round_us;
+    uint64_t due_us = g->moved_us + uw_deadline_us(&g->took, 4, 8, STALL_MIN_US, round_us / 2u);
+    uint32_t who = waits_for(g);
+    if (s->now_us >= g->step_us + round_us && g->overlap.phase == UW_OVERLAP_WHOLE_BEGUN) {
+        give_up(s, UW_GRADIENTS_DEVICE, UW_CELL_NOBODY);
+    } else if (s->now_us >= g->step_us + round_us) {
+        give_up(s, UW_GRADIENTS_LATE, who);
+    } else if (s->now_us < due_us) {
+        return due_us;
+    } else if (who == UW_CELL_NOBODY) {
+        g->moved_us = s->now_us;
+    } else if (g->asked == UW_CELL_NOBODY) {
+        g->hops = 0;
+        ask_next(s, who);
+    } else if (s->now_us >= g->ask_us && g->asks_n == ASKS_MAX) {
+        give_up(s, UW_GRADIENTS_LATE, g->asked);
+    } else if (s->now_us >= g->ask_us) {
+        ask(s);
+    }
+    return g->ask_us;
+}
+
+/* ---- are all equal? ---- */
+
+static void compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
+                               uint32_t hash)
+{
+    struct uw_node_gradients *g = s->gradients;
+    g->hash_at[rank] = step;
+    g->hash_of[rank] = hash;
+    for (uint32_t i = 0; i < g->ranks_n && g->active; i++) {
+        if (g->hash_at[i] == g->hash_at[g->rank] && g->hash_at[i] != 0 &&
+            g->hash_of[i] != g->hash_of[g->rank]) {
+            give_up(s, UW_GRADIENTS_DIFFERS, g->ranks[i]);
+        }
+    }
+}
+
+/* Every rank tells the first one, which compares. */
+static void tell_hash(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    uint32_t step = look(&g->hash_step);
+    if (step == g->told_step) {
+        return;
+    }
+    g->told_step = step;
+    uint32_t hash = look(&g->hash);
+    const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_HASH,
+                                      .group = g->group, .step = step, .culprit = hash};
+    if (step != 0 && g->rank != 0) {
+        send_to(s, g->ranks[0], &m);
+    } else if (step != 0) {
+        compare(s, 0, step, hash);
+    }
+}
+
+/* ---- who would like to be in it ---- */
+
+static bool is_avoided(const struct uw_node_gradients *g, uint32_t id, uint64_t now_us)
+{
+    bool avoided = false;
+    for (uint32_t i = 0; i < UW_GRADIENTS_BLAMED; i++) {
+        avoided = avoided || (g->blamed[i].id == id && now_us < g->blamed[i].until_us);
+    }
+    return avoided;
+}
+
+static void take_knock(struct uw_node_state *s, uint32_t from, uint32_t group)
+{
+    struct uw_node_gradients *g = s->gradients;
+    const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
+    if (!g->active || g->leave_us != 0 || s->now_us < g->began_us + SETTLE_US ||
+        !uw_cell_reaches(c, from) || is_avoided(g, from, s->now_us)) {
+        return;
+    }
+    if (group != 0) {
+        if (group != g->group) {    /* two groups, as after a cut: theirs comes to ours */
+            send_break(s, from, group, UW_GRADIENTS_KNOCKED, own_id(s));
+        }
+        return;
+    }
+    if (g->knocked_us == 0 || s->now_us > g->knocked_us + KNOCK_STALE_US) {
+        g->knocked_us = s->now_us;
+    } else if (s->now_us >= g->knocked_us + KNOCKS_APART_US) {
+        give_up(s, UW_GRADIENTS_KNOCKED, from);
+    }
+}
+
+/* This node waits for a round, and others may be busy with their gradients. As head it waits for
+ * nobody, and trains alone. */
+static uint64_t knock(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
+    bool alone = c->head == own_id(s) && look(&g->alone) != g->alone_seen;
+    if (c->state != UW_CELL_WAITING && !alone) {
+        return UINT64_MAX;
+    }
+    if (s->now_us >= g->knock_us) {
+        g->alone_seen = look(&g->alone);
+        const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_KNOCK};
+        g->knock_us = s->now_us + KNOCK_US;
+        for (uint32_t i = 0; i < c->members_n; i++) {
+            if (c->members[i].usable && c->members[i].id != own_id(s)) {
+                send_to(s, c->members[i].id, &m);
+            }
+        }
+    }
+    return g->knock_us;
+}
+
+/* The head may be in a group of its own. */
+static void knock_at_head(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    uint32_t head = s->cell->scopes[UW_AVERAGE_CELL].cell.head;
+    bool ranked = head == UW_CELL_NOBODY;
+    for (uint32_t i = 0; i < g->ranks_n && !ranked; i++) {
+        ranked = g->ranks[i] == head;
+    }
+    if (!ranked && s->now_us >= g->began_us + SETTLE_US && s->now_us >= g->knock_us) {
+        const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_KNOCK,
+                                          .group = g->group};
+        g->knock_us = s->now_us + KNOCK_US;
+        send_to(s, head, &m);
+    }
+}
+
+/* The head of a group that only had to wait for a device asks for a new one. */
+static void look_for_devices(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    uint64_t least_us = uw_backoff_after(BACK_US, g->waits, BACK_DOUBLINGS);
+    if (s->cell->direct != NULL && g->overlap.group.whole == NULL && g->leave_us == 0 &&
+        s->cell->scopes[UW_AVERAGE_CELL].cell.decider == own_id(s) &&
+        s->now_us >= g->began_us + least_us && s->config.parts->directs->is_back(s)) {
+        g->waits++;
+        give_up(s, UW_GRADIENTS_BACK, own_id(s));
+    }
+}
+
+static uint64_t watch(struct uw_node_state *s)
+{
+    struct uw_node_gradients *g = s->gradients;
+    if (!g->active) {
+        return knock(s);
+    }
+    tell_hash(s);
+    knock_at_head(s);
+    look_for_devices(s);
+    uint64_t next_us = g->active ? watch_step(s) : s->now_us;
+    return g->leave_us != 0 && g->leave_us < next_us ? g->leave_us : next_us;
+}
+
 /* ---- what comes in ---- */
 
 static bool is_past(const struct uw_node_gradients *g, uint32_t group)
@@ -257,15 +508,6 @@ static bool is_past(const struct uw_node_gradients *g, uint32_t group)
         past = past || g->past[i] == group;
     }
     return past;
-}
-
-static uint32_t rank_of(const struct uw_node_gradients *g, uint32_t id)
-{
-    uint32_t rank = 0;
-    while (rank < g->ranks_n && g->ranks[rank] != id) {
-        rank++;
-    }
-    return rank;
 }
 
 void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *from,
@@ -282,7 +524,7 @@ void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *fro
         }
     } else if (is_past(g, part->group) && s->now_us >= g->told_us) {
         g->told_us = s->now_us + TELL_AGAIN_US;
-        uw_node_gradients_tell(s, from->id, part->group, g->why, g->culprit);
+        send_break(s, from->id, part->group, g->why, g->culprit);
     }
 }
 
@@ -297,27 +539,27 @@ void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *
     switch ((enum uw_gradients_act)m->act) {
     case UW_GRADIENTS_BREAK:
         if (m->group == g->group && (uint32_t)m->status < UW_GRADIENTS_WHYS_N) {
-            uw_node_gradients_break(s, (enum uw_gradients_why)m->status, m->culprit);
+            give_up(s, (enum uw_gradients_why)m->status, m->culprit);
         }
         break;
     case UW_GRADIENTS_ASK:
         if (ours) {
-            uw_node_gradients_answer(s, from->id);
+            answer(s, from->id);
         } else if (!g->active || m->group != g->group) {
-            uw_node_gradients_tell(s, from->id, m->group, UW_GRADIENTS_GONE, own_id(s));
+            send_break(s, from->id, m->group, UW_GRADIENTS_GONE, own_id(s));
         }
         break;
     case UW_GRADIENTS_WAITS:
         if (ours) {
-            uw_node_gradients_hunt(s, from->id, m->waits_for);
+            hunt(s, from->id, m->waits_for);
         }
         break;
     case UW_GRADIENTS_HASH:
         if (ours) {
-            uw_node_gradients_compare(s, rank_of(g, from->id), m->step, m->culprit);
+            compare(s, rank_of(g, from->id), m->step, m->culprit);
         }
         break;
-    case UW_GRADIENTS_KNOCK: uw_node_gradients_knocked(s, from->id, m->group); break;
+    case UW_GRADIENTS_KNOCK: take_knock(s, from->id, m->group); break;
     default: break;
     }
 }
@@ -333,14 +575,14 @@ uint64_t uw_node_gradients_step(struct uw_node_state *s)
     }
     bool recalled = g->active && look(&g->recalled) == look(&g->begun);
     if (recalled || (g->leave_us != 0 && s->now_us >= g->leave_us)) {
-        uw_node_gradients_break(s, UW_GRADIENTS_ENDED, own_id(s));
+        give_up(s, UW_GRADIENTS_ENDED, own_id(s));
     }
     uint64_t next_us = uw_overlap_gate_run(&g->gate, s->now_us);
     if (g->overlap.phase == UW_OVERLAP_WHOLE_FAILED) {
-        uw_node_gradients_break(s, UW_GRADIENTS_DEVICE, own_id(s));
+        give_up(s, UW_GRADIENTS_DEVICE, own_id(s));
         next_us = uw_overlap_gate_run(&g->gate, s->now_us);
     }
-    uint64_t watch_us = uw_node_gradients_watch(s);
+    uint64_t watch_us = watch(s);
     return next_us < watch_us ? next_us : watch_us;
 }
 

@@ -2,7 +2,7 @@
  *
  * What exact averages have to tell: node_averages.h. */
 #include "node_averages.h"
-#include "node_direct.h"
+#include "node_direct_priv.h"
 #include "node/node_state.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_direct.h - a node's rounds between devices (uwasa/node_direct.h): which, and how they end
+ * node_direct_priv.h - rounds between devices (uwasa/node_direct.h): which, and how they end
  *
  * Every member remembers the members of the last such round that failed, and for how long they go
  * another way; one whose own device failed twice in a row tells that it cannot for as long. The
@@ -12,12 +12,13 @@
  *
  * Blocking   never      Context  network thread
  */
-#ifndef UW_NET_NODE_DIRECT_H
-#define UW_NET_NODE_DIRECT_H
+#ifndef UW_NET_NODE_DIRECT_PRIV_H
+#define UW_NET_NODE_DIRECT_PRIV_H
 
 #include "node_averages.h"
 
 #include "uwasa/node_direct.h"
+#include "uwasa/node_gradients.h"
 
 /* What stands in the way of a round between devices: numbers of the wire. */
 enum uw_node_direct_why {
@@ -65,6 +66,8 @@ struct uw_node_direct_state {
     uint64_t began_us, limit_us, longest_us;
     uint32_t failed_set;            /* of the last aborted round */
     uint64_t again_us, able_us;     /* those not before; this device not before */
+    struct uw_overlap_whole whole;  /* of gradients */
+    struct uw_node_direct_part *buckets;    /* [buckets_n] */
 };
 
 /* What the rest of averages calls; only while s->cell->direct is set. */
@@ -87,11 +90,9 @@ struct uw_node_directs {
      * has said so? Else devices may be why, and its members go another way for a while. */
     bool (*has_quit)(struct uw_node_state *s, uint32_t culprit);
     uint32_t (*progress)(const struct uw_node_state *s);
-    /* Gradients, of the group that a round made which counts: begin a step, look at it (as look),
-     * give it up. failed: of the group; own: this device is why: others go another way for now. */
-    int (*add)(struct uw_node_state *s, const struct uw_node_direct_part *parts, uint32_t n);
-    int (*look_added)(struct uw_node_state *s);
-    void (*drop_added)(struct uw_node_state *s);
+    /* Gradients, of the group that a round made which counts: what averages a step's at once.
+     * failed: of the group; own: this device is why: others go another way for now. */
+    const struct uw_overlap_whole *(*whole)(struct uw_node_state *s);
     void (*failed)(struct uw_node_state *s, bool own);
     /* Head: the last round only had to wait for a device, and needs to no more. */
     bool (*is_back)(const struct uw_node_state *s);

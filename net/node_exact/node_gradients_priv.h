@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_gradients.h - a node's group that averages every step's gradients
+ * node_gradients_priv.h - a node's group that averages every step's gradients
  *
  *     a round of the cell is committed     its ranks are the group, overlap.h begins
  *     every step                           buckets pass the gate, fragments are averaged
@@ -14,18 +14,16 @@
  * Who is to blame for a stall is asked along the chain of those who wait: the last one is that
  * waits for nobody, or does not answer.
  *
- * A group that a round between devices made (node_direct.h) averages its gradients there, too: a
- * step's at once. Who has begun to waits for the next rank, as long as that has. All have: the
+ * A group that a round between devices made (node_direct_priv.h) averages its gradients there, too:
+ * a step's at once. Who has begun to waits for the next rank, as long as that has. All have: the
  * devices are why.
  */
-#ifndef UW_NET_NODE_GRADIENTS_H
-#define UW_NET_NODE_GRADIENTS_H
+#ifndef UW_NET_NODE_GRADIENTS_PRIV_H
+#define UW_NET_NODE_GRADIENTS_PRIV_H
 
 #include "base/deadline.h"
 #include "cell/cell.h"
 #include "collective/overlap.h"
-
-#include "uwasa/node_direct.h"
 
 #define UW_GRADIENTS_PAST 4u        /* groups given up that are remembered */
 #define UW_GRADIENTS_BLAMED 8u      /* nodes left out for a while */
@@ -68,8 +66,6 @@ struct uw_node_gradients {
     bool on;
     struct uw_overlap overlap;
     struct uw_overlap_gate gate;
-    struct uw_overlap_whole whole;              /* of groups between devices */
-    struct uw_node_direct_part *parts;          /* [buckets_n], with sizes */
 
     /* between the threads */
     atomic_uint_least32_t begun, broken;        /* network: groups; the last that was given up */
@@ -130,35 +126,5 @@ void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *
 /* Training. As uw_node_after_step; as uw_node_recall. */
 int uw_node_gradients_after_step(struct uw_node_state *s, const struct uw_node_progress *p);
 void uw_node_gradients_recall(struct uw_node_state *s);
-
-/* Between node_gradients.c and node_gradients_watch.c. */
-
-/* Send a message to a member. */
-void uw_node_gradients_send(struct uw_node_state *s, uint32_t to,
-                            const struct uw_cell_message *m);
-
-/* Give the group up, and tell its members. */
-void uw_node_gradients_break(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit);
-
-/* Returns when to look again. */
-uint64_t uw_node_gradients_watch(struct uw_node_state *s);
-
-/* Tell a member whom this node waits for; go on with the hunt, for `from` waits for `next`. */
-void uw_node_gradients_answer(struct uw_node_state *s, uint32_t to);
-void uw_node_gradients_hunt(struct uw_node_state *s, uint32_t from, uint32_t next);
-
-/* A rank's parameters have this hash after a step of the group. */
-void uw_node_gradients_compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
-                               uint32_t hash);
-
-/* Leave a node out of groups and rounds for a while, longer each time. */
-void uw_node_gradients_blame(struct uw_node_state *s, uint32_t id);
-
-/* A node waits for a round of the cell, or is in another group. */
-void uw_node_gradients_knocked(struct uw_node_state *s, uint32_t from, uint32_t group);
-
-/* Tell a member that a group is given up. */
-void uw_node_gradients_tell(struct uw_node_state *s, uint32_t to, uint32_t group,
-                            enum uw_gradients_why why, uint32_t culprit);
 
 #endif
