@@ -8,7 +8,7 @@
 #define SMALL_DEFAULT_N 2048u
 #define STORE_MESSAGES 18u          /* small messages of a round: a sweep of 512 ranks */
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
-#define PATIENCE_WAITS 4u           /* times as long when the sender says that it waits itself */
+#define PATIENCE_WAITS 4u           /* times as long when the sender waits itself */
 #define BLOCK_N 64u
 #define EARLY_ROOM_N (UW_ALLREDUCE_EARLY_MAX * UW_PART_KEPT_HEAD_N)
 #define GO_ON UINT32_MAX            /* base of a want: where the push was stopped */
@@ -60,16 +60,16 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
 
 /* ---- questions: for what does not come, and whether what was sent has come ---- */
 
-/* Tell a rank something of a step; that this one is done with a round (reply: and they?). */
-static void tell(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type,
-                       uint32_t round, uint32_t step)
+/* Answer a rank about a step; send it that this one is done with a round, reply: and ask for its
+ * own. */
+static void answer(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type, uint32_t round,
+                 uint32_t step)
 {
     struct uw_part p = {.type = type, .round = round, .step = (uint16_t)step};
     (void)uw_allreduce_send(a, rank, &p);
 }
 
-static void tell_done(struct uw_allreduce *a, uint32_t rank, uint32_t round,
-                            bool reply)
+static void send_done(struct uw_allreduce *a, uint32_t rank, uint32_t round, bool reply)
 {
     struct uw_part p = {.type = UW_PART_DONE, .round = round, .reply = reply};
     (void)uw_allreduce_send(a, rank, &p);
@@ -87,7 +87,7 @@ static void answered(struct uw_allreduce *a)
 {
     if (a->asked_us != 0) {
         uint64_t twice_us = 2u * (a->now_us - a->asked_us);
-        a->patience_us = twice_us > a->patience_us ? twice_us : a->patience_us;
+        a->patience_us = uw_max_u64(twice_us, a->patience_us);
         a->asked_us = 0;
     }
 }
@@ -131,29 +131,49 @@ static uint64_t nudge_for_got(struct uw_allreduce *a)
     return a->nudge_us;
 }
 
+/* Is somebody going to ask for what the next round overwrites, as far as is known? Its copies go
+ * where those of the one before this are. nudge: ask those for their DONE; or NULL. */
+static bool is_open(const struct uw_allreduce *a, struct uw_allreduce *nudge)
+{
+    const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
+    uint32_t n, own_n = a->state == UW_ALLREDUCE_DONE ? a->steps_n : 0;
+    bool any = false;
+    for (uint32_t i = 0; i < own_n + old->steps_n; i++) {
+        uint32_t k = i < own_n ? i : i - own_n, to = i < own_n ? 0 : old->message[k].to;
+        bool open = i >= own_n && old->message[k].n != 0 && a->done[to] <= old->round;
+        if (i < own_n) {
+            struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+            to = s.to;
+            open = s.send_n > 0 && !a->got[k] && a->done[to] <= a->r.round &&
+                   uw_allreduce_copy(a, a->r.round, k, &n) == NULL;
+        }
+        if (open && nudge != NULL) {
+            send_done(nudge, to, a->r.round, true);
+        }
+        any = any || open;
+    }
+    return any;
+}
+
+bool uw_allreduce_settled(const struct uw_allreduce *a)
+{
+    bool runs = a->state == UW_ALLREDUCE_RUNNING || a->state == UW_ALLREDUCE_FAILED;
+    return !runs && (uw_allreduce_streams(a) || !is_open(a, NULL));
+}
+
 static uint64_t nudge_for_done(struct uw_allreduce *a)
 {
-    if (uw_allreduce_settled(a)) {
+    if (!is_open(a, NULL)) {
         return UINT64_MAX;
     }
     if (a->now_us >= a->nudge_us) {
-        for (uint32_t k = 0; k < a->steps_n; k++) {
-            struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
-            if (s.send_n > 0 && a->done[s.to] <= a->r.round) {
-                tell_done(a, s.to, a->r.round, true);
-            }
-        }
-        /* In the round before others may have been sent to. */
-        const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
-        for (uint32_t k = 0; k < old->steps_n; k++) {
-            if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
-                tell_done(a, old->message[k].to, a->r.round, true);
-            }
-        }
+        (void)is_open(a, a);
         nudge_later(a);
     }
     return a->nudge_us;
 }
+
+/* ---- what came before there was a place for it ---- */
 
 static void note_next(struct uw_allreduce *a, const struct uw_part *p)
 {
@@ -163,7 +183,7 @@ static void note_next(struct uw_allreduce *a, const struct uw_part *p)
     }
 }
 
-/* Keep a chunk that came early; without room for it its sender is told to stop. */
+/* Keep a chunk that came early; without room for it its sender has to stop. */
 static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     struct uw_part_store *early = &a->early;
@@ -175,9 +195,8 @@ static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_p
         return;
     }
     if (p->step < a->steps_max && a->dropped[p->step].round != (p->round & (UINT32_MAX >> 1))) {
-        struct uw_part stop = {.type = UW_PART_WAIT, .round = p->round, .step = p->step,
-                               .reply = true};
-        (void)uw_allreduce_send(a, from, &stop);
+        (void)uw_allreduce_send(a, from, &(struct uw_part){
+            .type = UW_PART_WAIT, .round = p->round, .step = p->step, .reply = true});
         a->dropped[p->step].round = p->round & (UINT32_MAX >> 1);
         a->dropped[p->step].whole = p->reply;
         a->dropped[p->step].next = 0;
@@ -195,18 +214,18 @@ static bool overlap(const struct uw_allreduce_step *s)
 }
 
 /* Once nothing is left to be sent that others wait for. */
-static void tell_all_done(struct uw_allreduce *a)
+static void send_done_to_all(struct uw_allreduce *a)
 {
-    a->tells = false;
+    a->owes_done = false;
     for (uint32_t k = 0; k < a->steps_n; k++) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
-        bool told = s.recv_n == 0;
-        for (uint32_t j = 0; j < k && !told; j++) {
+        bool seen = s.recv_n == 0;
+        for (uint32_t j = 0; j < k && !seen; j++) {
             struct uw_allreduce_step before = uw_allreduce_step_at(a, j);
-            told = before.recv_n > 0 && before.from == s.from;
+            seen = before.recv_n > 0 && before.from == s.from;
         }
-        if (!told) {
-            tell_done(a, s.from, a->r.round, false);
+        if (!seen) {
+            send_done(a, s.from, a->r.round, false);
         }
     }
 }
@@ -229,16 +248,15 @@ static void ask_for_dropped(struct uw_allreduce *a)
     }
     uint32_t base = a->pull.coming;
     if (a->now_us - a->dropped_us < a->r.rtt_us) {      /* some of it is on its way yet */
-        uint32_t next = uw_min_u32(a->dropped[a->k].next, a->pull.chunks);
-        a->pull.coming = a->pull.coming > next ? a->pull.coming : next;
+        a->pull.coming = uw_max_u32(a->pull.coming,
+                                    uw_min_u32(a->dropped[a->k].next, a->pull.chunks));
         base = GO_ON;
     }
     if (a->pull.pushed && a->pull.coming < a->pull.chunks) {
-        struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k,
-                            .reply = true};
-        p.want = (struct uw_want){.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n,
-                                  .base = base, .wanted = 1};
-        (void)uw_allreduce_send(a, a->step.from, &p);
+        (void)uw_allreduce_send(a, a->step.from, &(struct uw_part){
+            .type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k, .reply = true,
+            .want = {.transfer = (uint16_t)a->k, .chunk_n = a->r.chunk_n, .base = base,
+                     .wanted = 1}});
     }
 }
 
@@ -268,7 +286,7 @@ static void enter(struct uw_allreduce *a)
     uint32_t n;
     if (a->k == a->steps_n) {
         a->state = UW_ALLREDUCE_DONE;
-        a->tells = true;
+        a->owes_done = true;
         nudge_later(a);
         return;
     }
@@ -323,12 +341,11 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
 {
     bool same = a->r.group == round->group;
     a->now_us = now_us;
-    if (same && a->tells && a->state == UW_ALLREDUCE_DONE) {
-        tell_all_done(a);       /* the others' next round but one waits for it */
+    if (same && a->owes_done && a->state == UW_ALLREDUCE_DONE) {
+        send_done_to_all(a);       /* the others' next round but one waits for it */
     }
     a->r = *round;
-    a->r.chunk_n = round->chunk_n != 0 ? uw_min_u32(round->chunk_n, a->config.chunk_n)
-                                       : a->config.chunk_n;
+    a->r.chunk_n = uw_min_u32(round->chunk_n != 0 ? round->chunk_n : UINT32_MAX, a->config.chunk_n);
     a->push_us = now_us + round->ahead_us;
     a->pace_ns = 0;
     a->state = UW_ALLREDUCE_RUNNING;
@@ -342,7 +359,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     }
     a->k = 0;
     a->held = UW_ALLREDUCE_NONE;
-    a->tells = false;
+    a->owes_done = false;
     uint64_t patience_us = 2u * round->rtt_us + UW_PARTS_PATIENCE_US;
     uint64_t learned_us = a->patience_us / 2u;
     a->patience_us = same && learned_us > patience_us ? learned_us : patience_us;
@@ -416,18 +433,18 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
     uw_pull_arrived(&a->pull, p->seq, p->offset_n, a->now_us);
     uw_allreduce_meter_add(a, p->count_n);
     if (uw_allreduce_push_fails(a)) {
-        struct uw_part stop = {.type = UW_PART_WAIT, .round = a->r.round, .step = (uint16_t)a->k,
-                               .seq = STOP_FOR_GOOD, .reply = true};
-        (void)uw_allreduce_send(a, s->from, &stop);
+        (void)uw_allreduce_send(a, s->from, &(struct uw_part){
+            .type = UW_PART_WAIT, .round = a->r.round, .step = (uint16_t)a->k,
+            .seq = STOP_FOR_GOOD, .reply = true});
         a->pull.pushed = false;
     }
     if (uw_pull_complete(&a->pull)) {
         a->received = true;
         a->pull.active = false;
         if (!uw_allreduce_is_small(a, s->recv_n)) {
-            struct uw_part got = {.type = UW_PART_GOT, .round = a->r.round, .step = (uint16_t)a->k,
-                                  .offset_n = uw_allreduce_measured(a)};
-            (void)uw_allreduce_send(a, s->from, &got);
+            (void)uw_allreduce_send(a, s->from, &(struct uw_part){
+                .type = UW_PART_GOT, .round = a->r.round, .step = (uint16_t)a->k,
+                .offset_n = uw_allreduce_measured(a)});
         }
     }
 }
@@ -444,7 +461,7 @@ static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_par
     } else if (p->round > a->r.round || (now && p->step > a->k)) {
         store_early(a, from, p);
     } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
-        tell(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
+        answer(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
     }
 }
 
@@ -453,7 +470,7 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
     bool later = p->round > a->r.round ||
                  (p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING && p->step > a->k);
     if (later) {
-        tell(a, from, UW_PART_WAIT, p->round, p->step);
+        answer(a, from, UW_PART_WAIT, p->round, p->step);
         return;
     }
     if (p->want.chunk_n != a->r.chunk_n) {
@@ -464,9 +481,9 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
     } else if (p->round == a->r.round && p->step < a->steps_n) {
         struct uw_allreduce_step s = uw_allreduce_step_at(a, p->step);
         if (p->want.base == GO_ON) {
-            uw_allreduce_pause_push(a, from, p->round, p->step, false);
+            uw_allreduce_steer(a, from, p->round, p->step, UW_PUSH_GO_ON);
         } else if (s.to == from) {
-            uw_allreduce_stop_push(a, from, p->round, p->step);
+            uw_allreduce_steer(a, from, p->round, p->step, UW_PUSH_STOP);
             uw_allreduce_push(a, &s, p->step, p->want.base);
         }
     }
@@ -475,11 +492,8 @@ static void take_want(struct uw_allreduce *a, uint32_t from, const struct uw_par
 static void take_wait(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     if (p->reply) {
-        if (p->seq == STOP_FOR_GOOD) {
-            uw_allreduce_stop_push(a, from, p->round, p->step);
-        } else {
-            uw_allreduce_pause_push(a, from, p->round, p->step, true);
-        }
+        uw_allreduce_steer(a, from, p->round, p->step,
+                           p->seq == STOP_FOR_GOOD ? UW_PUSH_STOP : UW_PUSH_PAUSE);
         return;
     }
     if (p->round == a->r.round && p->step == a->k && a->state == UW_ALLREDUCE_RUNNING &&
@@ -515,12 +529,10 @@ static void take_got(struct uw_allreduce *a, uint32_t from, const struct uw_part
 
 static void take_done(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
-    if (p->round + 1 > a->done[from]) {
-        a->done[from] = p->round + 1;
-    }
+    a->done[from] = uw_max_u32(a->done[from], p->round + 1);
     if (p->reply && (p->round < a->r.round || a->state == UW_ALLREDUCE_DONE)) {
         uint32_t round = a->state == UW_ALLREDUCE_DONE ? a->r.round : a->r.round - 1;
-        tell_done(a, from, round, false);
+        send_done(a, from, round, false);
     }
 }
 
@@ -564,7 +576,6 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
 
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
 {
-    uint64_t next_us = UINT64_MAX;
     if (a->state == UW_ALLREDUCE_IDLE) {
         return UINT64_MAX;
     }
@@ -572,16 +583,14 @@ uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
     if (uw_allreduce_streams(a)) {
         return uw_allreduce_stream_run(a);
     }
-    if (a->state == UW_ALLREDUCE_RUNNING) {
-        uint64_t nudge_us = nudge_for_got(a);
-        next_us = !has_place(a) ? UINT64_MAX : ask(a);
-        next_us = nudge_us < next_us ? nudge_us : next_us;
-    } else {
-        next_us = nudge_for_done(a);
+    bool runs = a->state == UW_ALLREDUCE_RUNNING;
+    uint64_t next_us = runs ? nudge_for_got(a) : nudge_for_done(a);
+    if (runs && has_place(a)) {
+        next_us = uw_min_u64(next_us, ask(a));
     }
-    uint64_t out_us = uw_allreduce_send_out(a);
-    if (a->tells && (a->out_n == 0 || a->now_us >= a->nudge_us)) {
-        tell_all_done(a);
+    next_us = uw_min_u64(next_us, uw_allreduce_send_out(a));
+    if (a->owes_done && (a->out_n == 0 || a->now_us >= a->nudge_us)) {
+        send_done_to_all(a);
     }
-    return out_us < next_us ? out_us : next_us;
+    return next_us;
 }

@@ -3,7 +3,7 @@
  * allreduce.h - one rank of an all-reduce, as a state machine on a clock that is handed in
  *
  * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes its message unasked, at
- * the rate that the network has been found to carry, or the way to that rank (allreduce_rate.c);
+ * the rate that the network has been found to carry, or the way to that rank (allreduce_serve.c);
  * while neither is known, or much gets lost, the first chunks only.
  * The receiver asks for the rest, and for what does not come, as a pull does (transfer.h). Who is
  * asked too early answers that it waits. So nothing depends on a message that must not be lost, and
@@ -13,22 +13,22 @@
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here
  *     WAIT   not there yet
  *
- * Who has no place yet for what is pushed says so (WAIT, as a reply), and when it has (WANT, as a
+ * Who has no place yet for what is pushed answers WAIT, as a reply, and WANT when it has (as a
  * reply: push all from the first of them on, or, while some is on its way yet, from where it was
  * stopped: what was dropped in between is asked for).
  *
- * What was sent may be asked for again until its receiver says DONE. Windows of the vector that are
- * sent stay as they are until then: a later value of them depends on that very message. Where a
+ * What was sent may be asked for again until its receiver sends DONE. Windows of the vector that
+ * are sent stay as they are until then: a later value of them depends on that very message. Where a
  * step sends and receives one window (doubling, sweep) what arrives is gathered in scratch, then it
  * changes places with what was sent, which stays there until the GOT. What comes before that, or
  * before its step, is kept as far as there is room. A small message is copied when it is sent: it
  * waits for nothing, and the next round may begin at once.
  *
  * Where every rank's link loses nothing and keeps the order, a round may be streamed
- * (allreduce_stream.c): none of this is sent but DATA, whose seq says so, and a rank takes what
- * belongs to its step. What comes early is kept, or, by an engine without room for it, left in the
- * link (uw_link_defer). When a connection breaks in the middle, parts are missing: the round fails,
- * or does not end, and the caller's deadline ends it.
+ * (allreduce_stream.c): none of this is sent but DATA with the seq UW_PART_STREAMED, and a rank
+ * takes what belongs to its step. What comes early is kept, or, by an engine without room for it,
+ * left in the link (uw_link_defer). When a connection breaks in the middle, fragments are missing:
+ * the round fails, or does not end, and the caller's deadline ends it.
  *
  *     IDLE --begin--> RUNNING --last step--> DONE --begin--> RUNNING
  *      ^                 |  +--missing--> FAILED    |
@@ -154,7 +154,7 @@ struct uw_allreduce {
     float share;                    /* what the sum that it completes is multiplied by */
     bool received;                  /* all of its message is here */
     uint32_t bad;                   /* top bit: a value that was written is not finite */
-    bool tells;                     /* the round is over here; who sent to it is told soon */
+    bool owes_done;                 /* the round is over here; DONE is to be sent */
     bool in_place;                  /* what arrives in this step goes to its place at once */
     struct uw_pull pull;
     float *scratch;                 /* [scratch_n] */
@@ -209,16 +209,16 @@ void uw_allreduce_stop(struct uw_allreduce *a);
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
                       uint64_t now_us);
 
-/* Keep a streamed part of a round that has not begun here; of one group at a time. Without room for
- * it the round is going to fail. */
+/* Keep a streamed fragment of a round that has not begun here; of one group at a time. Without room
+ * for it the round is going to fail. */
 void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part);
 
-/* Segments' worth of parts that come early at most, and a size of segments for so many floats of
- * room; 0: too little. */
+/* Segments' worth of fragments that come early at most, and a size of segments for so many floats
+ * of room; 0: too little. */
 uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks);
 uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n);
 
-/* Floats of streamed parts that can be kept. */
+/* Floats of streamed fragments that can be kept. */
 static inline uint32_t uw_allreduce_ahead_n(const struct uw_allreduce *a)
 {
     return 3u * a->store_n;

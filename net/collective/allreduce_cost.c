@@ -150,7 +150,7 @@ static uint32_t senders_if_last(const struct play *y, uint32_t rank, uint32_t k)
 static void play_shared_step(struct play *y, uint32_t k, double *next)
 {
     const struct uw_network_cost *c = y->c;
-    uint32_t told = 0;
+    uint32_t answers = 0;
     for (uint32_t r = 0; r < y->p; r++) {
         next[r] = y->at[r];
     }
@@ -162,13 +162,13 @@ static void play_shared_step(struct play *y, uint32_t k, double *next)
             y->medium_free = larger(y->medium_free, y->at[r]) + wire_of(y, r, out.send_n);
             next[out.to] = larger(next[out.to],
                                   y->medium_free + c->latency_s + adding_s(y, &in));
-            told += chunks_of(c, out.send_n) > 1 ? 1 : 0;
+            answers += chunks_of(c, out.send_n) > 1 ? 1 : 0;
         }
     }
     for (uint32_t r = 0; r < y->p && c->chunk_n != 0; r++) {
-        told += step_of(y, r, k).from != UW_RANK_NONE ? senders_if_last(y, r, k) : 0;
+        answers += step_of(y, r, k).from != UW_RANK_NONE ? senders_if_last(y, r, k) : 0;
     }
-    y->medium_free += told * control_s(c);
+    y->medium_free += answers * control_s(c);
 }
 
 double uw_allreduce_seconds(enum uw_allreduce_kind kind, uint32_t p, uint32_t n,

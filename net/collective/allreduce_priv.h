@@ -52,9 +52,10 @@ const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uin
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
                        uint32_t base);
 
-/* A rank has no place yet for what is pushed, or has one now; it asks for the rest itself. */
-void uw_allreduce_pause_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
-                             bool pause);
+/* A rank has no place yet for what is pushed; has one now; asks for the rest itself. */
+enum uw_allreduce_steer { UW_PUSH_PAUSE, UW_PUSH_GO_ON, UW_PUSH_STOP };
+void uw_allreduce_steer(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
+                        enum uw_allreduce_steer how);
 
 /* What a pull of the step's message begins with; whole: all of it comes by itself. */
 struct uw_path uw_allreduce_meter_start(struct uw_allreduce *a, bool whole);
@@ -70,10 +71,8 @@ uint32_t uw_allreduce_measured(struct uw_allreduce *a);
 /* What is pushed gets lost on the way: better to ask for it. */
 bool uw_allreduce_push_fails(struct uw_allreduce *a);
 
-/* A rank tells what it measured. */
+/* A rank reports what it measured. */
 void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured);
-
-void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k);
 
 /* Queue what a rank asks for. */
 void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,

@@ -4,10 +4,11 @@
  *
  * How fast messages come, and how fast they are pushed therefore. Who receives one measures the
  * fastest span of it: what is pushed at first comes as fast as the way takes it, also when the rest
- * is slowed down by questions and answers. It tells the sender with its GOT, and the sender pushes
- * its next message at that rate: what is on its way is what the way holds, and some chunks at first
- * that show whether it holds more. When much of a message gets lost the receiver asks for the rest,
- * and the sender pushes first chunks only for a while, the longer, the more often. */
+ * is slowed down by questions and answers. It reports that to the sender with its GOT, and the
+ * sender pushes its next message at that rate: what is on its way is what the way holds, and some
+ * chunks at first that show whether it holds more. When much of a message gets lost the receiver
+ * asks for the rest, and the sender pushes first chunks only for a while, the longer, the more
+ * often. */
 #include "allreduce_priv.h"
 
 #include "base/bits.h"
@@ -50,7 +51,7 @@ struct uw_path uw_allreduce_meter_start(struct uw_allreduce *a, bool whole)
     if (whole && a->r.floats_per_us <= 0.0f && rate > 0.0f) {
         rtt_us += (uint64_t)(OTHERS * (float)a->r.chunk_n / rate);
     }
-    return (struct uw_path){.rtt_us = (uint32_t)(rtt_us < UINT32_MAX ? rtt_us : UINT32_MAX),
+    return (struct uw_path){.rtt_us = (uint32_t)uw_min_u64(rtt_us, UINT32_MAX),
                             .floats_per_us = rate, .lossless = a->config.lossless};
 }
 
@@ -121,8 +122,8 @@ uint32_t uw_allreduce_measured(struct uw_allreduce *a)
         return UW_MEASURED_NOTHING;
     }
     merge(&a->ways[a->step.from].from, rate, m->rate <= 0.0f);
-    uint32_t told = 1e6f * rate < MEASURED_MAX ? (uint32_t)(1e6f * rate) : (uint32_t)MEASURED_MAX;
-    return (told | 3u) - (m->rate > 0.0f ? 1u : 0);
+    uint32_t per_s = 1e6f * rate < MEASURED_MAX ? (uint32_t)(1e6f * rate) : (uint32_t)MEASURED_MAX;
+    return (per_s | 3u) - (m->rate > 0.0f ? 1u : 0);
 }
 
 void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured)
@@ -145,7 +146,6 @@ void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured
 
 /* ---- what is sent ---- */
 
-/* The copy of what was sent in a step, or NULL. */
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n)
 {
@@ -184,7 +184,7 @@ static void go_on(struct uw_allreduce *a, struct uw_allreduce_out *o)
     if (o->paused) {
         o->start_us = o->sent != 0 ? a->now_us : o->start_us;
         o->ahead = o->sent != 0 && o->ahead != 0 ? o->sent : o->ahead;
-        a->pace_ns = a->pace_ns > now_ns ? a->pace_ns : now_ns;
+        a->pace_ns = uw_max_u64(a->pace_ns, now_ns);
     }
     o->paused = false;
 }
@@ -226,22 +226,17 @@ static void drop_out(struct uw_allreduce *a, uint32_t i)
     memmove(&a->out[i], &a->out[i + 1], (a->out_n - i) * sizeof a->out[0]);
 }
 
-void uw_allreduce_stop_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k)
+void uw_allreduce_steer(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
+                        enum uw_allreduce_steer how)
 {
     struct uw_allreduce_out *o = push_of(a, rank, round, k);
-    if (o != NULL) {
-        drop_out(a, (uint32_t)(o - a->out));
+    if (o == NULL) {
+        return;
     }
-}
-
-void uw_allreduce_pause_push(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
-                             bool pause)
-{
-    struct uw_allreduce_out *o = push_of(a, rank, round, k);
-    if (o != NULL && pause) {
-        o->paused = true;
-    } else if (o != NULL) {
-        go_on(a, o);
+    switch (how) {
+    case UW_PUSH_PAUSE: o->paused = true; break;
+    case UW_PUSH_GO_ON: go_on(a, o); break;
+    default: drop_out(a, (uint32_t)(o - a->out)); break;
     }
 }
 
@@ -255,15 +250,13 @@ static uint64_t chunk_ns(const struct uw_allreduce *a, float floats_per_us)
 static uint64_t retry_us(const struct uw_allreduce *a)
 {
     uint64_t half_us = a->r.floats_per_us > 0.0f ? chunk_ns(a, a->r.floats_per_us) / 2000u : 0;
-    half_us = half_us < SEND_RETRY_MAX_US ? half_us : SEND_RETRY_MAX_US;
-    return a->now_us + (half_us > UW_PARTS_RETRY_US ? half_us : UW_PARTS_RETRY_US);
+    return a->now_us + uw_max_u64(uw_min_u64(half_us, SEND_RETRY_MAX_US), UW_PARTS_RETRY_US);
 }
 
 static uint64_t due_us(const struct uw_allreduce *a, const struct uw_allreduce_out *o)
 {
     if (o->chunks != 0 && o->ahead == 0) {
-        uint64_t paced_us = a->pace_ns / 1000u;
-        return paced_us > o->start_us ? paced_us : o->start_us;
+        return uw_max_u64(a->pace_ns / 1000u, o->start_us);
     }
     if (o->chunks != 0) {
         uint32_t paced = o->sent > o->ahead ? o->sent - o->ahead : 0;
@@ -323,11 +316,11 @@ static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
 /* Pushes go one after the other. */
 static bool waits_for_push(const struct uw_allreduce *a, uint32_t i)
 {
-    bool waits = false;
-    for (uint32_t j = 0; j < i && a->out[i].chunks != 0; j++) {
-        waits = waits || (a->out[j].chunks != 0 && !a->out[j].paused);
+    uint32_t j = 0;
+    while (j < i && (a->out[j].chunks == 0 || a->out[j].paused)) {
+        j++;
     }
-    return waits;
+    return j < i && a->out[i].chunks != 0;
 }
 
 /* Returns when the next chunk is due. */
@@ -358,7 +351,7 @@ static uint64_t send_data(struct uw_allreduce *a)
             continue;
         }
         uint64_t again_us = room ? due_us(a, o) : retry_us(a);
-        next_us = again_us < next_us ? again_us : next_us;
+        next_us = uw_min_u64(next_us, again_us);
         i++;
     }
     return next_us;
@@ -376,31 +369,7 @@ uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
     sent = uw_part_flush(&a->queue);
     a->data_first = a->data_first || sent > 0;
     uint64_t again_us = a->queue.n > 0 ? retry_us(a) : UINT64_MAX;
-    return again_us < next_us ? again_us : next_us;
-}
-
-bool uw_allreduce_settled(const struct uw_allreduce *a)
-{
-    bool runs = a->state == UW_ALLREDUCE_RUNNING || a->state == UW_ALLREDUCE_FAILED;
-    if (runs || uw_allreduce_streams(a)) {
-        return !runs;
-    }
-    for (uint32_t k = 0; a->state == UW_ALLREDUCE_DONE && k < a->steps_n; k++) {
-        struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
-        uint32_t n;
-        if (s.send_n > 0 && !a->got[k] && uw_allreduce_copy(a, a->r.round, k, &n) == NULL &&
-            a->done[s.to] <= a->r.round) {
-            return false;
-        }
-    }
-    /* The next round's copies go where those of the one before this are. */
-    const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
-    for (uint32_t k = 0; k < old->steps_n; k++) {
-        if (old->message[k].n != 0 && a->done[old->message[k].to] <= old->round) {
-            return false;
-        }
-    }
-    return true;
+    return uw_min_u64(next_us, again_us);
 }
 
 void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s)
@@ -451,8 +420,7 @@ void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s
         if (a->out[before].ahead != 0 && a->push_us > a->now_us) {
             a->out[before].start_us = a->push_us;
         }
-        a->pace_ns = a->pace_ns > a->out[before].start_us * 1000u ? a->pace_ns
-                                                                  : a->out[before].start_us * 1000u;
+        a->pace_ns = uw_max_u64(a->pace_ns, a->out[before].start_us * 1000u);
     }
 }
 

@@ -19,12 +19,12 @@
 #define ABREAST 2u
 #define BURST_CHUNKS 2u             /* sent in one run, while something is to be received */
 #define SEND_RETRY_US 100u
-#define UNKNOWN_RETRY_US 1000u      /* a rank that this node has not heard of yet */
-#define STEPS_MAX 65535u            /* what a message can say */
+#define UNKNOWN_RETRY_US 1000u      /* a rank that this node does not know yet */
+#define STEPS_MAX 65535u            /* what a message can number */
 
-/* What is sent is a part of a segment or some of them in a row. 62 KiB and a head are a little less
+/* What is sent are fragments of a segment in a row. 62 KiB and a head are a little less
  * than the 65483 bytes that one packet of a TCP connection holds at most (loopback, segmentation
- * offload): parts of 64 KiB would each drag a packet of some bytes behind them. */
+ * offload): fragments of 64 KiB would each drag a packet of some bytes behind them. */
 #define PARTS_LEAST 4u
 #define SEGMENT_LEAST_N 64u
 
@@ -38,8 +38,7 @@ uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks
 uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n)
 {
     uint32_t most_n = room_n / (uw_allreduce_ahead_segments(kind, ranks) + 1u);
-    uint64_t n = (uint64_t)UW_ALLREDUCE_PART_N * (ranks > PARTS_LEAST ? ranks : PARTS_LEAST);
-    n = n < most_n ? n : most_n;
+    uint64_t n = uw_min_u64((uint64_t)UW_ALLREDUCE_PART_N * uw_max_u32(ranks, PARTS_LEAST), most_n);
     return n >= SEGMENT_LEAST_N ? (uint32_t)n : 0;
 }
 
@@ -158,7 +157,7 @@ static int fail(struct uw_allreduce *a)
     return UW_ERR_CORRUPT;
 }
 
-/* A part that is early, of this round or the next. */
+/* A fragment that is early, of this round or the next. */
 static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
 {
     if (a->config.streams_only) {
@@ -168,7 +167,7 @@ static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
     return is_lost(a) ? fail(a) : UW_OK;
 }
 
-/* The next part of the step at hand. Returns false when it is not kept. */
+/* The next fragment of the step at hand. Returns false when it is not kept. */
 static bool find(const struct uw_allreduce *a, uint32_t *at, struct uw_part *p)
 {
     const struct uw_allreduce_stream *t = &a->stream;
@@ -209,12 +208,12 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
     uint32_t segment_n = a->r.segment_n;
     uint32_t most = a->steps_n > 0 ? STEPS_MAX / a->steps_n : 1;
     if (segment_n >= a->r.size_n) {
-        segment_n = a->r.size_n > 0 ? a->r.size_n : 1;
+        segment_n = uw_max_u32(a->r.size_n, 1);
     }
-    if ((a->r.size_n - 1u) / segment_n >= most) {
+    if (uw_chunks_in(a->r.size_n, segment_n) > most) {
         segment_n = a->r.size_n / most + 1u;
     }
-    uint32_t segments = a->r.size_n > 0 ? (a->r.size_n - 1u) / segment_n + 1u : 1;
+    uint32_t segments = uw_max_u32(uw_chunks_in(a->r.size_n, segment_n), 1);
     *t = (struct uw_allreduce_stream){.segment_n = segment_n,
                                       .steps_n = segments * a->steps_n};
     if (a->steps_n == 0) {
@@ -225,9 +224,7 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
     load_recv(a);
     advance(a);
     if (!a->config.streams_only) {
-        if (is_lost(a)) {
-            (void)fail(a);
-        }
+        a->state = is_lost(a) ? UW_ALLREDUCE_FAILED : a->state;
         if (a->early.group != a->r.group) {
             uw_part_store_clear(&a->early, a->r.group);
         }
@@ -239,12 +236,12 @@ void uw_allreduce_stream_begin(struct uw_allreduce *a)
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     struct uw_allreduce_stream *t = &a->stream;
-    bool now = p->round == a->r.round && a->state == UW_ALLREDUCE_RUNNING;
-    if (p->round == a->r.round && a->state == UW_ALLREDUCE_FAILED) {
+    bool now = p->round == a->r.round;
+    if (now && a->state == UW_ALLREDUCE_FAILED) {
         return UW_ERR_CORRUPT;
     }
     if (p->type != UW_PART_DATA || p->round < a->r.round ||
-        (p->round == a->r.round && (!now || p->step < t->recv_k))) {
+        (now && (a->state != UW_ALLREDUCE_RUNNING || p->step < t->recv_k))) {
         return UW_OK;
     }
     if (p->round > a->r.round || p->step > t->recv_k) {

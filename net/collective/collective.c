@@ -19,8 +19,9 @@
 struct uw_collective_core {
     struct uw_allreduce engine;
     struct uw_collective *owner;
-    uint8_t *in, *out;              /* [mtu] for links that neither view nor gather, else NULL */
+    uint8_t *in;                    /* [mtu] for links that do not view, else NULL */
     uint32_t in_bytes, round;
+    struct uw_part_sender sender;   /* [mtu] for links that do not gather */
     uint64_t link_us;               /* when the link wants its step */
     bool began, deferred;
 };
@@ -34,9 +35,7 @@ static int send(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct uw_collective_core *c = arg;
     const struct uw_collective_config *config = &c->owner->config;
-    uint16_t to = config->stations[rank];
-    const struct uw_part_sender sender = {config->link, config->run, c->out, c->in_bytes};
-    int rc = uw_part_send(&sender, to, part, !config->link->reliable);
+    int rc = uw_part_send(&c->sender, config->stations[rank], part, !config->link->reliable);
     return rc < 0 ? rc : UW_OK;
 }
 
@@ -49,20 +48,18 @@ static uint32_t chunk_of(const struct uw_collective_config *config)
 static int place(struct uw_collective_core *core, struct uw_arena *arena,
                  const struct uw_collective_config *config)
 {
-    void *in = NULL, *out = NULL;
-    uint32_t mtu = config->link->mtu_bytes;
+    void *block[2] = {NULL};
     bool copies = !streams(config->link);
+    const size_t mtu = copies ? config->link->mtu_bytes : 0, bytes[2] = {mtu, mtu};
     const struct uw_allreduce_config engine = {
         .size_n = config->size_n, .ranks_max = config->ranks, .chunk_n = chunk_of(config),
         .window_chunks = WINDOW_CHUNKS, .streams_only = !copies,
         .send = send, .arg = core};
-    int rc = copies ? uw_arena_take(arena, mtu, &in) : UW_OK;
-    rc = rc < 0 || !copies ? rc : uw_arena_take(arena, mtu, &out);
-    rc = rc < 0 ? rc : uw_allreduce_place(&core->engine, arena, &engine);
-    core->in = in;
-    core->in_bytes = copies ? mtu : 0;
-    core->out = out;
-    return rc;
+    int rc = uw_arena_take_each(arena, 2, bytes, block);
+    core->in = block[0];
+    core->in_bytes = (uint32_t)mtu;
+    core->sender = (struct uw_part_sender){config->link, config->run, block[1], core->in_bytes};
+    return rc < 0 ? rc : uw_allreduce_place(&core->engine, arena, &engine);
 }
 
 static bool allowed(const struct uw_collective_config *c)
@@ -119,9 +116,8 @@ int uw_collective_begin(struct uw_collective *c, enum uw_allreduce_kind kind, bo
     if (!uw_collective_settled(c)) {
         return UW_ERR_AGAIN;
     }
-    uint32_t segment_n = c->config.segment_n != 0
-                             ? c->config.segment_n
-                             : uw_allreduce_segment_n(kind, c->config.ranks, UINT32_MAX);
+    uint32_t segment_n = uw_allreduce_segment_n(kind, c->config.ranks, UINT32_MAX);
+    segment_n = c->config.segment_n != 0 ? c->config.segment_n : segment_n;
     const struct uw_allreduce_round round = {
         .group = GROUP, .round = ++c->core->round, .kind = kind, .average = average,
         .ranks = c->config.ranks, .rank = c->config.rank, .size_n = n,
@@ -189,10 +185,7 @@ uint64_t uw_collective_step(struct uw_collective *collective, uint64_t now_us)
             break;
         }
     }
-    if (progress) {
-        return now_us;
-    }
-    return next_us < c->link_us ? next_us : c->link_us;
+    return progress ? now_us : uw_min_u64(next_us, c->link_us);
 }
 
 bool uw_collective_done(const struct uw_collective *c)

@@ -14,8 +14,7 @@
 static uint32_t fragment_n(const struct uw_overlap_config *c)
 {
     uint64_t most = (uint64_t)c->chunk_n * UW_OVERLAP_CHUNKS_MAX;
-    most = most < UINT32_MAX ? most : UINT32_MAX;
-    return c->fragment_n != 0 && c->fragment_n < most ? c->fragment_n : (uint32_t)most;
+    return (uint32_t)uw_min_u64(c->fragment_n != 0 ? c->fragment_n : UINT32_MAX, most);
 }
 
 static uint32_t fragments_of(const struct uw_overlap_config *c, uint32_t bucket)
@@ -39,40 +38,8 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
         }
         sum += fragments_of(c, i);
     }
-    *fragments_n = sum <= UW_OVERLAP_FRAGMENTS_MAX ? (uint32_t)sum : 0;
+    *fragments_n = (uint32_t)uw_min_u64(sum, UW_OVERLAP_FRAGMENTS_MAX);
     return sum <= UW_OVERLAP_FRAGMENTS_MAX ? UW_OK : UW_ERR_TOOBIG;
-}
-
-static int take_tables(struct uw_overlap *o, struct uw_arena *arena,
-                       const struct uw_overlap_config *config)
-{
-    void *block[6];
-    *o = (struct uw_overlap){.config = *config,
-                             .queue = {.send = config->send, .arg = config->arg}};
-    int rc = check(config, &o->fragments_n);
-    if (rc < 0) {
-        return rc;
-    }
-    const size_t set = uw_set_words(o->fragments_n) * sizeof(uint32_t);
-    const size_t ranks = config->ranks_max * sizeof(uint32_t);
-    const size_t bytes[6] = {uw_size_mul(config->buckets_n, sizeof *o->buckets),
-                             o->fragments_n * sizeof *o->fragments, set, set, ranks, ranks};
-    rc = uw_arena_take_each(arena, 6, bytes, block);
-    o->buckets = block[0];
-    o->fragments = block[1];
-    o->asking = block[2];
-    o->sending = block[3];
-    o->blocked = block[4];
-    o->waiting = block[5];
-    return rc;
-}
-
-size_t uw_overlap_bytes(const struct uw_overlap_config *config)
-{
-    struct uw_overlap o;
-    struct uw_arena arena;
-    uw_arena_init(&arena, NULL, 0);
-    return take_tables(&o, &arena, config) == UW_OK ? arena.used_bytes : SIZE_MAX;
 }
 
 /* Cut a bucket into fragments of about equal size, the next ones in the table. */
@@ -94,18 +61,32 @@ int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
                      const struct uw_overlap_config *config)
 {
     uint32_t used = 0, n = config->buckets_n;
-    int rc = take_tables(o, arena, config);
-    if (rc < 0 || o->fragments == NULL) {
+    void *block[6];
+    *o = (struct uw_overlap){.config = *config,
+                             .queue = {.send = config->send, .arg = config->arg}};
+    int rc = check(config, &o->fragments_n);
+    if (rc < 0) {
         return rc;
     }
+    const size_t set = uw_set_words(o->fragments_n) * sizeof(uint32_t);
+    const size_t ranks = config->ranks_max * sizeof(uint32_t);
+    const size_t bytes[6] = {uw_size_mul(n, sizeof *o->buckets),
+                             o->fragments_n * sizeof *o->fragments, set, set, ranks, ranks};
+    rc = uw_arena_take_each(arena, 6, bytes, block);
+    o->buckets = block[0];
+    o->fragments = block[1];
+    o->asking = block[2];
+    o->sending = block[3];
+    o->blocked = block[4];
+    o->waiting = block[5];
     uint32_t small_n = config->small_n != 0 ? config->small_n : config->chunk_n;
-    for (uint32_t i = 0; i < 2 * n; i++) {
+    for (uint32_t i = 0; i < 2 * n && o->fragments != NULL; i++) {
         if ((config->bucket_n[i % n] <= small_n) == (i < n)) {
             cut(o, i % n, &used);
         }
     }
     o->config.bucket_n = NULL;
-    return UW_OK;
+    return rc;
 }
 
 /* All chunks of a message of n floats. */
@@ -114,10 +95,15 @@ static uint64_t all_chunks(const struct uw_overlap *o, uint32_t n)
     return uw_low_mask(uw_chunks_in(n, o->config.chunk_n));
 }
 
-static struct uw_allreduce_step step_at(const struct uw_overlap *o,
-                                                          const struct uw_fragment *f, uint32_t k)
+static struct uw_allreduce_step step_at(const struct uw_overlap *o, const struct uw_fragment *f,
+                                        uint32_t k)
 {
     return uw_allreduce_step(o->config.kind, o->group.ranks, o->group.rank, f->size_n, k);
+}
+
+static uint32_t number_of(const struct uw_overlap *o, const struct uw_fragment *f)
+{
+    return (uint32_t)(f - o->fragments);
 }
 
 static float *gradient_of(const struct uw_overlap *o, const struct uw_fragment *f)
@@ -127,9 +113,9 @@ static float *gradient_of(const struct uw_overlap *o, const struct uw_fragment *
 
 /* ---- steps of a fragment ---- */
 
-static void set_sending(struct uw_overlap *o, uint32_t i)
+static void set_sending(struct uw_overlap *o, const struct uw_fragment *f)
 {
-    const struct uw_fragment *f = &o->fragments[i];
+    uint32_t i = number_of(o, f);
     bool now = uw_set_has(o->sending, i);
     if (now != (f->wanted != 0)) {
         uw_set_put(o->sending, i, !now);
@@ -140,28 +126,22 @@ static void set_sending(struct uw_overlap *o, uint32_t i)
 static void set_due(struct uw_overlap *o, struct uw_fragment *f)
 {
     f->due_us = o->now_us + uw_backoff_after(o->patience_us, f->tries, UINT8_MAX);
-    o->due_us = f->due_us < o->due_us ? f->due_us : o->due_us;
+    o->due_us = uw_min_u64(o->due_us, f->due_us);
 }
 
-static void trace(const struct uw_overlap *o, const struct uw_fragment *f, bool end)
+/* Its first message moves, if none has before; or it ends. */
+static void trace(const struct uw_overlap *o, struct uw_fragment *f, bool end)
 {
-    if (o->config.trace != NULL) {
-        uint32_t i = (uint32_t)(f - o->fragments) - o->buckets[f->bucket].first;
+    bool first = !f->moved;
+    f->moved = true;
+    if (o->config.trace != NULL && (first || end)) {
+        uint32_t i = number_of(o, f) - o->buckets[f->bucket].first;
         o->config.trace(o->config.arg, f->bucket, i, end, o->now_us);
     }
 }
 
-static void move(const struct uw_overlap *o, struct uw_fragment *f)
+static void enter(struct uw_overlap *o, struct uw_fragment *f)
 {
-    if (!f->moved) {
-        f->moved = true;
-        trace(o, f, false);
-    }
-}
-
-static void enter(struct uw_overlap *o, uint32_t i)
-{
-    struct uw_fragment *f = &o->fragments[i];
     struct uw_allreduce_step s = step_at(o, f, f->k);
     f->have = f->out = f->wanted = f->sent = 0;
     f->got = false;
@@ -169,8 +149,8 @@ static void enter(struct uw_overlap *o, uint32_t i)
     f->to = (uint16_t)s.to;
     f->from = (uint16_t)s.from;
     f->wanted = (f->ahead & 1u) != 0 ? all_chunks(o, s.send_n) : 0;
-    uw_set_put(o->asking, i, s.recv_n > 0);
-    set_sending(o, i);
+    uw_set_put(o->asking, number_of(o, f), s.recv_n > 0);
+    set_sending(o, f);
     set_due(o, f);
 }
 
@@ -187,7 +167,7 @@ static void finish(struct uw_overlap *o, struct uw_fragment *f)
     struct uw_overlap_bucket *b = &o->buckets[f->bucket];
     f->running = false;
     o->running_n--;
-    move(o, f);
+    trace(o, f, false);
     trace(o, f, true);
     if (++b->done_n == b->fragments_n) {
         b->state = UW_OVERLAP_DONE;
@@ -195,9 +175,8 @@ static void finish(struct uw_overlap *o, struct uw_fragment *f)
 }
 
 /* Go on as far as possible. */
-static void advance(struct uw_overlap *o, uint32_t i)
+static void advance(struct uw_overlap *o, struct uw_fragment *f)
 {
-    struct uw_fragment *f = &o->fragments[i];
     while (f->running) {
         if (f->k == o->steps_n) {
             finish(o, f);
@@ -210,9 +189,9 @@ static void advance(struct uw_overlap *o, uint32_t i)
         f->k++;
         o->advanced_n++;
         f->ahead >>= 1;
-        uw_set_put(o->asking, i, false);
+        uw_set_put(o->asking, number_of(o, f), false);
         if (f->k < o->steps_n) {
-            enter(o, i);
+            enter(o, f);
         }
     }
 }
@@ -224,17 +203,6 @@ static void trace_all(const struct uw_overlap *o, bool end)
     for (uint32_t i = 0; o->config.trace != NULL && i < o->config.buckets_n; i++) {
         o->config.trace(o->config.arg, i, 0, end, o->now_us);
     }
-}
-
-static void finish_whole(struct uw_overlap *o)
-{
-    o->phase = UW_OVERLAP_ACTIVE;
-    o->running_n = 0;
-    o->advanced_n++;
-    for (uint32_t i = 0; i < o->config.buckets_n; i++) {
-        o->buckets[i].state = UW_OVERLAP_DONE;
-    }
-    trace_all(o, true);
 }
 
 static uint64_t run_whole(struct uw_overlap *o)
@@ -253,7 +221,13 @@ static uint64_t run_whole(struct uw_overlap *o)
     }
     rc = rc == UW_ERR_AGAIN ? w->poll(w->arg) : rc;
     if (rc == UW_OK) {
-        finish_whole(o);
+        o->phase = UW_OVERLAP_ACTIVE;
+        o->running_n = 0;
+        o->advanced_n++;
+        for (uint32_t i = 0; i < o->config.buckets_n; i++) {
+            o->buckets[i].state = UW_OVERLAP_DONE;
+        }
+        trace_all(o, true);
         return UINT64_MAX;
     }
     o->phase = rc == UW_ERR_AGAIN ? o->phase : UW_OVERLAP_WHOLE_FAILED;
@@ -298,17 +272,17 @@ void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t 
         return;
     }
     o->running_n += b->fragments_n;
-    for (uint32_t i = b->first; i < b->first + b->fragments_n; i++) {
-        struct uw_fragment *f = &o->fragments[i];
+    for (uint32_t i = 0; i < b->fragments_n; i++) {
+        struct uw_fragment *f = &o->fragments[b->first + i];
         f->running = true;
         f->moved = false;
         f->k = 0;
         f->ahead = f->next;
         f->next = 0;
         if (o->steps_n > 0) {
-            enter(o, i);
+            enter(o, f);
         }
-        advance(o, i);
+        advance(o, f);
     }
 }
 
@@ -386,7 +360,7 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
         f->out &= ~bit;
         f->tries = 0;
         f->due_us = o->now_us + o->patience_us;
-        move(o, f);
+        trace(o, f, false);
     }
     if (f->have == all_chunks(o, s.recv_n)) {
         answer_got(o, f->from, p);
@@ -411,7 +385,7 @@ static void deliver(struct uw_overlap *o, struct uw_fragment *f)
 {
     f->got = true;
     f->wanted = 0;
-    set_sending(o, (uint32_t)(f - o->fragments));
+    set_sending(o, f);
 }
 
 /* What is asked for of a later step is remembered by a bit: all of it will be wanted. */
@@ -435,7 +409,7 @@ static void take_want(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
     } else if (now && !f->got) {
         uint64_t left = all_chunks(o, s.send_n) & ~(o->config.reliable ? f->sent : 0);
         f->wanted |= p->want.wanted & left;
-        set_sending(o, (uint32_t)(f - o->fragments));
+        set_sending(o, f);
     }
 }
 
@@ -455,8 +429,7 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
         p->op > o->fragments_n || p->step >= o->steps_n) {
         return;
     }
-    uint32_t i = p->op - 1u;
-    struct uw_fragment *f = &o->fragments[i];
+    struct uw_fragment *f = &o->fragments[p->op - 1u];
     o->now_us = now_us;
     switch (p->type) {
     case UW_PART_DATA: take_data(o, from, f, p); break;
@@ -464,15 +437,19 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
     case UW_PART_GOT: take_got(o, from, f, p); break;
     default: break;
     }
-    advance(o, i);
+    advance(o, f);
 }
 
 /* ---- what is sent: answers, questions, then the chunks that go first ---- */
 
-static bool hand_over(struct uw_overlap *o, uint32_t i, uint32_t rank, struct uw_part *p)
+/* Of the step at hand. */
+static bool hand_over(struct uw_overlap *o, const struct uw_fragment *f, uint32_t rank,
+                      struct uw_part *p)
 {
     p->group = o->group.group;
-    p->op = (uint16_t)(i + 1u);
+    p->round = o->buckets[f->bucket].round;
+    p->step = f->k;
+    p->op = (uint16_t)(number_of(o, f) + 1u);
     if (o->config.send(o->config.arg, rank, p) != UW_ERR_AGAIN) {
         return true;
     }
@@ -504,14 +481,13 @@ static void ask(struct uw_overlap *o)
         struct uw_allreduce_step s = step_at(o, f, f->k);
         uint64_t missing = all_chunks(o, s.recv_n) & ~f->have & ~f->out;
         uint32_t room = window == 0 ? 64u : window > o->out_chunks ? window - o->out_chunks : 0;
-        struct uw_part p = {.type = UW_PART_WANT, .round = o->buckets[f->bucket].round,
-                            .step = f->k,
+        struct uw_part p = {.type = UW_PART_WANT,
                             .want = {.transfer = f->k, .chunk_n = o->config.chunk_n,
                                      .wanted = lowest(missing, room)}};
         if (missing != 0 && room == 0) {
             return;
         }
-        if (missing != 0 && !hand_over(o, i, f->from, &p)) {
+        if (missing != 0 && !hand_over(o, f, f->from, &p)) {
             continue;
         }
         f->out |= p.want.wanted;
@@ -524,11 +500,11 @@ static void ask(struct uw_overlap *o)
 /* Are there chunks for a rank that may take some? */
 static bool any_open(const struct uw_overlap *o)
 {
-    bool open = false;
-    for (uint32_t rank = 0; rank < o->group.ranks && !open; rank++) {
-        open = o->waiting[rank] > 0 && o->blocked[rank] != o->runs;
+    uint32_t rank = 0;
+    while (rank < o->group.ranks && (o->waiting[rank] == 0 || o->blocked[rank] == o->runs)) {
+        rank++;
     }
-    return open;
+    return rank < o->group.ranks;
 }
 
 /* Send the next chunk of the first fragment that has one for a rank that takes it. Returns false
@@ -543,38 +519,36 @@ static bool send_next(struct uw_overlap *o)
         }
         struct uw_allreduce_step s = step_at(o, f, f->k);
         uint32_t chunk = uw_lowest_bit(f->wanted), at = chunk * o->config.chunk_n;
-        struct uw_part p = {.type = UW_PART_DATA, .round = o->buckets[f->bucket].round,
-                            .step = f->k, .offset_n = at,
+        struct uw_part p = {.type = UW_PART_DATA, .offset_n = at,
                             .count_n = uw_min_u32(o->config.chunk_n, s.send_n - at),
                             .floats = gradient_of(o, f) + s.send_at + at};
-        if (!hand_over(o, i, f->to, &p)) {
+        if (!hand_over(o, f, f->to, &p)) {
             continue;
         }
         f->wanted &= f->wanted - 1u;
         f->sent |= (uint64_t)1 << chunk;
-        set_sending(o, i);
-        move(o, f);
-        advance(o, i);
+        set_sending(o, f);
+        trace(o, f, false);
+        advance(o, f);
         return true;
     }
     return false;
 }
 
 /* Nothing has come for long. */
-static void lose_patience(struct uw_overlap *o, uint32_t i)
+static void lose_patience(struct uw_overlap *o, struct uw_fragment *f)
 {
-    struct uw_fragment *f = &o->fragments[i];
     struct uw_allreduce_step s = step_at(o, f, f->k);
     f->tries = (uint8_t)uw_min_u32(f->tries + 1u, uw_part_tries(o->config.reliable));
     if (f->have != all_chunks(o, s.recv_n)) {
         o->out_chunks -= uw_bits_in(f->out);
         f->out = 0;
-        uw_set_put(o->asking, i, true);
+        uw_set_put(o->asking, number_of(o, f), true);
     }
     if (!o->config.reliable && !f->got && f->wanted == 0 && f->sent != 0) {
         uint32_t last = (s.send_n - 1u) / o->config.chunk_n;    /* it is answered with GOT */
         f->wanted = (uint64_t)1 << last;
-        set_sending(o, i);
+        set_sending(o, f);
     }
 }
 
@@ -590,7 +564,7 @@ static void check_due(struct uw_overlap *o)
             continue;
         }
         if (f->due_us <= o->now_us) {
-            lose_patience(o, i);
+            lose_patience(o, f);
             set_due(o, f);
         }
         o->due_us = f->due_us < o->due_us ? f->due_us : o->due_us;
@@ -617,8 +591,7 @@ uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us)
         }
         ask(o);
     }
-    uint64_t again_us = o->refused ? now_us + UW_PARTS_RETRY_US : UINT64_MAX;
-    return again_us < o->due_us ? again_us : o->due_us;
+    return uw_min_u64(o->refused ? now_us + UW_PARTS_RETRY_US : UINT64_MAX, o->due_us);
 }
 
 /* ---- between the threads ---- */

@@ -38,8 +38,8 @@
  *
  * Whole steps. A group may have another way to all its ranks, which adds everything at once
  * (whole). Then nothing is sent; the order in which ranks begin is that of their steps. It does not
- * tell who is behind: a rank that has begun says that it waits for the next one, who has not, for
- * nobody, and in a circle of those who have it is the way that holds them up.
+ * show who is behind: a rank that has begun reports that it waits for the next one, who has not,
+ * for nobody, and in a circle of those who have it is the way that holds them up.
  *
  *     GIVEN_UP --begin--> ACTIVE --every bucket of a whole step is ready--> WHOLE_BEGUN --> ACTIVE
  *        ^                   |                                                   |
@@ -163,9 +163,6 @@ struct uw_overlap {
     uint64_t whole_us;              /* it began */
     uint64_t now_us, due_us, patience_us;
 };
-
-/* Bytes that place takes from the arena; SIZE_MAX when it would refuse. */
-size_t uw_overlap_bytes(const struct uw_overlap_config *config);
 
 /* Cut the buckets into fragments.
  * Returns UW_OK, UW_ERR_UNSUPPORTED (doubling or sweep), UW_ERR_INVALID (no bucket, an empty one,

@@ -126,7 +126,7 @@ struct uw_node_averages {
     /* Must this member stay in a full table? */
     bool (*needs)(const struct uw_node_state *s, const struct uw_member *m);
 
-    /* Pulls from another cell (node_bridge.h): whom from; whom else; look at what came; it is
+    /* Pulls from another cell (node_bridge.c): whom from; whom else; look at what came; it is
      * over. */
     uint32_t (*pull_from)(struct uw_node_state *s);
     uint32_t (*pull_another)(struct uw_node_state *s, uint32_t chunk_n,

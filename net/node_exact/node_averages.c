@@ -57,26 +57,23 @@ static void set_defaults(struct uw_node_config *c)
     c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
 }
 
-static void set_name(struct uw_node_state *s)
+/* The name of the cell at first; found: it is going to be that of a cell that is found. */
+static const char *name_of_cell(const struct uw_node_config *c, bool *found)
 {
-    const struct uw_node_config *c = &s->config;
-    if (c->mode == UW_NODE_ALLREDUCE) {
-        strcpy(s->cell->name, "*");
-    } else if (c->mode != UW_NODE_GOSSIP) {
-        bool named = c->cell != NULL && c->cell[0] != '\0';
-        strcpy(s->cell->name, named ? c->cell : c->name);
-        s->cell->near.on = !named && c->mode == UW_NODE_AUTO;
-    }
+    bool named = c->cell != NULL && c->cell[0] != '\0';
+    *found = c->mode == UW_NODE_AUTO && !named;
+    return c->mode == UW_NODE_GOSSIP      ? ""
+           : c->mode == UW_NODE_ALLREDUCE ? "*"
+           : named                        ? c->cell
+                                          : c->name;
 }
 
 /* Floats of a message that is copied. Eighteen of them is the room for what comes early, too: some
  * whole chunks, or a rank that is a step behind would have to ask for them. */
 static uint32_t early_n(uint32_t size_n, uint32_t chunk_n)
 {
-    uint32_t share_n = size_n / SMALL_SHARE;
-    uint32_t chunks_n = chunk_n < size_n ? chunk_n / 4u : size_n / 4u;
-    uint32_t n = share_n > chunks_n ? share_n : chunks_n;
-    return n > SMALL_MIN_N ? n : SMALL_MIN_N;
+    uint32_t chunks_n = uw_min_u32(chunk_n, size_n) / 4u;
+    return uw_max_u32(uw_max_u32(size_n / SMALL_SHARE, chunks_n), SMALL_MIN_N);
 }
 
 /* So many nodes can be named in the message that an average begins with. */
@@ -121,12 +118,11 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
     uint32_t chunk_n = uw_node_cell_chunk_n(s);
     uint32_t ranks = ranks_max(s);
     uint32_t small_n = early_n(size_n, chunk_n);
-    uint32_t scratch_n = c->scratch_n < size_n ? c->scratch_n : size_n;
     s->cell->algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;
     set_defaults(&s->config);
-    set_name(s);
+    strcpy(s->cell->name, name_of_cell(c, &s->cell->near.on));
     const struct uw_allreduce_config allreduce = {
-        .size_n = size_n, .scratch_n = scratch_n > small_n ? scratch_n : small_n,
+        .size_n = size_n, .scratch_n = uw_max_u32(uw_min_u32(c->scratch_n, size_n), small_n),
         .ranks_max = ranks, .chunk_n = chunk_n, .small_n = small_n,
         .lossless = c->link->reliable,
         .window_chunks = (uint32_t)(c->window_bytes / s->buffer_bytes) + 16u,
@@ -179,18 +175,14 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-/* ---- what others are told ---- */
+/* ---- what is sent to others of this node ---- */
 
 static void widest(const struct uw_node_config *c, uwasa_Averaging *p)
 {
-    bool named = c->cell != NULL && c->cell[0] != '\0';
-    const char *name = c->mode == UW_NODE_GOSSIP      ? ""
-                       : c->gradients != NULL         ? FOUND_NAME
-                       : c->mode == UW_NODE_ALLREDUCE ? "*"
-                       : named                        ? c->cell
-                                                      : c->name;
-    bool near = c->mode == UW_NODE_AUTO && !named;
-    if (near && strlen(name) < strlen(FOUND_NAME)) {
+    bool near;
+    const char *name = name_of_cell(c, &near);
+    if ((c->gradients != NULL && c->mode != UW_NODE_GOSSIP) ||
+        (near && strlen(name) < strlen(FOUND_NAME))) {
         name = FOUND_NAME;
     }
     *p = (uwasa_Averaging){.averages = true, .head_weight = c->head_weight, .cell_hops = near};
@@ -263,7 +255,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
         .stream_n = w->stream_n,
         .ids_n = w->ids_count};
     if (w->run != s->run || w->model != s->model) {
-        return;     /* its pings say what is wrong */
+        return;     /* its pings are refused with a reason */
     }
     const struct uw_member *member = uw_membership_heard(&s->membership, station, s->outer_us);
     bool tiny = m.act == UW_CELL_READY && m.chunk_n != 0 && m.chunk_n < UW_CHUNK_MIN_N;
@@ -275,9 +267,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
         uw_node_gradients_message(s, member, &m);
         return;
     }
-    for (uint32_t i = 0; i < w->hints_count; i++) {
-        m.hints[i] = w->hints[i];
-    }
+    memcpy(m.hints, w->hints, w->hints_count * sizeof m.hints[0]);
     bool streams = m.stream_n != 0 && !s->config.link->reliable;
     if (m.act == UW_CELL_START && (!uw_node_cell_has_room(&s->cell->scopes[w->scope], m.kind) ||
                                    m.chunk_n < UW_CHUNK_MIN_N || streams)) {

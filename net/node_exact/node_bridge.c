@@ -1,4 +1,24 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What passes between cells: the head pulls another cell's head.
+ *
+ * What comes in must reach the whole cell, and yet cost it no second average. So the head keeps
+ *
+ *     d = w (s_peer - s)         s: its cell's last average, s_peer: the other's
+ *
+ * aside until the cell averages next, and hands in x + c d, c the number of ranks: the average then
+ * moves by d for everybody, a variance down by half at most (uw_mix_carried). Its own
+ * training never sees c d. A round that is aborted leaves d for the next one. For this a node that
+ * may lead keeps one vector more. w is 1/2, and of a smaller cell n_peer / (n + n_peer), by the
+ * nodes in either: a straggler does not hold a large cell back. Under a rule with momentum over
+ * averages it is as much smaller as that enlarges it (uw_mix_gain), but for running statistics,
+ * which are not under the rule.
+ *
+ * A cell of one has d added to its x as soon as it is whole. Where a head falls silent another goes
+ * on: d is by parts of either then, each with the weight of its cell.
+ *
+ * Training waits for none of it: a pull may take as many rounds as the link needs. When no other
+ * cell can be reached the cell goes on alone; that is reported, and their meeting again. */
 #include "node_averages.h"
 
 #include <math.h>
@@ -44,10 +64,10 @@ static bool leads(const struct uw_node_state *s, const struct uw_member *m)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *o = &s->membership.members[i];
-        const uwasa_Averaging *its = o->averaging, *told = m->averaging;
-        bool better = its->head_weight > told->head_weight ||
-                      (its->head_weight == told->head_weight && o->id < m->id);
-        if (o != m && reachable(o) && better && strcmp(its->cell, told->cell) == 0) {
+        const uwasa_Averaging *its = o->averaging, *own = m->averaging;
+        bool better = its->head_weight > own->head_weight ||
+                      (its->head_weight == own->head_weight && o->id < m->id);
+        if (o != m && reachable(o) && better && strcmp(its->cell, own->cell) == 0) {
             return false;
         }
     }
@@ -81,7 +101,7 @@ static uint32_t nodes_in(const struct uw_node_state *s, const char *cell)
     return n;
 }
 
-/* Has this node ever heard of another cell that has not said goodbye? */
+/* Has this node ever known another cell that has not left? */
 static bool knows_another_cell(const struct uw_node_state *s)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
@@ -105,17 +125,12 @@ static void go_alone(struct uw_node_state *s)
     struct uw_node_bridge *b = s->bridge;
     b->contact = UW_BRIDGE_ALONE;
     b->alone_us = b->heard_us;
-    uw_node_tell_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
+    uw_node_report_bridge(s, UW_NODE_CELL_ALONE, s->now_us - b->heard_us);
 }
 
 static uint32_t shown(const struct uw_node_state *s)
 {
     return (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
-}
-
-void uw_node_bridge_due(struct uw_node_state *s)
-{
-    s->bridge->due = has_bridge(s);
 }
 
 /* Its share of what this cell becomes. */
@@ -174,7 +189,7 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
         b->contact = UW_BRIDGE_MET;
         b->heard_us = s->now_us;
         if (!met) {
-            uw_node_tell_bridge(s, UW_NODE_CELLS_MEET, silent_us);
+            uw_node_report_bridge(s, UW_NODE_CELLS_MEET, silent_us);
         }
         return;
     }

@@ -11,11 +11,6 @@
 
 #define DIRECT_POLL_US 200u
 
-static struct uw_node_scope *scope_of(void *arg)
-{
-    return arg;
-}
-
 /* ---- who is in the cell ---- */
 
 static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
@@ -55,7 +50,7 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
 
 static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)
 {
-    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_scope *o = arg;
     struct uw_node_state *s = o->node;
     const struct uw_member *member = uw_node_member(s, to);
     if (member == NULL || member->station == UW_LINK_STATION_NONE) {
@@ -71,9 +66,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
     uwasa_Cell *w = &cell;
     memcpy(w->hints, m->hints, sizeof m->hints);
-    for (uint32_t i = 0; i < m->ids_n; i++) {
-        w->ids[i] = m->ids[i];
-    }
+    memcpy(w->ids, m->ids, m->ids_n * sizeof m->ids[0]);
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_fill(s, to, w);
     }
@@ -102,29 +95,26 @@ bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind
            (!o->node->gradients->on && size_n <= o->node->cell->allreduce.config.scratch_n);
 }
 
-static enum uw_allreduce_kind choose_kind(void *arg, struct uw_cell_message *start)
-{
-    struct uw_node_scope *o = arg;
-    uint32_t ranks_n = start->ids_n;
-    start->direct =
-        o->node->cell->direct != NULL && o->node->config.parts->directs->choose(o, start);
-    if (o->node->gradients->on && o->node->cell->algorithm == UW_ALLREDUCE_KINDS_N) {
-        return (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
-    }
-    enum uw_allreduce_kind kind = uw_node_cost_choose(o->node, ranks_n, start->hints);
-    return uw_node_cell_has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
-}
-
 static enum uw_allreduce_kind choose(void *arg, struct uw_cell_message *start)
 {
-    enum uw_allreduce_kind kind = choose_kind(arg, start);
+    struct uw_node_scope *o = arg;
+    struct uw_node_state *s = o->node;
+    uint32_t ranks_n = start->ids_n;
+    enum uw_allreduce_kind kind;
+    start->direct = s->cell->direct != NULL && s->config.parts->directs->choose(o, start);
+    if (s->gradients->on && s->cell->algorithm == UW_ALLREDUCE_KINDS_N) {
+        kind = (ranks_n & (ranks_n - 1u)) == 0 ? UW_ALLREDUCE_HALVING : UW_ALLREDUCE_RING;
+    } else {
+        kind = uw_node_cost_choose(s, ranks_n, start->hints);
+        kind = uw_node_cell_has_room(o, kind) ? kind : UW_ALLREDUCE_HALVING;
+    }
     start->stream_n = uw_allreduce_segment_n(kind, start->ids_n, start->stream_n);
     return kind;
 }
 
 static void begin(void *arg)
 {
-    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_scope *o = arg;
     struct uw_node_state *s = o->node;
     struct uw_allreduce_round r = {
         .group = o->cell.group, .round = o->cell.round, .kind = o->cell.kind, .average = true,
@@ -156,12 +146,12 @@ static void give_back(struct uw_node_scope *o, enum uw_average_end how)
         uw_node_pairs_ended(s);
     }
     uw_average_ended(&s->cell->average, how);
-    uw_node_bridge_due(s);
+    s->bridge->due = s->bridge->inbox != NULL;     /* the next pull from another cell */
 }
 
 static void decided(void *arg, bool commit, uint32_t culprit)
 {
-    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_scope *o = arg;
     struct uw_node_state *s = o->node;
     bool alone = o->cell.ranks_n == 1, pair = o->scope == UW_AVERAGE_PAIR;
     if (o->cell.direct) {
@@ -197,29 +187,26 @@ static void decided(void *arg, bool commit, uint32_t culprit)
 
 static void give_up(void *arg)
 {
-    give_back(scope_of(arg), UW_AVERAGE_NONE);
+    give_back(arg, UW_AVERAGE_NONE);
 }
 
 static uint32_t progress(void *arg, uint32_t *waits_for)
 {
-    const struct uw_node_state *s = scope_of(arg)->node;
-    const struct uw_allreduce *a = &s->cell->allreduce;
-    if (scope_of(arg)->cell.direct) {
-        *waits_for = UW_RANK_NONE;
-        return s->config.parts->directs->progress(s);
-    }
-    return uw_allreduce_progress(a, waits_for);
+    const struct uw_node_scope *o = arg;
+    *waits_for = UW_RANK_NONE;
+    return o->cell.direct ? o->node->config.parts->directs->progress(o->node)
+                          : uw_allreduce_progress(&o->node->cell->allreduce, waits_for);
 }
 
-static void tell(void *arg, const struct uw_cell_news *news)
+static void report(void *arg, const struct uw_cell_news *news)
 {
-    struct uw_node_scope *o = scope_of(arg);
+    struct uw_node_scope *o = arg;
     if (news->kind == UW_CELL_NEWS_FULL || news->kind == UW_CELL_NEWS_UNABLE) {
-        uw_node_tell_full(o->node);
+        uw_node_report_full(o->node);
     } else if (o->scope == UW_AVERAGE_PAIR && news->kind != UW_CELL_NEWS_OUTLIER) {
-        uw_node_tell_pair(o->node, news);
+        uw_node_report_pair(o->node, news);
     } else {
-        uw_node_tell_cell(o->node, o, news);
+        uw_node_report_cell(o->node, o, news);
     }
 }
 
@@ -245,7 +232,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = uw_node_cell_chunk_n(s),
         .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
-        .progress = progress, .tell = tell};
+        .progress = progress, .tell = report};
     o->node = s;
     o->scope = scope;
     int rc = uw_cell_place(&o->cell, arena, &cell);
@@ -306,7 +293,7 @@ void uw_node_cell_look(struct uw_node_state *s)
         return;
     }
     if (!o->cell.direct) {
-        uw_node_cost_done(s);
+        s->cost->took_us = s->now_us - s->cost->began_us;
     }
     bool finite = rc < 0 || (o->cell.direct ? vector_is_finite(o) : uw_allreduce_is_finite(a));
     if (rc == UW_OK && finite) {

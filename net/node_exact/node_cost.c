@@ -12,7 +12,7 @@
 #define PROBE_ROUNDS_MOST 8192u
 #define ABORTS_MOST 3u
 #define PREDICTED_MOST_S 1e6f
-#define AHEAD_MOST_US 50000u        /* what takes longer waits in queues, and says nothing */
+#define AHEAD_MOST_US 50000u        /* what takes longer waits in queues, and shows nothing */
 
 static void forget(struct uw_node_state *s)
 {
@@ -108,7 +108,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
 {
     struct uw_node_cost *c = s->cost;
     const float *h = o->cell.hints;
-    const struct uw_network_summary told = {.latency_s = h[0], .access_s = h[1], .byte_s = h[2],
+    const struct uw_network_summary summary = {.latency_s = h[0], .access_s = h[1], .byte_s = h[2],
                                             .reduce_s = h[3], .shared = h[4] > 0.0f};
     bool head = o->cell.decider == o->cell.config.self;
     uint32_t least_us = UINT32_MAX;
@@ -123,7 +123,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
     }
     r->ways = ways;
     r->ahead_us = head && least_us < 2u * AHEAD_MOST_US ? least_us / 2u : 0;
-    bool known = h[2] > 0.0f && (head || uw_network_believe(&c->fit, &told) == UW_OK);
+    bool known = h[2] > 0.0f && (head || uw_network_believe(&c->fit, &summary) == UW_OK);
     c->predicted_s = known && h[5] >= 0.0f && h[5] < PREDICTED_MOST_S ? h[5] : 0.0f;
     c->began_us = s->now_us;
     if (known) {
@@ -140,11 +140,6 @@ void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell)
             s->cell->mates[m->place].way = a->ways[i];
         }
     }
-}
-
-void uw_node_cost_done(struct uw_node_state *s)
-{
-    s->cost->took_us = s->now_us - s->cost->began_us;
 }
 
 /* A probe moves so many of the largest messages at each rank; it must not keep a thin link busy. */

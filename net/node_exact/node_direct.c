@@ -109,15 +109,10 @@ static uint32_t version(const struct uw_node_state *s)
     return s->now_us >= d->able_us ? d->hooks->version(d->hooks->arg) : 0;
 }
 
-static bool is_self(const struct uw_node_state *s, uint32_t id)
-{
-    return id == s->membership.members[0].id;
-}
-
 static bool is_here(struct uw_node_state *s, uint32_t id)
 {
     const struct uw_member *m = uw_node_member(s, id);
-    return is_self(s, id) ||
+    return uw_node_own(s, id) ||
            (m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT));
 }
 
@@ -141,8 +136,8 @@ static struct uw_node_direct_seat *seat_of(struct uw_node_state *s, uint32_t id,
     return unused;
 }
 
-/* Tell this node's user, the first time, because of whose device averages go over the link. */
-static void tell(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t whose,
+/* Report to this node's user, the first time, because of whose device averages go over the link. */
+static void report(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t whose,
                  uint32_t ranks_n)
 {
     static const char *const whys[UW_DIRECT_WHYS_N] = {
@@ -154,17 +149,17 @@ static void tell(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t 
     };
     bool has_why = why > UW_DIRECT_WAITS && why < UW_DIRECT_WHYS_N && is_here(s, whose);
     struct uw_node_direct_seat *seat = has_why ? seat_of(s, whose, false) : NULL;
-    if (seat == NULL || (seat->told & 1u << why) != 0) {
+    if (seat == NULL || (seat->reported & 1u << why) != 0) {
         return;
     }
-    const char *name = is_self(s, whose) ? "this node" : uw_node_member(s, whose)->name;
+    const char *name = uw_node_own(s, whose) ? "this node" : uw_node_member(s, whose)->name;
     struct uw_node_event e = {.kind = UW_NODE_AVERAGE_WAY, .peer = name, .address = "",
                               .station = UW_LINK_STATION_NONE, .chunks_n = ranks_n};
-    seat->told |= 1u << why;
+    seat->reported |= 1u << why;
     bool in_it = why != UW_DIRECT_HEAD;
     snprintf(s->text, UW_NODE_TEXT_BYTES, "averages%s%s go over the network, not by %s: %s %s",
              in_it ? " with " : "", in_it ? name : "", s->cell->direct->hooks->name,
-             in_it && is_self(s, whose) ? "it" : name, whys[why]);
+             in_it && uw_node_own(s, whose) ? "it" : name, whys[why]);
     uw_node_report(s, &e);
 }
 
@@ -175,25 +170,25 @@ static enum uw_node_direct_why find_why(struct uw_node_scope *o,
 {
     struct uw_node_direct_state *d = state_of(o);
     uint64_t devices[UW_CELL_RANKS_MAX];
-    uint32_t own = version(o->node);
-    enum uw_node_direct_why why = own != 0 ? UW_DIRECT_CAN : UW_DIRECT_WAITS;
+    const struct uw_node_direct_seat own = {.version = version(o->node), .holds = holds(d),
+                                            .device = d->hooks->device};
+    enum uw_node_direct_why why = own.version != 0 ? UW_DIRECT_CAN : UW_DIRECT_WAITS;
     bool here = false;
     *joined = d->place != UW_DIRECT_OUT;
     for (uint32_t i = 0; why == UW_DIRECT_CAN && i < start->ids_n; i++) {
-        bool self = is_self(o->node, start->ids[i]);
+        bool self = uw_node_own(o->node, start->ids[i]);
         const struct uw_node_direct_seat *seat =
-            self ? NULL : seat_of(o->node, start->ids[i], true);
-        uint32_t other = self ? own : seat != NULL ? seat->version : 0;
-        devices[i] = self ? d->hooks->device : seat != NULL ? seat->device : 0;
-        why = devices[i] == 0 ? UW_DIRECT_NONE
-              : other == own  ? UW_DIRECT_CAN
-              : other == 0    ? UW_DIRECT_WAITS
-                              : UW_DIRECT_VERSION;
+            self ? &own : seat_of(o->node, start->ids[i], true);
+        devices[i] = seat != NULL ? seat->device : 0;
+        why = devices[i] == 0                ? UW_DIRECT_NONE
+              : seat->version == own.version ? UW_DIRECT_CAN
+              : seat->version == 0           ? UW_DIRECT_WAITS
+                                             : UW_DIRECT_VERSION;
         for (uint32_t k = 0; why == UW_DIRECT_CAN && k < i; k++) {
             why = devices[k] == devices[i] ? UW_DIRECT_SHARED : UW_DIRECT_CAN;
         }
         d->whose = start->ids[i];
-        *joined = *joined && (self || (seat != NULL && seat->holds == holds(d)));
+        *joined = *joined && seat != NULL && seat->holds == own.holds;
         here = here || self;
     }
     if (why == UW_DIRECT_CAN && !here) {
@@ -231,7 +226,7 @@ static bool choose(struct uw_node_scope *o, const struct uw_cell_message *start)
         d->whose = o->cell.config.self;
         failed(s, set);
     }
-    tell(s, d->why, d->whose, start->ids_n);
+    report(s, d->why, d->whose, start->ids_n);
     return d->why == UW_DIRECT_CAN;
 }
 
@@ -244,7 +239,7 @@ static bool has_quit(struct uw_node_state *s, uint32_t culprit)
 {
     const struct uw_member *m = uw_node_member(s, culprit);
     bool left = m != NULL && m->state == UW_MEMBER_LEFT;
-    return left || is_self(s, culprit) || s->cell->direct->end == UW_DIRECT_RANK_QUIT;
+    return left || uw_node_own(s, culprit) || s->cell->direct->end == UW_DIRECT_RANK_QUIT;
 }
 
 static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw_cell_message *m,
@@ -313,7 +308,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
         memcpy(d->offered, with.id.bytes, whole ? sizeof d->offered : 0);
     } else if (m->act == UW_CELL_START && m->ids_n > 1u && o->scope != UW_AVERAGE_PAIR) {
         bool silent = with.why == UW_DIRECT_CAN;    /* a head that knows nothing of this */
-        tell(s, silent ? UW_DIRECT_NONE : with.why, silent ? from : with.whose, m->ids_n);
+        report(s, silent ? UW_DIRECT_NONE : with.why, silent ? from : with.whose, m->ids_n);
     } else if (m->act == UW_CELL_STATE && m->status == UW_CELL_ABORTED) {
         m->direct = with.failed;
         d->end = is_at_hand(o, m) && !with.failed ? UW_DIRECT_RANK_QUIT : d->end;
@@ -351,13 +346,12 @@ static void begin(struct uw_node_scope *o)
 static bool differs(const struct uw_node_scope *o)
 {
     const struct uw_node_direct_state *d = state_of(o);
-    bool differs = false;
-    for (uint32_t i = 0; i < d->seats_max; i++) {
-        const struct uw_node_direct_seat *seat = &d->seats[i];
-        differs = differs || (seat->id != 0 && seat->group == o->cell.group &&
-                              seat->round == o->cell.round && seat->sum != d->sum);
+    const struct uw_node_direct_seat *seat = d->seats, *end = seat + d->seats_max;
+    while (seat < end && (seat->id == 0 || seat->group != o->cell.group ||
+                          seat->round != o->cell.round || seat->sum == d->sum)) {
+        seat++;
     }
-    return differs;
+    return seat < end;
 }
 
 static int look(struct uw_node_scope *o)
@@ -374,7 +368,7 @@ static int look(struct uw_node_scope *o)
         rc = UW_ERR_IO;
     }
     if (rc == UW_OK) {
-        d->longest_us = took_us > d->longest_us ? took_us : d->longest_us;
+        d->longest_us = uw_max_u64(d->longest_us, took_us);
         d->sum = checksum(p->x, p->size_n * sizeof *p->x);
         rc = differs(o) ? UW_ERR_MISMATCH : UW_OK;
     }

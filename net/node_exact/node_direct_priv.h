@@ -3,12 +3,12 @@
  * node_direct_priv.h - rounds between devices (uwasa/node_direct.h): which, and how they end
  *
  * Every member remembers the members of the last such round that failed, and for how long they go
- * another way; one whose own device failed twice in a row tells that it cannot for as long. The
- * head chooses by what the last READY of each told. What stands in the way, if anything does, it
- * tells in START, and each node with a device tells its user, once of each node and reason.
+ * another way; one whose own device failed twice in a row reports that it cannot for as long. The
+ * head chooses by what the last READY of each holds. What stands in the way, if anything does, it
+ * sends in START, and each node with a device reports to its user, once of each node and reason.
  *
- * A round has not failed that ended since a rank stopped, or left, and said so. Where one is silent
- * its device may be why.
+ * A round has not failed that ended since a rank stopped, or left, and reported it. Where one is
+ * silent its device may be why.
  *
  * Blocking   never      Context  network thread
  */
@@ -38,10 +38,10 @@ enum uw_direct_place { UW_DIRECT_OUT, UW_DIRECT_IN_ROUND, UW_DIRECT_JOINED };
 /* Why a round ended before its time, as far as is known; a rank that quit outdoes a device. */
 enum uw_direct_end { UW_DIRECT_UNKNOWN, UW_DIRECT_OWN_DEVICE, UW_DIRECT_RANK_QUIT };
 
-/* What a member told last. */
+/* What a member reported last. */
 struct uw_node_direct_seat {
     uint32_t id;                    /* 0: the place is free */
-    uint32_t told;                  /* of it: bits of enum uw_node_direct_why */
+    uint32_t reported;              /* of it: bits of enum uw_node_direct_why */
     uint32_t version, holds;        /* holds: a checksum of a group's identity, 0: of none */
     uint64_t device;
     uint32_t group, round, sum;     /* prepared: the checksum of its average */
@@ -87,7 +87,7 @@ struct uw_node_directs {
     int (*look)(struct uw_node_scope *o);
     void (*decided)(struct uw_node_scope *o, bool commit, uint32_t culprit);
     /* Has the round at hand ended because a rank takes no part any more, the culprit or one that
-     * has said so? Else devices may be why, and its members go another way for a while. */
+     * has reported it? Else devices may be why, and its members go another way for a while. */
     bool (*has_quit)(struct uw_node_state *s, uint32_t culprit);
     uint32_t (*progress)(const struct uw_node_state *s);
     /* Gradients, of the group that a round made which counts: what averages a step's at once.

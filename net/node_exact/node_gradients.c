@@ -2,6 +2,7 @@
 #include "node_averages.h"
 #include "node_direct_priv.h"
 #include "base/backoff.h"
+#include "base/slots.h"
 #include "cell/cell_priv.h"
 #include "wire/part.h"
 
@@ -13,7 +14,7 @@
 #define WINDOW_CHUNKS 128u          /* on their way to one rank of a link that loses messages */
 #define FRAGMENT_N 65536u           /* where 64 chunks would be more */
 #define HASH_STEPS 100u             /* between two looks whether all are equal */
-#define TELL_AGAIN_US 20000u
+#define BREAK_AGAIN_US 20000u
 #define STALL_MIN_US 2000000u
 #define ASK_AGAIN_US 200000u
 #define ASKS_MAX 4u
@@ -25,16 +26,11 @@
 #define FORGET_US 60000000u         /* a node that gave no reason for so long has no strikes */
 #define BACK_US 5000000u            /* a group over the link lasts so long; doubles each time */
 #define BACK_DOUBLINGS 8u
-#define SETTLE_US 1000000u          /* a group that has begun hears no knocks for so long */
+#define SETTLE_US 1000000u          /* a group that has begun takes no knocks for so long */
 
 static uint32_t look(const atomic_uint_least32_t *number)
 {
     return (uint32_t)atomic_load_explicit(number, memory_order_acquire);
-}
-
-static uint32_t own_id(const struct uw_node_state *s)
-{
-    return s->membership.members[0].id;
 }
 
 /* ---- set-up ---- */
@@ -109,11 +105,8 @@ static void find_stations(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
     for (uint32_t rank = 0; rank < g->ranks_n; rank++) {
-        g->stations[rank] = UW_LINK_STATION_NONE;
-        for (uint32_t i = 1; i < s->membership.members_n; i++) {
-            const struct uw_member *m = &s->membership.members[i];
-            g->stations[rank] = m->id == g->ranks[rank] ? m->station : g->stations[rank];
-        }
+        const struct uw_member *m = uw_node_member(s, g->ranks[rank]);
+        g->stations[rank] = m != NULL ? m->station : UW_LINK_STATION_NONE;
     }
     g->look_us = s->now_us + 100000u;
 }
@@ -137,10 +130,9 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
                                      .rank = c->rank,
                                      .whole = c->direct ? s->config.parts->directs->whole(s)
                                                         : NULL};
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        bool ranked = uw_cell_ranks(c, m->id);
-        group.rtt_us = ranked && m->srtt_us > group.rtt_us ? m->srtt_us : group.rtt_us;
+    for (uint32_t i = 0; i < c->ranks_n; i++) {
+        const struct uw_member *m = uw_node_member(s, c->ranks[i]);
+        group.rtt_us = m != NULL && m->srtt_us > group.rtt_us ? m->srtt_us : group.rtt_us;
     }
     memcpy(g->ranks, c->ranks, c->ranks_n * sizeof c->ranks[0]);
     g->waits = c->direct ? 0 : g->waits;
@@ -152,32 +144,37 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
     g->leave_us = 0;
     g->asked = UW_CELL_NOBODY;
     g->knocked_us = 0;
-    g->told_step = (uint32_t)atomic_load_explicit(&g->hash_step, memory_order_acquire);
+    g->sent_step = (uint32_t)atomic_load_explicit(&g->hash_step, memory_order_acquire);
     g->in_step = false;
     g->active = true;
     find_stations(s);
     uw_overlap_use(&g->overlap, c->kind);
     uw_overlap_begin(&g->overlap, &group, s->now_us);
     atomic_store_explicit(&g->begun, look(&g->begun) + 1u, memory_order_release);
-    uw_node_tell_gradients(s, UW_NODE_GRADIENTS);
+    uw_node_report_gradients(s, UW_NODE_GRADIENTS);
 }
 
 /* ---- and is given up ---- */
 
-static void send_to(struct uw_node_state *s, uint32_t to,
-                            const struct uw_cell_message *m)
+static void send_to(struct uw_node_state *s, uint32_t to, enum uw_gradients_act act,
+                    struct uw_cell_message *m)
 {
     struct uw_node_scope *o = &s->cell->scopes[UW_AVERAGE_CELL];
+    m->act = (enum uw_cell_act)act;
     o->cell.config.send(o, to, m);
 }
 
 static void send_break(struct uw_node_state *s, uint32_t to, uint32_t group,
-                            enum uw_gradients_why why, uint32_t culprit)
+                       enum uw_gradients_why why, uint32_t culprit)
 {
-    const struct uw_cell_message m = {
-        .act = (enum uw_cell_act)UW_GRADIENTS_BREAK, .group = group, .culprit = culprit,
-        .status = (enum uw_cell_status)why};
-    send_to(s, to, &m);
+    send_to(s, to, UW_GRADIENTS_BREAK, &(struct uw_cell_message){
+        .group = group, .culprit = culprit, .status = (enum uw_cell_status)why});
+}
+
+static uint64_t rank_blame(const void *slot, const void *id)
+{
+    const struct uw_gradients_blame *b = slot;
+    return b->id == *(const uint32_t *)id ? UW_SLOT_OWN : UW_SLOT_FREE + b->until_us;
 }
 
 /* Leave a node out of groups and rounds for a while, longer each time. */
@@ -185,14 +182,11 @@ static void blame(struct uw_node_state *s, uint32_t id)
 {
     struct uw_node_gradients *g = s->gradients;
     struct uw_cell_head *h = &s->cell->scopes[UW_AVERAGE_CELL].cell.h;
-    struct uw_gradients_blame *b = g->blamed;
     if (id == UW_CELL_NOBODY) {
         return;
     }
-    for (uint32_t i = 0; i < UW_GRADIENTS_BLAMED && b->id != id; i++) {
-        bool better = g->blamed[i].id == id || g->blamed[i].until_us < b->until_us;
-        b = better ? &g->blamed[i] : b;
-    }
+    struct uw_gradients_blame *b = uw_slots_find(g->blamed, UW_GRADIENTS_BLAMED, sizeof *b,
+                                                 rank_blame, &id);
     bool again = b->id == id && s->now_us < b->until_us + FORGET_US;
     b->strikes = again ? b->strikes : 0;
     b->id = id;
@@ -204,7 +198,7 @@ static void blame(struct uw_node_state *s, uint32_t id)
     }
 }
 
-/* Give the group up, and tell its members. */
+/* Give the group up, and send BREAK to its members. */
 static void give_up(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -219,7 +213,7 @@ static void give_up(struct uw_node_state *s, enum uw_gradients_why why, uint32_t
     uw_overlap_stop(&g->overlap);
     if (g->overlap.group.whole != NULL &&
         (why == UW_GRADIENTS_DEVICE || why == UW_GRADIENTS_DIFFERS)) {
-        s->config.parts->directs->failed(s, culprit == own_id(s));
+        s->config.parts->directs->failed(s, uw_node_own(s, culprit));
     }
     atomic_store_explicit(&g->broken, look(&g->begun), memory_order_release);
     if (why < UW_GRADIENTS_DIFFERS) {
@@ -230,16 +224,14 @@ static void give_up(struct uw_node_state *s, enum uw_gradients_why why, uint32_t
             send_break(s, g->ranks[i], g->group, why, culprit);
         }
     }
-    uw_node_tell_gradients(s, UW_NODE_GRADIENTS_CUT);
+    uw_node_report_gradients(s, UW_NODE_GRADIENTS_CUT);
 }
 
 void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id)
 {
     struct uw_node_gradients *g = s->gradients;
-    for (uint32_t i = 0; g->active && i < g->ranks_n; i++) {
-        if (g->ranks[i] == id) {
-            give_up(s, UW_GRADIENTS_GONE, id);
-        }
+    if (rank_of(g, id) < g->ranks_n) {
+        give_up(s, UW_GRADIENTS_GONE, id);
     }
 }
 
@@ -263,20 +255,16 @@ static uint32_t waits_for(const struct uw_node_gradients *g)
 
 static void answer(struct uw_node_state *s, uint32_t to)
 {
-    const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_WAITS,
-                                      .group = s->gradients->group,
-                                      .waits_for = waits_for(s->gradients)};
-    send_to(s, to, &m);
+    send_to(s, to, UW_GRADIENTS_WAITS, &(struct uw_cell_message){
+        .group = s->gradients->group, .waits_for = waits_for(s->gradients)});
 }
 
 static void ask(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
-    const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_ASK,
-                                      .group = g->group};
     g->asks_n++;
     g->ask_us = s->now_us + ASK_AGAIN_US;
-    send_to(s, g->asked, &m);
+    send_to(s, g->asked, UW_GRADIENTS_ASK, &(struct uw_cell_message){.group = g->group});
 }
 
 static void ask_next(struct uw_node_state *s, uint32_t id)
@@ -284,12 +272,6 @@ static void ask_next(struct uw_node_state *s, uint32_t id)
     s->gradients->asked = id;
     s->gradients->asks_n = 0;
     ask(s);
-}
-
-/* All wait for each other. */
-static enum uw_gradients_why why_in_circle(const struct uw_node_gradients *g)
-{
-    return g->overlap.group.whole != NULL ? UW_GRADIENTS_DEVICE : UW_GRADIENTS_LATE;
 }
 
 static void hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
@@ -300,28 +282,22 @@ static void hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
     }
     if (next == UW_CELL_NOBODY) {
         give_up(s, UW_GRADIENTS_LATE, from);
-    } else if (next == own_id(s) || ++g->hops >= g->ranks_n) {
-        give_up(s, why_in_circle(g), UW_CELL_NOBODY);
+    } else if (uw_node_own(s, next) || ++g->hops >= g->ranks_n) {
+        bool by_device = g->overlap.group.whole != NULL;    /* all wait for each other */
+        give_up(s, by_device ? UW_GRADIENTS_DEVICE : UW_GRADIENTS_LATE, UW_CELL_NOBODY);
     } else {
         ask_next(s, next);
     }
 }
 
-static void begin_step(struct uw_node_state *s)
-{
-    struct uw_node_gradients *g = s->gradients;
-    g->in_step = true;
-    g->step_us = g->moved_us = s->now_us;
-}
-
 /* All buckets have been averaged equally often. */
 static bool step_is_over(const struct uw_overlap *o)
 {
-    bool over = o->running_n == 0;
-    for (uint32_t i = 1; i < o->config.buckets_n && over; i++) {
-        over = o->buckets[i].round == o->buckets[0].round;
+    uint32_t i = 0;
+    while (i < o->config.buckets_n && o->buckets[i].round == o->buckets[0].round) {
+        i++;
     }
-    return over;
+    return o->running_n == 0 && i == o->config.buckets_n;
 }
 
 /* Returns when to look again. */
@@ -330,7 +306,8 @@ static uint64_t watch_step(struct uw_node_state *s)
     struct uw_node_gradients *g = s->gradients;
     uint32_t rank, moved = uw_overlap_progress(&g->overlap, &rank);
     if (!g->in_step && g->overlap.running_n > 0) {
-        begin_step(s);
+        g->in_step = true;
+        g->step_us = g->moved_us = s->now_us;
     }
     if (moved != g->moved || g->overlap.running_n == 0) {
         g->moved = moved;
@@ -382,20 +359,19 @@ static void compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
     }
 }
 
-/* Every rank tells the first one, which compares. */
-static void tell_hash(struct uw_node_state *s)
+/* Every rank reports to the first one, which compares. */
+static void send_hash(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
     uint32_t step = look(&g->hash_step);
-    if (step == g->told_step) {
+    if (step == g->sent_step) {
         return;
     }
-    g->told_step = step;
+    g->sent_step = step;
     uint32_t hash = look(&g->hash);
-    const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_HASH,
-                                      .group = g->group, .step = step, .culprit = hash};
     if (step != 0 && g->rank != 0) {
-        send_to(s, g->ranks[0], &m);
+        send_to(s, g->ranks[0], UW_GRADIENTS_HASH, &(struct uw_cell_message){
+            .group = g->group, .step = step, .culprit = hash});
     } else if (step != 0) {
         compare(s, 0, step, hash);
     }
@@ -405,11 +381,11 @@ static void tell_hash(struct uw_node_state *s)
 
 static bool is_avoided(const struct uw_node_gradients *g, uint32_t id, uint64_t now_us)
 {
-    bool avoided = false;
-    for (uint32_t i = 0; i < UW_GRADIENTS_BLAMED; i++) {
-        avoided = avoided || (g->blamed[i].id == id && now_us < g->blamed[i].until_us);
+    const struct uw_gradients_blame *b = g->blamed, *end = b + UW_GRADIENTS_BLAMED;
+    while (b < end && !(b->id == id && now_us < b->until_us)) {
+        b++;
     }
-    return avoided;
+    return b < end;
 }
 
 static void take_knock(struct uw_node_state *s, uint32_t from, uint32_t group)
@@ -422,7 +398,7 @@ static void take_knock(struct uw_node_state *s, uint32_t from, uint32_t group)
     }
     if (group != 0) {
         if (group != g->group) {    /* two groups, as after a cut: theirs comes to ours */
-            send_break(s, from, group, UW_GRADIENTS_KNOCKED, own_id(s));
+            send_break(s, from, group, UW_GRADIENTS_KNOCKED, s->membership.members[0].id);
         }
         return;
     }
@@ -439,17 +415,16 @@ static uint64_t knock(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
     const struct uw_cell *c = &s->cell->scopes[UW_AVERAGE_CELL].cell;
-    bool alone = c->head == own_id(s) && look(&g->alone) != g->alone_seen;
+    bool alone = uw_node_own(s, c->head) && look(&g->alone) != g->alone_seen;
     if (c->state != UW_CELL_WAITING && !alone) {
         return UINT64_MAX;
     }
     if (s->now_us >= g->knock_us) {
         g->alone_seen = look(&g->alone);
-        const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_KNOCK};
         g->knock_us = s->now_us + KNOCK_US;
         for (uint32_t i = 0; i < c->members_n; i++) {
-            if (c->members[i].usable && c->members[i].id != own_id(s)) {
-                send_to(s, c->members[i].id, &m);
+            if (c->members[i].usable && !uw_node_own(s, c->members[i].id)) {
+                send_to(s, c->members[i].id, UW_GRADIENTS_KNOCK, &(struct uw_cell_message){0});
             }
         }
     }
@@ -461,15 +436,10 @@ static void knock_at_head(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
     uint32_t head = s->cell->scopes[UW_AVERAGE_CELL].cell.head;
-    bool ranked = head == UW_CELL_NOBODY;
-    for (uint32_t i = 0; i < g->ranks_n && !ranked; i++) {
-        ranked = g->ranks[i] == head;
-    }
+    bool ranked = head == UW_CELL_NOBODY || rank_of(g, head) < g->ranks_n;
     if (!ranked && s->now_us >= g->began_us + SETTLE_US && s->now_us >= g->knock_us) {
-        const struct uw_cell_message m = {.act = (enum uw_cell_act)UW_GRADIENTS_KNOCK,
-                                          .group = g->group};
         g->knock_us = s->now_us + KNOCK_US;
-        send_to(s, head, &m);
+        send_to(s, head, UW_GRADIENTS_KNOCK, &(struct uw_cell_message){.group = g->group});
     }
 }
 
@@ -479,10 +449,10 @@ static void look_for_devices(struct uw_node_state *s)
     struct uw_node_gradients *g = s->gradients;
     uint64_t least_us = uw_backoff_after(BACK_US, g->waits, BACK_DOUBLINGS);
     if (s->cell->direct != NULL && g->overlap.group.whole == NULL && g->leave_us == 0 &&
-        s->cell->scopes[UW_AVERAGE_CELL].cell.decider == own_id(s) &&
+        uw_node_own(s, s->cell->scopes[UW_AVERAGE_CELL].cell.decider) &&
         s->now_us >= g->began_us + least_us && s->config.parts->directs->is_back(s)) {
         g->waits++;
-        give_up(s, UW_GRADIENTS_BACK, own_id(s));
+        give_up(s, UW_GRADIENTS_BACK, s->membership.members[0].id);
     }
 }
 
@@ -492,22 +462,22 @@ static uint64_t watch(struct uw_node_state *s)
     if (!g->active) {
         return knock(s);
     }
-    tell_hash(s);
+    send_hash(s);
     knock_at_head(s);
     look_for_devices(s);
     uint64_t next_us = g->active ? watch_step(s) : s->now_us;
-    return g->leave_us != 0 && g->leave_us < next_us ? g->leave_us : next_us;
+    return uw_min_u64(next_us, g->leave_us != 0 ? g->leave_us : UINT64_MAX);
 }
 
 /* ---- what comes in ---- */
 
 static bool is_past(const struct uw_node_gradients *g, uint32_t group)
 {
-    bool past = false;
-    for (uint32_t i = 0; i < UW_GRADIENTS_PAST && i < g->past_n; i++) {
-        past = past || g->past[i] == group;
+    uint32_t i = 0, n = uw_min_u32(g->past_n, UW_GRADIENTS_PAST);
+    while (i < n && g->past[i] != group) {
+        i++;
     }
-    return past;
+    return i < n;
 }
 
 void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *from,
@@ -522,8 +492,8 @@ void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *fro
         if (rank < g->ranks_n) {
             uw_overlap_take(&g->overlap, rank, part, s->now_us);
         }
-    } else if (is_past(g, part->group) && s->now_us >= g->told_us) {
-        g->told_us = s->now_us + TELL_AGAIN_US;
+    } else if (is_past(g, part->group) && s->now_us >= g->break_us) {
+        g->break_us = s->now_us + BREAK_AGAIN_US;
         send_break(s, from->id, part->group, g->why, g->culprit);
     }
 }
@@ -546,7 +516,7 @@ void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *
         if (ours) {
             answer(s, from->id);
         } else if (!g->active || m->group != g->group) {
-            send_break(s, from->id, m->group, UW_GRADIENTS_GONE, own_id(s));
+            send_break(s, from->id, m->group, UW_GRADIENTS_GONE, s->membership.members[0].id);
         }
         break;
     case UW_GRADIENTS_WAITS:
@@ -575,15 +545,14 @@ uint64_t uw_node_gradients_step(struct uw_node_state *s)
     }
     bool recalled = g->active && look(&g->recalled) == look(&g->begun);
     if (recalled || (g->leave_us != 0 && s->now_us >= g->leave_us)) {
-        give_up(s, UW_GRADIENTS_ENDED, own_id(s));
+        give_up(s, UW_GRADIENTS_ENDED, s->membership.members[0].id);
     }
     uint64_t next_us = uw_overlap_gate_run(&g->gate, s->now_us);
     if (g->overlap.phase == UW_OVERLAP_WHOLE_FAILED) {
-        give_up(s, UW_GRADIENTS_DEVICE, own_id(s));
+        give_up(s, UW_GRADIENTS_DEVICE, s->membership.members[0].id);
         next_us = uw_overlap_gate_run(&g->gate, s->now_us);
     }
-    uint64_t watch_us = watch(s);
-    return next_us < watch_us ? next_us : watch_us;
+    return uw_min_u64(next_us, watch(s));
 }
 
 /* ---- training thread ---- */

@@ -4,7 +4,7 @@
  *
  *     a round of the cell is committed     its ranks are the group, overlap.h begins
  *     every step                           buckets pass the gate, fragments are averaged
- *     a reason to give it up               BREAK to all; whoever asks later is told again
+ *     a reason to give it up               BREAK to all; sent again to whoever asks later
  *     the training thread sees it          finishes the step, asks for the next round
  *
  * Reasons: a member is gone; no fragment moves for longer than the deadline, which follows from how
@@ -83,7 +83,7 @@ struct uw_node_gradients {
     uint32_t past[UW_GRADIENTS_PAST], past_n;
     enum uw_gradients_why why;                  /* of the last one's end */
     uint32_t culprit;
-    uint64_t began_us, told_us;
+    uint64_t began_us, break_us;
     uint64_t leave_us;                          /* training has ended: gives up then; 0: no */
     struct uw_deadline took;                    /* steps */
     bool in_step;
@@ -91,10 +91,10 @@ struct uw_node_gradients {
     uint32_t moved;                             /* as uw_overlap_progress counts */
     uint32_t asked, asks_n, hops;               /* whom the hunt for a culprit is at */
     uint64_t ask_us;
-    uint64_t knocked_us, knock_us;              /* first heard, 0: not; when to knock next */
+    uint64_t knocked_us, knock_us;              /* first received, 0: not; when to knock next */
     uint32_t alone_seen;
     struct uw_gradients_blame blamed[UW_GRADIENTS_BLAMED];
-    uint32_t told_step;                         /* hash that was sent last */
+    uint32_t sent_step;                         /* hash that was sent last */
     uint32_t hash_of[UW_CELL_RANKS_MAX], hash_at[UW_CELL_RANKS_MAX];
 
     /* training thread */

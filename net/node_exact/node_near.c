@@ -10,7 +10,7 @@
 #define HOPS_MAX 8u
 #define SLOW_US 10000000u           /* a model that takes longer does not travel within a cell */
 #define SHARE 0.1f                  /* of a round's training that an average may cost anyway */
-#define DRIFT 0.1f                  /* a drift above it tells that nodes' data differ: they are */
+#define DRIFT 0.1f                  /* above it nodes' data differ: they are */
 #define SHARE_DRIFT 1.0f            /* worth so much more for each of what is above */
 #define SHARE_MAX 1.0f
 #define PACE 1.5f                   /* times as long may a member's round be as another's */
@@ -41,33 +41,19 @@ static bool found_name(const char *name, uint32_t *id)
 
 /* ---- what averages cost, and how long training takes between them ---- */
 
-static uint32_t smoothed(uint32_t old_us, uint64_t us)
-{
-    us = us < UINT32_MAX / 8u ? us : UINT32_MAX / 8u;
-    return old_us == 0 ? (uint32_t)us : (uint32_t)((old_us * UINT64_C(3) + us) / 4u);
-}
-
 void uw_node_near_asked(struct uw_node_state *s)
 {
     struct uw_node_near *f = &s->cell->near;
     f->asked_us = s->now_us;
     if (f->back_us != 0) {
-        f->train_us = smoothed(f->train_us, s->now_us - f->back_us);
+        uint32_t us = (uint32_t)uw_min_u64(s->now_us - f->back_us, UINT32_MAX / 8u);
+        f->train_us = f->train_us == 0 ? us : (uint32_t)((f->train_us * UINT64_C(3) + us) / 4u);
     }
 }
 
 static uint64_t hold_us(const struct uw_node_near *f, uint32_t left_n)
 {
     return (uint64_t)f->train_us * (HOLD_ROUNDS << left_n);
-}
-
-/* An average is done. So long a hold as the last one without leaving, and it counts no more. */
-static void calm_down(struct uw_node_near *f, uint64_t now_us)
-{
-    if (f->left_n != 0 && now_us >= f->calm_us) {
-        f->left_n--;
-        f->calm_us = now_us + (f->left_n != 0 ? hold_us(f, f->left_n - 1u) : 0);
-    }
 }
 
 void uw_node_near_back(struct uw_node_state *s, bool averaged)
@@ -79,8 +65,10 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
                      : -DEAR_ROUNDS;
     over = over < DEAR_ONCE ? over : DEAR_ONCE;
     f->dear = f->dear + over > 0.0f ? f->dear + over : 0.0f;
-    if (averaged) {
-        calm_down(f, s->now_us);
+    /* So long a hold as the last one without leaving, and it counts no more. */
+    if (averaged && f->left_n != 0 && s->now_us >= f->calm_us) {
+        f->left_n--;
+        f->calm_us = s->now_us + (f->left_n != 0 ? hold_us(f, f->left_n - 1u) : 0);
     }
 }
 
@@ -155,15 +143,10 @@ static void leave_if_dear(struct uw_node_state *s)
 
 /* ---- who is near ---- */
 
-static bool is_alive(const struct uw_node_state *s, uint32_t id)
+static bool is_alive(struct uw_node_state *s, uint32_t id)
 {
-    for (uint32_t i = 0; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (m->id == id) {
-            return i == 0 || m->state == UW_MEMBER_ALIVE;
-        }
-    }
-    return false;
+    const struct uw_member *m = uw_node_member(s, id);
+    return uw_node_own(s, id) || (m != NULL && m->state == UW_MEMBER_ALIVE);
 }
 
 uint64_t uw_node_near_step(struct uw_node_state *s)

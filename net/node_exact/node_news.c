@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What exact averages have to tell: node_averages.h. */
+ * What exact averages report: node_averages.h. */
 #include "node_averages.h"
 #include "node_direct_priv.h"
 #include "node/node_state.h"
@@ -10,24 +10,26 @@
 #define TIME_BYTES 24u
 #define EXPECTED_BYTES (TIME_BYTES + 16u)
 
-static const char *name_of(const struct uw_node_state *s, uint32_t id)
+static const char *name_of(struct uw_node_state *s, uint32_t id)
 {
-    for (uint32_t i = 0; i < s->membership.members_n; i++) {
-        if (s->membership.members[i].id == id) {
-            return s->membership.members[i].name;
-        }
-    }
-    return "?";
+    const struct uw_member *m = uw_node_member(s, id);
+    return m != NULL ? m->name : uw_node_own(s, id) ? s->membership.members[0].name : "?";
 }
 
-void uw_node_tell_pair(struct uw_node_state *s, const struct uw_cell_news *news)
+static struct uw_node_event event_of(enum uw_node_event_kind kind, const char *peer)
+{
+    return (struct uw_node_event){.kind = kind, .peer = peer, .address = "",
+                                  .station = UW_LINK_STATION_NONE};
+}
+
+void uw_node_report_pair(struct uw_node_state *s, const struct uw_cell_news *news)
 {
     const char *who = name_of(s, s->pairs->partner);
     uint64_t us = news->duration_us;
-    struct uw_node_event e = {.peer = who, .address = "", .station = UW_LINK_STATION_NONE,
-                              .duration_us = us, .chunks_n = news->ranks_n};
+    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who);
+    e.duration_us = us;
+    e.chunks_n = news->ranks_n;
     if (news->kind == UW_CELL_NEWS_COMMITTED && news->ranks_n > 1u) {
-        e.kind = UW_NODE_AVERAGED;
         e.bytes = 2u * s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
         snprintf(s->text, UW_NODE_TEXT_BYTES, "paired with %s in %u.%03u s", who, uw_whole_s(us),
@@ -70,10 +72,9 @@ static const char *predicted(const struct uw_node_state *s, char text[EXPECTED_B
     return text;
 }
 
-void uw_node_tell_full(struct uw_node_state *s)
+void uw_node_report_full(struct uw_node_state *s)
 {
-    struct uw_node_event e = {.kind = UW_NODE_MEMBERS_FULL, .peer = "", .address = "",
-                              .station = UW_LINK_STATION_NONE};
+    struct uw_node_event e = event_of(UW_NODE_MEMBERS_FULL, "");
     if (uw_node_is_news(s, e.kind, 0)) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "averages have no place for this node (%u at most), or it has no memory or link "
@@ -83,16 +84,13 @@ void uw_node_tell_full(struct uw_node_state *s)
     }
 }
 
-/* What a member did to end a round: as far as can be told from here. */
-static const char *why_cut(const struct uw_node_state *s, uint32_t id)
+/* What a member did to end a round: as far as is known here. */
+static const char *why_cut(struct uw_node_state *s, uint32_t id)
 {
-    for (uint32_t i = 1; i < s->membership.members_n; i++) {
-        const struct uw_member *m = &s->membership.members[i];
-        if (m->id == id && m->state != UW_MEMBER_ALIVE) {
-            return m->state == UW_MEMBER_LEFT ? " has left the run" : " is silent";
-        }
-    }
-    return " is late or has ended its training";
+    const struct uw_member *m = uw_node_member(s, id);
+    return m == NULL || m->state == UW_MEMBER_ALIVE ? " is late or has ended its training"
+           : m->state == UW_MEMBER_LEFT             ? " has left the run"
+                                                    : " is silent";
 }
 
 static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
@@ -114,26 +112,26 @@ static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
                       : ", with it over the network at first");
 }
 
-void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
+void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news)
 {
     const char *who = news->id != UW_CELL_NOBODY ? name_of(s, news->id) : "";
     const char *algorithm = o->cell.direct ? s->cell->direct->hooks->name
                                            : uw_allreduce_name(o->cell.kind);
-    const char *named = news->id == s->membership.members[0].id ? "this node" : who;
+    const char *named = uw_node_own(s, news->id) ? "this node" : who;
     unsigned others = news->ranks_n > 0 ? (unsigned)news->ranks_n - 1u : 0u;
     uint64_t us = news->duration_us;
     char expected[EXPECTED_BYTES], took[TIME_BYTES];
     char *text = s->text;
     size_t cap = UW_NODE_TEXT_BYTES;
-    struct uw_node_event e = {.peer = who, .address = "", .duration_us = us,
-                              .station = UW_LINK_STATION_NONE, .chunks_n = news->ranks_n};
+    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who);
+    e.duration_us = us;
+    e.chunks_n = news->ranks_n;
     if (news->kind == UW_CELL_NEWS_COMMITTED && others == 0) {
         return;
     }
     switch (news->kind) {
     case UW_CELL_NEWS_COMMITTED:
-        e.kind = UW_NODE_AVERAGED;
         e.bytes = s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
         write_time(took, sizeof took, us);
@@ -174,7 +172,7 @@ void uw_node_tell_cell(struct uw_node_state *s, const struct uw_node_scope *o,
     uw_node_report(s, &e);
 }
 
-void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kind)
+void uw_node_report_gradients(struct uw_node_state *s, enum uw_node_event_kind kind)
 {
     static const char *const whys[] = {
         [UW_GRADIENTS_LATE] = "holds up the step",
@@ -187,9 +185,9 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
     };
     const struct uw_node_gradients *g = s->gradients;
     unsigned others = (unsigned)g->ranks_n - 1u;
-    struct uw_node_event e = {.kind = kind, .peer = "", .address = "",
-                              .station = UW_LINK_STATION_NONE, .chunks_n = g->ranks_n,
-                              .duration_us = s->now_us - g->began_us};
+    struct uw_node_event e = event_of(kind, "");
+    e.chunks_n = g->ranks_n;
+    e.duration_us = s->now_us - g->began_us;
     if (kind == UW_NODE_GRADIENTS) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "gradients are averaged every step with %u other%s by %s", others,
@@ -197,7 +195,7 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
                  g->overlap.group.whole != NULL ? s->cell->direct->hooks->name
                                                 : uw_allreduce_name(g->overlap.config.kind));
     } else {
-        bool self = g->culprit == s->membership.members[0].id;
+        bool self = uw_node_own(s, g->culprit);
         e.peer = g->culprit == UW_CELL_NOBODY ? "a member"
                  : self                       ? "this node"
                                               : name_of(s, g->culprit);
@@ -210,16 +208,15 @@ void uw_node_tell_gradients(struct uw_node_state *s, enum uw_node_event_kind kin
     uw_node_report(s, &e);
 }
 
-void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_by)
+void uw_node_report_retreat(struct uw_node_state *s, const struct uw_member *from)
 {
     const struct uw_node_pairs *p = s->pairs;
     uint32_t n = p->rounds_n < UW_PAIRS_WINDOW ? p->rounds_n : UW_PAIRS_WINDOW;
-    struct uw_node_event e = {.kind = UW_NODE_RETREAT, .peer = told_by != NULL ? told_by->name : "",
-                              .address = "", .station = UW_LINK_STATION_NONE};
-    if (told_by != NULL) {
+    struct uw_node_event e = event_of(UW_NODE_RETREAT, from != NULL ? from->name : "");
+    if (from != NULL) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "%s has given up gradient tracking: this node goes on with quasi-global momentum "
-                 "too", told_by->name);
+                 "too", from->name);
     } else {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "%u of the last %u pairs were half-open: gradient tracking is given up, the run "
@@ -228,13 +225,13 @@ void uw_node_tell_retreat(struct uw_node_state *s, const struct uw_member *told_
     uw_node_report(s, &e);
 }
 
-void uw_node_tell_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
+void uw_node_report_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us)
 {
     const struct uw_member *m = uw_node_pull_member(s);
     char seen[UW_LINK_ADDRESS_BYTES];
-    struct uw_node_event e = {.kind = kind, .peer = "", .address = "",
-                              .station = UW_LINK_STATION_NONE, .duration_us = silent_us};
+    struct uw_node_event e = event_of(kind, "");
+    e.duration_us = silent_us;
     if (kind == UW_NODE_CELL_ALONE) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "no other cell can be reached for %u.%u s: cell %s goes on alone",

@@ -40,12 +40,11 @@ int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena)
 
 static struct uw_pair_end *find_end(struct uw_node_state *s, uint32_t id)
 {
-    for (uint32_t i = 0; i < s->pairs->ends_n; i++) {
-        if (s->pairs->ends[i].id == id) {
-            return &s->pairs->ends[i];
-        }
+    struct uw_pair_end *e = s->pairs->ends, *end = e + s->pairs->ends_n;
+    while (e < end && e->id != id) {
+        e++;
     }
-    return NULL;
+    return e < end ? e : NULL;
 }
 
 /* A place for a member's, that of one who is not known any more if need be. */
@@ -62,12 +61,12 @@ static struct uw_pair_end *end_of(struct uw_node_state *s, uint32_t id)
     return e;
 }
 
-static void retreat(struct uw_node_state *s, const struct uw_member *told_by)
+static void retreat(struct uw_node_state *s, const struct uw_member *from)
 {
     s->pairs->state = UW_PAIRS_RETREATED;
     s->config.schedule = &uw_peer_schedule_random;
     uw_average_retreat(&s->cell->average);
-    uw_node_tell_retreat(s, told_by);
+    uw_node_report_retreat(s, from);
     uw_membership_hurry(&s->membership, s->outer_us);
     if (waits(s)) {
         uw_cell_withdraw(&scope(s)->cell, s->now_us);
@@ -101,7 +100,7 @@ static void count_half(struct uw_node_state *s)
     }
 }
 
-/* What a member says of its last round with this node. */
+/* What a member reports of its last round with this node. */
 static void compare(struct uw_node_state *s, uint32_t id, uint32_t group, uint32_t round,
                     enum uw_cell_status status)
 {
@@ -247,7 +246,7 @@ void uw_node_pairs_fill(struct uw_node_state *s, uint32_t to, uwasa_Cell *w)
     }
 }
 
-static void say(struct uw_node_state *s, uint32_t to, enum uw_cell_act act)
+static void send_act(struct uw_node_state *s, uint32_t to, enum uw_cell_act act)
 {
     const struct uw_cell_message m = {.act = act, .incarnation = s->config.incarnation};
     scope(s)->cell.config.send(scope(s), to, &m);
@@ -274,22 +273,19 @@ static void take_ready(struct uw_node_state *s, uint32_t from, const struct uw_c
                        uint32_t turn)
 {
     struct uw_node_pairs *p = s->pairs;
-    compare(s, from, m->group, m->round, (enum uw_cell_status)m->step);
     catch_up(s, turn);
     bool mine = s->cell->asked == scope(s) && p->partner == from && turn >= p->turn;
     if (mine) {
         uw_cell_take(&scope(s)->cell, from, m, s->now_us);
     } else if (m->status != UW_CELL_ABORTED &&
                (turn < p->turn || s->cell->asked != NULL || p->state != UW_PAIRS_TRACKING)) {
-        say(s, from, UW_CELL_BUSY);
+        send_act(s, from, UW_CELL_BUSY);
     }
 }
 
-static void take_busy(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m,
-                      uint32_t turn)
+static void take_busy(struct uw_node_state *s, uint32_t from, uint32_t turn)
 {
     bool rest = waits(s) && s->pairs->partner == from && turn == s->pairs->turn;
-    compare(s, from, m->group, m->round, (enum uw_cell_status)m->step);
     catch_up(s, turn);
     if (rest && waits(s)) {
         uw_cell_withdraw(&scope(s)->cell, s->now_us);
@@ -313,17 +309,19 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
     if (s->pairs->ends == NULL) {
         return;
     }
+    if (m->act == UW_CELL_READY || m->act == UW_CELL_BUSY) {
+        compare(s, from, m->group, m->round, (enum uw_cell_status)m->step);
+    }
     if (m->act == UW_CELL_READY) {
         take_ready(s, from, m, turn);
     } else if (m->act == UW_CELL_BUSY) {
-        take_busy(s, from, m, turn);
+        take_busy(s, from, turn);
     } else if (!answer(s, from, m)) {
         if (m->act == UW_CELL_STATE) {
             compare(s, from, m->group, m->round, m->status);
         }
         if (m->act == UW_CELL_START && (s->pairs->partner != from || !waits(s))) {
-            bool at_hand = s->pairs->partner == from && c->group == m->group;
-            if (!at_hand) {
+            if (s->pairs->partner != from || c->group != m->group) {
                 uw_cell_note(c, m->group, m->round, false);
                 uw_cell_say(c, from, m->group, m->round);
             }
@@ -374,9 +372,8 @@ uint64_t uw_node_pairs_step(struct uw_node_state *s)
         return UINT64_MAX;
     }
     const struct uw_member *m = uw_node_member(s, p->partner);
-    uint64_t until_us = p->since_us + patience_us(s);
-    uint64_t most_us = p->asked_us + s->config.gather_us;
-    until_us = until_us < most_us ? until_us : most_us;
+    uint64_t until_us = uw_min_u64(p->since_us + patience_us(s),
+                                   p->asked_us + s->config.gather_us);
     if (m == NULL || m->state != UW_MEMBER_ALIVE) {
         uw_cell_withdraw(&scope(s)->cell, s->now_us);
         return s->now_us;
@@ -387,9 +384,9 @@ uint64_t uw_node_pairs_step(struct uw_node_state *s)
         uw_cell_withdraw(&scope(s)->cell, s->now_us);
         return s->now_us;
     }
-    if (scope(s)->cell.head == s->membership.members[0].id && s->now_us >= p->repeat_us) {
+    if (uw_node_own(s, scope(s)->cell.head) && s->now_us >= p->repeat_us) {
         p->repeat_us = s->now_us + READY_REPEAT_US;
-        say(s, p->partner, UW_CELL_READY);
+        send_act(s, p->partner, UW_CELL_READY);
     }
     return p->repeat_us > s->now_us && p->repeat_us < until_us ? p->repeat_us : until_us;
 }

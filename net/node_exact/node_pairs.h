@@ -6,7 +6,7 @@
  * schedule over the members that do the same, by identity, and waits for it. A pair is a cell of
  * two (cell.h), which sees to it that the average counts for both or for none.
  *
- * Both must mean the same round of the schedule. Each says in READY which one it is in; who is
+ * Both must mean the same round of the schedule. Each sends in READY which one it is in; who is
  * behind takes the larger one, also while it waits, and turns to its partner there: slow nodes and
  * newcomers fall in without an agreement. Who is asked for a round that it cannot share answers
  * BUSY with its own. A partner that is not ready in time, is with another, or cannot be reached
@@ -15,10 +15,10 @@
  * Where the schedule prescribes the partner's share, that of the head counts, which START carries.
  *
  * Half-open: when the link fails between the decision and its news, one side may have committed
- * what the other gave up. Both keep the end of their last round with each member and tell it the
+ * what the other gave up. Both keep the end of their last round with each member and send it the
  * next time they meet: a difference counts on both sides. When more than 1 % of the last 200 rounds
  * were half-open, and 2 at least, the node retreats to quasi-global momentum over gossip, which
- * half a pair does no harm, and so do all who hear of it.
+ * half a pair does no harm, and so do all who learn of it.
  *
  * Units      _us microseconds
  * Memory     an arena      Blocking  never      Context  network thread
@@ -40,7 +40,7 @@
 struct uw_node_state;
 struct uw_member;
 
-/* What a node tells of its pairs (Progress.pairs). */
+/* What a node reports of its pairs (Progress.pairs). */
 enum uw_pairs_state { UW_PAIRS_NONE, UW_PAIRS_TRACKING, UW_PAIRS_RETREATED };
 
 /* How the last round with a member ended. */

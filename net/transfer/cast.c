@@ -24,7 +24,7 @@
 #define PACE_BURST 4u
 #define LIMIT_TURNS 32u             /* before larger chunks are tried again */
 #define PACE_RANGE 8u
-#define PACE_NOISE 50u              /* thousandths that tell nothing */
+#define PACE_NOISE 50u              /* thousandths that show nothing */
 
 void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts)
 {
@@ -150,7 +150,7 @@ void uw_cast_begin(struct uw_cast *c, uint32_t self_id, const uint32_t *ids, uin
 }
 
 /* Somebody is in this turn, whose chunk or question it is. */
-static void hear_turn(struct uw_cast *c, uint8_t turn)
+static void note_turn(struct uw_cast *c, uint8_t turn)
 {
     if ((c->began_us == 0 && !c->is_ahead) || is_later(turn, c->is_ahead ? c->ahead : c->turn)) {
         c->ahead = turn;
@@ -167,10 +167,9 @@ static uint64_t start_us(const struct uw_cast *c)
     uint32_t before = 0;
     for (uint32_t i = 0; i < c->peers_n; i++) {
         const struct uw_cast_peer *p = &c->peers[i];
-        before += p->heard_us == 0 && !p->over && p->order < c->order;
+        before += p->received_us == 0 && !p->over && p->order < c->order;
     }
-    uint64_t from_us = c->busy_us > c->began_us ? c->busy_us : c->began_us;
-    return from_us + air_us(c, STAGGER * before);
+    return uw_max_u64(c->busy_us, c->began_us) + air_us(c, STAGGER * before);
 }
 
 /* A few chunks may follow each other at once. */
@@ -188,8 +187,7 @@ static uint64_t repair_us(const struct uw_cast *c)
         return 0;
     }
     uint32_t wait = REPAIR_FROM + c->peers_n + (c->last_id != 0 ? 1u + c->order : 0);
-    uint64_t silent_us = c->air_us + air_us(c, wait), asked_us = c->wanted_us + air_us(c, LATE);
-    return silent_us > asked_us ? silent_us : asked_us;
+    return uw_max_u64(c->air_us + air_us(c, wait), c->wanted_us + air_us(c, LATE));
 }
 
 bool uw_cast_next(struct uw_cast *c, uint64_t now_us, uint32_t *chunk)
@@ -220,7 +218,7 @@ void uw_cast_sent(struct uw_cast *c, uint32_t chunk, uint64_t now_us)
     c->active_us = c->air_us = now_us;
     c->asking_us = now_us + air_us(c, ASK_FROM + c->order);     /* nobody repairs before */
     c->last_id = 0;
-    c->paced_us = (c->paced_us > now_us ? c->paced_us : now_us) + c->pace.us;
+    c->paced_us = uw_max_u64(c->paced_us, now_us) + c->pace.us;
     if (chunk == c->chunks) {
         c->ends = c->repairing = false;
         return;
@@ -264,9 +262,8 @@ static void add_todo_of(struct uw_cast *c, uint32_t chunk, uint32_t chunk_n)
     }
 }
 
-/* Who asks has heard none of what is larger than its own: maybe it cannot. More than once there is
- * no use in repairs for it.
- * Returns true when it has asked before. */
+/* Who asks has received none of what is larger than its own: maybe it cannot. More than once there
+ * is no use in repairs for it. Returns true when it has asked before. */
 static bool is_limit(struct uw_cast *c, uint32_t chunk_n, uint64_t now_us)
 {
     if (chunk_n >= c->chunk_n || chunk_n < c->least_n) {
@@ -282,7 +279,7 @@ static bool is_limit(struct uw_cast *c, uint32_t chunk_n, uint64_t now_us)
 void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_us)
 {
     bool in_vain = is_limit(c, want->chunk_n, now_us);      /* of whichever turn, if it is behind */
-    hear_turn(c, (uint8_t)want->transfer);
+    note_turn(c, (uint8_t)want->transfer);
     if (want->transfer != c->turn || !c->sharing || in_vain) {
         return;
     }
@@ -295,7 +292,7 @@ void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_
     c->active_us = c->wanted_us = now_us;
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
 /* Floats of the last chunk that came with the one before. */
 static uint32_t overlap_n(const struct uw_cast *c, const struct uw_cast_chunk *in)
@@ -308,16 +305,16 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
                   uint32_t *skip_n)
 {
     uint32_t chunk_n = in->count_n, chunk = in->chunk;
-    bool word = chunk_n == 0;
-    if (!word && (chunk_n < c->least_n || chunk_n > c->most_n || chunk >= chunks_of(c, chunk_n))) {
+    bool end = chunk_n == 0;
+    if (!end && (chunk_n < c->least_n || chunk_n > c->most_n || chunk >= chunks_of(c, chunk_n))) {
         return UW_ERR_CORRUPT;
     }
-    hear_turn(c, in->turn);
+    note_turn(c, in->turn);
     struct uw_cast_peer *p = peer_of(c, id);
     if (!c->active || p == NULL || p->gone || in->turn != c->turn) {
         return UW_ERR_MISMATCH;
     }
-    if (word || (p->chunk_n != 0 && p->chunk_n != chunk_n)) {   /* or it was started anew */
+    if (end || (p->chunk_n != 0 && p->chunk_n != chunk_n)) {   /* or it was started anew */
         p->over = true;
         return UW_ERR_MISMATCH;
     }
@@ -326,7 +323,7 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
     *skip_n = overlap_n(c, in);
     p->over = false;
     p->asks = 0;
-    c->active_us = c->air_us = p->heard_us = now_us;
+    c->active_us = c->air_us = p->received_us = now_us;
     c->last_id = id;
     c->asking_us = now_us + air_us(c, ASK_FROM + c->order);
     c->busy_us = now_us + air_us(c, PASS_FROM + c->peers_n);
@@ -339,11 +336,10 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
 void uw_cast_arrived(struct uw_cast *c, uint32_t id, uint32_t chunk)
 {
     struct uw_cast_peer *p = peer_of(c, id);
-    if (p == NULL || uw_set_has(p->have, chunk)) {
-        return;
+    if (p != NULL && !uw_set_has(p->have, chunk)) {
+        uw_set_add(p->have, chunk);
+        p->have_n++;
     }
-    uw_set_add(p->have, chunk);
-    p->have_n++;
 }
 
 static bool has_all(const struct uw_cast *c, const struct uw_cast_peer *p)
@@ -360,7 +356,7 @@ static bool is_done(const struct uw_cast *c, const struct uw_cast_peer *p)
 static uint64_t ask_at_us(const struct uw_cast *c, const struct uw_cast_peer *p)
 {
     uint64_t idle_us = c->active_us + air_us(c, LINGER + (2u + c->peers_n) * c->peers_n + c->order);
-    return p->heard_us == 0 && idle_us > p->ask_us ? idle_us : p->ask_us;
+    return p->received_us == 0 && idle_us > p->ask_us ? idle_us : p->ask_us;
 }
 
 /* Between two questions to a node that does not answer. */
@@ -376,7 +372,7 @@ static bool is_due(struct uw_cast *c, struct uw_cast_peer *p, uint64_t now_us)
         return false;
     }
     if (p->asks == UW_CAST_ASKS_MAX) {
-        p->over = p->heard_us != 0 || now_us >= c->active_us + c->patience_us;
+        p->over = p->received_us != 0 || now_us >= c->active_us + c->patience_us;
         p->ask_us = now_us + air_us(c, pause(c) * UW_CAST_ASKS_MAX);
     }
     return p->asks < UW_CAST_ASKS_MAX;
@@ -491,15 +487,15 @@ uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us)
     } else if (c->sharing && (c->todo_n != 0 || c->ends)) {
         next = repair_us(c);
     }
-    next = next > paced_us(c) ? next : paced_us(c);
+    next = uw_max_u64(next, paced_us(c));
     for (uint32_t i = 0; c->active && i < c->peers_n; i++) {
         if (!is_done(c, &c->peers[i])) {
             ask_us = uw_min_u64(ask_us, ask_at_us(c, &c->peers[i]));
         }
     }
-    next = uw_min_u64(next, ask_us > c->asking_us ? ask_us : c->asking_us);
+    next = uw_min_u64(next, uw_max_u64(ask_us, c->asking_us));
     if (c->active && c->passed && quiet_us(c) > now_us) {
         next = uw_min_u64(next, quiet_us(c));
     }
-    return next > now_us ? next : now_us;
+    return uw_max_u64(next, now_us);
 }

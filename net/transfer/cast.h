@@ -3,31 +3,32 @@
  * cast.h - broadcast averaging in a radio cell: each node sends its parameters once, to all
  *
  * On a shared medium N pulls cost N models of airtime. So does every node sending its own once to
- * everybody, and then each has heard all: it mixes x += (s_j - s) / N for every other node j, chunk
- * by chunk as they arrive, which adds up to the exact mean of the N snapshots, in place and without
- * a second vector. What is lost is asked for and sent again, to all, because others may have lost
- * it as well; what is still missing when the turn ends leaves a gossip step with smaller weights.
+ * everybody, and then each has received all: it mixes x += (s_j - s) / N for every other node j,
+ * chunk by chunk as they arrive, which adds up to the exact mean of the N snapshots, in place and
+ * without a second vector. What is lost is asked for and sent again, to all, because others may
+ * have lost it as well; what is still missing when the turn ends leaves a gossip step with smaller
+ * weights.
  *
- * Nobody leads. A node's pass begins when nobody else's is under way, in an order that changes
- * with each turn. After a pass, and after its repairs, there is a pause in which each of the others
- * has a moment to ask, so that all wishes are known before the first is met. A turn is a number
- * that whoever is behind takes from whom it hears; it takes part with the steps that it has done,
- * so that nodes come into step. Who says nothing is waited for as long as configured; training goes
+ * Nobody leads. A node's pass begins when nobody else's is under way, in an order that changes with
+ * each turn. After a pass, and after its repairs, there is a pause in which each of the others has
+ * a moment to ask, so that all wishes are known before the first is met. A turn is a number that
+ * whoever is behind takes from whom it receives; it takes part with the steps that it has done, so
+ * that nodes come into step. Who sends nothing is waited for as long as configured; training goes
  * on all the time, only the snapshot stays as it is until the turn is over.
  *
  * The sum of all wishes for one turn is limited: repairs take at most three times as much as the
  * pass, which is enough for seven receivers at 40 % loss. Only who has a chunk's snapshot can send
- * it again: what others heard of it they have mixed, and not kept.
+ * it again: what others received of it they have mixed, and not kept.
  *
  * Views    Each node takes those to be averaged whom it sees, and chunks as large as its link has
  *          them; others may see more, or fewer. A chunk holds four bits of its sender's view in
  *          turn, and a mean counts as exact where the views of all in it are one. A sender's chunks
  *          are of one size within a turn, the last one too: it overlaps the one before. So each
- *          tells where it belongs, and a link that has become narrower goes on in the next turn.
- *          Who cannot hear chunks as large as others' asks for all of them in smaller ones, and
+ *          shows where it belongs, and a link that has become narrower goes on in the next turn.
+ *          Who cannot receive chunks as large as others' asks for all of them in smaller ones, and
  *          gets them so for a number of turns
- * Pace     On a link that does not say how fast it is, a node takes its time between chunks, and
- *          more or less of it as others report more or less of them lost
+ * Pace     On a link of unknown speed a node waits between chunks, the longer, the more of them
+ *          others report lost
  *
  * Units      _us microseconds; chunks are numbered from 0
  * Memory     tables come from an arena
@@ -55,10 +56,10 @@ struct uw_cast_pace {
 struct uw_cast_peer {
     uint32_t *have;                 /* [words] */
     uint32_t id, have_n;
-    uint32_t chunk_n;               /* of its chunks in this turn; 0: none was heard */
-    uint32_t end;                   /* one past the last chunk that was heard in its pass */
+    uint32_t chunk_n;               /* of its chunks in this turn; 0: none was received */
+    uint32_t end;                   /* one past the last chunk received in its pass */
     uint32_t order;                 /* whose pass comes first, among all */
-    uint64_t heard_us;              /* its last chunk in this turn; 0: none */
+    uint64_t received_us;           /* its last chunk in this turn; 0: none */
     uint64_t ask_us;                /* it is not asked before */
     uint8_t asks;                   /* in a row in vain */
     bool over;                      /* no more is to be had of it in this turn */
@@ -75,7 +76,7 @@ struct uw_cast {
     uint32_t chunk_us;              /* that a chunk takes on the air */
     struct uw_cast_pace pace;       /* this node's, between chunks */
     uint64_t paced_us;              /* when the next chunk would be due */
-    uint64_t patience_us;           /* for who says nothing */
+    uint64_t patience_us;           /* for who sends nothing */
     uint32_t order;                 /* of this node's pass */
     uint32_t at, todo_n, repairs_left;
     uint32_t wanted_n;              /* chunks that had to be sent again */
@@ -89,7 +90,7 @@ struct uw_cast {
     uint64_t wanted_us;             /* the last question to this node */
     uint64_t asking_us;             /* this node asks nobody before */
     bool repairing;                 /* in the middle of it */
-    bool ends;                      /* tells that there are no more repairs */
+    bool ends;                      /* the end is to be sent: there are no more repairs */
     bool differs;                   /* somebody's view is not this node's */
     bool lossy;                     /* this node asked, or was asked */
     uint32_t limit_n, limit_turns;  /* somebody takes chunks so large at most, for so many turns */
@@ -127,16 +128,16 @@ static inline float uw_cast_weight(const struct uw_cast *c)
     return 1.0f / (float)(c->peers_n + 1u);
 }
 
-/* The chunk to send now; the number of chunks there are: word that there are no more repairs. It
+/* The chunk to send now; the number of chunks there are: the end, no more repairs follow. It
  * stays until uw_cast_sent.
  * Returns false when there is none. */
 bool uw_cast_next(struct uw_cast *c, uint64_t now_us, uint32_t *chunk);
 void uw_cast_sent(struct uw_cast *c, uint32_t chunk, uint64_t now_us);
 
-/* A chunk has come, or the word: is it to be mixed?
+/* A chunk has come, or the end: is it to be mixed?
  *   skip_n  set on UW_OK: so many of its floats came with the chunk before
  * Returns UW_OK, UW_ERR_AGAIN (it is here already), UW_ERR_MISMATCH (of another turn, or of a node
- * that takes no part; or it is the word), UW_ERR_CORRUPT (there is no such chunk). */
+ * that takes no part; or it is the end), UW_ERR_CORRUPT (there is no such chunk). */
 int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in, uint64_t now_us,
                   uint32_t *skip_n);
 
@@ -144,7 +145,7 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
 void uw_cast_arrived(struct uw_cast *c, uint32_t id, uint32_t chunk);
 
 /* Others miss chunks base + i, bit i of wanted, of this node's; of chunk_n each, where who asks has
- * heard none and does not know how large they are, or cannot hear any so large. */
+ * received none and does not know how large they are, or cannot receive any so large. */
 void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_us);
 
 /* What to ask of whom: up to most sets of chunks of one node.
@@ -159,13 +160,13 @@ void uw_cast_unask(struct uw_cast *c, uint32_t id, uint64_t now_us);
  * nonsense. */
 void uw_cast_give_up(struct uw_cast *c, uint32_t id);
 
-/* No more chunks of this turn can be sent: the link has become narrower. Others are told. */
+/* No more chunks of this turn can be sent: the link is narrower now. Others are sent the end. */
 void uw_cast_narrowed(struct uw_cast *c);
 
 /* Was a peer asked in vain in the turn that ended, and sent nothing? */
 static inline bool uw_cast_is_mute(const struct uw_cast_peer *p)
 {
-    return p->heard_us == 0 && !p->gone && p->asks == UW_CAST_ASKS_MAX;
+    return p->received_us == 0 && !p->gone && p->asks == UW_CAST_ASKS_MAX;
 }
 
 /* Is the turn over? Then it has ended: what others still miss of it is sent until the snapshot
@@ -188,7 +189,7 @@ uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us);
  * for it again. Where more is lost than used to be, chunks follow each other more slowly; where
  * that did not help, it is the channel that loses them, and the pace goes back. Else it becomes a
  * little faster with each turn.
- *   us  as told by the link; or, if the pace adapts, that to begin with, which it stays within an
+ *   us  as the link has it; or, if the pace adapts, that to begin with, which it stays within an
  *       eighth and eight times of */
 void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts);
 

@@ -198,18 +198,16 @@ static uint32_t path_rto_us(const struct uw_pull *p)
     uint32_t spread = 4u * p->rttvar_us;
     uint32_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
     uint64_t chunks_us = (uint64_t)STEADY_RTO_CHUNKS * p->chunk_us;
-    uint64_t least = chunks_us > RTO_MIN_US ? chunks_us : RTO_MIN_US;
-    uint64_t most = STEADY_RTO_MOST * chunks_us > RTO_MAX_US ? STEADY_RTO_MOST * chunks_us
-                                                             : RTO_MAX_US;
-    most = most > 2u * p->srtt_us ? most : 2u * p->srtt_us;     /* no answer comes sooner */
+    uint64_t most = uw_max_u64(STEADY_RTO_MOST * chunks_us, RTO_MAX_US);
+    most = uw_max_u64(most, 2u * p->srtt_us);       /* no answer comes sooner */
     most = uw_min_u64(most, RTT_MAX_US);
-    uint64_t us = rto > least ? rto : least;
+    uint64_t us = uw_max_u64(rto, uw_max_u64(chunks_us, RTO_MIN_US));
     /* How late the last of all that is outstanding comes others decide: no pause takes so long. */
     us = p->chunk_us != 0 ? uw_min_u64(us, STEADY_RTO_MOST * chunks_us) : us;
     return (uint32_t)uw_min_u64(uw_backoff_after(us, doublings, 7), most);
 }
 
-/* What was asked in the slow round tells loss by chance, which does not care how fast we ask, from
+/* What was asked in the slow round parts loss by chance, which does not care how fast we ask, from
  * loss by a full queue, which the slow round does not see: only the first is made up for by asking
  * more.
  *   lost  of the question at the front of the queue: 1 or 0 */
@@ -353,6 +351,13 @@ void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n)
     pass_words(p);
 }
 
+/* A chunk is on its way no more. */
+static void take_out(struct uw_pull *p, uint32_t chunk)
+{
+    p->out_chunks -= uw_set_has(p->out, chunk);
+    uw_set_remove(p->out, chunk);
+}
+
 /* What a pull has now came from no answer of its own: no rate follows from it. */
 static void count_given(struct uw_pull *p, uint32_t n)
 {
@@ -376,10 +381,7 @@ uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool
         if (uw_set_has(p->have, chunk) || (out && !asked)) {
             continue;
         }
-        if (out) {
-            uw_set_remove(p->out, chunk);
-            p->out_chunks--;
-        }
+        take_out(p, chunk);
         uw_set_add(p->have, chunk);
         if (to != NULL) {
             uw_set_remove(to->have, chunk);
@@ -428,7 +430,7 @@ void uw_pull_paused(struct uw_pull *p, uint64_t paused_us)
     for (uint32_t i = p->head; i != p->tail; i++) {
         p->asked[i & (p->asked_max - 1u)].due += in_16us(paused_us);
     }
-    /* answers that waited meanwhile tell nothing of the path */
+    /* answers that waited meanwhile show nothing of the path */
     memset(p->log, 0, p->log_max * sizeof *p->log);
 }
 
@@ -437,10 +439,7 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     uint32_t chunk = offset_n / p->chunk_n;
     uw_set_add(p->have, chunk);
     p->have_chunks++;
-    if (uw_set_has(p->out, chunk)) {
-        uw_set_remove(p->out, chunk);
-        p->out_chunks--;
-    }
+    take_out(p, chunk);
     pass_words(p);
     p->progress_us = now_us;
     p->backoff = 0;
@@ -479,11 +478,11 @@ static uint32_t patience_us(const struct uw_pull *p)
 }
 
 /* Where the link is the only brake, who still has chunks to send does not pause: then all that is
- * outstanding is lost, or the question was. How late a chunk is tells nothing there. */
+ * outstanding is lost, or the question was. How late a chunk is shows nothing there. */
 static uint64_t over_us(const struct uw_pull *p)
 {
-    uint64_t last_us = p->progress_us > p->want_us ? p->progress_us : p->want_us;
-    return last_us + path_rto_us(p) + path_spread_us(p, STEADY_SILENCE);
+    return uw_max_u64(p->progress_us, p->want_us) + path_rto_us(p) +
+           path_spread_us(p, STEADY_SILENCE);
 }
 
 /* Take answered and lost questions from the front of the queue. */
@@ -504,8 +503,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
-        uw_set_remove(p->out, a->chunk);
-        p->out_chunks--;
+        take_out(p, a->chunk);
         path_ended(p, 1);
         late = late || timeout;
     }
@@ -520,17 +518,13 @@ static void expire(struct uw_pull *p, uint64_t now_us)
 /* Chunks that may be asked for now. */
 static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
 {
-    uint32_t limit = (uint32_t)p->window;
-    limit = limit < room_chunks ? limit : room_chunks;
+    uint32_t limit = uw_min_u32((uint32_t)p->window, room_chunks);
     if (!p->active || limit <= p->out_chunks) {
         return 0;
     }
-    uint32_t n = limit - p->out_chunks;
     uint32_t missing = p->chunks - p->have_chunks - p->out_chunks;
     uint32_t queue = p->asked_max - (p->tail - p->head);
-    n = n < missing ? n : missing;
-    n = n < queue ? n : queue;
-    return n < 64u ? n : 64u;
+    return uw_min_u32(uw_min_u32(limit - p->out_chunks, missing), uw_min_u32(queue, 64u));
 }
 
 /* When what comes by itself counts as lost. To ask too early costs little: who still pushes does
@@ -539,7 +533,7 @@ static uint64_t overdue_us(const struct uw_pull *p)
 {
     uint32_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : path_rto_us(p);
     uint32_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
-    return p->coming_us + (patience > least ? patience : least);
+    return p->coming_us + uw_max_u64(patience, least);
 }
 
 /* Chunks before this one may be asked for. */
@@ -558,38 +552,27 @@ static uint64_t due_us(const struct uw_pull *p, uint32_t n, uint64_t now_us)
         bool asking = p->seq != 0 && p->want_us == now_us;      /* more in the same frame */
         return p->out_chunks <= STEADY_LOW || asking ? 0 : UINT64_MAX;
     }
-    uint32_t batch = (uint32_t)(p->window / 4.0f);
-    batch = batch < 64u ? batch : 64u;
+    uint32_t batch = uw_min_u32((uint32_t)(p->window / 4.0f), 64u);
     if (n >= batch || n == p->chunks - p->have_chunks - p->out_chunks || p->out_chunks == 0) {
         return 0;
     }
-    uint32_t pause = p->srtt_us / 4u;
-    return p->want_us + (pause > 500u ? pause : 500u);
+    return p->want_us + uw_max_u64(p->srtt_us / 4u, 500u);
 }
 
 static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, uint64_t now_us)
 {
     uint32_t ahead_us = p->chunk_us != 0 ? path_spread_us(p, p->out_chunks) : 0;
     p->log[want->seq & (p->log_max - 1u)] = (struct uw_want_log){
-        .sent_us = now_us,
-        .ahead_us = ahead_us,
-        .wanted = want->wanted,
-        .base = want->base,
-        .spread_us = want->spread_us,
-        .first = p->tail,
-        .delivered = p->have_chunks,
-        .seq = want->seq,
-        .chunks = (uint8_t)n,
-        .used = true,
-    };
+        .sent_us = now_us, .ahead_us = ahead_us, .wanted = want->wanted, .base = want->base,
+        .spread_us = want->spread_us, .first = p->tail, .delivered = p->have_chunks,
+        .seq = want->seq, .chunks = (uint8_t)n, .used = true};
     uint64_t rest = want->wanted;
     for (uint32_t rank = 0; rank < n; rank++, rest &= rest - 1u) {
         uint32_t chunk = want->base + uw_lowest_bit(rest);
         uw_set_add(p->out, chunk);
         p->asked[p->tail++ & (p->asked_max - 1u)] = (struct uw_asked){
             .due = in_16us(now_us + ahead_us + (uint64_t)want->spread_us * rank / n),
-            .chunk = chunk,
-        };
+            .chunk = chunk};
         uint32_t place = chunk - p->origin + (chunk < p->origin ? p->chunks : 0);
         if (place < p->frontier) {
             p->again_n++;
@@ -669,10 +652,9 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     uint32_t n = allowance(p, room_chunks);
     if (n != 0) {
         bool comes = p->pushed && first_missing(p, true) >= askable(p, now_us);
-        uint64_t due = comes ? overdue_us(p) : due_us(p, n, now_us);
-        next = due < next ? due : next;
+        next = uw_min_u64(next, comes ? overdue_us(p) : due_us(p, n, now_us));
     }
-    return next > now_us ? next : now_us;
+    return uw_max_u64(next, now_us);
 }
 
 /* ---- chunks as they arrive: whole, or in two parts (UW_WANT_CODED) ---- */

@@ -10,7 +10,7 @@
  * Congestion. The number of chunks outstanding follows a model of the path, not single losses:
  * highest delivery rate of the last rounds times (twice the smallest round trip, plus slack for
  * jitter). It starts by doubling until the rate stops growing. A fuller queue lengthens the round
- * trip but not the rate, so the window stops following it. Loss by chance is told from loss by a
+ * trip but not the rate, so the window stops following it. Loss by chance is parted from loss by a
  * full queue by a slow round now and then, and made up for: 20 or 30 % of it cost that share of the
  * throughput and no more.
  *

@@ -32,18 +32,12 @@ static void set_busy(struct uw_serve *s, const struct uw_serve_slot *slot)
     uw_set_put(s->busy, (uint32_t)(slot - s->slots), slot->count != 0);
 }
 
-/* The first busy slot from `at` on; slots_n: none. */
-static uint32_t next_busy(const struct uw_serve *s, uint32_t at)
-{
-    return uw_set_next(s->busy, s->slots_n, at);
-}
-
 static uint64_t rank(const void *slot, const void *station)
 {
     const struct uw_serve_slot *it = slot;
     return it->used && it->station == *(const uint16_t *)station ? UW_SLOT_OWN
            : it->count != 0                                      ? UW_SLOT_KEPT
-                                                                 : UW_SLOT_FREE + it->heard_us;
+                                                                 : UW_SLOT_FREE + it->received_us;
 }
 
 /* The station's slot, else a free one, else the one idle for longest. */
@@ -98,7 +92,7 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
         slot->count = 0;
     }
     wanted = not_waiting(slot, want, wanted);
-    slot->heard_us = now_us;
+    slot->received_us = now_us;
     if (wanted == 0) {
         return UW_OK;
     }
@@ -119,7 +113,7 @@ static uint64_t slot_due_us(const struct uw_serve_slot *slot)
 {
     const struct uw_serve_wait *w = &slot->queue[slot->head];
     uint64_t due_us = w->start_us + w->spread_us * w->sent / (w->sent + uw_bits_in(w->wanted));
-    return due_us > slot->blocked_until_us ? due_us : slot->blocked_until_us;
+    return uw_max_u64(due_us, slot->blocked_until_us);
 }
 
 static uint64_t wait_ends_us(const struct uw_serve_slot *slot)
@@ -127,19 +121,15 @@ static uint64_t wait_ends_us(const struct uw_serve_slot *slot)
     return slot->queue[slot->head].start_us + slot->queue[slot->head].spread_us;
 }
 
-static void drop_stale(struct uw_serve_slot *slot, uint64_t stale_us, uint64_t now_us)
-{
-    while (slot->count != 0 && now_us > wait_ends_us(slot) + stale_us) {
-        drop_oldest(slot);
-    }
-}
-
 /* The first slot in [from, end) that has something due. */
 static uint32_t next_due(struct uw_serve *s, uint32_t from, uint32_t end, uint64_t now_us)
 {
-    for (uint32_t at = next_busy(s, from); at < end; at = next_busy(s, at + 1u)) {
+    const uint32_t n = s->slots_n;
+    for (uint32_t at = from; (at = uw_set_next(s->busy, n, at)) < end; at++) {
         struct uw_serve_slot *slot = &s->slots[at];
-        drop_stale(slot, s->stale_us, now_us);
+        while (slot->count != 0 && now_us > wait_ends_us(slot) + s->stale_us) {
+            drop_oldest(slot);
+        }
         set_busy(s, slot);
         if (slot->count != 0 && now_us >= slot_due_us(slot)) {
             return at;
@@ -161,19 +151,11 @@ bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *it
     const struct uw_serve_wait *want = &slot->queue[slot->head];
     uint32_t chunk_n = want->chunk_n & ~UW_WANT_CODED;
     uint32_t chunk = want->base + uw_lowest_bit(want->wanted), offset = chunk * chunk_n;
-    uint32_t left = s->size_n - offset;
     *item = (struct uw_serve_item){
-        .slot = at,
-        .station = slot->station,
-        .transfer = want->transfer,
-        .seq = want->seq,
-        .chunk = chunk,
-        .chunk_n = chunk_n,
-        .offset_n = offset,
-        .count_n = left < chunk_n ? left : chunk_n,
-        .coded = chunk_n != want->chunk_n,
-        .part = want->part,
-    };
+        .slot = at, .station = slot->station, .transfer = want->transfer, .seq = want->seq,
+        .chunk = chunk, .chunk_n = chunk_n, .offset_n = offset,
+        .count_n = uw_min_u32(s->size_n - offset, chunk_n),
+        .coded = chunk_n != want->chunk_n, .part = want->part};
     return true;
 }
 
@@ -208,7 +190,8 @@ void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint
 uint64_t uw_serve_next_us(const struct uw_serve *s)
 {
     uint64_t next = UINT64_MAX;
-    for (uint32_t i = next_busy(s, 0); i < s->slots_n; i = next_busy(s, i + 1u)) {
+    const uint32_t n = s->slots_n;
+    for (uint32_t i = 0; (i = uw_set_next(s->busy, n, i)) < n; i++) {
         next = uw_min_u64(next, slot_due_us(&s->slots[i]));
     }
     return next;

@@ -30,7 +30,7 @@ struct uw_serve_slot {
     bool used;
     uint8_t head, count;
     uint16_t station;
-    uint64_t heard_us;
+    uint64_t received_us;
     uint64_t blocked_until_us;      /* the link took nothing for this station */
 };
 

@@ -43,7 +43,7 @@ static void test_gradients_of_every_step_are_averaged(void **state)
             assert_int_equal(g->w->nodes[i].events[UW_NODE_GRADIENTS], 1);
             assert_int_equal(g->w->nodes[i].events[UW_NODE_GRADIENTS_CUT], 0);
             assert_int_equal(g->w->nodes[i].events[UW_NODE_AVERAGED], 1);
-            assert_true(g->w->nodes[i].node.state->gradients->told_step == 100);
+            assert_true(g->w->nodes[i].node.state->gradients->sent_step == 100);
         }
         assert_true(g->compared_n > 3u * 140u);
         gradient_world_free(g);

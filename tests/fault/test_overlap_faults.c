@@ -97,7 +97,7 @@ static void set_up(struct world *w, uint64_t seed)
         r->w = w;
         w->at[i] = r;
         c.arg = r;
-        size_t bytes = uw_overlap_bytes(&c);
+        size_t bytes = net_overlap_bytes(&c);
         r->memory = uw_test_block(bytes);
         uw_arena_init(&arena, r->memory, bytes);
         assert_int_equal(uw_overlap_place(&r->o, &arena, &c), UW_OK);

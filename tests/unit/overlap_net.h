@@ -36,6 +36,16 @@ struct net {
     uint32_t heap_n, heap_max;
 };
 
+/* Bytes that an engine takes of an arena. */
+static inline size_t net_overlap_bytes(const struct uw_overlap_config *config)
+{
+    struct uw_overlap o;
+    struct uw_arena arena;
+    uw_arena_init(&arena, NULL, 0);
+    assert_int_equal(uw_overlap_place(&o, &arena, config), UW_OK);
+    return arena.used_bytes;
+}
+
 static inline bool net_before(const struct net_message *a, const struct net_message *b)
 {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;

@@ -3,6 +3,7 @@
  * Buckets averaged over real connections on this machine, in their form on the wire. */
 #include "test_support.h"
 
+#include "overlap_net.h"
 #include "collective/overlap.h"
 #include "wire/part.h"
 
@@ -63,8 +64,8 @@ static void open_ranks(void)
         assert_true(r->tcp.link.reliable);
         assert_int_equal(uw_link_tcp_local(&r->tcp, address[i]), UW_OK);
         uw_link_step(&r->tcp.link, now_us());
-        r->memory = uw_test_block(uw_overlap_bytes(&c));
-        uw_arena_init(&arena, r->memory, uw_overlap_bytes(&c));
+        r->memory = uw_test_block(net_overlap_bytes(&c));
+        uw_arena_init(&arena, r->memory, net_overlap_bytes(&c));
         assert_int_equal(uw_overlap_place(&r->o, &arena, &c), UW_OK);
     }
     for (uint32_t i = 0; i < RANKS_N; i++) {

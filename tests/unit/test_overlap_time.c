@@ -117,7 +117,7 @@ static void set_up(struct world *w, const struct shape *s, const struct run *run
             .kind = run->kind, .bucket_n = s->bucket_n, .buckets_n = s->buckets_n,
             .ranks_max = p, .chunk_n = CHUNK_N, .fragment_n = FRAGMENT_N,
             .small_n = in_order ? 1 : 0, .reliable = true, .send = send, .arg = r};
-        size_t bytes = uw_overlap_bytes(&c);
+        size_t bytes = net_overlap_bytes(&c);
         r->memory = uw_test_block(bytes);
         uw_arena_init(&arena, r->memory, bytes);
         assert_int_equal(uw_overlap_place(&r->o, &arena, &c), UW_OK);

@@ -127,7 +127,7 @@ static void open_rank(struct rank *r, const struct uw_optimizer *o)
         .kind = UW_ALLREDUCE_HALVING, .bucket_n = sizes, .buckets_n = r->f.m.buckets_n,
         .ranks_max = RANKS_N, .chunk_n = 32, .fragment_n = 200, .reliable = true,
         .send = send, .arg = r};
-    size_t bytes = uw_overlap_bytes(&c);
+    size_t bytes = net_overlap_bytes(&c);
     r->memory = uw_test_block(bytes);
     uw_arena_init(&arena, r->memory, bytes);
     assert_int_equal(uw_overlap_place(&r->o, &arena, &c), UW_OK);
