@@ -60,10 +60,10 @@ static inline uint32_t uw_chunks_in(uint32_t n, uint32_t chunk_n)
     return n / chunk_n + (n % chunk_n != 0);
 }
 
-/* The lowest n bits, 64 at most. */
+/* The lowest n bits. */
 static inline uint64_t uw_low_mask(uint32_t n)
 {
-    return n != 0 ? UINT64_MAX >> (64u - uw_min_u32(n, 64u)) : 0;
+    return n < 64u ? ((uint64_t)1 << n) - 1u : UINT64_MAX;
 }
 
 static inline bool uw_set_has(const uint32_t *words, uint32_t i)
@@ -93,18 +93,17 @@ static inline void uw_set_put(uint32_t *words, uint32_t i, bool on)
 /* Words for a set of 0 .. n - 1. */
 static inline uint32_t uw_set_words(uint32_t n)
 {
-    return n / 32u + (n % 32u != 0);
+    return (n + 31u) / 32u;
 }
 
 /* The first member >= i, or n: none. */
 static inline uint32_t uw_set_next(const uint32_t *words, uint32_t n, uint32_t i)
 {
-    for (uint32_t mask = UINT32_MAX << (i % 32u); i < n; mask = UINT32_MAX) {
-        uint32_t bits = words[i / 32u] & mask;
+    for (; i < n; i = (i / 32u + 1u) * 32u) {
+        uint32_t bits = words[i / 32u] >> i % 32u;
         if (bits != 0) {
-            return i / 32u * 32u + uw_lowest_bit(bits);
+            return i + uw_lowest_bit(bits);
         }
-        i = (i / 32u + 1u) * 32u;
     }
     return n;
 }

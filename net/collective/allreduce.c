@@ -187,9 +187,9 @@ static void note_next(struct uw_allreduce *a, const struct uw_part *p)
 static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     struct uw_part_store *early = &a->early;
-    struct uw_part twin;
+    struct uw_part twin = *p;
     uint32_t its;
-    if (uw_part_find(early, 0, p->round, p->step, p->offset_n, &twin, &its) < early->used_n ||
+    if (uw_part_find(early, 0, &twin, &its) < early->used_n ||
         (early->parts_n < UW_ALLREDUCE_EARLY_MAX &&
          uw_part_keep(early, from, p, EARLY_ROOM_N + a->store_n))) {
         return;
@@ -264,11 +264,12 @@ static void ask_for_dropped(struct uw_allreduce *a)
 static void take_early(struct uw_allreduce *a)
 {
     const struct uw_part_store *early = &a->early;
-    struct uw_part p;
-    uint32_t from, at = 0;
-    while (!a->received && has_place(a) &&
-           (at = uw_part_find(early, at, a->r.round, a->k, UW_PART_ANY, &p, &from)) <
-               early->used_n) {
+    const struct uw_part any = {.round = a->r.round, .step = (uint16_t)a->k,
+                                .offset_n = UW_PART_ANY};
+    struct uw_part p = any;
+    uint32_t from;
+    for (uint32_t at = 0; !a->received && has_place(a) &&
+                          (at = uw_part_find(early, at, &p, &from)) < early->used_n; p = any) {
         if (from == a->step.from) {
             arrive(a, &p);
         }
@@ -441,7 +442,7 @@ static void arrive(struct uw_allreduce *a, const struct uw_part *p)
     if (uw_pull_complete(&a->pull)) {
         a->received = true;
         a->pull.active = false;
-        if (!uw_allreduce_is_small(a, s->recv_n)) {
+        if (s->recv_n > a->config.small_n) {
             (void)uw_allreduce_send(a, s->from, &(struct uw_part){
                 .type = UW_PART_GOT, .round = a->r.round, .step = (uint16_t)a->k,
                 .offset_n = uw_allreduce_measured(a)});

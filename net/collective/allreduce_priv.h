@@ -23,11 +23,6 @@ static inline float uw_allreduce_share_of(const struct uw_allreduce *a, uint32_t
     return r->average ? uw_allreduce_share(r->kind, r->ranks, r->rank, size_n, k) : 1.0f;
 }
 
-static inline bool uw_allreduce_is_small(const struct uw_allreduce *a, uint32_t n)
-{
-    return n <= a->config.small_n;
-}
-
 static inline bool uw_allreduce_streams(const struct uw_allreduce *a)
 {
     return a->r.segment_n != 0;

@@ -377,7 +377,7 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
     struct uw_allreduce_kept *kept = &a->kept[a->r.round % 2];
     kept->message[a->k].n = 0;
     kept->steps_n = a->k + 1;
-    if (s->send_n > 0 && uw_allreduce_is_small(a, s->send_n) &&
+    if (s->send_n > 0 && s->send_n <= a->config.small_n &&
         s->send_n <= a->store_n - kept->used_n) {
         kept->message[a->k].at = kept->used_n;
         kept->message[a->k].n = s->send_n;

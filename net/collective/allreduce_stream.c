@@ -172,7 +172,9 @@ static bool find(const struct uw_allreduce *a, uint32_t *at, struct uw_part *p)
 {
     const struct uw_allreduce_stream *t = &a->stream;
     uint32_t from;
-    *at = uw_part_find(&a->early, 0, a->r.round, t->recv_k, t->taken_n, p, &from);
+    *p = (struct uw_part){.round = a->r.round, .step = (uint16_t)t->recv_k,
+                          .offset_n = t->taken_n};
+    *at = uw_part_find(&a->early, 0, p, &from);
     return *at < a->early.used_n;
 }
 

@@ -131,12 +131,11 @@ int uw_collective_begin(struct uw_collective *c, enum uw_allreduce_kind kind, bo
 /* Returns the rank of a station, or UW_RANK_NONE. */
 static uint32_t rank_of(const struct uw_collective_config *config, uint16_t station)
 {
-    for (uint32_t i = 0; i < config->ranks; i++) {
-        if (config->stations[i] == station && i != config->rank) {
-            return i;
-        }
+    uint32_t i = 0;
+    while (i < config->ranks && (config->stations[i] != station || i == config->rank)) {
+        i++;
     }
-    return UW_RANK_NONE;
+    return i < config->ranks ? i : UW_RANK_NONE;
 }
 
 /* Take the next message; `progress` is set unless it is left for later. Returns false when there is

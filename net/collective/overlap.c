@@ -17,11 +17,6 @@ static uint32_t fragment_n(const struct uw_overlap_config *c)
     return (uint32_t)uw_min_u64(c->fragment_n != 0 ? c->fragment_n : UINT32_MAX, most);
 }
 
-static uint32_t fragments_of(const struct uw_overlap_config *c, uint32_t bucket)
-{
-    return uw_chunks_in(c->bucket_n[bucket], fragment_n(c));
-}
-
 static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
 {
     uint64_t sum = 0;
@@ -36,7 +31,7 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
         if (c->bucket_n[i] == 0) {
             return UW_ERR_INVALID;
         }
-        sum += fragments_of(c, i);
+        sum += uw_chunks_in(c->bucket_n[i], fragment_n(c));
     }
     *fragments_n = (uint32_t)uw_min_u64(sum, UW_OVERLAP_FRAGMENTS_MAX);
     return sum <= UW_OVERLAP_FRAGMENTS_MAX ? UW_OK : UW_ERR_TOOBIG;
@@ -46,12 +41,12 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
 static void cut(struct uw_overlap *o, uint32_t bucket, uint32_t *used)
 {
     const struct uw_overlap_config *c = &o->config;
-    uint32_t parts = fragments_of(c, bucket);
-    uint64_t n = c->bucket_n[bucket];
+    const uint64_t n = c->bucket_n[bucket];
+    const uint32_t count = uw_chunks_in((uint32_t)n, fragment_n(c));
     o->buckets[bucket].first = *used;
-    o->buckets[bucket].fragments_n = parts;
-    for (uint32_t i = 0; i < parts; i++) {
-        uint32_t at = (uint32_t)(n * i / parts), end = (uint32_t)(n * (i + 1) / parts);
+    o->buckets[bucket].fragments_n = count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = (uint32_t)(n * i / count), end = (uint32_t)(n * (i + 1) / count);
         o->fragments[(*used)++] = (struct uw_fragment){.bucket = bucket, .at = at,
                                                        .size_n = end - at};
     }

@@ -75,7 +75,7 @@
 
 struct uw_overlap_config {
     enum uw_allreduce_kind kind;    /* tree, halving or ring: what is received is not what is being
-                                       sent */
+                                       sent; it may change before a group begins */
     const uint32_t *bucket_n;       /* [buckets_n] floats of each, borrowed until place returns */
     uint32_t buckets_n;
     uint32_t ranks_max;             /* 2 to 65535 */
@@ -169,12 +169,6 @@ struct uw_overlap {
  * no chunk, one rank), UW_ERR_TOOBIG (more fragments than fit) or what uw_arena_take returns. */
 int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
                      const struct uw_overlap_config *config);
-
-/* The algorithm of groups that begin later, not the configuration's: tree, halving or ring. */
-static inline void uw_overlap_use(struct uw_overlap *o, enum uw_allreduce_kind kind)
-{
-    o->config.kind = kind;
-}
 
 /* From now on these ranks; what was under way is given up and forgotten. */
 void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group, uint64_t now_us);

@@ -91,14 +91,14 @@ bool uw_part_keep(struct uw_part_store *s, uint32_t from, const struct uw_part *
     return true;
 }
 
-uint32_t uw_part_find(const struct uw_part_store *s, uint32_t at, uint32_t round, uint32_t step,
-                      uint32_t offset_n, struct uw_part *p, uint32_t *from)
+uint32_t uw_part_find(const struct uw_part_store *s, uint32_t at, struct uw_part *p,
+                      uint32_t *from)
 {
     for (; s->parts_n > 0 && at < s->used_n; at = uw_part_after(s, at)) {
         struct uw_part_kept e = kept_at(s, at);
-        if (e.round == round && e.step == step &&
-            (offset_n == UW_PART_ANY || e.offset_n == offset_n)) {
-            *p = (struct uw_part){.type = UW_PART_DATA, .group = s->group, .round = round,
+        if (e.round == p->round && e.step == p->step &&
+            (p->offset_n == UW_PART_ANY || e.offset_n == p->offset_n)) {
+            *p = (struct uw_part){.type = UW_PART_DATA, .group = s->group, .round = e.round,
                                   .step = e.step, .offset_n = e.offset_n, .count_n = e.count_n,
                                   .floats = s->x + at + UW_PART_KEPT_HEAD_N, .reply = e.whole};
             *from = e.from;

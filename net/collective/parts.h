@@ -92,12 +92,12 @@ static inline void uw_part_store_clear(struct uw_part_store *s, uint32_t group)
 /* Keep a part, if there is room for it in so many floats of the store. */
 bool uw_part_keep(struct uw_part_store *s, uint32_t from, const struct uw_part *p, uint32_t room_n);
 
-/* The next part of a step from `at` on, with that offset or UW_PART_ANY. Returns where it is;
- * used_n: there is none.
+/* The next part from `at` on. Returns where it is; used_n: there is none.
+ *   p     the round, the step, and the offset_n or UW_PART_ANY; set to the part
  *   from  set to its sender */
 #define UW_PART_ANY UINT32_MAX
-uint32_t uw_part_find(const struct uw_part_store *s, uint32_t at, uint32_t round, uint32_t step,
-                      uint32_t offset_n, struct uw_part *p, uint32_t *from);
+uint32_t uw_part_find(const struct uw_part_store *s, uint32_t at, struct uw_part *p,
+                      uint32_t *from);
 
 /* Where the part after the one at `at` is. */
 uint32_t uw_part_after(const struct uw_part_store *s, uint32_t at);

@@ -115,7 +115,7 @@ static int place_all(struct uw_node_state *s, struct uw_arena *arena)
     const struct uw_node_config *c = &s->config;
     bool pairs = c->rule->over == UW_MIX_OVER_PAIRS;
     uint32_t size_n = pairs ? 2u * c->params->size_n : c->params->size_n;
-    uint32_t chunk_n = uw_node_cell_chunk_n(s);
+    uint32_t chunk_n = (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
     uint32_t ranks = ranks_max(s);
     uint32_t small_n = early_n(size_n, chunk_n);
     s->cell->algorithm = c->algorithm != NULL ? *c->algorithm : UW_ALLREDUCE_KINDS_N;

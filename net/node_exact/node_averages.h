@@ -161,9 +161,6 @@ uint64_t uw_node_cell_step(struct uw_node_state *s);
 /* Is the all-reduce done? Then agree on it. */
 void uw_node_cell_look(struct uw_node_state *s);
 
-/* Floats of one data part. */
-uint32_t uw_node_cell_chunk_n(const struct uw_node_state *s);
-
 /* Is there room to work so on what a scope averages? */
 bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind);
 

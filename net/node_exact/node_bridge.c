@@ -26,11 +26,6 @@
 
 #define ALONE_US 5000000u           /* without news of another cell for so long: alone */
 
-static bool has_bridge(const struct uw_node_state *s)
-{
-    return s->bridge->inbox != NULL;
-}
-
 int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
 {
     const struct uw_node_config *c = &s->config;
@@ -261,7 +256,7 @@ static void offer_alone(struct uw_node_state *s)
 int uw_node_bridge_step(struct uw_node_state *s)
 {
     int rc = UW_OK;
-    if (!has_bridge(s) ||
+    if (s->bridge->inbox == NULL ||
         atomic_load_explicit(&s->gossip.newcomer, memory_order_acquire)) {
         return rc;
     }

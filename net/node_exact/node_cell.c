@@ -212,15 +212,11 @@ static void report(void *arg, const struct uw_cell_news *news)
 
 /* ---- set-up and the step ---- */
 
-uint32_t uw_node_cell_chunk_n(const struct uw_node_state *s)
-{
-    return (s->buffer_bytes - UW_PART_HEAD_BYTES) / 4u;
-}
-
 int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
                        enum uw_average_scope scope, uint32_t ranks)
 {
     const struct uw_node_config *c = &s->config;
+    const struct uw_allreduce_config *a = &s->cell->allreduce.config;
     struct uw_node_scope *o = &s->cell->scopes[scope];
     bool pair = scope == UW_AVERAGE_PAIR;
     const struct uw_cell_config cell = {
@@ -229,7 +225,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .first_n = pair ? 2u : scope == UW_AVERAGE_CELL ? c->cell_first_n : 0,
         .stream_n = c->link->reliable ? uw_allreduce_ahead_n(&s->cell->allreduce) : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
-        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = uw_node_cell_chunk_n(s),
+        .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = a->chunk_n,
         .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
         .progress = progress, .tell = report};

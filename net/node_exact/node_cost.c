@@ -65,12 +65,6 @@ int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
     return rc;
 }
 
-/* The group's head has rank 0 in a probe. */
-static uint32_t turned(const struct uw_node_cost *c, uint32_t rank)
-{
-    return (rank + c->probe.ranks - c->shift) % c->probe.ranks;
-}
-
 enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
                                            float hints[UW_CELL_HINTS])
 {
@@ -227,7 +221,9 @@ void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_p
 {
     struct uw_node_cost *c = s->cost;
     if (part->group == c->group && rank < c->probe.ranks) {
-        uw_network_probe_take(&c->probe, turned(c, rank), part, s->now_us);
+        /* The group's head has rank 0 in a probe. */
+        uw_network_probe_take(&c->probe, (rank + c->probe.ranks - c->shift) % c->probe.ranks,
+                              part, s->now_us);
     }
 }
 

@@ -170,25 +170,25 @@ static enum uw_node_direct_why find_why(struct uw_node_scope *o,
 {
     struct uw_node_direct_state *d = state_of(o);
     uint64_t devices[UW_CELL_RANKS_MAX];
-    const struct uw_node_direct_seat own = {.version = version(o->node), .holds = holds(d),
-                                            .device = d->hooks->device};
-    enum uw_node_direct_why why = own.version != 0 ? UW_DIRECT_CAN : UW_DIRECT_WAITS;
+    uint32_t own = version(o->node);
+    enum uw_node_direct_why why = own != 0 ? UW_DIRECT_CAN : UW_DIRECT_WAITS;
     bool here = false;
     *joined = d->place != UW_DIRECT_OUT;
     for (uint32_t i = 0; why == UW_DIRECT_CAN && i < start->ids_n; i++) {
         bool self = uw_node_own(o->node, start->ids[i]);
         const struct uw_node_direct_seat *seat =
-            self ? &own : seat_of(o->node, start->ids[i], true);
-        devices[i] = seat != NULL ? seat->device : 0;
-        why = devices[i] == 0                ? UW_DIRECT_NONE
-              : seat->version == own.version ? UW_DIRECT_CAN
-              : seat->version == 0           ? UW_DIRECT_WAITS
-                                             : UW_DIRECT_VERSION;
+            self ? NULL : seat_of(o->node, start->ids[i], true);
+        uint32_t other = self ? own : seat != NULL ? seat->version : 0;
+        devices[i] = self ? d->hooks->device : seat != NULL ? seat->device : 0;
+        why = devices[i] == 0 ? UW_DIRECT_NONE
+              : other == own  ? UW_DIRECT_CAN
+              : other == 0    ? UW_DIRECT_WAITS
+                              : UW_DIRECT_VERSION;
         for (uint32_t k = 0; why == UW_DIRECT_CAN && k < i; k++) {
             why = devices[k] == devices[i] ? UW_DIRECT_SHARED : UW_DIRECT_CAN;
         }
         d->whose = start->ids[i];
-        *joined = *joined && seat != NULL && seat->holds == own.holds;
+        *joined = *joined && (self || (seat != NULL && seat->holds == holds(d)));
         here = here || self;
     }
     if (why == UW_DIRECT_CAN && !here) {
@@ -400,13 +400,6 @@ static uint32_t progress(const struct uw_node_state *s)
     return 1u + (runs ? (uint32_t)((s->now_us - d->began_us) / STEP_US) : 0);
 }
 
-/* ---- gradients ---- */
-
-static const struct uw_overlap_whole *whole(struct uw_node_state *s)
-{
-    return &s->cell->direct->whole;
-}
-
 static void failed_added(struct uw_node_state *s, bool own)
 {
     s->cell->direct->end = own ? UW_DIRECT_OWN_DEVICE : UW_DIRECT_UNKNOWN;
@@ -429,7 +422,6 @@ const struct uw_node_directs uw_node_directs = {
     .decided = decided,
     .has_quit = has_quit,
     .progress = progress,
-    .whole = whole,
     .failed = failed_added,
     .is_back = is_back,
 };

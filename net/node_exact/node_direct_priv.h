@@ -66,7 +66,7 @@ struct uw_node_direct_state {
     uint64_t began_us, limit_us, longest_us;
     uint32_t failed_set;            /* of the last aborted round */
     uint64_t again_us, able_us;     /* those not before; this device not before */
-    struct uw_overlap_whole whole;  /* of gradients */
+    struct uw_overlap_whole whole;  /* averages a step's gradients, of a group that counts */
     struct uw_node_direct_part *buckets;    /* [buckets_n] */
 };
 
@@ -90,9 +90,8 @@ struct uw_node_directs {
      * has reported it? Else devices may be why, and its members go another way for a while. */
     bool (*has_quit)(struct uw_node_state *s, uint32_t culprit);
     uint32_t (*progress)(const struct uw_node_state *s);
-    /* Gradients, of the group that a round made which counts: what averages a step's at once.
-     * failed: of the group; own: this device is why: others go another way for now. */
-    const struct uw_overlap_whole *(*whole)(struct uw_node_state *s);
+    /* Gradients of the group that a round made which counts could not be averaged; own: this device
+     * is why. Others go another way for now. */
     void (*failed)(struct uw_node_state *s, bool own);
     /* Head: the last round only had to wait for a device, and needs to no more. */
     bool (*is_back)(const struct uw_node_state *s);

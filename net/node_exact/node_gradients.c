@@ -128,8 +128,7 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
     }
     struct uw_overlap_group group = {.group = number_of(c->group, c->round), .ranks = c->ranks_n,
                                      .rank = c->rank,
-                                     .whole = c->direct ? s->config.parts->directs->whole(s)
-                                                        : NULL};
+                                     .whole = c->direct ? &s->cell->direct->whole : NULL};
     for (uint32_t i = 0; i < c->ranks_n; i++) {
         const struct uw_member *m = uw_node_member(s, c->ranks[i]);
         group.rtt_us = m != NULL && m->srtt_us > group.rtt_us ? m->srtt_us : group.rtt_us;
@@ -148,7 +147,7 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
     g->in_step = false;
     g->active = true;
     find_stations(s);
-    uw_overlap_use(&g->overlap, c->kind);
+    g->overlap.config.kind = c->kind;
     uw_overlap_begin(&g->overlap, &group, s->now_us);
     atomic_store_explicit(&g->begun, look(&g->begun) + 1u, memory_order_release);
     uw_node_report_gradients(s, UW_NODE_GRADIENTS);
@@ -259,19 +258,13 @@ static void answer(struct uw_node_state *s, uint32_t to)
         .group = s->gradients->group, .waits_for = waits_for(s->gradients)});
 }
 
-static void ask(struct uw_node_state *s)
+static void ask(struct uw_node_state *s, uint32_t id)
 {
     struct uw_node_gradients *g = s->gradients;
-    g->asks_n++;
+    g->asks_n = g->asked == id ? g->asks_n + 1u : 1u;
+    g->asked = id;
     g->ask_us = s->now_us + ASK_AGAIN_US;
-    send_to(s, g->asked, UW_GRADIENTS_ASK, &(struct uw_cell_message){.group = g->group});
-}
-
-static void ask_next(struct uw_node_state *s, uint32_t id)
-{
-    s->gradients->asked = id;
-    s->gradients->asks_n = 0;
-    ask(s);
+    send_to(s, id, UW_GRADIENTS_ASK, &(struct uw_cell_message){.group = g->group});
 }
 
 static void hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
@@ -286,7 +279,7 @@ static void hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
         bool by_device = g->overlap.group.whole != NULL;    /* all wait for each other */
         give_up(s, by_device ? UW_GRADIENTS_DEVICE : UW_GRADIENTS_LATE, UW_CELL_NOBODY);
     } else {
-        ask_next(s, next);
+        ask(s, next);
     }
 }
 
@@ -334,11 +327,11 @@ static uint64_t watch_step(struct uw_node_state *s)
         g->moved_us = s->now_us;
     } else if (g->asked == UW_CELL_NOBODY) {
         g->hops = 0;
-        ask_next(s, who);
+        ask(s, who);
     } else if (s->now_us >= g->ask_us && g->asks_n == ASKS_MAX) {
         give_up(s, UW_GRADIENTS_LATE, g->asked);
     } else if (s->now_us >= g->ask_us) {
-        ask(s);
+        ask(s, g->asked);
     }
     return g->ask_us;
 }

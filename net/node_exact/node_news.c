@@ -16,19 +16,19 @@ static const char *name_of(struct uw_node_state *s, uint32_t id)
     return m != NULL ? m->name : uw_node_own(s, id) ? s->membership.members[0].name : "?";
 }
 
-static struct uw_node_event event_of(enum uw_node_event_kind kind, const char *peer)
+static struct uw_node_event event_of(enum uw_node_event_kind kind, const char *peer,
+                                     uint64_t duration_us, uint32_t nodes_n)
 {
     return (struct uw_node_event){.kind = kind, .peer = peer, .address = "",
-                                  .station = UW_LINK_STATION_NONE};
+                                  .station = UW_LINK_STATION_NONE, .duration_us = duration_us,
+                                  .chunks_n = nodes_n};
 }
 
 void uw_node_report_pair(struct uw_node_state *s, const struct uw_cell_news *news)
 {
     const char *who = name_of(s, s->pairs->partner);
     uint64_t us = news->duration_us;
-    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who);
-    e.duration_us = us;
-    e.chunks_n = news->ranks_n;
+    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who, us, news->ranks_n);
     if (news->kind == UW_CELL_NEWS_COMMITTED && news->ranks_n > 1u) {
         e.bytes = 2u * s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
@@ -74,7 +74,7 @@ static const char *predicted(const struct uw_node_state *s, char text[EXPECTED_B
 
 void uw_node_report_full(struct uw_node_state *s)
 {
-    struct uw_node_event e = event_of(UW_NODE_MEMBERS_FULL, "");
+    struct uw_node_event e = event_of(UW_NODE_MEMBERS_FULL, "", 0, 0);
     if (uw_node_is_news(s, e.kind, 0)) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "averages have no place for this node (%u at most), or it has no memory or link "
@@ -124,9 +124,7 @@ void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
     char expected[EXPECTED_BYTES], took[TIME_BYTES];
     char *text = s->text;
     size_t cap = UW_NODE_TEXT_BYTES;
-    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who);
-    e.duration_us = us;
-    e.chunks_n = news->ranks_n;
+    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who, us, news->ranks_n);
     if (news->kind == UW_CELL_NEWS_COMMITTED && others == 0) {
         return;
     }
@@ -185,9 +183,7 @@ void uw_node_report_gradients(struct uw_node_state *s, enum uw_node_event_kind k
     };
     const struct uw_node_gradients *g = s->gradients;
     unsigned others = (unsigned)g->ranks_n - 1u;
-    struct uw_node_event e = event_of(kind, "");
-    e.chunks_n = g->ranks_n;
-    e.duration_us = s->now_us - g->began_us;
+    struct uw_node_event e = event_of(kind, "", s->now_us - g->began_us, g->ranks_n);
     if (kind == UW_NODE_GRADIENTS) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "gradients are averaged every step with %u other%s by %s", others,
@@ -212,7 +208,7 @@ void uw_node_report_retreat(struct uw_node_state *s, const struct uw_member *fro
 {
     const struct uw_node_pairs *p = s->pairs;
     uint32_t n = p->rounds_n < UW_PAIRS_WINDOW ? p->rounds_n : UW_PAIRS_WINDOW;
-    struct uw_node_event e = event_of(UW_NODE_RETREAT, from != NULL ? from->name : "");
+    struct uw_node_event e = event_of(UW_NODE_RETREAT, from != NULL ? from->name : "", 0, 0);
     if (from != NULL) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "%s has given up gradient tracking: this node goes on with quasi-global momentum "
@@ -230,8 +226,7 @@ void uw_node_report_bridge(struct uw_node_state *s, enum uw_node_event_kind kind
 {
     const struct uw_member *m = uw_node_pull_member(s);
     char seen[UW_LINK_ADDRESS_BYTES];
-    struct uw_node_event e = event_of(kind, "");
-    e.duration_us = silent_us;
+    struct uw_node_event e = event_of(kind, "", silent_us, 0);
     if (kind == UW_NODE_CELL_ALONE) {
         snprintf(s->text, UW_NODE_TEXT_BYTES,
                  "no other cell can be reached for %u.%u s: cell %s goes on alone",

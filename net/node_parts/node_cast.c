@@ -155,7 +155,7 @@ static bool send_chunk(struct uw_node_state *s, uint32_t chunk)
         return false;
     }
     if (version != s->cast->version) {      /* published since */
-        uw_cast_stop_sharing(c);
+        c->sharing = false;
         return true;
     }
     int bytes = uw_message_write_cast(&head, x, s->buffer, s->buffer_bytes);

@@ -33,11 +33,6 @@ void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts)
         .most_us = adapts ? us * PACE_RANGE : us};
 }
 
-static void set_pace(struct uw_cast_pace *p, uint32_t us)
-{
-    p->us = us < p->least_us ? p->least_us : us > p->most_us ? p->most_us : us;
-}
-
 void uw_cast_pace_learn(struct uw_cast_pace *p, uint32_t chunks, uint32_t again)
 {
     uint32_t lost = again < chunks ? (uint32_t)(again * UINT64_C(1000) / chunks) : 1000u;
@@ -49,7 +44,8 @@ void uw_cast_pace_learn(struct uw_cast_pace *p, uint32_t chunks, uint32_t again)
     }
     p->slowed = !in_vain && lost > p->usual + PACE_NOISE && p->us < p->most_us;
     p->before = (uint16_t)lost;
-    set_pace(p, p->slowed ? p->us + p->us / 2u : in_vain ? p->us - p->us / 3u : p->us - p->us / 8u);
+    uint32_t us = p->slowed ? p->us + p->us / 2u : p->us - p->us / (in_vain ? 3u : 8u);
+    p->us = uw_min_u32(uw_max_u32(us, p->least_us), p->most_us);
 }
 
 static uint32_t chunks_of(const struct uw_cast *c, uint32_t chunk_n)
@@ -410,7 +406,7 @@ uint32_t uw_cast_ask(struct uw_cast *c, uint64_t now_us, uint32_t most, uint32_t
     for (uint32_t at = 0; at < chunks && n < most; at++) {
         if (!uw_set_has(p->have, at)) {
             wants[n] = (struct uw_want){.base = at, .chunk_n = chunk_n, .transfer = c->turn};
-            (void)uw_want_missing(&wants[n++], p->have, p->have, chunks, 64u);
+            (void)uw_want_missing(p->have, p->have, at, chunks, 64u, &wants[n++].wanted);
             at += 63u;
         }
     }

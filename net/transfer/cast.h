@@ -82,7 +82,7 @@ struct uw_cast {
     uint32_t wanted_n;              /* chunks that had to be sent again */
     uint8_t turn, ahead;            /* ahead: somebody else's turn, if is_ahead */
     bool active, passed, is_ahead;
-    bool sharing;                   /* what this turn shows is still there */
+    bool sharing;                   /* the snapshot is still what this turn shows */
     uint64_t began_us, active_us;   /* the last of anybody's chunks */
     uint64_t busy_us;               /* somebody's pass lasts until then at least */
     uint64_t air_us;                /* anybody's last chunk, whose: last_id, 0: this node's */
@@ -175,12 +175,6 @@ bool uw_cast_over(struct uw_cast *c, uint64_t now_us);
 
 /* Did everything of everybody come, and are all views this node's? */
 bool uw_cast_is_exact(const struct uw_cast *c);
-
-/* The snapshot is no more what this turn shows. */
-static inline void uw_cast_stop_sharing(struct uw_cast *c)
-{
-    c->sharing = false;
-}
 
 /* When there is something to do, if nothing arrives. */
 uint64_t uw_cast_next_us(const struct uw_cast *c, uint64_t now_us);

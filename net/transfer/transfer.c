@@ -351,13 +351,6 @@ void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n)
     pass_words(p);
 }
 
-/* A chunk is on its way no more. */
-static void take_out(struct uw_pull *p, uint32_t chunk)
-{
-    p->out_chunks -= uw_set_has(p->out, chunk);
-    uw_set_remove(p->out, chunk);
-}
-
 /* What a pull has now came from no answer of its own: no rate follows from it. */
 static void count_given(struct uw_pull *p, uint32_t n)
 {
@@ -381,7 +374,10 @@ uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool
         if (uw_set_has(p->have, chunk) || (out && !asked)) {
             continue;
         }
-        take_out(p, chunk);
+        if (out) {
+            uw_set_remove(p->out, chunk);
+            p->out_chunks--;
+        }
         uw_set_add(p->have, chunk);
         if (to != NULL) {
             uw_set_remove(to->have, chunk);
@@ -439,7 +435,10 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     uint32_t chunk = offset_n / p->chunk_n;
     uw_set_add(p->have, chunk);
     p->have_chunks++;
-    take_out(p, chunk);
+    if (uw_set_has(p->out, chunk)) {
+        uw_set_remove(p->out, chunk);
+        p->out_chunks--;
+    }
     pass_words(p);
     p->progress_us = now_us;
     p->backoff = 0;
@@ -503,7 +502,8 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         if (!timeout && (int32_t)(p->overtaken - p->head) <= (int32_t)p->reorder) {
             break;
         }
-        take_out(p, a->chunk);
+        uw_set_remove(p->out, a->chunk);
+        p->out_chunks--;
         path_ended(p, 1);
         late = late || timeout;
     }
@@ -533,7 +533,7 @@ static uint64_t overdue_us(const struct uw_pull *p)
 {
     uint32_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : path_rto_us(p);
     uint32_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
-    return p->coming_us + uw_max_u64(patience, least);
+    return p->coming_us + uw_max_u32(patience, least);
 }
 
 /* Chunks before this one may be asked for. */
@@ -556,7 +556,7 @@ static uint64_t due_us(const struct uw_pull *p, uint32_t n, uint64_t now_us)
     if (n >= batch || n == p->chunks - p->have_chunks - p->out_chunks || p->out_chunks == 0) {
         return 0;
     }
-    return p->want_us + uw_max_u64(p->srtt_us / 4u, 500u);
+    return p->want_us + uw_max_u32(p->srtt_us / 4u, 500u);
 }
 
 static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, uint64_t now_us)
@@ -587,7 +587,8 @@ static void remember(struct uw_pull *p, const struct uw_want *want, uint32_t n, 
 void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us)
 {
     chunks = uw_min_u32(uw_min_u32(chunks, 64u), p->chunks);
-    const struct uw_want want = {.seq = p->seq++, .base = p->origin, .wanted = uw_low_mask(chunks)};
+    const struct uw_want want = {.seq = p->seq++, .base = p->origin,
+                                 .wanted = UINT64_MAX >> (64u - chunks)};
     remember(p, &want, chunks, now_us);
     p->log[want.seq & (p->log_max - 1u)].used = false;      /* when it was asked is not known */
 }
@@ -600,20 +601,6 @@ void uw_pull_pushed(struct uw_pull *p, uint64_t now_us)
     p->seq = 1;     /* 0 is nobody's answer */
 }
 
-uint32_t uw_want_missing(struct uw_want *want, const uint32_t *have, const uint32_t *out,
-                         uint32_t end, uint32_t most)
-{
-    uint32_t n = 0, wanted[2] = {0}, base = want->base;
-    for (uint32_t bit = 0; bit < 64u && base + bit < end && n < most; bit++) {
-        if (!uw_set_has(have, base + bit) && !uw_set_has(out, base + bit)) {
-            uw_set_add(wanted, bit);
-            n++;
-        }
-    }
-    want->wanted = wanted[0] | (uint64_t)wanted[1] << 32;
-    return n;
-}
-
 bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, struct uw_want *want)
 {
     if (!p->active) {
@@ -624,14 +611,15 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
     if (n == 0 || now_us < due_us(p, n, now_us)) {
         return false;
     }
-    *want = (struct uw_want){.transfer = p->transfer, .base = first_missing(p, true),
-                             .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0)};
-    n = uw_want_missing(want, p->have, p->out, askable(p, now_us), n);
-    if (n == 0) {
+    uint32_t base = first_missing(p, true), end = askable(p, now_us);
+    uint64_t wanted;
+    if (base >= end) {
         return false;
     }
-    want->seq = p->seq++;
-    want->spread_us = path_spread_us(p, n);
+    n = uw_want_missing(p->have, p->out, base, end, n, &wanted);
+    *want = (struct uw_want){
+        .transfer = p->transfer, .seq = p->seq++, .base = base, .wanted = wanted,
+        .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0), .spread_us = path_spread_us(p, n)};
     remember(p, want, n, now_us);
     if (p->chunk_us != 0) {
         want->spread_us = 0;        /* as quickly as the link takes them */

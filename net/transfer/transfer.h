@@ -34,6 +34,7 @@
 #ifndef UW_NET_TRANSFER_H
 #define UW_NET_TRANSFER_H
 
+#include "base/bits.h"
 #include "wire/message.h"
 
 #include "uwasa/arena.h"
@@ -120,10 +121,21 @@ struct uw_pull {
     float window, window_most;      /* chunks */
 };
 
-/* Ask for up to `most` chunks, below `end`, that are neither in `have` nor in `out`: the first ones
- * from want->base on, as far as one question reaches. Sets want->wanted. Returns how many. */
-uint32_t uw_want_missing(struct uw_want *want, const uint32_t *have, const uint32_t *out,
-                         uint32_t end, uint32_t most);
+/* What a question asks for: bit i, chunk base + i, of up to `most` chunks below `end`, the first
+ * that are neither in `have` nor in `out`, as far as one question reaches. Returns how many. */
+UW_INLINE uint32_t uw_want_missing(const uint32_t *have, const uint32_t *out, uint32_t base,
+                                   uint32_t end, uint32_t most, uint64_t *bits)
+{
+    uint32_t n = 0, wanted[2] = {0};
+    for (uint32_t bit = 0; bit < 64u && base + bit < end && n < most; bit++) {
+        if (!uw_set_has(have, base + bit) && !uw_set_has(out, base + bit)) {
+            uw_set_add(wanted, bit);
+            n++;
+        }
+    }
+    *bits = wanted[0] | (uint64_t)wanted[1] << 32;
+    return n;
+}
 
 /* Take tables for vectors of up to size_n floats, in chunks of least_n or more, and window_chunks
  * chunks on their way.

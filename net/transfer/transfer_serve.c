@@ -80,7 +80,10 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
     if (want->base >= chunks || want->chunk_n > UINT16_MAX) {
         return UW_ERR_INVALID;
     }
-    uint64_t wanted = want->wanted & uw_low_mask(chunks - want->base);
+    uint64_t wanted = want->wanted;
+    if (chunks - want->base < 64u) {
+        wanted &= ((uint64_t)1 << (chunks - want->base)) - 1u;
+    }
     if (wanted == 0) {
         return UW_ERR_INVALID;
     }
