@@ -13,7 +13,7 @@
  * pending when the next backward pass begins. */
 #include "flight.h"
 
-#include "layers/layers.h"
+#include "layers/layer_shared.h"
 
 #include "uwasa/fmath.h"
 #include "uwasa/parts.h"

@@ -5,7 +5,7 @@
  * Three families: depthwise ones (a group for each input channel), which are as fast as memory is;
  * small ones, direct and of one launch, for minibatches whose work does not fill a GPU; and a
  * general one by tiles in shared memory, for every other shape, stride, dilation and number of
- * groups. conv2d.c measures them against cuDNN and takes the faster.
+ * groups. conv2d_cuda.c measures them against cuDNN and takes the faster.
  *
  * Layout     as struct uw_conv2d says
  * Memory     no scratch; partial sums of bw_param stand in struct uw_cuda's partials

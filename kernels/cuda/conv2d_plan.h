@@ -139,8 +139,8 @@ int uw_conv2d_measure(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t bat
                       const struct uw_conv2d_choice *candidates, uint32_t n,
                       struct uw_conv2d_choice *best, double *us);
 
-/* conv2d.c: put the job on the stream, by this choice with its workspace. graph: where the engine
- * is, of a choice that is one. Returns as slots. */
+/* conv2d_cuda.c: put the job on the stream, by this choice with its workspace. graph: where the
+ * engine is, of a choice that is one. Returns as slots. */
 int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
                   const struct uw_conv2d_job *job, const struct uw_conv2d_choice *choice,
                   struct uw_conv2d_graph *graph, void *workspace);

@@ -41,7 +41,7 @@ struct uw_dense_job {
     float *dbias;
 };
 
-/* dense.c: by dense_small.cu or by cuBLAS. Returns as slots. */
+/* dense_cuda.c: by dense_small.cu or by cuBLAS. Returns as slots. */
 int uw_dense_run(const struct uw_exec *e, const struct uw_dense *d, const struct uw_dense_job *j,
                  bool small);
 

@@ -105,10 +105,10 @@ int uw_cuda_launched(const struct uw_exec *e, cudaError_t rc);
 int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out);
 
 /* The slots: pointwise.cu, activation.cu, copy.cu, sequence.cu, norm.cu, norm_group.cu, lrn.cu,
- * pool.cu, channels.cu, dense.c, and
+ * pool.cu, channels.cu, dense_cuda.c, and
  *   update.cu  inside a step they read its values, and change nothing once it is stopped
  *   loss.cu    inside a step loss_sum, correct_n, sum are the GPU's, one of struct uw_device_sums
- *   conv2d.c   cuDNN, or conv2d_own.cu where that is faster
+ *   conv2d_cuda.c   cuDNN, or conv2d_own.cu where that is faster
  * Contracts: uwasa/kernels.h, uwasa/kernels_layers.h. */
 UW_SLOTS(cuda);
 
@@ -141,10 +141,10 @@ int uw_relu_bw_copy_cuda(const struct uw_exec *e, size_t n, float ceiling, const
                          float *dy, float *dx, bool accumulate);
 int uw_add_relu_cuda(const struct uw_exec *e, size_t n, const float *a, const float *b,
                      float ceiling, float *y);
-/* dense.c */
+/* dense_cuda.c */
 int uw_gemm_batch_cuda(const struct uw_exec *e, const struct uw_gemm *g,
                        const struct uw_gemm_batch *batch, const float *a, const float *b, float *c);
-/* conv2d.c */
+/* conv2d_cuda.c */
 int uw_conv2d_bias_relu_cuda(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                              const float *x, const float *w, const float *b, float ceiling,
                              float *y);

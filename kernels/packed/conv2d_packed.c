@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/direct.h"
-#include "packed/image.h"
+#include "packed/image_matrix.h"
 #include "packed/packed.h"
 #include "packed/sizes.h"
 #include "packed/small.h"

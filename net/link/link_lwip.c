@@ -4,7 +4,7 @@
 #include "ip_address.h"
 
 #include "base/number.h"
-#include "base/slots.h"
+#include "base/slot_table.h"
 
 #include "uwasa/rng.h"
 

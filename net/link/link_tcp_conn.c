@@ -2,8 +2,8 @@
 #include "link_tcp_conn.h"
 
 #include "base/backoff.h"
-#include "base/bucket.h"
 #include "base/bytes.h"
+#include "base/token_bucket.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #define UW_NET_LINK_TCP_CONN_H
 
 #include "link_ip.h"
-#include "stations.h"
+#include "station_table.h"
 #include "stream_guard.h"
 #include "uwasa/link_tcp.h"
 

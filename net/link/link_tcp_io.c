@@ -3,8 +3,8 @@
  * Input and output of connections. */
 #include "link_tcp_conn.h"
 
-#include "base/bucket.h"
 #include "base/bytes.h"
+#include "base/token_bucket.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "ip_errno.h"
 #include "link_ip.h"
-#include "stations.h"
+#include "station_table.h"
 
 #include <errno.h>
 #include <netinet/in.h>

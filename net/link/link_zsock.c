@@ -3,7 +3,7 @@
 
 #include "ip_address.h"
 #include "ip_errno.h"
-#include "stations.h"
+#include "station_table.h"
 
 #include <errno.h>
 #include <string.h>

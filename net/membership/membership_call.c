@@ -4,7 +4,7 @@
 #include "membership_priv.h"
 
 #include "base/backoff.h"
-#include "base/bucket.h"
+#include "base/token_bucket.h"
 
 #include "uwasa/fmath.h"
 #include "uwasa/node_sleep.h"

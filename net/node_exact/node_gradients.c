@@ -2,7 +2,7 @@
 #include "node_averages.h"
 #include "node_direct_priv.h"
 #include "base/backoff.h"
-#include "base/slots.h"
+#include "base/slot_table.h"
 #include "cell/cell_priv.h"
 #include "wire/part.h"
 

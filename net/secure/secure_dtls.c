@@ -3,7 +3,7 @@
  * The channel as a link, and admission to handshakes; sessions are in secure_slots.c. */
 #include "secure_slots.h"
 
-#include "base/bucket.h"
+#include "base/token_bucket.h"
 
 #include <string.h>
 

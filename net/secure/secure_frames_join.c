@@ -9,8 +9,8 @@
 #include "secure_frames_priv.h"
 
 #include "base/backoff.h"
-#include "base/bucket.h"
-#include "base/slots.h"
+#include "base/slot_table.h"
+#include "base/token_bucket.h"
 
 #include <string.h>
 

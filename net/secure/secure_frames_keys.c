@@ -3,7 +3,7 @@
  * Epochs and their keys, counters and their store. */
 #include "secure_frames_priv.h"
 
-#include "base/bucket.h"
+#include "base/token_bucket.h"
 
 #include "uwasa/crc.h"
 

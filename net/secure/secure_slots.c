@@ -2,8 +2,8 @@
 #include "secure_slots.h"
 
 #include "base/backoff.h"
-#include "base/bucket.h"
-#include "base/slots.h"
+#include "base/slot_table.h"
+#include "base/token_bucket.h"
 
 #include "uwasa/hash.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transfer_serve.h"
 
-#include "base/slots.h"
+#include "base/slot_table.h"
 
 #define SPREAD_MAX_US 1000000u      /* whatever a peer asks for */
 #define STALE_US 2000000u           /* after the time a question should have been answered in */

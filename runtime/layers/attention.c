@@ -8,7 +8,7 @@
  * q, k, v with their gradients. Without a backward pass one sample's are scratch, with one head's
  * P. Where the kernels take many products at once, as many samples as AT_ONCE_N allows go
  * together. */
-#include "layers.h"
+#include "layer_shared.h"
 
 #include "uwasa/fmath.h"
 

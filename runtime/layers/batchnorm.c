@@ -5,7 +5,7 @@
  * Recomputation finds the statistics in aux.
  *
  * One that is deferred only makes statistics: the convolution that reads it does the rest. */
-#include "layers.h"
+#include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {

@@ -3,7 +3,7 @@
  * conv2d; conv1d, a convolution of images one row high; conv_transpose2d, the gradient of a
  * convolution used as a forward pass: its geometry.conv2d is the convolution that maps the layer's
  * output to its input, so the three parts change roles. */
-#include "layers.h"
+#include "layer_shared.h"
 
 /* Output length, 1 or more; 0 if the kernel does not fit. */
 static uint32_t size_of(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,

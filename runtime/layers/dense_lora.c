@@ -5,7 +5,7 @@
  *
  * aux holds x A^T and, from bw_prepare on, dy B, [rows][rank] each. A plan without gradients here
  * has no aux: x A^T then stands in front of the kernels' scratch. */
-#include "layers.h"
+#include "layer_shared.h"
 
 #include "uwasa/arena.h"
 

@@ -2,7 +2,7 @@
  *
  * The mask is a function of the step's key, the layer and the element's place in the minibatch, so
  * it takes no memory: the backward pass, micro-batches and recomputation ask for it again. */
-#include "layers.h"
+#include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {

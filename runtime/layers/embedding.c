@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Indices have no gradient: nothing below can be trained. */
-#include "layers.h"
+#include "layer_shared.h"
 
 #define VOCABULARY_MAX (1u << 24)   /* every smaller index is exact in a float */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layers/layers.h"
+#include "layers/layer_shared.h"
 
 #include "graph.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "layers.h"
+#include "layer_shared.h"
 
 static float or_default(float value, float otherwise)
 {

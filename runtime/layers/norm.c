@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Group norm and layer norm: aux keeps the statistics of every group. */
-#include "layers.h"
+#include "layer_shared.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  *
  * Max pools keep one byte an output (which tap won) instead of the input: the backward pass reads
  * nothing else, so the memory plan can reuse the larger input map at once. */
-#include "layers.h"
+#include "layer_shared.h"
 
 static bool is_flat(const struct uw_layer_def *def)
 {

@@ -8,7 +8,7 @@
  * replaces the gates with the gradients of their pre-activations. Without a backward pass nothing
  * is kept: one step's gates are scratch, or those of all steps where the kernels walk through all
  * of them at once. */
-#include "layers.h"
+#include "layer_shared.h"
 
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 

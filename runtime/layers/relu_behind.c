@@ -9,7 +9,7 @@
  * of the layer's inputs, for one step longer than with a ReLU of its own: where the most memory is
  * in use just then it is that much more (resnet20: an output of its last blocks, 16 kB a sample,
  * 1 %), for one pass over memory less. */
-#include "layers.h"
+#include "layer_shared.h"
 
 #include "graph.h"
 

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "sim/sim.h"
-#include "sim/sim_scenario.h"
+#include "sim/sim_file.h"
 
 #include <string.h>
 

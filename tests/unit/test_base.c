@@ -3,9 +3,9 @@
  * The mechanisms of net/base. */
 #include "base/backoff.h"
 #include "base/bits.h"
-#include "base/bucket.h"
 #include "base/number.h"
-#include "base/slots.h"
+#include "base/slot_table.h"
+#include "base/token_bucket.h"
 
 #include "test_support.h"
 

@@ -3,7 +3,7 @@
  * Scenario files: what they say, and what is said of mistakes in them. */
 #include "test_support.h"
 #include "sim/sim.h"
-#include "sim/sim_scenario.h"
+#include "sim/sim_file.h"
 
 static const struct uw_sim_cost cost = {.measured_us = 1000, .multiply_adds = 3000000};
 static const struct uw_sim_options nothing = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 #include "sim_advise.h"
-#include "sim_fleet.h"
-#include "sim_scenario.h"
+#include "sim_draw.h"
+#include "sim_file.h"
 #include "base/commands.h"
 #include "job/job.h"
 #include "job/recipe.h"

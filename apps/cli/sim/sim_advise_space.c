@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_advise.h"
 
-#include "sim_scenario.h"
+#include "sim_file.h"
 #include "uwasa/sim_cost.h"
 
 #include <math.h>

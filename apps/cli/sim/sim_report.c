@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
-#include "sim_fleet.h"
+#include "sim_draw.h"
 #include "base/args.h"
 #include "base/open_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_run.h"
 
-#include "sim_fleet.h"
+#include "sim_draw.h"
 #include "job/recipe.h"
 
 #include "uwasa/board.h"

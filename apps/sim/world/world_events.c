@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The shipped nodes over the simulated links of a fleet, one event after the other. */
-#include "clock.h"
+#include "world_clock.h"
 #include "world.h"
 #include "medium/medium.h"
 

@@ -27,7 +27,7 @@
  * publishes meanwhile, and nodes that have just averaged share one. The pool is reserved for the
  * worst case, two a node in gossip, else one, and touched as far as it is used. An event costs
  * O(log nodes), and the vectors. */
-#include "clock.h"
+#include "world_clock.h"
 #include "world.h"
 
 #include "uwasa/arena.h"

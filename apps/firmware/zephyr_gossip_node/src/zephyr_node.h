@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * zephyr_node.h - the parts of the sample: set-up and the two threads in main.c, its lines in
- * report.c
+ * report_zephyr.c
  *
  * Memory     all static      Context  main thread, unless noted */
 #ifndef UW_ZEPHYR_NODE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * image.h - an image as the right-hand matrix of a product, packed without ever being unrolled
+ * image_matrix.h - an image as the right-hand matrix of a product, packed without unrolling it
  *
  * The rows that a block of B needs are first copied, with their padding, into a narrow band; in
  * it the element for (pixel, tap) lies at pixel_at[pixel] + tap_at[tap], so that packing is
@@ -14,8 +14,8 @@
  * Units      floats, pixels
  * Memory     the band and its index lists live in the product's work area
  */
-#ifndef UW_KERNELS_IMAGE_H
-#define UW_KERNELS_IMAGE_H
+#ifndef UW_KERNELS_IMAGE_MATRIX_H
+#define UW_KERNELS_IMAGE_MATRIX_H
 
 #include "packed/phase.h"
 #include "packed/product.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim_scenario.h"
+#include "sim_file.h"
 
 #include "sim.h"
 #include "base/open_file.h"

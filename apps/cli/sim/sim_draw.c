@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim_fleet.h"
+#include "sim_draw.h"
 
 #include "base/args.h"
 #include "base/progress.h"

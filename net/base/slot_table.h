@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slots.h - find the slot of a key in a table, or a free or replaceable one
+ * slot_table.h - find the slot of a key in a table, or a free or replaceable one
  *
  *     static uint64_t rank(const void *slot, const void *key)
  *     {
@@ -11,8 +11,8 @@
  *
  * Blocking   never      Context  that of the table
  */
-#ifndef UW_NET_SLOTS_H
-#define UW_NET_SLOTS_H
+#ifndef UW_NET_SLOT_TABLE_H
+#define UW_NET_SLOT_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "slots.h"
+#include "slot_table.h"
 
 void *uw_slots_find(void *slots, uint32_t slots_n, size_t slot_bytes,
                     uint64_t (*rank)(const void *slot, const void *key), const void *key)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "packed/image.h"
+#include "packed/image_matrix.h"
 #include "packed/input_norm.h"
 #include "packed/sizes.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clock.h"
+#include "world_clock.h"
 
 #include "uwasa/status.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layers.h - what several kinds of layers share (private) */
-#ifndef UWASA_LAYERS_TABLES_H
-#define UWASA_LAYERS_TABLES_H
+ * layer_shared.h - what several kinds of layers share (private) */
+#ifndef UW_LAYER_SHARED_H
+#define UW_LAYER_SHARED_H
 
 #include "layer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_scenario.h - scenario files: the devices of a simulated run, and how they learn, as JSON
+ * sim_file.h - scenario files: the devices of a simulated run, and how they learn, as JSON
  *
  * The keys of a file are the flags of uwasa sim, with _ for -, and beside them what the devices are
  * like. apps/sim/README.md has them all. What is wrong is said in one sentence, with file, line
@@ -13,8 +13,8 @@
  *
  * Memory     heap; texts in the options live until close      Context  one thread
  */
-#ifndef UWASA_CLI_SIM_SCENARIO_H
-#define UWASA_CLI_SIM_SCENARIO_H
+#ifndef UWASA_CLI_SIM_FILE_H
+#define UWASA_CLI_SIM_FILE_H
 
 #include "base/json_read.h"
 

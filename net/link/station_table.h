@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stations.h - the table of stations by address, for links over IP
+ * station_table.h - the table of stations by address, for links over IP
  *
  * Memory     the caller's, borrowed      Blocking   never      Context  the link's thread
  */
-#ifndef UW_NET_STATIONS_H
-#define UW_NET_STATIONS_H
+#ifndef UW_NET_STATION_TABLE_H
+#define UW_NET_STATION_TABLE_H
 
 #include "ip_address.h"
 

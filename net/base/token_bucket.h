@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bucket.h - a token bucket: limits a rate, and allows a burst
+ * token_bucket.h - a token bucket: limits a rate, and allows a burst
  *
  * The only state is paid_us, the time at which the bucket is full again (generic cell rate
  * algorithm). 0 is a full bucket.
@@ -9,8 +9,8 @@
  * Memory     caller's      Blocking  never      Context  one thread
  * Source     ITU-T I.371, annex A
  */
-#ifndef UW_NET_BUCKET_H
-#define UW_NET_BUCKET_H
+#ifndef UW_NET_TOKEN_BUCKET_H
+#define UW_NET_TOKEN_BUCKET_H
 
 #include "bits.h"
 

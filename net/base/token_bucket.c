@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bucket.h"
+#include "token_bucket.h"
 
 bool uw_bucket_take(uint64_t *paid_us, uint64_t now_us, uint64_t each_us, uint64_t most_us,
                     uint64_t kept_us)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_fleet.h - the devices of a simulated run and the radio between them: drawn, foreseen, shown
+ * sim_draw.h - the devices of a simulated run and the radio between them: drawn, foreseen, shown
  *
- * Units      as in sim_scenario.h      Context  main thread
+ * Units      as in sim_file.h      Context  main thread
  */
-#ifndef UWASA_CLI_SIM_FLEET_H
-#define UWASA_CLI_SIM_FLEET_H
+#ifndef UWASA_CLI_SIM_DRAW_H
+#define UWASA_CLI_SIM_DRAW_H
 
 #include "sim.h"
 #include "job/job.h"

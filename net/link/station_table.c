@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stations.h"
+#include "station_table.h"
 
-#include "base/slots.h"
+#include "base/slot_table.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clock.h - which node comes next: a heap with one place a node, by time, then by what is to
+ * world_clock.h - which node comes next: a heap with one place a node, by time, then by what is to
  * happen, then by number
  *
  * Units      _us microseconds
  * Memory     from the heap      Context  one thread
  */
-#ifndef UWASA_SIM_CLOCK_H
-#define UWASA_SIM_CLOCK_H
+#ifndef UWASA_SIM_WORLD_CLOCK_H
+#define UWASA_SIM_WORLD_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
