@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/commands.h"
+#include "base/open_file.h"
 #include "job/job.h"
 
 #include "uwasa/checkpoint.h"
@@ -131,9 +132,8 @@ int uw_cmd_convert(int argc, char **argv)
         return uw_cli_error("convert", UW_EXIT_USAGE, "IN and OUT: are needed, see uwasa convert "
                             "--help");
     }
-    const char *slash = strrchr(name[1], '/');
-    const char *dot = strrchr(slash != NULL ? slash : name[1], '.');
-    if (dot != NULL && dot[1] != '\0' && dot[1] != '/' && strcmp(dot, ".onnx") != 0 &&
+    const char *dot = strrchr(uw_file_name(name[1]), '.');
+    if (dot != NULL && dot[1] != '\0' && strcmp(dot, ".onnx") != 0 &&
         strcmp(dot, ".c") != 0) {
         return uw_cli_error("convert", UW_EXIT_USAGE,
                             "%.120s: OUT ends in .onnx or .c, or is a folder without a dot in its "

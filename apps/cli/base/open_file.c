@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define FIRST_BYTES 16384u
@@ -39,6 +40,12 @@ FILE *uw_open_file(const char *path, bool to_write)
 {
     return to_write ? stream_of(uw_open_fd(path), "w")
                     : stream_of(open_at_once(path, O_RDONLY), "r");
+}
+
+const char *uw_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
 }
 
 char *uw_read_file(const char *path, size_t most, size_t *bytes)

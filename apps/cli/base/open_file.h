@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+/* What follows the last slash of a path. */
+const char *uw_file_name(const char *path);
+
 /* Open a file to read, or to write from its start (made if need be). A pipe that nobody writes is
  * empty; one that nobody reads cannot be written (ENXIO). What is open blocks as usual.
  * Returns NULL and errno on failure. */

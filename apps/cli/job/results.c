@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "results.h"
 
+#include "base/open_file.h"
 #include "model/model_json.h"
 
 #include <limits.h>
@@ -10,16 +11,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 static bool stat_folder(const char *path, struct stat *st)
 {
     char folder[PATH_MAX];
-    int n = snprintf(folder, sizeof folder, "%.*s.", (int)(name_of(path) - path), path);
+    int n = snprintf(folder, sizeof folder, "%.*s.", (int)(uw_file_name(path) - path), path);
     return n < (int)sizeof folder && stat(folder, st) == 0;
 }
 
@@ -34,7 +29,7 @@ static bool same_file(const char *a, const char *b)
 static bool same_place(const char *a, const char *b)
 {
     struct stat x, y;
-    return strcmp(name_of(a), name_of(b)) == 0 && stat(a, &x) < 0 && stat_folder(a, &x) &&
+    return strcmp(uw_file_name(a), uw_file_name(b)) == 0 && stat(a, &x) < 0 && stat_folder(a, &x) &&
            stat_folder(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 

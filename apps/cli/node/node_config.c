@@ -4,6 +4,7 @@
  * node is, the rest is judged here. */
 #include "node_config.h"
 
+#include "base/open_file.h"
 #include "job/job_gpu.h"
 #include "job/recipe.h"
 
@@ -491,7 +492,7 @@ static const char *fill(struct uw_node_file *f, const char *text, const char *ra
 /* "dir/w.safetensors" and "3" into "dir/w.3.safetensors". */
 static const char *own_file(struct uw_node_file *f, const char *file, const char *rank)
 {
-    const char *base = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+    const char *base = uw_file_name(file);
     const char *dot = strrchr(base, '.');
     size_t stem = dot != NULL && dot != base ? (size_t)(dot - file) : strlen(file);
     return new_text(f, "%.*s.%s%s", (int)stem, file, rank, file + stem);

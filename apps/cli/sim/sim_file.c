@@ -18,6 +18,9 @@
 #define DEVICE_KEYS \
     "device|bandwidth|latency|loss|step|speed|stragglers|availability|cells|radio"
 
+/* Of a cell; shared is a key of those that are no radio's. */
+#define CELL_KEYS "nodes|count|sizes|deal|bandwidth|latency|out_bandwidth|out_latency"
+
 /* Keeps the path of what it reads, "nodes[1].bandwidth.up", for sentences. After the first mistake,
  * which is kept, nothing that is read counts. */
 struct reader {
@@ -323,10 +326,7 @@ static void read_cells(struct reader *r, const cJSON *m, struct uw_sim_group *g)
     if (get(r->object, radio ? "cells" : "radio") != NULL) {
         wrong(r, m, "and \"radio\": give one of them; a radio cell is a cell whose \"shared\" is "
               "true");
-    } else if (has_keys(r, m, radio ? "nodes|count|sizes|deal|bandwidth|latency|out_bandwidth|"
-                        "out_latency"
-                                    : "nodes|count|sizes|deal|shared|bandwidth|latency|"
-                        "out_bandwidth|out_latency")) {
+    } else if (has_keys(r, m, radio ? CELL_KEYS : CELL_KEYS "|shared")) {
         if (shared != NULL) {
             size_t up = enter(r, "shared");
             c->shared = is_true(r, shared, true);
@@ -425,19 +425,13 @@ static void read_step(struct reader *r, const cJSON *step, struct uw_sim_group *
     leave(r, up);
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 static void read_trace(struct reader *r, const cJSON *m, struct uw_sim_availability *v)
 {
     struct uw_sim_file *f = r->f;
     const char *name = text_of(r, m), *scenario = f->json.file;
     char path[1024];
     size_t n;
-    int dir = name[0] == '/' ? 0 : (int)(base_of(scenario) - scenario);
+    int dir = name[0] == '/' ? 0 : (int)(uw_file_name(scenario) - scenario);
     struct uw_error why = {.text = ""};
     if (r->j->err.code < 0 || f->traces_n == UW_SIM_TRACES_MAX) {
         return;
@@ -447,7 +441,7 @@ static void read_trace(struct reader *r, const cJSON *m, struct uw_sim_availabil
     if (text == NULL) {
         wrong(r, m, "%.80s cannot be read%s", name,
               fits && errno == EFBIG ? ": it has more than 16 MiB" : "");
-    } else if (uw_sim_trace_read(base_of(path), text, n, &f->traces[f->traces_n], &v->away_n,
+    } else if (uw_sim_trace_read(uw_file_name(path), text, n, &f->traces[f->traces_n], &v->away_n,
                                  &why) < 0) {
         wrong(r, m, "%.160s", why.text);
     } else {
@@ -665,8 +659,7 @@ int uw_sim_file_plain(struct uw_sim_file *f, struct uw_error *err)
     }
     f->scenario.groups_n = 1;
     f->scenario.groups[0] = (struct uw_sim_group){
-        .name = "nodes", .count = UW_SIM_NODES,
-        .up = {.a = UW_SIM_BANDWIDTH},
+        .name = "nodes", .count = UW_SIM_NODES, .up = {.a = UW_SIM_BANDWIDTH},
         .latency = {.a = UW_SIM_LATENCY}, .speed = {.a = 1.0}};
     return UW_OK;
 }

@@ -4,6 +4,7 @@
  *
  *     world.c            hands every call on
  *     world_events.c, world_formula.c    the models; each keeps its own in w->state
+ *     groups.c, snapshots.c              parts of world_formula.c
  *     world_node.c       the nodes beside their network
  *
  * Memory     state is the model's, from the heap: close frees it
@@ -16,7 +17,6 @@
 
 /* Entries mean what the functions of sim_world.h do. */
 struct uw_world_ops {
-    const char *name;
     /* Fill in what is 0 in the configuration. */
     void (*defaults)(struct uw_world_config *c);
     /* Bytes beside the vectors and struct uw_world_node. Returns UW_OK or what open would. */
@@ -43,6 +43,9 @@ static inline bool uw_world_pairs(const struct uw_node_config *c)
 {
     return c->mode == UW_NODE_GOSSIP && c->rule->over == UW_MIX_OVER_PAIRS;
 }
+
+/* Seconds of virtual time in microseconds, to the nearest; not more than can be added up. */
+uint64_t uw_world_us(double seconds);
 
 /* Take a large piece of memory, all zeros, aligned to 64 bytes or more, in large pages where the
  * system has them; NULL: none to be had. */

@@ -684,7 +684,6 @@ static void events_close(struct uw_world *w)
 }
 
 const struct uw_world_ops uw_world_events = {
-    .name = "events",
     .defaults = events_defaults,
     .measure = events_measure,
     .open = events_open,

@@ -27,8 +27,10 @@
  * publishes meanwhile, and nodes that have just averaged share one. The pool is reserved for the
  * worst case, two a node in gossip, else one, and touched as far as it is used. An event costs
  * O(log nodes), and the vectors. */
-#include "world_clock.h"
+#include "groups.h"
+#include "snapshots.h"
 #include "world.h"
+#include "world_clock.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/rng.h"
@@ -39,8 +41,7 @@
 
 #define PERIOD_STEPS 10u
 #define WEIGHT 0.5f
-#define NONE UINT32_MAX             /* no snapshot, no device */
-#define SECONDS_MAX 1e9             /* 30 years: sums of thousands fit the clock */
+#define NONE UW_SNAPSHOT_NONE       /* no snapshot, no device */
 #define BLOCK_N 256u                /* floats that are averaged at a time */
 
 struct node {
@@ -65,16 +66,6 @@ struct node {
     int flags;                      /* of the average */
 };
 
-/* Nodes that average exactly. */
-struct group {
-    uint32_t first, nodes_n;        /* in f->members */
-    uint32_t waiting_n, ended_n;    /* of them */
-    uint32_t bridge;                /* what its head pulled and this average takes; of the pool */
-    float weight;                   /* of it */
-    uint64_t takes_us;
-    double sent_bytes;
-};
-
 struct state {
     struct uw_world *world;
     const struct uw_node_config *c; /* the world's */
@@ -84,24 +75,14 @@ struct state {
     bool pairs;
     double sent_bytes;              /* by all nodes together */
     struct uw_node_counters counters;       /* the same; pulls and averages are counted */
-    float *memory, *scratch;        /* scratch of pairs [4 size_n] */
-    float **pool;                   /* [pool_n] vectors of snapshots */
-    uint32_t *refs, *unused;        /* of the pool's vectors; those with none, a stack */
-    uint32_t pool_n, unused_n;
-    uint32_t *members, *group_of;   /* [nodes_n] places, group by group */
-    struct group *groups;           /* [groups_n] */
-    uint32_t groups_n;
+    float *scratch;                 /* of pairs [4 size_n] */
+    struct uw_snapshots pool;
+    struct uw_world_groups groups;  /* none in gossip but of pairs */
     struct uw_sim_clock clock;      /* ends of averages, steps, pulls: in this order */
     uint32_t ends_n, busy_n;        /* alarms of averages; what somebody goes on after */
     struct node *last;              /* returned by next */
     bool *usable;                   /* [nodes_n] all true */
 };
-
-/* Seconds of virtual time, to the nearest microsecond; not more than can be added up. */
-static uint64_t us_of(double seconds)
-{
-    return (uint64_t)((seconds < SECONDS_MAX ? seconds : SECONDS_MAX) * 1e6 + 0.5);
-}
 
 /* ---- alarms: of a group's or a pair's average, of a node's step, of its pull ---- */
 
@@ -163,43 +144,23 @@ static void wake(struct state *f, struct node *n, int flags)
 
 /* ---- snapshots ---- */
 
-/* Give one reference back, and set it to NONE; of none: nothing. */
-static void drop(struct state *f, uint32_t *snapshot)
-{
-    uint32_t i = *snapshot;
-    *snapshot = NONE;
-    if (i != NONE && --f->refs[i] == 0) {
-        f->unused[f->unused_n++] = i;
-    }
-}
-
-static uint32_t hold(struct state *f, uint32_t snapshot)
-{
-    f->refs[snapshot]++;
-    return snapshot;
-}
-
 /* Show a node's parameters as they are. */
 static void publish(struct state *f, struct node *n)
 {
-    if (n->shown == NONE || f->refs[n->shown] > 1) {
-        drop(f, &n->shown);
-        n->shown = hold(f, f->unused[--f->unused_n]);
-    }
-    memcpy(f->pool[n->shown], n->w->x, n->w->params.size_n * sizeof(float));
+    uw_snapshot_write(&f->pool, &n->shown, n->w->x);
 }
 
 /* Let two nodes with the same parameters show the same snapshot. */
 static void share(struct state *f, struct node *n, const struct node *other)
 {
-    drop(f, &n->shown);
-    n->shown = hold(f, other->shown);
+    uw_snapshot_drop(&f->pool, &n->shown);
+    n->shown = uw_snapshot_hold(&f->pool, other->shown);
 }
 
 /* The rule has its turn. */
 static void end_rule(struct state *f, struct node *n)
 {
-    uw_mix_end(f->c->rule, &f->c->constants, &n->w->params, f->pool[n->shown], n->w->velocity,
+    uw_mix_end(f->c->rule, &f->c->constants, &n->w->params, f->pool.x[n->shown], n->w->velocity,
                n->lr_sum, n->recent);
 }
 
@@ -221,8 +182,8 @@ static void ask(struct state *f, struct node *n, uint32_t peer, float weight)
     n->weight = weight;
     n->pulling = true;
     n->asked_us = now_us;
-    n->arrives_us = now_us + us_of(uw_sim_pull_s(&path, f->model_bytes, question));
-    set_alarm(f, pull_alarm(f, n), now_us + (question ? us_of(path.latency_s) : 0));
+    n->arrives_us = now_us + uw_world_us(uw_sim_pull_s(&path, f->model_bytes, question));
+    set_alarm(f, pull_alarm(f, n), now_us + (question ? uw_world_us(path.latency_s) : 0));
 }
 
 static void pull_is_here(struct state *f, struct node *n)
@@ -240,9 +201,9 @@ static float weight_of(const struct state *f, const struct node *n)
 
 static void mix(struct state *f, struct node *n)
 {
-    uw_mix_pulled(weight_of(f, n), &n->w->params, 0, n->w->params.size_n, f->pool[n->shown],
-                  f->pool[n->pulled]);
-    drop(f, &n->pulled);
+    uw_mix_pulled(weight_of(f, n), &n->w->params, 0, n->w->params.size_n, f->pool.x[n->shown],
+                  f->pool.x[n->pulled]);
+    uw_snapshot_drop(&f->pool, &n->pulled);
     n->mixed = true;
     n->mixed_models += 1.0f;
     pull_is_here(f, n);
@@ -324,18 +285,18 @@ static int gossip_step(struct state *f, struct node *n, float lr)
 
 /* ---- groups ---- */
 
-static struct group *group_of(const struct state *f, const struct node *n)
+static struct uw_world_group *group_of(const struct state *f, const struct node *n)
 {
-    return &f->groups[f->group_of[n->w->place]];
+    return &f->groups.group[f->groups.group_of[n->w->place]];
 }
 
-static struct node *member(const struct state *f, const struct group *g, uint32_t i)
+static struct node *member(const struct state *f, const struct uw_world_group *g, uint32_t i)
 {
-    return &f->nodes[f->members[g->first + i]];
+    return &f->nodes[f->groups.members[g->first + i]];
 }
 
 /* The first who has not ended. */
-static struct node *head_of(const struct state *f, const struct group *g)
+static struct node *head_of(const struct state *f, const struct uw_world_group *g)
 {
     uint32_t i = 0;
     while (i + 1u < g->nodes_n && member(f, g, i)->ended) {
@@ -351,14 +312,14 @@ static bool shows(const struct state *f)
 }
 
 /* Begin the average if all are there. */
-static void begin_average(struct state *f, struct group *g)
+static void begin_average(struct state *f, struct uw_world_group *g)
 {
     if (g->waiting_n != 0 && g->waiting_n + g->ended_n == g->nodes_n) {
         struct node *head = head_of(f, g);
         g->bridge = head->held;
         g->weight = head->held_weight;
         head->held = NONE;
-        set_alarm(f, (uint32_t)(g - f->groups), f->world->now_us + g->takes_us);
+        set_alarm(f, (uint32_t)(g - f->groups.group), f->world->now_us + g->takes_us);
     }
 }
 
@@ -385,7 +346,7 @@ static int gather(struct state *f, struct node *n)
 /* A node does no more: averages go on without it. */
 static void end_node(struct state *f, struct node *n)
 {
-    if (f->groups_n != 0 && !n->ended) {
+    if (f->groups.n != 0 && !n->ended) {
         n->ended = true;
         group_of(f, n)->ended_n++;
         let_go(f, n);
@@ -394,7 +355,7 @@ static void end_node(struct state *f, struct node *n)
 }
 
 /* The parameters of all who wait become their mean, summed in double in the members' order. */
-static void average(struct state *f, const struct group *g)
+static void average(struct state *f, const struct uw_world_group *g)
 {
     double sum[BLOCK_N];
     float mean[BLOCK_N];
@@ -422,9 +383,9 @@ static void average(struct state *f, const struct group *g)
 
 /* x += what a cell takes of s_peer - s, for everybody. The members' snapshots may differ, by the
  * rule's velocity; what has come was meant for the head's. */
-static void add_bridge(struct state *f, struct group *g)
+static void add_bridge(struct state *f, struct uw_world_group *g)
 {
-    const float *peer = f->pool[g->bridge], *own = f->pool[head_of(f, g)->shown];
+    const float *peer = f->pool.x[g->bridge], *own = f->pool.x[head_of(f, g)->shown];
     const struct uw_params *p = f->world->config.params;
     float d[BLOCK_N];
     for (uint32_t at = 0; at < p->size_n; at += BLOCK_N) {
@@ -439,22 +400,22 @@ static void add_bridge(struct state *f, struct group *g)
             }
         }
     }
-    drop(f, &g->bridge);
+    uw_snapshot_drop(&f->pool, &g->bridge);
 }
 
 /* The first device of a cell looks whether it may pull from another cell. */
 static void bridge(struct state *f, struct node *n)
 {
-    if (!n->due || n->pulling || f->groups_n < 2) {
+    if (!n->due || n->pulling || f->groups.n < 2) {
         return;
     }
-    uint32_t own = f->group_of[n->w->place], other = uw_rng_below(&n->rng, f->groups_n - 1u);
+    uint32_t own = f->groups.group_of[n->w->place], other = uw_rng_below(&n->rng, f->groups.n - 1u);
     other += other >= own ? 1u : 0u;
     n->due = false;
-    ask(f, n, head_of(f, &f->groups[other])->w->place, 0.0f);
+    ask(f, n, head_of(f, &f->groups.group[other])->w->place, 0.0f);
 }
 
-static void finish_group(struct state *f, struct group *g)
+static void finish_group(struct state *f, struct uw_world_group *g)
 {
     struct node *head = head_of(f, g);
     bool together = g->waiting_n > 1, mixed = together || g->bridge != NONE;
@@ -514,7 +475,7 @@ static int meet_partner(struct state *f, struct node *n)
         uint32_t both[2] = {place, n->peer}, lower = place < n->peer ? place : n->peer;
         const struct uw_sim_path path = uw_sim_path_among(f->world->config.fleet, both, 2);
         double bytes = (path.shared ? 4.0 : 2.0) * f->model_bytes;
-        f->nodes[lower].pair_us = us_of(uw_sim_pull_s(&path, bytes, false));
+        f->nodes[lower].pair_us = uw_world_us(uw_sim_pull_s(&path, bytes, false));
         set_alarm(f, 1u + lower, f->world->now_us + f->nodes[lower].pair_us);
     }
     return UW_NODE_AVERAGING;
@@ -526,7 +487,7 @@ static void finish_pair(struct state *f, struct node *a)
     size_t both_n = 2u * (size_t)f->world->config.params->size_n;
     float *mean = f->scratch, *other = f->scratch + both_n;
     for (uint32_t i = 0; i < 2; i++) {
-        uw_mix_pair_vector(&both[i]->w->params, f->pool[both[i]->shown], both[i]->lr_sum,
+        uw_mix_pair_vector(&both[i]->w->params, f->pool.x[both[i]->shown], both[i]->lr_sum,
                            i == 0 ? mean : other);
     }
     for (size_t k = 0; k < both_n; k++) {
@@ -534,7 +495,7 @@ static void finish_pair(struct state *f, struct node *a)
     }
     for (uint32_t i = 0; i < 2; i++) {
         struct node *n = both[i];
-        uw_mix_pair(f->c->rule, weight_of(f, n), &n->w->params, f->pool[n->shown], mean,
+        uw_mix_pair(f->c->rule, weight_of(f, n), &n->w->params, f->pool.x[n->shown], mean,
                     n->w->velocity, n->lr_sum);
         publish(f, n);
         wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
@@ -553,13 +514,13 @@ static void pull_due(struct state *f, struct node *n)
     bool wanted = n->w->waits || f->c->mode == UW_NODE_HIERARCHICAL;
     set_alarm(f, pull_alarm(f, n), asked && wanted ? n->arrives_us : UINT64_MAX);
     if (asked) {
-        n->pulled = hold(f, f->nodes[n->peer].shown);
+        n->pulled = uw_snapshot_hold(&f->pool, f->nodes[n->peer].shown);
         f->sent_bytes += f->model_bytes;
     } else if (f->c->mode == UW_NODE_GOSSIP) {
         mix(f, n);
         wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
     } else {
-        drop(f, &n->held);
+        uw_snapshot_drop(&f->pool, &n->held);
         n->held = n->pulled;
         n->held_weight = uw_mix_cell_weight(f->c->constants.weight, group_of(f, n)->nodes_n,
                                             group_of(f, &f->nodes[n->peer])->nodes_n);
@@ -575,7 +536,7 @@ static void average_due(struct state *f, uint32_t alarm)
     if (f->pairs && alarm > 0) {
         finish_pair(f, &f->nodes[alarm - 1u]);
     } else {
-        finish_group(f, &f->groups[alarm]);
+        finish_group(f, &f->groups.group[alarm]);
     }
 }
 
@@ -602,6 +563,11 @@ static int average_step(struct state *f, struct node *n, float lr)
 
 /* ---- set-up ---- */
 
+static bool averages(const struct state *f)
+{
+    return f->c->mode != UW_NODE_GOSSIP || f->pairs;
+}
+
 static void formula_defaults(struct uw_world_config *c)
 {
     struct uw_node_config *n = &c->node;
@@ -624,7 +590,7 @@ static int formula_measure(const struct uw_world_config *c, size_t *bytes, struc
 {
     uint32_t nodes = c->fleet->devices_n;
     uint32_t groups_n = c->node.mode == UW_NODE_HIERARCHICAL ? nodes : 1u;
-    size_t each = sizeof(struct node) + sizeof(struct group) +
+    size_t each = sizeof(struct node) + sizeof(struct uw_world_group) +
                   3u * (sizeof(struct uw_sim_due) + 4u) + 2u * sizeof(float *) +
                   8u * sizeof(uint32_t);
     size_t vectors = pulls_of(c, groups_n) + (uw_world_pairs(&c->node) ? 4u : 0);
@@ -654,94 +620,9 @@ static int check(const struct uw_world_config *c, struct uw_error *err)
     return UW_OK;
 }
 
-/* A group of all, or one of each cell and each device without, in the order of their first devices:
- * fill group_of and groups_n. */
-static int number_groups(struct state *f)
-{
-    const struct uw_sim_fleet *fleet = f->world->config.fleet;
-    f->groups_n = 1;
-    if (f->c->mode != UW_NODE_HIERARCHICAL) {
-        return UW_OK;
-    }
-    uint32_t *group = malloc((fleet->cells_n + 1u) * sizeof *group);
-    if (group == NULL) {
-        return UW_ERR_NOMEM;
-    }
-    memset(group, 0xff, (fleet->cells_n + 1u) * sizeof *group);     /* NONE */
-    f->groups_n = 0;
-    for (uint32_t i = 0; i < f->nodes_n; i++) {
-        uint32_t cell = fleet->devices[i].cell;
-        bool alone = cell >= fleet->cells_n;
-        f->group_of[i] = alone || group[cell] == NONE ? f->groups_n++ : group[cell];
-        if (!alone) {
-            group[cell] = f->group_of[i];
-        }
-    }
-    free(group);
-    return UW_OK;
-}
-
-static int open_groups(struct state *f)
-{
-    const struct uw_world_config *world = &f->world->config;
-    uint32_t n = f->nodes_n, at = 0;
-    f->members = calloc(n, sizeof *f->members);
-    f->group_of = calloc(n, sizeof *f->group_of);
-    f->groups = calloc(n, sizeof *f->groups);
-    if (f->members == NULL || f->group_of == NULL || f->groups == NULL || number_groups(f) < 0) {
-        return UW_ERR_NOMEM;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        f->groups[f->group_of[i]].nodes_n++;
-    }
-    for (uint32_t g = 0; g < f->groups_n; g++) {
-        f->groups[g].first = at;
-        at += f->groups[g].nodes_n;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        struct group *g = &f->groups[f->group_of[i]];
-        f->members[g->first + g->waiting_n++] = i;
-    }
-    for (uint32_t i = 0; i < f->groups_n; i++) {
-        struct group *g = &f->groups[i];
-        const struct uw_sim_path path = uw_sim_path_among(world->fleet, f->members + g->first,
-                                                          g->nodes_n);
-        g->waiting_n = 0;
-        g->bridge = NONE;
-        g->takes_us = us_of(uw_sim_allreduce_s(world->algorithm, g->nodes_n, &path,
-                                               f->model_bytes, &g->sent_bytes));
-    }
-    return UW_OK;
-}
-
-static int open_tables(struct state *f)
-{
-    size_t size_n = f->world->config.params->size_n, n = f->nodes_n;
-    uint32_t pulls = pulls_of(&f->world->config, f->groups_n);
-    size_t bytes = uw_size_mul(pulls + 1u, size_n * sizeof(float));
-    f->pool_n = f->nodes_n + pulls;
-    f->memory = bytes != SIZE_MAX ? calloc(1, bytes) : NULL;
-    f->scratch = f->pairs ? calloc(4u * size_n, sizeof(float)) : NULL;
-    f->pool = calloc(f->pool_n, sizeof *f->pool);
-    f->refs = calloc(f->pool_n, sizeof *f->refs);
-    f->unused = calloc(f->pool_n, sizeof *f->unused);
-    f->nodes = calloc(n, sizeof *f->nodes);
-    f->usable = calloc(n, sizeof *f->usable);
-    return f->memory == NULL || (f->pairs && f->scratch == NULL) || f->pool == NULL ||
-                   f->refs == NULL || f->unused == NULL || f->nodes == NULL || f->usable == NULL
-               ? UW_ERR_NOMEM
-               : UW_OK;
-}
-
 static void open_nodes(struct state *f)
 {
     const struct uw_world_config *c = &f->world->config;
-    for (uint32_t i = 0; i < f->pool_n; i++) {
-        f->pool[i] = i < f->nodes_n ? f->world->nodes[i].snapshot.data
-                                    : f->memory + (i - f->nodes_n) * (size_t)c->params->size_n;
-        f->unused[i] = f->pool_n - 1u - i;
-    }
-    f->unused_n = f->pool_n;
     for (uint32_t i = 0; i < f->nodes_n; i++) {
         struct node *n = &f->nodes[i];
         const struct uw_sim_device *d = &c->fleet->devices[i];
@@ -770,9 +651,13 @@ static int formula_open(struct uw_world *w, struct uw_error *err)
     f->nodes_n = w->config.fleet->devices_n;
     f->model_bytes = (double)w->config.model_bytes;
     f->pairs = uw_world_pairs(f->c);
-    rc = f->c->mode != UW_NODE_GOSSIP || f->pairs ? open_groups(f) : UW_OK;
-    rc = rc < 0 ? rc : open_tables(f);
-    f->ends_n = f->pairs ? 1u + f->nodes_n : f->groups_n;
+    f->nodes = calloc(f->nodes_n, sizeof *f->nodes);
+    f->usable = calloc(f->nodes_n, sizeof *f->usable);
+    f->scratch = calloc(f->pairs ? 4u * (size_t)w->config.params->size_n : 1u, sizeof(float));
+    rc = averages(f) ? uw_world_groups_open(&f->groups, &w->config) : UW_OK;
+    rc = rc < 0 ? rc : uw_snapshots_open(&f->pool, w, pulls_of(&w->config, f->groups.n));
+    rc = f->nodes == NULL || f->usable == NULL || f->scratch == NULL ? UW_ERR_NOMEM : rc;
+    f->ends_n = f->pairs ? 1u + f->nodes_n : f->groups.n;
     rc = rc < 0 ? rc : uw_sim_clock_open(&f->clock, f->ends_n + 2u * f->nodes_n);
     if (rc == UW_OK) {
         open_nodes(f);
@@ -828,11 +713,6 @@ static struct uw_world_node *formula_next(struct uw_world *w)
     return NULL;
 }
 
-static bool averages(const struct state *f)
-{
-    return f->c->mode != UW_NODE_GOSSIP || f->pairs;
-}
-
 static int formula_trained(struct uw_world *w, struct uw_world_node *node,
                            const struct uw_node_progress *progress, uint64_t pause_us)
 {
@@ -883,22 +763,16 @@ static void formula_close(struct uw_world *w)
         return;
     }
     uw_sim_clock_close(&f->clock);
-    free(f->memory);
-    free(f->pool);
+    uw_snapshots_close(&f->pool);
+    uw_world_groups_close(&f->groups);
     free(f->scratch);
-    free(f->refs);
-    free(f->unused);
     free(f->nodes);
     free(f->usable);
-    free(f->members);
-    free(f->group_of);
-    free(f->groups);
     free(f);
     w->state = NULL;
 }
 
 const struct uw_world_ops uw_world_formula = {
-    .name = "formula",
     .defaults = formula_defaults,
     .measure = formula_measure,
     .open = formula_open,
