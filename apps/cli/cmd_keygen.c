@@ -14,11 +14,11 @@ static const struct uw_opt rows[] = {
 
 static const struct uw_args_spec spec = {
     .command = "keygen",
-    .summary = "make the key of a run: every node of the run holds the same one",
+    .summary = "make the key of a run, which all of its nodes share",
     .usage = "FILE [--force]",
     .example = "uwasa keygen run.key",
-    .epilogue = "The file holds 64 hex digits and can be read by its owner only. Whoever has it "
-                "can join.",
+    .epilogue = "The file holds 64 hex digits, and only its owner can read it. Every device that "
+                "has it can\njoin the run.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };

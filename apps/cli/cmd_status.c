@@ -33,12 +33,13 @@ static const struct uw_opt rows[] = {
     ROW("key", UW_OPT_TEXT, key, 0, 0, "FILE", "key of the run"),
     ROW("run", UW_OPT_TEXT, run, 0, 0, "TEXT", "name of the run"),
     ROW("link", UW_OPT_CHOICE, link, 0, 0, "udp|tcp|serial|bus|radio",
-        "as the node has it (udp); the last three do not carry a status"),
+        "the link of the node (udp); serial, bus and radio do not carry a status"),
     ROW("no-tls", UW_OPT_FLAG, no_tls, 0, 0, NULL,
-        "with --link tcp, for a run with \"tls\": false: in the clear, without a key"),
-    ROW("timeout", UW_OPT_REAL, timeout, 0.1, 3600, "S", "give up after that silence (5)"),
-    ROW("once", UW_OPT_FLAG, once, 0, 0, NULL, "one table, even on a terminal"),
-    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "one JSON object, once"),
+        "with --link tcp: the run has \"tls\": false, so no encryption and no key"),
+    ROW("timeout", UW_OPT_REAL, timeout, 0.1, 3600, "S",
+        "stop after this time without an answer (5)"),
+    ROW("once", UW_OPT_FLAG, once, 0, 0, NULL, "print one table, even on a terminal"),
+    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "write one JSON object"),
 };
 
 static const struct uw_args_spec spec = {
@@ -46,8 +47,8 @@ static const struct uw_args_spec spec = {
     .summary = "show a run as one of its nodes sees it",
     .usage = "ADDRESS --key FILE --run NAME [--link L] [--no-tls]",
     .example = "uwasa status 10.0.0.9:4433 --key run.key --run home",
-    .epilogue = "Below the table: what trains on the node that answers, its kernels or its GPU.\n"
-                "On a terminal all is refreshed every second until Ctrl-C.",
+    .epilogue = "The line below the table names the kernels or the GPU of the node that answers.\n"
+                "On a terminal the table is refreshed every second until Ctrl-C.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };

@@ -4,11 +4,11 @@
 #include "base/commands.h"
 
 const struct uw_command uw_commands[] = {
-    {"demo", uw_cmd_demo, "four devices learn together on this machine, in a minute"},
+    {"demo", uw_cmd_demo, "let four devices learn together on this machine, in a minute"},
     {"train", uw_cmd_train, "train a model on this device"},
     {"eval", uw_cmd_eval, "test a model's weights"},
-    {"plan", uw_cmd_plan, "tell the memory of a model, before anything runs"},
-    {"node", uw_cmd_node, "join a run: train, and learn from the other nodes"},
+    {"plan", uw_cmd_plan, "show the memory of a model, before anything runs"},
+    {"node", uw_cmd_node, "join a run: train, and exchange parameters with other nodes"},
     {"status", uw_cmd_status, "show a run as one of its nodes sees it"},
     {"sim", uw_cmd_sim, "simulate a run: many nodes, a network, a virtual clock"},
     {"keygen", uw_cmd_keygen, "make the key of a run"},

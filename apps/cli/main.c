@@ -19,7 +19,7 @@ static void print_help(FILE *out)
         }
     }
     fprintf(out,
-            "\nuwasa COMMAND --help tells a command's flags. Start with: %s\n"
+            "\nuwasa COMMAND --help lists the flags of a command. Start with: %s\n"
             "Exit status: 0 done, 1 failed, 2 wrong use.\n",
             uw_commands_start);
 }

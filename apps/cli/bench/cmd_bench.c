@@ -29,23 +29,24 @@ static const struct uw_opt rows[] = {
     ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("seconds", UW_OPT_REAL, seconds, 0.001, 60, "S",
-        "for each kernel (0.2), of a window: of train (1), beside a library (0.1)"),
+        "time for each kernel (0.2), for a window of train (1), or beside a library (0.1)"),
     ROW("work", UW_OPT_TEXT, work, 0, 0, "M:B,...",
-        "train: models and minibatches (those of the README); M:B:BYTES with a budget"),
-    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "train: of SGD (0)"),
+        "train: models and minibatches, M:B:BYTES with a budget (those of the README)"),
+    ROW("momentum", UW_OPT_REAL, momentum, 0, 1, "X", "train: momentum of SGD (0)"),
     ROW("windows", UW_OPT_U32, windows, 1, UW_BENCH_WINDOWS_MAX, "N",
-        "of each work, or of each product beside a library (7)"),
+        "windows of each workload, or of each product beside a library (7)"),
     ROW("against", UW_OPT_TEXT, against, 0, 0, "FILE",
-        "train: print the table of a file of tools/bench_pytorch, which measures both in turns; "
-        "kernels: matrix products and those of CBLAS libraries, FILE,..., in turns"),
+        "train: print the table of a file that tools/bench_pytorch made; kernels: matrix "
+        "products and those of CBLAS libraries, FILE,..., in turns"),
     ROW("beside-plain", UW_OPT_FLAG, beside, 0, 0, NULL,
         "train: in turns with plain loops, as small C frameworks have them: im2col and a matrix "
         "product without blocks (plain), direct loops (ref)"),
     ROW("write-table", UW_OPT_TEXT, table, 0, 0, "FILE",
-        "kernels: find the blocks that suit this machine's caches, and write them into FILE, "
+        "kernels: find the blocks that suit the caches of this machine, and write them to FILE, "
         "which is kernels/packed/blocking_table.h or has its form"),
-    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "JSON lines"),
-    ROW("markdown", UW_OPT_FLAG, markdown, 0, 0, NULL, "train --against: the table of the README"),
+    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "write JSON lines"),
+    ROW("markdown", UW_OPT_FLAG, markdown, 0, 0, NULL,
+        "train --against: print the table of the README"),
 };
 
 static const struct uw_args_spec spec = {
@@ -53,7 +54,8 @@ static const struct uw_args_spec spec = {
     .summary = "measure this machine",
     .usage = "kernels|train|allreduce|link [flags]",
     .example = "uwasa bench train --work fedavg-cnn:20 --threads 1",
-    .epilogue = "`uwasa bench allreduce --help` and `uwasa bench link --help` tell theirs.",
+    .epilogue = "`uwasa bench allreduce --help` and `uwasa bench link --help` list the flags of\n"
+                "these two.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };

@@ -25,22 +25,23 @@ struct options {
 
 static const struct uw_opt rows[] = {
     ROW("algorithm", UW_OPT_CHOICE, algorithm, 0, 0, "tree|doubling|halving|ring|sweep|auto",
-        "how the vector is added up (auto)"),
+        "algorithm of the all-reduce (auto)"),
     ROW("nodes", UW_OPT_U32, nodes, 1, UW_BENCH_RANKS_MAX, "P",
-        "ranks, each a process on this machine; of loopback a thread (4)"),
-    ROW("bytes", UW_OPT_BYTES, bytes, 4, 4294967292.0, "N", "of the vector, four a float (1M)"),
-    ROW("link", UW_OPT_CHOICE, link, 0, 0, LINKS, "between them (tcp)"),
-    ROW("tls", UW_OPT_FLAG, tls, 0, 0, NULL, "encrypted, over tcp"),
+        "number of ranks, each a process on this machine, with loopback a thread (4)"),
+    ROW("bytes", UW_OPT_BYTES, bytes, 4, 4294967292.0, "N",
+        "size of the vector, four bytes a float (1M)"),
+    ROW("link", UW_OPT_CHOICE, link, 0, 0, LINKS, "link between the ranks (tcp)"),
+    ROW("tls", UW_OPT_FLAG, tls, 0, 0, NULL, "encrypt tcp"),
     ROW("node", UW_OPT_FLAG, node, 0, 0, NULL,
-        "beside it, in turns, the same average as nodes make it, over tcp: they gather, average "
-        "and commit"),
+        "in turns with the same average by nodes over tcp: gather, average, commit"),
     ROW("windows", UW_OPT_U32, windows, 1, UW_BENCH_ALLREDUCE_WINDOWS_MAX, "N",
-        "measured; the median counts (11)"),
-    ROW("seconds", UW_OPT_REAL, seconds, 0.0001, 60, "S", "of a window, about (0.05)"),
-    ROW("chunk", UW_OPT_BYTES, chunk, 1024, 1 << 26, "BYTES", "of a message, 1K or more (248K)"),
+        "number of measurements; the median counts (11)"),
+    ROW("seconds", UW_OPT_REAL, seconds, 0.0001, 60, "S",
+        "approximate time of a measurement (0.05)"),
+    ROW("chunk", UW_OPT_BYTES, chunk, 1024, 1 << 26, "BYTES", "largest message, 1K or more (248K)"),
     ROW("segment", UW_OPT_BYTES, segment, 4096, 4294967292.0, "BYTES",
-        "worked at a time, over TCP, 4K or more (62K a rank, 248K at least)"),
-    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "events as JSON lines"),
+        "over tcp: bytes in work at a time, 4K or more (62K a rank, 248K at least)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
 
 static const struct uw_args_spec spec = {

@@ -38,39 +38,38 @@ struct options {
 
 static const struct uw_opt rows[] = {
     ROW("link", UW_OPT_TEXT, b.link, 0, 0, "LINK",
-        "udp and tcp of this machine, serial over two pseudo terminals, encrypted as `uwasa node` "
-        "does it (udp); else a radio, in virtual time: 802154, espnow, or a bus, bus:9600, whose "
-        "stations do not collide here"),
+        "udp or tcp on this machine, or serial over two pseudo terminals, encrypted as by `uwasa "
+        "node` (udp); a radio in virtual time: 802154, espnow; a bus in virtual time, without "
+        "collisions: bus:9600"),
     ROW("exchange", UW_OPT_CHOICE, exchange, 0, 0, "pull|average",
-        "average: all nodes of a radio average by broadcast (pull)"),
+        "pull: one node pulls from another; average: all nodes of a radio average by broadcast "
+        "(pull)"),
     ROW("bytes", UW_OPT_BYTES, b.bytes, 4, 4294967292.0, "N",
-        "of parameters, four a float (40000; udp and tcp: 64M)"),
-    ROW("loss", UW_OPT_REAL, b.loss, 0, 0.8, "F",
-        "share of the messages that is lost, up to 0.8 (0)"),
+        "size of the parameters, four bytes a float (40000; udp and tcp: 64M)"),
+    ROW("loss", UW_OPT_REAL, b.loss, 0, 0.8, "F", "share of messages lost, up to 0.8 (0)"),
     ROW("rate", UW_OPT_U64, b.rate_bits_per_s, 1000, 1e12, "BITS_PER_S",
-        "of the link (udp, tcp: not limited); of the line (115200); of the air (the radio's own)"),
-    ROW("latency", UW_OPT_REAL, b.latency_s, 0, 60, "S", "one way, beside what the link takes (0)"),
+        "bits a second of the link (udp, tcp: not limited; a line: 115200; a radio: its own)"),
+    ROW("latency", UW_OPT_REAL, b.latency_s, 0, 60, "S", "additional latency, one way (0)"),
     ROW("nodes", UW_OPT_U32, b.nodes, 2, UW_BENCH_LINK_NODES_MAX, "N",
-        "radio: that share the air (8)"),
+        "radio: nodes that share the channel (8)"),
     ROW("access", UW_OPT_FLAG, access, 0, 0, NULL,
-        "radio: each frame first takes the time to get hold of the air, on average, as on a bus "
-        "it always does"),
+        "radio: each frame also takes the mean time of channel access; a bus always does"),
     ROW("pulls", UW_OPT_U32, b.pulls, 1, UW_BENCH_LINK_NODES_MAX, "K",
         "radio: nodes that pull at once, each from the next one (1)"),
     ROW("code", UW_OPT_FLAG, b.code, 0, 0, NULL,
-        "radio: pulls ask for chunks in a lossless code, as with \"code\" of a node"),
+        "radio: pulls fetch chunks in a lossless code, as with \"code\" of a node"),
     ROW("windows", UW_OPT_U32, b.windows, 1, UW_BENCH_LINK_WINDOWS_MAX, "N",
         "udp, tcp, serial: pulls, one after the other; the median counts (5; serial: 1)"),
     ROW("mtu", UW_OPT_BYTES_U32, b.mtu_bytes, 256, 65507, "BYTES",
-        "udp, tcp, serial: of a message (as of a node)"),
+        "udp, tcp, serial: largest message (as of a node)"),
     ROW("cipher", UW_OPT_CHOICE, cipher, 0, 0, "auto|chacha20-poly1305|aes-128-ccm|aes-128-gcm",
-        "udp, serial, tcp: of DTLS or TLS (auto, as of a node: of 4 MiB and more aes-128-ccm "
-        "where the processor has AES, else chacha20-poly1305)"),
-    ROW("clear", UW_OPT_FLAG, b.clear, 0, 0, NULL, "tcp: not encrypted"),
-    ROW("seed", UW_OPT_U64, b.seed, 0, 0, "N", "of parameters and losses (1)"),
+        "udp, tcp, serial: cipher of DTLS or TLS (auto, as a node chooses: from 4 MiB on "
+        "aes-128-ccm where the processor has AES, else chacha20-poly1305)"),
+    ROW("clear", UW_OPT_FLAG, b.clear, 0, 0, NULL, "tcp: no encryption"),
+    ROW("seed", UW_OPT_U64, b.seed, 0, 0, "N", "seed of parameters and losses (1)"),
     ROW("pcap", UW_OPT_TEXT, b.pcap, 0, 0, "FILE",
-        "write what one node says and hears, as `uwasa node --pcap`"),
-    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "events as JSON lines"),
+        "write the messages of one node for Wireshark, as `uwasa node --pcap`"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
 
 static const struct uw_args_spec spec = {
@@ -79,11 +78,12 @@ static const struct uw_args_spec spec = {
     .usage = "[flags]",
     .example = "uwasa bench link --link 802154 --loss 0.2 --json -",
     .epilogue =
-        "The time is that from the start of the pull to its end. Its share of the capacity: of a\n"
-        "radio, parameters to the bytes of longest frames, headers and all, that the air could\n"
-        "carry back to back in the time (127 of 802.15.4: the MAC's 11, uwasa's own headers, the\n"
-        "tag, questions, membership and idle air all count against it); of serial to the bytes of\n"
-        "the line, ten bits each; of others to --rate, and left out without.",
+        "The time runs from the start of a pull to its end. The share compares the parameters\n"
+        "with\n"
+        "the capacity of the link in this time. Capacity of a radio: the bytes of longest frames,\n"
+        "headers included, sent back to back (127 of 802.15.4, so the MAC's 11, uwasa's own\n"
+        "headers, the tag, requests, membership and idle air all count against it). Of serial:\n"
+        "the bytes of the line, ten bits each. Of others: --rate; without it no share is shown.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 

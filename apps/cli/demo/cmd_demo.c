@@ -28,27 +28,26 @@ struct options {
 #define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
 
 static const struct uw_opt rows[] = {
-    ROW("nodes", UW_OPT_U32, nodes, 2, UW_DEMO_NODES_MAX, "N", "devices (4)"),
-    ROW("seconds", UW_OPT_REAL, seconds, 10, 86400, "S",
-        "how long it may take (60; with boards 150)"),
+    ROW("nodes", UW_OPT_U32, nodes, 2, UW_DEMO_NODES_MAX, "N", "number of devices (4)"),
+    ROW("seconds", UW_OPT_REAL, seconds, 10, 86400, "S", "duration (60; with --boards 150)"),
     ROW("boards", UW_OPT_FLAG, boards, 0, 0, NULL,
-        "two Cortex-M7 boards and an aarch64 node in QEMU, and a native one"),
+        "run two Cortex-M7 boards and an aarch64 node in QEMU, and a native node"),
     ROW("firmware", UW_OPT_TEXT, firmware, 0, 0, "FILE",
-        "of the boards ($UWASA_FIRMWARE, or found beside this program)"),
+        "firmware of the boards ($UWASA_FIRMWARE, else looked for beside this program)"),
     ROW("aarch64", UW_OPT_TEXT, aarch64, 0, 0, "FILE",
-        "uwasa for aarch64 ($UWASA_AARCH64, or found beside this program)"),
+        "uwasa for aarch64 ($UWASA_AARCH64, else looked for beside this program)"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "digits or mnist:DIR (digits)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
 
 static const struct uw_args_spec spec = {
     .command = "demo",
-    .summary = "four devices learn together on this machine, in a minute",
+    .summary = "let four devices learn together on this machine, in a minute",
     .usage = "[--nodes N | --boards] [--seconds S] [--data D] [--json FILE]",
     .example = "uwasa demo --seconds 60",
     .epilogue = "Every device is a process that holds its share of the ten digits. First each "
-                "trains\nalone, then they gossip; in the middle one is killed and comes back. "
-                "Ctrl-C leaves\nneither a process nor a file.",
+                "trains\nalone, then they gossip. Halfway one of them is killed and restarted. "
+                "Ctrl-C leaves\nno process and no file behind.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 

@@ -42,16 +42,17 @@ struct uw_recipe {
 /* Rows for a struct `options` with a member struct uw_recipe recipe. */
 #define UW_RECIPE_ROWS(options)                                                                   \
     UW_RECIPE_ROW(options, "optimizer", UW_OPT_CHOICE, optimizer, 0, 0,                           \
-                  "sgd|momentum|adam|adamw|rmsprop", "as PyTorch's (sgd)"),                       \
+                  "sgd|momentum|adam|adamw|rmsprop", "as in PyTorch (sgd)"),                      \
     UW_RECIPE_ROW(options, "momentum", UW_OPT_REAL, momentum, 0, 1, "X",                          \
-                  "sgd, rmsprop (0; 0.9 with --optimizer momentum)"),                             \
-    UW_RECIPE_ROW(options, "weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X", "(0)"),          \
+                  "of sgd and rmsprop (0; 0.9 with --optimizer momentum)"),                       \
+    UW_RECIPE_ROW(options, "weight-decay", UW_OPT_REAL, weight_decay, 0, 0, "X",                   \
+                  "weight decay (0)"),                                                            \
     UW_RECIPE_ROW(options, "nesterov", UW_OPT_FLAG, nesterov, 0, 0, NULL, "Nesterov's momentum"), \
-    UW_RECIPE_ROW(options, "beta1", UW_OPT_REAL, beta1, 0, 1, "X", "adam, adamw (0.9)"),          \
-    UW_RECIPE_ROW(options, "beta2", UW_OPT_REAL, beta2, 0, 1, "X", "adam, adamw (0.999)"),        \
-    UW_RECIPE_ROW(options, "alpha", UW_OPT_REAL, alpha, 0, 1, "X", "rmsprop (0.99)"),             \
+    UW_RECIPE_ROW(options, "beta1", UW_OPT_REAL, beta1, 0, 1, "X", "of adam, adamw (0.9)"),       \
+    UW_RECIPE_ROW(options, "beta2", UW_OPT_REAL, beta2, 0, 1, "X", "of adam, adamw (0.999)"),     \
+    UW_RECIPE_ROW(options, "alpha", UW_OPT_REAL, alpha, 0, 1, "X", "of rmsprop (0.99)"),          \
     UW_RECIPE_ROW(options, "epsilon", UW_OPT_REAL, epsilon, 0, 0, "X",                            \
-                  "adam, adamw, rmsprop (1e-8)"),                                                 \
+                  "of adam, adamw, rmsprop (1e-8)"),                                              \
     UW_RECIPE_ROW(options, "clip", UW_OPT_REAL, clip_tensor, 0, 0, "X",                           \
                   "largest norm of one tensor's gradient"),                                       \
     UW_RECIPE_ROW(options, "clip-norm", UW_OPT_REAL, clip_norm, 0, 0, "X",                        \
@@ -60,9 +61,9 @@ struct uw_recipe {
                   "all, bias, last:N layers with weights, lora:RANK[:ALPHA] on dense (all)"),     \
     UW_RECIPE_ROW(options, "micro-batch", UW_OPT_U32, micro_batch, 1, 0, "N",                     \
                   "samples computed at a time: smaller activations, but all gradients are kept; "  \
-                  "the step is the minibatch's all the same"),                                    \
+                  "a step is still that of the minibatch"),                                       \
     UW_RECIPE_ROW(options, "budget", UW_OPT_BYTES, budget, 1, 0, "BYTES",                         \
-                  "stay within: activations are recomputed where needed")
+                  "largest memory: activations are recomputed where needed")
 
 /* Turn a checked recipe into a configuration: mode, optimizer, what is trained, micro-batch,
  * budget. batch_n is there already, lr is left alone. Returns UW_OK, or UW_ERR_INVALID with err

@@ -13,32 +13,32 @@ struct options {
 
 static const struct uw_opt rows[] = {
     {"config", UW_OPT_TEXT, offsetof(struct options, config), 0, 0, "FILE",
-     "what the node is told, as JSON; the keys are below"},
+     "configuration of the node as JSON; its keys are below"},
     {"set", UW_OPT_SET, offsetof(struct options, set), 0, 0, "KEY=VALUE",
-     "one key, instead of or over the file, as --KEY VALUE or --KEY=VALUE; may be repeated"},
+     "sets a key, as --KEY VALUE and --KEY=VALUE do; overrides the file; may be repeated"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
      "write events as JSON lines"},
 };
 
 static const struct uw_args_spec spec = {
     .command = "node",
-    .summary = "join a run: train on this device's data, and learn from the other nodes",
+    .summary = "join a run: train on the data of this device, exchange parameters with others",
     .usage = "--config FILE [--KEY VALUE ...] [--set KEY=VALUE ...] [--json FILE|-]",
     .example = "uwasa node --config node.json --seeds 10.0.0.9:4433",
-    .epilogue = "name, run, key and model are needed, every other key may be left out (its default "
-                "in\nbrackets). The first node needs a port that others know, the others its "
-                "address:\n"
+    .epilogue = "name, run, key and model are required; the default of every other key is in "
+                "brackets. Every key\nworks as a flag, too: uwasa node --config node.json "
+                "--period 5. The first node needs a known\nport, the others its address:\n"
                 "  {\"name\": \"attic\", \"run\": \"home\", \"key\": \"run.key\", \"model\": "
                 "\"lenet5\", \"listen\": \":4433\"}\n"
                 "  {\"name\": \"cellar\", \"run\": \"home\", \"key\": \"run.key\", \"model\": "
                 "\"lenet5\", \"seeds\": [\"10.0.0.9:4433\"]}\n"
                 "Over MPI one configuration serves all ranks: {rank} and {size} in texts become "
-                "numbers, and a\nname or a file to write without {rank} gets it:\n"
+                "numbers. A name\nor a file to write without {rank} gets the rank added:\n"
                 "  mpirun -n 4 uwasa node --link mpi --name n --run r --model lenet5 --exchange "
                 "allreduce\n"
-                "An \"emulate.x\" stands for \"emulate\": {\"x\": ...}, \"link.x\" likewise. Files "
-                "are looked for from the\nworking directory. SIGINT and SIGTERM save and end "
-                "within a second; a second one ends at once.",
+                "In the file \"emulate.x\" may be \"emulate\": {\"x\": ...}; \"link.x\" likewise. "
+                "Paths are relative to\nthe working directory. SIGINT and SIGTERM save and stop "
+                "within a second; a second signal\nstops at once.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .keys = &uw_node_keys,
     .keys_at = offsetof(struct options, set),
@@ -51,7 +51,7 @@ int uw_cmd_node(int argc, char **argv)
     struct uw_node_file file;
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status == UW_EXIT_DONE) { /* it was asked for help */
-        printf("\nKeys of the configuration, each a flag, too:\n\n");
+        printf("\nKeys of the configuration, each also a flag, such as --period 5:\n\n");
         uw_opts_print(uw_node_keys, true);
     }
     if (status >= 0) {

@@ -30,49 +30,50 @@ static const struct uw_opt rows[] = {
     UW_RECIPE_ROWS(struct options),
     ROW("mode", UW_OPT_CHOICE, recipe.mode, 0, 0, "auto|immediate|buckets|full|inference",
         "immediate: no gradient array (auto)"),
-    ROW("snapshot", UW_OPT_FLAG, snapshot, 0, 0, NULL, "with the copy that a node shares"),
+    ROW("snapshot", UW_OPT_FLAG, snapshot, 0, 0, NULL, "include the snapshot that a node shares"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
     ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
     ROW("region", UW_OPT_LIST, regions, 0, 0, "NAME=BYTES",
-        "a memory of the device, the fastest first: tell what goes where"),
+        "a memory of the device, the fastest first: show what is placed where"),
     ROW("layers", UW_OPT_FLAG, layers, 0, 0, NULL,
-        "also every layer: shape, parameters, products, and when it is in memory"),
+        "also show every layer: shape, parameters, products, and when it is in memory"),
     ROW("link", UW_OPT_TEXT, link.link, 0, 0, "L",
-        "instead of memory: what an exchange takes over 802154, lora:SF7, bus:9600, ..."),
+        "show what an exchange takes over a link instead of memory: 802154, lora:SF7, bus:9600, "
+        "..."),
     ROW("nodes", UW_OPT_U32, link.nodes, 2, 4096, "N",
-        "with --link: that exchange, and share a channel or a bus (8; serial: 2)"),
-    ROW("loss", UW_OPT_REAL, link.loss, 0, 0.9, "F", "with --link: of the frames, lost (0)"),
+        "with --link: nodes that exchange, and share a channel or a bus (8; serial: 2)"),
+    ROW("loss", UW_OPT_REAL, link.loss, 0, 0.9, "F", "with --link: share of frames lost (0)"),
     ROW("share", UW_OPT_REAL, link.share, 0, 1, "F",
-        "with --link: of the time, for pulls; of all nodes together on one channel (0.1)"),
+        "with --link: largest share of the time for pulls, of all nodes on a shared channel (0.1)"),
     ROW("steps-per-s", UW_OPT_REAL, link.steps_per_s, 0, 1e9, "X",
-        "with --link: training steps of a node a second, for the period in steps"),
-    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "one JSON object"),
+        "with --link: training steps of a node in a second, to give the period in steps"),
+    ROW("json", UW_OPT_FLAG, json, 0, 0, NULL, "write one JSON object"),
 };
 
 static const struct uw_args_spec spec = {
     .command = "plan",
-    .summary = "tell the memory of a model, or what exchanging it takes, before anything runs",
+    .summary = "show the memory of a model, or what its exchange takes, before anything runs",
     .usage = "--model M [flags]",
     .example = "uwasa plan --model lenet5 --batch 4 --threads 1 --budget 1M",
-    .epilogue = "train with the same flags takes exactly the total. A dataset read from files has "
-                "memory of\nits own. Fewer threads need less scratch; for a board: --threads 1 "
-                "--backend ref.\nWith a GPU --budget is about the GPU's memory; what CUDA's "
-                "libraries take for themselves\nis not in the plan.\n\n"
+    .epilogue = "uwasa train with the same flags allocates exactly the total. A dataset read from "
+                "files has\nmemory of its own. Fewer threads need less scratch; for a board: "
+                "--threads 1 --backend ref.\nWith a GPU --budget limits the GPU's memory. What "
+                "CUDA's libraries allocate for\nthemselves is not in the plan.\n\n"
                 "--json with a GPU: device_bytes is the GPU's memory, the sum of on_device; "
-                "total_bytes the\nprocessor's beside it, the sum of beside_device. Without one "
-                "total_bytes is all.\nWhere there is no GPU --backend cuda tells what is the same "
-                "on all that have memory of their\nown: all but scratch and the kernels' own, and "
-                "nothing with --budget.\n\n"
-                "Exit status 1: the budget cannot be met, or the plan lacks what a GPU has to "
-                "tell.\n\n"
+                "total_bytes the\nprocessor's, the sum of beside_device. Without a GPU "
+                "total_bytes is all. Where there is no\nGPU, --backend cuda shows what is the "
+                "same on all GPUs with memory of their own: all but\nscratch and the kernels' "
+                "own, and nothing with --budget.\n\n"
+                "Exit status 1: the budget cannot be met, or the plan lacks what only a GPU can "
+                "answer.\n\n"
                 "--link: " UW_RADIO_PROFILES ".\n\n"
                 "JSON of --link: pull, round and average (null without broadcasts) with "
                 "data_frames,\nwant_frames, bytes, airtime_seconds, seconds; period_seconds, "
                 "period_steps; verdict good,\nslow (a round takes more than an hour) or hopeless "
                 "(more than a day); then instead:\nslices, one a round of slice_seconds, "
                 "fits_floats (in an hour), model (built-in),\nsf7_seconds (of LoRa), link (that "
-                "takes an hour at most). Advice may be too slow itself:\nits seconds tell. --train "
+                "takes an hour at most). Advice may be too slow itself:\nsee its seconds. --train "
                 "lora:4 adds to what is exchanged; no other flag about memory\ngoes with --link.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };

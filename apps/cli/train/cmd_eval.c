@@ -21,16 +21,17 @@ struct options {
 
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
-    ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "its test part; as for train (digits)"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
+        "dataset, of which the test part is used; as for train (digits)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
-        "what train --save wrote, or any safetensors file with the same names; an ONNX model has "
+        "a file of train --save, or any safetensors file with the same names; an ONNX model has "
         "its own"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
     ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
     ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
-    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of digits (1)"),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "seed of digits (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
 

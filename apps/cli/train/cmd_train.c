@@ -667,7 +667,7 @@ static const struct uw_opt rows[] = {
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
         "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
-    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "minibatches, instead of epochs"),
+    ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "number of minibatches, instead of epochs"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     ROW("lr", UW_OPT_REAL, lr, 0, 0, "X",
         "learning rate (0.05; 0.001 with adam, adamw, rmsprop)"),
@@ -675,14 +675,16 @@ static const struct uw_opt rows[] = {
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
         "constant, cosine, linear, step:N:F = times F after every N epochs, "
         "multistep:N,M:F, with warmup:STEPS+ in front (constant)"),
-    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "start from these (safetensors)"),
-    ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE", "write weights and state there (safetensors)"),
-    ROW("save-every", UW_OPT_U64, save_every, 1, 0, "N", "also every N steps (every epoch)"),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "initial weights (safetensors)"),
+    ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE",
+        "write weights and training state to this file (safetensors)"),
+    ROW("save-every", UW_OPT_U64, save_every, 1, 0, "N", "also save every N steps (every epoch)"),
     ROW("resume", UW_OPT_FLAG, resume, 0, 0, NULL,
-        "go on from --save's file, bit for bit; start afresh when there is none"),
+        "resume from the file of --save, bit for bit; start from the beginning where there is "
+        "none"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
-        "of a test at most, also of the last; 0: all (0)"),
-    ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "take the samples in order"),
+        "largest number of samples in a test, also in the last; 0: all (0)"),
+    ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "use the samples in order"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
     ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
@@ -691,10 +693,10 @@ static const struct uw_opt rows[] = {
         "immediate: no gradient array (auto)"),
     ROW("spike", UW_OPT_REAL, spike, 1, 0, "X",
         "skip a step whose loss is above X times the average"),
-    ROW("profile", UW_OPT_FLAG, profile, 0, 0, NULL, "tell where the time goes, layer by layer"),
+    ROW("profile", UW_OPT_FLAG, profile, 0, 0, NULL, "report where the time goes, layer by layer"),
     ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE",
-        "write what happens when, for chrome://tracing or ui.perfetto.dev"),
-    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "of weights and shuffle (1)"),
+        "write a timeline for chrome://tracing or ui.perfetto.dev"),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "seed of weights and shuffle (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
 
@@ -704,13 +706,14 @@ static const struct uw_args_spec spec = {
     .usage = "--model M [--data D] [flags]",
     .example = "uwasa train --model lenet5 --data digits --epochs 2 --save lenet5.safetensors",
     .epilogue =
-        "CSV: one sample a line, numbers separated by commas, the label last, a whole number from\n"
-        "0. A header is skipped; every sixth line is for testing, or csv:FILE,TESTFILE. The\n"
+        "CSV: one sample a line, numbers separated by commas. The last is the label, a whole\n"
+        "number from 0. A header is skipped. Every sixth line is for testing, or\n"
+        "csv:FILE,TESTFILE. The\n"
         "features are the model's input in row-major order, channels first: [N], or any shape of\n"
         "N. Bytes of IDX files and CIFAR-10 are divided by 255.\n"
-        "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS gives a test set; with two files the training\n"
-        "samples are the test.\n\n"
-        "SIGINT and SIGTERM save and end; the same command with --resume goes on.",
+        "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS names a test set; with two files the test uses\n"
+        "the training samples.\n\n"
+        "SIGINT and SIGTERM save and stop; the same command with --resume continues.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
