@@ -55,7 +55,8 @@ static const struct uw_args_spec spec = {
 
 #define FARES_BYTES 48u
 
-/* How a device fares, or the titles of these columns for NULL; "" unless one of the run tells. */
+/* How a device fares, or the titles of these columns for NULL; "" unless a node of the run reports
+ * it. */
 static const char *fares(bool told, const struct uw_vitals *v, char text[FARES_BYTES])
 {
     char power[16] = "-";
@@ -135,7 +136,7 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
     print_counters(c);
 }
 
-/* "cuda: NVIDIA Orin" as train, eval and plan tell it. */
+/* "cuda: NVIDIA Orin" as train, eval and plan show it. */
 static void add_backend(cJSON *out, const char *kernels)
 {
     const char *colon = strchr(kernels, ':');
@@ -233,8 +234,8 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
     }
     if (rc == UW_ERR_TIMEOUT) {
         return uw_error_set(err, rc,
-                            "%.100s: no answer for %.1f s: is a node there, with this key and "
-                            "run, this --link, and TLS or --no-tls as here?", address, o->timeout);
+                            "%.100s: no answer for %.1f s: check the address, --key, --run, "
+                            "--link and --no-tls", address, o->timeout);
     }
     return uw_error_set(err, rc, "%.100s: %s", address,
                         rc == UW_ERR_NOTFOUND ? "no such host" : uw_status_text(rc));
@@ -260,8 +261,9 @@ int uw_cmd_status(int argc, char **argv)
                                             : "--run");
     }
     if (!tcp && o.link.at != UW_STACK_UDP) {
-        return uw_cli_error("status", UW_EXIT_USAGE, "--link %s: is not asked from outside, see "
-                            "the events \"status\" of a node there, uwasa node --json FILE",
+        return uw_cli_error("status", UW_EXIT_USAGE, "--link %s: carries no status; see the "
+                                                     "events \"status\" of a node, uwasa node "
+                                                     "--json FILE",
                             o.link.word);
     }
     if (o.no_tls && !tcp) {

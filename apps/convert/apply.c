@@ -83,6 +83,6 @@ int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struc
         }
         memcpy(p->x + s->offset_n, find(c, s->name, i)->data, (size_t)s->size_n * sizeof(float));
     }
-    (void)uw_model_push(m); /* a device that fails says so in the first step */
+    (void)uw_model_push(m); /* a device that fails reports it in the first step */
     return UW_OK;
 }

@@ -10,7 +10,7 @@
 #define SILENCE WORDS
 #define UNKNOWN (WORDS + 1u)
 #define BUMPS 3u
-#define VOCABULARY_SEED 0x6b657977u     /* the same words for everybody */
+#define VOCABULARY_SEED 0x6b657977u     /* the same words for all */
 
 /* A word's path of one coefficient. */
 struct bump {

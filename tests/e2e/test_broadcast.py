@@ -61,7 +61,7 @@ class Broadcast(Fleet):
     def test_who_is_alone_says_so(self):
         self.on_air(0, steps=20)
         self.assertEqual(self.done(0)["agreed_nodes"], 0)
-        self.assertIn("nobody else was met: this model is this node's alone", self.text(0))
+        self.assertIn("no other node was found: this node trained its model alone", self.text(0))
 
     def test_who_leaves_or_dies_holds_up_nobody_for_long(self):
         for i in range(4):

@@ -105,9 +105,9 @@ echo garbage >weights.safetensors
 expect 1 "$uwasa" eval --model mlp --weights weights.safetensors
 expect 1 "$uwasa" eval --model mlp --weights nothing.safetensors
 expect 1 "$uwasa" train --model mlp --steps 1 --save /nonexistent/file
-grep -q 'its folder is not there' err || fail "a folder that is missing is not told"
+grep -q 'its folder does not exist' err || fail "a folder that is missing is not told"
 expect 1 "$uwasa" train --model mlp --steps 1 --save .
-grep -q 'no ordinary file' err || fail "a folder instead of a file is not told"
+grep -q 'not a regular file' err || fail "a folder instead of a file is not told"
 expect 1 "$uwasa" train --model mlp --steps 1 --json /nonexistent/file
 expect 1 "$uwasa" train --model mlp --steps 20 --lr 1e30
 grep -Eq "layer '[a-z0-9]+'|loss" err || fail "a NaN does not name its place"
@@ -300,9 +300,9 @@ echo '{"name": "i", "input": [1, 2, 2], "layers": [{"name": "f", "type": "flatte
 expect 0 "$uwasa" train --model images.json --data csv:images.csv --augment flip --steps 2
 
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.csv
-grep -q 'two.csv: --data reads it, it stays as it is' err || fail "--save over data is not refused"
+grep -q 'two.csv: --data reads it, so it is not replaced' err || fail "--save over data is not refused"
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save images.csv
-grep -q 'images.csv: is there and holds no weights' err || fail "--save over a table is not refused"
+grep -q 'images.csv: exists and holds no weights' err || fail "--save over a table is not refused"
 grep -q '^3,4,1' two.csv || fail "--save has replaced the data"
 expect 0 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.safetensors
 cp two.safetensors before
@@ -314,7 +314,7 @@ sed 's/"out": 2/"out": 4/' two.json >four.json
 expect 0 "$uwasa" train --model four.json --data csv:two.csv --steps 3 --batch 1
 printf '1,2,0\n3,4,4\n' >five.csv
 expect 1 "$uwasa" train --model four.json --data csv:five.csv --steps 3
-grep -q 'tells 4 classes apart, data csv:five.csv has labels up to 4' err ||
+grep -q 'has 4 classes, data csv:five.csv has labels up to 4' err ||
     fail "a label beyond the model's classes is not told"
 expect 2 "$uwasa" train --model mlp --augment crop:28
 grep -q 'by 1 to 27 pixels' err || fail "images moved out of sight are not told"

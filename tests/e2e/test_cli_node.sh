@@ -51,7 +51,7 @@ check_config "{$head, \"advertise\": \":4433\"}" '"advertise" needs HOST:PORT'
 check_config "{$head, \"seeds\": [\"a:1\",
 \"b\"]}" 'bad.json:1: "seeds" has "b", needs HOST:PORT'
 check_config "{$head, \"emulate\": {\"cut_after\": 1}}" '"emulate.cut_after" needs "emulate.cut_seconds"'
-check_config "{$head, \"emulate\": {\"far\": [\"a:1\"]}}" '"emulate.far" needs something'
+check_config "{$head, \"emulate\": {\"far\": [\"a:1\"]}}" '"emulate.far" needs a fault'
 check_config "{$head, \"exchange\": \"allreduce\", \"peer_schedule\": \"random\"}" \
     '"peer_schedule" is not for allreduce or broadcast'
 check_config "{$head, \"head_weight\": 1e10}" 'needs a whole number from 0 to 4294967295'
@@ -82,7 +82,7 @@ echo 12 >short.key
 expect 1 "$uwasa" node --config good.json --set key=short.key
 grep -q '64 hex digits' err || fail "a key that is none is not told"
 expect 1 "$uwasa" node --config good.json --set checkpoint=.
-grep -q 'no ordinary file' err || fail "a folder as checkpoint is not told"
+grep -q 'not a regular file' err || fail "a folder as checkpoint is not told"
 echo junk >cut.safetensors
 expect 1 "$uwasa" node --config good.json --set checkpoint=cut.safetensors
 grep -q 'remove the file' err || fail "a damaged checkpoint has no remedy"
@@ -218,7 +218,7 @@ for flags in "--json run.key" "--pcap run.key" "--trace ./run.key" "--set checkp
     "--json good.json" "--json a --pcap a" "--trace a --pcap ./a"; do
     # shellcheck disable=SC2086
     expect 2 "$uwasa" node --config good.json --set key=run.key $flags
-    grep -Eq 'stays as it is|writes there' err || { cat err >&2; fail "$flags"; }
+    grep -Eq 'is not replaced|writes there' err || { cat err >&2; fail "$flags"; }
     cmp -s run.key kept.key && cmp -s good.json kept.json || fail "$flags: it is gone"
 done
 
@@ -232,7 +232,7 @@ grep -q '^interrupted at step [0-9]*, saved in d.safetensors$' d.err || fail "d 
 expect 0 "$uwasa" eval --model mlp --weights d.safetensors
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2
 wait $last || fail "a node with a checkpoint"
-grep -q 'going on from d.safetensors' d.err || fail "d did not go on from its checkpoint"
+grep -q 'resuming from d.safetensors' d.err || fail "d did not go on from its checkpoint"
 grep -q 'another momentum_rule' d.err && fail "the velocity of the same rule is not kept"
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2 --set momentum_rule=kgt
 wait $last || fail "a node with a checkpoint of another rule"

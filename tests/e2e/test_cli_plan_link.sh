@@ -58,7 +58,7 @@ awk -v p="$(sed 's/.*"network_bytes":\([0-9]*\).*/\1/' out)" \
 
 # two stations of 1 % each talk for 2 % of the time, not for the share; running statistics are told
 expect 0 "$uwasa" plan --model dscnn --link lora:SF7 --nodes 2
-grep -q 'talk for 2 % of the time at most, each for 1 %' out || fail "the time they talk: $(cat out)"
+grep -q 'send for 2 % of the time at most, each for 1 %' out || fail "the time they talk: $(cat out)"
 grep -q '^dscnn, 97.3 KiB with running statistics, over' out || fail "statistics: $(cat out)"
 
 # a bus at 100 kbit/s: 250 - 16 bytes are 58 floats, 173 frames of 248 and 12 bytes, the last one of 112 and

@@ -108,10 +108,10 @@ scenario "\"nodes\": 3, \"step\": {\"seconds\": 0.01}, \"availability\": {\"trac
 run
 awk -v s="$(number out virtual_seconds)" 'BEGIN { exit !(s >= 2.4 && s < 4) }' ||
     { cat out >&2; fail "a trace"; }
-grep -q 'nobody was away' err && { cat err >&2; fail "somebody was away"; }
+grep -q 'no device was away' err && { cat err >&2; fail "somebody was away"; }
 printf '1,50,60\n2,40,45\n' >away.csv
 run
-grep -q '^nobody was away: the first absence begins after 40 s, and the run took 0\.4' err ||
+grep -q '^no device was away: the first absence begins after 40 s, and the run took 0\.4' err ||
     { cat err >&2; fail "a run that ends before anybody is away"; }
 expect 0 "$uwasa" sim --config s.json --dry-run
 grep -qx 'the first absence begins after 40 s' out || { cat out >&2; fail "when who is away"; }

@@ -87,7 +87,7 @@ grep -q 'choose another radio, or leave --link out' err || { cat err >&2; fail "
 for key in '"latency": 0.1' '"mtu": 512' '"nodes": [{"count": 3}, {"count": 2, "bandwidth": 1e6}]'; do
     printf '{"model": "plane.json", "data": "csv:four.csv", "link": "802154",\n%s}' "$key" >air.json
     expect 2 "$uwasa" sim --config air.json
-    grep -q 'air.json:2: "[a-z]*" is not beside "link"' err || { cat err >&2; fail "$key and a radio"; }
+    grep -q 'air.json:2: "[a-z]*" cannot be combined with "link"' err || { cat err >&2; fail "$key and a radio"; }
 done
 expect 1 ./sim --data csv:nowhere.csv
 expect 1 "$uwasa" sim --model plane.json --data digits
@@ -273,7 +273,7 @@ for flags in "--skew sorted" "--momentum-rule kgt --momentum 0.5" "--nodes 7 --m
     [ "$(number part.jsonl epochs)" = 1 ] || fail "$flags: it did not end with epoch 1"
     ./sim $flags --epochs 5 --checkpoint part --resume part --threads 3 --json part.jsonl \
         --csv part.csv >/dev/null 2>err || { cat err >&2; fail "$flags --resume"; }
-    grep -q 'going on after' err || fail "$flags: it does not say that it goes on"
+    grep -q 'resuming after' err || fail "$flags: it does not say that it goes on"
     for key in epochs steps test_accuracy virtual_seconds bytes_sent; do
         echo "$key $(number whole.jsonl $key) $(number part.jsonl $key)"
     done | awk '{ apart = $2 > $3 ? $2 - $3 : $3 - $2
@@ -290,7 +290,7 @@ done
 for said in schedule:random momentum-rule:qg period:10 exchange:gossip network:events; do
     head -c 4000 new | grep -aq "\"flag.${said%:*}\":\"${said#*:}\"" || fail "$said is not kept"
 done
-grep -q 'new: not there yet' err || fail "it does not say that it begins"
+grep -q 'new: does not exist yet' err || fail "it does not say that it begins"
 while read -r sentence flags; do
     expect 1 ./sim --exchange auto --momentum 0.5 --epochs 5 --resume part $flags
     grep -q -- "$sentence" err || { cat err >&2; fail "the sentence has no $sentence"; }
@@ -308,9 +308,9 @@ while read -r sentence from to; do      # of other programs: no word of damage; 
     grep -q "another version of uwasa: $sentence" err && ! grep -q damaged err ||
         { cat err >&2; fail "a state with $to"; }
 done <<END
-its.states.are.of.version.7,.this.one's.of.3 "uwasa.version":"3" "uwasa.version":"7"
-it.had.no.--start-spread.yet "flag.start-spread": "fleg.start-spread":
-it.had.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
+its.format.is.7,.that.of.this.version.is.3 "uwasa.version":"3" "uwasa.version":"7"
+it.has.no.--start-spread "flag.start-spread": "fleg.start-spread":
+it.has.--stirt-spread,.which "flag.start-spread": "flag.stirt-spread":
 END
 fleet() { # fleet DOWN SPEED: devices of their own, in fleet.json
     cat >fleet.json <<END
@@ -350,7 +350,7 @@ grep -q '"event":"eval","epochs":4' out && grep -q '"event":"eval","epochs":8' o
 ./sim --epochs 9 --eval-epochs 2 --resume tests --json - 2>/dev/null >out || fail "--eval-epochs 2"
 grep '"event":"eval"' out | head -n 1 | grep -q '"epochs":4' || { cat out >&2; fail "a test behind"; }
 expect 2 ./sim --checkpoint four.csv
-grep -q 'stays as it is' err || fail "data as a checkpoint"
+grep -q 'is not replaced' err || fail "data as a checkpoint"
 
 # rows after the checkpoint, as a run has them that was killed, are not there twice; nor one half
 ./sim --epochs 9 --resume tests --csv table.csv --label 'a
@@ -395,12 +395,12 @@ for flags in "--data mnist:images --json images/t10k-labels-idx1-ubyte" \
     "--config trace.json --checkpoint trace.json" "--checkpoint plane.json"; do
     cat four.csv images/t10k-labels-idx1-ubyte away.csv trace.json plane.json | cksum >before
     expect 2 ./sim --steps 3 $flags
-    grep -q 'stays as it is' err || { cat err >&2; fail "$flags: another sentence"; }
+    grep -q 'is not replaced' err || { cat err >&2; fail "$flags: another sentence"; }
     cat four.csv images/t10k-labels-idx1-ubyte away.csv trace.json plane.json | cksum |
         cmp -s - before || fail "$flags: a file is lost"
 done
 ./sim --steps 3 --data mnist:images --csv images/new.csv >/dev/null 2>err
-grep -q 'stays as it is' err && fail "results may lie beside data"
+grep -q 'is not replaced' err && fail "results may lie beside data"
 expect 0 "$uwasa" sim --model lenet5 --data digits --nodes 2 --steps 1 --batch 1 \
     --step-seconds 0.01 --eval-nodes 1 --eval-samples 10 --eval-epochs 0 --json lenet5
 for flags in "--json four.csv" "--csv ./four.csv" "--json plane.json" "--csv linked" \
@@ -462,7 +462,7 @@ head -n 1 err | grep -q '^memory: .* for the nodes, .* for 3 models, .* free' ||
     { cat err >&2; fail "it does not say what it takes"; }
 if [ "$(awk '/MemAvailable/ { print $2 }' /proc/meminfo)" -lt 100000000 ]; then  # 100 GB
     expect 1 "$uwasa" sim --model fedavg-cnn --nodes 25000 --step-seconds 0.1
-    grep -q 'nodes 25000: they take about [0-9.]* GiB of memory and .* free' err ||
+    grep -q 'nodes 25000: they need about [0-9.]* GiB of memory, .* free' err ||
         { cat err >&2; fail "no sentence about memory"; }
 else
     echo "not tested: a run that does not fit, this machine is too large"

@@ -48,7 +48,7 @@ def main():
     check("interrupted    in the test after step 2 of 2\n" in out, out)
     check("test accuracy" not in out and os.path.getsize("saved") > 0, out)
     status, out, seen = watch("train", *SLOW, "--steps", "2")
-    check(status == 1 and "interrupted in the test after step 2 of 2, nothing is kept" in seen, seen)
+    check(status == 1 and "interrupted in the test after step 2 of 2, nothing is saved" in seen, seen)
     status, out, seen = watch("eval", *SLOW, "--weights", "saved")
     check(re.search(r"testing \d+/\d+ samples", seen), seen)
     check(status == 1 and "digits: interrupted" in seen, seen)

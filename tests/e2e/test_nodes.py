@@ -35,7 +35,7 @@ class Nodes(Fleet):
         step = max(e["step"] for e in self.events(0, "step"))
         self.until("n0 trains on", lambda: self.events(0, "step")[-1]["step"] > step)
         self.start(2, seconds=5, checkpoint="n2.safetensors")
-        self.until("n2 goes on", lambda: "going on from n2.safetensors" in self.text(2))
+        self.until("n2 goes on", lambda: "resuming from n2.safetensors" in self.text(2))
         self.until("n0 hears n2 again", lambda: any(
             e.get("peer") == "n2" and e.get("kind") in ("rejoined", "restarted")
             for e in self.events(0)))

@@ -233,9 +233,9 @@ static void test_config_refuses_a_text_that_would_be_cut(void **state)
     struct options o = {.batch = 1};
     char err[UW_ERROR_TEXT_BYTES];
     read_config("{\n\"peer\": [\"a\\u0000b\"]}", &o, err);
-    assert_string_equal(err, "c.json:2: a text with the character 0 is not taken");
+    assert_string_equal(err, "c.json:2: a text with the character 0 is not allowed");
     read_config("{\"batch\\u0000\": 2}", &o, err);
-    assert_string_equal(err, "c.json:1: a text with the character 0 is not taken");
+    assert_string_equal(err, "c.json:1: a text with the character 0 is not allowed");
     read_config("{\"peer\": [\"a\\\\u0000b\", \"\\u00001\"]}", &o, err);
     assert_non_null(strstr(err, "the character 0"));
     read_config("{\"peer\": [\"a\\\\u0000b\"]}", &o, err);

@@ -33,8 +33,8 @@ static const struct {
     {"{\"momentum-rule\": \"qg\"}", "unknown key \"momentum-rule\", did you mean "
                                     "\"momentum_rule\"?"},
     {"{\"json\": \"-\"}", "unknown key \"json\""},
-    {"{\"step_seconds\": 1}", "unknown key \"step_seconds\": \"step\": {\"seconds\": ...}"},
-    {"{\"cell_nodes\": 4}", "unknown key \"cell_nodes\": \"cells\": {\"nodes\": ...}"},
+    {"{\"step_seconds\": 1}", "unknown key \"step_seconds\": use \"step\": {\"seconds\": ...}"},
+    {"{\"cell_nodes\": 4}", "unknown key \"cell_nodes\": use \"cells\": {\"nodes\": ...}"},
     {"{\"lr\": \"fast\"}", "\"lr\" needs a number"},
     {"{\"exchange\": \"mail\"}", "\"exchange\" needs one of gossip"},
     {"{\"lr\": 1, \"lr\": 2}", "key \"lr\" comes twice"},
@@ -110,9 +110,9 @@ static const struct {
     {"{\"radio\": {\"nodes\": 4, \"bandwidth\": 1e6}, \"cells\": {\"nodes\": 4}}",
      "\"cells\" and \"radio\": give one of them"},
     {"{\"cells\": {\"nodes\": 2}, \"nodes\": [{\"count\": 4, \"cells\": {\"nodes\": 2}}]}",
-     "\"nodes[0].cells\" is said of the whole fleet already"},
+     "\"nodes[0].cells\" is given for the whole fleet already"},
     {"{\"stragglers\": {\"share\": 0.5, \"factor\": 2}, \"nodes\": [{}, {\"stragglers\": "
-     "{\"share\": 0.5, \"factor\": 2}}]}", "\"nodes[1].stragglers\" is said of the whole"},
+     "{\"share\": 0.5, \"factor\": 2}}]}", "\"nodes[1].stragglers\" is given for the whole"},
 };
 
 static void test_mistakes_are_named(void **state)
@@ -259,13 +259,13 @@ static void test_flags_win(void **state)
 
     assert_int_equal(parse(&f, "{\"nodes\": [{\"count\": 3}]}", &o, &err), UW_OK);
     assert_int_equal(uw_sim_file_flags(&f, &said, false, &err), UW_ERR_INVALID);
-    assert_string_equal(err.text, "--nodes 5: s.json has groups of nodes, each with its count");
+    assert_string_equal(err.text, "--nodes 5: s.json has groups of nodes, each with a count");
     uw_sim_file_close(&f);
     said = nothing;
     said.cell_nodes = 2;
     assert_int_equal(parse(&f, "{\"cells\": {\"nodes\": 3}}", &o, &err), UW_OK);
     assert_int_equal(uw_sim_file_flags(&f, &said, false, &err), UW_ERR_INVALID);
-    assert_string_equal(err.text, "--cell-nodes 2: s.json says which cells there are");
+    assert_string_equal(err.text, "--cell-nodes 2: s.json defines the cells");
     uw_sim_file_close(&f);
 }
 

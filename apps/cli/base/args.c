@@ -476,8 +476,8 @@ static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, in
     const struct uw_opt_given given = {o->name, value, true};
     if (key) {
         return set_key((void *)((uint8_t *)out + spec->keys_at), &given) == UW_OK ? -1
-                   : uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: is one key too many, %d are "
-                                  "allowed", o->name, UW_OPT_LIST_MAX);
+                   : uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: is one key too many, "
+                                  "%d are allowed", o->name, UW_OPT_LIST_MAX);
     }
     if (uw_opt_set(o, value, out) < 0) {
         char allowed[160];

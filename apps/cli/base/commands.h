@@ -14,7 +14,7 @@
 struct uw_command {
     const char *name;
     int (*run)(int argc, char **argv);
-    const char *summary;        /* NULL: not in this build, run says so */
+    const char *summary;        /* NULL: not in this build: run prints an error */
 };
 
 /* All of them, in the order of --help, and the command to begin with. */

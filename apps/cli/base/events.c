@@ -167,7 +167,7 @@ static int put_gap(struct uw_events *e)
     return rc;
 }
 
-/* What there is no room for is counted; the first of it is told. */
+/* Events without space left are counted; the first of them is reported. */
 static void put_or_miss(struct uw_events *e, const char *line, size_t bytes)
 {
     int rc = UW_OK;
@@ -180,8 +180,8 @@ static void put_or_miss(struct uw_events *e, const char *line, size_t bytes)
         uint64_t now_us = uw_board_now_us();
         e->again_us = e->gap_n == 0 || now_us >= e->again_us ? now_us + AGAIN_US : e->again_us;
         if (e->missed_n == 0) {
-            (void)uw_cli_error("", 0, "--json %.160s: no room: events are missing in it until "
-                               "there is", e->path);
+            (void)uw_cli_error("", 0, "--json %.160s: no space left: events are missing until "
+                                      "there is", e->path);
         }
         e->missed_n++;
         e->gap_n++;

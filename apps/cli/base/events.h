@@ -32,7 +32,7 @@ struct uw_events {
     const char *path;
     atomic_bool failed; /* a write failed: nothing more is written */
     uint64_t missed_n;  /* for which there was no room, reported by close ... */
-    uint64_t gap_n;     /* ... and of which no gap tells yet */
+    uint64_t gap_n;     /* ... that no gap event has reported yet */
     uint64_t again_us;  /* when the next one is tried */
     bool torn;          /* a part of a line is in what cannot be cut */
 };

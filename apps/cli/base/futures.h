@@ -50,7 +50,7 @@ void uw_futures_await(struct uw_futures *p, struct uw_future *f);
 /* Return when all that was submitted has ended. */
 void uw_futures_drain(struct uw_futures *p);
 
-/* Forget what nobody has begun, and return when the rest has ended. */
+/* Drop work that no thread has started, and return when the rest has ended. */
 void uw_futures_discard(struct uw_futures *p);
 
 /* Discard, end the helpers and set *p to NULL. Does nothing when it is NULL already. */

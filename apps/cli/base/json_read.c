@@ -63,9 +63,10 @@ int uw_json_open_text(struct uw_json *j, const char *file, const char *text, siz
                             (unsigned)line_at(j->text, end), end);
     }
     const char *nul = find_nul(j->text, text_bytes);
-    return nul != NULL ? uw_error_set(&j->err, UW_ERR_CORRUPT, "%s:%u: a text with the character 0 "
-                                      "is not taken", file, (unsigned)line_at(j->text, nul))
-                       : UW_OK;
+    return nul == NULL ? UW_OK
+                       : uw_error_set(&j->err, UW_ERR_CORRUPT,
+                                      "%s:%u: a text with the character 0 is not allowed", file,
+                                      (unsigned)line_at(j->text, nul));
 }
 
 int uw_json_open_file(struct uw_json *j, const char *file)
@@ -376,7 +377,7 @@ static void read_object(struct uw_json *j, const cJSON *object, const char *pref
         size_t name_bytes = n < (int)sizeof name ? (size_t)n : sizeof name - 1u;
         const struct uw_opt *o = uw_opt_find(opts, name, name_bytes);
         bool parts = o == NULL || has_parts(opts, name);
-        bool says = o == NULL || m->child != NULL;      /* {} in place of a text says nothing */
+        bool says = o == NULL || m->child != NULL;      /* {} in place of a text means no value */
         if (parts && says && prefix[0] == '\0' && cJSON_IsObject(m)) {
             snprintf(name, sizeof name, "%.60s.", m->string);
             read_object(j, m, name, opts, out);

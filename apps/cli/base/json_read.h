@@ -29,7 +29,7 @@ struct uw_json {
     struct uw_error err;        /* the first mistake; code UW_OK: none so far */
 };
 
-/* Parse a text. On a syntax error root is NULL and j->err says where.
+/* Parse a text. On a syntax error root is NULL and j->err has its position.
  * Returns UW_OK, UW_ERR_CORRUPT (syntax), UW_ERR_TOOBIG, UW_ERR_NOMEM; close in every case. */
 int uw_json_open_text(struct uw_json *j, const char *file, const char *text, size_t text_bytes);
 

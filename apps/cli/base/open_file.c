@@ -77,7 +77,7 @@ FILE *uw_open_file_again(const char *path)
 {
     FILE *f = stream_of(open_at_once(path, O_WRONLY | O_CREAT | O_APPEND), "a");
     if (f != NULL) {
-        (void)fseek(f, 0, SEEK_END);    /* so that ftell tells; a pipe has no end */
+        (void)fseek(f, 0, SEEK_END);    /* so that ftell is the size; a pipe has no end */
     }
     return f;
 }

@@ -2,7 +2,7 @@
  *
  * open_file.h - files that are opened without waiting
  *
- * A named pipe makes fopen wait for whoever holds its other end, for ever if need be, and deaf to
+ * A named pipe makes fopen wait for the process at its other end, for ever if need be, and deaf to
  * SIGINT while the program keeps that for itself.
  *
  * Memory     the stream is the caller's      Blocking  never      Context  any thread
@@ -17,8 +17,8 @@
 /* What follows the last slash of a path. */
 const char *uw_file_name(const char *path);
 
-/* Open a file to read, or to write from its start (made if need be). A pipe that nobody writes is
- * empty; one that nobody reads cannot be written (ENXIO). What is open blocks as usual.
+/* Open a file to read, or to write from its start (made if need be). A pipe without a writer is
+ * empty; one without a reader cannot be written (ENXIO). What is open blocks as usual.
  * Returns NULL and errno on failure. */
 FILE *uw_open_file(const char *path, bool to_write);
 

@@ -70,7 +70,7 @@ void uw_progress_show(struct uw_progress *p, const char *format, ...)
     va_end(args);
 }
 
-void uw_progress_say(struct uw_progress *p, const char *format, ...)
+void uw_progress_print(struct uw_progress *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

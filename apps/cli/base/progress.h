@@ -34,7 +34,7 @@ void uw_progress_show(struct uw_progress *p, const char *format, ...)
     ;
 
 /* Print a line that stays, above the live one. */
-void uw_progress_say(struct uw_progress *p, const char *format, ...)
+void uw_progress_print(struct uw_progress *p, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif
@@ -46,7 +46,7 @@ void uw_progress_fit(char *line);
 /* Remove the live line, before other output. */
 void uw_progress_clear(struct uw_progress *p);
 
-/* Of many values, what a person is told. */
+/* Of many values, the ones that are shown. */
 struct uw_spread {
     double low, median, high;
 };

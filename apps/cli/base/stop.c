@@ -10,7 +10,7 @@
 static atomic_bool taken;   /* uw_stop_asked has seen one */
 
 /* Under nohup SIGHUP is ignored, and the program is to outlive its terminal. SIGINT counts even
- * where a script's & has it ignored: whoever sends it there means it. */
+ * where a script's & has it ignored: a process that sends it there means it. */
 static void signals(sigset_t *set)
 {
     struct sigaction hangup;

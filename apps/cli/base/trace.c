@@ -258,7 +258,7 @@ static void trace_layer(void *arg, uint32_t row, enum uw_profile_part part, uint
     }
 }
 
-/* A layer of a GPU has ended when the GPU says so. */
+/* A layer of a GPU has ended when the GPU reports it. */
 static uint64_t profile_now_us(void *arg)
 {
     const struct uw_trace *t = arg;
@@ -298,7 +298,7 @@ int uw_trace_close(struct uw_trace *t, struct uw_error *err)
     pthread_mutex_destroy(&t->lock);
     free(t->text);
     t->text = NULL;
-    return failed ? uw_error_set(err, UW_ERR_IO, "--trace %.160s: could not be written whole",
+    return failed ? uw_error_set(err, UW_ERR_IO, "--trace %.160s: could not be written completely",
                                  t->path)
                   : UW_OK;
 }

@@ -92,7 +92,7 @@ static void print_row(FILE *out, const struct row *r)
             r->own_rss > 0.0 ? r->other_rss / r->own_rss : 0.0, r->peer);
 }
 
-/* Three digits say what such a measurement knows. */
+/* Three digits: such a measurement has no more. */
 static const char *three_digits(char *text, size_t bytes, double x)
 {
     snprintf(text, bytes, "%.*f", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x);

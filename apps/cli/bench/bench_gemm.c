@@ -95,7 +95,7 @@ static int multiply(const struct gemm_bench *g, const struct side *s, float *c)
     return UW_OK;
 }
 
-/* Warm everybody up, and let nobody compute something else. */
+/* Warm up every side, and check that all compute the same. */
 static int compare(struct gemm_bench *g, struct uw_error *err)
 {
     int rc = multiply(g, &g->sides[0], g->c);
@@ -103,9 +103,9 @@ static int compare(struct gemm_bench *g, struct uw_error *err)
         rc = multiply(g, &g->sides[s], g->other);
         for (size_t i = 0; i < (size_t)g->shape.m * g->shape.n && rc == UW_OK; i++) {
             if (!(fabsf(g->c[i] - g->other[i]) <= 1e-5f * (float)g->shape.k)) {
-                return uw_error_set(err, UW_ERR_MISMATCH, "--against %.100s: its product of "
-                                    "%u x %u matrices is another", g->sides[s].file, g->shape.m,
-                                    g->shape.n);
+                return uw_error_set(err, UW_ERR_MISMATCH,
+                                    "--against %.100s: its product of %u x %u matrices is wrong",
+                                    g->sides[s].file, g->shape.m, g->shape.n);
             }
         }
     }

@@ -238,7 +238,7 @@ static void print_result(const struct bench *b, const struct subject *s, double 
     fflush(b->out);
 }
 
-/* What was called is done when a device says so. */
+/* A call is done when its device reports it. */
 static int call_often(const struct bench *b, const struct uw_exec *e, const struct subject *s,
                       const struct buffers *buf, uint32_t calls)
 {

@@ -47,9 +47,9 @@ struct uw_bench_link {
     bool clear;                     /* tcp: without TLS */
     const uint16_t *suites;         /* of DTLS or TLS, ended by 0; NULL: as `uwasa node` */
     uint64_t seed;
-    struct uw_progress *progress;   /* told how far it has come, now and then */
-    const char *pcap;               /* file: what node 0 of a radio, else the puller, says and hears
-                                       below its encryption; NULL: none */
+    struct uw_progress *progress;   /* called with the progress, now and then */
+    const char *pcap;               /* file: what node 0 of a radio, else the puller, sends and
+                                       receives, below its encryption; NULL: none */
 };
 
 /* What one window, of a radio all of its pulls or the average, took. Frames are messages that the
@@ -61,10 +61,10 @@ struct uw_bench_link_window {
     uint64_t control_frames;        /* all others of the nodes: questions for chunks, refusals */
     uint64_t air_frames;            /* radio: all that were on the air, joins too */
     uint16_t suite;                 /* that DTLS or TLS agreed on, IANA's number; else 0 */
-    bool exact;                     /* average: everybody heard everything */
-    double heard;                   /* average: the share that was heard of what all others have */
-    uint64_t chunks, missed;        /* average: chunks that were to be heard, by all together, and
-                                       those that were not */
+    bool exact;                     /* average: every node received everything */
+    double heard;                   /* average: the share received of what all others have */
+    uint64_t chunks, missed;        /* average: chunks to receive, by all together, and those that
+                                       were lost */
     double air_s;                   /* radio: how long it was busy */
 };
 
@@ -109,21 +109,21 @@ struct uw_bench_node {
 };
 
 /* Vector number i, whose elements are base + i STEP, and a configuration.
- *   pulls  from whoever comes next by identity; false: from nobody
+ *   pulls        from the next node by identity; false: none
  *   now_us, arg  the clock for started_us and ended_us; NULL: the board's
  * Returns UW_OK or UW_ERR_NOMEM. Close in every case. */
 int uw_bench_node_open(struct uw_bench_node *n, uint32_t i, uint32_t size_n, bool pulls,
                        uint64_t (*now_us)(void *arg), void *arg, uint64_t seed);
 void uw_bench_node_close(struct uw_bench_node *n);
 
-/* Has the first training step, before any step of the network: what is shown is the vector, and
- * nobody is there to pull from. */
+/* Has the first training step, before any step of the network: the snapshot is the vector, and
+ * there is no peer to pull from. */
 int uw_bench_node_start(struct uw_bench_node *n, struct uw_node *node);
 
 /* Show the same vector as a new version. */
 int uw_bench_node_renew(struct uw_bench_node *n, struct uw_node *node);
 
-/* Would its pull find whom it needs? rows: as uw_node_status has them. */
+/* Would its pull find the peer that it needs? rows: as uw_node_status has them. */
 bool uw_bench_node_sees(const struct uw_node_member *rows, uint32_t rows_n, uint32_t nodes);
 
 /* Is every element base + (i + share (j - i)) STEP with one j of 0 .. nodes - 1, which is not i?

@@ -107,7 +107,7 @@ static int cable_open(struct cable *c, uint32_t baud, struct uw_error *err)
     *c = (struct cable){.ends = {-1, -1}, .lines = {-1, -1}, .baud = baud,
                                  .opened = true};
     if (!open_terminal(c, 0) || !open_terminal(c, 1)) {
-        return uw_error_set(err, UW_ERR_IO, "no pseudo terminal is to be had");
+        return uw_error_set(err, UW_ERR_IO, "no pseudo terminal can be opened");
     }
     if (pthread_create(&c->thread, NULL, cable_thread, c) != 0) {
         return uw_error_set(err, UW_ERR_IO, "the system refused another thread");
@@ -243,7 +243,7 @@ static void count(const struct pair *p, uint64_t sent[UW_NODE_SAYS_N])
     }
 }
 
-static void tell(struct pair *p, uint32_t i)
+static void show_progress(struct pair *p, uint32_t i)
 {
     struct uw_node_counters c;
     if (uw_progress_due(p->b->progress, uw_board_now_us())) {
@@ -273,7 +273,7 @@ static int pull(struct pair *p, uint32_t i, struct uw_bench_link_window *window,
             uw_node_net_wake(&e->net);
         }
         uw_node_net_wait(&e->net);
-        tell(p, i);
+        show_progress(p, i);
     }
     count(p, after);
     *window = (struct uw_bench_link_window){

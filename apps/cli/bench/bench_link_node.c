@@ -20,7 +20,7 @@ static struct uw_bench_count *self(struct uw_link *l)
     return (struct uw_bench_count *)l; /* link is the first member */
 }
 
-/* Before it is sent: whoever has heard a message finds it counted. */
+/* Before it is sent: at the receiver it is counted already. */
 static atomic_uint_least64_t *count_first(struct uw_bench_count *c, const void *first)
 {
     atomic_uint_least64_t *sent = &c->sent[uw_node_says(first)];
@@ -36,7 +36,7 @@ static int counted(atomic_uint_least64_t *sent, int rc)
     return rc;
 }
 
-/* What the lower link says of itself may change. */
+/* Properties of the lower link may change. */
 static void mirror(struct uw_bench_count *c)
 {
     c->link = *c->lower;

@@ -46,7 +46,7 @@ struct world {
     struct uw_capture_file capture;     /* of the first */
     struct uw_stack_block blocks[2u + 3u * UW_BENCH_LINK_NODES_MAX];
     uint32_t blocks_n;
-    uint64_t heard_bytes, heard_us;     /* of parameters, when that last grew */
+    uint64_t received_bytes, received_us;     /* of parameters, when that last grew */
 };
 
 static int take(struct world *w, size_t bytes, void **at)
@@ -86,7 +86,7 @@ static int open_secure(struct world *w, struct station *s, struct uw_link *lower
     return rc < 0 ? rc : uw_secure_frames_init(&s->secure, &c);
 }
 
-/* What a node speaks over. A message is lost at each receiver by itself, as on the air. */
+/* The link of a node. A message is lost at each receiver by itself, as on the air. */
 static int open_links(struct world *w, uint32_t i, struct uw_link **top, struct uw_error *err)
 {
     const struct uw_radio_profile *p = w->b->radio;
@@ -289,8 +289,8 @@ static void count(const struct world *w, struct uw_bench_link_window *c)
         .air_s = (double)w->medium.busy_us * 1e-6};
 }
 
-/* Bytes of parameters that all nodes have heard. */
-static uint64_t heard_bytes(const struct world *w)
+/* Bytes of parameters that all nodes have received. */
+static uint64_t received_bytes(const struct world *w)
 {
     struct uw_node_counters c;
     uint64_t sum = 0;
@@ -301,14 +301,14 @@ static uint64_t heard_bytes(const struct world *w)
     return sum;
 }
 
-/* What there is to be heard: each pull's model, or everybody's at all others. */
-static double share_heard(const struct world *w)
+/* Bytes to receive: the model of each pull, or that of every node at all others. */
+static double share_received(const struct world *w)
 {
     double models = w->b->average ? (double)w->b->nodes * (w->b->nodes - 1u) : w->b->pulls;
-    return (double)heard_bytes(w) / (models * (double)w->b->bytes);
+    return (double)received_bytes(w) / (models * (double)w->b->bytes);
 }
 
-/* What was not heard, in chunks as large as the radio's frames have them. */
+/* What was not received, in chunks as large as the radio's frames have them. */
 static void count_chunks(const struct world *w, struct uw_bench_link_window *window)
 {
     const struct uw_link_cost_config config = {.link = *w->b->radio, .nodes_n = w->b->nodes,
@@ -317,16 +317,16 @@ static void count_chunks(const struct world *w, struct uw_bench_link_window *win
     struct uw_link_cost cost;
     uw_link_cost(&config, &cost);
     uint64_t models = (uint64_t)w->b->nodes * (w->b->nodes - 1u);
-    uint64_t bytes = models * w->b->bytes - heard_bytes(w), chunk = cost.chunk_n * sizeof(float);
+    uint64_t bytes = models * w->b->bytes - received_bytes(w), chunk = cost.chunk_n * sizeof(float);
     window->chunks = models * cost.chunks;
     window->missed = (bytes + chunk - 1u) / chunk;
 }
 
-static void tell(const struct world *w, uint64_t start_us)
+static void show_progress(const struct world *w, uint64_t start_us)
 {
     if (uw_progress_due(w->b->progress, uw_board_now_us())) {
         uw_progress_show(w->b->progress, "%.0f %% of the parameters have arrived in %.1f s of "
-                         "virtual time", 100.0 * share_heard(w),
+                         "virtual time", 100.0 * share_received(w),
                          (double)(w->now_us - start_us) * 1e-6);
     }
 }
@@ -334,19 +334,20 @@ static void tell(const struct world *w, uint64_t start_us)
 /* Is there an end to it? */
 static int look(struct world *w, uint64_t start_us, struct uw_error *err)
 {
-    uint64_t bytes = heard_bytes(w);
-    if (bytes != w->heard_bytes || w->heard_us == 0) {
-        w->heard_bytes = bytes;
-        w->heard_us = w->now_us;
+    uint64_t bytes = received_bytes(w);
+    if (bytes != w->received_bytes || w->received_us == 0) {
+        w->received_bytes = bytes;
+        w->received_us = w->now_us;
     }
-    tell(w, start_us);
-    if (w->now_us - w->heard_us >= idle_limit_us(w)) {
+    show_progress(w, start_us);
+    if (w->now_us - w->received_us >= idle_limit_us(w)) {
         return uw_error_set(err, UW_ERR_TIMEOUT,
                             "no parameter has arrived in the last %.0f s of virtual time",
-                            (double)(w->now_us - w->heard_us) * 1e-6);
+                            (double)(w->now_us - w->received_us) * 1e-6);
     }
     return w->now_us - start_us < PULL_LIMIT_US
-               ? UW_OK : uw_error_set(err, UW_ERR_TIMEOUT, "it does not end in a virtual day");
+               ? UW_OK
+               : uw_error_set(err, UW_ERR_TIMEOUT, "the pull does not end within a virtual day");
 }
 
 static int exchange(struct world *w, struct uw_bench_link_window *window, struct uw_error *err)
@@ -369,7 +370,7 @@ static int exchange(struct world *w, struct uw_bench_link_window *window, struct
         }
     }
     count(w, window);
-    window->heard = share_heard(w);
+    window->heard = share_received(w);
     if (w->b->average) {
         count_chunks(w, window);
     }

@@ -100,7 +100,8 @@ static int take(struct rank *r, uint32_t block, size_t bytes)
 {
     int rc = bytes == SIZE_MAX ? UW_ERR_INVALID : uw_board_memory_take(bytes, &r->block[block].at);
     r->block[block].bytes = rc == UW_OK ? bytes : 0;
-    return rc < 0 ? fail(r, rc, "a rank found no memory, or its link no sense in the sizes") : rc;
+    return rc < 0 ? fail(r, rc, "a rank has no memory, or its link does not accept the "
+                                "sizes") : rc;
 }
 
 static int open_tls(struct rank *r)
@@ -184,7 +185,7 @@ static void rest(struct rank *r, uint64_t now_us, uint64_t next_us)
     (void)poll(&fd, 1, wait_us < 100000u ? (int)(wait_us / 1000u) + 1 : 100);
 }
 
-/* Say a byte to everybody, until connections are there. */
+/* Send a byte to every rank, until all connections are open. */
 static int connect_all(struct rank *r)
 {
     uint64_t limit_us = uw_board_now_us() + CONNECT_LIMIT_US;

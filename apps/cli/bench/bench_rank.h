@@ -2,7 +2,7 @@
  *
  * bench_rank.h - one rank of `uwasa bench allreduce`, a process or a thread
  *
- * Ranks meet in memory that they share: addresses, barriers, times, who failed.
+ * Ranks meet in memory that they share: addresses, barriers, times, failed ranks.
  *
  * Blocking   until measured      Context  the rank's thread */
 #ifndef UWASA_CLI_BENCH_RANK_H

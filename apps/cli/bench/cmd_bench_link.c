@@ -23,7 +23,7 @@
 #define WINDOWS_FAST 5u
 #define BAUD_DEFAULT 115200u
 #define NODES_DEFAULT 8u
-#define QUIET_US 2000000u           /* who waits for longer is told how far it is */
+#define QUIET_US 2000000u           /* after this wait the progress is shown */
 #define TARGET_BYTES_PER_S 250e6    /* of UDP on one machine, encrypted: 2 Gbit/s */
 
 struct options {
@@ -144,7 +144,7 @@ static struct uw_link_cost cost_of(const struct uw_bench_link *b, double loss)
     return cost;
 }
 
-/* What `uwasa plan --link` says of it. */
+/* What `uwasa plan --link` predicts. */
 static double predicted_s(const struct uw_bench_link *b)
 {
     const struct uw_link_cost cost = cost_of(b, b->loss);
@@ -167,7 +167,7 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
 }
 
 /* Parameters that got from one node to another or, of an average, to all others: what one of them
- * heard and another did not counts for those who heard it. */
+ * received and another did not counts for those that received it. */
 static double moved_bytes(const struct uw_bench_link *b, const struct uw_bench_link_window *m)
 {
     return (double)b->bytes * (b->average ? b->nodes * m->heard : b->pulls);
@@ -253,7 +253,7 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
     if (b->average && m->exact) {
         printf("the mean is exact\n");
     } else if (b->average) {
-        printf("the mean is not exact: all but %llu of %llu chunks were heard, %.1f %% of the "
+        printf("the mean is not exact: all but %llu of %llu chunks were received, %.1f %% of the "
                "others' parameters, which count above\n", (unsigned long long)m->missed,
                (unsigned long long)m->chunks, floor(1000.0 * m->heard) / 10.0);
     }
@@ -365,7 +365,7 @@ static bool is_line(const char *link, enum uw_stack_carrier *carrier)
     return false;
 }
 
-/* One on which all hear each other, with no limit to how much a station sends. */
+/* A radio with all nodes in range of each other and no duty cycle. */
 static bool is_offered(const struct uw_radio_profile *p)
 {
     return p->frames && p->broadcasts && p->duty_ppm == 0;
@@ -405,6 +405,6 @@ int uw_cmd_bench_link(int argc, char **argv)
     rc = rc < 0 ? rc : run(&o.b, &events, &err);
     int closed = uw_events_close(&events, rc < 0 ? NULL : &err);
     rc = rc < 0 ? rc : closed;
-    int failed = rc == UW_ERR_CORRUPT ? UW_EXIT_FAILED : uw_job_exit(rc);  /* nobody's flags */
+    int failed = rc == UW_ERR_CORRUPT ? UW_EXIT_FAILED : uw_job_exit(rc);  /* flags of neither */
     return rc < 0 ? uw_cli_error(spec.command, failed, "%s", err.text) : UW_EXIT_DONE;
 }

@@ -52,7 +52,7 @@ static const struct uw_args_spec spec = {
 };
 
 /* Let the nodes run until all have ended, or until_us. Returns UW_OK, UW_ERR_CLOSED (stopped by a
- * signal: err says so; or a node failed). */
+ * signal: err filled; or a node failed). */
 static int watch(struct uw_demo *d, struct uw_stop *stop, uint64_t until_us, struct uw_error *err)
 {
     int rc = UW_OK;
@@ -139,7 +139,7 @@ static void log_killed(struct uw_demo *d, const struct uw_demo_node *n, bool dow
     uw_demo_log(d, down ? board ? "%s loses power; the others go on"
                                 : "%s is killed (SIGKILL); the others go on"
                         : board ? "%s has power again"
-                                : "%s starts again, from its checkpoint", n->name);
+                                : "%s restarts from its checkpoint", n->name);
 }
 
 /* SIGKILL one node, wait, start it again for the rest of the time: its learning rate is then the
@@ -179,7 +179,7 @@ static int together(struct uw_demo *d, struct uw_stop *stop, double seconds,
     uint64_t start_us = uw_board_now_us();
     put_phase(d, "together");
     set_pace(d);
-    uw_demo_log(d, "now they learn together: each pulls a neighbour's parameters now and then");
+    uw_demo_log(d, "now they learn together: each pulls the parameters of a peer now and then");
     int rc = start_all(d, &how, err);
     rc = rc < 0 ? rc : watch(d, stop, start_us + (uint64_t)(0.45e6 * learn_seconds), err);
     rc = rc < 0 ? rc : kill_one(d, stop, &how, start_us, err);

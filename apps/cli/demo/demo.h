@@ -69,7 +69,7 @@ struct uw_demo_node {
     pid_t pid;                  /* 0: not running */
     int fd;                     /* its events; -1: closed */
     bool down;                  /* killed and not yet back */
-    bool returning;             /* started again and not yet heard of */
+    bool returning;             /* restarted, no event so far */
     uint64_t started_us;
     bool done;                  /* its event "done" came */
     int exit_code;              /* of the last end; -1: killed */
@@ -79,7 +79,7 @@ struct uw_demo_node {
     uint64_t step;
     double loss, accuracy, samples_per_s, pulled_bytes, sent_bytes, rss_bytes;
     uint32_t peers, peers_n, pulls, restarts;
-    char error[200];            /* what a board says of its own mistake */
+    char error[200];            /* the error that a board reported */
     double earlier_pulled_bytes, earlier_sent_bytes;    /* before a restart */
     double alone_accuracy, together_accuracy;
 };
@@ -133,7 +133,7 @@ struct uw_demo_number {
 void uw_demo_numbers(const struct uw_demo *d, const struct uw_demo_start *how,
                      struct uw_demo_number numbers[UW_DEMO_NUMBERS]);
 
-/* demo_boards.c: find the emulators and the programs for them, and say which node is what. A
+/* demo_boards.c: find the emulators and the programs for them, and set what each node is. A
  * program that is not named is searched beside this one; without the one for aarch64 the demo goes
  * on without that node, after a sentence.
  *
@@ -143,7 +143,7 @@ void uw_demo_numbers(const struct uw_demo *d, const struct uw_demo_start *how,
 int uw_demo_find_boards(struct uw_demo *d, const char *firmware, const char *aarch64,
                         struct uw_error *err);
 
-/* Write the settings of node i, a board, and tell the command that starts it in the demo's
+/* Write the settings of node i, a board, and report the command that starts it in the demo's
  * directory. Returns UW_OK, UW_ERR_IO or an error of the key's file. */
 int uw_demo_board_command(const struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
                           struct uw_demo_command *c, struct uw_error *err);
@@ -158,8 +158,8 @@ int uw_demo_prepare(struct uw_demo *d, struct uw_error *err);
 int uw_demo_start(struct uw_demo *d, uint32_t i, const struct uw_demo_start *how,
                   struct uw_error *err);
 
-/* Wait up to wait_us for events, take them in, notice who has ended. A node that fails gives
- * UW_ERR_CLOSED and the last line that it wrote; one that was killed on purpose does not. */
+/* Wait up to wait_us for events, take them in, notice nodes that have ended. A node that fails
+ * gives UW_ERR_CLOSED and the last line that it wrote; one that was killed on purpose does not. */
 int uw_demo_poll(struct uw_demo *d, uint64_t wait_us, struct uw_error *err);
 
 /* Kill node i with SIGKILL and wait for its end. */

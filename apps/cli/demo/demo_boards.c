@@ -194,7 +194,7 @@ static void add_training(const struct uw_demo *d, const struct uw_demo_node *n,
     fprintf(f, "checkpoint_seconds=%d\n", UW_DEMO_BOARDS_CHECKPOINT_SECONDS);
 }
 
-/* A file and no arguments: the key is nobody else's to read. */
+/* A file and no arguments: only the owner may read the key. */
 static int write_settings(const struct uw_demo *d, const struct uw_demo_node *n,
                           const struct uw_demo_start *how, struct uw_error *err)
 {

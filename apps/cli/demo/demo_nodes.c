@@ -22,7 +22,7 @@ static const char *const names[UW_DEMO_NODES_MAX] = {"kitchen", "garden", "garag
                                                      "cellar",  "porch",  "office", "studio",
                                                      "hall",    "shed"};
 
-/* Open a socket on a free port, and tell its address. */
+/* Open a socket on a free port, and report its address. */
 static int hold_port(struct uw_link_udp *udp, void *memory, size_t memory_bytes,
                      struct uw_demo_node *n, struct uw_error *err)
 {
@@ -255,8 +255,8 @@ static void log_back(struct uw_demo *d, struct uw_demo_node *n)
         uw_demo_log(d, "%s is back after %.1f s, from step %llu", n->name, seconds,
                     (unsigned long long)n->step);
     } else {
-        uw_demo_log(d, "%s is back after %.1f s as a newcomer: it takes over a neighbour's "
-                       "parameters", n->name, seconds);
+        uw_demo_log(d, "%s is back after %.1f s as a new node: it adopts the parameters of a "
+                       "peer", n->name, seconds);
     }
     cJSON *back = uw_event("back");
     cJSON_AddStringToObject(back, "node", n->name);

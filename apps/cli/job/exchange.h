@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exchange.h - how nodes exchange: what `uwasa node` and `uwasa sim` are told alike
+ * exchange.h - how nodes exchange: the options that `uwasa node` and `uwasa sim` share
  *
- * Whether it goes together is for uw_node_check; what is wrong with the words alone is told here.
+ * uw_node_check checks whether they fit together; here each is checked by itself.
  */
 #ifndef UWASA_CLI_EXCHANGE_H
 #define UWASA_CLI_EXCHANGE_H

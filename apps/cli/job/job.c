@@ -24,8 +24,8 @@ int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **ke
     }
     if (exact && !(*kernels)->exact) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "--exact: --backend %s rounds in an order of its own; leave it out, "
-                            "or take ref", backend);
+                            "--exact: --backend %s sums in another order; leave it out, or use "
+                            "ref", backend);
     }
     if (exact && uw_exact_check() < 0) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
@@ -157,7 +157,7 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
         bool tight = rc == UW_ERR_NOMEM && config->budget_bytes != 0;
         return uw_error_set(err, rc, "%.60s: %.180s%s", j->file.json.file,
                             uw_error_sentence(&why, rc),
-                            tight ? "; uwasa plan --budget tells what would fit" : "");
+                            tight ? "; uwasa plan --budget shows what fits" : "");
     }
     return UW_OK;
 }
@@ -214,8 +214,8 @@ static int take_memory(struct uw_job *j, struct uw_error *err)
     }
     int rc = uw_board_memory_take(j->need.total_bytes, &j->memory);
     return rc < 0 ? uw_error_set(err, rc,
-                                 "%.60s: %zu bytes of memory are not to be had; uwasa plan "
-                                 "--budget tells what would fit",
+                                 "%.60s: %zu bytes of memory cannot be allocated; uwasa plan "
+                                 "--budget shows what fits",
                                  j->file.def.name, j->need.total_bytes)
                   : UW_OK;
 }
@@ -324,13 +324,13 @@ int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
 {
     if (exact && state->exact == 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,
-                            "%s: %.120s was trained without it, its bits are not those of every "
-                            "processor; its weights may start a run anew", option, file);
+                            "%s: %.120s was trained without it, so its bits depend on the "
+                            "processor; its weights can start a new run", option, file);
     }
     if (!exact && state->exact != 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,
-                            "%.120s was trained with %s, which would end here: give it again; "
-                            "its weights may start a run anew", file, option);
+                            "%.120s was trained with %s: give it again; its weights can start a "
+                            "new run", file, option);
     }
     if (exact && (state->mode != j->model.config.mode ||
                   state->micro_n != j->model.config.micro_n)) {
@@ -405,15 +405,15 @@ int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "%s %.160s: is there and holds no weights (safetensors); it stays as it is",
+                        "%s %.160s: exists and holds no weights (safetensors); it is not replaced",
                         what, file);
 }
 
 const char *uw_job_why_unsaved(int rc)
 {
     return rc == UW_ERR_AGAIN      ? "another process is writing it"
-           : rc == UW_ERR_NOTFOUND ? "its folder is not there"
-           : rc == UW_ERR_INVALID  ? "it is no ordinary file"
+           : rc == UW_ERR_NOTFOUND ? "its folder does not exist"
+           : rc == UW_ERR_INVALID  ? "it is not a regular file"
            : rc == UW_ERR_DENIED   ? "permission is missing"
                                    : uw_status_text(rc);
 }
@@ -495,8 +495,8 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
     }
     if (uw_job_has_labels(d) && j->need.classes < data->classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s tells %u classes apart, data %.80s has labels up to %u: "
-                            "its last layer needs more outputs",
+                            "model %.40s has %u classes, data %.80s has labels up to %u: its last "
+                            "layer needs more outputs",
                             d->name, (unsigned)j->need.classes, spec,
                             (unsigned)data->classes - 1u);
     }

@@ -49,7 +49,7 @@ struct uw_job {
     struct uw_model_config config;
     struct uw_model_need need;
     struct uw_model model;
-    struct uw_workers planned;      /* says how many threads, runs none */
+    struct uw_workers planned;      /* has the number of threads, runs none */
     struct uw_workers *pool;
     void *workspace;
     void *memory;                   /* with a GPU the GPU's handle owns it */
@@ -57,7 +57,7 @@ struct uw_job {
     struct uw_arena kernel_arena, shared_arena;     /* with a GPU: its own, and what both see */
 };
 
-/* What --exact says in every command that has it. */
+/* Help of --exact in every command that has it. */
 #define UW_EXACT_HELP "the same weights, bit for bit, on every processor; slower"
 
 /* Choose kernels by what --backend and --exact say.
@@ -77,7 +77,8 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
                    struct uw_model_need *need, struct uw_error *err);
 
 /* Start the threads, take the memory, place the model, seal. Weights are zero. Where a GPU of auto
- * has not enough of it, or fails, the plan becomes the processor's, and j->gpu.note says so.
+ * has not enough of it, or fails, the plan becomes the processor's, and j->gpu.note has the
+ * reason.
  * Returns UW_OK, UW_ERR_NOMEM or UW_ERR_IO (the GPU failed), err filled. */
 int uw_job_bind(struct uw_job *j, struct uw_error *err);
 
@@ -92,10 +93,10 @@ size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need 
  * Returns UW_OK, or what uw_convert_apply returns, err filled. */
 int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
 
-/* Is the model an ONNX file? Its name tells. */
+/* Is the model an ONNX file? By its name. */
 bool uw_job_is_onnx(const char *model);
 
-/* Is the model for telling classes apart? Else its loss compares with the sample itself. */
+/* Is the model a classifier? Else its loss compares with the sample itself. */
 bool uw_job_has_labels(const struct uw_model_def *d);
 
 /* Do the model's input and classes fit the data, which may lack classes? Call after plan; `spec`
@@ -104,9 +105,9 @@ bool uw_job_has_labels(const struct uw_model_def *d);
 int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
                       struct uw_error *err);
 
-/* Why the model's GPU failed, as uw_cuda_failure tells, so that whatever went wrong (a code of the
- * model's, a weight that does not look finite) is because of that; NULL: it has not. Waits for it.
- * NULL without a GPU, and before bind. */
+/* Why the model's GPU failed, as uw_cuda_failure reports, so that whatever went wrong (a code of
+ * the model's, a weight that does not look finite) is because of that; NULL: it has not. Waits for
+ * it. NULL without a GPU, and before bind. */
 const char *uw_job_gpu_failure(const struct uw_job *j);
 
 /* Release everything. Safe on a zeroed struct and twice. */

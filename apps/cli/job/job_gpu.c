@@ -68,8 +68,8 @@ int uw_job_gpu_open(struct uw_job_gpu *g, const struct uw_job_gpu_config *config
     *g = (struct uw_job_gpu){.cuda = NULL};
     if (wanted && config->exact) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "--exact: --backend cuda rounds in an order of its own; leave it out, "
-                            "or take ref");
+                            "--exact: --backend cuda sums in another order; leave it out, or use "
+                            "ref");
     }
     if (config->exact || (!wanted && strcmp(config->backend, "auto") != 0)) {
         return config->tf32 ? uw_error_set(err, UW_ERR_INVALID,

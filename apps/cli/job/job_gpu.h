@@ -3,7 +3,7 @@
  * job_gpu.h - the GPU of a command: opened as --backend says, or a sentence why not
  *
  * `cuda` wants a GPU: without one the command fails. `auto` takes GPU 0 where there is one and goes
- * on with the processor else, `note` then says why; a build without CUDA has nothing to say.
+ * on with the processor else, `note` then has the reason; a build without CUDA leaves it empty.
  *
  * Memory     what is taken from an open GPU is given back when it is closed
  * Blocking   open loads libraries: seconds      Context  one thread
@@ -22,7 +22,7 @@ enum uw_backend { UW_BACKEND_AUTO, UW_BACKEND_CUDA, UW_BACKEND_REF };   /* the f
 
 struct uw_job_gpu {
     struct uw_cuda *cuda;           /* NULL: the processor computes */
-    bool unseen;                    /* it is not here: a plan is known in part, note says why */
+    bool unseen;                    /* it is not here: the plan is partial, note has the reason */
     struct uw_cuda_info info;
     char choices[512];              /* file of measured algorithms; "": none */
     char note[UW_ERROR_TEXT_BYTES]; /* one sentence to standard error; "": none */

@@ -77,7 +77,7 @@ double uw_recipe_lr(const struct uw_recipe *r);
 /* "immediate" */
 const char *uw_recipe_mode_name(enum uw_plan_mode mode);
 
-/* What a sentence about a bad schedule says is allowed. */
+/* Allowed schedules, for the sentence about a bad one. */
 #define UW_LR_ALLOWED \
     "constant, cosine[:END], linear[:END], step:N:FACTOR or multistep:N,M:FACTOR (epochs, or "    \
     "steps as 2000s), with warmup:STEPS+ in front"

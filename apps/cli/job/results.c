@@ -103,7 +103,8 @@ int uw_check_results(const struct uw_named_file *results, uint32_t results_n,
             if (read[k].file != NULL && !goes_on(&results[i], &read[k]) &&
                 is_read(file, read[k].file)) {
                 return uw_error_set(err, UW_ERR_INVALID,
-                                    "%s %.120s: %s reads it, it stays as it is", results[i].flag,
+                                    "%s %.120s: %s reads it, so it is not "
+                                    "replaced", results[i].flag,
                                     file, read[k].flag);
             }
         }

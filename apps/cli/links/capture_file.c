@@ -26,7 +26,7 @@ static bool put_rest(struct uw_capture_file *c)
         c->rest_bytes -= (uint32_t)put;
         memmove(c->rest, c->rest + put, c->rest_bytes);
     } else if (put < 0 && errno != EAGAIN && errno != EINTR) {
-        c->rest_bytes = 0;      /* the next write tells why */
+        c->rest_bytes = 0;      /* the next write reports the reason */
     }
     return c->rest_bytes == 0;
 }

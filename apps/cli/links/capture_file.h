@@ -2,7 +2,7 @@
  *
  * capture_file.h - --pcap FILE: what a link carries, written to a file as it happens
  *
- *     uw_capture_file_open(&c, file, lower, &err);   then speak over &c.link.link
+ *     uw_capture_file_open(&c, file, lower, &err);   then use &c.link.link
  *
  * A record is in the file, whole, as soon as its message was sent or received: a program that is
  * killed leaves a file that can be read. A pipe gets the same, and may be read meanwhile; while
@@ -31,7 +31,7 @@ struct uw_capture_file {
     size_t memory_bytes;
 };
 
-/* Begin a file, emptying what was there, and go between a link and who uses it.
+/* Begin a file, emptying what was there, and stand between a link and its user.
  * Returns UW_OK, or UW_ERR_INVALID ("-"), UW_ERR_IO (the file cannot be written) or UW_ERR_NOMEM
  * with err filled; close in every case. */
 int uw_capture_file_open(struct uw_capture_file *c, const char *path, struct uw_link *lower,

@@ -20,7 +20,7 @@ int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
     const char *target = file;
     struct stat st;
     if (stat(file, &st) == 0 && !S_ISREG(st.st_mode)) {     /* a device would be replaced, too */
-        return uw_error_set(err, UW_ERR_DENIED, "%s: is no regular file", file);
+        return uw_error_set(err, UW_ERR_DENIED, "%s: is not a regular file", file);
     }
     if (uw_board_entropy(key, sizeof key) < 0) {
         return uw_error_set(err, UW_ERR_IO, "%s: the system gave no random numbers", file);
@@ -34,7 +34,7 @@ int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
     }
     int fd = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) {
-        return uw_error_set(err, UW_ERR_DENIED, "%s: is there already, --force replaces it", file);
+        return uw_error_set(err, UW_ERR_DENIED, "%s: exists already, --force replaces it", file);
     }
     if (fd < 0) {
         return uw_error_set(err, UW_ERR_IO, "%s: %s", file, strerror(errno));

@@ -23,12 +23,12 @@
 struct uw_link_cost_config {
     struct uw_radio_profile link;
     uint32_t floats_n;              /* of the model, 1 or more */
-    uint32_t nodes_n;               /* that hear each other, 2 or more */
+    uint32_t nodes_n;               /* in range of each other, 2 or more */
     double loss;                    /* of a frame, below 1 */
-    double share;                   /* of the time that all nodes together may talk, above 0 */
+    double share;                   /* of the time that all nodes together may send, above 0 */
 };
 
-/* On average, and for all who take part together. */
+/* On average, for all that take part together. */
 struct uw_air {
     double data_frames, want_frames;
     double bytes;                   /* in the frames, heads included, the radio's own not */
@@ -43,8 +43,8 @@ struct uw_link_cost {
     struct uw_air average;          /* every node sends its model once, to all, and all average;
                                        zeros where the link has no broadcasts */
     bool exact;                     /* average: the repairs that nodes make at most are enough */
-    double period_s;                /* between a node's pulls: all talk for the share of it, none
-                                       sends more than the duty cycle allows */
+    double period_s;                /* between a node's pulls: all send for the share of it, none
+                                       more than the duty cycle allows */
 };
 
 void uw_link_cost(const struct uw_link_cost_config *config, struct uw_link_cost *cost);

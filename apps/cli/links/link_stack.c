@@ -14,7 +14,7 @@ int uw_stack_entropy(void *user, uint8_t *out, size_t bytes)
     return uw_board_entropy(out, bytes);
 }
 
-/* Memory for a link, of which its configuration is told. */
+/* Memory for a link, entered in its configuration. */
 static int take(struct uw_stack_block *b, size_t bytes, void **memory, size_t *memory_bytes,
                 struct uw_error *err)
 {

@@ -116,8 +116,8 @@ int uw_stack_entropy(void *user, uint8_t *out, size_t bytes);
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);
 
-/* The address that others may be told, "127.0.0.1:40001", of MPI the rank, of a radio or a bus the
- * short address, of a serial line its device.
+/* The address to give to peers, "127.0.0.1:40001", of MPI the rank, of a radio or a bus the short
+ * address, of a serial line its device.
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
 

@@ -191,8 +191,8 @@ static int choose_link(struct uw_node_file *f, struct uw_error *err)
     o->carrier = given ? (enum uw_stack_carrier)o->link.at : UW_STACK_UDP;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (kinds[i].value != NULL && given) {
-            return fail_key(f, "link", "is said twice: one of a serial line, a bus, a radio, udp, "
-                                       "tcp and mpi", err);
+            return fail_key(f, "link", "is given twice: one of a serial line, a bus, a radio, "
+                                       "udp, tcp and mpi", err);
         }
         given = given || kinds[i].value != NULL;
         o->carrier = kinds[i].value != NULL ? kinds[i].carrier : o->carrier;
@@ -256,8 +256,7 @@ static int check_emulated(struct uw_node_file *f, struct uw_error *err)
         {o->emulate_cut_after > 0.0 && !cuts, "emulate.cut_after",
          "needs \"emulate.cut_seconds\""},
         {o->emulate_far.n != 0 && !bad && !cuts, "emulate.far",
-         "needs something that is bad towards them: \"emulate.loss\", "
-         "\"emulate.cut_seconds\" or another"}), err);
+         "needs a fault to emulate: \"emulate.loss\", \"emulate.cut_seconds\" or another"}), err);
 }
 
 /* "2/4" into shard 2 of 4; NULL into 0 of 0. */

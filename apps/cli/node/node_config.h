@@ -100,9 +100,9 @@ int uw_node_config_load(struct uw_node_file *f, const char *file, const struct u
 int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *text,
                          size_t text_bytes, struct uw_error *err);
 
-/* Over MPI: make the configuration that of one rank. "{rank}" and "{size}" in texts become numbers;
- * without a {rank} the name gets it at its end, files that are written before their extension. All
- * ranks are seeds, and together unless that was said.
+/* Over MPI: make the configuration that of one rank. "{rank}" and "{size}" in texts become
+ * numbers; without a {rank} the name gets it at its end, files that are written before their
+ * extension. All ranks are seeds, and together unless that was given.
  * Returns UW_OK, UW_ERR_INVALID with err filled, UW_ERR_NOMEM. */
 int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                         struct uw_error *err);

@@ -11,9 +11,9 @@
 #define STOOD_US 500000u            /* this process was stopped, or the machine is busy */
 #define LAST_AVERAGES 50u           /* by broadcast, where no time is given */
 
-/* alive: who is heard, or was lately; silent: those that were. training: those of them that have
- * not said that they are done; who is new and has shown nothing yet will train. left: who said
- * goodbye, dead: who did not and is given up. */
+/* alive: nodes received from lately; silent: those that were alive. training: those of them that
+ * have not reported that they are done; a new node without a snapshot will train. left: nodes that
+ * said goodbye; dead: those that did not. */
 struct others {
     uint32_t alive, silent, training, left, dead;
     struct uw_node_counters counters;       /* of this node */
@@ -87,10 +87,10 @@ static int mix_together(struct uw_node_work *r)
 struct ending {
     uint64_t start_us, now_us;
     uint64_t came_us, bytes;            /* anything came or went, and how much it was then */
-    uint64_t seen_us;                   /* of anybody else */
+    uint64_t seen_us;                   /* of any other node */
     uint64_t agreed_us;                 /* all have one model since then; 0: not known */
-    uint64_t busy_us;                   /* somebody may not know it */
-    uint32_t agreed_n;                  /* who has it, this node too; 0: not known */
+    uint64_t busy_us;                   /* a node may not know it */
+    uint32_t agreed_n;                  /* nodes that have it, this one too; 0: not known */
     uint32_t left, dead;                /* others, when it became known */
     uint32_t averages, before;          /* so far; while others trained */
 };
@@ -132,8 +132,8 @@ static bool may_go_on(const struct uw_node_work *r, const struct ending *e, uint
            (e->agreed_us != 0 && now_us - e->agreed_us < linger_us(r));
 }
 
-/* Those that agreed go together: who averaged on, with one that comes late, would end with another
- * model than those that are gone. */
+/* Those that agreed go together: one that averaged on, with a late node, would end with another
+ * model than those that left. */
 static bool has_ended(const struct uw_node_work *r, const struct ending *e, const struct others *o,
                       uint64_t now_us)
 {
@@ -151,23 +151,24 @@ static void log_end(struct uw_node_work *r, const struct ending *e)
         return;
     }
     if (n == 0 && !met) {
-        uw_node_report_log(&r->report, "nobody else was met: this model is this node's alone");
+        uw_node_report_log(&r->report, "no other node was found: this node trained its model "
+                                       "alone");
     } else if (n == 0) {
         uw_node_report_log(&r->report, "%s: this node may end with another model than others",
                            o.training != 0 ? "others still train"
-                           : o.alive != 0  ? "it did not come about that all have one model"
-                                           : "all others are gone before it was known that they "
-                                             "have this node's model");
+                           : o.alive != 0  ? "the nodes did not agree on one model"
+                                           : "all other nodes left before they reported that they "
+                                             "have this model");
     } else if (e->dead != 0) {
-        uw_node_report_log(&r->report, "%u nodes have one model; %u that fell silent may have "
-                           "another", (unsigned)n, (unsigned)e->dead);
+        uw_node_report_log(&r->report, "%u nodes have one model; %u that became silent may have "
+                                       "another", (unsigned)n, (unsigned)e->dead);
     } else {
         uw_node_report_log(&r->report, "%u nodes have one model", (unsigned)n);
     }
 }
 
-/* Average on until nobody trains and all have one model, and a little longer for those that do not
- * know it, or come late. */
+/* Average on until no node trains and all have one model, and a little longer for those that do
+ * not know it, or come late. */
 static int average_on(struct uw_node_work *r)
 {
     struct uw_node_counters c = look(r).counters;
@@ -198,20 +199,20 @@ static int average_on(struct uw_node_work *r)
 
 /* ---- exactly, and by gossip ---- */
 
-/* An average that was to be is not: said, unless nobody else is there to be averaged with. */
+/* An average that failed is reported, unless there is no other node to average with. */
 static void log_none(struct uw_node_work *r, uint64_t start_us)
 {
     uint32_t alive = look(r).alive;
     if (!uw_stop_asked(&r->stop) && (alive != 0 || r->o->together > 1)) {
         uw_node_report_log(&r->report,
-                           "the exact average at the end did not come about in %.1f s: %u other "
+                           "the exact average at the end was not completed in %.1f s: %u other "
                            "node%s in sight", (double)(uw_board_now_us() - start_us) / 1e6,
                            (unsigned)alive, alive == 1 ? "" : "s");
     }
 }
 
-/* Returns 1 when it is done, 0 when there was nobody. It gathers and averages as long as the node
- * was told it may. */
+/* Returns 1 when it is done, 0 when there was no other node. It gathers and averages within the
+ * configured times. */
 static int average(struct uw_node_work *r)
 {
     uint64_t start_us = uw_board_now_us();
@@ -245,8 +246,8 @@ static int average(struct uw_node_work *r)
     }
 }
 
-/* Where nodes gossip there may be others that took no part in the exact average: boards, which know
- * none, and who trains on. */
+/* Where nodes gossip there may be others that took no part in the exact average: boards, which
+ * have none, and nodes that still train. */
 static bool averaged_all(struct uw_node_work *r)
 {
     const struct uw_exchange *x = &r->o->exchange;

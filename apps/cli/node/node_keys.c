@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every key, with what it allows and its line of help; and what holds where nothing is said. */
+ * Every key, with what it allows and its line of help; and the defaults. */
 #include "node_config.h"
 
 #include "job/job.h"

@@ -14,10 +14,11 @@
 #define COPY_US 200000u
 #define LINGER_US 20000u
 #define AWAIT_NS 2000000
-#define SPIN_US 100u            /* who wants to run so soon does not wait */
+#define SPIN_US 100u            /* a call due within this time does not wait */
 #define NAP_MAX_US 2000u
 
-/* Where the node does not fit the link, but would with a shorter name: say how long that may be. */
+/* Where the node does not fit the link, but would with a shorter name: report how long that may
+ * be. */
 static int suggest_name(const struct uw_node_config *config, uint32_t mtu_bytes, int rc,
                         struct uw_error *err)
 {
@@ -62,7 +63,7 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
     }
     rc = uw_board_memory_take(bytes, &n->block.at);
     if (rc < 0) {
-        return uw_error_set(err, rc, "the network: %zu bytes are not to be had", bytes);
+        return uw_error_set(err, rc, "the network: %zu bytes cannot be allocated", bytes);
     }
     n->block.bytes = bytes;
     uw_arena_init(&arena, n->block.at, bytes);
@@ -70,7 +71,7 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
                 : uw_node_bind(&n->node, &config, &arena, err);
     uw_arena_seal(&arena);
     if (rc == UW_OK && pipe(n->wake) != 0) {
-        rc = uw_error_set(err, UW_ERR_IO, "the network: no pipe is to be had");
+        rc = uw_error_set(err, UW_ERR_IO, "the network: no pipe can be opened");
     }
     for (int i = 0; rc == UW_OK && i < 2; i++) {
         fcntl(n->wake[i], F_SETFL, O_NONBLOCK);

@@ -175,7 +175,8 @@ static int read_key(struct uw_node_work *r, enum uw_stack_carrier carrier, uint8
         return UW_OK;
     }
     if (carrier == UW_STACK_TCP && !o->tls) {
-        uw_node_report_log(&r->report, "without TLS others can read, and change, what nodes say");
+        uw_node_report_log(&r->report, "without TLS anyone on the network can read and change "
+                                       "messages");
         return UW_OK;
     }
     int rc = uw_keyfile_read(o->key, key, &exposed, &r->err);

@@ -9,7 +9,7 @@
 
 #define STATUS_US 1000000u
 #define ALONE_US 5000000u
-#define UNHEARD_US 10000000u        /* where nobody is asked by address */
+#define UNHEARD_US 10000000u        /* where there are no seeds */
 #define WAITING_US 1000000u
 
 void uw_node_report_init(struct uw_node_report *r)
@@ -58,7 +58,7 @@ void uw_node_report_log(struct uw_node_report *r, const char *format, ...)
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
     pthread_mutex_lock(&r->lock);
-    uw_progress_say(&r->progress, "%s", line);
+    uw_progress_print(&r->progress, "%s", line);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -82,7 +82,7 @@ void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier ca
     r->alone_us = wait_us != 0 ? uw_board_now_us() + wait_us : 0;
 }
 
-/* Which node would be heard. */
+/* Where a node would be received. */
 static const char *missing(enum uw_stack_carrier carrier)
 {
     switch (carrier) {
@@ -100,7 +100,7 @@ static const char *missing(enum uw_stack_carrier carrier)
     }
 }
 
-/* Once, when nobody has been heard of for a while. */
+/* Once, when no node was received for a while. */
 static void log_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us)
 {
     if (rows_n > 1 || atomic_load(&r->refused)) {
@@ -109,7 +109,7 @@ static void log_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us
         bool seeds = has_seeds(r);
         r->alone_us = 0;
         uw_node_report_log(r, "%s %s%s: is a node %s?%s",
-                           seeds ? "no answer from" : "nobody is heard at",
+                           seeds ? "no answer from" : "nothing is received at",
                            seeds ? r->seeds->item[0] : r->address,
                            seeds && r->seeds->n > 1 ? " or another seed" : "", missing(r->carrier),
                            r->waiting_logged ? "" : " Training goes on alone");

@@ -27,7 +27,7 @@ struct uw_node_report {
     char address[UW_LINK_ADDRESS_BYTES];    /* its own */
     uint64_t waiting_us;            /* the first average waits since; 0: it does not */
     bool waiting_logged;
-    bool broadcasts;                /* what comes is heard, in averages, not pulled */
+    bool broadcasts;                /* parameters are received in averages, not pulled */
     uint32_t agreed_n;              /* nodes that ended with one model by broadcast; 0: not known */
     _Atomic uint32_t averaged_n;    /* nodes of the last average, this one too; 0: none yet */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
@@ -56,7 +56,7 @@ void uw_node_report_rank(struct uw_node_report *r, const char *name);
 void uw_node_report_backend(struct uw_node_report *r, const struct uw_job *job);
 
 /* The network is up: report where the node listens, and later if no seed answers, or no node is
- * heard on a line or a radio. */
+ * received on a line or a radio. */
 void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,
                               const char *address, const struct uw_opt_list *seeds);
 

@@ -44,8 +44,8 @@ static int check_velocity(struct uw_node_work *r, const char *file, uint64_t cod
         return UW_OK;
     }
     memset(m->velocity, 0, m->params.size_n * sizeof *m->velocity);
-    uw_node_report_log(&r->report, "%s was saved under another momentum_rule than %s: its velocity "
-                                   "begins at zero", file, r->o->exchange.rule->name);
+    uw_node_report_log(&r->report, "%s was saved under another momentum_rule than %s: its "
+                                   "velocity starts at zero", file, r->o->exchange.rule->name);
     int rc = uw_model_push_velocity(m);
     return rc < 0 ? uw_error_set(&r->err, rc, "the GPU failed") : rc;
 }
@@ -61,7 +61,8 @@ static int load_checkpoint(struct uw_node_work *r)
     struct uw_error why = {.text = ""};
     int rc = uw_checkpoint_load(&r->job.model, &state, &r->files.base, file, &why);
     if (rc < 0) {
-        return uw_error_set(&r->err, rc, "checkpoint %.180s; remove the file to start afresh",
+        return uw_error_set(&r->err, rc, "checkpoint %.180s; remove the file to start from the "
+                                         "beginning",
                             why.text);
     }
     rc = uw_job_check_exact(&r->job, r->o->exact, "\"exact\"", &state, file, &r->err);
@@ -75,7 +76,7 @@ static int load_checkpoint(struct uw_node_work *r)
     if (state.user[0] >= r->incarnation) {
         r->incarnation = (uint32_t)state.user[0] + 1u;
     }
-    uw_node_report_log(&r->report, "going on from %s at step %llu", file,
+    uw_node_report_log(&r->report, "resuming from %s at step %llu", file,
                        (unsigned long long)r->step);
     return check_velocity(r, file, state.user[1]);
 }

@@ -93,7 +93,7 @@ bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us)
            (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6;
 }
 
-/* As it is told to others: more than 0 until training has ended, and by broadcast is shown. */
+/* As it is reported to peers: more than 0 until training has ended, and by broadcast is shown. */
 static float sent_samples_per_s(const struct uw_node_work *r)
 {
     float speed = uw_node_work_samples_per_s(r);
@@ -120,8 +120,8 @@ int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why)
     return uw_error_set(&r->err, UW_ERR_IO, "the GPU failed after step %llu (%.95s): %s",
                         (unsigned long long)r->step, why,
                         r->o->checkpoint != NULL
-                            ? "what was learned since the last checkpoint is lost, the same "
-                              "command goes on from there"
+                            ? "training since the last checkpoint is lost; the same command "
+                              "resumes from there"
                             : "nothing was saved, there is no \"checkpoint\"");
 }
 
@@ -155,7 +155,7 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
  *
  * A GPU is given the next one before the one before is asked for, so that it never waits for the
  * processor; not when the exchange between the two will look at parameters, or something else does:
- * all see the parameters of the step that they are told of. Only what the network thread brings
+ * each reads the parameters of the step that it is called for. Only what the network thread brings
  * meanwhile is mixed one step later. */
 
 /* Under a time limit alone the schedule goes by the time. */

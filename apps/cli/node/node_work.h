@@ -69,7 +69,7 @@ struct uw_node_work {
     bool averaging;                     /* the network has the parameters */
     struct uw_stack_block spare;        /* for rules that need it */
     struct uw_gradients gradients;      /* empty: parameters are averaged */
-    char kernels[UW_GPU_TEXT_BYTES];    /* for who asks for the status */
+    char kernels[UW_GPU_TEXT_BYTES];    /* for the status */
     struct uw_node_image image;         /* with a GPU only */
     bool image_failed;                  /* a copy from it or to it */
     struct uw_cuda_group *group;        /* NULL: averages go over the network */
@@ -117,7 +117,8 @@ int uw_node_work_train(struct uw_node_work *r, float *lr);
 /* The progress of the training as peers receive it. */
 struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr);
 
-/* The GPU failed, whatever came of it: r->err says so, and what follows. Returns UW_ERR_IO. */
+/* The GPU failed, whatever it returned: r->err has the reason and the consequence. Returns
+ * UW_ERR_IO. */
 int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why);
 
 /* Is a checkpoint, is a test due between two steps? */
@@ -130,21 +131,21 @@ double uw_node_work_elapsed_s(const struct uw_node_work *r);
 /* By the clock of the training: waiting for others counts. */
 float uw_node_work_samples_per_s(const struct uw_node_work *r);
 
-/* Seconds of training left; below 0: there is no limit, it cannot be told yet, or it is done. */
+/* Seconds of training left; below 0: there is no limit, it is not known yet, or it is done. */
 double uw_node_work_left_s(const struct uw_node_work *r);
 
 /* How long the average at the end waits for others: as long as any, where all are waited for. */
 uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
 
 /* Bring the models of the run together: one exact average over all that can be reached and are
- * done as well; where nodes gossip and others took no part in it, or there is nobody to average
- * with, pulls from several peers. Averages by broadcast go on until nobody trains any more and all
- * have one model; it says how many those are, or that it is not known. */
+ * done as well; where nodes gossip and others took no part in it, or there is no node to average
+ * with, pulls from several peers. Averages by broadcast go on until no node trains any more and
+ * all have one model; their number is reported, or that it is not known. */
 int uw_node_work_agree(struct uw_node_work *r);
 
 /* Serve the finished model on while peers train or pull it, so that those who end later can agree
- * as well. Where all average by broadcast others would wait for it: only for who still asks, and
- * not at all where all have one model. */
+ * as well. Where all average by broadcast others would wait for it: only for nodes that still ask,
+ * and not at all where all have one model. */
 void uw_node_work_linger(struct uw_node_work *r);
 
 /* Open the samples, this node's part of them and the test set, and begin an epoch.

@@ -342,8 +342,8 @@ static int unseen(const struct uw_job *job, const struct options *o)
                         "--backend cuda: %s; %s: ask where the GPU is; with --backend auto the "
                         "plan is for the processor", job->gpu.note,
                         o->recipe.budget != 0 ? "what fits --budget depends on the GPU"
-                                              : "scratch is measured on the GPU, and what kernels "
-                                                "take for themselves depends on it");
+                                              : "scratch is measured on the GPU, and the memory "
+                                                "of its kernels depends on it");
 }
 
 /* What goes with --link, and what does not; then what was not given. */

@@ -297,7 +297,7 @@ static void print_air(const char *name, const struct uw_air *air)
            uw_text_duration(air->airtime_s, airtime), uw_text_duration(air->seconds, seconds));
 }
 
-/* Advice that does not go far enough says so. */
+/* Advice that does not go far enough is marked. */
 static const char *still_text(double seconds)
 {
     static const char *const texts[] = {[GOOD] = "", [SLOW] = ": slow too",
@@ -328,7 +328,7 @@ static void print_instead(const struct answer *a)
     }
 }
 
-/* What keeps the nodes from talking more often. */
+/* What keeps the nodes from sending more often. */
 static void print_period(const struct uw_plan_link *o, const struct answer *a)
 {
     const struct uw_radio_profile *p = &a->config.link;
@@ -339,7 +339,7 @@ static void print_period(const struct uw_plan_link *o, const struct answer *a)
     if (o->steps_per_s > 0.0) {
         printf(", T = %.0f steps", period_steps(o, a));
     }
-    printf("; %s %s of the time", p->shared ? "all together then talk for" : "it then takes",
+    printf("; %s %s of the time", p->shared ? "all nodes together then send for" : "it then takes",
            percent_text(reached < o->share ? reached : o->share, share));
     if (p->duty_ppm != 0) {
         printf(" at most, each for %s", percent_text(p->duty_ppm * 1e-6, duty));
@@ -371,7 +371,7 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
            job->need.statistics_n != 0 ? " with running statistics" : "", o->link,
            (unsigned)c->chunks, (unsigned)c->chunk_n);
     printf("%u nodes%s, %s of the frames lost\n\n", (unsigned)o->nodes,
-           a->config.link.shared      ? " that hear each other"
+           a->config.link.shared      ? " in range of each other"
            : is_line(&a->config.link) ? ", one line between them"
                                       : "", percent_text(o->loss, loss));
     printf("%-32s %12s %12s %12s\n", "", "frames", "airtime", "time");

@@ -17,7 +17,7 @@ struct uw_plan_link {
     double steps_per_s;             /* 0: not given */
 };
 
-/* How many nodes there are when nobody says: 2 on a line that has two ends. */
+/* Number of nodes by default: 2 on a line that has two ends. */
 uint32_t uw_plan_link_nodes(const char *link);
 
 /* Check what was given. Returns UW_OK or UW_ERR_INVALID with a sentence that names the flag. */

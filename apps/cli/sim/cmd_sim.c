@@ -16,12 +16,12 @@
 #define MTU 16384                   /* by default */
 #define PULL_WINDOW (512u << 10)
 
-static bool says_steps(const struct uw_sim_options *o)
+static bool has_steps(const struct uw_sim_options *o)
 {
     return o->steps != 0 && o->steps != UW_SIM_STEPS_ENDLESS;
 }
 
-/* A sentence begins with what was said, and where: the flag, or the key of the file. */
+/* A sentence begins with what was given: the flag, or the key and line of the file. */
 static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
                         const char *flag)
 {
@@ -47,7 +47,7 @@ static int check_rules(const struct uw_sim_file *f, const struct uw_sim_options 
                        : uw_cli_error("sim", UW_EXIT_USAGE, "--%s: %s", r.name, r.sentence);
 }
 
-/* Does what is told make nodes? */
+/* Do the options make a valid node? */
 static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
 #define FIELD(member) offsetof(struct uw_node_config, member)
@@ -113,7 +113,7 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
         {formula && o->mtu != 0, "mtu", events_only},
         {formula && o->pull_window != 0, "pull-window", events_only},
         {!formula && o->algorithm.at == UW_SIM_RING_STUDY, "algorithm",
-         "is for --network formula: nobody sends a whole model to a ring's next rank"}));
+         "is for --network formula: no rank sends a whole model to the next one of a ring"}));
 }
 
 /* What the exchange of one run leaves. */
@@ -130,10 +130,10 @@ static int check_exchange(const struct uw_sim_file *f, struct uw_sim_options *o)
              "and %s", o->exchange.mode.word, o->exchange.rule->name);
     return check_rules(f, o, UW_RULES(
         {o->pull_waits && !waits, "pull-waits", both},
-        {formula && mode == UW_NODE_AUTO, "exchange", "nodes find out by messages what is near, "
-         "which --network formula does not have"},
-        {!radio, "link", "needs a radio on which all hear each other: 802154, espnow, lora:SF7 to "
-         "lora:SF12, bus:9600"},
+        {formula && mode == UW_NODE_AUTO, "exchange", "nodes find their cells by messages, which "
+                                                      "--network formula does not have"},
+        {!radio, "link", "needs a radio with all nodes in range of each other: 802154, espnow, "
+                         "lora:SF7 to lora:SF12, bus:9600"},
         {o->link != NULL && formula, "link", "a radio is for --network events"}));
 }
 
@@ -235,7 +235,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     if (status >= 0) {
         return status;
     }
-    o->steps = says_steps(o) ? o->steps : 0;
+    o->steps = has_steps(o) ? o->steps : 0;
     uw_exchange_resolve(&o->exchange, &uw_mix_qg);
     status = check_results(f, o);
     status = status >= 0 ? status : check_nodes(f, o);
@@ -262,7 +262,7 @@ static int check_devices(const struct uw_sim_file *f, const struct uw_sim_option
          "needs 0 (as long as here), or 1e-06 or more"}));
 }
 
-/* The devices, as the file and then the flags say. */
+/* The devices, by the file and then the flags. */
 static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
 {
     bool cells = !o->advise && o->exchange.mode.at == UW_NODE_HIERARCHICAL;
@@ -281,7 +281,7 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
     return -1;
 }
 
-/* What the file says for another exchange or network than the command line's does not count. */
+/* Keys of the file for another exchange or network than that of the command line do not count. */
 static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options *o)
 {
     if (flags->network.word != NULL && o->network.at == UW_WORLD_FORMULA) {
@@ -303,8 +303,8 @@ static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options 
     }
 }
 
-/* A flag that does nothing without another one, or with it. Those of `flags` were given, seconds of
- * -1 were not; o has what the file says too. */
+/* A flag that does nothing without another one, or with it. Those of `flags` were given, seconds
+ * of -1 were not; o has those of the file too. */
 static int check_given(const struct uw_sim_options *flags, const struct uw_sim_options *o)
 {
     static const char radio[] = "is not for --link, a radio with its own rate, frames and no "
@@ -325,8 +325,8 @@ static int check_given(const struct uw_sim_options *flags, const struct uw_sim_o
         {flags->resume != NULL && o->dry_run, "resume", dry}));
 }
 
-/* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with.
- * asked: what the flags alone say of what --advise is to find. */
+/* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with. asked:
+ * what the flags alone fix of what --advise is to find. */
 static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
                         struct uw_advice_asked *asked, int argc, char **argv)
 {
@@ -356,7 +356,7 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
     if (uw_sim_file_check_radio(f, &err) < 0) {
         return uw_cli_error("sim", UW_EXIT_USAGE, "%s", err.text);
     }
-    asked->file_counts = says_steps(o) || o->epochs != 0;
+    asked->file_counts = has_steps(o) || o->epochs != 0;
     if (flags.steps != UW_SIM_STEPS_ENDLESS || flags.epochs != 0) {
         o->steps = UW_SIM_STEPS_ENDLESS;        /* each is instead of the other */
         o->epochs = 0;

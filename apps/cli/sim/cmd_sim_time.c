@@ -159,8 +159,8 @@ static struct uw_step_config config_of(const struct options *o, const struct tab
     return c;
 }
 
-static void tell(struct uw_events *events, const struct options *o, uint32_t nodes_n,
-                 const struct uw_step_time *t, double speed_up)
+static void report(struct uw_events *events, const struct options *o, uint32_t nodes_n,
+                   const struct uw_step_time *t, double speed_up)
 {
     double efficiency = speed_up / nodes_n;
     cJSON *ev = uw_event("step_time");
@@ -186,7 +186,7 @@ static int time_one(const struct uw_step_config *c, struct uw_step_time *t, stru
                                                        : "there is none") : UW_OK;
 }
 
-static void tell_start(struct uw_events *events, const struct options *o, const struct table *t)
+static void report_start(struct uw_events *events, const struct options *o, const struct table *t)
 {
     double products = 0.0, params = 0.0;
     for (uint32_t i = 0; i < t->layers_n; i++) {
@@ -217,7 +217,7 @@ static int run(const struct options *o, const uint32_t *nodes, uint32_t nodes_n,
     int rc = read_layers(o->model, &t, err);
     struct uw_step_config c = config_of(o, &t);
     if (rc == UW_OK) {
-        tell_start(events, o, &t);
+        report_start(events, o, &t);
         c.nodes_n = 1;
         c.batch_n = o->one_batch;
         rc = time_one(&c, &one, err);
@@ -227,8 +227,8 @@ static int run(const struct options *o, const uint32_t *nodes, uint32_t nodes_n,
         c.nodes_n = nodes[i];
         rc = time_one(&c, &many, err);
         if (rc == UW_OK) {
-            tell(events, o, nodes[i], &many,
-                 uw_step_speed_up(one.step_s, o->one_batch, many.step_s, o->batch, nodes[i]));
+            report(events, o, nodes[i], &many,
+                   uw_step_speed_up(one.step_s, o->one_batch, many.step_s, o->batch, nodes[i]));
         }
     }
     if (rc == UW_OK) {

@@ -66,10 +66,10 @@ struct uw_sim_options {
     bool dry_run, devices;
     bool advise;                            /* see sim_advise.h */
     double advise_seconds, advise_runs;     /* runs 0: the seconds count */
-    const struct uw_sim_scenario *scenario; /* the devices: what file and flags say together */
+    const struct uw_sim_scenario *scenario; /* the devices, by file and flags together */
 };
 
-/* Nobody said how many: the clock ends the run. */
+/* No limit was given: the clock ends the run. */
 #define UW_SIM_STEPS_ENDLESS UINT64_MAX
 
 /* The flags; a scenario file has most of them as keys. */
@@ -77,7 +77,7 @@ extern const struct uw_opts uw_sim_flags;
 extern const struct uw_args_spec uw_sim_args;
 
 enum uw_sim_flag_fact {
-    UW_SIM_FLAG_NO_KEY,                     /* says where results go, or a key says it better */
+    UW_SIM_FLAG_NO_KEY,                     /* names a file of results, or has a better key */
     UW_SIM_FLAG_FREE,                       /* a run may go on with another value */
     UW_SIM_FLAG_UNTOLD                      /* not in the event "start" by its own key */
 };
@@ -102,7 +102,7 @@ struct uw_sim_trial;
 struct uw_sim_report {
     const struct uw_sim_options *o;
     const struct uw_world *w;
-    struct uw_sim_trial *trial;             /* who gets the reports instead; NULL: nobody */
+    struct uw_sim_trial *trial;             /* gets the reports instead, or NULL */
     struct uw_progress progress;
     struct uw_events events;
     FILE *csv;                              /* NULL: no table */
@@ -117,7 +117,7 @@ struct uw_sim_report {
     double resumed_s;                       /* ... of this virtual time */
     uint64_t passed[UW_SIM_TEST_REASONS];   /* multiples of what makes a test due, so far */
     uint32_t due;                           /* bits: of which a test was due when it was saved */
-    uint32_t exchanges_told, exchanges_untold, steps_told;
+    uint32_t exchanges_reported, exchanges_left_out, steps_reported;
 };
 
 /* A test's place in the run. */
@@ -211,8 +211,8 @@ bool uw_sim_report_eval(struct uw_sim_report *r, uint64_t step, const struct uw_
 /* Report that only the last test, which may take long, is left. */
 void uw_sim_report_last_test(struct uw_sim_report *r);
 
-/* Report where the run did not show what a scenario says of absences: it ended before the first
- * one, or outlasted those that were drawn. */
+/* Report where the run did not show the absences of a scenario: it ended before the first one, or
+ * outlasted those that were drawn. */
 void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_sim_draw *d);
 
 /* Report that it was stopped, and how far it has come; score NULL: no test was made. */

@@ -316,8 +316,8 @@ static bool is_new(const struct search *s, const uint32_t *list, uint32_t n, uin
     return n == 0;
 }
 
-/* Those whose first exchange comes too late for the first stage: one of each exchange that the list
- * does not have, then the most likely ones, a third of the stage unless nobody was screened. */
+/* Those whose first exchange comes too late for the first stage: one of each exchange that the
+ * list does not have, then the most likely ones, a third of the stage unless none was screened. */
 static uint32_t add_late(const struct search *s, uint32_t *list, uint32_t n, uint32_t most,
                          bool screened)
 {
@@ -334,8 +334,8 @@ static uint32_t add_late(const struct search *s, uint32_t *list, uint32_t n, uin
     return n;
 }
 
-/* For the second stage: the best of each exchange, those that exchange late, who comes next, and
- * what is like them. */
+/* For the second stage: the best of each exchange, those that exchange late, the next ones, and
+ * those like them. */
 static uint32_t choose_second(struct search *s, uint32_t *list)
 {
     uint32_t rank[UW_ADVICE_MAX], ranked = uw_advice_rank(&s->a, uw_advice_stage_tests[0], rank);
@@ -355,7 +355,8 @@ static uint32_t choose_second(struct search *s, uint32_t *list)
     return n;
 }
 
-/* For the last stage: the best of the second one; without any, who exchanges before the end. */
+/* For the last stage: the best of the second one; without any, those that exchange before the
+ * end. */
 static uint32_t choose_last(const struct search *s, uint32_t *list)
 {
     uint32_t n = uw_advice_rank(&s->a, uw_advice_stage_tests[1], list);
@@ -406,8 +407,8 @@ static int open_search(struct search *s)
     return uw_events_open(&s->events, o->json, true, &s->err);  /* emptied when the search begins */
 }
 
-/* Why nothing is known in the end. */
-static int say_nothing(struct search *s)
+/* Set the error of a search without a result. */
+static int explain(struct search *s)
 {
     const struct uw_advice *a = &s->a;
     const struct uw_advice_try *best = &a->tries[a->order[0]];
@@ -417,7 +418,7 @@ static int say_nothing(struct search *s)
         later = later || uw_advice_exchanges_by(a, &a->tries[i], a->wanted_s);
     }
     if (a->stopped) {
-        return uw_error_set(&s->err, UW_ERR_AGAIN, "stopped before anything was known");
+        return uw_error_set(&s->err, UW_ERR_AGAIN, "stopped before any result");
     }
     if (best->end == UW_ADVICE_FAILED) {
         return uw_error_set(&s->err, UW_ERR_AGAIN, "%s", best->why);
@@ -444,7 +445,7 @@ static int conclude(struct search *s)
     const struct uw_advice_try *best = &a->tries[a->order[0]];
     uw_progress_clear(&s->progress);
     if (uw_advice_judged(best) == 0) {
-        return say_nothing(s);
+        return explain(s);
     }
     uw_advice_report(a, &s->events);
     return uw_events_close(&s->events, &s->err);
@@ -467,11 +468,11 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
         s->status = UW_EXIT_FAILED;
         s->setup_s = since_s(s->start_us);
         set_budget(s);
-        uw_progress_say(&s->progress, "%u candidates, runs of %.4g virtual seconds; %u are "
-                        "screened, %u run for nearly half, %u to the end", (unsigned)s->a.tries_n,
-                        s->a.length_s, (unsigned)least(s->left[0], s->a.tries_n),
-                        (unsigned)least(s->left[1], s->a.tries_n),
-                        (unsigned)least(s->left[2], s->a.tries_n));
+        uw_progress_print(&s->progress, "%u candidates, runs of %.4g virtual seconds; %u are "
+                          "screened, %u run for nearly half, %u to the end", (unsigned)s->a.tries_n,
+                          s->a.length_s, (unsigned)least(s->left[0], s->a.tries_n),
+                          (unsigned)least(s->left[1], s->a.tries_n),
+                          (unsigned)least(s->left[2], s->a.tries_n));
         uw_events_empty(&s->events);
         uw_advice_report_start(&s->a, &s->events);
         search(s);

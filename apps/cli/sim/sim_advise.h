@@ -32,7 +32,7 @@ extern const uint32_t uw_advice_stage_tests[UW_ADVICE_STAGES];
 enum uw_advice_end {
     UW_ADVICE_RAN,                          /* or is still to run */
     UW_ADVICE_FAILED,                       /* why tells */
-    UW_ADVICE_COSTLY                        /* closed costs rule it out: why tells */
+    UW_ADVICE_COSTLY                        /* closed costs rule it out: see why */
 };
 
 /* A candidate. */
@@ -58,7 +58,7 @@ struct uw_advice_asked {
     const struct uw_peer_schedule *peers;
     const struct uw_mix_rule *rule;
     uint32_t period;
-    bool file_counts;                       /* a file says how many steps or epochs there are */
+    bool file_counts;                       /* a file gives the steps or epochs */
     int argc;                               /* the command line, for the answer's */
     char **argv;
 };
@@ -90,11 +90,12 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
 /* ---- sim_advise_space.c ---- */
 
 /* Any candidate that the scenario admits and that was asked for.
- * Returns UW_OK, or UW_ERR_INVALID (there is none; err says so). */
+ * Returns UW_OK, or UW_ERR_INVALID (there is none; err filled). */
 int uw_advice_first(const struct uw_advice *a, struct uw_advice_try *t, struct uw_error *err);
 
-/* The first candidates, the most telling ones first: each exchange with periods from 1 to 100.
- * Fills step_s, slowest_s, pull_s; length_s is known. Returns UW_OK or UW_ERR_NOMEM, err filled. */
+/* The first candidates, the most informative ones first: each exchange with periods from 1 to 100.
+ * Fills step_s, slowest_s, pull_s; length_s is known.
+ * Returns UW_OK or UW_ERR_NOMEM, err filled. */
 int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, double model_bytes,
                          struct uw_error *err);
 
@@ -102,8 +103,8 @@ int uw_advice_open_space(struct uw_advice *a, const struct uw_sim_fleet *fleet, 
 bool uw_advice_exchanges_by(const struct uw_advice *a, const struct uw_advice_try *t,
                             double seconds);
 
-/* The shortest run that tells anything: an exchange of a candidate that may still run is over, and
- * it is a share of wanted_s at least. 0: there is none. */
+/* The shortest useful run: an exchange of a candidate that may still run is over, and it is a
+ * share of wanted_s at least. 0: there is none. */
 double uw_advice_least(const struct uw_advice *a, double share);
 
 /* Rule out what does not come to two rounds in a run of length_s, unless nothing is left. */
@@ -132,11 +133,11 @@ void uw_advice_fill(struct uw_advice_try *t, uint32_t *at, uint32_t most);
 double uw_advice_reached(const struct uw_advice *a, const struct uw_advice_try *t, double accuracy,
                          uint32_t tests);
 
-/* Those that have `tests` tests, the best first: who reaches the target first; then by accuracy;
- * then by bytes. Returns how many; list [tries_n]. */
+/* Those that have `tests` tests, the best first: by the time to the target; then by accuracy; then
+ * by bytes. Returns how many; list [tries_n]. */
 uint32_t uw_advice_rank(const struct uw_advice *a, uint32_t tests, uint32_t *list);
 
-/* Fill a->order and a->target: by stages, then who failed, then who was not run. */
+/* Fill a->order and a->target: by stages, then those that failed, then those that did not run. */
 void uw_advice_order(struct uw_advice *a);
 
 /* Tests by which it is compared: those of the last stage that it has ended; 0: none. */
@@ -148,8 +149,8 @@ uint32_t uw_advice_judged(const struct uw_advice_try *t);
 #define UW_ADVICE_NAME_BYTES 96u
 const char *uw_advice_name(const struct uw_advice_try *t, char text[UW_ADVICE_NAME_BYTES]);
 
-/* Is the second one no worse than the best as far as tests can tell: not 10 % later, and not less
- * accurate in the end by more than a test's error? */
+/* Is the second one no worse than the best within the precision of tests: not 10 % later, and not
+ * less accurate in the end by more than a test's error? */
 bool uw_advice_close(const struct uw_advice *a);
 
 /* Report what is about to be searched. */

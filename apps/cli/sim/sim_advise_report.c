@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define NEAR 0.01               /* of an accuracy: a cheaper candidate is as good */
-#define MORE 1.5                /* times the bytes: worth telling */
+#define MORE 1.5                /* times the bytes: worth a sentence */
 #define ROWS 24u                /* of the table; the rest is counted ... */
 #define UNJUDGED_ROWS 6u        /* ... and of those that are not in it */
 
@@ -33,7 +33,7 @@ struct paragraph {
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-static void say(struct paragraph *p, const char *format, ...)
+static void add(struct paragraph *p, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -81,7 +81,7 @@ static bool is_flag(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && (arg[n] == '\0' || arg[n] == '=');
 }
 
-/* Flags that the answer leaves out or says itself; 2: with a value, 1: without. */
+/* Flags that the answer leaves out or sets itself; 2: with a value, 1: without. */
 static int left_out(const struct uw_advice_try *best, const char *arg)
 {
     static const char *const said[] = {"--advise-seconds", "--advise-runs", "--json", "--exchange",
@@ -99,87 +99,87 @@ static int left_out(const struct uw_advice_try *best, const char *arg)
     return is_flag(arg, "--advise") ? 1 : 0;
 }
 
-static void say_quoted(struct paragraph *p, const char *arg)
+static void add_quoted(struct paragraph *p, const char *arg)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "-_./:,=+@%";
     bool bare = arg[0] != '\0' && arg[strspn(arg, plain)] == '\0';
-    say(p, bare ? " " : " '");
+    add(p, bare ? " " : " '");
     for (; *arg != '\0'; arg++) {
-        say(p, !bare && *arg == '\'' ? "'\\''" : "%c", *arg);
+        add(p, !bare && *arg == '\'' ? "'\\''" : "%c", *arg);
     }
-    say(p, bare ? "" : "'");
+    add(p, bare ? "" : "'");
 }
 
-static void say_command(const struct uw_advice *a, struct paragraph *p)
+static void add_command(const struct uw_advice *a, struct paragraph *p)
 {
     const struct uw_advice_try *best = &a->tries[a->order[0]];
     const struct uw_advice_asked *asked = a->asked;
-    say(p, "uwasa sim");
+    add(p, "uwasa sim");
     for (int i = 1; i < asked->argc; i++) {
         int n = left_out(best, asked->argv[i]);
         if (n == 0) {
-            say_quoted(p, asked->argv[i]);
+            add_quoted(p, asked->argv[i]);
         } else if (n == 2 && strchr(asked->argv[i], '=') == NULL) {
             i++;
         }
     }
-    say(p, " --exchange %s --period %u", best->mode.word, (unsigned)best->period);
+    add(p, " --exchange %s --period %u", best->mode.word, (unsigned)best->period);
     if (best->peers != NULL) {
-        say(p, " --schedule %s", best->peers->name);
+        add(p, " --schedule %s", best->peers->name);
     }
-    say(p, " --momentum-rule %s", best->rule->name);
-    say(p, asked->file_counts ? " --steps 0" : "");
+    add(p, " --momentum-rule %s", best->rule->name);
+    add(p, asked->file_counts ? " --steps 0" : "");
     if (a->o->virtual_seconds == 0.0) {
-        say(p, " --virtual-seconds %.15g", a->wanted_s);
+        add(p, " --virtual-seconds %.15g", a->wanted_s);
     }
 }
 
 /* ---- the sentences ---- */
 
-static void say_expected(const struct uw_advice *a, struct paragraph *p)
+static void add_expected(const struct uw_advice *a, struct paragraph *p)
 {
     const struct uw_advice_try *best = &a->tries[a->order[0]];
     uint32_t tests = uw_advice_judged(best);
     char name[UW_ADVICE_NAME_BYTES], bytes[UW_TEXT_BYTES];
     double s = reached_s(a, best, tests);
     bool asked = a->o->until_accuracy > 0.0 && a->target == a->o->until_accuracy;
-    say(p, "Use %s.", uw_advice_name(best, name));
+    add(p, "Use %s.", uw_advice_name(best, name));
     if (s >= 0.0) {
-        say(p, " Expect %.1f %%, %s, after %.3g virtual seconds", percent(a->target),
+        add(p, " Expect %.1f %%, %s, after %.3g virtual seconds", percent(a->target),
             asked ? "what was asked for" : "98 % of the best accuracy that a candidate came to", s);
-        say(p, asked ? "," : ", %.1f %% after %.3g s,", percent(best->accuracy[tests]),
+        add(p, asked ? "," : ", %.1f %% after %.3g s,", percent(best->accuracy[tests]),
             uw_advice_time(a, tests));
     } else {
-        say(p, " Expect %.1f %% after %.3g virtual seconds,", percent(best->accuracy[tests]),
+        add(p, " Expect %.1f %% after %.3g virtual seconds,", percent(best->accuracy[tests]),
             uw_advice_time(a, tests));
     }
-    say(p, " and %s sent by a node. ", uw_text_bytes(best->bytes[tests], bytes));
+    add(p, " and %s sent by a node. ", uw_text_bytes(best->bytes[tests], bytes));
     if (a->o->until_accuracy > a->target) {
-        say(p, "No candidate came to the %.1f %% asked for. ", percent(a->o->until_accuracy));
+        add(p, "No candidate came to the %.1f %% asked for. ", percent(a->o->until_accuracy));
     }
 }
 
-static void say_loss(const struct uw_advice *a, const struct uw_advice_try *t, struct paragraph *p)
+static void add_loss(const struct uw_advice *a, const struct uw_advice_try *t, struct paragraph *p)
 {
     struct loss l = loss_of(a, t);
     double best_s = reached_s(a, &a->tries[a->order[0]], uw_advice_judged(t));
     if (l.in_time && l.seconds < 0.005 * best_s) {
-        say(p, "is as fast");
+        add(p, "is as fast");
     } else if (l.in_time && l.seconds >= best_s && best_s > 0.0) {
-        say(p, "needs %.2g times as long", 1.0 + l.seconds / best_s);
+        add(p, "needs %.2g times as long", 1.0 + l.seconds / best_s);
     } else if (l.in_time && best_s > 0.0) {
-        say(p, "needs %.0f %% longer", percent(l.seconds / best_s));
+        add(p, "needs %.0f %% longer", percent(l.seconds / best_s));
     } else if (l.accuracy > 0.0005) {
-        say(p, "has %.1f points less after %.3g s", percent(l.accuracy),
+        add(p, "has %.1f points less after %.3g s", percent(l.accuracy),
             uw_advice_time(a, uw_advice_judged(t)));
     } else {
-        say(p, "has as much after %.3g s", uw_advice_time(a, uw_advice_judged(t)));
+        add(p, "has as much after %.3g s", uw_advice_time(a, uw_advice_judged(t)));
     }
 }
 
 /* The best of each other exchange. */
-static void say_others(const struct uw_advice *a, struct paragraph *p)
+static void add_others(const struct uw_advice *a, struct paragraph *p)
 {
     int told[8] = {a->tries[a->order[0]].mode.at};
     uint32_t n = 1;
@@ -192,15 +192,15 @@ static void say_others(const struct uw_advice *a, struct paragraph *p)
         }
         if (new) {
             told[n++] = t->mode.at;
-            say(p, "The best with %s (%s) ", t->mode.word,
+            add(p, "The best with %s (%s) ", t->mode.word,
                 uw_advice_name(t, name) + strlen(t->mode.word) + 2u);
-            say_loss(a, t, p);
-            say(p, ". ");
+            add_loss(a, t, p);
+            add(p, ". ");
         }
     }
 }
 
-static void say_cheaper(const struct uw_advice *a, struct paragraph *p)
+static void add_cheaper(const struct uw_advice *a, struct paragraph *p)
 {
     const struct uw_advice_try *best = &a->tries[a->order[0]], *cheap = best;
     uint32_t tests = uw_advice_judged(best);
@@ -213,10 +213,10 @@ static void say_cheaper(const struct uw_advice *a, struct paragraph *p)
     }
     if (cheap != best) {
         char name[UW_ADVICE_NAME_BYTES];
-        say(p, "Where bytes are dear: %s sends %.2g of them and ", uw_advice_name(cheap, name),
+        add(p, "To send fewer bytes: %s sends %.2g of them and ", uw_advice_name(cheap, name),
             cheap->bytes[tests] / best->bytes[tests]);
-        say_loss(a, cheap, p);
-        say(p, ". ");
+        add_loss(a, cheap, p);
+        add(p, ". ");
     }
 }
 
@@ -233,41 +233,41 @@ bool uw_advice_close(const struct uw_advice *a)
     return in_time && loss_of(a, next).accuracy < test_error(a, best->accuracy[tests]);
 }
 
-static void say_uncertain(const struct uw_advice *a, struct paragraph *p)
+static void add_uncertain(const struct uw_advice *a, struct paragraph *p)
 {
     const struct uw_advice_try *best = &a->tries[a->order[0]];
     uint32_t tests = uw_advice_judged(best);
     double length_s = uw_advice_time(a, tests);
     char name[UW_ADVICE_NAME_BYTES];
-    say(p, "Uncertain: this is one seed, --lr %.4g as given, and tests of %u samples, good to "
+    add(p, "Uncertain: this is one seed, --lr %.4g as given, and tests of %u samples, good to "
         "%.1f points.", a->o->lr, (unsigned)a->tested_n,
         percent(test_error(a, best->accuracy[tests])));
     if (length_s < 0.999 * a->wanted_s) {
-        say(p, " Runs lasted %.3g of the scenario's %.4g s: what is ahead early need not stay "
-            "ahead.", length_s, a->wanted_s);
+        add(p, " Runs lasted %.3g of the scenario's %.4g s: a candidate that is ahead early need "
+               "not stay ahead.", length_s, a->wanted_s);
     }
     if (a->length_s < 0.999 * a->wanted_s) {
-        say(p, " --advise-seconds %.0f would do for all of it here.", ceil(a->enough_s));
+        add(p, " --advise-seconds %.0f would do for all of it here.", ceil(a->enough_s));
     }
     if (isfinite(a->away_s) && a->away_s >= length_s) {
-        say(p, " Nobody was away in them: the first absence begins after %.4g s.", a->away_s);
+        add(p, " No device was away in them: the first absence begins after %.4g s.", a->away_s);
     }
     if (3.0 * a->pull_s > length_s) {
-        say(p, " A model takes %.3g s to get across, so hardly any did: --virtual-seconds %.2g and "
-            "more would tell.", a->pull_s, 20.0 * a->pull_s);
+        add(p, " A model takes %.3g s to arrive, so few did: try --virtual-seconds %.2g or "
+               "more.", a->pull_s, 20.0 * a->pull_s);
     }
     if (uw_advice_close(a)) {
         const struct uw_advice_try *next = &a->tries[a->order[1]];
         double times = next->bytes[tests] / fmax(best->bytes[tests], 1.0);
-        say(p, " The second, %s, is as good as far as such tests can tell",
+        add(p, " The second, %s, is as good within the precision of these tests",
             uw_advice_name(next, name));
         if (times > MORE || times < 1.0 / MORE) {
-            say(p, ", and sends %.2g times as much", times);
+            add(p, ", and sends %.2g times as much", times);
         }
-        say(p, ".");
+        add(p, ".");
     }
     if (a->stopped) {
-        say(p, " The search was stopped before its end.");
+        add(p, " The search was stopped before its end.");
     }
 }
 
@@ -428,11 +428,11 @@ static void put_done(const struct uw_advice *a, struct uw_events *events, const 
 void uw_advice_report(const struct uw_advice *a, struct uw_events *events)
 {
     struct paragraph advice = {.n = 0}, command = {.n = 0};
-    say_expected(a, &advice);
-    say_others(a, &advice);
-    say_cheaper(a, &advice);
-    say_uncertain(a, &advice);
-    say_command(a, &command);
+    add_expected(a, &advice);
+    add_others(a, &advice);
+    add_cheaper(a, &advice);
+    add_uncertain(a, &advice);
+    add_command(a, &command);
     for (uint32_t i = 0; i < a->tries_n; i++) {
         put_candidate(a, i, events);
     }

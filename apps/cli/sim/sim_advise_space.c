@@ -501,7 +501,7 @@ double uw_advice_reached(const struct uw_advice *a, const struct uw_advice_try *
     return from_s + (to_s - from_s) * share;
 }
 
-/* ---- who is better ---- */
+/* ---- which is better ---- */
 
 uint32_t uw_advice_judged(const struct uw_advice_try *t)
 {
@@ -513,8 +513,8 @@ uint32_t uw_advice_judged(const struct uw_advice_try *t)
     return 0;
 }
 
-/* What counts as good enough among those that have so many tests: what was asked for if any of them
- * reaches it, else 98 % of the best accuracy. 0: nobody has so many. */
+/* What counts as good enough among those that have so many tests: what was asked for if any of
+ * them reaches it, else 98 % of the best accuracy. 0: none has so many. */
 static double target_of(const struct uw_advice *a, uint32_t tests)
 {
     double best = 0.0, asked = a->o->until_accuracy;

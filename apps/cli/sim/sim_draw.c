@@ -76,7 +76,7 @@ struct show {
     uint32_t *sizes;                /* [cells_n] */
 };
 
-/* Until when the share of time that devices are there is told. */
+/* Until when the share of time that devices are present is reported. */
 static uint64_t horizon_us(const struct uw_sim_draw *d)
 {
     uint64_t last_us = 0;
@@ -273,7 +273,7 @@ static void print_absences(const struct uw_sim_draw *d)
         printf("the first absence begins after %.6g s\n", 1e-6 * (double)first_us);
     }
     if (d->until_us != UINT64_MAX) {
-        printf("absences are drawn for %.6g s; from then on all are there\n",
+        printf("absences are drawn for %.6g s; from then on no device is away\n",
                1e-6 * (double)d->until_us);
     }
 }

@@ -22,8 +22,8 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
 int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, bool radio,
                       bool print);
 
-/* Let the devices begin at random moments within `seconds`; below 0: each within a step of its own,
- * which is where real ones are that nobody has set going together. */
+/* Let the devices begin at random moments within `seconds`; below 0: each within a step of its
+ * own, which is where real devices are that were not started together. */
 void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
 
 /* How long a training step takes here on the n samples that the model has before it: the median of
@@ -36,7 +36,7 @@ int uw_sim_print_devices(const char *json);
 
 /* ---- a radio that all devices share ----
  *
- * What one exchange takes there, and how many go into the run, as `uwasa plan --link` says it
+ * What one exchange takes there, and how many go into the run, as `uwasa plan --link` predicts it
  * (link_cost.h); the losses are the mean of the devices'. */
 
 struct uw_sim_radio {

@@ -366,13 +366,13 @@ static const struct uw_sim_kind *read_kind(struct reader *r, const cJSON *m)
     return kind;
 }
 
-/* A group's device brings its link where the root does not say a rate of all. */
+/* The device of a group brings its link where the root gives no rate. */
 static void read_device(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
-    bool said_rate = r->object != r->j->root && get(r->j->root, "bandwidth") != NULL;
+    bool root_rate = r->object != r->j->root && get(r->j->root, "bandwidth") != NULL;
     g->kind = read_kind(r, m);
     g->step = UW_SIM_STEP_KIND;
-    if (g->kind != NULL && g->kind->link_bits_per_s != 0 && !said_rate) {
+    if (g->kind != NULL && g->kind->link_bits_per_s != 0 && !root_rate) {
         g->up = g->down = (struct uw_sim_spread){.a = (double)g->kind->link_bits_per_s};
         g->one_rate = true;
     }
@@ -479,7 +479,7 @@ static void read_there(struct reader *r, const cJSON *there, struct uw_sim_group
 
 /* ---- groups ---- */
 
-/* What an object says of devices, over what g has already; its keys are checked. */
+/* The keys of an object about devices, over what g has already; its keys are checked. */
 static void read_devices(struct reader *r, const cJSON *object, struct uw_sim_group *g)
 {
     static const struct {
@@ -523,7 +523,7 @@ static void read_group(struct reader *r, const cJSON *object, struct uw_sim_grou
     leave(r, up);
 }
 
-/* "nodes": a number, or groups; groups[0] has what the root says of all. */
+/* "nodes": a number, or groups; groups[0] has the keys of the root. */
 static void read_nodes(struct reader *r)
 {
     struct uw_sim_file *f = r->f;
@@ -559,7 +559,7 @@ static bool has_cells(const struct uw_sim_cells *c)
     return c->nodes != 0 || c->cells != 0 || c->sizes_n != 0;
 }
 
-/* What the root says of the whole fleet no group may say of itself. */
+/* A key of the whole fleet in the root may not be in a group. */
 static void check_groups(struct uw_sim_file *f)
 {
     static const char *const keys[] = {"stragglers", "cells", "radio"};
@@ -570,7 +570,8 @@ static void check_groups(struct uw_sim_file *f)
             const cJSON *own = get(m, keys[k]);
             if (own != NULL && (k == 0 ? f->scenario.stragglers.share > 0.0
                                        : has_cells(&f->scenario.cells))) {
-                uw_json_fail(&f->json, own, "\"nodes[%u].%s\" is said of the whole fleet already",
+                uw_json_fail(&f->json, own, "\"nodes[%u].%s\" is given for the whole fleet "
+                                            "already",
                              (unsigned)i, keys[k]);
             }
         }
@@ -613,9 +614,9 @@ static void read_key(struct uw_json *j, struct uw_opts opts, const cJSON *m, voi
         }
     }
     if (strcmp(m->string, "step_seconds") == 0) {
-        uw_json_fail(j, m, "unknown key \"step_seconds\": \"step\": {\"seconds\": ...} says it");
+        uw_json_fail(j, m, "unknown key \"step_seconds\": use \"step\": {\"seconds\": ...}");
     } else if (strcmp(m->string, "cell_nodes") == 0) {
-        uw_json_fail(j, m, "unknown key \"cell_nodes\": \"cells\": {\"nodes\": ...} says it");
+        uw_json_fail(j, m, "unknown key \"cell_nodes\": use \"cells\": {\"nodes\": ...}");
     } else {
         uw_json_fail(j, m, "unknown key \"%.60s\"%s%s", m->string,
                      uw_guess_hint(&g, "\"", "; the keys are the flags of uwasa sim, nodes and "),
@@ -711,7 +712,7 @@ static bool any_cells(const struct uw_sim_scenario *s)
     return some;
 }
 
-/* What they say of every device. */
+/* Apply them to every device. */
 static void apply(struct uw_sim_group *g, const struct uw_sim_options *said)
 {
     if (said->bandwidth != UINT64_MAX) {
@@ -735,11 +736,12 @@ int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_options *said, 
     struct uw_sim_scenario *s = &f->scenario;
     if (said->nodes != 0 && f->grouped) {
         return uw_error_set(err, UW_ERR_INVALID, "--nodes %u: %.120s has groups of nodes, each "
-                            "with its count", (unsigned)said->nodes, f->json.file);
+                                                 "with a "
+                                                 "count", (unsigned)said->nodes, f->json.file);
     }
     if (said->cell_nodes != 0 && any_cells(s)) {
-        return uw_error_set(err, UW_ERR_INVALID, "--cell-nodes %u: %.120s says which cells there "
-                            "are", (unsigned)said->cell_nodes, f->json.file);
+        return uw_error_set(err, UW_ERR_INVALID, "--cell-nodes %u: %.120s defines the "
+                                                 "cells", (unsigned)said->cell_nodes, f->json.file);
     }
     s->groups[0].count = said->nodes != 0 ? said->nodes : s->groups[0].count;
     for (uint32_t g = 0; g < s->groups_n; g++) {
@@ -765,8 +767,9 @@ int uw_sim_file_check_radio(const struct uw_sim_file *f, struct uw_error *err)
     }
     return m == NULL ? UW_OK
                      : uw_error_set(err, UW_ERR_INVALID,
-                                    "%.120s:%u: \"%s\" is not beside \"link\", a radio with its "
-                                    "own rate, frames and no latency: leave one of them out",
+                                    "%.120s:%u: \"%s\" cannot be combined with \"link\", a radio "
+                                    "with its own rate, frames and no latency: leave one of them "
+                                    "out",
                                     f->json.file, (unsigned)uw_json_line(&f->json, m), m->string);
 }
 

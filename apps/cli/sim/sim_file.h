@@ -20,7 +20,7 @@
 
 #include "uwasa/sim_scenario.h"
 
-#define UW_SIM_NODES 16u                /* when nobody says how many */
+#define UW_SIM_NODES 16u                /* by default */
 #define UW_SIM_BANDWIDTH 1000000000u    /* bits a second */
 #define UW_SIM_LATENCY 0.005            /* seconds from node to node */
 #define UW_SIM_CELL_NODES 4u
@@ -31,7 +31,7 @@ struct uw_sim_options;
 struct uw_sim_file {
     struct uw_sim_scenario scenario;    /* but for its seed */
     struct uw_json json;                /* root NULL: there is no file */
-    bool grouped;                       /* the nodes come in groups, each of which says how many */
+    bool grouped;                       /* the nodes come in groups, each with its count */
 
     /* private */
     struct uw_sim_away *traces[UW_SIM_TRACES_MAX];
@@ -54,15 +54,15 @@ int uw_sim_file_load(struct uw_sim_file *f, const char *file, struct uw_opts opt
 int uw_sim_file_parse(struct uw_sim_file *f, const char *file, const char *text, size_t text_bytes,
                       struct uw_opts opts, void *options, struct uw_error *err);
 
-/* Apply what flags say of the devices, which wins over the file. A bandwidth is what devices send;
- * they receive without limit. Of `flags` these count: nodes and cell_nodes (0: not said), bandwidth
+/* Apply the flags about devices, which override the file. A bandwidth is what devices send; they
+ * receive without limit. Of `flags` these count: nodes and cell_nodes (0: not given), bandwidth
  * (UINT64_MAX), latency, loss and step_seconds (below 0; step_seconds 0: measured).
  *   cells  the exchange needs some, of UW_SIM_CELL_NODES
  * Returns UW_OK, or UW_ERR_INVALID with err naming a flag that contradicts the file. */
 int uw_sim_file_flags(struct uw_sim_file *f, const struct uw_sim_options *flags, bool cells,
                       struct uw_error *err);
 
-/* Does a file with "link" say things of devices' networks that a radio would ignore?
+/* Does a file with "link" have keys of networks that a radio would ignore?
  * Returns UW_OK, or UW_ERR_INVALID with err naming the first of them. */
 int uw_sim_file_check_radio(const struct uw_sim_file *f, struct uw_error *err);
 

@@ -194,7 +194,7 @@ static void hand_out(struct uw_sim *s, struct uw_sim_learner *l)
     uw_futures_submit(s->futures, &l->future);
 }
 
-/* Does the end of the step in progress need it? Others hear of a node's loss from its first step
+/* Does the end of the step in progress need it? Peers receive a node's loss from its first step
  * on, and after the last one the node goes on without steps. */
 static bool is_needed(const struct uw_sim *s, const struct uw_sim_learner *l)
 {

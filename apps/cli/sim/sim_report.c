@@ -16,7 +16,8 @@
 #define COLUMNS 79u             /* of a live line, on a terminal of 80 */
 #define NODE_NAME "node"        /* sim_world.h: node 7 is "node7" */
 
-/* What a test tells, in events and tables: the key, and its value of a moment m and its score s. */
+/* What a test reports, in events and tables: the key, and its value of a moment m and its score
+ * s. */
 #define TEST_FIELDS(X)                                              \
     X(epochs, m->epochs)                                            \
     X(steps, (double)m->step)                                       \
@@ -336,7 +337,7 @@ void uw_sim_report_start(struct uw_sim_report *r, uint32_t params_n)
     char step[64], each[48];
     uw_events_put(&r->events, start_event(r, params_n));
     if (r->resumed) {
-        uw_progress_say(&r->progress, "%s: going on after %.6g s of virtual time", o->resume,
+        uw_progress_print(&r->progress, "%s: resuming after %.6g s of virtual time", o->resume,
                         virtual_s(r));
     }
     if (r->steps == UW_SIM_STEPS_ENDLESS) {
@@ -345,11 +346,11 @@ void uw_sim_report_start(struct uw_sim_report *r, uint32_t params_n)
         snprintf(each, sizeof each, "%llu step%s each", (unsigned long long)r->steps,
                  r->steps == 1 ? "" : "s");
     }
-    uw_progress_say(&r->progress, "%u nodes, %u parameters, %s, %s of virtual time",
-                    (unsigned)o->nodes, (unsigned)params_n, each,
-                    step_text(r->w->config.fleet, step));
+    uw_progress_print(&r->progress, "%u nodes, %u parameters, %s, %s of virtual time",
+                      (unsigned)o->nodes, (unsigned)params_n, each,
+                      step_text(r->w->config.fleet, step));
     r->train_us = uw_board_now_us();
-    (void)uw_progress_due(&r->progress, r->train_us);   /* the first steps tell little */
+    (void)uw_progress_due(&r->progress, r->train_us);   /* the first steps are not typical */
 }
 
 /* ---- the time line ---- */
@@ -372,11 +373,11 @@ void uw_sim_report_exchange(void *arg, uint32_t node, const struct uw_node_event
         return;
     }
     double from = seconds_at(r, event->now_us - event->duration_us);
-    if (from > r->o->timeline || r->exchanges_told == UW_SIM_TIMELINE_MAX) {
-        r->exchanges_untold++;
+    if (from > r->o->timeline || r->exchanges_reported == UW_SIM_TIMELINE_MAX) {
+        r->exchanges_left_out++;
         return;
     }
-    r->exchanges_told++;
+    r->exchanges_reported++;
     int peer = place_of(event->peer);
     bool pair = average && r->o->exchange.rule->over == UW_MIX_OVER_PAIRS &&
                 event->chunks_n == 2u && peer >= 0;
@@ -399,9 +400,9 @@ void uw_sim_report_trained(struct uw_sim_report *r, uint32_t node, uint64_t step
 {
     r->node_steps++;
     if (r->o->timeline > 0.0 && virtual_s(r) <= r->o->timeline &&
-        r->steps_told < UW_SIM_TIMELINE_MAX) {
+        r->steps_reported < UW_SIM_TIMELINE_MAX) {
         cJSON *ev = uw_event("step");
-        r->steps_told++;
+        r->steps_reported++;
         UW_EVENT_NUMBERS(ev, {"node", node}, {"step", (double)step},
                          {"virtual_seconds", virtual_s(r)});
         uw_events_put(&r->events, ev);
@@ -420,7 +421,7 @@ static const char *short_count(double n, char text[UW_TEXT_BYTES])
 }
 
 /* As much of it as a terminal has room for: the total of steps is shortened first. Steps are the
- * mean of the nodes, as in the ETA; who sleeps for long may have done none. */
+ * mean of the nodes, as in the ETA; a node that sleeps for long may have done none. */
 static void write_line(char *line, size_t line_bytes, const struct uw_sim_report *r, uint64_t step,
                        const char *rest)
 {
@@ -579,10 +580,10 @@ bool uw_sim_report_eval(struct uw_sim_report *r, uint64_t step, const struct uw_
     cJSON *ev = uw_event("eval");
     put_state(r, ev, step, s);
     uw_events_put(&r->events, ev);
-    uw_progress_say(&r->progress,
+    uw_progress_print(&r->progress,
                     "epoch %.4g  %.2f s  test accuracy %.2f %% (%.2f to %.2f), mean model %.2f %%",
-                    (double)step / (double)r->per_epoch, virtual_s(r), 100.0 * s->accuracy,
-                    100.0 * s->worst, 100.0 * s->best, 100.0 * s->mean_model_accuracy);
+                      (double)step / (double)r->per_epoch, virtual_s(r), 100.0 * s->accuracy,
+                      100.0 * s->worst, 100.0 * s->best, 100.0 * s->mean_model_accuracy);
     return true;
 }
 
@@ -599,12 +600,13 @@ void uw_sim_report_absences(struct uw_sim_report *r, const struct uw_sim_draw *d
     uint64_t took_us = r->w->now_us - r->w->start_us;
     uint64_t first_us = uw_sim_fleet_first_away_us(&d->fleet);
     if (first_us != UINT64_MAX && first_us >= took_us) {
-        uw_progress_say(&r->progress, "nobody was away: the first absence begins after %.6g s, and "
-                        "the run took %.6g s", 1e-6 * (double)first_us, 1e-6 * (double)took_us);
+        uw_progress_print(&r->progress,
+                          "no device was away: the first absence begins after %.6g s, and the run "
+                          "took %.6g s", 1e-6 * (double)first_us, 1e-6 * (double)took_us);
     }
     if (took_us > d->until_us) {
-        uw_progress_say(&r->progress, "absences were drawn for %.6g s only: then all were there",
-                        1e-6 * (double)d->until_us);
+        uw_progress_print(&r->progress, "absences were drawn for %.6g s only: then all were there",
+                          1e-6 * (double)d->until_us);
     }
 }
 
@@ -642,8 +644,8 @@ static cJSON *done_event(struct uw_sim_report *r, uint64_t step, const struct uw
     UW_EVENT_NUMBERS(ev, {"averages_done", c->averages_done}, {"averages_cut", c->averages_cut},
                      {"pairs_half", c->pairs_half});
     if (r->o->timeline > 0.0) {
-        UW_EVENT_NUMBERS(ev, {"exchanges_told", r->exchanges_told},
-                         {"exchanges_untold", r->exchanges_untold});
+        UW_EVENT_NUMBERS(ev, {"exchanges_told", r->exchanges_reported},
+                         {"exchanges_untold", r->exchanges_left_out});
     }
     UW_EVENT_NUMBERS(ev, {"seconds", seconds(r->start_us)});
     return ev;

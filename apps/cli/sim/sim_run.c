@@ -99,7 +99,7 @@ void uw_sim_inputs_close(struct uw_sim_inputs *in)
     in->open = false;
 }
 
-/* ---- the nodes and their network, as the flags say ---- */
+/* ---- the nodes and their network, by the flags ---- */
 
 /* Of exact averages in both networks; of the formulas what they take to be on the wire. */
 static void choose_network(struct uw_world_config *c, const struct uw_sim_options *o)
@@ -118,7 +118,7 @@ static void choose_network(struct uw_world_config *c, const struct uw_sim_option
     c->pull_waits = o->pull_waits;
 }
 
-/* A world of the run's nodes, without anybody to tell. fleet, params and run are borrowed. */
+/* A world of the run's nodes, without reports. fleet, params and run are borrowed. */
 static struct uw_world_config config_of(const struct uw_sim_options *o,
                                         const struct uw_sim_fleet *fleet,
                                         const struct uw_params *params, const char *run)
@@ -186,27 +186,28 @@ static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
     uw_text_bytes(there, free_text);
     if (there > 0.0 && nodes > there) {     /* the models have theirs already */
         return uw_error_set(&s->err, UW_ERR_NOMEM,
-                            "--nodes %u: they take about %s of memory and %s are free; fewer nodes "
+                            "--nodes %u: they need about %s of memory, %s are free; fewer nodes "
                             "or a smaller model are needed", (unsigned)s->o->nodes, nodes_text,
                             free_text);
     }
-    uw_progress_say(&s->report.progress,
-                    "memory: about %s for the nodes, %s for %u model%s, %s are free", nodes_text,
-                    models_text, (unsigned)s->threads, s->threads == 1 ? "" : "s",
-                    there > 0.0 ? free_text : "unknown");
+    uw_progress_print(&s->report.progress,
+                      "memory: about %s for the nodes, %s for %u model%s, %s are free", nodes_text,
+                      models_text, (unsigned)s->threads, s->threads == 1 ? "" : "s",
+                      there > 0.0 ? free_text : "unknown");
     return UW_OK;
 }
 
 static int meet(struct uw_sim *s)
 {
     if (s->o->nodes >= MEET_TOLD) {
-        uw_progress_show(&s->report.progress, "%u nodes get to know each other",
+        uw_progress_show(&s->report.progress, "%u nodes discover each other",
                          (unsigned)s->o->nodes);
     }
     int rc = uw_world_meet(&s->world, MEET_US);
     if (rc == UW_ERR_AGAIN) {
-        return uw_error_set(&s->err, rc, "--nodes %u: they do not all find each other within "
-                            "%u virtual seconds, the network is too slow", (unsigned)s->o->nodes,
+        return uw_error_set(&s->err, rc, "--nodes %u: they do not all discover each other within "
+                                         "%u virtual seconds, the network is too "
+                                         "slow", (unsigned)s->o->nodes,
                             MEET_US / 1000000u);
     }
     return rc;
@@ -280,8 +281,8 @@ static int prepare(struct uw_sim *s, int *status)
 
 /* ---- the run ---- */
 
-/* After the last step: gossip looks for others' last models a few times more, those who were paired
- * average exactly, as uwasa node does. Returns whether the node is done. */
+/* After the last step: gossip pulls last models of peers a few times more, paired nodes average
+ * exactly, as uwasa node does. Returns whether the node is done. */
 static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
 {
     const struct uw_node_config *c = &s->world.config.node;
@@ -353,8 +354,8 @@ static void begin_steps(struct uw_sim *s)
     }
 }
 
-/* *n: whose turn it is; NULL: nobody's before it is time to look up. Returns whether the run goes
- * on: somebody trains. */
+/* *n: the node whose turn it is; NULL: none before the next look at the clock. Returns whether a
+ * node still trains. */
 static bool next(struct uw_sim *s, struct uw_world_node **n)
 {
     uint64_t from_ns = uw_sim_profile_now(&s->profile);
@@ -370,7 +371,7 @@ static bool past_the_end(const struct uw_sim *s)
     return limit_us > 0.0 && (double)(s->world.now_us - s->world.start_us) >= limit_us;
 }
 
-/* The world says that something has ended for a node. */
+/* The world reports that something has ended for a node. */
 static int turn(struct uw_sim *s, struct uw_world_node *n)
 {
     struct uw_sim_learner *l = &s->learners[n->place];
@@ -464,10 +465,12 @@ static int end_stopped(const struct uw_sim *s)
     }
     if (s->o->checkpoint == NULL) {
         return uw_cli_error("sim", UW_EXIT_FAILED,
-                            "interrupted at step %llu%s%s; without --checkpoint it cannot go on",
+                            "interrupted at step %llu%s%s; without --checkpoint it cannot be "
+                            "resumed",
                             step, of, known);
     }
-    fprintf(stderr, "uwasa sim: interrupted at step %llu%s%s, saved; --resume %s goes on\n", step,
+    fprintf(stderr, "uwasa sim: interrupted at step %llu%s%s, saved; --resume %s "
+                    "continues\n", step,
             of, known, s->o->checkpoint);
     return UW_EXIT_DONE;
 }
@@ -481,7 +484,7 @@ static void report_end(struct uw_sim *s)
     }
 }
 
-/* From the first step to the end, which is told. */
+/* From the first step to the end, which is reported. */
 static int run_told(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;

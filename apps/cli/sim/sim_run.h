@@ -3,7 +3,7 @@
  * sim_run.h - the inside of a simulated run (private to the files below)
  *
  *     sim_run.c      set-up, the loop over the world's clock, a dry run
- *     sim_learn.c    the nodes' steps: begun when virtual time says so, computed by any thread
+ *     sim_learn.c    the nodes' steps: begun in virtual time, computed by any thread
  *     sim_eval.c     tests of the nodes' models: how good and how far apart they are
  *     sim_state.c    a run that is stopped and goes on
  *
@@ -77,7 +77,7 @@ struct uw_sim {
     float *states;                  /* all optimizer state */
     uint32_t vectors;               /* of optimizer state, a node */
     uint32_t behind_max;            /* steps of a node that may be put off */
-    char name[32];                  /* of the run, as the nodes tell each other */
+    char name[32];                  /* of the run, as in the messages of nodes */
     struct uw_params fresh;         /* the first values */
     struct uw_sim_draw draw;        /* the devices */
     struct uw_world world;
@@ -93,7 +93,7 @@ struct uw_sim {
     struct uw_sim_saved saved;
     uint64_t saved_us;              /* of this process's clock */
     bool stopped;
-    bool interrupted;               /* nobody's turn: it is time to look whether it is to stop */
+    bool interrupted;               /* no node's turn: time to check for a stop */
     uint64_t look_us;               /* see uw_sim_looks */
     uint64_t least;                 /* steps that the slowest nodes have ended ... */
     uint32_t least_n;               /* ... so many of them */
@@ -143,7 +143,7 @@ int uw_sim_end_step(struct uw_sim *s, struct uw_sim_learner *l);
 /* It has restarted: a step that was in progress is lost, and so is its optimizer's state. */
 void uw_sim_forget(struct uw_sim *s, struct uw_sim_learner *l);
 
-/* Count again who is slowest: s->least and s->least_n. */
+/* Find the slowest nodes again: s->least and s->least_n. */
 void uw_sim_find_slowest(struct uw_sim *s);
 
 /* Safe after a failed open, and twice. */

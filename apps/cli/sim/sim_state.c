@@ -117,7 +117,7 @@ static uint64_t add_words(uint64_t hash, const uint64_t *word, size_t words_n)
     return hash;
 }
 
-/* A number that tells fleets apart. A step that was measured is kept with the run. */
+/* A hash of the fleet. A step that was measured is kept with the run. */
 static uint64_t hash_fleet(const struct uw_sim_fleet *f)
 {
     uint64_t hash = UW_HASH64_START, loss;
@@ -305,7 +305,7 @@ static int write_all(const struct uw_sim *s, struct uw_storage *file)
     return rc < 0 ? rc : append_u64(to, sink.hash);
 }
 
-/* Steps that nobody has begun are not part of it: they are handed out again. */
+/* Steps that have not begun are not part of it: they are handed out again. */
 static int save_state(struct uw_sim *s)
 {
     struct uw_storage_file files;
@@ -355,7 +355,7 @@ int uw_sim_save(struct uw_sim *s)
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         failed = failed || s->learners[i].rc < 0;
     }
-    int rc = failed ? UW_OK : save_state(s);    /* a step that failed is told in its turn */
+    int rc = failed ? UW_OK : save_state(s);    /* a step that failed is reported in its turn */
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         struct uw_sim_learner *l = &s->learners[i];
         if (l->handed && l->trains && !l->held && !l->computed) {
@@ -369,15 +369,16 @@ int uw_sim_save(struct uw_sim *s)
 
 static int damaged(struct uw_sim *s, const char *what)
 {
-    return uw_error_set(&s->err, UW_ERR_CORRUPT, "--resume %.160s: no state of a simulated run "
-                        "inside, or a damaged one: %s", s->o->resume, what);
+    return uw_error_set(&s->err, UW_ERR_CORRUPT, "--resume %.160s: not the state of a simulated "
+                                                 "run, or damaged: %s", s->o->resume, what);
 }
 
 /* By a program that had other flags, or another form of file. */
 static int of_another(struct uw_sim *s, const char *what)
 {
     return uw_error_set(&s->err, UW_ERR_MISMATCH, "--resume %.120s: saved by another version of "
-                        "uwasa: %s; go on with that one, or begin anew", s->o->resume, what);
+                                                  "uwasa: %s; resume with that version, or start "
+                                                  "a new run", s->o->resume, what);
 }
 
 static int unreadable(struct uw_sim *s, int rc)
@@ -405,7 +406,7 @@ static int get_number(struct uw_sim *s, const cJSON *meta, const char *key, uint
     return *end == '\0' ? UW_OK : damaged(s, name);
 }
 
-/* As a person would say it; what stands for a flag that was not given is no value. */
+/* As on the command line; what stands for a flag that was not given is no value. */
 static const char *said(const char *text)
 {
     return text[0] == '\0' || text[0] == '-' || strcmp(text, "18446744073709551615") == 0 ? "none"
@@ -420,7 +421,7 @@ static int check_known(struct uw_sim *s, const cJSON *meta)
         const char *flag = strncmp(entry->string, "flag.", 5) == 0 ? entry->string + 5 : NULL;
         if (flag != NULL && uw_opt_find(*s->o->flags, flag, strlen(flag)) == NULL) {
             char what[80];
-            snprintf(what, sizeof what, "it had --%.32s, which this one has not", flag);
+            snprintf(what, sizeof what, "it has --%.32s, which this version does not know", flag);
             return of_another(s, what);
         }
     }
@@ -439,7 +440,7 @@ static int check_flags(struct uw_sim *s, const cJSON *meta)
         snprintf(name, sizeof name, "flag.%s", flag->name);
         const char *then = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(meta, name));
         if (then == NULL) {
-            snprintf(name, sizeof name, "it had no --%.32s yet", flag->name);
+            snprintf(name, sizeof name, "it has no --%.32s", flag->name);
             return of_another(s, name);
         }
         if (strcmp(now, then) != 0) {
@@ -468,17 +469,17 @@ static int check_bytes(struct uw_sim *s)
     rc = rc < 0 ? rc : read_at(s, end, block, CHECK_BYTES);
     return rc < 0                  ? rc
            : get_u64(block) == hash ? UW_OK
-                                    : damaged(s, "its bytes are not those that were written");
+                                    : damaged(s, "its checksum is wrong");
 }
 
-/* What another program wrote is told as such, before anybody looks for damage. */
+/* The file of another program is reported as such, before its checksum is looked at. */
 static int check_maker(struct uw_sim *s, const cJSON *meta)
 {
     uint64_t value = 0;
     int rc = get_number(s, meta, "version", &value);
     if (rc == UW_OK && value != STATE_VERSION) {
         char what[80];
-        snprintf(what, sizeof what, "its states are of version %llu, this one's of %u",
+        snprintf(what, sizeof what, "its format is %llu, that of this version is %u",
                  (unsigned long long)value, STATE_VERSION);
         return of_another(s, what);
     }
@@ -504,7 +505,7 @@ static int get_numbers(struct uw_sim *s, const cJSON *meta)
     }
     NUMBERS(GET_NUMBER)
     s->report.resumed_steps = s->report.node_steps;
-    s->report.resumed_s = (double)s->past.trained_us / 1e6;     /* as a row tells it */
+    s->report.resumed_s = (double)s->past.trained_us / 1e6;     /* as in a row */
     return rc;
 }
 
@@ -599,7 +600,8 @@ static bool is_there(struct uw_sim *s)
     if (o->checkpoint != NULL && strcmp(o->checkpoint, o->resume) == 0 &&
         s->saved.files.base.ops->size(&s->saved.files.base, o->resume, &bytes) ==
         UW_ERR_NOTFOUND) {
-        uw_progress_say(&s->report.progress, "%s: not there yet, starting at step 0", o->resume);
+        uw_progress_print(&s->report.progress, "%s: does not exist yet, starting at step "
+                                             "0", o->resume);
         return false;
     }
     return true;

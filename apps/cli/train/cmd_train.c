@@ -80,8 +80,8 @@ static void report_device(struct train *t)
 {
     char text[UW_GPU_TEXT_BYTES];
     if (t->job.gpu.cuda != NULL) {
-        uw_progress_say(&t->progress, "%s%s", uw_job_gpu_text(&t->job.gpu, text),
-                        t->o->tf32 ? ", TF32 products" : "");
+        uw_progress_print(&t->progress, "%s%s", uw_job_gpu_text(&t->job.gpu, text),
+                          t->o->tf32 ? ", TF32 products" : "");
     }
     uw_job_gpu_log(&t->job.gpu, "train");
 }
@@ -234,10 +234,10 @@ static int report_interrupted(const struct train *t)
     unsigned long long steps = t->steps;
     if (t->o->save == NULL) {
         return uw_cli_error("train", UW_EXIT_FAILED,
-                            "interrupted %s step %llu of %llu, nothing is kept: no --save",
+                            "interrupted %s step %llu of %llu, nothing is saved: no --save",
                             where(t), step, steps);
     }
-    fprintf(stderr, "uwasa train: interrupted %s step %llu of %llu, saved; --resume goes on\n",
+    fprintf(stderr, "uwasa train: interrupted %s step %llu of %llu, saved; --resume continues\n",
             where(t), step, steps);
     return UW_EXIT_DONE;
 }
@@ -285,7 +285,7 @@ static int resume(struct train *t)
         return UW_OK;
     }
     if (t->files.base.ops->size(&t->files.base, o->save, &bytes) == UW_ERR_NOTFOUND) {
-        uw_progress_say(&t->progress, "%s: not there yet, starting at step 0", o->save);
+        uw_progress_print(&t->progress, "%s: does not exist yet, starting at step 0", o->save);
         return UW_OK;
     }
     int rc = uw_checkpoint_load(&t->job.model, &state, &t->files.base, o->save, &t->err);
@@ -308,7 +308,7 @@ static int resume(struct train *t)
     }
     if (state.position >= t->data.base->samples_n) {
         return uw_error_set(&t->err, UW_ERR_MISMATCH,
-                            "%.120s stands at sample %llu, data %.80s has %u", o->save,
+                            "%.120s is at sample %llu, data %.80s has %u", o->save,
                             (unsigned long long)state.position, o->data,
                             (unsigned)t->data.base->samples_n);
     }
@@ -316,9 +316,9 @@ static int resume(struct train *t)
     t->loader.epoch = t->epoch = state.epoch;
     t->loader.position = (uint32_t)state.position;
     t->position = state.position;
-    uw_progress_say(&t->progress, t->step < t->steps ? "%s: resuming at step %llu"
-                                                     : "%s: step %llu is done, nothing is left",
-                    o->save, (unsigned long long)t->step);
+    uw_progress_print(&t->progress, t->step < t->steps ? "%s: resuming at step %llu"
+                                                       : "%s: step %llu is done, nothing is left",
+                      o->save, (unsigned long long)t->step);
     return UW_OK;
 }
 
@@ -426,12 +426,12 @@ static int prepare(struct train *t, int *status)
         rc = rc < 0 || o->weights == NULL ? rc
                                           : uw_job_load_weights(&t->job, o->weights, &t->err);
         for (uint32_t i = 0; i < t->job.onnx.notes_n; i++) {
-            uw_progress_say(&t->progress, "%s: %s", o->model, t->job.onnx.notes[i]);
+            uw_progress_print(&t->progress, "%s: %s", o->model, t->job.onnx.notes[i]);
         }
     }
     if (rc == UW_OK && o->exact) {
-        uw_progress_say(&t->progress, "exact: kernels %s, the same bits on every processor",
-                        t->job.config.kernels->name);
+        uw_progress_print(&t->progress, "exact: kernels %s, the same bits on every processor",
+                          t->job.config.kernels->name);
     }
     rc = rc < 0 ? rc : start_profile(t);
     rc = rc < 0 ? rc : resume(t);
@@ -465,8 +465,8 @@ static int evaluate(struct train *t)
                      {"test_samples", (double)t->score.samples_n});
     uw_events_put(&t->events, ev);
     char text[UW_SCORE_TEXT_BYTES];
-    uw_progress_say(&t->progress, "epoch %llu  step %llu  %s", epoch_of(t),
-                    (unsigned long long)t->step, uw_score_text(&t->score, text));
+    uw_progress_print(&t->progress, "epoch %llu  step %llu  %s", epoch_of(t),
+                      (unsigned long long)t->step, uw_score_text(&t->score, text));
     return UW_OK;
 }
 
@@ -528,7 +528,7 @@ static int end_one(struct train *t)
     return UW_OK;
 }
 
-/* Is a stop asked for, or does nobody take the events? What is done is saved then. */
+/* Is a stop requested, or can events not be written? What is done is saved then. */
 static bool is_to_end(struct train *t)
 {
     return uw_stop_asked(&t->stop) || t->events.failed;
@@ -596,7 +596,7 @@ static void name_failed_gpu(struct train *t)
     }
     if (o->save != NULL && is_saved(t)) {
         uw_error_set(&t->err, UW_ERR_IO,
-                     "the GPU failed %s (%.95s); the same command with --resume goes on from "
+                     "the GPU failed %s (%.95s); the same command with --resume continues from "
                      "%.60s, with --backend %s on the processor",
                      when, why, o->save, uw_job_gpu_else());
     } else {
@@ -607,13 +607,13 @@ static void name_failed_gpu(struct train *t)
     }
 }
 
-/* Add to what the events say where training ended because of them. */
+/* Add to the error of the events where training ended because of them. */
 static void add_stop(struct train *t)
 {
     const struct uw_error why = t->err;
     uw_error_set(&t->err, why.code, "%.200s; stopped at step %llu%s", why.text,
                  (unsigned long long)t->step,
-                 t->o->save != NULL ? ", saved; --resume goes on" : "");
+                 t->o->save != NULL ? ", saved; --resume continues" : "");
 }
 
 static int run(const struct options *o)

@@ -15,13 +15,13 @@ struct writer {
     int rc;
 };
 
-static void say(struct writer *w, const char *format, ...)
+static void print(struct writer *w, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif
     ;
 
-static void say(struct writer *w, const char *format, ...)
+static void print(struct writer *w, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -33,37 +33,37 @@ static void say(struct writer *w, const char *format, ...)
     }
 }
 
-static void say_string(struct writer *w, const char *text)
+static void print_string(struct writer *w, const char *text)
 {
-    say(w, "\"");
+    print(w, "\"");
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\') {
-            say(w, "\\%c", c);
+            print(w, "\\%c", c);
         } else if (c < 0x20 || c > 0x7e || c == '?') {
-            say(w, "\\%03o", c);
+            print(w, "\\%03o", c);
         } else {
-            say(w, "%c", c);
+            print(w, "%c", c);
         }
     }
-    say(w, "\"");
+    print(w, "\"");
 }
 
 /* A name inside a comment. */
-static void say_comment(struct writer *w, const char *text)
+static void print_comment(struct writer *w, const char *text)
 {
     for (; *text != '\0'; text++) {
         bool fits = *text > 0x20 && *text < 0x7f && *text != '*' && *text != '/' && *text != '\\';
-        say(w, "%c", fits ? *text : '_');
+        print(w, "%c", fits ? *text : '_');
     }
 }
 
 /* UW_LAYER_CONV2D of "conv2d". */
-static void say_kind(struct writer *w, const char *name)
+static void print_kind(struct writer *w, const char *name)
 {
-    say(w, "UW_LAYER_");
+    print(w, "UW_LAYER_");
     for (; *name != '\0'; name++) {
-        say(w, "%c", toupper((unsigned char)*name));
+        print(w, "%c", toupper((unsigned char)*name));
     }
 }
 
@@ -71,7 +71,7 @@ static void write_numbers(struct writer *w, const char *member, const uint32_t *
 {
     for (uint32_t i = 0; i < n; i++) {
         if (number[i] != 0) {
-            say(w, ", .%s[%u] = %u", member, (unsigned)i, (unsigned)number[i]);
+            print(w, ", .%s[%u] = %u", member, (unsigned)i, (unsigned)number[i]);
         }
     }
 }
@@ -86,32 +86,32 @@ static void write_option(struct writer *w, const struct uw_layer_def *l,
     case UW_KEY_U32:
     case UW_KEY_PAIR:
         if (u[0] != 0) {
-            say(w, ", .%s = %u", key->member, (unsigned)u[0]);
+            print(w, ", .%s = %u", key->member, (unsigned)u[0]);
         }
         if (key->kind == UW_KEY_PAIR && u[1] != 0) {
-            say(w, ", .%.*sw = %u", (int)strlen(key->member) - 1, key->member, (unsigned)u[1]);
+            print(w, ", .%.*sw = %u", (int)strlen(key->member) - 1, key->member, (unsigned)u[1]);
         }
         break;
     case UW_KEY_I32:
         if (*(const int32_t *)at != 0) {
-            say(w, ", .%s = %d", key->member, (int)*(const int32_t *)at);
+            print(w, ", .%s = %d", key->member, (int)*(const int32_t *)at);
         }
         break;
     case UW_KEY_REAL:
         if (*(const float *)at != 0.0f) {
-            say(w, ", .%s = %af", key->member, (double)*(const float *)at);
+            print(w, ", .%s = %af", key->member, (double)*(const float *)at);
         }
         break;
     case UW_KEY_TRUE:
     case UW_KEY_FALSE:
     case UW_KEY_CHOICE:
         if (*(const bool *)at) {
-            say(w, ", .%s = true", key->member);
+            print(w, ", .%s = true", key->member);
         }
         break;
     case UW_KEY_SHAPE:
         write_numbers(w, "reshape.dim", shape->dim, 3);
-        say(w, ", .reshape.rank = %u", (unsigned)shape->rank);
+        print(w, ", .reshape.rank = %u", (unsigned)shape->rank);
         break;
     case UW_KEY_ORDER:
         write_numbers(w, key->member, u, 3);
@@ -122,20 +122,20 @@ static void write_option(struct writer *w, const struct uw_layer_def *l,
 static void write_layer(struct writer *w, const struct uw_layer_def *l)
 {
     const struct uw_layer_type *type = uw_layer_type_of(l->kind);
-    say(w, "    {.kind = ");
-    say_kind(w, type->name);
-    say(w, ", .name = ");
-    say_string(w, l->name);
+    print(w, "    {.kind = ");
+    print_kind(w, type->name);
+    print(w, ", .name = ");
+    print_string(w, l->name);
     for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && l->inputs[k] != NULL; k++) {
-        say(w, k == 0 ? ", .inputs = {" : ", ");
-        say_string(w, l->inputs[k]);
+        print(w, k == 0 ? ", .inputs = {" : ", ");
+        print_string(w, l->inputs[k]);
     }
-    say(w, l->inputs[0] != NULL ? "}" : "");
-    say(w, l->frozen ? ", .frozen = true" : "");
+    print(w, l->inputs[0] != NULL ? "}" : "");
+    print(w, l->frozen ? ", .frozen = true" : "");
     for (size_t i = 0; i < type->keys_n; i++) {
         write_option(w, l, &type->keys[i]);
     }
-    say(w, "},\n");
+    print(w, "},\n");
 }
 
 static void write_losses(struct writer *w, const struct uw_model_def *d, const char *name)
@@ -144,18 +144,18 @@ static void write_losses(struct writer *w, const struct uw_model_def *d, const c
                                         "UW_LOSS_MSE", "UW_LOSS_L1", "UW_LOSS_HUBER"};
     static const char *const targets[] = {"UW_TARGET_LABEL", "UW_TARGET_INPUT",
                                           "UW_TARGET_VALUES"};
-    say(w, "static const struct uw_loss_def %s_losses[] = {\n", name);
+    print(w, "static const struct uw_loss_def %s_losses[] = {\n", name);
     for (uint32_t i = 0; i < d->losses_n; i++) {
         const struct uw_loss_def *l = &d->losses[i];
-        say(w, "    {.kind = %s, .target = %s", kinds[l->kind], targets[l->target]);
+        print(w, "    {.kind = %s, .target = %s", kinds[l->kind], targets[l->target]);
         if (l->layer != NULL) {
-            say(w, ", .layer = ");
-            say_string(w, l->layer);
+            print(w, ", .layer = ");
+            print_string(w, l->layer);
         }
-        say(w, ", .weight = %af, .label_smoothing = %af, .delta = %af},\n", (double)l->weight,
-            (double)l->label_smoothing, (double)l->delta);
+        print(w, ", .weight = %af, .label_smoothing = %af, .delta = %af},\n", (double)l->weight,
+              (double)l->label_smoothing, (double)l->delta);
     }
-    say(w, "};\n\n");
+    print(w, "};\n\n");
 }
 
 /* Letters, digits and '_', not a digit first. */
@@ -179,37 +179,37 @@ static const char *identifier(char out[64], const char *name)
 
 static void write_manual(struct writer *w, const char *name, uint32_t tensors_n)
 {
-    say(w, "/* A trained model, written by uwasa convert. Declare in your program\n *\n"
-           " *     extern const struct uw_model_def %s_def;\n"
-           " *     extern const struct uw_constant %s_constants[%u];\n *\n",
-        name, name, (unsigned)tensors_n);
-    say(w, " * and configure it with .def = &%s_def, .constants = %s_constants,\n"
+    print(w, "/* A trained model, written by uwasa convert. Declare in your program\n *\n"
+             " *     extern const struct uw_model_def %s_def;\n"
+             " *     extern const struct uw_constant %s_constants[%u];\n *\n",
+          name, name, (unsigned)tensors_n);
+    print(w, " * and configure it with .def = &%s_def, .constants = %s_constants,\n"
            " * .constants_n = %u: layers that are not trained use the tables where they are, the\n"
-           " * others start with a copy. With .mode = UW_PLAN_INFERENCE no layer is trained. */\n"
-           "#include <uwasa/model.h>\n\n",
-        name, name, (unsigned)tensors_n);
+             " * others start with a copy. With .mode = UW_PLAN_INFERENCE no layer is trained. */\n"
+             "#include <uwasa/model.h>\n\n",
+          name, name, (unsigned)tensors_n);
 }
 
 static void write_definition(struct writer *w, const struct uw_model_def *d, const char *name)
 {
-    say(w, "static const struct uw_layer_def %s_layers[] = {\n", name);
+    print(w, "static const struct uw_layer_def %s_layers[] = {\n", name);
     for (uint32_t i = 0; i < d->layers_n; i++) {
         write_layer(w, &d->layers[i]);
     }
-    say(w, "};\n\n");
+    print(w, "};\n\n");
     if (d->losses != NULL) {
         write_losses(w, d, name);
     }
-    say(w, "extern const struct uw_model_def %s_def;\nconst struct uw_model_def %s_def = {\n"
-           "    .name = ", name, name);
-    say_string(w, d->name != NULL ? d->name : "model");
-    say(w, ", .in_channels = %u, .in_h = %u, .in_w = %u,\n    .layers = %s_layers, .layers_n = %u",
-        (unsigned)d->in_channels, (unsigned)d->in_h, (unsigned)d->in_w, name,
-        (unsigned)d->layers_n);
+    print(w, "extern const struct uw_model_def %s_def;\nconst struct uw_model_def %s_def = {\n"
+             "    .name = ", name, name);
+    print_string(w, d->name != NULL ? d->name : "model");
+    print(w, ", .in_channels = %u, .in_h = %u, .in_w = %u,\n", (unsigned)d->in_channels,
+          (unsigned)d->in_h, (unsigned)d->in_w);
+    print(w, "    .layers = %s_layers, .layers_n = %u", name, (unsigned)d->layers_n);
     if (d->losses != NULL) {
-        say(w, ",\n    .losses = %s_losses, .losses_n = %u", name, (unsigned)d->losses_n);
+        print(w, ",\n    .losses = %s_losses, .losses_n = %u", name, (unsigned)d->losses_n);
     }
-    say(w, "};\n");
+    print(w, "};\n");
 }
 
 /* One table a tensor, numbered: two names may differ in what no identifier can hold. */
@@ -217,25 +217,25 @@ static void write_tables(struct writer *w, const struct uw_params *p, const char
 {
     for (uint32_t s = 0; s < p->segments_n; s++) {
         const struct uw_segment *t = &p->segments[s];
-        say(w, "\nstatic const float %s_x%u[%u] = {    /* ", name, (unsigned)s,
-            (unsigned)t->size_n);
-        say_comment(w, t->name);
-        say(w, " */\n");
+        print(w, "\nstatic const float %s_x%u[%u] = {    /* ", name, (unsigned)s,
+              (unsigned)t->size_n);
+        print_comment(w, t->name);
+        print(w, " */\n");
         for (uint32_t i = 0; i < t->size_n && w->rc >= 0; i++) {
-            say(w, i % 6 == 0 ? "    %af," : " %af,", (double)p->x[t->offset_n + i]);
-            say(w, i % 6 == 5 || i + 1 == t->size_n ? "\n" : "");
+            print(w, i % 6 == 0 ? "    %af," : " %af,", (double)p->x[t->offset_n + i]);
+            print(w, i % 6 == 5 || i + 1 == t->size_n ? "\n" : "");
         }
-        say(w, "};\n");
+        print(w, "};\n");
     }
-    say(w, "\nextern const struct uw_constant %s_constants[%u];\n"
-           "const struct uw_constant %s_constants[%u] = {\n",
-        name, (unsigned)p->segments_n, name, (unsigned)p->segments_n);
+    print(w, "\nextern const struct uw_constant %s_constants[%u];\n"
+             "const struct uw_constant %s_constants[%u] = {\n",
+          name, (unsigned)p->segments_n, name, (unsigned)p->segments_n);
     for (uint32_t s = 0; s < p->segments_n; s++) {
-        say(w, "    {");
-        say_string(w, p->segments[s].name);
-        say(w, ", %s_x%u, %u},\n", name, (unsigned)s, (unsigned)p->segments[s].size_n);
+        print(w, "    {");
+        print_string(w, p->segments[s].name);
+        print(w, ", %s_x%u, %u},\n", name, (unsigned)s, (unsigned)p->segments[s].size_n);
     }
-    say(w, "};\n");
+    print(w, "};\n");
 }
 
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,

@@ -176,7 +176,7 @@ static int find_input(struct uw_import *im)
                      : uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "the graph has no input");
 }
 
-/* Every node's outputs get room, and every value knows how many nodes read it. */
+/* Every node's outputs get room, and every value has the number of nodes that read it. */
 static int declare_nodes(struct uw_import *im)
 {
     struct uw_onnx_graph *g = &im->graph;
@@ -233,7 +233,7 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
                             "lists the operators and where they may stand");
 }
 
-/* Outputs that a handler has no use for, such as a mask: say so when something reads them. */
+/* Outputs that a handler has no use for, such as a mask: an error when something reads them. */
 static int close_outputs(struct uw_import *im, const struct uw_onnx_node *n)
 {
     for (uint32_t k = 0; k < n->outputs_n; k++) {

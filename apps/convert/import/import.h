@@ -22,7 +22,7 @@
 #define UW_ATOMS_MAX 16u
 #define UW_PARAMS_MAX 4u
 
-/* Stands for a minibatch of unknown size in shapes; a prime, so that products tell. */
+/* Stands for a minibatch of unknown size in shapes; a prime, so that products show it. */
 #define UW_BATCH_SYMBOL 1000003u
 
 /* A factor of an axis: `size` steps of `stride` floats through the sample, or the minibatch. */
@@ -139,8 +139,8 @@ struct uw_value *uw_operand(struct uw_import *im, const struct uw_value *v, cons
 /* Is an input opaque? Then err has its sentence. */
 bool uw_import_opaque_input(struct uw_import *im, const struct uw_onnx_node *n);
 
-/* Make the node's outputs say why it cannot be a layer, and go on. Returns UW_OK, or the code when
- * memory is out. */
+/* Mark the node's outputs with the reason why it is no layer, and go on. Returns UW_OK, or the
+ * code when memory is out. */
 int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int code,
                      const char *why);
 

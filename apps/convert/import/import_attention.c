@@ -93,7 +93,7 @@ static bool find_source(const struct uw_import *im, const struct uw_value *v, bo
            out->dense->param[0].dim[1] == features;
 }
 
-/* Is the mask what keeps step t from seeing steps after t? `hidden` tells from an element. */
+/* Is the mask what keeps step t from seeing steps after t? `hidden` decides by an element. */
 static bool is_causal(const struct uw_onnx_tensor *t, uint64_t steps, bool additive)
 {
     uint64_t n = uw_onnx_tensor_size(t);

@@ -270,7 +270,7 @@ static void cross(struct uw_sim_net *n, struct uw_sim_message *m, struct uw_sim_
     go_on(n, m, pass(n, h, bits_per_s, m->bytes) + more_us);
 }
 
-/* On a shared channel what waits is counted by who put it there: others' messages fill no queue. */
+/* On a shared channel what waits is counted by its sender: messages of others fill no queue. */
 static void take_channel(struct uw_sim_net *n, struct uw_sim_message *m, uint32_t place)
 {
     struct uw_sim_hop *h = &hops_of(n, place)->channel;

@@ -77,7 +77,7 @@ struct uw_sim_net_config {
 /* The channel of a radio. */
 struct uw_sim_air {
     bool busy;
-    uint32_t turn;                  /* who sent last */
+    uint32_t turn;                  /* the last sender */
     uint64_t busy_us, frames_n;
 };
 
@@ -113,7 +113,7 @@ struct uw_sim_link *uw_sim_net_step(struct uw_sim_net *n);
 /* Bytes of a node's message over a radio. */
 uint32_t uw_sim_radio_mtu(const struct uw_radio_profile *p);
 
-/* Fill in what a link over a radio says of itself. */
+/* Fill in the properties of a link over a radio. */
 void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint16_t own);
 
 /* A device goes, or comes back; what had arrived and was not taken is lost when it goes. */

@@ -106,7 +106,7 @@ bool uw_sim_scenario_uses(const struct uw_sim_scenario *s, enum uw_sim_step_kind
     return false;
 }
 
-/* Mark who of count devices from `first` is slow. */
+/* Mark the slow ones of count devices from `first`. */
 static void mark_stragglers(struct uw_sim_draw *d, const struct uw_sim_stragglers *s,
                             uint32_t stream_i, uint32_t first, uint32_t count)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES 1000u             /* of drawing shares until nobody is left without a sample */
+#define TRIES 1000u             /* of drawing shares until every node has a sample */
 
 int uw_skew_parse(const char *text, struct uw_skew *skew)
 {

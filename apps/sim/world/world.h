@@ -21,7 +21,7 @@ struct uw_world_ops {
     void (*defaults)(struct uw_world_config *c);
     /* Bytes beside the vectors and struct uw_world_node. Returns UW_OK or what open would. */
     int (*measure)(const struct uw_world_config *c, size_t *bytes, struct uw_error *err);
-    /* Called with w->nodes and their vectors set up, nobody training. */
+    /* Called with w->nodes and their vectors set up, no node training. */
     int (*open)(struct uw_world *w, struct uw_error *err);
     int (*meet)(struct uw_world *w, uint64_t limit_us);
     struct uw_world_node *(*next)(struct uw_world *w);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* What happens to a node, in the order of what happens at the same time. Training comes before the
- * network: what it publishes is there for whoever asks then. */
+ * network: what it publishes is there for a pull of that time. */
 enum uw_sim_turn {
     UW_SIM_RETURNS,                 /* from an absence */
     UW_SIM_TRAINS,                  /* ends a step */
@@ -40,7 +40,7 @@ int uw_sim_clock_open(struct uw_sim_clock *c, uint32_t nodes_n);
 void uw_sim_clock_set(struct uw_sim_clock *c, uint32_t place, uint64_t at_us,
                       enum uw_sim_turn turn);
 
-/* Who is due first; at_us UINT64_MAX: nobody ever. */
+/* The first that is due; at_us UINT64_MAX: none. */
 static inline const struct uw_sim_due *uw_sim_clock_first(const struct uw_sim_clock *c)
 {
     return &c->heap[0];

@@ -23,7 +23,7 @@
 #define SEEDS_STREAM 0x5eed5u
 #define LOOK_US 10000u              /* how often to see whether all have met */
 #define ASKED_EVENTS 64u            /* so often the caller may interrupt */
-#define LOOK_AVERAGE_US 5000u       /* how often who waits for an average looks at it */
+#define LOOK_AVERAGE_US 5000u       /* how often a node that waits for an average looks at it */
 #define NAME_BYTES 16u
 #define SEEDS_MAX 16u           /* addresses that a node is given when it cannot know all */
 
@@ -36,7 +36,7 @@ struct seat {
     uint64_t sent_before;           /* bytes sent before training */
     uint32_t absence;               /* the next one, or the present one */
     bool away, active, listed;      /* active: it trains or will; listed: in changed */
-    bool untouched;                 /* its training would not be looked at, when that was told */
+    bool untouched;                 /* uw_world_touches was false when it was last asked */
     struct seat *next_changed;
     struct uw_node_counters counted;    /* before its restarts */
     char name[NAME_BYTES], address[12], cell[16];
@@ -121,7 +121,7 @@ static bool knows_all(const struct uw_world_config *c)
     return c->members_max >= c->fleet->devices_n;
 }
 
-static void tell(void *arg, const struct uw_node_event *event)
+static void report_event(void *arg, const struct uw_node_event *event)
 {
     const struct uw_world_node *n = arg;
     const struct uw_world_config *c = &n->world->config;
@@ -135,16 +135,16 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     c.parts = &uw_node_parts_all;
     c.incarnation = 1;
     c.members_max = world->members_max;
-    c.on_event = world->on_event != NULL ? tell : NULL;
-    if (c.seeds == NULL && world->radio == NULL) {      /* on a radio all hear each other */
+    c.on_event = world->on_event != NULL ? report_event : NULL;
+    if (c.seeds == NULL && world->radio == NULL) {      /* on a radio all nodes are in range */
         c.seeds_n = knows_all(world) ? 1u : min_u32(SEEDS_MAX, world->fleet->devices_n - 1u);
     }
     c.poll_us = averages(&c) ? 0 : POLL_US;
     return c;
 }
 
-/* On a radio a node is its number, and has no address beside: frames of 51 bytes carry all that it
- * tells of itself with a name of 4 characters. */
+/* On a radio a node is its number, and has no address beside: frames of 51 bytes carry its member
+ * record with a name of 4 characters. */
 static void write_name(const struct uw_world_config *world, uint32_t i,
                        char name[NAME_BYTES])
 {
@@ -202,7 +202,7 @@ static int events_measure(const struct uw_world_config *c, size_t *bytes, struct
     return rc;
 }
 
-/* ---- whom a node knows at first ---- */
+/* ---- the first peers of a node ---- */
 
 static bool is_seed(const struct seat *s, uint32_t n, const char *address)
 {
@@ -339,7 +339,7 @@ static int events_open(struct uw_world *w, struct uw_error *err)
 
 /* ---- when a node is due ---- */
 
-/* What the clock should say of it. */
+/* What the clock should have of it. */
 static void set_due(struct uw_world *w, struct seat *s)
 {
     struct state *e = w->state;
@@ -374,7 +374,7 @@ static bool events_touches(const struct uw_world *w, const struct uw_world_node 
 }
 
 /* What has arrived may be for the training. */
-static void tell_touch(struct uw_world *w, struct seat *s)
+static void report_touch(struct uw_world *w, struct seat *s)
 {
     if (s->untouched && uw_node_touches(&s->node->node)) {
         s->untouched = false;
@@ -382,7 +382,8 @@ static void tell_touch(struct uw_world *w, struct seat *s)
     }
 }
 
-/* Who averages and has done its last step leaves, so that nobody waits for it; gossip does not. */
+/* A node that averages leaves after its last step, so that no node waits for it; with gossip it
+ * does not. */
 static bool leaves(const struct uw_world *w, const struct seat *s)
 {
     const struct uw_node_config *c = &w->config.node;
@@ -399,7 +400,7 @@ static void step_network(struct uw_world *w, struct seat *s)
         uw_node_leave(&n->node, w->now_us);
     }
     uint64_t next_us = uw_node_step(&n->node, w->now_us);
-    tell_touch(w, s);
+    report_touch(w, s);
     if (n->waits) {
         n->train_at_us = w->now_us;
         next_us = next_us < w->now_us + LOOK_AVERAGE_US ? next_us : w->now_us + LOOK_AVERAGE_US;
@@ -438,7 +439,7 @@ static void come_back(struct uw_world *w, struct seat *s)
     set_due(w, s);
 }
 
-/* Do what comes next, unless it is training: then return who trains. */
+/* Do what comes next, unless it is training: then return the node that trains. */
 static struct uw_world_node *next_event(struct uw_world *w)
 {
     struct state *e = w->state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A world whose exchanges take what closed formulas say.
+ * A world whose exchanges take the time of closed formulas.
  *
  * No packets, no membership, nothing in anything else's way. Every node knows all others from the
  * start; an exchange takes the seconds of uwasa/sim_cost.h; what it does to parameters is what the
@@ -79,7 +79,7 @@ struct state {
     struct uw_snapshots pool;
     struct uw_world_groups groups;  /* none in gossip but of pairs */
     struct uw_sim_clock clock;      /* ends of averages, steps, pulls: in this order */
-    uint32_t ends_n, busy_n;        /* alarms of averages; what somebody goes on after */
+    uint32_t ends_n, busy_n;        /* alarms of averages; what a node goes on after */
     struct node *last;              /* returned by next */
     bool *usable;                   /* [nodes_n] all true */
 };
@@ -114,8 +114,8 @@ static void set_step(struct state *f, struct node *n, uint64_t at_us)
 }
 
 /* Tell that an exchange of a node is done, now. peer NONE: with several. */
-static void tell(const struct state *f, enum uw_node_event_kind kind, const struct node *n,
-                 uint32_t peer, uint32_t nodes_n, uint64_t took_us)
+static void report(const struct state *f, enum uw_node_event_kind kind, const struct node *n,
+                   uint32_t peer, uint32_t nodes_n, uint64_t took_us)
 {
     const struct uw_world_config *c = &f->world->config;
     char name[16] = "";
@@ -191,7 +191,7 @@ static void pull_is_here(struct state *f, struct node *n)
     n->pulling = false;
     f->counters.pulls_done++;
     f->counters.pulled_bytes += (uint64_t)f->model_bytes;
-    tell(f, UW_NODE_PULL_DONE, n, n->peer, 1, f->world->now_us - n->asked_us);
+    report(f, UW_NODE_PULL_DONE, n, n->peer, 1, f->world->now_us - n->asked_us);
 }
 
 static float weight_of(const struct state *f, const struct node *n)
@@ -209,7 +209,7 @@ static void mix(struct state *f, struct node *n)
     pull_is_here(f, n);
 }
 
-/* The partner of a node in its round; NONE: nobody. */
+/* The partner of a node in its round; NONE: there is none. */
 static uint32_t pick(struct state *f, struct node *n, float *weight)
 {
     uint32_t place = n->w->place;
@@ -218,7 +218,7 @@ static uint32_t pick(struct state *f, struct node *n, float *weight)
         return NONE;
     }
     if (f->c->schedule == &uw_peer_schedule_random) {
-        /* As it picks where everybody can be reached, without looking at everybody. */
+        /* As it picks where every node can be reached, without a look at every node. */
         uint32_t at = uw_rng_below(&n->rng, f->nodes_n - 1u);
         return at + (at >= place ? 1u : 0u);
     }
@@ -295,7 +295,7 @@ static struct node *member(const struct state *f, const struct uw_world_group *g
     return &f->nodes[f->groups.members[g->first + i]];
 }
 
-/* The first who has not ended. */
+/* The first that has not ended. */
 static struct node *head_of(const struct state *f, const struct uw_world_group *g)
 {
     uint32_t i = 0;
@@ -305,7 +305,7 @@ static struct node *head_of(const struct state *f, const struct uw_world_group *
     return member(f, g, i);
 }
 
-/* Does anybody read what a node shows: another cell, or the rule at the end of a round? */
+/* Is the snapshot of a node read: by another cell, or the rule at the end of a round? */
 static bool shows(const struct state *f)
 {
     return f->pairs || f->c->mode == UW_NODE_HIERARCHICAL || f->c->rule->end != NULL;
@@ -354,7 +354,7 @@ static void end_node(struct state *f, struct node *n)
     }
 }
 
-/* The parameters of all who wait become their mean, summed in double in the members' order. */
+/* The parameters of all that wait become their mean, summed in double in the members' order. */
 static void average(struct state *f, const struct uw_world_group *g)
 {
     double sum[BLOCK_N];
@@ -381,8 +381,8 @@ static void average(struct state *f, const struct uw_world_group *g)
     }
 }
 
-/* x += what a cell takes of s_peer - s, for everybody. The members' snapshots may differ, by the
- * rule's velocity; what has come was meant for the head's. */
+/* x += what a cell takes of s_peer - s, for every member. The members' snapshots may differ, by
+ * the rule's velocity; what has come was meant for the head's. */
 static void add_bridge(struct state *f, struct uw_world_group *g)
 {
     const float *peer = f->pool.x[g->bridge], *own = f->pool.x[head_of(f, g)->shown];
@@ -446,7 +446,7 @@ static void finish_group(struct state *f, struct uw_world_group *g)
         }
         wake(f, n, mixed ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
         if (together) {
-            tell(f, UW_NODE_AVERAGED, n, NONE, g->waiting_n, g->takes_us);
+            report(f, UW_NODE_AVERAGED, n, NONE, g->waiting_n, g->takes_us);
         }
     }
     g->waiting_n = 0;
@@ -499,7 +499,7 @@ static void finish_pair(struct state *f, struct node *a)
                     n->w->velocity, n->lr_sum);
         publish(f, n);
         wake(f, n, UW_NODE_MIXED | UW_NODE_ROUND);
-        tell(f, UW_NODE_AVERAGED, n, both[1u - i]->w->place, 2, a->pair_us);
+        report(f, UW_NODE_AVERAGED, n, both[1u - i]->w->place, 2, a->pair_us);
     }
     f->counters.averages_done += 2u;
     f->sent_bytes += 4.0 * f->model_bytes;
@@ -578,8 +578,8 @@ static void formula_defaults(struct uw_world_config *c)
     c->members_max = c->fleet->devices_n;
 }
 
-/* Snapshots beside those of the nodes. Gossip: what everybody pulls. Averages: of three pulls of
- * every head. */
+/* Snapshots beside those of the nodes. Gossip: one pull a node. Averages: of three pulls of every
+ * head. */
 static uint32_t pulls_of(const struct uw_world_config *c, uint32_t groups_n)
 {
     return c->node.mode == UW_NODE_GOSSIP && !uw_world_pairs(&c->node) ? c->fleet->devices_n
@@ -606,13 +606,13 @@ static int check(const struct uw_world_config *c, struct uw_error *err)
     if (c->node.mode == UW_NODE_AUTO) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "nodes find their cells by messages, which the formula network does "
-                            "not have: take --network events, or --exchange hierarchical");
+                            "not have: use --network events, or --exchange hierarchical");
     }
     for (uint32_t i = 0; i < c->fleet->devices_n; i++) {
         const struct uw_sim_device *d = &c->fleet->devices[i];
         if (d->absences_n != 0 || d->loss > 0.0f) {
             return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                                "device %u %s, which the formula network does not know: take "
+                                "device %u %s, which the formula network does not model: use "
                                 "--network events", (unsigned)i,
                                 d->absences_n != 0 ? "comes and goes" : "loses messages");
         }
@@ -667,7 +667,7 @@ static int formula_open(struct uw_world *w, struct uw_error *err)
 
 /* ---- the calls of sim_world.h ---- */
 
-/* Everybody knows everybody. In a run that goes on all show what they have, and steps end as they
+/* All nodes know each other. In a run that goes on all show what they have, and steps end as they
  * would have. */
 static int formula_meet(struct uw_world *w, uint64_t limit_us)
 {
@@ -690,7 +690,7 @@ static int formula_meet(struct uw_world *w, uint64_t limit_us)
 static struct uw_world_node *formula_next(struct uw_world *w)
 {
     struct state *f = w->state;
-    if (f->last != NULL) {      /* whoever trains may have said that it is over */
+    if (f->last != NULL) {      /* a node that trains may have ended */
         set_alarm(f, step_alarm(f, f->last), f->last->w->train_at_us);
         if (f->last->w->train_at_us == UINT64_MAX && !f->last->w->waits) {
             end_node(f, f->last);

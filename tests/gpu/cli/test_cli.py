@@ -106,7 +106,7 @@ def test_libraries():
 
 def test_refused():
     said = train("--exact", "--backend", "cuda")
-    check(said.status == 2 and "--exact: --backend cuda rounds" in said.err, said)
+    check(said.status == 2 and "--exact: --backend cuda sums" in said.err, said)
     said = train("--tf32", "--backend", "ref")
     check(said.status == 2 and "--tf32: is for a GPU" in said.err, said)
     said = run("plan", "--model", "mlp", "--region", "a=1M", "--backend", "cuda")
@@ -160,7 +160,7 @@ def test_failing():
         said = train(*flags, "--resume", steps=6, gpu=f"fail-after={after}")
         lines = [line for line in said.err.splitlines() if line.startswith("uwasa")]
         done = max([2] + [e["step"] for e in said.events if e["event"] == "step"])
-        check(said.status == 1 and len(lines) == 1 and "--resume goes on from" in lines[0], said)
+        check(said.status == 1 and len(lines) == 1 and "--resume continues from" in lines[0], said)
         check(f"the GPU failed after step {done} ({FAILURE});" in lines[0] or
               (done == 2 and f"the GPU failed before the first step ({FAILURE});" in lines[0]), said)
         told = re.search(r"with --backend (\w+) on the processor$", lines[0])

@@ -65,8 +65,8 @@ class GpuNode(Fleet):
             self.start(i, gpu=gpu, steps=420, consensus_seconds=0, linger_seconds=0)
         for i in (0, 1):
             self.assertGreater(self.done(i)["test_accuracy"], 0.8)
-            self.assertIn(f"going on from n{i}.safetensors at step 400", self.text(i))
-            self.assertNotIn("begins at zero", self.text(i))
+            self.assertIn(f"resuming from n{i}.safetensors at step 400", self.text(i))
+            self.assertNotIn("starts at zero", self.text(i))
 
     def test_averages_are_the_same_bits_on_all(self):
         """Parameters every ten steps over TCP, and once more at the end."""
@@ -114,12 +114,12 @@ class GpuNode(Fleet):
         self.emulate(0, "fail-after=4000")
         self.start(0, seconds=60, period=5)
         self.assertEqual(self.wait(0), 1, self.text(0))
-        self.assertIn("going on from n0.safetensors", self.text(0))
+        self.assertIn("resuming from n0.safetensors", self.text(0))
         last = self.text(0).strip().splitlines()[-1]
-        went_on = int(re.search(r"going on from n0.safetensors at step (\d+)", self.text(0))[1])
+        went_on = int(re.search(r"resuming from n0.safetensors at step (\d+)", self.text(0))[1])
         failed = re.fullmatch(r"uwasa node: the GPU failed after step (\d+) \(cudaErrorLaunchFailure: "
-                              r"unspecified launch failure\): what was learned since the last checkpoint is "
-                              "lost, the same command goes on from there", last)
+                              r"unspecified launch failure\): training since the last checkpoint is "
+                              "lost; the same command resumes from there", last)
         self.assertTrue(failed and int(failed[1]) >= went_on, last)
         self.assertGreater(len(self.weights(0)), 1000)      # the checkpoint is whole
         for i in (1, 2):

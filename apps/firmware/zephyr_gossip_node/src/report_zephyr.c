@@ -23,7 +23,8 @@ void uw_zephyr_report_start(const struct uw_zephyr_node *n)
     char address[UW_LINK_ADDRESS_BYTES] = "";
     (void)uw_link_zsock_local(&n->zsock, address);
     printk("uwasa node %s of run %s on %s%s\n", n->settings.name, n->settings.run, address,
-           n->link->secure ? "" : ", without a key: others can read and change what nodes say");
+           n->link->secure ? "" : ", without a key: anyone on the network can read and change "
+                                  "messages");
     printk("%s, %u parameters, minibatch %u, kernels %s\n", n->model.config.def->name,
            (unsigned)n->model.params.size_n, (unsigned)n->settings.batch,
            n->model.config.kernels->name);

@@ -72,7 +72,7 @@ struct uw_sim_fleet {
 /* Count the devices of each cell: counts [cells_n]. */
 void uw_sim_fleet_count(const struct uw_sim_fleet *f, uint32_t *counts);
 
-/* When a device is away for the first time; UINT64_MAX: nobody ever is. */
+/* When a device is away for the first time; UINT64_MAX: never. */
 uint64_t uw_sim_fleet_first_away_us(const struct uw_sim_fleet *f);
 
 /* When half of its devices have done so many steps each, without exchanges and with the absences

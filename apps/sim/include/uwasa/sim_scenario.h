@@ -52,9 +52,9 @@ struct uw_sim_spread {
 /* The b of a log-normal spread whose 5th and 95th percentile are `decades` powers of ten apart. */
 double uw_sim_sigma_of_decades(double decades);
 
-/* Some are slower than they would be: round(share * devices) of them, seeded who. */
+/* Some are slower than they would be: round(share * devices) of them, chosen by the seed. */
 struct uw_sim_stragglers {
-    double share, factor;           /* of the time of a step; share 0: nobody */
+    double share, factor;           /* of the time of a step; share 0: none */
 };
 
 enum uw_sim_step_kind {
@@ -104,7 +104,7 @@ struct uw_sim_cells {
 struct uw_sim_group {
     char name[32];
     uint32_t count;
-    const struct uw_sim_kind *kind; /* of the device; NULL: not said */
+    const struct uw_sim_kind *kind; /* of the device; NULL: not given */
     struct uw_sim_spread up, down;  /* bits a second, 0: unlimited */
     bool one_rate;                  /* down is what was drawn for up */
     struct uw_sim_spread latency;   /* seconds to a device like it, one way; half of it is its */

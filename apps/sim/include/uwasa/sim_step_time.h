@@ -58,7 +58,7 @@ struct uw_step_config {
                                        busy. With overlap only */
     enum uw_step_exchange exchange;
     enum uw_allreduce_kind kind;    /* of UW_STEP_ALLREDUCE; no sweep */
-    struct uw_network_cost network; /* not shared; nobody is slower, all is kept that comes early */
+    struct uw_network_cost network; /* not shared; none is slower, all that is early is kept */
     bool overlap;
     bool asked;                     /* a message leaves when its receiver has asked for it: one
                                        latency_s more. With overlap only */

@@ -92,12 +92,12 @@ struct uw_world_config {
     enum uw_sim_algorithm algorithm;    /* of exact averages */
     uint64_t model_bytes;               /* of what is exchanged; 0: 4 a parameter */
     bool study_pull;                    /* a pull takes L + G/B, without a question */
-    bool pull_waits;                    /* whoever pulls does no step meanwhile; for gossip without
-                                           a momentum rule */
+    bool pull_waits;                    /* a node that pulls does no step meanwhile; for gossip
+                                           without a momentum rule */
     /* What a node reports; may be NULL. Instead of node.on_event. */
     void (*on_event)(void *arg, uint32_t place, const struct uw_node_event *event);
     void *event_arg;
-    /* In uw_world_next: uw_world_touches says yes of a node now, and said no. May be NULL. */
+    /* In uw_world_next: uw_world_touches of a node became true. May be NULL. */
     void (*on_touch)(void *arg, uint32_t place);
     void *touch_arg;
     /* In uw_world_next of UW_WORLD_EVENTS, every so many events: it may go on for long before a
@@ -125,10 +125,10 @@ struct uw_world {
  * can be counted, or not a world. err may be NULL. */
 size_t uw_world_measure(const struct uw_world_config *config, struct uw_error *err);
 
-/* Set up the nodes with the same parameters and let nobody speak yet.
- * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_UNSUPPORTED (no such model of the network),
- * UW_ERR_TOOBIG (more than 65534 nodes of UW_WORLD_EVENTS), or what uw_node_bind returns; err
- * filled. Close in every case. */
+/* Set up the nodes with the same parameters and let none send yet.
+ * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_UNSUPPORTED (no such model of the network), UW_ERR_TOOBIG
+ * (more than 65534 nodes of UW_WORLD_EVENTS), or what uw_node_bind returns; err filled. Close in
+ * every case. */
 int uw_world_open(struct uw_world *w, const struct uw_world_config *config, struct uw_error *err);
 
 /* Run the network alone until every node has known all others as alive and with weights to show, or
@@ -138,7 +138,7 @@ int uw_world_open(struct uw_world *w, const struct uw_world_config *config, stru
 int uw_world_meet(struct uw_world *w, uint64_t limit_us);
 
 /* Run the network up to the next end of a local step, or to where a node that waits may go on.
- * Returns the node; NULL: nobody trains, or the caller has interrupted. */
+ * Returns the node; NULL: no node trains, or the caller has interrupted. */
 struct uw_world_node *uw_world_next(struct uw_world *w);
 
 /* Report that the step was done: as uw_node_after_step, whose answer it returns. The next one ends
@@ -148,8 +148,8 @@ int uw_world_trained(struct uw_world *w, struct uw_world_node *n,
 
 /* Will uw_world_trained at the end of the node's present step read or change its vectors? If not,
  * the step need not have been computed by then: what is put off is computed at once, before an end
- * of a step of which this is true, or before somebody else looks at x. It may become true while
- * the step lasts, see on_touch; never false. */
+ * of a step of which this is true, or before other code reads x. It may become true while the step
+ * lasts, see on_touch; never false. */
 bool uw_world_touches(const struct uw_world *w, const struct uw_world_node *n);
 
 /* As uw_node_agree. */
