@@ -93,7 +93,7 @@ static int convert(struct uw_job *job, const char *in, const char *out, const ch
 {
     struct uw_storage_file files;
     const struct uw_job_config config = {
-        .model = in, .backend = "ref", .threads = 1,
+        .model = in, .backend = {"ref", UW_BACKEND_REF}, .threads = 1,
         .plan = {.batch_n = 1, .mode = UW_PLAN_INFERENCE}};
     int rc = uw_job_plan(job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(job, err);

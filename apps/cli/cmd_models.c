@@ -72,7 +72,8 @@ static int list_one(const struct uw_model_builtin *b, bool json)
     struct uw_job job;
     struct uw_error err = {.text = ""};
     const struct uw_job_config config = {
-        .model = b->name, .backend = "auto", .threads = 1, .plan = {.batch_n = 1}};
+        .model = b->name, .backend = {"auto", UW_BACKEND_AUTO}, .threads = 1,
+        .plan = {.batch_n = 1}};
     int rc = uw_job_plan(&job, &config, &err);
     if (rc < 0) {
         uw_job_deinit(&job);

@@ -21,30 +21,34 @@
 #define BUS_MIN_US 750u
 
 static const struct uw_radio_profile profiles[] = {
-    {.name = "802154", .rate_bits_per_s = 250000, .frame_bytes = 127 - 11,
+    {.name = "802154", .kind = UW_RADIO_802154, .rate_bits_per_s = 250000, .frame_bytes = 127 - 11,
      .access_us = 1120 + 128 + 192,             /* backoff, CCA, turnaround */
      .overhead_bytes = 6 + 11, .broadcasts = true, .shared = true, .frames = true},
-    {.name = "ble", .rate_bits_per_s = 1000000, .frame_bytes = 251 - 7,
+    {.name = "ble", .kind = UW_RADIO_BLE, .rate_bits_per_s = 1000000, .frame_bytes = 251 - 7,
      .access_us = 150 + 80 + 150,               /* the other side's empty packet and two spaces */
      .overhead_bytes = 10 + 7, .shared = true, .frames = true},
-    {.name = "espnow", .rate_bits_per_s = 1000000, .frame_bytes = 250,
+    {.name = "espnow", .kind = UW_RADIO_ESPNOW, .rate_bits_per_s = 1000000, .frame_bytes = 250,
      .access_us = 50 + 310, .fixed_us = 192,
      .overhead_bytes = 24 + 1 + 3 + 4 + 7 + 4,
      .broadcasts = true, .shared = true, .frames = true},
-    {.name = "lora", .sf = LORA_SF_MIN, .duty_ppm = 10000, .overhead_bytes = 13,
+    {.name = "lora", .kind = UW_RADIO_LORA,
+     .sf = LORA_SF_MIN, .duty_ppm = 10000, .overhead_bytes = 13,
      .broadcasts = true, .shared = true, .frames = true},
-    {.name = "bus", .rate_bits_per_s = BUS_BAUD, .frame_bytes = UW_RADIO_BUS_FRAME_DEFAULT,
+    {.name = "bus", .kind = UW_RADIO_BUS,
+     .rate_bits_per_s = BUS_BAUD, .frame_bytes = UW_RADIO_BUS_FRAME_DEFAULT,
      .overhead_bytes = 4 + 7 + 1, .byte_bits = UW_SERIAL_LINE_BITS,     /* addresses; a frame's */
      .broadcasts = true, .shared = true, .frames = true},
-    {.name = "serial", .rate_bits_per_s = 115200, .frame_bytes = 512,
+    {.name = "serial", .kind = UW_RADIO_SERIAL, .rate_bits_per_s = 115200, .frame_bytes = 512,
      .overhead_bytes = 7 + 2, .byte_bits = UW_SERIAL_LINE_BITS},
-    {.name = "wifi", .rate_bits_per_s = 54000000, .frame_bytes = IP_FRAME_BYTES,
+    {.name = "wifi", .kind = UW_RADIO_WIFI,
+     .rate_bits_per_s = 54000000, .frame_bytes = IP_FRAME_BYTES,
      .access_us = 2 * (34 + 68), .fixed_us = 2 * (20 + 16 + 28),    /* PLCP; SIFS, ACK */
      .overhead_bytes = 24 + 2 + 16 + 8 + 4 + IP_BYTES,      /* MAC, QoS, CCMP, LLC, FCS */
      .crossings = 2, .shared = true},
-    {.name = "ethernet", .rate_bits_per_s = 1000000000, .frame_bytes = IP_FRAME_BYTES,
+    {.name = "ethernet", .kind = UW_RADIO_ETHERNET,
+     .rate_bits_per_s = 1000000000, .frame_bytes = IP_FRAME_BYTES,
      .overhead_bytes = 8 + 14 + 4 + 12 + IP_BYTES},
-    {.name = "lte", .rate_bits_per_s = 5000000, .frame_bytes = IP_FRAME_BYTES,
+    {.name = "lte", .kind = UW_RADIO_LTE, .rate_bits_per_s = 5000000, .frame_bytes = IP_FRAME_BYTES,
      .overhead_bytes = IP_BYTES},
 };
 
@@ -85,11 +89,6 @@ static const char *after_name(const char *text, const char *name)
     return text + bytes;
 }
 
-static bool is_bus(const struct uw_radio_profile *p)
-{
-    return p->frames && p->byte_bits == UW_SERIAL_LINE_BITS;
-}
-
 static uint32_t bus_access_us(uint64_t rate)
 {
     uint64_t us = (uint64_t)BUS_BYTES * UW_SERIAL_LINE_BITS * 1000000u / rate;
@@ -106,12 +105,12 @@ static int complete(struct uw_radio_profile *p, const char *rest)
         p->frame_bytes = lora_frame_bytes(p->sf);
         p->rate_bits_per_s = (uint64_t)p->sf * 4u * 125000u / 5u / ((uint64_t)1 << p->sf);
     } else if (*rest == ':') {
-        p->rate_bits_per_s = p->frames && !is_bus(p) ? 0 : read_rate(rest + 1);
+        p->rate_bits_per_s = p->frames && p->kind != UW_RADIO_BUS ? 0 : read_rate(rest + 1);
         if (p->rate_bits_per_s == 0) {
             return UW_ERR_INVALID;
         }
     }
-    p->access_us = is_bus(p) ? bus_access_us(p->rate_bits_per_s) : p->access_us;
+    p->access_us = p->kind == UW_RADIO_BUS ? bus_access_us(p->rate_bits_per_s) : p->access_us;
     p->byte_bits = p->byte_bits != 0 ? p->byte_bits : 8;
     p->crossings = p->crossings != 0 ? p->crossings : 1;
     return UW_OK;

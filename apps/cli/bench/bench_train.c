@@ -173,14 +173,15 @@ static void print_side(FILE *out, const struct uw_bench_train *b, const struct w
 
 /* Ready to train: bound, with weights and a minibatch, and warm. */
 static int open_side(struct side *s, const struct uw_bench_train *b, const struct work *w,
-                     const char *backend, const struct uw_kernels *kernels, struct uw_error *err)
+                     struct uw_choice backend, const struct uw_kernels *kernels,
+                     struct uw_error *err)
 {
     double warm_up;
     const struct uw_job_config config = {
         .model = w->model, .backend = backend, .kernels = kernels, .threads = b->threads,
-        .exact = b->exact && backend == b->backend,
+        .exact = b->exact && kernels == NULL && backend.at == b->backend.at,
         .gpu = kernels == NULL,
-        .tf32 = b->tf32 && backend == b->backend,
+        .tf32 = b->tf32 && kernels == NULL && backend.at == b->backend.at,
         .plan = {.batch_n = w->batch_n, .budget_bytes = (size_t)w->budget_bytes,
                  .optimizer = {.lr = 1e-4f, .momentum = (float)b->momentum}}};
     int rc = uw_job_plan(&s->job, &config, err);
@@ -207,8 +208,8 @@ static int run_work(FILE *out, const struct uw_bench_train *b, const struct work
         print_head(out, &sides[0]);
     }
     if (rc == UW_OK && b->beside) {
-        rc = open_side(&sides[1], b, w, "ref", NULL, err);
-        rc = rc < 0 ? rc : open_side(&sides[2], b, w, NULL, &plain, err);
+        rc = open_side(&sides[1], b, w, (struct uw_choice){"ref", UW_BACKEND_REF}, NULL, err);
+        rc = rc < 0 ? rc : open_side(&sides[2], b, w, b->backend, &plain, err);
     }
     for (uint32_t i = 0; i < b->windows * sides_n && rc == UW_OK; i++) {
         struct side *s = &sides[i % sides_n];

@@ -13,6 +13,7 @@
 #define UWASA_CLI_BENCH_TRAIN_H
 
 #include "base/progress.h"
+#include "job/job_gpu.h"
 
 #include "uwasa/kernels.h"
 #include "uwasa/status.h"
@@ -23,7 +24,7 @@
 
 struct uw_bench_train {
     const char *work;           /* "MODEL:BATCH,..."; NULL: the works of the table in the README */
-    const char *backend;        /* one of UW_BACKENDS_GPU */
+    struct uw_choice backend;   /* enum uw_backend */
     bool exact;                 /* see uwasa/exact.h */
     bool tf32;                  /* with a GPU */
     uint32_t threads;           /* 0: one a core */

@@ -99,7 +99,7 @@ static struct uw_rule idle_flag(const struct options *o, enum use use)
  * processor's. */
 static int open_gpu(const struct options *o, struct uw_job_gpu *gpu, struct uw_error *err)
 {
-    const struct uw_job_gpu_config config = {.backend = o->backend.word, .exact = o->exact,
+    const struct uw_job_gpu_config config = {.backend = o->backend, .exact = o->exact,
                                              .tf32 = o->tf32};
     const char *here = o->table != NULL ? "write-table" : o->against != NULL ? "against" : NULL;
     if (here != NULL) {
@@ -130,7 +130,7 @@ static int kernels_here(const struct options *o, struct uw_error *err)
 {
     struct uw_workers *pool = NULL;
     const struct uw_kernels *k;
-    int rc = uw_job_kernels(o->backend.word, o->exact, &k, err);
+    int rc = uw_job_kernels(o->backend, o->exact, &k, err);
     if (rc < 0) {
         return rc;
     }
@@ -170,7 +170,7 @@ static int train(const struct options *o, struct uw_error *err)
         return uw_bench_against(stdout, o->against, o->markdown, err);
     }
     const struct uw_bench_train b = {
-        .work = o->work, .backend = o->backend.word, .exact = o->exact, .threads = o->threads,
+        .work = o->work, .backend = o->backend, .exact = o->exact, .threads = o->threads,
         .tf32 = o->tf32, .windows = o->windows,
         .seconds = o->seconds > 0.0 ? o->seconds : 1.0, .momentum = o->momentum,
         .beside = o->beside, .json = o->json};

@@ -129,7 +129,7 @@ static double capacity_bytes(const struct uw_bench_link *b, double seconds, bool
     if (p == NULL) {
         return seconds * (double)b->rate_bits_per_s / (b->carrier == UW_STACK_SERIAL ? 10 : 8);
     }
-    uint32_t phy = strcmp(p->name, "802154") == 0 ? PHY_BYTES_802154 : 0;
+    uint32_t phy = p->kind == UW_RADIO_802154 ? PHY_BYTES_802154 : 0;
     uint32_t bytes = p->frame_bytes + (payload ? 0 : p->overhead_bytes - phy);
     return seconds * 1e9 / (double)uw_radio_profile_airtime_ns(p, p->frame_bytes) * bytes;
 }
@@ -277,17 +277,12 @@ static int run(const struct uw_bench_link *b, struct uw_events *events, struct u
     return UW_OK;
 }
 
-static bool is_bus(const struct uw_radio_profile *p)
-{
-    return strcmp(p->name, "bus") == 0;
-}
-
 /* The first flag that was given and means nothing to the link; NULL: there is none. */
 static struct uw_rule idle_flag(const struct options *o, const struct uw_radio_profile *radio)
 {
     static const char nothing[] = "means nothing to --link";
     const struct uw_bench_link *b = &o->b;
-    bool bus = radio != NULL && is_bus(radio), line = radio == NULL;
+    bool bus = radio != NULL && radio->kind == UW_RADIO_BUS, line = radio == NULL;
     return uw_rule_broken(UW_RULES(
         {b->suites != NULL && (!line || b->clear), "cipher", nothing},
         {b->clear && b->carrier != UW_STACK_TCP, "clear", nothing},
@@ -311,7 +306,7 @@ static void fill(struct options *o, struct uw_radio_profile *radio)
     b->nodes = b->nodes != 0 ? b->nodes : radio != NULL ? NODES_DEFAULT : 2u;
     b->pulls = b->pulls != 0 ? b->pulls : 1u;
     if (radio != NULL) {
-        radio->access_us = o->access || is_bus(radio) ? radio->access_us : 0;
+        radio->access_us = o->access || radio->kind == UW_RADIO_BUS ? radio->access_us : 0;
         radio->rate_bits_per_s = b->rate_bits_per_s != 0 ? b->rate_bits_per_s
                                                          : radio->rate_bits_per_s;
     } else if (b->rate_bits_per_s == 0 && serial) {

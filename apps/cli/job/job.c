@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
+int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err)
 {
-    bool any = strcmp(backend, "auto") == 0;
     const struct uw_kernels *best = exact ? uw_kernels_exact() : uw_kernels_best();
-    *kernels = any ? best : uw_kernels_find(backend);
+    *kernels = backend.at == UW_BACKEND_AUTO ? best : uw_kernels_find(backend.word);
     if (*kernels == NULL) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "--backend %s: not in this build or not on this processor", backend);
+                            "--backend %s: not in this build or not on this processor",
+                            backend.word);
     }
     if (exact && !(*kernels)->exact) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "--exact: --backend %s sums in another order; leave it out, or use "
-                            "ref", backend);
+                            "ref", backend.word);
     }
     if (exact && uw_exact_check() < 0) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
@@ -54,7 +54,7 @@ static int choose_kernels(struct uw_job *j, const struct uw_job_config *config,
                                           .tf32 = config->tf32,
                                           .unseen = config->unseen};
     int rc = config->gpu ? uw_job_gpu_open(&j->gpu, &gpu, err) : UW_OK;
-    j->only_gpu = config->tf32 || strcmp(config->backend, "cuda") == 0;
+    j->only_gpu = config->tf32 || config->backend.at == UW_BACKEND_CUDA;
     if (j->gpu.cuda != NULL) {
         j->config.kernels = uw_cuda_kernels(j->gpu.cuda);
         return rc;
@@ -196,7 +196,7 @@ static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_err
     }
     uw_job_gpu_leave(&j->gpu, text);
     j->memory = NULL;
-    int rc = choose_here(j, &(struct uw_job_config){.backend = "auto"}, err);
+    int rc = choose_here(j, &(struct uw_job_config){.backend = {"auto", UW_BACKEND_AUTO}}, err);
     j->planned.threads = threads_of(j);
     return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
 }

@@ -23,12 +23,9 @@
 #include "uwasa/model.h"
 #include "uwasa/storage.h"
 
-/* What --backend takes where the processor computes; else UW_BACKENDS_GPU. */
-#define UW_BACKENDS "auto|ref|fpu|avx2|avx512|neon"
-
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
-    const char *backend;        /* one of UW_BACKENDS, with gpu of UW_BACKENDS_GPU */
+    struct uw_choice backend;   /* enum uw_backend; CUDA with gpu alone */
     const struct uw_kernels *kernels;   /* instead of those of backend; NULL: none */
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* one may compute, and auto takes it */
@@ -60,10 +57,10 @@ struct uw_job {
 /* Help of --exact in every command that has it. */
 #define UW_EXACT_HELP "the same weights, bit for bit, on every processor; slower"
 
-/* Choose kernels by what --backend and --exact say.
+/* Choose kernels by --backend and --exact.
  * Returns UW_OK; UW_ERR_UNSUPPORTED (not in this build or not on this machine, which may not be
  * able to compute exactly at all) or UW_ERR_INVALID (that backend is not exact), err filled. */
-int uw_job_kernels(const char *backend, bool exact, const struct uw_kernels **kernels,
+int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err);
 
 /* Read the model, choose kernels, count bytes. With a GPU j->gpu.note may have a sentence.

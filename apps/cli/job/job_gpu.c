@@ -64,14 +64,14 @@ int uw_job_gpu_open(struct uw_job_gpu *g, const struct uw_job_gpu_config *config
                     struct uw_error *err)
 {
     struct uw_error why = {.text = ""};
-    bool wanted = strcmp(config->backend, "cuda") == 0;
+    bool wanted = config->backend.at == UW_BACKEND_CUDA;
     *g = (struct uw_job_gpu){.cuda = NULL};
     if (wanted && config->exact) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "--exact: --backend cuda sums in another order; leave it out, or use "
                             "ref");
     }
-    if (config->exact || (!wanted && strcmp(config->backend, "auto") != 0)) {
+    if (config->exact || (!wanted && config->backend.at != UW_BACKEND_AUTO)) {
         return config->tf32 ? uw_error_set(err, UW_ERR_INVALID,
                                            "--tf32: is for a GPU, the processor computes in fp32")
                             : UW_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job_gpu.h - the GPU of a command: opened as --backend says, or a sentence why not
+ * job_gpu.h - the GPU of a command: opened by --backend, or the reason why not
  *
  * `cuda` wants a GPU: without one the command fails. `auto` takes GPU 0 where there is one and goes
  * on with the processor else, `note` then has the reason; a build without CUDA leaves it empty.
@@ -11,12 +11,25 @@
 #ifndef UWASA_CLI_JOB_GPU_H
 #define UWASA_CLI_JOB_GPU_H
 
+#include "base/args.h"
+
 #include "uwasa/backends.h"
 #include "uwasa/cuda.h"
 
-/* What --backend takes where a GPU may compute, and what it and --tf32 say about that. */
-#define UW_BACKENDS_GPU "auto|cuda|ref|fpu|avx2|avx512|neon"
-enum uw_backend { UW_BACKEND_AUTO, UW_BACKEND_CUDA, UW_BACKEND_REF };   /* the first of them */
+/* Choices of --backend where the processor computes, and their numbers. */
+#define UW_BACKENDS "auto|ref|fpu|avx2|avx512|neon"
+enum uw_backend {
+    UW_BACKEND_AUTO,
+    UW_BACKEND_REF,
+    UW_BACKEND_FPU,
+    UW_BACKEND_AVX2,
+    UW_BACKEND_AVX512,
+    UW_BACKEND_NEON,
+    UW_BACKEND_CUDA             /* of UW_BACKENDS_GPU */
+};
+
+/* Choices of --backend where a GPU may compute, and the help of it and of --tf32. */
+#define UW_BACKENDS_GPU UW_BACKENDS "|cuda"
 #define UW_BACKENDS_GPU_HELP "kernels (auto: cuda where there is a GPU, else the fastest here)"
 #define UW_TF32_HELP "with a GPU: products may round to TF32; faster, 3 digits of 7"
 
@@ -29,7 +42,7 @@ struct uw_job_gpu {
 };
 
 struct uw_job_gpu_config {
-    const char *backend;            /* one of UW_BACKENDS_GPU */
+    struct uw_choice backend;       /* enum uw_backend */
     bool exact, tf32;
     bool unseen;                    /* for cuda without a GPU a handle that plans will do */
 };

@@ -110,7 +110,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,
-                                         .backend = o->backend.word,
+                                         .backend = o->backend,
                                          .exact = o->exact,
                                          .gpu = true,
                                          .tf32 = o->tf32,

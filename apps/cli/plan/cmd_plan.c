@@ -592,7 +592,7 @@ int uw_cmd_plan(int argc, char **argv)
     }
     o.batch = o.batch != 0 ? o.batch : BATCH;
     struct uw_job_config config = {.model = o.model,
-                                   .backend = o.backend.word,
+                                   .backend = o.backend,
                                    .exact = o.exact,
                                    .gpu = o.link.link == NULL && o.regions.n == 0,
                                    .unseen = true,

@@ -80,15 +80,10 @@ struct answer {
                                            or the model has more chunks than frames count */
 };
 
-static bool is_line(const struct uw_radio_profile *p)
-{
-    return strcmp(p->name, "serial") == 0;
-}
-
 uint32_t uw_plan_link_nodes(const char *link)
 {
     struct uw_radio_profile p;
-    return uw_radio_profile_find(link, &p) == UW_OK && is_line(&p) ? 2u : NODES;
+    return uw_radio_profile_find(link, &p) == UW_OK && p.kind == UW_RADIO_SERIAL ? 2u : NODES;
 }
 
 int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
@@ -99,7 +94,7 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
         return uw_error_set(err, UW_ERR_INVALID, "--link %.40s: needs one of " UW_RADIO_PROFILES,
                             o->link);
     }
-    if (is_line(&p) && o->nodes > 2) {
+    if (p.kind == UW_RADIO_SERIAL && o->nodes > 2) {
         return uw_error_set(err, UW_ERR_INVALID, "--nodes %u: %s is one line between two nodes; "
                             "for more on one line --link bus:%u", (unsigned)o->nodes, p.name,
                             (unsigned)p.rate_bits_per_s);
@@ -148,7 +143,8 @@ static int choose_model(const struct uw_link_cost_config *c, struct instead *in,
     int rc = UW_OK;
     for (uint32_t i = 0; i < uw_model_builtins_n && rc == UW_OK; i++) {
         struct uw_job job = {.pool = NULL};
-        const struct uw_job_config config = {.model = uw_model_builtins[i].name, .backend = "ref",
+        const struct uw_job_config config = {.model = uw_model_builtins[i].name,
+                                             .backend = {"ref", UW_BACKEND_REF},
                                              .threads = 1, .plan = {.batch_n = 1}};
         rc = uw_job_plan(&job, &config, err);
         uint32_t n = rc == UW_OK ? floats_of(&job) : 0;
@@ -371,9 +367,9 @@ static void print_text(const struct uw_plan_link *o, const struct uw_job *job,
            job->need.statistics_n != 0 ? " with running statistics" : "", o->link,
            (unsigned)c->chunks, (unsigned)c->chunk_n);
     printf("%u nodes%s, %s of the frames lost\n\n", (unsigned)o->nodes,
-           a->config.link.shared      ? " in range of each other"
-           : is_line(&a->config.link) ? ", one line between them"
-                                      : "", percent_text(o->loss, loss));
+           a->config.link.shared                    ? " in range of each other"
+           : a->config.link.kind == UW_RADIO_SERIAL ? ", one line between them"
+                                                    : "", percent_text(o->loss, loss));
     printf("%-32s %12s %12s %12s\n", "", "frames", "airtime", "time");
     print_air("one pull", &c->pull);
     snprintf(name, sizeof name, "a round of pulls, all %u nodes", (unsigned)o->nodes);

@@ -103,7 +103,8 @@ static void add_layer(void *arg, const struct uw_layer_info *l)
 static int read_layers(const char *model, struct table *t, struct uw_error *err)
 {
     struct uw_job job = {.pool = NULL};
-    const struct uw_job_config config = {.model = model, .backend = "ref", .threads = 1,
+    const struct uw_job_config config = {.model = model, .backend = {"ref", UW_BACKEND_REF},
+                                         .threads = 1,
                                          .plan = {.batch_n = 1, .mode = UW_PLAN_BUCKETS}};
     const struct uw_visitor visitor = {.layer = add_layer, .arg = t};
     int rc = uw_job_plan(&job, &config, err);

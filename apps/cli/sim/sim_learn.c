@@ -17,7 +17,7 @@ static int open_job(struct uw_sim *s, struct uw_job *job)
     const struct uw_mix_rule *rule = o->exchange.rule;
     const struct uw_job_config config = {
         .model = o->model,
-        .backend = o->backend.word,
+        .backend = o->backend,
         .threads = 1,
         .plan = {.batch_n = o->batch,
                  .optimizer = {.lr = (float)o->lr,

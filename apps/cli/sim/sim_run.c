@@ -658,7 +658,7 @@ int uw_sim_dry_run(const struct uw_sim_options *o)
     struct dry d = {.o = o};
     uint64_t step_us = 0;
     struct uw_error err = {.text = ""};
-    const struct uw_job_config config = {.model = o->model, .backend = o->backend.word,
+    const struct uw_job_config config = {.model = o->model, .backend = o->backend,
                                          .threads = 1,
                                          .plan = {.batch_n = o->batch,
                                                   .optimizer = {.lr = 1e-6f}}};

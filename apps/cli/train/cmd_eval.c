@@ -135,7 +135,7 @@ int uw_cmd_eval(int argc, char **argv)
         return uw_cli_error("eval", UW_EXIT_USAGE, "%s", err.text);
     }
     const struct uw_job_config config = {.model = o.model,
-                                         .backend = o.backend.word,
+                                         .backend = o.backend,
                                          .exact = o.exact,
                                          .gpu = true,
                                          .tf32 = o.tf32,

@@ -397,7 +397,7 @@ static int prepare(struct train *t, int *status)
 {
     const struct options *o = t->o;
     struct uw_job_config config = {.model = o->model,
-                                   .backend = o->backend.word,
+                                   .backend = o->backend,
                                    .exact = o->exact,
                                    .gpu = true,
                                    .tf32 = o->tf32,

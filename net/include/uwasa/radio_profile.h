@@ -51,8 +51,21 @@ UW_C_BEGIN
     "802154, ble, espnow, lora:SF7 to lora:SF12, bus, serial, wifi, ethernet, lte; " \
     "the last five also with their bits a second, as bus:9600 or ethernet:100M"
 
+enum uw_radio_kind {
+    UW_RADIO_802154,
+    UW_RADIO_BLE,
+    UW_RADIO_ESPNOW,
+    UW_RADIO_LORA,
+    UW_RADIO_BUS,
+    UW_RADIO_SERIAL,
+    UW_RADIO_WIFI,
+    UW_RADIO_ETHERNET,
+    UW_RADIO_LTE
+};
+
 struct uw_radio_profile {
     const char *name;           /* without a colon and the text behind it */
+    enum uw_radio_kind kind;
     uint64_t rate_bits_per_s;   /* on the medium; LoRa's air time grows in steps */
     uint32_t frame_bytes;       /* of the largest frame */
     uint32_t duty_ppm;          /* duty cycle in millionths; 0: unlimited */

@@ -10,8 +10,8 @@
 
 static uint64_t recorded(uint32_t windows)
 {
-    const struct uw_bench_train bench = {.work = "mlp:2", .backend = "cuda", .windows = windows,
-                                         .seconds = 1e-9, .json = true};
+    const struct uw_bench_train bench = {.work = "mlp:2", .backend = {"cuda", UW_BACKEND_CUDA},
+                                         .windows = windows, .seconds = 1e-9, .json = true};
     struct uw_error err = {.text = ""};
     uint64_t before = uw_emulated_recordings();
     int rc = uw_bench_train(stdout, &bench, &err);

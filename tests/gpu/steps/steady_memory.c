@@ -81,7 +81,7 @@ static int measure(const char *model, uint32_t batch_n, uint32_t steps, int64_t 
 {
     struct uw_job job = {.pool = NULL};
     const struct uw_job_config config = {
-        .model = model, .backend = "cuda", .gpu = true,
+        .model = model, .backend = {"cuda", UW_BACKEND_CUDA}, .gpu = true,
         .plan = {.batch_n = batch_n, .optimizer = {.lr = 1e-4f, .momentum = 0.9f}}};
     int rc = uw_job_plan(&job, &config, err);
     int64_t before = rc == UW_OK ? free_bytes() : 0;
