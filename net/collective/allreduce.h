@@ -41,7 +41,7 @@
 #ifndef UW_NET_ALLREDUCE_H
 #define UW_NET_ALLREDUCE_H
 
-#include "parts.h"
+#include "part_queue.h"
 #include "transfer/transfer.h"
 
 #include "uwasa/arena.h"

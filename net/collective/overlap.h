@@ -64,7 +64,7 @@
 #ifndef UW_NET_OVERLAP_H
 #define UW_NET_OVERLAP_H
 
-#include "parts.h"
+#include "part_queue.h"
 
 #include "uwasa/arena.h"
 

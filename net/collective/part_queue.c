@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "parts.h"
+#include "part_queue.h"
 
 #include "uwasa/mix.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parts.h - parts of exact averages (part.h) on their way: handed to a link, waiting for room on
- * it, kept until their step comes, added up
+ * part_queue.h - parts of exact averages (part.h) on their way: handed to a link, waiting for room
+ * on it, kept until their step comes, added up
  *
  * All engines stand on it, and ask alike. Who has come to a step and misses something asks for it
  * (WANT) and, after a pause that doubles with each question in vain (backoff.h), asks again; who
@@ -13,8 +13,8 @@
  * Memory     the caller's
  * Blocking   never      Context  network thread
  */
-#ifndef UW_NET_PARTS_H
-#define UW_NET_PARTS_H
+#ifndef UW_NET_PART_QUEUE_H
+#define UW_NET_PART_QUEUE_H
 
 #include "wire/part.h"
 
