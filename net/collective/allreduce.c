@@ -15,7 +15,6 @@
 #define NUDGES_MAX 4u
 #define STOP_FOR_GOOD 1u            /* seq of a wait: the rest is asked for */
 
-
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config)
 {
@@ -63,7 +62,7 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
 /* Answer a rank about a step; send it that this one is done with a round, reply: and ask for its
  * own. */
 static void answer(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type, uint32_t round,
-                 uint32_t step)
+                   uint32_t step)
 {
     struct uw_part p = {.type = type, .round = round, .step = (uint16_t)step};
     (void)uw_allreduce_send(a, rank, &p);
@@ -86,8 +85,7 @@ static void nudge_later(struct uw_allreduce *a)
 static void answered(struct uw_allreduce *a)
 {
     if (a->asked_us != 0) {
-        uint64_t twice_us = 2u * (a->now_us - a->asked_us);
-        a->patience_us = uw_max_u64(twice_us, a->patience_us);
+        a->patience_us = uw_max_u64(a->patience_us, 2u * (a->now_us - a->asked_us));
         a->asked_us = 0;
     }
 }
@@ -131,26 +129,29 @@ static uint64_t nudge_for_got(struct uw_allreduce *a)
     return a->nudge_us;
 }
 
+static bool is_nudged(struct uw_allreduce *a, uint32_t rank)
+{
+    if (a != NULL) {
+        send_done(a, rank, a->r.round, true);
+    }
+    return true;
+}
+
 /* Is somebody going to ask for what the next round overwrites, as far as is known? Its copies go
  * where those of the one before this are. nudge: ask those for their DONE; or NULL. */
 static bool is_open(const struct uw_allreduce *a, struct uw_allreduce *nudge)
 {
     const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
-    uint32_t n, own_n = a->state == UW_ALLREDUCE_DONE ? a->steps_n : 0;
     bool any = false;
-    for (uint32_t i = 0; i < own_n + old->steps_n; i++) {
-        uint32_t k = i < own_n ? i : i - own_n, to = i < own_n ? 0 : old->message[k].to;
-        bool open = i >= own_n && old->message[k].n != 0 && a->done[to] <= old->round;
-        if (i < own_n) {
-            struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
-            to = s.to;
-            open = s.send_n > 0 && !a->got[k] && a->done[to] <= a->r.round &&
-                   uw_allreduce_copy(a, a->r.round, k, &n) == NULL;
-        }
-        if (open && nudge != NULL) {
-            send_done(nudge, to, a->r.round, true);
-        }
-        any = any || open;
+    for (uint32_t k = 0, n; a->state == UW_ALLREDUCE_DONE && k < a->steps_n; k++) {
+        struct uw_allreduce_step s = uw_allreduce_step_at(a, k);
+        bool open = s.send_n > 0 && !a->got[k] && a->done[s.to] <= a->r.round &&
+                    uw_allreduce_copy(a, a->r.round, k, &n) == NULL;
+        any = (open && is_nudged(nudge, s.to)) || any;
+    }
+    for (uint32_t k = 0; k < old->steps_n; k++) {
+        bool open = old->message[k].n != 0 && a->done[old->message[k].to] <= old->round;
+        any = (open && is_nudged(nudge, old->message[k].to)) || any;
     }
     return any;
 }
