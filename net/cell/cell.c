@@ -44,14 +44,14 @@ int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cel
     return rc;
 }
 
-void uw_cell_tell(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
+void uw_cell_report(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
 {
     const struct uw_cell_news news = {.kind = kind, .id = id, .ranks_n = c->ranks_n,
                                       .duration_us = c->now_us - c->since_us};
     c->config.tell(c->config.arg, &news);
 }
 
-void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
+void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 {
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = group, .round = round,
                                 .status = uw_cell_status_of(c, group, round)};
@@ -91,8 +91,8 @@ static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
     if (c->ranks_n > 1) {
         uw_cell_note(c, c->group, c->round, mine);      /* nobody asks about the others */
     }
-    uw_cell_tell(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
-                 commit ? c->config.self : culprit);
+    uw_cell_report(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
+                   commit ? c->config.self : culprit);
     if (mine) {
         c->config.decided(c->config.arg, true, culprit);
         return;
@@ -106,7 +106,7 @@ static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
 }
 
 /* This node is told to begin; itself may be the one who tells. */
-static void take_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+static void receive_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     enum uw_cell_status status = uw_cell_status_of(c, m->group, m->round);
     if (status == UW_CELL_RUNNING || status == UW_CELL_PREPARED) {
@@ -120,7 +120,7 @@ static void take_start(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     if (status != UW_CELL_UNKNOWN || c->state != UW_CELL_WAITING || rank == m->ids_n ||
         of_last_life || m->ids_n > c->config.ranks_max || m->kind >= UW_ALLREDUCE_KINDS_N) {
         uw_cell_note(c, m->group, m->round, false);
-        uw_cell_say(c, from, m->group, m->round);
+        uw_cell_send_state(c, from, m->group, m->round);
         if (c->state == UW_CELL_WAITING && m->asks == c->asks && m->kind >= UW_ALLREDUCE_KINDS_N) {
             go_without(c, UW_CELL_NEWS_UNABLE);
         }
@@ -156,7 +156,7 @@ static void succeed(struct uw_cell *c, bool forgotten)
     uint32_t next = forgotten ? c->config.self : uw_cell_best(c, true, lost);
     if (next == UW_CELL_NOBODY || next == c->config.self) {
         c->decider = c->config.self;
-        uw_cell_tell(c, UW_CELL_NEWS_TAKEN_OVER, lost);
+        uw_cell_report(c, UW_CELL_NEWS_TAKEN_OVER, lost);
         take_over(c, lost);
     } else {
         c->decider = next;
@@ -175,7 +175,7 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
     }
     if (head != c->told_head && (members_n > 1 || head != c->config.self)) {
         c->told_head = head;
-        uw_cell_tell(c, UW_CELL_NEWS_HEAD, head);
+        uw_cell_report(c, UW_CELL_NEWS_HEAD, head);
     }
 }
 
@@ -214,7 +214,7 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     if (c->state == UW_CELL_IN_ROUND) {
         c->state = UW_CELL_HAS_RESULT;
         c->repeat_us = now_us + STATE_REPEAT_US;
-        uw_cell_say(c, c->decider, c->group, c->round);
+        uw_cell_send_state(c, c->decider, c->group, c->round);
     }
 }
 
@@ -224,7 +224,7 @@ static void end_round(struct uw_cell *c, uint32_t culprit)
     uint32_t decider = c->decider, group = c->group, round = c->round;
     conclude(c, false, culprit);
     c->direct = c->direct && culprit == UW_CELL_NOBODY;
-    uw_cell_say(c, decider, group, round);
+    uw_cell_send_state(c, decider, group, round);
 }
 
 void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
@@ -235,7 +235,7 @@ void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
     }
 }
 
-static void say_ready(struct uw_cell *c, enum uw_cell_status status)
+static void send_ready(struct uw_cell *c, enum uw_cell_status status)
 {
     struct uw_cell_message m = {.act = UW_CELL_READY, .status = status,
                                 .incarnation = c->config.incarnation, .rms = c->rms,
@@ -253,7 +253,7 @@ static void say_ready(struct uw_cell *c, enum uw_cell_status status)
 static void go_without(struct uw_cell *c, enum uw_cell_news_kind why)
 {
     c->state = UW_CELL_IDLE;
-    uw_cell_tell(c, why, c->config.self);
+    uw_cell_report(c, why, c->config.self);
     c->config.give_up(c->config.arg);
 }
 
@@ -267,12 +267,12 @@ void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us)
     }
     if (c->state == UW_CELL_WAITING) {
         c->state = UW_CELL_IDLE;
-        say_ready(c, UW_CELL_ABORTED);
+        send_ready(c, UW_CELL_ABORTED);
         c->config.give_up(c->config.arg);
     }
 }
 
-static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+static void receive_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     if (m->group == 0 && m->status == UW_CELL_ABORTED && c->state == UW_CELL_WAITING &&
         from == c->head) {
@@ -299,7 +299,7 @@ static void take_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     }
 }
 
-static void take_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+static void receive_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     if (uw_cell_status_of(c, m->group, m->round) == UW_CELL_UNKNOWN) {
         uw_cell_note(c, m->group, m->round, false);     /* nor will it take part any more */
@@ -307,11 +307,11 @@ static void take_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_mes
                c->decider != c->config.self) {
         c->decider = from;
     }
-    uw_cell_say(c, from, m->group, m->round);
+    uw_cell_send_state(c, from, m->group, m->round);
 }
 
-void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
-                  uint64_t now_us)
+void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
+                     uint64_t now_us)
 {
     c->now_us = now_us;
     if (from == c->config.self || m->ids_n > UW_CELL_RANKS_MAX) {
@@ -319,9 +319,9 @@ void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message
     }
     switch (m->act) {
     case UW_CELL_READY: head_ready(c, from, m); break;
-    case UW_CELL_START: take_start(c, from, m); break;
-    case UW_CELL_STATE: take_state(c, from, m); break;
-    case UW_CELL_POLL: take_poll(c, from, m); break;
+    case UW_CELL_START: receive_start(c, from, m); break;
+    case UW_CELL_STATE: receive_state(c, from, m); break;
+    case UW_CELL_POLL: receive_poll(c, from, m); break;
     case UW_CELL_BUSY:
     default: break;
     }
@@ -341,7 +341,7 @@ static void run_member(struct uw_cell *c)
             c->config.give_up(c->config.arg);
         } else if (c->now_us >= c->repeat_us) {
             c->repeat_us = c->now_us + READY_REPEAT_US;
-            say_ready(c, UW_CELL_UNKNOWN);
+            send_ready(c, UW_CELL_UNKNOWN);
         }
         return;
     }
@@ -358,7 +358,7 @@ static void run_member(struct uw_cell *c)
         succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
-        uw_cell_say(c, c->decider, c->group, c->round);
+        uw_cell_send_state(c, c->decider, c->group, c->round);
     }
 }
 
@@ -503,7 +503,7 @@ static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
             enum uw_cell_status known = uw_cell_status_of(c, m->group, m->round);
             if (uw_cell_is_decided(known) ||
                 (known == UW_CELL_UNKNOWN && m->status != UW_CELL_UNKNOWN)) {
-                uw_cell_say(c, from, m->group, m->round);
+                uw_cell_send_state(c, from, m->group, m->round);
             }
         }
         return;
@@ -527,11 +527,11 @@ static void head_gone(struct uw_cell *c, uint32_t id)
     }
 }
 
-static void tell_who_is_late(struct uw_cell *c)
+static void report_late(struct uw_cell *c)
 {
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
         if (uw_cell_is_expected(c, &c->h.seats[i]) && !c->h.seats[i].ready) {
-            uw_cell_tell(c, UW_CELL_NEWS_LATE, c->h.seats[i].id);
+            uw_cell_report(c, UW_CELL_NEWS_LATE, c->h.seats[i].id);
         }
     }
 }
@@ -545,7 +545,7 @@ static void refuse_outliers(struct uw_cell *c)
             continue;
         }
         if (s->id != c->config.self) {
-            uw_cell_tell(c, UW_CELL_NEWS_OUTLIER, s->id);
+            uw_cell_report(c, UW_CELL_NEWS_OUTLIER, s->id);
         }
         refuse_seat(c, s, s->asks, s->id);
     }
@@ -565,7 +565,7 @@ static void begin_round(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
     struct uw_cell_message m = {.act = UW_CELL_START};
-    uw_cell_name_ranks(c, &m);
+    uw_cell_list_ranks(c, &m);
     if (m.ids_n == 0) {
         return;
     }
@@ -589,7 +589,7 @@ static void begin_round(struct uw_cell *c)
         }
     }
     if (ranked) {
-        take_start(c, c->config.self, &h->start);
+        receive_start(c, c->config.self, &h->start);
     }
 }
 
@@ -604,7 +604,7 @@ static uint64_t gather(struct uw_cell *c)
     if (c->head != c->config.self) {
         return UINT64_MAX;
     }
-    struct uw_cell_gathered g = uw_cell_look_around(c);
+    struct uw_cell_gathered g = uw_cell_gather(c);
     if (g.since_us == UINT64_MAX) {
         return UINT64_MAX;
     }
@@ -618,7 +618,7 @@ static uint64_t gather(struct uw_cell *c)
     if ((too_few || lacks) && c->now_us < g.since_us + wait_us) {
         return g.since_us + wait_us;
     }
-    tell_who_is_late(c);
+    report_late(c);
     refuse_outliers(c);
     uw_deadline_add(&h->spread, c->now_us - g.since_us);
     begin_round(c);
@@ -697,7 +697,7 @@ static void settle(struct uw_cell *c, const struct uw_cell_tally *t, uint32_t lo
 static uint64_t watch(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
-    uw_cell_say(c, c->config.self, h->start.group, h->start.round);
+    uw_cell_send_state(c, c->config.self, h->start.group, h->start.round);
     struct uw_cell_tally t = uw_cell_count(c);
     if (t.committed || t.aborted) {
         decide(c, t.committed, h->taken_over ? h->lost : t.aborter);
@@ -761,7 +761,7 @@ bool uw_cell_owes(const struct uw_cell *c)
 }
 
 /* Ask those who may not know how the last round ended; who does not is told. */
-static uint64_t tell_all(struct uw_cell *c)
+static uint64_t repeat_outcome(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
     const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = h->start.group,
@@ -783,6 +783,6 @@ static uint64_t run_head(struct uw_cell *c)
     if (c->h.deciding) {
         return watch(c);
     }
-    uint64_t tell_us = tell_all(c), next_us = gather(c);
-    return tell_us < next_us ? tell_us : next_us;
+    uint64_t repeat_us = repeat_outcome(c), next_us = gather(c);
+    return repeat_us < next_us ? repeat_us : next_us;
 }

@@ -235,8 +235,8 @@ void uw_cell_refuse(struct uw_cell *c, uint64_t now_us);
 void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 
 /* A message from a node. */
-void uw_cell_take(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
-                  uint64_t now_us);
+void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
+                     uint64_t now_us);
 
 /* This node has decided a round, and others may not have heard how. Those are told again for some
  * seconds, if the configuration has `tells_all`; else they ask. */

@@ -33,7 +33,7 @@ struct uw_cell_gathered {
     uint32_t ready_n, expected_n, late_n;
     uint64_t since_us;              /* the first of those expected, or of all, is ready */
 };
-struct uw_cell_gathered uw_cell_look_around(const struct uw_cell *c);
+struct uw_cell_gathered uw_cell_gather(const struct uw_cell *c);
 
 /* Before there was any round: is a node in sight not ready yet? In patient cells: can one that is
  * not given up not take part now? */
@@ -44,7 +44,7 @@ bool uw_cell_lacks_one(struct uw_cell *c);
 float uw_cell_median_rms(const struct uw_cell *c);
 
 /* All who can take part, in order, into a START. */
-void uw_cell_name_ranks(struct uw_cell *c, struct uw_cell_message *m);
+void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m);
 
 /* How far the ranks of the round are. */
 struct uw_cell_tally {
@@ -82,7 +82,7 @@ enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, u
 void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed);
 
 /* cell.c. Tell a node what this one knows of a round; tell the owner. */
-void uw_cell_say(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round);
-void uw_cell_tell(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id);
+void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round);
+void uw_cell_report(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id);
 
 #endif

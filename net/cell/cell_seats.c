@@ -92,7 +92,7 @@ bool uw_cell_is_expected(const struct uw_cell *c, const struct uw_cell_seat *s)
     return took_part && uw_cell_reaches(c, s->id) && c->now_us >= s->avoid_until_us;
 }
 
-struct uw_cell_gathered uw_cell_look_around(const struct uw_cell *c)
+struct uw_cell_gathered uw_cell_gather(const struct uw_cell *c)
 {
     struct uw_cell_gathered g = {.since_us = UINT64_MAX};
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
@@ -156,7 +156,7 @@ float uw_cell_median_rms(const struct uw_cell *c)
     return n != 0 ? rms[(n - 1u) / 2u] : 0.0f;
 }
 
-void uw_cell_name_ranks(struct uw_cell *c, struct uw_cell_message *m)
+void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m)
 {
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
         const struct uw_cell_seat *s = &c->h.seats[i];

@@ -20,7 +20,7 @@ void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spar
 
 /* ---- network thread ---- */
 
-uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope)
+uint32_t uw_average_next_round(struct uw_average *a, enum uw_average_scope *scope)
 {
     uint32_t asked = (uint32_t)atomic_load_explicit(&a->asked, memory_order_acquire);
     if (asked == a->taken) {
@@ -88,7 +88,7 @@ static void begin_round(struct uw_average *a)
     a->next = a->pairs ? UW_AVERAGE_PAIR : UW_AVERAGE_CELL;
 }
 
-static void ask(struct uw_average *a)
+static void request_average(struct uw_average *a)
 {
     a->state = UW_AVERAGE_WAIT;
     a->round++;
@@ -114,7 +114,7 @@ static int hand_over_pair(struct uw_average *a, uint32_t step)
         return rc;
     }
     uw_mix_pair_vector(c->params, c->snapshot->data, a->lr_sum, a->spare);
-    ask(a);
+    request_average(a);
     return UW_NODE_AVERAGING;
 }
 
@@ -175,7 +175,7 @@ static bool hand_over(struct uw_average *a, uint32_t step)
     } else if (uw_gossip_publish(a->gossip, step, true) < 0) {
         return false;
     }
-    ask(a);
+    request_average(a);
     return true;
 }
 
@@ -293,7 +293,7 @@ int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p
     if (g->config.snapshot->data == NULL) {
         return UW_ERR_UNSUPPORTED;
     }
-    uw_gossip_tell(g, p);
+    uw_gossip_report(g, p);
     if (a->state == UW_AVERAGE_START) {
         return start(a, p);
     }

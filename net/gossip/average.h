@@ -129,7 +129,7 @@ float uw_average_drift(const struct uw_average *a);
 bool uw_average_recalled(const struct uw_average *a);
 
 /* Network. A round that was handed over and was not returned before; 0: none. */
-uint32_t uw_average_take(struct uw_average *a, enum uw_average_scope *scope);
+uint32_t uw_average_next_round(struct uw_average *a, enum uw_average_scope *scope);
 
 /* Network. Have inbox added to x, and cleared, at the end of the next local step: what a cell of
  * one has pulled waits for no round. */

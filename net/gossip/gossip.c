@@ -83,7 +83,7 @@ void uw_gossip_pop(struct uw_gossip *g)
     store(&g->head, place_after(g, uw_load(&g->head)));
 }
 
-uint32_t uw_gossip_take(struct uw_gossip *g)
+uint32_t uw_gossip_next_round(struct uw_gossip *g)
 {
     uint32_t asked = (uint32_t)atomic_load_explicit(&g->asked, memory_order_acquire);
     if (asked == g->taken) {
@@ -229,7 +229,7 @@ static void measure_rms(struct uw_gossip *g)
     uw_store_float(&g->shown_rms, g->rms);
 }
 
-static void ask(struct uw_gossip *g)
+static void request_pull(struct uw_gossip *g)
 {
     g->round++;
     g->round_steps = 0;
@@ -356,7 +356,7 @@ static bool round_is_over(const struct uw_gossip *g, bool ended, float lr)
     return ended && (lr == 0.0f || g->model != UW_GOSSIP_OWN || is_full(g, g->round_steps));
 }
 
-void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p)
+void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p)
 {
     store(&g->step, p->step);
     uw_store_float(&g->loss, p->loss);
@@ -379,7 +379,7 @@ static int start(struct uw_gossip *g, uint32_t step)
         measure_rms(g);
     }
     begin_steps(g);
-    ask(g);
+    request_pull(g);
     return 0;
 }
 
@@ -395,7 +395,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     if (g->config.snapshot != NULL && g->config.snapshot->data == NULL) {
         return UW_ERR_UNSUPPORTED;
     }
-    uw_gossip_tell(g, p);
+    uw_gossip_report(g, p);
     if (g->state == UW_GOSSIP_IDLE) {
         return start(g, p->step);
     }
@@ -424,7 +424,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         flags |= g->mixed_round != 0 || how == UW_GOSSIP_STALE ? UW_NODE_ROUND : 0;
         if (own && !full) {     /* the T steps go on */
             end_pull(g);
-            ask(g);
+            request_pull(g);
             return flags;
         }
         end_round(g);
@@ -438,7 +438,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         g->state = UW_GOSSIP_RESTING;
         if (!rests) {
             begin_steps(g);
-            ask(g);
+            request_pull(g);
         }
     } else {
         g->state = UW_GOSSIP_ENDING;

@@ -203,7 +203,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p);
 bool uw_gossip_touches(const struct uw_gossip *g);
 
 /* Training. What others are told of it. */
-void uw_gossip_tell(struct uw_gossip *g, const struct uw_node_progress *p);
+void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p);
 
 /* Training. Publish the parameters as they are.
  *   measure  their rms, too
@@ -234,7 +234,7 @@ static inline bool uw_gossip_asks(const struct uw_gossip *g)
 }
 
 /* Network. A round that waits for its pull and was not returned before; 0: none. */
-uint32_t uw_gossip_take(struct uw_gossip *g);
+uint32_t uw_gossip_next_round(struct uw_gossip *g);
 
 /* Network. Free slots of the ring. */
 uint32_t uw_gossip_room(const struct uw_gossip *g);
@@ -258,7 +258,7 @@ static inline float uw_gossip_rms(const struct uw_gossip *g)
 
 /* Network. Others have begun the next round, and this node is in its steps yet: let it come now,
  * with fewer steps. Only where what is shown is held. */
-static inline void uw_gossip_hurry(struct uw_gossip *g)
+static inline void uw_gossip_shorten_round(struct uw_gossip *g)
 {
     atomic_store_explicit(&g->hurry, true, memory_order_relaxed);
 }

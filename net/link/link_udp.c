@@ -261,7 +261,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
         uint32_t bytes = next_bytes(b);
         *view = b->bytes + b->at;
         b->at += bytes;
-        rc = uw_stations_take(&l->stations, link, &a, bytes, from);
+        rc = uw_stations_receive(&l->stations, link, &a, bytes, from);
     }
     return rc;
 }

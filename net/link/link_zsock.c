@@ -121,8 +121,8 @@ static int zsock_link_recv_view(struct uw_link *link, uint16_t *from, void **vie
             continue;
         }
         struct uw_ip_address a;
-        int rc = uw_stations_take(&l->stations, link, from_socket(&s, &a) ? &a : NULL, (size_t)n,
-                                  from);
+        int rc = uw_stations_receive(&l->stations, link, from_socket(&s, &a) ? &a : NULL, (size_t)n,
+                                     from);
         if (rc != UW_ERR_AGAIN) {
             return rc;
         }

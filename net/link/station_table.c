@@ -103,8 +103,8 @@ int uw_stations_describe(struct uw_stations *t, uint16_t number, char text[UW_LI
     return a != NULL ? uw_ip_address_print(a, text) : UW_ERR_NOTFOUND;
 }
 
-int uw_stations_take(struct uw_stations *t, struct uw_link *link,
-                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from)
+int uw_stations_receive(struct uw_stations *t, struct uw_link *link,
+                        const struct uw_ip_address *sender, size_t bytes, uint16_t *from)
 {
     bool is_new;
     if (sender == NULL || uw_stations_enter(t, sender, from, &is_new) < 0) {

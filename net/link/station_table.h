@@ -49,7 +49,7 @@ int uw_stations_describe(struct uw_stations *t, uint16_t number, char text[UW_LI
  *
  * Returns the size, UW_ERR_TOOBIG (above the link's mtu), UW_ERR_AGAIN (dropped: receive the next
  * one). */
-int uw_stations_take(struct uw_stations *t, struct uw_link *link,
-                     const struct uw_ip_address *sender, size_t bytes, uint16_t *from);
+int uw_stations_receive(struct uw_stations *t, struct uw_link *link,
+                        const struct uw_ip_address *sender, size_t bytes, uint16_t *from);
 
 #endif

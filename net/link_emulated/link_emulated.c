@@ -172,7 +172,7 @@ static int fill(struct uw_link_emulated *e)
     return UW_OK;
 }
 
-static int take_queued(struct uw_link_emulated *e, uint16_t *from, void *buf, uint32_t cap_bytes)
+static int receive_queued(struct uw_link_emulated *e, uint16_t *from, void *buf, uint32_t cap_bytes)
 {
     const struct uw_emulated_slot *s;
     while ((s = uw_emulated_path_first(&e->in)) != NULL && s->due_us <= e->now_us) {
@@ -203,7 +203,7 @@ static int emulated_recv(struct uw_link *link, uint16_t *from, void *buf, uint32
         e->in.seen_n += rc >= 0;
     } else {
         int lower_rc = fill(e);
-        rc = take_queued(e, from, buf, cap_bytes);
+        rc = receive_queued(e, from, buf, cap_bytes);
         rc = rc == UW_ERR_AGAIN && lower_rc < 0 ? lower_rc : rc;
     }
     if (rc >= 0) {

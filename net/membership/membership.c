@@ -239,8 +239,8 @@ static int meet_self(struct uw_membership *m, uint16_t station, uint32_t seq, bo
     return same && (echo || maybe) ? UW_ERR_INVALID : UW_ERR_DENIED;
 }
 
-int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
-                       uint64_t now_us, struct uw_member **member)
+int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
+                         uint64_t now_us, struct uw_member **member)
 {
     const uwasa_Peer *peer = &ping->self;
     m->now_us = now_us;

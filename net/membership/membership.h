@@ -177,8 +177,8 @@ struct uw_member *uw_membership_at(struct uw_membership *m, uint16_t station);
  *   member  set to it on success; may be NULL
  * Returns UW_OK, UW_ERR_INVALID (it is this device itself), UW_ERR_DENIED (another device with its
  * name, or with that of a member that is alive elsewhere and as new or newer), UW_ERR_FULL. */
-int uw_membership_tell(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
-                       uint64_t now_us, struct uw_member **member);
+int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_Ping *ping,
+                         uint64_t now_us, struct uw_member **member);
 
 /* Hearsay about a third member, or about this device. */
 void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us);
@@ -217,8 +217,8 @@ extern const struct uw_beacons uw_beacons;
 void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t now_us);
 
 /* A beacon that would come within pause_us comes within soon_us. */
-void uw_membership_greet(struct uw_membership *m, uint64_t pause_us, uint64_t soon_us,
-                         uint64_t now_us);
+void uw_membership_beacon_soon(struct uw_membership *m, uint64_t pause_us, uint64_t soon_us,
+                               uint64_t now_us);
 
 /* Notice silence; give the next call that is due.
  *   station  set to where to send, UW_LINK_STATION_BROADCAST for a beacon

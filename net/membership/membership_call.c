@@ -137,7 +137,7 @@ void uw_membership_soon(struct uw_membership *m, struct uw_member *it)
 
 void uw_membership_sent(struct uw_membership *m, uint32_t bytes, uint32_t told)
 {
-    uw_membership_told(m, told);
+    uw_membership_mark_sent(m, told);
     pay(m, bytes);
 }
 
@@ -518,8 +518,8 @@ void uw_membership_slept(struct uw_membership *m, uint64_t slept_us, uint64_t no
     forgive(m, slept_us);
 }
 
-void uw_membership_greet(struct uw_membership *m, uint64_t pause_us, uint64_t soon_us,
-                         uint64_t now_us)
+void uw_membership_beacon_soon(struct uw_membership *m, uint64_t pause_us, uint64_t soon_us,
+                               uint64_t now_us)
 {
     if (m->beacon_us > now_us + soon_us && m->beacon_us <= now_us + pause_us) {
         m->beacon_us = now_us + uw_rng_below(&m->rng, (uint32_t)soon_us + 1u);

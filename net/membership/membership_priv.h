@@ -23,7 +23,7 @@ void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
                              enum uw_member_state state);
 
 /* The first n of those gathered last were told of. */
-void uw_membership_told(struct uw_membership *m, uint32_t n);
+void uw_membership_mark_sent(struct uw_membership *m, uint32_t n);
 
 /* Its record is to be told anew; or no more, because its place gets another name. */
 void uw_membership_news(struct uw_membership *m, struct uw_member *member);

@@ -295,7 +295,7 @@ uint32_t uw_membership_gather(struct uw_membership *m, uint32_t others)
     return n;
 }
 
-void uw_membership_told(struct uw_membership *m, uint32_t n)
+void uw_membership_mark_sent(struct uw_membership *m, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct uw_member *it = &m->members[m->gathered[i]];

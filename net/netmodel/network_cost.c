@@ -299,7 +299,7 @@ void uw_network_path(const struct uw_network_fit *f, uint32_t p, uint64_t *rtt_u
     *floats_per_us = chunk_s > 0.0 ? (float)(n / (1e6 * chunk_s)) : 0.0f;
 }
 
-struct uw_network_summary uw_network_tell(const struct uw_network_fit *f)
+struct uw_network_summary uw_network_summary_of(const struct uw_network_fit *f)
 {
     const struct uw_network_cost *c = &f->cost;
     return (struct uw_network_summary){.latency_s = (float)c->latency_s,
@@ -308,7 +308,7 @@ struct uw_network_summary uw_network_tell(const struct uw_network_fit *f)
                                        .reduce_s = (float)c->reduce_s, .shared = c->shared};
 }
 
-int uw_network_believe(struct uw_network_fit *f, const struct uw_network_summary *s)
+int uw_network_apply(struct uw_network_fit *f, const struct uw_network_summary *s)
 {
     if (!is_time(s->latency_s) || !is_time(s->access_s) || !is_time(s->byte_s) ||
         !is_time(s->reduce_s) || s->byte_s <= 0.0f) {

@@ -101,10 +101,10 @@ void uw_network_path(const struct uw_network_fit *f, uint32_t p, uint64_t *rtt_u
                      float *floats_per_us);
 
 /* What to tell the other ranks. */
-struct uw_network_summary uw_network_tell(const struct uw_network_fit *f);
+struct uw_network_summary uw_network_summary_of(const struct uw_network_fit *f);
 
 /* Believe what another rank tells.
  * Returns UW_OK or UW_ERR_INVALID (no such network: negative, not finite), nothing changed. */
-int uw_network_believe(struct uw_network_fit *f, const struct uw_network_summary *s);
+int uw_network_apply(struct uw_network_fit *f, const struct uw_network_summary *s);
 
 #endif

@@ -75,8 +75,8 @@ static int send(struct uw_network_probe *p, uint32_t to, struct uw_part *part)
 
 /* What this rank measures. */
 
-static void ask_for(struct uw_network_probe *p, enum uw_probe_stage stage, uint32_t count,
-                    uint32_t n)
+static void want_train(struct uw_network_probe *p, enum uw_probe_stage stage, uint32_t count,
+                       uint32_t n)
 {
     p->stage = stage;
     p->count = count;
@@ -103,17 +103,17 @@ static void next_stage(struct uw_network_probe *p)
     switch (p->stage) {
     case UW_PROBE_RTT:
         if (++p->trains < ROUND_TRIPS) {
-            ask_for(p, UW_PROBE_RTT, 1, 1);
+            want_train(p, UW_PROBE_RTT, 1, 1);
         } else {
-            ask_for(p, UW_PROBE_SMALL, TRAIN, 1);
+            want_train(p, UW_PROBE_SMALL, TRAIN, 1);
         }
         break;
     case UW_PROBE_SMALL:
     case UW_PROBE_LARGE:
         if (again) {
-            ask_for(p, p->stage, p->count * LONGER, n);
+            want_train(p, p->stage, p->count * LONGER, n);
         } else if (p->stage == UW_PROBE_SMALL) {
-            ask_for(p, UW_PROBE_LARGE, TRAIN, p->config.chunk_n);
+            want_train(p, UW_PROBE_LARGE, TRAIN, p->config.chunk_n);
         } else {
             p->stage = UW_PROBE_REPORTS;
         }
@@ -154,14 +154,14 @@ static void go(struct uw_network_probe *p, uint16_t job, bool together, uint32_t
     p->job = job;
     p->tries = p->trains = 0;
     if (together) {
-        ask_for(p, UW_PROBE_TOGETHER, uw_min_u32(count, TRAIN_MAX), p->config.chunk_n);
+        want_train(p, UW_PROBE_TOGETHER, uw_min_u32(count, TRAIN_MAX), p->config.chunk_n);
     } else {
         p->report = (struct uw_network_report){0};
-        ask_for(p, UW_PROBE_RTT, 1, 1);
+        want_train(p, UW_PROBE_RTT, 1, 1);
     }
 }
 
-static void take_answer(struct uw_network_probe *p, const struct uw_part *part)
+static void receive_answer(struct uw_network_probe *p, const struct uw_part *part)
 {
     if (p->stage == UW_PROBE_IDLE || p->stage == UW_PROBE_REPORTS || part->seq != p->seq ||
         part->offset_n >= p->count) {
@@ -202,7 +202,7 @@ static uint64_t run_stage(struct uw_network_probe *p)
     if (!p->asks && p->now_us >= heard_us + silence_us(p)) {
         if (p->arrived < 2 && p->tries < TRIES_MAX) {
             p->tries++;
-            ask_for(p, p->stage, p->count, p->n);
+            want_train(p, p->stage, p->count, p->n);
         } else {
             p->last = p->arrived > 0 ? p->last : p->first;
             measured(p);
@@ -224,7 +224,7 @@ static uint64_t run_stage(struct uw_network_probe *p)
 
 /* What others ask of this rank. */
 
-static void take_ask(struct uw_network_probe *p, uint32_t from, const struct uw_want *want)
+static void receive_ask(struct uw_network_probe *p, uint32_t from, const struct uw_want *want)
 {
     for (uint32_t i = 0; i < p->answers_n; i++) {
         if (p->answers[i].rank == from && p->answers[i].seq == want->seq) {
@@ -271,8 +271,8 @@ static uint32_t longest(const struct uw_network_probe *p)
     return n < TRAIN_MAX ? (uint32_t)n : TRAIN_MAX;
 }
 
-static void take_report(struct uw_network_probe *p, uint32_t from, uint16_t job,
-                        const struct uw_network_report *r)
+static void receive_report(struct uw_network_probe *p, uint32_t from, uint16_t job,
+                           const struct uw_network_report *r)
 {
     if (p->done || job != p->turn + 1u || !p->waits[from]) {
         return;
@@ -310,7 +310,7 @@ static void next_turn(struct uw_network_probe *p)
 }
 
 /* Returns UW_ERR_AGAIN when the link has no room. */
-static int tell_one(struct uw_network_probe *p, uint32_t rank)
+static int send_go(struct uw_network_probe *p, uint32_t rank)
 {
     uint16_t job = (uint16_t)(p->turn + 1u);
     struct uw_part part = {.type = UW_PART_WANT, .step = STEP_GO};
@@ -339,14 +339,14 @@ static uint64_t patience_us(const struct uw_network_probe *p)
 }
 
 /* Tell who has not reported, itself last. Returns when to do so again. */
-static uint64_t tell(struct uw_network_probe *p)
+static uint64_t send_gos(struct uw_network_probe *p)
 {
     if (p->told_to == 0 && p->now_us >= p->told_us + patience_us(p)) {
         p->told_to = p->ranks;
         p->tells++;
     }
     for (; p->told_to > 0; p->told_to--) {
-        if (tell_one(p, p->told_to - 1u) == UW_ERR_AGAIN) {
+        if (send_go(p, p->told_to - 1u) == UW_ERR_AGAIN) {
             return p->now_us + RETRY_US;
         }
         p->told_us = p->now_us;
@@ -361,7 +361,7 @@ static uint64_t report(struct uw_network_probe *p)
         return UINT64_MAX;
     }
     if (p->rank == 0) {
-        take_report(p, 0, p->job, &p->report);
+        receive_report(p, 0, p->job, &p->report);
         p->stage = UW_PROBE_IDLE;
         return p->now_us;
     }
@@ -376,27 +376,27 @@ static uint64_t report(struct uw_network_probe *p)
     return UINT64_MAX;
 }
 
-void uw_network_probe_take(struct uw_network_probe *p, uint32_t from, const struct uw_part *part,
-                           uint64_t now_us)
+void uw_network_probe_receive(struct uw_network_probe *p, uint32_t from, const struct uw_part *part,
+                              uint64_t now_us)
 {
     if (part->group != p->group || from >= p->ranks || from == p->rank) {
         return;
     }
     p->now_us = now_us;
     if (part->type == UW_PART_WANT && part->step == STEP_ASK) {
-        take_ask(p, from, &part->want);
+        receive_ask(p, from, &part->want);
     } else if (part->type == UW_PART_WANT && part->step == STEP_GO && from == 0) {
         if (part->want.seq == p->job && p->stage == UW_PROBE_IDLE) {
             p->stage = UW_PROBE_REPORTS;    /* it was lost */
         }
         go(p, part->want.seq, part->want.base == GO_TOGETHER, part->want.chunk_n);
     } else if (part->type == UW_PART_DATA && part->step == STEP_ANSWER) {
-        take_answer(p, part);
+        receive_answer(p, part);
     } else if (part->type == UW_PART_DATA && part->step == STEP_REPORT && p->rank == 0 &&
                part->count_n == UW_PROBE_REPORT_N) {
         const struct uw_network_report r = {part->floats[0], part->floats[1], part->floats[2],
                                             part->floats[3]};
-        take_report(p, from, part->seq, &r);
+        receive_report(p, from, part->seq, &r);
     }
 }
 
@@ -409,7 +409,7 @@ uint64_t uw_network_probe_run(struct uw_network_probe *p, uint64_t now_us)
     p->now_us = now_us;
     if (!p->done) {
         next_turn(p);
-        next_us = p->done ? next_us : tell(p);
+        next_us = p->done ? next_us : send_gos(p);
     }
     next_us = uw_min_u64(next_us, run_stage(p));
     next_us = uw_min_u64(next_us, report(p));

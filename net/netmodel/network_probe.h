@@ -84,8 +84,8 @@ void uw_network_probe_begin(struct uw_network_probe *p, uint32_t group, uint32_t
                             uint32_t rank, uint64_t now_us);
 
 /* A message with round 0 from a rank of the group. */
-void uw_network_probe_take(struct uw_network_probe *p, uint32_t from, const struct uw_part *part,
-                           uint64_t now_us);
+void uw_network_probe_receive(struct uw_network_probe *p, uint32_t from, const struct uw_part *part,
+                              uint64_t now_us);
 
 /* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
 uint64_t uw_network_probe_run(struct uw_network_probe *p, uint64_t now_us);

@@ -111,7 +111,7 @@ int uw_node_after_step(struct uw_node *n, const struct uw_node_progress *p)
 void uw_node_tell(struct uw_node *n, const struct uw_node_progress *p)
 {
     if (n->state != NULL) {
-        uw_gossip_tell(&n->state->gossip, p);
+        uw_gossip_report(&n->state->gossip, p);
     }
 }
 
@@ -129,7 +129,7 @@ bool uw_node_asks(const struct uw_node *n)
     return n->state != NULL && uw_gossip_asks(&n->state->gossip);
 }
 
-static void say_goodbye(struct uw_node_state *s, uint16_t station)
+static void send_goodbye(struct uw_node_state *s, uint16_t station)
 {
     s->message->goodbye = (uwasa_Goodbye){.run = s->run, .has_self = true};
     uw_membership_record(&s->membership, &s->membership.members[0],
@@ -154,13 +154,13 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
         s->config.parts->samples->stop(s);
     }
     if (s->config.link->shared) {       /* whose queue does not hold one for each */
-        say_goodbye(s, UW_LINK_STATION_BROADCAST);
+        send_goodbye(s, UW_LINK_STATION_BROADCAST);
         return;
     }
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         const struct uw_member *m = &s->membership.members[i];
         if (uw_member_is_live(m)) {
-            say_goodbye(s, m->station);
+            send_goodbye(s, m->station);
         }
     }
 }

@@ -424,7 +424,7 @@ void uw_node_pull_step(struct uw_node_state *s)
         check_pull(s);
     }
     if (!p->first.transfer.active) {
-        uint32_t round = p->pending != 0 ? p->pending : uw_gossip_take(&s->gossip);
+        uint32_t round = p->pending != 0 ? p->pending : uw_gossip_next_round(&s->gossip);
         uint32_t head = round == 0 && averages != NULL ? averages->pull_from(s) : 0;
         if (head != 0) {
             uw_node_pull_start(s, BRIDGE_ROUND, head, false);

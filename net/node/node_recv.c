@@ -103,8 +103,8 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
 }
 
 /* A control message of the node itself, or of no kind that it knows. */
-static void take_control(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
-                         uint32_t bytes)
+static void handle_control(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                           uint32_t bytes)
 {
     union uw_node_message *in = s->message;
     bool frames = s->config.link->frames, wants = type == UW_WIRE_WANT;
@@ -155,7 +155,7 @@ static int read_data(struct uw_node_state *s, uint16_t station, int type, uint32
                                 : UW_ERR_CORRUPT;
 }
 
-static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
+static void handle(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     const struct uw_node_parts *parts = s->config.parts;
     enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->in[0] & 15u) : 0;
@@ -186,7 +186,7 @@ static void take(struct uw_node_state *s, uint16_t station, uint32_t bytes)
     } else if (type == UW_WIRE_STATUS_REQUEST && parts->answers != NULL) {
         parts->answers->message(s, station, bytes);
     } else {
-        take_control(s, station, (enum uw_wire_type)type, bytes);
+        handle_control(s, station, (enum uw_wire_type)type, bytes);
     }
 }
 
@@ -207,7 +207,7 @@ uint32_t uw_node_receive(struct uw_node_state *s, uint32_t most)
         }
         s->counters.received_bytes += (uint32_t)bytes;
         s->in = view;
-        take(s, station, (uint32_t)bytes);
+        handle(s, station, (uint32_t)bytes);
     }
     return most;
 }

@@ -73,8 +73,8 @@ int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t byte
     return rc;
 }
 
-const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
-                          uint32_t *version)
+const float *uw_node_read_shown(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
+                                uint32_t *version)
 {
     struct uw_snapshot *snapshot = s->config.snapshot;
     if (snapshot == NULL) {
@@ -112,7 +112,7 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
             uw_serve_blocked(&s->serve, &item, from_us - s->slept_us);
             continue;
         }
-        const float *x = uw_node_look(s, item.offset_n, item.count_n, &version);
+        const float *x = uw_node_read_shown(s, item.offset_n, item.count_n, &version);
         if (x == NULL) {
             s->blocked = true;
             return;

@@ -190,8 +190,8 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most);
 
 /* What others are shown, and its version: a copy of the snapshot's or, where there is none, of the
  * parameters themselves, which training leaves alone meanwhile. NULL: not now. */
-const float *uw_node_look(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
-                          uint32_t *version);
+const float *uw_node_read_shown(struct uw_node_state *s, uint32_t offset_n, uint32_t count_n,
+                                uint32_t *version);
 
 static inline struct uw_node_peer *uw_node_peer(const struct uw_node_state *s,
                                                 const struct uw_member *m)

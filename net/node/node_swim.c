@@ -105,7 +105,7 @@ static void answer(struct uw_node_state *s, uint16_t station, enum uw_wire_type 
     }
 }
 
-static void take_rumours(struct uw_node_state *s, uint32_t bytes)
+static void receive_rumours(struct uw_node_state *s, uint32_t bytes)
 {
     uwasa_Peer peer;
     uint32_t at = 0;
@@ -132,7 +132,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     }
     bool otherwise = s->averages != NULL &&
                      s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
-    int rc = uw_membership_tell(&s->membership, station, ping, s->outer_us, &m);
+    int rc = uw_membership_update(&s->membership, station, ping, s->outer_us, &m);
     if (rc == UW_ERR_DENIED) {
         const struct uw_node_cause c = {.own = strcmp(ping->self.name, s->config.name) == 0};
         uw_node_event_refused(s, UW_NODE_NAME_TAKEN, station, &c);
@@ -162,7 +162,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     if (type == UW_WIRE_ACK) {
         uw_membership_acked(&s->membership, m, ping->seq, s->outer_us);
     }
-    take_rumours(s, bytes);
+    receive_rumours(s, bytes);
     answer(s, station, type, ping);
 }
 

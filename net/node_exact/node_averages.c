@@ -279,7 +279,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     if (w->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_message(s, member->id, &m, w->turn);
     } else {
-        uw_cell_take(&s->cell->scopes[w->scope].cell, member->id, &m, s->now_us);
+        uw_cell_receive(&s->cell->scopes[w->scope].cell, member->id, &m, s->now_us);
     }
 }
 

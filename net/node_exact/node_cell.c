@@ -250,7 +250,7 @@ static bool vector_is_finite(const struct uw_node_scope *o)
 static void take_up(struct uw_node_state *s)
 {
     enum uw_average_scope scope;
-    if (uw_average_take(&s->cell->average, &scope) == 0) {
+    if (uw_average_next_round(&s->cell->average, &scope) == 0) {
         return;
     }
     struct uw_node_scope *o = &s->cell->scopes[scope];

@@ -84,7 +84,7 @@ enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ran
         kind = UW_ALLREDUCE_HALVING;
     }
     if (c->measured) {
-        const struct uw_network_summary t = uw_network_tell(&c->fit);
+        const struct uw_network_summary t = uw_network_summary_of(&c->fit);
         seconds = uw_network_predict(&c->fit, kind, ranks_n, size_n, at);
         hints[0] = t.latency_s;
         hints[1] = t.access_s;
@@ -117,7 +117,7 @@ void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
     }
     r->ways = ways;
     r->ahead_us = head && least_us < 2u * AHEAD_MOST_US ? least_us / 2u : 0;
-    bool known = h[2] > 0.0f && (head || uw_network_believe(&c->fit, &summary) == UW_OK);
+    bool known = h[2] > 0.0f && (head || uw_network_apply(&c->fit, &summary) == UW_OK);
     c->predicted_s = known && h[5] >= 0.0f && h[5] < PREDICTED_MOST_S ? h[5] : 0.0f;
     c->began_us = s->now_us;
     if (known) {
@@ -222,8 +222,8 @@ void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_p
     struct uw_node_cost *c = s->cost;
     if (part->group == c->group && rank < c->probe.ranks) {
         /* The group's head has rank 0 in a probe. */
-        uw_network_probe_take(&c->probe, (rank + c->probe.ranks - c->shift) % c->probe.ranks,
-                              part, s->now_us);
+        uw_network_probe_receive(&c->probe, (rank + c->probe.ranks - c->shift) % c->probe.ranks,
+                                 part, s->now_us);
     }
 }
 

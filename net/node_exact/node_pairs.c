@@ -276,7 +276,7 @@ static void take_ready(struct uw_node_state *s, uint32_t from, const struct uw_c
     catch_up(s, turn);
     bool mine = s->cell->asked == scope(s) && p->partner == from && turn >= p->turn;
     if (mine) {
-        uw_cell_take(&scope(s)->cell, from, m, s->now_us);
+        uw_cell_receive(&scope(s)->cell, from, m, s->now_us);
     } else if (m->status != UW_CELL_ABORTED &&
                (turn < p->turn || s->cell->asked != NULL || p->state != UW_PAIRS_TRACKING)) {
         send_act(s, from, UW_CELL_BUSY);
@@ -323,14 +323,14 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
         if (m->act == UW_CELL_START && (s->pairs->partner != from || !waits(s))) {
             if (s->pairs->partner != from || c->group != m->group) {
                 uw_cell_note(c, m->group, m->round, false);
-                uw_cell_say(c, from, m->group, m->round);
+                uw_cell_send_state(c, from, m->group, m->round);
             }
             return;
         }
         if (m->act == UW_CELL_START) {
             take_weight(s, m->waits_for);
         }
-        uw_cell_take(c, from, m, s->now_us);
+        uw_cell_receive(c, from, m, s->now_us);
     }
 }
 
@@ -380,7 +380,7 @@ uint64_t uw_node_pairs_step(struct uw_node_state *s)
     }
     if (s->now_us >= until_us) {
         uw_deadline_add(&p->waited, 2u * (s->now_us - p->since_us));
-        uw_cell_tell(&scope(s)->cell, UW_CELL_NEWS_LATE, p->partner);
+        uw_cell_report(&scope(s)->cell, UW_CELL_NEWS_LATE, p->partner);
         uw_cell_withdraw(&scope(s)->cell, s->now_us);
         return s->now_us;
     }

@@ -150,7 +150,8 @@ static bool send_chunk(struct uw_node_state *s, uint32_t chunk)
                                        .chunk = end ? 0 : chunk,
                                        .count_n = end ? 0 : c->chunk_n};
     uint32_t version;
-    const float *x = uw_node_look(s, end ? 0 : uw_cast_offset(c, chunk), head.count_n, &version);
+    const float *x = uw_node_read_shown(s, end ? 0 : uw_cast_offset(c, chunk), head.count_n,
+                                        &version);
     if (x == NULL) {
         return false;
     }
@@ -287,7 +288,7 @@ static uint64_t step(struct uw_node_state *s)
 static bool is_alike(struct uw_node_state *s, const struct uw_gossip_slot *slot)
 {
     uint32_t version = 0;
-    const float *x = uw_node_look(s, slot->offset_n, slot->count_n, &version);
+    const float *x = uw_node_read_shown(s, slot->offset_n, slot->count_n, &version);
     return x != NULL && version == s->cast->version &&
            uw_squares_apart(x, slot->x, slot->count_n) <= ALIKE * uw_squares(x, slot->count_n);
 }
@@ -304,7 +305,7 @@ static void on_chunk(struct uw_node_state *s, uint16_t station, const struct uw_
     uint32_t skip_n = 0;
     int rc = uw_cast_check(c, m->id, in, s->now_us, &skip_n);
     if (c->is_ahead && !c->active) {
-        uw_gossip_hurry(&s->gossip);
+        uw_gossip_shorten_round(&s->gossip);
     }
     cast->late = cast->late || (!c->active && in->turn != c->turn);
     s->counters.refused_corrupt += rc == UW_ERR_CORRUPT;

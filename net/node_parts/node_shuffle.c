@@ -83,7 +83,7 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
         s->counters.unknown_messages++;
         return;
     }
-    uw_shuffle_take(&s->samples->leases, from->id, &m, s->outer_us);
+    uw_shuffle_receive(&s->samples->leases, from->id, &m, s->outer_us);
 }
 
 const struct uw_node_samples uw_node_samples = {

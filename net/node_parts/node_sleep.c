@@ -64,7 +64,7 @@ static void open_window(struct uw_node_state *s)
     if ((z->windows_n + s->membership.members[0].id) % every == 0) {
         z->search_us = z->window_us + z->period_us;
     }
-    uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->outer_us);
+    uw_membership_beacon_soon(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->outer_us);
 }
 
 static void wake_up(struct uw_node_state *s)
@@ -100,7 +100,7 @@ static bool step(struct uw_node_state *s, uint64_t *next_us)
     }
     if (z->parting_us != 0 && s->outer_us >= z->parting_us) {
         z->parting_us = 0;
-        uw_membership_greet(&s->membership, z->period_us, 0, s->outer_us);
+        uw_membership_beacon_soon(&s->membership, z->period_us, 0, s->outer_us);
     }
     shuts_us = shuts_us > z->search_us ? shuts_us : z->search_us;
     *next_us = shuts_us > s->outer_us ? uw_min_u64(opens_us, shuts_us) : opens_us;
@@ -140,7 +140,8 @@ static void heard(struct uw_node_state *s, const struct uw_member *m)
             move(s, later_us);
         }
     } else if (m->progress.sleep_label > z->label && apart) {
-        uw_membership_greet(&s->membership, z->period_us, z->awake_us / GREET_PARTS, s->outer_us);
+        uw_membership_beacon_soon(&s->membership, z->period_us, z->awake_us / GREET_PARTS,
+                                  s->outer_us);
     } else if (apart && !late && z->window_us >= earlier_us) {
         /* The fastest clock leads: what is told comes late, and looks later than it was. */
         z->window_us -= earlier_us;

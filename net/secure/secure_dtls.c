@@ -98,7 +98,7 @@ static int dtls_send(struct uw_link *link, uint16_t to, const void *buf, uint32_
 
 /* ---- what arrives, record by record ---- */
 
-static void ask_for_cookie(struct uw_secure_dtls *s, uint16_t from, const char *address,
+static void request_cookie(struct uw_secure_dtls *s, uint16_t from, const char *address,
                            const struct uw_wire_record *r)
 {
     uint8_t cookie[UW_WIRE_COOKIE_BYTES];
@@ -166,7 +166,7 @@ static bool admits_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
     return true;
 }
 
-static void take_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r)
+static void handle_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r)
 {
     struct uw_wire_hello hello;
     char address[UW_LINK_ADDRESS_BYTES];
@@ -175,7 +175,7 @@ static void take_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_
         return;
     }
     if (!has_our_cookie(s, address, &hello)) {
-        ask_for_cookie(s, from, address, r);
+        request_cookie(s, from, address, r);
         return;
     }
     if (!admits_hello(s, from, r, &hello)) {
@@ -222,7 +222,7 @@ static int route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_r
     struct uw_secure_slot *up = uw_secure_find(s, from, UW_SECURE_UP);
     struct uw_secure_slot *busy = uw_secure_find(s, from, UW_SECURE_HANDSHAKE);
     if (uw_wire_is_hello(r)) {
-        take_hello(s, from, r);
+        handle_hello(s, from, r);
     } else if (r->epoch == 0) {
         /* In the clear, so only a handshake may see it: it cannot hurt a session that is up. */
         if (busy != NULL && r->type != UW_RECORD_DATA) {
@@ -260,7 +260,7 @@ static int deliver(struct uw_secure_dtls *s, uint32_t bytes)
 
 /* A datagram has come, of `bytes`. What is more than one record of data is kept here, since the
  * lower link may be called before all of it is read. */
-static void take_datagram(struct uw_secure_dtls *s, uint8_t *datagram, uint32_t bytes)
+static void handle_datagram(struct uw_secure_dtls *s, uint8_t *datagram, uint32_t bytes)
 {
     struct uw_wire_record r;
     bool alone = uw_wire_next_record(datagram, bytes, &r) && r.size_bytes == bytes &&
@@ -302,7 +302,7 @@ static int dtls_recv_view(struct uw_link *link, uint16_t *from, void **view)
             return rc;
         }
         if (rc >= 0) {
-            take_datagram(s, datagram, (uint32_t)rc);
+            handle_datagram(s, datagram, (uint32_t)rc);
         } else {
             link->stats.dropped_n++;
         }

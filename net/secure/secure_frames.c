@@ -45,7 +45,7 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
         return UW_ERR_AGAIN;
     }
     if (all ? s->known_n == 0 : uw_frames_peer_at(s, to) == NULL) {
-        uw_frames_ask(s, to, true);
+        uw_frames_send_hello(s, to, true);
         return UW_ERR_AGAIN;
     }
     uint64_t counter;
@@ -85,7 +85,7 @@ static uint64_t whole_counter(const struct uw_frames_peer *p, const uint8_t *low
 /* Decrypt a frame of a message in s->in. What comes from this station's own address is its own,
  * heard back, or cannot be opened. Returns UW_OK, UW_ERR_AGAIN (it is of no use), or why its
  * sender is to be asked. */
-static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
+static int open_frame(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
 {
     uint8_t *in = s->in;
     bool own = from == s->lower->own;
@@ -120,7 +120,7 @@ static int take(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
         s->stats.replayed_n++;
         return UW_ERR_AGAIN;
     }
-    uw_frames_see(p, counter, s->now_us);
+    uw_frames_mark_seen(p, counter, s->now_us);
     uw_frames_follow(s, epoch);
     return UW_OK;
 }
@@ -147,11 +147,11 @@ static int frames_recv_view(struct uw_link *link, uint16_t *from, void **view)
             uw_frames_on_join(s, station, (uint32_t)bytes);
             continue;
         }
-        int rc = take(s, station, (uint32_t)bytes);
+        int rc = open_frame(s, station, (uint32_t)bytes);
         if (rc < 0) {
             if (rc != UW_ERR_AGAIN) {
-                uw_frames_ask(s, station == s->lower->own ? UW_LINK_STATION_BROADCAST : station,
-                              false);
+                bool own = station == s->lower->own;
+                uw_frames_send_hello(s, own ? UW_LINK_STATION_BROADCAST : station, false);
             }
             continue;
         }

@@ -73,7 +73,7 @@ static uint32_t about_ms(uint64_t us)
     return (uint32_t)(us >> 10);
 }
 
-void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
+void uw_frames_mark_seen(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us)
 {
     if (counter > p->top) {
         uint64_t ahead = counter - p->top;
@@ -268,7 +268,7 @@ static bool may_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
     return may;
 }
 
-void uw_frames_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
+void uw_frames_send_hello(struct uw_secure_frames *s, uint16_t station, bool to_send)
 {
     struct uw_frames_asked *a = &s->asked[s->asked_at];
     bool known = false;
@@ -392,10 +392,10 @@ static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uin
         return;
     }
     if (p != NULL && p->station == from) {
-        uw_frames_see(p, counter, s->now_us);
+        uw_frames_mark_seen(p, counter, s->now_us);
     } else if (last != NULL && is_in_vain(s, last)) {
         /* Perhaps old hellos of many identities are replayed. A real device answers this: */
-        uw_frames_ask(s, from, false);
+        uw_frames_send_hello(s, from, false);
         return;
     }
     answer(s, from, UW_FRAMES_WELCOME, id, counter);
@@ -411,7 +411,7 @@ static void on_answer(struct uw_secure_frames *s, uint16_t from, enum uw_frames_
     }
     bool known = p != NULL;
     p = enter(s, id, from);
-    uw_frames_see(p, counter, s->now_us);
+    uw_frames_mark_seen(p, counter, s->now_us);
     p->window = known ? p->window : UINT64_MAX;     /* what was sent before may have come before */
     for (uint32_t i = 0; i < ASKED_N; i++) {
         s->asked[i].tries = s->asked[i].station == from ? 0 : s->asked[i].tries;
@@ -462,7 +462,7 @@ static void on_twin(struct uw_secure_frames *s)
     char text[UW_SECURE_TEXT_BYTES] = "another device has this address, give each its own: ";
     s->stats.refused_n++;
     (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
-    uw_frames_ask(s, UW_LINK_STATION_BROADCAST, false);
+    uw_frames_send_hello(s, UW_LINK_STATION_BROADCAST, false);
     uw_frames_warn(s, &s->twin_tell_us, s->lower->own, text);
 }
 

@@ -209,7 +209,7 @@ bool uw_frames_draw_another(struct uw_secure_frames *s)
 }
 
 /* Returns UW_ERR_CLOSED when nothing is left of it. */
-static int take_record(struct uw_secure_frames *s, const uint8_t record[RECORD_BYTES])
+static int apply_record(struct uw_secure_frames *s, const uint8_t record[RECORD_BYTES])
 {
     s->id = kept_id(record);
     s->counter = uw_get_u64(record + 12);
@@ -232,7 +232,7 @@ int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_con
     int rc = read_record(s, record);
     bool other = rc == UW_OK && config->id != 0 && config->id != kept_id(record);
     if (rc == UW_OK && !other) {
-        rc = take_record(s, record);
+        rc = apply_record(s, record);
         if (rc == UW_ERR_CLOSED && !s->fixed) {
             s->id = s->counter = s->saved_counter = s->epoch_began = 0;
             rc = draw_id(s);

@@ -72,7 +72,7 @@ bool uw_frames_is_old(const struct uw_frames_peer *p, uint64_t counter);
 
 /* Has it, or is it too old? */
 bool uw_frames_seen(const struct uw_frames_peer *p, uint64_t counter);
-void uw_frames_see(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us);
+void uw_frames_mark_seen(struct uw_frames_peer *p, uint64_t counter, uint64_t now_us);
 
 /* Get a counter that was never used, and the key of this epoch. Warns when none is left.
  * Returns UW_OK, UW_ERR_IO (the store cannot be written), UW_ERR_CLOSED, UW_ERR_NOMEM. */
@@ -86,7 +86,7 @@ bool uw_frames_out_is_free(struct uw_secure_frames *s);
 
 /* Send hello to a station, or to all, at a limited rate. Some of it is kept for what this device
  * wants to send. */
-void uw_frames_ask(struct uw_secure_frames *s, uint16_t station, bool to_send);
+void uw_frames_send_hello(struct uw_secure_frames *s, uint16_t station, bool to_send);
 
 /* A frame of type 0 has come, in s->in. */
 void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes);

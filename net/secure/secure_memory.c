@@ -48,7 +48,7 @@ static bool is_end(const struct block *b)
     return (const uint8_t *)b >= memory.end;
 }
 
-static void *take(size_t bytes)
+static void *allocate(size_t bytes)
 {
     uint32_t need = (uint32_t)((bytes + 2u * sizeof(struct block) - 1u) / sizeof(struct block) *
                                sizeof(struct block));
@@ -73,28 +73,28 @@ static void *take(size_t bytes)
 }
 
 /* Sessions ask for one to read and one to write, in turn. */
-static void *take_record(size_t bytes)
+static void *allocate_record(size_t bytes)
 {
     void **record = &memory.record[memory.records_n++ % 2u];
     if (*record == NULL) {
-        *record = take(bytes);
+        *record = allocate(bytes);
     }
     const struct block *b = *record;
     return b != NULL && b[-1].bytes - sizeof *b >= bytes ? *record : NULL;
 }
 
-static void *take_zeroed(size_t n, size_t size)
+static void *allocate_zeroed(size_t n, size_t size)
 {
     size_t all = memory.first != NULL ? (size_t)(memory.end - (const uint8_t *)memory.first) : 0;
     if (n == 0 || size == 0 || size > all / n) {
         return NULL;
     }
     size_t bytes = n * size;
-    void *p = bytes > RECORD_BYTES ? take_record(bytes) : take(bytes);
+    void *p = bytes > RECORD_BYTES ? allocate_record(bytes) : allocate(bytes);
     return p != NULL ? memset(p, 0, bytes) : NULL;
 }
 
-static void give(void *p)
+static void release(void *p)
 {
     if (p != NULL && p != memory.record[0] && p != memory.record[1]) {
         ((struct block *)p - 1)->used = 0;
@@ -110,7 +110,7 @@ void uw_secure_memory_init(void *at, size_t bytes)
     if (bytes != 0) {
         *memory.first = (struct block){.bytes = (uint32_t)bytes};
     }
-    (void)mbedtls_platform_set_calloc_free(take_zeroed, give);
+    (void)mbedtls_platform_set_calloc_free(allocate_zeroed, release);
 }
 
 size_t uw_secure_memory_peak_bytes(void)

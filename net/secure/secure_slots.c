@@ -169,7 +169,7 @@ static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s,
 /* A slot for a new handshake, NULL when there is none now. Calls made here and calls from outside
  * share the places, but a quarter (at least one) is kept from either, so that neither dead peers
  * nor strangers can take all. A full side gives up its own oldest handshake once it is stale. */
-static struct uw_secure_slot *take_slot(struct uw_secure_dtls *s, bool client)
+static struct uw_secure_slot *open_slot(struct uw_secure_dtls *s, bool client)
 {
     uint32_t all = 0;
     uint32_t own = 0;
@@ -204,7 +204,7 @@ static struct uw_secure_slot *take_slot(struct uw_secure_dtls *s, bool client)
 int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
                     struct uw_secure_slot **out)
 {
-    struct uw_secure_slot *slot = take_slot(s, client);
+    struct uw_secure_slot *slot = open_slot(s, client);
     if (slot == NULL) {
         return UW_ERR_AGAIN;
     }

@@ -211,7 +211,7 @@ static void close_lease(struct uw_shuffle *s, struct uw_lease *l)
     send_act(s, l, UW_SHUFFLE_END);
 }
 
-static void give_away(struct uw_shuffle *s, struct uw_lease *l)
+static void lend(struct uw_shuffle *s, struct uw_lease *l)
 {
     l->away = true;
     l->back_us = s->now_us + uw_shuffle_hold_us(s->config.loan_us);
@@ -274,7 +274,7 @@ static uint32_t lease_ms(const struct uw_shuffle *s)
     return (uint32_t)(s->config.loan_us / 1000u);
 }
 
-static void say_offer(struct uw_shuffle *s, struct uw_lease *l)
+static void send_offer(struct uw_shuffle *s, struct uw_lease *l)
 {
     const struct uw_sample_pool *p = s->config.pool;
     struct uw_shuffle_message m = {.act = UW_SHUFFLE_OFFER, .sample_n = p->sample_n,
@@ -290,7 +290,7 @@ static void repeat(struct uw_shuffle *s, struct uw_lease *l)
     }
     switch (l->state) {
     case UW_LEASE_OFFERED:
-        say_offer(s, l);
+        send_offer(s, l);
         break;
     case UW_LEASE_PULLING:
     case UW_LEASE_RECEIVING:
@@ -352,7 +352,7 @@ static void offer(struct uw_shuffle *s)
             return;
         }
         set_state(s, l, UW_LEASE_OFFERED);
-        say_offer(s, l);
+        send_offer(s, l);
     }
 }
 
@@ -468,11 +468,11 @@ static void on_data(struct uw_shuffle *s, struct uw_lease *l, const struct uw_sh
         abandon(s, l);
     } else if (l->state == UW_LEASE_RECEIVING) {
         uw_sample_pool_rest(s->config.pool, l->home);
-        give_away(s, l);
+        lend(s, l);
         set_state(s, l, UW_LEASE_READY);
         send_act(s, l, UW_SHUFFLE_READY);
     } else {
-        give_away(s, l);
+        lend(s, l);
         borrow(s, l);
         l->unacked = true;
         send_act(s, l, UW_SHUFFLE_COMMIT);
@@ -507,8 +507,8 @@ static bool concerns(const struct uw_lease *l, uint32_t from, const struct uw_sh
            (offered || (l->theirs.nonce == m->from.nonce && l->theirs.slot == m->from.slot));
 }
 
-void uw_shuffle_take(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
-                     uint64_t now_us)
+void uw_shuffle_receive(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
+                        uint64_t now_us)
 {
     if (s->config.pool == NULL || !s->started) {
         return;

@@ -160,8 +160,8 @@ int uw_shuffle_place(struct uw_shuffle *s, struct uw_arena *arena,
 uint64_t uw_shuffle_step(struct uw_shuffle *s, uint64_t now_us, uint64_t behind_us);
 
 /* A message of this run from a node. Nothing is taken and nothing is answered while it is off. */
-void uw_shuffle_take(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
-                     uint64_t now_us);
+void uw_shuffle_receive(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
+                        uint64_t now_us);
 
 /* Borrow and lend no more: all leases are ended, and the others told. */
 void uw_shuffle_stop(struct uw_shuffle *s);

@@ -58,7 +58,7 @@ int uw_status_client_init(struct uw_status_client *c, struct uw_link *link, cons
     return rc != UW_ERR_AGAIN ? rc : UW_OK;
 }
 
-static void ask(struct uw_status_client *c, uint64_t now_us)
+static void request(struct uw_status_client *c, uint64_t now_us)
 {
     struct uw_message m = {.type = UW_WIRE_STATUS_REQUEST};
     m.status_request = (uwasa_StatusRequest){.seq = c->seq, .first = c->first_n};
@@ -80,8 +80,9 @@ static void take_counters(const uwasa_Counters *from, struct uw_node_counters *t
 }
 
 /* Returns true when the reply was the last. */
-static bool take(struct uw_status_client *c, const uwasa_StatusReply *r,
-                 struct uw_node_member *rows, uint32_t cap_n, struct uw_node_counters *counters)
+static bool store_rows(struct uw_status_client *c, const uwasa_StatusReply *r,
+                       struct uw_node_member *rows, uint32_t cap_n,
+                       struct uw_node_counters *counters)
 {
     c->total_n = r->total;
     for (pb_size_t i = 0; i < r->rows_count; i++) {
@@ -118,10 +119,10 @@ static bool receive(struct uw_status_client *c, uint64_t now_us, struct uw_node_
             continue;
         }
         c->started_us = now_us;
-        if (take(c, &m.status_reply, rows, cap_n, counters)) {
+        if (store_rows(c, &m.status_reply, rows, cap_n, counters)) {
             return true;
         }
-        ask(c, now_us);
+        request(c, now_us);
     }
     return false;
 }
@@ -163,7 +164,7 @@ int uw_status_client_step(struct uw_status_client *c, uint64_t now_us,
         return UW_ERR_TIMEOUT;
     }
     if (rc == UW_OK && now_us >= c->next_us) {
-        ask(c, now_us);
+        request(c, now_us);
     }
     return UW_ERR_AGAIN;
 }

@@ -92,7 +92,7 @@ static void test_who_shows_its_start_is_hardly_asked(void **state)
             assert_int_equal(uw_gossip_publish(&w->nodes[i].node.state->gossip, i < 4, true),
                              UW_OK);
             w->nodes[i].progress.step = i < 4;
-            uw_gossip_tell(&w->nodes[i].node.state->gossip, &w->nodes[i].progress);
+            uw_gossip_report(&w->nodes[i].node.state->gossip, &w->nodes[i].progress);
         }
         world_until(w, world_all_know_all, 60u * S);
         world_run(w, 5u * S);

@@ -211,7 +211,7 @@ static void test_nonsense_of_a_peer_does_no_harm(void **state)
         }
         bool commits = m.act == UW_SHUFFLE_COMMIT || m.act == UW_SHUFFLE_DATA;
         if (l == NULL || !commits) {    /* these two would be lies about whose sample it is */
-            uw_shuffle_take(&s->samples->leases, uw_name_id("b"), &m, s->now_us);
+            uw_shuffle_receive(&s->samples->leases, uw_name_id("b"), &m, s->now_us);
         }
         if (i % 50u == 0) {
             world_tick(a->w);

@@ -109,7 +109,7 @@ static void deliver(void)
         uint32_t run;
         assert_int_equal(uw_shuffle_decode(m.buf, m.bytes, &run, &in), UW_OK);
         if (nodes[m.to].up) {
-            uw_shuffle_take(&nodes[m.to].shuffle, m.from + 1u, &in, now_us);
+            uw_shuffle_receive(&nodes[m.to].shuffle, m.from + 1u, &in, now_us);
         }
     }
 }

@@ -177,7 +177,7 @@ static inline void deliver(struct bus *b)
     for (uint32_t i = 0; i < due_n; i++) {
         struct station *s = &b->stations[due[i].to - id_of(0)];
         if (s->up) {
-            uw_cell_take(&s->cell, due[i].from, &due[i].m, clock_of(s));
+            uw_cell_receive(&s->cell, due[i].from, &due[i].m, clock_of(s));
         }
     }
 }
@@ -239,7 +239,7 @@ static inline const struct uw_cell_message *answer_to(struct bus *b,
 {
     struct station *s = &b->stations[0];
     b->letters_n = 0;
-    uw_cell_take(&s->cell, id_of(1), start, clock_of(s));
+    uw_cell_receive(&s->cell, id_of(1), start, clock_of(s));
     if (b->letters_n == 0) {
         return NULL;
     }

@@ -30,7 +30,7 @@ static struct uw_network_probe probes[WORLD_RANKS_MAX];
 static void take_probe(struct allreduce_world *w, uint32_t rank, uint32_t from,
                        const struct uw_part *part)
 {
-    uw_network_probe_take(&probes[rank], from, part, w->now_us);
+    uw_network_probe_receive(&probes[rank], from, part, w->now_us);
 }
 
 static uint64_t run_probe(struct allreduce_world *w, uint32_t rank)

@@ -172,7 +172,7 @@ static void test_late_news_of_an_earlier_wait_ends_no_round(void **state)
                 }
                 if (round == 3 && k > 20 && head->state == when && !heard) {
                     heard = true;
-                    uw_cell_take(head, id_of(0), &late, b.now_us);
+                    uw_cell_receive(head, id_of(0), &late, b.now_us);
                 }
             }
             assert_int_equal(heard, round == 3);

@@ -76,7 +76,7 @@ static void test_late_words_of_a_refused_wait_do_not_count(void **state)
     const struct uw_cell_message refusal = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
                                             .asks = late.asks, .culprit = id_of(2)};
     run(&b, 2 * SECOND);
-    uw_cell_take(&b.stations[2].cell, id_of(0), &late, b.now_us);
+    uw_cell_receive(&b.stations[2].cell, id_of(0), &late, b.now_us);
     ask(&b, 1);
     ask(&b, 2);
     run(&b, SECOND);
@@ -84,7 +84,7 @@ static void test_late_words_of_a_refused_wait_do_not_count(void **state)
     assert_int_equal(b.rounds[b.rounds_n - 1u].aborted, 0);
     ask(&b, 0);
     assert_int_equal(refused->head, id_of(2));
-    uw_cell_take(&b.stations[0].cell, id_of(2), &refusal, b.now_us);
+    uw_cell_receive(&b.stations[0].cell, id_of(2), &refusal, b.now_us);
     assert_int_equal(refused->state, UW_CELL_WAITING);
     ask(&b, 1);
     ask(&b, 2);

@@ -328,11 +328,11 @@ static void test_who_asks_to_be_asked_seldom_is_not_suspected_before_it_was_aske
     ping.self.incarnation = 5;
     ping.self.pace_ms = 30000;
     set_up(&b, 4, NULL, 0);
-    assert_int_equal(uw_membership_tell(&b.m, 1, &ping, SECOND, NULL), UW_OK);
+    assert_int_equal(uw_membership_update(&b.m, 1, &ping, SECOND, NULL), UW_OK);
     struct uw_member *it = &b.m.members[1];
     assert_true(run(&b, SECOND, 2 * SECOND + SECOND / 2, 1) >= 1);      /* for the round trip */
     uw_membership_acked(&b.m, it, it->ping_seq, 2 * SECOND + SECOND / 2);
-    assert_int_equal(uw_membership_tell(&b.m, 1, &ping, 2 * SECOND + SECOND / 2, NULL), UW_OK);
+    assert_int_equal(uw_membership_update(&b.m, 1, &ping, 2 * SECOND + SECOND / 2, NULL), UW_OK);
     assert_int_equal(run(&b, 3 * SECOND, 25 * SECOND, 1), 0);
     assert_int_equal(b.events[UW_NODE_SUSPECT], 0);
     assert_true(run(&b, 25 * SECOND, 50 * SECOND, 1) >= 3);

@@ -18,7 +18,7 @@ static void test_quasi_global_momentum_follows_its_equation(void **state)
         m[i] = 0.0;
     }
     for (uint32_t round = 1; round <= 20; round++) {
-        assert_int_equal(uw_gossip_take(&b.g), round);
+        assert_int_equal(uw_gossip_next_round(&b.g), round);
         double lr_sum = 0.0;
         int flags = 0;
         for (uint32_t t = 0; t < 4u; t++) {
@@ -62,7 +62,7 @@ static void test_round_without_peers_or_steps_leaves_the_velocity_alone(void **s
     }
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     for (uint32_t round = 1; round < 5; round++) {
-        assert_int_equal(uw_gossip_take(&b.g), round);
+        assert_int_equal(uw_gossip_next_round(&b.g), round);
         push(&b, round, 0, 2.0f, false);
         uw_gossip_ended(&b.g, round, UW_GOSSIP_COMPLETE);
         assert_int_equal(uw_gossip_after_step(&b.g, &b.p),
@@ -80,20 +80,20 @@ static void test_training_goes_on_while_the_pull_is_late(void **state)
     struct bench b;
     set_up(&b, &uw_mix_none, 3, false);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    assert_int_equal(uw_gossip_take(&b.g), 1);
+    assert_int_equal(uw_gossip_next_round(&b.g), 1);
     for (uint32_t i = 1; i < 51; i++) {
         assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-        assert_int_equal(uw_gossip_take(&b.g), 0);
+        assert_int_equal(uw_gossip_next_round(&b.g), 0);
         assert_int_equal(b.snapshot.version, 1u + i / 3u);  /* others see what is learned */
     }
     /* A reader inside delays the publishing, not the training. */
     uw_gossip_ended(&b.g, 1, UW_GOSSIP_NONE);
     assert_false(atomic_flag_test_and_set(&b.snapshot.busy));
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    assert_int_equal(uw_gossip_take(&b.g), 0);
+    assert_int_equal(uw_gossip_next_round(&b.g), 0);
     atomic_flag_clear(&b.snapshot.busy);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    assert_int_equal(uw_gossip_take(&b.g), 2);
+    assert_int_equal(uw_gossip_next_round(&b.g), 2);
     assert_int_equal(b.snapshot.version, 18);
     tear_down(&b);
 }
@@ -106,7 +106,7 @@ static void test_velocity_turns_every_period_of_a_long_pull(void **state)
     struct bench b;
     set_up(&b, &uw_mix_qg, 2, false);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    assert_int_equal(uw_gossip_take(&b.g), 1);
+    assert_int_equal(uw_gossip_next_round(&b.g), 1);
     float m = 0.0f, s = b.x[0], x = s, recent = UW_MIX_RECENT_FIRST;
     for (uint32_t step = 1; step <= 7; step++) {
         bool ends = step == 6u, busy = step == 4u, comes = step == 5u;
@@ -138,7 +138,7 @@ static void test_velocity_turns_every_period_of_a_long_pull(void **state)
         assert_float_equal(b.m[0], m, 1e-5);
         assert_float_equal(b.s[0], s, 1e-5);
     }
-    assert_int_equal(uw_gossip_take(&b.g), 2);
+    assert_int_equal(uw_gossip_next_round(&b.g), 2);
     tear_down(&b);
 }
 
@@ -156,7 +156,7 @@ static void end_seen(const struct uw_mix_constants *c, uint32_t n, const float *
 /* A round of one step in which so many of four chunks come; busy: it is shown a step later. */
 static void round_with(struct bench *b, uint32_t chunks_n, bool busy)
 {
-    uint32_t round = uw_gossip_take(&b->g);
+    uint32_t round = uw_gossip_next_round(&b->g);
     for (uint32_t i = 0; i < chunks_n; i++) {
         push(b, round, i, 0.0f, false);
     }
@@ -209,7 +209,7 @@ static void test_what_is_learned_during_a_pull_stays_whole(void **state)
     b.params.segments = parts;
     b.params.segments_n = 3;
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    assert_int_equal(uw_gossip_take(&b.g), 1);
+    assert_int_equal(uw_gossip_next_round(&b.g), 1);
     for (uint32_t i = 0; i < N; i++) {
         b.x[i] += 1.0f;
     }
@@ -232,7 +232,7 @@ static void test_outlier_is_refused_and_so_is_the_rest_of_its_pull(void **state)
     struct bench b;
     set_up(&b, &uw_mix_none, 1, false);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
-    assert_int_equal(uw_gossip_take(&b.g), 1);
+    assert_int_equal(uw_gossip_next_round(&b.g), 1);
     push(&b, 1, 0, 5.0f, false);
     push(&b, 1, 1, 1e5f, false);
     push(&b, 1, 2, 5.0f, false);

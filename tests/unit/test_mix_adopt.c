@@ -11,13 +11,13 @@ static void test_newcomer_copies_and_shows_nothing_before(void **state)
     b.m[0] = 0.25f;
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     assert_int_equal(b.snapshot.version, 0);
-    assert_int_equal(uw_gossip_take(&b.g), 1);
+    assert_int_equal(uw_gossip_next_round(&b.g), 1);
     push(&b, 1, 0, 30.0f, true);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_MIXED | UW_NODE_ADOPTING);
     uw_gossip_ended(&b.g, 1, UW_GOSSIP_CUT);
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), UW_NODE_ROUND | UW_NODE_ADOPTING);
     assert_int_equal(b.snapshot.version, 0);
-    assert_int_equal(uw_gossip_take(&b.g), 2);
+    assert_int_equal(uw_gossip_next_round(&b.g), 2);
     for (uint32_t c = 0; c < 4; c++) {
         push(&b, 2, c, 30.0f, true);
     }
@@ -42,14 +42,14 @@ static void adopt_a_part(struct bench *b)
     uw_gossip_ended(&b->g, 1, UW_GOSSIP_NONE);
     assert_int_equal(uw_gossip_after_step(&b->g, &b->p), 0);
     assert_int_equal(b->snapshot.version, 1);
-    assert_int_equal(uw_gossip_take(&b->g), 2);
+    assert_int_equal(uw_gossip_next_round(&b->g), 2);
     b->m[0] = 0.25f;
     b->p.lr = 0.0f;                     /* it holds still, as it is told to */
     push(b, 2, 0, 30.0f, true);
     uw_gossip_ended(&b->g, 2, UW_GOSSIP_CUT);
     assert_int_equal(uw_gossip_after_step(&b->g, &b->p),
                      UW_NODE_MIXED | UW_NODE_ROUND | UW_NODE_ADOPTING);
-    assert_int_equal(uw_gossip_take(&b->g), 3);
+    assert_int_equal(uw_gossip_next_round(&b->g), 3);
     assert_int_equal(b->snapshot.version, 1);
 }
 

@@ -220,8 +220,8 @@ static void test_another_rank_goes_on_from_the_summary(void **state)
     (void)state;
     start(&f, &wide, 8, 8.0);
     uw_network_fit_init(&g, CHUNK_N, HEAD_BYTES, 0);
-    struct uw_network_summary s = uw_network_tell(&f);
-    assert_int_equal(uw_network_believe(&g, &s), UW_OK);
+    struct uw_network_summary s = uw_network_summary_of(&f);
+    assert_int_equal(uw_network_apply(&g, &s), UW_OK);
     assert_true(g.cost.shared);
     for (uint32_t n = 16; n <= 1u << 20; n *= 4) {
         double a, b;
@@ -231,10 +231,10 @@ static void test_another_rank_goes_on_from_the_summary(void **state)
         assert_near(a, b, 1e-4);
     }
     s.byte_s = NAN;
-    assert_int_equal(uw_network_believe(&g, &s), UW_ERR_INVALID);
+    assert_int_equal(uw_network_apply(&g, &s), UW_ERR_INVALID);
     s.byte_s = 1e-6f;
     s.latency_s = -1.0f;
-    assert_int_equal(uw_network_believe(&g, &s), UW_ERR_INVALID);
+    assert_int_equal(uw_network_apply(&g, &s), UW_ERR_INVALID);
     uw_network_path(&g, 8, &rtt_us, &floats_per_us);
     assert_near((double)floats_per_us, CHUNK_N / (1e6 * uw_allreduce_wire_s(&wide, CHUNK_N)), 1e-3);
     assert_true((double)rtt_us > 2e6 * wide.latency_s);

@@ -228,7 +228,7 @@ static void test_what_a_ping_leaves_out_stays_as_it_was_told(void **state)
     struct uw_node_state *s = bind(&c);
     struct uw_member *m = NULL;
     const uwasa_Ping told = ping_of(7);
-    assert_int_equal(uw_membership_tell(&s->membership, 3, &told, 1000, &m), UW_OK);
+    assert_int_equal(uw_membership_update(&s->membership, 3, &told, 1000, &m), UW_OK);
     for (uint32_t n = 0; n <= UW_NODE_LEFT_OUT_MOST; n++) {
         uwasa_Ping p = ping_of(9), out;
         uint8_t buf[120];
