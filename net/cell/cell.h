@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cell.h - who averages exactly with whom, when, and whether it counts
+ * cell.h - agreement on exact averages: group, round, commit or abort
  *
- * A cell is a set of nodes with a fast link among them. One of them is its head: of those that are
- * there the one with the highest weight, then with the lowest identity; everybody works that out
- * alone. The head gathers who is ready, names the ranks of a round, and decides it:
+ * A cell is a set of nodes with a fast link between them. Its head is the reachable node with the
+ * highest weight, then with the lowest identity; every node computes it by itself. The head gathers
+ * the nodes that are ready, chooses the ranks of a round, and decides it:
  *
  *     member                                head
- *     READY ------------------------------> gathers; does not wait for ever
+ *     READY ------------------------------> gathers, for a limited time
  *     <------------------------------ START (group, round, algorithm, ranks)
  *     all-reduce among the ranks (allreduce.h), STATE running now and then
  *     STATE prepared ---------------------> when all are: committed
  *     <------------------ STATE committed or aborted
  *
- * A round counts for all or for nobody: who is prepared has the average, but uses it only once it
- * is committed; until then the old parameters are kept. A rank that dies, stalls or leaves aborts
- * the round and is named; the others begin anew without it. When the head vanishes, the next in the
- * group's order asks everybody (POLL): what anybody knows to be decided is decided; else the round
- * is committed when all who are left are prepared and are more than half, and aborted otherwise.
+ * A round is committed by all or by none: a prepared rank has the average, but keeps the old
+ * parameters until the commit. If a rank dies, stalls or leaves, the round aborts and names it; the
+ * others start again without it. If the head is lost, the next node in the group's order polls all
+ * ranks (POLL): a decision that any rank knows stands. Otherwise the round is committed if all
+ * remaining ranks are prepared and are more than half, else aborted.
  *
- * A round between devices that fails (direct) is nobody's fault: the next one goes another way.
+ * When a round between devices (direct) fails, no node is to blame: the next one uses the link.
  *
- * Who is late is left out, and ready for the next round. Whom the head has no place for, or avoids
- * since it has just ended a round, is told so and goes on without; who cannot do what is asked
- * finds it out by itself. In patient cells and the run's last average nobody is avoided. Who is
- * new is waited for only after its first round, so that joining holds up nobody. One whose
- * parameters have an rms of more than 32 times the median is refused: it has diverged, and would
- * carry all others along.
- * Messages may be lost, repeated and reordered. Whatever asks is repeated until it is answered.
+ * A late node is left out, and is ready for the next round. A node for which the head has no place,
+ * or which it avoids after an aborted round, is informed and goes on without; a node that cannot
+ * follow a START goes on without, too. Patient cells and the run's last average avoid no node. A
+ * new node is waited for only after its first round, so that joining delays nobody. A node whose
+ * parameters have an rms of more than 32 times the median has diverged and is refused.
+ * Messages may be lost, repeated and reordered. Requests are repeated until they are answered.
  *
  * Units      _us microseconds
  * Memory     tables from an arena; the member list is borrowed from one call to the next
@@ -46,14 +45,14 @@
 
 #define UW_CELL_RANKS_MAX 64u
 #define UW_CELL_NOBODY 0u           /* no identity */
-#define UW_CELL_HINTS 6u            /* numbers that a head tells with a round; the owner's */
-#define UW_CELL_LOG 8u              /* decisions remembered */
+#define UW_CELL_HINTS 6u            /* numbers of the owner that a head sends with a round */
+#define UW_CELL_LOG 8u              /* stored decisions */
 
 enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL, UW_CELL_BUSY };
 
-/* What a node says of a round. */
+/* State of a round at a node. */
 enum uw_cell_status {
-    UW_CELL_UNKNOWN,                /* never took part */
+    UW_CELL_UNKNOWN,                /* not a rank */
     UW_CELL_RUNNING,
     UW_CELL_PREPARED,               /* has the whole result */
     UW_CELL_COMMITTED,
@@ -63,49 +62,49 @@ enum uw_cell_status {
 struct uw_cell_message {
     enum uw_cell_act act;
     uint32_t group, round;
-    enum uw_cell_status status;     /* state; ready: UW_CELL_ABORTED takes it back */
+    enum uw_cell_status status;     /* state; ready: UW_CELL_ABORTED withdraws it */
     enum uw_allreduce_kind kind;    /* start */
-    bool direct;                    /* start: not so, but between the devices (node_direct.h); state
-                                       aborted: they are at fault */
+    bool direct;                    /* start: average between the devices (node_direct.h) instead;
+                                       state aborted: because of the devices */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
     uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY. Of no group,
-                                       from the head: the receiver: it has diverged; the head: it
-                                       avoids it; nobody: no place is left */
-    uint32_t incarnation, asks;     /* ready: the sender's; which of its waits this is. start, and
-                                       state of no group: which of the receiver's waits it answers;
-                                       start 0: not known */
-    float rms;                      /* ready: of what it hands in */
-    uint32_t chunk_n;               /* ready: config's; start: the least of all ranks' */
-    uint32_t stream_n;              /* as chunk_n; start: what choose makes of it */
+                                       from the head: the receiver: it has diverged; the head: the
+                                       receiver is avoided; nobody: no place is left */
+    uint32_t incarnation, asks;     /* ready: the sender's; number of this wait. start, and state of
+                                       no group: the receiver's wait that it answers; start 0: not
+                                       known */
+    float rms;                      /* ready: of its parameters */
+    uint32_t chunk_n;               /* ready: config's; start: the minimum of all ranks */
+    uint32_t stream_n;              /* as chunk_n; start: set by choose */
     float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
 };
 
-/* A node of the cell as this one sees it. */
+/* A node of the cell. */
 struct uw_cell_member {
     uint32_t id;                    /* not 0 */
     uint32_t weight;                /* to be head */
-    bool usable;                    /* can be reached now; that of this node is not looked at */
+    bool usable;                    /* can be reached now; ignored for this node */
 };
 
 enum uw_cell_state {
     UW_CELL_IDLE,
-    UW_CELL_WAITING,                /* ready, not yet named in a round */
+    UW_CELL_WAITING,                /* ready, not yet a rank of a round */
     UW_CELL_IN_ROUND,
     UW_CELL_HAS_RESULT
 };
 
 enum uw_cell_news_kind {
-    UW_CELL_NEWS_HEAD,              /* id: who is head now */
+    UW_CELL_NEWS_HEAD,              /* id: the new head */
     UW_CELL_NEWS_LATE,              /* id: the round begins without it */
     UW_CELL_NEWS_COMMITTED,         /* ranks_n, duration_us */
-    UW_CELL_NEWS_ABORTED,           /* id: whose fault, this node's if it withdraws; UW_CELL_NOBODY:
-                                       not known */
-    UW_CELL_NEWS_OUTLIER,           /* id: what it hands in is far too large, and left out */
-    UW_CELL_NEWS_FULL,              /* id: itself; the cell has ranks_max nodes already */
-    UW_CELL_NEWS_UNABLE,            /* id: itself; it cannot average as the others do */
-    UW_CELL_NEWS_TAKEN_OVER         /* id: the head that vanished; this node decides in its place */
+    UW_CELL_NEWS_ABORTED,           /* id: the cause, this node if it withdraws; UW_CELL_NOBODY: not
+                                       known */
+    UW_CELL_NEWS_OUTLIER,           /* id: its parameters are far too large, and left out */
+    UW_CELL_NEWS_FULL,              /* id: this node; the cell has ranks_max nodes already */
+    UW_CELL_NEWS_UNABLE,            /* id: this node; it cannot average as the others do */
+    UW_CELL_NEWS_TAKEN_OVER         /* id: the lost head; this node decides in its place */
 };
 
 struct uw_cell_news {
@@ -116,49 +115,48 @@ struct uw_cell_news {
 
 struct uw_cell_config {
     uint32_t self, incarnation;
-    uint32_t series;                /* of this cell among those of one node: groups must differ */
+    uint32_t series;                /* number of this cell at this node: groups must differ */
     uint32_t ranks_max;             /* 2 .. UW_CELL_RANKS_MAX */
-    uint32_t chunk_n;               /* floats that fit a message of this node; 0: not told */
-    uint32_t stream_n;              /* room for streamed parts (allreduce.h); 0: it cannot */
-    uint32_t first_n;               /* nodes that the first round waits for; 0: those in sight */
-    bool tells_all;                 /* the node may leave once a round is over */
-    bool patient;                   /* rounds wait that long for slow and silent nodes too */
+    uint32_t chunk_n;               /* floats of this node's messages; 0: not sent */
+    uint32_t stream_n;              /* memory for streamed parts (allreduce.h); 0: not supported */
+    uint32_t first_n;               /* nodes that the first round waits for; 0: reachable ones */
+    bool tells_all;                 /* the node may leave after a round */
+    bool patient;                   /* rounds wait for slow and silent nodes, too */
     uint64_t gather_us, round_us;   /* longest wait for others to be ready; longest round */
-    uint32_t tries_max;             /* aborted rounds after which it goes on without; 0: 5 */
+    uint32_t tries_max;             /* aborted rounds before it goes on without; 0: 5 */
     void *arg;
-    /* Hand a message to a node; lost when it cannot be sent. */
+    /* Send a message to a node; lost when it cannot be sent. */
     void (*send)(void *arg, uint32_t to, const struct uw_cell_message *m);
-    /* The algorithm for the ranks of a start, and what to tell them: hints, direct, and for the
-     * room of stream_n the size of segments. */
+    /* Choose the algorithm for the ranks of a start, and set hints, direct, and, from the memory
+     * stream_n, the size of segments. */
     enum uw_allreduce_kind (*choose)(void *arg, struct uw_cell_message *start);
-    /* A round begins: the fields group, round, kind, direct, ranks, ranks_n, rank of the cell say
-     * which. */
+    /* Begin a round: see group, round, kind, direct, ranks, ranks_n, rank of the cell. */
     void (*begin)(void *arg);
-    /* The round is over for this node: take the average, or put back what was. culprit: as in
-     * uw_cell_news of an abort. */
+    /* The round is decided: use the average, or restore the parameters. culprit: as in uw_cell_news
+     * of an abort. */
     void (*decided)(void *arg, bool commit, uint32_t culprit);
-    /* Nobody averages with this node now: go on without. */
+    /* There is no node to average with: go on without. */
     void (*give_up)(void *arg);
-    /* How far the round is: its step, and the rank that it waits for or UW_RANK_NONE. */
+    /* Progress of the round: returns its step; sets the rank that it waits for, or UW_RANK_NONE. */
     uint32_t (*progress)(void *arg, uint32_t *waits_for);
-    void (*tell)(void *arg, const struct uw_cell_news *news);
+    void (*tell)(void *arg, const struct uw_cell_news *news);   /* report */
 };
 
-/* What a head knows of a node. */
+/* A node as its head knows it. */
 struct uw_cell_seat {
     uint32_t id, incarnation, asks;
-    bool expected, ready;           /* expected: took part before */
-    bool ranked, gone;              /* takes part in the round; died or left in it */
-    bool refused;                   /* that wait of its, for culprit's sake, see cell messages */
+    bool expected, ready;           /* expected: was a rank before */
+    bool ranked, gone;              /* a rank of the round; died or left in it */
+    bool refused;                   /* this wait, because of culprit, see cell messages */
     uint32_t culprit;
     float rms;
     enum uw_cell_status status;
-    bool direct;                    /* aborted: its device was at fault */
+    bool direct;                    /* aborted because of its device */
     uint32_t step, waits_for;
     uint32_t chunk_n, stream_n;
-    uint64_t since_us, ready_us;    /* ready since; said so last */
-    uint64_t heard_us;              /* heard of in this round */
-    bool untold;                    /* is not known to have heard how it ended */
+    uint64_t since_us, ready_us;    /* ready since; last READY */
+    uint64_t heard_us;              /* last message in this round */
+    bool untold;                    /* may not know the outcome */
     uint8_t strikes;
     uint64_t avoid_until_us;
 };
@@ -166,16 +164,16 @@ struct uw_cell_seat {
 struct uw_cell_head {
     struct uw_cell_seat *seats;     /* [ranks_max] */
     uint32_t seats_n;
-    bool deciding, taken_over;      /* a round is under way that this node decides */
-    bool committed;                 /* the last round was: its group may go on */
-    struct uw_cell_message start;   /* of the round under way, or of the last one */
-    uint32_t lost;                  /* taken over from */
+    bool deciding, taken_over;      /* this node decides the current round */
+    bool committed;                 /* the last round was: its group may continue */
+    struct uw_cell_message start;   /* of the current or last round */
+    uint32_t lost;                  /* the head that was lost */
     uint32_t counter;               /* of groups */
-    uint64_t started_us, start_us;  /* the round under way; START was told last */
+    uint64_t started_us, start_us;  /* begin of the current round; last START */
     uint64_t deadline_us, poll_us;
-    uint64_t decided_us, told_us;   /* the last round */
+    uint64_t decided_us, told_us;   /* of the last round */
     uint32_t polls, progress;
-    struct uw_deadline spread, took;    /* between the first and the last who is ready; rounds */
+    struct uw_deadline spread, took;    /* time from the first to the last READY; of rounds */
 };
 
 struct uw_cell {
@@ -183,66 +181,66 @@ struct uw_cell {
     const struct uw_cell_member *members;   /* [members_n], by identity, this node too */
     uint32_t members_n;
     uint64_t now_us;
-    uint32_t head, told_head;       /* elected now; as it was told */
+    uint32_t head, told_head;       /* elected now; last reported */
 
     enum uw_cell_state state;
-    uint32_t asks;                  /* times that it began to wait */
-    uint64_t since_us, repeat_us;   /* waits or runs since; says so again then */
-    uint32_t tries;                 /* rounds that were aborted since it is ready */
-    float rms;                      /* of what it hands in */
-    uint32_t group, round, decider; /* decider: the group's head, or who took over */
+    uint32_t asks;                  /* number of waits */
+    uint64_t since_us, repeat_us;   /* begin of this state; next repetition of its message */
+    uint32_t tries;                 /* aborted rounds since it is ready */
+    float rms;                      /* of its parameters */
+    uint32_t group, round, decider; /* decider: the group's head, or its successor */
     enum uw_allreduce_kind kind;
     bool direct;
     float hints[UW_CELL_HINTS];
     uint32_t chunk_n, stream_n;
     uint32_t ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];      /* identities of the round, or of the last one */
-    bool met;                       /* it has been in a round */
+    bool met;                       /* has been in a round */
     struct {
-        uint32_t group, round, at;  /* at: how many were noted before it */
+        uint32_t group, round, at;  /* at: number of earlier entries */
         bool committed;
     } log[UW_CELL_LOG];
     uint32_t log_n, noted_n;
     struct uw_cell_head h;
 };
 
-/* Take the tables. Returns UW_OK or what uw_arena_take returns. */
+/* Allocate the tables. Returns UW_OK or what uw_arena_take returns. */
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config);
 
-/* The nodes of the cell from now on. regroup, outside of a round: nothing of others is kept. */
+/* Set the nodes of the cell. regroup, outside of a round: drop all state of other nodes. */
 void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n);
 void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, uint32_t members_n,
                      uint64_t now_us);
 
-/* A node died, left or was started anew: whatever it took part in is lost. */
+/* A node died, left or restarted: the round that it is in cannot be completed. */
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us);
 
-/* This node has parameters to average, with that rms. Ends in `decided` with true, or in `give_up`;
- * `decided` with false before means that it is tried again. */
+/* Request an average of this node's parameters, which have that rms. Ends with `decided` (commit),
+ * or with `give_up`; after `decided` without commit it is retried. */
 void uw_cell_ask(struct uw_cell *c, float rms, uint64_t now_us);
 
-/* Is it known that a round is over here, or the group's last one was a later one? */
+/* Is a round known to be over, or was the group's last round a later one? */
 bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round);
 
 /* The all-reduce of this round is done. */
 void uw_cell_prepared(struct uw_cell *c, uint64_t now_us);
 
-/* The average cannot be taken: it is not finite. */
+/* The average cannot be used: it is not finite. */
 void uw_cell_refuse(struct uw_cell *c, uint64_t now_us);
 
-/* This node takes no part any more. While it has a result and has said so it waits for the
- * decision, until the deadline of a round. */
+/* Withdraw this node's request. If it has reported a result, it waits for the decision first, until
+ * the deadline of the round. */
 void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 
-/* A message from a node. */
+/* Handle a message of a node. */
 void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
                      uint64_t now_us);
 
-/* This node has decided a round, and others may not have heard how. Those are told again for some
- * seconds, if the configuration has `tells_all`; else they ask. */
+/* Has this node decided a round whose outcome other ranks may not know? It is sent again for some
+ * seconds if the configuration has `tells_all`; else they poll. */
 bool uw_cell_owes(const struct uw_cell *c);
 
-/* Do what is due. Returns when it wants to run again, if nothing arrives. */
+/* Do what is due. Returns the time of the next call if no message arrives. */
 uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us);
 
 #endif

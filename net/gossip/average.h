@@ -2,30 +2,30 @@
  *
  * average.h - rounds of an exact average, between the training and the network thread
  *
- * The training thread trains T steps, then hands the parameters over and waits; the network thread
- * averages them in place with those of the cell (cell.h, allreduce.h), or puts back what was there,
- * and hands them back.
+ * The training thread trains T steps, hands the parameters over and waits. The network thread
+ * averages them in place with those of the cell (cell.h, allreduce.h), or restores them, and hands
+ * them back.
  *
- *     training:  T steps, keep a copy, ask(r) . . . . . . . . . . end of round, publish, T steps
+ *     training:  T steps, keep a copy, request(r) . . . . . . . . end of round, publish, T steps
  *     network:                          all-reduce in x, ended(r)
  *
- * The copy of what is to come back when a round is aborted is the published snapshot; the rule of
- * mixing is then told in two parts, since the round's start is not there any more. Rules that
- * cannot be (uwasa/mix.h) keep the snapshot, and the copy goes into a vector of its own.
+ * The copy for an aborted round is the published snapshot. The mixing rule is then applied in two
+ * parts, because the round's start is overwritten. Rules without these parts (uwasa/mix.h) keep the
+ * snapshot, and the copy is in a vector of its own.
  *
- * A pair (node_pairs.h) is such a round between two nodes, over the vector [x | z] in a place of
- * its own: x, the snapshot and the velocity stay as they are until both have the average, and
- * change in the training thread. When pairs turn out not to be whole, the node goes over to gossip
- * under quasi-global momentum, once and for all.
+ * A pair (node_pairs.h) is such a round of two nodes, over the vector [x | z] in a buffer of its
+ * own: x, the snapshot and the velocity do not change until both nodes have the average, and then
+ * in the training thread. When pairs fail too often, the node changes to gossip under quasi-global
+ * momentum for good.
  *
- * A newcomer first looks for a model to take over; gossip.h does that.
+ * A newcomer first takes over a model, by gossip.h.
  *
- *     START --newcomer--> LOOK --found one, or none--> TRAIN --T steps--> FOLD --ask--> WAIT
- *       +---------------first snapshot------------------^ ^                              |
- *                                                         +---published---- BACK <-ended-+
+ *     START --newcomer--> LOOK --found one, or none--> TRAIN --T steps--> FOLD --request--> WAIT
+ *       +---------------first snapshot------------------^ ^                                  |
+ *                                                         +-----published------ BACK <-ended-+
  *
- * FOLD is the first part of the rule alone, until no reader holds the snapshot; a pair has none.
- * uw_average_agree goes from START and LOOK to TRAIN, and lets a round over the run follow.
+ * FOLD applies the first part of the rule and waits until the snapshot is not being read; pairs skip
+ * it. uw_average_agree changes START and LOOK to TRAIN, with a round over the run next.
  *
  * Memory     the model's vectors, borrowed
  * Blocking   never      Context  each function names its thread
@@ -35,7 +35,7 @@
 
 #include "gossip.h"
 
-#define UW_DRIFT_MAX 3.0f           /* of a round, either way: a loss near 0 says little */
+#define UW_DRIFT_MAX 3.0f           /* limit of a round's drift: losses near 0 are noisy */
 
 enum uw_average_scope {
     UW_AVERAGE_CELL,                /* this node's cell */
@@ -44,8 +44,8 @@ enum uw_average_scope {
 };
 
 enum uw_average_end {
-    UW_AVERAGE_NONE,                /* nobody to average with: x is as it was */
-    UW_AVERAGE_ALONE,               /* a round of one: x is as it was, but no newcomer's any more */
+    UW_AVERAGE_NONE,                /* no node to average with: x is unchanged */
+    UW_AVERAGE_ALONE,               /* a round of one: x is unchanged; ends being a newcomer */
     UW_AVERAGE_DONE
 };
 
@@ -63,22 +63,22 @@ enum uw_average_state {
 enum uw_average_pace { UW_AVERAGE_BY_PERIOD, UW_AVERAGE_HOLD, UW_AVERAGE_NOW };
 
 struct uw_average {
-    struct uw_gossip *gossip;       /* its configuration, its snapshot, what it tells */
+    struct uw_gossip *gossip;       /* its configuration, snapshot and progress are used */
     float *spare;                   /* [size_n] for rules without before and after, [2 size_n] for
                                        rules over pairs; else NULL */
-    float *inbox;                   /* [size_n] to be added to x while it is offered; or NULL */
-    bool copies;                    /* what comes back after an abort is in spare */
-    bool alike;                     /* training, before asked: x is what the device has, and */
-    bool measured;                  /* what the gossip's rms is of */
-    bool settled;                   /* network, before ended: and has the average, too */
+    float *inbox;                   /* [size_n] to be added to x when offered; or NULL */
+    bool copies;                    /* the copy for an abort is in spare */
+    bool alike;                     /* training, before asked: the device has the values of x */
+    bool measured;                  /* training, before asked: the gossip's rms is that of x */
+    bool settled;                   /* network, before ended: the device has the average */
 
-    /* between the threads */
+    /* shared: named after the thread that writes */
     atomic_uint_least32_t asked, asked_scope;   /* training: the round that is handed over */
-    atomic_uint_least32_t recalled;             /* training: the round it wants back soon */
+    atomic_uint_least32_t recalled;             /* training: the round to be returned soon */
     atomic_uint_least32_t ended, ended_how;     /* network */
 
     atomic_uint_least32_t drift;                /* training: a float; uw_average_drift */
-    atomic_bool offered;                        /* network sets it, and training is done with it */
+    atomic_bool offered;                        /* network sets it, training clears it */
     atomic_bool retreat;                        /* network: no more pairs */
     float weight;                               /* network, before ended: the partner's share */
 
@@ -94,10 +94,10 @@ struct uw_average {
     enum uw_average_state state;
     enum uw_average_scope scope, next;      /* of this round; of the next one */
     bool pairs;                     /* rounds are pairs: no retreat yet */
-    bool fresh;                     /* nothing was trained since an average */
-    bool ruled;                     /* the rule takes part in this round */
-    bool follows;                   /* the drift is wanted */
-    bool added;                     /* what was offered has been, in this round */
+    bool fresh;                     /* no step since the last average */
+    bool ruled;                     /* the rule is applied in this round */
+    bool follows;                   /* the drift is measured */
+    bool added;                     /* the inbox was added in this round */
 };
 
 /* spare: as above; may be NULL */
@@ -106,45 +106,44 @@ void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spar
 /* Training. See uw_node_after_step. */
 int uw_average_after_step(struct uw_average *a, const struct uw_node_progress *p);
 
-/* Training, while the network stands still. See uw_node_touches. */
+/* Training, while the network thread does not run. See uw_node_touches. */
 bool uw_average_touches(const struct uw_average *a);
 
-/* Training. The next call of uw_average_after_step, or of the gossip's, whatever its learning rate,
- * begins one average over the whole run. */
+/* Training. Make the next call of uw_average_after_step, or of the gossip's, begin one average over
+ * the whole run, at any learning rate. */
 void uw_average_agree(struct uw_average *a);
 
-/* Training. Ask for the parameters back: the round is given up unless it is about to end. */
+/* Training. Request the parameters back: the round is given up unless it is about to end. */
 void uw_average_recall(struct uw_average *a);
 
-/* Network. Go over to quasi-global momentum; training does so between two rounds. */
+/* Network. Change to quasi-global momentum; training does so between two rounds. */
 void uw_average_retreat(struct uw_average *a);
 
-/* Network. What averages do to the loss of this node's own samples: the natural logarithm of the
- * loss right after one over the loss right before, a mean over the last rounds. Not above 0 where
- * all nodes' samples are of one distribution; large where they are not, and local steps drift
- * apart. 0 while not known. */
+/* Network. Effect of averages on the loss of this node's samples: ln(loss after / loss before), a
+ * mean over the last rounds. At most 0 if all nodes have samples of one distribution; large if not,
+ * when local steps drift apart. 0 while not known. */
 float uw_average_drift(const struct uw_average *a);
 
-/* Network. Does training want the round back that was taken last? */
+/* Network. Has training requested the current round back? */
 bool uw_average_recalled(const struct uw_average *a);
 
-/* Network. A round that was handed over and was not returned before; 0: none. */
+/* Network. The round that was handed over, once; 0: none. */
 uint32_t uw_average_next_round(struct uw_average *a, enum uw_average_scope *scope);
 
-/* Network. Have inbox added to x, and cleared, at the end of the next local step: what a cell of
- * one has pulled waits for no round. */
+/* Network. Let training add inbox to x, and clear it, after the next local step: a cell of one node
+ * does not wait for a round. */
 void uw_average_offer(struct uw_average *a);
 
-/* Network. Take an offer back, while training waits. Returns whether it was still open. */
+/* Network, while training waits. Withdraw an offer. Returns whether it was still open. */
 bool uw_average_keep(struct uw_average *a);
 
 /* Network. Is an offer open? */
 bool uw_average_offers(const struct uw_average *a);
 
-/* Network, between take and ended. Put back what was handed over. */
+/* Network, between next_round and ended. Restore the parameters that were handed over. */
 void uw_average_restore(struct uw_average *a);
 
-/* Network. Hand the parameters back; of a pair the mean is in spare when it is done. */
+/* Network. Hand the parameters back. After a pair the mean is in spare. */
 void uw_average_ended(struct uw_average *a, enum uw_average_end how);
 
 #endif

@@ -1,40 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gossip.h - rounds of pull gossip: where the network meets the training thread
+ * gossip.h - rounds of pull gossip, between the network thread and the training thread
  *
- * The training thread asks for the pull of a round; the network thread pushes the chunks of that
- * pull into a ring and says when the pull has ended; the training thread mixes what is in the ring
- * between steps and ends the round. A chunk is mixed whole or not at all; a pull that ends early
- * leaves the rest of the vector as it was.
+ * The training thread requests the pull of a round. The network thread pushes the chunks of the
+ * pull into a ring and reports the end of the pull. The training thread mixes chunks of the ring
+ * between steps and ends the round. Chunks are mixed as a whole; a pull that ends early leaves the
+ * rest of the vector unchanged.
  *
- *     training:  ask(r) ................ mix, mix, mix ............ end of round, publish, ask(r+1)
+ *     training:  request(r) ........ mix, mix, mix ........ end of round, publish, request(r+1)
  *     network:          pick a peer, push, push, push, ended(r)
  *
- * The training thread's states, and beside them whose model the parameters are:
+ * States of the training thread, and in parallel the origin of the parameters:
  *
  *     IDLE --first step--> PULLING --T steps are done, the pull has ended--> ENDING
  *                             ^                                                |
  *                             '-----------------published----------------------+--> RESTING
- *                                                      adopt_only, and nothing half taken
+ *                                                      adopt_only, and no partial model
  *
  *     OWN --a newcomer's chunk--> TAKING --its pull was cut--> HALF
  *      ^                             |                          |
- *      '------ it is complete -------'--all of one, or nobody left'
+ *      '------ it is complete -------'--complete, or no peer left
  *
- * A pull that takes longer than T steps holds nothing up: every T steps the rule has its turn and
- * the parameters are published; the round ends when the pull does, in the middle of T steps too.
- * A peer that shows what was mixed in before is passed over by the network thread, so that one that
- * is slow holds nobody back.
+ * A pull may take longer than T steps: every T steps the rule is applied and the parameters are
+ * published; the round ends with the pull, also within the T steps. The network thread skips peers
+ * whose version was mixed before, so that a slow peer delays no one.
  *
- * Guards at the mixing point. The network thread has already refused chunks that are damaged, of
- * another run or model, or not finite. Here a chunk is an outlier when the rms of its difference
- * to ours exceeds both 10 times the running median of that rms in the chunk's segment and 32 times
- * the rms of all parameters. The second is the floor that lets honest models differ at the start.
- * An outlier ends the pull. For a newcomer that adopts a model the limit is 1000 times the rms
- * of its own fresh weights: it keeps out a model that has diverged, and no trained one.
+ * Guards. The network thread refuses chunks that are damaged, of another run or model, or not
+ * finite. The training thread refuses outliers: chunks whose rms difference to the own parameters
+ * exceeds both 10 times its running median in the chunk's segment and 32 times the rms of all
+ * parameters, a floor for honest models that differ at the start. An outlier ends the pull. For a
+ * newcomer the limit is 1000 times the rms of its initial weights: it rejects a model that has
+ * diverged, and no trained one.
  *
- * Without a snapshot nothing tells what was learned since the round began: chunks are mixed as
- * (1 - w) x + w s_peer, and rules that need the round's start cannot be.
+ * Without a snapshot the progress since the round began is not known: chunks are mixed as
+ * (1 - w) x + w s_peer, and rules that need the round's start cannot be used.
  *
  * Units      _n floats
  * Memory     ring and medians come from an arena; model vectors are borrowed
@@ -57,70 +56,70 @@
 #include <stdint.h>
 #include <string.h>
 
-#define UW_GOSSIP_OUTLIER_FLOOR 32.0f   /* times the rms of the whole model: not yet an outlier */
+#define UW_GOSSIP_OUTLIER_FLOOR 32.0f   /* times the rms of the model: smaller is no outlier */
 
 enum uw_gossip_end {
-    UW_GOSSIP_NONE,                 /* nobody to pull from */
+    UW_GOSSIP_NONE,                 /* no peer to pull from */
     UW_GOSSIP_CUT,                  /* ended early */
     UW_GOSSIP_COMPLETE,
-    UW_GOSSIP_STALE                 /* whoever can be asked shows what was mixed in before */
+    UW_GOSSIP_STALE                 /* all reachable peers have versions that were mixed before */
 };
 
 struct uw_gossip_config {
     const struct uw_params *params;
-    struct uw_snapshot *snapshot;   /* NULL: others see the parameters as they are */
+    struct uw_snapshot *snapshot;   /* NULL: peers pull the parameters themselves */
     float *velocity;
-    const struct uw_node_image *image;      /* NULL: params->x is what training works in */
+    const struct uw_node_image *image;      /* NULL: training works in params->x */
     const struct uw_mix_rule *rule;
     struct uw_mix_constants constants;
-    uint32_t period_steps;          /* T until the network says another */
+    uint32_t period_steps;          /* initial T */
     uint32_t chunk_n;               /* largest chunk */
-    uint32_t slots_n;               /* chunks the ring holds */
+    uint32_t slots_n;               /* size of the ring in chunks */
     bool newcomer;
-    bool holds;                     /* what is shown stays as it is until the round ends */
-    bool adopt_only;                /* rest after a round in which there was nothing to adopt, or
-                                       all of it is; the exchange of a newcomer that averages */
+    bool holds;                     /* publish only at the end of a round */
+    bool adopt_only;                /* rest after a round without a model to take over, or after
+                                       taking it over: for a newcomer that averages */
 };
 
 struct uw_gossip_slot {
     uint32_t round, offset_n, count_n;
     bool adopt;
     float weight;                   /* the peer's share; 0: that of the constants */
-    uint32_t from_id;               /* who sent it, where a round is of many; 0: its pull's peer */
+    uint32_t from_id;               /* its sender, in a pull from several peers; 0: the pull's */
     float x[];                      /* [chunk_n] */
 };
 
 enum uw_gossip_state {
     UW_GOSSIP_IDLE,
     UW_GOSSIP_PULLING,              /* a round waits for its pull, or for its steps */
-    UW_GOSSIP_ENDING,               /* it is over, and not yet published: a reader was inside */
-    UW_GOSSIP_RESTING               /* until uw_gossip_go_on, or an average has the next round */
+    UW_GOSSIP_ENDING,               /* over, but not published: the snapshot was being read */
+    UW_GOSSIP_RESTING               /* until uw_gossip_go_on, or an average begins */
 };
 
 enum uw_gossip_model {
     UW_GOSSIP_OWN,
-    UW_GOSSIP_TAKING,               /* this round has chunks of somebody else's */
-    UW_GOSSIP_HALF                  /* an earlier one had, and not all of them: shown to nobody */
+    UW_GOSSIP_TAKING,               /* this round mixes in chunks of another model */
+    UW_GOSSIP_HALF                  /* a part of another model, not published */
 };
 
-/* Small things first: boards reach them with short instructions. */
+/* Small fields first: boards access them with short instructions. */
 struct uw_gossip {
     /* training thread */
     uint8_t state;                  /* enum uw_gossip_state */
     uint8_t model;                  /* enum uw_gossip_model */
-    bool turned;                    /* the rule's part of these steps is done; nothing shown yet */
-    bool jumped;                    /* taken over in part since it was last published: what it is
-                                       now is no step from the snapshot */
+    bool turned;                    /* the rule was applied to these steps; not yet published */
+    bool jumped;                    /* chunks were taken over since the last publish: the difference
+                                       to the snapshot is not a step */
 
-    /* between the threads */
-    atomic_bool hurry;                          /* network: others have begun the next round */
-    atomic_bool newcomer;                       /* training: still without anybody's model */
+    /* shared: named after the thread that writes */
+    atomic_bool hurry;                          /* network: peers have begun the next round */
+    atomic_bool newcomer;                       /* training: no model was taken over yet */
 
     /* training thread */
     uint32_t round;
     uint32_t period_steps;          /* T of this round */
-    uint32_t round_steps;           /* since the round was asked for */
-    uint32_t steps;                 /* since it was last published */
+    uint32_t round_steps;           /* since the round's request */
+    uint32_t steps;                 /* since the last publish */
     uint32_t mixed_round;           /* chunks mixed in this round */
 
     struct uw_image image;          /* training thread */
@@ -129,30 +128,30 @@ struct uw_gossip {
     uint8_t *ring;
     size_t slot_bytes;
 
-    /* between the threads */
-    atomic_uint_least32_t head;                 /* training: place in the ring, below 2 slots_n */
+    /* shared */
+    atomic_uint_least32_t head;                 /* training: index in the ring, below 2 slots_n */
     atomic_uint_least32_t tail;                 /* network: the same */
-    atomic_uint_least32_t asked;                /* training: the round that wants a pull */
+    atomic_uint_least32_t asked;                /* training: the round that requests a pull */
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t period;               /* network: T from the next round on */
-    atomic_uint_least32_t rejected;             /* training: round whose peer sent an outlier */
-    atomic_uint_least32_t outlier_id;           /* training: who did, in a round of many */
-    atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training tells */
+    atomic_uint_least32_t rejected;             /* training: the round of an outlier */
+    atomic_uint_least32_t outlier_id;           /* training: its sender, of several peers */
+    atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training */
     atomic_uint_least32_t power_mw, temperature_mc, battery_percent;
     atomic_uint_least32_t mixed, outliers, shown_rms;
 
     /* network thread */
-    uint32_t taken;                 /* last round taken from `asked` */
+    uint32_t taken;                 /* last round read from `asked` */
 
     /* training thread */
-    float *median;                  /* [segments_n] of chunk distances; 0: none yet */
-    float lr_sum;                   /* of the steps since it was last published */
-    float mixed_models;             /* mixed in since the rule's turn */
+    float *median;                  /* [segments_n] of chunk differences; 0: none yet */
+    float lr_sum;                   /* of the steps since the last publish */
+    float mixed_models;             /* mixed in since the rule was applied */
     float recent;                   /* see uw_mix_recent */
-    float rms;                      /* of all parameters, when last published */
+    float rms;                      /* of all parameters at the last publish */
 };
 
-/* Numbers between the threads, relaxed. */
+/* Relaxed access to shared numbers. */
 UW_INLINE uint32_t uw_load(const atomic_uint_least32_t *from)
 {
     return (uint32_t)atomic_load_explicit(from, memory_order_relaxed);
@@ -178,8 +177,7 @@ static inline bool uw_gossip_is_newcomer(const struct uw_gossip *g)
     return atomic_load_explicit(&g->newcomer, memory_order_relaxed);
 }
 
-/* Network. Is there something to show? Without a snapshot, where one thread does all, half of
- * somebody else's model is nothing. */
+/* Network. Can peers pull? Without a snapshot (one thread), not while a model is taken over. */
 static inline bool uw_gossip_shows(const struct uw_gossip *g)
 {
     return uw_load(&g->version) != 0 &&
@@ -192,78 +190,78 @@ static inline size_t uw_gossip_slot_bytes(uint32_t chunk_n)
     return sizeof(struct uw_gossip_slot) + chunk_n * sizeof(float);
 }
 
-/* Take the memory. Returns UW_OK or what uw_arena_take returns. */
+/* Allocate the memory. Returns UW_OK or what uw_arena_take returns. */
 int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
                     const struct uw_gossip_config *config);
 
 /* Training. See uw_node_after_step. */
 int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p);
 
-/* Training, while the network stands still. See uw_node_touches. */
+/* Training, while the network thread does not run. See uw_node_touches. */
 bool uw_gossip_touches(const struct uw_gossip *g);
 
-/* Training. What others are told of it. */
+/* Training. Set the progress that is reported to peers. */
 void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p);
 
-/* Training. Publish the parameters as they are.
+/* Training. Publish the current parameters.
  *   measure  their rms, too
- * Returns UW_OK, UW_ERR_AGAIN (a reader is inside) or UW_ERR_UNSUPPORTED. */
+ * Returns UW_OK, UW_ERR_AGAIN (being read) or UW_ERR_UNSUPPORTED. */
 int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure);
 
-/* Training, while the gossip rests or was never asked: rounds of gossip under this rule from now
- * on. The next uw_gossip_after_step begins the first. */
+/* Training, in state IDLE or RESTING. Do rounds of gossip under this rule from now on. The next
+ * uw_gossip_after_step begins the first. */
 void uw_gossip_go_on(struct uw_gossip *g, const struct uw_mix_rule *rule);
 
-/* Training thread. A round of an average is over, of all of the model or of nothing: for the rule's
- * next turn. */
+/* Training. Update the rule's uw_mix_recent after a round of an average, of a whole model or none.
+ */
 void uw_gossip_recall(struct uw_gossip *g, bool mixed);
 
-/* Training thread. Others may take the model over: it is no newcomer's any more. */
+/* Training. Stop being a newcomer: peers may take the model over. */
 static inline void uw_gossip_settle(struct uw_gossip *g)
 {
     atomic_store_explicit(&g->newcomer, false, memory_order_release);
 }
 
-/* Training. A round has mixed in others' parameters: this node is no newcomer any more. */
+/* Training. A round has mixed in peers' parameters: stop being a newcomer. */
 void uw_gossip_mixed_round(struct uw_gossip *g);
 
-/* Network, or whoever keeps both threads apart. Does a round wait for its pull? */
+/* Network, or under a lock of both threads. Is a pull requested? */
 static inline bool uw_gossip_asks(const struct uw_gossip *g)
 {
     return uw_load(&g->asked) != g->taken;
 }
 
-/* Network. A round that waits for its pull and was not returned before; 0: none. */
+/* Network. The requested round, once; 0: none. */
 uint32_t uw_gossip_next_round(struct uw_gossip *g);
 
 /* Network. Free slots of the ring. */
 uint32_t uw_gossip_room(const struct uw_gossip *g);
 
-/* Network. The next free slot, to be filled and then handed over with push; NULL: no room. */
+/* Network. The next free slot, to be filled and pushed; NULL: the ring is full. */
 struct uw_gossip_slot *uw_gossip_slot(struct uw_gossip *g);
 void uw_gossip_push(struct uw_gossip *g);
 
-/* Network, while training mixes nothing: the oldest slot that was pushed, or NULL; and past it. */
+/* Network, while training does not mix: the oldest slot pushed, or NULL; and remove it. */
 const struct uw_gossip_slot *uw_gossip_oldest(const struct uw_gossip *g);
 void uw_gossip_pop(struct uw_gossip *g);
 
-/* Network. The pull of this round is over; everything that was pushed belongs to it. */
+/* Network. The pull of this round has ended, after the slots pushed. */
 void uw_gossip_ended(struct uw_gossip *g, uint32_t round, enum uw_gossip_end how);
 
-/* Network. The rms of all parameters when they were last published. */
+/* Network. The rms of all parameters at the last publish. */
 static inline float uw_gossip_rms(const struct uw_gossip *g)
 {
     return uw_load_float(&g->shown_rms);
 }
 
-/* Network. Others have begun the next round, and this node is in its steps yet: let it come now,
- * with fewer steps. Only where what is shown is held. */
+/* Network. End the steps of this round early, because peers have begun the next round. Only with
+ * config.holds. */
 static inline void uw_gossip_shorten_round(struct uw_gossip *g)
 {
     atomic_store_explicit(&g->hurry, true, memory_order_relaxed);
 }
 
-/* Network. Who of many sent an outlier since the last call; 0: nobody. */
+/* Network. Sender of an outlier since the last call, of several peers; 0: none. */
 uint32_t uw_gossip_outlier_id(struct uw_gossip *g);
 
 /* Network. The training thread refused a chunk of this round. */

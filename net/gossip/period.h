@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * period.h - how many local steps a round has, so that exchanges take a chosen share of the time
+ * period.h - the number of local steps of a round, so that exchanges take a chosen share of time
  *
- *     T = ceil(e / share)      e: steps that fit into an exchange, smoothed
+ *     T = ceil(e / share)      e: duration of an exchange in steps, smoothed
  *
- * e is a mean at first; then what was longer than it counts half, and as no more than four times e,
- * and what was shorter a quarter: the share is a promise, T is not. T grows as soon as it is too
- * small, and shrinks when less than three quarters of it would do.
+ * e is a mean at first. Later a longer exchange has weight one half, and counts as at most four
+ * times e; a shorter one has weight one quarter: the share is an upper limit. T grows as soon as it
+ * is too small, and shrinks when less than three quarters of it suffice.
  *
  * Memory     caller's      Blocking  never      Context  one thread
  */
@@ -15,21 +15,20 @@
 
 #include <stdint.h>
 
-#define UW_PERIOD_FIRST 10u     /* until an exchange was measured */
+#define UW_PERIOD_FIRST 10u     /* before the first measurement */
 
 struct uw_period {
     float share;                    /* above 0, at most 1 */
     float exchange;                 /* e; 0: not known */
-    uint32_t learned_n;             /* exchanges in it, as far as they count */
-    uint32_t steps, most;           /* T and its bound */
+    uint32_t learned_n;             /* exchanges measured, up to a limit */
+    uint32_t steps, most;           /* T and its limit */
 };
 
 /* most: 1 or more */
 void uw_period_init(struct uw_period *p, float share, uint32_t most);
 
-/* An exchange took so long, and a local step, on average since the exchange before, elapsed_us /
- * steps. No steps: nothing is learned.
- * Returns T. */
+/* Update by an exchange. A local step since the previous exchange took elapsed_us / steps; with 0
+ * steps nothing changes. Returns T. */
 uint32_t uw_period_learn(struct uw_period *p, uint64_t exchange_us, uint32_t steps,
                          uint64_t elapsed_us);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * membership_priv.h - what the files of membership call of each other: membership.c hears,
- * _call.c calls and notices silence, _table.c finds places and tells of others. Each calls those
- * after it
+ * membership_priv.h - shared by the files of membership: membership.c receives, _call.c pings and
+ * detects silence, _table.c has the table and rumours. Each calls those after it
  *
  * Blocking   never      Context  network thread
  */
@@ -12,55 +11,54 @@
 #include "membership.h"
 #include "base/bits.h"
 
-#define UW_MEMBER_PATIENCE 4u       /* quarters: the configured silence once */
+#define UW_MEMBER_PATIENCE 4u       /* initial patience, in quarters of the configured silence */
 
-/* Tell the owner. */
+/* Report to the owner. */
 void uw_membership_changed(struct uw_membership *m, enum uw_node_event_kind kind,
                            const struct uw_member *member, uint64_t silent_us);
 
-/* A member's state changes, at m->now_us: that is news. */
+/* Set a member's state at m->now_us, and make a rumour of it. */
 void uw_membership_set_state(struct uw_membership *m, struct uw_member *member,
                              enum uw_member_state state);
 
-/* The first n of those gathered last were told of. */
+/* The first n records of the last gather were sent. */
 void uw_membership_mark_sent(struct uw_membership *m, uint32_t n);
 
-/* Its record is to be told anew; or no more, because its place gets another name. */
+/* Start a rumour of a member; or end it, because its place gets another name. */
 void uw_membership_news(struct uw_membership *m, struct uw_member *member);
 void uw_membership_no_news(struct uw_membership *m, struct uw_member *member);
 
-/* An exchange has brought all that there is to know: the next one in its time. */
+/* A complete exchange took place: schedule the next one. */
 void uw_membership_exchanged(struct uw_membership *m, struct uw_member *member);
 
-/* Call it soon: at once, and where pings are rare within a part of their distance. */
+/* Ping a member soon: at once, or, where pings are rare, within a part of their interval. */
 void uw_membership_soon(struct uw_membership *m, struct uw_member *member);
 
-/* membership_table.c: places by station, by name and by what is due. */
+/* membership_table.c: places by station, by name and by due time. */
 
-/* Take the table, with this device in it; the heap, the lists of news and the seeds.
+/* Allocate the table, with this device in it; the heap, the lists of rumours and the seeds.
  * Returns UW_OK or what uw_arena_take returns. */
 int uw_membership_place_table(struct uw_membership *m, struct uw_arena *arena,
                               const struct uw_membership_config *config);
 int uw_membership_place_calls(struct uw_membership *m, struct uw_arena *arena);
 
-/* A place loses its name, if it has one, and gets one; a member a station (UW_LINK_STATION_NONE:
- * none). */
+/* Set a member's station (UW_LINK_STATION_NONE: none); drop and set the name of a place. */
 void uw_membership_set_station(struct uw_membership *m, struct uw_member *member,
                                uint16_t station);
 void uw_membership_drop_name(struct uw_membership *m, struct uw_member *member);
 void uw_membership_set_name(struct uw_membership *m, struct uw_member *member, const char *name);
 struct uw_member *uw_membership_named(struct uw_membership *m, const char *name);
 
-/* Move a member in the heap to where it belongs when something is due at due_us. */
+/* Set a member's key in the heap. */
 void uw_membership_set_due(struct uw_membership *m, struct uw_member *member, uint64_t due_us);
 
-/* Something about a member may be due earlier than it was. */
+/* A member's next event may have become earlier: update its key. */
 void uw_membership_rush(struct uw_membership *m, struct uw_member *member);
 
-/* Let the link recycle a station, unless a member or a seed goes by its number. */
+/* Let the link recycle a station, unless a member or a seed uses it. */
 void uw_membership_let_go(struct uw_membership *m, uint16_t station);
 
-/* How far apart its windows are; 0: it never sleeps. */
+/* Period of a member's windows; 0: never sleeps. */
 static inline uint64_t uw_member_period_us(const struct uw_member *it)
 {
     return it->progress.sleep_ms * UINT64_C(1000);
@@ -68,29 +66,29 @@ static inline uint64_t uw_member_period_us(const struct uw_member *it)
 
 /* membership_call.c */
 struct uw_member_windows {
-    /* Progress is new: where its windows are. */
+    /* Compute a member's windows from new progress. */
     void (*set)(struct uw_member *it, uint64_t now_us);
     struct uw_window (*get)(const struct uw_member *it, uint64_t now_us);
-    /* So much of the time in which a member can be heard is how much of this device's. */
+    /* Convert time in which a member can be received to time of this device. */
     uint64_t (*stretched_us)(const struct uw_membership *m, const struct uw_member *it,
                              uint64_t us);
-    /* How far apart its beacons are at least because it sleeps; 0: it does not. */
+    /* Shortest interval of its beacons because it sleeps; 0: it does not sleep. */
     uint64_t (*pause_us)(const struct uw_membership *m, const struct uw_member *it);
 };
 
 struct uw_beacons {
-    /* A station's was heard. */
+    /* A beacon was received. */
     void (*heard)(struct uw_membership *m, uint16_t station);
-    /* The next one comes soon. */
+    /* Send the next one soon. */
     void (*show)(struct uw_membership *m);
-    /* As uw_membership_next, of beacons alone. */
+    /* As uw_membership_next, for beacons only. */
     int (*next)(struct uw_membership *m, uint16_t *station, uint32_t *seq);
 };
 
-/* membership_call.c: so far apart are exchanges with each live member, one message of them ours. */
+/* membership_call.c: interval of exchanges with each live member, with one message of ours each. */
 uint64_t uw_membership_exchange_us(const struct uw_membership *m);
 
-/* us, give or take an eighth. */
+/* us with a random deviation of up to an eighth. */
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);
 
 #endif

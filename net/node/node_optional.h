@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_optional.h - what a node calls of its optional parts (uwasa/node_parts.h): a table each
+ * node_optional.h - the interfaces of a node's optional parts (uwasa/node_parts.h): a table each
  *
- * The node itself names no function of a part, only the table of its configuration. The state of a
- * part is taken from the arena when the configuration needs it.
+ * The node calls a part through the table in its configuration only. The state of a part is
+ * allocated from the arena if the configuration needs it.
  *
- * Blocking   never      Context  network thread, but for what averages do after a step
+ * Blocking   never      Context  network thread, except after_step and touches of averages
  */
 #ifndef UW_NET_NODE_OPTIONAL_H
 #define UW_NET_NODE_OPTIONAL_H
@@ -29,18 +29,18 @@ struct uw_membership_config;
 struct uw_node_range;
 struct uw_node_state;
 
-/* What the table of every part begins with. */
+/* First member of every part's table. */
 struct uw_node_setup {
-    /* Does a configuration that needs the part make sense, whatever memory is there? NULL: yes.
+    /* Check a configuration that needs the part, but not its memory. NULL: no check.
      * Returns UW_OK, UW_ERR_INVALID or UW_ERR_UNSUPPORTED. */
     int (*check)(const struct uw_node_config *c, struct uw_node_fault *fault);
-    /* Take the part's memory. NULL: it has none. Returns UW_OK or what uw_arena_take returns. */
+    /* Allocate the part's memory. NULL: none. Returns UW_OK or what uw_arena_take returns. */
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
 };
 
 #define UW_NODE_MEMBERS_DEFAULT 32u
 
-/* For checks: why a member of the configuration is wrong. It is UW_ERR_INVALID. */
+/* For checks: set the fault. Returns UW_ERR_INVALID. */
 static inline int uw_node_fault(struct uw_node_fault *fault, size_t field, const char *name,
                                 const char *sentence)
 {
@@ -50,13 +50,13 @@ static inline int uw_node_fault(struct uw_node_fault *fault, size_t field, const
 #define UW_NODE_FAULT(fault, member, sentence) \
     uw_node_fault(fault, offsetof(struct uw_node_config, member), #member, sentence)
 
-/* node_bind.c. What uw_node_check and uw_node_bind both judge. Returns as checks do. */
+/* node_bind.c. The checks of both uw_node_check and uw_node_bind. Returns as checks do. */
 int uw_node_check_choices(const struct uw_node_config *c, struct uw_node_fault *fault);
 
 /* node_bind.c. For checks: is it gossip or broadcast, without exact averages or samples? */
 bool uw_node_only_pulls(const struct uw_node_config *c);
 
-/* node_bind.c. For checks: is the link wide enough for more? Else UW_ERR_UNSUPPORTED. */
+/* node_bind.c. For checks: UW_ERR_UNSUPPORTED on a link of frames. */
 int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fault);
 
 /* For checks: does it average exactly? */
@@ -72,8 +72,8 @@ static inline bool uw_node_pairs_up(const struct uw_node_config *c)
     return c->rule != NULL && c->rule->over == UW_MIX_OVER_PAIRS;
 }
 
-/* How a node knows its peers: it finds and watches them (node_swim.c), or they are a list
- * (uw_node_bind_listed). The first four work on the member table: membership/membership.h. */
+/* The source of a node's peers: discovery (node_swim.c), or a static list (uw_node_bind_listed).
+ * The first four work on the member table: membership/membership.h. */
 struct uw_node_members {
     int (*place)(struct uw_membership *m, struct uw_arena *arena,
                  const struct uw_membership_config *config);
@@ -81,11 +81,11 @@ struct uw_node_members {
     struct uw_member *(*heard)(struct uw_membership *m, uint16_t station, uint64_t now_us);
     void (*doubt)(struct uw_membership *m, struct uw_member *it, uint64_t now_us);
     void (*step)(struct uw_node_state *s);      /* do what is due */
-    /* Once all memory is there: does the link carry what it sends? NULL: it sends nothing.
+    /* After allocation: check that its messages fit the link. NULL: it sends none.
      * Returns UW_OK or UW_ERR_TOOBIG. */
     int (*check)(struct uw_node_state *s, struct uw_error *err);
-    /* A hello, ping, ack or goodbye in s->buffer. NULL: they are ignored, and members report no
-     * progress: what the table has of theirs only lets them be pulled from. */
+    /* Handle a hello, ping, ack or goodbye in s->buffer. NULL: they are ignored, and members report
+     * no progress. */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
     bool (*spares)(void *arg, const struct uw_member *m);   /* struct uw_membership_config */
@@ -99,35 +99,33 @@ int uw_node_check_list(const struct uw_node_config *c, struct uw_node_fault *fau
 struct uw_node_averages {
     struct uw_node_setup setup;
 
-    /* What pings come to tell of a node's averages, at most. */
+    /* The largest report of averages in a ping. */
     void (*widest)(const struct uw_node_config *c, uwasa_Averaging *p);
 
-    /* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
+    /* Gather, average, decide. Returns the time of the next call if no message arrives. */
     uint64_t (*step)(struct uw_node_state *s);
 
-    /* Does a ping tell other things about averages than before? known: who is at its station, or
-     * NULL. */
+    /* Has the report of averages in a ping changed? known: the member at its station, or NULL. */
     bool (*otherwise)(const struct uw_member *known, const uwasa_Ping *ping);
 
-    /* The member table has changed; a member died, left or was started anew. */
+    /* The member table has changed; a member died, left or restarted. */
     void (*stale)(struct uw_node_state *s);
     void (*gone)(struct uw_node_state *s, uint32_t id);
 
-    /* A place of the table has another member now, or one that was started anew. */
+    /* A place of the table has another member, or one that restarted. */
     void (*forget)(struct uw_node_state *s, uint32_t place);
 
-    /* What arrived in s->buffer, of type UW_WIRE_CELL or UW_WIRE_PART. */
+    /* Handle a message in s->buffer, of type UW_WIRE_CELL or UW_WIRE_PART. */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
 
-    /* What this node tells of its averages now. */
+    /* Fill the report of this node's averages. */
     void (*fill)(const struct uw_node_state *s, uwasa_Averaging *p);
 
     /* Must this member stay in a full table? */
     bool (*needs)(const struct uw_node_state *s, const struct uw_member *m);
 
-    /* Pulls from another cell (node_bridge.c): whom from; whom else; look at what came; it is
-     * over. */
+    /* Pulls from another cell (node_bridge.c): the peer; another peer; handle chunks; the end. */
     uint32_t (*pull_from)(struct uw_node_state *s);
     uint32_t (*pull_another)(struct uw_node_state *s, uint32_t chunk_n,
                              const struct uw_member *but);
@@ -149,7 +147,7 @@ struct uw_node_shuffle {
 
 struct uw_node_samples {
     struct uw_node_setup setup;
-    uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
+    uint64_t (*step)(struct uw_node_state *s);      /* returns the time of the next call */
     void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
     void (*stop)(struct uw_node_state *s);
 };
@@ -157,33 +155,33 @@ struct uw_node_samples {
 /* node_cast.c. All but setup only while s->cast is set. */
 struct uw_node_casts {
     struct uw_node_setup setup;
-    /* Begin a turn in this round. 0: there is nobody to average with; UW_NODE_LATER: it is for the
-     * others to begin. */
+    /* Begin a turn in this round. Returns 0: no node to average with; UW_NODE_LATER: another node
+     * has to begin. */
     uint32_t (*begin)(struct uw_node_state *s, uint32_t round);
-    uint64_t (*step)(struct uw_node_state *s);      /* when it wants to run again */
+    uint64_t (*step)(struct uw_node_state *s);      /* returns the time of the next call */
     void (*message)(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                     uint32_t bytes);
-    void (*gone)(struct uw_node_state *s, uint32_t id);     /* dead, left, or started anew */
+    void (*gone)(struct uw_node_state *s, uint32_t id);     /* dead, left, or restarted */
     void (*forget)(struct uw_node_state *s, uint32_t place);    /* as above */
 };
 
-/* node_limits.c. On a link of frames. */
+/* node_frames.c. Timeouts that follow the rate of a link of frames. */
 struct uw_node_limits {
-    uint64_t rate_bits_per_s;       /* of the link, for which they are set; 0: none is known */
-    uint32_t open;                  /* those that are not configured, a bit each */
+    uint64_t rate_bits_per_s;       /* the rate that they are set for; 0: not known */
+    uint32_t open;                  /* bitmap of timeouts that are not configured */
 };
 #define UW_NODE_PULL_OPEN 8u        /* pull_us */
 
-/* node_frames.c. On a link of frames: as the functions of these names in message.h. */
+/* node_frames.c. For a link of frames: as the functions of these names in message.h. */
 struct uw_node_frames {
     struct uw_node_setup setup;
-    /* Leave one more thing out of a ping that does not fit; put back what was left out of one that
-     * came from a station, as far as it is known. */
+    /* Remove one more field from a ping that does not fit; restore the removed fields of a received
+     * one from the member table. */
     void (*leave_out)(uwasa_Ping *ping);
     void (*fill_in)(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping);
-    /* Bytes of a message that a station hears, or all do. */
+    /* Largest message that a station, or all stations, can receive. */
     uint32_t (*mtu_to)(const struct uw_node_state *s, uint16_t station);
-    /* Is the first pull to wait until more than usable_n peers can be asked? */
+    /* Must the first pull wait until more than usable_n peers are usable? */
     bool (*waits_turn)(struct uw_node_state *s, uint32_t usable_n);
     int (*write_data)(const struct uw_data *d, uint32_t chunk, const float *floats, void *buf,
                       uint32_t cap_bytes);
@@ -194,54 +192,53 @@ struct uw_node_frames {
                        const struct uw_want *wants, uint32_t n, void *buf);
     int (*read_wants)(const void *buf, uint32_t buf_bytes, struct uw_short_wants *head,
                       struct uw_want wants[UW_SHORT_WANTS_MOST]);
-    /* Pings, silences and pulls take as long as the link's rate asks for, where the configuration
-     * does not say: at set-up, and again when the rate has become another one. */
+    /* Set the timeouts that are not configured by the link's rate: at set-up, and when the rate has
+     * changed. */
     void (*set_limits)(struct uw_node_state *s);
     void (*follow_rate)(struct uw_node_state *s);
-    const struct uw_beacons *beacons;       /* of a link that all share: membership.h */
+    const struct uw_beacons *beacons;       /* for a shared link: membership.h */
 };
 
-/* node_slice.c */
+/* node_lanes.c */
 struct uw_node_slices {
     struct uw_node_setup setup;
-    /* As uw_node_pick_slice, of a configuration with slices.
-     *   range  all chunks; written: those of the slice */
+    /* As uw_node_pick_slice, for a configuration with slices.
+     *   range  in: all chunks; out: those of the slice */
     void (*pick)(struct uw_node_state *s, struct uw_node_range *range);
 };
 
-/* node_periods.c. The period of gossip, as it follows from what pulls take: each counts as long as
- * it lasts. On a shared link it counts at least as long as its messages take within the duty cycle,
- * and as the pulls of all members together take without it: they take turns. A pull that was
- * refused, given up for a silent peer, or brought nothing new does not count; one that took too
- * long does. A broadcast average counts as the time that the models of all members take of
- * the medium together, not as long as it lasts: part of that is waiting for longer periods. */
+/* node_periods.c. The period of gossip by the duration of pulls. On a shared link, where members
+ * take turns, a pull counts at least as long as its messages take within the duty cycle, and as the
+ * pulls of all members take without it. A pull that was refused, given up for a silent peer, or
+ * stale does not count; one that timed out does. A broadcast average counts as the air time of all
+ * members' models, not as its duration, which includes waiting for longer periods. */
 struct uw_node_period {
     struct uw_period period;
-    uint64_t since_us;              /* the last pull that counted ended then; 0: none began yet */
+    uint64_t since_us;              /* end of the last pull that counted; 0: none began yet */
     uint32_t since_step;
 };
 
 struct uw_node_periods {
     struct uw_node_setup setup;
-    void (*began)(struct uw_node_state *s);         /* a pull of gossip */
-    void (*ended)(struct uw_node_state *s);         /* it did, and counts */
-    /* A broadcast average did, of which began was told as well; all_us: what all its models take
-     * together at this node's pace, where the link does not say. */
+    void (*began)(struct uw_node_state *s);         /* a pull began */
+    void (*ended)(struct uw_node_state *s);         /* a pull that counts ended */
+    /* A broadcast average ended, after began; all_us: time of all models at this node's pace, for
+     * links without a rate. */
     void (*cast_ended)(struct uw_node_state *s, uint64_t all_us);
 };
 
 /* node_sleep.c. step, heard and fill only while s->sleeper is set. */
 struct uw_node_sleeps {
     struct uw_node_setup setup;
-    const struct uw_member_windows *windows;        /* of others: membership.h */
-    /* Who sleeps is not asked while somebody does not. Returns how many candidates can be used. */
+    const struct uw_member_windows *windows;        /* of peers: membership.h */
+    /* Make sleeping candidates unusable if any is awake. Returns the number of usable ones. */
     uint32_t (*prefer_awake)(struct uw_node_state *s, uint32_t usable_n);
-    /* Is this node asleep? next_us is set to when that changes, or a window begins. Who has woken
-     * up calls uw_node_slept. */
+    /* Is this node asleep? next_us is set to the next change, or the next window. Calls
+     * uw_node_slept after waking up. */
     bool (*step)(struct uw_node_state *s, uint64_t *next_us);
-    /* A member has told of its windows. */
+    /* A member has reported its windows. */
     void (*heard)(struct uw_node_state *s, const struct uw_member *m);
-    /* What this node tells of its own. */
+    /* Fill the report of this node's windows. */
     void (*fill)(const struct uw_node_state *s, uwasa_Progress *p);
 };
 
@@ -251,7 +248,7 @@ struct uw_node_answers {
     void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 };
 
-/* Why a pull ended, went on with another peer, or was refused. */
+/* The reason why a pull ended, moved to another peer, or was refused. */
 enum uw_node_why {
     UW_WHY_NONE,
     UW_WHY_CHUNK,                   /* a chunk was refused */
@@ -265,22 +262,22 @@ enum uw_node_why {
     UW_WHYS_N
 };
 
-/* What an event's sentence tells beside the event itself. */
+/* Details for the sentence of an event. */
 struct uw_node_cause {
-    const struct uw_member *m;      /* NULL: none is known */
-    enum uw_node_why why;           /* of a pull that ended */
-    uint64_t hash;                  /* of the other's model */
-    bool own;                       /* the name that is taken is this node's */
+    const struct uw_member *m;      /* NULL: not known */
+    enum uw_node_why why;           /* of the end of a pull */
+    uint64_t hash;                  /* of the peer's model */
+    bool own;                       /* the duplicate name is this node's */
 };
 
 /* node_sentences.c */
 struct uw_node_sentences {
-    /* Write s->text for an event of the node itself; averages write their own. */
+    /* Write the sentence of an event to s->text; averages write their own. */
     void (*write)(struct uw_node_state *s, const struct uw_node_event *e,
                   const struct uw_node_cause *c);
 };
 
-/* A time in a sentence: whole seconds, and tenths of the rest. */
+/* A time in a sentence: whole seconds, and tenths. */
 static inline unsigned uw_whole_s(uint64_t us)
 {
     return (unsigned)(us / 1000000u);

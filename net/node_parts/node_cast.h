@@ -14,17 +14,17 @@
 
 struct uw_node_cast {
     struct uw_cast cast;
-    uint32_t round;                 /* of gossip, in which the turn is; 0: none */
-    uint32_t version;               /* of the snapshot that it shows */
-    uint64_t blocked_until_us;      /* the link takes nothing */
+    uint32_t round;                 /* of gossip, of the current turn; 0: none */
+    uint32_t version;               /* of the published snapshot */
+    uint64_t blocked_until_us;      /* retry to send then */
     uint64_t bytes, began_us;
     uint32_t *ids;                  /* [members_max] */
     bool *mute;                     /* [members_max] by place: sends no broadcasts */
-    atomic_bool ended;              /* training: it is over, and all of it is shown */
+    atomic_bool ended;              /* training: has ended, and is published */
     atomic_uint_least32_t agreed_n; /* network: nodes with one model, this one too; 0: not known */
-    bool alike;                     /* nobody trains in this turn, and all that came is what this
-                                       node shows */
-    bool late;                      /* somebody is in a turn that has ended here */
+    bool alike;                     /* no node trains in this turn, and all received chunks equal
+                                       this node's */
+    bool late;                      /* a peer is in a turn that has ended here */
 };
 
 #endif
