@@ -24,7 +24,7 @@ int uw_image_fetch(struct uw_image *i, uint32_t at_n, uint32_t n)
     if (i->hooks == NULL || i->held || i->current || n == 0) {
         return UW_OK;
     }
- send_changes(i);                   /* fetching would overwrite them */
+    send_changes(i);                /* fetching would overwrite them */
     if (i->failed >= 0) {
         i->failed = i->hooks->fetch(i->hooks->arg, at_n, n);
     }

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-#define RECEIVE_MOST 256u           /* messages taken per step */
+#define RECEIVE_MOST 256u           /* messages received per step */
 #define SERVE_MOST 64u              /* chunks sent per step */
 
-/* A caller's clock that goes back, by a wrap or by being set, stands still for us instead: every
- * silence and deadline is a difference of two times. */
+/* A caller's clock that goes back, by a wrap or by being set, counts as standing still: silences
+ * and deadlines are differences of times. */
 static void set_clock(struct uw_node_state *s, uint64_t caller_us)
 {
     uint64_t outer_us = caller_us + s->clock_us;
@@ -21,7 +21,7 @@ static void set_clock(struct uw_node_state *s, uint64_t caller_us)
     s->now_us = outer_us - s->slept_us;
 }
 
-/* While something is under way, its deadlines are looked at often; else training may ask. */
+/* Poll often during a pull, for its timeouts; otherwise for requests of training. */
 static uint64_t poll_us(const struct uw_node_state *s)
 {
     bool busy = s->pull.first.transfer.active || s->pull.pending != 0 || s->averages != NULL ||
@@ -153,7 +153,7 @@ void uw_node_leave(struct uw_node *n, uint64_t caller_us)
     if (s->samples != NULL) {
         s->config.parts->samples->stop(s);
     }
-    if (s->config.link->shared) {       /* whose queue does not hold one for each */
+    if (s->config.link->shared) {       /* one broadcast, because of the link's short queue */
         send_goodbye(s, UW_LINK_STATION_BROADCAST);
         return;
     }

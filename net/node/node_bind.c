@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Set-up: what a configuration needs, and the memory. */
+ * Set-up: parts that a configuration needs, and memory. */
 #include "node_pull.h"
 #include "shuffle/shuffle.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define WINDOW_DEFAULT_BYTES (512u * 1024u)
-#define CHUNK_IP_N 256u             /* floats that any way through IP carries */
+#define CHUNK_IP_N 256u             /* floats that any IP path carries */
 #define SLOTS_MIN 2u
 #define SLOTS_MAX 4096u
 
@@ -51,7 +51,7 @@ static void set_defaults(struct uw_node_config *c)
     default_us(&c->poll_us, UW_NODE_POLL_US);
 }
 
-/* Printable characters without spaces, as many as fit. */
+/* Is it a text of printable characters without spaces that fits? */
 static bool is_name(const char *text, size_t cap)
 {
     size_t n = 0;
@@ -61,8 +61,8 @@ static bool is_name(const char *text, size_t cap)
     return n < cap && text[n] == '\0';
 }
 
-/* The optional parts: why a configuration that needs one without having it is refused, and where
- * the pointer to its table is. Every table begins with struct uw_node_setup. */
+/* The optional parts: the sentence for a missing one, and the offset of the pointer to its table,
+ * which begins with struct uw_node_setup. */
 static const struct {
     char lacks[15];
     uint8_t offset;
@@ -71,7 +71,7 @@ static const struct {
     PART(averages), PART(directs), PART(samples), PART(casts),  PART(sleeps), PART(periods),
     PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers)};
 
-/* Which of optional_parts a configuration needs, a bit for each. */
+/* Bitmap of the optional_parts that a configuration needs. */
 static uint32_t needed_parts(const struct uw_node_config *c)
 {
     const bool needed[] = {uw_node_needs_averages(c),
@@ -92,7 +92,7 @@ static uint32_t needed_parts(const struct uw_node_config *c)
     return bits;
 }
 
-/* Check the parts that a configuration needs, or with s give them their memory. */
+/* Check the parts that a configuration needs, or with s allocate their memory. */
 static int set_up_parts(const struct uw_node_config *c, struct uw_node_fault *fault,
                         struct uw_node_state *s, struct uw_arena *arena)
 {
@@ -114,7 +114,7 @@ static int set_up_parts(const struct uw_node_config *c, struct uw_node_fault *fa
     return rc;
 }
 
-/* Rules look at it, and averages put it back when they fail. */
+/* Rules read it, and failed averages restore it. */
 static bool needs_snapshot(const struct uw_node_config *c)
 {
     bool ruled = c->rule != NULL && (c->rule->end != NULL || c->rule->pair != NULL);
@@ -192,7 +192,7 @@ static int set_sizes(struct uw_node_state *s, struct uw_error *err)
                             (unsigned)s->config.params->size_n, (unsigned)s->buffer_bytes,
                             (unsigned)(s->chunk_n * UW_WIRE_SHORT_CHUNKS));
     }
-    if (s->config.link->frames) {   /* however short they become, chunks are told apart */
+    if (s->config.link->frames) {   /* chunk numbers suffice even for the shortest frames */
         uint32_t fewest_n = (s->config.params->size_n - 1u) / UW_WIRE_SHORT_CHUNKS + 1u;
         s->config.chunk_least_n = least_n > fewest_n ? least_n : fewest_n;
     }
@@ -218,15 +218,15 @@ static int place_members(struct uw_node_state *s, struct uw_arena *arena)
     return s->members->place(&s->membership, arena, &membership);
 }
 
-/* What floats a slot of the ring and a copy for others have room for. */
+/* Floats of a slot of the ring, and of a chunk that is served. */
 static uint32_t room_n(const struct uw_node_state *s)
 {
     bool coded = s->config.code && s->config.link->frames;
     return coded ? uw_node_wide_n(s->chunk_n) : s->chunk_n;
 }
 
-/* What a round may bring at once, of IP in chunks that any path carries, of frames in those of the
- * shortest that they may become: no more waits. */
+/* Bytes of a whole round in the smallest chunks, as the largest useful window: on IP those of any
+ * path, on frames those of the shortest frames. */
 static size_t default_window(const struct uw_node_state *s)
 {
     const struct uw_node_config *c = &s->config;
@@ -309,7 +309,7 @@ static int refuse(struct uw_error *err, int rc, const struct uw_node_fault *faul
     return uw_error_set(err, rc, "config.%s %s", fault->name, fault->sentence);
 }
 
-/* Before any memory of its own. */
+/* Check a configuration before anything is allocated. */
 static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     if (c->link == NULL) {
@@ -410,7 +410,7 @@ int uw_node_bind(struct uw_node *n, const struct uw_node_config *config, struct 
     return bind(n, &uw_node_swim, config, arena, err);
 }
 
-/* ---- peers of a list: pulls find out whether they are there ---- */
+/* ---- static peers: pulls detect whether they are alive ---- */
 
 static void step_list(struct uw_node_state *s)
 {

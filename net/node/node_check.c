@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names, and what would do nothing beside what uw_node_bind refuses: for programs with somebody to
- * tell; boards need not link it. */
+ * Names, and checks for fields without an effect, which uw_node_bind ignores: for programs that
+ * report to a user; boards need not link it. */
 #include "node_optional.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 
 const char *uw_node_event_name(enum uw_node_event_kind kind)
 {
-    static const char names[] =     /* one after the other: a table of them costs boards more */
+    static const char names[] =     /* smaller on boards than a table of pointers */
 #define EVENT_NAME(kind, name) name "\0"
         UW_NODE_EVENT_LIST(EVENT_NAME) "unknown";
 #undef EVENT_NAME

@@ -3,8 +3,8 @@
 
 #include "base/bits.h"
 
-#define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is further along */
-#define JOIN_GRACE_US 3000000u      /* a newcomer looks this long for somebody before it starts */
+#define ADOPT_ROUNDS 2u             /* a peer with so many mixed rounds is ahead */
+#define JOIN_GRACE_US 3000000u      /* a newcomer waits so long for a peer before it starts */
 
 static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_member *m,
                                bool newcomer, bool further, uint32_t chunk_n)
@@ -18,7 +18,7 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
            (!further || m->progress.rounds >= ADOPT_ROUNDS);
 }
 
-/* What it shows is where it began: not worth much. */
+/* Does it still have its initial model? */
 static bool is_untrained(const struct uw_member *m)
 {
     return m->progress.step == 0 && m->progress.rounds == 0;
@@ -38,9 +38,9 @@ uint32_t uw_node_list(struct uw_node_state *s, uint32_t i)
     return k;
 }
 
-/* List the members of the run by identity, this one too; those who are gone for long are none.
- * `further`: only what a newcomer would adopt can be used; and only whose link carries chunks of
- * chunk_n, other than `but`. Returns how many can. */
+/* List the members of the run by identity, this one included, without those long gone. Usable are
+ * peers other than `but` whose link carries chunks of chunk_n; with `further` only those with
+ * a model that a newcomer would take over. Returns the number of usable ones. */
 static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool further,
                              uint32_t chunk_n, const struct uw_member *but)
 {
@@ -65,7 +65,7 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
     return sleeps != NULL ? sleeps->prefer_awake(s, usable_n) : usable_n;
 }
 
-/* Other than this device; NULL: not in the table. */
+
 struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #define DEADLINE_MIN_US 2000000u
-#define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each, never for ever */
+#define AVOID_FIRST_US 5000000u     /* after a bad chunk; doubles with each */
 #define AVOID_DOUBLINGS 7u          /* up to 640 s */
-#define BRIDGE_ROUND UINT32_MAX     /* no round of gossip */
+#define BRIDGE_ROUND UINT32_MAX     /* not a round of gossip */
 #define PLAIN_ROUNDS 16u            /* until the code is tried again */
-#define SILENCE_TRIPS 3u            /* round trips of silence that a pull outlives at least */
-#define ROUND_TRIP_CHUNKS 6u        /* on a link of frames, where none was measured */
+#define SILENCE_TRIPS 3u            /* round trips of silence before a pull ends, at least */
+#define ROUND_TRIP_CHUNKS 6u        /* default on a link of frames */
 #define AVOID_STALE_MIN_US 20000u
 #define WANTS_MOST 8u
-#define LIMIT_PULLS 32u             /* with chunks as small as a refusal said */
+#define LIMIT_PULLS 32u             /* pulls with chunks of the size in a refusal */
 #define FULL_RETRY_US 2000u
 
 struct uw_member *uw_node_pull_member(struct uw_node_state *s)
@@ -22,15 +22,14 @@ struct uw_member *uw_node_pull_member(struct uw_node_state *s)
     return s->pull.round != 0 ? uw_node_lane_member(s, &s->pull.first) : NULL;
 }
 
-/* Twice the median of what pulls took, and eight of its median deviations. */
+/* Twice the median of earlier pulls, and eight median deviations. */
 uint64_t uw_node_pull_deadline_us(const struct uw_node_state *s)
 {
     return uw_deadline_us(&s->pull.took, 2, 8, DEADLINE_MIN_US, s->config.pull_us);
 }
 
-/* Chunks that the link can receive at once from one peer, less one for what others say; 0: not
- * known. Where it counts messages, what peers ask and tell takes as much room as a chunk: a third
- * is theirs. */
+/* Chunks that the link can receive at once from one peer, less one for other messages; 0: not
+ * known. If the link counts messages, a third is reserved for other messages. */
 static uint32_t room_of(const struct uw_node_state *s, uint32_t chunk_n)
 {
     const struct uw_link *l = s->config.link;
@@ -49,7 +48,7 @@ uint64_t uw_node_pull_silence_us(const struct uw_node_state *s, const struct uw_
     return silence_us > trips_us ? silence_us : trips_us;
 }
 
-/* What is known of the way to a member, in chunks of chunk_n. */
+/* Properties of the path to a member, in chunks of chunk_n. */
 static struct uw_path path_to(const struct uw_node_state *s, const struct uw_member *m,
                               uint32_t chunk_n)
 {
@@ -63,7 +62,7 @@ static struct uw_path path_to(const struct uw_node_state *s, const struct uw_mem
                             chunk_us};
 }
 
-/* A number for this pull, another one than its last; short forms have a byte for it. */
+/* A new number for a pull; short forms have a byte for it. */
 static uint16_t new_transfer(struct uw_node_state *s, const struct uw_pull *t)
 {
     uint32_t all = s->config.link->frames ? UINT8_MAX : UINT16_MAX;
@@ -119,7 +118,7 @@ static bool wants_code(struct uw_node_state *s, const struct uw_node_peer *peer)
     return true;
 }
 
-/* Did so many chunks not fit that as many frames went as without the code? */
+/* Stop using the code if so many chunks did not fit that it saved no frames. */
 static void judge_code(struct uw_node_pull *p)
 {
     uint64_t chunks = p->bytes / 4u / p->first.transfer.chunk_n;
@@ -128,7 +127,7 @@ static void judge_code(struct uw_node_pull *p)
     }
 }
 
-/* Its link may have become wider again: a pull that finds out that it did not costs two frames. */
+/* Its frames may be larger again: if not, a pull with larger chunks costs two frames. */
 static void forget_limit(struct uw_node_peer *peer)
 {
     if (peer->chunk_limit_n != 0 && peer->limit_pulls-- == 0) {
@@ -161,7 +160,7 @@ void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place,
     uw_node_event_pull(s, m, UW_NODE_PULL_STARTED, UW_WHY_NONE);
 }
 
-/* Choose a peer for the round; false: wait a little for one to appear. */
+/* Choose a peer for the round; false: wait for one. */
 static bool begin_round(struct uw_node_state *s, uint32_t round)
 {
     bool adopt;
@@ -204,11 +203,11 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
 void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
 {
     struct uw_node_pull *p = &s->pull;
-    if (how != UW_GOSSIP_STALE) {       /* of which nothing was taken, and nothing learned */
+    if (how != UW_GOSSIP_STALE) {       /* a stale pull measures nothing */
         uw_node_lane_keep_rate(s, &p->first);
     }
     judge_code(p);
-    p->first.transfer.have_chunks -= uw_node_lanes_missing(s);    /* that others were to bring */
+    p->first.transfer.have_chunks -= uw_node_lanes_missing(s);    /* assigned to lanes */
     uw_pull_stop(&p->first.transfer);
     if (s->further != NULL) {
         s->config.parts->lanes->stop(s);
@@ -220,7 +219,7 @@ void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
     }
 }
 
-/* The period learns from it. */
+/* Count a pull for the period. */
 static void count(struct uw_node_state *s)
 {
     if (s->period != NULL && s->pull.what_for != UW_PULL_TO_BRIDGE) {
@@ -235,7 +234,7 @@ void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why)
     uw_node_event_pull(s, uw_node_pull_member(s), UW_NODE_PULL_CUT, why);
 }
 
-/* Does a further peer of this round go on in place of the pull's? */
+/* Replace the pull's peer by a further one of this round. */
 static bool take_over(struct uw_node_state *s, enum uw_node_why why)
 {
     return uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why);
@@ -251,8 +250,8 @@ void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
     }
 }
 
-/* The training thread met an outlier, maybe after the last chunk had arrived. Only when it asks for
- * the next round is it known that it met none. */
+/* Handle an outlier, which the training thread may find after the last chunk has arrived. Only its
+ * request of the next round tells that there was none. */
 static void judge_pull(struct uw_node_state *s, bool mixed)
 {
     struct uw_node_pull *p = &s->pull;
@@ -296,7 +295,7 @@ static void complete(struct uw_node_state *s)
     }
 }
 
-/* The place of another member than m, whose link carries this pull's chunks; 0: nobody. */
+/* The place of a member other than m whose link carries this pull's chunks; 0: none. */
 static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
 {
     bool newcomer = uw_gossip_is_newcomer(&s->gossip);
@@ -305,11 +304,9 @@ static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
                           : uw_node_pick_any(s, s->pull.round, newcomer, chunk_n, m);
 }
 
-/* Go on with another peer where this one has stopped. Only what is averaged: to adopt half of one
- * model and half of another makes neither. First the training thread has to have looked at all that
- * is here, so that an outlier among it is blamed on the peer that sent it; in a pull of several a
- * chunk says whose it is.
- * Returns false when there is nobody to go on with. */
+/* Not when a model is taken over: halves of two models make none. First the training thread has to
+ * mix all chunks, so that an outlier is attributed to its sender; in a pull from several peers,
+ * chunks name theirs. */
 bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
 {
     struct uw_node_pull *p = &s->pull;
@@ -341,7 +338,7 @@ bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
     return true;
 }
 
-/* Ends the pull when it is over one way or another. */
+/* End the pull when it is complete, late, or its peer is lost. */
 static void check_pull(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
@@ -353,20 +350,20 @@ static void check_pull(struct uw_node_state *s)
         return;
     }
     if (uw_gossip_room(&s->gossip) == 0 || here) {
-        t->progress_us = s->now_us;     /* we are the slow side, or others are */
+        t->progress_us = s->now_us;     /* the ring is full, or lanes are not complete */
     }
     uint64_t most_us = uw_node_pull_deadline_us(s), silent_us = s->now_us - t->progress_us;
     uint64_t silence_us = m != NULL ? uw_node_pull_silence_us(s, t, m) : 0;
     if (s->now_us >= t->started_us + most_us) {
-        /* The history must learn that pulls have become longer. */
+        /* Lengthen later timeouts: pulls may have become longer. */
         uw_deadline_add(&p->took, 2u * (s->now_us - t->started_us));
         if ((s->limits.open & UW_NODE_PULL_OPEN) != 0 && most_us == s->config.pull_us) {
-            s->config.pull_us *= 2u;    /* its own rate is all that this node knows */
+            s->config.pull_us *= 2u;    /* the limit was computed from this node's rate */
         }
         count(s);
         uw_node_pull_cut(s, UW_WHY_LATE);
     } else if (t->chunk_n > uw_node_most_n(s, t->coded)) {
-        /* The link has become so; the next pull has smaller chunks. */
+        /* The frames have become smaller; the next pull has smaller chunks. */
         uw_node_pull_cut(s, UW_WHY_NARROW);
     } else if (here) {
         return;
@@ -375,7 +372,7 @@ static void check_pull(struct uw_node_state *s)
             uw_node_pull_cut(s, UW_WHY_GONE);
         }
     } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
-        /* Where pulls are quick another peer is asked soon, if there is one. */
+        /* If pulls are quick, move to another peer soon. */
         s->members->doubt(&s->membership, m, s->outer_us);
         if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
             uw_node_avoid(s, m, UW_NODE_AVOID_US);
@@ -384,7 +381,7 @@ static void check_pull(struct uw_node_state *s)
     }
 }
 
-/* Does the pull wait for a peer that sleeps? Somebody awake goes on with it, if there is one. */
+/* Does the pull wait for a sleeping peer? Moves to a peer that is awake, if any. */
 static bool rests(struct uw_node_state *s)
 {
     struct uw_node_pull *p = &s->pull;
@@ -456,9 +453,9 @@ uint64_t uw_node_pull_next_us(struct uw_node_state *s)
     return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->first.transfer));
 }
 
-/* ---- what is asked, and what comes of it ---- */
+/* ---- wants and chunks ---- */
 
-/* The largest message for a member, whose link may be as narrow as the chunks it sends. */
+/* The largest message for a member, whose frames may be as small as its chunks. */
 static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
 {
     uint32_t limit_n = uw_node_peer(s, m)->chunk_limit_n;
@@ -466,7 +463,7 @@ static uint32_t mtu_to(const struct uw_node_state *s, const struct uw_member *m)
     return limit_n != 0 && bytes < uw_node_mtu(s) ? bytes : uw_node_mtu(s);
 }
 
-/* Free slots for this pull's chunks, its own on their way included: the others' have places too. */
+/* Free slots for this pull's chunks, requested ones included; slots of other lanes are reserved. */
 static uint32_t room_for(const struct uw_node_state *s, const struct uw_pull *t)
 {
     uint32_t room = uw_gossip_room(&s->gossip), others = 0;
@@ -480,7 +477,7 @@ static uint32_t room_for(const struct uw_node_state *s, const struct uw_pull *t)
     return room > others ? room - others : 0;
 }
 
-/* The version of a member's snapshot of which all that this lane pulls was mixed in; 0: none. */
+/* The version of a member of which all slices of this lane were mixed in; 0: none. */
 static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lane *lane,
                          const struct uw_member *m)
 {
@@ -489,7 +486,7 @@ static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lan
                : uw_node_slices_known(lane->slices, lane->version, uw_node_peer(s, m));
 }
 
-/* As many questions as fit, in one frame. */
+/* Send as many wants as fit in one frame. */
 static void send_short_wants(struct uw_node_state *s, struct uw_node_lane *lane,
                              const struct uw_member *m)
 {
@@ -548,9 +545,9 @@ uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member 
     return age_us > AVOID_STALE_MIN_US ? age_us : AVOID_STALE_MIN_US;
 }
 
-/* What the peer shows was mixed in before: again and again, it would hold back whoever is faster.
- * Look elsewhere, but not everywhere: round trips add up. It is asked again when what it showed is
- * twice as old. */
+/* Skip a peer whose version was mixed before: mixing it again would delay faster nodes. Try a few
+ * other peers only, because round trips add up. The peer is used again when its version is twice as
+ * old. */
 static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_node_lane *lane)
 {
     struct uw_node_pull *p = &s->pull;
@@ -571,7 +568,7 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
     uw_node_pull_start(s, p->round, place, false);
 }
 
-/* Hand a chunk to whoever mixes it. */
+/* Pass a chunk to the training thread or the bridge. */
 static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const struct uw_member *m,
                  uint32_t offset_n, uint32_t count_n)
 {
@@ -584,7 +581,7 @@ static void push(struct uw_node_state *s, struct uw_gossip_slot *slot, const str
     uw_gossip_push(&s->gossip);
 }
 
-/* Is a chunk that has come what was mixed in before, or not finite? Then it is dealt with. */
+/* Handle a chunk that was mixed before or is not finite. Returns whether it is one. */
 static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_node_lane *lane,
                        const struct uw_data *d, float *x)
 {
@@ -606,7 +603,7 @@ static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_n
     return true;
 }
 
-/* The oldest of what came; chunks of several peers stay such. */
+/* The older of two versions; UW_NODE_VERSION_MIXED stays. */
 static uint32_t oldest(uint32_t version, uint32_t of)
 {
     return version == 0                                       ? of
@@ -662,7 +659,7 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
     struct uw_node_lane *lane = uw_node_pull_of(s, m);
     struct uw_node_peer *peer = uw_node_peer(s, m);
     enum uw_node_why why = why_refused(refuse->reason);
-    bool coded = p->first.transfer.coded;     /* that one may not know, or be narrower */
+    bool coded = p->first.transfer.coded;     /* the peer may lack the code */
     bool narrow = refuse->reason == uwasa_Reason_CHUNK_TOO_BIG &&
                   refuse->chunk_n >= UW_CHUNK_MIN_N &&
                   (coded || refuse->chunk_n < p->first.transfer.chunk_n);

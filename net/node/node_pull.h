@@ -217,8 +217,8 @@ static inline void uw_node_slices_mixed(uint32_t slices, uint32_t version,
  * that is silent, sleeps or refuses return to the pull. When the pull's own peer stops, a lane
  * replaces it. The round ends when all shares have arrived, or were mixed before.
  *
- * A share is a slice of the round: its mixed version is stored as for slices, unless the share moved
- * to another peer. */
+ * A share is a slice of the round: its mixed version is stored as for slices, unless it moved to
+ * another peer. */
 
 struct uw_node_further {
     uint32_t n;                     /* lanes */

@@ -14,7 +14,7 @@ void uw_node_refuse(struct uw_node_state *s, uint16_t station, uwasa_Reason reas
     (void)uw_node_send(s, station, UW_WIRE_REFUSE, &uw_form_refuse, s->message);
 }
 
-/* May this device serve a question? Else its station is told why not. */
+/* May this device serve a want? If not, sends a refusal. */
 static bool serves(struct uw_node_state *s, uint16_t station, bool same_model, uint32_t mixed,
                    const struct uw_want *w)
 {
@@ -102,7 +102,7 @@ static void on_refuse(struct uw_node_state *s, uint16_t station, const uwasa_Ref
     }
 }
 
-/* A control message of the node itself, or of no kind that it knows. */
+/* Handle a control message of the node itself, or of an unknown type. */
 static void handle_control(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                            uint32_t bytes)
 {
@@ -127,7 +127,7 @@ static void handle_control(struct uw_node_state *s, uint16_t station, enum uw_wi
     }
 }
 
-/* What a chunk in short form from this station leaves out. */
+/* The state of a pull, to parse short chunks of this station. */
 static struct uw_short_data known_of(struct uw_node_state *s, uint16_t station)
 {
     const struct uw_member *m = uw_membership_at(&s->membership, station);
@@ -159,7 +159,7 @@ static void handle(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     const struct uw_node_parts *parts = s->config.parts;
     enum uw_wire_type first = bytes != 0 ? (enum uw_wire_type)(s->in[0] & 15u) : 0;
-    if (first == UW_WIRE_PART && parts->averages != NULL) {     /* these look at the rest */
+    if (first == UW_WIRE_PART && parts->averages != NULL) {     /* they check the rest */
         parts->averages->message(s, station, first, bytes);
         return;
     }

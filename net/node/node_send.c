@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a node sends: messages, and the chunks that others asked for. */
+ * Sent messages, and the chunks that peers requested. */
 #include "node_pull.h"
 
 #include "uwasa/node_says.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define LATE_LEAST_US 250000u
-#define LATE_MESSAGES 16u           /* that may go out before one that is late */
+#define LATE_MESSAGES 16u           /* messages that may be sent before a late one */
 
 int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                  const struct uw_message_form *form, const void *body)
@@ -28,8 +28,8 @@ static int send_bytes(struct uw_node_state *s, uint16_t station, const uint8_t *
     return rc;
 }
 
-/* Is there no message that waits for the link? One to a station that the link does not reach would
- * keep all others: it is lost after a while. */
+/* A message to a station that the link does not reach would block all others: it is lost after a
+ * while. */
 bool uw_node_sent_late(struct uw_node_state *s)
 {
     if (s->late_bytes != 0 &&
@@ -40,14 +40,14 @@ bool uw_node_sent_late(struct uw_node_state *s)
     return s->late_bytes == 0;
 }
 
-/* As long as a busy link takes to come to it. */
+/* Time until a busy link sends a message. */
 static uint64_t late_us(const struct uw_link *l)
 {
     uint64_t bits = (uint64_t)LATE_MESSAGES * l->mtu_bytes * 8u;
     return LATE_LEAST_US + (l->rate_bits_per_s != 0 ? bits * 1000000u / l->rate_bits_per_s : 0);
 }
 
-/* Who is not there is not worth keeping all others' messages for. */
+/* A message to a lost member must not block messages to others. */
 static bool is_there(struct uw_node_state *s, uint16_t station)
 {
     const struct uw_member *m = uw_membership_at(&s->membership, station);
@@ -56,7 +56,7 @@ static bool is_there(struct uw_node_state *s, uint16_t station)
                : m != NULL && uw_member_is_live(m);
 }
 
-/* A radio that is busy takes a question a moment later; to lose it would cost a timeout. */
+/* A message that a busy link refuses waits: a lost want would cost a timeout. */
 int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     if (!uw_node_sent_late(s)) {
@@ -121,7 +121,7 @@ void uw_node_serve_step(struct uw_node_state *s, uint32_t most)
             .run = s->run, .transfer = item.transfer, .seq = item.seq, .version = version,
             .offset_n = item.offset_n, .count_n = (uint16_t)item.count_n};
         int bytes = write_chunk(s, &item, &d, x);
-        /* Chunks do not keep the link from what a node has to say or to ask. */
+        /* Control messages go before chunks. */
         int rc = bytes < 0            ? bytes
                  : s->late_bytes != 0 ? UW_ERR_AGAIN
                                       : uw_link_send(s->config.link, item.station, s->buffer,

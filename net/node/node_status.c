@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "status/status_rows.h"
 
-/* Within bounds, so that pings keep to the size that was checked. */
+/* Clamped, so that pings do not exceed the size that was checked. */
 static void fill_vitals(const struct uw_gossip *g, uwasa_Progress *p)
 {
     int32_t mc = (int32_t)uw_load(&g->temperature_mc);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Peers that are found: the messages of membership/membership.h. */
+ * Discovery: the messages of membership/membership.h. */
 #include "node_pull.h"
 
 #include <string.h>
 
 #define CALLS_MOST 16u
 #define MEMBERSHIP_DEFAULT 4096u    /* bytes a second ... */
-#define LINK_PARTS 16u              /* ... and of a thin link at most one in so many */
-#define LINK_PARTS_SHARED 64u       /* of one that all share, by all of them */
-#define PACE_WIDEST_MS (1u << 20)   /* of those that take so many bytes on the wire */
-#define SCRATCH_BYTES 512u          /* more than it takes */
+#define LINK_PARTS 16u              /* ... and at most this fraction of a slow link */
+#define LINK_PARTS_SHARED 64u       /* of a shared link, by all nodes together */
+#define PACE_WIDEST_MS (1u << 20)   /* a value of the maximum size on the wire */
+#define SCRATCH_BYTES 512u
 
-/* Write what is filled in, less what does not fit. Returns its bytes, 0: they are too many. */
+/* Write s->message without fields that do not fit. Returns its bytes; 0: too many. */
 static uint32_t write_self(struct uw_node_state *s, enum uw_wire_type type, uint32_t mtu)
 {
     bool frames = s->config.link->frames;
@@ -29,7 +29,7 @@ static uint32_t write_self(struct uw_node_state *s, enum uw_wire_type type, uint
     }
 }
 
-/* Add records of the n that were gathered while there is room. Returns how many. */
+/* Append records of the n gathered members while they fit. Returns their number. */
 static uint32_t add_others(struct uw_node_state *s, uint32_t n, uint32_t *bytes, uint32_t mtu)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -67,7 +67,7 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
         bytes = write_self(s, type, mtu);
         told = bytes != 0 ? add_others(s, n, &bytes, mtu) : 0;
         rc = bytes != 0 ? uw_node_send_buffer(s, station, bytes) : UW_ERR_TOOBIG;
-    } while (rc == UW_ERR_TOOBIG && uw_node_mtu(s) < bytes);    /* it has become narrower */
+    } while (rc == UW_ERR_TOOBIG && uw_node_mtu(s) < bytes);    /* frames have become smaller */
     if (rc == UW_OK) {              /* also when it waits for the link */
         s->counters.membership_bytes += bytes;
         uw_membership_sent(&s->membership, bytes, told);
@@ -76,7 +76,7 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
 
 static void step(struct uw_node_state *s)
 {
-    /* That there is a first version to pull is news that others wait for. */
+    /* Peers wait for the first version: report it soon. */
     uint32_t version = uw_load(&s->gossip.version);
     if (s->shown_version == 0 && version != 0) {
         s->shown_version = version;
@@ -93,13 +93,13 @@ static void step(struct uw_node_state *s)
     }
 }
 
-/* ---- what arrives ---- */
+/* ---- received messages ---- */
 
 static void answer(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                    const uwasa_Ping *ping)
 {
     if (type != UW_WIRE_ACK && !s->left && ping->seq != 0) {
-        /* Who says hello may know nobody. */
+        /* The sender of a hello may not know any member. */
         uint32_t others = type == UW_WIRE_HELLO ? UW_GATHER_MAX : UW_NODE_OTHERS;
         uw_node_ping(s, station, UW_WIRE_ACK, ping->seq, others);
     }
@@ -192,7 +192,7 @@ static bool spares(void *arg, const struct uw_member *m)
 
 uint64_t uw_node_membership_rate(const struct uw_node_config *c)
 {
-    /* A duty cycle is each node's own: others have no part in what it leaves. */
+    /* A duty cycle applies to each node separately. */
     bool by_all = c->link->shared && c->link->duty_ppm == 0;
     uint32_t parts = by_all ? LINK_PARTS_SHARED : LINK_PARTS;
     uint64_t share = c->link->rate_bits_per_s * 125u / parts;       /* bits to thousandths */
@@ -202,7 +202,7 @@ uint64_t uw_node_membership_rate(const struct uw_node_config *c)
     return rate != 0 ? rate : 1u;
 }
 
-/* The most that this device will tell of itself. */
+/* Fill the largest ping of this device. */
 static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
 {
     *ping = (uwasa_Ping){

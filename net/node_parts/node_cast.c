@@ -8,7 +8,7 @@
 #include "uwasa/node_broadcast.h"
 
 #define SENDS_MOST 64u
-#define ALIKE 1e-9                  /* squares apart, to those of the chunk: what rounding leaves */
+#define ALIKE 1e-9                  /* rounding error: squared difference / squares of the chunk */
 #define PATIENCE_DEFAULT_US 30000000u
 
 static bool is_here(const struct uw_member *m)
@@ -16,7 +16,7 @@ static bool is_here(const struct uw_member *m)
     return uw_member_is_live(m) && m->same_model;
 }
 
-/* A newcomer takes over a model at first; only where all are new they begin together. */
+/* A newcomer first takes over a model, unless all nodes are newcomers. */
 static bool takes_part(const struct uw_node_state *s, const struct uw_member *m)
 {
     bool new_too = uw_gossip_is_newcomer(&s->gossip);
@@ -65,7 +65,7 @@ struct others {
     bool come;                      /* or somebody will, who is here */
 };
 
-/* Returns how many take part; mute: also those that sent nothing in the last turn. */
+/* Count the participants; mute: include those that sent nothing in the last turn. */
 static uint32_t gather(struct uw_node_state *s, bool mute, struct others *o)
 {
     uint32_t n = 0;
@@ -87,7 +87,7 @@ static void agree(struct uw_node_state *s, uint32_t nodes_n)
     atomic_store_explicit(&s->cast->agreed_n, nodes_n, memory_order_release);
 }
 
-/* Did all of them take part in the last turn as well? */
+/* Were all of them in the last turn, too? */
 static bool are_known(const struct uw_node_cast *cast, uint32_t n)
 {
     uint32_t known = 0;
@@ -100,9 +100,9 @@ static bool are_known(const struct uw_node_cast *cast, uint32_t n)
     return known == n;
 }
 
-/* A node that has ended its training averages on with the others, and leaves it to them when. Where
- * all have one model whoever does not know it yet begins. Unless somebody waits in an earlier turn:
- * it will not hear of a later one before that begins. */
+/* A node that has ended its training joins the turns of others, but does not begin them. If all
+ * have one model, a node that does not know it yet begins. A turn also begins if a peer waits in an
+ * earlier one, which ends only then. */
 static bool waits(const struct uw_node_state *s, bool train)
 {
     bool ended = uw_load_float(&s->gossip.samples_per_s) <= 0.0f;
@@ -115,7 +115,7 @@ static uint32_t begin(struct uw_node_state *s, uint32_t round)
     struct uw_node_cast *cast = s->cast;
     struct others others;
     uint32_t n = gather(s, false, &others);
-    if (n == 0) {       /* or was it this node that heard nothing? */
+    if (n == 0) {       /* or this node received nothing */
         n = gather(s, true, &others);
     }
     if (n == 0 || !uw_gossip_shows(&s->gossip) || uw_node_chunk_n(s) < cast->cast.least_n) {
@@ -141,7 +141,7 @@ static uint32_t begin(struct uw_node_state *s, uint32_t round)
     return 1;
 }
 
-/* Returns false when the link takes no more now. */
+/* Returns false when the link is full. */
 static bool send_chunk(struct uw_node_state *s, uint32_t chunk)
 {
     struct uw_cast *c = &s->cast->cast;
@@ -208,8 +208,8 @@ static void send_asks(struct uw_node_state *s)
     }
 }
 
-/* Who was asked in vain, and sent nothing, is not waited for again until it is heard: it may
- * average in another way. Returns how many; *first: one of them. */
+/* Exclude participants that sent nothing, also on request, until they send: they may average in
+ * another mode. Returns their number; *first: one of them. */
 static uint32_t find_mute(struct uw_node_state *s, const struct uw_member **first)
 {
     const struct uw_cast *c = &s->cast->cast;
@@ -238,8 +238,7 @@ static void report(struct uw_node_state *s, bool exact, const struct uw_member *
     uw_node_event_report(s, &e, &(struct uw_node_cause){.m = NULL});
 }
 
-/* All showed one model after their training: then no average of theirs changes it any more, an
- * average that is cut neither. */
+/* If all nodes sent one model after their training, no further average changes it. */
 static void judge(struct uw_node_state *s, bool exact)
 {
     uint32_t was_n = uw_load(&s->cast->agreed_n), now_n = exact ? s->cast->cast.peers_n + 1u : 0;
@@ -284,7 +283,7 @@ static uint64_t step(struct uw_node_state *s)
     return next_us > cast->blocked_until_us ? next_us : cast->blocked_until_us;
 }
 
-/* Does a peer show what this node shows? Only looked at when training is over. */
+/* Does a peer's chunk equal this node's? Only checked after training. */
 static bool is_alike(struct uw_node_state *s, const struct uw_gossip_slot *slot)
 {
     uint32_t version = 0;

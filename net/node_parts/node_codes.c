@@ -52,7 +52,7 @@ static int read_coded(const void *buf, uint32_t bytes, const struct uw_short_dat
     return rc;
 }
 
-/* A second part says only by its size that it is one. */
+/* A second part is recognised by its size only. */
 static int read_chunk(const void *buf, uint32_t bytes, const struct uw_short_data *known,
                       uint32_t size_n, struct uw_data *d)
 {

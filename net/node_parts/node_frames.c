@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a node does otherwise on links of frames: short messages, pings without what does not fit,
- * beacons, a first pull that waits for its turn. */
+ * Links of frames: short messages, pings without fields that do not fit, beacons, a random delay of
+ * the first pull. */
 #include "node/node_pull.h"
 
 #include "base/bits.h"
 
 #include <string.h>
 
-#define TURN_PART 4u                /* of a pull on a shared link is waited, at random, ... */
-#define TURN_MOST_US 600000000u     /* ... before the first one, and never longer, ... */
-#define TURN_ENOUGH 3u              /* ... unless so many, and all who are there, can be asked */
+#define TURN_PART 4u                /* random delay on a shared link, a fraction of a pull, ... */
+#define TURN_MOST_US 600000000u     /* ... limited to this ... */
+#define TURN_ENOUGH 3u              /* ... unless so many peers, and all live ones, are usable */
 
 #define MESSAGE_BYTES 128u
-#define PING_MESSAGES 8u            /* that a thin link carries meanwhile, at least */
+#define PING_MESSAGES 8u            /* messages that a slow link carries meanwhile, at least */
 #define SILENCE_MESSAGES 64u
 #define PULL_MODELS 16u
 
-/* What a narrow link may leave out of a ping, the most dispensable first. */
+/* The fields that a ping may omit, the least important first. */
 #define THING(what, member) \
     {what, offsetof(uwasa_Ping, member), sizeof((uwasa_Ping *)0)->member}
 static const struct {
@@ -47,8 +47,8 @@ static void leave_out(uwasa_Ping *ping)
     set_thing(ping, NULL, ++ping->left_out);
 }
 
-/* A receiver keeps what was reported before. The model of a new node is taken to be its own: a want
- * says which it is. */
+/* Omitted fields keep their last reported values. A new node's model is assumed to equal this
+ * node's; its wants name it. */
 static void fill_in(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping)
 {
     const struct uw_member *m = uw_membership_at(&s->membership, station);
@@ -64,7 +64,7 @@ static void fill_in(struct uw_node_state *s, uint16_t station, uwasa_Ping *ping)
     }
 }
 
-/* What a station hears, or all do: as much as this device sends, unless it said less. */
+/* Largest message for a station, or for all: this link's mtu, unless it has reported less. */
 static uint32_t mtu_to(const struct uw_node_state *s, uint16_t station)
 {
     uint32_t mtu = uw_node_mtu(s);
@@ -78,8 +78,8 @@ static uint32_t mtu_to(const struct uw_node_state *s, uint16_t station)
     return mtu;
 }
 
-/* All who begin at once know the first who shows something, and nobody else: on a link that they
- * share each waits a little before its first pull, until more can be asked. */
+/* Nodes that begin at once would all pull from the first peer with a model: on a shared link each
+ * waits a random time before its first pull, until more peers are usable. */
 static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
 {
     const struct uw_link *l = s->config.link;
@@ -96,10 +96,10 @@ static bool waits_turn(struct uw_node_state *s, uint32_t usable_n)
     return s->now_us < s->pull.turn_us;
 }
 
-/* ---- what follows from the rate of the link, which may change: a radio adapts its data rate, or
- * its duty cycle changes ---- */
+/* ---- timeouts by the link's rate, which changes when a radio adapts its data rate or duty cycle
+ * ---- */
 
-/* Of these, which are not configured. */
+/* Bits of struct uw_node_limits.open. */
 enum { PING = 1, SUSPECT = 2, DEAD = 4, PULL = UW_NODE_PULL_OPEN, PULL_SILENCE = 16 };
 
 static void set_us(struct uw_node_state *s, uint32_t which, uint64_t *us, uint64_t least_us,
@@ -126,7 +126,7 @@ static void set_limits(struct uw_node_state *s)
            SILENCE_MESSAGES * message_us);
 }
 
-/* Small changes, as of frames that carry a byte less, are within what limits allow for. */
+/* Small changes, as of frames that carry a byte less, are tolerated. */
 static bool is_another(uint64_t rate, uint64_t before)
 {
     return 4u * rate < 3u * before || 3u * rate > 4u * before;
@@ -142,7 +142,7 @@ static void follow_rate(struct uw_node_state *s)
     }
     set_limits(s);
     s->serve.stale_us += uw_node_serve_us(c, rate) - uw_node_serve_us(c, before);
-    s->pull.took.took_n = 0;        /* of another link, as it were */
+    s->pull.took.took_n = 0;        /* durations of the old rate */
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
         s->peers[i].floats_per_us = 0.0f;
     }
@@ -150,7 +150,7 @@ static void follow_rate(struct uw_node_state *s)
     m->suspect_us = c->suspect_us;
     m->dead_us = c->dead_us;
     m->rate_mbytes_per_s = uw_node_membership_rate(c);
-    if (s->membership.heap != NULL) {       /* it calls members */
+    if (s->membership.heap != NULL) {       /* not a static list */
         uw_membership_follow(&s->membership, s->outer_us);
     }
 }

@@ -3,11 +3,11 @@
 
 #include "base/bits.h"
 
-#define LEFT_SHARES 8u              /* worth sharing once more: an eighth of a share, ... */
+#define LEFT_SHARES 8u              /* smallest rest to divide again: an eighth of a share ... */
 #define RATE_UNKNOWN 1e-9f          /* chunks a microsecond */
-#define LEFT_LEAST 2u               /* ... at least so many chunks that nobody has asked for */
+#define LEFT_LEAST 2u               /* ... and at least so many chunks not requested yet */
 
-/* All of this share was mixed in. */
+/* Store that all of this share was mixed in. */
 static void settle(struct uw_node_state *s, const struct uw_node_lane *lane)
 {
     const struct uw_member *m = uw_node_lane_member(s, lane);
@@ -16,8 +16,8 @@ static void settle(struct uw_node_state *s, const struct uw_node_lane *lane)
     }
 }
 
-/* Up to `most` chunks that one lane lacks, from now on the other's to pull; asked: those on their
- * way as well. Returns how many. */
+/* Move up to `most` missing chunks from one lane to the other; asked: requested ones, too. Returns
+ * their number. */
 static uint32_t hand_over(struct uw_node_state *s, struct uw_node_lane *from,
                           struct uw_node_lane *to, uint32_t most, bool asked)
 {
@@ -40,7 +40,7 @@ static void end_lane(struct uw_node_state *s, struct uw_node_lane *lane)
     lane->used = false;
 }
 
-/* What the lane's peer still owes is the pull's again. */
+/* Return the lane's missing chunks to the pull. */
 static void drop(struct uw_node_state *s, struct uw_node_lane *lane)
 {
     (void)hand_over(s, lane, &s->pull.first, UINT32_MAX, true);
@@ -100,14 +100,14 @@ static void stop(struct uw_node_state *s)
     f->asked_n = 0;
 }
 
-/* The place of a peer that this round asks nothing yet, whose link carries its chunks; 0: none. */
+/* The place of another usable peer for this round's chunks; 0: none. */
 static uint32_t pick_further(struct uw_node_state *s)
 {
     return uw_node_pick_any(s, s->pull.round, false, s->pull.first.transfer.chunk_n,
                             uw_node_pull_member(s));
 }
 
-/* Further peers. Returns how many. */
+/* Choose further peers. Returns their number. */
 static uint32_t choose(struct uw_node_state *s, uint32_t most)
 {
     struct uw_node_further *f = s->further;
@@ -124,8 +124,8 @@ static uint32_t choose(struct uw_node_state *s, uint32_t most)
     return n;
 }
 
-/* The share of the k-th of n peers in parts of the round's chunks, as many parts as there are peers
- * at most: the same ones, whoever is there. */
+/* The share of the k-th of n peers. A round's chunks have a part for each configured peer: parts do
+ * not depend on the peers in use. */
 static struct uw_node_range share_of(const struct uw_node_range *all, uint32_t parts, uint32_t k,
                                      uint32_t n, uint32_t *slices)
 {
@@ -169,16 +169,15 @@ static uint32_t missing(const struct uw_pull *t)
     return t->chunks - t->have_chunks;
 }
 
-/* What n chunks take at the rate at which they come from there; far longer than others where none
- * has come yet. */
+/* Time of n chunks at the measured rate; very long if none has arrived yet. */
 static float takes_us(const struct uw_pull *t, uint32_t n)
 {
     return (float)n / (t->rate > 0.0f ? t->rate : RATE_UNKNOWN);
 }
 
-/* A lane that has its share helps the one whose rest takes longest: it takes half of what is not
- * asked for yet, else half of what is on its way, where its peer would send that sooner. It takes
- * nothing that its peer has given before. */
+/* A lane with a complete share takes over chunks of the lane that needs longest: half of those not
+ * requested yet, else half of the requested ones, if its peer is faster; none of slices that were
+ * mixed from its peer before. */
 static bool help(struct uw_node_state *s, struct uw_node_lane *helper)
 {
     struct uw_node_further *f = s->further;
@@ -243,7 +242,7 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
     return true;
 }
 
-/* Leave a lane's peer alone until then, and give its share back. */
+/* Avoid a lane's peer for a while, and return its share. */
 static void give_up(struct uw_node_state *s, struct uw_node_lane *lane, uint64_t avoid_us)
 {
     struct uw_member *m = uw_node_lane_member(s, lane);
@@ -254,8 +253,8 @@ static void give_up(struct uw_node_state *s, struct uw_node_lane *lane, uint64_t
     drop(s, lane);
 }
 
-/* Somebody else is asked for this share, or it stays as it is: to have it from a peer of this round
- * would most often bring what was mixed in before as well. */
+/* Pull this share from a new peer or not at all: other peers of this round have most often a mixed
+ * version of it, too. */
 static void stale(struct uw_node_state *s, struct uw_node_lane *lane)
 {
     struct uw_node_pull *p = &s->pull;
@@ -286,7 +285,7 @@ static void refused(struct uw_node_state *s, struct uw_node_lane *lane, enum uw_
     give_up(s, lane, UW_NODE_AVOID_US / 4u);
 }
 
-/* The training thread met an outlier: its sender is told by its name, whatever has moved since. */
+/* Handle an outlier that the training thread has found; its sender is known by its identity. */
 static void judge(struct uw_node_state *s)
 {
     uint32_t id = s->further->asked_n != 0 ? uw_gossip_outlier_id(&s->gossip) : 0;
@@ -316,7 +315,7 @@ static void check(struct uw_node_state *s, struct uw_node_lane *lane)
         return;
     }
     if (uw_gossip_room(&s->gossip) == 0) {
-        t->progress_us = s->now_us;     /* we are the slow side */
+        t->progress_us = s->now_us;     /* the ring is full */
     }
     uint64_t silent_us = s->now_us - t->progress_us;
     if (m == NULL || uw_member_is_gone(m) ||

@@ -3,7 +3,7 @@
 
 #include "uwasa/secure_frames.h"
 
-/* For how long a pull, and those of all members, keep a medium that they share; 0: not known. */
+/* Time of a pull, and of the pulls of all members, on a shared medium; 0: not known. */
 static uint64_t kept_us(const struct uw_node_state *s)
 {
     const struct uw_link *l = s->config.link;

@@ -147,7 +147,7 @@ static void write_refused(struct uw_node_state *s, const struct uw_node_event *e
     }
 }
 
-/* An average by broadcast; exact averages write their own. */
+/* A broadcast average; exact averages write their own sentences. */
 static void write_cast(struct uw_node_state *s, const struct uw_node_event *e)
 {
     unsigned others = (unsigned)e->chunks_n - 1u;

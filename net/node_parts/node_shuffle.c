@@ -10,7 +10,7 @@ static bool can_borrow(const struct uw_member *m)
            m->station != UW_LINK_STATION_NONE;
 }
 
-/* The identity of the one that the schedule names among the members that lend samples. */
+/* The identity of the member that the schedule picks of those that lend samples. */
 static uint32_t pick(void *arg, uint32_t round)
 {
     struct uw_node_state *s = arg;

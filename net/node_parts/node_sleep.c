@@ -3,14 +3,14 @@
 
 #include "base/bits.h"
 
-#define GREET_PARTS 8u              /* of a window, in which its beacon comes */
-#define APART_PARTS 16u             /* windows that lie closer are left where they are */
+#define GREET_PARTS 8u              /* the beacon is sent in this fraction of a window */
+#define APART_PARTS 16u             /* windows within this fraction are not moved */
 
 struct uw_node_sleeper {
     uint64_t period_us, awake_us;
-    uint64_t window_us;             /* the last one began */
-    uint64_t search_us;             /* listens until then in any case */
-    uint64_t parting_us;            /* tells those whom it has left; 0: nobody */
+    uint64_t window_us;             /* start of the last window */
+    uint64_t search_us;             /* end of the search */
+    uint64_t parting_us;            /* informs former neighbours then; 0: none */
     uint64_t asleep_us;             /* since; 0: it is awake */
     uint32_t windows_n;
     uint32_t label;
@@ -43,7 +43,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     int rc = uw_arena_take(arena, sizeof *s->sleeper, &memory);
     s->sleeper = memory;
     if (rc == UW_OK && memory != NULL) {
-        /* In whole milliseconds, as others are told. */
+        /* In whole milliseconds, as reported. */
         *s->sleeper = (struct uw_node_sleeper){
             .period_us = s->config.sleep.period_us / 1000u * 1000u,
             .awake_us = s->config.sleep.awake_us / 1000u * 1000u,
@@ -108,7 +108,7 @@ static bool step(struct uw_node_state *s, uint64_t *next_us)
     return false;
 }
 
-/* Others' windows from now on; those who kept the old ones are told of it in the next of them. */
+/* Adopt a peer's windows; former neighbours are informed in their next one. */
 static void move(struct uw_node_state *s, uint64_t later_us)
 {
     struct uw_node_sleeper *z = s->sleeper;
@@ -143,7 +143,7 @@ static void heard(struct uw_node_state *s, const struct uw_member *m)
         uw_membership_beacon_soon(&s->membership, z->period_us, z->awake_us / GREET_PARTS,
                                   s->outer_us);
     } else if (apart && !late && z->window_us >= earlier_us) {
-        /* The fastest clock leads: what is told comes late, and looks later than it was. */
+        /* The fastest clock leads: reports arrive late and look later than they are. */
         z->window_us -= earlier_us;
     }
 }

@@ -56,8 +56,7 @@ void uw_key_format(const uint8_t key[UW_KEY_BYTES], char text[UW_KEY_TEXT_BYTES]
     text[2u * UW_KEY_BYTES] = '\0';
 }
 
-/* A store through a volatile pointer is made, whatever comes after it; C11 without annex K and
- * boards without explicit_bzero have nothing better. */
+/* Volatile, because C11 without annex K and boards without explicit_bzero offer nothing better. */
 void uw_key_wipe(void *secret, size_t bytes)
 {
     volatile uint8_t *p = secret;

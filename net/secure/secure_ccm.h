@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * secure_ccm.h - what secure frames ask of a cryptographic library: AES-128-CCM-8, HKDF, chance
+ * secure_ccm.h - cryptography for secure frames: AES-128-CCM-8, HKDF, random bytes
  *
  * Blocking   never          Context  any one thread */
 #ifndef UW_NET_SECURE_CCM_H
@@ -27,7 +27,7 @@ int uw_frames_key_derive(struct uw_frames_key *k, const uint8_t run_key[UW_KEY_B
 /* Frees the library's memory and wipes the key. Safe on zeroed memory and twice. */
 void uw_frames_key_wipe(struct uw_frames_key *k);
 
-/* A frame: what is authenticated in front, and what is encrypted where it lies. */
+/* A frame: a header that is authenticated, and a body that is encrypted in place. */
 struct uw_ccm_frame {
     uint8_t nonce[UW_CCM_NONCE_BYTES];
     uint8_t head[32];
@@ -43,7 +43,7 @@ int uw_ccm_seal(struct uw_frames_key *k, const struct uw_ccm_frame *f);
  * or UW_ERR_IO. */
 int uw_ccm_open(struct uw_frames_key *k, const struct uw_ccm_frame *f);
 
-/* Fill with true randomness, of `entropy` or, NULL, of the operating system.
+/* Fill with random bytes from `entropy` or, if NULL, from the operating system.
  * Returns UW_OK or UW_ERR_IO. */
 int uw_ccm_random(int (*entropy)(void *user, uint8_t *out, size_t bytes), void *user,
                   uint8_t *out, size_t bytes);

@@ -11,8 +11,8 @@
 #define SESSIONS_DEFAULT 32u
 #define HANDSHAKES_DEFAULT 8u
 #define INTERVAL_DEFAULT_US 10000000u
-#define DATAGRAMS_MAX 64u               /* looked at in one recv */
-#define PAYLOAD_MAX 16383u              /* of a DTLS record, less our byte in front */
+#define DATAGRAMS_MAX 64u               /* processed in one recv */
+#define PAYLOAD_MAX 16383u              /* of a DTLS record, less the byte of type */
 
 static int dtls_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
@@ -31,7 +31,7 @@ static int dtls_describe(struct uw_link *link, uint16_t station, char text[UW_LI
     return uw_link_describe(((struct uw_secure_dtls *)link)->lower, station, text);
 }
 
-/* While a session lives, the channel holds its station; the caller's wish waits in the slots. */
+/* During a session the channel holds the station; the caller's hold is stored in the slots. */
 static bool dtls_hold(struct uw_link *link, uint16_t station, bool hold)
 {
     struct uw_secure_dtls *s = (struct uw_secure_dtls *)link;
@@ -87,7 +87,7 @@ static int dtls_send(struct uw_link *link, uint16_t to, const void *buf, uint32_
         uw_secure_end(slot, "error", false);
         return rc;
     }
-    /* A record that the lower link refused is as good as lost: a new one is made on the retry. */
+    /* A record that the lower link refused is lost: the retry makes a new one. */
     rc = slot->output_rc;
     if (rc == UW_OK) {
         link->stats.sent_n++;
@@ -96,7 +96,7 @@ static int dtls_send(struct uw_link *link, uint16_t to, const void *buf, uint32_
     return rc;
 }
 
-/* ---- what arrives, record by record ---- */
+/* ---- received records ---- */
 
 static void request_cookie(struct uw_secure_dtls *s, uint16_t from, const char *address,
                            const struct uw_wire_record *r)
@@ -138,7 +138,7 @@ static void feed_handshake(struct uw_secure_slot *slot, const struct uw_wire_rec
     uw_secure_conclude(slot, uw_tls_feed(slot->tls, r, &none));
 }
 
-/* What a ClientHello with a good cookie finds here already. true: it may start a handshake. */
+/* May a ClientHello with a valid cookie start a handshake, given the slots of its station? */
 static bool admits_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
                          const struct uw_wire_hello *hello)
 {
@@ -154,13 +154,13 @@ static bool admits_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
         feed_handshake(busy, r);
         return false;
     }
-    /* Both are calling each other: the greater random stays client. Equal: our own echo. */
+    /* Both ends are clients: the one with the greater random stays it. Equal: an echo. */
     if (busy->client &&
         memcmp(hello->random, busy->random, UW_WIRE_RANDOM_BYTES) <= 0) {
         return false;
     }
     if (!busy->client) {
-        uw_secure_note_restart(s, busy->address); /* it starts over: not too often */
+        uw_secure_note_restart(s, busy->address); /* limits restarts */
     }
     uw_secure_release(busy, false);
     return true;
@@ -213,8 +213,8 @@ static int feed_up(struct uw_secure_slot *slot, const struct uw_wire_record *r, 
     return (int)m.rest_bytes;
 }
 
-/* Give one record from a station to the session that it concerns.
- * Returns the bytes of a message, *message is its first one until the session is called again, or
+/* Pass a record to the session or handshake of its station.
+ * Returns the bytes of a message, which *message points to until the next call of the session, or
  * UW_ERR_AGAIN. */
 static int route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r,
                  void **message)
@@ -224,7 +224,7 @@ static int route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_r
     if (uw_wire_is_hello(r)) {
         handle_hello(s, from, r);
     } else if (r->epoch == 0) {
-        /* In the clear, so only a handshake may see it: it cannot hurt a session that is up. */
+        /* Unencrypted: for a handshake only, so that it cannot harm a session that is up. */
         if (busy != NULL && r->type != UW_RECORD_DATA) {
             feed_handshake(busy, r);
         } else {
@@ -246,7 +246,7 @@ static int route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_r
     return UW_ERR_AGAIN;
 }
 
-/* Count a message that is handed over. */
+/* Count a received message. */
 static int deliver(struct uw_secure_dtls *s, uint32_t bytes)
 {
     if (bytes > s->link.mtu_bytes) {
@@ -258,8 +258,8 @@ static int deliver(struct uw_secure_dtls *s, uint32_t bytes)
     return (int)bytes;
 }
 
-/* A datagram has come, of `bytes`. What is more than one record of data is kept here, since the
- * lower link may be called before all of it is read. */
+/* Handle a datagram. One with more than a record of data is stored, because the lower link may be
+ * called before all of it is read. */
 static void handle_datagram(struct uw_secure_dtls *s, uint8_t *datagram, uint32_t bytes)
 {
     struct uw_wire_record r;
@@ -383,7 +383,7 @@ static uint16_t handshakes_of(const struct uw_secure_dtls_config *c)
 
 static uint32_t slots_of(const struct uw_secure_dtls_config *c)
 {
-    /* One more: a session made up must fit before the one it displaces goes. */
+    /* One more: a new session needs a slot before the one that it replaces is released. */
     return (uint32_t)sessions_of(c) + handshakes_of(c) + 1u;
 }
 

@@ -8,9 +8,9 @@
 #define PEERS_DEFAULT 16u
 #define RESERVE_DEFAULT 65536u
 #define EPOCH_FRAMES_DEFAULT (1u << 22)
-#define FRAMES_MAX 64u                  /* looked at in one recv */
-#define RETRY_US 1000u                  /* while a frame waits for the lower link, at first ... */
-#define RETRY_PARTS 8u                  /* ... then one part in so many of how long it waits ... */
+#define FRAMES_MAX 64u                  /* processed in one recv */
+#define RETRY_US 1000u                  /* retry interval of a waiting frame, at first ... */
+#define RETRY_PARTS 8u                  /* ... then this fraction of its wait ... */
 #define RETRY_MOST_US 1000000u          /* ... at most */
 #define KEYS (UW_FRAMES_OTHER_KEY + 1u)
 #define COUNTER_HALF (1u << 23)
@@ -74,7 +74,7 @@ static int frames_send(struct uw_link *link, uint16_t to, const void *buf, uint3
 
 /* ---- in ---- */
 
-/* The counter next to the largest one whose low bits these are. */
+/* The counter with these low bits that is closest to the largest one received. */
 static uint64_t whole_counter(const struct uw_frames_peer *p, const uint8_t *low)
 {
     uint32_t bits = uw_get_u24(low);
@@ -82,9 +82,9 @@ static uint64_t whole_counter(const struct uw_frames_peer *p, const uint8_t *low
     return near + ((bits - (uint32_t)near) & COUNTER_MASK);
 }
 
-/* Decrypt a frame of a message in s->in. What comes from this station's own address is its own,
- * heard back, or cannot be opened. Returns UW_OK, UW_ERR_AGAIN (it is of no use), or why its
- * sender is to be asked. */
+/* Decrypt a frame of a message in s->in. A frame from this station's own address is an echo, or
+ * cannot be decrypted. Returns UW_OK, UW_ERR_AGAIN (ignore it), or another error: send a hello to
+ * its sender. */
 static int open_frame(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
 {
     uint8_t *in = s->in;
@@ -103,7 +103,7 @@ static int open_frame(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
     uint64_t counter = whole_counter(p, in + 1);
     if (!own && (uw_frames_seen(p, counter) || counter >= UW_FRAMES_COUNTER_END)) {
         s->stats.replayed_n++;
-        /* Or it is so far ahead that it looks old: its sender knows. */
+        /* It may also be so far ahead that it looks old: the sender's join tells. */
         return uw_frames_is_old(p, counter) ? UW_ERR_NOTFOUND : UW_ERR_AGAIN;
     }
     struct uw_ccm_frame f;
@@ -169,7 +169,7 @@ static int frames_recv_view(struct uw_link *link, uint16_t *from, void **view)
 
 /* ---- the rest of a link ---- */
 
-/* Unless the lower link tells. */
+/* If the lower link returns no earlier time. */
 static uint64_t retry_at_us(const struct uw_secure_frames *s)
 {
     uint64_t us = (s->now_us - s->out_since_us) / RETRY_PARTS;

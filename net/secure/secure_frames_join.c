@@ -2,10 +2,9 @@
  *
  * Known peers: the three frames of a join, and windows against replays.
  *
- * A welcome repeats the counter of the hello that it answers, a join that of the welcome. Counters
- * never come twice and the answers are authenticated, so an answer to one of this device's latest
- * counters was made after it: its sender is there now. A hello alone proves nothing: its counter is
- * new to this device, but it may be a copy of an old one. */
+ * A welcome repeats the counter of its hello, a join that of its welcome. Counters are unique and
+ * answers are authenticated: an answer to one of this device's latest counters is fresh, and its
+ * sender is present. A hello alone proves nothing: it may be a replay. */
 #include "secure_frames_priv.h"
 
 #include "base/backoff.h"
@@ -18,13 +17,13 @@
 #define JOIN_HEAD_BYTES 19u
 #define ECHO_BYTES 14u
 #define JOIN_BYTES_MAX (JOIN_HEAD_BYTES + ECHO_BYTES + UW_CCM_TAG_BYTES)
-#define FRESH_TICK_US 4000000u          /* an answer takes two of them at most, and longer ... */
-#define FRESH_FRAMES 16u                /* ... where so many frames take longer */
-#define ASK_FIRST_US 250000u            /* doubles while nobody answers ... */
-#define ASK_DOUBLINGS 4u                /* ... so often */
-#define JOINS_EACH_US 125000u           /* hellos that this device sends, or welcomes, ... */
-#define JOINS_PART 40u                  /* ... at most one part in so many of the link's rate */
-#define HELLOS_KEPT 8u                  /* of those saved up, for what this device has to send */
+#define FRESH_TICK_US 4000000u          /* an answer is fresh for up to two of these, ... */
+#define FRESH_FRAMES 16u                /* ... or longer if so many frames take longer */
+#define ASK_FIRST_US 250000u            /* back-off of hellos to a station, ... */
+#define ASK_DOUBLINGS 4u                /* ... doubled so often */
+#define JOINS_EACH_US 125000u           /* token interval of hellos, and of welcomes, ... */
+#define JOINS_PART 40u                  /* ... limited to this fraction of the link's rate */
+#define HELLOS_KEPT 8u                  /* tokens reserved for stations with messages to send */
 #define WITHHELD_TELL_US 3000000u
 #define REFUSED_TELL_US 10000000u
 #define WELCOME_FIRST_US 220000u        /* doubles while no join comes; less than a device waits
@@ -94,7 +93,7 @@ static void report(struct uw_secure_frames *s, enum uw_secure_event_kind kind, u
     }
 }
 
-/* Report what is wrong, not before the time given, and then not for a while. */
+/* Report a warning unless it was reported lately. */
 static void report_rarely(struct uw_secure_frames *s, enum uw_secure_event_kind kind,
                           uint64_t *not_before_us, uint16_t station, const char *text)
 {
@@ -123,20 +122,19 @@ void uw_frames_drop(struct uw_secure_frames *s, struct uw_frames_peer *p)
 {
     p->used = false;
     s->known_n--;
-    /* What is under way was asked while it was known: a join that is replayed must not bring its
-     * window back to where it was. */
+    /* Invalidate answers to earlier counters: a replayed join must not restore its old window. */
     s->fresh[0] = s->fresh[1] = s->counter;
     report(s, UW_SECURE_PEER_CLOSED, p->station, "a device was forgotten");
 }
 
-/* Who is not known any more when there is no room: who was heard longest ago. */
+/* The peer silent longest is replaced first. */
 static uint64_t peer_rank(const void *slot, const void *now_ms)
 {
     const struct uw_frames_peer *p = slot;
     return UW_SLOT_FREE + (p->used ? UINT32_MAX - (*(const uint32_t *)now_ms - p->heard_ms) : 0);
 }
 
-/* Room for a peer that has proved to be there. */
+/* Allocate an entry for a verified peer. */
 static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uint16_t station)
 {
     struct uw_frames_peer *p = peer_of(s, id), *at = uw_frames_peer_at(s, station);
@@ -145,7 +143,7 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
                        "one identity at two addresses: the device moved, or its store was copied");
     }
     if (at != NULL && at != p) {
-        uw_frames_drop(s, at);      /* it started anew with another identity */
+        uw_frames_drop(s, at);      /* it restarted with another identity */
     }
     if (p == NULL) {
         uint32_t now_ms = about_ms(s->now_us);
@@ -172,9 +170,8 @@ static uint64_t fresh_tick_us(const struct uw_secure_frames *s)
     return slow_us > FRESH_TICK_US ? slow_us : FRESH_TICK_US;
 }
 
-/* Hellos and welcomes have a budget each: who makes this device answer does not keep it from
- * asking. A join answers what was made just now, and takes no part in this: nobody can cause
- * many. */
+/* Hellos and welcomes have a token bucket each: an attacker who causes welcomes does not prevent
+ * hellos. Joins are not limited: they answer fresh welcomes only. */
 static bool may_send(struct uw_secure_frames *s, uint64_t *paid_us, uint32_t kept_n)
 {
     uint64_t each_us = JOINS_EACH_US;
@@ -286,7 +283,7 @@ void uw_frames_send_hello(struct uw_secure_frames *s, uint16_t station, bool to_
         s->asked_at = (uint8_t)((s->asked_at + 1u) % ASKED_N);
         *a = (struct uw_frames_asked){.station = station};
     } else {
-        /* One that was asked long ago begins anew. */
+        /* Restart the back-off of a station after a long time. */
         bool old = s->now_us > a->until_us + ((uint64_t)ASK_FIRST_US << a->tries);
         a->tries = old ? 0 : a->tries;
     }
@@ -304,7 +301,7 @@ static struct uw_frames_answer *answer_to(struct uw_secure_frames *s, uint16_t s
     return NULL;
 }
 
-/* What is remembered of a station that was welcomed in vain stays longest. */
+/* Entries with the most unanswered welcomes are kept longest. */
 static uint64_t answer_rank(const void *slot, const void *station)
 {
     const struct uw_frames_answer *a = slot;
@@ -376,7 +373,7 @@ static void send_answers(struct uw_secure_frames *s)
     }
 }
 
-/* Is this an answer to something that this device sent lately? */
+/* Is this an answer to a recent frame of this device? */
 static bool is_fresh(const struct uw_secure_frames *s, const struct uw_frames_echo *echo)
 {
     return echo->id == s->id && echo->counter >= s->fresh[0] && echo->counter < s->counter;
@@ -394,7 +391,7 @@ static void on_hello(struct uw_secure_frames *s, uint16_t from, uint64_t id, uin
     if (p != NULL && p->station == from) {
         uw_frames_mark_seen(p, counter, s->now_us);
     } else if (last != NULL && is_in_vain(s, last)) {
-        /* Perhaps old hellos of many identities are replayed. A real device answers this: */
+        /* Possibly replays of many identities. A real device answers a hello: */
         uw_frames_send_hello(s, from, false);
         return;
     }
@@ -412,7 +409,7 @@ static void on_answer(struct uw_secure_frames *s, uint16_t from, enum uw_frames_
     bool known = p != NULL;
     p = enter(s, id, from);
     uw_frames_mark_seen(p, counter, s->now_us);
-    p->window = known ? p->window : UINT64_MAX;     /* what was sent before may have come before */
+    p->window = known ? p->window : UINT64_MAX;     /* earlier frames may be replays */
     for (uint32_t i = 0; i < ASKED_N; i++) {
         s->asked[i].tries = s->asked[i].station == from ? 0 : s->asked[i].tries;
     }
@@ -437,9 +434,9 @@ static void on_refused(struct uw_secure_frames *s, uint16_t from)
                 "a device has another key or belongs to another run");
 }
 
-/* Its own frame, sent back; or a second device has its identity, from a copied store; or its store
- * was put back to an old copy. Counters that it has not come to, and answers to its latest ones
- * from another station, are not its own. */
+/* Handle a join with this device's identity: an echo; a second device with a copied store; or this
+ * device's store is an old copy. Counters above its own, and answers to its latest counters from
+ * another station, are not echoes. */
 static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_join kind,
                     uint64_t counter, const struct uw_frames_echo *echo)
 {
@@ -451,12 +448,12 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_jo
                        another ? "a copy of this device's store is in use: it takes a new identity"
                                : "another device has our identity: delete one counter record");
     } else if (elsewhere && kind == UW_FRAMES_HELLO) {
-        /* Its own of the time when it was at another station; or else there will be an answer. */
+        /* An echo from its time at another station; a copy would answer. */
         on_hello(s, from, s->id, counter);
     }
 }
 
-/* Another device of the run has this one's address. Asked aloud, it hears of that as well. */
+/* Another device of the run has this one's address. A hello to all informs it, too. */
 static void on_twin(struct uw_secure_frames *s)
 {
     char text[UW_SECURE_TEXT_BYTES] = "another device has this address, give each its own: ";
@@ -466,7 +463,7 @@ static void on_twin(struct uw_secure_frames *s)
     uw_frames_warn(s, &s->twin_tell_us, s->lower->own, text);
 }
 
-/* A device restarted in an epoch that is over is welcomed too, and follows. */
+/* A device that restarted in an old epoch gets a welcome, too, and follows. */
 void uw_frames_on_join(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
 {
     struct uw_ccm_frame f;

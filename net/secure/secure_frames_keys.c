@@ -12,12 +12,12 @@
 #define RECORD_MAGIC 0x32435755u            /* "UWC2" */
 #define RECORD_BYTES UW_SECURE_FRAMES_RECORD_BYTES
 #define CRC_AT (RECORD_BYTES - 4u)
-#define SAVE_AHEAD_PARTS 4u                 /* of a stretch are left when the next one is saved */
-#define SAVE_PAUSE_US 1000000u              /* after one that failed: it may have taken long */
-#define DERIVATIONS_MAX 16u                 /* of other epochs' keys in one burst, */
-#define DERIVATION_US 62500u                /* and then one each */
+#define SAVE_AHEAD_PARTS 4u                 /* the next range is saved with this fraction left */
+#define SAVE_PAUSE_US 1000000u              /* after a failed write, which may have taken long */
+#define DERIVATIONS_MAX 16u                 /* burst of derivations for other epochs ... */
+#define DERIVATION_US 62500u                /* ... and the interval afterwards */
 
-/* Is this epoch, or the one before: whose keys nobody can displace? */
+/* Is it this epoch or the previous one, whose keys are never replaced? */
 static bool is_current(const struct uw_secure_frames *s, uint32_t epoch)
 {
     return epoch == s->epoch || (s->epoch != 0 && epoch == s->epoch - 1u);
@@ -36,14 +36,14 @@ struct uw_frames_key *uw_frames_key_of(struct uw_secure_frames *s, uint32_t epoc
     if (s->key_set[at] && s->key_epochs[at] == epoch) {
         return s->keys[at];
     }
-    /* Anybody can name an epoch, and a derivation takes as long as many frames do. */
+    /* Limited, because any sender can name an epoch, and a derivation is expensive. */
     bool may = at != UW_FRAMES_OTHER_KEY ||
                uw_bucket_take(&s->derived_us, s->now_us, DERIVATION_US,
                               DERIVATIONS_MAX * DERIVATION_US, 0);
     return may ? derive(s, at, epoch) : NULL;
 }
 
-/* What was derived for another epoch is of this one now. */
+/* Move the key of another epoch to the current one. */
 static void promote(struct uw_secure_frames *s)
 {
     uint32_t at = s->epoch & 1u, from = UW_FRAMES_OTHER_KEY;
@@ -96,8 +96,8 @@ static int write_record(struct uw_secure_frames *s, uint64_t counter)
     return rc == UW_OK ? ended : rc;
 }
 
-/* Everything below `counter` may have been used. Written twice: a store of two slots, as in flash,
- * that finds its newest record damaged gives the one before, which then says the same. */
+/* Store that counters below `counter` may be used. Written twice: if the newest of two slots in
+ * flash is damaged, the other one has the same content. */
 static int save(struct uw_secure_frames *s, uint64_t counter)
 {
     if (s->now_us < s->save_again_us) {
@@ -140,7 +140,7 @@ void uw_frames_save_ahead(struct uw_secure_frames *s)
 {
     if (s->store != NULL && (s->saved_counter - s->counter < s->reserve_n / SAVE_AHEAD_PARTS ||
                              s->saved_epoch != s->epoch)) {
-        (void)save(s, s->counter + s->reserve_n);      /* else when there is no other way */
+        (void)save(s, s->counter + s->reserve_n);      /* otherwise saved when none is left */
     }
 }
 
@@ -204,11 +204,11 @@ bool uw_frames_draw_another(struct uw_secure_frames *s)
         s->id = before;
         return false;
     }
-    s->saved_counter = s->counter;      /* written down before the first frame in its name */
+    s->saved_counter = s->counter;      /* saved before its first frame */
     return true;
 }
 
-/* Returns UW_ERR_CLOSED when nothing is left of it. */
+/* Returns UW_ERR_CLOSED when no counter is left. */
 static int apply_record(struct uw_secure_frames *s, const uint8_t record[RECORD_BYTES])
 {
     s->id = kept_id(record);
@@ -240,7 +240,7 @@ int uw_frames_load(struct uw_secure_frames *s, const struct uw_secure_frames_con
         return rc;
     }
     if (rc == UW_OK || rc == UW_ERR_NOTFOUND) {
-        /* A store may say so too of a record that it lost. */
+        /* UW_ERR_NOTFOUND may also mean a lost record. */
         return s->fixed && !config->first_start ? UW_ERR_CORRUPT : draw_id(s);
     }
     return rc == UW_ERR_CORRUPT && !s->fixed ? draw_id(s) : rc;

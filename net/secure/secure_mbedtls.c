@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The TLS engine over Mbed TLS, 2.28 and 3.x. Differences between the two stand in the first
- * block; below it there is one library. */
+ * The TLS engine over Mbed TLS, 2.28 and 3.x. The first block has the differences. */
 #include "secure_mbedtls.h"
 
 #include "base/bytes.h"
@@ -62,8 +61,8 @@ static int prepare_library(void)
 
 #endif
 
-/* Mbed TLS doubles its pauses up to the most and then gives up: after 7.75 s, as they are cut here.
- * On a lossy link the long ones would be most of a handshake. */
+/* Mbed TLS doubles its timeout up to a maximum and then gives up, here after 7.75 s. On a lossy
+ * link longer timeouts would dominate a handshake. */
 #define RETRANSMIT_MIN_MS 250u
 #define RETRANSMIT_MAX_MS 64000u
 #define PAUSE_MAX_MS 1000u
@@ -72,7 +71,7 @@ static int prepare_library(void)
 #define ALERT_BAD_RECORD_MAC 20
 #define ALERT_DECRYPT_ERROR 51
 
-/* Forward secrecy first: a stolen device must not open what was recorded before. On x86-64 with
+/* Forward secrecy first: a stolen device must not decrypt old recordings. On x86-64 with
  * Mbed TLS 2.28 it costs 2.4 ms of processor time for both ends of a handshake, against 0.1 ms
  * without ECDHE, and its records are quicker than AES-GCM's (382 against 303 MB/s for an end). The
  * others are for peers built without curves, as boards are, or ChaCha20. */
@@ -120,7 +119,7 @@ static int caller_entropy(void *context, unsigned char *out, size_t bytes)
     return engine->entropy(engine->user, out, bytes) == 0 ? 0 : -1;
 }
 
-/* The caller has checked the cookie before it opened the session. */
+/* The caller checks the cookie before it opens the session. */
 static int cookie_is_checked(void *context, const unsigned char *cookie, size_t cookie_bytes,
                              const unsigned char *id, size_t id_bytes)
 {
@@ -173,7 +172,7 @@ static int configure(struct uw_tls_engine *engine, mbedtls_ssl_config *conf, int
     return UW_OK;
 }
 
-/* Of the caller's entropy, or of the system's where the library has it. */
+/* Seed from the caller's entropy, or from the system's if the library supports it. */
 static int seed(struct uw_tls_engine *engine)
 {
 #if defined(MBEDTLS_ENTROPY_C)
@@ -195,7 +194,7 @@ void uw_tls_offer(struct uw_tls_engine *engine, bool cheap)
                                   cheap && *suites != 0 ? suites : engine->suites);
 }
 
-/* Those of the list that this build of the library has. */
+/* Choose the suites of the list that the library was built with. */
 static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys *config)
 {
     const uint16_t *suites = config->suites != NULL ? config->suites : suites_default;

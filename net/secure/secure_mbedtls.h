@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * secure_mbedtls.h - Mbed TLS, 2.28 and 3.x, as the files that wrap it see it
+ * secure_mbedtls.h - Mbed TLS, 2.28 and 3.x, for the files that wrap it
  *
- * secure_mbedtls.c has what sessions share and those over datagrams, secure_mbedtls_stream.c those
- * over streams. */
+ * secure_mbedtls.c has the engine and sessions over datagrams, secure_mbedtls_stream.c those over
+ * streams. */
 #ifndef UW_NET_SECURE_MBEDTLS_H
 #define UW_NET_SECURE_MBEDTLS_H
 
@@ -15,8 +15,7 @@
 #include <mbedtls/entropy.h>
 #endif
 
-/* The deterministic generator that this build of the library has: of AES, or of SHA-256 where a
- * board goes without AES. */
+/* The library's deterministic generator: by AES, or by SHA-256 on boards without AES. */
 #if defined(MBEDTLS_CTR_DRBG_C)
 #include <mbedtls/ctr_drbg.h>
 typedef mbedtls_ctr_drbg_context uw_tls_drbg;
@@ -51,14 +50,14 @@ struct uw_tls_engine {
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
     void *user;
     bool ready;
-    uint8_t slow_n;                 /* suites, the first, that take long to agree on */
+    uint8_t slow_n;                 /* number of expensive suites, which are the first */
 };
 
-/* A server is fed a ClientHello next: with `cheap` it agrees on no suite that takes long to, if
- * there is another. Of all sessions of the engine, until it is called again. */
+/* Set the suites that servers offer: with `cheap` no expensive ones, if there are others. For all
+ * sessions of the engine until the next call. */
 void uw_tls_offer(struct uw_tls_engine *engine, bool cheap);
 
-/* What a code of the library means, with the fatal alert received in the clear, or 0. */
+/* Map a code of the library to a result. alert: the fatal alert received unencrypted, or 0. */
 enum uw_tls_result uw_tls_explain(int code, int alert);
 
 /* Is the handshake of a session done? */
@@ -71,8 +70,8 @@ static inline bool uw_tls_handshake_over(const mbedtls_ssl_context *ssl)
 #endif
 }
 
-/* What is left of the record that mbedtls_ssl_read began, without a copy: it stays where the
- * library decrypted it until the next record is read, and counts as read. */
+/* Take the rest of the record that mbedtls_ssl_read began, without a copy: it stays in the
+ * library's buffer until the next record is read. */
 static inline uint8_t *uw_tls_rest(mbedtls_ssl_context *ssl, uint32_t *bytes)
 {
     uint8_t *rest = ssl->MBEDTLS_PRIVATE(in_offt);

@@ -12,11 +12,11 @@
 #define RECORD_BYTES 16384u
 #define OVERHEAD_BYTES 64u          /* record header 5, explicit nonce 8, tag 16 */
 #define HANDSHAKE_BYTES 4096u
-#define READ_AHEAD_BYTES 65536u     /* of records, so that few calls fetch many */
+#define READ_AHEAD_BYTES 65536u     /* reads many records in one call */
 #define HEAD_BYTES 5u               /* of a record */
-#define BULK_BYTES 8192u            /* a larger record is read to where it is decrypted */
+#define BULK_BYTES 8192u            /* larger records are read to the library's buffer */
 #define ALERT_FATAL 2u
-#define REPORT_EVERY 64u            /* refusals: the first, then one of so many */
+#define REPORT_EVERY 64u            /* refusals: the first is reported, then one of so many */
 
 struct session {
     mbedtls_ssl_context ssl;
@@ -113,7 +113,7 @@ static void report(struct uw_secure_stream *s, enum uw_secure_event_kind kind,
     }
 }
 
-/* A peer with another key or of another run. Unknown peers must not fill a log. */
+/* Report a peer with another key or of another run, limited so that it cannot fill a log. */
 static int refuse(struct uw_secure_stream *s, const struct session *t, bool other_run)
 {
     s->stats.refused_n++;
@@ -126,7 +126,7 @@ static int refuse(struct uw_secure_stream *s, const struct session *t, bool othe
     return UW_ERR_DENIED;
 }
 
-/* The alert that ended a handshake ends the record read last; the library keeps it to itself. */
+/* The alert that ended a handshake, from the last record: the library does not return it. */
 static int alert_of(const struct session *t)
 {
     return t->at >= 2 && t->ahead[t->at - 2u] == ALERT_FATAL ? t->ahead[t->at - 1u] : 0;

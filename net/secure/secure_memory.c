@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * First fit over one buffer, and one pair of record buffers for all sessions. Mbed TLS gives each
- * session two buffers of a record's size, 2.5 kB, that it uses only inside of a call: a record is
- * read, decrypted and handed over, or made and sent, before the call returns (secure_mbedtls.c
- * feeds one at a time, and its output never blocks). Between calls they hold nothing that is read
- * again; sequence numbers, flights to repeat and messages out of order lie elsewhere. */
+ * First fit over one buffer, and one pair of record buffers for all sessions. Mbed TLS allocates
+ * two buffers of a record's size, 2.5 kB, for each session, but uses them within a call only: a
+ * record is received or sent completely before the call returns (secure_mbedtls.c feeds one at a
+ * time, and its output never blocks). Between calls their content is not needed; sequence numbers,
+ * flights and messages out of order are elsewhere. */
 #include "uwasa/secure_memory.h"
 
 #include <mbedtls/platform.h>
@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Larger requests are those two alone: all else is a handshake message at most, where there are
- * neither curves nor certificates. */
+/* Larger requests are these two only: without curves and certificates, all others are at most a
+ * handshake message. */
 #define RECORD_BYTES MBEDTLS_SSL_IN_CONTENT_LEN
 _Static_assert(MBEDTLS_SSL_OUT_CONTENT_LEN == MBEDTLS_SSL_IN_CONTENT_LEN &&
                    MBEDTLS_SSL_DTLS_MAX_BUFFERING <= MBEDTLS_SSL_IN_CONTENT_LEN,
@@ -24,7 +24,7 @@ _Static_assert(MBEDTLS_SSL_OUT_CONTENT_LEN == MBEDTLS_SSL_IN_CONTENT_LEN &&
 #error "the tables of curves and the texts of certificates are larger than a record"
 #endif
 
-/* Blocks follow each other; a free one is joined with those behind it when it is looked at. */
+/* Consecutive blocks; a search joins free ones with those behind them. */
 struct block {
     uint32_t bytes;                     /* with this head, a multiple of its size */
     uint32_t used;

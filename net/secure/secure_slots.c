@@ -12,7 +12,7 @@
 
 #define WAIT_FIRST_US 250000u
 #define WAIT_DOUBLINGS 5u               /* up to 8 s */
-#define HANDSHAKE_STALE_US 2000000u     /* it may then be given up for another */
+#define HANDSHAKE_STALE_US 2000000u     /* older handshakes may be replaced */
 
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
                                       enum uw_secure_state state)
@@ -41,7 +41,7 @@ static void report(struct uw_secure_dtls *s, enum uw_secure_event_kind kind, uin
     }
 }
 
-/* ---- peers that failed: doubling pauses, and reports once in a while ---- */
+/* ---- failed peers: back-off and reports ---- */
 
 static uint32_t hash_text(const char *text)
 {
@@ -66,8 +66,8 @@ static uint64_t grudge_rank(const void *slot, const void *hash)
     return g->address_hash == *(const uint32_t *)hash ? UW_SLOT_OWN : UW_SLOT_FREE + g->failed_us;
 }
 
-/* The peer's entry, or the oldest one made anew. It keeps reported_us, so that many new peers cause
- * no more reports than there are entries. */
+/* The peer's entry, or the oldest one reset. It keeps reported_us, so that the number of entries
+ * limits reports of new peers. */
 static struct uw_secure_grudge *add_failure(struct uw_secure_dtls *s, const char *address)
 {
     uint32_t h = hash_text(address);
@@ -96,7 +96,7 @@ bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool cal
     return s->now_us - g->failed_us < uw_backoff_after(WAIT_FIRST_US, n - 1u, WAIT_DOUBLINGS);
 }
 
-/* Remember a refused peer, and report it, at most once per interval. */
+/* Store a refused peer, and report it, at most once per interval. */
 static void report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot *slot,
                            enum uw_tls_result why)
 {
@@ -106,7 +106,7 @@ static void report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot
     bool told_lately = g->reported_us != 0 &&
                        s->now_us - g->reported_us < s->report_interval_us;
     if (uw_secure_find(s, slot->station, UW_SECURE_UP) != NULL) {
-        return;     /* the refused peer used its address, unless its session ends */
+        return;     /* the address may be forged, unless the session ends */
     }
     g->bad_keys += why == UW_TLS_BAD_KEY;
     /* One bad key may be a damaged datagram. */
@@ -148,7 +148,7 @@ void uw_secure_release(struct uw_secure_slot *slot, bool notify)
     }
 }
 
-/* Of the sessions that are up, but `spare`, the one heard from longest ago. */
+/* The session silent longest, of those that are up, except `spare`. */
 static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s,
                                         const struct uw_secure_slot *spare, uint32_t *count)
 {
@@ -166,9 +166,9 @@ static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s,
     return old;
 }
 
-/* A slot for a new handshake, NULL when there is none now. Calls made here and calls from outside
- * share the places, but a quarter (at least one) is kept from either, so that neither dead peers
- * nor strangers can take all. A full side gives up its own oldest handshake once it is stale. */
+/* A slot for a new handshake, or NULL. Client and server handshakes share the slots, but a quarter
+ * (at least one) is reserved for either, so that neither dead nor unknown peers use all. A full
+ * side replaces its oldest handshake when that is stale. */
 static struct uw_secure_slot *open_slot(struct uw_secure_dtls *s, bool client)
 {
     uint32_t all = 0;
@@ -247,8 +247,8 @@ void uw_secure_end(struct uw_secure_slot *slot, const char *how, bool notify)
     report(s, UW_SECURE_PEER_CLOSED, station, text);
 }
 
-/* A handshake is done: the session takes the place of an older one with this station, or of the
- * one heard from longest ago. */
+/* A handshake is done: the session replaces an older one with this station, or the one silent
+ * longest. */
 static void promote(struct uw_secure_slot *slot)
 {
     char text[UW_SECURE_TEXT_BYTES];

@@ -10,9 +10,9 @@
 #include "secure_tls.h"
 
 #define UW_SECURE_HANDSHAKE_MAX_US 30000000u
-#define UW_SECURE_START_MAX 32u         /* handshakes that strangers may start in one burst, */
-#define UW_SECURE_START_US 50000u       /* and then one each */
-/* A byte in front of every message: lets messages be empty, which DTLS would swallow. */
+#define UW_SECURE_START_MAX 32u         /* burst of handshakes that unknown peers may start ... */
+#define UW_SECURE_START_US 50000u       /* ... and the interval afterwards */
+/* A byte in front of every message: allows empty messages, which DTLS drops. */
 #define UW_SECURE_MESSAGE_MARK 0u
 
 enum uw_secure_state { UW_SECURE_FREE, UW_SECURE_HANDSHAKE, UW_SECURE_UP };
@@ -23,8 +23,8 @@ struct uw_secure_slot {
     bool was_held;                      /* by the caller, before the channel held the station */
     bool random_known;
     uint16_t station;
-    int output_rc;                      /* of the lower link, for the datagram output last */
-    uint64_t started_us, heard_us;      /* authenticated: sending proves nothing */
+    int output_rc;                      /* of the lower link, for the last datagram */
+    uint64_t started_us, heard_us;      /* heard: last authenticated message */
     uint8_t random[UW_WIRE_RANDOM_BYTES];   /* of the ClientHello, ours or the peer's */
     struct uw_secure_dtls *owner;
     struct uw_tls_session *tls;
@@ -35,25 +35,25 @@ struct uw_secure_slot {
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
                                       enum uw_secure_state state);
 
-/* Open a session in a free slot; a stale handshake of the same side may have to go.
- * Returns UW_OK, UW_ERR_AGAIN (no slot now), UW_ERR_NOMEM. */
+/* Start a handshake in a free slot, or in that of a stale handshake of the same side.
+ * Returns UW_OK, UW_ERR_AGAIN (no slot), UW_ERR_NOMEM. */
 int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
                     struct uw_secure_slot **out);
 
-/* Give a slot back, without an event; the lower link's hold on the station goes with its last. */
+/* Release a slot without an event; the last slot of a station restores its hold. */
 void uw_secure_release(struct uw_secure_slot *slot, bool notify);
 
-/* Give back the slot of a session that was up, with an event that says how it ended. */
+/* End a session that was up, with an event. */
 void uw_secure_end(struct uw_secure_slot *slot, const char *how, bool notify);
 
-/* Act on what the engine returned about a session; the slot may be free afterwards. */
+/* Handle a result of the engine; the slot may be free afterwards. */
 void uw_secure_conclude(struct uw_secure_slot *slot, enum uw_tls_result result);
 
-/* Has this peer failed so lately that no handshake is worth it yet? A silent one may call any
- * time, but is called less and less often. */
+/* Is this peer's back-off still running? A silent peer may start a handshake at any time, but this
+ * end waits longer each time before it starts one (calling). */
 bool uw_secure_must_wait(struct uw_secure_dtls *s, const char *address, bool calling);
 
-/* Remember that a peer began a handshake and did not finish it. */
+/* Note that a peer did not finish a handshake. */
 void uw_secure_note_restart(struct uw_secure_dtls *s, const char *address);
 
 #endif

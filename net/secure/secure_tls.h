@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * secure_tls.h - what the secure channel asks of a TLS library: one DTLS session at a time
+ * secure_tls.h - the interface between the secure channel and a TLS library
  *
- * The engine holds what sessions share (key, identity, random numbers, cookie secret). A session
- * is fed one record at a time and calls output() with what it wants sent. */
+ * The engine has the state that sessions share (key, identity, random numbers, cookie secret). A
+ * session is fed one record at a time and calls output() to send. */
 #ifndef UWASA_SECURE_TLS_H
 #define UWASA_SECURE_TLS_H
 
@@ -13,23 +13,22 @@
 struct uw_tls_session;
 
 enum uw_tls_result {
-    UW_TLS_WAIT,            /* nothing to tell */
-    UW_TLS_UP,              /* the handshake is done (told once) */
+    UW_TLS_WAIT,            /* no change */
+    UW_TLS_UP,              /* the handshake is done (returned once) */
     UW_TLS_DATA,            /* a message was decrypted */
-    UW_TLS_BAD_KEY,         /* from here on the session has ended */
+    UW_TLS_BAD_KEY,         /* this and all below: the session has ended */
     UW_TLS_BAD_IDENTITY,
     UW_TLS_TIMEOUT,
     UW_TLS_CLOSED,
     UW_TLS_FAILED,
 };
 
-/* Sends a datagram of a session; never fails, as DTLS repeats what matters. */
+/* Sends a datagram of a session; cannot fail, because DTLS retransmits. */
 typedef void (*uw_tls_output_fn)(void *owner, const uint8_t *bytes, uint32_t size_bytes);
 
 struct uw_tls_open {
     bool client;
-    bool cheap;                     /* server: no suite that takes long to agree on, if there is
-                                       another */
+    bool cheap;                     /* server: no expensive suite, if there is another */
     uint32_t mtu_bytes;             /* of a datagram */
     const char *address;            /* of the peer */
     const uint64_t *now_us;
@@ -40,7 +39,7 @@ struct uw_tls_open {
 size_t uw_tls_engine_bytes(void);
 size_t uw_tls_session_bytes(void);
 
-/* What sessions share; borrowed until init returns. */
+/* Keys and options of all sessions; borrowed until init returns. */
 struct uw_tls_keys {
     bool stream;                    /* sessions over streams, else over datagrams */
     bool bulk;                      /* as in struct uw_secure_dtls_config */
@@ -58,21 +57,20 @@ int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *k
 /* Frees the library's memory and wipes keys. Safe on zeroed memory and twice. */
 void uw_tls_engine_deinit(struct uw_tls_engine *engine);
 
-/* The cookie of an address in a period of time: a keyed hash that only this engine can make. */
+/* The cookie of an address in a period of time: a keyed hash with this engine's secret. */
 int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t period,
                   uint8_t cookie[UW_WIRE_COOKIE_BYTES]);
 
 /* Compare in constant time. */
 bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes);
 
-/* Start a session in zeroed or closed memory. A server is then fed a ClientHello whose cookie the
- * caller has checked, before another is opened; a client is driven.
+/* Start a session in zeroed or closed memory. Then feed a server a ClientHello whose cookie was
+ * checked, before another session is opened; drive a client.
  * Returns UW_OK or UW_ERR_NOMEM. */
 int uw_tls_open(struct uw_tls_session *session, struct uw_tls_engine *engine,
                 const struct uw_tls_open *how);
 
-/* A decrypted record: its first byte, and the others in the session's memory until the session is
- * called again. */
+/* A decrypted record: its first byte, and the rest in the session's memory until the next call. */
 struct uw_tls_message {
     uint8_t mark;
     uint8_t *rest;
@@ -83,19 +81,19 @@ struct uw_tls_message {
 enum uw_tls_result uw_tls_feed(struct uw_tls_session *session, const struct uw_wire_record *r,
                                struct uw_tls_message *m);
 
-/* Go on with the handshake when its timer is due: repeats the last flight. */
+/* Continue the handshake when its timer is due: retransmits the last flight. */
 enum uw_tls_result uw_tls_drive(struct uw_tls_session *session);
 
-/* When drive is wanted; UINT64_MAX: not. */
+/* Time of the next drive; UINT64_MAX: none. */
 uint64_t uw_tls_due_us(const struct uw_tls_session *session);
 
 /* Encrypt one message and output it. Returns UW_OK or UW_ERR_IO. */
 int uw_tls_write(struct uw_tls_session *session, const uint8_t *bytes, uint32_t size_bytes);
 
-/* What a session that is up agreed on: IANA's number of the suite. */
+/* IANA number of the suite of a session that is up. */
 uint16_t uw_tls_suite(const struct uw_tls_session *session);
 
-/* End a session; notify tells the peer. Safe on zeroed memory and twice. */
+/* End a session; notify: send an alert to the peer. Safe on zeroed memory and twice. */
 void uw_tls_close(struct uw_tls_session *session, bool notify);
 
 #endif

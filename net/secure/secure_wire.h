@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * secure_wire.h - the few bytes of DTLS 1.2 that are read before a session exists
+ * secure_wire.h - parse the parts of DTLS 1.2 that are needed before a session exists
  *
- * Everything here takes bytes from strangers. Nothing allocates and nothing is kept.
+ * Input is not authenticated. No function allocates or keeps anything.
  * Source: RFC 6347, 4.1 (records), 4.2.1 (cookies), 4.2.2 (handshake messages). */
 #ifndef UWASA_SECURE_WIRE_H
 #define UWASA_SECURE_WIRE_H
@@ -38,7 +38,7 @@ struct uw_wire_hello {
 /* Find the record at the start of `bytes`. false: too short, or not DTLS. */
 bool uw_wire_next_record(const uint8_t *bytes, uint32_t size_bytes, struct uw_wire_record *r);
 
-/* Is this a ClientHello in the clear? */
+/* Is this an unencrypted ClientHello? */
 bool uw_wire_is_hello(const struct uw_wire_record *r);
 
 /* Find random and cookie. false: malformed or fragmented. */

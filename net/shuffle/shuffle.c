@@ -10,14 +10,14 @@
 #define REPEAT_FIRST_US 100000u
 #define REPEAT_DOUBLINGS 3u
 #define PACE_US 20000u
-#define WINDOW_N 16u                /* chunks asked for at once; those that came are 32 bits */
+#define WINDOW_N 16u                /* chunks requested at once, below the 32 bits of a bitmap */
 
 uint64_t uw_shuffle_hold_us(uint64_t loan_us)
 {
     return loan_us + loan_us / 4u;
 }
 
-/* A lease that takes longer to agree on is not worth it. */
+/* A lease that takes longer to start is abandoned. */
 static uint64_t starting_us(const struct uw_shuffle *s)
 {
     return s->config.loan_us / 4u;
@@ -155,7 +155,7 @@ static bool is_own(const struct uw_lease *l)
     return l->state != UW_LEASE_RECEIVING;
 }
 
-/* Enter a lease that is starting into the list of them, or take it out. */
+/* Add a lease to the list of those that are starting, or remove it. */
 static void list(struct uw_shuffle *s, const struct uw_lease *l, bool enter)
 {
     uint32_t *n = is_own(l) ? &s->own_n : &s->other_n;
@@ -185,7 +185,7 @@ static void set_state(struct uw_shuffle *s, struct uw_lease *l, enum uw_lease_st
     set_due(s, l, s->now_us);
 }
 
-/* The lease is no more; one's own sample is drawn again. */
+/* End a lease; the own sample is drawn again. */
 static void end_lease(struct uw_shuffle *s, struct uw_lease *l)
 {
     if (l->away) {
@@ -196,14 +196,14 @@ static void end_lease(struct uw_shuffle *s, struct uw_lease *l)
     s->due[l - s->leases] = UINT64_MAX;
 }
 
-/* Nothing is away yet: to forget it is enough, the other side hears it now or asks. */
+/* Drop a lease before any sample is lent. The peer is informed now, or when it asks. */
 static void abandon(struct uw_shuffle *s, struct uw_lease *l)
 {
     send_act(s, l, UW_SHUFFLE_END);
     end_lease(s, l);
 }
 
-/* Draw the other's sample no more, and ask for one's own. */
+/* Stop drawing the peer's sample, and request the own one. */
 static void close_lease(struct uw_shuffle *s, struct uw_lease *l)
 {
     uw_sample_pool_rest(s->config.pool, l->home);
@@ -226,7 +226,7 @@ static void borrow(struct uw_shuffle *s, struct uw_lease *l)
     set_state(s, l, UW_LEASE_STANDING);
 }
 
-/* Of the samples at home: is it in a lease that is starting? */
+/* Is a sample at home part of a lease that is starting? */
 static bool is_promised(const struct uw_shuffle *s, uint32_t home)
 {
     for (uint32_t i = 0; i < s->own_n + s->other_n; i++) {
@@ -237,7 +237,7 @@ static bool is_promised(const struct uw_shuffle *s, uint32_t home)
     return false;
 }
 
-/* A free slot and a sample to lend for it; NULL: there is none now. */
+/* A free slot and a sample to lend for it; NULL: none. */
 static struct uw_lease *new_lease(struct uw_shuffle *s, uint32_t peer)
 {
     struct uw_sample_pool *p = s->config.pool;
@@ -313,7 +313,7 @@ static void repeat(struct uw_shuffle *s, struct uw_lease *l)
     l->repeat_us = s->now_us + uw_backoff_us(2u * REPEAT_FIRST_US, &l->tries, REPEAT_DOUBLINGS);
 }
 
-/* What is due of one lease. */
+/* Do what is due for a lease. */
 static void run_lease(struct uw_shuffle *s, struct uw_lease *l)
 {
     uint64_t end_us = l->state == UW_LEASE_CLOSING ? l->back_us
@@ -336,7 +336,7 @@ static void run_lease(struct uw_shuffle *s, struct uw_lease *l)
     set_due(s, l, asks && l->repeat_us < end_us ? l->repeat_us : end_us);
 }
 
-/* More leases, at a pace that fills the slots twice a term: others fill them as well. */
+/* Offer leases at a rate that fills the slots twice a term: offers of peers fill them, too. */
 static void offer(struct uw_shuffle *s)
 {
     uint64_t pause_us = s->config.loan_us / 2u / s->config.pool->config.slots_n;
@@ -364,7 +364,7 @@ static void start(struct uw_shuffle *s)
     s->due_us = UINT64_MAX;
 }
 
-/* Nobody can have a sample from before now. */
+/* From now on no peer can have a sample from before the start. */
 static void open_pool(struct uw_shuffle *s)
 {
     s->open = true;
@@ -402,9 +402,9 @@ uint64_t uw_shuffle_step(struct uw_shuffle *s, uint64_t now_us, uint64_t behind_
     return s->due_us < s->offer_us || s->stopped ? s->due_us : s->offer_us;
 }
 
-/* ---- what others say ---- */
+/* ---- messages of peers ---- */
 
-/* A truth about a lease that this node does not know, or not so: it draws nothing by it, ever. */
+/* Answer about a lease that this node does not have, or not in that state: it draws nothing. */
 static void deny(struct uw_shuffle *s, uint32_t to, const struct uw_shuffle_message *m)
 {
     const struct uw_shuffle_config *c = &s->config;
@@ -422,7 +422,7 @@ static void on_offer(struct uw_shuffle *s, uint32_t from, const struct uw_shuffl
     for (uint32_t i = 0; i < s->own_n + s->other_n; i++) {
         const struct uw_lease *l = &s->leases[s->starting[i]];
         if (l->peer == from && l->theirs.nonce == m->from.nonce) {
-            return;     /* again; a later one is denied by who sent it */
+            return;     /* repeated; its sender denies a late one */
         }
     }
     bool fits = s->open && !s->stopped && s->other_n < UW_SHUFFLE_STARTING_MOST &&
@@ -430,7 +430,7 @@ static void on_offer(struct uw_shuffle *s, uint32_t from, const struct uw_shuffl
                 m->lease_ms == lease_ms(s) && m->from.nonce != 0;
     struct uw_lease *l = fits ? new_lease(s, from) : NULL;
     if (l == NULL) {
-        const struct uw_shuffle_message offer = {.from = m->from};  /* it speaks of no lease here */
+        const struct uw_shuffle_message offer = {.from = m->from};  /* no lease of this node */
         deny(s, from, &offer);
         return;
     }
@@ -453,7 +453,7 @@ static void on_want(struct uw_shuffle *s, struct uw_lease *l, const struct uw_sh
     }
 }
 
-/* The other's sample, or a chunk of it. */
+/* A chunk of the peer's sample. */
 static void on_data(struct uw_shuffle *s, struct uw_lease *l, const struct uw_shuffle_message *m)
 {
     if (l->state != UW_LEASE_RECEIVING && l->state != UW_LEASE_PULLING) {
@@ -497,8 +497,8 @@ static void on_commit(struct uw_shuffle *s, struct uw_lease *l)
     }
 }
 
-/* Is it about this lease, as far as is known here? A lease that was only offered has no other side
- * yet: whoever answers first is it. */
+/* Does a message belong to this lease? An offered lease has no peer's side yet: the first answer
+ * sets it. */
 static bool concerns(const struct uw_lease *l, uint32_t from, const struct uw_shuffle_message *m)
 {
     bool offered = l->state == UW_LEASE_OFFERED &&
@@ -543,7 +543,7 @@ void uw_shuffle_receive(struct uw_shuffle *s, uint32_t from, const struct uw_shu
         l->unacked = false;
         break;
     case UW_SHUFFLE_END:
-        uw_sample_pool_rest(s->config.pool, l->home);   /* before the other side hears of it */
+        uw_sample_pool_rest(s->config.pool, l->home);   /* before the peer is informed */
         deny(s, from, m);
         l->away = true;
         end_lease(s, l);

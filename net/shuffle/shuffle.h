@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shuffle.h - samples lent among nodes: each is drawn on one node at most, at every moment
+ * shuffle.h - leases of samples between nodes: each sample is drawn on at most one node at any time
  *
- * Two nodes lend each other one sample each, for a term. A asks, B agrees:
+ * Two nodes lend each other one sample each, for a term. A offers, B accepts:
  *
  *     A                                            B
  *     OFFER (no data) ---------------------------> keeps a sample b for it
@@ -18,16 +18,15 @@
  *     <------------------------------------- OVER
  *     draws a again
  *
- * Whatever asks is repeated until it is answered. Messages may be lost, repeated and reordered:
- * each names both sides' lease by numbers that are never used twice, so that an old one is known as
- * such. Nodes lend only to those with the same term.
+ * Requests are repeated until they are answered. Messages may be lost, repeated and reordered: each
+ * names both sides' lease by unique numbers, so that old messages are recognised. Nodes lend only
+ * to nodes with the same term.
  *
- * A sample never needs a message to come home. A borrower stops at a time of its own clock,
- * `loan_us` after a moment before the owner gave it away; the owner takes it back 5/4 `loan_us`
- * after it did. So a node that dies, is cut off or pauses costs the others nothing but that time. A
- * node that is started draws none of its movable samples for as long, since another may still have
- * them from before; hence a term must not change while a run goes on. All this holds while clocks
- * run evenly, within a quarter of one another, and go on while a device sleeps.
+ * A lease expires without a message. The borrower stops by its own clock, `loan_us` after a time
+ * before the owner lent the sample; the owner draws it again 5/4 `loan_us` after it lent it. A node
+ * that dies, is cut off or pauses costs its peers only that time. A node that starts draws none of
+ * its movable samples for as long, because a peer may still have them; therefore the term must not
+ * change during a run. Clocks must agree within a quarter in speed, and run while a device sleeps.
  *
  * Messages (shuffle_wire.c), all numbers little-endian; only `data` carries anything of a sample:
  *
@@ -87,7 +86,7 @@ struct uw_shuffle_message {
     const uint8_t *floats;          /* parsed: into the datagram, not aligned */
 };
 
-#define UW_SHUFFLE_STARTING_MOST 4u /* leases starting at once by one's own offers; by others' */
+#define UW_SHUFFLE_STARTING_MOST 4u /* leases starting at once, by own offers and by peers' each */
 
 enum uw_lease_state {
     UW_LEASE_FREE,
@@ -100,19 +99,19 @@ enum uw_lease_state {
     UW_LEASE_CLOSING                 /* draws neither; waits for its own */
 };
 
-/* A lease lies in the slot of the pool that has the other's sample. */
+/* A lease has the index of the pool's slot with the peer's sample. */
 struct uw_lease {
     enum uw_lease_state state;
     uint32_t peer;                  /* identity */
     uint32_t home;                  /* own sample, as struct uw_sample_pool counts them */
     uint64_t nonce;
-    struct uw_lease_ref theirs;      /* nonce 0: not known yet */
-    bool away, unacked;             /* own sample is given away; COMMIT is not answered */
+    struct uw_lease_ref theirs;      /* the peer's side; nonce 0: not known yet */
+    bool away, unacked;             /* the own sample is lent; COMMIT is not answered */
     uint8_t tries;
-    uint32_t label, chunk_n;        /* of the sample that comes; floats a chunk */
-    uint32_t base, got, asked;      /* first chunk missing; bit i: base + i is here; asked below */
+    uint32_t label, chunk_n;        /* of the peer's sample; floats a chunk */
+    uint32_t base, got, asked;      /* first missing chunk; bitmap from base on; requested below */
     uint64_t since_us;              /* the term begins */
-    uint64_t back_us;               /* own sample comes back at the latest */
+    uint64_t back_us;               /* the own sample is drawn again then, at the latest */
     uint64_t repeat_us;
 };
 
@@ -147,10 +146,10 @@ struct uw_shuffle {
     uint64_t sent_bytes;            /* of samples */
 };
 
-/* How long a sample stays away at the most. */
+/* Longest time for which a sample is lent. */
 uint64_t uw_shuffle_hold_us(uint64_t loan_us);
 
-/* Take the table, and let all movable samples rest. Returns UW_OK or what uw_arena_take returns. */
+/* Allocate the table, and stop drawing movable samples. Returns as uw_arena_take. */
 int uw_shuffle_place(struct uw_shuffle *s, struct uw_arena *arena,
                      const struct uw_shuffle_config *config);
 
@@ -163,7 +162,7 @@ uint64_t uw_shuffle_step(struct uw_shuffle *s, uint64_t now_us, uint64_t behind_
 void uw_shuffle_receive(struct uw_shuffle *s, uint32_t from, const struct uw_shuffle_message *m,
                         uint64_t now_us);
 
-/* Borrow and lend no more: all leases are ended, and the others told. */
+/* End all leases, inform the peers, and start no more. */
 void uw_shuffle_stop(struct uw_shuffle *s);
 
 /* ---- messages; any thread ---- */
