@@ -24,8 +24,8 @@
  *       +---------------first snapshot------------------^ ^                                  |
  *                                                         +-----published------ BACK <-ended-+
  *
- * FOLD applies the first part of the rule and waits until the snapshot is not being read; pairs skip
- * it. uw_average_agree changes START and LOOK to TRAIN, with a round over the run next.
+ * FOLD applies the first part of the rule and waits until nobody reads the snapshot; pairs skip it.
+ * uw_average_agree changes START and LOOK to TRAIN, with a round over the run next.
  *
  * Memory     the model's vectors, borrowed
  * Blocking   never      Context  each function names its thread
