@@ -3,13 +3,6 @@
 
 #include <stdlib.h>
 
-#define SECONDS_MAX 1e9             /* 30 years: sums of thousands fit the clock */
-
-uint64_t uw_world_us(double seconds)
-{
-    return (uint64_t)((seconds < SECONDS_MAX ? seconds : SECONDS_MAX) * 1e6 + 0.5);
-}
-
 static const struct uw_world_ops *ops_of(enum uw_world_network network)
 {
     return network == UW_WORLD_EVENTS    ? &uw_world_events

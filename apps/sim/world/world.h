@@ -44,8 +44,12 @@ static inline bool uw_world_pairs(const struct uw_node_config *c)
     return c->mode == UW_NODE_GOSSIP && c->rule->over == UW_MIX_OVER_PAIRS;
 }
 
-/* Seconds of virtual time in microseconds, to the nearest; not more than can be added up. */
-uint64_t uw_world_us(double seconds);
+/* Seconds of virtual time in microseconds, to the nearest; at most 30 years, so that sums of
+ * thousands fit the clock. */
+static inline uint64_t uw_world_us(double seconds)
+{
+    return (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e6 + 0.5);
+}
 
 /* Take a large piece of memory, all zeros, aligned to 64 bytes or more, in large pages where the
  * system has them; NULL: none to be had. */
