@@ -60,7 +60,7 @@ struct uw_member {      /* small fields first: boards access them with short ins
     uint32_t id;                    /* FNV-1a 32 of the name */
     uint16_t station;
     uint8_t state;                  /* enum uw_member_state */
-    uint8_t patience;               /* quarters of the configured silence; grows with false alarms,
+    uint8_t patience;               /* factor of suspect_us, in quarters; grows with false alarms,
                                        for lossy links */
     bool same_model;
     bool doubted;                   /* to be pinged, even after a recent message */

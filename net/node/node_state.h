@@ -270,7 +270,9 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
 
 /* Defaults of timeouts. */
 #define UW_NODE_PING_US 700000u
-#define UW_NODE_DEAD_US 10000000u
+#define UW_NODE_SUSPECT_PINGS 3u        /* the silence after which a peer is suspected */
+#define UW_NODE_DEAD_SUSPECTS 3u        /* times that silence, ... */
+#define UW_NODE_DEAD_US 10000000u       /* ... and at least */
 #define UW_NODE_PULL_US 120000000u
 #define UW_NODE_PULL_SILENCE_US 4000000u
 #define UW_NODE_SERVE_WINDOWS 4u

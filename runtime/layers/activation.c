@@ -27,8 +27,11 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     case UW_LAYER_GELU:
         a->kind = d->tanh ? UW_ACTIVATION_GELU_TANH : UW_ACTIVATION_GELU;
         break;
-    default:
+    case UW_LAYER_SILU:
         a->kind = UW_ACTIVATION_SILU;
+        break;
+    default:
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "no such activation");
     }
     if (!(a->slope > 0.0f && a->slope <= 3.0e38f)) {
         return uw_error_set(err, UW_ERR_INVALID, "slope %g: needs to be above 0",

@@ -135,7 +135,7 @@ const char *uw_guess_hint(struct uw_guess *g, const char *mark, const char *othe
  * nearest one. */
 int uw_word_find(const char *words, struct uw_guess *g);
 
-/* Something that options must not be. A list of rules ends with a sentence of NULL: UW_RULES. */
+/* A rule that options may break. A list of rules ends with one whose sentence is NULL: UW_RULES. */
 struct uw_rule {
     bool broken;
     const char *name;           /* of the option at fault */

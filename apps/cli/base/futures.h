@@ -9,10 +9,10 @@
  *     uw_futures_await(p, &step.future);                  it has ended; the caller helped if not
  *     uw_futures_close(&p);
  *
- * Work is begun in the order in which it was submitted, and awaited in any. Whoever awaits work
- * that nobody has begun does it himself; else other work that waits, before he sleeps. So a pool of
- * one thread does everything in await, and what is computed never depends on the number of threads
- * as long as no two pieces of work share what they write.
+ * Work is begun in the order in which it was submitted, and awaited in any order. Await runs the
+ * work itself if no thread has begun it. Otherwise it runs other queued work, and sleeps only when
+ * there is none. So a pool of one thread does everything in await, and results never depend on the
+ * number of threads as long as no two pieces of work share what they write.
  *
  * Memory     futures are the caller's, and must stay where they are until they have ended
  * Blocking   submit: never; the rest: until the work is done

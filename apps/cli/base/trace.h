@@ -11,8 +11,8 @@
  * program ends, with all but the events of the last second.
  *
  * Units      _us microseconds of uw_board_now_us
- * Memory     one buffer of the heap; the file holds UW_TRACE_EVENTS_MAX events at most, how many
- *            came later is its last one
+ * Memory     one buffer of the heap; the file holds UW_TRACE_EVENTS_MAX events at most. Later ones
+ *            are dropped, and the last event gives their number
  * Blocking   until the disk has a full buffer, now and then
  * Context    open, close: one thread; the rest: any thread
  * Source     "Trace Event Format", the JSON array of Chromium's trace viewer

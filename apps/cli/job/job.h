@@ -41,7 +41,7 @@ struct uw_job {
     struct uw_convert_model onnx;   /* what file.def points into when the model is ONNX */
     struct uw_kernels_fitted fitted;    /* what config.kernels may point into */
     struct uw_job_gpu gpu;          /* with gpu.cuda: whose kernels they are */
-    bool only_gpu;                  /* the processor is no way out: --backend cuda, or --tf32 */
+    bool only_gpu;                  /* never fall back to the CPU: --backend cuda, or --tf32 */
     uint32_t threads_asked;
     struct uw_model_config config;
     struct uw_model_need need;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * results.h - files for results, which replace what is there, are none of those that are read
+ * results.h - checks that no output file is also an input file: outputs overwrite
  *
  * Memory     none      Blocking   as stat(2)      Context  any thread
  */
@@ -21,8 +21,8 @@ struct uw_named_file {
 const char *uw_files_of_model(const char *model);
 const char *uw_files_of_data(const char *data);
 
-/* Does no file of results have another one of them, or one that is read, under whatever name? Of
- * "mnist:DIR" all files in DIR are read. "-", pipes and devices do not count.
+/* Check that all output files differ from each other and from every input file, also where links
+ * give one file two names. "mnist:DIR" reads all files in DIR. "-", pipes and devices do not count.
  * Returns UW_OK, or UW_ERR_INVALID with err naming both flags. */
 int uw_check_results(const struct uw_named_file *results, uint32_t results_n,
                      const struct uw_named_file *read, uint32_t read_n, struct uw_error *err);

@@ -8,7 +8,8 @@
  * for itself, is asked for and sent again: 1 / (1 - loss) frames on average.
  *
  * Repairs of an average end when they are three times the model, as nodes do it (cast.h): then it
- * is not exact. One node of many needs more than others, so that it may not be from 2.8 times.
+ * is not exact. Of many nodes the worst one needs more repairs: from 2.8 times the model on, the
+ * average may already be inexact.
  *
  * Left out: latency, collisions, membership's pings, time to compute.
  *

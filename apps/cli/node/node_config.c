@@ -300,7 +300,6 @@ static const char *key_of(const struct uw_node_fault *fault)
     return fault->name;         /* it is the key */
 }
 
-/* The fields that the node takes: all but the link, the memory and the callbacks. */
 void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c)
 {
     bool sleeps = o->sleep_period > 0.0 || o->sleep_awake > 0.0;
@@ -313,6 +312,13 @@ void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config 
     c->algorithm = o->fixed ? &o->kind : NULL;
     c->pull_peers = o->pull_peers;
     c->code = o->code;
+    c->head_weight = o->head_weight;
+    c->together = o->together != 0;
+    c->gather_us = (uint64_t)(o->gather_seconds * 1e6);
+    c->round_us = (uint64_t)(o->round_seconds * 1e6);
+    c->loan_us = (uint64_t)(o->shuffle_seconds * 1e6);
+    c->window_bytes = (size_t)o->pull_window;
+    c->membership_rate = o->membership_rate;
     c->agree = !uw_node_config_narrow(o) && !sleeps && o->membership.at != UW_MEMBERSHIP_STATIC;
     c->sleep = (struct uw_node_sleep){.period_us = (uint64_t)(o->sleep_period * 1e6),
                                       .awake_us = (uint64_t)(o->sleep_awake * 1e6)};

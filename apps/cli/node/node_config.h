@@ -107,7 +107,8 @@ int uw_node_config_parse(struct uw_node_file *f, const char *file, const char *t
 int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
                         struct uw_error *err);
 
-/* Fill in what the node takes of it: all but its link, its memory and the callbacks. */
+/* Fill in the fields that options decide. The caller adds the rest before or after: link, seeds,
+ * memory, callbacks, and what it measures. */
 void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c);
 
 /* Is it a link whose frames are too narrow for exact averages and samples? */

@@ -22,8 +22,8 @@ int uw_sim_fleet_draw(struct uw_sim_draw *d, const struct uw_sim_scenario *scena
 int uw_sim_fleet_show(struct uw_events *events, const struct uw_sim_draw *d, bool radio,
                       bool print);
 
-/* Let the devices begin at random moments within `seconds`; below 0: each within a step of its
- * own, which is where real devices are that were not started together. */
+/* Start each device at a random moment within `seconds`. Below 0: within one of its own steps, as
+ * devices that are started independently. */
 void uw_sim_fleet_start(struct uw_sim_fleet *f, double seconds, uint64_t seed);
 
 /* How long a training step takes here on the n samples that the model has before it: the median of

@@ -10,8 +10,9 @@
  * time, and also the notices of ranks that all chunks of a step, or of the round, have arrived.
  *
  * A rank that sends before its receiver has begun the step or has buffer space is stopped after
- * early_n floats, and continues when the receiver asks; chunks in between are sent again. Doubling
- * and sweeps have space again when the partner of the last step has received everything.
+ * early_n floats, and continues when the receiver asks; chunks in between are sent again. In
+ * doubling and sweeps a receiver has buffer space again when its partner of the last step has
+ * received everything.
  *
  * Units      seconds, bytes; _n counts floats
  * Memory     nothing is kept; the caller lends 2 p numbers     Blocking  until computed

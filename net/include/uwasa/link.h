@@ -61,7 +61,7 @@ struct uw_link_ops {
      * (broadcast on a link without it), UW_ERR_CLOSED, UW_ERR_IO. */
     int (*send)(struct uw_link *l, uint16_t to, const void *buf, uint32_t buf_bytes);
 
-    /* (optional with recv_view: NULL means that the wrapper copies from the view) Receive the next
+    /* (may be NULL where recv_view is set: the wrapper then copies from the view) Receive the next
      * whole message, if one has arrived.
      *   from   set to the sender's station. `own` means an echo of a broadcast of this end, or
      *          another end with the same number
@@ -108,7 +108,8 @@ struct uw_link_ops {
 struct uw_link_stats {
     uint64_t sent_n, sent_bytes;            /* messages that the carrier accepted, their payload */
     uint64_t received_n, received_bytes;
-    uint64_t dropped_n;                     /* lost at this end: no room, damaged, refused */
+    uint64_t dropped_n;                     /* received and lost at this end: no room,
+                                               damaged, refused */
 };
 
 struct uw_link {

@@ -138,7 +138,8 @@ struct uw_node_config {
                                        UDP and TCP do not know it: set this below 0.5 Mbit/s */
     uint64_t ping_us;               /* shortest interval of pings to a member; 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence before a member is suspect; 0: 3 pings */
-    uint64_t dead_us;               /* silence before a member is dead; 0: 10 s */
+    uint64_t dead_us;               /* silence before a member is dead; 0: 3 suspect_us, at least
+                                       10 s */
     uint64_t pull_us;               /* longest pull, whatever earlier ones took; 0: 120 s */
     uint64_t pull_silence_us;       /* silence that ends a pull, at least 3 round trips; 0: 4 s */
     const char *kernels;            /* kernels in use, for status_client.h; NULL: not reported */

@@ -128,8 +128,8 @@ struct uw_kernels {
     /* May c be normed, in minibatches of up to batch_n? */
     bool (*conv2d_takes_norm)(const struct uw_kernels *k, const struct uw_conv2d *c,
                               uint32_t batch_n);
-    /* Scratch for the largest of the three parts. As in every such slot it is for this batch_n: a
-     * smaller one may need more, because it is split differently. */
+    /* Scratch for the largest of the three parts. As in every such slot, it holds for this batch_n
+     * only: a smaller minibatch may need more, because it is split differently. */
     size_t (*conv2d_scratch_bytes)(const struct uw_kernels *k, const struct uw_conv2d *c,
                                    uint32_t batch_n, uint32_t threads);
 
