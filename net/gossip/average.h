@@ -49,14 +49,14 @@ enum uw_average_end {
     UW_AVERAGE_DONE
 };
 
-/* Where training is in a round; the diagram above. */
+/* States of the training thread: see the diagram above. */
 enum uw_average_state {
-    UW_AVERAGE_START,               /* nothing is published yet */
+    UW_AVERAGE_START,               /* no version published yet */
     UW_AVERAGE_LOOK,                /* a newcomer, in rounds of gossip */
     UW_AVERAGE_TRAIN,
-    UW_AVERAGE_FOLD,                /* the rule's first part is done; x is still here */
-    UW_AVERAGE_WAIT,                /* the network has x */
-    UW_AVERAGE_BACK                 /* x is here again, not yet published */
+    UW_AVERAGE_FOLD,                /* rule->before was applied; x not handed over yet */
+    UW_AVERAGE_WAIT,                /* the network owns x */
+    UW_AVERAGE_BACK                 /* x is back, not yet published */
 };
 
 /* When a round begins: after T steps, not for now, or at once. */
