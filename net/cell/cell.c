@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node's part in a round, then what the head does; where a node is its own head it hands itself
- * its messages. */
+ * The members' side of a round, then the head's. A head handles messages to itself directly. */
 #include "cell_priv.h"
 
 #include "base/backoff.h"
@@ -15,29 +14,29 @@
 #define OUTLIER_MEDIANS 32.0f
 #define ROUND_MIN_US 2000000u
 #define POLL_REPEAT_US 200000u
-#define START_REPEAT_US 300000u     /* who has begun says so sooner */
-#define POLLS_MAX 4u                /* unanswered questions that make a culprit */
+#define START_REPEAT_US 300000u     /* ranks that have begun send STATE sooner */
+#define POLLS_MAX 4u                /* unanswered polls before a rank is the culprit */
 #define AVOID_US 2000000u           /* doubles with each strike */
 #define AVOID_DOUBLINGS 5u
-#define OWES_US 3000000u            /* so long a head tells who may not have heard */
+#define OWES_US 3000000u            /* a head repeats an outcome for so long */
 #define OWES_REPEAT_US 100000u
 
-/* Where this node is the head, its messages to the head come here. */
+/* Called directly if this node is the head. */
 static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
 static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
 static void head_gone(struct uw_cell *c, uint32_t id);
-/* This node decides in the place of one that vanished. */
+/* Decide in place of a lost head. */
 static void take_over(struct uw_cell *c, uint32_t lost);
-/* Gather, watch, decide. Returns when it wants to run again. */
+/* Gather, watch, decide. Returns the time of the next call. */
 static uint64_t run_head(struct uw_cell *c);
-/* This node goes on without: as an outlier, because the cell is full, or unable. */
+/* Go on without an average: this node is an outlier or unable, or the cell is full. */
 static void go_without(struct uw_cell *c, enum uw_cell_news_kind why);
 
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
     void *seats = NULL;
     *c = (struct uw_cell){.config = *config, .head = UW_CELL_NOBODY,
-                          .asks = config->incarnation * 0x9e3779b1u}; /* of no other life */
+                          .asks = config->incarnation * 0x9e3779b1u}; /* differs after a restart */
     c->config.tries_max = config->tries_max != 0 ? config->tries_max : TRIES_DEFAULT;
     int rc = uw_arena_take(arena, uw_size_mul(config->ranks_max, sizeof *c->h.seats), &seats);
     c->h.seats = seats;
@@ -82,14 +81,14 @@ static void wait_for_start(struct uw_cell *c)
     c->since_us = c->repeat_us = c->now_us;
 }
 
-/* The round at hand is decided. */
+/* The current round is decided. */
 static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
 {
-    /* Whoever has no result cannot take it, whatever the others do. */
+    /* A rank without a result cannot commit. */
     bool mine = commit && (c->state == UW_CELL_HAS_RESULT || c->ranks_n == 1);
     c->state = UW_CELL_IDLE;
     if (c->ranks_n > 1) {
-        uw_cell_note(c, c->group, c->round, mine);      /* nobody asks about the others */
+        uw_cell_note(c, c->group, c->round, mine);      /* rounds of one are never polled */
     }
     uw_cell_report(c, mine ? UW_CELL_NEWS_COMMITTED : UW_CELL_NEWS_ABORTED,
                    commit ? c->config.self : culprit);
@@ -105,7 +104,7 @@ static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
     }
 }
 
-/* This node is told to begin; itself may be the one who tells. */
+/* Handle a START, maybe of this node itself. */
 static void receive_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     enum uw_cell_status status = uw_cell_status_of(c, m->group, m->round);
@@ -148,8 +147,8 @@ static void receive_start(struct uw_cell *c, uint32_t from, const struct uw_cell
     }
 }
 
-/* The one who decides is lost: the next in order does, this node for one. Or it has forgotten the
- * round, as who was away for long may learn: then this node asks around itself. */
+/* The decider is lost: the next rank in order succeeds it, maybe this node. If the decider has
+ * forgotten the round, because this node was away for long, this node polls the ranks itself. */
 static void succeed(struct uw_cell *c, bool forgotten)
 {
     uint32_t lost = c->decider;
@@ -218,7 +217,7 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     }
 }
 
-/* culprit: this node, if it has no more to do with the round, devices or not. */
+/* culprit: this node, if it leaves the round. */
 static void end_round(struct uw_cell *c, uint32_t culprit)
 {
     uint32_t decider = c->decider, group = c->group, round = c->round;
@@ -302,7 +301,7 @@ static void receive_state(struct uw_cell *c, uint32_t from, const struct uw_cell
 static void receive_poll(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     if (uw_cell_status_of(c, m->group, m->round) == UW_CELL_UNKNOWN) {
-        uw_cell_note(c, m->group, m->round, false);     /* nor will it take part any more */
+        uw_cell_note(c, m->group, m->round, false);     /* nor join it later */
     } else if (uw_cell_at_hand(c, m->group, m->round) && uw_cell_ranks(c, from) &&
                c->decider != c->config.self) {
         c->decider = from;
@@ -327,7 +326,7 @@ void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_mess
     }
 }
 
-/* Longest time to wait for a round: the head may be in one, and gather twice. */
+/* Longest wait for a round: the head may be in one, and gather twice. */
 static uint64_t patience_us(const struct uw_cell *c)
 {
     return c->config.round_us + 2u * c->config.gather_us;
@@ -352,9 +351,8 @@ static void run_member(struct uw_cell *c)
         conclude(c, false, c->decider);
     } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
                !uw_cell_reaches(c, c->decider)) {
-        /* Without this node's result nothing can be committed: giving up is safe. Once it has told
-         * that it has one, only the loss of the decider (uw_cell_gone) or the limit above sets it
-         * free. */
+        /* Without this node's result there is no commit: giving up is safe. Once reported, only the
+         * loss of the decider (uw_cell_gone) or the limit above ends its wait. */
         succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
@@ -375,7 +373,7 @@ uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us)
 
 /* ---- the head: gathering ---- */
 
-/* Watch over the round of h.start. */
+/* Begin to supervise the round of h.start. */
 static void begin_watch(struct uw_cell *c, bool taken_over)
 {
     struct uw_cell_head *h = &c->h;
@@ -401,7 +399,7 @@ static void begin_watch(struct uw_cell *c, bool taken_over)
     }
 }
 
-/* The head's START to one of its ranks, who sees in it which of its waits is answered. */
+/* Send START to a rank, with the number of the wait that it answers. */
 static void send_start(struct uw_cell *c, uint32_t to)
 {
     const struct uw_cell_seat *seat = uw_cell_seat(c, to);
@@ -410,7 +408,7 @@ static void send_start(struct uw_cell *c, uint32_t to)
     c->config.send(c->config.arg, to, &m);
 }
 
-/* To all of h.start but this node. */
+/* Send to all ranks of h.start except this node. */
 static void send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
 {
     for (uint32_t i = 0; i < c->h.start.ids_n; i++) {
@@ -420,7 +418,7 @@ static void send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
     }
 }
 
-/* A node is told to go on without the others from this wait of its; itself may be the one. */
+/* Tell a node, maybe this one, to end this wait and go on without an average. */
 static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t culprit)
 {
     const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
@@ -432,7 +430,7 @@ static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t cu
     }
 }
 
-/* It has no part in what comes, and a late word of this wait changes nothing. */
+/* Refuse this wait of a node; late messages of it are ignored. */
 static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks,
                         uint32_t culprit)
 {
@@ -455,7 +453,7 @@ static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     }
     bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
     if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
-        /* It is lost with its last life, or it gave that round up while this node slept. */
+        /* The round ended with its restart, or it gave the round up while this node slept. */
         seat->gone = seat->ranked;
         seat->refused = seat->refused && seat->incarnation == m->incarnation;
         seat->incarnation = m->incarnation;
@@ -498,7 +496,7 @@ static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
             uw_cell_is_decided(m->status)) {
             seat->untold = false;
         }
-        /* Somebody who has not heard what became of a round. */
+        /* A node that does not know the outcome of a round. */
         if (from != c->config.self && !uw_cell_is_decided(m->status)) {
             enum uw_cell_status known = uw_cell_status_of(c, m->group, m->round);
             if (uw_cell_is_decided(known) ||
@@ -593,7 +591,7 @@ static void begin_round(struct uw_cell *c)
     }
 }
 
-/* Find out who is ready and begin a round. Returns when to look again. */
+/* Count the ready nodes and begin a round. Returns the time of the next call. */
 static uint64_t gather(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
@@ -625,7 +623,7 @@ static uint64_t gather(struct uw_cell *c)
     return c->now_us;
 }
 
-/* ---- the head: a round that is under way: watch it, decide it, and see that all hear how ---- */
+/* ---- the head: watch a round, decide it, and deliver the outcome ---- */
 
 static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
 {
@@ -658,7 +656,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     }
 }
 
-/* To the ranks that are not known to have heard of the round. Returns when to look again. */
+/* Repeat START to ranks that have not answered. Returns the time of the next call. */
 static uint64_t start_again(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
@@ -687,7 +685,7 @@ static void poll(struct uw_cell *c)
     send_to_ranks(c, &m);
 }
 
-/* All who are left have answered, or will not: what is to become of a vanished head's round? */
+/* Decide a lost head's round, when all remaining ranks have answered or timed out. */
 static void settle(struct uw_cell *c, const struct uw_cell_tally *t, uint32_t lost)
 {
     bool commit = t->prepared_n == t->left_n && 2u * t->prepared_n > t->ranks_n;
@@ -760,7 +758,7 @@ bool uw_cell_owes(const struct uw_cell *c)
     return owes && c->now_us < c->h.decided_us + OWES_US;
 }
 
-/* Ask those who may not know how the last round ended; who does not is told. */
+/* Poll ranks that may not know the last outcome; those that do not know it are informed. */
 static uint64_t repeat_outcome(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a head sees of the nodes of its cell: who is ready, who is missing, how far all are; and the
- * rounds that a node remembers. Nothing here sends or decides. */
+ * The nodes of a cell as their head knows them: ready, missing, progress; and the log of rounds.
+ * These functions neither send nor decide. */
 #include "cell_priv.h"
 
 #include "base/bits.h"
 
-/* The row of an identity, or NULL. */
 static const struct uw_cell_member *find(const struct uw_cell *c, uint32_t id)
 {
     for (uint32_t i = 0; i < c->members_n; i++) {
@@ -78,8 +77,8 @@ bool uw_cell_can_take_part(const struct uw_cell *c, const struct uw_cell_seat *s
     return s->ready && uw_cell_reaches(c, s->id) && c->now_us >= s->avoid_until_us;
 }
 
-/* Does the next round wait for it? It took part in the last one; when this head has seen none, the
- * nodes themselves say who did. */
+/* The next round waits for the ranks of the last one; a head that has seen none learns them from
+ * the nodes' READY. */
 bool uw_cell_is_expected(const struct uw_cell *c, const struct uw_cell_seat *s)
 {
     bool took_part = s->expected;
@@ -110,7 +109,7 @@ struct uw_cell_gathered uw_cell_gather(const struct uw_cell *c)
     return g;
 }
 
-/* A node without a seat, and none is left: nobody waits for it. */
+/* Is it a node without a seat when none is left? Rounds do not wait for it. */
 static bool has_no_place(const struct uw_cell *c, const struct uw_cell_seat *s)
 {
     return s == NULL && c->h.seats_n == c->config.ranks_max;
@@ -171,8 +170,8 @@ void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m)
     }
 }
 
-/* Everybody answers and yet nothing moves: the one whom the hindmost waits for, by the chain of
- * those who wait themselves; a link is broken that only they use. */
+/* Follow the chain of waiting ranks from the slowest one: a link that only two of them use is
+ * broken. */
 uint32_t uw_cell_culprit(struct uw_cell *c)
 {
     struct uw_cell_seat *last = NULL;
@@ -218,9 +217,8 @@ struct uw_cell_tally uw_cell_count(const struct uw_cell *c)
     return t;
 }
 
-/* Is it of a wait before the one that this node is known to be in? Of the one before that can be at
- * any time; older messages do not live long, and a node that was started anew without another
- * incarnation counts its waits from the beginning. */
+/* Only messages of the previous wait count as late: older ones do not survive that long, and a node
+ * that restarts without a new incarnation counts its waits from the beginning. */
 bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
                      const struct uw_cell_message *m)
 {
@@ -230,7 +228,7 @@ bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,
     return seat->incarnation == m->incarnation && (before == 1u || older);
 }
 
-/* ---- decisions that are remembered ---- */
+/* ---- the log of decisions ---- */
 
 enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, uint32_t round)
 {
@@ -245,8 +243,8 @@ enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, u
     return UW_CELL_UNKNOWN;
 }
 
-/* Where to note a decision: two of a group are enough, and those of others stay. A head that stood
- * still in a round must not find it forgotten when it goes on, however many there were since. */
+/* The log entry for a decision: two per group, so that others are kept. A head that was stopped in
+ * a round still finds its entry after any number of later rounds. */
 static uint32_t place_in_log(struct uw_cell *c, uint32_t group)
 {
     uint32_t of_group = 0, mine = 0, oldest = 0;

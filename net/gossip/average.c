@@ -123,7 +123,7 @@ static float known(float loss)
     return loss > 0.0f && loss <= FLT_MAX ? loss : 0.0f;
 }
 
-/* The first step since an average had such a loss. */
+/* Update the drift by the loss of the first step after an average. */
 static void learn_drift(struct uw_average *a, float loss)
 {
     a->fresh = false;
@@ -231,7 +231,7 @@ static int take_back(struct uw_average *a, uint32_t step)
     return done ? UW_NODE_MIXED | UW_NODE_ROUND : 0;
 }
 
-/* Pairs are not whole here: what was tracked is worth nothing any more. */
+/* Give up pairs and the tracked gradients. */
 static int retreat(struct uw_average *a)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
@@ -278,7 +278,7 @@ static int start(struct uw_average *a, const struct uw_node_progress *p)
     return rc == UW_ERR_AGAIN ? 0 : rc;
 }
 
-/* Pairs may be given up after any step. */
+/* A retreat from pairs may follow any step. */
 bool uw_average_touches(const struct uw_average *a)
 {
     bool due = a->pace == UW_AVERAGE_NOW || (a->pace == UW_AVERAGE_BY_PERIOD &&

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#define OUTLIER_MEDIANS 10.0f       /* refused above so many medians of the segment and the floor */
-#define OUTLIER_ADOPT 1000.0f       /* a trained model may be far from fresh weights, not so far */
+#define OUTLIER_MEDIANS 10.0f       /* limit in medians of the segment */
+#define OUTLIER_ADOPT 1000.0f       /* limit of a newcomer; trained models are closer */
 #define MEDIAN_STEP 1.1f
 #define WEIGHT_DEFAULT 0.5f
-#define PUBLISH_TRIES 16u           /* a reader is inside for the copy of one chunk only */
+#define PUBLISH_TRIES 16u           /* readers copy one chunk at a time */
 
 int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
                     const struct uw_gossip_config *config)
@@ -37,8 +37,8 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
 
 /* ---- between the threads: one producer, one consumer ---- */
 
-/* Places count up to twice the ring and start over. A number that runs freely would, where it
- * wraps, jump to a slot in use, unless the ring's size divides 2^32. */
+/* Indices count modulo twice the ring's size. Free-running ones would jump when they wrap, unless
+ * the ring's size divides 2^32. */
 static uint32_t place_after(const struct uw_gossip *g, uint32_t place)
 {
     return place + 1u < 2u * g->config.slots_n ? place + 1u : 0;
@@ -110,14 +110,14 @@ uint32_t uw_gossip_outlier_id(struct uw_gossip *g)
 
 /* ---- training thread ---- */
 
-/* Version of what others see; 0: nothing yet. */
+/* The published version; 0: none yet. */
 UW_INLINE uint32_t shown(const struct uw_gossip *g)
 {
     const struct uw_snapshot *s = g->config.snapshot;
     return s != NULL ? s->version : uw_load(&g->version);
 }
 
-/* The parameters at the round's start; NULL: there were none, or nobody has kept them. */
+/* The parameters at the round's start; NULL: not known. */
 static const float *start_of(const struct uw_gossip *g)
 {
     return g->config.snapshot != NULL && shown(g) != 0 ? g->config.snapshot->data : NULL;
@@ -138,9 +138,8 @@ static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
     return low;
 }
 
-/* True when the chunk may be mixed. The median follows by small steps towards each new value
- * (which settle where half of the values lie above), and only values that were let through. What is
- * to be adopted has no median to hold it against, and leaves none. */
+/* Is a chunk no outlier? The median is estimated by small steps towards each accepted value. Chunks
+ * of a model that is taken over neither use nor change it. */
 static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
 {
     double sum = uw_squares_apart(s->x, g->config.params->x + s->offset_n, s->count_n);
@@ -153,7 +152,7 @@ static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
     float limit = OUTLIER_MEDIANS * *median;
     float floor = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER_FLOOR) * g->rms;
     limit = limit > floor ? limit : floor;
-    /* Fresh weights of all zeros give no limit, but a distance beyond float is nobody's model. */
+    /* Initial weights of zero give no limit, but the distance must be finite. */
     if (isinf(distance) || (limit > 0.0f && distance > limit)) {
         return false;
     }
@@ -170,7 +169,7 @@ static bool is_wanted(const struct uw_gossip *g, const struct uw_gossip_slot *s)
     return s->round == g->round && !uw_gossip_rejected(g, g->round);
 }
 
-/* Chunks come about in order: they and what is between them is one copy. */
+/* Chunks arrive nearly in order: fetch the range that covers them all. */
 static bool fetch_arrived(struct uw_gossip *g, uint32_t head, uint32_t tail)
 {
     uint32_t from_n = UINT32_MAX, to_n = 0;
@@ -290,8 +289,8 @@ void uw_gossip_mixed_round(struct uw_gossip *g)
     uw_gossip_settle(g);
 }
 
-/* What the rule wants, every T steps. s is the snapshot, which only this thread writes. The jump to
- * another's model is no displacement of ours. */
+/* Apply the rule, every T steps. s is the snapshot, which only this thread writes. A model that was
+ * taken over is not a displacement. */
 static void turn(struct uw_gossip *g)
 {
     const struct uw_gossip_config *c = &g->config;
@@ -307,13 +306,13 @@ static void turn(struct uw_gossip *g)
         uw_image_fetch_all(&g->image) == UW_OK) {
         uw_mix_end(c->rule, &c->constants, c->params, start, c->velocity, g->lr_sum, g->recent);
         uw_image_velocity(&g->image);
-        /* who can be told in two parts leaves x as it is */
+        /* rules in two parts do not change x */
         uw_image_changed(&g->image, 0, c->rule->before != NULL ? 0 : c->params->size_n);
     }
     g->turned = true;
 }
 
-/* T steps are done and the pull is not: show what is here, and let it go on. */
+/* T steps are done but not the pull: publish, and continue the pull. */
 static void end_steps(struct uw_gossip *g, uint32_t step)
 {
     turn(g);
@@ -367,7 +366,7 @@ void uw_gossip_report(struct uw_gossip *g, const struct uw_node_progress *p)
     store(&g->battery_percent, p->vitals.battery_percent);
 }
 
-/* A newcomer shows its own weights to nobody before it has looked for somebody else's. */
+/* A newcomer publishes its initial weights only if there is no model to take over. */
 static int start(struct uw_gossip *g, uint32_t step)
 {
     if (!g->config.newcomer) {
@@ -406,7 +405,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     }
     int flags = 0;
     if (g->state == UW_GOSSIP_PULLING) {
-        /* Read the end before the ring: then the ring holds all that came before the end. */
+        /* Read the end before the ring: the ring then has all chunks before the end. */
         bool ended = atomic_load_explicit(&g->ended, memory_order_acquire) == g->round;
         uint32_t before = g->mixed_round;
         mix_arrived(g);
@@ -422,14 +421,14 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
         }
         uint32_t how = uw_load(&g->ended_how);
         flags |= g->mixed_round != 0 || how == UW_GOSSIP_STALE ? UW_NODE_ROUND : 0;
-        if (own && !full) {     /* the T steps go on */
+        if (own && !full) {     /* continue the T steps */
             end_pull(g);
             request_pull(g);
             return flags;
         }
         end_round(g);
     }
-    /* Half of somebody else's model is shown to nobody; nor is the same thing shown twice. */
+    /* Do not publish a partial model, or the same version twice. */
     bool half = g->model == UW_GOSSIP_HALF, rests = g->config.adopt_only && !half;
     bool mixed = g->mixed_round != 0 || g->jumped;
     bool show = !half && (!rests || mixed) &&

@@ -9,7 +9,7 @@
 
 static const struct uw_peer_choice nobody = {.at = UW_PEER_NOBODY};
 
-/* A choice by a place in the list, if it can be reached. */
+/* The member at an index, if it is usable. */
 static struct uw_peer_choice choose(const struct uw_peer_view *v, uint32_t at, float weight)
 {
     bool usable = at < v->n && at != v->self && v->usable[at];
@@ -23,7 +23,7 @@ uint8_t uw_peer_weight(uint32_t battery_percent)
     return (uint8_t)(weight > UW_PEER_WEIGHT_LEAST ? weight : UW_PEER_WEIGHT_LEAST);
 }
 
-/* How often one is drawn, against the others. */
+/* The relative weight of a member. */
 static uint32_t drawn(const struct uw_peer_view *v, uint32_t i)
 {
     bool may_be = i != v->self && v->usable[i];
@@ -46,7 +46,7 @@ static struct uw_peer_choice random_pick(const struct uw_peer_view *v, struct uw
     return (struct uw_peer_choice){.at = at};
 }
 
-/* The order in which members stand in a turn of some rounds. */
+/* The permutation of members for some rounds. */
 struct order {
     uint64_t key;
     uint32_t n;

@@ -3,9 +3,9 @@
 
 #include "base/bits.h"
 
-#define LONGER_COUNTS 2u        /* one in so many */
+#define LONGER_COUNTS 2u        /* weight 1/2 */
 #define SHORTER_COUNTS 4u
-#define TIMES_MOST 4.0f         /* what is expected: one exchange may have met with a mishap */
+#define TIMES_MOST 4.0f         /* limit of an outlier, as a multiple of e */
 #define BOUND 4e9f              /* fits 32 bits */
 
 void uw_period_init(struct uw_period *p, float share, uint32_t most)
@@ -14,7 +14,7 @@ void uw_period_init(struct uw_period *p, float share, uint32_t most)
                             .steps = uw_min_u32(UW_PERIOD_FIRST, most)};
 }
 
-/* Up to a whole number, 1 or more. */
+/* Round up, to 1 or more. */
 static uint32_t whole(float x)
 {
     uint32_t n = (uint32_t)(x < BOUND ? x : BOUND);

@@ -9,7 +9,7 @@
 #define RETRY_US 500u           /* the lower link's queue was full */
 #define HOLD_US 50000u          /* what it does not take for so long is lost: its receiver may be
                                    gone, and what is behind is for others */
-#define DISCARDS_MAX 64u        /* unwanted arrivals looked at in one recv */
+#define DISCARDS_MAX 64u        /* discarded messages in one recv */
 
 static bool is_near(const struct uw_link_emulated *e, uint16_t station)
 {
@@ -41,7 +41,7 @@ static bool has_inward_cut(const struct uw_link_emulated *e)
     return (bits & UW_EMULATED_IN) != 0;
 }
 
-/* Send what is due. Returns when the rest is. */
+/* Send due messages. Returns when the next one is due. */
 static uint64_t release(struct uw_link_emulated *e)
 {
     const struct uw_emulated_slot *s;
@@ -134,7 +134,7 @@ static int emulated_send(struct uw_link *link, uint16_t to, const void *buf, uin
     return rc;
 }
 
-/* The next message that the receive memory had room for. */
+/* Receive the next message that fits the receive buffer. */
 static int from_lower(struct uw_link_emulated *e, uint16_t *from, void *buf, uint32_t cap_bytes)
 {
     for (;;) {
@@ -154,7 +154,7 @@ static int from_lower(struct uw_link_emulated *e, uint16_t *from, void *buf, uin
     }
 }
 
-/* Move arrivals of the lower link into the inward queue while there is room. */
+/* Move messages of the lower link into the receive queue while there is room. */
 static int fill(struct uw_link_emulated *e)
 {
     struct uw_emulated_path *p = &e->in;

@@ -176,7 +176,7 @@ static bool copy_if_twice(struct uw_emulated_path *p, uint32_t then, uint32_t by
     return true;
 }
 
-/* Those that wait are the last of the table, the first to go at its end. */
+/* Waiting messages are at the end of the table, backwards. */
 static void queue_waiting(struct uw_emulated_path *p, uint16_t station, uint32_t bytes,
                           uint64_t now_us, bool lost)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Members of a list. A member that answers no pull is suspected, and tried again after a while: its
- * address is looked up once more, and a secure session with it begun anew.
+ * Static members. A member that does not answer a pull becomes suspect, and is retried after a
+ * back-off: its address is resolved again, and its secure session restarted.
  *
  *     unknown --resolved--> alive --silent in a pull--> suspect --after a while--> alive */
 #include "membership_priv.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define LOOKUP_US 50000u
-#define RETRY_FIRST_US 2000000u     /* doubled each time, ... */
-#define RETRIES_DOUBLED 5u          /* ... so often at most */
-#define ROUNDS_TAKEN 2u             /* no member reports its progress: it counts as far enough */
+#define RETRY_FIRST_US 2000000u     /* back-off, doubled each time, ... */
+#define RETRIES_DOUBLED 5u          /* ... at most so often */
+#define ROUNDS_TAKEN 2u             /* assumed progress, because members report none */
 
 static void set_state(struct uw_membership *m, struct uw_member *it, enum uw_member_state state)
 {

@@ -9,7 +9,7 @@
 
 #define PATIENCE_MAX 16u
 #define MESSAGE_FIRST_BYTES 128u
-#define PACE_MAX_MS 600000u         /* that anybody may ask for */
+#define PACE_MAX_MS 600000u         /* largest pace that a member may report */
 #define CALLS_IN_VAIN 12u           
 
 int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
@@ -26,7 +26,7 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     return rc;
 }
 
-/* The next beacon comes soon, if there are any. */
+/* Send the next beacon soon, on a shared link. */
 static void show(struct uw_membership *m)
 {
     if (m->config.beacons != NULL) {
@@ -52,7 +52,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member)
         uint32_t patience = member->patience + member->patience / 2u;
         member->patience = (uint8_t)uw_min_u32(patience, PATIENCE_MAX);
     }
-    if (m->members_n < m->config.members_max) {     /* else strangers take turns in it */
+    if (m->members_n < m->config.members_max) {     /* a full table always has new members */
         show(m);
     }
     bool is_new = before == UW_MEMBER_UNKNOWN;
@@ -64,7 +64,7 @@ struct uw_member *uw_membership_heard(struct uw_membership *m, uint16_t station,
 {
     struct uw_member *member = uw_membership_at(m, station);
     m->now_us = now_us;
-    /* Who has left, or was never introduced, must introduce itself. */
+    /* A member that has left, or is unknown, must send a hello first. */
     if (member != NULL && member->state != UW_MEMBER_UNKNOWN && member->state != UW_MEMBER_LEFT) {
         sign_of_life(m, member);
     }
@@ -92,7 +92,7 @@ static struct uw_member *longest(struct uw_membership *m, enum uw_member_state s
     return slot;
 }
 
-/* Somebody who is gone, or seems to be: hearsay replaces only what was called in vain for long. */
+/* A member that is gone, or seems to be: a rumour replaces only those pinged in vain for long. */
 static struct uw_member *gone(struct uw_membership *m, bool heard)
 {
     struct uw_member *slot = heard ? longest(m, UW_MEMBER_UNKNOWN, 0) : NULL;
@@ -101,7 +101,7 @@ static struct uw_member *gone(struct uw_membership *m, bool heard)
     return slot != NULL ? slot : longest(m, UW_MEMBER_UNKNOWN, CALLS_IN_VAIN);
 }
 
-/* A live member, at random. One stranger at a time is taken on hearsay: it may not be there. */
+/* A random live member. One member at a time is added by a rumour, because it may not exist. */
 static struct uw_member *spared(struct uw_membership *m, bool heard)
 {
     struct uw_member *slot = NULL;
@@ -127,7 +127,7 @@ static void forget(struct uw_membership *m, const struct uw_member *it, bool res
     }
 }
 
-/* A slot for a new name: a free one, or that of who is least likely to be missed. */
+/* A place for a new name: a free one, or that of the least important member. */
 static struct uw_member *enter(struct uw_membership *m, const char *name, bool heard)
 {
     struct uw_member *slot = NULL;
@@ -172,7 +172,7 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     return slot;
 }
 
-/* A station speaks for one member only. */
+/* A station belongs to one member only. */
 static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t station)
 {
     if (member->station == station) {
@@ -180,7 +180,7 @@ static void move_to(struct uw_membership *m, struct uw_member *member, uint16_t 
     }
     struct uw_member *other = uw_membership_at(m, station);
     if (other != NULL) {
-        /* Who has taken another name is no second device: with many it would fill the table. */
+        /* A device that changes its name must not fill the table. */
         uw_membership_set_station(m, other, UW_LINK_STATION_NONE);
         if (uw_member_is_live(other)) {
             uw_membership_set_state(m, other, UW_MEMBER_LEFT);
@@ -204,14 +204,14 @@ static bool is_self(const struct uw_membership *m, const char *name)
     return strcmp(name, m->members[0].name) == 0;
 }
 
-/* Does it say of itself that it is there? */
+/* Does it report this address? */
 static bool is_at(const struct uw_membership *m, const struct uw_member *it, const char *address)
 {
     return strncmp(it->address, address, m->address_bytes - 1u) == 0;
 }
 
-/* From the first time on, what this device sends has numbers that no other one would choose: what
- * differs for sure is whom each of them meets, and when. */
+/* From now on this device's pings have numbers that a device with the same name would not choose:
+ * the two differ in the stations they meet, and when. */
 static void leap(struct uw_membership *m, uint16_t station)
 {
     char at[UW_LINK_ADDRESS_BYTES] = "";
@@ -221,10 +221,10 @@ static void leap(struct uw_membership *m, uint16_t station)
     m->met_seq = ++m->seq;
 }
 
-/* A message came from a station that goes by this device's own name: itself, or another device,
- * maybe one that was configured and started alike.
- *   same  it is as new, and says the same address
- * Returns UW_ERR_INVALID (it is this device's own, come back), UW_ERR_DENIED (another's). */
+/* Handle a message with this device's own name: an echo, or another device, maybe configured and
+ * started alike.
+ *   same  equal incarnation and address
+ * Returns UW_ERR_INVALID (an echo), UW_ERR_DENIED (another device). */
 static int meet_self(struct uw_membership *m, uint16_t station, uint32_t seq, bool same)
 {
     const struct uw_link *l = m->config.link;
@@ -262,7 +262,7 @@ int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_
         it->heard_us = now_us;
     } else if (it->state != UW_MEMBER_UNKNOWN) {
         bool elsewhere = it->station != station && it->station != UW_LINK_STATION_NONE;
-        /* Of two that are as new, the one that comes back while the other one is there. */
+        /* Of two with equal incarnations, the one that returns while the other is alive. */
         bool older = peer->incarnation < it->incarnation ||
                      (peer->incarnation == it->incarnation && it->was_station == station);
         if (older && elsewhere && it->state == UW_MEMBER_ALIVE) {
@@ -271,7 +271,7 @@ int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_
         restarted = peer->incarnation > it->incarnation && it->incarnation != 0;
     }
     if (restarted) {
-        /* Its memory of us is gone, and so is what we held against it. */
+        /* The restarted member has no state of this device. */
         it->srtt_us = 0;
         it->unanswered = 0;
         forget(m, it, true);
@@ -310,7 +310,7 @@ int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_
 void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us)
 {
     if (is_self(m, peer->name)) {
-        /* At another address it is another device with this name: no race for the number. */
+        /* Another address is another device with this name: do not raise the incarnation. */
         struct uw_member *self = &m->members[0];
         bool ours = self->address[0] == '\0' || is_at(m, self, peer->address);
         if (peer->incarnation > self->incarnation && (ours || peer->state != uwasa_State_ALIVE)) {
@@ -337,11 +337,11 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         uw_membership_soon(m, it);
         return;
     }
-    /* Somebody else hears nothing of it. */
+    /* Another member receives nothing from it. */
     if (peer->state != uwasa_State_ALIVE && peer->incarnation >= it->incarnation) {
         uw_membership_doubt(m, it, now_us);
     }
-    /* News of somebody out of reach: it may have come back at another address. */
+    /* A rumour of an unreachable member: it may have returned at another address. */
     if (it->state != UW_MEMBER_ALIVE && peer->incarnation > it->incarnation &&
         peer->address[0] != '\0' && peer->state == uwasa_State_ALIVE) {
         uw_copy_text(it->address, peer->address, m->address_bytes);
@@ -377,7 +377,7 @@ void uw_membership_acked(struct uw_membership *m, struct uw_member *member, uint
     uint64_t rtt = now_us - member->ping_us;
     uint32_t sample = rtt < UINT32_MAX ? (uint32_t)rtt : UINT32_MAX;
     sample = sample != 0 ? sample : 1u;
-    /* Rare samples count more: the last one may be of another time. */
+    /* Rare samples have more weight: the old value may be outdated. */
     uint64_t parts = uw_membership_pace_us(m) + member->pace_us != 0 ? 2u : 8u;
     member->srtt_us = member->srtt_us == 0
                           ? sample

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clockwork of membership: who has been silent for how long, who is called when. */
+ * The schedule of membership: silence and pings. */
 #include "membership_priv.h"
 
 #include "base/backoff.h"
@@ -15,31 +15,31 @@
 #define CALL_FIRST_US 250000u
 #define CALL_DOUBLINGS 5u
 #define CALL_MAX_US 5000000u
-#define CALLS_A_SESSION 8u          /* calls of a dead member before its session is forgotten */
-#define CALLS_A_LOOKUP 9u           /* of a seed in vain before its name is looked up once more */
-#define LOOKUP_US 50000u            /* how soon to see whether a name has been looked up */
-#define TRIES_MIN 3u                /* questions before silence means something */
-#define SEED_RARELY 12u             /* times as far apart */
-#define TRIES_EARLY 6u              /* calls of a new member that are not slowed down */
-#define LIVE_PARTS 4u               /* of the rate all but one are for live members */
-#define SPREAD_PARTS 8u             /* "soon" is that part of the pace */
-#define UNANSWERED_MAX 3u           /* doublings of the time that a ping has */
-#define BUSY_TIMES 4u               /* a step that is so many times as late as usual slept */
-#define BEACONS_MISSED 3u           /* before a device is asked whether it is there; one more ... */
-#define CROWD_PINGS 4u              /* ... where beacons are so many pings apart */
-#define LATE_PARTS 8u               /* of what is usual, the last step is one */
-#define BURST_US 4000000u           /* of the rate, saved up ... */
-#define BURST_MESSAGES 8u           /* ... and so many messages at least */
-#define BEACONS_EARLY 6u            /* for who is new ... */
-#define EARLY_PARTS 4u              /* ... that part of the pace apart at least */
-#define GUARD_US 2000u              /* of what is told in milliseconds, and takes time to come */
+#define CALLS_A_SESSION 8u          /* pings of a dead member before its session is dropped */
+#define CALLS_A_LOOKUP 9u           /* unanswered pings of a seed before it is resolved again */
+#define LOOKUP_US 50000u            /* poll interval of a name lookup */
+#define TRIES_MIN 3u                /* pings before silence counts */
+#define SEED_RARELY 12u             /* factor on the interval */
+#define TRIES_EARLY 6u              /* pings of a new member without back-off */
+#define LIVE_PARTS 4u               /* parts of the rate, all but one for live members */
+#define SPREAD_PARTS 8u             /* "soon" is this fraction of the pace */
+#define UNANSWERED_MAX 3u           /* doublings of a ping's timeout */
+#define BUSY_TIMES 4u               /* a step later than this multiple of the usual has slept */
+#define BEACONS_MISSED 3u           /* missing beacons before a ping; one more ... */
+#define CROWD_PINGS 4u              /* ... if the interval of beacons is so many pings */
+#define LATE_PARTS 8u               /* smoothing of the usual delay */
+#define BURST_US 4000000u           /* size of the token bucket ... */
+#define BURST_MESSAGES 8u           /* ... at least so many messages */
+#define BEACONS_EARLY 6u            /* beacons for a new device ... */
+#define EARLY_PARTS 4u              /* ... at this fraction of the pace, at least */
+#define GUARD_US 2000u              /* margin for reports in milliseconds and their delay */
 #define GUARD_PARTS 5000u           /* 200 ppm: two clocks that are 100 ppm wrong */
 #define GUARD_MOST_PARTS 4u         /* of a window */
 #define PERIOD_MOST_MS (UW_NODE_SLEEP_MOST_US / 1000u)
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
-/* What so many messages are of the rate. */
+/* Time of so many messages at the configured rate. */
 static uint64_t price_us(const struct uw_membership *m, uint32_t messages_n)
 {
     uint64_t bytes = (uint64_t)messages_n * m->message_bytes;
@@ -54,12 +54,12 @@ static uint64_t burst_us(const struct uw_membership *m)
 static void pay(struct uw_membership *m, uint32_t bytes)
 {
     uint64_t us = (uint64_t)bytes * 1000000000u / m->config.rate_mbytes_per_s;
-    /* Who asks too much is answered all the same, and not paid for for ever. */
+    /* Excessive requests are answered; the debt is limited. */
     uw_bucket_pay(&m->paid_us, us, 2u * burst_us(m), m->now_us);
     m->message_bytes = (m->message_bytes * 15u + bytes + 8u) / 16u;
 }
 
-/* From when the rate has room for a call. */
+/* When the rate allows the next ping. */
 static uint64_t afford_us(const struct uw_membership *m)
 {
     uint64_t burst = burst_us(m);
@@ -91,7 +91,7 @@ static uint64_t pace_with(const struct uw_membership *m, const struct uw_member 
     return uw_max_u64(uw_max_u64(us, asleep_us), it->pace_us);
 }
 
-/* Of many, by chance some are missed all the time, and questions would cost more than beacons. */
+/* Of many devices some always miss beacons by chance: pings would cost more than beacons. */
 static uint32_t beacons_missed(const struct uw_membership *m)
 {
     return BEACONS_MISSED + (uw_membership_exchange_us(m) > CROWD_PINGS * m->config.ping_us);
@@ -105,7 +105,7 @@ void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
         uw_membership_rush(m, it);
         return;
     }
-    /* Where there is room for it, both sides ping. The round trip is known only to who asks. */
+    /* If the rate allows it, both sides ping: only the sender of a ping measures the round trip. */
     bool crowded = pace_us > m->config.ping_us ||
                    2u * uw_membership_exchange_us(m) > m->config.ping_us;
     if (crowded && it->srtt_us != 0) {
@@ -114,13 +114,13 @@ void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
     }
 }
 
-/* Can it bear less than this device? Then what all ask at once is what its link must carry. */
+/* Is its pace slower than this device's? Then pings of all members at once load its link. */
 static bool is_thin(const struct uw_membership *m, const struct uw_member *it)
 {
     return it->pace_us / 2u > own_pace_us(m);
 }
 
-/* Calls out of turn are spread over so long. */
+/* Unscheduled pings are spread over so long. */
 static uint64_t spread_us(const struct uw_membership *m, const struct uw_member *it)
 {
     uint64_t pace_us = pace_with(m, it);
@@ -153,7 +153,7 @@ static uint64_t dead_after(const struct uw_membership *m, const struct uw_member
     return uw_max_u64(m->config.dead_us, 2u * suspect_after(m, it));
 }
 
-/* Since when a member could have spoken: it was asked, or should have been. */
+/* Begin of a member's silence: it was pinged, or should have been. */
 static uint64_t silent_since_us(const struct uw_membership *m, const struct uw_member *it)
 {
     uint64_t lead_us = uw_min_u64(it->asked_us, m->config.ping_us);
@@ -179,12 +179,12 @@ static uint64_t call_pause(struct uw_membership *m, uint32_t tries)
     return uw_membership_jitter(m, uw_min_u64(us, CALL_MAX_US));
 }
 
-/* All of them together at most a part of the rate, and no more than a thin link bears. */
+/* Interval of pings to members that are not live: a part of the rate for all together. */
 static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it)
 {
     uint32_t lost_n = m->states_n[UW_MEMBER_UNKNOWN] + m->states_n[UW_MEMBER_DEAD];
     uint64_t us = call_pause(m, it->tries);
-    bool all = m->config.beacons != NULL;   /* call who is lost */
+    bool all = m->config.beacons != NULL;   /* lost members are pinged */
     uint64_t each_us = all ? uw_membership_exchange_us(m) : price_us(m, 1);
     uint64_t least_us = it->tries > TRIES_EARLY ? each_us * lost_n * LIVE_PARTS : 0;
     uint64_t spread = is_thin(m, it) ? spread_us(m, it) : 0;
@@ -209,7 +209,7 @@ static void notice_silence(struct uw_membership *m, struct uw_member *it)
     }
 }
 
-/* ---- when members listen that sleep most of the time ---- */
+/* ---- windows of sleeping members ---- */
 
 static void set_window(struct uw_member *it, uint64_t now_us)
 {
@@ -236,7 +236,7 @@ struct uw_window uw_member_window(const struct uw_member *it, uint64_t now_us)
     return (struct uw_window){start_us + guard_us, start_us + awake_us - guard_us};
 }
 
-/* Who sleeps together with this device loses no time: its own sleep counts for nothing. */
+/* Members with the same windows lose no time: this device's sleep does not count. */
 static bool is_apart(const struct uw_membership *m, const struct uw_member *it)
 {
     uint64_t period_us = uw_member_period_us(it);
@@ -259,9 +259,9 @@ static uint64_t pause_us(const struct uw_membership *m, const struct uw_member *
 const struct uw_member_windows uw_member_windows = {set_window, uw_member_window, stretched_us,
                                                     pause_us};
 
-/* ---- calls ---- */
+/* ---- pings ---- */
 
-/* Find out where to call a member. Returns UW_OK; UW_ERR_AGAIN (soon); or that nobody knows. */
+/* Resolve the station of a member. Returns as uw_link_resolve. */
 static int locate(struct uw_membership *m, struct uw_member *it)
 {
     uint16_t station;
@@ -279,8 +279,8 @@ static int locate(struct uw_membership *m, struct uw_member *it)
     return rc;
 }
 
-/* The round trip of one ping at a time is taken: it may be longer than the pause to the next. What
- * is not answered was lost, or takes still longer: the next one has twice the time. */
+/* The round trip of one ping at a time is measured, which may exceed the interval. An unanswered
+ * ping was lost, or takes longer: the next one has twice the timeout. */
 static void time_ping(struct uw_membership *m, struct uw_member *it, uint32_t seq, bool live)
 {
     uint64_t lost_us = m->config.suspect_us << (live ? it->unanswered : 0);
@@ -294,7 +294,7 @@ static void time_ping(struct uw_membership *m, struct uw_member *it, uint32_t se
     it->ping_us = m->now_us;
 }
 
-/* Was this member heard lately enough, where nobody is asked before he is missed? */
+/* On a shared link: was a member's last message recent enough? */
 static bool is_heard(const struct uw_membership *m, struct uw_member *it, bool live)
 {
     uint64_t until_us = it->heard_us + beacons_missed(m) * pace_with(m, it);
@@ -332,7 +332,7 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
         return 0;
     }
     if (live) {
-        /* Until something comes back: ask three times as often, one of them will get through. */
+        /* Until an answer arrives, ping three times as often, for lossy links. */
         uint64_t again_us = m->config.ping_us / 3u;
         again_us = again_us > it->srtt_us ? again_us : it->srtt_us;
         again_us = is_thin(m, it) && it->tries + 1u >= TRIES_MIN ? spread_us(m, it) : again_us;
@@ -340,7 +340,7 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
         it->next_us = m->now_us + uw_membership_jitter(m, waits ? again_us : m->config.ping_us);
     } else {
         it->next_us = m->now_us + member_pause(m, it);
-        /* It may have lost its half of a secure session in a restart, and know nobody to call. */
+        /* It may have lost its secure session in a restart, and know no member. */
         if (it->state == UW_MEMBER_DEAD && it->tries % CALLS_A_SESSION == CALLS_A_SESSION - 1u) {
             uw_link_forget(m->config.link, it->station);
         }
@@ -367,8 +367,8 @@ static void seed_failed(struct uw_membership *m, struct uw_seed *s)
     }
 }
 
-/* Look a seed up; once more when it does not answer, for its name may have moved. It is called
- * where it was until the new answer is there. */
+/* Resolve a seed; again when it does not answer, because its address may have changed. The old
+ * address is used until the new one is known. */
 static void locate_seed(struct uw_membership *m, struct uw_seed *s)
 {
     uint16_t found;
@@ -410,10 +410,10 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
         s->next_us = m->now_us + LOOKUP_US;
         return 0;
     }
-    /* A seed that is in no full table is called rarely: its answer brings many records. */
+    /* With enough live members, a seed outside the table is pinged rarely: its answers are long. */
     bool rarely = m->states_n[UW_MEMBER_ALIVE] > TRIES_EARLY && s->tries > TRIES_EARLY;
     s->next_us = m->now_us + call_pause(m, s->tries++) * (rarely ? SEED_RARELY : 1u);
-    /* A member's own calls cover its seed. */
+    /* Pings to a member cover its seed. */
     if (s->station == UW_LINK_STATION_NONE || state_at(m, s->station) == UW_MEMBER_DEAD) {
         return 0;
     }
@@ -422,7 +422,7 @@ static int call_seed(struct uw_membership *m, struct uw_seed *s, uint16_t *stati
     return UW_WIRE_HELLO;
 }
 
-/* When there is something to do about a member, or its silence to notice. */
+/* The next event of a member: a ping, or a change of its state. */
 static uint64_t member_due_us(const struct uw_membership *m, const struct uw_member *it)
 {
     uint64_t call_us = it->state != UW_MEMBER_LEFT ? it->next_us : UINT64_MAX;
@@ -449,9 +449,9 @@ static int next_seed(struct uw_membership *m, uint16_t *station, uint32_t *seq)
     return 0;
 }
 
-/* The keys of the heap may be too early, when somebody was heard since, and are made exact when
- * their time comes. A call that cannot be afforded stays first; but a quarter of the rate is for
- * own calls, however much others ask: who is silent would not be noticed else. */
+/* Keys of the heap may be too early after a received message; they are corrected when they are due.
+ * A ping that the rate does not allow stays first. A quarter of the rate is reserved for own pings,
+ * so that requests of others do not prevent the detection of silence. */
 int uw_membership_next(struct uw_membership *m, uint64_t now_us, uint16_t *station, uint32_t *seq)
 {
     m->now_us = now_us;
@@ -489,7 +489,7 @@ uint64_t uw_membership_next_us(const struct uw_membership *m)
     if (m->config.beacons != NULL && m->beacon_us < due_us) {
         due_us = m->beacon_us;
     }
-    /* Not before what was due is affordable. */
+    /* Not before the rate allows it. */
     uint64_t paid_us = afford_us(m) < m->own_us ? afford_us(m) : m->own_us;
     return due_us > m->now_us || due_us > paid_us ? due_us : paid_us;
 }
@@ -500,14 +500,14 @@ static uint64_t later(uint64_t us, uint64_t late_us, uint64_t now_us)
     return uw_min_u64(us + late_us, now_us);
 }
 
-/* The silence of the others was this device's own. */
+/* Shift times by a sleep of this device: members were not silent. */
 static void forgive(struct uw_membership *m, uint64_t us)
 {
     for (uint32_t i = 1; i < m->members_n; i++) {
         struct uw_member *it = &m->members[i];
         it->heard_us = later(it->heard_us, us, m->now_us);
         it->asked_us = it->asked_us != 0 ? later(it->asked_us, us, m->now_us) : 0;
-        it->ping_us = 0;    /* the answer waited for us: that is no round trip */
+        it->ping_us = 0;    /* the answer may have waited in the link */
     }
 }
 
@@ -556,9 +556,9 @@ uint64_t uw_membership_wake(struct uw_membership *m, uint64_t promised_us, uint6
 
 /* ---- beacons ----
  *
- * How many devices share a link is known from whose beacons are heard. A table holds a part of them
- * only, and one that sends without end counts once: stations are counted by a bitmap (linear
- * counting, after Whang, Vander-Zanden, Taylor, 1990). */
+ * The number of devices on a shared link is estimated from the stations of received beacons, by a
+ * bitmap (linear counting, after Whang, Vander-Zanden, Taylor, 1990): the table may have a part of
+ * them only. */
 
 static void beacon_heard(struct uw_membership *m, uint16_t station)
 {
@@ -573,7 +573,7 @@ static uint32_t stations_of(uint32_t s)
     return (uint32_t)(n + 0.5f);
 }
 
-/* At this device's own beacons: everybody has sent one in a pace. */
+/* Called with each own beacon: all devices have sent one within a pace. */
 static void count_crowd(struct uw_membership *m, uint64_t pace_us)
 {
     struct uw_crowd *c = &m->crowd;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table: where in it somebody is (chains by station and by name, a heap by what is due next;
- * place 0, this device, is in none of them and ends the chains), and whom messages tell of. Lists
- * of those whose record went out 0, 1, 2 .. times since it changed: the next message takes from
- * the first list that is not empty. */
+ * The table: chains by station and by name, a heap by due time (place 0, this device, is in none of
+ * them and ends the chains); and rumours: lists of members whose record was sent 0, 1, 2 .. times
+ * since it changed. A message takes from the first list that is not empty. */
 #include "membership_priv.h"
 
 #include "base/bits.h"
@@ -12,9 +11,9 @@
 
 #include <string.h>
 
-#define TOLD_TIMES 3u               /* tellings: so many times log2 N ... */
-#define TOLD_MORE 2u                /* ... and, of few members, so many more */
-#define LOOKS_MOST (4u * UW_GATHER_MAX) /* for members that can be told of */
+#define TOLD_TIMES 3u               /* a rumour is sent so many times log2 N ... */
+#define TOLD_MORE 2u                /* ... plus so many times */
+#define LOOKS_MOST (4u * UW_GATHER_MAX) /* members checked for a record */
 #define NUMBER_BYTES 8u             /* of a station's number as text, with its NUL */
 
 uint32_t uw_name_id(const char *name)
@@ -30,7 +29,7 @@ void uw_copy_text(char *to, const char *from, size_t cap_bytes)
     to[n] = '\0';
 }
 
-/* So often is news told of a full table at most. */
+/* Times that a rumour is sent with a full table. */
 static uint32_t news_n(uint32_t members_max)
 {
     uint32_t n = TOLD_TIMES * uw_log2_up(members_max) + TOLD_MORE;
@@ -200,7 +199,7 @@ void uw_membership_set_due(struct uw_membership *m, struct uw_member *member, ui
     put(m, slot, me);
 }
 
-/* ---- news ---- */
+/* ---- rumours ---- */
 
 void uw_membership_no_news(struct uw_membership *m, struct uw_member *member)
 {
@@ -221,7 +220,7 @@ void uw_membership_no_news(struct uw_membership *m, struct uw_member *member)
     member->told_n = UW_TOLD_MAX;
 }
 
-/* To the end of the list of those told so often. */
+/* Append to the list of rumours sent told_n times. */
 static void enlist(struct uw_membership *m, struct uw_member *member, uint8_t told_n)
 {
     uint16_t me = member->place, last = m->news[told_n].last;
@@ -242,7 +241,7 @@ void uw_membership_news(struct uw_membership *m, struct uw_member *member)
     enlist(m, member, 0);
 }
 
-/* So often is enough for all to hear of it. */
+/* Times that a rumour has to be sent to reach all. */
 static uint32_t enough(const struct uw_membership *m)
 {
     return news_n(m->members_n);

@@ -17,13 +17,13 @@
 #define DRIFT 0.01f                 /* from one round to the next */
 #define FACTOR_DRIFT 0.003f
 #define ROUND_NOISE 0.05f
-#define WIDEST 2.0f                 /* nothing is less certain than a guess */
-#define FARTHEST 32.0               /* times what was measured, or a part: rounds lead no farther */
-#define FAR 3.0f                    /* times the standard deviation: chance, or a change */
-#define SHARED (1.0 / 3.0)          /* of the slowing that a medium shared by all would show */
+#define WIDEST 2.0f                 /* upper limit: that of a guess */
+#define FARTHEST 32.0               /* limit of updates, as a factor on the measurement */
+#define FAR 3.0f                    /* standard deviations of an outlier */
+#define SHARED (1.0 / 3.0)          /* part of a shared medium's slowdown that counts as shared */
 #define LONGEST_S 1000.0f
-#define ALIKE 1.25f                 /* ranks that differ by less do not */
-#define REPEATED 3u                 /* surprises in a row are none */
+#define ALIKE 1.25f                 /* ranks that differ by less count as equal */
+#define REPEATED 3u                 /* outliers in a row that are accepted */
 
 static double *constant(struct uw_network_cost *c, uint32_t i)
 {
@@ -61,7 +61,7 @@ static bool is_time(float s)
     return s >= 0.0f && s < LONGEST_S;
 }
 
-/* What a report says of one thing; 0: nothing. It may come from anywhere. */
+/* A field of a report; 0: not measured. Reports are not trusted. */
 static float field_of(const struct uw_network_report *r, uint32_t field)
 {
     const float all[] = {r->rtt_s, r->small_s, r->large_s, r->together_s};
@@ -103,7 +103,7 @@ static void compare(struct uw_network_fit *f, const struct uw_network_report *re
     }
 }
 
-/* The costs as they are for so many ranks. */
+/* The costs for so many ranks. */
 static struct uw_network_cost cost_of(const struct uw_network_fit *f, uint32_t p)
 {
     struct uw_network_cost c = f->cost;
@@ -127,7 +127,7 @@ bool uw_network_fit_reports(struct uw_network_fit *f, const struct uw_network_re
     f->slower_p = 0;
     c->shared = together > (1.0 + SHARED * (p - 1.0)) * large;
     if (!c->shared && usual > 0.0) {
-        small *= usual / large;     /* as they are together, which they will be */
+        small *= usual / large;     /* scaled to all ranks at once */
         large = usual;
         compare(f, reports, p, (float)usual);
     }
@@ -136,7 +136,7 @@ bool uw_network_fit_reports(struct uw_network_fit *f, const struct uw_network_re
     double access = grows ? small - small_bytes * c->byte_s : 0.0;
     c->access_s = access > 0.0 ? access : 0.0;
     if (rtt > 0.0) {
-        /* The question is a head and four words, the answer a head and one. */
+        /* The request is a header and four words, the answer a header and one. */
         double wire = 2.0 * c->access_s + (2.0 * c->head_bytes + 20.0) * c->byte_s;
         c->latency_s = rtt > wire ? 0.5 * (rtt - wire) : 0.0;
     }
@@ -204,7 +204,7 @@ static void forget(struct uw_network_fit *f)
     }
 }
 
-/* Everything that is certain becomes less so. */
+/* Increase all variances. */
 static void doubt(struct uw_network_fit *f)
 {
     for (uint32_t i = 0; i < UW_FIT_DIMS; i++) {
@@ -224,7 +224,7 @@ static double between(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* How far to believe an error: in full, cut when it is far off, in full again when that repeats. */
+/* The part of an error that is applied: all of it, limited for an outlier unless it repeats. */
 static float believed(struct uw_network_fit *f, float error, float deviation)
 {
     bool far = fabsf(error) > FAR * deviation, up = error > 0.0f;

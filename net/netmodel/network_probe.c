@@ -9,15 +9,15 @@
 #define FEW 4u                      /* ranks that send together more than once: */
 #define FEW_TURNS 3u
 #define TRAIN 8u
-#define TRAIN_TOGETHER 16u          /* they do not begin at the same moment */
+#define TRAIN_TOGETHER 16u          /* longer: ranks do not begin at the same time */
 #define TRAIN_MAX 1024u
-#define VECTORS_TOGETHER 4u         /* of train_n, in a train for all at once at most */
+#define VECTORS_TOGETHER 4u         /* longest train of all at once, in train_n */
 #define LONGER 4u                   /* times */
 #define TRAIN_ENOUGH_S 5e-3f        /* a train shorter than this, or than the round trip, whose
                                        jitter it shows, is measured again with a longer one */
 #define ROUND_TRIPS 3u
 #define TRIES_MAX 3u
-#define SILENCE_US 300000u          /* besides four round trips: what has not come is lost */
+#define SILENCE_US 300000u          /* timeout, plus four round trips */
 #define TELL_US 700000u
 #define TOLD_MAX 6u
 #define RETRY_US 200u               /* the link was full */
@@ -73,7 +73,7 @@ static int send(struct uw_network_probe *p, uint32_t to, struct uw_part *part)
     return p->config.send(p->config.arg, to, part);
 }
 
-/* What this rank measures. */
+/* The measurement of this rank. */
 
 static void want_train(struct uw_network_probe *p, enum uw_probe_stage stage, uint32_t count,
                        uint32_t n)
@@ -124,7 +124,7 @@ static void next_stage(struct uw_network_probe *p)
     }
 }
 
-/* The train is here, or what there is of it. */
+/* Evaluate a train, complete or not. */
 static void measured(struct uw_network_probe *p)
 {
     float between_s = p->last > p->first ? (float)(p->last_us - p->first_us) * 1e-6f /
@@ -149,7 +149,7 @@ static void measured(struct uw_network_probe *p)
 static void go(struct uw_network_probe *p, uint16_t job, bool together, uint32_t count)
 {
     if (p->job == job) {
-        return;     /* told again: it is busy with that, or its report was lost */
+        return;     /* a repeated GO: it is busy, or its report was lost */
     }
     p->job = job;
     p->tries = p->trains = 0;
@@ -167,7 +167,7 @@ static void receive_answer(struct uw_network_probe *p, const struct uw_part *par
         part->offset_n >= p->count) {
         return;
     }
-    /* When all send at once the first and the last have the medium to themselves for longer. */
+    /* When all send at once, the first and last messages have less competition. */
     uint32_t margin = p->stage == UW_PROBE_TOGETHER ? p->count / 4u : 0;
     if (p->arrived == 0 || p->first < margin) {
         p->first_us = p->now_us;
@@ -191,7 +191,7 @@ static uint64_t silence_us(const struct uw_network_probe *p)
     return SILENCE_US + (uint64_t)(4e6f * (p->report.rtt_s + between_s));
 }
 
-/* Ask, and give up what does not come. Returns when to look again. */
+/* Send requests and handle timeouts. Returns the time of the next call. */
 static uint64_t run_stage(struct uw_network_probe *p)
 {
     uint32_t to = (p->rank + 1u) % p->ranks;
@@ -222,13 +222,13 @@ static uint64_t run_stage(struct uw_network_probe *p)
     return heard_us + silence_us(p);
 }
 
-/* What others ask of this rank. */
+/* Requests of other ranks. */
 
 static void receive_ask(struct uw_network_probe *p, uint32_t from, const struct uw_want *want)
 {
     for (uint32_t i = 0; i < p->answers_n; i++) {
         if (p->answers[i].rank == from && p->answers[i].seq == want->seq) {
-            return;     /* it came twice */
+            return;     /* a duplicate */
         }
     }
     if (p->answers_n < UW_PROBE_ANSWERS && want->chunk_n - 1u < p->config.chunk_n) {
@@ -238,7 +238,7 @@ static void receive_ask(struct uw_network_probe *p, uint32_t from, const struct 
     }
 }
 
-/* Returns when the link may have room again; UINT64_MAX: all is sent. */
+/* Returns the time of the next try; UINT64_MAX: all is sent. */
 static uint64_t run_answers(struct uw_network_probe *p)
 {
     while (p->answers_n > 0) {
@@ -263,7 +263,7 @@ static bool is_together(const struct uw_network_probe *p)
     return p->turn >= p->turns;
 }
 
-/* Messages of a train for all at once: some vectors' worth. */
+/* Messages of a train of all at once. */
 static uint32_t longest(const struct uw_network_probe *p)
 {
     const struct uw_network_probe_config *c = &p->config;
@@ -309,7 +309,7 @@ static void next_turn(struct uw_network_probe *p)
     }
 }
 
-/* Returns UW_ERR_AGAIN when the link has no room. */
+/* Returns UW_ERR_AGAIN when the link is full. */
 static int send_go(struct uw_network_probe *p, uint32_t rank)
 {
     uint16_t job = (uint16_t)(p->turn + 1u);
@@ -318,7 +318,7 @@ static int send_go(struct uw_network_probe *p, uint32_t rank)
                                  .base = is_together(p) ? GO_TOGETHER : 0,
                                  .chunk_n = p->together_n, .wanted = 1};
     if (p->waits[rank] && p->tells == TOLD_MAX) {
-        p->waits[rank] = false;     /* without it */
+        p->waits[rank] = false;     /* skip it */
     } else if (p->waits[rank] && rank == 0) {
         go(p, job, is_together(p), p->together_n);
     } else if (p->waits[rank]) {
@@ -327,7 +327,7 @@ static int send_go(struct uw_network_probe *p, uint32_t rank)
     return UW_OK;
 }
 
-/* How long to wait for reports. On a shared medium all have to wait for all. */
+/* Timeout of reports. On a shared medium all ranks wait for each other. */
 static uint64_t patience_us(const struct uw_network_probe *p)
 {
     float longest_s = 0.0f;
@@ -338,7 +338,7 @@ static uint64_t patience_us(const struct uw_network_probe *p)
     return (TELL_US << p->tells) + (uint64_t)(1e6f * all_s);
 }
 
-/* Tell who has not reported, itself last. Returns when to do so again. */
+/* Send GO to ranks without a report, to itself last. Returns the time of the next call. */
 static uint64_t send_gos(struct uw_network_probe *p)
 {
     if (p->told_to == 0 && p->now_us >= p->told_us + patience_us(p)) {
@@ -354,7 +354,7 @@ static uint64_t send_gos(struct uw_network_probe *p)
     return p->told_us + patience_us(p);
 }
 
-/* Returns when to look again. */
+/* Returns the time of the next call. */
 static uint64_t report(struct uw_network_probe *p)
 {
     if (p->stage != UW_PROBE_REPORTS) {

@@ -65,7 +65,6 @@ static uint32_t list_members(struct uw_node_state *s, bool newcomer, bool furthe
     return sleeps != NULL ? sleeps->prefer_awake(s, usable_n) : usable_n;
 }
 
-
 struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {

@@ -10,9 +10,9 @@ _Static_assert(sizeof((uwasa_StatusReply *)0)->kernels == UW_NODE_KERNELS_BYTES,
 
 #define TIMEOUT_US 5000000u
 #define AGAIN_US 300000u
-#define SOON_US 20000u              /* while a name is looked up or a session agreed */
+#define SOON_US 20000u              /* poll interval of a name lookup or a handshake */
 #define BUFFER_BYTES 2048u          /* the largest reply is smaller */
-#define RECEIVE_MOST 64u            /* messages taken per call */
+#define RECEIVE_MOST 64u            /* messages received per call */
 
 void uw_status_row(const uwasa_Row *row, struct uw_node_member *to)
 {
@@ -68,7 +68,7 @@ static void request(struct uw_status_client *c, uint64_t now_us)
     c->next_us = now_us + (rc == UW_ERR_AGAIN ? SOON_US : AGAIN_US);
 }
 
-/* Rows within the number of members that can be, or the end: else we would ask for ever. */
+/* Is a reply valid: rows within the largest table, or the end? Others would repeat for ever. */
 static bool leads_on(const uwasa_StatusReply *r)
 {
     return r->has_counters || (r->rows_count != 0 && r->first < UW_NODE_MEMBERS_MAX);
@@ -127,7 +127,7 @@ static bool receive(struct uw_status_client *c, uint64_t now_us, struct uw_node_
     return false;
 }
 
-/* The address's station, if its name has been looked up by now. */
+/* Resolve the address. */
 static int locate(struct uw_status_client *c, uint64_t now_us)
 {
     c->next_us = now_us + SOON_US;
