@@ -81,7 +81,6 @@ static void wait_for_start(struct uw_cell *c)
     c->since_us = c->repeat_us = c->now_us;
 }
 
-/* The current round is decided. */
 static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
 {
     /* A rank without a result cannot commit. */
@@ -373,7 +372,6 @@ uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us)
 
 /* ---- the head: gathering ---- */
 
-/* Begin to supervise the round of h.start. */
 static void begin_watch(struct uw_cell *c, bool taken_over)
 {
     struct uw_cell_head *h = &c->h;
@@ -408,7 +406,6 @@ static void send_start(struct uw_cell *c, uint32_t to)
     c->config.send(c->config.arg, to, &m);
 }
 
-/* Send to all ranks of h.start except this node. */
 static void send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
 {
     for (uint32_t i = 0; i < c->h.start.ids_n; i++) {

@@ -12,7 +12,6 @@
 /* Is it this node, or a reachable one? */
 bool uw_cell_reaches(const struct uw_cell *c, uint32_t id);
 
-/* Is it among the ranks? */
 bool uw_cell_ranks(const struct uw_cell *c, uint32_t id);
 
 /* The node that should be head, of the reachable ones, with `ranks` of the round's; UW_CELL_NOBODY:

@@ -343,7 +343,6 @@ static void end_round(struct uw_gossip *g)
     g->state = UW_GOSSIP_ENDING;
 }
 
-/* Are there steps enough? */
 static bool is_full(const struct uw_gossip *g, uint32_t steps)
 {
     return steps >= g->period_steps ||

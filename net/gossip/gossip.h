@@ -184,7 +184,6 @@ static inline bool uw_gossip_shows(const struct uw_gossip *g)
            (g->config.snapshot != NULL || g->model == UW_GOSSIP_OWN);
 }
 
-/* Bytes of one slot of the ring. */
 static inline size_t uw_gossip_slot_bytes(uint32_t chunk_n)
 {
     return sizeof(struct uw_gossip_slot) + chunk_n * sizeof(float);

@@ -23,7 +23,6 @@ uint8_t uw_peer_weight(uint32_t battery_percent)
     return (uint8_t)(weight > UW_PEER_WEIGHT_LEAST ? weight : UW_PEER_WEIGHT_LEAST);
 }
 
-/* The relative weight of a member. */
 static uint32_t drawn(const struct uw_peer_view *v, uint32_t i)
 {
     bool may_be = i != v->self && v->usable[i];

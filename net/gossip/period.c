@@ -14,7 +14,6 @@ void uw_period_init(struct uw_period *p, float share, uint32_t most)
                             .steps = uw_min_u32(UW_PERIOD_FIRST, most)};
 }
 
-/* Round up, to 1 or more. */
 static uint32_t whole(float x)
 {
     uint32_t n = (uint32_t)(x < BOUND ? x : BOUND);

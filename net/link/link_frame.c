@@ -124,7 +124,6 @@ static bool frame_hold(struct uw_link *link, uint16_t station, bool hold)
 
 /* ---- messages ---- */
 
-/* Copy the radio's current properties. */
 static void follow_radio(struct uw_link_frame *l)
 {
     uint32_t bytes = l->radio->frame_bytes;

@@ -140,7 +140,6 @@ static bool mpi_hold(struct uw_link *link, uint16_t station, bool hold)
     return station < ((struct uw_link_mpi *)link)->ranks_n;
 }
 
-/* Has a slot's message been sent? */
 static bool is_sent(const struct uw_link_mpi *l, uint16_t slot)
 {
     MPI_Request *request = &l->requests->of[slot];

@@ -277,7 +277,6 @@ static void begin_greeting(struct uw_link_tcp *l, uint16_t conn)
     uw_tcp_make_ready(l, conn);
 }
 
-/* Continue a guard's handshake. */
 static void handshake(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
@@ -378,7 +377,6 @@ static void accept_some(struct uw_link_tcp *l)
     }
 }
 
-/* connect has succeeded. */
 static void begin_dialed(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];

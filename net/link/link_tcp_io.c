@@ -19,7 +19,6 @@ static uint32_t padded(uint32_t bytes)
     return (bytes + 3u) & ~3u;
 }
 
-/* Is an error transient? */
 static bool is_passing(int error)
 {
     return error == EAGAIN || error == ENOBUFS || error == ENOMEM;

@@ -158,7 +158,6 @@ static int flush(struct uw_link_udp *l)
     return rc;
 }
 
-/* Can a message join the waiting ones? */
 static bool fits(const struct uw_link_udp_block *b, const struct uw_ip_address *a, uint32_t bytes)
 {
     struct uw_ip_address to = address_of(b);

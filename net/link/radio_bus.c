@@ -31,7 +31,6 @@ static uint64_t line_us(const struct uw_radio_bus *r, uint32_t bytes)
 
 /* ---- access to the line ---- */
 
-/* Note activity on the line until `until_us`. */
 static void note_activity(struct uw_radio_bus *r, uint64_t until_us)
 {
     r->heard_us = r->heard_us > until_us ? r->heard_us : until_us;
@@ -69,7 +68,6 @@ static bool is_silent(const struct uw_radio_bus *r)
     return r->taken < 0 && !inside && r->now_us >= r->free_us;
 }
 
-/* Write the waiting frame if the line is free. */
 static void write_frame(struct uw_radio_bus *r)
 {
     struct uw_serial_frames *f = &r->frames;

@@ -39,7 +39,6 @@ void uw_serial_frames_init(struct uw_serial_frames *f, struct uw_serial *serial,
 
 /* ---- sending ---- */
 
-/* Index of the next byte in the queue. */
 static uint32_t queue_end(const struct uw_serial_frames *f)
 {
     uint32_t at = f->queue_at + f->queue_n;

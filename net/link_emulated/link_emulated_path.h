@@ -15,7 +15,6 @@ struct uw_emulated_slot {
     bool lost;                  /* occupies the medium, but is not delivered */
 };
 
-/* Bytes of one slot with its message. */
 size_t uw_emulated_path_slot_bytes(uint32_t mtu_bytes);
 
 /* Set up an empty path with n slots, a heap of n numbers and a seed. */
@@ -53,10 +52,8 @@ void uw_emulated_path_leave(struct uw_emulated_path *p, uint64_t left_us);
 /* The message due first, or NULL. */
 const struct uw_emulated_slot *uw_emulated_path_first(const struct uw_emulated_path *p);
 
-/* Remove the message due first. */
 void uw_emulated_path_pop(struct uw_emulated_path *p);
 
-/* Add a link to its medium, and remove it. */
 void uw_emulated_medium_join(struct uw_emulated_medium *m, struct uw_link_emulated *e);
 void uw_emulated_medium_part(struct uw_emulated_medium *m, struct uw_link_emulated *e);
 

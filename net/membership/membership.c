@@ -26,8 +26,7 @@ int uw_membership_place(struct uw_membership *m, struct uw_arena *arena,
     return rc;
 }
 
-/* Send the next beacon soon, on a shared link. */
-static void show(struct uw_membership *m)
+static void beacon_soon(struct uw_membership *m)
 {
     if (m->config.beacons != NULL) {
         m->config.beacons->show(m);
@@ -53,7 +52,7 @@ static void sign_of_life(struct uw_membership *m, struct uw_member *member)
         member->patience = (uint8_t)uw_min_u32(patience, PATIENCE_MAX);
     }
     if (m->members_n < m->config.members_max) {     /* a full table always has new members */
-        show(m);
+        beacon_soon(m);
     }
     bool is_new = before == UW_MEMBER_UNKNOWN;
     uw_membership_changed(m, is_new ? UW_NODE_ALIVE : UW_NODE_REJOINED, member,
@@ -204,7 +203,6 @@ static bool is_self(const struct uw_membership *m, const char *name)
     return strcmp(name, m->members[0].name) == 0;
 }
 
-/* Does it report this address? */
 static bool is_at(const struct uw_membership *m, const struct uw_member *it, const char *address)
 {
     return strncmp(it->address, address, m->address_bytes - 1u) == 0;
@@ -404,7 +402,7 @@ void uw_membership_doubt(struct uw_membership *m, struct uw_member *member, uint
 void uw_membership_hurry(struct uw_membership *m, uint64_t now_us)
 {
     m->now_us = now_us;
-    show(m);
+    beacon_soon(m);
     for (uint32_t i = 1; m->config.beacons == NULL && i < m->members_n; i++) {
         if (m->members[i].state == UW_MEMBER_ALIVE) {
             uw_membership_soon(m, &m->members[i]);

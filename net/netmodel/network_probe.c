@@ -263,7 +263,6 @@ static bool is_together(const struct uw_network_probe *p)
     return p->turn >= p->turns;
 }
 
-/* Messages of a train of all at once. */
 static uint32_t longest(const struct uw_network_probe *p)
 {
     const struct uw_network_probe_config *c = &p->config;

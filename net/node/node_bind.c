@@ -308,7 +308,6 @@ static int refuse(struct uw_error *err, int rc, const struct uw_node_fault *faul
     return uw_error_set(err, rc, "config.%s %s", fault->name, fault->sentence);
 }
 
-/* Check a configuration before anything is allocated. */
 static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     if (c->link == NULL) {

@@ -104,7 +104,6 @@ void uw_node_lane_keep_rate(struct uw_node_state *s, const struct uw_node_lane *
     }
 }
 
-/* May the chunks of the pull that begins be coded? */
 static bool wants_code(struct uw_node_state *s, const struct uw_node_peer *peer)
 {
     uint32_t most_n = uw_node_most_n(s, true);
@@ -486,7 +485,6 @@ static uint32_t known_of(const struct uw_node_state *s, const struct uw_node_lan
                : uw_node_slices_known(lane->slices, lane->version, uw_node_peer(s, m));
 }
 
-/* Send as many wants as fit in one frame. */
 static void send_short_wants(struct uw_node_state *s, struct uw_node_lane *lane,
                              const struct uw_member *m)
 {

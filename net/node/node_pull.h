@@ -247,7 +247,6 @@ struct uw_node_lanes {
     void (*stop)(struct uw_node_state *s);
 };
 
-/* Is the current pull from several peers? */
 static inline bool uw_node_pulls_from_many(const struct uw_node_state *s)
 {
     return s->further != NULL && s->further->asked_n != 0;
@@ -266,7 +265,6 @@ static inline struct uw_node_lane *uw_node_lane_of(const struct uw_node_state *s
     return NULL;
 }
 
-/* Number of chunks missing in the lanes. */
 static inline uint32_t uw_node_lanes_missing(const struct uw_node_state *s)
 {
     uint32_t n = 0;

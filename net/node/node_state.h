@@ -177,7 +177,6 @@ struct uw_member *uw_node_member(struct uw_node_state *s, uint32_t id);
 int uw_node_send(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
                  const struct uw_message_form *form, const void *body);
 
-/* Send s->buffer. */
 int uw_node_send_buffer(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 
 /* Send the waiting message, if any. Returns whether none waits. */
@@ -210,7 +209,6 @@ static inline uint32_t uw_node_mtu(const struct uw_node_state *s)
 void uw_node_fill_progress(const struct uw_node_state *s, uwasa_Progress *p);
 bool uw_node_fill_averaging(const struct uw_node_state *s, uwasa_Averaging *a);
 
-/* Fill a row of the member table. */
 void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uint64_t now_us,
                       uwasa_Row *row);
 

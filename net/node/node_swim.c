@@ -202,7 +202,6 @@ uint64_t uw_node_membership_rate(const struct uw_node_config *c)
     return rate != 0 ? rate : 1u;
 }
 
-/* Fill the largest ping of this device. */
 static void fill_widest(const struct uw_node_state *s, uwasa_Ping *ping)
 {
     *ping = (uwasa_Ping){

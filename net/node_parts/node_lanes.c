@@ -107,7 +107,6 @@ static uint32_t pick_further(struct uw_node_state *s)
                             uw_node_pull_member(s));
 }
 
-/* Choose further peers. Returns their number. */
 static uint32_t choose(struct uw_node_state *s, uint32_t most)
 {
     struct uw_node_further *f = s->further;

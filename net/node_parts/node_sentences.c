@@ -74,7 +74,6 @@ static void write_stopped(struct uw_node_state *s, const struct uw_node_event *e
                 : "the rest of the model is unchanged");
 }
 
-/* "", or " and 3 more". */
 static const char *and_more(unsigned n, char text[24])
 {
     text[0] = '\0';

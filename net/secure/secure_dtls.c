@@ -48,7 +48,6 @@ static bool dtls_hold(struct uw_link *link, uint16_t station, bool hold)
     return found ? before : uw_link_hold(s->lower, station, hold);
 }
 
-/* Open a session to a station that has none. */
 static int call(struct uw_secure_dtls *s, uint16_t to)
 {
     char address[UW_LINK_ADDRESS_BYTES];
@@ -246,7 +245,6 @@ static int route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_r
     return UW_ERR_AGAIN;
 }
 
-/* Count a received message. */
 static int deliver(struct uw_secure_dtls *s, uint32_t bytes)
 {
     if (bytes > s->link.mtu_bytes) {

@@ -134,7 +134,6 @@ static uint64_t peer_rank(const void *slot, const void *now_ms)
     return UW_SLOT_FREE + (p->used ? UINT32_MAX - (*(const uint32_t *)now_ms - p->heard_ms) : 0);
 }
 
-/* Allocate an entry for a verified peer. */
 static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uint16_t station)
 {
     struct uw_frames_peer *p = peer_of(s, id), *at = uw_frames_peer_at(s, station);
@@ -373,7 +372,6 @@ static void send_answers(struct uw_secure_frames *s)
     }
 }
 
-/* Is this an answer to a recent frame of this device? */
 static bool is_fresh(const struct uw_secure_frames *s, const struct uw_frames_echo *echo)
 {
     return echo->id == s->id && echo->counter >= s->fresh[0] && echo->counter < s->counter;

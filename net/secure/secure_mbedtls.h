@@ -60,7 +60,6 @@ void uw_tls_offer(struct uw_tls_engine *engine, bool cheap);
 /* Map a code of the library to a result. alert: the fatal alert received unencrypted, or 0. */
 enum uw_tls_result uw_tls_explain(int code, int alert);
 
-/* Is the handshake of a session done? */
 static inline bool uw_tls_handshake_over(const mbedtls_ssl_context *ssl)
 {
 #if MBEDTLS_VERSION_NUMBER >= 0x03000000

@@ -313,7 +313,6 @@ static void repeat(struct uw_shuffle *s, struct uw_lease *l)
     l->repeat_us = s->now_us + uw_backoff_us(2u * REPEAT_FIRST_US, &l->tries, REPEAT_DOUBLINGS);
 }
 
-/* Do what is due for a lease. */
 static void run_lease(struct uw_shuffle *s, struct uw_lease *l)
 {
     uint64_t end_us = l->state == UW_LEASE_CLOSING ? l->back_us
@@ -453,7 +452,6 @@ static void on_want(struct uw_shuffle *s, struct uw_lease *l, const struct uw_sh
     }
 }
 
-/* A chunk of the peer's sample. */
 static void on_data(struct uw_shuffle *s, struct uw_lease *l, const struct uw_shuffle_message *m)
 {
     if (l->state != UW_LEASE_RECEIVING && l->state != UW_LEASE_PULLING) {

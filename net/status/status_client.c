@@ -127,7 +127,6 @@ static bool receive(struct uw_status_client *c, uint64_t now_us, struct uw_node_
     return false;
 }
 
-/* Resolve the address. */
 static int locate(struct uw_status_client *c, uint64_t now_us)
 {
     c->next_us = now_us + SOON_US;
