@@ -19,8 +19,8 @@ int uw_machine_entropy(void *buf, size_t bytes)
     return file >= 0 && uw_semihosting_read_next(file, buf, (uint32_t)bytes) ? UW_OK : UW_ERR_IO;
 }
 
-/* The words of a file in place of "@FILE", the last word of text. Nobody knows a pipe's length, and
- * a board that goes without these words goes without its key: an error. */
+/* Replace "@FILE", the last word of text, by the words of a file. A pipe has no known length and is
+ * an error: the board would miss its key. */
 static int take_file(char *text, size_t bytes)
 {
     char *at = strrchr(text, ' ');

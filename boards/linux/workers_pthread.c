@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One atomic word, the ticket, holds the number of the run (upper half) and the tasks that nobody
- * has claimed yet, low .. high-1 (16 bits each). Claiming is a compare-and-swap on that word: it
+ * One atomic word, the ticket, holds the number of the run (upper half) and the tasks that are not
+ * claimed yet, low .. high-1 (16 bits each). Claiming is a compare-and-swap on that word: it
  * succeeds only while the run it was read from still has that task open, so a helper that wakes up
- * late can neither take a task twice nor mistake a new run for an old one, and nobody has to wait
- * for it. Between runs no task is open; fn, arg and first change only then.
+ * late can neither claim a task twice nor mistake a new run for an old one, and is not waited
+ * for. Between runs no task is open; fn, arg and first change only then.
  *
  * The caller claims from below, helpers from above: kernels that cut the same arrays alike find
  * them where they were left, in the caches of the core that had them before.
@@ -297,7 +297,7 @@ static void do_nothing(void *arg, uint32_t task, uint32_t thread)
     (void)thread;
 }
 
-/* Returns how long it took, UINT32_MAX when nobody came within most_ns. */
+/* Returns its duration, or UINT32_MAX when no helper thread came within most_ns. */
 static uint32_t hand_off(struct pool *p, uint32_t most_ns)
 {
     struct timespec from, to;

@@ -2,19 +2,18 @@
  *
  * conv2d_graph.h - convolutions by cuDNN's graph API (private to kernels/cuda)
  *
- * A part of a convolution is described as a graph of one operation; cuDNN's heuristics name engines
- * for it, first those they think fast, then those that take nearly everything. An engine that can
- * be made ready is one more candidate of conv2d_plan.h. Its key is a hash of its number and of the
- * values of its knobs: the file of choices has that, and at the next start it is looked for in the
- * heuristics' list anew.
+ * A part of a convolution is described as a graph of one operation. cuDNN's heuristics list engines
+ * for it, first fast ones, then general ones. An engine that can be finalized is a candidate of
+ * conv2d_plan.h. Its key is a hash of its number and the values of its knobs: the file of choices
+ * stores the key, and the next start searches it in the heuristics' list.
  *
- * Never taken, by the notes that engines have: sums in no fixed order, Fourier and large Winograd
- * tiles (see conv2d_plan.h), sums of less than fp32; TF32 and other narrower factors unless TF32 is
- * allowed; and what is compiled at run time, about a second each at every start, and whose code
- * would go with its plan, while recorded steps still use it. Bias and ReLU stay with passes of our
- * own: for [N][C][H][W] in fp32 only engines of that last kind do them.
+ * Excluded, by the engines' notes: sums in no fixed order; Fourier and large Winograd tiles (see
+ * conv2d_plan.h); sums of less than fp32; TF32 and other narrower factors unless TF32 is allowed;
+ * and engines compiled at run time, which take about a second each at every start, and whose code
+ * is freed with the plan while recorded steps still use it. Only engines of that last kind fuse
+ * bias and ReLU for [N][C][H][W] in fp32, which are therefore separate passes.
  *
- * What is missing or fails (an older cuDNN, no heuristics, an engine that refuses) leaves g empty.
+ * On any failure (an older cuDNN, no heuristics, no suitable engine) g stays empty.
  *
  * Memory     the library's own descriptors, all of them when a graph is opened; a variant pack
  *            when one runs at other addresses than before. Workspace is the caller's
@@ -37,7 +36,7 @@ struct uw_conv2d_engine {
 
 struct uw_conv2d_graph {
     bool accumulate;                    /* into out */
-    uint32_t tile_most;                 /* values each way that a tile of an engine may see */
+    uint32_t tile_most;                 /* largest tile of an engine, values each way */
     uint32_t made_n, engines_n;         /* 0: it is not open */
     cudnnBackendDescriptor_t made[6];   /* three tensors, the convolution, operation, graph */
     struct uw_conv2d_engine engines[UW_CONV2D_ENGINES_MAX];
@@ -45,25 +44,25 @@ struct uw_conv2d_graph {
     void *at[4];
 };
 
-/* Engines for a part of a minibatch of batch_n, whose workspace is up to limit, in the heuristics'
- * order. wanted: the key of the only one to take; 0: any. g is overwritten.
+/* Open the engines for a part of a minibatch of batch_n with a workspace of up to limit, in the
+ * heuristics' order. wanted: the key of a single engine; 0: all. g is overwritten.
  *
- * Returns whether there is one; g is empty where not. */
+ * Returns whether there is one; if not, g is empty. */
 bool uw_conv2d_graph_open(struct uw_cuda *c, const struct uw_conv2d *conv, uint32_t batch_n,
                           enum uw_conv2d_part part, bool accumulate, size_t limit, uint64_t wanted,
                           struct uw_conv2d_graph *g);
 
-/* Give back every engine but that of the key; all of g where it has none. */
+/* Free all engines except that of the key; all of g if it is not there. */
 void uw_conv2d_graph_keep(const struct uw_cuda_libraries *l, struct uw_conv2d_graph *g,
                           uint64_t key);
 
-/* Give back everything; g is empty. A zeroed or empty one may be closed. */
+/* Free everything; g is empty afterwards. Safe on a zeroed or empty one. */
 void uw_conv2d_graph_close(const struct uw_cuda_libraries *l, struct uw_conv2d_graph *g);
 
 /* The engine of a key; NULL: it is not in g. */
 const struct uw_conv2d_engine *uw_conv2d_graph_find(const struct uw_conv2d_graph *g, uint64_t key);
 
-/* Do these addresses have the alignment that engines count on? */
+/* Are these addresses aligned as engines require? */
 bool uw_conv2d_graph_aligned(const float *a, const float *b, const float *out);
 
 /* Put out = product (+ out) on the stream: a, b, out as in struct uw_conv2d_job, workspace of the

@@ -2,10 +2,10 @@
  *
  * conv2d_own.h - convolutions by kernels of our own (private to kernels/cuda)
  *
- * Three families: depthwise ones (a group for each input channel), which are as fast as memory is;
- * small ones, direct and of one launch, for minibatches whose work does not fill a GPU; and a
- * general one by tiles in shared memory, for every other shape, stride, dilation and number of
- * groups. conv2d_cuda.c measures them against cuDNN and takes the faster.
+ * Three families: depthwise ones (one group per input channel), limited by memory bandwidth; small
+ * ones, direct and of one launch, for minibatches that do not fill a GPU; and a general one by
+ * tiles in shared memory, for every other shape, stride, dilation and number of groups.
+ * conv2d_cuda.c measures them against cuDNN and uses the faster.
  *
  * Layout     as struct uw_conv2d says
  * Memory     no scratch; partial sums of bw_param stand in struct uw_cuda's partials
@@ -24,14 +24,13 @@ enum uw_conv2d_part {
     UW_CONV2D_BW_PARAM
 };
 
-/* Is there a kernel made for this kind of shape, worth being measured? Where not, the functions
- * below compute all the same, by the general one, which is right but seldom the fastest. A normed
- * convolution is never taken. */
+/* Is there a kernel for this kind of shape that is worth measuring? Otherwise the functions below
+ * use the general one, which is seldom the fastest. False for a normed convolution. */
 bool uw_conv2d_own_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv2d_part part);
 
-/* Would the general kernel leave most of the GPU idle, in fw or bw_input, unless several blocks
- * share the depth of an output's sum? Then that is one more way to measure; the last of them adds
- * the parts, in order. bw_param does so by itself. */
+/* Does the general kernel leave most of the GPU idle, in fw or bw_input, unless several blocks
+ * share the depth of an output's sum? That is another candidate; the last block adds the parts, in
+ * order. bw_param always does so. */
 bool uw_conv2d_own_splits(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                           enum uw_conv2d_part part);
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conv2d_plan.h - which algorithm computes a convolution (private to kernels/cuda)
+ * conv2d_plan.h - choose the algorithm of a convolution (private to kernels/cuda)
  *
- * For each shape, minibatch and part there are cuDNN's algorithms and the engines of its graph
- * API, our own kernels, for 1 x 1 ones a product by cuBLAS, for gradients of 3 x 3 ones Winograd's
- * way (not for fw: as on the processor, what tiles of 4 x 4 add to activations may leave the
- * trajectory that training has otherwise). When the scratch of a shape is asked for they are
- * measured once and the fastest is kept, in memory and in the file of choices; a smaller minibatch
- * takes the same one where its scratch suffices, else one that needs none.
- * Engines are ready for the minibatch that was planned, scale 1 and aligned addresses; any other
- * work of that plan takes the first algorithm that its scratch suffices for. Two runs without a
- * common file may choose differently, and their results differ by rounding.
+ * Candidates for each shape, minibatch and part are cuDNN's algorithms and the engines of its graph
+ * API, our own kernels, for 1 x 1 ones a product by cuBLAS, for gradients of 3 x 3 ones Winograd
+ * tiles (not for fw: as on the processor, the rounding of 4 x 4 tiles in activations may change the
+ * trajectory of training). A query of the scratch of a shape measures them once and stores the
+ * fastest, in memory and in the file of choices. A smaller minibatch uses the same one if its
+ * scratch suffices, else one that needs none. Engines are opened for the planned minibatch, scale 1
+ * and aligned addresses; other work of that plan uses the first algorithm for which its scratch
+ * suffices. Two runs without a common file may choose differently; their results differ by
+ * rounding.
  *
- * Never taken: what adds up in no fixed order (BWD_DATA_ALGO_0, BWD_FILTER_ALGO_0 and 3), and the
- * Fourier ones, which would show a NaN all over an image and want much scratch. cuDNN's Winograd
- * tiles have the rule of ours, for the same rounding: tiles of 4 x 4 results are for gradients, fw
- * has those of 2 x 2, and convolutions of few channels have none.
+ * Excluded are algorithms that sum in no fixed order (BWD_DATA_ALGO_0, BWD_FILTER_ALGO_0 and 3),
+ * and Fourier ones, which spread a NaN over an image and need much scratch. cuDNN's Winograd tiles
+ * have the same limits as ours: 4 x 4 results for gradients only, 2 x 2 for fw, none for
+ * convolutions of few channels.
  *
  * Memory     tables of fixed size in struct uw_cuda_products; while it measures, blocks of the
  *            GPU's memory as large as the tensors. Slots take nothing, but for a new shape
@@ -34,14 +34,14 @@
 #define UW_CONV2D_PLANS_MAX 4u          /* minibatch sizes of a shape */
 #define UW_CONV2D_CANDIDATES_MAX (9u + UW_CONV2D_ENGINES_MAX)
 
-/* How cuDNN's workspace is aligned; scratch is to UW_ARENA_ALIGN. */
+/* Alignment of cuDNN's workspace; that of scratch is UW_ARENA_ALIGN. */
 #define UW_CONV2D_ALIGN 256u
 
 /* Algorithms by number, as the file of choices has them. */
 enum {
     UW_CONV2D_OWN = 0,
     UW_CONV2D_GEMM = 1,
-    UW_CONV2D_GRAPH = 2,                /* an engine, which its key tells */
+    UW_CONV2D_GRAPH = 2,                /* an engine, see its key */
     UW_CONV2D_OWN_SPLIT = 3,            /* our own, its depth shared */
     UW_CONV2D_WINOGRAD = 4,             /* our own transforms around products by cuBLAS */
     UW_CONV2D_DNN = 8                   /* + cudnnConvolution...Algo_t of the part */
@@ -61,7 +61,7 @@ enum {
 
 struct uw_conv2d_plan {
     uint32_t batch_n;
-    bool settled;                       /* its scratch was asked for */
+    bool settled;                       /* its scratch was queried */
     struct uw_conv2d_choice part[UW_CONV2D_PARTS];
     struct uw_conv2d_graph graphs[UW_CONV2D_GRAPHS];
 };
@@ -69,7 +69,7 @@ struct uw_conv2d_plan {
 struct uw_conv2d_shape {
     struct uw_conv2d conv;
     uint32_t key[UW_CUDA_CHOICES_SHAPE];
-    bool dnn;                           /* cuDNN takes it, and the descriptors below are there */
+    bool dnn;                           /* cuDNN supports it; the descriptors below are set */
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
     cudnnConvolutionDescriptor_t how;
@@ -105,15 +105,15 @@ struct uw_conv2d_job {
 /* The shape's entry, made where there is none. */
 struct uw_conv2d_shape *uw_conv2d_shape_of(struct uw_cuda *c, const struct uw_conv2d *conv);
 
-/* Descriptors of x and y for batch_n; false: cuDNN does not take so many. */
+/* Set the descriptors of x and y for batch_n; false: cuDNN does not support it. */
 bool uw_conv2d_set_batch(const struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n);
 
-/* Workspace of an algorithm, and descriptors set for batch_n; false: it does not take this. */
+/* Get the workspace of an algorithm, and set descriptors for batch_n; false: not supported. */
 bool uw_conv2d_takes(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n,
                      enum uw_conv2d_part part, int32_t algorithm, size_t *workspace_bytes);
 
-/* Algorithms that take it with workspace up to limit, then the engines of graph, if it is not
- * NULL; returns their number, 1 at least. */
+/* List algorithms with a workspace up to limit, then the engines of graph (may be NULL). Returns
+ * their number, at least 1. */
 uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t batch_n,
                               enum uw_conv2d_part part, size_t limit,
                               const struct uw_conv2d_graph *graph,
@@ -128,9 +128,8 @@ size_t uw_conv2d_planned_bytes(struct uw_cuda *c, const struct uw_conv2d *conv, 
 
 void uw_conv2d_shapes_close(const struct uw_cuda_libraries *l, struct uw_conv2d_shapes *all);
 
-/* conv2d_measure.c: the fastest of n candidates; each of them has run once. graph: of the engines
- * among them; NULL: there are none. *best is as it was unless it returns UW_OK. us: what one run
- * takes.
+/* conv2d_measure.c: find the fastest of n candidates; each has run once. graph: of the engines
+ * among them; NULL: none. *best is written on UW_OK only. us: time of one run.
  *
  * Returns UW_OK, UW_ERR_AGAIN (nothing was tried: no memory, too much work, or a step is open) or
  * UW_ERR_IO (none of them runs). */
@@ -139,8 +138,8 @@ int uw_conv2d_measure(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t bat
                       const struct uw_conv2d_choice *candidates, uint32_t n,
                       struct uw_conv2d_choice *best, double *us);
 
-/* conv2d_cuda.c: put the job on the stream, by this choice with its workspace. graph: where the
- * engine is, of a choice that is one. Returns as slots. */
+/* conv2d_cuda.c: put the job on the stream, by this choice with its workspace. graph: of the
+ * choice's engine, if any. Returns as slots. */
 int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
                   const struct uw_conv2d_job *job, const struct uw_conv2d_choice *choice,
                   struct uw_conv2d_graph *graph, void *workspace);

@@ -2,8 +2,8 @@
  *
  * dense_plan.h - cuBLAS or a kernel of our own for a dense layer (private to kernels/cuda)
  *
- * Both are measured when the layer's scratch is asked for, for the largest minibatch; smaller ones
- * go the same way. Without a measurement: our own for few samples.
+ * A query of the layer's scratch measures both for the largest minibatch; smaller ones use the same
+ * choice. Without a measurement: our own for few samples.
  *
  * Memory     a table of fixed size in struct uw_cuda_products; while it measures, blocks as large
  *            as the tensors
@@ -14,7 +14,7 @@
 #include "conv2d_own.h"
 #include "dense_small.h"
 
-#define UW_DENSE_SHAPES_MAX 64u         /* the oldest goes when there are more */
+#define UW_DENSE_SHAPES_MAX 64u         /* a full table replaces the oldest */
 #define UW_DENSE_PARTS 3u
 
 struct uw_dense_shape {
@@ -45,11 +45,11 @@ struct uw_dense_job {
 int uw_dense_run(const struct uw_exec *e, const struct uw_dense *d, const struct uw_dense_job *j,
                  bool small);
 
-/* What was measured for this minibatch, or for the next larger one. */
+/* The choice for this minibatch, or for the next larger one. */
 bool uw_dense_is_small(const struct uw_cuda *c, const struct uw_dense *d, uint32_t batch_n,
                        enum uw_conv2d_part part);
 
-/* Measure what is not known of minibatches of up to batch_n, or find it in the file. */
+/* Measure minibatches of up to batch_n, unless known or in the file. */
 void uw_dense_settle(struct uw_cuda *c, const struct uw_dense *d, uint32_t batch_n);
 
 #endif

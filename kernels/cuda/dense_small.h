@@ -2,9 +2,8 @@
  *
  * dense_small.h - dense layers for a few samples (private to kernels/cuda)
  *
- * A product of so few rows is as fast as its weights come from memory, or as fast as one launch:
- * each weight is read once for all samples, bias and update are part of it. Shapes: dense_fw and so
- * on of uwasa/kernels.h.
+ * A product of so few rows is limited by reading its weights, or by one launch: each weight is read
+ * once for all samples; bias and update are fused. Shapes: dense_fw and so on of uwasa/kernels.h.
  *
  * Memory     none      Blocking   never; may be recorded into a graph
  */
@@ -15,11 +14,11 @@
 
 UW_C_BEGIN
 
-/* Is it few enough, and worth being measured? 64 samples at most, and only small layers for that
- * many: their weights are read once for eight. */
+/* Is it worth measuring? At most 64 samples, and only small layers for that many, whose weights are
+ * read once for eight. */
 bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n);
 
-/* ceiling above 0: y is cut to 0 .. ceiling, else left as it is. */
+/* ceiling above 0: y is clamped to 0 .. ceiling. */
 int uw_dense_small_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,
                       const float *x, const float *w, const float *b, float ceiling, float *y);
 int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n,

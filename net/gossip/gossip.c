@@ -335,8 +335,7 @@ static void end_round(struct uw_gossip *g)
     if (g->model == UW_GOSSIP_TAKING) {
         g->model = complete ? UW_GOSSIP_OWN : UW_GOSSIP_HALF;
     } else if (how == UW_GOSSIP_NONE || how == UW_GOSSIP_STALE || complete) {
-        g->model = UW_GOSSIP_OWN;   /* nobody left to take the rest from, or all of somebody's
-                                       model is in it: train with what is here */
+        g->model = UW_GOSSIP_OWN;   /* no peer left to take the rest from, or complete: train */
     }
     turn(g);
     end_pull(g);

@@ -73,7 +73,7 @@ void uw_node_fill_row(const struct uw_node_state *s, uint32_t place, uint64_t no
                        .rtt_us = m->srtt_us, .from_bytes = peer->from_bytes,
                        .refused_n = peer->refused_n};
     uw_membership_record(&s->membership, m, &row->peer);
-    row->peer.pace_ms = 0;          /* nobody shows it */
+    row->peer.pace_ms = 0;          /* not displayed */
     if (place == 0) {
         uw_node_fill_progress(s, &row->progress);
         row->has_averaging = uw_node_fill_averaging(s, &row->averaging);

@@ -58,7 +58,7 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
                   uint32_t others)
 {
     uw_node_fill_ping(s, seq);
-    bool beacon = station == UW_LINK_STATION_BROADCAST;     /* who hears it hears the others */
+    bool beacon = station == UW_LINK_STATION_BROADCAST;     /* others send theirs, too */
     uint32_t n = beacon ? 0 : uw_membership_gather(&s->membership, others), told = 0, bytes;
     int rc;
     do {

@@ -62,7 +62,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
 
 struct others {
     bool train;                     /* some of those that take part */
-    bool come;                      /* or somebody will, who is here */
+    bool come;                      /* or a live member will */
 };
 
 /* Count the participants; mute: include those that sent nothing in the last turn. */
