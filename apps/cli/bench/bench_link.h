@@ -62,7 +62,7 @@ struct uw_bench_link_window {
     uint64_t air_frames;            /* radio: all that were on the air, joins too */
     uint16_t suite;                 /* that DTLS or TLS agreed on, IANA's number; else 0 */
     bool exact;                     /* average: every node received everything */
-    double heard;                   /* average: the share received of what all others have */
+    double received;                /* average: the share received of what all others have */
     uint64_t chunks, missed;        /* average: chunks to receive, by all together, and those that
                                        were lost */
     double air_s;                   /* radio: how long it was busy */

@@ -370,7 +370,7 @@ static int exchange(struct world *w, struct uw_bench_link_window *window, struct
         }
     }
     count(w, window);
-    window->heard = share_received(w);
+    window->received = share_received(w);
     if (w->b->average) {
         count_chunks(w, window);
     }

@@ -161,7 +161,7 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
         double model_s = once.chunks * 1e-9 *
                          (double)uw_radio_profile_airtime_ns(b->radio, b->radio->frame_bytes);
         cJSON_AddBoolToObject(ev, "exact", m->exact);
-        UW_EVENT_NUMBERS(ev, {"heard_share", m->heard}, {"chunks", (double)m->chunks},
+        UW_EVENT_NUMBERS(ev, {"heard_share", m->received}, {"chunks", (double)m->chunks},
                          {"missed_chunks", (double)m->missed}, {"air_models", m->air_s / model_s});
     }
 }
@@ -170,7 +170,7 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
  * received and another did not counts for those that received it. */
 static double moved_bytes(const struct uw_bench_link *b, const struct uw_bench_link_window *m)
 {
-    return (double)b->bytes * (b->average ? b->nodes * m->heard : b->pulls);
+    return (double)b->bytes * (b->average ? b->nodes * m->received : b->pulls);
 }
 
 static void put_done(struct uw_events *events, const struct uw_bench_link *b,
@@ -255,7 +255,7 @@ static void print(const struct uw_bench_link *b, const struct uw_bench_link_wind
     } else if (b->average) {
         printf("the mean is not exact: all but %llu of %llu chunks were received, %.1f %% of the "
                "others' parameters, which count above\n", (unsigned long long)m->missed,
-               (unsigned long long)m->chunks, floor(1000.0 * m->heard) / 10.0);
+               (unsigned long long)m->chunks, floor(1000.0 * m->received) / 10.0);
     }
 }
 

@@ -245,7 +245,7 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
         uw_progress_show(&r->progress, "step %llu%s  loss %.4f%s  %u of %u peers  %s %s%s%s",
                          (unsigned long long)step, limit, r->loss, accuracy, (unsigned)alive,
                          rows_n > 0 ? (unsigned)rows_n - 1u : 0u,
-                         r->broadcasts ? "heard" : "pulled", pulled, averaged, left);
+                         r->broadcasts ? "received" : "pulled", pulled, averaged, left);
         pthread_mutex_unlock(&r->lock);
     }
 }
@@ -261,7 +261,7 @@ static void print_taken(const struct uw_node_report *r, const struct uw_node_cou
     uint32_t all = c->averages_done + c->averages_cut;
     uw_text_bytes((double)c->pulled_bytes, text);
     if (r->broadcasts) {
-        printf("heard          %s in %u average%s, %u of them exact\n", text, (unsigned)all,
+        printf("received       %s in %u average%s, %u of them exact\n", text, (unsigned)all,
                plural(all), (unsigned)c->averages_done);
         return;
     }
