@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "progress.h"
 
+#include "uwasa/board.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,6 +84,11 @@ static int by_size(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
+}
+
+double uw_seconds_since(uint64_t start_us)
+{
+    return (double)(uw_board_now_us() - start_us) / 1e6;
 }
 
 struct uw_spread uw_spread_of(double *x, uint32_t n)

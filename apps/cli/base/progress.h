@@ -46,6 +46,9 @@ void uw_progress_fit(char *line);
 /* Remove the live line, before other output. */
 void uw_progress_clear(struct uw_progress *p);
 
+/* Of the board's clock. */
+double uw_seconds_since(uint64_t start_us);
+
 /* Of many values, the ones that are shown. */
 struct uw_spread {
     double low, median, high;

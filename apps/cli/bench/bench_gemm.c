@@ -112,11 +112,6 @@ static int compare(struct gemm_bench *g, struct uw_error *err)
     return rc < 0 ? uw_error_set(err, rc, "%s", uw_status_text(rc)) : UW_OK;
 }
 
-static double seconds_since(uint64_t from_us)
-{
-    return (double)(uw_board_now_us() - from_us) * 1e-6;
-}
-
 /* GFLOP/s of one window. */
 static double run_window(const struct gemm_bench *g, const struct side *s)
 {
@@ -130,7 +125,7 @@ static double run_window(const struct gemm_bench *g, const struct side *s)
     do {
         (void)multiply(g, s, g->c);
         flop += 2.0 * g->shape.m * g->shape.n * g->shape.k;
-        took = seconds_since(from);
+        took = uw_seconds_since(from);
     } while (took < g->config->seconds);
     return took > 0.0 ? flop / took * 1e-9 : 0.0;
 }
@@ -150,7 +145,7 @@ static double run_peak(struct gemm_bench *g)
     do {
         uw_workers_run(g->exec.workers, run_peak_task, g, threads);
         flop += each * threads;
-        took = seconds_since(from);
+        took = uw_seconds_since(from);
     } while (took < g->config->seconds && each > 0.0);
     return took > 0.0 ? flop / took * 1e-9 : 0.0;
 }

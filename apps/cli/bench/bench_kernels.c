@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_kernels.h"
 
+#include "base/progress.h"
+
 #include "uwasa/board.h"
 
 #include <string.h>
@@ -392,7 +394,7 @@ int uw_bench_kernels(FILE *out, const struct uw_bench_kernels *config, struct uw
     if (b.rc != UW_OK) {
         return uw_error_set(err, b.rc, "%s", uw_status_text(b.rc));
     }
-    double took = (double)(uw_board_now_us() - begin) * 1e-6;
+    double took = uw_seconds_since(begin);
     fprintf(out,
             config->json
                 ? "{\"event\":\"done\",\"backend\":\"%s\",\"threads\":%u,\"seconds\":%.3f}\n"

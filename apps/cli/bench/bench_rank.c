@@ -305,7 +305,7 @@ static int window(struct rank *r, enum uw_allreduce_kind kind, uint32_t n, uint3
     for (uint32_t i = 0; i < rounds && rc == UW_OK; i++) {
         rc = one_round(r, kind, n);
     }
-    rc = rc < 0 ? rc : meet_slowest(r, (double)(uw_board_now_us() - from_us) * 1e-6, seconds);
+    rc = rc < 0 ? rc : meet_slowest(r, uw_seconds_since(from_us), seconds);
     *seconds /= rounds;
     return rc;
 }

@@ -156,7 +156,7 @@ static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_dem
         return rc;
     }
     struct uw_demo_start again = *how;
-    again.elapsed_seconds += (double)(uw_board_now_us() - start_us) / 1e6;
+    again.elapsed_seconds += uw_seconds_since(start_us);
     log_killed(d, &d->nodes[victim], false);
     put_node_event(d, "restarted", victim);
     d->nodes[victim].restarts++;
@@ -205,7 +205,7 @@ static void put_done(struct uw_demo *d)
         cJSON_AddItemToArray(kinds, cJSON_CreateString(uw_demo_kind_name(n->kind)));
     }
     cJSON_AddBoolToObject(ev, "boards", d->boards);
-    cJSON_AddNumberToObject(ev, "seconds", (double)(uw_board_now_us() - d->start_us) / 1e6);
+    cJSON_AddNumberToObject(ev, "seconds", uw_seconds_since(d->start_us));
     uw_events_put(&d->events, ev);
 }
 

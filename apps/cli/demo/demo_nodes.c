@@ -249,7 +249,7 @@ static void count_peers(struct uw_demo_node *n, const cJSON *event)
 /* The first word of a node that was killed: where it goes on. */
 static void log_back(struct uw_demo *d, struct uw_demo_node *n)
 {
-    double seconds = (double)(uw_board_now_us() - n->started_us) / 1e6;
+    double seconds = uw_seconds_since(n->started_us);
     n->returning = false;
     if (n->step > 0) {
         uw_demo_log(d, "%s is back after %.1f s, from step %llu", n->name, seconds,

@@ -206,7 +206,7 @@ static void log_none(struct uw_node_work *r, uint64_t start_us)
     if (!uw_stop_asked(&r->stop) && (alive != 0 || r->o->together > 1)) {
         uw_node_report_log(&r->report,
                            "the exact average at the end was not completed in %.1f s: %u other "
-                           "node%s in sight", (double)(uw_board_now_us() - start_us) / 1e6,
+                           "node%s in sight", uw_seconds_since(start_us),
                            (unsigned)alive, alive == 1 ? "" : "s");
     }
 }

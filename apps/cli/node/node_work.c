@@ -53,7 +53,7 @@ static void rest(struct uw_node_work *r, uint64_t since_us)
 
 double uw_node_work_elapsed_s(const struct uw_node_work *r)
 {
-    return (double)(uw_board_now_us() - r->start_us) / 1e6;
+    return uw_seconds_since(r->start_us);
 }
 
 float uw_node_work_samples_per_s(const struct uw_node_work *r)

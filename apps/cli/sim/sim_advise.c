@@ -57,11 +57,6 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static double since_s(uint64_t us)
-{
-    return 1e-6 * (double)(uw_board_now_us() - us);
-}
-
 /* ---- while a run goes on ---- */
 
 static void show(struct search *s, double virtual_seconds)
@@ -69,7 +64,7 @@ static void show(struct search *s, double virtual_seconds)
     char name[UW_ADVICE_NAME_BYTES], eta[UW_TEXT_BYTES], line[192];
     double done = s->done + virtual_seconds / s->a.length_s;
     double left_s = s->done > 0.0 && done < s->planned
-                        ? since_s(s->start_us) * (s->planned - done) / done : -1.0;
+                        ? uw_seconds_since(s->start_us) * (s->planned - done) / done : -1.0;
     if (!uw_progress_due(&s->progress, uw_board_now_us())) {
         return;
     }
@@ -84,10 +79,10 @@ static bool on_step(struct uw_sim_trial *t, double virtual_seconds)
     struct search *s = (struct search *)t;
     if (!s->probing) {
         show(s, virtual_seconds);
-        s->cut = s->timed && since_s(s->start_us) > PATIENCE * s->a.o->advise_seconds;
+        s->cut = s->timed && uw_seconds_since(s->start_us) > PATIENCE * s->a.o->advise_seconds;
         return !s->cut;
     }
-    double took_s = since_s(s->run_us);
+    double took_s = uw_seconds_since(s->run_us);
     if (s->timed && took_s < PROBE_SHARE * s->a.o->advise_seconds) {
         return true;
     }
@@ -131,7 +126,7 @@ static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r)
     a->away_s = away_us != UINT64_MAX ? 1e-6 * (double)away_us : INFINITY;
     uw_advice_open_space(a, f, a->o->model_bytes != 0 ? (double)a->o->model_bytes : params_bytes,
                          &s->err);
-    s->rates.open_s = since_s(s->run_us) - 1e-6 * (double)s->inputs.open_us;
+    s->rates.open_s = uw_seconds_since(s->run_us) - 1e-6 * (double)s->inputs.open_us;
     s->run_us = uw_board_now_us();
 }
 
@@ -252,7 +247,7 @@ static int probe(struct search *s)
     o->eval_samples = limit != 0 ? least(limit, (uint32_t)LEAST_SAMPLES) : (uint32_t)LEAST_SAMPLES;
     rc = run(s, &first);
     s->probing = s->trial.tests_last = false;
-    s->rates.test_s = s->timed && s->steps_us != 0 ? since_s(s->steps_us) : 0.0;
+    s->rates.test_s = s->timed && s->steps_us != 0 ? uw_seconds_since(s->steps_us) : 0.0;
     if (rc < 0) {
         s->status = s->trial.status;
         return uw_error_set(&s->err, rc, "%s", s->trial.err.text);
@@ -275,7 +270,7 @@ static void run_stage(struct search *s, uint32_t stage, const uint32_t *list, ui
     s->of = n;
     for (uint32_t i = 0; i < n && !s->a.stopped && !s->cut; i++) {
         struct uw_advice_try *t = &s->a.tries[list[i]];
-        if (s->timed && i > 1u && since_s(s->start_us) > until_s) {
+        if (s->timed && i > 1u && uw_seconds_since(s->start_us) > until_s) {
             break;
         }
         s->now = t;
@@ -441,7 +436,7 @@ static int conclude(struct search *s)
 {
     struct uw_advice *a = &s->a;
     uw_advice_order(a);
-    a->seconds = since_s(s->start_us);
+    a->seconds = uw_seconds_since(s->start_us);
     const struct uw_advice_try *best = &a->tries[a->order[0]];
     uw_progress_clear(&s->progress);
     if (uw_advice_judged(best) == 0) {
@@ -466,7 +461,7 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
     rc = rc < 0 ? rc : probe(s);
     if (rc == UW_OK) {
         s->status = UW_EXIT_FAILED;
-        s->setup_s = since_s(s->start_us);
+        s->setup_s = uw_seconds_since(s->start_us);
         set_budget(s);
         uw_progress_print(&s->progress, "%u candidates, runs of %.4g virtual seconds; %u are "
                           "screened, %u run for nearly half, %u to the end", (unsigned)s->a.tries_n,

@@ -42,12 +42,6 @@ static double virtual_s(const struct uw_sim_report *r)
     return seconds_at(r, r->w->now_us);
 }
 
-/* Since start_us, of this process's clock. */
-static double seconds(uint64_t start_us)
-{
-    return (double)(uw_board_now_us() - start_us) / 1e6;
-}
-
 /* ---- the table ---- */
 
 #define COLUMN(key, value) "," #key
@@ -484,7 +478,7 @@ bool uw_sim_report_step(struct uw_sim_report *r, uint64_t step, const struct uw_
     if (score != NULL) {
         snprintf(known, sizeof known, "accuracy %.1f %%  ", 100.0 * score->accuracy);
     }
-    double took = seconds(r->train_us), done = (double)(r->node_steps - r->resumed_steps);
+    double took = uw_seconds_since(r->train_us), done = (double)(r->node_steps - r->resumed_steps);
     double nodes = r->o->nodes, share = uw_sim_report_share(r, (double)r->node_steps / nodes);
     double before = resumed_share(r);
     short_count(took > 0.0 ? done / took : 0.0, speed);
@@ -621,7 +615,7 @@ void uw_sim_report_stopped(struct uw_sim_report *r, uint64_t step, const struct 
         UW_EVENT_NUMBERS(ev, {"test_accuracy", s->accuracy},
                          {"mean_model_accuracy", s->mean_model_accuracy});
     }
-    UW_EVENT_NUMBERS(ev, {"seconds", seconds(r->start_us)});
+    UW_EVENT_NUMBERS(ev, {"seconds", uw_seconds_since(r->start_us)});
     uw_events_put(&r->events, ev);
 }
 
@@ -647,7 +641,7 @@ static cJSON *done_event(struct uw_sim_report *r, uint64_t step, const struct uw
         UW_EVENT_NUMBERS(ev, {"exchanges_told", r->exchanges_reported},
                          {"exchanges_untold", r->exchanges_left_out});
     }
-    UW_EVENT_NUMBERS(ev, {"seconds", seconds(r->start_us)});
+    UW_EVENT_NUMBERS(ev, {"seconds", uw_seconds_since(r->start_us)});
     return ev;
 }
 

@@ -91,7 +91,7 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     cJSON *ev = uw_event("done");
     UW_EVENT_NUMBERS(ev, {"test_accuracy", t.score.accuracy}, {"test_loss", t.score.loss},
                      {"samples", (double)t.score.samples_n},
-                     {"seconds", (double)(uw_board_now_us() - start_us) / 1e6},
+                     {"seconds", uw_seconds_since(start_us)},
                      {"arena_bytes", (double)job->arena.used_bytes},
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);

@@ -199,7 +199,7 @@ static void print_done(const struct train *t, double seconds, double per_s, uint
 
 static void report_done(struct train *t)
 {
-    double seconds = (double)(uw_board_now_us() - t->start_us) / 1e6;
+    double seconds = uw_seconds_since(t->start_us);
     double per_s = t->computing_us > 0 ? (double)t->samples / ((double)t->computing_us / 1e6) : 0;
     uint64_t rss = uw_board_peak_rss_bytes();
     cJSON *ev = uw_event("done");
