@@ -44,20 +44,20 @@ static void test_end_tells_pulls_that_are_done_from_one_that_is_not(void **state
     expect_said(&c, false, "\npulled         0 B in 0 pulls\n");
 }
 
-static void test_end_tells_what_was_heard_in_how_many_averages(void **state)
+static void test_end_tells_what_was_received_in_how_many_averages(void **state)
 {
     (void)state;
     struct uw_node_counters c = {.pulled_bytes = 2048, .averages_done = 2, .averages_cut = 1};
-    expect_said(&c, true, "\nheard          2.0 KiB in 3 averages, 2 of them exact\n");
+    expect_said(&c, true, "\nreceived       2.0 KiB in 3 averages, 2 of them exact\n");
     c = (struct uw_node_counters){.pulled_bytes = 5, .averages_cut = 1};
-    expect_said(&c, true, "\nheard          5 B in 1 average, 0 of them exact\n");
+    expect_said(&c, true, "\nreceived       5 B in 1 average, 0 of them exact\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_end_tells_pulls_that_are_done_from_one_that_is_not),
-        cmocka_unit_test(test_end_tells_what_was_heard_in_how_many_averages),
+        cmocka_unit_test(test_end_tells_what_was_received_in_how_many_averages),
     };
     return cmocka_run_group_tests_name("node_report", tests, NULL, NULL);
 }
