@@ -153,9 +153,10 @@ int uw_node_check_wide(const struct uw_node_config *c, struct uw_node_fault *fau
     }
     (void)(c->mode != UW_NODE_GOSSIP && c->mode != UW_NODE_BROADCAST
                ? UW_NODE_FAULT(fault, mode, "needs gossip or broadcast on a radio or a bus")
-           : c->samples != NULL ? UW_NODE_FAULT(fault, samples, wrong)
-           : c->agree           ? UW_NODE_FAULT(fault, agree, wrong)
-                                : UW_NODE_FAULT(fault, rule, wrong));
+           : c->samples != NULL   ? UW_NODE_FAULT(fault, samples, wrong)
+           : c->agree             ? UW_NODE_FAULT(fault, agree, wrong)
+           : c->gradients != NULL ? UW_NODE_FAULT(fault, gradients, wrong)
+                                  : UW_NODE_FAULT(fault, rule, wrong));
     return UW_ERR_UNSUPPORTED;
 }
 
@@ -423,15 +424,18 @@ int uw_node_check_list(const struct uw_node_config *c, struct uw_node_fault *fau
 {
     static const char wrong[] = "is not for static membership";
     uint32_t most = (c->members_max != 0 ? c->members_max : UW_NODE_MEMBERS_DEFAULT) - 1u;
-    return c->mode != UW_NODE_GOSSIP ? UW_NODE_FAULT(fault, mode, "needs gossip with static peers")
+    return c->mode != UW_NODE_GOSSIP
+               ? UW_NODE_FAULT(fault, mode, "must be gossip with static peers")
            : c->schedule != NULL && c->schedule != &uw_peer_schedule_random
                ? UW_NODE_FAULT(fault, schedule, wrong)
            : c->agree                    ? UW_NODE_FAULT(fault, agree, wrong)
+           : c->gradients != NULL        ? UW_NODE_FAULT(fault, gradients, wrong)
            : uw_node_needs_averages(c)   ? UW_NODE_FAULT(fault, rule, wrong)
            : c->samples != NULL          ? UW_NODE_FAULT(fault, samples, wrong)
            : c->sleep.period_us != 0     ? UW_NODE_FAULT(fault, sleep.period_us, wrong)
-           : c->seeds_n - 1u >= most     ? UW_NODE_FAULT(fault, seeds, "needs 1 to members - 1")
-                                         : UW_OK;
+           : c->seeds_n - 1u >= most
+               ? UW_NODE_FAULT(fault, seeds, "needs 1 or more, and fewer than members")
+               : UW_OK;
 }
 
 static int check_list(const struct uw_node_config *config, struct uw_error *err)

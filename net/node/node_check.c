@@ -30,10 +30,10 @@ static int check_averages(const struct uw_node_config *c, struct uw_node_fault *
         return UW_NODE_FAULT(fault, cell, "needs a name without ~ and *");
     }
     if (c->cell != NULL && c->cell[0] != '\0' && !cells) {
-        return UW_NODE_FAULT(fault, cell, "needs mode hierarchical or auto");
+        return UW_NODE_FAULT(fault, cell, "is for exchange hierarchical or auto");
     }
     if (c->cell_first_n > members) {
-        return UW_NODE_FAULT(fault, cell_first_n, "needs at most the size of the member table");
+        return UW_NODE_FAULT(fault, cell_first_n, "must not be above the number of members");
     }
     if (c->schedule != NULL && (c->mode == UW_NODE_ALLREDUCE || c->mode == UW_NODE_BROADCAST)) {
         return UW_NODE_FAULT(fault, schedule, "is not for allreduce or broadcast");

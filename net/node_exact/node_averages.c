@@ -33,7 +33,7 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
         return UW_NODE_FAULT(fault, gradients, "needs allreduce");
     }
     if (c->gradients != NULL && rule != &uw_mix_none) {
-        return UW_NODE_FAULT(fault, rule, "needs none where gradients are averaged");
+        return UW_NODE_FAULT(fault, rule, "must be none where gradients are averaged");
     }
     if (rule->over == UW_MIX_OVER_AVERAGES &&
         (c->mode == UW_NODE_GOSSIP || c->mode == UW_NODE_BROADCAST)) {

@@ -53,7 +53,7 @@ static int check_config(const struct uw_node_config *c, struct uw_node_fault *fa
     uint32_t slices_n = c->slices_n != 0 ? c->slices_n : 1u;
     if (c->mode != UW_NODE_GOSSIP || uw_node_pairs_up(c) || !random) {
         return UW_NODE_FAULT(fault, pull_peers,
-                             "more than 1 needs gossip with schedule random, without pairs");
+                             "above 1 needs gossip with peers drawn at random, not in pairs");
     }
     if (c->pull_peers > UW_NODE_PULL_PEERS_MAX) {
         return UW_NODE_FAULT(fault, pull_peers, "needs 8 at most");

@@ -20,13 +20,13 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
 {
     const struct uw_node_sleep *z = &c->sleep;
     if (z->period_us == 0) {
-        return UW_NODE_FAULT(fault, sleep.awake_us, "needs a period");
+        return UW_NODE_FAULT(fault, sleep.awake_us, "needs a sleep period");
     }
     if (z->period_us > UW_NODE_SLEEP_MOST_US) {
         return UW_NODE_FAULT(fault, sleep.period_us, "needs an hour at most");
     }
     if (z->awake_us == 0) {
-        return UW_NODE_FAULT(fault, sleep.period_us, "needs a time to be awake");
+        return UW_NODE_FAULT(fault, sleep.period_us, "needs an awake time, too");
     }
     if (z->awake_us < UW_NODE_SLEEP_LEAST_US || z->awake_us / 1000u >= z->period_us / 1000u) {
         return UW_NODE_FAULT(fault, sleep.awake_us, "needs less than the period, 0.02 s or more");

@@ -32,12 +32,12 @@ check_config "{$head, \"momentum_rule\": \"kgt\", \"peer_schedule\": \"random\"}
 check_config "{$head, \"period\": \"often\"}" '"period" needs a whole number from 1 to 1000000000, or auto'
 check_config "{$head, \"period\": \"auto\", \"exchange\": \"allreduce\"}" '"period" can adapt in gossip and broadcast only'
 check_config "{$head, \"period\": \"auto\", \"momentum_rule\": \"kgt\"}" '"period" can adapt in gossip and broadcast only'
-check_config "{$head, \"share\": 0.2}" '"share" needs period auto'
+check_config "{$head, \"share\": 0.2}" '"share" needs "period": "auto"'
 check_config "{$head, \"schedule\": \"cosine\"}" 'cosine and linear need "steps", "epochs" or "seconds"'
 check_config "{$head, \"elapsed\": 5}" '"elapsed" needs "seconds"'
 check_config "{$head, \"average\": \"gradients\"}" '"average" needs allreduce'
 gradients="$head, \"exchange\": \"allreduce\", \"average\": \"gradients\""
-check_config "{$gradients, \"momentum_rule\": \"qg\"}" '"momentum_rule" needs none where gradients are averaged'
+check_config "{$gradients, \"momentum_rule\": \"qg\"}" '"momentum_rule" must be none where gradients are averaged'
 check_config "{$gradients, \"algorithm\": \"doubling\"}" '"algorithm" needs tree, halving or ring'
 check_config "{$head, \"steps\": 1, \"epochs\": 1}" 'give one of them'
 check_config "{$head, \"shard\": \"4/4\"}" 'needs I/K'
@@ -56,7 +56,7 @@ check_config "{$head, \"exchange\": \"allreduce\", \"peer_schedule\": \"random\"
     '"peer_schedule" is not for allreduce or broadcast'
 check_config "{$head, \"head_weight\": 1e10}" 'needs a whole number from 0 to 4294967295'
 check_config "{$head, \"together\": 33}" '"together" needs at most "members"'
-check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" needs at most the size of the member'
+check_config "{$head, \"members\": 8, \"cell_first\": 9}" '"cell_first" must not be above the number of members'
 echo "{$head}" >good.json
 expect 2 "$uwasa" node --config nothing.json
 expect 2 "$uwasa" node --config good.json --set batch=0

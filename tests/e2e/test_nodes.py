@@ -174,7 +174,7 @@ class Nodes(Fleet):
     def test_static_membership_refuses_what_it_is_not_for(self):
         self.start(0, membership="static", exchange="allreduce")
         self.assertEqual(self.wait(0), 2, self.text(0))
-        self.assertIn('"exchange" needs gossip with static peers', self.text(0))
+        self.assertIn('"exchange" must be gossip with static peers', self.text(0))
 
     def test_gossiping_nodes_that_end_together_end_with_one_model(self):
         """A third of the digits each, and one exact average at the end, after which nobody pulls."""

@@ -131,9 +131,9 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
     (void)state;
     static const struct wrong_config wrong[] = {
         {LINE("\"udp\"", ",\n\"sleep\": {\"period\": 10}"),
-         "f:3: \"sleep.period\" needs a time to be awake"},
+         "f:3: \"sleep.period\" needs an awake time, too"},
         {LINE("\"udp\"", ",\n\"sleep\": {\"awake\": 1}"),
-         "f:3: \"sleep.awake\" needs a period"},
+         "f:3: \"sleep.awake\" needs a sleep period"},
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 10,\n\"awake\": 10}"),
          "f:3: \"sleep.awake\" needs less"},
         {LINE("\"udp\"", ", \"sleep\": {\"period\": 10,\n\"awake\": 0.01}"),
@@ -151,7 +151,7 @@ static void test_config_of_sleep_and_period_names_the_key_and_its_line(void **st
          "f:3: \"sleep.period\" is for gossip and broadcast"},
         {LINE("\"udp\"", ",\n\"period\": \"auto\", \"exchange\": \"auto\""),
          "f:3: \"period\" can adapt in gossip and broadcast only"},
-        {LINE("\"udp\"", ",\n\"share\": 0.2"), "f:3: \"share\" needs period auto"},
+        {LINE("\"udp\"", ",\n\"share\": 0.2"), "f:3: \"share\" needs \"period\": \"auto\""},
         {LINE("\"udp\"", ",\n\"slices\": 2, \"momentum_rule\": \"kgt\""),
          "f:3: \"slices\" needs 1, or up to 32 in gossip"},
     };

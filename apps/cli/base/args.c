@@ -98,11 +98,21 @@ bool uw_args_ends_in(const char *name, const char *tail)
     return n > k && strcmp(name + n - k, tail) == 0;
 }
 
+/* A dash and an underscore are the same: "weight-decay" of flags, "weight_decay" of keys. */
+static bool is_name(const char *name, const char *text, size_t text_bytes)
+{
+    size_t n = 0;
+    while (n < text_bytes && name[n] != '\0' &&
+           (name[n] == text[n] || (strchr("-_", name[n]) && strchr("-_", text[n])))) {
+        n++;
+    }
+    return n == text_bytes && name[n] == '\0';
+}
+
 const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes)
 {
     for (uint32_t i = 0; i < opts.n; i++) {
-        const char *candidate = opts.row[i].name;
-        if (strlen(candidate) == name_bytes && memcmp(candidate, name, name_bytes) == 0) {
+        if (is_name(opts.row[i].name, name, name_bytes)) {
             return &opts.row[i];
         }
     }
@@ -268,16 +278,26 @@ static int set_whole(const struct uw_opt *o, const char *text, void *at)
     return UW_OK;
 }
 
-/* "0,2,5" into bits. */
+/* "0,2,5", or "[0, 2, 5]" as in JSON, into bits. */
 static int set_bits(uint32_t *bits, const char *text)
 {
     uint32_t all = 0;
-    for (char *end; text != NULL; text = *end == ',' ? end + 1 : NULL) {
+    bool more = true;
+    bool list = text[0] == '[';
+    for (text += list; more;) {
+        text += strspn(text, " ");
+        char *end;
         unsigned long n = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 32;
-        if (n > 31 || (*end != ',' && *end != '\0')) {
+        if (n > 31) {
             return UW_ERR_INVALID;
         }
         all |= 1u << n;
+        text = end + strspn(end, " ");
+        more = *text == ',';
+        text += more;
+    }
+    if (strcmp(text, list ? "]" : "") != 0) {
+        return UW_ERR_INVALID;
     }
     *bits = all;
     return UW_OK;
@@ -465,7 +485,9 @@ static int parse_flag(const struct uw_args_spec *spec, int argc, char **argv, in
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s %s: takes no value", o->name,
                                 value);
         }
-        value = value != NULL ? value : "true";
+        const char *next = *i + 1 < argc ? argv[*i + 1] : "";
+        bool given = key && (strcmp(next, "true") == 0 || strcmp(next, "false") == 0);
+        value = value != NULL ? value : given ? argv[++*i] : "true";
     } else if (value == NULL) {
         if (*i + 1 >= argc) {
             return uw_cli_error(spec->command, UW_EXIT_USAGE, "--%s: needs a value, %s", o->name,

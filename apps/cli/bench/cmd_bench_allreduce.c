@@ -115,7 +115,8 @@ static int run(const struct options *o, struct uw_events *events, struct uw_erro
                r.predicted_seconds * 1e6);
         if (b.node) {
             printf("as nodes, gather and commit included: %.1f us (%.1f to %.1f), %.2f times as "
-                   "long (%.2f to %.2f); %.1f us a round with its copies in the training thread\n",
+                   "long (%.2f to %.2f, median of the windows' ratios); a round with training's "
+                   "copies: %.1f us\n",
                    n.average.median * 1e6, n.average.low * 1e6, n.average.high * 1e6,
                    n.ratio.median, n.ratio.low, n.ratio.high, n.round.median * 1e6);
         }

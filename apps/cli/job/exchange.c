@@ -12,7 +12,7 @@ void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own)
 const char *uw_exchange_wrong(const struct uw_exchange *x, const char **sentence)
 {
     if (!x->period.automatic && x->share > 0.0) {
-        *sentence = "needs period auto";
+        *sentence = "needs \"period\": \"auto\"";
         return "share";
     }
     if (x->rule->frozen && x->momentum == 0.0) {

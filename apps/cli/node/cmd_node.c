@@ -23,7 +23,7 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "node",
     .summary = "join a run: train on the data of this device, exchange parameters with others",
-    .usage = "--config FILE [--KEY VALUE ...] [--set KEY=VALUE ...] [--json FILE|-]",
+    .usage = "[--config FILE] [--KEY VALUE ...] [--set KEY=VALUE ...] [--json FILE|-]",
     .example = "uwasa node --config node.json --seeds 10.0.0.9:4433",
     .epilogue = "name, run, key and model are required; the default of every other key is in "
                 "brackets. Every key\nworks as a flag, too: uwasa node --config node.json "
@@ -58,7 +58,8 @@ int uw_cmd_node(int argc, char **argv)
         return status;
     }
     if (o.config == NULL && o.set.n == 0) {
-        return uw_cli_error("node", UW_EXIT_USAGE, "--config: is needed, see uwasa node --help");
+        return uw_cli_error("node", UW_EXIT_USAGE, "needs --config FILE, or "
+                            "--name, --run, --key and --model; see uwasa node --help");
     }
     int rc = uw_node_config_load(&file, o.config, &o.set, &err);
     if (rc < 0) {

@@ -300,9 +300,14 @@ static const char *key_of(const struct uw_node_fault *fault)
     return fault->name;         /* it is the key */
 }
 
-void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c)
+bool uw_node_config_agrees(const struct uw_node_options *o)
 {
     bool sleeps = o->sleep_period > 0.0 || o->sleep_awake > 0.0;
+    return !uw_node_config_narrow(o) && !sleeps && o->membership.at != UW_MEMBERSHIP_STATIC;
+}
+
+void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c)
+{
     c->name = o->name;
     c->run = o->run;
     c->address = o->advertise;
@@ -319,7 +324,7 @@ void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config 
     c->loan_us = (uint64_t)(o->shuffle_seconds * 1e6);
     c->window_bytes = (size_t)o->pull_window;
     c->membership_rate = o->membership_rate;
-    c->agree = !uw_node_config_narrow(o) && !sleeps && o->membership.at != UW_MEMBERSHIP_STATIC;
+    c->agree = uw_node_config_agrees(o);
     c->sleep = (struct uw_node_sleep){.period_us = (uint64_t)(o->sleep_period * 1e6),
                                       .awake_us = (uint64_t)(o->sleep_awake * 1e6)};
     uw_exchange_fill(&o->exchange, c);

@@ -114,6 +114,9 @@ void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config 
 /* Is it a link whose frames are too narrow for exact averages and samples? */
 bool uw_node_config_narrow(const struct uw_node_options *o);
 
+/* Does it average exactly at the end? Not with static peers, sleep or narrow frames. */
+bool uw_node_config_agrees(const struct uw_node_options *o);
+
 /* How long the average at the end waits for others, and what is mixed there goes on; 0: neither. */
 uint64_t uw_node_consensus_us(const struct uw_node_options *o);
 

@@ -218,8 +218,7 @@ static int average(struct uw_node_work *r)
     uint64_t start_us = uw_board_now_us();
     uint64_t end_us = start_us + uw_node_work_agree_us(r->o) +
                       (uint64_t)(r->o->round_seconds * 1e6) + SLACK_US;
-    if (uw_node_consensus_us(r->o) == 0 || uw_node_config_narrow(r->o) ||
-        r->o->sleep_period > 0.0) {
+    if (uw_node_consensus_us(r->o) == 0 || !uw_node_config_agrees(r->o)) {
         return 0;
     }
     if (look(r).alive != 0 && !uw_stop_asked(&r->stop)) {

@@ -38,14 +38,14 @@ static const struct uw_opt rows[] = {
     ROW("advertise", UW_OPT_TEXT, advertise, 0, 0, "ADDRESS",
         "address at which peers reach this node (the one that they see)"),
     ROW("seeds", UW_OPT_LIST, seeds, 0, 0, "ADDRESSES",
-        "addresses of the first peers, [\"10.0.0.9:4433\", ...]"),
+        "addresses of the first peers, [\"10.0.0.9:4433\", ...]; as a flag once for each"),
     ROW("membership", UW_OPT_CHOICE, membership, 0, 0, "swim|static",
         "swim: peers are found and pinged; static: the peers are the seeds, not pinged, for "
         "gossip (swim)"),
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
     ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",
-        "train on these classes only, [0, 1, 2] (all)"),
+        "train on these classes only, [0, 1, 2] or 0,1,2 (all)"),
     ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "how samples are divided into the K parts of \"shard\": even, sorted or dirichlet:A, "
