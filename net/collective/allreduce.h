@@ -2,33 +2,32 @@
  *
  * allreduce.h - one rank of an all-reduce, as a state machine on a clock that is handed in
  *
- * The steps are those of uwasa/allreduce_steps.h. Who reaches a step pushes its message unasked, at
- * the rate that the network has been found to carry, or the way to that rank (allreduce_serve.c);
- * while neither is known, or much gets lost, the first chunks only.
- * The receiver asks for the rest, and for what does not come, as a pull does (transfer.h). Who is
- * asked too early answers that it waits. So nothing depends on a message that must not be lost, and
- * a link that loses nothing pays nothing for it.
+ * The steps are those of uwasa/allreduce_steps.h. A rank that reaches a step sends its message
+ * unasked, at the rate measured for the network or for the path to that rank (allreduce_serve.c).
+ * While neither is known, or loss is high, it sends the first chunks only. The receiver asks for
+ * the rest and for lost chunks, as a pull does (transfer.h). A rank that is asked too early answers
+ * WAIT. So no single message is essential, and a link without loss pays nothing for repairs.
  *
  *     DATA   floats of a step's message         GOT    all of a message of several chunks is here
  *     WANT   asks for chunks by bitmap          DONE   all of the round is here
  *     WAIT   not there yet
  *
- * Who has no place yet for what is pushed answers WAIT, as a reply, and WANT when it has (as a
- * reply: push all from the first of them on, or, while some is on its way yet, from where it was
- * stopped: what was dropped in between is asked for).
+ * A rank without room for the data of an unasked message answers WAIT, and WANT when it has room.
+ * WANT as a reply means: send everything from the first chunk on or, while chunks are still on
+ * their way, from where the message was stopped. Chunks dropped in between are asked for.
  *
- * What was sent may be asked for again until its receiver sends DONE. Windows of the vector that
- * are sent stay as they are until then: a later value of them depends on that very message. Where a
- * step sends and receives one window (doubling, sweep) what arrives is gathered in scratch, then it
- * changes places with what was sent, which stays there until the GOT. What comes before that, or
- * before its step, is kept as far as there is room. A small message is copied when it is sent: it
- * waits for nothing, and the next round may begin at once.
+ * A message may be asked for again until its receiver sends DONE. Windows of the vector that were
+ * sent stay unchanged until then, because later values of them depend on that very message. Where a
+ * step sends and receives the same window (doubling, sweep), arriving data is gathered in scratch.
+ * Then it is swapped with the data sent, which stays in scratch until GOT. Data that arrives before
+ * that, or before its step, is kept while there is room. A small message is copied when it is sent:
+ * it blocks nothing, and the next round may begin at once.
  *
- * Where every rank's link loses nothing and keeps the order, a round may be streamed
- * (allreduce_stream.c): none of this is sent but DATA with the seq UW_PART_STREAMED, and a rank
- * takes what belongs to its step. What comes early is kept, or, by an engine without room for it,
- * left in the link (uw_link_defer). When a connection breaks in the middle, fragments are missing:
- * the round fails, or does not end, and the caller's deadline ends it.
+ * Where every rank's link is reliable and keeps the order, a round may be streamed
+ * (allreduce_stream.c): only DATA with the seq UW_PART_STREAMED is sent, and a rank takes the data
+ * of its present step. Early data is kept or, by an engine without room for it, left in the link
+ * (uw_link_defer). When a connection breaks in a round, fragments are missing: the round fails, or
+ * the caller's deadline ends it.
  *
  *     IDLE --begin--> RUNNING --last step--> DONE --begin--> RUNNING
  *      ^                 |  +--missing--> FAILED    |

@@ -7,14 +7,15 @@
  * buckets that are ready are under way at once: ranks may come to them in any order, and none waits
  * for a place that another takes.
  *
- * What is sent first is decided anew for every message: buckets of up to small_n floats before
+ * The order of sending is decided anew for every message: buckets of up to small_n floats before
  * larger ones, then the lower number before the higher. Buckets are numbered in the order in which
- * the forward pass needs them, so the layers at the bottom, whose gradients come last, overtake
- * those above.
+ * the forward pass needs them, so the lower layers, whose gradients come last, overtake the upper
+ * ones.
  *
- * A rank that has come to a step asks for the step's message; it is sent when its sender has come
- * there too. So nothing travels that cannot be taken, nothing is stored, and a fragment's state is
- * struct uw_fragment alone. A fragment has at most 64 chunks: a question names them in one word.
+ * A rank that has reached a step asks for the step's message. The sender sends it when it has
+ * reached the step, too. So nothing is sent that cannot be received, nothing is stored, and
+ * struct uw_fragment is all the state of a fragment. A fragment has at most 64 chunks: one word
+ * names those that are asked for.
  *
  *     uw_overlap_place(&o, &arena, &config);       once
  *     uw_overlap_begin(&o, &group, now_us);        whenever ranks come or go
@@ -22,31 +23,32 @@
  *     uw_overlap_take(...), uw_overlap_run(...)    whenever something arrives or is due
  *     uw_overlap_state(&o, bucket)                 is it averaged?
  *
- * Every rank makes every bucket ready equally often; the n-th time of one meets the n-th of the
- * others. A rank that cannot, for its step has failed, leaves the group. What is given up is given
- * up by all ranks, each where it stands: the caller asks which buckets are averaged here, and then
- * averages the parameters once, for others may have others.
+ * Every rank makes every bucket ready equally often: the n-th time of one rank meets the n-th of
+ * the others. A rank whose step failed cannot do that, and leaves the group. When a group is given
+ * up, each rank stops where it is. The caller asks which buckets are averaged at its rank, and then
+ * averages the parameters once, because other ranks may have other buckets.
  *
  * Algorithms. Where many fragments are under way their steps' latencies are hidden: a ring does as
  * well as halving, for any number of ranks, and better on a switch, since no two ranks ever send to
  * the same one. Halving takes twice as long where the ranks are no power of two.
  *
- * Links. On a reliable link a message counts as delivered when it is handed over; questions are
- * repeated now and then, for one that came before its receiver began the group. On others what does
- * not come is asked for again, and a message is answered with GOT, or by a question about a later
- * step; there is no congestion control, window_chunks bounds what is on its way.
+ * Links. On a reliable link a message counts as delivered when the link has taken it. Questions are
+ * repeated rarely, for one that arrived before its receiver began the group. On other links missing
+ * messages are asked for again, and a message is answered with GOT or by a question about a later
+ * step. There is no congestion control: window_chunks bounds the chunks on their way.
  *
  * Whole steps. A group may have another way to all its ranks, which adds everything at once
- * (whole). Then nothing is sent; the order in which ranks begin is that of their steps. It does not
- * show who is behind: a rank that has begun reports that it waits for the next one, who has not,
- * for nobody, and in a circle of those who have it is the way that holds them up.
+ * (whole). Then nothing is sent, and ranks begin in the order of their steps. It does not show
+ * which rank is late: a rank that has begun reports that it waits for the next rank, a rank that
+ * has not begun reports nobody. When all ranks have begun and wait in a circle, the other way is at
+ * fault.
  *
  *     GIVEN_UP --begin--> ACTIVE --every bucket of a whole step is ready--> WHOLE_BEGUN --> ACTIVE
  *        ^                   |                                                   |
  *        +------ stop -------+--------------- WHOLE_FAILED <--- error -----------+
  *
- * Threads. The training thread hands a gradient over as backward has made it, and looks before the
- * next forward pass needs it; the network thread has it in between.
+ * Threads. The training thread hands a gradient over when the backward pass has computed it, and
+ * takes it back before the next forward pass needs it. The network thread owns it in between.
  *
  *     training:  ready(bucket, x) . . . . . . . . . . . state(bucket) is not running: update
  *     network:         run(): overlap.h in x . . . . . ended

@@ -3,11 +3,11 @@
  * part_queue.h - parts of exact averages (part.h) on their way: handed to a link, waiting for room
  * on it, kept until their step comes, added up
  *
- * All engines stand on it, and ask alike. Who has come to a step and misses something asks for it
- * (WANT) and, after a pause that doubles with each question in vain (backoff.h), asks again; who
- * does not know whether a message arrived sends its last chunk again, which is answered with GOT.
- * A part without floats waits for room on the link; what finds no room here is as if lost. Nobody
- * gives up here: the caller has a deadline.
+ * All engines use it, and ask for missing data in the same way. A rank that has reached a step and
+ * misses data sends WANT, and sends it again after a pause that doubles (backoff.h). A rank that
+ * does not know whether its message arrived sends the last chunk again; the receiver answers GOT. A
+ * part without floats waits in the queue while the link is full. A full queue drops it. There is no
+ * limit on time here: the caller has a deadline.
  *
  * Units      _n floats, _us microseconds
  * Memory     the caller's
@@ -111,8 +111,8 @@ void uw_part_tidy(struct uw_part_store *s, uint32_t round, uint32_t step);
 void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
                         uint32_t n, float *x, uint32_t *bad);
 
-/* What the sum that step k completes at a rank is multiplied by for the average. Who completes a
- * window does so by what it receives in that step. */
+/* The factor that makes an average of the sum that step k completes at a rank: 1 / ranks, or 1 when
+ * step k completes none. The rank that completes a window scales what it receives in that step. */
 float uw_allreduce_share(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t rank,
                          uint32_t size_n, uint32_t k);
 

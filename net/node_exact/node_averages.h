@@ -11,16 +11,16 @@
  *     node_pairs.c       committed pairs
  *     node_news.c        what is reported
  *
- * There are three scopes, each with a head and rounds of its own: the node's cell, averaged every T
- * steps in modes that have one; the whole run, averaged once by whoever has finished training; the
- * pair of a round, for rules over pairs. Only one of them has this node's parameters at a time.
+ * There are three scopes, each with its own head and rounds: the node's cell, averaged every T
+ * steps in modes with cells; the whole run, averaged once by the nodes that have finished training;
+ * the pair of a round, for rules over pairs. Only one of them has this node's parameters at a time.
  *
- * How long averages take is measured once a group, and learned from every round. After the first
- * round of a group its head probes what messages cost among the ranks (network_probe.h), chooses
- * the algorithm of the next rounds by it (network_cost.h), and sends it to the ranks with every
- * START, so that they send at the rate that the network takes. The median of every few rounds that
- * it leads corrects what it knows: devices compute beside, and now and then a round waits for one
- * of them. When that is far off again and again, it probes anew.
+ * The cost of an average is measured once per group and corrected by every round. After the first
+ * round of a group its head measures the cost of messages among the ranks (network_probe.h),
+ * chooses the algorithm of the next rounds (network_cost.h), and sends the costs with every START,
+ * so that ranks send at a rate that the network carries. The median of every few rounds corrects
+ * them, because devices compute at the same time and single rounds are delayed by others. When the
+ * costs are far off repeatedly, the head measures again.
  *
  * Blocking   never      Context  network thread
  */
@@ -135,12 +135,12 @@ static inline bool uw_node_own(const struct uw_node_state *s, uint32_t id)
 
 /* node_near.c */
 
-/* Find the cell of a node that was not given one: the nodes that are near, and those near to them.
- * Near is with whom an exact average costs a tenth of a round's training at most, and more where
- * nodes' samples differ, by round trip and rate of pulls, and who trains at the same pace, which
- * the first round shows; while a rate is not known, who is within config.near_us. They go by the
- * least identity among them, which each takes over from its neighbours while its owner is alive.
- * Returns when to look again. */
+/* Find the cell of a node without a configured one: the nodes that are near, and those near to
+ * them. A node is near when an exact average with it costs at most a tenth of a round's training
+ * (more where the nodes' samples differ), by round trip and rate of pulls, and when it trains at
+ * the same pace, which the first round shows. While a rate is not known, near is within
+ * config.near_us. The cell's identity is the least one among its nodes. Each node takes it over
+ * from its neighbours while its owner is alive. Returns when to look again. */
 uint64_t uw_node_near_step(struct uw_node_state *s);
 
 /* Training has handed its parameters over for an average; it has them back, averaged with others or

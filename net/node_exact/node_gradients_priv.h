@@ -4,19 +4,19 @@
  *
  *     a round of the cell is committed     its ranks are the group, overlap.h begins
  *     every step                           buckets pass the gate, fragments are averaged
- *     a reason to give it up               BREAK to all; sent again to whoever asks later
+ *     a reason to give it up               BREAK to all, and again to a rank that asks later
  *     the training thread sees it          finishes the step, asks for the next round
  *
- * Reasons: a member is gone; no fragment moves for longer than the deadline, which follows from how
- * long recent steps took (deadline.h); the own training has ended; the hashes of the parameters
- * differ; somebody who waits for a round of the cell knocks, a newcomer for one.
+ * Reasons: a member is gone; no fragment makes progress for longer than the deadline, which follows
+ * from the durations of recent steps (deadline.h); the own training has ended; the hashes of the
+ * parameters differ; a node asks for a round of the cell, such as a newcomer.
  *
- * Who is to blame for a stall is asked along the chain of those who wait: the last one is that
- * waits for nobody, or does not answer.
+ * The cause of a stall is found by asking along the chain of waiting ranks. It is the last one,
+ * which waits for nobody or does not answer.
  *
- * A group that a round between devices made (node_direct_priv.h) averages its gradients there, too:
- * a step's at once. Who has begun to waits for the next rank, as long as that has. All have: the
- * devices are why.
+ * A group made by a round between devices (node_direct_priv.h) averages its gradients between the
+ * devices, too, a whole step at a time. A rank that has begun waits for the next rank while that
+ * rank has not begun. When all have begun and none makes progress, the devices are the cause.
  */
 #ifndef UW_NET_NODE_GRADIENTS_PRIV_H
 #define UW_NET_NODE_GRADIENTS_PRIV_H

@@ -6,19 +6,19 @@
  * schedule over the members that do the same, by identity, and waits for it. A pair is a cell of
  * two (cell.h), which sees to it that the average counts for both or for none.
  *
- * Both must mean the same round of the schedule. Each sends in READY which one it is in; who is
- * behind takes the larger one, also while it waits, and turns to its partner there: slow nodes and
- * newcomers fall in without an agreement. Who is asked for a round that it cannot share answers
- * BUSY with its own. A partner that is not ready in time, is with another, or cannot be reached
- * makes the round an identity: training goes on with what it has.
+ * Both must be in the same round of the schedule. Each sends its round in READY. The node that is
+ * behind takes over the larger number, also while it waits, and turns to its partner of that round:
+ * slow nodes and newcomers catch up without an agreement. A node that is asked for a round that it
+ * cannot share answers BUSY with its own round. When the partner is not ready in time, is with
+ * another node, or cannot be reached, the round has no effect and training goes on.
  *
- * Where the schedule prescribes the partner's share, that of the head counts, which START carries.
+ * Where the schedule sets the partner's share, the head's value counts; START carries it.
  *
- * Half-open: when the link fails between the decision and its news, one side may have committed
- * what the other gave up. Both keep the end of their last round with each member and send it the
- * next time they meet: a difference counts on both sides. When more than 1 % of the last 200 rounds
- * were half-open, and 2 at least, the node retreats to quasi-global momentum over gossip, which
- * half a pair does no harm, and so do all who learn of it.
+ * Half-open pairs: when the link fails between the decision and its announcement, one side may have
+ * committed a round that the other gave up. Both remember the end of their last round with each
+ * member and send it when they next meet; a difference counts at both sides. When more than 1 % of
+ * the last 200 rounds were half-open, and 2 at least, the node changes to quasi-global momentum
+ * over gossip, which half-open pairs do not harm. So do all nodes that learn of it.
  *
  * Units      _us microseconds
  * Memory     an arena      Blocking  never      Context  network thread

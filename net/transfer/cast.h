@@ -2,33 +2,33 @@
  *
  * cast.h - broadcast averaging in a radio cell: each node sends its parameters once, to all
  *
- * On a shared medium N pulls cost N models of airtime. So does every node sending its own once to
- * everybody, and then each has received all: it mixes x += (s_j - s) / N for every other node j,
- * chunk by chunk as they arrive, which adds up to the exact mean of the N snapshots, in place and
- * without a second vector. What is lost is asked for and sent again, to all, because others may
- * have lost it as well; what is still missing when the turn ends leaves a gossip step with smaller
- * weights.
+ * On a shared medium N pulls cost the airtime of N models. When each of N nodes sends its own model
+ * once to all, that costs the same, and each node has received all others. It mixes
+ * x += (s_j - s) / N for every other node j, chunk by chunk as they arrive. The result is the exact
+ * mean of the N snapshots, in place and without a second vector. A lost chunk is asked for and sent
+ * again, to all, because others may have lost it as well. Chunks that are still missing when the
+ * turn ends leave a gossip step with smaller weights.
  *
- * Nobody leads. A node's pass begins when nobody else's is under way, in an order that changes with
- * each turn. After a pass, and after its repairs, there is a pause in which each of the others has
- * a moment to ask, so that all wishes are known before the first is met. A turn is a number that
- * whoever is behind takes from whom it receives; it takes part with the steps that it has done, so
- * that nodes come into step. Who sends nothing is waited for as long as configured; training goes
- * on all the time, only the snapshot stays as it is until the turn is over.
+ * There is no leader. A node's pass begins when no other pass is under way, in an order that
+ * changes with each turn. After a pass, and after its repairs, each other node has a moment to ask
+ * for chunks, so that all requests are known before the first is served. Turns are numbered. A node
+ * that is behind takes over the number it receives, and takes part with the steps it has done, so
+ * that nodes come into step. A silent node is waited for as long as configured. Training goes on
+ * all the time; only the snapshot is kept until the turn is over.
  *
- * The sum of all wishes for one turn is limited: repairs take at most three times as much as the
- * pass, which is enough for seven receivers at 40 % loss. Only who has a chunk's snapshot can send
- * it again: what others received of it they have mixed, and not kept.
+ * Repairs of a turn are limited to three times the size of a pass, which is enough for seven
+ * receivers at 40 % loss. Only the owner of a chunk can send it again: the others have mixed it and
+ * not kept it.
  *
- * Views    Each node takes those to be averaged whom it sees, and chunks as large as its link has
- *          them; others may see more, or fewer. A chunk holds four bits of its sender's view in
- *          turn, and a mean counts as exact where the views of all in it are one. A sender's chunks
- *          are of one size within a turn, the last one too: it overlaps the one before. So each
- *          shows where it belongs, and a link that has become narrower goes on in the next turn.
- *          Who cannot receive chunks as large as others' asks for all of them in smaller ones, and
- *          gets them so for a number of turns
- * Pace     On a link of unknown speed a node waits between chunks, the longer, the more of them
- *          others report lost
+ * Views    A node averages those that it sees, in chunks as large as its link allows. Others may
+ *          see more nodes or fewer. A chunk holds four bits of its sender's view in turn. A mean
+ *          counts as exact when the views of all its nodes are equal. Within a turn a sender's
+ *          chunks have one size, and the last one overlaps the one before. So each chunk shows its
+ *          place, and a link that has become narrower goes on in the next turn. A node that cannot
+ *          receive such large chunks asks for all of them in smaller ones, and gets smaller ones
+ *          for a number of turns
+ * Pace     On a link of unknown rate a node waits between chunks, longer when others report more
+ *          loss
  *
  * Units      _us microseconds; chunks are numbered from 0
  * Memory     tables come from an arena
