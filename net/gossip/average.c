@@ -337,7 +337,7 @@ void uw_average_agree(struct uw_average *a)
         a->next = UW_AVERAGE_RUN;
     } else {
         a->scope = UW_AVERAGE_RUN;
-        a->state = a->state == UW_AVERAGE_FOLD ? UW_AVERAGE_FOLD : UW_AVERAGE_TRAIN;
+        a->state = a->state < UW_AVERAGE_TRAIN ? UW_AVERAGE_TRAIN : a->state;
     }
 }
 

@@ -17,6 +17,19 @@ check_config() {
     grep -qF -- "$2" err || { cat err >&2; fail "no '$2'"; }
 }
 head='"name": "a", "run": "r", "key": "run.key", "model": "mlp"'
+
+# keys as flags: true and false, lists as in JSON, dashes; the first wrong one is named
+check_flags() {
+    said=$1
+    shift
+    expect 2 "$uwasa" node --name a --run r --key run.key --model mlp "$@"
+    grep -qF -- "$said" err || { cat err >&2; fail "no '$said'"; }
+}
+check_flags '--batch 0' --tls false --exact true --classes '[0, 1]' --linger-seconds 1 --batch 0
+check_flags '--batch 0' --set linger-seconds=1 --classes 0,1 --exact --batch 0
+check_flags '--classes [0, 1' --classes '[0, 1'
+check_flags '--linger_seconds x' --linger-seconds x
+
 check_config '{"name": "a"' 'bad.json:2: not valid JSON'
 check_config '{"run": "r", "key": "run.key", "model": "mlp"}' '"name" is missing'
 check_config "{$head,

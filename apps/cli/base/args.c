@@ -431,8 +431,7 @@ const char *uw_opt_given_text(const struct uw_opt_given *given, char *text, size
 
 bool uw_opt_gives(const struct uw_opt_given *given, const char *key)
 {
-    size_t n = strcspn(given->key, "=");
-    return strncmp(given->key, key, n) == 0 && key[n] == '\0';
+    return is_name(key, given->key, strcspn(given->key, "="));
 }
 
 int uw_opt_assign(struct uw_opts opts, const struct uw_opt_given *given, void *out,
