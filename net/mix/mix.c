@@ -114,10 +114,16 @@ const struct uw_mix_rule uw_mix_qg = {.name = "qg",
                                       .before = qg_before,
                                       .after = qg_after};
 const struct uw_mix_rule uw_mix_noloco = {.name = "noloco", .velocity = true, .end = noloco_end};
-const struct uw_mix_rule uw_mix_slowmo = {
-    .name = "slowmo", .over = UW_MIX_OVER_AVERAGES, .velocity = true, .end = slowmo_end};
-const struct uw_mix_rule uw_mix_diloco = {
-    .name = "diloco", .over = UW_MIX_OVER_AVERAGES, .velocity = true, .end = diloco_end};
+const struct uw_mix_rule uw_mix_slowmo = {.name = "slowmo",
+                                          .over = UW_MIX_OVER_AVERAGES,
+                                          .velocity = true,
+                                          .own = {.beta = SLOWMO_BETA, .mu = SLOWMO_MU},
+                                          .end = slowmo_end};
+const struct uw_mix_rule uw_mix_diloco = {.name = "diloco",
+                                          .over = UW_MIX_OVER_AVERAGES,
+                                          .velocity = true,
+                                          .own = {.beta = DILOCO_BETA, .mu = DILOCO_MU},
+                                          .end = diloco_end};
 const struct uw_mix_rule uw_mix_kgt = {.name = "kgt",
                                        .over = UW_MIX_OVER_PAIRS,
                                        .velocity = true,
@@ -273,12 +279,10 @@ bool uw_mix_settle(const struct uw_params *p)
 
 float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants *c)
 {
-    bool diloco = rule == &uw_mix_diloco;
     if (rule->over != UW_MIX_OVER_AVERAGES) {
         return 1.0f;
     }
-    float beta = or_else(c->beta, diloco ? DILOCO_BETA : SLOWMO_BETA);
-    float mu = or_else(c->mu, diloco ? DILOCO_MU : SLOWMO_MU);
+    float beta = or_else(c->beta, rule->own.beta), mu = or_else(c->mu, rule->own.mu);
     return mu > 1.0f - beta && beta < 1.0f ? mu / (1.0f - beta) : 1.0f;
 }
 

@@ -310,16 +310,33 @@ static int window(struct rank *r, enum uw_allreduce_kind kind, uint32_t n, uint3
     return rc;
 }
 
-/* The same of nodes' averages. */
+static uint64_t last_of(const atomic_uint_least64_t *ready_us, uint32_t ranks)
+{
+    uint64_t last_us = 0;
+    for (uint32_t i = 0; i < ranks; i++) {
+        uint64_t us = atomic_load(&ready_us[i]);
+        last_us = us > last_us ? us : last_us;
+    }
+    return last_us;
+}
+
+/* The same of nodes' averages. An average begins when the last node is ready for it: before that,
+ * nodes wait for each other's training. */
 static int node_window(struct rank *r, uint32_t rounds, double *seconds, double *round_seconds)
 {
+    struct uw_bench_meeting *m = r->m;
     int rc = meet(r);
-    uint64_t from_us = uw_board_now_us(), average_us = 0;
+    uint64_t begin_us = uw_board_now_us(), average_us = 0;
     for (uint32_t i = 0; i < rounds && rc == UW_OK; i++) {
-        rc = uw_bench_rank_node_round(&r->node, uw_board_now_us() + ROUND_LIMIT_US, &average_us);
+        atomic_uint_least64_t *ready_us = m->ready_us[i % 2u];
+        uint64_t to_us = 0;
+        rc = uw_bench_rank_node_round(&r->node, uw_board_now_us() + ROUND_LIMIT_US,
+                                      &ready_us[r->rank], &to_us);
+        uint64_t from_us = last_of(ready_us, m->b.ranks);
+        average_us += to_us > from_us ? to_us - from_us : 0;
         rc = rc < 0 ? fail(r, rc, "a node's average failed") : UW_OK;
     }
-    uint64_t took_us = uw_board_now_us() - from_us;
+    uint64_t took_us = uw_board_now_us() - begin_us;
     rc = rc < 0 ? rc : meet_slowest(r, (double)took_us * 1e-6, round_seconds);
     rc = rc < 0 ? rc : meet_slowest(r, (double)average_us * 1e-6, seconds);
     *seconds /= rounds;

@@ -23,6 +23,8 @@ struct uw_bench_meeting {
     char address[UW_BENCH_RANKS_MAX][UW_LINK_ADDRESS_BYTES];
     char node_address[UW_LINK_ADDRESS_BYTES];   /* of rank 0's */
     double elapsed[UW_BENCH_RANKS_MAX];
+    atomic_uint_least64_t ready_us[2][UW_BENCH_RANKS_MAX];  /* nodes: since when a rank waits for
+                                                               an even, and an odd round */
 };
 
 /* Open the links, measure, close them. What fails is left in the meeting, which ends all ranks.

@@ -65,13 +65,14 @@ bool uw_bench_rank_node_sees(struct uw_bench_rank_node *n, uint32_t ranks)
     return uw_bench_node_sees(rows, rows_n, ranks);
 }
 
-int uw_bench_rank_node_round(struct uw_bench_rank_node *n, uint64_t limit_us, uint64_t *average_us)
+int uw_bench_rank_node_round(struct uw_bench_rank_node *n, uint64_t limit_us,
+                             atomic_uint_least64_t *ready_us, uint64_t *to_us)
 {
     const int aborted = atomic_load(&n->aborted);
     struct uw_node_progress *p = &n->own.progress;
     p->lr = 1.0f;
     int rc = uw_node_after_step(&n->net.node, p);
-    uint64_t from_us = uw_board_now_us();
+    atomic_store(ready_us, uw_board_now_us());
     p->lr = 0.0f;
     uw_node_net_wake(&n->net);
     while (rc >= 0 && (rc & UW_NODE_AVERAGING) != 0) {
@@ -81,8 +82,7 @@ int uw_bench_rank_node_round(struct uw_bench_rank_node *n, uint64_t limit_us, ui
             return UW_ERR_TIMEOUT;
         }
     }
-    uint64_t to_us = atomic_load(&n->committed_us);
-    *average_us += to_us > from_us ? to_us - from_us : 0;
+    *to_us = atomic_load(&n->committed_us);
     bool done = rc >= 0 && (rc & UW_NODE_ROUND) != 0 && atomic_load(&n->aborted) == aborted;
     return rc < 0 ? rc : done ? UW_OK : UW_ERR_IO;
 }

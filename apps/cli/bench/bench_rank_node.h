@@ -40,11 +40,12 @@ void uw_bench_rank_node_close(struct uw_bench_rank_node *n);
 bool uw_bench_rank_node_sees(struct uw_bench_rank_node *n, uint32_t ranks);
 
 /* One average.
- *   average_us  added to: from the moment the parameters are handed over until the average counts
+ *   ready_us  written: when this node had handed its parameters over
+ *   to_us     written: when the average was committed here
  * Returns UW_OK, UW_ERR_IO (it was given up), UW_ERR_TIMEOUT, or what uw_node_after_step fails
  * with. */
 int uw_bench_rank_node_round(struct uw_bench_rank_node *n, uint64_t limit_us,
-                             uint64_t *average_us);
+                             atomic_uint_least64_t *ready_us, uint64_t *to_us);
 
 /* Is the vector the mean of all ranks'? */
 bool uw_bench_rank_node_is_right(const struct uw_bench_rank_node *n, uint32_t ranks);

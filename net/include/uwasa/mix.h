@@ -71,6 +71,7 @@ struct uw_mix_rule {
     enum uw_mix_over over;
     bool velocity;                  /* needs a velocity vector [size_n], initially zero */
     bool frozen;                    /* the local steps read the velocity but do not change it */
+    struct uw_mix_constants own;    /* defaults of beta and mu, for uw_mix_gain */
 
     /* (optional: NULL means no work) End a round over n elements.
      *   s       [n] own parameters at the round's start
