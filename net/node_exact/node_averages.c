@@ -416,6 +416,12 @@ bool uw_node_owes(const struct uw_node *n)
     return s != NULL && s->cell != NULL && uw_cell_owes(&s->cell->scopes[UW_AVERAGE_RUN].cell);
 }
 
+bool uw_node_holds(const struct uw_node *n)
+{
+    const struct uw_node_state *s = n->state;
+    return s != NULL && s->cell != NULL && s->cell->asked != NULL;
+}
+
 const struct uw_node_averages uw_node_averages = {
     .setup = {check, place},
     .widest = widest,

@@ -53,7 +53,7 @@ int uw_node_net_start(struct uw_node_net *n, struct uw_error *err);
 /* Let the thread look at once what the training thread has asked for. */
 void uw_node_net_wake(struct uw_node_net *n);
 
-/* Wait until the network has had a look, at most a few milliseconds. */
+/* Wait until the network has had a look, and an average is over: at most a few milliseconds. */
 void uw_node_net_wait(struct uw_node_net *n);
 
 /* Copy the member table as of a moment ago. rows may be NULL. Returns the rows written. */

@@ -237,6 +237,10 @@ void uw_node_leave(struct uw_node *n, uint64_t now_us);
  * calling uw_node_step. */
 bool uw_node_owes(const struct uw_node *n);
 
+/* Context network. Does it have parameters for an average? While it does, uw_node_after_step finds
+ * nothing new. */
+bool uw_node_holds(const struct uw_node *n);
+
 /* Context network. Copy the member table.
  *
  *   rows      [cap_n] written, the rows returned; may be NULL with cap_n 0
