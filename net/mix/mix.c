@@ -6,29 +6,27 @@
 
 #define BLOCK_N 256u
 
-#define QG_BETA 0.9f
-#define QG_MU 0.1f
-#define SLOWMO_BETA 0.5f
-#define SLOWMO_MU 1.0f
-#define DILOCO_BETA 0.9f
-#define DILOCO_MU 0.7f
-
-/* The configured constant, or the rule's default. */
-static float or_else(float given, float own)
+/* The configured constants, or the rule's defaults. */
+static float beta_of(const struct uw_mix_rule *rule, const struct uw_mix_constants *c)
 {
-    return given != 0.0f ? given : own;
+    return c->beta != 0.0f ? c->beta : rule->own.beta;
+}
+
+static float mu_of(const struct uw_mix_rule *rule, const struct uw_mix_constants *c)
+{
+    return c->mu != 0.0f ? c->mu : rule->own.mu;
 }
 
 static float qg_kept(const struct uw_mix_constants *c, float alone)
 {
-    return or_else(c->beta, QG_BETA) * (1.0f - or_else(c->mu, QG_MU) * alone);
+    return beta_of(&uw_mix_qg, c) * (1.0f - mu_of(&uw_mix_qg, c) * alone);
 }
 
 static void qg_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
                    float *m, float lr_sum, float alone)
 {
     float kept = qg_kept(c, alone);
-    float share = or_else(c->mu, QG_MU) / lr_sum;
+    float share = mu_of(&uw_mix_qg, c) / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
         m[i] = kept * m[i] + share * (s[i] - x[i]);
     }
@@ -38,7 +36,7 @@ static void qg_before(const struct uw_mix_constants *c, uint32_t n, const float 
                       float lr_sum, float alone)
 {
     float kept = qg_kept(c, alone);
-    float share = or_else(c->mu, QG_MU) / lr_sum;
+    float share = mu_of(&uw_mix_qg, c) / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
         m[i] = kept * m[i] + share * s[i];
     }
@@ -47,7 +45,7 @@ static void qg_before(const struct uw_mix_constants *c, uint32_t n, const float 
 static void qg_after(const struct uw_mix_constants *c, uint32_t n, const float *x, float *m,
                      float lr_sum)
 {
-    float share = or_else(c->mu, QG_MU) / lr_sum;
+    float share = mu_of(&uw_mix_qg, c) / lr_sum;
     for (uint32_t i = 0; i < n; i++) {
         m[i] -= share * x[i];
     }
@@ -56,8 +54,8 @@ static void qg_after(const struct uw_mix_constants *c, uint32_t n, const float *
 static void noloco_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
                        float *m, float lr_sum, float alone)
 {
-    float beta = or_else(c->beta, 0.5f);
-    float mu = or_else(c->mu, 0.7f);
+    float beta = beta_of(&uw_mix_noloco, c);
+    float mu = mu_of(&uw_mix_noloco, c);
     (void)lr_sum, (void)alone;
     for (uint32_t i = 0; i < n; i++) {
         m[i] = beta * m[i] + mu * (x[i] - s[i]);
@@ -68,8 +66,8 @@ static void noloco_end(const struct uw_mix_constants *c, uint32_t n, const float
 static void slowmo_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
                        float *m, float lr_sum, float alone)
 {
-    float beta = or_else(c->beta, SLOWMO_BETA);
-    float step = or_else(c->mu, SLOWMO_MU) * lr_sum;
+    float beta = beta_of(&uw_mix_slowmo, c);
+    float step = mu_of(&uw_mix_slowmo, c) * lr_sum;
     float scale = 1.0f / lr_sum;
     (void)alone;
     for (uint32_t i = 0; i < n; i++) {
@@ -81,8 +79,8 @@ static void slowmo_end(const struct uw_mix_constants *c, uint32_t n, const float
 static void diloco_end(const struct uw_mix_constants *c, uint32_t n, const float *s, float *x,
                        float *m, float lr_sum, float alone)
 {
-    float beta = or_else(c->beta, DILOCO_BETA);
-    float mu = or_else(c->mu, DILOCO_MU);
+    float beta = beta_of(&uw_mix_diloco, c);
+    float mu = mu_of(&uw_mix_diloco, c);
     (void)lr_sum, (void)alone;
     for (uint32_t i = 0; i < n; i++) {
         float d = s[i] - x[i];
@@ -110,19 +108,23 @@ const struct uw_mix_rule uw_mix_none = {.name = "none"};
 const struct uw_mix_rule uw_mix_qg = {.name = "qg",
                                       .velocity = true,
                                       .frozen = true,
+                                      .own = {.beta = 0.9f, .mu = 0.1f},
                                       .end = qg_end,
                                       .before = qg_before,
                                       .after = qg_after};
-const struct uw_mix_rule uw_mix_noloco = {.name = "noloco", .velocity = true, .end = noloco_end};
+const struct uw_mix_rule uw_mix_noloco = {.name = "noloco",
+                                          .velocity = true,
+                                          .own = {.beta = 0.5f, .mu = 0.7f},
+                                          .end = noloco_end};
 const struct uw_mix_rule uw_mix_slowmo = {.name = "slowmo",
                                           .over = UW_MIX_OVER_AVERAGES,
                                           .velocity = true,
-                                          .own = {.beta = SLOWMO_BETA, .mu = SLOWMO_MU},
+                                          .own = {.beta = 0.5f, .mu = 1.0f},
                                           .end = slowmo_end};
 const struct uw_mix_rule uw_mix_diloco = {.name = "diloco",
                                           .over = UW_MIX_OVER_AVERAGES,
                                           .velocity = true,
-                                          .own = {.beta = DILOCO_BETA, .mu = DILOCO_MU},
+                                          .own = {.beta = 0.9f, .mu = 0.7f},
                                           .end = diloco_end};
 const struct uw_mix_rule uw_mix_kgt = {.name = "kgt",
                                        .over = UW_MIX_OVER_PAIRS,
@@ -130,22 +132,21 @@ const struct uw_mix_rule uw_mix_kgt = {.name = "kgt",
                                        .frozen = true,
                                        .pair = kgt_pair};
 
+const struct uw_mix_rule *const uw_mix_rules[] = {
+    &uw_mix_none, &uw_mix_qg, &uw_mix_noloco, &uw_mix_slowmo, &uw_mix_diloco, &uw_mix_kgt, NULL};
+
 const struct uw_mix_rule *uw_mix_find(const char *name)
 {
-    static const struct uw_mix_rule *const rules[] = {&uw_mix_none,   &uw_mix_qg,
-                                                      &uw_mix_noloco, &uw_mix_slowmo,
-                                                      &uw_mix_diloco, &uw_mix_kgt};
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (strcmp(rules[i]->name, name) == 0) {
-            return rules[i];
-        }
+    const struct uw_mix_rule *const *rule = uw_mix_rules;
+    while (*rule != NULL && strcmp((*rule)->name, name) != 0) {
+        rule++;
     }
-    return NULL;
+    return *rule;
 }
 
 float uw_mix_recent(const struct uw_mix_constants *c, float recent, float mixed)
 {
-    return or_else(c->beta, QG_BETA) * recent + (mixed < 1.0f ? mixed : 1.0f);
+    return beta_of(&uw_mix_qg, c) * recent + (mixed < 1.0f ? mixed : 1.0f);
 }
 
 static float alone(float recent)
@@ -282,7 +283,7 @@ float uw_mix_gain(const struct uw_mix_rule *rule, const struct uw_mix_constants 
     if (rule->over != UW_MIX_OVER_AVERAGES) {
         return 1.0f;
     }
-    float beta = or_else(c->beta, rule->own.beta), mu = or_else(c->mu, rule->own.mu);
+    float beta = beta_of(rule, c), mu = mu_of(rule, c);
     return mu > 1.0f - beta && beta < 1.0f ? mu / (1.0f - beta) : 1.0f;
 }
 

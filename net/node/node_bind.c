@@ -28,6 +28,12 @@ static void default_us(uint64_t *us, uint64_t own_us)
     *us = *us != 0 ? *us : own_us;
 }
 
+void uw_node_default_silences(struct uw_node_config *c)
+{
+    default_us(&c->suspect_us, UW_NODE_SUSPECT_PINGS * c->ping_us);
+    default_us(&c->dead_us, uw_max_u64(UW_NODE_DEAD_SUSPECTS * c->suspect_us, UW_NODE_DEAD_US));
+}
+
 static void set_defaults(struct uw_node_config *c)
 {
     c->rule = c->rule != NULL ? c->rule : &uw_mix_none;
@@ -43,8 +49,7 @@ static void set_defaults(struct uw_node_config *c)
     c->serves_max = c->serves_max != 0 ? c->serves_max : c->members_max;
     c->chunk_least_n = c->chunk_least_n > UW_CHUNK_MIN_N ? c->chunk_least_n : UW_CHUNK_MIN_N;
     default_us(&c->ping_us, UW_NODE_PING_US);
-    default_us(&c->suspect_us, UW_NODE_SUSPECT_PINGS * c->ping_us);
-    default_us(&c->dead_us, uw_max_u64(UW_NODE_DEAD_SUSPECTS * c->suspect_us, UW_NODE_DEAD_US));
+    uw_node_default_silences(c);
     default_us(&c->pull_us, UW_NODE_PULL_US);
     default_us(&c->pull_silence_us, UW_NODE_PULL_SILENCE_US);
     default_us(&c->poll_us, UW_NODE_POLL_US);

@@ -275,6 +275,9 @@ void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type t
 #define UW_NODE_PULL_SILENCE_US 4000000u
 #define UW_NODE_SERVE_WINDOWS 4u
 
+/* Set the silences of suspicion and death that are 0, from the interval of pings. */
+void uw_node_default_silences(struct uw_node_config *c);
+
 /* Time of so many bytes on a link; 0: not known. */
 static inline uint64_t uw_node_rate_us(uint64_t rate_bits_per_s, uint64_t bytes)
 {

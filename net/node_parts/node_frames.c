@@ -119,8 +119,9 @@ static void set_limits(struct uw_node_state *s)
     uint64_t model_us = uw_node_rate_us(rate, c->params->size_n * sizeof(float));
     s->limits.rate_bits_per_s = rate;
     set_us(s, PING, &c->ping_us, UW_NODE_PING_US, PING_MESSAGES * message_us);
-    set_us(s, SUSPECT, &c->suspect_us, 0, UW_NODE_SUSPECT_PINGS * c->ping_us);
-    set_us(s, DEAD, &c->dead_us, UW_NODE_DEAD_US, UW_NODE_DEAD_SUSPECTS * c->suspect_us);
+    set_us(s, SUSPECT, &c->suspect_us, 0, 0);
+    set_us(s, DEAD, &c->dead_us, 0, 0);
+    uw_node_default_silences(c);
     set_us(s, PULL, &c->pull_us, UW_NODE_PULL_US, PULL_MODELS * model_us);
     set_us(s, PULL_SILENCE, &c->pull_silence_us, UW_NODE_PULL_SILENCE_US,
            SILENCE_MESSAGES * message_us);

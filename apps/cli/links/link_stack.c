@@ -188,18 +188,13 @@ static int open_line(struct uw_stack *s, const struct uw_stack_config *config,
     return rc < 0 ? rc : named(uw_link_serial_init(&s->serial, &serial), config->device, err);
 }
 
-static bool is_radio(enum uw_stack_carrier carrier)
-{
-    return carrier == UW_STACK_RADIO || carrier == UW_STACK_BUS;
-}
-
 static int open_carrier(struct uw_stack *s, const struct uw_stack_config *config,
                         struct uw_error *err)
 {
     int rc = config->carrier == UW_STACK_MPI      ? open_mpi(s, config, err)
              : config->carrier == UW_STACK_TCP    ? open_stream(s, config, err)
              : config->carrier == UW_STACK_SERIAL ? open_line(s, config, err)
-             : is_radio(config->carrier)          ? open_radio(s, config, err)
+             : uw_stack_is_radio(config->carrier) ? open_radio(s, config, err)
                                                   : open_udp(s, config, err);
     s->base = s->top;
     return rc;
@@ -327,7 +322,7 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
     rc = rc < 0 ? rc : open_capture(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);
     bool datagrams = config->carrier == UW_STACK_UDP || config->carrier == UW_STACK_SERIAL;
-    if (rc == UW_OK && is_radio(config->carrier)) {
+    if (rc == UW_OK && uw_stack_is_radio(config->carrier)) {
         rc = secure_radio(s, config, err);
     } else if (rc == UW_OK && datagrams) {
         rc = open_secure(s, config, err);

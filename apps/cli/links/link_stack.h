@@ -32,9 +32,16 @@
 #include "uwasa/secure_stream.h"
 #include "uwasa/serial_tty.h"
 
+/* The first three in the order of the words "udp|tcp|mpi". */
 enum uw_stack_carrier {
     UW_STACK_UDP, UW_STACK_TCP, UW_STACK_MPI, UW_STACK_SERIAL, UW_STACK_BUS, UW_STACK_RADIO
 };
+
+/* Does it carry frames, and name nodes by numbers? */
+static inline bool uw_stack_is_radio(enum uw_stack_carrier carrier)
+{
+    return carrier == UW_STACK_BUS || carrier == UW_STACK_RADIO;
+}
 
 /* A model of so many bytes makes a run that is worth dear handshakes. */
 #define UW_STACK_BULK_BYTES (4u << 20)

@@ -78,16 +78,11 @@ static int check_rules(struct uw_node_file *f, const struct uw_rule *rules, stru
 
 /* ---- the link, and the addresses that belong to it ---- */
 
-bool uw_node_config_narrow(const struct uw_node_options *o)
-{
-    return o->carrier == UW_STACK_BUS || o->carrier == UW_STACK_RADIO;
-}
-
 /* Addresses of hosts; on a radio or a bus numbers. */
 static int check_list(struct uw_node_file *f, const char *key, const struct uw_opt_list *list,
                       struct uw_error *err)
 {
-    bool narrow = uw_node_config_narrow(&f->o);
+    bool narrow = uw_stack_is_radio(f->o.carrier);
     for (uint32_t i = 0; i < list->n; i++) {
         uint16_t number;
         char sentence[200];
@@ -202,15 +197,15 @@ static int choose_link(struct uw_node_file *f, struct uw_error *err)
         {!serial && o->link_baud != 0, "link.baud", "needs \"link.serial\" or \"link.bus\""},
         {o->carrier != UW_STACK_RADIO && o->link_interface != NULL, "link.interface",
          "needs \"link.radio\""},
-        {!uw_node_config_narrow(o) && o->link_address != UW_NODE_ADDRESS_UNSET, "link.address",
-         "needs \"link.radio\" or \"link.bus\""}), err);
+        {!uw_stack_is_radio(o->carrier) && o->link_address != UW_NODE_ADDRESS_UNSET,
+         "link.address", "needs \"link.radio\" or \"link.bus\""}), err);
 }
 
 /* Check the addresses, and what the link cannot have. */
 static int check_link(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
-    if (uw_node_config_narrow(o)) {
+    if (uw_stack_is_radio(o->carrier)) {
         return check_radio(f, err);
     }
     bool hosts = o->carrier == UW_STACK_UDP || o->carrier == UW_STACK_TCP;
@@ -303,7 +298,7 @@ static const char *key_of(const struct uw_node_fault *fault)
 bool uw_node_config_agrees(const struct uw_node_options *o)
 {
     bool sleeps = o->sleep_period > 0.0 || o->sleep_awake > 0.0;
-    return !uw_node_config_narrow(o) && !sleeps && o->membership.at != UW_MEMBERSHIP_STATIC;
+    return !uw_stack_is_radio(o->carrier) && !sleeps && o->membership.at != UW_MEMBERSHIP_STATIC;
 }
 
 void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c)
@@ -336,7 +331,7 @@ static int check_node(struct uw_node_file *f, bool unranked, struct uw_error *er
     static struct uw_sample_pool lends;
     static const struct uw_node_gradients_config gradients;
     struct uw_node_options *o = &f->o;
-    bool narrow = uw_node_config_narrow(o), hands_out = o->average.at == UW_AVERAGE_GRADIENTS;
+    bool narrow = uw_stack_is_radio(o->carrier), hands_out = o->average.at == UW_AVERAGE_GRADIENTS;
     struct uw_link link = {.frames = narrow, .shared = narrow};
     struct uw_node_config c = {.link = &link, .parts = &uw_node_parts_all,
                                .samples = o->shuffle > 0.0 ? &lends : NULL,

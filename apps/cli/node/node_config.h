@@ -111,9 +111,6 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
  * memory, callbacks, and what it measures. */
 void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config *c);
 
-/* Is it a link whose frames are too narrow for exact averages and samples? */
-bool uw_node_config_narrow(const struct uw_node_options *o);
-
 /* Does it average exactly at the end? Not with static peers, sleep or narrow frames. */
 bool uw_node_config_agrees(const struct uw_node_options *o);
 

@@ -150,7 +150,7 @@ static const struct uw_opt rows[] = {
         "bytes a second of membership messages; on a slow link at most a sixteenth of its rate "
         "(4096)"),
     ROW("pull_window", UW_OPT_BYTES, pull_window, 4096, PULL_WINDOW_MAX, "BYTES",
-        "largest amount of pulled data that waits for the training thread (512K)"),
+        "pulled data that may wait for the training thread: a local step mixes no more (512K)"),
     ROW("emulate.loss", UW_OPT_REAL, emulate_loss, 0, 1, "P",
         "emulated network: probability of a loss (0)"),
     ROW("emulate.duplicate", UW_OPT_REAL, emulate_duplicate, 0, 1, "P",

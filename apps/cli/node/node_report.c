@@ -64,8 +64,7 @@ void uw_node_report_log(struct uw_node_report *r, const char *format, ...)
 
 static bool has_seeds(const struct uw_node_report *r)
 {
-    return r->carrier != UW_STACK_SERIAL && r->carrier != UW_STACK_BUS &&
-           r->carrier != UW_STACK_RADIO;
+    return r->carrier != UW_STACK_SERIAL && !uw_stack_is_radio(r->carrier);
 }
 
 void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,

@@ -69,7 +69,7 @@ static const struct uw_opt rows[] = {
     ROW("mtu", UW_OPT_BYTES_U32, mtu, 256, 16384, "BYTES",
         "with --network events: largest message (16384)"),
     ROW("pull-window", UW_OPT_BYTES, pull_window, 4096, 1u << 30, "BYTES",
-        "largest amount that a pull moves during a local step (512K)"),
+        "pulled data that may wait for the training thread: a local step mixes no more (512K)"),
     ROW("step-seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "virtual time of a local step; 0: the time it takes on this machine (0)"),
     ROW("start-spread", UW_OPT_REAL, start_spread, 0, STEP_SECONDS_MAX, "S",

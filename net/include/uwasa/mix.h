@@ -67,11 +67,11 @@ enum uw_mix_over {
 };
 
 struct uw_mix_rule {
-    const char *name;               /* "none", "qg", ... */
+    const char *name;               /* "none", "qg", ...; its first 8 letters differ from others' */
     enum uw_mix_over over;
     bool velocity;                  /* needs a velocity vector [size_n], initially zero */
     bool frozen;                    /* the local steps read the velocity but do not change it */
-    struct uw_mix_constants own;    /* defaults of beta and mu, for uw_mix_gain */
+    struct uw_mix_constants own;    /* defaults of beta and mu */
 
     /* (optional: NULL means no work) End a round over n elements.
      *   s       [n] own parameters at the round's start
@@ -116,6 +116,9 @@ extern const struct uw_mix_rule uw_mix_diloco;
 
 /* Gradient tracking over committed pairs. */
 extern const struct uw_mix_rule uw_mix_kgt;
+
+/* All of them, then NULL. */
+extern const struct uw_mix_rule *const uw_mix_rules[];
 
 /* Find a rule by name; NULL for an unknown name. */
 const struct uw_mix_rule *uw_mix_find(const char *name);

@@ -120,8 +120,9 @@ struct uw_node_config {
                                        nor where it does not shorten chunks enough */
     uint64_t seed;                  /* of peer choice and jitter; should differ between nodes, for
                                        example by a hash of the name */
-    size_t window_bytes;            /* chunks that may wait for the training thread; 0: 512 KiB,
-                                       less for a small model. Limits what a pull mixes per step */
+    size_t window_bytes;            /* pulled data that may wait for the training thread, so most of
+                                       what a local step mixes in; 0: 512 KiB, less for a small
+                                       model */
     uint32_t chunk_least_n;         /* smallest chunk, in floats: peers whose link cannot carry it
                                        are not pulled from. Takes 2 bits of memory per that many
                                        parameters. 0: 8 */
@@ -138,8 +139,8 @@ struct uw_node_config {
                                        UDP and TCP do not know it: set this below 0.5 Mbit/s */
     uint64_t ping_us;               /* shortest interval of pings to a member; 0: 700 ms */
     uint64_t suspect_us;            /* shortest silence before a member is suspect; 0: 3 pings */
-    uint64_t dead_us;               /* silence before a member is dead; 0: 3 suspect_us, at least
-                                       10 s */
+    uint64_t dead_us;               /* silence before a member is dead, never less than twice the
+                                       silence of suspicion; 0: 3 suspect_us, at least 10 s */
     uint64_t pull_us;               /* longest pull, whatever earlier ones took; 0: 120 s */
     uint64_t pull_silence_us;       /* silence that ends a pull, at least 3 round trips; 0: 4 s */
     const char *kernels;            /* kernels in use, for status_client.h; NULL: not reported */

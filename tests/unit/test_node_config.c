@@ -263,6 +263,21 @@ static void test_config_each_key_is_used_or_refused_by_its_name(void **state)
     assert_int_equal(good_n, 4u * (8u + 3u * 3u) + 2u * (7u + 3u));
 }
 
+static void test_config_knows_every_momentum_rule(void **state)
+{
+    (void)state;
+    char words[] = UW_MOMENTUM_RULES;
+    size_t words_n = 0;
+    for (char *word = strtok(words, "|"); word != NULL; word = strtok(NULL, "|")) {
+        assert_non_null(uw_mix_find(word));
+        words_n++;
+    }
+    for (size_t i = 0; i < words_n; i++) {
+        assert_non_null(uw_mix_rules[i]);
+    }
+    assert_null(uw_mix_rules[words_n]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_config_of_sleep_and_period_names_the_key_and_its_line),
         cmocka_unit_test(test_config_without_consensus_seconds_goes_on_while_parameters_come),
         cmocka_unit_test(test_config_each_key_is_used_or_refused_by_its_name),
+        cmocka_unit_test(test_config_knows_every_momentum_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
