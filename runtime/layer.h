@@ -33,13 +33,13 @@ struct uw_layer_tensor {
     uint32_t rank;
     enum uw_init init;
     uint32_t fan_in, fan_out;
-    bool bias;                      /* what "bias only" trains */
+    bool bias;                      /* trained by "bias only" */
     bool statistic;                 /* has no gradient */
-    bool variance;                  /* a statistic that is never below zero */
+    bool variance;                  /* a statistic that is never negative */
 };
 
-/* Indexes of layers, steps of the plan (at most 3 a layer) and readers of one value (at most
- * UW_LAYER_INPUTS_MAX a layer) fit 16 bits. */
+/* So that 16 bits hold a layer's index, a step of the plan (at most 3 per layer) and a count of
+ * readers of one value (at most UW_LAYER_INPUTS_MAX per layer). */
 #define UW_LAYERS_MAX 8000u
 
 struct uw_layer {
@@ -49,11 +49,11 @@ struct uw_layer {
     uint32_t index;
     uint16_t consumers_n;           /* layers that name it as an input */
     uint8_t inputs_n, tensors_n;
-    /* Of a value that owns memory: how many computing layers (or losses) read it, through views
-     * too, and the last of them; a loss counts as layer layers_n. */
+    /* Of a value that owns memory: the number of layers and losses that read it, directly or
+     * through views, and the index of the last; a loss has index layers_n. */
     uint16_t readers_n, last_reader;
     uint16_t y_root, dy_root;       /* the layer whose slot holds the output, its gradient */
-    struct uw_shape in, out;        /* `in` of the first input */
+    struct uw_shape in, out;        /* in: of the first input */
     uint32_t in_n, out_n;           /* floats of one sample */
     union {
         struct uw_conv2d conv2d;
@@ -65,7 +65,7 @@ struct uw_layer {
         struct uw_recurrent recurrent;
         struct uw_attention attention;
         struct uw_permute permute;
-        struct {                    /* concat: blocks of one sample, floats of each input's */
+        struct {                    /* concat: blocks per sample, floats per block of each input */
             uint32_t outer, row_n[UW_LAYER_INPUTS_MAX];
         } concat;
         struct {
@@ -73,42 +73,42 @@ struct uw_layer {
             size_t offset;
         } slice;
     } geometry;
-    uint32_t segment;               /* first of its segments; constant: none are its own */
-    uint32_t lora_rank;             /* dense: the last two tensors are lora_a, lora_b; 0: none */
+    uint32_t segment;               /* its first segment; a constant layer has none */
+    uint32_t lora_rank;             /* dense: if not 0, the last two tensors are lora_a, lora_b */
     float lora_scale;
     uint8_t trained;                /* bit t: tensor t is trained */
-    uint16_t bucket;                /* deferred updates: that its trained tensors are in */
+    uint16_t bucket;                /* deferred updates: the bucket of its trained tensors */
     bool constant;                  /* its tensors are the configuration's constants */
     bool recomputed : 1;            /* see stage */
     bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */
-    bool keeps_aux : 1;             /* the plan has a way back through it */
-    bool relu_behind : 1, relu6 : 1;    /* it does one by uw_fused; up to 6 */
-    bool view, reads_y;             /* as the kind says, unless another layer took over a ReLU */
-    bool needs_gradient;            /* it or a layer below is trained */
-    bool passes_down;               /* one of its inputs takes a gradient */
-    bool auxiliary;                 /* only auxiliary losses need it: not run in inference */
+    bool keeps_aux : 1;             /* the backward pass runs through it, so aux is kept */
+    bool relu_behind : 1, relu6 : 1;    /* does the ReLU (ReLU6) after it, by uw_fused */
+    bool view, reads_y;             /* as in ops; changed where another layer does this ReLU */
+    bool needs_gradient;            /* it or a layer before it is trained */
+    bool passes_down;               /* computes the gradient of an input */
+    bool auxiliary;                 /* needed by auxiliary losses only: not run in inference */
     bool feeds_relu;                /* its output reaches a ReLU before any other weights */
-    bool deferred;                  /* batch norm: its reader does it, y is x */
-    uint16_t normed_by;             /* the value of the batch norm that it does; 0: none */
-    size_t aux_sample_bytes;        /* kept from forward to backward, for each sample ... */
-    size_t aux_bytes;               /* ... and for the layer */
-    /* The plan. Layers of one stage that is recomputed run forward again before its backward;
-     * what later stages read stays (kept). */
+    bool deferred;                  /* batch norm: done by the layer that reads it, y is x */
+    uint16_t normed_by;             /* value of the batch norm that this layer does; 0: none */
+    size_t aux_sample_bytes;        /* kept from forward to backward: per sample ... */
+    size_t aux_bytes;               /* ... and per layer */
+    /* The plan. The layers of a recomputed stage run forward again before its backward pass,
+     * except those that later stages read (kept). */
     uint16_t stage, best_stage;
-    uint16_t t_again, t_bw;         /* steps of the plan at which it runs again, and backward */
+    uint16_t t_again, t_bw;         /* steps of the plan: recomputation, backward pass */
 
     /* Set by bind; NULL in a view, see uw_value_of. */
     float *param[UW_LAYER_TENSORS_MAX];
     float *y, *dy;
     void *aux;
-    float *y_at[2];                 /* where the forward pass puts y and aux, and recomputation */
+    float *y_at[2];                 /* y and aux of [0] the forward pass, [1] recomputation */
     void *aux_at[2];
 };
 
-/* What a pass over the layers is about. */
+/* A pass over the layers. */
 struct uw_pass {
     uint32_t batch_n;               /* samples in it */
-    uint32_t first;                 /* index of the first one in the minibatch */
+    uint32_t first;                 /* index in the minibatch of the first sample */
     bool training;                  /* minibatch statistics, dropout */
     bool again;                     /* recomputation: statistics have been updated before */
     float *const *gradient;         /* backward, on devices: [tensors_n], what bw_param will take as
@@ -126,24 +126,24 @@ struct uw_layer_ops {
     bool in_place;                  /* y may overwrite the first x */
     bool gradient_in_place;         /* the first dx may overwrite dy */
     bool view;                      /* y is x, dx is dy: nothing is computed */
-    bool again_reads_aux;           /* what forward leaves in aux stays for recomputation */
+    bool again_reads_aux;           /* recomputation reads what forward left in aux */
     bool several;                   /* 2 to UW_LAYER_INPUTS_MAX inputs; else one */
-    const char *wants;              /* of its input's values; forward refuses others with
+    const char *wants;              /* what input values must be; for others forward returns
                                        UW_ERR_INVALID (optional: takes all) */
 
-    /* Check the definition against the input shapes; fill geometry, tensors_n, aux sizes, and out,
-     * which is the first input's shape until then. (optional: nothing to do)
+    /* Check the definition against the input shapes; fill geometry, tensors_n, aux sizes and `out`,
+     * preset to the first input's shape. (optional: nothing to do)
      *   in   [inputs_n] shapes
-     * Returns UW_OK, UW_ERR_INVALID or UW_ERR_SHAPE with a sentence that starts at the fault
-     * ("kernel 7 is larger than ..."); the caller puts the layer's name in front. */
+     * Returns UW_OK, UW_ERR_INVALID or UW_ERR_SHAPE with a sentence that begins with the fault
+     * ("kernel 7 is larger than ..."); the caller adds the layer's name in front. */
     int (*infer)(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err);
-    /* Do the ReLU in front as well: max(relu(x)) = relu(max(x)), and so are the gradients.
+    /* Take over the ReLU before this layer: max(relu(x)) = relu(max(x)), with equal gradients.
      * (optional: the layer cannot) */
     void (*take_relu)(struct uw_layer *l);
-    /* Do the ReLU behind as well, y cut to 0 .. ceiling (infinity: ReLU). Returns whether the layer
-     * can, with these kernels. (optional: cannot) */
+    /* Take over the ReLU after this layer: y is clamped to 0 .. ceiling (infinity: ReLU). Returns
+     * whether these kernels can do that. (optional: cannot) */
     bool (*take_relu_behind)(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
-    /* May it do a batch norm in front as well? (optional: cannot) */
+    /* Whether it can take over the batch norm before it. (optional: cannot) */
     bool (*takes_norm)(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n);
     /* Parameter tensor t < tensors_n of an inferred layer. (optional: no parameters) */
     struct uw_layer_tensor (*tensor)(const struct uw_layer *l, uint32_t t);
@@ -153,23 +153,23 @@ struct uw_layer_ops {
     /* y = layer(x...). Views have none. */
     int (*forward)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y);
-    /* Before bw_input and bw_param, from l->dy: what both need, kept in aux. (optional) */
+    /* Runs before bw_input and bw_param; stores what both need of l->dy in aux. (optional) */
     int (*bw_prepare)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x);
-    /* After bw_prepare and bw_input: was all finite that they read of l->dy and wrote to dx? For a
-     * layer that is trained. (optional: l->dy is looked through before) */
+    /* After bw_prepare and bw_input of a trained layer: whether what they read of l->dy and wrote
+     * to dx was finite. (optional: the caller checks l->dy beforehand) */
     bool (*bw_finite)(const struct uw_exec *e, const struct uw_layer *l);
-    /* Gradient of input number `which`, read from l->dy. Views have none. An optional entry: NULL
-     * means that nothing can be trained below. */
+    /* Gradient of input number `which`, from l->dy. Views have none. (optional: NULL means that no
+     * layer before this one can be trained) */
     int (*bw_input)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, uint32_t which, float *dx, bool accumulate);
     /* d[t] += scale * gradient of tensor t; d[t] == NULL: that one is not trained (optional: NULL
      * means no parameters). */
     int (*bw_param)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, float scale, float *const *d);
-    /* A step of plain SGD for a layer of one input: bw_input, then for every tensor t
-     * d[t] = keep * d[t] + scale * its gradient. dx NULL: not wanted. (optional: the two are called
-     * one after the other) */
+    /* A step of plain SGD for a layer with one input: bw_input, then for every tensor t
+     * d[t] = keep * d[t] + scale * its gradient. dx NULL: not wanted. (optional: the caller calls
+     * bw_input, then bw_param) */
     int (*bw_step)(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *dx, bool accumulate, float keep, float scale,
                    float *const *d);
@@ -177,37 +177,36 @@ struct uw_layer_ops {
 
 struct uw_graph;
 
-/* Batch norms and ReLUs become part of their neighbours. */
+/* Optional part: batch norms and ReLUs are fused with their neighbours. */
 struct uw_fusing {
-    /* A ReLU that alone reads a layer that can do it as well is left to that layer; of two that
-     * are added the first becomes one that is read by nobody else. */
+    /* Let a layer do the ReLU that is the only reader of its output, if it can. Then order the
+     * inputs of additions of two so that the first has no other reader. */
     void (*fold_relus)(struct uw_graph *g, const struct uw_kernels *k);
-    /* Batch norms that one convolution alone reads are left to that convolution, where the kernels
-     * can do both: what they would write is never stored. Only for training without
-     * recomputation. */
+    /* Let a convolution do the batch norm that only it reads, if the kernels can: the norm's output
+     * is then never stored. Only for training without recomputation. */
     void (*defer)(struct uw_graph *g, const struct uw_kernels *k, uint32_t batch_n);
-    /* The geometry of a convolution that does the norm in front: in *c. A layer stands in an array
-     * of all. */
+    /* The geometry of a convolution that does the norm before it, written to *c. l must be an
+     * element of the array of all layers. */
     const struct uw_conv2d *(*geometry)(const struct uw_layer *l, struct uw_normed_conv2d *c);
 };
 
-/* What low-rank additions change in a dense layer that has them: entries as in uw_layer_ops. */
+/* Optional part: low-rank additions (LoRA) of a dense layer. Entries as in uw_layer_ops. */
 struct uw_lora {
     void (*infer)(struct uw_layer *l);
     struct uw_layer_tensor (*tensor)(const struct uw_layer *l, uint32_t t);
     size_t (*scratch_bytes)(const struct uw_layer *l, const struct uw_kernels *k, uint32_t rows,
                             uint32_t threads);
-    /* y += what they add to it */
+    /* y += scale * (x A^T) B^T */
     int (*forward)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows,
                    const float *x, float *y);
     int (*bw_prepare)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows);
-    /* dx += what passes through them */
+    /* dx += scale * (dy B) A */
     int (*bw_input)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows, float *dx);
     int (*bw_param)(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows,
                     const float *x, float scale, float *const *d);
 };
 
-/* A table's device; NULL: the processor's. Boards without an operating system have none. */
+/* The device of a kernel table; NULL: the processor. Boards have no device. */
 static inline const struct uw_device_kernels *uw_device(const struct uw_kernels *k)
 {
 #ifdef UW_WITHOUT_DEVICES
@@ -218,7 +217,7 @@ static inline const struct uw_device_kernels *uw_device(const struct uw_kernels 
 #endif
 }
 
-/* What the kernels work on. */
+/* The vectors that kernels work on. */
 static inline struct uw_worked uw_worked_by(const struct uw_model *m)
 {
 #ifdef UW_WITHOUT_DEVICES
@@ -229,10 +228,10 @@ static inline struct uw_worked uw_worked_by(const struct uw_model *m)
 #endif
 }
 
-/* x, which kernels see, becomes 0. */
+/* Set x, in memory of the kernels, to 0. */
 int uw_zero(const struct uw_exec *e, void *x, size_t bytes);
 
-/* Multiply-adds of products in the forward pass of one sample; 0: it has none. */
+/* Multiply-adds of matrix products in the forward pass of one sample. */
 uint64_t uw_layer_multiply_adds(const struct uw_layer *l);
 
 /* Elements of a tensor; 0 when they do not fit 32 bits. */
@@ -241,7 +240,7 @@ uint32_t uw_tensor_size(const struct uw_layer_tensor *t);
 /* Floats of a sample; 0 when they do not fit 32 bits (no shape is empty). */
 uint32_t uw_shape_size(const struct uw_shape *s);
 
-/* The sizes of a sample as an array, [c], [c][w], [c][h][w]; 1 behind them. */
+/* The sizes of a sample as an array, [c], [c][w] or [c][h][w], filled up with 1. */
 static inline void uw_axes_of(const struct uw_shape *s, uint32_t dim[3])
 {
     dim[0] = s->c;
@@ -261,9 +260,9 @@ static inline struct uw_shape uw_shape_of_axes(uint32_t rank, const uint32_t dim
 #define UW_SHAPE_TEXT_BYTES 36u
 const char *uw_shape_text(const struct uw_shape *s, char text[UW_SHAPE_TEXT_BYTES]);
 
-/* Output length, as PyTorch counts, of a window sliding over `in` with padding on both sides; 0 if
- * it does not fit. kernel and stride are 1 or more. ceil_mode: the last window may hang over the
- * end, but begins inside the input or the padding in front. */
+/* Output length, as in PyTorch, of a window that slides over `in` with padding on both sides; 0 if
+ * it does not fit. kernel and stride are 1 or more. ceil_mode: the last window may extend past the
+ * end, but must begin inside the input or the padding before it. */
 uint32_t uw_window_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,
                         bool ceil_mode);
 

@@ -2,8 +2,8 @@
  *
  * safetensors.h - read and write the safetensors header without a heap (private)
  *
- * The header is read as a stream through a small window, once for each question; headers are
- * short, and so the reader needs no table.
+ * Each look-up reads the header again, as a stream through a small window: headers are short, and
+ * the reader needs no table.
  *
  * Source     the safetensors format: u64 little-endian header size, JSON header, tensor data
  */
@@ -39,9 +39,9 @@ struct uw_safetensors_entry {
 int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, const char *object,
                         struct uw_error *err);
 
-/* Parse the whole header, check that its tensors reach to the end of the object, and look up the
- * tensor `name` on the way (NULL: only check).
- * Returns 1 (found, entry written), 0 (not there), UW_ERR_CORRUPT with the byte, UW_ERR_IO. */
+/* Parse the whole header, check that its tensors end where the object ends, and look up the tensor
+ * `name` (NULL: only check).
+ * Returns 1 (found, entry written), 0 (not there), UW_ERR_CORRUPT naming the byte, UW_ERR_IO. */
 int uw_safetensors_find(const struct uw_safetensors *st, const char *name,
                         struct uw_safetensors_entry *entry, struct uw_error *err);
 

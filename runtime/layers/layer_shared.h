@@ -8,7 +8,7 @@
 
 #include "uwasa/parts.h"
 
-/* A table's fused slots; NULL: it has none, as boards' tables. */
+/* The fused slots of a kernel table; NULL: it has none. Boards' tables have none. */
 static inline const struct uw_fused_kernels *uw_fused(const struct uw_kernels *k)
 {
 #ifdef UW_WITHOUT_DEVICES
@@ -19,7 +19,7 @@ static inline const struct uw_fused_kernels *uw_fused(const struct uw_kernels *k
 #endif
 }
 
-/* A table's slots that walk all time steps at once; NULL: likewise. */
+/* The slots that run all time steps of a recurrent layer in one call; NULL: likewise. */
 static inline const struct uw_recurrence_kernels *uw_recurrence(const struct uw_kernels *k)
 {
 #ifdef UW_WITHOUT_DEVICES
@@ -30,7 +30,7 @@ static inline const struct uw_recurrence_kernels *uw_recurrence(const struct uw_
 #endif
 }
 
-/* Does the layer do the ReLU behind it by these slots? */
+/* Whether the layer does the ReLU after it, by the fused slots. */
 static inline bool uw_does_relu_behind(const struct uw_layer *l)
 {
 #ifdef UW_WITHOUT_DEVICES
@@ -41,7 +41,7 @@ static inline bool uw_does_relu_behind(const struct uw_layer *l)
 #endif
 }
 
-/* Where the pass wants gradients of parameters; NULL: nowhere before bw_param. */
+/* Where bw_prepare and bw_input may write parameter gradients; NULL: bw_param writes them. */
 static inline float *const *uw_gradient_of(const struct uw_pass *p)
 {
 #ifdef UW_WITHOUT_DEVICES
@@ -52,17 +52,17 @@ static inline float *const *uw_gradient_of(const struct uw_pass *p)
 #endif
 }
 
-/* relu_behind.c: layers that leave bias and ReLU to the slots of uw_fused, which do both in one
- * pass over the output. Where a bias' gradient is a pass of its own they make it with the mask, in
- * uw_gradient_of, or else they keep it in aux, [channels] floats. Boards have none of it: there
- * UW_ON_DEVICES is NULL. */
+/* relu_behind.c: layers whose bias and ReLU the slots of uw_fused apply in one pass over the
+ * output. Where the bias gradient would take a pass of its own, it is computed together with the
+ * ReLU's mask, into uw_gradient_of or, if that is NULL, into aux ([channels] floats). Boards leave
+ * this out: there UW_ON_DEVICES is NULL. */
 #ifdef UW_WITHOUT_DEVICES
 #define UW_ON_DEVICES(function) NULL
 #else
 #define UW_ON_DEVICES(function) (function)
 #endif
 
-/* An output as the slots take it: [n][channels][inner_n]. */
+/* Shape of an output for the slots: [n][channels][inner_n]. */
 struct uw_planes {
     uint32_t n, channels;
     size_t inner_n;
@@ -72,27 +72,27 @@ struct uw_planes {
 bool uw_take_relu_behind(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
 bool uw_take_bias_relu(struct uw_layer *l, const struct uw_kernels *k, float ceiling);
 
-/* l->dy becomes the gradient in front of the ReLU. sums: leave its sums as well, where the pass
- * wants them. */
+/* Turn l->dy into the gradient before the ReLU, in place. sums: also compute its sums per channel,
+ * the bias gradient, where uw_gradient_of or aux has room for them. */
 int uw_relu_behind_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_planes *s,
                       const struct uw_pass *p, bool sums);
 
-/* db += scale * the sums that uw_relu_behind_bw left, unless they are there. */
+/* db += scale * the sums of uw_relu_behind_bw, unless it wrote them to db already. */
 int uw_add_bias_sums(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                      uint32_t channels, float scale, float *db);
 
-/* forward of a dense layer with a ReLU behind it; b: its bias, or NULL. */
+/* forward of a dense layer and the ReLU after it; b: its bias, or NULL. */
 int uw_dense_relu(const struct uw_exec *e, const struct uw_layer *l, uint32_t rows, const float *x,
                   const float *b, float *y);
 
-/* Can all that goes backward in a dense layer be one launch? Then uw_dense_bw is that. dx NULL: not
- * wanted. */
+/* Whether the whole backward pass of a dense layer can be one launch; uw_dense_bw is that launch.
+ * dx NULL: not wanted. */
 bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                         uint32_t rows);
 int uw_dense_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                 uint32_t rows, const float *x, float *dx, bool accumulate);
 
-/* bw_prepare and bw_input of batchnorm where the pass wants gradients; dx NULL: not wanted. */
+/* bw_prepare and bw_input of batchnorm where uw_gradient_of is set; dx NULL: not wanted. */
 int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *x, const struct uw_input_norm *norm, float *dx, bool accumulate);
 
@@ -106,21 +106,21 @@ int uw_conv2d_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const s
 int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x);
 
-/* bw_input of add where uw_add_cuts_in_input: the mask and a copy are one launch, for the first
- * input whose dx is not dy itself. */
+/* bw_input of add where uw_add_cuts_in_input is true: one launch masks dy and copies it to dx, for
+ * the first input whose dx is not dy itself. */
 bool uw_add_cuts_in_input(const struct uw_layer *l);
 int uw_add_relu_bw_input(const struct uw_exec *e, const struct uw_layer *l, size_t n,
                          uint32_t which, float *dx, bool accumulate);
 
-/* forward of add, one launch for each input but the first */
+/* forward of add and the ReLU after it: one launch for each input but the first */
 int uw_add_relu(const struct uw_exec *e, const struct uw_layer *l, size_t n, const float *const *x,
                 float *y);
 
-/* Does a layer with a ReLU behind it take the gradient of its bias from those sums? */
+/* Whether the bias gradient of a convolution with a ReLU after it comes from those sums. */
 bool uw_conv2d_bias_by_sums(const struct uw_exec *e, const struct uw_layer *l,
                             const struct uw_pass *p);
 
-/* What the reader of a deferred batch norm has to do. */
+/* The normalization that the reader of a deferred batch norm applies. */
 struct uw_input_norm uw_deferred_norm(const struct uw_layer *batchnorm);
 
 /* infer of the normalizations: fills geometry.norm (groups 1), and tensors_n for weight and bias.
