@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ReLU, ReLU6, leaky ReLU, sigmoid and tanh go back from their output and work in place; GELU and
- * SiLU are not monotonic and need their input. ReLU has kernels of its own. */
+ * ReLU, ReLU6, leaky ReLU, sigmoid and tanh compute their gradient from their output and work in
+ * place; GELU and SiLU are not monotonic and need their input. ReLU has kernels of its own. */
 #include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)

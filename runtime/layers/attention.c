@@ -5,16 +5,16 @@
  *   y = (P v of all heads) W_out^T + b_out
  *
  * For every sample aux keeps q, k, v [T][3E], P [heads][T][T] and P v [T][E]; bw_prepare replaces
- * q, k, v with their gradients. Without a backward pass one sample's are scratch, with one head's
- * P. Where the kernels take many products at once, as many samples as AT_ONCE_N allows go
- * together. */
+ * q, k, v with their gradients. Without a backward pass they are in scratch, for one sample and
+ * with P of one head. Kernels that take many products in one call get as many samples as AT_ONCE_N
+ * allows. */
 #include "layer_shared.h"
 
 #include "uwasa/fmath.h"
 
 enum { IN_WEIGHT, IN_BIAS, OUT_WEIGHT, OUT_BIAS };
 
-/* Floats of scratch for samples that go together: 16 MB, or what one sample takes. */
+/* Limit, in floats, of scratch for samples computed together (16 MB); one sample may need more. */
 #define AT_ONCE_N ((size_t)1 << 22)
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -43,7 +43,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-/* What tensor t is: without biases there are two. */
+/* The role of tensor t; without biases there are two tensors. */
 static uint32_t role_of(const struct uw_layer *l, uint32_t t)
 {
     return l->def->attention.no_bias ? 2 * t : t;
@@ -64,8 +64,8 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
                                     .init = UW_INIT_WEIGHT, .fan_in = features, .fan_out = rows};
 }
 
-/* Of tensors (parameters or their gradients), the one in that role; NULL: none. */
-static float *in_role(const struct uw_layer *l, float *const *tensors, uint32_t role)
+/* The parameter, or gradient, with that role; NULL: none. */
+static float *by_role(const struct uw_layer *l, float *const *tensors, uint32_t role)
 {
     if (l->def->attention.no_bias) {
         return role == IN_WEIGHT ? tensors[0] : role == OUT_WEIGHT ? tensors[1] : NULL;
@@ -122,33 +122,32 @@ static size_t weights_n(const struct uw_attention *g)
     return (size_t)g->steps * g->steps;
 }
 
-/* Own scratch of a sample. One at a time: forward without aux q, k, v, P v and one head's P;
- * backward the gradients of P v, of one head's P and of one q. Many at once: the same with P and q
- * of all heads. */
-static size_t own_n(const struct uw_layer *l, bool at_once)
+/* The layer's own scratch for a sample. Forward without aux: q, k, v, P v and P of one head.
+ * Backward: gradients of P v, P and q of one head. Samples together: P and q of all heads. */
+static size_t own_scratch_n(const struct uw_layer *l, bool joined_n)
 {
     const struct uw_attention *g = &l->geometry.attention;
     size_t values = (size_t)g->steps * g->features;
-    if (!at_once) {
+    if (!joined_n) {
         return 4 * values + weights_n(g);
     }
     return (l->keeps_aux ? 2 : 4) * values + g->heads * weights_n(g);
 }
 
-/* Samples that go together; 0: the kernels take one product after the other. */
-static uint32_t at_once(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
+/* Samples computed together; 0: the kernels take one product per call. */
+static uint32_t joined_n(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
 {
     if (uw_recurrence(k) == NULL) {
         return 0;
     }
-    size_t most = AT_ONCE_N / own_n(l, true);
+    size_t most = AT_ONCE_N / own_scratch_n(l, true);
     return most < 1 ? 1 : most < batch_n ? (uint32_t)most : batch_n;
 }
 
 static size_t own_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
 {
-    uint32_t many = at_once(l, k, batch_n);
-    return uw_arena_padded(uw_size_mul(uw_size_mul(own_n(l, many > 0), many > 0 ? many : 1),
+    uint32_t many = joined_n(l, k, batch_n);
+    return uw_arena_padded(uw_size_mul(uw_size_mul(own_scratch_n(l, many > 0), many > 0 ? many : 1),
                                        sizeof(float)));
 }
 
@@ -172,8 +171,8 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
     return most > SIZE_MAX - own ? SIZE_MAX : own + most;
 }
 
-/* Scratch behind the layer's own. */
-static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n)
+/* e with the scratch that follows the layer's own. */
+static struct uw_exec after_own(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n)
 {
     struct uw_exec rest = *e;
     size_t own = own_bytes(l, e->kernels, batch_n);
@@ -182,7 +181,7 @@ static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l, 
     return rest;
 }
 
-/* Where a minibatch's numbers are; one head's P serves all when it is not kept. */
+/* Where a minibatch's values are. head_step 0: all heads use the same P, which is not kept. */
 struct tape {
     float *qkv, *mixed, *weights;
     size_t head_step;
@@ -197,7 +196,7 @@ static struct tape tape_of(const struct uw_layer *l, uint32_t samples, float *me
     return t;
 }
 
-/* Where the products of samples and heads begin, among q, k, v, in [T][E] and in P. */
+/* Floats from [0] one sample and [1] one head to the next: in q, k, v, in [T][E] and in P. */
 struct steps {
     size_t qkv[2], mixed[2], weights[2];
 };
@@ -210,12 +209,12 @@ static struct steps steps_of(const struct uw_layer *l)
                           .weights = {g->heads * weights_n(g), weights_n(g)}};
 }
 
-/* Heads that go together: all those of `samples` samples, or one. */
+/* Heads computed together: all heads of `samples` samples, or a single head. */
 struct group {
     uint32_t samples, heads;
 };
 
-/* m for every head of the group. */
+/* Run product m for every head of the group. */
 static int products(const struct uw_exec *e, const struct group *n, const struct uw_gemm *m,
                     const float *a, const size_t a_step[2], const float *b,
                     const size_t b_step[2], float *c, const size_t c_step[2])
@@ -228,7 +227,7 @@ static int products(const struct uw_exec *e, const struct group *n, const struct
     return many != NULL ? many->products(e, m, &batch, a, b, c) : e->kernels->gemm(e, m, a, b, c);
 }
 
-/* P and P v of the group whose first q is given. */
+/* Compute P and P v of the group whose first q is given. */
 static int attend(const struct uw_exec *e, const struct uw_layer *l, const struct group *n,
                   const float *q, float *weights, float *mixed)
 {
@@ -267,32 +266,32 @@ static int attend_all(const struct uw_exec *e, const struct uw_layer *l, const s
     return rc;
 }
 
-/* `samples` samples from x on. */
+/* Forward pass of `samples` samples from x on. */
 static int run(const struct uw_exec *e, const struct uw_layer *l, const struct tape *t,
                uint32_t samples, const float *x, float *y)
 {
     const struct uw_dense in = in_dense(l), out = out_dense(l);
     uint32_t rows = samples * l->geometry.attention.steps;
-    int rc = e->kernels->dense_fw(e, &in, rows, x, in_role(l, l->param, IN_WEIGHT),
-                                  in_role(l, l->param, IN_BIAS), t->qkv);
+    int rc = e->kernels->dense_fw(e, &in, rows, x, by_role(l, l->param, IN_WEIGHT),
+                                  by_role(l, l->param, IN_BIAS), t->qkv);
     rc = rc < 0 ? rc : attend_all(e, l, t, samples);
     return rc < 0 ? rc
                   : e->kernels->dense_fw(e, &out, rows, t->mixed,
-                                         in_role(l, l->param, OUT_WEIGHT),
-                                         in_role(l, l->param, OUT_BIAS), y);
+                                         by_role(l, l->param, OUT_WEIGHT),
+                                         by_role(l, l->param, OUT_BIAS), y);
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     int rc = UW_OK;
 
     if (l->aux != NULL) {
         const struct tape t = tape_of(l, p->batch_n, l->aux, true);
         return run(&rest, l, &t, p->batch_n, x[0], y);
     }
-    uint32_t many = at_once(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
+    uint32_t many = joined_n(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
     for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n += some) {
         some = p->batch_n - n < some ? p->batch_n - n : some;
         const struct tape t = tape_of(l, some, e->scratch, many > 0);
@@ -301,9 +300,9 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     return rc;
 }
 
-/* q, k, v of the group become their gradients.
+/* Replace q, k, v of the group with their gradients.
  *   dmixed  [T][E] from the first head's first column, gradient of P v
- *   room    for each head [T][T] floats of scratch, and behind them all [T][depth] */
+ *   room    scratch: [T][T] floats for each head, then [T][depth] for each head */
 static int group_backward(const struct uw_exec *e, const struct uw_layer *l, const struct group *n,
                           const float *weights, float *q, const float *dmixed, float *room)
 {
@@ -356,15 +355,15 @@ static int heads_backward(const struct uw_exec *e, const struct uw_layer *l, con
     return rc;
 }
 
-/* As many samples together as there is room for. */
+/* Computes as many samples together as scratch allows. */
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
     (void)x;
     const struct tape t = tape_of(l, p->batch_n, l->aux, true);
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     const struct uw_dense out = out_dense(l);
-    uint32_t many = at_once(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
+    uint32_t many = joined_n(l, e->kernels, p->batch_n), some = many > 0 ? many : 1;
     float *dmixed = e->scratch;
     int rc = UW_OK;
 
@@ -372,7 +371,7 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
         some = p->batch_n - n < some ? p->batch_n - n : some;
         rc = e->kernels->dense_bw_input(&rest, &out, some * l->geometry.attention.steps,
                                         l->dy + (size_t)n * l->out_n,
-                                        in_role(l, l->param, OUT_WEIGHT), dmixed, false);
+                                        by_role(l, l->param, OUT_WEIGHT), dmixed, false);
         rc = rc < 0 ? rc : heads_backward(&rest, l, &t, n, some, dmixed);
     }
     return rc;
@@ -383,25 +382,25 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     (void)x;
     (void)which;
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     const struct uw_dense in = in_dense(l);
     return e->kernels->dense_bw_input(&rest, &in, p->batch_n * l->geometry.attention.steps, l->aux,
-                                      in_role(l, l->param, IN_WEIGHT), dx, accumulate);
+                                      by_role(l, l->param, IN_WEIGHT), dx, accumulate);
 }
 
 static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                     const float *const *x, float scale, float *const *d)
 {
     const struct tape t = tape_of(l, p->batch_n, l->aux, true);
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     const struct uw_dense in = in_dense(l), out = out_dense(l);
     uint32_t rows = p->batch_n * l->geometry.attention.steps;
     int rc = e->kernels->dense_bw_param(&rest, &in, rows, x[0], t.qkv, scale,
-                                        in_role(l, d, IN_WEIGHT), in_role(l, d, IN_BIAS));
+                                        by_role(l, d, IN_WEIGHT), by_role(l, d, IN_BIAS));
     return rc < 0 ? rc
                   : e->kernels->dense_bw_param(&rest, &out, rows, t.mixed, l->dy, scale,
-                                               in_role(l, d, OUT_WEIGHT),
-                                               in_role(l, d, OUT_BIAS));
+                                               by_role(l, d, OUT_WEIGHT),
+                                               by_role(l, d, OUT_BIAS));
 }
 
 const struct uw_layer_ops uw_layer_attention = {

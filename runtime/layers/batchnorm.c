@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * aux keeps [channels][2] statistics of the forward pass, then [2][channels] sums of the backward
- * pass. Passes that nothing goes back through have no aux: their statistics stand in scratch.
- * Recomputation finds the statistics in aux.
+ * pass. Without a backward pass there is no aux, and the statistics are in scratch. Recomputation
+ * reads the statistics in aux.
  *
- * One that is deferred only makes statistics: the convolution that reads it does the rest. */
+ * A deferred batch norm only computes statistics; the convolution that reads it does the rest. */
 #include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -75,8 +75,8 @@ struct uw_input_norm uw_deferred_norm(const struct uw_layer *batchnorm)
                                   .ceiling = batchnorm->geometry.norm.ceiling};
 }
 
-/* Frozen statistics are constants, but a frozen layer's parameters take no gradient either: then
- * nobody needs the sums. Where the gradient goes further down, bw_input makes them. */
+/* A frozen layer needs no sums: its statistics are constants and its parameters have no gradient.
+ * If earlier layers need a gradient, bw_input computes the sums. */
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
@@ -109,7 +109,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
                                       beta_of(l), l->dy, sums_of(l), dx, accumulate);
 }
 
-/* A gradient that a closed ReLU holds back may be anything. */
+/* Checks the sums rather than dy: where a ReLU is closed, dy may be anything. */
 static bool bw_finite(const struct uw_exec *e, const struct uw_layer *l)
 {
     return e->kernels->all_finite(e, 2 * (size_t)l->geometry.norm.channels, sums_of(l));
@@ -131,7 +131,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 
     (void)x;
     if (uw_gradient_of(p) != NULL) {
-        return UW_OK; /* bw_prepare or bw_input made it */
+        return UW_OK; /* bw_prepare or bw_input computed it */
     }
     if (d[0] != NULL) {
         rc = e->kernels->axpby(e, n, scale, sums + n, 1.0f, d[0]);

@@ -44,7 +44,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-/* How input `which` stands in the output, and where it begins. */
+/* Layout of input `which` within the output, and where it begins. */
 static struct uw_copy place(const struct uw_layer *l, uint32_t batch_n, uint32_t which,
                             size_t *offset)
 {

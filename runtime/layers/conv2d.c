@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conv2d; conv1d, a convolution of images one row high; conv_transpose2d, the gradient of a
- * convolution used as a forward pass: its geometry.conv2d is the convolution that maps the layer's
- * output to its input, so the three parts change roles. */
+ * conv2d; conv1d, a convolution of images one row high; conv_transpose2d, whose forward pass is the
+ * input gradient of a convolution. Its geometry.conv2d is the convolution from the layer's output
+ * to its input, so fw, bw_input and bw_param change roles. */
 #include "layer_shared.h"
 
 /* Output length, 1 or more; 0 if the kernel does not fit. */
@@ -18,7 +18,7 @@ static uint32_t or_else(uint32_t value, uint32_t otherwise)
     return value != 0 ? value : otherwise;
 }
 
-/* Geometry with in_channels, in_h, in_w, out sizes still to come. */
+/* Geometry without in_channels, in_h, in_w and output sizes. */
 static struct uw_conv2d options_2d(const struct uw_conv2d_def *d)
 {
     struct uw_conv2d g = {
@@ -51,7 +51,7 @@ static struct uw_conv2d options_1d(const struct uw_conv1d_def *d)
     };
 }
 
-/* A transposed convolution's weight is that of the convolution it turns back. */
+/* A transposed convolution has the weight of the convolution that it transposes. */
 static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
 {
     const struct uw_conv2d *g = &l->geometry.conv2d;
@@ -74,8 +74,8 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
     return weight;
 }
 
-/* Options, and what is checked of all three kinds. conv2d's options begin those of a transposed
- * one. */
+/* Options and checks common to the three kinds. A transposed convolution's options begin with those
+ * of conv2d. */
 static int begin(struct uw_layer *l, const struct uw_shape *in, bool flat, struct uw_error *err)
 {
     struct uw_conv2d *g = &l->geometry.conv2d;
@@ -118,7 +118,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-/* Its geometry; in *c, if it does the batch norm in front. */
+/* The layer's geometry; written to *c if the layer does the batch norm before it. */
 static const struct uw_conv2d *geometry_of(const struct uw_layer *l, struct uw_normed_conv2d *c)
 {
     return l->normed_by == 0 ? &l->geometry.conv2d : uw_parts.fusing->geometry(l, c);
@@ -173,7 +173,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 
 /* ---- transposed ---- */
 
-/* (in - 1) stride - 2 pad + dilation (kernel - 1) + out_pad + 1; 0: less than 1, or too large. */
+/* (in - 1) stride - 2 pad + dilation (kernel - 1) + out_pad + 1; 0 if below 1 or too large. */
 static uint32_t transposed_size(uint32_t in, uint32_t kernel, uint32_t stride, uint32_t pad,
                                 uint32_t dilation, uint32_t out_pad)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * y = x W^T + b, and what dense_lora.c adds. */
+ * y = x W^T + b, plus the low-rank additions of dense_lora.c. */
 #include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -50,7 +50,7 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
     return uw_parts.lora->tensor(l, t);
 }
 
-/* Rows of features: one a sample, or one a step of a sequence. */
+/* Rows of features: one per sample, or one per step of a sequence. */
 static uint32_t rows(const struct uw_layer *l, uint32_t batch_n)
 {
     return batch_n * (l->in_n / l->geometry.dense.in);
@@ -81,14 +81,14 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->forward(e, l, n, x[0], y);
 }
 
-/* Does one launch do all of the way back? Then bw_input is it, or bw_param where nothing goes
- * further down. */
+/* Whether one launch does the whole backward pass. bw_input starts it, or bw_param where no earlier
+ * layer needs a gradient. */
 static bool bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p)
 {
     return uw_gradient_of(p) != NULL && uw_dense_bw_is_one(e, l, p, rows(l, p->batch_n));
 }
 
-/* Is the gradient of the bias left by bw_prepare, in one pass with the ReLU's? */
+/* Whether bw_prepare computes the bias gradient, in one pass with the ReLU's gradient. */
 static bool bias_by_sums(const struct uw_exec *e, const struct uw_layer *l, uint32_t n)
 {
     return has_bias(l) && (l->trained & 2u) != 0 &&

@@ -3,8 +3,8 @@
  * y += scale * (x A^T) B^T, A [rank][in], B [out][rank], the last two tensors of a dense layer
  * (E. J. Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", 2021).
  *
- * aux holds x A^T and, from bw_prepare on, dy B, [rows][rank] each. A plan without gradients here
- * has no aux: x A^T then stands in front of the kernels' scratch. */
+ * aux holds x A^T and, from bw_prepare on, dy B, [rows][rank] each. Without gradients there is no
+ * aux: x A^T then comes first in scratch. */
 #include "layer_shared.h"
 
 #include "uwasa/arena.h"
@@ -60,7 +60,7 @@ static struct uw_gemm add_bw_input(const struct uw_layer *l, uint32_t n)
                             .ldb = g->in, .ldc = g->in, .alpha = l->lora_scale, .beta = 1.0f};
 }
 
-/* Room for x A^T in front of the scratch of a layer without aux. */
+/* Bytes of x A^T at the beginning of scratch, for a layer without aux. */
 static size_t front_bytes(const struct uw_layer *l, uint32_t n)
 {
     return uw_arena_padded(uw_size_mul(n, l->lora_rank * sizeof(float)));
@@ -106,7 +106,7 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t n
     return rc < 0 ? rc : k->gemm(&rest, &g, t, l->param[lora_at(l) + 1], y);
 }
 
-/* dy B, behind x A^T in aux. */
+/* dy B, after x A^T in aux. */
 static float *delta(const struct uw_layer *l, uint32_t n)
 {
     return (float *)l->aux + (size_t)n * l->lora_rank;

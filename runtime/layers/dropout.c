@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The mask is a function of the step's key, the layer and the element's place in the minibatch, so
- * it takes no memory: the backward pass, micro-batches and recomputation ask for it again. */
+ * The mask is a function of the step's key, the layer and the element's index in the minibatch. It
+ * takes no memory: the backward pass and recomputation compute it again. */
 #include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)

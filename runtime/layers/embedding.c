@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Indices have no gradient: nothing below can be trained. */
+ * Indices have no gradient, so no earlier layer can be trained. */
 #include "layer_shared.h"
 
 #define VOCABULARY_MAX (1u << 24)   /* every smaller index is exact in a float */

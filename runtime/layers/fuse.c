@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Does one layer read the value, and no loss? */
+/* Whether the value has one reader, which is a layer and not a loss. */
 static bool is_read_once(const struct uw_graph *g, uint32_t value)
 {
     uint32_t base = uw_graph_base(g->layers, value), n = 0;
@@ -21,9 +21,9 @@ static bool is_read_once(const struct uw_graph *g, uint32_t value)
     return n == 1;
 }
 
-/* A sum may take its first input's place, and its gradient is that input's: the first one is to be
- * one that nobody else reads. Two numbers have the same sum either way. */
-static void turn_additions(struct uw_graph *g)
+/* A sum can overwrite its first input, and share its gradient, if it is the only reader. So swap
+ * the inputs where only the second has no other reader; the result is the same. */
+static void order_addends(struct uw_graph *g)
 {
     for (uint32_t i = 0; i < g->layers_n; i++) {
         struct uw_layer *l = &g->layers[i];
@@ -53,10 +53,10 @@ static void fold_relus(struct uw_graph *g, const struct uw_kernels *k)
             relu->reads_y = false;
         }
     }
-    turn_additions(g);
+    order_addends(g);
 }
 
-/* Its statistics are kept until the backward pass comes to it: after its reader's. */
+/* The norm's statistics are kept until its own backward pass, which follows its reader's. */
 static bool may_defer(const struct uw_graph *g, const struct uw_layer *norm)
 {
     return norm->def->kind == UW_LAYER_BATCHNORM && norm->readers_n == 1 &&

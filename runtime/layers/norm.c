@@ -51,7 +51,7 @@ static int groupnorm_infer(struct uw_layer *l, const struct uw_shape *in, struct
     return rc;
 }
 
-/* A row of normalized values is a sample to the kernels. */
+/* To the kernels, each row that is normalized is a sample. */
 static uint32_t rows_of(const struct uw_layer *l)
 {
     return l->in_n / (l->geometry.norm.channels * l->geometry.norm.inner);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All parts. Nothing else is defined here: a program's own uw_parts takes this file's place. */
+ * All optional parts. This file defines nothing else: a program's own uw_parts replaces it. */
 #include "uwasa/parts.h"
 
 const struct uw_parts uw_parts = {

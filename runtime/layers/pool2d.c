@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pools over windows; those over a length are images one row high, the global one has the input
- * as its only window.
+ * Pooling over windows. 1-d pools use images one row high; the global pool has one window, the
+ * whole input.
  *
- * Max pools keep one byte an output (which tap won) instead of the input: the backward pass reads
- * nothing else, so the memory plan can reuse the larger input map at once. */
+ * Max pools keep one byte per output, the index of the maximum's tap. The backward pass reads
+ * nothing else, so the memory plan can reuse the larger input at once. */
 #include "layer_shared.h"
 
 static bool is_flat(const struct uw_layer_def *def)
@@ -38,7 +38,7 @@ static struct uw_pool2d options(const struct uw_layer_def *def, bool *ceil_mode)
     return g;
 }
 
-/* A kernel has at most taps_max taps. */
+/* taps_max: limit of kernel_h * kernel_w. */
 static int infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_max,
                  struct uw_error *err)
 {

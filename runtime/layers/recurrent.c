@@ -4,15 +4,14 @@
  *
  * For every sample and step aux keeps the activated gates: hidden floats for rnn, 4 hidden for gru
  * (r, z, n, and W_hn h + b_hn), 5 hidden for lstm (i, f, g, o, and the cell state). The states
- * are the output itself; only with `last` aux keeps them too, hidden floats a step. bw_prepare
- * replaces the gates with the gradients of their pre-activations. Without a backward pass nothing
- * is kept: one step's gates are scratch, or those of all steps where the kernels walk through all
- * of them at once. */
+ * are the output itself; only with `last` aux keeps them too, hidden floats per step. bw_prepare
+ * replaces the gates with the gradients of their pre-activations. Without a backward pass the gates
+ * are in scratch: of one step, or of all steps if a kernel runs all steps in one call. */
 #include "layer_shared.h"
 
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 
-/* Blocks of `hidden` floats: rows of the weights, and what a step keeps. */
+/* Blocks of `hidden` floats: rows of the weights; kept_of: kept per step. */
 static uint32_t gates_of(const struct uw_layer *l)
 {
     return l->def->kind == UW_LAYER_LSTM ? 4 : l->def->kind == UW_LAYER_GRU ? 3 : 1;
@@ -65,7 +64,7 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
         .bias = bias};
 }
 
-/* Gates and states of a minibatch: floats from one sample and from one step to the next. */
+/* Gates and states of a minibatch, with the floats from one sample, and one step, to the next. */
 struct tape {
     const struct uw_layer *l;
     uint32_t batch_n;
@@ -73,7 +72,7 @@ struct tape {
     size_t gates_sample, gates_step, h_sample, h_step;
 };
 
-/* As the backward pass needs it. */
+/* With all steps, as the backward pass needs it. */
 static struct tape tape_of(const struct uw_layer *l, uint32_t batch_n, float *y)
 {
     const struct uw_recurrent *g = &l->geometry.recurrent;
@@ -87,7 +86,7 @@ static struct tape tape_of(const struct uw_layer *l, uint32_t batch_n, float *y)
     return t;
 }
 
-/* Without one: gates of one step in scratch, and with `last` the states in y. */
+/* Without a backward pass: gates of one step in scratch, and with `last` the states in y. */
 static struct tape short_tape(const struct uw_layer *l, uint32_t batch_n, float *scratch, float *y)
 {
     struct tape t = tape_of(l, batch_n, y);
@@ -102,14 +101,14 @@ static struct tape short_tape(const struct uw_layer *l, uint32_t batch_n, float 
     return t;
 }
 
-/* The step that is computed in place i of n. */
+/* The time step that is computed as the i-th. */
 static uint32_t step_at(const struct uw_recurrent *g, uint32_t i)
 {
     return g->reverse ? g->steps - 1 - i : i;
 }
 
-/* The products of this file. GRU's candidate n has a block of its own for W_hn h, so that what
- * touches W_hh comes in two parts: _NEW is the rows of W_hn. */
+/* The products of this file. GRU keeps W_hn h of its candidate n in a block of its own, so its
+ * products with W_hh are in two parts: _NEW is the part with the rows W_hn. */
 enum part {
     INPUT, INPUT_STEP, STATE, STATE_NEW,        /* gates = x W_ih^T, gates += h W_hh^T */
     BW_STATE, BW_STATE_NEW, BW_INPUT,           /* dh += da W_hh, dx = da W_ih */
@@ -162,10 +161,10 @@ static struct uw_gemm product(const struct tape *t, enum part part)
     return m;
 }
 
-/* The slots that take the layer's steps all at once; NULL: there are none. */
-static const struct uw_recurrence_kernels *whole(const struct uw_kernels *k,
-                                                 const struct uw_layer *l, uint32_t batch_n,
-                                                 struct uw_recurrence *r)
+/* The kernels that run all time steps of the layer in one call; NULL: none. */
+static const struct uw_recurrence_kernels *all_steps(const struct uw_kernels *k,
+                                                     const struct uw_layer *l, uint32_t batch_n,
+                                                     struct uw_recurrence *r)
 {
     const struct uw_recurrence_kernels *all = uw_recurrence(k);
     const struct uw_recurrent *g = &l->geometry.recurrent;
@@ -181,14 +180,14 @@ static const struct uw_recurrence_kernels *whole(const struct uw_kernels *k,
     return all->takes(k, r) ? all : NULL;
 }
 
-/* Own scratch: forward one step's gates; backward the gradients of the state and of lstm's cell,
- * which are never more. At once: all gates that are not kept. */
+/* The layer's own scratch. Forward: gates of one step; backward: the gradients of the state and of
+ * lstm's cell, never more. If a kernel runs all steps in one call: all gates, unless kept. */
 static size_t own_bytes(const struct uw_layer *l, const struct uw_kernels *k, uint32_t batch_n)
 {
     struct uw_recurrence r;
     size_t step = uw_size_mul((size_t)kept_of(l) * l->geometry.recurrent.hidden * sizeof(float),
                               batch_n);
-    if (whole(k, l, batch_n, &r) == NULL) {
+    if (all_steps(k, l, batch_n, &r) == NULL) {
         return step;
     }
     return l->keeps_aux ? 0 : uw_size_mul(step, r.steps);
@@ -199,7 +198,7 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
 {
     struct tape t = tape_of(l, batch_n, NULL);
     struct uw_recurrence r;
-    const struct uw_recurrence_kernels *all = whole(k, l, batch_n, &r);
+    const struct uw_recurrence_kernels *all = all_steps(k, l, batch_n, &r);
     size_t most = all != NULL && l->keeps_aux ? all->scratch_bytes(k, &r) : 0;
 
     for (int part = 0; part < PARTS_N; part++) {
@@ -214,8 +213,8 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
     return most > SIZE_MAX - own ? SIZE_MAX : own + most;
 }
 
-/* Scratch behind the layer's own. */
-static struct uw_exec behind(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n)
+/* e with the scratch that follows the layer's own. */
+static struct uw_exec after_own(const struct uw_exec *e, const struct uw_layer *l, uint32_t batch_n)
 {
     struct uw_exec rest = *e;
     size_t own = uw_arena_padded(own_bytes(l, e->kernels, batch_n));
@@ -279,7 +278,7 @@ static int forward_whole(const struct uw_exec *e, const struct uw_layer *l,
                          const float *x, float *y)
 {
     struct tape t = tape_of(l, r->batch_n, y);
-    const struct uw_exec rest = behind(e, l, r->batch_n);
+    const struct uw_exec rest = after_own(e, l, r->batch_n);
     bool last = l->geometry.recurrent.last;
     t.gates = r->keeps ? t.gates : e->scratch;
     int rc = project(&rest, &t, INPUT, x, t.gates);
@@ -294,13 +293,13 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
     const struct uw_recurrent *g = &l->geometry.recurrent;
     bool keeps = l->aux != NULL;
     struct uw_recurrence r;
-    const struct uw_recurrence_kernels *all = whole(e->kernels, l, p->batch_n, &r);
+    const struct uw_recurrence_kernels *all = all_steps(e->kernels, l, p->batch_n, &r);
     if (all != NULL) {
         return forward_whole(e, l, all, &r, x[0], y);
     }
     const struct tape t = keeps ? tape_of(l, p->batch_n, y)
                                 : short_tape(l, p->batch_n, e->scratch, y);
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     const float *h_prev = NULL, *a_prev = NULL;
     int rc = keeps ? project(&rest, &t, INPUT, x[0], t.gates) : UW_OK;
 
@@ -341,8 +340,8 @@ static int cell_backward(const struct uw_exec *e, const struct tape *t, const fl
     return k->lstm_bw(e, &c, c_prev, dy, a, dh, dh + (size_t)c.batch_n * c.hidden);
 }
 
-/* dh of the step before. */
-static int pass_state(const struct uw_exec *e, const struct tape *t, const float *a, float *dh)
+/* Compute dh of the previous step. */
+static int backward_state(const struct uw_exec *e, const struct tape *t, const float *a, float *dh)
 {
     struct uw_gemm m = product(t, BW_STATE);
     int rc = e->kernels->gemm(e, &m, a, t->l->param[WEIGHT_HH], dh);
@@ -353,16 +352,16 @@ static int pass_state(const struct uw_exec *e, const struct tape *t, const float
     return rc;
 }
 
-/* Back through time. */
+/* Backpropagation through time. */
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                       const float *const *x)
 {
     (void)x;
     const struct uw_recurrent *g = &l->geometry.recurrent;
     const struct tape t = tape_of(l, p->batch_n, l->y);
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     struct uw_recurrence r;
-    const struct uw_recurrence_kernels *all = whole(e->kernels, l, p->batch_n, &r);
+    const struct uw_recurrence_kernels *all = all_steps(e->kernels, l, p->batch_n, &r);
     if (all != NULL) {
         return all->bw(e, &r, l->param[WEIGHT_HH], t.h, g->last ? NULL : l->dy,
                        g->last ? l->dy : NULL, t.gates);
@@ -377,7 +376,7 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
         rc = cell_backward(e, &t, i > 0 ? t.h + before * t.h_step : NULL,
                            i > 0 ? t.gates + before * t.gates_step : NULL, a, t.h + s * t.h_step,
                            g->last && i + 1 < g->steps ? NULL : dy, dh);
-        rc = rc < 0 || i == 0 ? rc : pass_state(&rest, &t, a, dh);
+        rc = rc < 0 || i == 0 ? rc : backward_state(&rest, &t, a, dh);
     }
     return rc;
 }
@@ -388,13 +387,13 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
     (void)x;
     (void)which;
     const struct tape t = tape_of(l, p->batch_n, l->y);
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     struct uw_gemm m = product(&t, BW_INPUT);
     m.beta = accumulate ? 1.0f : 0.0f;
     return e->kernels->gemm(&rest, &m, t.gates, l->param[WEIGHT_IH], dx);
 }
 
-/* W_hh meets every step but the first, with the state before it. */
+/* Gradient of W_hh: every step but the first, with the state before the step. */
 static int param_state(const struct uw_exec *e, const struct tape *t, float scale, float *dw)
 {
     const struct uw_recurrent *g = &t->l->geometry.recurrent;
@@ -440,7 +439,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                     const float *const *x, float scale, float *const *d)
 {
     const struct tape t = tape_of(l, p->batch_n, l->y);
-    const struct uw_exec rest = behind(e, l, p->batch_n);
+    const struct uw_exec rest = after_own(e, l, p->batch_n);
     int rc = UW_OK;
 
     if (d[WEIGHT_IH] != NULL) {
@@ -449,7 +448,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
         rc = e->kernels->gemm(&rest, &m, t.gates, x[0], d[WEIGHT_IH]);
     }
     struct uw_recurrence r;
-    const struct uw_recurrence_kernels *all = whole(e->kernels, l, p->batch_n, &r);
+    const struct uw_recurrence_kernels *all = all_steps(e->kernels, l, p->batch_n, &r);
     if (all != NULL) {
         return rc < 0 ? rc
                       : all->bw_param(e, &r, t.gates, t.h, scale, d[WEIGHT_HH], d[BIAS_IH],
@@ -461,7 +460,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
     return rc < 0 ? rc : param_biases(e, &t, scale, d[BIAS_IH], d[BIAS_HH]);
 }
 
-/* The kind says what differs. */
+/* The three kinds share all functions, which branch on l->def->kind. */
 #define RECURRENT(kind)                                                                            \
     {                                                                                              \
         .name = kind, .param_reads_x = true, .reads_y = true,    \

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A ReLU behind a layer, done with its bias in one pass over the output at most; on the way back
- * the mask and the bias' gradient are one pass over dy, in place. And what else layers leave to
- * uw_fused.
+ * The ReLU after a layer, done together with the layer's bias in at most one pass over the output.
+ * In the backward pass, mask and bias gradient are one pass over dy, in place. Also the other calls
+ * of layers to uw_fused.
  *
- * That pass belongs to the layer's own step, since the ReLU may be of a later stage, whose backward
- * pass runs before the layer's output is computed again. So the output lives beside the gradients
- * of the layer's inputs, for one step longer than with a ReLU of its own: where the most memory is
- * in use just then it is that much more (resnet20: an output of its last blocks, 16 kB a sample,
- * 1 %), for one pass over memory less. */
+ * The backward pass over dy is part of the layer's step: the ReLU may be in a later stage, whose
+ * backward pass runs before the layer's output is recomputed. So the output is needed one step
+ * longer than with a ReLU layer, at the same time as the gradients of the layer's inputs. If memory
+ * use peaks there, it grows by that output (resnet20: 16 kB per sample, 1 %). */
 #include "layer_shared.h"
 
 #include "graph.h"
@@ -42,7 +41,7 @@ bool uw_take_bias_relu(struct uw_layer *l, const struct uw_kernels *k, float cei
     return true;
 }
 
-/* Where the layer's output is cut. */
+/* Upper limit of the layer's output. */
 static float ceiling_of(const struct uw_layer *l)
 {
     return l->relu6 ? 6.0f : INFINITY;
@@ -96,7 +95,7 @@ int uw_batchnorm_bw(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     const size_t channels = l->geometry.norm.channels;
     float *const *gradient = p->gradient;
-    float *unwanted = (float *)l->aux + 2 * channels;   /* of a tensor that is not trained */
+    float *unwanted = (float *)l->aux + 2 * channels;   /* gradient of an untrained tensor */
     return uw_fused(e->kernels)->batchnorm_bw(e, &l->geometry.norm, p->batch_n, x, norm, l->dy,
                                               gradient[0] != NULL ? gradient[0]
                                                                   : unwanted + channels,
@@ -143,7 +142,7 @@ int uw_add_relu_bw(const struct uw_exec *e, const struct uw_layer *l, const stru
                                                       : UW_OK;
 }
 
-/* Where the gradient of input `which` goes: the layers stand in an array of all. */
+/* Where to write the gradient of input `which`; l is an element of the array of all layers. */
 static const float *gradient_below(const struct uw_layer *l, uint32_t which)
 {
     const struct uw_layer *all = l - l->index;
@@ -163,7 +162,7 @@ int uw_add_relu_bw_input(const struct uw_exec *e, const struct uw_layer *l, size
 {
     bool in_place = gradient_below(l, 0) == l->dy;
     if (which == 0 && in_place) {
-        return UW_OK; /* with the second input's */
+        return UW_OK; /* done together with the second input */
     }
     if (which == 0 || in_place) {
         return uw_fused(e->kernels)->relu_bw_copy(e, n, ceiling_of(l), l->y, l->dy, dx,

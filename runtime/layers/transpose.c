@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A view when only axes of size 1 change places. */
+ * A view if only axes of size 1 change places. */
 #include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
