@@ -36,7 +36,7 @@ static size_t padded_to(size_t align, size_t bytes)
     return bytes > SIZE_MAX - align ? SIZE_MAX : (bytes + align - 1u) & ~(align - 1u);
 }
 
-/* What is left of the last block is for small ones. */
+/* small: begin in what is left of the last block. */
 static int take(struct uw_arena *a, bool small, size_t bytes, void **out)
 {
     size_t start = a->used_bytes - (small ? a->left_bytes : 0);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Attention has a tensor "out_proj.weight"; a layer of that name would have the same. */
+/* Attention has a tensor "out_proj.weight"; a layer "<its name>.out_proj" would have it too. */
 static bool tensors_collide(const struct uw_layer_def *attention, const struct uw_layer_def *other)
 {
     size_t stem = strlen(attention->name);
@@ -63,7 +63,7 @@ static int check_loss(const struct uw_loss_def *def, const char *name, struct uw
     return UW_OK;
 }
 
-/* Every output must be read, or a mistyped "inputs" would silently cut a branch off. */
+/* Every output must be read: a mistyped "inputs" would otherwise drop a branch silently. */
 static int whole(const struct uw_graph *g, struct uw_error *err)
 {
     for (uint32_t i = 0; i < g->layers_n; i++) {

@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MIXING_PREFIX "optimizer.mixing_velocity."  /* no optimizer's vector has a longer one */
-#define SCALE_KEY "uwasa.lora_scale"                /* a float's bits */
+#define MIXING_PREFIX "optimizer.mixing_velocity."  /* the longest prefix of a vector */
+#define SCALE_KEY "uwasa.lora_scale"                /* bits of a float, as a decimal number */
 #define BUFFER_BYTES 512u
 
 _Static_assert(sizeof MIXING_PREFIX ".out_proj.weight" + UW_LAYER_NAME_MAX <=
                    UW_SAFETENSORS_NAME_BYTES,
                "the name of a tensor that is saved is too long to be loaded");
 
-/* Numbers of the training state, by their metadata key. */
+/* Numbers of the training state, with their metadata keys. */
 #define STATE_NUMBERS(X)           \
     X("uwasa.step", step)          \
     X("uwasa.epoch", epoch)        \
@@ -31,7 +31,7 @@ _Static_assert(sizeof MIXING_PREFIX ".out_proj.weight" + UW_LAYER_NAME_MAX <=
     X("uwasa.user2", user[2])      \
     X("uwasa.user3", user[3])
 
-/* 0 in files from before exact mode. */
+/* Files written before exact mode existed lack these: 0. */
 #define EXACT_NUMBERS(X)           \
     X("uwasa.exact", exact)        \
     X("uwasa.mode", mode)          \
@@ -60,8 +60,8 @@ static uint32_t vectors_of(const struct uw_model *m, struct vector *out)
     return n;
 }
 
-/* Where a segment begins in the vector; UINT32_MAX: it is not in it. */
-static uint32_t begin_of(const struct vector *v, const struct uw_segment *s)
+/* Where a segment begins in the vector; UINT32_MAX: the vector does not contain it. */
+static uint32_t offset_of_segment(const struct vector *v, const struct uw_segment *s)
 {
     return v->trained_only ? s->state_n : s->offset_n;
 }
@@ -175,7 +175,7 @@ static void put_header(struct sink *s, const struct uw_model *m, const struct uw
     base += (uint64_t)p->size_n * sizeof(float);
     for (uint32_t k = 0; k < vectors_n; k++) {
         for (uint32_t i = 0; i < p->segments_n; i++) {
-            uint32_t begin = begin_of(&vectors[k], &p->segments[i]);
+            uint32_t begin = offset_of_segment(&vectors[k], &p->segments[i]);
             if (begin != UINT32_MAX) {
                 put_tensor(s, vectors[k].prefix, &p->segments[i],
                            base + (uint64_t)begin * sizeof(float));
@@ -268,7 +268,7 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
     return UW_OK;
 }
 
-/* ---- tensors of a file, held against segments of the model ---- */
+/* ---- tensors of a file and the model's segments ---- */
 
 static void format_dims(char *out, size_t out_bytes, const uint64_t *dim, uint32_t rank)
 {
@@ -282,8 +282,7 @@ static void format_dims(char *out, size_t out_bytes, const uint64_t *dim, uint32
     }
 }
 
-/* Is the entry of the segment's type, shape and size? Returns UW_OK, UW_ERR_MISMATCH,
- * UW_ERR_CORRUPT. */
+/* Check type, shape and size of a file's entry. Returns UW_OK, UW_ERR_MISMATCH, UW_ERR_CORRUPT. */
 static int check_tensor(const struct uw_safetensors *st, const struct uw_segment *segment,
                         const struct uw_safetensors_entry *e, struct uw_error *err)
 {
@@ -314,7 +313,7 @@ static int check_tensor(const struct uw_safetensors *st, const struct uw_segment
     return UW_OK;
 }
 
-/* IEEE single: all exponent bits set is NaN or infinity. */
+/* A float is NaN or infinite if all its exponent bits are set. */
 static int check_finite(const struct uw_safetensors *st, const struct uw_safetensors_entry *e,
                         struct uw_error *err)
 {
@@ -383,13 +382,13 @@ static int find_beside(const struct uw_safetensors *st, const struct uw_segment 
     return uw_safetensors_find(st, name, e, err);
 }
 
-/* Low-rank additions beside a dense layer's weight: w += scale * lora_b lora_a; nothing when the
- * file has none.
+/* Merge a file's low-rank additions into a dense layer's weight: w += scale * lora_b lora_a. Does
+ * nothing if the file has none.
  *
  *   weight  its segment, "<layer>.weight", rank 2
  *   w       [out][in]; NULL: only check them
  *
- * Returns UW_OK, UW_ERR_NOTFOUND (only one of the two is there), or what the others above give. */
+ * Returns UW_OK, UW_ERR_NOTFOUND (one of the two is missing) or an error of the functions above. */
 static int merge_addition(const struct uw_safetensors *st, const struct uw_segment *weight,
                           float scale, float *w, struct uw_error *err)
 {
@@ -424,7 +423,7 @@ static bool ends_in(const struct uw_segment *s, const char *text)
     return all > end && strcmp(s->name + all - end, text) == 0;
 }
 
-/* The file's scale of low-rank additions; 0: it has none. */
+/* The file's scale of low-rank additions; 0 if it has none. */
 static int load_scale(const struct uw_safetensors *st, float *scale, struct uw_error *err)
 {
     uint64_t bits = 0;
@@ -438,7 +437,7 @@ static int load_scale(const struct uw_safetensors *st, float *scale, struct uw_e
     return rc < 0 ? rc : UW_OK;
 }
 
-/* What scale the file's low-rank additions are to be merged with; 0: they are not. */
+/* Choose the scale for merging the file's low-rank additions; 0: do not merge them. */
 static int choose_scale(const struct uw_model *m, const struct uw_safetensors *st, bool with_state,
                         float *merge, struct uw_error *err)
 {
@@ -460,7 +459,7 @@ static int choose_scale(const struct uw_model *m, const struct uw_safetensors *s
                                       "plan it with them, or load the weights alone", st->object);
 }
 
-/* Find and check one tensor; with out != NULL also read it. may_lack: if it is there. */
+/* Find and check one tensor; out != NULL: also read it. may_lack: it may be missing. */
 static int load_tensor(const struct uw_safetensors *st, const char *prefix,
                        const struct uw_segment *segment, bool may_lack, float *out,
                        struct uw_error *err)
@@ -509,7 +508,7 @@ static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, boo
             rc = merge_addition(st, s, merge, x, err);
         }
         for (uint32_t k = 0; k < vectors_n && rc == UW_OK; k++) {
-            uint32_t begin = begin_of(&vectors[k], s);
+            uint32_t begin = offset_of_segment(&vectors[k], s);
             if (begin != UINT32_MAX) {
                 rc = load_tensor(st, vectors[k].prefix, s, false,
                                  only_check ? NULL : vectors[k].data + begin, err);
@@ -519,7 +518,7 @@ static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, boo
     return rc;
 }
 
-/* Vectors that this model's optimizer would leave behind mean that another one trained the file. */
+/* A file with vectors that this model's optimizer does not use was trained with another one. */
 static int check_optimizer(const struct uw_model *m, const struct uw_safetensors *st,
                            struct uw_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/crc.h"
 
-/* Remainders of the 16 nibbles: 64 bytes of table, two look-ups a byte. */
+/* Remainders of the 16 nibbles: a table of 64 bytes, two look-ups per byte. */
 static const uint32_t nibble[16] = {
     0x00000000u, 0x105ec76fu, 0x20bd8edeu, 0x30e349b1u,
     0x417b1dbcu, 0x5125dad3u, 0x61c69362u, 0x7198540du,

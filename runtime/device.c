@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps on a device. The slots of a step go into its queue without a look at any result: numbers
- * stay on the device until the step's end is asked for, and whether a loss or a gradient is finite
- * is decided there. Steps of the same shape are recorded once and then played again.
+ * Steps on a device. The kernels of a step are queued without waiting for any result: values stay
+ * on the device until the end of the step is asked for, and the device itself checks that loss and
+ * gradients are finite. Steps of the same shape are recorded once and then replayed.
  *
- * The processor keeps beside a device: minibatches in flight, and where the device has memory of
- * its own an image of parameters, velocity and the optimizer's vectors. */
+ * The processor keeps the minibatches in flight and, if the device has memory of its own, an image
+ * of the parameters, velocity and the optimizer's vectors. */
 #include "flight.h"
 
 #include "uwasa/hash.h"
@@ -21,7 +21,7 @@
 
 /* ---- the image ---- */
 
-/* All blocks of the image, in one place, so that measure and bind cannot disagree. */
+/* All blocks of the image. measure and bind share this list, so they cannot disagree. */
 enum block {
     FLIGHT, LOGITS, X0, LABEL0, TARGET0, X1, LABEL1, TARGET1, PARAMETERS, STATE0, STATE1, VELOCITY,
     GRADIENTS, BLOCKS_N
@@ -60,7 +60,7 @@ static size_t image_bytes(const struct uw_model_config *config, const struct uw_
     return total;
 }
 
-/* Minibatch i of the kernels' memory, which begins at m->input and so on. */
+/* Minibatch i in memory of the kernels; minibatch 0 is at m->input and so on. */
 static struct uw_input input_at(const struct uw_model *m, uint32_t i)
 {
     size_t n = m->config.batch_n;
@@ -110,7 +110,7 @@ static int bind(struct uw_model *m, const struct uw_draft *d, struct uw_arena *a
         m->velocity = block[VELOCITY];
     }
     use_slot(m, 0);
-    /* A recorded step's key is made of places, which those of an earlier model may have been. */
+    /* The key of a recorded step contains addresses, which an earlier model may have used. */
     uw_device_of(m)->forget(&m->exec);
     return UW_OK;
 }
@@ -182,7 +182,7 @@ static int stage(struct uw_model *m, const struct uw_minibatch *b)
 
 static struct uw_device_values values_of(const struct uw_model *m)
 {
-    /* The updates in this step's queue are those of the step before, if they are deferred. */
+    /* Deferred: the updates queued with this step are those of the step before. */
     bool deferred = uw_model_updates_pending(m);
     const struct uw_optimizer *o = deferred ? &m->late_optimizer : &m->optimizer;
     const struct uw_adam adam = uw_update_adam(o, deferred ? m->late_step : m->updates);
@@ -197,17 +197,17 @@ static struct uw_device_values values_of(const struct uw_model *m)
     };
 }
 
-/* What decides about slots and their arguments. 0: the step is one of its own. */
-static uint64_t key_of(const struct uw_model *m, const struct uw_minibatch *b, uint32_t what)
+/* Hash of all that determines a step's kernels and their arguments. 0: do not record the step. */
+static uint64_t recording_key(const struct uw_model *m, const struct uw_minibatch *b, uint32_t what)
 {
     if (what == TRAINS && (m->profile != NULL || m->bucket != NULL || m->buckets_n > 0)) {
         return 0;
     }
     if (b->n != m->config.batch_n) {
-        return 0; /* the last of an epoch: a graph of its own would not pay */
+        return 0; /* last minibatch of an epoch: too rare to be worth recording */
     }
     if (uw_model_updates_pending(m)) {
-        return 0; /* they come in this pass and in no other */
+        return 0; /* only this pass contains the pending updates */
     }
     const uint32_t numbers[] = {what, b->n, b->label != NULL, b->target != NULL};
     const void *const pointers[] = {m->layers, m->worked.x, next_input(m)->x};
@@ -225,8 +225,8 @@ static uint64_t key_of(const struct uw_model *m, const struct uw_minibatch *b, u
     return hash != 0 ? hash : 1;
 }
 
-/* Losses of a pass, added to the step's on the device. */
-static int put_losses(struct uw_model *m, const struct uw_labelled *s, uint32_t heads_n)
+/* Queue the losses of a pass; the device adds them to those of the step. */
+static int queue_losses(struct uw_model *m, const struct uw_labelled *s, uint32_t heads_n)
 {
     const struct uw_device_kernels *d = uw_device_of(m);
     struct uw_device_sums *sums = d->sums(&m->exec);
@@ -242,8 +242,8 @@ static int put_losses(struct uw_model *m, const struct uw_labelled *s, uint32_t 
     return rc < 0 ? rc : d->add_losses(&m->exec, weight, heads_n, s->b->n);
 }
 
-/* Cross-entropy alone, and its gradient. */
-static int put_xent(struct uw_model *m, const struct uw_labelled *s, float *dy)
+/* Queue cross-entropy, the model's only loss, and its gradient. */
+static int queue_cross_entropy(struct uw_model *m, const struct uw_labelled *s, float *dy)
 {
     const struct uw_head *h = &m->heads[0];
     double weight = uw_loss_weight(h->def);
@@ -255,28 +255,28 @@ static int put_xent(struct uw_model *m, const struct uw_labelled *s, float *dy)
     return uw_device_of(m)->xent_step(&m->exec, &x);
 }
 
-/* Losses of a micro-batch and, if it trains, the gradients of the outputs. */
+/* Queue the losses of a micro-batch and, if it trains, the gradients of the outputs. */
 static int losses(struct uw_model *m, const struct uw_labelled *s)
 {
     const struct uw_head *h = &m->heads[0];
     float *dy = uw_loss_gradient(m, h);
     if (!s->pass->training) {
-        return put_losses(m, s, 1);
+        return queue_losses(m, s, 1);
     }
     uint64_t since_us = uw_profile_start(m);
     int rc;
     if (m->heads_n == 1 && h->def->kind == UW_LOSS_CROSS_ENTROPY && dy != NULL) {
-        rc = put_xent(m, s, dy);
+        rc = queue_cross_entropy(m, s, dy);
     } else {
-        rc = put_losses(m, s, m->heads_n);
+        rc = queue_losses(m, s, m->heads_n);
         rc = rc < 0 ? rc : uw_losses_backward(m, s, s->b->n);
     }
     uw_profile_lap(m, m->layers_n, UW_PROFILE_FORWARD, &since_us);
     return rc;
 }
 
-/* Put the step into the queue or play what was recorded. *begun: the device has a result to give,
- * even if something failed; *again: the step could not be recorded. */
+/* Queue the step, or replay its recording. *begun: the device will give a result, even if something
+ * failed; *again: the step could not be recorded. */
 static int launch_once(struct uw_model *m, const struct uw_minibatch *b, uint32_t what,
                        bool *begun, bool *again, struct uw_error *err)
 {
@@ -284,7 +284,7 @@ static int launch_once(struct uw_model *m, const struct uw_minibatch *b, uint32_
     const struct uw_input *in = next_input(m);
     const struct uw_minibatch seen = {.x = in->x, .label = b->label != NULL ? in->label : NULL,
                                       .target = b->target != NULL ? in->target : NULL, .n = b->n};
-    const struct uw_device_step step = {.values = values_of(m), .key = key_of(m, b, what)};
+    const struct uw_device_step step = {.values = values_of(m), .key = recording_key(m, b, what)};
     struct uw_step_result unused = {0};
     bool recorded = false;
     int rc = d->begin(&m->exec, &step, &recorded);
@@ -305,7 +305,7 @@ static int launch_once(struct uw_model *m, const struct uw_minibatch *b, uint32_
     return rc < 0 ? rc : ended;
 }
 
-/* Stage, and launch; see launch_once. */
+/* Copy the minibatch to the device and launch; see launch_once. */
 static int launch(struct uw_model *m, const struct uw_minibatch *b, uint32_t what, bool *begun,
                   struct uw_error *err)
 {
@@ -325,8 +325,8 @@ static int failed(struct uw_error *err, int rc)
     return rc == UW_ERR_IO ? uw_error_set(err, rc, "the device failed") : rc;
 }
 
-/* Deferred updates: gradients that have come from the device go to the network, in the order in
- * which they were made. */
+/* Deferred updates: pass gradients on to the network as they arrive from the device, in the order
+ * in which they were computed. */
 static int hand_out_deferred(struct uw_model *m)
 {
     int rc = UW_OK;
@@ -339,7 +339,7 @@ static int hand_out_deferred(struct uw_model *m)
     return rc;
 }
 
-/* Ask for n results that nobody wants. */
+/* Fetch and drop n results. */
 static void drain(struct uw_model *m, uint32_t n)
 {
     struct uw_device_result unwanted;
@@ -382,9 +382,9 @@ static int begin(struct uw_model *m, const struct uw_minibatch *batch, struct uw
     return UW_OK;
 }
 
-/* The step that has just been asked for stopped, and with it all behind: what was it? */
-static int name_stop(struct uw_model *m, const struct uw_minibatch *b,
-                     const struct uw_device_result *r, struct uw_error *err)
+/* A step stopped, and with it all later ones in flight: drop those and describe the cause. */
+static int drop_and_describe_stop(struct uw_model *m, const struct uw_minibatch *b,
+                                  const struct uw_device_result *r, struct uw_error *err)
 {
     struct uw_flight *f = m->flight;
     uint32_t behind = f->begun - f->ended;
@@ -429,13 +429,13 @@ static int end(struct uw_model *m, struct uw_step_result *result, struct uw_erro
     bool skipped = r.stopped == UW_DEVICE_SKIP;
     m->updates -= r.stopped != UW_DEVICE_RUNS ? 1 : 0;
     if (r.stopped != UW_DEVICE_RUNS && !skipped) {
-        return name_stop(m, b, &r, err);
+        return drop_and_describe_stop(m, b, &r, err);
     }
     double loss = r.loss / b->n;
     if (m->guard.factor != 0.0f) {
         uw_parts.guarding->take(&m->guard, loss, skipped);
     }
-    if (skipped) {      /* else a stop of the next step, before its losses, would be lost */
+    if (skipped) {      /* without this, a stop of the next step before its losses would be lost */
         rc = uw_device_of(m)->resume(&m->exec);
         if (rc < 0) {
             return failed(err, rc);
@@ -481,12 +481,12 @@ static int forward(struct uw_model *m, const float *x, uint32_t n, const float *
                                    (size_t)n * h->n * sizeof(float));
         *logits = m->flight->logits;
     } else if (rc == UW_OK) {
-        rc = uw_device_of(m)->wait(&m->exec); /* x is the caller's, its copy the next one's */
+        rc = uw_device_of(m)->wait(&m->exec); /* from now on x and its copy may be reused */
     }
     return rc;
 }
 
-#define WARM_STEPS 3u               /* the first as it comes, the second recorded, one played */
+#define WARM_STEPS 3u               /* one plain, one recorded, one replayed */
 
 static int warm_steps(struct uw_model *m, uint32_t n, struct uw_error *err)
 {
@@ -512,7 +512,7 @@ static int warm_steps(struct uw_model *m, uint32_t n, struct uw_error *err)
     return rc;
 }
 
-/* Parameters are initialised afterwards; the optimizer starts at zero again. */
+/* The caller initialises the parameters afterwards; the optimizer is reset here. */
 static int warm(struct uw_model *m, uint32_t n, struct uw_error *err)
 {
     const struct uw_spike_guard guard = m->guard;
@@ -532,27 +532,27 @@ static int warm(struct uw_model *m, uint32_t n, struct uw_error *err)
     if (rc == UW_OK && m->worked.velocity != NULL) {
         rc = uw_zero(&m->exec, m->worked.velocity, m->params.size_n * sizeof(float));
     }
-    /* Parameters that both see are initialised next: the device must be idle. */
+    /* The processor initialises shared parameters next: the device must be idle. */
     rc = rc < 0 ? rc : uw_device_of(m)->wait(&m->exec);
     return rc < 0 ? failed(err, rc) : rc;
 }
 
-/* Where the network finds what the kernels have at g. */
-static float *given(const struct uw_model *m, const float *g)
+/* The network's copy of the gradients that kernels have at g. */
+static float *network_copy(const struct uw_model *m, const float *g)
 {
     return m->flight->gradients + (g - m->gradients);
 }
 
 static int give(struct uw_model *m, float *g, uint32_t count_n, float **out)
 {
-    *out = given(m, g);
+    *out = network_copy(m, g);
     return uw_device_of(m)->read(&m->exec, *out, g, (size_t)count_n * sizeof *g);
 }
 
 static int take_back(struct uw_model *m, float *g, uint32_t count_n)
 {
-    /* Behind the copy that brought them and before their update; nobody waits. */
-    const struct uw_device_copy back = {g, given(m, g), (size_t)count_n * sizeof *g};
+    /* Queued after the copy that fetched them and before their update; does not wait. */
+    const struct uw_device_copy back = {g, network_copy(m, g), (size_t)count_n * sizeof *g};
     return uw_device_of(m)->stage(&m->exec, &back, 1);
 }
 
@@ -560,7 +560,7 @@ static int fetch(struct uw_model *m, uint32_t bucket)
 {
     struct uw_bucket *b = &m->buckets[bucket];
     const float *g = m->gradients + b->offset_n;
-    return uw_device_of(m)->fetch(&m->exec, given(m, g), g, (size_t)b->count_n * sizeof *g,
+    return uw_device_of(m)->fetch(&m->exec, network_copy(m, g), g, (size_t)b->count_n * sizeof *g,
                                   &b->ticket);
 }
 

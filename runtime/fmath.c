@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Argument reduction by Cody and Waite's two- or three-part constants, then a minimax polynomial.
- * Nothing here may be contracted into fused multiply-adds: the build turns that off. */
+ * Argument reduction by Cody and Waite's constants in two or three parts, then a minimax
+ * polynomial. The build forbids contraction into fused multiply-adds in this file. */
 #include "uwasa/fmath.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ float uw_expf(float x)
     float t = x * 1.44269504f;
     int32_t n = (int32_t)(t + (t < 0.0f ? -0.5f : 0.5f));
     float nf = (float)n;
-    /* ln 2 in two parts; the first has 9 significant bits, so nf times it is exact. */
+    /* ln 2 in two parts; the first has 9 significant bits, so its product with nf is exact. */
     float r = (x - nf * 0.693359375f) - nf * -2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -125,7 +125,7 @@ static float cos_core(float r)
     return ((p * z) * z - 0.5f * z) + 1.0f;
 }
 
-/* Reduce |x| by multiples of pi/2 in three parts; *quadrant is the multiple modulo 4. */
+/* Subtract a multiple of pi/2, in three parts, from |x|; *quadrant is the multiple modulo 4. */
 static float reduce(float x, uint32_t *quadrant)
 {
     float t = x * 0.636619772f;

@@ -78,7 +78,7 @@ int uw_want_rank(const struct uw_shape *in, uint32_t rank, const char *needs, st
 }
 
 /* How often a sample uses each weight. */
-static uint64_t weight_uses(const struct uw_layer *l)
+static uint64_t uses_per_weight(const struct uw_layer *l)
 {
     switch (l->def->kind) {
     case UW_LAYER_CONV2D:
@@ -100,14 +100,14 @@ static uint64_t weight_uses(const struct uw_layer *l)
 
 uint64_t uw_layer_multiply_adds(const struct uw_layer *l)
 {
-    uint64_t uses = weight_uses(l), sum = 0;
+    uint64_t uses = uses_per_weight(l), sum = 0;
 
     for (uint32_t t = 0; t < l->tensors_n && uses != 0; t++) {
         const struct uw_layer_tensor tensor = l->ops->tensor(l, t);
         sum += tensor.rank > 1 ? uses * uw_tensor_size(&tensor) : 0;
     }
     if (l->def->kind == UW_LAYER_ATTENTION) {
-        sum += 2 * (uint64_t)l->in.c * l->in.c * l->in.w; /* scores, and values by them */
+        sum += 2 * (uint64_t)l->in.c * l->in.c * l->in.w; /* q k^T, and P v */
     }
     return sum;
 }
@@ -152,7 +152,7 @@ static int resolve_inputs(const struct uw_graph *g, struct uw_layer *l, struct u
     const struct uw_layer_def *def = l->def;
 
     if (def->inputs[0] == NULL) {
-        l->input[0] = (uint16_t)l->index; /* the value of the layer before, or the model's input */
+        l->input[0] = (uint16_t)l->index; /* output of the previous layer, or the model's input */
         l->inputs_n = 1;
     } else {
         for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && def->inputs[k] != NULL; k++) {
@@ -229,7 +229,7 @@ static void count_readers(struct uw_graph *g)
     }
 }
 
-/* Layers that the first loss does not need. */
+/* Mark the layers that the first loss does not need. */
 static void find_auxiliary(struct uw_graph *g)
 {
     for (uint32_t i = 0; i < g->layers_n; i++) {
@@ -354,9 +354,8 @@ bool uw_graph_is_head(const struct uw_graph *g, const struct uw_layer *l)
     return false;
 }
 
-/* max(relu(x)) = relu(max(x)), and so are the gradients: a ReLU that only a max pool reads is left
- * to the pool, which does it on its smaller output. The map in front is then free after the
- * forward pass. */
+/* max(relu(x)) = relu(max(x)), with equal gradients. So a ReLU that only a max pool reads is done
+ * by the pool on its smaller output; the pool's input is then free after the forward pass. */
 static void fold_relus(struct uw_graph *g)
 {
     for (uint32_t i = 1; i < g->layers_n; i++) {
@@ -372,8 +371,8 @@ static void fold_relus(struct uw_graph *g)
     }
 }
 
-/* Which outputs reach a ReLU before any other layer with weights? From the last layer down: what
- * reads a layer stands behind it. */
+/* Find the outputs that reach a ReLU before another layer with weights. Goes from the last layer
+ * to the first, since the readers of a layer come after it. */
 static void find_feeding_relus(struct uw_graph *g)
 {
     for (uint32_t i = g->layers_n; i-- > 0;) {

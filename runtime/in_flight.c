@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program calls whether there is a device or not. */
+ * Calls that work with and without a device. */
 #include "flight.h"
 
 #include "uwasa/parts.h"
@@ -37,7 +37,7 @@ uint32_t uw_model_steps_free(const struct uw_model *m)
     if (d == NULL) {
         return m->begun ? 0 : 1;
     }
-    /* What a step decides for the next one, or hands out, is looked at in between. */
+    /* Then the program or the next step needs this step's results first: one at a time. */
     bool alone = m->guard.factor != 0.0f || m->buckets_n > 0 || m->bucket != NULL;
     uint32_t flying = m->flight->begun - m->flight->ended;
     return (alone ? 1 : d->steps_max) > flying ? (alone ? 1 : d->steps_max) - flying : 0;

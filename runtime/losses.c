@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The forward half leaves probabilities, or the targets of an elementwise loss, where the gradient
- * of the output will be written: no loss keeps memory of its own in training. */
+ * The forward part stores probabilities, or the targets of an elementwise loss, where the gradient
+ * of the output will be written: in training a loss needs no memory of its own. */
 #include "step.h"
 
 #include "uwasa/parts.h"
@@ -14,8 +14,8 @@ UW_STEP_PART float *uw_loss_gradient(const struct uw_model *m, const struct uw_h
     return base == UW_VALUE_INPUT ? NULL : m->layers[base - 1].dy;
 }
 
-/* Where head h may write a row of its size for each sample. */
-static float *room_of(const struct uw_model *m, const struct uw_head *h)
+/* Where the forward part of head h stores its probabilities or targets, h->n floats per sample. */
+static float *buffer_of(const struct uw_model *m, const struct uw_head *h)
 {
     float *dy = uw_loss_gradient(m, h);
     return dy != NULL ? dy : m->probabilities;
@@ -36,12 +36,12 @@ UW_STEP_PART int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s
                                  double *loss, uint32_t *correct_n)
 {
     if (is_elementwise(h)) {
-        return uw_parts.elementwise->forward(m, s, h, room_of(m, h), loss, correct_n);
+        return uw_parts.elementwise->forward(m, s, h, buffer_of(m, h), loss, correct_n);
     }
     return m->config.kernels->softmax_xent_fw(&m->exec, s->pass->batch_n, h->n,
                                               h->def->label_smoothing,
                                               uw_value_of(m, h->value, s->x),
-                                              s->b->label + s->pass->first, room_of(m, h), loss,
+                                              s->b->label + s->pass->first, buffer_of(m, h), loss,
                                               correct_n);
 }
 
@@ -107,7 +107,7 @@ int uw_losses_check(const struct uw_model *m, const struct uw_minibatch *b, stru
     return UW_OK;
 }
 
-/* ---- losses that are a sum over the elements of the output and its target ---- */
+/* ---- losses that sum over elements of output and target ---- */
 
 static enum uw_elementwise_loss kind_of(const struct uw_loss_def *d)
 {
@@ -123,7 +123,7 @@ static enum uw_elementwise_loss kind_of(const struct uw_loss_def *d)
     }
 }
 
-/* Labels as targets t; *correct_n: rows whose largest output is the label. */
+/* Write labels as one-hot targets t; *correct_n: rows whose largest output is the label. */
 static int onehot(uint32_t rows, uint32_t n, const uint32_t *label, const float *z, float *t,
                   uint32_t *correct_n)
 {

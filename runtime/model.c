@@ -22,7 +22,7 @@ static size_t sum(size_t a, size_t b)
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-/* All blocks of the model, in one place, so that measure and bind cannot disagree. */
+/* All blocks of the model. measure and bind share this list, so they cannot disagree. */
 enum block {
     LAYERS, HEADS, SEGMENTS, NAMES, BUCKETS, PARAMETERS, GRADIENTS, STATE0, STATE1, VELOCITY,
     SNAPSHOT, ACTIVATIONS, SCRATCH, INPUT, LABEL, TARGET, BLOCKS_N
@@ -46,7 +46,7 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_draft *
     uint32_t vectors = training ? uw_optimizer_vectors(&c->optimizer) : 0;
     size_t parameters = uw_draft_floats(g->parameters_n);
     size_t trained = uw_draft_floats(g->trainable_n);
-    /* Minibatches that the model has room for where kernels work: none, one, or a device's two. */
+    /* Minibatches with room in memory of the kernels: none, one, or a device's two. */
     size_t inputs = uw_device(c->kernels) != NULL ? UW_DEVICE_STEPS_MAX : c->input ? 1 : 0;
 
     bytes[LAYERS] = g->layers_n * sizeof(struct uw_layer);
@@ -67,9 +67,9 @@ static void size_blocks(const struct uw_model_config *c, const struct uw_draft *
     bytes[TARGET] = uw_size_mul(inputs, uw_draft_floats(uw_size_mul(g->target_n, c->batch_n)));
 }
 
-/* A last minibatch may be of any smaller size, and kernels that cut it in another way may need more
- * for it. From SETTLED_N on blocks have the sizes that they keep: a product of 16 weights and so
- * many samples is cut as every larger one. */
+/* The last minibatch of an epoch may have any smaller size. Kernels may divide it into other blocks
+ * and then need more scratch, so all sizes are tried. From SETTLED_N samples on the division no
+ * longer changes, even for a product of 16 weights. */
 #define SETTLED_N 65536u
 
 static size_t layer_scratch_bytes(const struct uw_layer *l, const struct uw_model_config *config)
@@ -77,7 +77,7 @@ static size_t layer_scratch_bytes(const struct uw_layer *l, const struct uw_mode
     uint32_t micro_n = uw_draft_micro_n(config), threads = uw_workers_threads(config->workers);
     size_t most = l->ops->scratch_bytes(l, config->kernels, micro_n, threads);
     if (uw_device(config->kernels) != NULL) {
-        return most; /* its kernels make do with what there is */
+        return most; /* kernels of a device adapt to the scratch that they get */
     }
     for (uint32_t n = 1; n < micro_n && n <= SETTLED_N; n++) {
         size_t bytes = l->ops->scratch_bytes(l, config->kernels, n, threads);
@@ -99,7 +99,7 @@ static size_t kernel_scratch_bytes(const struct uw_model_config *config, const s
     return uw_arena_padded(most);
 }
 
-/* What the kernels of a device work on counts by itself. */
+/* Add up the bytes; memory of a device's kernels is counted apart. */
 static int sum_need(struct uw_model_need *need, const struct uw_kernels *k, struct uw_error *err)
 {
     size_t total = 0;
@@ -121,20 +121,20 @@ static int sum_need(struct uw_model_need *need, const struct uw_kernels *k, stru
     return UW_OK;
 }
 
-/* What a budget is about. */
-static size_t budgeted(const struct uw_model_config *config, const struct uw_model_need *need)
+/* The bytes that a budget limits. */
+static size_t budgeted_bytes(const struct uw_model_config *config, const struct uw_model_need *need)
 {
     return uw_device(config->kernels) != NULL ? need->kernel_bytes + need->shared_bytes
                                            : need->total_bytes;
 }
 
-/* Activations last: what the others leave of the budget is theirs. */
+/* Activations come last: they get what the others leave of the budget. */
 static int fill_activations(struct uw_draft *d, const struct uw_model_config *config,
                             uint32_t *order, struct uw_error *err)
 {
     bool training = config->mode != UW_PLAN_INFERENCE;
     size_t budget = config->budget_bytes;
-    size_t others = budgeted(config, &d->need);
+    size_t others = budgeted_bytes(config, &d->need);
     size_t limit = budget == 0 ? SIZE_MAX : budget > others ? budget - others : 0;
 
     d->need.activations_bytes =
@@ -143,10 +143,10 @@ static int fill_activations(struct uw_draft *d, const struct uw_model_config *co
         d->need.recomputed_n += d->graph.layers[i].recomputed ? 1 : 0;
     }
     int rc = sum_need(&d->need, config->kernels, err);
-    if (rc == UW_OK && budget != 0 && budgeted(config, &d->need) > budget) {
+    if (rc == UW_OK && budget != 0 && budgeted_bytes(config, &d->need) > budget) {
         return uw_error_set(err, uw_parts.budgeting != NULL ? UW_ERR_NOMEM : UW_ERR_UNSUPPORTED,
                             "budget of %lu bytes: the smallest plan takes %lu",
-                            (unsigned long)budget, (unsigned long)budgeted(config, &d->need));
+                            (unsigned long)budget, (unsigned long)budgeted_bytes(config, &d->need));
     }
     return rc;
 }
@@ -371,7 +371,7 @@ static int take_blocks(struct uw_model *m, const struct uw_draft *d, struct uw_a
         block[i] = bytes[i] != 0 ? block[i] : NULL;
         if (uw_device_of(m) != NULL && from->foreign && bytes[i] != 0) {
             rc = uw_device_of(m)->zero(&m->exec, block[i], bytes[i]);
-            /* The next block may be one that both see, and then the device has to rest. */
+            /* The processor may write to the next block, if shared: the device must be idle. */
             rc = rc < 0 ? rc : uw_device_of(m)->wait(&m->exec);
             if (rc < 0) {
                 return uw_error_set(err, rc, "the device failed while memory was cleared");
@@ -471,7 +471,7 @@ static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng
     }
 }
 
-/* Where the processor has a tensor. */
+/* The processor's copy of a tensor. */
 static float *image_of(const struct uw_model *m, const struct uw_layer *l, uint32_t t)
 {
     return uw_device(m->config.kernels) == NULL

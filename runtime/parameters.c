@@ -27,7 +27,7 @@ static bool tensor_is_trained(const struct uw_layer *l, const struct uw_adapt *a
     return !adapt->bias_only || tensor.bias;
 }
 
-/* Which tensors are trained, and down to which layer gradients have to go. */
+/* Choose the trained tensors and the layers that need gradients for them. */
 static int choose_trained(struct uw_graph *g, const struct uw_adapt *adapt, struct uw_error *err)
 {
     uint32_t left = adapt->last_n != 0 ? adapt->last_n : UINT32_MAX;
@@ -115,7 +115,7 @@ int uw_graph_parameters(struct uw_graph *g, const struct uw_model_config *config
 
 /* ---- parameters in constant memory ---- */
 
-/* The constant that is tensor t of the layer; NULL: there is none. */
+/* The constant for tensor t of the layer; NULL: none. */
 static const struct uw_constant *constant_of(const struct uw_model_config *config,
                                              const struct uw_layer *l, uint32_t t)
 {
@@ -132,8 +132,8 @@ static const struct uw_constant *constant_of(const struct uw_model_config *confi
     return NULL;
 }
 
-/* A layer that never changes and whose tensors are all among the constants stays where they are.
- * Batch norm changes, by its running statistics, unless it is frozen. */
+/* A layer that never changes uses the constants in place if they contain all its tensors. Batch
+ * norm changes its running statistics unless it is frozen. */
 static int find(struct uw_layer *l, const struct uw_model_config *config, struct uw_error *err)
 {
     bool inference = config->mode == UW_PLAN_INFERENCE;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lifetimes first, then offsets: the largest block goes first, each to the lowest offset where no
- * block that lives at the same time stands. Two blocks overlap in memory only if their lifetimes
- * are disjoint; tests check that over random graphs. Then other orders are tried. */
+ * First compute lifetimes, then offsets: blocks are placed from the largest to the smallest, each
+ * at the lowest offset that is free during its lifetime. Blocks overlap in memory only if their
+ * lifetimes are disjoint; tests check that over random graphs. Then other orders are tried. */
 #include "step.h"
 
 #include "uwasa/arena.h"
 #include "uwasa/parts.h"
 
-#define IMPROVE_WORK 4000000u       /* pairs of slots compared, about */
+#define IMPROVE_WORK 4000000u       /* limit, about, of pairs of slots compared */
 
 struct uw_planner {
     struct uw_graph *g;
@@ -35,7 +35,7 @@ static size_t batch_bytes(const struct uw_planner *p, size_t sample_bytes)
     return uw_arena_padded(uw_size_mul(sample_bytes, p->batch_n));
 }
 
-/* What layer l keeps beside its output. */
+/* Bytes that layer l keeps in addition to its output. */
 static size_t aux_bytes(const struct uw_planner *p, const struct uw_layer *l)
 {
     size_t samples = uw_size_mul(l->aux_sample_bytes, p->batch_n);
@@ -50,20 +50,20 @@ static bool reads_value_of_layer(const struct uw_graph *g, const struct uw_layer
     return *base != UW_VALUE_INPUT;
 }
 
-/* Does layer l alone read its input? */
-static bool reads_alone(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
+/* Whether layer l is the only reader of its input. */
+static bool is_only_reader(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     return reads_value_of_layer(g, l, base) && g->layers[*base - 1].readers_n == 1;
 }
 
-/* Could layer l write its output over its input? base: the value that it would write over. */
+/* Whether layer l could write its output over its input. base: set to the input's value. */
 static bool may_share_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
-    return l->ops->in_place && reads_alone(g, l, base) && !g->layers[*base - 1].reads_y;
+    return l->ops->in_place && is_only_reader(g, l, base) && !g->layers[*base - 1].reads_y;
 }
 
-/* Does it in the plan? Not from one stage into another: the input is needed to compute the output
- * again. */
+/* Whether it does in this plan: only if the input is of the same stage, since recomputing the
+ * output needs the input of another stage. */
 static bool shares_input(const struct uw_graph *g, const struct uw_layer *l, uint32_t *base)
 {
     return may_share_input(g, l, base) && g->layers[*base - 1].stage == l->stage;
@@ -82,13 +82,13 @@ static void find_roots(const struct uw_graph *g)
     }
     for (uint32_t i = g->layers_n; i-- > 0;) {
         const struct uw_layer *l = &g->layers[i];
-        if (l->ops->gradient_in_place && !l->view && reads_alone(g, l, &base)) {
+        if (l->ops->gradient_in_place && !l->view && is_only_reader(g, l, &base)) {
             g->layers[base - 1].dy_root = g->layers[i].dy_root;
         }
     }
 }
 
-/* Does the backward pass of layer l read its input number k? */
+/* Whether the backward pass of layer l reads its input number k. */
 static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t k)
 {
     uint32_t base = uw_graph_base(g->layers, l->input[k]);
@@ -102,7 +102,7 @@ static bool backward_reads(const struct uw_graph *g, const struct uw_layer *l, u
             (l->passes_down || l->ops->bw_prepare != NULL));
 }
 
-/* Does layer l read the value, in its backward pass? */
+/* Whether the backward pass of layer l reads the value. */
 static bool reads(const struct uw_graph *g, const struct uw_layer *l, uint32_t value,
                   bool in_backward)
 {
@@ -144,8 +144,7 @@ static uint32_t later(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* The last steps that read the output of layer i as the forward pass left it, and as it was
- * computed again. */
+/* The last steps that read layer i's output: as the forward pass wrote it, and as recomputed. */
 static void last_uses(const struct uw_planner *p, uint32_t i, uint32_t *forward, uint32_t *again)
 {
     const struct uw_graph *g = p->g;
@@ -188,7 +187,8 @@ static void live_aux(struct uw_planner *p, uint32_t i)
     }
 }
 
-/* Losses that nothing goes back from need room of their own, one after the other. */
+/* Losses without a backward pass need memory of their own; they run one after the other and share
+ * it. */
 static void live_losses(struct uw_planner *p)
 {
     const struct uw_graph *g = p->g;
@@ -254,8 +254,8 @@ static bool lifetimes_meet(const struct uw_slot *a, const struct uw_slot *b)
     return a->birth <= b->death && b->birth <= a->death;
 }
 
-/* Lowest offset free during the slot's whole life. order[0 .. placed-1] are placed and sorted by
- * offset. */
+/* The lowest offset that is free during the slot's lifetime. order[0 .. placed-1]: the placed
+ * slots, sorted by offset. */
 static size_t find_gap(const struct uw_slot *slots, const uint32_t *order, uint32_t placed,
                        const struct uw_slot *slot)
 {
@@ -275,8 +275,7 @@ static size_t find_gap(const struct uw_slot *slots, const uint32_t *order, uint3
     return offset;
 }
 
-/* Place the slots in the order of priority[n]; placed[n] is scratch. Returns the bytes they take
- * together. */
+/* Place the slots in the order of priority[n]; placed[n] is scratch. Returns the bytes needed. */
 static size_t place_slots(struct uw_slot *slots, const uint32_t *priority, uint32_t *placed,
                           uint32_t n)
 {
@@ -304,7 +303,7 @@ static size_t place_slots(struct uw_slot *slots, const uint32_t *priority, uint3
     return top;
 }
 
-/* No placement takes less than the slots that live at one time. */
+/* The most bytes in use at one time: no placement needs less. */
 static size_t lower_bound(const struct uw_slot *slots, uint32_t n)
 {
     size_t most = 0;
@@ -321,8 +320,8 @@ static size_t lower_bound(const struct uw_slot *slots, uint32_t n)
     return most;
 }
 
-/* Swap priorities at random on what plan_stages made, keep what is no worse. The same graph gets
- * the same plan. Returns the bytes, as many or fewer. */
+/* Improve the placement of plan_stages: swap priorities at random and keep what is no worse. The
+ * same graph always gets the same plan. Returns the bytes, at most `bytes`. */
 static size_t improve(struct uw_planner *p, size_t bytes)
 {
     uint32_t n = UW_SLOTS_N(p->g->layers_n);
@@ -349,8 +348,8 @@ static size_t improve(struct uw_planner *p, size_t bytes)
     return place_slots(p->slots, p->priority, p->placed, n);
 }
 
-/* Plan with the stages that the layers are in now, and without recomputing layers that are `kept`.
- * Returns the bytes, SIZE_MAX if they overflow. */
+/* Plan for the layers' current stages; layers that are `kept` are not recomputed. Returns the
+ * bytes, SIZE_MAX on overflow. */
 static size_t plan_stages(struct uw_planner *p)
 {
     uint32_t n = UW_SLOTS_N(p->g->layers_n);
@@ -370,23 +369,22 @@ static size_t plan_stages(struct uw_planner *p)
 
 /* ---- recomputation ----
  *
- * Under a budget, layers are cut into stages of about equal size, where little is handed on. Before
- * the backward pass enters a stage, outputs that it needs are computed again. Those that take the
- * least time for the bytes they give back come first: batch norms and activations, then products
- * of short rows. Of all plans within the budget the one that computes the least again is taken. */
+ * Under a budget, the layers are divided into stages of about equal size, at places where few
+ * values cross. Before the backward pass of a stage, the outputs that it needs are recomputed.
+ * Layers with the least time per byte saved are recomputed first: batch norms and activations, then
+ * products of short rows. The plan within the budget that recomputes the least is taken. */
 
 #define STAGES_MAX 64u
-#define LEVEL_MIN 4.0               /* cost of a float of output that is computed again */
+#define LEVEL_MIN 4.0               /* cost of recomputing a float of output */
 #define LEVEL_MAX 4096.0
-#define PRODUCTS_A_FLOAT 8.0        /* multiply-adds in the time that a float takes to be moved */
+#define PRODUCTS_A_FLOAT 8.0        /* multiply-adds in the time that moving a float takes */
 
-/* What a cut's place is measured by: memory that the layers before it take, or all their outputs,
- * those written over others too, and four times what they keep beside. Either may give the better
- * plan. */
+/* The size of a stage. MEMORY: bytes of outputs and aux. OUTPUTS: counts outputs that overwrite
+ * others too, and weighs aux four times. Either may give the better plan. */
 enum measure { MEMORY, OUTPUTS, MEASURES_N };
 
-/* For every place `at` between two layers: slots[at].bytes, the floats made before and read from
- * there on; slots[at].offset, the measure of the layers before. */
+/* For every place `at` between two layers: slots[at].bytes = floats computed before and read after
+ * it; slots[at].offset = size of the layers before it. */
 static void weigh_cuts(struct uw_planner *p, enum measure measure)
 {
     const struct uw_graph *g = p->g;
@@ -409,8 +407,8 @@ static void weigh_cuts(struct uw_planner *p, enum measure measure)
     }
 }
 
-/* The place after layer `after` with the least across among those near `target`, or else the
- * nearest; 0: none. A layer that works in place stays with the one before it. */
+/* Of the places after layer `after` and near `target`, the one that the fewest floats cross; if
+ * none is near, the nearest; 0: none. A layer that works in place stays with the one before it. */
 static uint32_t find_cut(const struct uw_planner *p, uint32_t after, double target, double width)
 {
     uint32_t best = 0;
@@ -432,7 +430,7 @@ static uint32_t find_cut(const struct uw_planner *p, uint32_t after, double targ
     return best;
 }
 
-static void cut_into(struct uw_planner *p, uint32_t stages, enum measure measure)
+static void cut_into_stages(struct uw_planner *p, uint32_t stages, enum measure measure)
 {
     struct uw_graph *g = p->g;
 
@@ -449,14 +447,14 @@ static void cut_into(struct uw_planner *p, uint32_t stages, enum measure measure
     }
 }
 
-/* Time of the forward pass for a sample, in floats moved. */
+/* Time of a layer's forward pass for a sample, in units of one float moved. */
 static double cost_of(const struct uw_layer *l)
 {
     return (double)l->in_n * l->inputs_n + l->out_n +
            (double)uw_layer_multiply_adds(l) / PRODUCTS_A_FLOAT;
 }
 
-/* Keep what costs more than `level` for a float of output. */
+/* Keep the outputs that cost more than `level` per float; recompute the others. */
 static size_t plan_level(struct uw_planner *p, double level)
 {
     struct uw_graph *g = p->g;
@@ -487,7 +485,7 @@ static void remember(struct uw_planner *p)
     }
 }
 
-/* One by one, keep what may be kept yet, the last layers first. */
+/* While the limit allows, keep further layers, one by one from the last. */
 static void keep_more(struct uw_planner *p, size_t limit_bytes)
 {
     struct uw_graph *g = p->g;
@@ -507,14 +505,14 @@ static void keep_more(struct uw_planner *p, size_t limit_bytes)
     }
 }
 
-/* The best plan found so far, as `remember` left it. */
+/* The best plan found so far; set by `remember`. */
 struct search {
     size_t limit_bytes, least_bytes;
     bool met;
     double cost;
 };
 
-/* The stages that the layers are in now: nothing kept that need not be, or as much as fits. */
+/* Try the layers' current stages: with as little kept as possible, then with as much as fits. */
 static void try_stages(struct uw_planner *p, struct search *s)
 {
     size_t bytes = plan_level(p, 2.0 * LEVEL_MAX);
@@ -549,7 +547,7 @@ static size_t plan_within(struct uw_planner *p, size_t limit_bytes)
     remember(p);
     for (uint32_t stages = 2; stages <= g->layers_n && stages <= STAGES_MAX; stages++) {
         for (int measure = MEMORY; measure < MEASURES_N; measure++) {
-            cut_into(p, stages, (enum measure)measure);
+            cut_into_stages(p, stages, (enum measure)measure);
             try_stages(p, &s);
         }
     }
@@ -563,8 +561,6 @@ static size_t plan_within(struct uw_planner *p, size_t limit_bytes)
     return improve(p, plan_stages(p));
 }
 
-/* Layers whose backward pass needs something that is computed again rather than kept: of every
- * stage but the last, what no later stage reads. */
 static void find_recomputed(struct uw_planner *p)
 {
     struct uw_graph *g = p->g;
@@ -576,7 +572,7 @@ static void find_recomputed(struct uw_planner *p)
         bool aux = aux_bytes(p, l) > 0 && !l->ops->again_reads_aux;
         bool needed = l->needs_gradient && (l->reads_y || aux);
         l->recomputed = false;
-        if (shares_input(g, l, &base)) { /* one piece of memory, one fate */
+        if (shares_input(g, l, &base)) { /* both are in the same memory */
             g->layers[base - 1].kept = l->kept;
         }
         if (!p->training || l->view || l->stage == stages) {
@@ -593,7 +589,6 @@ static void find_recomputed(struct uw_planner *p)
     }
 }
 
-/* The layers of one stage that are recomputed, before the backward pass enters it. */
 static int recompute(struct uw_model *m, uint32_t stage, const float *x, const struct uw_pass *p)
 {
     struct uw_pass again = *p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens between the stretches of a step: time is put on accounts, the program is called. */
+ * Between two computations of a step: measures their time and calls the program's function. */
 #include "flight.h"
 
 #include "uwasa/parts.h"
@@ -29,7 +29,7 @@ void uw_profile_span(const struct uw_model *m, uint32_t row, enum uw_profile_par
     }
 }
 
-static uint64_t *account_of(const struct uw_model *m, uint32_t row, enum uw_profile_part part)
+static uint64_t *counter_of(const struct uw_model *m, uint32_t row, enum uw_profile_part part)
 {
     struct uw_profile_row *r = &m->profile->rows[row];
     switch (part) {
@@ -52,7 +52,7 @@ static void lap(const struct uw_model *m, uint32_t row, enum uw_profile_part par
                 uint64_t *since_us)
 {
     uint64_t now_us = uw_profile_start(m);
-    *account_of(m, row, part) += now_us - *since_us;
+    *counter_of(m, row, part) += now_us - *since_us;
     span(m, row, part, *since_us, now_us);
     *since_us = now_us;
 }

@@ -7,7 +7,7 @@
 
 static const struct {
     char name[12];
-    uint8_t offset;                 /* of its bytes in struct uw_model_need */
+    uint8_t offset;                 /* of the byte count in struct uw_model_need */
 } purposes[UW_PURPOSES_N] = {
 #define PURPOSE(number, name) [number] = {#name, offsetof(struct uw_model_need, name##_bytes)}
     PURPOSE(UW_PURPOSE_SCRATCH, scratch),       PURPOSE(UW_PURPOSE_ACTIVATIONS, activations),

@@ -30,7 +30,7 @@ void uw_rng_seed(struct uw_rng *r, uint64_t seed)
     r->s[2] = (uint32_t)b;
     r->s[3] = (uint32_t)(b >> 32);
     if ((r->s[0] | r->s[1] | r->s[2] | r->s[3]) == 0) {
-        r->s[0] = 1; /* the one state the generator cannot leave */
+        r->s[0] = 1; /* the generator could never leave the all-zero state */
     }
 }
 
@@ -59,7 +59,7 @@ uint32_t uw_rng_below(struct uw_rng *r, uint32_t n)
     if (n == 0) {
         return 0;
     }
-    /* Reject the few values that would make low results likelier: 2^32 mod n of them. */
+    /* Reject 2^32 mod n values, which would make low results more likely. */
     uint32_t reject = (0u - n) % n;
     uint64_t product;
     do {
@@ -84,7 +84,7 @@ float uw_rng_normal(struct uw_rng *r)
     return u * uw_sqrtf(-2.0f * uw_logf(s) / s);
 }
 
-/* Half of the bits that count to n take. */
+/* Half of the bits of a number below n, rounded up. */
 static uint32_t half_bits_of(uint32_t n)
 {
     uint32_t half_bits = 1;
@@ -99,9 +99,9 @@ static uint32_t scramble(uint64_t key, uint32_t round, uint32_t right)
     return (uint32_t)(finalize(key + golden * (round + 1) + right) >> 32);
 }
 
-/* A Feistel network, walked until it falls inside. Backwards it is the same with its halves changed
- * and its rounds from the last to the first. */
-static uint32_t walk(uint64_t key, uint32_t n, uint32_t i, bool back)
+/* A Feistel network, repeated until the result is below n (cycle walking). The inverse (back) swaps
+ * the halves and runs the rounds from the last to the first. */
+static uint32_t permute(uint64_t key, uint32_t n, uint32_t i, bool back)
 {
     if (n < 2) {
         return 0;
@@ -123,10 +123,10 @@ static uint32_t walk(uint64_t key, uint32_t n, uint32_t i, bool back)
 
 uint32_t uw_rng_permute(uint64_t key, uint32_t n, uint32_t i)
 {
-    return walk(key, n, i, false);
+    return permute(key, n, i, false);
 }
 
 uint32_t uw_rng_permute_back(uint64_t key, uint32_t n, uint32_t i)
 {
-    return walk(key, n, i, true);
+    return permute(key, n, i, true);
 }

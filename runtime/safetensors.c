@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A strict pull parser for the one shape of JSON that a safetensors header has: an object of
- * objects, with strings and unsigned integers inside. */
+ * A strict pull parser for the JSON of a safetensors header: an object of objects that contain
+ * strings and unsigned integers. */
 #include "safetensors.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static int fail(struct reader *r, const char *what)
     return r->rc;
 }
 
-/* The next byte without taking it; -1 at the end of the header or after a failure. */
+/* The next byte, which stays unread; -1 at the end of the header or after a failure. */
 static int peek(struct reader *r)
 {
     if (r->rc < 0 || r->at >= r->st->header_bytes) {
@@ -101,7 +101,7 @@ static void put(char *out, uint32_t out_bytes, uint32_t *length, int c)
     (*length)++;
 }
 
-/* One code unit as UTF-8. Halves of surrogate pairs are kept apart: such names match nothing. */
+/* Append a UTF-16 code unit as UTF-8. Surrogate pairs are not joined: such names match nothing. */
 static void put_code(char *out, uint32_t out_bytes, uint32_t *length, uint32_t code)
 {
     if (code < 0x80) {
@@ -138,8 +138,7 @@ static int take_escape(struct reader *r, char *out, uint32_t out_bytes, uint32_t
     return UW_OK;
 }
 
-/* A string into out, NUL-terminated. A string that does not fit becomes "", which no tensor is
- * called. */
+/* Read a string into out, NUL-terminated. One that does not fit becomes "": no tensor's name. */
 static int take_string(struct reader *r, char *out, uint32_t out_bytes)
 {
     uint32_t length = 0;
@@ -184,8 +183,8 @@ static int take_number(struct reader *r, uint64_t *value)
     return UW_OK;
 }
 
-/* After an element: 1 for "another one follows", 0 for "closed". */
-static int more(struct reader *r, int closing)
+/* Read what follows an element. Returns 1 (comma: another element), 0 (the closing character). */
+static int another_element(struct reader *r, int closing)
 {
     int c = skip_space(r);
     if (c != ',' && c != closing) {
@@ -195,7 +194,7 @@ static int more(struct reader *r, int closing)
     return c == ',';
 }
 
-/* An array of at most max_n numbers; more are counted but not kept. */
+/* Read an array of numbers; those after the first max_n are counted but not stored. */
 static int take_numbers(struct reader *r, uint64_t *out, uint32_t max_n, uint32_t *n)
 {
     int go = 1;
@@ -216,7 +215,7 @@ static int take_numbers(struct reader *r, uint64_t *out, uint32_t max_n, uint32_
             out[*n] = value;
         }
         *n += *n <= max_n ? 1 : 0;
-        go = more(r, ']');
+        go = another_element(r, ']');
     }
     return go;
 }
@@ -267,7 +266,7 @@ static int take_entry(struct reader *r, struct uw_safetensors_entry *e)
         if (take_entry_field(r, e, &seen) < 0) {
             return r->rc;
         }
-        go = more(r, '}');
+        go = another_element(r, '}');
     }
     if (go == 0 && seen != 7) {
         return fail(r, "a tensor needs dtype, shape and data_offsets");
@@ -299,15 +298,15 @@ static int take_metadata(struct reader *r, const char *key, char *value, uint32_
             return r->rc;
         }
         found = hit ? 1 : found;
-        go = more(r, '}');
+        go = another_element(r, '}');
     }
     return go < 0 ? go : found;
 }
 
-/* Walk the whole header; see the two look-ups below for what is caught on the way. */
-static int walk(const struct uw_safetensors *st, const char *tensor,
-                struct uw_safetensors_entry *entry, const char *key, char *value,
-                uint32_t value_bytes, struct uw_error *err)
+/* Parse the whole header and look up a tensor or a key of the metadata on the way. */
+static int parse_header(const struct uw_safetensors *st, const char *tensor,
+                        struct uw_safetensors_entry *entry, const char *key, char *value,
+                        uint32_t value_bytes, struct uw_error *err)
 {
     struct reader r = {.st = st, .err = err};
     struct uw_safetensors_entry e;
@@ -338,7 +337,7 @@ static int walk(const struct uw_safetensors *st, const char *tensor,
             found = 1;
         }
         end = e.end > end ? e.end : end;
-        go = more(&r, '}');
+        go = another_element(&r, '}');
     }
     if (go == 0 && skip_space(&r) != -1) {
         fail(&r, "text after the header's end");
@@ -391,14 +390,14 @@ int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, c
 int uw_safetensors_find(const struct uw_safetensors *st, const char *name,
                         struct uw_safetensors_entry *entry, struct uw_error *err)
 {
-    return walk(st, name, entry, NULL, NULL, 0, err);
+    return parse_header(st, name, entry, NULL, NULL, 0, err);
 }
 
 int uw_safetensors_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
                           struct uw_error *err)
 {
     char text[24] = "";
-    int rc = walk(st, NULL, NULL, key, text, sizeof text, err);
+    int rc = parse_header(st, NULL, NULL, key, text, sizeof text, err);
     if (rc <= 0) {
         return rc;
     }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Values of place[j]; above: the slot, counted from there. */
+/* Values of place[j]; FIRST_SLOT + i is slot i. */
 #define HOME 0u
 #define RESTING 1u
 #define FIRST_SLOT 2u
@@ -16,14 +16,14 @@ static int read_source(struct uw_sample_pool *p, uint64_t index, float *x, uint3
     return p->config.source->ops->read(p->config.source, index, x, label);
 }
 
-/* Is the time of a slot not over? Clocks may wrap. */
-static bool in_time(const struct uw_sample_pool *p, const struct uw_pool_slot *s)
+/* Whether a slot's lease has time left. Right even if the clock wraps. */
+static bool lease_is_valid(const struct uw_sample_pool *p, const struct uw_pool_slot *s)
 {
     return p->config.now_us == NULL || (int64_t)(s->until_us - p->config.now_us()) > 0;
 }
 
-/* A slot is written only when it is in no place and has no reader. So a reader counts itself
- * first, and then checks that the slot is still in its place: all four in one order. */
+/* A slot is written only if no place names it and it has no reader. So a reader first counts itself
+ * and then checks that the place still names the slot; all four accesses are in one order. */
 static int read_pool(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
 {
     struct uw_sample_pool *p = (struct uw_sample_pool *)base;
@@ -42,7 +42,7 @@ static int read_pool(struct uw_dataset *base, uint64_t index, float *x, uint32_t
         struct uw_pool_slot *s = &p->slots[at - FIRST_SLOT];
         atomic_fetch_add(&s->readers, 1u);
         bool there = (uint32_t)atomic_load(&p->place[j]) == at;
-        bool good = there && in_time(p, s);
+        bool good = there && lease_is_valid(p, s);
         if (good) {
             memcpy(x, p->borrowed + (size_t)(at - FIRST_SLOT) * p->sample_n,
                    p->sample_n * sizeof *x);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The forward pass, the losses, and a backward pass that walks the layers from the top: a layer's
- * bw_input comes before its bw_param, since the fused update of plan mode immediate changes the
- * weights that bw_input reads. */
+ * The forward pass, the losses, and the backward pass from the last layer to the first. A layer's
+ * bw_input runs before its bw_param, because in plan mode immediate the update is fused into
+ * bw_param and changes the weights that bw_input reads. */
 #include "flight.h"
 #include "step.h"
 
@@ -35,7 +35,7 @@ int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const 
     return rc;
 }
 
-/* A layer refused what it was given. Returns rc. */
+/* Put the layer's name and what it wants into err. Returns rc. */
 static int name_layer(const struct uw_layer *l, int rc, struct uw_error *err)
 {
     bool unwanted = rc == UW_ERR_INVALID && l->ops->wants != NULL;
@@ -101,7 +101,7 @@ UW_STEP_PART int uw_step_name_nonfinite(struct uw_model *m, const float *x, cons
             }
         }
         int rc = uw_step_layer(m, l, x, &pass);
-        if (rc < 0) {       /* a device has only stopped; the processor reported it at once */
+        if (rc < 0) {       /* on the processor err already says so; a device has only stopped */
             return UW_STEP_DEVICES ? name_layer(l, rc, err) : rc;
         }
         if (!l->view &&
@@ -141,8 +141,8 @@ static int check_batch(const struct uw_model *m, const struct uw_minibatch *b,
     return uw_losses_check(m, b, err);
 }
 
-/* Where the gradient of the layer's input number `which` goes, NULL when nobody wants it. The
- * first layer that reaches a value on the way down writes it, the others add. */
+/* Where to write the gradient of the layer's input number `which`; NULL: it is not needed. Of the
+ * readers of a value the first in the backward pass writes its gradient, the others add to it. */
 static float *gradient_below(const struct uw_model *m, const struct uw_layer *l, uint32_t which,
                              bool *accumulate)
 {
@@ -169,8 +169,8 @@ static int pass_down(struct uw_model *m, const struct uw_layer *l, const struct 
     return rc;
 }
 
-/* Have all gradients been looked at that make up l->dy? */
-static bool is_looked_at(const struct uw_model *m, const struct uw_layer *l)
+/* Whether bw_finite checks l->dy: this layer's, or that of the only reader of its output. */
+static bool is_checked_by_kernels(const struct uw_model *m, const struct uw_layer *l)
 {
     if (l->ops->bw_finite != NULL || l->readers_n != 1 || l->last_reader == m->layers_n) {
         return l->ops->bw_finite != NULL;
@@ -217,12 +217,12 @@ static int backward_layer(struct uw_model *m, const struct uw_layer *l, const fl
 }
 
 #ifdef UW_WITHOUT_DEVICES
-#define backward_anywhere backward_layer
+#define backward_one backward_layer
 #else
-/* A device's launches cost more than what they do for a few channels: what bw_input finds out about
- * a parameter it leaves in its place at once. */
-static int backward_anywhere(struct uw_model *m, const struct uw_layer *l, const float *x,
-                             const struct uw_pass *p, struct uw_update *u)
+/* On a device a launch costs more than its work for a few channels. So bw_prepare and bw_input
+ * write the parameter gradients that they compute straight to their place. */
+static int backward_one(struct uw_model *m, const struct uw_layer *l, const float *x,
+                        const struct uw_pass *p, struct uw_update *u)
 {
     float *target[UW_LAYER_TENSORS_MAX] = {NULL};
     struct uw_pass pass = *p;
@@ -249,14 +249,14 @@ static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
         if (rc == UW_OK && (l->view || !l->needs_gradient)) {
             continue;
         }
-        if (rc == UW_OK && l->trained != 0 && !is_looked_at(m, l) &&
+        if (rc == UW_OK && l->trained != 0 && !is_checked_by_kernels(m, l) &&
             !m->config.kernels->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->dy)) {
             return uw_error_set(u->err, UW_ERR_NONFINITE,
                                 "layer '%s': the gradient of its output is NaN or infinite",
                                 l->def->name);
         }
         u->err->text[0] = '\0';
-        rc = rc < 0 ? rc : backward_anywhere(m, l, x, p, u);
+        rc = rc < 0 ? rc : backward_one(m, l, x, p, u);
         if (rc < 0) {
             return u->err->text[0] != '\0' ? rc
                                            : uw_error_set(u->err, rc, "layer '%s': %s",
@@ -329,7 +329,7 @@ static bool is_spike(struct uw_spike_guard *g, double loss)
 const struct uw_guarding uw_guarding = {.check = check_guard, .limit = loss_limit,
                                         .is_spike = is_spike, .take = take_loss};
 
-/* Losses of a micro-batch and, if it trains, the gradients of the outputs; r: their sums so far. */
+/* Losses of a micro-batch and, if it trains, the gradients of the outputs; r: the step's sums. */
 static int losses(struct uw_model *m, const struct uw_labelled *s, struct uw_step_result *r,
                   struct uw_error *err)
 {

@@ -18,7 +18,7 @@ enum { H_MAGIC, H_FORMAT, H_SEQUENCE, H_BYTES, H_NAME, H_DATA_CRC, H_CRC, H_WORD
 
 /* What a slot holds. */
 struct record {
-    uint32_t at, bytes, sequence;   /* at: of the slot */
+    uint32_t at, bytes, sequence;   /* at: address of the slot */
     bool complete;                  /* its header was programmed to the end */
 };
 
@@ -44,7 +44,7 @@ static uint32_t slot_at(const struct uw_storage_flash *s, uint32_t object, uint3
     return at + which * (uint32_t)slot_bytes(s->flash, &s->objects[object]);
 }
 
-/* objects_n: there is none of that name. */
+/* Index of an object; objects_n: not found. */
 static uint32_t find(const struct uw_storage_flash *s, const char *object)
 {
     uint32_t i = 0;
@@ -79,7 +79,7 @@ static int data_crc(const struct uw_storage_flash *s, uint32_t slot, uint32_t by
     return rc;
 }
 
-/* Is there an object in a slot, by its header? */
+/* Read a slot's header. Returns whether it describes this object. */
 static bool read_header(const struct uw_storage_flash *s, uint32_t object, uint32_t which,
                         struct record *r, uint32_t *crc)
 {
@@ -100,9 +100,9 @@ static bool read_header(const struct uw_storage_flash *s, uint32_t object, uint3
     return r->bytes <= s->objects[object].bytes_max;
 }
 
-/* Find the slot that holds an object. A header that was cut short may be readable now and not the
- * next time: a complete one goes before it. Of two that are not complete the elder was read when
- * the other was begun: it is the one to be trusted. */
+/* Find the slot that holds an object. A header whose programming was interrupted may read correctly
+ * once and not the next time, so a complete one is preferred. Of two incomplete ones the older is
+ * preferred: it was readable when the write of the other began. */
 static bool newest(const struct uw_storage_flash *s, uint32_t object, struct record *r)
 {
     struct record record[2];
@@ -199,15 +199,14 @@ static int flash_begin(struct uw_storage *base, const char *object)
     s->write_bytes = s->unit_n = s->crc = 0;
     s->failed = UW_OK;
     s->writing = i;
-    int rc = erase_at(s, s->slot_at);   /* the header goes first */
+    int rc = erase_at(s, s->slot_at);   /* erases the header before the data */
     if (rc < 0) {
         s->writing = s->objects_n;
     }
     return rc;
 }
 
-/* Program whole units at the end of what was written. Sectors are erased as the data comes to
- * them. */
+/* Program whole units after what was written. A sector is erased when the data reaches it. */
 static int program(struct uw_storage_flash *s, const uint8_t *data, uint32_t bytes)
 {
     int rc = UW_OK;
@@ -295,7 +294,7 @@ static int commit(struct uw_storage_flash *s)
     }
     rc = rc == UW_OK ? data_crc(s, s->slot_at, bytes, &found) : rc;
     if (rc == UW_OK && found != s->crc) {
-        rc = UW_ERR_IO; /* it took the data and gives others */
+        rc = UW_ERR_IO; /* the flash reads back other data */
     }
     if (rc == UW_OK) {
         rc = program_header(s, bytes);
@@ -314,7 +313,7 @@ static int flash_end(struct uw_storage *base, int committed)
     }
     int rc = committed ? commit(s) : UW_OK;
     s->writing = s->objects_n;
-    s->reading = s->objects_n; /* it may show the object just replaced */
+    s->reading = s->objects_n; /* it may be of the object just replaced */
     return rc;
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In plan mode immediate with SGD the update is fused into bw_param, and no gradient array lives.
+ * In plan mode immediate with SGD the update is fused into bw_param, and gradients are not stored.
  * Otherwise gradients are gathered in buckets.
  *
- * A bucket is a run of layers whose gradients stand at the end of the window m->gradients, the
- * topmost layer last. Plan mode full is one bucket for everything; immediate is one bucket a
+ * A bucket is a run of layers. Their gradients are at the end of the window m->gradients, that of
+ * the last layer at the very end. Plan mode full has one bucket for all layers, immediate one per
  * layer.
  *
- * Deferred updates: a gradient is handed out during backward, and its update comes when the next
- * forward pass needs the parameters. The window then holds all gradients, each at its place among
- * the trained parameters. A forward pass that trains needs every trained layer, so no update is
- * pending when the next backward pass begins. */
+ * Deferred updates: a gradient is handed out during the backward pass; the update follows when the
+ * next forward pass needs the parameters. The window then holds all gradients, in the order of the
+ * trained parameters. A training forward pass needs every trained layer, so no update is pending
+ * when the next backward pass begins. */
 #include "flight.h"
 
 #include "layers/layer_shared.h"
@@ -50,8 +50,8 @@ static float *velocity_of(const struct uw_model *m, const struct uw_optimizer *o
     return m->state[0] != NULL ? uw_worked_by(m).state[0] + s->state_n : NULL;
 }
 
-/* What has to happen to w and v so that accumulating scale * gradient into the returned target,
- * followed by finish_fused, is one step of SGD. */
+/* Prepare w and v so that accumulating scale * gradient into the returned target and then calling
+ * finish_fused is one step of SGD. */
 static int begin_fused(const struct uw_exec *e, const struct uw_sgd *s, size_t n, float *w,
                        float *v)
 {
@@ -66,7 +66,7 @@ static int begin_fused(const struct uw_exec *e, const struct uw_sgd *s, size_t n
         return k->axpby(e, n, -s->lr * s->momentum, v, decay, w);
     }
     if (s->nesterov) {
-        /* w -= lr (g' + momentum v') with g' = v' - momentum v needs the old v only here. */
+        /* w -= lr (g' + momentum v') with g' = v' - momentum v: the old v is needed only here. */
         rc = k->axpby(e, n, s->lr * s->momentum, v, 1.0f, w);
         if (rc == UW_OK) {
             return k->axpby(e, n, s->weight_decay, w, s->momentum * decay, v);
@@ -157,9 +157,9 @@ uint32_t uw_update_buckets(const struct uw_model_config *config, struct uw_layer
 
 /* ---- gathered ---- */
 
-#define DEVICE_BUCKET_N (1u << 18)  /* 1 MiB: a launch for many small layers costs as one for one */
+#define DEVICE_BUCKET_N (1u << 18)  /* 1 MiB: one launch for many small layers */
 
-/* Floats that complete a bucket. */
+/* A bucket is complete when it has so many floats. */
 static uint32_t bucket_size(const struct uw_model_config *config)
 {
     if (config->mode == UW_PLAN_IMMEDIATE && uw_device(config->kernels) != NULL) {
@@ -183,7 +183,7 @@ static uint32_t deferred_buckets(const struct uw_model_config *config, struct uw
     for (uint32_t i = layers_n; i-- > 0;) {
         uint32_t trained_n = uw_layer_trained_n(&layers[i]);
         if (trained_n > 0) {
-            layers[i].bucket = (uint16_t)count; /* from the top */
+            layers[i].bucket = (uint16_t)count; /* counted from the last layer */
             n += trained_n;
             count += n >= bucket_size(config) ? 1 : 0;
             n = n >= bucket_size(config) ? 0 : n;
@@ -213,7 +213,7 @@ static int hand_out_deferred(struct uw_model *m, uint32_t bucket)
     m->late_optimizer = m->optimizer;
     m->late_step = m->updates;
     b->pending = true;
-    if (uw_device_of(m) != NULL) { /* bucket_ready comes when the whole step is in the queue */
+    if (uw_device_of(m) != NULL) { /* bucket_ready is called when the whole step is queued */
         return m->bucket_ready != NULL ? uw_parts.on_device->fetch(m, bucket) : UW_OK;
     }
     return m->bucket_ready == NULL ? UW_OK
@@ -250,7 +250,7 @@ UW_STEP_PART struct uw_adam uw_update_adam(const struct uw_optimizer *o, uint64_
     return a;
 }
 
-/* n parameters from segment s on; they are its own, or a device knows which. */
+/* Update n parameters: those of segment s, or on a device those of list_segments from s on. */
 static int update_segment(struct uw_model *m, const struct uw_segment *s, size_t n,
                           const struct uw_optimizer *o, uint64_t updates, const float *g)
 {
@@ -287,15 +287,15 @@ static int clip(const struct uw_exec *e, float most, size_t n, float *g)
     return factor < 1.0 ? e->kernels->axpby(e, n, 0.0f, g, (float)factor, g) : UW_OK;
 }
 
-/* Gradient of a trained segment that is in the bucket. */
+/* Gradient, in the bucket, of a trained segment. */
 static float *gradient_of(const struct uw_update *u, const struct uw_segment *s)
 {
     struct uw_model *m = u->m;
     return m->gradients + (m->gradients_n - (u->top - s->state_n));
 }
 
-/* Complete gradients of those of segments .. segments_end - 1 that are trained: count floats from g
- * on, the first one is trained parameter `offset`'s. */
+/* Complete gradients of the trained segments among segments .. segments_end - 1: g[count], from
+ * trained parameter number `offset` on. */
 struct gradients {
     uint32_t segments, segments_end;
     uint32_t offset, count;
@@ -317,12 +317,13 @@ static int check_gradients(const struct uw_model *m, const struct gradients *all
     return UW_OK;
 }
 
-/* Trained segments from *i on, as many as one update on a device may be about; *i: behind them. */
+/* Tell a device which trained segments, from *i on, its next update is for, as many as it allows.
+ * Moves *i past them. Returns their floats. */
 static size_t list_segments(const struct uw_model *m, const struct gradients *all,
                             const struct uw_optimizer *o, uint32_t *i)
 {
     struct uw_device_segment listed[UW_DEVICE_SEGMENTS_MAX];
-    /* Clipped ones have their turn one by one; the velocity of `frozen` stands as w does. */
+    /* clip_tensor needs segments one by one; so does `frozen`, whose velocity is laid out as w. */
     uint32_t most = o->clip_tensor != 0.0f || o->frozen ? 1 : UW_DEVICE_SEGMENTS_MAX, n = 0;
     const struct uw_segment *first = &m->params.segments[*i];
     size_t sum = 0;
@@ -341,7 +342,7 @@ static size_t list_segments(const struct uw_model *m, const struct gradients *al
     return sum;
 }
 
-/* Clip and update; updates: the steps done before this one. */
+/* Clip and update; updates: steps done before this one. */
 static int apply(struct uw_model *m, const struct gradients *all,
                  const struct uw_optimizer *o, uint64_t updates, struct uw_error *err)
 {
@@ -463,7 +464,7 @@ static int open_layer(struct uw_update *u, const struct uw_layer *l, float **tar
             u->top = s->state_n != UINT32_MAX ? s->state_n + s->size_n : u->top;
         }
         u->low = u->top;
-        if (u->first && uw_device_of(m) != NULL) { /* one piece of work for the bucket */
+        if (u->first && uw_device_of(m) != NULL) { /* one launch for the whole bucket */
             rc = uw_zero(&m->exec, m->gradients, (size_t)m->gradients_n * sizeof(float));
         }
     }
@@ -511,11 +512,11 @@ static int finish(struct uw_update *u)
 {
     bool complete = u->low != u->top && u->last && u->m->buckets_n == 0;
     int rc = complete ? flush(u, 0, 0, u->high_segment) : UW_OK;
-    u->low = u->top; /* the next micro-batch begins at the top again */
+    u->low = u->top; /* the next micro-batch begins at the last layer again */
     return rc;
 }
 
-/* Combinations that no plan can do exactly. */
+/* Refuse combinations for which no plan gives exact gradients. */
 static int check(const struct uw_model_config *config, const struct uw_graph *g,
                  struct uw_error *err)
 {

@@ -3,13 +3,13 @@
 
 #include <stddef.h>
 
-#define WORK_PER_NS 40.0        /* multiply-adds of a core in kernels that are not large */
-#define CACHE_BYTES 1048576.0   /* what is beyond comes from memory on any core */
+#define WORK_PER_NS 40.0        /* multiply-adds of a core in small kernels */
+#define CACHE_BYTES 1048576.0   /* bytes beyond this come from memory on any core */
 #define LINE_BYTES 64.0
-#define LINES_PER_HAND_OFF 50.0 /* that come in that time: many are on their way */
-#define HAND_OFFS 32.0          /* of a call: its tasks are claimed, run by caches that are cold */
-#define WORTH 1.25              /* times its cost is what sharing must save */
-#define MEASURE_EVERY 16384u    /* calls; a power of two, and before that at each smaller one */
+#define LINES_PER_HAND_OFF 50.0 /* cache lines that move between cores during a hand-off */
+#define HAND_OFFS 32.0          /* cost of a shared call: claiming its tasks, cold caches */
+#define WORTH 1.25              /* share if the time saved is this many times the cost */
+#define MEASURE_EVERY 16384u    /* calls; a power of two. At first also at call 0, 1, 2, 4, ... */
 
 void uw_workers_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t tasks_n)
 {
