@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the compiler calls for 64-bit integers, in a seventh of libgcc's bytes: 1.9 kB less. The
- * results are the same bits; by 0 the quotient is 0. They take and return core registers (Run-time
- * ABI for the Arm architecture, 4.1). Weak: where a program needs more of libgcc's floating point,
- * that comes with its own. Divisions are slower, about ten instructions a bit of the quotient. */
+ * Helpers that the compiler calls for 64-bit integers, in a seventh of libgcc's code size: 1.9 kB
+ * less. Results are identical; division by 0 gives 0. Arguments and results are in core registers
+ * (Run-time ABI for the Arm architecture, 4.1). The symbols are weak: a program that needs more of
+ * libgcc's floating point gets libgcc's. Division is slower, about ten instructions per quotient
+ * bit. */
 #include <stdint.h>
 
 #define BASE_PCS __attribute__((pcs("aapcs"), weak, used))
@@ -12,7 +13,7 @@ float BASE_PCS __aeabi_ul2f(uint64_t x);
 uint64_t uw_arithmetic_divide(uint64_t x, uint64_t by, uint64_t *rest);
 void __aeabi_uldivmod(void);
 
-/* The upper 32 bits and whether anything is below them round as all 64 do. */
+/* The upper 32 bits, the lowest of them set if any of the lower 32 is, round like all 64. */
 float BASE_PCS __aeabi_ul2f(uint64_t x)
 {
     uint32_t high = (uint32_t)(x >> 32);
@@ -28,7 +29,7 @@ float BASE_PCS __aeabi_ul2f(uint64_t x)
     return (float)((uint32_t)(x >> 32) | ((uint32_t)x != 0)) * scale.value;
 }
 
-#if __ARM_FP & 8 /* double precision; without it libgcc's addition is there anyway, with this */
+#if __ARM_FP & 8 /* double precision; otherwise libgcc's addition is linked, which contains this */
 double BASE_PCS __aeabi_ul2d(uint64_t x);
 double BASE_PCS __aeabi_ul2d(uint64_t x)
 {
@@ -55,7 +56,7 @@ uint64_t __attribute__((used)) uw_arithmetic_divide(uint64_t x, uint64_t by, uin
     return quotient;
 }
 
-/* r0:r1 by r2:r3 gives the quotient in r0:r1 and the rest in r2:r3. */
+/* r0:r1 / r2:r3; quotient in r0:r1, remainder in r2:r3. */
 __attribute__((naked)) void __aeabi_uldivmod(void)
 {
     __asm volatile("sub sp, sp, #8\n\t"

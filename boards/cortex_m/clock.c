@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time by SysTick: whole milliseconds are counted by its interrupt, the rest is read from it. A
- * board that has a free-running counter takes the time from that. */
+ * Time by SysTick: its interrupt counts milliseconds, its counter gives the rest. A board with a
+ * free-running counter uses that instead. */
 #include "start.h"
 
 #include "uwasa/cortex_m.h"
@@ -49,7 +49,7 @@ void uw_clock_use(const volatile uint32_t *free_running, uint32_t hz)
 static uint64_t by_counter(void)
 {
     uint32_t now = *counter;
-    counts += now - counted;            /* also over a wrap */
+    counts += now - counted;            /* right across a wrap, too */
     counted = now;
     return counts / counts_per_us;
 }
@@ -58,7 +58,7 @@ static uint64_t by_ticks(void)
 {
     uint64_t ms = milliseconds;
     uint32_t left = SYST_CVR;
-    if ((ICSR & ICSR_PENDSTSET) != 0) { /* it has just wrapped, and was not counted yet */
+    if ((ICSR & ICSR_PENDSTSET) != 0) { /* wrapped, but the interrupt has not counted it yet */
         ms++;
         left = SYST_CVR;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For builds that only an emulator runs. Its boards have no source of randomness: the host's is
- * used, where it has /dev/urandom. A build for a real board has real.c instead of this file, and
- * does not link without uw_machine_entropy of its own. */
+ * For builds that only an emulator runs. Emulated boards have no entropy source, so the host's
+ * /dev/urandom is used, if there is one. A build for a real board has real.c instead of this file
+ * and must define its own uw_machine_entropy to link. */
 #include "semihosting.h"
 
 #include "uwasa/flash_emulated.h"
@@ -19,8 +19,8 @@ int uw_machine_entropy(void *buf, size_t bytes)
     return file >= 0 && uw_semihosting_read_next(file, buf, (uint32_t)bytes) ? UW_OK : UW_ERR_IO;
 }
 
-/* Replace "@FILE", the last word of text, by the words of a file. A pipe has no known length and is
- * an error: the board would miss its key. */
+/* Replace "@FILE", the last word of text, with the words of the file. A pipe is an error since its
+ * length is not known: the board would start without its key. */
 static int take_file(char *text, size_t bytes)
 {
     char *at = strrchr(text, ' ');
@@ -47,7 +47,7 @@ static int take_file(char *text, size_t bytes)
 /* The first word is the program's name. */
 int uw_machine_arguments(char *text, size_t bytes)
 {
-    int rc = UW_ERR_TOOBIG;         /* the name of the program is always there */
+    int rc = UW_ERR_TOOBIG;         /* the program's name is always present */
     if (uw_semihosting_arguments(text, bytes) == UW_OK) {
         size_t name = strcspn(text, " ");
         memmove(text, text + name, strlen(text + name) + 1u);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum {                                  /* registers, bytes from the base */
+enum {                                  /* registers, byte offsets */
     RX_DATA = 0x00,
     TX_DATA = 0x20,
     RX_STATUS = 0x40,
@@ -44,8 +44,8 @@ enum { MAC_CR = 1, MAC_ADDRH = 2, MAC_ADDRL = 3 };
 #define CRC_BYTES 4u
 #define TRIES 100000u
 
-/* The receive FIFO holds 2640 words and 176 statuses: eight messages of 1232 bytes, and some; of
- * small ones, each with 76 bytes of headers and checksums around it, 32 of up to 250 bytes. */
+/* What the receive FIFO holds (2640 words, 176 statuses): just over eight messages of 1232 bytes,
+ * or 32 of up to 250 bytes, each with 76 bytes of headers and checksums. */
 #define BURST_BYTES 8192u
 #define BURST_N 32u
 
@@ -116,7 +116,7 @@ static int start(struct uw_ethernet *base, uint8_t mac[UW_ETHERNET_MAC_BYTES])
     mac_write(e, MAC_CR, MAC_DUPLEX_TX_RX);
     *reg(e, TX_CFG) = TX_ON;
     *reg(e, RX_CFG) = 0;
-    uw_interrupt_set(e->interrupt, e->handler);     /* until now the line was inverted */
+    uw_interrupt_set(e->interrupt, e->handler);     /* only now has the line its right polarity */
     return UW_OK;
 }
 
@@ -143,7 +143,7 @@ static int send(struct uw_ethernet *base, const void *frame, uint32_t frame_byte
     return UW_OK;
 }
 
-/* Nothing waits: enable the interrupt for the next frame. */
+/* The FIFO is empty: enable the interrupt for the next frame. */
 static int listen(const struct uw_ethernet_lan9118 *e)
 {
     *reg(e, INT_STS) = UINT32_MAX;
@@ -157,7 +157,7 @@ static int recv(struct uw_ethernet *base, void *frame, uint32_t cap_bytes)
     uint8_t *p = (uint8_t *)frame;
     while ((*reg(e, RX_FIFO_INF) >> 16 & 0xffu) != 0) {
         uint32_t status = *reg(e, RX_STATUS);
-        uint32_t bytes = status >> 16 & 0x3fffu;        /* the checksum too */
+        uint32_t bytes = status >> 16 & 0x3fffu;        /* with checksum */
         uint32_t words = (bytes + 3u) / 4u;
         bool good = (status & RX_STATUS_ERROR) == 0 && bytes > CRC_BYTES &&
                     bytes - CRC_BYTES <= cap_bytes;

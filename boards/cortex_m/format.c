@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * snprintf and vsnprintf for boards: what the sentences of this project use, d i u x c s p %, with
+ * snprintf and vsnprintf for boards, with the conversions that this project uses: d i u x c s p %,
  * flags - and 0, width and precision (also as *), lengths hh h l ll z, and f for console figures.
- * newlib's small one knows no long long, its large one takes memory from the heap.
+ * newlib's small version lacks long long; its large version allocates from the heap.
  *
- * Differs from C: %g is %f; %f keeps at most 6 decimals and shows what is beyond 9e12 as "big",
- * rounds what lies within a double's last bit of the middle to either side, and has no -0. A
- * sentence that stops inside of a % ends before it. */
+ * Differences from C: %g is %f. %f has at most 6 decimals, prints values beyond 9e12 as "big", may
+ * round to either side within a double's last bit of a tie, and has no -0. A format that ends
+ * inside a conversion is cut before its %. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 
 struct out {
     char *text;
-    size_t cap, n;                      /* n: as long as it would be */
+    size_t cap, n;                      /* n: length without truncation */
 };
 
 struct spec {
@@ -36,7 +36,7 @@ static void put(struct out *o, char c)
     o->n++;
 }
 
-/* prefix: a sign or nothing, in front of zeros. */
+/* prefix: a sign or "", put before padding zeros. */
 static void put_field(struct out *o, const struct spec *s, const char *prefix, const char *body,
                       size_t body_n)
 {
@@ -59,7 +59,7 @@ static void put_field(struct out *o, const struct spec *s, const char *prefix, c
     }
 }
 
-/* Digits at the end of text[DIGITS_MAX], at least `least` of them; returns where they begin. */
+/* Write at least `least` digits at the end of text[DIGITS_MAX]; returns the first. */
 static char *digits(uint64_t value, unsigned base, int least, char *text)
 {
     char *p = text + DIGITS_MAX;

@@ -7,7 +7,7 @@
 #define AIRCR (*(volatile uint32_t *)0xe000ed0cu)
 #define AIRCR_RESET 0x05fa0004u
 
-/* CMSDK watchdog: counts down, then is a non-maskable interrupt; counts down again and resets. */
+/* CMSDK watchdog: the first countdown ends in a non-maskable interrupt, the second in a reset. */
 struct watchdog {
     volatile uint32_t load, value, control, clear;
 };
@@ -21,7 +21,7 @@ struct uw_flash_emulated uw_mps_flash;
 
 static const struct uw_mps_map *board;
 
-/* Over a reset this memory stays: what runs, or what was asked for. */
+/* Memory that survives a reset: what was running, or the reset that was requested. */
 #define NOTE_RUNS 0x72756e73u
 #define NOTE_RESET 0x72657365u
 static volatile uint32_t note __attribute__((section(".noinit")));
@@ -70,7 +70,7 @@ void uw_mps_watchdog_feed(void)
 {
     struct watchdog *w = (struct watchdog *)board->watchdog;
     w->clear = 1u;
-    w->load = w->load;                  /* counts from the start again */
+    w->load = w->load;                  /* restarts the countdown */
 }
 
 enum uw_reset_cause uw_mps_reset_cause(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an emulator gives and a real board does not. */
+ * Stand-ins for what only an emulator provides. */
 #include "uwasa/machine.h"
 
 int uw_machine_arguments(char *text, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vector table, reset and faults. The linker file's symbols are the addresses (sections.ld). */
+ * Vector table, reset and faults. The addresses are symbols of the linker file (sections.ld). */
 #include "start.h"
 
 #include "uwasa/cortex_m.h"
@@ -37,14 +37,14 @@ static void hang(void)
     uw_fault(NULL);
 }
 
-/* r0: what the core stacked, r0-r3, r12, lr, pc, psr. */
+/* Calls uw_fault; r0: address of the registers that the core stacked, r0-r3, r12, lr, pc, psr. */
 __attribute__((naked)) static void fault(void)
 {
     __asm volatile("tst lr, #4\n\t"
                    "ite eq\n\t"
                    "mrseq r0, msp\n\t"
                    "mrsne r0, psp\n\t"
-                   "ldr r1, =uw_stack_end\n\t"     /* an overflow left none */
+                   "ldr r1, =uw_stack_end\n\t"     /* after a stack overflow, reset sp */
                    "mov sp, r1\n\t"
                    "b uw_fault");
 }
@@ -75,7 +75,7 @@ static void print_number(const char *name, uint32_t value)
     print(text);
 }
 
-/* The non-maskable interrupt is the last word of a watchdog: where the board hangs. It resets. */
+/* Reports a fault, or where the board hangs if the watchdog interrupts; then resets the board. */
 void uw_fault(const uint32_t *frame)
 {
     uint32_t exception;
@@ -104,11 +104,11 @@ struct vectors {
     handler_fn handler[VECTORS_N - 1u];
 };
 
-/* Interrupts are entered at run time, so the table that is used lies in RAM. */
+/* Interrupt handlers are registered at run time, so this table is in RAM. */
 static struct vectors table __attribute__((aligned(512)));
 _Static_assert(sizeof table <= 512, "a table is aligned to its size, rounded up to a power of two");
 
-/* The one in flash is used until then, with interrupts off. */
+/* The table in flash is used during start-up, with interrupts off. */
 struct first_vectors {
     const void *stack;
     handler_fn handler[EXCEPTIONS_N - 1u];

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Start SysTick, 1000 times a second. */
+/* Start SysTick at 1000 Hz. */
 void uw_clock_start(uint32_t core_hz);
 
 /* Fill the unused stack with a pattern, for uw_machine_stack_bytes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C library's functions on text and memory that are called seldom and with little. newlib's
- * are written for speed: 1.5 kB more. memcpy, memset and memcmp stay newlib's. */
+ * String and memory functions of the C library that are called rarely and on little data. newlib's
+ * are optimized for speed and 1.5 kB larger. memcpy, memset and memcmp stay newlib's. */
 #include <stdint.h>
 #include <string.h>
 

@@ -8,8 +8,8 @@ struct registers {
     volatile uint32_t data;
     volatile uint32_t state;            /* bit 0: TX full, 1: RX full, 3: RX overrun */
     volatile uint32_t control;          /* bit 0: TX, 1: RX, 3: RX interrupt */
-    volatile uint32_t interrupt;        /* read status, write clears; bit 1: RX */
-    volatile uint32_t divider;          /* 16 at least */
+    volatile uint32_t interrupt;        /* reads as status, writing clears; bit 1: RX */
+    volatile uint32_t divider;          /* at least 16 */
 };
 
 #define STATE_TX_FULL 1u
@@ -32,7 +32,7 @@ void uw_uart_cmsdk_interrupt(struct uw_uart_cmsdk *u)
     r->interrupt = INTERRUPT_RX;
     while ((r->state & STATE_RX_FULL) != 0) {
         if (u->head - u->tail == UW_UART_RING_BYTES) {
-            r->control &= ~CONTROL_RX_INTERRUPT;    /* until read makes room */
+            r->control &= ~CONTROL_RX_INTERRUPT;    /* until a read makes room */
             return;
         }
         u->ring[u->head % UW_UART_RING_BYTES] = (uint8_t)r->data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lwIP as uwasa/link_lwip.h needs it: IPv4, UDP, ARP, ICMP, no threads. What arrives waits in
- * the Ethernet controller; a pool buffer holds the frame that is being looked at, one is spare. */
+ * lwIP's options for uwasa/link_lwip.h: IPv4, UDP, ARP, ICMP, no threads. Received frames wait in
+ * the Ethernet controller; one pool buffer holds the frame being processed, the other is spare. */
 #ifndef UW_LWIPOPTS_H
 #define UW_LWIPOPTS_H
 
@@ -22,19 +22,19 @@
 #define LWIP_UDP 1
 #define IP_REASSEMBLY 0
 #define IP_FRAG 0
-#define ARP_QUEUEING 1              /* the default keeps one packet while an address is asked for */
+#define ARP_QUEUEING 1              /* the default keeps one packet per address being resolved */
 #define ARP_TABLE_SIZE 8
 #define MEMP_NUM_ARP_QUEUE 8
 #define MEMP_NUM_UDP_PCB 1
 #define MEMP_NUM_PBUF 8
 #define MEMP_NUM_SYS_TIMEOUT 3
 #define MEM_ALIGNMENT __SIZEOF_POINTER__
-/* Frames being sent, and those that wait for an address: a large one, 1300 bytes with its headers,
- * and small ones. A driver has copied a frame when send returns. */
+/* For frames being sent or waiting for an address: one large frame, 1300 bytes with headers, and
+ * small ones. A driver has copied the frame when send returns. */
 #define MEM_SIZE 2048
 #define PBUF_POOL_SIZE 2
-/* An answer to a ping waits for an address as a copy, not in the buffer it came in: strangers could
- * have all of those wait. */
+/* A ping reply that waits for an address is copied: otherwise strangers could occupy all receive
+ * buffers. */
 #define PBUF_NEEDS_COPY(p)                                                                        \
     (((p)->type_internal & PBUF_TYPE_FLAG_DATA_VOLATILE) != 0 ||                                   \
      ((p)->type_internal & PBUF_TYPE_ALLOC_SRC_MASK) ==                                            \
@@ -45,6 +45,6 @@
 #define LWIP_NETIF_API 0
 #define LWIP_NETIF_STATUS_CALLBACK 0
 #define LWIP_SINGLE_NETIF 1
-#define ETH_PAD_SIZE 2              /* IP headers at multiples of 4 */
+#define ETH_PAD_SIZE 2              /* aligns IP headers to 4 bytes */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lwIP wants to know of a compiler. */
+ * lwIP's settings for the compiler. */
 #ifndef UW_LWIP_ARCH_CC_H
 #define UW_LWIP_ARCH_CC_H
 
