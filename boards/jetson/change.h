@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * change.h - the one kernel of this board: it shows that processor and GPU see the same memory
+ * change.h - a test kernel that shows that processor and GPU see the same memory
  *
- * Blocking  until the GPU has ended      Context  one thread
+ * Blocking  until the GPU has finished   Context  one thread
  */
 #ifndef UW_BOARDS_JETSON_CHANGE_H
 #define UW_BOARDS_JETSON_CHANGE_H
@@ -14,10 +14,10 @@
 
 UW_C_BEGIN
 
-/* What the kernel makes of a uint32_t. */
+/* The value into which the kernel changes v, a uint32_t. */
 #define UW_CHANGED(v) ((v) * 2654435761u + 1u)
 
-/* x[0..n-1] on the device: each number becomes UW_CHANGED of it. Returns a cudaError_t. */
+/* Replace each of x[0..n-1] with UW_CHANGED of it, on the GPU. Returns a cudaError_t. */
 int uw_change_on_gpu(uint32_t *x, size_t n);
 
 UW_C_END

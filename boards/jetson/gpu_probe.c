@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gpu_probe - what this board has for training: the GPU, memory that it shares, sensors
+ * gpu_probe - prints what this board has for training: GPU, shared memory, sensors
  *
- * Exits 0 when GPU and processor see the same memory, 1 when there is no GPU or they do not. */
+ * Exits with 0 if GPU and processor share memory, with 1 if they do not or there is no GPU. */
 #include "uwasa/sensors.h"
 #include "uwasa/unified.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /sys reports: sensors, and the sizes of caches. */
+ * Readings from /sys: sensors and cache sizes. */
 #include "uwasa/sensors.h"
 
 #include "uwasa/board.h"
@@ -16,10 +16,10 @@
 #define SUPPLY "/class/power_supply/%s/"
 #define CHIPS 32u
 #define CHANNELS 3u                 /* of an INA3221; its fourth is a sum of shunt voltages */
-#define COLDEST_MC (-60 * 1000)     /* below, or above, it is off or no thermometer */
+#define COLDEST_MC (-60 * 1000)     /* outside this range a sensor is off or no thermometer */
 #define HOTTEST_MC (150 * 1000)
 
-/* The first word of a file below the root, "" when it cannot be read. */
+/* The first word of a file below the root; "" if it cannot be read. */
 static const char *word_of(const char *root, char word[64], const char *format, ...)
 {
     char path[320];
@@ -50,7 +50,7 @@ static bool is_one_of(const char *word, const char *const *names, size_t n)
     return false;
 }
 
-/* Add a rail. One that feeds all the others stands alone: true. */
+/* Add a power rail. Returns true if it feeds all others: then it alone is measured. */
 static bool add_rail(struct uw_board_sensors *s, uint8_t chip, uint8_t channel, bool input)
 {
     s->rails_n = input ? 0 : s->rails_n;
@@ -61,11 +61,11 @@ static bool add_rail(struct uw_board_sensors *s, uint8_t chip, uint8_t channel, 
     return input;
 }
 
-/* The rails of a Jetson. An INA238 measures the input of a Thor. */
+/* Find the power rails of a Jetson. On a Thor an INA238 measures the input. */
 static void find_rails(struct uw_board_sensors *s)
 {
     static const char *const inputs[] = {"VDD_IN", "5V_IN", "POM_5V_IN"};
-    static const char *const parts[] = {"", "NC", "VDDQ_VDD2_1V8AO"}; /* of VIN_SYS_5V0 */
+    static const char *const parts[] = {"", "NC", "VDDQ_VDD2_1V8AO"}; /* fed by VIN_SYS_5V0 */
     char word[64];
     bool all = false;
     for (uint8_t chip = 0; chip < CHIPS && !all; chip++) {
@@ -84,7 +84,7 @@ static void find_rails(struct uw_board_sensors *s)
     }
 }
 
-/* PMIC-Die of a Jetson is the same 100 degrees for ever. */
+/* Skips PMIC-Die, which on a Jetson always reads 100 degrees. */
 static void find_zones(struct uw_board_sensors *s)
 {
     char word[64];
@@ -96,7 +96,7 @@ static void find_zones(struct uw_board_sensors *s)
     }
 }
 
-/* Those of the machine itself: a mouse's has the scope Device. */
+/* Find the machine's own batteries; that of a mouse, for example, has the scope Device. */
 static void find_batteries(struct uw_board_sensors *s)
 {
     char path[200];
@@ -132,7 +132,7 @@ int uw_board_sensors_find(struct uw_board_sensors *s, const char *root)
     return (int)(s->rails_n + s->zones_n + s->batteries_n);
 }
 
-/* Millivolts times milliamperes. */
+/* Sum over the rails of millivolts times milliamperes. */
 static double rails_mw(const struct uw_board_sensors *s)
 {
     char word[64];
@@ -147,8 +147,8 @@ static double rails_mw(const struct uw_board_sensors *s)
     return mw;
 }
 
-/* What a battery gives: 0 while it is charged. Its files are in millionths; the sign of the current
- * differs between drivers. */
+/* The power that a battery delivers; 0 while it is charged. Its files are in millionths; drivers
+ * differ in the sign of the current. */
 static double battery_mw(const struct uw_board_sensors *s, const char *name)
 {
     char word[64];
@@ -198,7 +198,7 @@ struct uw_vitals uw_board_sensors_read(const struct uw_board_sensors *s)
 }
 
 #define INDEXES 10u
-#define CACHE "/devices/system/cpu/cpu0/cache/index%u/" /* of the first core */
+#define CACHE "/devices/system/cpu/cpu0/cache/index%u/" /* first core */
 
 uint32_t uw_board_cache_bytes(uint32_t level)
 {

@@ -81,7 +81,7 @@ static int make_raw(int fd, uint32_t baud)
     return UW_OK;
 }
 
-/* Returns a descriptor or a code. */
+/* Returns a descriptor or an error code. */
 static int open_device(const char *path, uint32_t baud)
 {
     int fd = open(path, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
@@ -92,8 +92,8 @@ static int open_device(const char *path, uint32_t baud)
     return rc < 0 ? rc : fd;
 }
 
-/* Put an end of an empty pipe, which is never readable, in the place of the device. */
-static void lose(struct uw_serial_tty *s)
+/* Replace the lost device with an end of an empty pipe, which is never readable. */
+static void disconnect(struct uw_serial_tty *s)
 {
     int ends[2];
     s->away = true;
@@ -119,7 +119,7 @@ static void look(struct uw_serial_tty *s)
     if (fd < 0) {
         return;
     }
-    if (dup2(fd, s->base.fd) >= 0) { /* a duplicate keeps the lock */
+    if (dup2(fd, s->base.fd) >= 0) { /* the duplicate keeps the lock */
         (void)fcntl(s->base.fd, F_SETFD, FD_CLOEXEC);
         s->away = false;
         if (s->quiet >= 0) {
@@ -140,7 +140,7 @@ static int tty_write(struct uw_serial *base, const void *buf, uint32_t bytes)
     struct uw_serial_tty *s = (struct uw_serial_tty *)base;
     ssize_t n = s->away ? (ssize_t)bytes : write(base->fd, buf, bytes);
     if (n < 0 && !is_later()) {
-        lose(s);
+        disconnect(s);
         n = (ssize_t)bytes;
     }
     return n > 0 ? (int)n : 0;
@@ -154,7 +154,7 @@ static int tty_read(struct uw_serial *base, void *buf, uint32_t cap_bytes)
     }
     ssize_t n = s->away || cap_bytes == 0 ? 0 : read(base->fd, buf, cap_bytes);
     if (!s->away && cap_bytes > 0 && (n == 0 || (n < 0 && !is_later()))) {
-        lose(s);
+        disconnect(s);
     }
     return n > 0 ? (int)n : 0;
 }

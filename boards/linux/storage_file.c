@@ -135,8 +135,8 @@ static int part_path(const struct uw_storage_file *s, char *out)
     return join(out, s->writing, PART_SUFFIX);
 }
 
-/* Open the temporary and lock it against a second writer. Between open and lock that writer may
- * have renamed the file away; then the lock is on what has become the object: try again. */
+/* Open the temporary file and lock it against a second writer. If that writer renamed the file
+ * between open and lock, the lock is on the finished object: try again. */
 static int open_part(const char *part)
 {
     for (;;) {
@@ -170,7 +170,7 @@ static int file_begin(struct uw_storage *base, const char *object)
         return rc;
     }
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return UW_ERR_INVALID; /* a rename would replace a device or a pipe by a file */
+        return UW_ERR_INVALID; /* the rename would replace a device or pipe with a file */
     }
     int fd = open_part(part);
     if (fd < 0) {
@@ -209,7 +209,7 @@ static int file_append(struct uw_storage *base, const void *buf, size_t bytes)
     return UW_OK;
 }
 
-/* Make the rename itself durable. A file system that cannot sync a folder returns EINVAL. */
+/* Make the rename durable. A file system that cannot sync folders returns EINVAL. */
 static int sync_folder_of(const char *path)
 {
     char folder[PATH_BYTES];
@@ -243,11 +243,11 @@ static int file_end(struct uw_storage *base, int commit)
         is_there = rename(part, s->writing) != 0;
         rc = is_there ? status_of_errno() : sync_folder_of(s->writing);
     }
-    if (is_there) { /* a file of that name after the rename is another writer's */
+    if (is_there) { /* after the rename, a file of that name belongs to another writer */
         unlink(part);
     }
     close_fd(&s->write_fd);
-    close_fd(&s->read_fd); /* it may show the object just replaced */
+    close_fd(&s->read_fd); /* it may be open on the object just replaced */
     return rc;
 }
 

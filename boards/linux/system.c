@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The clock, randomness, memory and cores. */
+ * Clock, randomness, memory and cores. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "uwasa/board.h"
 
@@ -38,7 +38,7 @@ int uw_board_entropy(void *buf, size_t bytes)
     return UW_OK;
 }
 
-/* From here on, small pages cost more than a large one that is not all used. */
+/* From this size on, small pages cost more than a huge page that is partly unused. */
 #define HUGE_WORTH ((size_t)32 * 1024 * 1024)
 
 /* mmap refuses a length of 0. */
@@ -54,7 +54,7 @@ int uw_board_memory_take(size_t bytes, void **out)
     *out = p == MAP_FAILED ? NULL : p;
 #ifdef MADV_HUGEPAGE
     if (*out != NULL && bytes >= HUGE_WORTH) {
-        (void)madvise(p, bytes, MADV_HUGEPAGE); /* a wish: without it, the same but slower */
+        (void)madvise(p, bytes, MADV_HUGEPAGE); /* a hint: only speed depends on it */
     }
 #endif
     return *out == NULL ? UW_ERR_NOMEM : UW_OK;
@@ -76,11 +76,11 @@ uint32_t uw_board_cores(void)
             return (uint32_t)allowed;
         }
     }
-    long online = sysconf(_SC_NPROCESSORS_ONLN); /* more cores than cpu_set_t can name */
+    long online = sysconf(_SC_NPROCESSORS_ONLN); /* more cores than cpu_set_t has room for */
     return online > 0 ? (uint32_t)online : 1;
 }
 
-/* "name: 123 kB" in one of the system's lists; 0: not there. */
+/* Bytes of the line "name: 123 kB" in a list such as /proc/meminfo; 0: not found. */
 static uint64_t listed_bytes(const char *list, const char *name)
 {
     FILE *f = fopen(list, "re");
@@ -99,8 +99,7 @@ static uint64_t listed_bytes(const char *list, const char *name)
     return (uint64_t)kib * 1024u;
 }
 
-/* Not getrusage: its figure survives exec, so a small program started by a large one would report
- * its parent's size. */
+/* Not getrusage: its figure survives exec, so a program would report a larger parent's size. */
 uint64_t uw_board_peak_rss_bytes(void)
 {
     return listed_bytes("/proc/self/status", "VmHWM:");

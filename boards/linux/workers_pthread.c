@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One atomic word, the ticket, holds the number of the run (upper half) and the tasks that are not
- * claimed yet, low .. high-1 (16 bits each). Claiming is a compare-and-swap on that word: it
- * succeeds only while the run it was read from still has that task open, so a helper that wakes up
- * late can neither claim a task twice nor mistake a new run for an old one, and is not waited
- * for. Between runs no task is open; fn, arg and first change only then.
+ * One atomic word, the ticket, holds the number of the run (upper half) and the unclaimed tasks,
+ * low .. high-1 (16 bits each). A thread claims tasks by compare-and-swap on the ticket, which
+ * succeeds only if the run is the same and the tasks are still unclaimed. So a helper that wakes up
+ * late can neither claim a task twice nor confuse two runs, and nobody waits for it. Between runs
+ * no task is unclaimed; fn, arg and first change only then.
  *
- * The caller claims from below, helpers from above: kernels that cut the same arrays alike find
- * them where they were left, in the caches of the core that had them before.
+ * The caller claims from below, helpers from above: kernels that divide the same arrays in the same
+ * way find them in the caches of the core that used them before.
  *
- * A helper that was asleep and finds itself on the processor of another thread moves. A woken
- * thread stays on the processor of the thread that wakes it where the others look busy, as an idle
- * processor of a virtual machine does that its host has put to sleep. Two threads that then wait
- * for each other by looking take turns on one, and are moved apart only after milliseconds. */
+ * A helper that wakes up on the processor of another thread of the pool moves to another one. The
+ * system leaves a woken thread on the waker's processor if the others look busy, as those of a
+ * virtual machine do that its host has put to sleep. Two spinning threads would then take turns on
+ * one processor for milliseconds before the system separates them. */
 #define _GNU_SOURCE /* sched_getcpu, sched_setaffinity */
 #include "uwasa/board.h"
 
@@ -23,9 +23,9 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* How long a thread looks before it sleeps: more than the gap between two kernels of a training
- * step, and some times what waking it takes. Every LOOKS looks, about a microsecond, the core is
- * offered to other threads. */
+/* How long a thread spins before it sleeps: longer than the gap between two kernels of a training
+ * step and several times the cost of waking it. Every LOOKS iterations, about a microsecond, it
+ * yields the core. */
 enum { LOOK_NS = 100000, LOOKS = 128 };
 
 enum { LINE_BYTES = 64, RUN_TASKS_MAX = UINT16_MAX, HAND_OFFS = 8, CLAIMS = 4 };
@@ -36,7 +36,7 @@ struct pool;
 struct helper {
     struct pool *pool;
     pthread_t thread;
-    uint32_t number; /* 1 .. threads-1; the caller of run is 0 */
+    uint32_t number; /* 1 .. threads-1; 0 is the caller of run */
 };
 
 struct pool {
@@ -46,7 +46,7 @@ struct pool {
     void *_Atomic arg;
     _Atomic uint32_t first; /* task 0 of the run */
     _Atomic int32_t on[UW_BOARD_WORKERS_MAX];   /* the processor of each thread, when last seen */
-    _Alignas(LINE_BYTES) _Atomic uint32_t helped; /* tasks that helpers have ended */
+    _Alignas(LINE_BYTES) _Atomic uint32_t helped; /* tasks that helpers have finished */
     _Alignas(LINE_BYTES) _Atomic uint32_t asleep; /* helpers waiting on `work` */
     atomic_bool caller_asleep; /* the caller of run waits on `finished` */
     atomic_bool stop;
@@ -81,16 +81,16 @@ static void finish_tasks(struct pool *p, uint32_t n)
     }
 }
 
-/* Tasks to claim at once: many tasks are short, and every claim fetches the ticket from another
- * core; the last ones are claimed one by one, so that all end together. */
-static uint32_t claim_of(const struct pool *p, uint64_t ticket)
+/* Number of tasks to claim at once. Many tasks are short, and every claim fetches the ticket from
+ * another core; the last tasks are claimed one by one, so that all threads finish together. */
+static uint32_t tasks_to_claim(const struct pool *p, uint64_t ticket)
 {
     uint32_t n = (high_of(ticket) - low_of(ticket)) / (CLAIMS * p->base.threads);
     return n > 0 ? n : 1;
 }
 
-/* Returns the tasks that this thread has run. */
-static uint32_t work_off(struct pool *p, uint32_t thread)
+/* Claim and run tasks. Returns how many this thread ran. */
+static uint32_t run_tasks(struct pool *p, uint32_t thread)
 {
     uint32_t done = 0;
     uint64_t ticket = atomic_load(&p->ticket);
@@ -98,7 +98,7 @@ static uint32_t work_off(struct pool *p, uint32_t thread)
         uw_task_fn fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
         void *arg = atomic_load_explicit(&p->arg, memory_order_relaxed);
         uint32_t first = atomic_load_explicit(&p->first, memory_order_relaxed);
-        uint32_t n = claim_of(p, ticket);
+        uint32_t n = tasks_to_claim(p, ticket);
         uint32_t task = thread == 0 ? low_of(ticket) : high_of(ticket) - n;
         uint64_t next = thread == 0 ? ticket + ((uint64_t)n << 16) : ticket - n;
         if (atomic_compare_exchange_weak(&p->ticket, &ticket, next)) {
@@ -120,7 +120,7 @@ static uint32_t ns_between(const struct timespec *from, const struct timespec *t
     return (uint32_t)((to->tv_sec - from->tv_sec) * 1000000000 + to->tv_nsec - from->tv_nsec);
 }
 
-/* One look is over: what shares this core gets more of it. */
+/* A pause between two iterations of spinning: leaves more of the core to its other threads. */
 static inline void relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -132,8 +132,8 @@ static inline void relax(void)
 
 typedef bool (*is_so_fn)(const struct pool *p, uint32_t n);
 
-/* Returns whether it is so; false: not within LOOK_NS. */
-static inline bool look_for(const struct pool *p, is_so_fn is_so, uint32_t n)
+/* Spin until the condition holds. Returns false if it does not within LOOK_NS. */
+static inline bool spin_until(const struct pool *p, is_so_fn is_so, uint32_t n)
 {
     struct timespec from = {0}, now;
     bool begun = false;
@@ -174,9 +174,9 @@ static bool is_taken(int32_t processor, const int32_t *taken, uint32_t taken_n)
     return false;
 }
 
-/* Move this thread to a processor that it may use and that is none of taken[0 .. taken_n-1], unless
- * it is on one; where there is none it stays. What it may use does not change. Returns where it is
- * now; -1: the system does not report it. */
+/* If this thread is on one of the processors taken[0 .. taken_n-1], move it to another one that its
+ * affinity allows, if there is one. Its affinity does not change. Returns its processor; -1: the
+ * system does not report it. */
 static int32_t move_off(const int32_t *taken, uint32_t taken_n)
 {
     cpu_set_t allowed, only;
@@ -199,7 +199,7 @@ static int32_t move_off(const int32_t *taken, uint32_t taken_n)
     return here;
 }
 
-/* To a processor where no other thread of the pool was last. */
+/* Move to a processor where no other thread of the pool was last seen. */
 static void move_apart(struct helper *h)
 {
     struct pool *p = h->pool;
@@ -214,7 +214,7 @@ static void move_apart(struct helper *h)
 static void wait_for_work(struct helper *h)
 {
     struct pool *p = h->pool;
-    if (look_for(p, has_reason_to_wake, 0)) {
+    if (spin_until(p, has_reason_to_wake, 0)) {
         return;
     }
     pthread_mutex_lock(&p->lock);
@@ -232,7 +232,7 @@ static void *helper_main(void *arg)
     struct helper *h = arg;
     move_apart(h);
     while (!atomic_load(&h->pool->stop)) {
-        work_off(h->pool, h->number);
+        run_tasks(h->pool, h->number);
         wait_for_work(h);
     }
     return NULL;
@@ -256,7 +256,7 @@ static void wake(struct pool *p, uint32_t helpers_n)
 
 static void wait_for_helpers(struct pool *p, uint32_t tasks_n)
 {
-    if (look_for(p, have_helped, tasks_n)) {
+    if (spin_until(p, have_helped, tasks_n)) {
         return;
     }
     pthread_mutex_lock(&p->lock);
@@ -286,7 +286,7 @@ static void pool_run(struct uw_workers *w, uw_task_fn fn, void *arg, uint32_t ta
         n = tasks_n - first < RUN_TASKS_MAX ? tasks_n - first : RUN_TASKS_MAX;
         open_run(p, fn, arg, first, n);
         wake(p, n - 1);
-        wait_for_helpers(p, n - work_off(p, 0));
+        wait_for_helpers(p, n - run_tasks(p, 0));
     }
 }
 
@@ -297,7 +297,7 @@ static void do_nothing(void *arg, uint32_t task, uint32_t thread)
     (void)thread;
 }
 
-/* Returns its duration, or UINT32_MAX when no helper thread came within most_ns. */
+/* Measure one hand-off. Returns its duration, or UINT32_MAX if no helper came within most_ns. */
 static uint32_t hand_off(struct pool *p, uint32_t most_ns)
 {
     struct timespec from, to;
@@ -312,13 +312,13 @@ static uint32_t hand_off(struct pool *p, uint32_t most_ns)
         clock_gettime(CLOCK_MONOTONIC, &to);
         took = ns_between(&from, &to);
     }
-    uint32_t mine = work_off(p, 0);
+    uint32_t mine = run_tasks(p, 0);
     wait_for_helpers(p, 1 - mine);
     return mine == 0 ? took : UINT32_MAX;
 }
 
-/* The fastest of some. The first may have to wake a helper; when none comes, because the cores are
- * busy, small work is not shared. */
+/* Take the fastest of several hand-offs; the first may have to wake a helper. If no helper comes,
+ * because the cores are busy, small work is not shared. */
 static void measure(struct uw_workers *w)
 {
     struct pool *p = (struct pool *)w;

@@ -24,7 +24,7 @@
 #define ACR_7_WAITS_PREFETCH_ART (7u | 1u << 8 | 1u << 9)
 #define AHB1_PORTS_A_TO_H 0xffu
 
-/* Caches and memory protection, of the core. */
+/* The core's registers of caches and memory protection. */
 #define ICIALLU UW_REG(0xe000ef50u)
 #define CCR UW_REG(0xe000ed14u)
 #define CCSIDR UW_REG(0xe000ed80u)

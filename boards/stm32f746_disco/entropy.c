@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The chip's true random number generator, watched by its own tests of clock and seed. */
+ * The chip's true random number generator, monitored by its own tests of clock and seed. */
 #include "stm32f746.h"
 
 #include <string.h>
@@ -14,13 +14,13 @@
 #define SR_FAULTS (1u << 5 | 1u << 6)   /* clock error, seed error; cleared by 0 */
 #define TRIES 100000u
 
-/* A word that follows an equal one is not used: the generator would be stuck. */
+/* A word equal to the one before is rejected: the generator may be stuck. */
 static int next_word(uint32_t *word, uint32_t before)
 {
     for (uint32_t i = 0; i < TRIES; i++) {
         uint32_t status = RNG_SR;
         if ((status & SR_FAULTS) != 0) {
-            RNG_SR = 0;                 /* as RM0385 says: clear, turn off and on again */
+            RNG_SR = 0;                 /* by RM0385: clear, turn off and on again */
             RNG_CR = 0;
             RNG_CR = CR_ON;
         } else if ((status & SR_READY) != 0) {

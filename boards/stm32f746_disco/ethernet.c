@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The STM32F7's MAC and its DMA, with a LAN8742A. Buffers and descriptors lie in SRAM2, which is
+ * The STM32F7's MAC and its DMA, with a LAN8742A. Buffers and descriptors are in SRAM2, which is
  * not cached. */
 #include "stm32f746.h"
 
@@ -42,7 +42,7 @@
 #define CR_100M (1u << 14)
 #define MII_BUSY 1u
 #define MII_WRITE 2u
-#define MII_CLOCK (4u << 2)             /* of 216 MHz: divided by 102 */
+#define MII_CLOCK (4u << 2)             /* for 216 MHz: divide by 102 */
 #define PHY_CONTROL 0u
 #define PHY_STATUS 1u
 #define PHY_SPECIAL 31u
@@ -52,9 +52,9 @@
 #define PHY_SPECIAL_DUPLEX (1u << 4)
 #define ETH_INTERRUPT 61u
 
-#define OWN (1u << 31)                  /* the DMA's */
+#define OWN (1u << 31)                  /* the descriptor belongs to the DMA */
 #define RX_ERROR (1u << 15)
-#define RX_WHOLE (3u << 8)              /* first and last part in one */
+#define RX_WHOLE (3u << 8)              /* first and last part: the whole frame */
 #define RX_CHAINED (1u << 14)
 #define TX_WHOLE_CHAINED (1u << 29 | 1u << 28 | 1u << 20)
 #define CRC_BYTES 4u
@@ -145,7 +145,7 @@ static void start_rings(void)
     DMATDLAR = (uint32_t)(uintptr_t)s->tx;
 }
 
-/* Locally administered, from a hash of the chip's number. */
+/* A locally administered address, from a hash of the chip's unique number. */
 static void own_address(uint8_t mac[UW_ETHERNET_MAC_BYTES])
 {
     static const uint8_t none[UW_ETHERNET_MAC_BYTES];
@@ -159,7 +159,7 @@ static void own_address(uint8_t mac[UW_ETHERNET_MAC_BYTES])
 
 static void interrupt(void)
 {
-    DMASR = IER_RECEIVED;               /* it has woken the processor */
+    DMASR = IER_RECEIVED;               /* the interrupt is only to wake the processor */
 }
 
 static int start(struct uw_ethernet *e, uint8_t mac[UW_ETHERNET_MAC_BYTES])
@@ -168,7 +168,7 @@ static int start(struct uw_ethernet *e, uint8_t mac[UW_ETHERNET_MAC_BYTES])
     start_pins();
     DMABMR |= BMR_RESET;
     if (!until_clear(&DMABMR, BMR_RESET)) {
-        return UW_ERR_TIMEOUT;          /* without the PHY's clock it stays in reset */
+        return UW_ERR_TIMEOUT;          /* without the PHY's clock the MAC stays in reset */
     }
     if (phy_read(PHY_STATUS) == 0 || phy_read(PHY_STATUS) == 0xffffu) {
         return UW_ERR_NOTFOUND;
@@ -234,7 +234,7 @@ static int recv(struct uw_ethernet *e, void *frame, uint32_t cap_bytes)
     }
 }
 
-/* Speed and duplex are what the PHY agreed on. */
+/* Sets the MAC to the speed and duplex that the PHY negotiated. */
 static bool carrier(struct uw_ethernet *e)
 {
     (void)e;

@@ -23,7 +23,7 @@
 #define SR_DONE (1u << 1)
 #define SR_FIFO (1u << 2)
 #define SR_BUSY (1u << 5)
-#define CCR_INSTRUCTION (1u << 8)       /* on one line, as the next two */
+#define CCR_INSTRUCTION (1u << 8)       /* on one line, like the next two */
 #define CCR_ADDRESS (1u << 10 | 2u << 12)
 #define CCR_DATA (1u << 24)
 #define CCR_READ (1u << 26)
@@ -62,7 +62,7 @@ static int abandon(void)
     return UW_ERR_IO;
 }
 
-/* An instruction, with an address where ccr says so, and bytes to read or to write. */
+/* Send an instruction, with an address if ccr says so, and read or write bytes. */
 static int transfer(uint32_t ccr, uint32_t at, uint8_t *in, const uint8_t *out, uint32_t bytes)
 {
     if (!wait_for(SR_BUSY, false)) {
@@ -130,7 +130,7 @@ static int flash_read(struct uw_flash *f, uint32_t at, void *buf, uint32_t bytes
                                  buf, NULL, bytes);
 }
 
-/* One page at most. */
+/* Program up to one page. */
 static int program_page(struct uw_flash *f, uint32_t at, const uint8_t *p, uint32_t bytes)
 {
     uint8_t got[PAGE_BYTES];
@@ -187,7 +187,7 @@ void uw_flash_qspi_start(void)
     uw_pin_function(PORT_E, 2, 9);
     QSPI_DCR = DCR_16_MB;
     QSPI_CR = CR_27_MHZ_ON;
-    /* Another program may have left the chip in a mode of four lines. */
+    /* Another program may have left the chip in four-line mode. */
     (void)transfer(CCR_INSTRUCTION | RESET_ENABLE, 0, NULL, NULL, 0);
     (void)transfer(CCR_INSTRUCTION | RESET_MEMORY, 0, NULL, NULL, 0);
 }

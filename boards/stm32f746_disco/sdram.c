@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 8 MB of the board's MT48LC4M32B2-6A: four banks of 4096 rows and 256 columns, of whose 32 data
- * lines 16 are connected. 108 MHz, half the processor's clock.
+ * 8 MB of the board's MT48LC4M32B2-6A: four banks of 4096 rows and 256 columns; 16 of the 32 data
+ * lines are connected. It runs at 108 MHz, half the processor's clock.
  *
  * Source     RM0385, the FMC's SDRAM controller; Micron, "MT48LC4M32B2" data sheet */
 #include "stm32f746.h"
@@ -14,7 +14,7 @@
 #define SDSR UW_REG(FMC + 0x158u)
 
 #define AHB3_FMC 1u
-#define SDCR_ROWS_12 (1u << 2)          /* columns: 0, of 8 bits */
+#define SDCR_ROWS_12 (1u << 2)          /* columns: 0 means 8 bits */
 #define SDCR_WIDTH_16 (1u << 4)
 #define SDCR_BANKS_4 (1u << 6)
 #define SDCR_CAS_3 (3u << 7)
@@ -22,8 +22,8 @@
 #define SDCR_READ_BURST (1u << 12)
 #define SDSR_BUSY (1u << 5)
 
-/* Clocks of 9.26 ns, less one: load mode 2, leave self-refresh 67 ns, row active 42 ns, row cycle
- * 60 ns, write recovery (no shorter than row cycle - active - precharge), precharge and row to
+/* In clocks of 9.26 ns, less one: load mode 2 clocks, exit self-refresh 67 ns, row active 42 ns,
+ * row cycle 60 ns; write recovery (at least row cycle - active - precharge), precharge and row to
  * column 18 ns each. */
 #define SDTR_TIMES (1u | 7u << 4 | 4u << 8 | 6u << 12 | 2u << 16 | 1u << 20 | 1u << 24)
 

@@ -27,7 +27,7 @@
 #define RCC_APB2ENR UW_REG(RCC + 0x44u)
 #define RCC_CSR UW_REG(RCC + 0x74u)
 
-/* Hertz: processor and AHB; APB2, where the UARTs are. */
+/* Hertz: processor and AHB; APB2, the bus of the UARTs. */
 #define UW_CORE_HZ 216000000u
 #define UW_APB2_HZ 108000000u
 
@@ -36,19 +36,19 @@
 
 enum uw_port { PORT_A, PORT_B, PORT_C, PORT_D, PORT_E, PORT_F, PORT_G, PORT_H };
 
-/* Let a pin do an alternate function, fast, without pull. */
+/* Switch a pin to an alternate function: high speed, no pull-up or pull-down. */
 void uw_pin_function(enum uw_port port, uint32_t pin, uint32_t function);
 
-/* Oscillator, PLL, flash wait states, caches, clocks of the ports; returns when all run. */
+/* Start oscillator, PLL, flash wait states, caches, clocks of the ports; returns when all run. */
 void uw_clocks_start(void);
 
-/* A region of the memory protection unit, 0 to 7: never executed, any access, normal memory; start
- * is a multiple of its size. */
+/* Set up a region, 0 to 7, of the memory protection unit: no execution, any access, normal memory;
+ * start must be a multiple of the size. */
 #define UW_PROTECT_16K_UNCACHED (1u << 28 | 3u << 24 | 1u << 19 | 13u << 1 | 1u)
 #define UW_PROTECT_8M_CACHED (1u << 28 | 3u << 24 | 1u << 19 | 3u << 16 | 22u << 1 | 1u)
 void uw_protect(uint32_t region, uint32_t start, uint32_t attributes);
 
-/* 8 MB of SDRAM on the FMC; without this call the addresses fault. */
+/* Start 8 MB of SDRAM on the FMC; before this call its addresses fault. */
 #define UW_SDRAM_START 0xc0000000u
 #define UW_SDRAM_END 0xc0800000u
 void uw_sdram_start(void);
@@ -57,20 +57,20 @@ void uw_sdram_start(void);
 struct uw_usart {
     struct uw_serial base;
     uintptr_t registers;
-    volatile uint32_t head, tail;       /* received; head: next free, by the interrupt */
-    volatile uint32_t out_head, out_tail;       /* to send; tail: next to go, by the interrupt */
+    volatile uint32_t head, tail;       /* received; the interrupt moves head, the next free */
+    volatile uint32_t out_head, out_tail;       /* to send; it moves out_tail, the next to go */
     uint8_t ring[UW_USART_RING_BYTES], out[UW_USART_OUT_BYTES];
 };
 extern struct uw_usart uw_usart1, uw_usart6;
 
-/* Wait until all is sent, at most for as long as a full ring takes. */
+/* Wait until all is sent, at most as long as a full ring takes. */
 void uw_usart_flush(struct uw_usart *u);
 void uw_uarts_start(void);
 
 /* The MAC with a LAN8742A over RMII. */
 extern struct uw_ethernet uw_ethernet;
 
-/* 16 MB of N25Q128A on Quad-SPI, used with one line. */
+/* 16 MB of N25Q128A on Quad-SPI, used in one-line mode. */
 extern struct uw_flash uw_flash_qspi;
 void uw_flash_qspi_start(void);
 

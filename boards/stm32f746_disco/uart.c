@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * USART1 and USART6, by interrupt, with a ring each way. */
+ * USART1 and USART6, driven by interrupts, with a ring buffer in each direction. */
 #include "stm32f746.h"
 
 #include "uwasa/cortex_m.h"
@@ -23,7 +23,7 @@
 #define RDR(u) UW_REG((u)->registers + 0x24u)
 #define TDR(u) UW_REG((u)->registers + 0x28u)
 
-/* The interrupt stays on while there is something to send. */
+/* Leaves the interrupt enabled while there is something to send. */
 static void send(struct uw_usart *u)
 {
     while (u->out_head != u->out_tail && (ISR(u) & ISR_EMPTY) != 0) {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model that an app trains on its own data: a sketch to start from. In Java
+ * A starting point for an app that trains a model on its own data. The Java side:
  *
  *     package org.uwasa;
  *     public final class Trainer {
  *         static { System.loadLibrary("uwasa_jni"); }
- *         // file: getFilesDir() + "/model.safetensors"; goes on from it if it is there.
- *         // Returns 0 when that fails.
+ *         // file: getFilesDir() + "/model.safetensors"; if it exists, training goes on from it.
+ *         // Returns 0 on failure.
  *         public static native long open(String file, int inputs, int classes, int batch);
- *         // inputs: batch x inputs, labels: batch. Returns the loss, NaN when that fails.
+ *         // inputs: batch x inputs, labels: batch. Returns the loss, NaN on failure.
  *         public static native float step(long trainer, float[] inputs, int[] labels);
  *         public static native boolean save(long trainer);
  *         public static native void close(long trainer);
  *     }
  *
- * One thread at a time for each trainer, and not the one that draws. */
+ * Use each trainer from one thread at a time, and not from the UI thread. */
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
 #include "uwasa/checkpoint.h"
@@ -36,7 +36,7 @@ struct trainer {
     struct uw_checkpoint state;
     char file[UW_STORAGE_FILE_PATH_BYTES];
     jint batch;
-    size_t bytes;                   /* of all of it: the model's memory is behind this struct */
+    size_t bytes;                   /* of this struct and the model's memory, which follows it */
 };
 
 static struct trainer *self(jlong handle)
@@ -59,7 +59,7 @@ static struct uw_model_config describe(struct trainer *t, jint inputs, jint clas
                                     .optimizer = {.lr = 0.05f, .momentum = 0.9f}};
 }
 
-/* How much memory it takes, then the trainer in it. */
+/* Measure the memory, allocate it and set up the trainer in it. */
 static struct trainer *open_trainer(jint inputs, jint classes, jint batch)
 {
     static uint8_t workspace[UW_MODEL_WORKSPACE_BYTES(LAYERS)];
