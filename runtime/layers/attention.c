@@ -124,11 +124,11 @@ static size_t weights_n(const struct uw_attention *g)
 
 /* The layer's own scratch for a sample. Forward without aux: q, k, v, P v and P of one head.
  * Backward: gradients of P v, P and q of one head. Samples together: P and q of all heads. */
-static size_t own_scratch_n(const struct uw_layer *l, bool joined_n)
+static size_t own_scratch_n(const struct uw_layer *l, bool joined)
 {
     const struct uw_attention *g = &l->geometry.attention;
     size_t values = (size_t)g->steps * g->features;
-    if (!joined_n) {
+    if (!joined) {
         return 4 * values + weights_n(g);
     }
     return (l->keeps_aux ? 2 : 4) * values + g->heads * weights_n(g);
