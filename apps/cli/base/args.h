@@ -2,10 +2,10 @@
  *
  * args.h - one table of options for flags, configuration keys and help
  *
- * A command describes its options once: name, kind, where the value goes, what is allowed, a line
- * of help. The same row reads `--batch 20`, `--set batch=20` and `"batch": 20` of a
- * configuration file, so the three always agree. A command with such a file takes its keys as
- * flags, too.
+ * A command describes each option once: name, kind, where to store the value, allowed values, a
+ * line of help. The same row reads `--batch 20`, `--set batch=20` and `"batch": 20` in a
+ * configuration file, so the three always agree. A command with a configuration file also takes
+ * its keys as flags.
  *
  * Memory     texts point into argv (or the configuration) and must outlive the options
  * Blocking   never      Context  main thread
@@ -26,7 +26,7 @@ enum uw_opt_kind {
     UW_OPT_FLAG,        /* bool; the flag takes no value */
     UW_OPT_TEXT,        /* const char * */
     UW_OPT_CHOICE,      /* struct uw_choice, one of the words in `values` ("sgd|momentum") */
-    UW_OPT_U32,         /* uint32_t; "1e7" and "1.5e6" are whole numbers too */
+    UW_OPT_U32,         /* uint32_t; "1e7" and "1.5e6" count as whole numbers */
     UW_OPT_U32_AUTO,    /* struct uw_or_auto: the same, or "auto" */
     UW_OPT_U64,         /* uint64_t, the same */
     UW_OPT_REAL,        /* double, finite */
@@ -40,8 +40,8 @@ enum uw_opt_kind {
 #define UW_OPT_LIST_MAX 64
 
 struct uw_choice {
-    const char *word;       /* NULL: none was given. First, as in a text */
-    int at;                 /* its place among the words, from 0: an enumerator of the command's */
+    const char *word;       /* NULL: not given. Must come first, so that it can be read as a text */
+    int at;                 /* index of the word among `values`: an enumerator of the command's */
 };
 
 struct uw_or_auto {
@@ -54,25 +54,25 @@ struct uw_opt_list {
     const char *item[UW_OPT_LIST_MAX];
 };
 
-/* Keys of a configuration that the command line gives. */
+/* Configuration keys given on the command line. */
 struct uw_opt_sets {
     uint32_t n;
     struct uw_opt_given {
-        const char *key, *value;            /* the key ends with its NUL or at '=' */
-        bool flag;                          /* --key value; else --set key=value */
+        const char *key, *value;            /* the key ends at NUL or '=' */
+        bool flag;                          /* given as --key value, not as --set key=value */
     } item[UW_OPT_LIST_MAX];
 };
 
 struct uw_opt {
     const char *name;       /* "batch": flag --batch, key "batch"; "a.b": key "b" of object "a" */
     enum uw_opt_kind kind;
-    size_t offset;          /* of the value in the command's options */
-    double min, max;        /* of numbers; max 0: no upper limit */
-    const char *values;     /* placeholder in help, "N"; for UW_OPT_CHOICE the words */
+    size_t offset;          /* of the value in the command's struct of options */
+    double min, max;        /* for numbers; max 0: no upper limit */
+    const char *values;     /* placeholder in help, "N"; for UW_OPT_CHOICE its words */
     const char *help;
 };
 
-/* A row whose value is a member of `options`: ..., min, max, values, help. */
+/* A row whose value is `member` of struct `options`. Then follow min, max, values, help. */
 #define UW_OPT_ROW(options, name, kind, member, ...) \
     {name, kind, offsetof(options, member), __VA_ARGS__}
 
@@ -81,7 +81,7 @@ struct uw_opts {
     uint32_t n;
 };
 
-/* A line of help above a row. */
+/* A heading in the help, above a row. */
 struct uw_args_heading {
     const char *before;         /* the row's name; NULL ends the list */
     const char *text;
@@ -94,19 +94,19 @@ struct uw_args_spec {
     const char *example;        /* whole command line */
     const char *epilogue;       /* more help, or NULL */
     struct uw_opts opts;
-    const struct uw_opts *keys; /* that are flags as well; NULL: none */
-    size_t keys_at;             /* of the struct uw_opt_sets that gets those, in the options */
-    const struct uw_args_heading *headings;     /* or NULL; in the order of the rows */
+    const struct uw_opts *keys; /* configuration keys, accepted as flags; NULL: none */
+    size_t keys_at;             /* offset in the options of the struct uw_opt_sets for them */
+    const struct uw_args_heading *headings;     /* in the order of the rows, or NULL */
     uint32_t positional_max;
 };
 
-/* What a row allows, "needs 1 or more"; written to text, cut to fit. */
+/* Write the values that a row allows to text, "needs 1 or more"; truncated to fit. */
 void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes);
 
-/* Does a file's name end so, with something in front? */
+/* Whether a file name ends in tail and is longer than it. */
 bool uw_args_ends_in(const char *name, const char *tail);
 
-/* Find a row by name; NULL when there is none. */
+/* Find a row by name; NULL: not found. */
 const struct uw_opt *uw_opt_find(struct uw_opts opts, const char *name, size_t name_bytes);
 
 /* The best suggestion for a mistyped word so far. */
@@ -115,68 +115,68 @@ struct uw_guess {
     size_t word_bytes;
     const char *nearest;        /* [nearest_bytes]; NULL: nothing is near enough */
     size_t nearest_bytes;
-    size_t cost;                /* of the edits from word to nearest */
+    size_t cost;                /* edit distance from word to nearest */
     char hint[128];             /* see uw_guess_hint */
 };
 
-/* Consider one more candidate: it is taken when it is near enough and nearer than the one before.
- * Letters left out, added, changed or swapped with their neighbour count; a swap a little less. */
+/* Consider a candidate: it becomes `nearest` if it is near enough and nearer than the one before.
+ * An edit omits, adds or changes a letter, or swaps two neighbours, which counts a little less. */
 void uw_guess_try(struct uw_guess *g, const char *wanted, size_t wanted_bytes);
 
-/* The same of the names of rows; opts NULL: none. */
+/* The same for the names of all rows; opts NULL: none. */
 void uw_guess_opts(struct uw_guess *g, const struct uw_opts *opts);
 
-/* What follows "no such flag": ", did you mean --batch?" where a word is near enough, else
- * `otherwise`; in g->hint, cut to fit.
- *   mark  "", "--", or a quotation mark, which then follows the word, too */
+/* The text to put after "no such flag": ", did you mean --batch?" if a word is near enough, else
+ * `otherwise`. It is in g->hint, truncated to fit.
+ *   mark  "", "--", or a quotation mark, which is also put after the word */
 const char *uw_guess_hint(struct uw_guess *g, const char *mark, const char *otherwise);
 
-/* The place of g->word among "a|b|c", from 0. Returns -1 when it is none of them; g then has the
- * nearest one. */
+/* Index of g->word among "a|b|c", from 0. Returns -1 if it is none of them; g then has the nearest
+ * one. */
 int uw_word_find(const char *words, struct uw_guess *g);
 
-/* A rule that options may break. A list of rules ends with one whose sentence is NULL: UW_RULES. */
+/* A rule that options must keep. UW_RULES makes a list, ended by a sentence of NULL. */
 struct uw_rule {
     bool broken;
-    const char *name;           /* of the option at fault */
-    const char *sentence;       /* what it needs, to stand behind its name */
+    const char *name;           /* the option at fault */
+    const char *sentence;       /* what it needs; printed after its name */
 };
 #define UW_RULES(...) (const struct uw_rule[]){__VA_ARGS__, {false, NULL, NULL}}
 
-/* The first rule that is broken; one that is not: all are kept. */
+/* The first broken rule; if none is, a rule that is not broken. */
 struct uw_rule uw_rule_broken(const struct uw_rule *rules);
 
-/* The same in a sentence that begins with the flag. Returns UW_OK or UW_ERR_INVALID, err filled. */
+/* The same as an error that begins with the flag. Returns UW_OK or UW_ERR_INVALID, err filled. */
 int uw_rules_check(const struct uw_rule *rules, struct uw_error *err);
 
 /* Set the option's value in `out` from text; a flag takes "true" or "false".
  * Returns UW_OK or UW_ERR_INVALID (out unchanged; see uw_opt_allowed). */
 int uw_opt_set(const struct uw_opt *o, const char *text, void *out);
 
-/* The option's value in `options` as text, cut to fit: what uw_opt_set reads for numbers, words and
- * flags; "" for a text that is not given and for lists; the number itself for bits. */
+/* Write the option's value in `options` as text, truncated to fit: numbers, words and flags as
+ * uw_opt_set reads them, bits as one number; "" for lists and for a text that is not given. */
 void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t text_bytes);
 
-/* The key of a flag in files and events: "lr_schedule" of "lr-schedule"; cut to fit. */
+/* The key for a flag in files and events: "lr_schedule" for "lr-schedule"; truncated to fit. */
 void uw_opt_key(const char *name, char *key, size_t key_bytes);
 
 /* Set one option by its key. Returns UW_OK or UW_ERR_INVALID with err filled. */
 int uw_opt_assign(struct uw_opts opts, const struct uw_opt_given *given, void *out,
                   struct uw_error *err);
 
-/* "--set batch=20" or "--batch 20", as it was given; cut to fit. Returns text. */
+/* "--set batch=20" or "--batch 20", as it was given; truncated to fit. Returns text. */
 const char *uw_opt_given_text(const struct uw_opt_given *given, char *text, size_t text_bytes);
 
-/* Is it of this key? */
+/* Whether `given` is for this key. */
 bool uw_opt_gives(const struct uw_opt_given *given, const char *key);
 
 /* Read a command's arguments, argv[0] being the command's name.
  *
- *   out           the command's options, defaults already in place
- *   positional    [spec->positional_max] filled from the front, rest untouched
+ *   out           the command's options, already set to defaults
+ *   positional    [spec->positional_max], filled from the front; the rest stays unchanged
  *
  * --help prints the help to standard output; a mistake prints one line to standard error.
- * Returns -1 to go on, or the status to exit with. */
+ * Returns -1 to continue, or the exit status. */
 int uw_args_parse(const struct uw_args_spec *spec, int argc, char **argv, void *out,
                   const char **positional);
 
@@ -187,17 +187,17 @@ int uw_cli_error(const char *command, int status, const char *format, ...)
 #endif
     ;
 
-/* The sentence of an error, or where none was set that of its code. */
+/* The sentence of an error, or that of its code if none was set. */
 const char *uw_error_sentence(const struct uw_error *err, int rc);
 
-/* Print a text in lines of 80 columns. */
+/* Print a text wrapped to 80 columns. */
 void uw_text_print(const char *text);
 
-/* The same, but for commands to copy and longer words. An option table:
+/* Print an option table in 80 columns, except commands to copy and longer words:
  * "  --batch N      samples in a minibatch"; keys: without the dashes. */
 void uw_opts_print(struct uw_opts opts, bool keys);
 
-/* Does the option take a number of bytes, with a suffix? */
+/* Whether the option takes a number of bytes, with a suffix. */
 static inline bool uw_opt_is_bytes(const struct uw_opt *o)
 {
     return o->kind == UW_OPT_BYTES || o->kind == UW_OPT_BYTES_U32;

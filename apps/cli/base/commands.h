@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * commands.h - one function a command
+ * commands.h - one function per command
  *
  * Each takes the arguments from the command's name on (argv[0] is "train") and returns the exit
  * status: 0 done, 1 failed, 2 wrong use. Results go to standard output, progress and one line
@@ -14,10 +14,10 @@
 struct uw_command {
     const char *name;
     int (*run)(int argc, char **argv);
-    const char *summary;        /* NULL: not in this build: run prints an error */
+    const char *summary;        /* NULL: not in this build; run prints an error */
 };
 
-/* All of them, in the order of --help, and the command to begin with. */
+/* All commands, in the order of --help, and the command for beginners. */
 extern const struct uw_command uw_commands[];
 extern const uint32_t uw_commands_n;
 extern const char *const uw_commands_start;

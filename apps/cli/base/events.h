@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * events.h - what happens, as JSON lines: one object a line, "event" first, the last is "done"
+ * events.h - events as JSON lines: one object per line, first key "event", last line "done"
  *
  *     uw_events_open(&e, "run.jsonl", false, &err);       "-": standard output, NULL: nowhere
  *     cJSON *ev = uw_event("step");
- *     cJSON_AddNumberToObject(ev, "loss", loss);   numbers are written so that they read back
- *     uw_events_put(&e, ev);                       to the same bits
+ *     cJSON_AddNumberToObject(ev, "loss", loss);   enough digits are written to read back
+ *     uw_events_put(&e, ev);                       the same bits
  *     uw_events_close(&e, &err);
  *
- * While the disk is full, which is told at once on standard error, events are left out; then
- * follows {"event":"gap","missed":N}.
+ * While the disk is full, which standard error reports at once, events are dropped; then follows
+ * {"event":"gap","missed":N}.
  *
  * Memory     heap (cJSON), released by put
- * Blocking   put: until a slow reader has read on, but 0.3 s at most once the program is asked to
+ * Blocking   put: until a slow reader has read more; at most 0.3 s after the program was asked to
  *            stop (stop.h)
  * Context    put: any thread, lines stay whole; the rest: one thread
  */
@@ -28,24 +28,24 @@
 #include <stdio.h>
 
 struct uw_events {
-    FILE *file;         /* written past its buffer; NULL: events go nowhere */
+    FILE *file;         /* written to directly, without its buffer; NULL: events are dropped */
     const char *path;
     atomic_bool failed; /* a write failed: nothing more is written */
-    uint64_t missed_n;  /* for which there was no room, reported by close ... */
-    uint64_t gap_n;     /* ... that no gap event has reported yet */
-    uint64_t again_us;  /* when the next one is tried */
-    bool torn;          /* a part of a line is in what cannot be cut */
+    uint64_t missed_n;  /* events dropped because the disk was full, reported by close ... */
+    uint64_t gap_n;     /* ... of these, not yet reported by a gap event */
+    uint64_t again_us;  /* when to try to write again */
+    bool torn;          /* part of a line was written and cannot be removed */
 };
 
-/* Start writing. path NULL: nowhere; "-": standard output.
- *   after  what is in the file stays, in front, until uw_events_empty
+/* Start writing. path NULL: drop events; "-": standard output.
+ *   after  append: what is in the file stays until uw_events_empty
  * Returns UW_OK or UW_ERR_IO. */
 int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err);
 
 /* Drop what was in the file before. */
 void uw_events_empty(struct uw_events *e);
 
-/* Are results for people to be kept off standard output, because events go there? */
+/* Whether events go to standard output, so that results for people must not. */
 bool uw_events_take_stdout(const struct uw_events *e);
 
 /* A new event of that name; NULL without memory, which every cJSON_Add... call accepts. */
@@ -59,10 +59,10 @@ struct uw_event_number {
 #define UW_EVENT_NUMBERS(event, ...)                                                              \
     uw_event_numbers(event, (const struct uw_event_number[]){__VA_ARGS__, {NULL, 0.0}})
 
-/* The same of a list that ends with a key of NULL. */
+/* The same for a list that ends with a key of NULL. */
 void uw_event_numbers(cJSON *event, const struct uw_event_number *list);
 
-/* Add a number that is known as a float only, in the fewest digits that give the float back. */
+/* Add a float with the fewest digits that read back as the same float. */
 void uw_event_float(cJSON *event, const char *key, float value);
 
 /* Add power_mw, temperature_c and battery_percent, those that are known. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * futures.h - work that is begun now and needed later, on several threads
+ * futures.h - work that is submitted now and needed later, on several threads
  *
  *     struct step { struct uw_future future; ... };       embedded first
  *     uw_futures_open(&p, threads);
  *     uw_futures_submit(p, &step.future);                 a helper may begin at once
  *     ...                                                 the caller goes on
- *     uw_futures_await(p, &step.future);                  it has ended; the caller helped if not
+ *     uw_futures_await(p, &step.future);                  waits for its end, and helps
  *     uw_futures_close(&p);
  *
  * Work is begun in the order in which it was submitted, and awaited in any order. Await runs the
@@ -14,7 +14,7 @@
  * there is none. So a pool of one thread does everything in await, and results never depend on the
  * number of threads as long as no two pieces of work share what they write.
  *
- * Memory     futures are the caller's, and must stay where they are until they have ended
+ * Memory     futures are the caller's and must not move until they have ended
  * Blocking   submit: never; the rest: until the work is done
  * Context    one thread, number 0, calls everything; helpers are numbered from 1. Helpers take no
  *            signals
@@ -29,7 +29,7 @@ struct uw_futures;
 
 struct uw_future {
     /* Do the work.
-     *   thread  0 .. threads - 1, the one that does it: what a thread has for itself may be used */
+     *   thread  number of the thread that runs it, 0 .. threads - 1, for per-thread memory */
     void (*run)(struct uw_future *f, uint32_t thread);
 
     /* private, zero at first */
@@ -38,16 +38,16 @@ struct uw_future {
 };
 
 /* Start threads - 1 helpers. Returns UW_OK, UW_ERR_INVALID (no thread, or more than
- * UW_BOARD_WORKERS_MAX) or UW_ERR_NOMEM (of threads or memory); *p is NULL then. */
+ * UW_BOARD_WORKERS_MAX) or UW_ERR_NOMEM (no thread or memory left); on errors *p is NULL. */
 int uw_futures_open(struct uw_futures **p, uint32_t threads);
 
-/* Have it done. It may be submitted again once it was awaited. */
+/* Queue f. It may be submitted again after it was awaited. */
 void uw_futures_submit(struct uw_futures *p, struct uw_future *f);
 
-/* Return when it has ended. What was never submitted, or was discarded, counts as ended. */
+/* Return when f has ended. One that was never submitted, or was discarded, counts as ended. */
 void uw_futures_await(struct uw_futures *p, struct uw_future *f);
 
-/* Return when all that was submitted has ended. */
+/* Return when all submitted work has ended. */
 void uw_futures_drain(struct uw_futures *p);
 
 /* Drop work that no thread has started, and return when the rest has ended. */

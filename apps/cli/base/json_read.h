@@ -2,10 +2,10 @@
  *
  * json_read.h - strict reading of JSON that people write, with errors that name file and line
  *
- * Open a text, take values out of its objects, close. The first mistake is kept and every later
- * call returns a harmless default, so that readers need no error handling of their own: they look
- * at j->err.code once, at the end. cJSON knows no line numbers; the line of a value is found by
- * walking text and tree side by side, only when an error needs it.
+ * Open a text, read values of its objects, close. The first mistake is kept in j->err, and every
+ * later call returns a harmless default. So readers check for errors only once, at the end. cJSON
+ * does not record line numbers; the line of a value is found by walking text and tree in parallel,
+ * only when an error needs it.
  *
  * Memory     heap (through cJSON); texts that are returned live until uw_json_close
  * Blocking   never      Context  one thread per document
@@ -22,7 +22,7 @@
 #define UW_JSON_BYTES_MAX (1024u * 1024u)
 
 struct uw_json {
-    const char *file;           /* for messages; borrowed */
+    const char *file;           /* its name, for messages; borrowed */
     char *text;                 /* own copy */
     size_t text_bytes;
     cJSON *root;
@@ -39,10 +39,10 @@ int uw_json_open_file(struct uw_json *j, const char *file);
 /* Release everything; safe after a failed open and twice. */
 void uw_json_close(struct uw_json *j);
 
-/* Line (from 1) of a value of the tree; for a member of an object the line of its key. */
+/* Line (from 1) of a value in the tree; for a member of an object, that of its key. */
 uint32_t uw_json_line(const struct uw_json *j, const cJSON *value);
 
-/* Keep "file:line: sentence" as the document's error, unless there is one already.
+/* Set the document's error to "file:line: sentence", unless there is one already.
  * Returns UW_ERR_INVALID. */
 int uw_json_fail(struct uw_json *j, const cJSON *at, const char *format, ...)
 #if defined(__GNUC__)
@@ -50,16 +50,16 @@ int uw_json_fail(struct uw_json *j, const cJSON *at, const char *format, ...)
 #endif
     ;
 
-/* Check that `object` is an object, that every key is one of `keys` ("name|input|layers") and
- * none comes twice. `what` names the object in messages, "a model". */
+/* Check that `object` is an object, that every key is one of `keys` ("name|input|layers") and that
+ * no key is repeated. `what` names the object in messages, "a model". */
 void uw_json_keys(struct uw_json *j, const cJSON *object, const char *what, const char *keys);
 
-/* A member, or NULL when it is missing (a mistake if required). */
+/* A member, or NULL if it is missing (a mistake if required). */
 const cJSON *uw_json_member(struct uw_json *j, const cJSON *object, const char *key,
                             bool required);
 
-/* Member that is a text, not empty. `fallback` when missing; NULL: it must be there. Returns ""
- * after a mistake. */
+/* A member that is a text, not empty; `fallback` if missing. fallback NULL: it is required. Returns
+ * "" after a mistake. */
 const char *uw_json_text(struct uw_json *j, const cJSON *object, const char *key,
                          const char *fallback);
 
@@ -67,27 +67,26 @@ const char *uw_json_text(struct uw_json *j, const cJSON *object, const char *key
 uint32_t uw_json_u32(struct uw_json *j, const cJSON *value, const char *key, uint32_t min,
                      uint32_t max);
 
-/* The same of a number that may be below 0. */
+/* The same for a number that may be negative. */
 int32_t uw_json_i32(struct uw_json *j, const cJSON *value, const char *key, int32_t min,
                     int32_t max);
 
-/* A number of that range, after rounding to float. Returns 0 after a mistake. */
+/* A number, in the range after rounding to float. Returns 0 after a mistake. */
 float uw_json_real(struct uw_json *j, const cJSON *value, const char *key,
                    enum uw_real_range range);
 
-/* A text that is one of `choices` ("none|tanh"). Returns its place among them, from 0; 0 after a
- * mistake. */
+/* A text that is one of `choices` ("none|tanh"). Returns its index, from 0; 0 after a mistake. */
 uint32_t uw_json_choice(struct uw_json *j, const cJSON *value, const char *key,
                         const char *choices);
 
-/* The elements of an array of 1 to max; 0 after a mistake. `what` names them in the sentence. */
+/* Number of elements of an array, 1 to max; 0 after a mistake. `what` names them in messages. */
 uint32_t uw_json_elements(struct uw_json *j, const cJSON *value, const char *key, uint32_t max,
                           const char *what);
 
-/* Member that is true or false; `fallback` when missing. */
+/* A member that is true or false; `fallback` if missing. */
 bool uw_json_bool(struct uw_json *j, const cJSON *object, const char *key, bool fallback);
 
-/* Set one option from a value that is no object and no array. */
+/* Set one option from a value that is neither object nor array. */
 void uw_json_option(struct uw_json *j, const struct uw_opt *o, const cJSON *value, void *out);
 
 /* Read a whole object into options by their table (args.h): key "b" of object "a" is row "a.b",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * open_file.h - files that are opened without waiting
+ * open_file.h - open files without waiting
  *
- * A named pipe makes fopen wait for the process at its other end, for ever if need be, and deaf to
- * SIGINT while the program keeps that for itself.
+ * fopen of a named pipe waits for a process at the other end, possibly for ever, and SIGINT does
+ * not end that wait because the program blocks the signal.
  *
  * Memory     the stream is the caller's      Blocking  never      Context  any thread
  */
@@ -17,28 +17,28 @@
 /* What follows the last slash of a path. */
 const char *uw_file_name(const char *path);
 
-/* Open a file to read, or to write from its start (made if need be). A pipe without a writer is
- * empty; one without a reader cannot be written (ENXIO). What is open blocks as usual.
+/* Open a file for reading, or for writing from its start (created if needed). A pipe without a
+ * writer is empty; one without a reader is an error (ENXIO). Reads and writes block as usual.
  * Returns NULL and errno on failure. */
 FILE *uw_open_file(const char *path, bool to_write);
 
-/* The same to write, without a stream. Returns a descriptor, or -1 and errno. */
+/* The same for writing, without a stream. Returns a descriptor, or -1 and errno. */
 int uw_open_fd(const char *path);
 
-/* Read a file, `most` bytes of it at most. Sets *bytes.
- * Returns them with a NUL behind, from the heap; NULL and errno on failure, EFBIG: it has more. */
+/* Read a file of at most `most` bytes. Sets *bytes.
+ * Returns the bytes from the heap, NUL-terminated; NULL and errno on failure, EFBIG: too large. */
 char *uw_read_file(const char *path, size_t most, size_t *bytes);
 
-/* Open a file to write after what is in it, made if need be. As uw_open_file. */
+/* Open a file for appending, created if needed. As uw_open_file. */
 FILE *uw_open_file_again(const char *path);
 
-/* Drop what was in it before: for files that are emptied once all others are open, too. */
+/* Remove its earlier content; for files that are emptied only after all others could be opened. */
 void uw_empty_file(FILE *f);
 
-/* Is this errno of a write that the place is full, and may have room later? */
+/* Whether this errno of a write means that the disk is full, which may pass. */
 bool uw_file_is_full(int error);
 
-/* Drop what of a file comes after so many bytes, and write there next. False: it is a pipe. */
+/* Truncate a file to so many bytes and continue to write there. False: it is a pipe. */
 bool uw_cut_file(int fd, off_t bytes);
 
 #endif

@@ -14,19 +14,18 @@
 
 struct uw_progress {
     bool terminal;          /* standard error is one */
-    bool open;              /* a live line stands there */
+    bool open;              /* a live line is displayed */
     bool quiet;             /* nothing is shown */
     uint64_t next_us;
-    char who[40];           /* "n3: " in front of every line where several write to one pipe; "" */
+    char who[40];           /* "n3: ", put before every line where several write to one pipe */
 };
 
 void uw_progress_init(struct uw_progress *p);
 
-/* Is it time for another line? Then the next one is some time away: 0.2 s on a terminal, 5 s on a
- * pipe. */
+/* Whether another line is due: 0.2 s after the last one on a terminal, 5 s on a pipe. */
 bool uw_progress_due(struct uw_progress *p, uint64_t now_us);
 
-/* Show a line; a live one replaces the one before. */
+/* Show a line; on a terminal it replaces the one before. */
 void uw_progress_show(struct uw_progress *p, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
@@ -40,16 +39,16 @@ void uw_progress_print(struct uw_progress *p, const char *format, ...)
 #endif
     ;
 
-/* Cut a live line to the terminal's width: one that wraps could not be cleared again. */
+/* Truncate a live line to the terminal's width: one that wraps could not be cleared again. */
 void uw_progress_fit(char *line);
 
 /* Remove the live line, before other output. */
 void uw_progress_clear(struct uw_progress *p);
 
-/* Of the board's clock. */
+/* Seconds since start_us of the board's clock. */
 double uw_seconds_since(uint64_t start_us);
 
-/* Of many values, the ones that are shown. */
+/* The figures shown for many values. */
 struct uw_spread {
     double low, median, high;
 };
@@ -57,7 +56,7 @@ struct uw_spread {
 /* Of n > 0 values; x is sorted. */
 struct uw_spread uw_spread_of(double *x, uint32_t n);
 
-/* Of x[i] / other[i], 0 where other[i] is; other NULL: of x[i]. n is UW_SPREAD_MAX at most. */
+/* Of x[i] / other[i], 0 where other[i] is 0; other NULL: of x[i]. n is at most UW_SPREAD_MAX. */
 #define UW_SPREAD_MAX 101u
 struct uw_spread uw_spread_ratio(const double *x, const double *other, uint32_t n);
 

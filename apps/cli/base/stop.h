@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stop.h - ending when asked to: SIGINT, SIGTERM, SIGHUP
+ * stop.h - ending on SIGINT, SIGTERM, SIGHUP
  *
- * The signals are blocked and asked for where the program is ready to end, so nothing is torn
- * and no handler runs. After the first one they act as usual again: a second ends the process at
- * once. SIGHUP stays ignored where it was ignored when the program started (nohup).
+ * The signals are blocked; the program polls for them where it is ready to end. So no handler runs
+ * and no output is cut off. After the first signal the default action is restored: a second one
+ * ends the process at once. SIGHUP stays ignored if it was at the start of the program (nohup).
  *
  * Blocking   never      Context  uw_stop_init before any thread is started
  */
@@ -17,17 +17,17 @@ struct uw_stop {
     bool asked;
 };
 
-/* Hold the signals back from now on. */
+/* Block the signals from now on. */
 void uw_stop_init(struct uw_stop *s);
 
-/* Has one arrived? Stays true. One thread asks. */
+/* Whether a signal has arrived; stays true. For one thread. */
 bool uw_stop_asked(struct uw_stop *s);
 
-/* Has one arrived, whether uw_stop_asked has seen it or not? For what may wait in the meantime.
- * Any thread. */
+/* Whether a signal has arrived, even if uw_stop_asked was not called since. For code that may block
+ * in between. Any thread. */
 bool uw_stop_near(void);
 
-/* Let the signals act as usual again, as for a child process before exec. */
+/* Restore the signals' default action, as for a child process before exec. */
 void uw_stop_release(void);
 
 #endif
