@@ -2,7 +2,7 @@
  *
  * exchange.h - how nodes exchange: the options that `uwasa node` and `uwasa sim` share
  *
- * uw_node_check checks whether they fit together; here each is checked by itself.
+ * Here each option is checked by itself; uw_node_check checks that they fit together.
  */
 #ifndef UWASA_CLI_EXCHANGE_H
 #define UWASA_CLI_EXCHANGE_H
@@ -17,38 +17,39 @@
 #define UW_PERIOD_MOST 1e9
 
 struct uw_exchange {
-    struct uw_choice mode;                  /* enum uw_node_mode, of UW_NODE_MODES */
+    struct uw_choice mode;                  /* enum uw_node_mode; words UW_NODE_MODES */
     struct uw_choice rule_word, peers_word;
-    struct uw_or_auto period;               /* local steps a round */
-    uint32_t slices;                        /* of the model, one a round; 0: 1 */
+    struct uw_or_auto period;               /* local steps per round */
+    uint32_t slices;                        /* of the model, one per round; 0: 1 */
     double share;                           /* of the time, with period auto; 0: not given */
-    double momentum;                        /* of the steps; below 0: not given */
-    const struct uw_mix_rule *rule;         /* of the words, after uw_exchange_resolve */
+    double momentum;                        /* of local steps; below 0: not given */
+    const struct uw_mix_rule *rule;         /* of rule_word, set by uw_exchange_resolve */
     const struct uw_peer_schedule *peers;   /* the same; NULL: the rule's own */
 };
 
 #define UW_EXCHANGE_DEFAULTS \
     {.mode = {"gossip", UW_NODE_GOSSIP}, .period = {.n = 10}, .momentum = -1.0}
 
-/* Resolve the words. own: the rule where none was given. */
+/* Resolve the words. own: the rule to use if none was given. */
 void uw_exchange_resolve(struct uw_exchange *x, const struct uw_mix_rule *own);
 
-/* What no node sees: a share without a period that adapts, and no momentum where the rule needs it.
- *   sentence  written when something is wrong: what the key needs, to stand behind it
- * Returns the key that is wrong, "share" or "momentum"; NULL: none. */
+/* Check what uw_node_check cannot see: a share without an adaptive period, and a rule that needs
+ * momentum without one.
+ *   sentence  written on a mistake: what the key needs, to print after the key
+ * Returns the wrong key, "share" or "momentum"; NULL: none. */
 const char *uw_exchange_wrong(const struct uw_exchange *x, const char **sentence);
 
 /* Put it into a node's configuration. */
 void uw_exchange_fill(const struct uw_exchange *x, struct uw_node_config *c);
 
-/* By which nodes choose peers: the rule's own where none was given. */
+/* The peer schedule: the rule's own if none was given. */
 const struct uw_peer_schedule *uw_exchange_peers(const struct uw_exchange *x);
 
-/* The share of the time that pulls may take; 0: the period is fixed. */
+/* Share of the time that pulls may take; 0: the period is fixed. */
 double uw_exchange_share(const struct uw_exchange *x);
 
-/* The momentum of local steps: of quasi-global momentum, from the beginning or after a retreat; of
- * the rule, where the tracker of one over pairs enters the steps whole. */
+/* The momentum of local steps: that of quasi-global momentum, from the start or after a retreat to
+ * it; else the rule's, which is 1 over pairs: there the tracker enters the steps undivided. */
 float uw_exchange_momentum_qg(const struct uw_exchange *x);
 float uw_exchange_momentum(const struct uw_exchange *x);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recipe.h - the optimizer, the memory and the learning rate of train, plan and node
+ * recipe.h - options for optimizer, memory and learning rate, of train, plan and node
  *
- * A command embeds a struct uw_recipe in its options, starts it as UW_RECIPE_DEFAULTS, puts
- * UW_RECIPE_ROWS into its table and turns it into a job's configuration with uw_recipe_apply.
+ * A command embeds a struct uw_recipe in its options, initialises it with UW_RECIPE_DEFAULTS, puts
+ * UW_RECIPE_ROWS into its table and converts it to a job's configuration with uw_recipe_apply.
  */
 #ifndef UWASA_CLI_RECIPE_H
 #define UWASA_CLI_RECIPE_H
@@ -13,7 +13,7 @@
 #include "uwasa/model.h"
 #include "uwasa/schedule.h"
 
-/* Of UW_RECIPE_ROWS, in their order. */
+/* In the order of the choices in UW_RECIPE_ROWS. */
 enum uw_recipe_optimizer {
     UW_RECIPE_SGD, UW_RECIPE_MOMENTUM, UW_RECIPE_ADAM, UW_RECIPE_ADAMW, UW_RECIPE_RMSPROP
 };
@@ -22,7 +22,7 @@ enum uw_recipe_optimizer {
 
 struct uw_recipe {
     struct uw_choice optimizer;     /* enum uw_recipe_optimizer */
-    struct uw_choice mode;          /* UW_RECIPE_MODE_AUTO, then enum uw_plan_mode in order */
+    struct uw_choice mode;          /* UW_RECIPE_MODE_AUTO, then as enum uw_plan_mode */
     const char *train;
     double momentum, beta1, beta2, alpha, epsilon;  /* below 0: not given */
     double weight_decay, clip_tensor, clip_norm;
@@ -65,13 +65,13 @@ struct uw_recipe {
     UW_RECIPE_ROW(options, "budget", UW_OPT_BYTES, budget, 1, 0, "BYTES",                         \
                   "largest memory: activations are recomputed where needed")
 
-/* Turn a checked recipe into a configuration: mode, optimizer, what is trained, micro-batch,
- * budget. batch_n is there already, lr is left alone. Returns UW_OK, or UW_ERR_INVALID with err
+/* Fill a configuration from a checked recipe: mode, optimizer, what is trained, micro-batch,
+ * budget. batch_n must be set already; lr is not changed. Returns UW_OK, or UW_ERR_INVALID with err
  * naming the flag. */
 int uw_recipe_apply(const struct uw_recipe *r, struct uw_model_config *config,
                     struct uw_error *err);
 
-/* The learning rate when none is given: 0.05, with adaptive optimizers 0.001. */
+/* The default learning rate: 0.05, with adaptive optimizers 0.001. */
 double uw_recipe_lr(const struct uw_recipe *r);
 
 /* "immediate" */
@@ -87,9 +87,9 @@ const char *uw_recipe_mode_name(enum uw_plan_mode mode);
  *   constant             as given
  *   step:N:G             times G after every N epochs; N steps with "step:2000s:0.1"
  *   multistep:N,M,..:G   times G at each of the epochs, or steps: "multistep:4000s,6000s:0.1"
- *   cosine  cosine:E     half a cosine down to 0, or to the share E, over the whole run
- *   linear  linear:E     a line down to 0, or to the share E
- *   warmup:N+...         any of them, rising in a line over the first N steps
+ *   cosine  cosine:E     half a cosine down to 0, or to the fraction E, over the whole run
+ *   linear  linear:E     linearly down to 0, or to the fraction E
+ *   warmup:N+...         any of these, after a linear rise over the first N steps
  *
  * Returns UW_OK or UW_ERR_INVALID. */
 int uw_lr_parse(const char *text, struct uw_schedule *s);

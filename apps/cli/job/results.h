@@ -13,16 +13,16 @@
 
 struct uw_named_file {
     const char *flag;           /* "--json" */
-    const char *file;           /* NULL: not given; of what is read also "csv:FILE", "idx:A,B" */
-    const char *goes_on;        /* of results: "--resume", which may read the same file */
+    const char *file;           /* NULL: not given; for inputs also "csv:FILE", "idx:A,B" */
+    const char *goes_on;        /* for outputs: "--resume", which may read the same file */
 };
 
 /* The files that --model or --data names; NULL: it is built in. */
 const char *uw_files_of_model(const char *model);
 const char *uw_files_of_data(const char *data);
 
-/* Check that all output files differ from each other and from every input file, also where links
- * give one file two names. "mnist:DIR" reads all files in DIR. "-", pipes and devices do not count.
+/* Check that all output files differ from each other and from every input file, even if links give
+ * one file two names. "mnist:DIR" reads all files in DIR. "-", pipes and devices are not checked.
  * Returns UW_OK, or UW_ERR_INVALID with err naming both flags. */
 int uw_check_results(const struct uw_named_file *results, uint32_t results_n,
                      const struct uw_named_file *read, uint32_t read_n, struct uw_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * keyfile.h - the key of a run, in a file: 64 hex digits, readable by its owner only
+ * keyfile.h - the file with the key of a run: 64 hex digits, readable by its owner only
  *
  * Blocking   the file's      Context  any thread
  */
@@ -11,8 +11,8 @@
 
 #include "uwasa/secure.h"
 
-/* Write a fresh key. A file that is there is replaced with `force` only.
- * Returns UW_OK, UW_ERR_DENIED (there is one), UW_ERR_IO; err filled. */
+/* Write a new random key. An existing file is replaced only with `force`.
+ * Returns UW_OK, UW_ERR_DENIED (the file exists), UW_ERR_IO; err filled. */
 int uw_keyfile_create(const char *file, bool force, struct uw_error *err);
 
 /* Read a key.

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link_cost.h - what it costs to exchange a model over a link, before there is one
+ * link_cost.h - estimate the cost of exchanging a model over a link
  *
- * A model's floats travel in data frames: over a link with frames of its own 8 bytes of head and 8
- * of authentication each, over DTLS what secure.h and the long head take, and as many floats as fit
- * the rest. For each 64 frames the receiver sends one want. What is lost, at random and each frame
- * for itself, is asked for and sent again: 1 / (1 - loss) frames on average.
+ * A model's floats are sent in data frames. On a link of frames each has 8 bytes of header and 8 of
+ * authentication; over DTLS, the overhead of secure.h and the long header. The rest holds floats.
+ * For each 64 frames the receiver sends one want. Frames are lost at random, independently of each
+ * other, and requested again: 1 / (1 - loss) frames on average.
  *
- * Repairs of an average end when they are three times the model, as nodes do it (cast.h): then it
- * is not exact. Of many nodes the worst one needs more repairs: from 2.8 times the model on, the
- * average may already be inexact.
+ * Nodes stop repairing an average when repairs reach three times the model (cast.h); it is then not
+ * exact. The worst of many nodes needs more repairs than the average one, so from 2.8 times the
+ * model on the average may already be inexact.
  *
- * Left out: latency, collisions, membership's pings, time to compute.
+ * Not included: latency, collisions, membership's pings, computation.
  *
- * Units      seconds; a frame's airtime is without the time to get hold of the medium
+ * Units      seconds; a frame's airtime excludes the time to access the medium
  * Memory     the caller's      Blocking  never, but uw_add_time measures      Context  any thread
  */
 #ifndef UWASA_CLI_LINK_COST_H
@@ -26,34 +26,34 @@ struct uw_link_cost_config {
     uint32_t floats_n;              /* of the model, 1 or more */
     uint32_t nodes_n;               /* in range of each other, 2 or more */
     double loss;                    /* of a frame, below 1 */
-    double share;                   /* of the time that all nodes together may send, above 0 */
+    double share;                   /* of the time in which all nodes together may send, above 0 */
 };
 
-/* On average, for all that take part together. */
+/* Expected cost, of all participants together. */
 struct uw_air {
     double data_frames, want_frames;
-    double bytes;                   /* in the frames, heads included, the radio's own not */
+    double bytes;                   /* in frames, with headers except the radio's own */
     double airtime_s;
-    double seconds;                 /* until it is done, with access and the duty cycle */
+    double seconds;                 /* duration, with medium access and duty cycle */
 };
 
 struct uw_link_cost {
-    uint32_t chunk_n, chunks;       /* floats in a data frame; frames of a model */
-    struct uw_air pull;             /* one node gets another's model, alone on the medium */
-    struct uw_air round;            /* every node does, and each serves one */
-    struct uw_air average;          /* every node sends its model once, to all, and all average;
-                                       zeros where the link has no broadcasts */
-    bool exact;                     /* average: the repairs that nodes make at most are enough */
-    double period_s;                /* between a node's pulls: all send for the share of it, none
-                                       more than the duty cycle allows */
+    uint32_t chunk_n, chunks;       /* floats per data frame; data frames per model */
+    struct uw_air pull;             /* one node pulls a model, alone on the medium */
+    struct uw_air round;            /* every node pulls, and each serves one other */
+    struct uw_air average;          /* every node broadcasts its model once, and all average;
+                                       zeros if the link has no broadcasts */
+    bool exact;                     /* average: the repairs that nodes allow are enough */
+    double period_s;                /* time between a node's pulls that keeps to the share and to
+                                       the duty cycle */
 };
 
 void uw_link_cost(const struct uw_link_cost_config *config, struct uw_link_cost *cost);
 
-/* The most floats of which a round takes so many seconds at most; 0: none do. */
+/* The largest number of floats for which a round takes at most so many seconds; 0: none. */
 uint32_t uw_link_cost_fits_n(const struct uw_link_cost_config *config, double seconds);
 
-/* Seconds that this machine takes to add a byte of a vector to another, the best of some times.
+/* Measure the seconds per byte that this machine takes to add two vectors, best of several runs.
  *   x  [n], n 2 or more; its second half is added to its first: zeros stay zeros */
 double uw_add_time(float *x, uint32_t n);
 

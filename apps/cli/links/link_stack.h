@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link_stack.h - the links of a node, one on the other
+ * link_stack.h - the stack of links of a node, from the bottom to the top
  *
  *     UDP or a serial line, a bad network if asked for, DTLS
  *     a radio or a bus, frames, a bad network if asked for, secure frames
  *     TCP with TLS or without, a bad network if asked for
  *     MPI, a bad network if asked for
  *
- * What is captured is what the carrier takes and gives, below the bad network and DTLS; of TCP with
- * TLS, the messages that it protects.
+ * A capture records what the carrier sends and receives, below the bad network and DTLS; for TCP
+ * with TLS, the messages before encryption.
  *
- * Memory     the board's, taken by open and given back by close
+ * Memory     the board's, allocated by open and freed by close
  * Blocking   open, while a host's name to listen on is looked up; close of MPI, until all ranks
  *            close      Context  one thread
  */
@@ -37,13 +37,13 @@ enum uw_stack_carrier {
     UW_STACK_UDP, UW_STACK_TCP, UW_STACK_MPI, UW_STACK_SERIAL, UW_STACK_BUS, UW_STACK_RADIO
 };
 
-/* Does it carry frames, and name nodes by numbers? */
+/* Whether the carrier sends frames and names nodes by numbers. */
 static inline bool uw_stack_is_radio(enum uw_stack_carrier carrier)
 {
     return carrier == UW_STACK_BUS || carrier == UW_STACK_RADIO;
 }
 
-/* A model of so many bytes makes a run that is worth dear handshakes. */
+/* From this model size on, a run justifies more expensive handshakes: `bulk`. */
 #define UW_STACK_BULK_BYTES (4u << 20)
 
 struct uw_stack_config {
@@ -55,25 +55,25 @@ struct uw_stack_config {
     const char *group, *interface;      /* of the radio, as struct uw_radio_udp_config */
     uint16_t address;                   /* on the radio or the bus */
     const char *run;                    /* identity of the secure channel */
-    const uint16_t *suites;             /* as in struct uw_secure_dtls_config, as bulk */
+    const uint16_t *suites;             /* like bulk, as in struct uw_secure_dtls_config */
     bool bulk;
-    const uint8_t *key;                 /* [UW_KEY_BYTES], copied; not for MPI nor plain TCP */
-    uint32_t mtu_bytes;                 /* 0: TCP and MPI 65600, others as they have it */
+    const uint8_t *key;                 /* [UW_KEY_BYTES], copied; unused by MPI and plain TCP */
+    uint32_t mtu_bytes;                 /* 0: TCP and MPI 65600, others their default */
     bool together;                      /* UDP: as in struct uw_link_udp_config */
     uint16_t peers_n;                   /* sessions at once */
     const struct uw_impairment *bad;    /* NULL or all zero: no emulation */
     uint64_t bad_seed;
-    const char *const *far;             /* [far_n] bad towards these addresses only; none: all */
+    const char *const *far;             /* [far_n] only these addresses are bad; none: all are */
     uint32_t far_n;
-    uint64_t cut_from_us, cut_us;       /* and cut after so long, for so long; 0: never */
+    uint64_t cut_from_us, cut_us;       /* cut them off after cut_from_us, for cut_us; 0: never */
     const char *pcap;                   /* file to capture to; NULL: none */
     void (*event)(void *user, const struct uw_secure_event *event);     /* may be NULL */
-    /* (optional: NULL means none) The serial line or the bus is gone, or back; called by
-     * uw_stack_step. */
+    /* (optional: NULL means none) Called by uw_stack_step if the serial line or bus is lost or has
+     * returned. */
     void (*on_device)(void *user, const char *device, bool gone);
     void *user;
-    /* (optional: NULL means none) One more link over the others: gets the top, returns the new one,
-     * which outlives the stack. */
+    /* (optional: NULL means none) Puts one more link over the stack: gets the top link, returns the
+     * new one, which must outlive the stack. */
     struct uw_link *(*over)(void *arg, struct uw_link *top);
     void *over_arg;
 };
@@ -98,43 +98,43 @@ struct uw_stack {
     struct uw_link_frame frame;
     struct uw_secure_frames frames;
     struct uw_link *base;               /* the carrier's */
-    struct uw_link *top;                /* that the node uses */
+    struct uw_link *top;                /* used by the node */
     struct uw_stack_block blocks[4];
     const char *const *far;
     uint32_t far_n;
     uint64_t opened_us, cut_from_us, cut_us;
     bool cut;
-    bool gone;                          /* the device, as it was reported last */
+    bool gone;                          /* whether the device was last reported as lost */
     void (*on_device)(void *user, const char *device, bool gone);
     void *user;
 };
 
-/* Is the text written as an address: "10.0.0.9:4433", "gateway:4433", "[fe80::1]:4433"? One to
- * listen on may leave out the host and have port 0. Whether it exists is another question. */
+/* Whether the text has the form of an address: "10.0.0.9:4433", "gateway:4433", "[fe80::1]:4433".
+ * An address to listen on may omit the host and have port 0. Does not look the host up. */
 bool uw_stack_address_ok(const char *text, bool listen);
 
-/* The largest message over TCP and MPI among nodes with a model of so many bytes. */
+/* The largest message over TCP and MPI for a model of so many bytes. */
 uint32_t uw_stack_stream_mtu(size_t model_bytes);
 
-/* Of secure channels: the board's random bytes; user is not looked at. */
+/* Entropy callback for secure channels: the board's random bytes; user is ignored. */
 int uw_stack_entropy(void *user, uint8_t *out, size_t bytes);
 
 /* Open the links. Returns UW_OK or a code of the link that failed, err filled. Close in every
  * case. */
 int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, struct uw_error *err);
 
-/* The address to give to peers, "127.0.0.1:40001", of MPI the rank, of a radio or a bus the short
- * address, of a serial line its device.
+/* The address for peers to use: "127.0.0.1:40001"; for MPI the rank, for a radio or bus the short
+ * address, for a serial line its device.
  * Returns UW_OK, UW_ERR_CLOSED. */
 int uw_stack_local(const struct uw_stack *s, char text[UW_LINK_ADDRESS_BYTES]);
 
-/* Cut or heal what is emulated, as its time has come; report a device that is gone or back. */
+/* Disconnect or reconnect the emulated network when due; report a device that is lost or back. */
 void uw_stack_step(struct uw_stack *s, uint64_t now_us);
 
-/* Bytes of memory taken. */
+/* Bytes of allocated memory. */
 size_t uw_stack_bytes(const struct uw_stack *s);
 
-/* Close them and give the memory back. Safe on a zeroed struct and twice. */
+/* Close the links and free the memory. Safe on a zeroed struct and twice. */
 void uw_stack_close(struct uw_stack *s);
 
 #endif

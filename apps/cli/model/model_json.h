@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_json.h - a model as JSON, and the built-in ones
+ * model_json.h - models as JSON, and the built-in models
  *
  *     {
  *       "name": "tiny",
@@ -16,8 +16,8 @@
  *     }
  *
  * `uwasa models --help` (cmd_models.c) describes the keys of a model, of each type of layer and of
- * a loss; uwasa/layer_keys.h has those of layers in a table. A key that is not among them, a wrong
- * type and a key given twice are errors that name file and line.
+ * a loss; uwasa/layer_keys.h has those of layers in a table. An unknown key, a wrong type and a
+ * repeated key are errors that name file and line.
  *
  * Memory     heap; the definition points into struct uw_model_file
  * Blocking   reads one file      Context  any thread
@@ -30,7 +30,7 @@
 #include "uwasa/layers.h"
 #include "uwasa/model.h"
 
-/* Most layers of one model. */
+/* Limit of layers in one model. */
 #define UW_MODEL_LAYERS_MAX 4096u
 
 /* Texts of enum uw_loss_kind and enum uw_target_kind, in order. */
@@ -55,10 +55,10 @@ struct uw_model_builtin {
 extern const struct uw_model_builtin uw_model_builtins[];
 extern const uint32_t uw_model_builtins_n;
 
-/* Find a built-in model; NULL when there is none. */
+/* Find a built-in model; NULL: not found. */
 const struct uw_model_builtin *uw_model_builtin_find(const char *name);
 
-/* As uw_guess_hint, of a name that is no built-in model's; g is written and keeps the text. */
+/* As uw_guess_hint, for a name that is not a built-in model's; the text is in g, which is set. */
 const char *uw_model_builtin_hint(struct uw_guess *g, const char *name, const char *otherwise);
 
 /* Read a model from a text; `file` names it in messages.
@@ -75,12 +75,12 @@ int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_e
  * j->err. */
 void uw_model_read_layer(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def);
 
-/* Write a definition as JSON, one line a layer: what uw_model_parse reads back.
+/* Write a definition as JSON that uw_model_parse can read, one line per layer.
  *
  *   text  [text_bytes] gets as much as fits, NUL-terminated; may be NULL when text_bytes is 0
  *
- * Keys at their default are left out. Returns the length of the whole text, whether it fitted or
- * not, or UW_ERR_INVALID (a kind that no model file has). */
+ * Keys at their default are omitted. Returns the length of the whole text, even if it did not fit,
+ * or UW_ERR_INVALID (a kind that model files do not have). */
 int uw_model_write(const struct uw_model_def *def, char *text, size_t text_bytes);
 
 /* Release everything; safe on a zeroed struct, after a failed load, and twice. */
