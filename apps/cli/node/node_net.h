@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_net.h - the network thread of a node: the one place that waits
+ * node_net.h - the network thread of a node, the only place that waits for the network
  *
- *     uw_node_net_open(&net, ...);      binds the socket, sets the node up
+ *     uw_node_net_open(&net, ...);      opens the links, sets the node up
  *     uw_node_net_start(&net, &err);    from here on the thread owns links and membership
  *     uw_node_after_step(&net.node, ...);   the training thread's side
  *     uw_node_net_stop(&net);           says goodbye, ends the thread
@@ -32,7 +32,7 @@ struct uw_node_net {
     bool opened, running;
     pthread_t thread;
     atomic_bool quit;
-    atomic_bool awaited;                /* the training thread waits for a step of the network's */
+    atomic_bool awaited;                /* the training thread waits for a step of the network */
     pthread_cond_t stepped;
     pthread_mutex_t lock;               /* of everything below */
     struct uw_node_member rows[UW_NODE_NET_ROWS];
@@ -41,7 +41,7 @@ struct uw_node_net {
 };
 
 /* Open links and node. `node` needs everything but its link.
- *   listed  its seeds are all its peers: uw_node_bind_listed
+ *   listed  its seeds are all its peers: use uw_node_bind_listed
  * Returns UW_OK or a code, err filled.
  * Close in every case. */
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
@@ -50,10 +50,11 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
 /* Start the thread. Returns UW_OK or UW_ERR_NOMEM. */
 int uw_node_net_start(struct uw_node_net *n, struct uw_error *err);
 
-/* Let the thread look at once what the training thread has asked for. */
+/* Make the thread step the node now, because the training thread has asked for something. */
 void uw_node_net_wake(struct uw_node_net *n);
 
-/* Wait until the network has had a look, and an average is over: at most a few milliseconds. */
+/* Wait until the network thread has stepped the node and an average is over: at most a few
+ * milliseconds. */
 void uw_node_net_wait(struct uw_node_net *n);
 
 /* Copy the member table as of a moment ago. rows may be NULL. Returns the rows written. */

@@ -19,21 +19,21 @@ struct uw_node_report {
     struct uw_progress progress;
     pthread_mutex_t lock;           /* of progress: both threads write sentences */
     uint64_t status_us;             /* last status event */
-    uint64_t alone_us;              /* when to report that no seed answers; 0: never again */
-    atomic_bool refused;            /* of a peer or by one, and the reason reported */
+    uint64_t alone_us;              /* when to report that no seed answers; 0: done */
+    atomic_bool refused;            /* a peer or this node was refused, and that was reported */
     _Atomic uint32_t refused_n;     /* events "refused" */
     const struct uw_opt_list *seeds;    /* borrowed; NULL: not listening yet */
     enum uw_stack_carrier carrier;
     char address[UW_LINK_ADDRESS_BYTES];    /* its own */
-    uint64_t waiting_us;            /* the first average waits since; 0: it does not */
+    uint64_t waiting_us;            /* since when the first average waits; 0: it does not */
     bool waiting_logged;
     bool broadcasts;                /* parameters are received in averages, not pulled */
-    uint32_t agreed_n;              /* nodes that ended with one model by broadcast; 0: not known */
-    _Atomic uint32_t averaged_n;    /* nodes of the last average, this one too; 0: none yet */
+    uint32_t agreed_n;              /* nodes that ended with one model by broadcast; 0: unknown */
+    _Atomic uint32_t averaged_n;    /* nodes of the last average, with this one; 0: none yet */
     double loss, samples_per_s, accuracy;   /* for the live line; accuracy < 0: not known */
 };
 
-/* What the done event sums up. */
+/* Contents of the done event. */
 struct uw_node_summary {
     uint64_t step, samples;
     double samples_per_s, seconds;
@@ -49,19 +49,19 @@ void uw_node_report_init(struct uw_node_report *r);
 int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
                         struct uw_error *err);
 
-/* Several write to one pipe: each line begins with the name. */
+/* Begin each line with the name, as several ranks write to one pipe. */
 void uw_node_report_rank(struct uw_node_report *r, const char *name);
 
-/* What will train, of a job that is bound: an event. */
+/* Report the backend of a bound job as an event. */
 void uw_node_report_backend(struct uw_node_report *r, const struct uw_job *job);
 
-/* The network is up: report where the node listens, and later if no seed answers, or no node is
- * received on a line or a radio. */
+/* The network is up: report the node's address; later also if no seed answers, or if nothing is
+ * received on a line or radio. */
 void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier carrier,
                               const char *address, const struct uw_opt_list *seeds);
 
-/* The training waits for the network, which may wait for the first average of nodes_n nodes, of
- * one cell or of the run: report once, a moment later, how many are not here yet. */
+/* Called while the training waits for the network. If that is the first average of nodes_n nodes,
+ * of a cell or of the run: report once, after a moment, how many are missing. */
 void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                             uint32_t nodes_n);
 
@@ -77,8 +77,8 @@ void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, d
 void uw_node_report_eval(struct uw_node_report *r, uint64_t step, const struct uw_score *score,
                          bool final);
 
-/* Once a second: the member table as an event, a line for people. left_s: of the training; below
- * 0: not known. */
+/* Once a second: report the member table as an event, and a line for people. left_s: seconds of
+ * training left; below 0: unknown. */
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                            uint64_t step, uint64_t steps, double left_s);
 

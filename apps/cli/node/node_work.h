@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_work.h - a running node, from bottom to top: node_work.c (how far it is, its exchange, its
- * steps), node_gpu.c (a GPU's parameters, GPUs among themselves), node_open.c (its data, the
- * network), node_end.c, node_run.c (set-up, training) */
+ * node_work.h - a running node, from bottom to top: node_work.c (progress, exchange, steps),
+ * node_gpu.c (a GPU's parameters, averages between GPUs), node_open.c (data, network), node_end.c
+ * (the end), node_run.c (set-up, training) */
 #ifndef UWASA_CLI_NODE_WORK_H
 #define UWASA_CLI_NODE_WORK_H
 
@@ -36,9 +36,9 @@ struct uw_node_work {
     const struct uw_node_options *o;
     struct uw_job job;
     struct uw_data data, test;
-    struct uw_deal deal;                /* with "skew" only; share is this node's part then */
+    struct uw_deal deal;                /* with "skew" only; share is then this node's part */
     struct uw_share share;
-    struct uw_dataset *own;             /* what is here to train on */
+    struct uw_dataset *own;             /* this node's training samples */
     struct uw_sample_pool pool;         /* with "shuffle" only; in pool_block */
     struct uw_stack_block pool_block;
     struct uw_loader loader;
@@ -52,27 +52,27 @@ struct uw_node_work {
     struct uw_node_net net;
     struct uw_node_report report;
     uint32_t incarnation;
-    bool fresh;                         /* neither checkpoint nor weights were there */
-    bool all_shown;                     /* by broadcast: others see all of the training */
-    bool retreated;                     /* pairs were given up: the rule is qg */
+    bool fresh;                         /* no checkpoint and no weights were loaded */
+    bool all_shown;                     /* by broadcast: others have all of the training's result */
+    bool retreated;                     /* averaging in pairs was given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */
-    uint64_t first_step;                /* what a checkpoint had done */
-    uint64_t begun;                     /* step, or more on a GPU */
+    uint64_t first_step;                /* steps of the loaded checkpoint */
+    uint64_t begun;                     /* steps begun: step, or more on a GPU */
     struct uw_node_begun flight[UW_NODE_BEGUN_MAX];
     uint64_t start_us, samples;
-    uint64_t train_us, trained_us;      /* the training's first and last moment; 0: not yet */
+    uint64_t train_us, trained_us;      /* start and end of the training; 0: not yet */
     uint64_t step_event_us, saved_us, scored_us;
     double step_loss;                   /* of the last step */
     double loss;                        /* running mean */
     struct uw_score score;
     bool scored;
-    bool averaging;                     /* the network has the parameters */
+    bool averaging;                     /* the network owns the parameters */
     struct uw_stack_block spare;        /* for rules that need it */
-    struct uw_gradients gradients;      /* empty: parameters are averaged */
+    struct uw_gradients gradients;      /* empty: parameters are averaged instead */
     char kernels[UW_GPU_TEXT_BYTES];    /* for the status */
     struct uw_node_image image;         /* with a GPU only */
-    bool image_failed;                  /* a copy from it or to it */
-    struct uw_cuda_group *group;        /* NULL: averages go over the network */
+    bool image_failed;                  /* a copy from or to the image failed */
+    struct uw_cuda_group *group;        /* NULL: averages use the network */
     struct uw_node_direct direct;
     struct uw_trace trace;
     uint64_t pulls_traced;
@@ -82,7 +82,7 @@ struct uw_node_work {
 /* Hash of the node's name, so that nodes draw different numbers from one seed. */
 uint64_t uw_node_work_name(const struct uw_node_work *r);
 
-/* Does it average by broadcast? */
+/* Whether the node averages by broadcast. */
 static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
 {
     return o->exchange.mode.at == UW_NODE_BROADCAST;
@@ -98,76 +98,74 @@ void uw_node_work_log_backend(struct uw_node_work *r);
 /* How the network reaches the parameters of a bound model: NULL where the processor trains. */
 const struct uw_node_image *uw_node_work_image(struct uw_node_work *r);
 
-/* How its GPU averages with others' directly; NULL: it does not, and the reason is logged where it
- * could. Closed once the network has ended, before the job. */
+/* How its GPU averages directly with other GPUs; NULL: it does not, and if it could, the reason is
+ * logged. Closed after the network and before the job. */
 const struct uw_node_direct *uw_node_work_direct(struct uw_node_work *r);
 void uw_node_work_close_direct(struct uw_node_work *r);
 
 /* The training thread's side of the network. Returns enum uw_node_after bits or an error. */
 int uw_node_work_exchange(struct uw_node_work *r, float lr);
 
-/* Before weights are there and gradients are handed out: what a GPU loads and takes for steps, it
- * does now. Returns UW_OK or a code, r->err filled. */
+/* Make a GPU load and allocate now what steps need. Call it before weights are set and gradients
+ * are handed out. Returns UW_OK or a code, r->err filled. */
 int uw_node_work_warm(struct uw_node_work *r);
 
-/* One local step more is done. lr: set to its learning rate. Returns UW_OK or a code, r->err
- * filled. */
+/* Do one more local step. lr: set to its learning rate. Returns UW_OK or a code, r->err filled. */
 int uw_node_work_train(struct uw_node_work *r, float *lr);
 
-/* The progress of the training as peers receive it. */
+/* The progress of the training, for peers. */
 struct uw_node_progress uw_node_work_progress(const struct uw_node_work *r, float lr);
 
-/* The GPU failed, whatever it returned: r->err has the reason and the consequence. Returns
- * UW_ERR_IO. */
+/* Set r->err to the reason and the consequence of a GPU failure. Returns UW_ERR_IO. */
 int uw_node_work_name_failed_gpu(struct uw_node_work *r, const char *why);
 
-/* Is a checkpoint, is a test due between two steps? */
+/* Whether a checkpoint, or a test, is due between two steps. */
 bool uw_node_work_saves(const struct uw_node_work *r, uint64_t now_us);
 bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us);
 
 /* Seconds since the start. */
 double uw_node_work_elapsed_s(const struct uw_node_work *r);
 
-/* By the clock of the training: waiting for others counts. */
+/* By wall-clock time since the training began: includes waiting for others. */
 float uw_node_work_samples_per_s(const struct uw_node_work *r);
 
-/* Seconds of training left; below 0: there is no limit, it is not known yet, or it is done. */
+/* Seconds of training left; below 0: no limit, not known yet, or over. */
 double uw_node_work_left_s(const struct uw_node_work *r);
 
-/* How long the average at the end waits for others: as long as any, where all are waited for. */
+/* How long the average at the end waits for others; if all are waited for, as long as any needs. */
 uint64_t uw_node_work_agree_us(const struct uw_node_options *o);
 
-/* Bring the models of the run together: one exact average over all that can be reached and are
- * done as well; where nodes gossip and others took no part in it, or there is no node to average
- * with, pulls from several peers. Averages by broadcast go on until no node trains any more and
- * all have one model; their number is reported, or that it is not known. */
+/* Make the models of the run agree: one exact average over all reachable nodes that have finished.
+ * If nodes gossip and some took no part, or there is no node to average with, then pulls from
+ * several peers. Averages by broadcast continue until no node trains and all have the same model;
+ * the number of those nodes is reported, or that it is unknown. */
 int uw_node_work_agree(struct uw_node_work *r);
 
-/* Serve the finished model on while peers train or pull it, so that those who end later can agree
- * as well. Where all average by broadcast others would wait for it: only for nodes that still ask,
- * and not at all where all have one model. */
+/* Keep serving the finished model while peers train or pull it, so that nodes that finish later can
+ * agree, too. With averages by broadcast, others would wait for this node: serve only nodes that
+ * still ask, and none if all have the same model. */
 void uw_node_work_linger(struct uw_node_work *r);
 
 /* Open the samples, this node's part of them and the test set, and begin an epoch.
  * Returns UW_OK or a code, r->err filled. */
 int uw_node_work_open_data(struct uw_node_work *r);
 
-/* How much of "seconds" is over. */
+/* Elapsed part of "seconds". */
 uint64_t uw_node_work_over_us(const struct uw_node_work *r);
 
-/* Is there time left of "seconds"? */
+/* Whether "seconds" are not over yet. */
 bool uw_node_work_time_left(const struct uw_node_work *r);
 
-/* ---- node_trace.c: trace.h for the training and the network thread, nothing without --trace ----
+/* ---- node_trace.c: traces of the training and network threads; do nothing without --trace ----
  *
- * Rows: the training's layers, updates, waits and buckets; the network's averages. Fragments and
- * pulls, which overlap, are asynchronous events. Each function names its thread. */
+ * Rows: layers, updates, waits and buckets of the training; averages of the network. Fragments and
+ * pulls overlap, so they are asynchronous events. Each comment begins with the calling thread. */
 
 /* Training. Open the file if one is asked for; the model is bound.
  * Returns UW_OK, UW_ERR_IO or UW_ERR_NOMEM, r->err filled. */
 int uw_node_trace_open(struct uw_node_work *r);
 
-/* Training. Something of a step lasted from one moment to another; NULL: "step N". */
+/* Training. Add a span for a part of a step; what NULL: "step N". */
 void uw_node_trace_part(struct uw_node_work *r, const char *what, uint64_t from_us,
                         uint64_t until_us);
 

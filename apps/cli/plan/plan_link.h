@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_link.h - plan --link: what an exchange of a model costs over a link, and what to do when it
- * is too much
+ * plan_link.h - plan --link: the cost of exchanging a model over a link, and advice if it is too
+ * high
  */
 #ifndef UWASA_CLI_PLAN_LINK_H
 #define UWASA_CLI_PLAN_LINK_H
@@ -17,13 +17,13 @@ struct uw_plan_link {
     double steps_per_s;             /* 0: not given */
 };
 
-/* Number of nodes by default: 2 on a line that has two ends. */
+/* Default number of nodes: 2 on a line with two ends. */
 uint32_t uw_plan_link_nodes(const char *link);
 
-/* Check what was given. Returns UW_OK or UW_ERR_INVALID with a sentence that names the flag. */
+/* Check the options. Returns UW_OK or UW_ERR_INVALID with a sentence that names the flag. */
 int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err);
 
-/* Print it, for people or as one JSON object; o is checked.
+/* Print the costs, for people or as one JSON object; o must have been checked.
  * Returns UW_OK, or what uw_job_plan returns for a built-in model. */
 int uw_plan_link_show(const struct uw_plan_link *o, const struct uw_job *job, bool json,
                       struct uw_error *err);
