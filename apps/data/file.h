@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * file.h - a regular file, read at any place
+ * file.h - a regular file, read at any offset
  *
- * Reads go through pread, not a mapping: a file that somebody cuts while it is in use is then an
- * error code and not a signal.
+ * Reads use pread rather than a mapping, so that a file truncated while in use gives an error code
+ * and not a signal.
  *
  * Context    any thread may read; open and close belong to one
  */
@@ -37,7 +37,7 @@ int uw_file_read(const struct uw_file *f, uint64_t offset, void *buf, size_t byt
 int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error *err);
 
 /* Read one byte, a label that was below `classes` when the file was opened. Returns UW_OK or
- * UW_ERR_IO (or the file has changed since). */
+ * UW_ERR_IO (also if the file has changed since). */
 int uw_file_read_label(const struct uw_file *f, uint64_t offset, uint32_t classes, uint32_t *label);
 
 /* Read n values as floats: unsigned bytes, divided by 255, or big-endian IEEE floats. Returns UW_OK

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sets.h - the datasets behind uwasa/data.h (private): those read from files, and those that show
- * another one differently
+ * sets.h - the datasets of uwasa/data.h (private): those read from files, and those that modify or
+ * restrict another dataset
  *
  * Memory     a CSV file's values are kept on the heap as floats; a choice of classes takes 4 bytes
  *            for each sample kept; an inner set is borrowed. Closing is safe on a zeroed struct and
@@ -80,7 +80,7 @@ void uw_csv_close(struct uw_csv *d);
 
 /* ---- a part of another set ----
  *
- * First some classes are kept, then every shards_n-th of what is left. */
+ * First classes are selected, then every shards_n-th of the remaining samples. */
 
 struct uw_subset {
     struct uw_dataset base;
@@ -89,7 +89,7 @@ struct uw_subset {
     uint32_t shard, shards_n;
 };
 
-/* Show a part of `inner`.
+/* Set up d as a part of `inner`.
  *   classes_mask        bit c set: keep class c; 0: keep all. Must be 0 for an endless set.
  *   shard, shards_n     keep samples shard, shard + shards_n, ...; shards_n is 1 or more
  * Returns UW_OK, UW_ERR_INVALID (nothing is left; no sentence), UW_ERR_NOMEM, or what reading
@@ -98,12 +98,11 @@ int uw_subset_open(struct uw_subset *d, struct uw_dataset *inner, uint32_t class
                    uint32_t shard, uint32_t shards_n);
 void uw_subset_close(struct uw_subset *d);
 
-/* ---- images that never look the same twice ----
+/* ---- augmented images ----
  *
- * Each time a sample is drawn it is moved by up to `crop` pixels in each direction, zeros coming
- * in from outside (what cutting from a zero-padded image gives), and mirrored left to right every
- * other time. Which, is a function of seed, epoch and sample alone, so a resumed run sees the
- * same images. */
+ * Each time a sample is drawn it is shifted by up to `crop` pixels in each direction (as a random
+ * crop of a zero-padded image) and, with probability 1/2, mirrored left to right. Both depend on
+ * seed, epoch and sample alone, so a resumed run sees the same images. */
 
 struct uw_augment {
     struct uw_dataset base;         /* endless: index / samples_n is the epoch */
@@ -113,7 +112,7 @@ struct uw_augment {
     bool flip;
 };
 
-/* Show `inner` in ever new ways. */
+/* Set up a as augmented samples of `inner`. */
 void uw_augment_init(struct uw_augment *a, struct uw_dataset *inner, uint64_t seed, uint32_t crop,
                      bool flip);
 

@@ -59,22 +59,22 @@ struct uw_export {
     struct uw_error *err;
     struct uw_export_node *first, *last;
     struct uw_export_tensor *tensors, *tensors_last;
-    const char **value;             /* by layer: what its output is called in the graph */
+    const char **value;             /* by layer: name of its output in the graph */
     uint32_t layer;                 /* the one being written */
     const struct uw_layer_def *def;
     const char *name;
     const char *x;                  /* its first input, and the shapes */
     struct uw_export_shape in, out;
     uint32_t parts;                 /* values of this layer named so far */
-    bool failed;                    /* out of memory: found out at the end */
+    bool failed;                    /* out of memory: checked once, at the end */
 };
 
-/* Append a node that reads `x` (and `y`, `z`, may be NULL) and makes a value of a new name.
- * Returns the node; its output is node->output[0]. Never NULL: after a failure it is scratch. */
+/* Append a node that reads `x` (and `y`, `z`, may be NULL) and writes a value with a new name.
+ * Returns the node; its output is node->output[0]. Never NULL: after a failure a dummy node. */
 struct uw_export_node *uw_export_node(struct uw_export *e, const char *op, const char *x,
                                       const char *y, const char *z);
 
-/* The same, of a node without attributes. Returns the name of its output. */
+/* The same for a node without attributes. Returns the name of its output. */
 const char *uw_export_op(struct uw_export *e, const char *op, const char *x, const char *y);
 
 /* Axis i of the result is axis order[i] of x. Returns its name. */
@@ -107,13 +107,13 @@ const char *uw_export_param(struct uw_export *e, const char *suffix);
 /* Its segment; NULL: it has none. */
 const struct uw_segment *uw_export_segment(struct uw_export *e, const char *suffix);
 
-/* The layer of that name among the first `before`; UINT32_MAX: none. */
+/* Find a layer by name among the first `before` layers; UINT32_MAX: none. */
 uint32_t uw_export_find_layer(const struct uw_model_def *d, const char *name, uint32_t before);
 
 /* The value that a layer reads under that name: an earlier layer's output, or "input". */
 const char *uw_export_value(const struct uw_export *e, const char *name);
 
-/* The same value in another shape behind the minibatch. Returns its name. */
+/* Reshape a value after its minibatch axis. Returns the name. */
 const char *uw_export_reshape(struct uw_export *e, const char *x, uint32_t rank,
                               const int64_t *dim);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * onnx_read.h - the bytes of an ONNX file as nodes, attributes and constants (private)
+ * onnx_read.h - decode the bytes of an ONNX file into nodes, attributes and constants (private)
  *
- * Only the encoding is understood here, not what an operator does. Tensors are not copied: raw
- * data stays where it is in the file's bytes, which must outlive the graph.
+ * Decodes the file only, without the meaning of operators. Tensors are not copied: raw data stays
+ * in the file's bytes, which must outlive the graph.
  *
  * Memory     a pool      Blocking  never      Context  any thread
  * Source     ONNX's protobuf encoding, opset 11 to 17
@@ -21,7 +21,7 @@
 #define UW_ONNX_OPSET_MIN 11
 #define UW_ONNX_OPSET_MAX 17
 
-/* ONNX's numbers of the types that are read. */
+/* ONNX's numbers of the element types that can be read. */
 enum uw_onnx_type {
     UW_ONNX_FLOAT = 1,
     UW_ONNX_UINT8 = 2,
@@ -32,8 +32,8 @@ enum uw_onnx_type {
     UW_ONNX_DOUBLE = 11
 };
 
-/* A constant, seen through strides (in elements; 0 repeats). Elements are floats or int64, as
- * bytes of any alignment. */
+/* A constant with strides in elements; stride 0 repeats an element. Elements are float or int64, at
+ * any alignment. */
 struct uw_onnx_tensor {
     const char *name;               /* of the initializer; "" if it has none */
     bool is_float;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pool.h - memory that is given back all at once (private)
+ * pool.h - memory that is freed all at once (private)
  *
- * Memory     heap      Blocking  never      Context  one thread a pool
+ * Memory     heap      Blocking  never      Context  one thread per pool
  */
 #ifndef UWASA_CONVERT_POOL_H
 #define UWASA_CONVERT_POOL_H
@@ -16,21 +16,21 @@ struct uw_pool {
     struct uw_pool_block *blocks;
 };
 
-/* n elements of zeros, aligned for any type; NULL without memory or when the size overflows. */
+/* Allocate n zeroed elements, aligned for any type; NULL: out of memory, or the size overflows. */
 void *uw_pool_take(struct uw_pool *p, uint64_t n, size_t element_bytes);
 
-/* A copy with a NUL behind it, or NULL. */
+/* A NUL-terminated copy, or NULL. */
 char *uw_pool_text(struct uw_pool *p, const void *text, size_t bytes);
 
-/* printf into the pool, cut at 511 bytes; NULL without memory. */
+/* printf into the pool, truncated at 511 bytes; NULL: out of memory. */
 char *uw_pool_format(struct uw_pool *p, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))
 #endif
     ;
 
-/* Room for one element more behind n of them: returns the array, moved when it was full (*cap
- * follows), or NULL. */
+/* Make room for one more element in an array of n. Returns the array, or NULL. If it was full it
+ * is moved and *cap updated. */
 void *uw_pool_grow(struct uw_pool *p, void *array, uint32_t n, uint32_t *cap,
                    size_t element_bytes);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * import.h - from an ONNX graph to a table of layers (private)
+ * import.h - convert an ONNX graph to a table of layers (private)
  *
- * The nodes are walked once, in the file's order. A value is a constant (folded at once), data (a
- * view of a layer's output), or opaque: made by a node that is no layer of ours by itself. The
- * last node of a known pattern looks back through opaque values for the others; an opaque value
- * that reaches the output is refused with the sentence of the node where it began.
+ * Each node is visited once, in the file's order. A value is a constant (computed at once), data (a
+ * view of a layer's output), or opaque: the output of a node that is not a layer by itself. The
+ * last node of a known pattern looks back through opaque values for the pattern's other nodes. If
+ * an opaque value reaches the output, the import fails with the sentence of the node it came from.
  *
- * Reshape, Transpose and their kin cost nothing: a data value is a strided view, and only a
- * consumer that needs another order or shape makes a transpose or reshape layer.
+ * Reshape, Transpose and similar nodes cost nothing: a data value is a strided view, and a
+ * transpose or reshape layer is added only if a consumer needs another order or shape.
  *
  * Memory     a pool      Blocking  never      Context  any thread
  */
@@ -22,10 +22,10 @@
 #define UW_ATOMS_MAX 16u
 #define UW_PARAMS_MAX 4u
 
-/* Stands for a minibatch of unknown size in shapes; a prime, so that products show it. */
+/* Stands for a minibatch of unknown size in shapes; a prime, so it can be found in products. */
 #define UW_BATCH_SYMBOL 1000003u
 
-/* A factor of an axis: `size` steps of `stride` floats through the sample, or the minibatch. */
+/* A factor of an axis: `size` steps of `stride` floats within the sample, or the minibatch. */
 struct uw_atom {
     uint64_t size, stride;
     bool batch;
@@ -36,12 +36,12 @@ struct uw_atom {
 struct uw_view {
     uint32_t layer;                 /* 0: the model's input; i + 1: layer i */
     uint64_t n;                     /* floats of a sample */
-    uint32_t rank;                  /* the layer's own idea of a sample's shape */
+    uint32_t rank;                  /* shape of the sample as the layer has it */
     uint64_t dim[3];
     uint32_t atoms_n, axes_n;
     struct uw_atom atom[UW_ATOMS_MAX];
     uint32_t axis_end[UW_ONNX_RANK_MAX];
-    float scale;                    /* values are this times the layer's output */
+    float scale;                    /* the values are the layer's output times this */
 };
 
 enum uw_value_kind { UW_VALUE_OPAQUE = 0, UW_VALUE_CONST, UW_VALUE_DATA };
@@ -49,7 +49,7 @@ enum uw_value_kind { UW_VALUE_OPAQUE = 0, UW_VALUE_CONST, UW_VALUE_DATA };
 struct uw_value {
     const char *name;
     enum uw_value_kind kind;
-    const struct uw_onnx_node *node;    /* that makes it; NULL: none */
+    const struct uw_onnx_node *node;    /* whose output it is; NULL: none */
     uint32_t users_n;
     const char *why;                /* opaque: the sentence */
     int code;
@@ -72,9 +72,9 @@ struct uw_import_layer {
     uint64_t dim[3];
     struct uw_import_param param[UW_PARAMS_MAX];
     const struct uw_onnx_node *node;
-    const char *own_name;           /* what its weights are called; NULL: unknown */
-    uint32_t affine;                /* normalization: 0 without weight so far, 1 with, 2 both */
-    bool wants_projection;          /* attention before its last dense layer was seen */
+    const char *own_name;           /* name of its weights; NULL: unknown */
+    uint32_t affine;                /* normalization: 0 no weight so far, 1 weight, 2 bias too */
+    bool wants_projection;          /* attention whose last dense layer was not seen yet */
     bool needed;
 };
 
@@ -89,12 +89,12 @@ struct uw_import {
     uint32_t layers_n, layers_cap;  /* layers_n is the newest one's number, as uw_view.layer */
     const char *notes[UW_CONVERT_NOTES_MAX];
     uint32_t notes_n;
-    uint64_t folded_n, folded_max;  /* elements of computed constants, and what is too many */
+    uint64_t folded_n, folded_max;  /* elements of computed constants, and their limit */
     uint64_t batch;                 /* size of the minibatch axis in the file, or the symbol */
     struct uw_value *input;
 };
 
-/* import_node.c: what a node reads and makes */
+/* import_node.c: inputs and outputs of a node */
 
 /* Fill err with "FILE: node 'NAME' (OP): sentence". Returns code. */
 int uw_import_refuse(struct uw_import *im, const struct uw_onnx_node *n, int code,
@@ -113,10 +113,10 @@ void uw_import_note(struct uw_import *im, const char *text);
 /* FNV-1a of a name. */
 uint32_t uw_import_hash(const char *name);
 
-/* Where the map has the value of a name; there NULL: nothing made it so far. */
+/* The map's slot for a name; contains NULL if there is no such value so far. */
 struct uw_value **uw_import_slot(struct uw_import *im, const char *name);
 
-/* The value of a name; NULL: nothing made it so far. */
+/* Find a value by name; NULL: not so far. */
 struct uw_value *uw_import_value(struct uw_import *im, const char *name);
 
 /* Input `i` of a node; NULL when it is left out. */
@@ -136,17 +136,17 @@ const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct 
 struct uw_value *uw_operand(struct uw_import *im, const struct uw_value *v, const char *op,
                             uint32_t i);
 
-/* Is an input opaque? Then err has its sentence. */
+/* Whether an input is opaque; if so, err has its sentence. */
 bool uw_import_opaque_input(struct uw_import *im, const struct uw_onnx_node *n);
 
-/* Mark the node's outputs with the reason why it is no layer, and go on. Returns UW_OK, or the
- * code when memory is out. */
+/* Make the node's outputs opaque, with the reason why it is no layer, and continue. Returns UW_OK,
+ * or a code if out of memory. */
 int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int code,
                      const char *why);
 
 /* import_const.c */
 
-/* Is it a node whose result is known now? Then compute it.
+/* If all inputs of the node are constants, compute its result.
  * Returns 1 (done), 0 (not constant), or a code. */
 int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n);
 
@@ -154,7 +154,7 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n);
 double uw_import_number(const struct uw_onnx_tensor *t, uint64_t i);
 int64_t uw_import_integer(const struct uw_onnx_tensor *t, uint64_t i);
 
-/* A constant of one element: true, and its value. */
+/* Whether v is a constant of one element; sets *value. */
 bool uw_import_scalar(const struct uw_value *v, double *value);
 
 /* The integers of an attribute (older opsets) or of input `i`, at most UW_ONNX_RANK_MAX.
@@ -162,12 +162,12 @@ bool uw_import_scalar(const struct uw_value *v, double *value);
 int uw_import_ints(struct uw_import *im, const struct uw_onnx_node *n, const char *attribute,
                    uint32_t i, int64_t *out);
 
-/* What reading a list failed with; UW_ERR_INVALID with "needs WHAT" where nothing has. */
+/* The error with which reading a list failed; if none, UW_ERR_INVALID with "needs WHAT". */
 int uw_import_lacks(struct uw_import *im, const struct uw_onnx_node *n, const char *what);
 
-/* The axes that attribute or input 1 gives, as bits, of a tensor of `rank` axes; of that tensor
- * with these axes inserted, for Unsqueeze. Returns their number, INT_MIN when none are given, or a
- * code with err set. */
+/* Read the axes of the attribute or input 1, as bits, for a tensor of `rank` axes; insert: for the
+ * tensor with these axes inserted (Unsqueeze). Returns their number, INT_MIN if none are given, or
+ * a code with err set. */
 int uw_import_axes(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank, bool insert,
                    uint32_t *marked);
 
@@ -188,7 +188,7 @@ int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint3
 /* Row-major floats of a constant, a copy; NULL with err set. */
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
 
-/* New shape of `t` (of n elements) as Reshape has it: 0 keeps, -1 is what is left.
+/* Compute the new shape of `t` (n elements) by Reshape's rules: 0 keeps a size, -1 is the rest.
  * Returns UW_OK or UW_ERR_SHAPE. */
 int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
                            const uint64_t *have, uint32_t have_n, const int64_t *want,
@@ -216,32 +216,32 @@ bool uw_view_remove(struct uw_view *v, uint32_t axis);
 bool uw_view_is_batch(const struct uw_view *v, uint32_t axis);
 bool uw_view_has_batch(const struct uw_view *v, uint32_t axis);
 
-/* Same floats at the same places? */
+/* Whether both views have the same floats at the same indices. */
 bool uw_view_same(const struct uw_view *a, const struct uw_view *b);
 
-/* Is the sample stored in the order of the view? */
+/* Whether the sample is stored in the order of the view. */
 bool uw_view_ordered(const struct uw_view *v);
 
 /* import_emit.c */
 
-/* A new layer behind `input` with its shape; NULL with err set. */
+/* Add a layer that reads `input` and has its shape; NULL with err set. */
 struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onnx_node *n,
                                        enum uw_layer_kind kind, uint32_t input);
 void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
                     uint64_t d2);
 
-/* Output `i` becomes the newest layer's, seen as the file has it: shape `dims`, of which axis
+/* Make output `i` of the node the newest layer's output, with the file's shape `dims`, whose axis
  * `batch` is the minibatch. */
 int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
                      const uint64_t *dims, uint32_t axes_n, uint32_t batch);
 
-/* Output 0, unless it is left out, is the output of `layer` (as uw_view.layer), seen as `v`. */
+/* Make output 0, if present, a view `v` of the output of `layer` (as uw_view.layer). */
 void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
                     uint32_t layer);
 
 /* Give a layer a parameter: the constant's elements under the given shape.
  *   t   NULL: `fill` everywhere
- * The layer is called after the constant when that has a name. */
+ * The layer is named after the constant if that has a name. */
 int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
                     const char *suffix, const struct uw_onnx_tensor *t, float fill, uint32_t rank,
                     const uint64_t *dim);
@@ -256,16 +256,16 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
 int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                     uint32_t rank, const uint64_t *dim);
 
-/* Minibatch in front and nowhere else, ordered, and of the view's own shape; axes beyond `rank`
- * are counted into the last. */
+/* Bring a view into standard form: minibatch first and only there, stored in order, with the view's
+ * own shape. Axes beyond `rank` are merged into the last. */
 int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                       uint32_t rank);
 
-/* Names, inputs, losses and tensors of what the outputs need, into the public struct. */
+/* Write names, inputs, losses and tensors of all needed layers to the public struct. */
 int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
                      struct uw_value *const *outputs, uint32_t outputs_n);
 
-/* One function an operator of a layer: import_layers.c, import_dense.c, import_norm.c,
+/* One function per operator: import_layers.c, import_dense.c, import_norm.c,
  * import_shape.c, import_sequence.c, import_attention.c, import_match.c, import_concat.c. Each
  * returns UW_OK or a code with err set. */
 typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
@@ -276,12 +276,12 @@ uw_import_op uw_op_conv, uw_op_gemm, uw_op_matmul, uw_op_pool,
     uw_op_slice, uw_op_split, uw_op_gather, uw_op_concat, uw_op_sum, uw_op_add, uw_op_mul,
     uw_op_div, uw_op_recurrent, uw_op_attention;
 
-/* Does this dense product end an attention? Then it becomes the attention's projection.
+/* If this dense product ends an attention, make it the attention's projection.
  * Returns 1, 0, or a code. */
 int uw_import_projection(struct uw_import *im, const struct uw_onnx_node *n,
                          const struct uw_view *x, struct uw_import_layer *dense);
 
-/* The Add behind an attention's last product. */
+/* The Add after an attention's last product. */
 int uw_import_attention_bias(struct uw_import *im, struct uw_import_layer *l,
                              const struct uw_onnx_tensor *t);
 

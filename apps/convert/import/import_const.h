@@ -6,14 +6,14 @@
 
 #include "import.h"
 
-#define UW_FOLD_MAX 262144u         /* elements that are computed one by one */
+#define UW_FOLD_MAX 262144u         /* limit of elements computed one by one */
 
-/* Fresh memory for a constant of that shape, row-major; NULL with err set.
- *   stored  elements that the file holds for it: more than these only up to UW_FOLD_MAX */
+/* New memory for a constant of t's shape, row-major; NULL with err set.
+ *   stored  elements that the file has for it; a constant may have more only up to UW_FOLD_MAX */
 void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t,
                      uint64_t stored);
 
-/* Element i of fresh memory. */
+/* Set element i of new memory. */
 void uw_const_put(struct uw_onnx_tensor *t, void *data, uint64_t i, double number,
                   int64_t integer);
 
@@ -22,7 +22,7 @@ int uw_fold_constant(struct uw_import *im, const struct uw_onnx_node *n,
 int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
                   struct uw_onnx_tensor *out);
 
-/* One function an operator: `out` from the inputs x. Returns UW_OK or a code, err set. */
+/* One function per operator: computes `out` from the inputs x. Returns UW_OK or a code, err set. */
 typedef int uw_fold_op(struct uw_import *im, const struct uw_onnx_node *n,
                        const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out);
 uw_fold_op uw_fold_reshape, uw_fold_transpose, uw_fold_axes, uw_fold_slice, uw_fold_gather;

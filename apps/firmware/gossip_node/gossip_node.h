@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gossip_node.h - the parts of the firmware: memory, network, training, what it reports
+ * gossip_node.h - the parts of the firmware: memory, network, training, reports
  *
  * Everything is set up once from the memory that the linker file leaves, then sealed; there is no
- * heap. The network is worked between layers (uw_firmware_poll), so that a peer never waits longer
- * for an answer than the longest layer takes.
+ * heap. The network is polled between layers (uw_firmware_poll), so a peer waits for an answer at
+ * most as long as the longest layer takes.
  *
  * Context    main loop */
 #ifndef UW_FIRMWARE_GOSSIP_NODE_H
@@ -33,7 +33,7 @@ struct uw_firmware {
     struct uw_regions regions;
     struct uw_model_need need;
     struct uw_model model;
-    const struct uw_mix_rule *rule;     /* as set, or what the memory allows */
+    const struct uw_mix_rule *rule;     /* as set, or simpler if memory is short */
     bool snapshot;
     /* network.c */
     struct uw_link_lwip lwip;
@@ -51,7 +51,7 @@ struct uw_firmware {
     uint64_t saved_us;
     /* training.c */
     struct uw_digits digits, test;
-    struct uw_samples uart;             /* link NULL: the digits are what is learned */
+    struct uw_samples uart;             /* link NULL: trains on digits instead */
     size_t samples_bytes;
     struct uw_loader loader;
     uint64_t started_us, samples;
@@ -65,9 +65,9 @@ struct uw_firmware {
     uint64_t polled_us;
 };
 
-/* memory.c: take the regions of the board, then plan and place the model in them, after the link
- * has taken its share of the first and with room for the node. Where memory is short it goes
- * without momentum between nodes, then without a snapshot. Each returns UW_OK or fills f->err. */
+/* memory.c: take the regions of the board; then plan and bind the model in them, after the link has
+ * allocated its part of the first region, and leaving room for the node. If memory is short, first
+ * momentum between nodes is given up, then the snapshot. Each returns UW_OK or fills f->err. */
 void uw_firmware_open_memory(struct uw_firmware *f);
 int uw_firmware_open_model(struct uw_firmware *f);
 void uw_firmware_seal(struct uw_firmware *f);
@@ -80,12 +80,12 @@ int uw_firmware_open_settings(struct uw_firmware *f);
 /* Write f->kept. */
 int uw_firmware_save_settings(struct uw_firmware *f);
 
-/* Count this start, and go on from the checkpoint if there is one of this model. A board without
- * flash, or with too little, only reports that. */
+/* Count this start, and resume from the checkpoint if there is one of this model. A board without
+ * enough flash only reports that. */
 int uw_firmware_open_checkpoint(struct uw_firmware *f);
 int uw_firmware_save_checkpoint(struct uw_firmware *f);
 
-/* Let the next start train from the beginning, unless a checkpoint is saved before. */
+/* Make the next start train from the beginning, unless a checkpoint is saved before it. */
 int uw_firmware_forget_checkpoint(struct uw_firmware *f);
 
 /* network.c */
@@ -93,39 +93,39 @@ int uw_firmware_forget_checkpoint(struct uw_firmware *f);
 /* True randomness; user is ignored. Returns 0, or anything else for failure. */
 int uw_firmware_entropy(void *user, uint8_t *out, size_t bytes);
 
-/* Take memory of the first region. Returns UW_OK, or fills f->err, which names what it is for. */
+/* Allocate from the first region. Returns UW_OK, or fills f->err, which names `what` it is for. */
 int uw_firmware_take(struct uw_firmware *f, const char *what, size_t bytes, void **out);
 
-/* The same of a secure channel's memory and of tls_bytes for Mbed TLS, which is set up, and the
- * run's key, which the caller wipes. */
+/* The same for a secure channel's memory and tls_bytes for Mbed TLS, which is then set up. Also
+ * gets the run's key, which the caller must wipe. */
 int uw_firmware_take_secure(struct uw_firmware *f, size_t tls_bytes, size_t bytes, void **out,
                             uint8_t key[UW_KEY_BYTES]);
 
 int uw_firmware_open_link(struct uw_firmware *f);
 int uw_firmware_open_node(struct uw_firmware *f);
 
-/* Bytes that the node will take, for a model of so many parameters in so many tensors. Returns
- * them, or fills f->err. */
+/* Bytes that the node needs for a model of size_n parameters in segments_n tensors. Returns them,
+ * or fills f->err. */
 int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segments_n);
 
-/* Work the network and the console if they have something to do. For struct uw_model's hook too. */
+/* Poll the network and the console. Also the hook of struct uw_model. */
 void uw_firmware_poll(struct uw_firmware *f);
 
 /* training.c */
 int uw_firmware_open_data(struct uw_firmware *f);
 
-/* One step, or whatever else the node wants now. Returns UW_OK or fills f->err. */
+/* Do one training step, or whatever else the node has to do now. Returns UW_OK or fills f->err. */
 int uw_firmware_train(struct uw_firmware *f);
 
-/* Since training began, with the time before a reset that its checkpoint has kept. */
+/* Training time, including the time before a reset that the checkpoint recorded. */
 uint64_t uw_firmware_trained_us(const struct uw_firmware *f);
 
-/* data_uart.c: samples of the second UART, in what the last region has left. */
+/* data_uart.c: samples from the second UART, stored in the rest of the last region. */
 
-/* Bytes that the model and the node have to leave for them; 0: they are not wanted. */
+/* Bytes that the model and the node must leave for them; 0: not used. */
 size_t uw_firmware_samples_bytes(const struct uw_firmware *f);
 
-/* Begin to take them, if they are wanted. Returns UW_OK or fills f->err. */
+/* Begin to receive them, if used. Returns UW_OK or fills f->err. */
 int uw_firmware_open_samples(struct uw_firmware *f);
 
 /* report.c */
@@ -142,17 +142,17 @@ void uw_firmware_report_plan(const struct uw_firmware *f);
 float uw_firmware_samples_per_s(const struct uw_firmware *f);
 
 /* console.c: lines to and from a person, or a program, over a board's console. Output goes through
- * a ring that drains as the UART takes bytes, so that printing never delays training; lines that
- * find no room are dropped and counted. */
+ * a ring buffer that empties at the UART's pace, so printing never delays training. Lines that do
+ * not fit are dropped and counted. */
 
 /* Print one line; '\n' is added. */
 void uw_console_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Move bytes both ways. Returns a line that was typed, without its end, valid until the next call;
+/* Send and receive bytes. Returns a received line, without its end, valid until the next call;
  * NULL: none. */
 const char *uw_console_step(void);
 
-/* Has all output left? */
+/* Whether all output was sent. */
 bool uw_console_empty(void);
 
 /* Lines that were dropped so far. */
@@ -161,11 +161,11 @@ uint32_t uw_console_dropped(void);
 /* bus.c, or bus_none.c where UWASA_SECURE_FRAMES is off. link=bus: frames on a line that many
  * stations share, authenticated and encrypted one by one. */
 
-/* What the node needs for it; NULL: this firmware has none. */
+/* The node's optional part for frames; NULL: this firmware has none. */
 extern const struct uw_node_frames *const uw_firmware_frames;
 
-/* Set up the bus at the second UART, and the secure channel on it: f->link. Memory is the first
- * region's. Returns UW_OK or fills f->err. */
+/* Set up the bus at the second UART and the secure channel on it: f->link. Allocates from the first
+ * region. Returns UW_OK or fills f->err. */
 int uw_firmware_open_bus(struct uw_firmware *f);
 
 /* commands.c: carry out a line of the console. */

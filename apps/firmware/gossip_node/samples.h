@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * samples.h - samples that arrive over a line: a dataset of the newest ones
+ * samples.h - a dataset of the newest samples that arrived over a serial line
  *
- * The other end (tools/send_samples) sends samples as one stream of bytes, cut into messages; each
- * is answered with how far the stream has been taken, and the next may be sent then. Nothing is
- * sent ahead, so no UART overruns however seldom it is polled. What was damaged is answered too,
- * and sent again; so is what has no answer for a second.
+ * The other end (tools/send_samples) sends samples as one stream of bytes, divided into messages.
+ * Each message is answered with the position in the stream that is wanted next; only then the next
+ * message is sent. So no UART overruns, however rarely it is polled. Damaged messages are answered
+ * too, and sent again; so are messages without an answer for a second.
  *
  *     Messages, in frames of uwasa/link_serial.h, numbers little-endian:
  *     'H'                   begin at byte 0 of the stream, and answer
@@ -14,10 +14,9 @@
  *                           stream in one message, classes, samples held, messages and samples
  *                           damaged since the start
  *
- * A sample is its label, one byte, then its pixels in the order of [C][H][W], one byte each, which
- * is a 255th of what the model sees: 0 .. 255 are 0 .. 1, as in MNIST's files. A message does not
- * go over a sample's end. 'H' drops what was sent of a sample; a board that has restarted wants
- * position 0.
+ * A sample is its label, one byte, then its pixels in the order of [C][H][W], one byte each: 0 ..
+ * 255 becomes 0 .. 1 for the model, as in MNIST's files. A message does not extend past the end of
+ * a sample. 'H' drops an incomplete sample; a board that has restarted asks for position 0.
  *
  * Memory     the caller's, borrowed      Blocking  never      Context  main loop */
 #ifndef UW_FIRMWARE_SAMPLES_H
@@ -32,14 +31,14 @@
 #define UW_SAMPLES_MAX 60000u
 
 struct uw_samples {
-    struct uw_dataset base;     /* endless, samples_n: how many there is room for. Sample i is the
-                                   (i mod held)th newest: it changes as others arrive */
+    struct uw_dataset base;     /* endless; samples_n is the capacity. Sample i is the (i mod
+                                   held)th newest: it changes as others arrive */
     struct uw_link *link;
     uint8_t *message;           /* [UW_SAMPLES_MESSAGE_BYTES + sample_bytes] */
     uint8_t *ring;              /* [samples_n + 1][sample_bytes]; one is being filled */
     uint32_t sample_bytes, part_bytes;
     uint32_t filling;           /* the slot */
-    uint32_t at, position;      /* bytes taken of the sample, of the stream */
+    uint32_t at, position;      /* bytes received of the sample, of the stream */
     uint32_t held, received, malformed;
 };
 
@@ -49,16 +48,16 @@ size_t uw_samples_bytes(const struct uw_dataset *base, uint32_t samples_n);
 /* Start with nothing held.
  *
  *   base     its shape and classes; samples_n, 1 or more: the room
- *   link     borrowed; its messages are UW_SAMPLES_MESSAGE_BYTES + a sample at most
- *   burst    bytes that the line may bring at once, 0: any
+ *   link     borrowed; its messages are at most UW_SAMPLES_MESSAGE_BYTES + a sample
+ *   burst    bytes that may arrive at once; 0: any number
  *   memory   uw_samples_bytes() */
 void uw_samples_init(struct uw_samples *s, const struct uw_dataset *base, struct uw_link *link,
                      uint32_t burst_bytes, void *memory);
 
-/* Take what has arrived, and answer it. */
+/* Receive messages and answer them. */
 void uw_samples_step(struct uw_samples *s, uint64_t now_us);
 
-/* Messages and samples that were dropped so far: damaged, malformed, or of no class. */
+/* Messages and samples dropped so far: damaged, malformed, or with an invalid class. */
 uint32_t uw_samples_damaged(const struct uw_samples *s);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * medium.h - the network of a simulated fleet: a link a device, over one pool of messages
+ * medium.h - the network of a simulated fleet: one link per device, over one pool of messages
  *
- * Messages go from hop to hop as sim_fleet.h says. The one to which something happens next is the
- * first of a heap, by time and then by when it was put there.
+ * Messages go from hop to hop as described in sim_fleet.h. A heap orders them by the time of their
+ * next event, then by insertion.
  *
  *     uw_sim_net_open(&net, &config);
  *     uw_link_send(&net.links[3].link, 7, buf, bytes);
@@ -13,8 +13,8 @@
  *     uw_sim_net_close(&net);
  *
  * Units      bytes; _us microseconds of virtual time
- * Memory     from the heap. Messages share buffers, taken in blocks when none is free; none to be
- *            had looks to the sender like a full queue
+ * Memory     from the heap. Messages share buffers, allocated in blocks when none is free. Without
+ *            memory the sender sees a full queue
  * Blocking   never      Context  one thread
  */
 #ifndef UWASA_SIM_LINK_H
@@ -33,7 +33,7 @@ struct uw_sim_message;
 struct uw_sim_hop {
     uint64_t bits_per_s;            /* 0: unlimited */
     uint64_t free_at_us;
-    uint64_t rest, rest_of;         /* of a microsecond, in parts of the rate it came from */
+    uint64_t rest, rest_of;         /* fraction of a microsecond left over: rest / rest_of */
     uint64_t waiting_bytes;         /* on a shared channel: of this sender, or of the thin link */
 };
 
@@ -41,21 +41,21 @@ struct uw_sim_link {
     struct uw_link link;
     struct uw_sim_net *net;
     uint32_t place;
-    bool away;                      /* what arrives is lost */
+    bool away;                      /* device absent: arriving messages are lost */
     struct uw_sim_hop up, down;
     struct uw_rng rng;
-    struct uw_sim_message *out_first;   /* of a radio: to be sent */
+    struct uw_sim_message *out_first;   /* radio: queue of messages to send */
     uint32_t out_n;
     uint64_t quiet_until_us;        /* its duty cycle */
-    bool in_line;                   /* for the air */
-    struct uw_sim_message *first, *last;    /* arrived */
+    bool in_line;                   /* waits for the radio channel */
+    struct uw_sim_message *first, *last;    /* queue of arrived messages */
 };
 
 struct uw_sim_net_cell {
     struct uw_sim_hop channel, out, in;
 };
 
-/* Something happens to a message. */
+/* The next event of a message. */
 struct uw_sim_net_event {
     uint64_t at_us, order;
     struct uw_sim_message *message;
@@ -70,8 +70,8 @@ struct uw_sim_net_config {
     const struct uw_sim_fleet *fleet;
     uint32_t mtu_bytes;
     uint64_t seed;
-    const struct uw_radio_profile *radio;   /* one channel for all, in place of the fleet's hops;
-                                       NULL: none. Its frames are whole messages of nodes */
+    const struct uw_radio_profile *radio;   /* one channel for all replaces the fleet's hops;
+                                       NULL: none. A frame is a whole message of a node */
 };
 
 /* The channel of a radio. */
@@ -86,7 +86,7 @@ struct uw_sim_net {
     struct uw_sim_link *links;      /* [devices_n] */
     struct uw_sim_net_cell *cells;  /* [cells_n] */
     uint64_t now_us;                /* never goes back */
-    uint64_t lost_n, overflow_n;    /* by chance; full queues on the way */
+    uint64_t lost_n, overflow_n;    /* messages lost by chance, and in full queues */
     struct uw_sim_air air;
 
     struct uw_sim_net_event *heap;  /* [messages_n] or more */
@@ -100,14 +100,14 @@ struct uw_sim_net {
 /* Set up the links of a fleet. Returns UW_OK or UW_ERR_NOMEM; close in every case. */
 int uw_sim_net_open(struct uw_sim_net *n, const struct uw_sim_net_config *config);
 
-/* When uw_sim_net_step has something to do; UINT64_MAX: nothing is on its way. */
+/* Time of the next event, for uw_sim_net_step; UINT64_MAX: none. */
 static inline uint64_t uw_sim_net_next_us(const struct uw_sim_net *n)
 {
     return n->heap_n != 0 ? n->heap[0].at_us : UINT64_MAX;
 }
 
-/* Let the next thing happen: a message goes on to its next hop, is lost, or arrives. now_us is that
- * time then. Returns the link at which it arrived, or NULL. */
+/* Process the next event and set now_us to its time: a message goes to its next hop, is lost, or
+ * arrives. Returns the link at which it arrived, or NULL. */
 struct uw_sim_link *uw_sim_net_step(struct uw_sim_net *n);
 
 /* Bytes of a node's message over a radio. */
@@ -116,7 +116,8 @@ uint32_t uw_sim_radio_mtu(const struct uw_radio_profile *p);
 /* Fill in the properties of a link over a radio. */
 void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint16_t own);
 
-/* A device goes, or comes back; what had arrived and was not taken is lost when it goes. */
+/* A device becomes absent, or returns. When it leaves, messages that it has not received yet are
+ * lost. */
 void uw_sim_link_away(struct uw_sim_link *l, bool away);
 
 /* Safe on a zeroed struct and twice. */

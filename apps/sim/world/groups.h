@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * groups.h - nodes that average exactly with each other, and what one average of them takes
+ * groups.h - groups of nodes that average exactly with each other, and the time of an average
  *
- * One group of all nodes; with mode UW_NODE_HIERARCHICAL one of each cell, and of each device
- * without a cell, in the order of their first devices.
+ * All nodes are one group. With mode UW_NODE_HIERARCHICAL each cell is a group, and so is each
+ * device without a cell, in the order of their first devices.
  *
  * Units      _us microseconds      Memory  from the heap
  */
@@ -14,9 +14,9 @@
 
 struct uw_world_group {
     uint32_t first, nodes_n;        /* in members */
-    uint32_t waiting_n, ended_n;    /* of them: wait for the average; average no more */
-    uint32_t bridge;                /* what its head pulled and this average takes: a snapshot */
-    float weight;                   /* of it */
+    uint32_t waiting_n, ended_n;    /* nodes that wait for the average; that average no more */
+    uint32_t bridge;                /* snapshot that its head pulled, to be mixed in */
+    float weight;                   /* of that snapshot */
     uint64_t takes_us;
     double sent_bytes;
 };
@@ -24,7 +24,7 @@ struct uw_world_group {
 struct uw_world_groups {
     struct uw_world_group *group;   /* [n] */
     uint32_t n;
-    uint32_t *members, *group_of;   /* [devices_n] places, group by group; of a place */
+    uint32_t *members, *group_of;   /* [devices_n] places by group; group of a place */
 };
 
 /* Returns UW_OK or UW_ERR_NOMEM; close in every case. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * world.h - a model of the network behind sim_world.h
+ * world.h - interface of the network models behind sim_world.h
  *
- *     world.c            hands every call on
- *     world_events.c, world_formula.c    the models; each keeps its own in w->state
+ *     world.c            passes every call to the model
+ *     world_events.c, world_formula.c    the models; each has its own w->state
  *     groups.c, snapshots.c              parts of world_formula.c
- *     world_node.c       the nodes beside their network
+ *     world_node.c       the nodes apart from their network
  *
- * Memory     state is the model's, from the heap: close frees it
+ * Memory     the model allocates state from the heap; close frees it
  * Context    as in sim_world.h
  */
 #ifndef UWASA_SIM_WORLD_PRIVATE_H
@@ -15,11 +15,11 @@
 
 #include "uwasa/sim_world.h"
 
-/* Entries mean what the functions of sim_world.h do. */
+/* Entries as the functions of sim_world.h. */
 struct uw_world_ops {
     /* Fill in what is 0 in the configuration. */
     void (*defaults)(struct uw_world_config *c);
-    /* Bytes beside the vectors and struct uw_world_node. Returns UW_OK or what open would. */
+    /* Bytes in addition to the vectors and struct uw_world_node. Returns as open would. */
     int (*measure)(const struct uw_world_config *c, size_t *bytes, struct uw_error *err);
     /* Called with w->nodes and their vectors set up, no node training. */
     int (*open)(struct uw_world *w, struct uw_error *err);
@@ -38,7 +38,7 @@ struct uw_world_ops {
 extern const struct uw_world_ops uw_world_events;
 extern const struct uw_world_ops uw_world_formula;
 
-/* Do nodes average in pairs? */
+/* Whether nodes average in pairs. */
 static inline bool uw_world_pairs(const struct uw_node_config *c)
 {
     return c->mode == UW_NODE_GOSSIP && c->rule->over == UW_MIX_OVER_PAIRS;
@@ -51,23 +51,23 @@ static inline uint64_t uw_world_us(double seconds)
     return (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e6 + 0.5);
 }
 
-/* Take a large piece of memory, all zeros, aligned to 64 bytes or more, in large pages where the
- * system has them; NULL: none to be had. */
+/* Allocate a large zeroed block, aligned to 64 bytes or more, in huge pages if the system has them;
+ * NULL: out of memory. */
 void *uw_sim_block_take(size_t bytes);
 
-/* Give it back; block may be NULL. bytes: as it was taken. */
+/* Free it; block may be NULL. bytes: as allocated. */
 void uw_sim_block_give(void *block, size_t bytes);
 
-/* Take w->nodes and w->vectors, and place them. Returns UW_OK or UW_ERR_NOMEM. */
+/* Allocate w->nodes and w->vectors, and assign the vectors. Returns UW_OK or UW_ERR_NOMEM. */
 int uw_world_nodes_open(struct uw_world *w);
 
 /* Bytes of w->vectors. */
 size_t uw_world_vectors_bytes(const struct uw_world_config *c);
 
-/* Give a node the first values again: parameters fresh, no snapshot, all other vectors 0. */
+/* Reset a node: initial parameters, no snapshot, all other vectors 0. */
 void uw_world_node_reset(struct uw_world_node *n);
 
-/* Add what is added up over nodes. */
+/* Add a node's counters to a sum over nodes. */
 void uw_counters_add(struct uw_node_counters *sum, const struct uw_node_counters *c);
 
 #endif

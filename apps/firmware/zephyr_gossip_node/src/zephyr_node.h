@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zephyr_node.h - the parts of the sample: set-up and the two threads in main.c, its lines in
+ * zephyr_node.h - the parts of the sample: set-up and the two threads in main.c, output in
  * report_zephyr.c
  *
  * Memory     all static      Context  main thread, unless noted */
@@ -33,12 +33,12 @@ struct uw_zephyr_node {
     float accuracy;                     /* negative: not tested yet */
 };
 
-/* What it is, and where its memory goes. */
+/* Print the node's configuration and its use of memory. */
 void uw_zephyr_report_start(const struct uw_zephyr_node *n);
 void uw_zephyr_report_test(const struct uw_zephyr_node *n);
 void uw_zephyr_report_done(const struct uw_zephyr_node *n);
 
-/* The table of members. Network thread. */
+/* Print the table of members. Network thread. */
 void uw_zephyr_report_status(const struct uw_zephyr_node *n, uint64_t now_us);
 
 /* For struct uw_node_config and struct uw_secure_dtls_config. Network thread. */
