@@ -43,7 +43,7 @@ static int append(void *arg, const void *bytes, size_t bytes_n)
     return s->ops->append(s, bytes, bytes_n);
 }
 
-/* One file, all of it or nothing. `write` NULL: the text. */
+/* Write one file completely or not at all. `write` NULL: write the text. */
 static int write_file(struct uw_storage *s, const char *path, const struct uw_model *m,
                       int (*write)(const struct uw_model *, uw_convert_put, void *,
                                    struct uw_error *),

@@ -55,8 +55,8 @@ static const struct uw_args_spec spec = {
 
 #define FARES_BYTES 48u
 
-/* How a device fares, or the titles of these columns for NULL; "" unless a node of the run reports
- * it. */
+/* Columns of a device's power, temperature and so on, or their titles (v NULL); "" unless a node of
+ * the run reports them. */
 static const char *fares(bool told, const struct uw_vitals *v, char text[FARES_BYTES])
 {
     char power[16] = "-";
@@ -181,7 +181,7 @@ static void print_json(const struct uw_node_member *m, uint32_t n,
     uw_event_print(stdout, out);
 }
 
-/* One table. Returns the number of rows, or a code. */
+/* Ask for the table once. Returns the number of rows, or a code. */
 static int ask(struct uw_status_client *client, struct uw_link *link, struct uw_stop *stop,
                struct uw_node_member *m, struct uw_node_counters *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the program can do. */
+ * All commands of the program. */
 #include "base/commands.h"
 
 const struct uw_command uw_commands[] = {

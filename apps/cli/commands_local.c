@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the program can do in a build without the network and its libraries (UWASA_NET off), and the
- * ends of what it cannot. */
+ * The commands of a build without the network and its libraries (UWASA_NET off), and errors for the
+ * others. */
 #include "base/args.h"
 #include "base/commands.h"
 #include "plan/plan_link.h"

@@ -34,7 +34,7 @@ static int unknown_command(const char *word)
                         uw_guess_hint(&g, "", ", see uwasa --help"));
 }
 
-/* Results that could not be written are a failure, even when everything else went well. */
+/* Results that could not be written make the command fail. */
 static int finish(const char *command, int status)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -59,8 +59,8 @@ static int run(int argc, char **argv)
     return unknown_command(argv[0]);
 }
 
-/* A file opened on a standard descriptor that was closed would get the program's messages. Reading
- * /dev/null there, a write still fails. */
+/* If a standard descriptor is closed, the next file opened would take its number and get the
+ * program's messages. So open /dev/null there, for reading: writes still fail. */
 static void hold_standard_descriptors(void)
 {
     int fd = open("/dev/null", O_RDONLY);
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 {
     hold_standard_descriptors();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that outgrows its limit is a failed write, no crash */
+    signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit is a failed write, not a crash */
     if (argc < 2) {
         print_help(stderr);
         return UW_EXIT_USAGE;

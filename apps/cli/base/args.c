@@ -44,8 +44,7 @@ int uw_rules_check(const struct uw_rule *rules, struct uw_error *err)
     return !r.broken ? UW_OK : uw_error_set(err, UW_ERR_INVALID, "--%s: %s", r.name, r.sentence);
 }
 
-/* What an edit costs. Of two words the one with letters swapped is the likelier; two swaps are not
- * likelier than one edit. */
+/* Cost of an edit. A swap costs less than another edit, but two swaps cost more. */
 #define EDIT_COST 3u
 #define SWAP_COST 2u
 
@@ -98,7 +97,7 @@ bool uw_args_ends_in(const char *name, const char *tail)
     return n > k && strcmp(name + n - k, tail) == 0;
 }
 
-/* A dash and an underscore are the same: "weight-decay" of flags, "weight_decay" of keys. */
+/* Dash and underscore are equal: "weight-decay" as a flag, "weight_decay" as a key. */
 static bool is_name(const char *name, const char *text, size_t text_bytes)
 {
     size_t n = 0;
@@ -199,7 +198,7 @@ static bool parse_real(const char *text, double *value)
     return *end == '\0' && isfinite(*value);
 }
 
-/* "1e7", as files have it; up to where doubles have all whole numbers. */
+/* Parse "1e7", as in files; up to the largest range in which doubles hold every whole number. */
 static bool parse_power(const char *text, uint64_t *value)
 {
     double real;
@@ -521,7 +520,7 @@ static int unexpected(const struct uw_args_spec *spec, const char *arg)
 #define COLUMNS 80u
 #define HELP_COLUMN 31u
 
-/* The next word, behind spaces and ends of lines; what stands in brackets is one, and "98 %". */
+/* The next word, after spaces and line ends; a text in brackets, and "98 %", count as one word. */
 static size_t next_word(const char **at)
 {
     const char *p = *at + strspn(*at, " \n");
@@ -562,7 +561,7 @@ void uw_text_print(const char *text)
     print_words(text, text + strlen(text), 0, 0);
 }
 
-/* Paragraphs end at an empty line, and at one that begins with a space: it stands as it is. */
+/* A paragraph ends at an empty line or before a line that begins with a space, printed as it is. */
 static void print_paragraphs(const char *text)
 {
     while (*text != '\0') {
@@ -594,7 +593,7 @@ static void print_row(const struct uw_opt *o, bool keys)
     print_words(o->help, o->help + strlen(o->help), HELP_COLUMN, HELP_COLUMN);
 }
 
-/* What sizes may end in, where a row takes one. */
+/* Print the suffixes of sizes, if a row takes a size. */
 static void print_suffixes(struct uw_opts opts)
 {
     for (uint32_t i = 0; i < opts.n; i++) {

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOK_MS 100             /* how soon a stop is noticed while a reader is slow */
-#define PATIENCE_US 300000u     /* for a reader that does not read, once the program is to end */
-#define AGAIN_US 1000000u       /* after the disk was full */
+#define LOOK_MS 100             /* interval of checks for a stop while a reader is slow */
+#define PATIENCE_US 300000u     /* wait for a reader that does not read, after a stop */
+#define AGAIN_US 1000000u       /* until the next try after the disk was full */
 #define GAP_BYTES 64u
 
 int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err)
@@ -99,8 +99,8 @@ void uw_event_vitals(cJSON *event, const struct uw_vitals *v)
     }
 }
 
-/* Wait until the file takes PIPE_BUF bytes without blocking. A reader that has stopped reading is
- * waited for, but not when the program is to end. */
+/* Wait until PIPE_BUF bytes can be written without blocking. Waits for a reader that has stopped
+ * reading, unless the program is to end. */
 static bool wait_for_room(int fd)
 {
     uint64_t since_us = 0;
@@ -108,7 +108,7 @@ static bool wait_for_room(int fd)
         struct pollfd room = {.fd = fd, .events = POLLOUT};
         int n = poll(&room, 1, LOOK_MS);
         if (n > 0) {
-            return true; /* an error shows in write */
+            return true; /* write will report the error */
         }
         uint64_t now_us = uw_board_now_us();
         if (uw_stop_near()) {
@@ -120,7 +120,7 @@ static bool wait_for_room(int fd)
     }
 }
 
-/* Returns UW_OK, UW_ERR_AGAIN (there is no room now) or UW_ERR_IO, with what was written of it. */
+/* Returns UW_OK, UW_ERR_AGAIN (no room now) or UW_ERR_IO; *written: bytes written in any case. */
 static int write_line(int fd, const char *line, size_t bytes, size_t *written)
 {
     for (*written = 0; *written < bytes;) {
@@ -137,7 +137,7 @@ static int write_line(int fd, const char *line, size_t bytes, size_t *written)
     return UW_OK;
 }
 
-/* A line, whole, or nothing of it where it can be cut. */
+/* Write a whole line; after a failure remove its part, if the file can be truncated. */
 static int put_line(struct uw_events *e, const char *line, size_t bytes)
 {
     int fd = fileno(e->file);
@@ -167,7 +167,7 @@ static int put_gap(struct uw_events *e)
     return rc;
 }
 
-/* Events without space left are counted; the first of them is reported. */
+/* Write an event; count it if the disk is full, and report the first such event. */
 static void put_or_miss(struct uw_events *e, const char *line, size_t bytes)
 {
     int rc = UW_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One lock guards the queue and the states. A thread that finds nothing to do looks for a while
- * before it sleeps: steps of small models are shorter than it takes to be woken. */
+ * One lock guards the queue and the states. An idle thread spins for a while before it sleeps:
+ * steps of small models are shorter than waking a thread. */
 #include "futures.h"
 
 #include "uwasa/board.h"
@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Some tens of microseconds; every YIELD_EVERY looks, the core is offered to other threads. */
+/* Spinning lasts some tens of microseconds; every YIELD_EVERY iterations it yields the core. */
 enum { LOOKS = 10000, YIELD_EVERY = 200 };
 
-enum state { ENDED = 0, QUEUED, RUNNING };  /* what a zeroed future is: nothing to wait for */
+enum state { ENDED = 0, QUEUED, RUNNING };  /* ENDED is 0: a zeroed future needs no wait */
 
 struct helper {
     struct uw_futures *pool;
@@ -51,7 +51,7 @@ static void take_out(struct uw_futures *p, struct uw_future *f)
     atomic_fetch_sub(&p->queued, 1);
 }
 
-/* Run queued work. Called with the lock, returns with it. */
+/* Run queued work. The lock is held at call and return. */
 static void run(struct uw_futures *p, struct uw_future *f, uint32_t thread)
 {
     take_out(p, f);
@@ -67,7 +67,7 @@ static void run(struct uw_futures *p, struct uw_future *f, uint32_t thread)
     }
 }
 
-/* Look for a while whether there is a reason to take the lock again. */
+/* Spin for a while until there is a reason to take the lock again. */
 static void look_for_work(struct uw_futures *p)
 {
     for (int look = 1; look <= LOOKS && !atomic_load(&p->stop); look++) {
@@ -149,7 +149,7 @@ static bool has_ended(const struct uw_future *f)
     return atomic_load(&f->state) == ENDED;
 }
 
-/* Others are at work on all that is left. f NULL: sleep until one of them has ended. */
+/* All remaining work is running on other threads: wait for f, or if NULL until one has ended. */
 static void wait_for(struct uw_futures *p, const struct uw_future *f)
 {
     pthread_mutex_unlock(&p->lock);

@@ -21,7 +21,7 @@ static uint32_t line_at(const char *text, const char *at)
     return line;
 }
 
-/* Where a text has a NUL, which would end it, as a byte or escaped; NULL: nowhere. */
+/* Find a NUL, as a byte or escaped, which would end the text early; NULL: none. */
 static const char *find_nul(const char *text, size_t text_bytes)
 {
     const char *end = text + text_bytes;
@@ -95,8 +95,8 @@ void uw_json_close(struct uw_json *j)
     j->text = NULL;
 }
 
-/* The walkers below run over text that cJSON has accepted, so they only need to keep in step.
- * cJSON takes every byte up to ' ' for white space. */
+/* The functions below read text that cJSON has accepted, so they need not check it. cJSON treats
+ * every byte up to ' ' as white space. */
 static const char *skip_space(const char *p, const char *end)
 {
     while (p < end && (unsigned char)*p <= ' ') {
@@ -113,8 +113,8 @@ static const char *skip_string(const char *p, const char *end)
     return p < end ? p + 1 : end;
 }
 
-/* Walk over `node`, whose text starts at p. Returns the position behind it; *found becomes the
- * position of `target` when it was met. */
+/* Skip `node`, whose text starts at p. Returns the position after it. If it contains `target`, sets
+ * *found to the target's position. */
 static const char *walk(const char *p, const char *end, const cJSON *node, const cJSON *target,
                         const char **found)
 {
@@ -356,7 +356,7 @@ static void set_bits(struct uw_json *j, const struct uw_opt *o, const cJSON *arr
     }
 }
 
-/* Are there rows for the keys of an object of that name? */
+/* Whether there are rows for keys of an object of that name. */
 static bool has_parts(struct uw_opts opts, const char *name)
 {
     size_t n = strlen(name);

@@ -45,7 +45,7 @@ void uw_progress_fit(char *line)
     }
 }
 
-/* Put one line, which the next one may take the place of. */
+/* Print one line; unless kept, the next one may replace it. */
 static void put(struct uw_progress *p, bool kept, const char *format, va_list args)
 {
     char line[512] = "";

@@ -9,8 +9,8 @@
 
 static atomic_bool taken;   /* uw_stop_asked has seen one */
 
-/* Under nohup SIGHUP is ignored, and the program is to outlive its terminal. SIGINT counts even
- * where a script's & has it ignored: a process that sends it there means it. */
+/* SIGHUP is left out if it is ignored, as under nohup: the program should outlive its terminal.
+ * SIGINT is included even if a script's & ignores it: whoever sends it there means it. */
 static void signals(sigset_t *set)
 {
     struct sigaction hangup;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define TEXT_BYTES 65536u
-#define EVENT_BYTES 1024u           /* one event at most: a name may be six times as long quoted */
+#define EVENT_BYTES 1024u           /* limit of an event: a quoted name may be six times as long */
 #define PAGE_BYTES 4096u
 #define FLUSH_US 1000000u
 #define TAIL "\n]\n"
@@ -36,8 +36,8 @@ static bool write_at(const struct uw_trace *t, const char *text, size_t bytes)
     return true;
 }
 
-/* Bytes of the events at text that are to be written at once: those that end in the page where the
- * file ends, or one. A process that is killed in a write leaves whole pages of it. */
+/* How many bytes of events to write at once: those that end in the file's last page, or one event.
+ * A process killed during a write leaves whole pages of it, so the array stays whole. */
 static size_t piece_of(const struct uw_trace *t, const char *text, size_t bytes)
 {
     size_t left = PAGE_BYTES - (size_t)(t->end % PAGE_BYTES);
@@ -63,7 +63,7 @@ static void flush(struct uw_trace *t)
         if (write_at(t, text, bytes + TAIL_BYTES)) {
             t->end += (off_t)bytes;
         } else {
-            t->failed = true;   /* a disk that is full: leave what was whole */
+            t->failed = true;   /* disk full: keep the events that are whole */
             if (ftruncate(t->fd, t->end) == 0) {
                 (void)write_at(t, TAIL, TAIL_BYTES);
             }
@@ -96,8 +96,8 @@ static void put(struct uw_trace *t, const char *format, ...)
     }
 }
 
-/* Bytes of the UTF-8 character at s, of at most `most`; 0: it is none, like surrogates, what is
- * longer than it need be and what is above U+10FFFF (RFC 3629, section 4). */
+/* Length of the UTF-8 character at s, at most `most`; 0: invalid, which includes surrogates,
+ * overlong forms and values above U+10FFFF (RFC 3629, section 4). */
 static size_t utf8_bytes(const char *s, size_t most)
 {
     uint8_t c = (uint8_t)s[0];
@@ -141,7 +141,7 @@ static const char *quoted(const char *name, char text[QUOTED_BYTES])
     return text;
 }
 
-/* May one more be written? Then the lock is held. */
+/* Take the lock if one more event may be written; returns whether it may. */
 static bool begin(struct uw_trace *t)
 {
     if (t->text == NULL) {
@@ -258,7 +258,7 @@ static void trace_layer(void *arg, uint32_t row, enum uw_profile_part part, uint
     }
 }
 
-/* A layer of a GPU has ended when the GPU reports it. */
+/* Waits for the GPU, so that the time includes the end of its layer. */
 static uint64_t profile_now_us(void *arg)
 {
     const struct uw_trace *t = arg;

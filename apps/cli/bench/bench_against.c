@@ -7,7 +7,7 @@
  *    "rows": [{"work": "mlp:32", "threads": 1, "windows": [[U, P, ..], ..],
  *              "rss_bytes": [U, P, ..]}, ..]}
  *
- * A window holds samples per second of uwasa and of each peer, measured in turns; 0: was not. */
+ * A window holds samples per second of uwasa and each peer, measured in turns; 0: not measured. */
 #include "bench_train.h"
 
 #include "base/json_read.h"
@@ -47,12 +47,12 @@ static struct uw_spread ratio_of(struct uw_json *j, const cJSON *windows, uint32
     return uw_spread_of(x, n);
 }
 
-/* A work under a number of threads: uwasa, and the peer with the highest median. */
+/* A work with a number of threads: uwasa, and the peer with the highest median. */
 struct row {
     const char *work, *peer;
     uint32_t threads, windows;
     struct uw_spread own, other, ratio;
-    double own_rss, other_rss;      /* of the peer that takes least */
+    double own_rss, other_rss;      /* other: of the peer with the least memory */
 };
 
 static struct row read_row(struct uw_json *j, const cJSON *row, const cJSON *peers)
@@ -92,7 +92,7 @@ static void print_row(FILE *out, const struct row *r)
             r->own_rss > 0.0 ? r->other_rss / r->own_rss : 0.0, r->peer);
 }
 
-/* Three digits: such a measurement has no more. */
+/* Three digits: the measurement is not more precise. */
 static const char *three_digits(char *text, size_t bytes, double x)
 {
     snprintf(text, bytes, "%.*f", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x);

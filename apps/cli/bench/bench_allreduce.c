@@ -43,7 +43,7 @@ static void run_processes(struct uw_bench_meeting *m)
             break;
         }
     }
-    while (n > 0) {         /* whichever ends first: the others need not wait for a killed one */
+    while (n > 0) {         /* in the order of their ends: if one was killed, end the others */
         int status = 0;
         pid_t ended = waitpid(-1, &status, 0);
         if (ended < 0 && errno != EINTR) {

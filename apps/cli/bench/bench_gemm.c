@@ -11,7 +11,7 @@
 
 #define SIDES_MAX 6u            /* uwasa and the libraries */
 #define NAME_BYTES 256u
-#define SETTLE_NS 50000000L     /* until the threads of the one before no longer spin */
+#define SETTLE_NS 50000000L     /* until the previous library's threads stop spinning */
 
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };
 
@@ -95,7 +95,7 @@ static int multiply(const struct gemm_bench *g, const struct side *s, float *c)
     return UW_OK;
 }
 
-/* Warm up every side, and check that all compute the same. */
+/* Warm up uwasa and the libraries, and check that their results agree. */
 static int compare(struct gemm_bench *g, struct uw_error *err)
 {
     int rc = multiply(g, &g->sides[0], g->c);
@@ -275,6 +275,6 @@ int uw_bench_gemm(FILE *out, const struct uw_bench_kernels *b, struct uw_error *
     if (g.a != NULL) {
         uw_board_memory_release(g.a, g.memory_bytes);
     }
-    /* The libraries stay loaded: their threads may not have ended. */
+    /* The libraries stay loaded: their threads may still run. */
     return rc;
 }

@@ -15,7 +15,7 @@ static const char *const part_name[PARTS_N] = {
     "dense_bw_param", "maxpool2d_fw", "maxpool2d_bw_input", "relu_fw", "axpby", "sgd_update",
 };
 
-/* One thing to time: `part` on the shape that belongs to it. */
+/* One kernel to time, `part`, with its shape. */
 struct subject {
     enum part part;
     uint32_t batch_n;
@@ -36,7 +36,7 @@ struct buffers {
     size_t memory_bytes;
 };
 
-/* The memory of a GPU for the largest subject, and what is written into it. */
+/* GPU memory for the largest subject, and the pattern written into it. */
 struct lent {
     void *memory, *scratch;
     float *pattern;             /* the processor's */
@@ -240,7 +240,7 @@ static void print_result(const struct bench *b, const struct subject *s, double 
     fflush(b->out);
 }
 
-/* A call is done when its device reports it. */
+/* Call a kernel repeatedly, until its device reports the end. */
 static int call_often(const struct bench *b, const struct uw_exec *e, const struct subject *s,
                       const struct buffers *buf, uint32_t calls)
 {
@@ -251,8 +251,8 @@ static int call_often(const struct bench *b, const struct uw_exec *e, const stru
     return rc == UW_OK && b->device != NULL ? b->device->wait(e) : rc;
 }
 
-/* Call until the share of time is used up, in stretches of about a millisecond so that the
- * clock's step does not show; keep the fastest stretch. */
+/* Call until the share of time is used up, in groups of about a millisecond, much longer than the
+ * clock's resolution; keep the fastest group. */
 static double fastest_ms(struct bench *b, const struct uw_exec *e, const struct subject *s,
                          const struct buffers *buf)
 {
@@ -347,7 +347,7 @@ static uint32_t list_subjects(struct subject *s)
     return n;
 }
 
-/* Of a GPU, once for all: what it gives is given back when it is closed. */
+/* Allocate GPU memory once for all subjects; closing the GPU frees it. */
 static int lend(struct bench *b, struct uw_cuda *gpu, const struct subject *s, uint32_t n,
                 struct uw_error *err)
 {

@@ -19,10 +19,10 @@
 
 #define MEET_US 60000000u
 #define PEERS 4u
-#define SILENCE_US 60000000u        /* no chunk for so long: the link is broken */
+#define SILENCE_US 60000000u        /* without a chunk for so long, the link is broken */
 #define BYTE_BITS 10u
 #define LOOK_NS 200000
-#define BURST_US 5000u              /* of silence that is made up for */
+#define BURST_US 5000u              /* idle time that may be caught up */
 #define HELD_BYTES 4096u
 
 /* ---- a serial cable ---- */
@@ -34,10 +34,10 @@ struct lane {
     uint64_t until_us;              /* the line is busy with what was read */
 };
 
-/* Two pseudo terminals, and a thread that carries bytes between them at a line's rate, both
- * directions at once, ten bits for a byte. */
+/* Two pseudo terminals, and a thread that moves bytes between them at a line's rate, in both
+ * directions at once, ten bits per byte. */
 struct cable {
-    int ends[2];                    /* behind the terminals; -1: none */
+    int ends[2];                    /* masters of the terminals; -1: none */
     int lines[2];                   /* the terminals, kept open; -1: none */
     char names[2][64];
     uint32_t baud;
@@ -46,7 +46,7 @@ struct cable {
     atomic_bool quit;
 };
 
-/* Read what the rate allows, write what the other side takes. */
+/* Read as much as the rate allows, write as much as the other side accepts. */
 static void carry(struct lane *l, int from, int to, uint32_t baud, uint64_t now_us)
 {
     uint64_t least_us = now_us > BURST_US ? now_us - BURST_US : 0;
@@ -78,7 +78,7 @@ static void *cable_thread(void *arg)
     return NULL;
 }
 
-/* A terminal without echo, and what is behind it. */
+/* Open a terminal without echo, and its master. */
 static bool open_terminal(struct cable *c, int i)
 {
     struct termios t;
@@ -138,7 +138,7 @@ static void cable_close(struct cable *c)
 
 /* ---- two nodes ---- */
 
-/* Node 0 shows its parameters, node 1 pulls them. */
+/* Node 0 serves its parameters, node 1 pulls them. */
 struct end {
     struct uw_bench_node own;
     struct uw_node_net net;
@@ -214,7 +214,7 @@ static void close_pair(struct pair *p)
     uw_key_wipe(p->key, sizeof p->key);
 }
 
-/* Both ends know each other, and the puller what there is to pull. */
+/* Wait until both nodes know each other, and the puller knows the other's snapshot. */
 static int meet(struct pair *p, struct uw_error *err)
 {
     struct uw_node_member rows[UW_NODE_NET_ROWS];
@@ -288,7 +288,7 @@ static int check(struct pair *p, struct uw_error *err)
 {
     struct end *e = &p->ends[1];
     uw_node_net_stop(&e->net);
-    (void)uw_node_after_step(&e->net.node, &e->own.progress);   /* what came last */
+    (void)uw_node_after_step(&e->net.node, &e->own.progress);   /* mix what arrived last */
     double share = 1.0 - pow(0.5, (double)p->b->windows);
     return uw_bench_node_mixed(&e->own, 1, 2, share, p->b->seed)
                ? UW_OK

@@ -20,7 +20,7 @@ static struct uw_bench_count *self(struct uw_link *l)
     return (struct uw_bench_count *)l; /* link is the first member */
 }
 
-/* Before it is sent: at the receiver it is counted already. */
+/* Count a message before it is sent, so that it is counted when the receiver gets it. */
 static atomic_uint_least64_t *count_first(struct uw_bench_count *c, const void *first)
 {
     atomic_uint_least64_t *sent = &c->sent[uw_node_says(first)];
@@ -36,7 +36,7 @@ static int counted(atomic_uint_least64_t *sent, int rc)
     return rc;
 }
 
-/* Properties of the lower link may change. */
+/* Copy the properties of the lower link, which may change. */
 static void mirror(struct uw_bench_count *c)
 {
     c->link = *c->lower;
@@ -165,7 +165,7 @@ static void on_event(void *arg, const struct uw_node_event *e)
     }
 }
 
-/* Far enough from 0 for no other node's to be an outlier. */
+/* A base so far from 0 that no other node's vector looks like an outlier. */
 static double base_of(struct uw_rng *rng)
 {
     return (double)(uw_rng_u32(rng) >> 8) / (1 << 24) + 0.5;

@@ -18,12 +18,12 @@
 #include <string.h>
 
 #define QUEUE_N 3u                  /* frames that a radio holds */
-#define TICK_US 10u                 /* the clock goes on by so much at least */
-#define IDLE_FRAMES 850000u         /* as long as so many of the longest take, at most a
-                                       virtual day, in vain: 1 h of 802.15.4 */
-#define SETTLE_FRAMES 2350u         /* as long as so many of the longest take: 10 s of 802.15.4 */
+#define TICK_US 10u                 /* least step of the clock */
+#define IDLE_FRAMES 850000u         /* give up after the time of so many longest frames without
+                                       progress, at most a virtual day: 1 h of 802.15.4 */
+#define SETTLE_FRAMES 2350u         /* time of so many longest frames: 10 s of 802.15.4 */
 #define PULL_LIMIT_US UINT64_C(86400000000)
-#define TELL_TICKS 256u             /* between two looks at the clock on the wall */
+#define TELL_TICKS 256u             /* ticks between two reads of the real clock */
 
 struct station {
     struct uw_bench_node own;
@@ -34,7 +34,7 @@ struct station {
     struct uw_secure_frames secure;
     struct uw_rng rng;
     struct uw_node node;
-    bool active;                        /* takes part in what is measured */
+    bool active;                        /* takes part in the measurement */
 };
 
 struct world {
@@ -66,7 +66,7 @@ static uint64_t world_now(void *arg)
     return ((const struct world *)arg)->now_us;
 }
 
-/* A chance that is the same every time. */
+/* Entropy from a seeded generator, so that runs repeat. */
 static int draw(void *user, uint8_t *out, size_t bytes)
 {
     struct uw_rng *rng = user;
@@ -86,7 +86,7 @@ static int open_secure(struct world *w, struct station *s, struct uw_link *lower
     return rc < 0 ? rc : uw_secure_frames_init(&s->secure, &c);
 }
 
-/* The link of a node. A message is lost at each receiver by itself, as on the air. */
+/* Open the link of a node. Losses are independent at each receiver, as on the air. */
 static int open_links(struct world *w, uint32_t i, struct uw_link **top, struct uw_error *err)
 {
     const struct uw_radio_profile *p = w->b->radio;
@@ -194,7 +194,7 @@ static void close_world(struct world *w)
     }
 }
 
-/* All nodes once, and again while that made something arrive; then on to when one wants to run. */
+/* Step all nodes, repeatedly while messages arrive; then advance the clock to the next event. */
 static void tick(struct world *w)
 {
     uint64_t next_us = UINT64_MAX;
@@ -249,7 +249,7 @@ static int meet(struct world *w, struct uw_error *err)
     return UW_OK;
 }
 
-/* Has its pull ended, or its average? */
+/* Whether its pull or average has ended. */
 static bool is_done(const struct world *w, struct station *s)
 {
     struct uw_node_counters c;
@@ -261,7 +261,7 @@ static bool is_done(const struct world *w, struct station *s)
     return atomic_load(&s->own.ended_us) != 0;
 }
 
-/* Mix what has arrived, and ask at first. Returns how many have not ended. */
+/* Mix what has arrived; at first, start the pulls. Returns how many nodes have not ended. */
 static uint32_t train(struct world *w)
 {
     uint32_t left = 0;
@@ -308,7 +308,7 @@ static double share_received(const struct world *w)
     return (double)received_bytes(w) / (models * (double)w->b->bytes);
 }
 
-/* What was not received, in chunks as large as the radio's frames have them. */
+/* Count the chunks that were not received, in the chunk size of the radio's frames. */
 static void count_chunks(const struct world *w, struct uw_bench_link_window *window)
 {
     const struct uw_link_cost_config config = {.link = *w->b->radio, .nodes_n = w->b->nodes,
@@ -331,7 +331,7 @@ static void show_progress(const struct world *w, uint64_t start_us)
     }
 }
 
-/* Is there an end to it? */
+/* Check for a failure, a time-out or the end. */
 static int look(struct world *w, uint64_t start_us, struct uw_error *err)
 {
     uint64_t bytes = received_bytes(w);

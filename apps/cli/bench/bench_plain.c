@@ -23,7 +23,7 @@ static void multiply(const struct uw_gemm *g, const float *a, const float *b, fl
     }
 }
 
-/* c[m][n] += alpha * a * b'; b is [n][k]. Several sums, as a compiler makes them that may reorder
+/* c[m][n] += alpha * a * b'; b is [n][k]. Uses several sums, as a compiler would that may reorder
  * additions. */
 static void multiply_rows(const struct uw_gemm *g, const float *a, const float *b, float *c)
 {

@@ -35,14 +35,14 @@ struct table_bench {
     size_t scratch_bytes;
 };
 
-/* A half, once, twice, four times n. */
+/* n times 1/2, 1, 2 or 4. */
 static uint32_t scaled(uint32_t n, uint32_t power)
 {
     return n / 2 << power;
 }
 
-/* The tile's own blocks first, then those whose A the second cache holds with room to spare, and
- * whose B a fair part of the last one. */
+/* The tile's own block sizes first, then those whose A fits well into the L2 cache and whose B fits
+ * into a fair part of the last-level cache. */
 static void list_choices(struct table_bench *t, const struct uw_blocks *own)
 {
     size_t last = t->caches.l3_bytes / 4;
@@ -145,7 +145,7 @@ static char *read_table(const char *file, struct uw_error *err)
     return text;
 }
 
-/* The new table, beside the old one until it is whole. NULL with err filled. */
+/* Open the file of the new table; it replaces the old one when complete. NULL with err filled. */
 static FILE *open_part(const char *file, char *part, size_t part_bytes, struct uw_error *err)
 {
     int n = snprintf(part, part_bytes, "%s.part", file);
@@ -243,7 +243,7 @@ int uw_bench_table(FILE *out, const struct uw_bench_kernels *b, struct uw_error 
         return uw_error_set(err, UW_ERR_NOMEM, "%s", uw_status_text(UW_ERR_NOMEM));
     }
     t->config = b;
-    int rc = uw_bench_table_put(b->file, NULL, err);    /* before minutes are spent */
+    int rc = uw_bench_table_put(b->file, NULL, err);    /* check before minutes of measuring */
     rc = rc < 0 ? rc : run(out, t, err);
     uw_board_memory_release(t->scratch, t->scratch_bytes);
     uw_board_memory_release(t->matrices, 3 * sizeof(float) * SIZE * SIZE);

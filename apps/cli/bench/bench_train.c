@@ -22,7 +22,7 @@ struct work {
     uint64_t budget_bytes;      /* 0: none */
 };
 
-/* The bytes behind the last colon, cut off; 0 when that is no size with a unit. */
+/* Cut off and return the bytes after the last colon; 0 if that is not a size with a unit. */
 static uint64_t take_budget(char *text)
 {
     static const struct uw_opt bytes = {"budget", UW_OPT_BYTES, 0, 1, 0, "BYTES", ""};
@@ -36,7 +36,7 @@ static uint64_t take_budget(char *text)
     return n;
 }
 
-/* Take the first work of a list. Returns what follows it, NULL at a mistake. */
+/* Parse the first work of a list. Returns the rest of the list, NULL after a mistake. */
 static const char *take_work(const char *list, struct work *w)
 {
     size_t length = strcspn(list, ",");
@@ -81,7 +81,7 @@ static double flop_of(const struct uw_model *m)
     return flop;
 }
 
-/* As many steps as fit, with all in flight that may be. `fill`: make their minibatches as well. */
+/* Run as many steps as fit, with as many in flight as allowed. `fill`: also fill minibatches. */
 static int run_window(struct uw_model *m, uint32_t n, double seconds, bool fill,
                       double *samples_per_s, struct uw_error *err)
 {
@@ -110,7 +110,7 @@ static int run_window(struct uw_model *m, uint32_t n, double seconds, bool fill,
     return rc;
 }
 
-/* One of those that train in turns. */
+/* One of the set-ups that train in turns. */
 struct side {
     struct uw_job job;
     double speed[UW_BENCH_WINDOWS_MAX];
@@ -134,7 +134,7 @@ static void print_json(FILE *out, uint32_t windows, const struct work *w, const 
     uw_event_print(out, ev);
 }
 
-/* Which device, if it is not the processor, and what the columns are. */
+/* Print the device, if not the processor, and the titles of the columns. */
 static void print_head(FILE *out, const struct side *s)
 {
     char text[UW_GPU_TEXT_BYTES];

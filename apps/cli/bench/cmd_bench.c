@@ -60,7 +60,7 @@ static const struct uw_args_spec spec = {
     .positional_max = 1,
 };
 
-/* What is measured, as one writes it. */
+/* The kinds of measurement. */
 enum use { TRAIN, TRAIN_AGAINST, KERNELS, KERNELS_AGAINST, WRITE_TABLE };
 
 static const char *const use_name[] = {"train", "train --against", "kernels", "kernels --against",
@@ -74,7 +74,7 @@ static enum use use_of(const struct options *o, bool trains)
     return o->table != NULL ? WRITE_TABLE : o->against != NULL ? KERNELS_AGAINST : KERNELS;
 }
 
-/* The first flag that was given and means nothing there, as a broken rule. */
+/* The first given flag that has no effect on this measurement, as a broken rule. */
 static struct uw_rule idle_flag(const struct options *o, enum use use)
 {
     static const char nothing[] = "means nothing to bench";
@@ -95,8 +95,8 @@ static struct uw_rule idle_flag(const struct options *o, enum use use)
         {o->markdown && !prints, "markdown", nothing}));
 }
 
-/* The GPU that is meant, if one is: products beside a library and tables of caches are the
- * processor's. */
+/* Open the GPU, if one is asked for. Comparisons with a library and tables of caches use the
+ * processor. */
 static int open_gpu(const struct options *o, struct uw_job_gpu *gpu, struct uw_error *err)
 {
     const struct uw_job_gpu_config config = {.backend = o->backend, .exact = o->exact,

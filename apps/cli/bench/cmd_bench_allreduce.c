@@ -52,7 +52,7 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
-/* What nodes took, and how many times what the ranks took beside them. */
+/* Times of nodes, and their ratios to the times of ranks. */
 struct node_spread {
     struct uw_spread average, round, ratio;
 };

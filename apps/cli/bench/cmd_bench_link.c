@@ -23,7 +23,7 @@
 #define WINDOWS_FAST 5u
 #define BAUD_DEFAULT 115200u
 #define NODES_DEFAULT 8u
-#define QUIET_US 2000000u           /* after this wait the progress is shown */
+#define QUIET_US 2000000u           /* progress is shown only after this time */
 #define TARGET_BYTES_PER_S 250e6    /* of UDP on one machine, encrypted: 2 Gbit/s */
 
 struct options {
@@ -108,7 +108,7 @@ static const struct cipher *find_cipher(uint16_t suite)
     return NULL;
 }
 
-/* Is it what the target is about? */
+/* Whether TARGET_BYTES_PER_S applies. */
 static bool has_target(const struct uw_bench_link *b)
 {
     bool plain = b->rate_bits_per_s == 0 && b->loss <= 0.0 && b->latency_s <= 0.0;
@@ -121,8 +121,8 @@ static int by_seconds(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-/* Bytes that the link's capacity comes to in so many seconds; 0: not known. payload: without what
- * the radio's own headers take. */
+/* Bytes that the link can carry in so many seconds; 0: not known. payload: without the radio's own
+ * headers. */
 static double capacity_bytes(const struct uw_bench_link *b, double seconds, bool payload)
 {
     const struct uw_radio_profile *p = b->radio;
@@ -166,8 +166,8 @@ static void put_plan(cJSON *ev, const struct uw_bench_link *b, const struct uw_b
     }
 }
 
-/* Parameters that got from one node to another or, of an average, to all others: what one of them
- * received and another did not counts for those that received it. */
+/* Bytes of parameters that moved from one node to another or, in an average, to all others; each
+ * receiver counts for itself. */
 static double moved_bytes(const struct uw_bench_link *b, const struct uw_bench_link_window *m)
 {
     return (double)b->bytes * (b->average ? b->nodes * m->received : b->pulls);
@@ -277,7 +277,7 @@ static int run(const struct uw_bench_link *b, struct uw_events *events, struct u
     return UW_OK;
 }
 
-/* The first flag that was given and means nothing to the link; NULL: there is none. */
+/* The first given flag that has no effect on the link; NULL: none. */
 static struct uw_rule idle_flag(const struct options *o, const struct uw_radio_profile *radio)
 {
     static const char nothing[] = "means nothing to --link";
@@ -294,7 +294,7 @@ static struct uw_rule idle_flag(const struct options *o, const struct uw_radio_p
         {b->mtu_bytes != 0 && !line, "mtu", nothing}));
 }
 
-/* What was not given. */
+/* Fill in defaults for what was not given. */
 static void fill(struct options *o, struct uw_radio_profile *radio)
 {
     struct uw_bench_link *b = &o->b;
@@ -314,7 +314,7 @@ static void fill(struct options *o, struct uw_radio_profile *radio)
     }
 }
 
-/* What is wrong with the numbers. Returns an exit status, -1: nothing. */
+/* Check the numbers. Returns an exit status, or -1 if all are right. */
 static int check(const struct uw_bench_link *b, bool pulls)
 {
     if (b->bytes % sizeof(float) != 0) {
@@ -346,7 +346,7 @@ static int check(const struct uw_bench_link *b, bool pulls)
     return -1;
 }
 
-/* Is it no radio? Then its carrier is set. */
+/* Whether the link is not a radio; if so, sets its carrier. */
 static bool is_line(const char *link, enum uw_stack_carrier *carrier)
 {
     static const char *const names[] = {[UW_STACK_UDP] = "udp", [UW_STACK_TCP] = "tcp",

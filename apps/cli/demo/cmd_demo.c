@@ -16,7 +16,7 @@
 #define TOGETHER_SHARE 0.70
 #define DOWN_SECONDS 3.0
 #define WAIT_US 100000u
-#define LATE_SECONDS 120.0          /* a node that still runs is not going to end */
+#define LATE_SECONDS 120.0          /* after this a node that still runs is considered stuck */
 
 struct options {
     uint32_t nodes;
@@ -85,7 +85,7 @@ static void put_phase(struct uw_demo *d, const char *phase)
     uw_events_put(&d->events, ev);
 }
 
-/* Let all come to their end, which is about so far away. */
+/* Wait until all nodes have ended, which takes about `seconds`. */
 static int finish(struct uw_demo *d, struct uw_stop *stop, double seconds, struct uw_error *err)
 {
     int rc = watch(d, stop, uw_board_now_us() + (uint64_t)((seconds + LATE_SECONDS) * 1e6), err);
@@ -97,7 +97,8 @@ static int finish(struct uw_demo *d, struct uw_stop *stop, double seconds, struc
     return rc;
 }
 
-/* As fast as the boards are here and now; faster nodes would pull all to their own digits. */
+/* Slow the other nodes down to the boards' current pace: faster nodes would dominate the model with
+ * their digits. */
 static void set_pace(struct uw_demo *d)
 {
     d->step_seconds = d->boards ? UW_DEMO_BOARDS_STEP_SECONDS : 0.0;
@@ -132,7 +133,7 @@ static void put_node_event(struct uw_demo *d, const char *event, uint32_t i)
     uw_events_put(&d->events, ev);
 }
 
-/* A board in its emulator has no other power switch than the emulator's end. */
+/* Log a kill; ending the emulator is like switching a board off. */
 static void log_killed(struct uw_demo *d, const struct uw_demo_node *n, bool down)
 {
     bool board = n->kind == UW_DEMO_BOARD;
@@ -142,8 +143,8 @@ static void log_killed(struct uw_demo *d, const struct uw_demo_node *n, bool dow
                                 : "%s restarts from its checkpoint", n->name);
 }
 
-/* SIGKILL one node, wait, start it again for the rest of the time: its learning rate is then the
- * others', and it ends with them. */
+/* SIGKILL one node, wait, start it again for the rest of the time, so that it has the others'
+ * learning rate and ends with them. */
 static int kill_one(struct uw_demo *d, struct uw_stop *stop, const struct uw_demo_start *how,
                     uint64_t start_us, struct uw_error *err)
 {
@@ -236,7 +237,7 @@ static int run(struct uw_demo *d, const struct options *o, struct uw_error *err)
     return rc;
 }
 
-/* What the options ask for together. */
+/* Choose the nodes and times from the options. */
 static int choose(struct uw_demo *d, struct options *o, struct uw_error *err)
 {
     if (!o->boards && (o->firmware != NULL || o->aarch64 != NULL)) {

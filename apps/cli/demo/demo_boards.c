@@ -42,8 +42,8 @@ static bool is_installed(const char *program)
     return false;
 }
 
-/* A file that is named by the user, or lies in one of the places, which are relative to the folder
- * of this program. */
+/* Find a file: named by the user, or in one of the places, which are relative to this program's
+ * folder. */
 static bool find_file(const char *named, const char *const *places, size_t places_n,
                       char path[UW_DEMO_PATH_BYTES])
 {
@@ -93,7 +93,7 @@ static int find_firmware(struct uw_demo *d, const char *named, struct uw_error *
                               "not find it; in a clone of uwasa: tools/demo --boards builds it");
 }
 
-/* Its absence costs a node, not the show. */
+/* If it is missing, the demo goes on without this node. */
 static int find_aarch64(struct uw_demo *d, const char *named, struct uw_error *err)
 {
     static const char *const places[] = {"aarch64-static/uwasa", "../aarch64-static/uwasa",
@@ -163,7 +163,7 @@ static int add_key(const struct uw_demo *d, FILE *f, struct uw_error *err)
     return rc;
 }
 
-/* The host is 10.0.2.2 for a board; what others call 127.0.0.1 is there. */
+/* For a board the host is 10.0.2.2: there it finds what others find at 127.0.0.1. */
 static void add_network(const struct uw_demo *d, const struct uw_demo_node *n, bool together,
                         FILE *f)
 {

@@ -34,7 +34,7 @@ static int hold_port(struct uw_link_udp *udp, void *memory, size_t memory_bytes,
     return rc < 0 ? rc : uw_link_udp_local(udp, n->address);
 }
 
-/* Free ports, all held at once so that no two are the same; then let go for the nodes. */
+/* Find free ports. All are held at the same time, so that they differ, then released. */
 static int find_ports(struct uw_demo *d, struct uw_error *err)
 {
     struct uw_link_udp udp[UW_DEMO_NODES_MAX];
@@ -110,7 +110,7 @@ static int write_config(const struct uw_demo *d, const struct uw_demo_node *n,
     cJSON_AddStringToObject(c, "model", d->model);
     cJSON_AddStringToObject(c, "data", d->data);
     if (n->kind != UW_DEMO_AARCH64) {
-        cJSON_AddStringToObject(c, "backend", uw_kernels_best()->name); /* not one GPU for all */
+        cJSON_AddStringToObject(c, "backend", uw_kernels_best()->name); /* do not share one GPU */
     }
     cJSON_AddStringToObject(c, "classes", n->classes);
     cJSON_AddStringToObject(c, "schedule", "cosine"); /* steady at the end, however few the steps */
@@ -159,7 +159,7 @@ static int make_command(const struct uw_demo *d, uint32_t i, const struct uw_dem
     return write_config(d, n, how, config, err);
 }
 
-/* The child's side of fork: never returns. A board's flash is a file of the folder it runs in. */
+/* In the child of fork; does not return. A board's flash is a file in its working folder. */
 static void become_node(struct uw_demo *d, const struct uw_demo_node *n, struct uw_demo_command *c,
                         int events_fd, pid_t parent)
 {
@@ -246,7 +246,7 @@ static void count_peers(struct uw_demo_node *n, const cJSON *event)
     }
 }
 
-/* The first word of a node that was killed: where it goes on. */
+/* Log the first event of a restarted node: where it resumes. */
 static void log_back(struct uw_demo *d, struct uw_demo_node *n)
 {
     double seconds = uw_seconds_since(n->started_us);
@@ -264,7 +264,7 @@ static void log_back(struct uw_demo *d, struct uw_demo_node *n)
     uw_events_put(&d->events, back);
 }
 
-/* What a node's event changes in what is known of it. */
+/* Update a node's figures from its event. */
 static void note(struct uw_demo_node *n, const cJSON *event, const char *kind)
 {
     const char *sort = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(event, "kind"));
@@ -311,7 +311,7 @@ static void take_event(struct uw_demo *d, struct uw_demo_node *n, const char *li
     uw_events_put(&d->events, event);
 }
 
-/* Take in what has arrived. A line too long for the buffer is dropped. */
+/* Read and process events. A line too long for the buffer is dropped. */
 static void read_events(struct uw_demo *d, struct uw_demo_node *n)
 {
     for (;;) {
@@ -393,7 +393,7 @@ static void end_node(struct uw_demo_node *n)
     }
 }
 
-/* A board serves others for ever; when all are done it is switched off. */
+/* A board serves others for ever, so it is killed when all are done. */
 static void switch_off(struct uw_demo *d)
 {
     for (uint32_t i = 0; i < d->nodes_n; i++) {

@@ -42,7 +42,7 @@ static void put_row(struct uw_demo *d, const char *format, ...)
     d->drawn_lines++;
 }
 
-/* One row of the live view; what they pulled has room where all nodes are of one kind. */
+/* One row of the live view; pulled bytes are shown only if all nodes are of one kind. */
 static void put_columns(struct uw_demo *d, const char *const text[9])
 {
     const int kind = d->boards ? 11 : 0, pulled = d->boards ? 0 : 12;
@@ -119,7 +119,7 @@ void uw_demo_log(struct uw_demo *d, const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* Who started the demo by its path has to know it for the next command. */
+/* Print the program as it was started, for the next command to type. */
 static void print_program(void)
 {
     char path[512];

@@ -34,7 +34,7 @@ int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels
     return UW_OK;
 }
 
-/* The processor's. */
+/* Choose the processor's kernels. */
 static int choose_here(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
     const struct uw_caches caches = {uw_board_cache_bytes(1), uw_board_cache_bytes(2),
@@ -130,7 +130,7 @@ size_t uw_job_device_bytes(const struct uw_job *j)
     return j->gpu.cuda != NULL ? uw_job_budgeted_bytes(j, &j->need) : 0;
 }
 
-/* The budget is for what the GPU's handle takes as well. */
+/* The budget includes what the GPU's handle itself uses. */
 static size_t budget_of(const struct uw_job *j, size_t budget)
 {
     size_t own = j->gpu.cuda != NULL ? uw_cuda_own_bytes(j->gpu.cuda) : 0;
@@ -162,7 +162,8 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
     return UW_OK;
 }
 
-/* What kernels work on, what an integrated GPU shares, and pinned pages for the rest. */
+/* Allocate GPU memory for kernels, memory shared with an integrated GPU, and pinned pages for the
+ * rest. */
 static int take_of_gpu(struct uw_job *j, struct uw_error *err)
 {
     void *kernels = NULL, *shared = NULL;
@@ -180,7 +181,7 @@ static int take_of_gpu(struct uw_job *j, struct uw_error *err)
     return rc;
 }
 
-/* Instead of a GPU that gives no memory: too small, or failed. */
+/* Plan for the processor instead of a GPU that has too little memory or failed. */
 static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
 {
     char text[UW_ERROR_TEXT_BYTES];
@@ -439,7 +440,7 @@ bool uw_job_has_labels(const struct uw_model_def *d)
     return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
 }
 
-/* Does the model take samples of that shape: as they are, in a row, or row by row? */
+/* Whether the model takes samples of that shape: as they are, flattened, or row by row. */
 static bool takes(const struct uw_job *j, uint32_t channels, uint32_t height, uint32_t width)
 {
     const struct uw_model_def *d = &j->file.def;
@@ -451,7 +452,7 @@ static bool takes(const struct uw_job *j, uint32_t channels, uint32_t height, ui
     return same || sequence || (flat && j->need.input_n == (uint64_t)channels * height * width);
 }
 
-/* Data that the model takes, as --data has it. */
+/* Data that the model takes, in the form of --data. */
 static const char *fitting(const struct uw_job *j, char text[64])
 {
     static const struct {

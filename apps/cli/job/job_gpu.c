@@ -8,8 +8,8 @@
 
 #define CHOICES_BYTES_MAX (16 << 20)    /* no file of choices comes near it */
 
-/* $XDG_CACHE_HOME/uwasa/cuda_choices, or that of ~/.cache. Where no folder can be made, or what is
- * there is no such file, every start measures again. */
+/* $XDG_CACHE_HOME/uwasa/cuda_choices, by default in ~/.cache. If the folder cannot be created or
+ * the path is not such a file, every start measures again. */
 static void find_choices(char path[512])
 {
     const char *cache = getenv("XDG_CACHE_HOME");
@@ -33,7 +33,7 @@ static void find_choices(char path[512])
     }
     snprintf(path + n, 512 - (size_t)n, "/uwasa/cuda_choices");
     if (stat(path, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size > CHOICES_BYTES_MAX)) {
-        path[0] = '\0';            /* a pipe would be waited for, such a file read for minutes */
+        path[0] = '\0';            /* opening a pipe would block; a huge file takes minutes */
     }
 }
 

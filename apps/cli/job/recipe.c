@@ -18,13 +18,13 @@ double uw_recipe_lr(const struct uw_recipe *r)
     return plain ? 0.05 : 0.001;
 }
 
-/* What was given, as a float; 0: the optimizer's default. */
+/* A given value as a float; 0 (not given): the optimizer's default. */
 static float given(double number)
 {
     return number > 0.0 ? (float)number : 0.0f;
 }
 
-/* If it was given, does it lie between 0 and 1 as a float, too? */
+/* Whether a given value is between 0 and 1 even after rounding to float. */
 static bool is_share(double number, float value)
 {
     return number < 0.0 || (value > 0.0f && value < 1.0f);
@@ -79,7 +79,7 @@ static bool take(const char **text, const char *word)
     return true;
 }
 
-/* A whole number from 1 at *text, which then stands behind it. */
+/* Read a whole number from 1 at *text and move *text past it. */
 static uint32_t take_number(const char **text)
 {
     char *end;
@@ -115,7 +115,7 @@ static int set_adapt(const char *text, struct uw_adapt *a, struct uw_error *err)
                                text);
 }
 
-/* Immediate takes the least memory; some wishes need all gradients at once. */
+/* Immediate needs the least memory; some options need all gradients at once. */
 static enum uw_plan_mode best_mode(const struct uw_recipe *r, const struct uw_optimizer *o)
 {
     bool accumulates = o->kind == UW_OPTIMIZER_SGD && o->momentum != 0.0f && !o->nesterov &&

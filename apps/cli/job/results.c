@@ -25,7 +25,7 @@ static bool same_file(const char *a, const char *b)
            x.st_ino == y.st_ino;
 }
 
-/* Will they be one file, though they are not there yet? */
+/* Whether two names will be the same file, though it does not exist yet. */
 static bool same_place(const char *a, const char *b)
 {
     struct stat x, y;
@@ -33,8 +33,8 @@ static bool same_place(const char *a, const char *b)
            stat_folder(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Is it, or what it links to, in the folder, and called as MNIST's and CIFAR-10's files are? Others
- * may lie beside them. */
+/* Whether the file, or the target of its link, is in the folder and is named like MNIST's or
+ * CIFAR-10's files. Other files in the folder are not read. */
 static bool is_in(const char *file, const char *folder)
 {
     struct stat x, y;
@@ -45,7 +45,7 @@ static bool is_in(const char *file, const char *folder)
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Is the file the one that is read, or one of "kind:FILE,FILE", or of "kind:FOLDER"? */
+/* Whether the file is the input, or one of "kind:FILE,FILE", or of "kind:FOLDER". */
 static bool is_read(const char *file, const char *read)
 {
     const char *kind = strchr(read, ':');

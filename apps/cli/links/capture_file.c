@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #define AGAIN_US 1000000u       /* after the disk was full */
-#define PATIENCE_MS 300         /* for the end of the last record in a pipe */
+#define PATIENCE_MS 300         /* wait at close for a pipe to take the last record */
 
-/* A pipe takes what it can of the record that was begun. True: it has all of it. */
+/* Write the rest of a record to the pipe, as far as it fits. Returns whether it is complete. */
 static bool put_rest(struct uw_capture_file *c)
 {
     ssize_t put = c->rest_bytes > 0 ? write(c->fd, c->rest, c->rest_bytes) : 0;
@@ -31,7 +31,7 @@ static bool put_rest(struct uw_capture_file *c)
     return c->rest_bytes == 0;
 }
 
-/* A record that does not fit any more is cut off again: what is left can be read. */
+/* Remove an incomplete record, so that the file stays readable. */
 static int cut(struct uw_capture_file *c, int error)
 {
     bool full = uw_file_is_full(error);

@@ -25,7 +25,7 @@ int uw_keyfile_create(const char *file, bool force, struct uw_error *err)
     if (uw_board_entropy(key, sizeof key) < 0) {
         return uw_error_set(err, UW_ERR_IO, "%s: the system gave no random numbers", file);
     }
-    if (force) { /* the old key is gone only when the new one is there */
+    if (force) { /* replace the old key only when the new one is complete */
         if (snprintf(part, sizeof part, "%s.part", file) >= (int)sizeof part) {
             return uw_error_set(err, UW_ERR_IO, "%.100s...: the name is too long", file);
         }

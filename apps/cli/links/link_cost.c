@@ -9,11 +9,11 @@
 #include <math.h>
 
 #define ADD_TIMES 5u
-#define ADD_LEAST_N 1000000u         /* floats of a time: microseconds are the clock's grain */
+#define ADD_LEAST_N 1000000u         /* floats per measurement: the clock has microseconds */
 #define WANT_CHUNKS 64.0
-#define REPAIRS_MOST 3.0            /* of an average, in models, as in cast.c ... */
-#define REPAIRS_SURE 2.8            /* ... and all that one node of many may need more */
-/* Frames of our own: what is beside the floats of a data frame; one want, its message's head. */
+#define REPAIRS_MOST 3.0            /* limit for an average, in models, as in cast.c ... */
+#define REPAIRS_SURE 2.8            /* ... with a margin for the worst of many nodes */
+/* Links of frames: bytes of a data frame besides its floats; of a want. */
 #define FRAME_HEAD_BYTES (UW_SECURE_FRAMES_OVERHEAD + 5u)
 #define FRAME_WANT_BYTES (UW_SECURE_FRAMES_OVERHEAD + 15u + 11u)
 /* Over DTLS: head and checksum of a data message, bytes 0 to 22 of it. */
@@ -30,7 +30,7 @@ static uint32_t want_bytes(const struct uw_radio_profile *p)
     return p->frames ? FRAME_WANT_BYTES : DTLS_WANT_BYTES;
 }
 
-/* Up to a whole number, but not for a rounding error's sake. */
+/* Round up to a whole number, ignoring rounding errors. */
 static double whole(double x)
 {
     return ceil(x - 1e-6);
@@ -41,7 +41,7 @@ static double airtime_s(const struct uw_radio_profile *p, uint32_t bytes)
     return (double)uw_radio_profile_airtime_ns(p, bytes) * 1e-9;
 }
 
-/* One model, so many frames of it again, and wants. */
+/* Cost of sending one model, of repeated frames, and of wants. */
 static struct uw_air air_of(const struct uw_link_cost_config *c, const struct uw_link_cost *cost,
                             double repeats, double wants)
 {
@@ -63,8 +63,9 @@ static double busy_s(const struct uw_radio_profile *p, const struct uw_air *a)
     return a->airtime_s + (a->data_frames + a->want_frames) * p->access_us * 1e-6;
 }
 
-/* Of the time, what a duty cycle leaves for parameters: less what may be saved up (a sixteenth, or
- * the longest frame, uwasa/link_frame.h), and membership's sixteenth (net/node/node_bind.c). */
+/* Share of the time that a duty cycle leaves for parameters: without the saved-up allowance (a
+ * sixteenth, or the longest frame, uwasa/link_frame.h) and membership's sixteenth
+ * (net/node/node_bind.c). */
 static double duty_left(const struct uw_radio_profile *p)
 {
     double duty = p->duty_ppm * 1e-6, sixteenth = duty / 16.0;
@@ -72,7 +73,7 @@ static double duty_left(const struct uw_radio_profile *p)
     return duty - fmin(fmax(sixteenth, longest), duty / 2.0) - sixteenth;
 }
 
-/* How long a station that has nothing saved up takes to send so much within its duty cycle. */
+/* Time in which a station without saved-up allowance may send so much within its duty cycle. */
 static double paced_s(const struct uw_radio_profile *p, double airtime)
 {
     return p->duty_ppm != 0 ? airtime / duty_left(p) : 0.0;
@@ -84,7 +85,7 @@ static struct uw_air times(const struct uw_air *a, double n)
                            0.0};
 }
 
-/* How often a frame is sent until n others have it. */
+/* Expected number of times a frame is sent until n others have it. */
 static double sent_until_all_have(double loss, uint32_t n)
 {
     double sum = 0.0, missing = 1.0;    /* to one of them, after k times */
@@ -105,7 +106,7 @@ static struct uw_air average_of(const struct uw_link_cost_config *c,
                        ? whole(others * whole(cost->chunks / WANT_CHUNKS) / (1.0 - c->loss)) : 0.0;
     double most = REPAIRS_MOST * cost->chunks;
     *exact = again <= REPAIRS_SURE * cost->chunks;
-    if (again > most) {             /* of which fewer questions have an answer */
+    if (again > most) {             /* repairs are limited, so fewer wants are answered */
         wants = whole(wants * most / again);
         again = most;
     }

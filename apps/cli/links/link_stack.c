@@ -27,7 +27,7 @@ static int take(struct uw_stack_block *b, size_t bytes, void **memory, size_t *m
     return UW_OK;
 }
 
-/* The code of a link's init, in a sentence where it is an error. */
+/* Turn an error of a link's init into a sentence. Returns rc. */
 static int named(int rc, const char *what, struct uw_error *err)
 {
     return rc < 0 ? uw_error_set(err, rc, "%s: %s", what, uw_status_text(rc)) : rc;
@@ -118,8 +118,8 @@ static int open_udp(struct uw_stack *s, const struct uw_stack_config *config,
 #define EMULATED_QUEUE_BYTES (16u << 20)
 #define LEAVE_LOOK_NS 1000000
 
-/* Of nodes with a model. Every connection has room for two messages, so that a small model has
- * small ones; all nodes of a run have the same model. */
+/* For nodes with a model. Every connection has buffers for two messages, so small models use small
+ * ones. All nodes of a run have the same model, hence the same size. */
 #define STREAM_MTU_LEAST 8192u
 #define STREAM_MTU_MOST (62u * 1024u + 64u)     /* fits one packet with segmentation offload */
 #define STREAM_MTU_PARTS 16u

@@ -136,7 +136,7 @@ static void read_model(struct uw_model_file *m)
     read_losses(m);
 }
 
-/* Shared end of the two ways in: `rc` is what opening the text gave. */
+/* Common end of parse and load; rc: result of opening the text. */
 static int finish(struct uw_model_file *m, int rc, struct uw_error *err)
 {
     if (rc == UW_OK) {

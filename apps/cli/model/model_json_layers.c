@@ -227,7 +227,7 @@ static void put_shape(struct sink *s, const struct uw_reshape_def *r)
     put(s, "]");
 }
 
-/* An order of three axes names each of them; of two or one, the others are 0 once more. */
+/* Write an order of axes: three axes are all named; of fewer, the rest is 0 and omitted. */
 static void put_order(struct sink *s, const uint32_t order[3])
 {
     uint32_t n = 3;
@@ -247,7 +247,7 @@ static void put_order(struct sink *s, const uint32_t order[3])
     put(s, "]");
 }
 
-/* In a pair 0 stands for the first number, of padding for 0. */
+/* The numbers of a pair: a second number of 0 means the first one, except for padding. */
 static void pair_of(const struct uw_layer_key *key, const uint32_t in[2], uint32_t out[2])
 {
     out[0] = in[0] != 0 ? in[0] : key->same;
