@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From file and command line to options, and whether they go together: uw_node_check judges what a
- * node is, the rest is judged here. */
+ * Reads options from file and command line and checks combinations: uw_node_check checks the node's
+ * configuration, this file the rest. */
 #include "node_config.h"
 
 #include "base/open_file.h"
@@ -25,7 +25,7 @@
 
 /* ---- errors that name an assignment, a line or the file ---- */
 
-/* The value of "key" or "object.key"; NULL: it is not there. */
+/* The value of "key" or "object.key"; NULL: missing. */
 static const cJSON *find_key(const cJSON *root, const char *key)
 {
     const char *dot = strchr(key, '.');
@@ -38,7 +38,7 @@ static const cJSON *find_key(const cJSON *root, const char *key)
     return root != NULL ? cJSON_GetObjectItemCaseSensitive(root, key) : NULL;
 }
 
-/* The last one that gives the key; NULL: none does. */
+/* The last assignment of the key; NULL: none. */
 static const struct uw_opt_given *find_set(const struct uw_opt_sets *set, const char *key)
 {
     for (uint32_t i = set != NULL ? set->n : 0; i > 0; i--) {
@@ -49,8 +49,8 @@ static const struct uw_opt_given *find_set(const struct uw_opt_sets *set, const 
     return NULL;
 }
 
-/* A sentence that begins with the assignment of the key or, without one, with the file and the
- * line of the key when it is there; then the key. Returns UW_ERR_INVALID. */
+/* Set an error that begins with the key's assignment or, without one, with file and line if the key
+ * is in the file; then the key. Returns UW_ERR_INVALID. */
 static int fail_key(struct uw_node_file *f, const char *key, const char *sentence,
                     struct uw_error *err)
 {
@@ -106,7 +106,7 @@ static int check_baud(struct uw_node_file *f, struct uw_error *err)
                        err);
 }
 
-/* The first key of addresses that hosts have, "seeds" among them if asked for; NULL: none. */
+/* The first given key with addresses of hosts, including "seeds" if asked for; NULL: none. */
 static const char *key_of_hosts(const struct uw_node_options *o, bool seeds)
 {
     return seeds && o->seeds.n != 0       ? "seeds"
@@ -148,7 +148,7 @@ static int check_radio(struct uw_node_file *f, struct uw_error *err)
     return rc < 0 ? rc : check_list(f, "emulate.far", &o->emulate_far, err);
 }
 
-/* Where "link" is a text that names none, f->json.err becomes what to write for all of them. */
+/* If "link" is a text that is not a link, make f->json.err list all possible values. */
 static void check_kind(struct uw_node_file *f)
 {
     const cJSON *m = cJSON_GetObjectItemCaseSensitive(f->json.root, "link");
@@ -162,7 +162,7 @@ static void check_kind(struct uw_node_file *f)
     }
 }
 
-/* The same of what the command line gives and is refused with rc, err filled. Returns rc. */
+/* The same for a value of the command line, refused with rc. err is filled. Returns rc. */
 static int refuse_kind(const struct uw_opt_given *given, int rc, struct uw_error *err)
 {
     char text[48];
@@ -201,7 +201,7 @@ static int choose_link(struct uw_node_file *f, struct uw_error *err)
          "link.address", "needs \"link.radio\" or \"link.bus\""}), err);
 }
 
-/* Check the addresses, and what the link cannot have. */
+/* Check the addresses, and keys that the link does not support. */
 static int check_link(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
@@ -239,7 +239,7 @@ static int check_needed(struct uw_node_file *f, struct uw_error *err)
          "is not for \"link\" mpi: its ranks know each other"}), err);
 }
 
-/* What would do nothing is a mistake. */
+/* A key without effect is a mistake. */
 static int check_emulated(struct uw_node_file *f, struct uw_error *err)
 {
     const struct uw_node_options *o = &f->o;
@@ -325,7 +325,7 @@ void uw_node_config_fill(const struct uw_node_options *o, struct uw_node_config 
     uw_exchange_fill(&o->exchange, c);
 }
 
-/* Do the options make a node? */
+/* Check the options as a node's configuration. */
 static int check_node(struct uw_node_file *f, bool unranked, struct uw_error *err)
 {
     static struct uw_sample_pool lends;
@@ -394,7 +394,7 @@ static int check(struct uw_node_file *f, struct uw_error *err)
 
 /* ---- ways in ---- */
 
-/* A list that the command line gives replaces the file's; each time adds to it. */
+/* A list given on the command line replaces the file's; several flags add up. */
 static void forget_lists(struct uw_node_file *f, const struct uw_opt_sets *set)
 {
     for (uint32_t i = 0; set != NULL && i < set->n; i++) {
@@ -407,7 +407,7 @@ static void forget_lists(struct uw_node_file *f, const struct uw_opt_sets *set)
     }
 }
 
-/* Shared end of the two ways in. */
+/* Common end of load and parse. */
 static int finish(struct uw_node_file *f, int rc, const struct uw_opt_sets *set,
                   struct uw_error *err)
 {
@@ -508,7 +508,7 @@ static const char *own_name(struct uw_node_file *f, const char *name, const char
     return new_text(f, "%s%s", name, rank);
 }
 
-/* Where there is a text and no {rank} in it, one of the rank's own. False: no memory. */
+/* Make a text the rank's own if it is given and has no {rank} in it. False: out of memory. */
 static bool give_own(struct uw_node_file *f, const char **text, const char *rank,
                      const char *(*own)(struct uw_node_file *, const char *, const char *))
 {

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #define LONELY_US 1000000u
-#define SLACK_US 5000000u           /* beyond what an average at the end may take */
-#define STOOD_US 500000u            /* this process was stopped, or the machine is busy */
-#define LAST_AVERAGES 50u           /* by broadcast, where no time is given */
+#define SLACK_US 5000000u           /* added to the time allowed for an average at the end */
+#define STOOD_US 500000u            /* a longer gap: the process was stopped or machine busy */
+#define LAST_AVERAGES 50u           /* limit of averages by broadcast, if no time is given */
 
-/* alive: nodes received from lately; silent: those that were alive. training: those of them that
- * have not reported that they are done; a new node without a snapshot will train. left: nodes that
- * said goodbye; dead: those that did not. */
+/* alive: nodes received from recently; silent: formerly alive. training: those of these that have
+ * not reported their end; a new node without a snapshot counts, as it will train. left: said
+ * goodbye; dead: ended without. */
 struct others {
     uint32_t alive, silent, training, left, dead;
     struct uw_node_counters counters;       /* of this node */
@@ -48,8 +48,8 @@ static void log_mixing(struct uw_node_work *r)
     }
 }
 
-/* Average or pull from several peers without training: the models of a run come
- * closer together. Where a round pulls a slice it takes as many to pull a model. */
+/* Average or pull from several peers without training, which makes the models of a run more alike.
+ * If a round pulls one slice, do as many rounds as there are slices. */
 static int mix_together(struct uw_node_work *r)
 {
     uint32_t slices = r->o->exchange.slices > 1u ? r->o->exchange.slices : 1u;
@@ -86,13 +86,13 @@ static int mix_together(struct uw_node_work *r)
 
 struct ending {
     uint64_t start_us, now_us;
-    uint64_t came_us, bytes;            /* anything came or went, and how much it was then */
-    uint64_t seen_us;                   /* of any other node */
-    uint64_t agreed_us;                 /* all have one model since then; 0: not known */
-    uint64_t busy_us;                   /* a node may not know it */
-    uint32_t agreed_n;                  /* nodes that have it, this one too; 0: not known */
-    uint32_t left, dead;                /* others, when it became known */
-    uint32_t averages, before;          /* so far; while others trained */
+    uint64_t came_us, bytes;            /* last traffic; total bytes at that time */
+    uint64_t seen_us;                   /* last message of any other node */
+    uint64_t agreed_us;                 /* since when all have one model; 0: not known */
+    uint64_t busy_us;                   /* last time that some node might not know that */
+    uint32_t agreed_n;                  /* nodes with that model, with this one; 0: not known */
+    uint32_t left, dead;                /* of others, when it became known */
+    uint32_t averages, before;          /* so far; of these, while others trained */
 };
 
 static uint64_t linger_us(const struct uw_node_work *r)
@@ -122,7 +122,7 @@ static void note(struct uw_node_work *r, struct ending *e, const struct others *
     e->busy_us = moved || missed || e->agreed_us == 0 ? now_us : e->busy_us;
 }
 
-/* Is there time left? Who has agreed has it for others. */
+/* Whether there is time left. A node that has agreed uses it for others. */
 static bool may_go_on(const struct uw_node_work *r, const struct ending *e, uint64_t now_us)
 {
     bool given = r->o->consensus_seconds != UW_NODE_CONSENSUS_UNSET;
@@ -132,8 +132,8 @@ static bool may_go_on(const struct uw_node_work *r, const struct ending *e, uint
            (e->agreed_us != 0 && now_us - e->agreed_us < linger_us(r));
 }
 
-/* Those that agreed go together: one that averaged on, with a late node, would end with another
- * model than those that left. */
+/* Nodes that have agreed end together: one that averaged again with a late node would end with a
+ * different model than those that left. */
 static bool has_ended(const struct uw_node_work *r, const struct ending *e, const struct others *o,
                       uint64_t now_us)
 {
@@ -167,8 +167,8 @@ static void log_end(struct uw_node_work *r, const struct ending *e)
     }
 }
 
-/* Average on until no node trains and all have one model, and a little longer for those that do
- * not know it, or come late. */
+/* Average until no node trains and all have one model, and a little longer for nodes that do not
+ * know that yet or are late. */
 static int average_on(struct uw_node_work *r)
 {
     struct uw_node_counters c = look(r).counters;
@@ -199,7 +199,7 @@ static int average_on(struct uw_node_work *r)
 
 /* ---- exactly, and by gossip ---- */
 
-/* An average that failed is reported, unless there is no other node to average with. */
+/* Report a failed average, unless there is no other node to average with. */
 static void log_none(struct uw_node_work *r, uint64_t start_us)
 {
     uint32_t alive = look(r).alive;
@@ -211,8 +211,7 @@ static void log_none(struct uw_node_work *r, uint64_t start_us)
     }
 }
 
-/* Returns 1 when it is done, 0 when there was no other node. It gathers and averages within the
- * configured times. */
+/* Average once, within the configured times. Returns 1 if done, 0 if there was no other node. */
 static int average(struct uw_node_work *r)
 {
     uint64_t start_us = uw_board_now_us();
@@ -245,8 +244,8 @@ static int average(struct uw_node_work *r)
     }
 }
 
-/* Where nodes gossip there may be others that took no part in the exact average: boards, which
- * have none, and nodes that still train. */
+/* Whether all nodes took part in the exact average. With gossip some may not: boards, which do not
+ * average exactly, and nodes that still train. */
 static bool averaged_all(struct uw_node_work *r)
 {
     const struct uw_exchange *x = &r->o->exchange;
@@ -270,7 +269,7 @@ void uw_node_work_linger(struct uw_node_work *r)
     uint64_t busy_us = start_us;
     uint64_t served_bytes = 0;
     if (r->report.agreed_n != 0) {
-        return;         /* others were waited for */
+        return;         /* has already waited for the others */
     }
     if (r->o->linger_seconds > 0.0 && look(r).alive != 0) {
         uw_node_report_log(&r->report, "serving others for at most %g s", r->o->linger_seconds);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A GPU's parameters and the network, which mixes in the processor's memory (uwasa/node_image.h):
- * the calls of uw_node_after_step that look at parameters wait for the steps begun and copy what
- * they need; all others cost nothing. And GPUs that average among themselves, where the network
- * decides who averages how: uwasa/node_direct.h, uwasa/cuda_group.h. */
+ * Connects a GPU's parameters with the network, which mixes in the processor's memory
+ * (uwasa/node_image.h). Calls of uw_node_after_step that use parameters wait for the steps begun
+ * and copy what they need; other calls cost nothing. Also averages directly between GPUs, where the
+ * network decides who averages how: uwasa/node_direct.h, uwasa/cuda_group.h. */
 #include "node_work.h"
 
 static int note(struct uw_node_work *r, int rc)
@@ -54,7 +54,7 @@ void uw_node_work_log_backend(struct uw_node_work *r)
     }
 }
 
-/* ---- GPUs among themselves ---- */
+/* ---- averages between GPUs ---- */
 
 static struct uw_cuda_group *group_of(void *arg)
 {
@@ -101,7 +101,7 @@ static void abort_round(void *arg)
     uw_cuda_group_abort(group_of(arg));
 }
 
-/* Those that are exact averages, by the fastest way. */
+/* Whether to average between GPUs: for exact averages by the fastest algorithm. */
 static bool is_wanted(const struct uw_node_options *o)
 {
     int mode = o->exchange.mode.at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the configuration to the data and the network of a node. */
+ * Opens the data and the network of a node by its configuration. */
 #include "node_work.h"
 
 #include "links/keyfile.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SCRATCH_N 65536u            /* 256 KiB: smaller models may be averaged by doubling */
+#define SCRATCH_N 65536u            /* 256 KiB: models up to this may be averaged by doubling */
 
 #define LINE_PEERS 2u               /* the other end, and the session that replaces its old one */
 #define ADDED_N 16384u
@@ -19,7 +19,7 @@
 
 /* ---- the data ---- */
 
-/* With "skew" the whole set is dealt out, as the simulator does, and one part of it kept. */
+/* With "skew", divide the whole set among the nodes, as the simulator does, and keep one part. */
 static int take_share(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
@@ -39,7 +39,7 @@ static int take_share(struct uw_node_work *r)
     return UW_OK;
 }
 
-/* Put a pool in front of the data when "shuffle" is on. *dataset: set to what to train on. */
+/* With "shuffle", put a sample pool over the data. *dataset: set to what to train on. */
 static int open_pool(struct uw_node_work *r, struct uw_dataset **dataset)
 {
     struct uw_dataset *source = r->own;
@@ -204,13 +204,13 @@ static uint32_t mtu(const struct uw_node_work *r, enum uw_stack_carrier carrier)
     return uw_stack_stream_mtu(model_bytes(r));
 }
 
-/* Behind "udp:", once it is checked. */
+/* The checked text after "udp:". */
 static const char *group(const struct uw_node_options *o)
 {
     return o->link_radio != NULL ? strchr(o->link_radio, ':') + 1 : NULL;
 }
 
-/* A link's rate has the medium's own heads and gaps in it. */
+/* The profile of a link; its rate already includes the medium's own headers and gaps. */
 static struct uw_radio_profile profile_of(const struct uw_link *l)
 {
     return (struct uw_radio_profile){
@@ -221,8 +221,8 @@ static struct uw_radio_profile profile_of(const struct uw_link *l)
         .frames = l->frames};
 }
 
-/* Print what an exchange takes, by the closed cost of uwasa plan, where the link's rate is known
- * and it takes longer than the run, or more than an hour in a run without an end. */
+/* Print the time of an exchange by the cost formula of uwasa plan, if the link's rate is known and
+ * that time exceeds the run's, or an hour in a run without an end. */
 static void print_cost(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;

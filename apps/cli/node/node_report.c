@@ -9,7 +9,7 @@
 
 #define STATUS_US 1000000u
 #define ALONE_US 5000000u
-#define UNHEARD_US 10000000u        /* where there are no seeds */
+#define UNHEARD_US 10000000u        /* time without any other node, if there are no seeds */
 #define WAITING_US 1000000u
 
 void uw_node_report_init(struct uw_node_report *r)
@@ -81,7 +81,7 @@ void uw_node_report_listening(struct uw_node_report *r, enum uw_stack_carrier ca
     r->alone_us = wait_us != 0 ? uw_board_now_us() + wait_us : 0;
 }
 
-/* Where a node would be received. */
+/* Name of the place where a node would be received from. */
 static const char *missing(enum uw_stack_carrier carrier)
 {
     switch (carrier) {
@@ -99,7 +99,7 @@ static const char *missing(enum uw_stack_carrier carrier)
     }
 }
 
-/* Once, when no node was received for a while. */
+/* Log once that no node was received for a while. */
 static void log_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us)
 {
     if (rows_n > 1 || atomic_load(&r->refused)) {
@@ -170,7 +170,7 @@ void uw_node_counters_put(cJSON *ev, const struct uw_node_counters *c)
     cJSON_AddNumberToObject(ev, "period_steps", c->period_steps);
 }
 
-/* Who has another key or run comes no further than the secure channel. */
+/* Nodes with another key or run are counted by the secure channel: they get no further. */
 static void put_counters(cJSON *ev, struct uw_node_report *r, struct uw_node_counters c)
 {
     c.refused_run += atomic_load(&r->refused_n);

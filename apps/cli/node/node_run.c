@@ -21,7 +21,7 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&r->stop);
 }
 
-/* A checkpoint holds the rule by which its velocity was made: up to 8 letters as a number. */
+/* The rule of a checkpoint's velocity, saved as a number: up to 8 letters. */
 static uint64_t rule_code(const char *name)
 {
     uint64_t code = 0;
@@ -36,7 +36,7 @@ static uint64_t rule_at_work(const struct uw_node_work *r)
     return rule_code(r->retreated ? uw_mix_qg.name : r->o->exchange.rule->name);
 }
 
-/* The velocity of one rule means nothing to another. */
+/* A velocity is useful only to the rule that made it. */
 static int check_velocity(struct uw_node_work *r, const char *file, uint64_t code)
 {
     struct uw_model *m = &r->job.model;
@@ -81,7 +81,7 @@ static int load_checkpoint(struct uw_node_work *r)
     return check_velocity(r, file, state.user[1]);
 }
 
-/* Late updates are finished: uw_node_gradients_finish. */
+/* Pending updates must have been applied: uw_node_gradients_finish. */
 static int save(struct uw_node_work *r)
 {
     uint64_t before_us = r->saved_us = uw_board_now_us();
@@ -191,7 +191,7 @@ static void read_sensors(struct uw_node_work *r, uint64_t now_us)
     }
 }
 
-/* What is due between steps. A full disk does not end a node. */
+/* Checkpoint, test and reports between steps. A full disk does not end a node. */
 static int housekeeping(struct uw_node_work *r)
 {
     uint64_t now_us = uw_board_now_us();
@@ -213,8 +213,7 @@ static int housekeeping(struct uw_node_work *r)
     return rc;
 }
 
-/* While the network has the parameters, or half of another's model is in them, nothing is done with
- * them here. */
+/* Wait while the network owns the parameters or has mixed in only a part of another's model. */
 static int wait_for_network(struct uw_node_work *r)
 {
     uw_node_net_wait(&r->net);
@@ -315,7 +314,7 @@ static int join_ranks(struct uw_node_work *r, struct uw_node_file *file, int *st
     return rc;
 }
 
-/* Nothing that is written takes the place of what is read, or of something else that is. */
+/* Check that no output file is an input file or another output file. */
 static int check_files(struct uw_node_work *r, const struct uw_node_file *file, int *status)
 {
     const struct uw_node_options *o = r->o;
@@ -333,7 +332,7 @@ static int check_files(struct uw_node_work *r, const struct uw_node_file *file, 
                             sizeof read / sizeof read[0], &r->err);
 }
 
-/* What could not be written at the end makes the exit status, and no rank end others for it. */
+/* Failures to write at the end set the exit status, but no rank ends the others because of them. */
 static int finish(struct uw_node_work *r, int rc, int status)
 {
     struct uw_error late = {.text = ""};

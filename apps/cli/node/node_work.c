@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all of a node at work ask: how far it is, how much time is left, and its exchange with the
- * network. */
+ * Shared by all parts of a running node: progress, time left, the exchange with the network, local
+ * steps. */
 #include "node_work.h"
 
 #include "uwasa/board.h"
@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define STEP_EVENT_US 250000u
-#define NAP_US 20000u               /* how soon a stop is noticed */
+#define NAP_US 20000u               /* interval of checks for a stop */
 #define LEAST_SAMPLES_PER_S 1e-3f
 
 uint64_t uw_node_work_name(const struct uw_node_work *r)
@@ -35,7 +35,7 @@ bool uw_node_work_time_left(const struct uw_node_work *r)
     return r->o->seconds <= 0.0 || (double)uw_node_work_over_us(r) < r->o->seconds * 1e6;
 }
 
-/* Sleep until "step_seconds" after since_us, where a step began, or until the node is to end. */
+/* Sleep until "step_seconds" after since_us, the step's begin, or until the node is to end. */
 static void rest(struct uw_node_work *r, uint64_t since_us)
 {
     uint64_t from_us = uw_board_now_us();
@@ -93,7 +93,8 @@ bool uw_node_work_evaluates(const struct uw_node_work *r, uint64_t now_us)
            (double)(now_us - r->scored_us) >= r->o->eval_seconds * 1e6;
 }
 
-/* As it is reported to peers: more than 0 until training has ended, and by broadcast is shown. */
+/* The rate to report to peers: above 0 until training has ended and, by broadcast, others have its
+ * result. */
 static float sent_samples_per_s(const struct uw_node_work *r)
 {
     float speed = uw_node_work_samples_per_s(r);
@@ -153,12 +154,12 @@ int uw_node_work_exchange(struct uw_node_work *r, float lr)
 
 /* ---- local steps ----
  *
- * A GPU is given the next one before the one before is asked for, so that it never waits for the
- * processor; not when the exchange between the two will look at parameters, or something else does:
- * each reads the parameters of the step that it is called for. Only what the network thread brings
- * meanwhile is mixed one step later. */
+ * The next step is queued on a GPU before the result of the previous one is fetched, so the GPU
+ * never waits for the processor. The exception is when the exchange, or something else, between the
+ * two steps reads parameters: it must see those of its step. Parameters that the network thread
+ * receives meanwhile are mixed one step later. */
 
-/* Under a time limit alone the schedule goes by the time. */
+/* If only time is limited, the schedule follows the time. */
 static float learning_rate(const struct uw_node_work *r)
 {
     bool by_time = r->steps == UINT64_MAX && r->o->seconds > 0.0;

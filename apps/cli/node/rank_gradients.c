@@ -15,7 +15,7 @@
 #define LR_BUCKET 0u                /* needed first; then come the model's */
 #define NUMBER(bucket) ((bucket) + 1u)
 
-/* Gives the group up when the program is to end. */
+/* Wait for a bucket; leaves the group if the program is to end. */
 static enum uw_gradient_state wait_for(struct uw_node_work *r, uint32_t bucket)
 {
     enum uw_gradient_state state = uw_node_gradient_state(&r->net.node, bucket);
@@ -30,7 +30,7 @@ static enum uw_gradient_state wait_for(struct uw_node_work *r, uint32_t bucket)
     return state;
 }
 
-/* As uw_bucket_ready_fn. What is not finite stops this node, and no other. */
+/* As uw_bucket_ready_fn. A gradient that is not finite stops only this node. */
 static int bucket_ready(void *arg, uint32_t bucket, uint32_t offset_n, uint32_t count_n,
                         float *gradient)
 {
@@ -73,7 +73,7 @@ static int bucket_wait(void *arg, uint32_t bucket)
     return wait_for(r, NUMBER(bucket)) == UW_GRADIENT_DROPPED ? UW_BUCKET_DROPPED : UW_OK;
 }
 
-/* Of what must be equal beside the model. */
+/* Hash of what must be equal at all members besides the model. */
 static uint32_t tag_of(const struct uw_optimizer *o)
 {
     const float same[] = {(float)o->kind, o->momentum, o->weight_decay, o->nesterov ? 1.0f : 0.0f};
@@ -130,7 +130,7 @@ int uw_node_gradients_settle(struct uw_node_work *r)
     return wants ? uw_node_gradients_finish(r) : UW_OK;
 }
 
-/* All members average one vector, as if it were a gradient. What is given up begins anew. */
+/* Average a vector over all members as if it were a gradient. If that fails, reset it. */
 static void average_vector(struct uw_node_work *r, float *x)
 {
     const struct uw_model *m = &r->job.model;

@@ -85,7 +85,7 @@ struct answer {
     bool fits;
     uint32_t largest_batch;     /* 0: none fits */
     size_t smallest_bytes;      /* batch 1, plain SGD */
-    size_t asked_bytes;         /* the smallest plan for what was asked, where that does not fit */
+    size_t asked_bytes;         /* if the configuration does not fit: its smallest plan */
 };
 
 static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
@@ -97,7 +97,7 @@ static bool fits(const struct uw_job *job, uint32_t batch_n, size_t budget)
     return uw_job_measure(job, &config, &need, NULL) == UW_OK;
 }
 
-/* The smallest plan of a configuration: what no budget, however tight, makes smaller. */
+/* Bytes of the smallest plan of a configuration. */
 static size_t smallest_of(const struct uw_job *job, struct uw_model_config config)
 {
     struct uw_model_need need = {0};
@@ -116,7 +116,7 @@ static size_t smallest(const struct uw_job *job)
     return smallest_of(job, config);
 }
 
-/* Does it fit, with recomputation where needed? Then job->need becomes that plan's. */
+/* Whether the plan fits, with recomputation if needed; if so, sets job->need to it. */
 static struct answer ask(struct uw_job *job, size_t budget)
 {
     struct answer a = {.smallest_bytes = smallest(job)};
@@ -172,16 +172,16 @@ static int place(const struct options *o, const struct uw_model_need *need,
     return r->n != 0 ? uw_regions_place(r, need, err) : UW_OK;
 }
 
-/* The order people think in. */
+/* The order in which to print them. */
 static const enum uw_purpose purposes[UW_PURPOSES_N] = {
     UW_PURPOSE_PARAMETERS, UW_PURPOSE_GRADIENTS, UW_PURPOSE_OPTIMIZER, UW_PURPOSE_ACTIVATIONS,
     UW_PURPOSE_SCRATCH,    UW_PURPOSE_SNAPSHOT,  UW_PURPOSE_INPUT,     UW_PURPOSE_GRAPH};
 
-/* Of a plan for a GPU: what is in the processor's memory all the same. */
+/* Plan for a GPU: purposes that stay in the processor's memory. */
 #define BESIDE (1u << UW_PURPOSE_GRAPH | 1u << UW_PURPOSE_SNAPSHOT)
 #define ALL ((1u << UW_PURPOSES_N) - 1u)
 #define ON_DEVICE (ALL & ~BESIDE)
-/* And what is known of it where there is none: scratch is measured. */
+/* Purposes whose size is known without the GPU; scratch can only be measured on it. */
 #define UNSEEN (ON_DEVICE & ~(1u << UW_PURPOSE_SCRATCH))
 
 static cJSON *add_purposes(cJSON *to, const char *name, const struct uw_model_need *n, uint32_t set)
@@ -196,7 +196,7 @@ static cJSON *add_purposes(cJSON *to, const char *name, const struct uw_model_ne
     return object;
 }
 
-/* What is where, as print_device has it. */
+/* Add the memory by place, as print_device prints it. */
 static void add_device(cJSON *plan, const struct uw_job *job)
 {
     if (job->gpu.cuda != NULL) {
@@ -253,7 +253,7 @@ static void print_row(const char *purpose, size_t bytes, const char *region)
     }
 }
 
-/* Those of the set: bit p for purpose p. */
+/* Print the purposes of a set: bit p for purpose p. */
 static void print_purposes(const struct uw_model_need *n, uint32_t set,
                            const struct uw_regions *regions)
 {
@@ -265,7 +265,7 @@ static void print_purposes(const struct uw_model_need *n, uint32_t set,
     }
 }
 
-/* What is where. */
+/* Print the memory by place: GPU, shared, processor. */
 static void print_device(const struct uw_job *job)
 {
     static const struct uw_regions none = {.n = 0};
@@ -318,7 +318,7 @@ static void print_table(const struct uw_job *job, const struct options *o, const
     }
 }
 
-/* Says what would fit. Returns the exit status. */
+/* Print what would fit. Returns the exit status. */
 static int does_not_fit(const struct options *o, const struct answer *a)
 {
     char text[UW_TEXT_BYTES];
@@ -335,7 +335,7 @@ static int does_not_fit(const struct options *o, const struct answer *a)
                         a->smallest_bytes);
 }
 
-/* What a plan for a GPU that is not here lacks, and what to do. Returns the exit status. */
+/* Print what a plan lacks without its GPU, and what to do. Returns the exit status. */
 static int unseen(const struct uw_job *job, const struct options *o)
 {
     return uw_cli_error("plan", UW_EXIT_FAILED,
@@ -346,7 +346,7 @@ static int unseen(const struct uw_job *job, const struct options *o)
                                                 "of its kernels depends on it");
 }
 
-/* What goes with --link, and what does not; then what was not given. */
+/* Check the flags for --link, then set its defaults. */
 static int check_link(struct options *o, struct uw_error *err)
 {
     const struct uw_recipe *r = &o->recipe, plain = UW_RECIPE_DEFAULTS;
@@ -492,7 +492,7 @@ static size_t alive(const struct view *v, uint32_t step)
     return sum;
 }
 
-/* Each column stands for several steps, or for a part of one: it shows the most of them. */
+/* A column is several steps, of which it shows the maximum, or a part of one step. */
 static size_t column_bytes(const struct view *v, uint32_t column)
 {
     uint32_t steps = v->end + 1;
@@ -599,13 +599,13 @@ int uw_cmd_plan(int argc, char **argv)
                                    .threads = o.threads,
                                    .plan = {.batch_n = o.batch, .snapshot = o.snapshot}};
     rc = uw_recipe_apply(&o.recipe, &config.plan, &err);
-    config.plan.budget_bytes = 0; /* first the plan as it would like to be */
+    config.plan.budget_bytes = 0; /* first a plan without a limit */
     rc = rc < 0 ? rc : uw_job_plan(&job, &config, &err);
     if (rc == UW_OK && o.recipe.budget != 0 && !job.gpu.unseen) {
         a = ask(&job, o.recipe.budget <= SIZE_MAX ? (size_t)o.recipe.budget : SIZE_MAX);
     }
     const char *why = job.gpu.cuda != NULL ? uw_cuda_failure(job.gpu.cuda) : NULL;
-    if (why != NULL) {              /* what it measured is nothing to plan with */
+    if (why != NULL) {              /* its measurements are useless */
         rc = uw_job_gpu_error(&err, why, "plans");
     }
     if (!job.gpu.unseen || o.recipe.budget == 0) {

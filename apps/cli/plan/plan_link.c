@@ -30,10 +30,9 @@ static size_t secure_bytes(struct uw_link *lower, uint32_t peers_n)
     return uw_secure_frames_bytes(&c);
 }
 
-/* The memory that the network of a node takes beside its model and snapshot: the node's, for so
- * many members, itself included, and that of secure frames where the link has them (TLS is not
- * counted).
- *   averages  by broadcast, else it pulls
+/* Memory of a node's network without its model and snapshot: of the node, for so many members with
+ * itself, and of secure frames if the link uses them (not TLS).
+ *   averages  averages by broadcast; false: pulls
  * Returns what uw_node_measure does, err filled. */
 static int network_memory(const struct uw_radio_profile *p, uint32_t floats_n, uint32_t nodes_n,
                           bool averages, size_t *bytes, struct uw_error *err)
@@ -58,16 +57,16 @@ static int network_memory(const struct uw_radio_profile *p, uint32_t floats_n, u
     return rc;
 }
 
-/* What to do instead of what takes more than an hour. */
+/* Advice for an exchange that takes more than an hour. */
 struct instead {
     uint32_t fits_n, slices;        /* floats of a round within the hour; 0: none */
-    double slice_s;                 /* of a round of one; more than the hour: even of the most */
-    const char *model;              /* the largest built-in that fits, else the smallest there is */
+    double slice_s;                 /* round of one slice; may exceed the hour at most slices */
+    const char *model;              /* the largest built-in model that fits, else the smallest */
     uint32_t model_n;
     double model_s;
     bool model_fits;
-    double sf7_s;                   /* of a round at SF7; 0: that is no other link */
-    const char *link;               /* that takes an hour at most; NULL: none of those tried */
+    double sf7_s;                   /* of a round at SF7; 0: not a different link */
+    const char *link;               /* that takes at most an hour; NULL: none of those tried */
     double link_s;
 };
 
@@ -76,8 +75,8 @@ struct answer {
     struct uw_link_cost cost;
     enum verdict verdict;
     struct instead instead;
-    size_t pull_bytes, average_bytes;   /* of memory, a node's network; 0: the link does not do it,
-                                           or the model has more chunks than frames count */
+    size_t pull_bytes, average_bytes;   /* memory of a node's network; 0: not possible on the link,
+                                           or the model has more chunks than frames can count */
 };
 
 uint32_t uw_plan_link_nodes(const char *link)
@@ -105,7 +104,7 @@ int uw_plan_link_check(const struct uw_plan_link *o, struct uw_error *err)
     return UW_OK;
 }
 
-/* What nodes exchange: weights and running statistics, without those in constant memory. */
+/* Floats that nodes exchange: weights and running statistics, except those in constant memory. */
 static uint32_t floats_of(const struct uw_job *job)
 {
     return job->need.parameters_n + job->need.statistics_n - job->need.constants_n;
@@ -124,8 +123,8 @@ static enum verdict judge(double seconds)
     return seconds > DAY_S ? HOPELESS : seconds > HOUR_S ? SLOW : GOOD;
 }
 
-/* Into how many slices, so that a round of one, in whole frames as nodes cut them, takes an hour at
- * most; or the most that there can be. */
+/* Choose the number of slices so that a round of one slice, in whole frames, takes at most an hour;
+ * else the largest possible number. */
 static void choose_slices(const struct uw_link_cost_config *c, const struct uw_link_cost *cost,
                           struct instead *in)
 {
@@ -162,7 +161,7 @@ static int choose_model(const struct uw_link_cost_config *c, struct instead *in,
     return rc;
 }
 
-/* The slowest link that is fast enough: what goes furthest on little power comes first. */
+/* The slowest link that is fast enough: slow links have the longest range and need little power. */
 static void choose_link(const struct uw_link_cost_config *c, struct instead *in)
 {
     static const char *const names[] = {"802154", "espnow", "wifi", "ethernet"};
@@ -293,7 +292,7 @@ static void print_air(const char *name, const struct uw_air *air)
            uw_text_duration(air->airtime_s, airtime), uw_text_duration(air->seconds, seconds));
 }
 
-/* Advice that does not go far enough is marked. */
+/* Mark advice that is not sufficient. */
 static const char *still_text(double seconds)
 {
     static const char *const texts[] = {[GOOD] = "", [SLOW] = ": slow too",
@@ -324,7 +323,7 @@ static void print_instead(const struct answer *a)
     }
 }
 
-/* What keeps the nodes from sending more often. */
+/* Print what limits how often nodes can send. */
 static void print_period(const struct uw_plan_link *o, const struct answer *a)
 {
     const struct uw_radio_profile *p = &a->config.link;

@@ -56,11 +56,11 @@ struct train {
     struct uw_trace trace;
     struct uw_stop stop;
     uint64_t step, steps;           /* done; to do in all */
-    uint64_t begun;                 /* steps, those done among them */
+    uint64_t begun;                 /* steps begun, including those done */
     struct begun flight[UW_DEVICE_STEPS_MAX];   /* [step % UW_DEVICE_STEPS_MAX] */
-    uint64_t epoch, position;       /* of the loader when the step that was done last began */
-    uint64_t first_step;            /* what the resumed file had done */
-    uint64_t saved_step;            /* the file holds this one */
+    uint64_t epoch, position;       /* of the loader when the last step that is done began */
+    uint64_t first_step;            /* steps of the resumed file */
+    uint64_t saved_step;            /* step of the saved file */
     uint64_t start_us, computing_us, event_us;
     uint64_t ended_us;              /* when the last step was done */
     uint64_t testing_us;            /* when the last test began */
@@ -73,9 +73,9 @@ struct train {
     struct uw_error err;
 };
 
-/* ---- what is reported ---- */
+/* ---- reports ---- */
 
-/* What computes, where it is not the processor, and why a GPU does not. */
+/* Report the GPU in use, or why none is used. */
 static void report_device(struct train *t)
 {
     char text[UW_GPU_TEXT_BYTES];
@@ -470,7 +470,7 @@ static int evaluate(struct train *t)
     return UW_OK;
 }
 
-/* Are parameters looked at behind the steps begun: to be saved, to be tested? */
+/* Whether the parameters after the steps begun will be saved or tested. */
 static bool at_a_mark(const struct train *t)
 {
     uint64_t every = t->o->save_every;
@@ -528,13 +528,13 @@ static int end_one(struct train *t)
     return UW_OK;
 }
 
-/* Is a stop requested, or can events not be written? What is done is saved then. */
+/* Whether a stop is requested or events cannot be written: then the run saves and ends. */
 static bool is_to_end(struct train *t)
 {
     return uw_stop_asked(&t->stop) || t->events.failed;
 }
 
-/* Steps up to a mark, or until a stop is asked for; none is in flight then. */
+/* Run steps up to the next save or test, or until a stop; then none is in flight. */
 static int run_to_mark(struct train *t)
 {
     bool last = false;              /* no more are to begin */
@@ -574,7 +574,7 @@ static int run_steps(struct train *t)
     return rc;
 }
 
-/* Is there a file to go on from, of this run or of the one that it was to resume? */
+/* Whether there is a file to resume from, of this run or of the one that it resumed. */
 static bool is_saved(struct train *t)
 {
     uint64_t bytes;
@@ -582,7 +582,7 @@ static bool is_saved(struct train *t)
            (t->o->resume && t->files.base.ops->size(&t->files.base, t->o->save, &bytes) == UW_OK);
 }
 
-/* In the place of what came of it: a status, a weight that could not be looked at. */
+/* A failed GPU replaces the errors that follow from it as the reported cause. */
 static void name_failed_gpu(struct train *t)
 {
     const struct options *o = t->o;
@@ -607,7 +607,7 @@ static void name_failed_gpu(struct train *t)
     }
 }
 
-/* Add to the error of the events where training ended because of them. */
+/* If training ended because events could not be written, add where to their error. */
 static void add_stop(struct train *t)
 {
     const struct uw_error why = t->err;
