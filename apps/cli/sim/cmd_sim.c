@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-#define ADVISE_EVAL_SAMPLES 300     /* by default: candidates are tested often */
+#define ADVISE_EVAL_SAMPLES 300     /* default; small, as candidates are tested often */
 #define ADVISE_EVAL_NODES 16
-#define EVAL_SECONDS_MIN 1e-6       /* the clock's grain */
+#define EVAL_SECONDS_MIN 1e-6       /* resolution of the clock */
 #define MTU 16384                   /* by default */
 #define PULL_WINDOW (512u << 10)
 
@@ -21,7 +21,7 @@ static bool has_steps(const struct uw_sim_options *o)
     return o->steps != 0 && o->steps != UW_SIM_STEPS_ENDLESS;
 }
 
-/* A sentence begins with what was given: the flag, or the key and line of the file. */
+/* The begin of a sentence: the given flag, or the file's line and key. */
 static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
                         const char *flag)
 {
@@ -37,7 +37,7 @@ static int refuse(const struct uw_sim_file *f, const struct uw_sim_options *o, c
     return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, flag), sentence);
 }
 
-/* Report the first rule that is broken; f NULL: by the flag alone. Returns -1: there is none. */
+/* Report the first broken rule; f NULL: name only the flag. Returns -1 if there is none. */
 static int check_rules(const struct uw_sim_file *f, const struct uw_sim_options *o,
                        const struct uw_rule *rules)
 {
@@ -47,7 +47,7 @@ static int check_rules(const struct uw_sim_file *f, const struct uw_sim_options 
                        : uw_cli_error("sim", UW_EXIT_USAGE, "--%s: %s", r.name, r.sentence);
 }
 
-/* Do the options make a valid node? */
+/* Check the options as a node's configuration. */
 static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
 #define FIELD(member) offsetof(struct uw_node_config, member)
@@ -56,7 +56,7 @@ static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *
         const char *flag;
     } flags[] = {{FIELD(mode), "exchange"}, {FIELD(rule), "momentum-rule"},
                  {FIELD(period_share), "period"}, {FIELD(slices_n), "slices"}};
-    const enum uw_allreduce_kind kind = UW_ALLREDUCE_RING;      /* whichever it is */
+    const enum uw_allreduce_kind kind = UW_ALLREDUCE_RING;      /* any will do for the check */
     struct uw_link link = {.frames = o->link != NULL, .shared = o->link != NULL};
     struct uw_node_config c = {.name = "node", .run = "sim", .link = &link,
                                .parts = &uw_node_parts_all,
@@ -75,7 +75,7 @@ static int check_node(const struct uw_sim_file *f, const struct uw_sim_options *
     return flag == NULL ? -1 : refuse(f, o, flag, sentence);
 }
 
-/* Exact averages have room for so many. */
+/* Check the limit of nodes in an exact average. */
 static int check_ranks(const struct uw_sim_options *o)
 {
     if (o->network.at == UW_WORLD_FORMULA) {
@@ -96,7 +96,7 @@ static int check_ranks(const struct uw_sim_options *o)
     return -1;
 }
 
-/* What only closed costs have, or only messages, and what a search has not. */
+/* Check options that only one of the networks has (cost formulas, messages), or no search. */
 static int check_network(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     static const char formula_only[] = "is for --network formula";
@@ -116,7 +116,7 @@ static int check_network(const struct uw_sim_file *f, const struct uw_sim_option
          "is for --network formula: no rank sends a whole model to the next one of a ring"}));
 }
 
-/* What the exchange of one run leaves. */
+/* Check options against the exchange of a single run. */
 static int check_exchange(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     enum uw_node_mode mode = (enum uw_node_mode)o->exchange.mode.at;
@@ -151,7 +151,7 @@ static int check_nodes(const struct uw_sim_file *f, const struct uw_sim_options 
                                     (unsigned)uw_json_line(&f->json, m), max);
 }
 
-/* Can the devices be drawn? */
+/* Check that the devices can be drawn. */
 static int check_fleet(const struct uw_sim_options *o)
 {
     struct uw_sim_draw d;
@@ -162,7 +162,7 @@ static int check_fleet(const struct uw_sim_options *o)
                                            o->config != NULL ? o->config : "the fleet", err.text);
 }
 
-/* What belongs to a run by itself. */
+/* Refuse options of a single run with --advise. */
 static int check_advise(const struct uw_sim_options *o)
 {
     static const char many[] = "is not for --advise, which makes many runs";
@@ -174,7 +174,7 @@ static int check_advise(const struct uw_sim_options *o)
         {o->exchange.share > 0.0, "share", many}));
 }
 
-/* What goes together, of one run. */
+/* Check combinations of options for a single run. */
 static int check_run(const struct uw_sim_file *f, struct uw_sim_options *o)
 {
     bool cells = o->exchange.mode.at == UW_NODE_HIERARCHICAL;
@@ -208,7 +208,7 @@ static int check_results(const struct uw_sim_file *f, const struct uw_sim_option
                : -1;
 }
 
-/* What was not given, as it is in force: saved runs compare it. */
+/* Replace words that were not given by the actual choices, since saved runs compare them. */
 static void set_words(struct uw_exchange *x)
 {
     x->rule_word.word = x->rule->name;
@@ -248,7 +248,7 @@ static int check(const struct uw_sim_file *f, struct uw_sim_options *o)
     return status >= 0 ? status : check_fleet(o);
 }
 
-/* What draws would silently move into their range. */
+/* Refuse values that drawing would silently clamp to their range. */
 static int check_devices(const struct uw_sim_file *f, const struct uw_sim_options *o)
 {
     bool rate = o->bandwidth != UINT64_MAX && o->bandwidth != 0;
@@ -262,7 +262,7 @@ static int check_devices(const struct uw_sim_file *f, const struct uw_sim_option
          "needs 0 (as long as here), or 1e-06 or more"}));
 }
 
-/* The devices, by the file and then the flags. */
+/* Set up the devices from the file, then the flags. */
 static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
 {
     bool cells = !o->advise && o->exchange.mode.at == UW_NODE_HIERARCHICAL;
@@ -281,7 +281,7 @@ static int make_fleet(struct uw_sim_file *f, struct uw_sim_options *o)
     return -1;
 }
 
-/* Keys of the file for another exchange or network than that of the command line do not count. */
+/* Ignore keys of the file for an exchange or network that the command line replaces. */
 static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options *o)
 {
     if (flags->network.word != NULL && o->network.at == UW_WORLD_FORMULA) {
@@ -303,8 +303,8 @@ static void drop_keys(const struct uw_sim_options *flags, struct uw_sim_options 
     }
 }
 
-/* A flag that does nothing without another one, or with it. Those of `flags` were given, seconds
- * of -1 were not; o has those of the file too. */
+/* Refuse flags that have no effect without, or with, another one. flags: those given on the command
+ * line (seconds of -1: not given); o: with the file's. */
 static int check_given(const struct uw_sim_options *flags, const struct uw_sim_options *o)
 {
     static const char radio[] = "is not for --link, a radio with its own rate, frames and no "
@@ -325,8 +325,8 @@ static int check_given(const struct uw_sim_options *flags, const struct uw_sim_o
         {flags->resume != NULL && o->dry_run, "resume", dry}));
 }
 
-/* Defaults, then the file, then the flags. Returns -1 to go on, or the status to exit with. asked:
- * what the flags alone fix of what --advise is to find. */
+/* Read defaults, then the file, then the flags. Returns -1 to continue, or the exit status. asked:
+ * the choices that flags (not the file) fix for --advise. */
 static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
                         struct uw_advice_asked *asked, int argc, char **argv)
 {
@@ -358,7 +358,7 @@ static int read_options(struct uw_sim_file *f, struct uw_sim_options *o,
     }
     asked->file_counts = has_steps(o) || o->epochs != 0;
     if (flags.steps != UW_SIM_STEPS_ENDLESS || flags.epochs != 0) {
-        o->steps = UW_SIM_STEPS_ENDLESS;        /* each is instead of the other */
+        o->steps = UW_SIM_STEPS_ENDLESS;        /* the one given replaces the other */
         o->epochs = 0;
     }
     status = uw_args_parse(&uw_sim_args, argc, argv, o, NULL);

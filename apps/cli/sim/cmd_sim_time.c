@@ -20,7 +20,7 @@
 
 enum { ALLREDUCE, GOSSIP };
 enum { ON, OFF };
-#define HYBRID 4                /* behind tree, doubling, halving and ring */
+#define HYBRID 4                /* follows tree, doubling, halving and ring */
 
 struct options {
     const char *model, *nodes, *device, *json;
@@ -99,7 +99,7 @@ static void add_layer(void *arg, const struct uw_layer_info *l)
         .params_n = l->trained_n};
 }
 
-/* The model's layers; release the table. Returns UW_OK or a code, err filled. */
+/* Read the model's layers; the caller frees the table. Returns UW_OK or a code, err filled. */
 static int read_layers(const char *model, struct table *t, struct uw_error *err)
 {
     struct uw_job job = {.pool = NULL};
@@ -121,7 +121,7 @@ static int read_layers(const char *model, struct table *t, struct uw_error *err)
     return rc;
 }
 
-/* Read "1,2,4". Returns how many there are; 0: it is no such list. */
+/* Read "1,2,4". Returns the count; 0: not such a list. */
 static uint32_t read_nodes(const char *text, uint32_t nodes[LIST_MAX])
 {
     for (uint32_t n = 0; n < LIST_MAX; n++) {
@@ -239,7 +239,7 @@ static int run(const struct options *o, const uint32_t *nodes, uint32_t nodes_n,
     return rc;
 }
 
-/* What goes with something else only. Returns -1 to go on, or the status to exit with. */
+/* Check options that need others. Returns -1 to continue, or the exit status. */
 static int check(struct options *o)
 {
     if (o->exchange.at == GOSSIP && o->algorithm.word != NULL) {
@@ -254,7 +254,7 @@ static int check(struct options *o)
     return -1;
 }
 
-/* The same. */
+/* Choose the rate from the options. Returns as check. */
 static int choose_rate(struct options *o)
 {
     const struct uw_sim_kind *kind = o->device != NULL ? uw_sim_kind_find(o->device) : NULL;

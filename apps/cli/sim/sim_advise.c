@@ -10,21 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_RUNS 4.0          /* to the end, that a search needs; else runs are shorter */
-#define LEAST_CLOSER 4.0        /* of them run for nearly half of the time */
-#define SHORTEST 0.01           /* of the scenario's time */
-#define LEAST_NODES 6.0         /* tested, where tests are dear ... */
-#define LEAST_SAMPLES 100.0     /* ... each on so many */
-#define PROBE_SHARE 0.03        /* of the computing budget, to learn what a run costs */
-#define PATIENCE 1.25           /* of the budget: then runs are cut */
+#define LEAST_RUNS 4.0          /* full runs that a search needs; else runs are made shorter */
+#define LEAST_CLOSER 4.0        /* candidates that run for nearly half of the time */
+#define SHORTEST 0.01           /* shortest run, as a share of the scenario's time */
+#define LEAST_NODES 6.0         /* least number of nodes to test if tests are expensive ... */
+#define LEAST_SAMPLES 100.0     /* ... and of samples for each */
+#define PROBE_SHARE 0.03        /* share of the budget for measuring the cost of a run */
+#define PATIENCE 1.25           /* times the budget: then runs are ended */
 
 /* Share of the budget at whose end no further run of a stage begins. */
 static const double stage_ends[UW_ADVICE_STAGES] = {0.4, 0.75, 1.0};
 static const char *const stage_names[UW_ADVICE_STAGES] = {"screening", "closer", "to the end"};
 
-/* What runs take here, in seconds on the wall. */
+/* Cost of runs on this machine, in seconds of real time. */
 struct rates {
-    double open_s, virtual_s, test_s;       /* of one; of a virtual second; of a test */
+    double open_s, virtual_s, test_s;       /* per run; per virtual second; per test */
 };
 
 struct search {
@@ -35,17 +35,17 @@ struct search {
     struct uw_progress progress;
     struct uw_events events;
     uint64_t start_us;              /* of this process's clock ... */
-    uint64_t run_us;                /* ... when the run began, then when its steps did */
-    uint64_t steps_us;              /* ... when the probe's steps ended */
+    uint64_t run_us;                /* ... at the begin of the run, later of its steps */
+    uint64_t steps_us;              /* ... at the end of the probe's steps */
     bool timed;                     /* the budget is in seconds */
     bool probing, cut;
     double setup_s;                 /* until the search begins: reading, the probe */
     struct rates rates;
-    double budget;                  /* in runs to the end */
-    double planned, done;           /* the same, of all stages */
+    double budget;                  /* in full runs */
+    double planned, done;           /* the same unit, over all stages */
     uint32_t left[UW_ADVICE_STAGES];    /* runs that each stage may take */
-    struct uw_advice_try *now;      /* of the run in progress */
-    uint32_t at, most;              /* tests of it, so far and in the end */
+    struct uw_advice_try *now;      /* candidate of the run in progress */
+    uint32_t at, most;              /* its tests, so far and in total */
     const char *what;
     uint32_t index, of;             /* runs of the stage */
     struct uw_error err;
@@ -97,7 +97,7 @@ static bool on_test(struct uw_sim_trial *t, const struct uw_sim_moment *m)
     double enough = s->a.o->until_accuracy;
     uw_advice_put(&s->a, s->now, m, &s->at, s->most);
     if (enough > 0.0 && s->at != 0 && s->now->accuracy[s->at] >= enough) {
-        uw_advice_fill(s->now, &s->at, UW_ADVICE_TESTS);    /* there is nothing left to find out */
+        uw_advice_fill(s->now, &s->at, UW_ADVICE_TESTS);    /* the rest of the curve is known */
     }
     t->next_s = uw_advice_time(&s->a, s->at + 1u);
     return s->at < s->most;
@@ -132,14 +132,14 @@ static void on_open(struct uw_sim_trial *t, const struct uw_sim_report *r)
 
 /* ---- the budget ---- */
 
-/* Of a run to the end. */
+/* Length of a stage's runs as a share of a full run. */
 static double share_of(uint32_t stage)
 {
     double tests = (double)uw_advice_stage_tests[stage] / UW_ADVICE_TESTS;
     return tests * tests;
 }
 
-/* May a candidate first run in this stage, as it exchanges before its end? */
+/* Whether a candidate may first run in this stage: it exchanges before the stage's runs end. */
 static bool starts_in(const struct search *s, uint32_t i, uint32_t stage)
 {
     const struct uw_advice_try *t = &s->a.tries[i];
@@ -147,7 +147,7 @@ static bool starts_in(const struct search *s, uint32_t i, uint32_t stage)
     return t->end == UW_ADVICE_RAN && t->tests == 0 && uw_advice_exchanges_by(&s->a, t, end_s);
 }
 
-/* How the budget is spent: about a third on each stage, and what one does not need on the next. */
+/* Distribute the budget: about a third to each stage; the rest of a stage goes to the next. */
 static void plan(struct search *s)
 {
     uint32_t runnable = 0;
@@ -164,15 +164,15 @@ static void plan(struct search *s)
     s->planned = s->left[0] * share_of(0) + s->left[1] * share_of(1) + s->left[2];
 }
 
-/* Of a run that lasts so long, in seconds here. */
+/* Real seconds that a run of so many virtual seconds takes. */
 static double run_costs(const struct search *s, double virtual_seconds)
 {
     return s->rates.open_s + UW_ADVICE_TESTS * s->rates.test_s +
            s->rates.virtual_s * virtual_seconds;
 }
 
-/* Tests may take a quarter of a run that is as long as the budget allows: else fewer nodes are
- * tested, then on fewer samples. */
+/* Limit tests to a quarter of a run of the length that the budget allows: test fewer nodes, then
+ * fewer samples. */
 static void fit_tests(struct search *s, double each_s)
 {
     struct uw_sim_options *o = &s->o;
@@ -191,7 +191,7 @@ static void fit_tests(struct search *s, double each_s)
     s->rates.test_s *= floor(fewer) / nodes * floor(less) / samples;
 }
 
-/* Make the budget one of runs, and these as long as it allows. */
+/* Convert the budget to a number of full runs, and set their length. */
 static void set_budget(struct search *s)
 {
     struct uw_advice *a = &s->a;
@@ -228,8 +228,8 @@ static int run(struct search *s, const struct uw_advice_try *t)
     return rc;
 }
 
-/* A step of any candidate, and in a budget of seconds some more and a test of few samples: what a
- * run costs, and whether model, data and devices go together. */
+/* Run a step of some candidate, to check that model, data and devices fit together. With a budget
+ * in seconds, run some more steps and a test of few samples to measure the cost of a run. */
 static int probe(struct search *s)
 {
     struct uw_advice_try first;
@@ -261,7 +261,7 @@ static int probe(struct search *s)
     return s->err.code < 0 ? s->err.code : UW_OK;
 }
 
-/* Run those of the list that have not come so far yet. */
+/* Run the candidates of the list that have not finished this stage yet. */
 static void run_stage(struct search *s, uint32_t stage, const uint32_t *list, uint32_t n)
 {
     double until_s = stage_ends[stage] * s->a.o->advise_seconds;
@@ -302,7 +302,7 @@ static bool like(const struct uw_advice_try *x, const struct uw_advice_try *y)
            (x->rule == &uw_mix_kgt) == (y->rule == &uw_mix_kgt);
 }
 
-/* Is it another exchange than those in the list? */
+/* Whether its exchange differs from those in the list. */
 static bool is_new(const struct search *s, const uint32_t *list, uint32_t n, uint32_t one)
 {
     while (n > 0 && !like(&s->a.tries[list[n - 1u]], &s->a.tries[one])) {
@@ -311,8 +311,9 @@ static bool is_new(const struct search *s, const uint32_t *list, uint32_t n, uin
     return n == 0;
 }
 
-/* Those whose first exchange comes too late for the first stage: one of each exchange that the
- * list does not have, then the most likely ones, a third of the stage unless none was screened. */
+/* Add candidates whose first exchange is too late for the first stage: one of each exchange that is
+ * not in the list, then the most promising ones. They may fill a third of the stage, or all of it
+ * if none ran in the first. */
 static uint32_t add_late(const struct search *s, uint32_t *list, uint32_t n, uint32_t most,
                          bool screened)
 {
@@ -329,8 +330,8 @@ static uint32_t add_late(const struct search *s, uint32_t *list, uint32_t n, uin
     return n;
 }
 
-/* For the second stage: the best of each exchange, those that exchange late, the next ones, and
- * those like them. */
+/* Choose for the second stage: the best of each exchange, those that exchange late, the next best,
+ * and variations of these. */
 static uint32_t choose_second(struct search *s, uint32_t *list)
 {
     uint32_t rank[UW_ADVICE_MAX], ranked = uw_advice_rank(&s->a, uw_advice_stage_tests[0], rank);
@@ -350,8 +351,8 @@ static uint32_t choose_second(struct search *s, uint32_t *list)
     return n;
 }
 
-/* For the last stage: the best of the second one; without any, those that exchange before the
- * end. */
+/* Choose for the last stage: the best of the second one; if there are none, those that exchange
+ * before the end. */
 static uint32_t choose_last(const struct search *s, uint32_t *list)
 {
     uint32_t n = uw_advice_rank(&s->a, uw_advice_stage_tests[1], list);
@@ -425,13 +426,13 @@ static int explain(struct search *s)
                             a->wanted_s);
     }
     double least_s = s->setup_s + LEAST_RUNS * run_costs(s, uw_advice_least(a, SHORTEST));
-    least_s = fmax(least_s, a->seconds);    /* which did not do */
+    least_s = fmax(least_s, a->seconds);    /* a->seconds were not enough */
     return uw_error_set(&s->err, UW_ERR_AGAIN, "--advise-seconds %g: too few for any run of this "
                         "scenario, about %.0f would do for short ones and %.0f for whole ones",
                         a->o->advise_seconds, ceil(least_s), ceil(fmax(least_s, a->enough_s)));
 }
 
-/* Whether anything is known in the end. */
+/* Rank the candidates. Fails if no run gave a result. */
 static int conclude(struct search *s)
 {
     struct uw_advice *a = &s->a;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEAR 0.01               /* of an accuracy: a cheaper candidate is as good */
-#define MORE 1.5                /* times the bytes: worth a sentence */
-#define ROWS 24u                /* of the table; the rest is counted ... */
-#define UNJUDGED_ROWS 6u        /* ... and of those that are not in it */
+#define NEAR 0.01               /* accuracies this close are equal: the cheaper one is better */
+#define MORE 1.5                /* ratio of bytes that is worth a sentence */
+#define ROWS 24u                /* of the table; the rest is only counted ... */
+#define UNJUDGED_ROWS 6u        /* ... and of candidates that were not ranked */
 
 const char *uw_advice_name(const struct uw_advice_try *t, char text[UW_ADVICE_NAME_BYTES])
 {
@@ -45,8 +45,8 @@ static void add(struct paragraph *p, const char *format, ...)
 
 /* ---- figures ---- */
 
-/* Half of the 95 % interval of a test's accuracy (Agresti, Coull: two samples more of each kind).
- * All nodes are tested on the same samples: their number does not count. */
+/* Half of the 95 % interval of a test's accuracy (Agresti, Coull: two more samples of each kind).
+ * All nodes are tested on the same samples, so their number has no influence. */
 static double test_error(const struct uw_advice *a, double accuracy)
 {
     double n = a->tested_n + 4.0, share = (accuracy * a->tested_n + 2.0) / n;
@@ -58,7 +58,7 @@ static double reached_s(const struct uw_advice *a, const struct uw_advice_try *t
     return uw_advice_reached(a, t, a->target, tests);
 }
 
-/* What a candidate loses beside the best: seconds to the target, or accuracy. */
+/* How much a candidate is worse than the best: seconds to the target, or accuracy. */
 struct loss {
     bool in_time;
     double seconds, accuracy;
@@ -81,7 +81,7 @@ static bool is_flag(const char *arg, const char *name)
     return strncmp(arg, name, n) == 0 && (arg[n] == '\0' || arg[n] == '=');
 }
 
-/* Flags that the answer leaves out or sets itself; 2: with a value, 1: without. */
+/* Whether the answer's command omits this flag or sets it itself: 2 with a value, 1 without. */
 static int left_out(const struct uw_advice_try *best, const char *arg)
 {
     static const char *const said[] = {"--advise-seconds", "--advise-runs", "--json", "--exchange",
@@ -228,7 +228,7 @@ bool uw_advice_close(const struct uw_advice *a)
         return false;
     }
     double best_s = reached_s(a, best, tests), next_s = reached_s(a, next, tests);
-    next_s = next_s >= 0.0 ? next_s : uw_advice_time(a, tests);     /* it would have been later */
+    next_s = next_s >= 0.0 ? next_s : uw_advice_time(a, tests);     /* not reached: later */
     bool in_time = best_s < 0.0 || next_s - best_s < 0.1 * best_s;
     return in_time && loss_of(a, next).accuracy < test_error(a, best->accuracy[tests]);
 }

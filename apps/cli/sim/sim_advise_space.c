@@ -9,21 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COSTLY 0.1              /* of the training that a longer period leaves, for averages */
+#define COSTLY 0.1              /* averages: share of the training that a longer period gives */
 #define ENOUGH 0.98         /* of the best accuracy, when no target is given */
 #define SAME 1e-9           /* of two times, or two accuracies */
 #define COUNT(list) (sizeof (list) / sizeof (list)[0])
 
 const uint32_t uw_advice_stage_tests[UW_ADVICE_STAGES] = {7u, 12u, UW_ADVICE_TESTS};
 
-/* ---- what there is ---- */
+/* ---- families of candidates ---- */
 
 static const uint32_t periods[] = {1, 5, 10, 20, 50, 100};
 
 struct family {
     struct uw_choice mode;
     bool pairs;
-    const struct uw_mix_rule *rules[4];     /* the first ones are tried first; NULL ends */
+    const struct uw_mix_rule *rules[4];     /* tried in this order; ends with NULL */
     const char *schedules[4];
 };
 
@@ -45,7 +45,7 @@ static const struct family *family_of(const struct uw_advice_try *t)
             return &families[i];
         }
     }
-    return NULL;                /* every candidate has one */
+    return NULL;                /* does not happen: every candidate has a family */
 }
 
 static bool is_formula(const struct uw_advice *a)
@@ -53,7 +53,7 @@ static bool is_formula(const struct uw_advice *a)
     return a->o->network.at == UW_WORLD_FORMULA;
 }
 
-/* Does the scenario admit it, and what was asked for? */
+/* Whether the scenario and the choices of the user allow this family. */
 static bool admits(const struct uw_advice *a, const struct family *f)
 {
     const struct uw_sim_options *o = a->o;
@@ -92,7 +92,7 @@ static bool admits_peers(const struct uw_advice *a, const struct family *f,
     return (asked == NULL || asked == peers) && (!f->pairs || peers->mutual);
 }
 
-/* ---- closed costs ---- */
+/* ---- cost formulas ---- */
 
 static double exact_s(const struct uw_advice *a, const struct uw_sim_fleet *fleet,
                       const uint32_t *members, uint32_t n, double bytes)
@@ -103,15 +103,15 @@ static double exact_s(const struct uw_advice *a, const struct uw_sim_fleet *flee
     return uw_sim_allreduce_s(algorithm, n, &path, bytes, NULL);
 }
 
-/* Where the fleet has none, neighbours are one. */
+/* The cell of a device; if the fleet has none, neighbours form cells. */
 static uint32_t cell_of(const struct uw_advice *a, const struct uw_sim_fleet *f, uint32_t device)
 {
     return f->cells_n != 0 ? f->devices[device].cell : device / a->o->cell_nodes;
 }
 
-/* The slowest cell's.
- *   members  [devices_n] becomes all devices that are in a cell, one cell after the other
- *   ends     [devices_n + cells_n] becomes where each cell ends there */
+/* Time of an average in the slowest cell.
+ *   members  [devices_n] written: the devices in cells, cell by cell
+ *   ends     [devices_n + cells_n] written: the end of each cell in members */
 static double cells_s(const struct uw_advice *a, const struct uw_sim_fleet *fleet,
                       uint32_t *members, uint32_t *ends, double bytes)
 {
@@ -182,7 +182,7 @@ static bool same(const struct uw_advice_try *x, const struct uw_advice_try *y)
            x->peers == y->peers;
 }
 
-/* Returns its index; UINT32_MAX: it is there already, or there is no room. */
+/* Add a candidate. Returns its index; UINT32_MAX: it exists already, or there is no room. */
 static uint32_t add(struct uw_advice *a, const struct uw_advice_try *t)
 {
     for (uint32_t i = 0; i < a->tries_n; i++) {
@@ -202,20 +202,20 @@ static bool averages(const struct uw_advice_try *t)
     return t->mode.at != UW_NODE_GOSSIP;
 }
 
-/* Of a round: an average is waited for, and begins when the slowest is there. */
+/* Time of a round's steps; an average waits for the slowest node. */
 static double steps_s(const struct uw_advice *a, const struct uw_advice_try *t)
 {
     return t->period * (averages(t) ? a->slowest_s : a->step_s);
 }
 
-/* A pull comes beside the steps. */
+/* Estimate the times of a candidate. A pull runs in parallel with the steps. */
 static void estimate(const struct uw_advice *a, struct uw_advice_try *t, double exchange_s)
 {
     t->exchange_s = exchange_s;
     t->trains = averages(t) ? t->period * a->step_s / (steps_s(a, t) + exchange_s) : 1.0;
 }
 
-/* Is the next longer period sure to be as good, or this one hopeless beside it? */
+/* Rule out a candidate if the next longer period is certainly as good, or much better. */
 static void judge(const struct uw_advice *a, struct uw_advice_try *t,
                   const struct uw_advice_try *longer, double most)
 {
@@ -230,7 +230,7 @@ static void judge(const struct uw_advice *a, struct uw_advice_try *t,
     }
 }
 
-/* How far a period is from where exchanges and steps take as long. */
+/* How far a period is from the one at which exchanges and steps take equally long. */
 static double distance_of(const struct uw_advice_try *list, uint32_t n, uint32_t i,
                           const struct uw_advice *a)
 {
@@ -244,7 +244,7 @@ static double distance_of(const struct uw_advice_try *list, uint32_t n, uint32_t
     return fabs(log((double)list[i].period / (double)list[at].period));
 }
 
-/* Periods of which two rounds and more are in a run, else the shortest. */
+/* The periods with at least two rounds in a run; if there are none, the shortest. */
 static uint32_t choose_periods(const struct uw_advice *a, uint32_t *list)
 {
     uint32_t n = 0;
@@ -313,7 +313,7 @@ static int by_distance(const void *x, const void *y)
     return (a->distance > b->distance) - (a->distance < b->distance);
 }
 
-/* Nearest first; of equals the family that comes first in the list. */
+/* Sort by distance; of equals the family that is first in the list comes first. */
 static void sort_tries(struct uw_advice *a)
 {
     for (uint32_t i = 0; i < a->tries_n; i++) {
@@ -478,7 +478,7 @@ void uw_advice_put(const struct uw_advice *a, struct uw_advice_try *t,
         return;
     }
     bool past = k < UW_ADVICE_TESTS && uw_advice_time(a, k + 1u) <= m->virtual_seconds;
-    uw_advice_fill(t, at, past ? k : k - 1u);   /* past the end: what was there is not known */
+    uw_advice_fill(t, at, past ? k : k - 1u);   /* past the end there is no value */
     if (!past) {
         put_at(t, ++*at, m->score->accuracy, m->score->mean_model_accuracy,
                m->bytes_sent / a->o->nodes);
@@ -513,8 +513,8 @@ uint32_t uw_advice_judged(const struct uw_advice_try *t)
     return 0;
 }
 
-/* What counts as good enough among those that have so many tests: what was asked for if any of
- * them reaches it, else 98 % of the best accuracy. 0: none has so many. */
+/* The target for candidates with so many tests: what the user asked for if one of them reaches it,
+ * else 98 % of the best accuracy. 0: no candidate has so many. */
 static double target_of(const struct uw_advice *a, uint32_t tests)
 {
     double best = 0.0, asked = a->o->until_accuracy;
@@ -528,7 +528,7 @@ static double target_of(const struct uw_advice *a, uint32_t tests)
     return asked > 0.0 && best >= asked ? asked : ENOUGH * best;
 }
 
-/* Below 0: x is the better one. */
+/* Returns below 0 if `one` is better than `other`. */
 static int compare(const struct uw_advice *a, uint32_t one, uint32_t other, double target,
                    uint32_t tests)
 {
@@ -572,7 +572,7 @@ uint32_t uw_advice_rank(const struct uw_advice *a, uint32_t tests, uint32_t *lis
     return n;
 }
 
-/* Those of one kind, after the n in a->order. */
+/* Append the candidates of one kind to a->order, which has n. */
 static uint32_t add_order(struct uw_advice *a, uint32_t n, uint32_t tests,
                           enum uw_advice_end end)
 {

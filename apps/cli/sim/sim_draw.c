@@ -15,8 +15,8 @@
 #include <string.h>
 
 #define MEASURED_STEPS 15u
-#define MEASURED_LEAST 3u           /* steps, of those that take long ... */
-#define MEASURED_US 300000u         /* ... and no further one begins so late */
+#define MEASURED_LEAST 3u           /* least number of steps ... */
+#define MEASURED_US 300000u         /* ... after which no step begins later than this */
 
 static void add_products(void *arg, const struct uw_layer_info *layer)
 {
@@ -67,7 +67,7 @@ static const struct column cell_columns[CELL_COLUMNS] = {
     {"inside", "bandwidth", BITS}, {"latency", "latency", SECONDS},
     {"out", "out_bandwidth", BITS}, {"latency out", "out_latency", SECONDS}};
 
-/* What is shown, and room for a value of each device or cell. */
+/* What to show, and buffers for a value of each device or cell. */
 struct show {
     const struct uw_sim_draw *d;
     bool radio;                     /* it has its own rate and no latency */
@@ -76,7 +76,7 @@ struct show {
     uint32_t *sizes;                /* [cells_n] */
 };
 
-/* Until when the share of time that devices are present is reported. */
+/* End of the period for which the devices' share of presence is reported. */
 static uint64_t horizon_us(const struct uw_sim_draw *d)
 {
     uint64_t last_us = 0;
@@ -112,7 +112,7 @@ static double cell_value(const struct uw_sim_cell *c, uint32_t column)
                          : 1e-6 * (double)c->out_latency_us;
 }
 
-/* Of a value over the devices of a group. */
+/* Median and extremes of a column over the devices of a group. */
 static struct uw_spread spread_of(const struct show *s, uint32_t group, int column)
 {
     uint64_t end_us = column == THERE ? horizon_us(s->d) : 0;

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define LOOK_US 20000u
-#define BLOCK_N 512u                /* of the mean model: what is summed stays in the cache */
-#define RANGE_N 16384u              /* parameters whose mean one task takes */
+#define BLOCK_N 512u                /* parameters summed at a time, to stay in the cache */
+#define RANGE_N 16384u              /* parameters per task of the mean model */
 
 int uw_sim_open_eval(struct uw_sim *s)
 {
@@ -51,7 +51,7 @@ bool uw_sim_looks(uint64_t *next_us)
 
 /* ---- the mean of all, and how far they are from it ---- */
 
-/* n <= BLOCK_N. Sums of floats in doubles: nodes that agree in every bit are no distance apart. */
+/* n <= BLOCK_N. Sums floats as doubles, so that identical models have distance 0. */
 static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, float *mean,
                        struct uw_sim_apart *sums)
 {
@@ -128,7 +128,7 @@ static int take_mean(struct uw_sim *s, double *consensus_distance)
 
 /* ---- tests ---- */
 
-/* Between two neighbours: linear. */
+/* Interpolates linearly. */
 static double quantile(const double *sorted, uint32_t n, double q)
 {
     double at = q * (double)(n - 1u);
@@ -167,7 +167,7 @@ struct test {
     uint32_t limit;
     int rc;
     struct uw_score score;
-    uint64_t look_us;               /* when to look next whether it is to stop */
+    uint64_t look_us;               /* time of the next check for a stop */
 };
 
 static bool stop_is_near(void *arg)

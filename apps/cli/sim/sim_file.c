@@ -21,8 +21,8 @@
 /* Of a cell; shared is a key of those that are no radio's. */
 #define CELL_KEYS "nodes|count|sizes|deal|bandwidth|latency|out_bandwidth|out_latency"
 
-/* Keeps the path of what it reads, "nodes[1].bandwidth.up", for sentences. After the first mistake,
- * which is kept, nothing that is read counts. */
+/* Tracks the path of what it reads, "nodes[1].bandwidth.up", for messages. After the first mistake,
+ * which is kept, all values are ignored. */
 struct reader {
     struct uw_sim_file *f;
     struct uw_json *j;                  /* the file's */
@@ -32,7 +32,7 @@ struct reader {
 
 struct range {
     double min, max;
-    bool unlimited;                     /* 0 may be given, though it is below min */
+    bool unlimited;                     /* 0 is allowed, too, though it is below min */
 };
 
 static const struct range bits_range = {UW_SIM_BITS_MIN, UW_SIM_BITS_MAX, true};
@@ -40,14 +40,14 @@ static const struct range latency_range = {0.0, UW_SIM_LATENCY_MAX, false};
 static const struct range seconds_range = {UW_SIM_STEP_MIN, 86400.0, false};
 static const struct range speed_range = {1e-6, 1e6, false};
 
-/* ---- where it reads, and mistakes ---- */
+/* ---- the path, and mistakes ---- */
 
 static const cJSON *get(const cJSON *object, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-/* Go down to a member; leave takes back what is returned. */
+/* Extend the path by a member. Returns what leave needs to undo this. */
 static size_t enter(struct reader *r, const char *key)
 {
     size_t up = strlen(r->path);
@@ -81,7 +81,7 @@ static void wrong(struct reader *r, const cJSON *at, const char *format, ...)
     uw_json_fail(r->j, at, "\"%s\" %s", r->path, sentence);
 }
 
-/* The object at the path has these keys ("up|down") and no others. False: it has not. */
+/* Check that the object at the path has these keys ("up|down") and no others. */
 static bool has_keys(struct reader *r, const cJSON *object, const char *keys)
 {
     char what[sizeof r->path + 2u];
@@ -114,7 +114,7 @@ static double number_at(struct reader *r, const cJSON *value, double min, double
     return v;
 }
 
-/* A member that is one; missing: `fallback`, below 0: it must be there. */
+/* A member that is a number; `fallback` if missing. fallback below 0: it is required. */
 static double number(struct reader *r, const cJSON *object, const char *key, double min, double max,
                      double fallback)
 {
@@ -150,7 +150,7 @@ static const char *text_of(struct reader *r, const cJSON *value)
     return value->valuestring;
 }
 
-/* true, or where that is admitted false. */
+/* Read true or, if or_false, also false. */
 static bool is_true(struct reader *r, const cJSON *value, bool or_false)
 {
     if (!cJSON_IsTrue(value) && !(or_false && cJSON_IsFalse(value))) {
@@ -366,7 +366,7 @@ static const struct uw_sim_kind *read_kind(struct reader *r, const cJSON *m)
     return kind;
 }
 
-/* The device of a group brings its link where the root gives no rate. */
+/* "device": also sets the group's link if the root gives no rate. */
 static void read_device(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
     bool root_rate = r->object != r->j->root && get(r->j->root, "bandwidth") != NULL;
@@ -479,7 +479,7 @@ static void read_there(struct reader *r, const cJSON *there, struct uw_sim_group
 
 /* ---- groups ---- */
 
-/* The keys of an object about devices, over what g has already; its keys are checked. */
+/* Read the keys of an object about devices into g, over earlier values; checks the keys. */
 static void read_devices(struct reader *r, const cJSON *object, struct uw_sim_group *g)
 {
     static const struct {
@@ -559,7 +559,7 @@ static bool has_cells(const struct uw_sim_cells *c)
     return c->nodes != 0 || c->cells != 0 || c->sizes_n != 0;
 }
 
-/* A key of the whole fleet in the root may not be in a group. */
+/* Refuse keys in a group that the root already sets for the whole fleet. */
 static void check_groups(struct uw_sim_file *f)
 {
     static const char *const keys[] = {"stragglers", "cells", "radio"};

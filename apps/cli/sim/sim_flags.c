@@ -10,7 +10,7 @@
 #define ROW(...) UW_OPT_ROW(struct uw_sim_options, __VA_ARGS__)
 
 #define LATENCY_MAX 3600            /* seconds; keeps microseconds far from overflow */
-#define LOSS_MAX 0.9                /* with more nodes hardly meet */
+#define LOSS_MAX 0.9                /* with a higher loss nodes hardly find each other */
 #define STEP_SECONDS_MAX 86400
 
 static const struct uw_opt rows[] = {

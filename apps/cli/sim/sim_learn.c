@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER_MOST 64u           /* steps of a node that are put off: tests and stops wait ... */
-#define TOGETHER_N (1u << 22)       /* ... for them; of models that fit no cache anyway, none are */
+#define TOGETHER_MOST 64u           /* limit of delayed steps: tests and stops wait for them */
+#define TOGETHER_N (1u << 22)       /* larger models fit no cache: their steps are not delayed */
 
 /* ---- set-up ---- */
 
@@ -110,7 +110,7 @@ void uw_sim_close_learners(struct uw_sim *s)
 
 /* ---- steps ---- */
 
-/* Of a step that was put off: what it hangs on is not the time, see uw_sim_open_learners. */
+/* Learning rate of a delayed step; it does not depend on time, see uw_sim_open_learners. */
 static float late_lr(const struct uw_sim *s, uint64_t step, uint64_t epoch)
 {
     const struct uw_schedule_at at = {.step = step, .epoch = epoch,
@@ -118,7 +118,7 @@ static float late_lr(const struct uw_sim *s, uint64_t step, uint64_t epoch)
     return uw_schedule_lr(&s->schedule, s->o->lr, &at);
 }
 
-/* Returns how many, or what failed, err filled. */
+/* Read the next minibatch. Returns its samples, or a code, err filled. */
 static int next_samples(const struct uw_sim *s, struct uw_loader *loader, struct uw_model *m,
                         struct uw_error *err)
 {
@@ -126,7 +126,7 @@ static int next_samples(const struct uw_sim *s, struct uw_loader *loader, struct
     return n < 0 ? uw_error_set(err, n, "%.180s: %s", s->o->data, uw_status_text(n)) : n;
 }
 
-/* One step, at a model's learning rate. Any thread, with its own model. */
+/* Compute one step. Any thread, with its own model. */
 static int compute(struct uw_sim_learner *l, struct uw_model *m, uint64_t step,
                    struct uw_error *err)
 {
@@ -151,7 +151,7 @@ static void add_loss(struct uw_sim_learner *l, uint64_t step)
     l->loss = step == 0 ? l->step_loss : 0.95 * l->loss + 0.05 * l->step_loss;
 }
 
-/* All that was put off, then the step in progress. */
+/* Compute all delayed steps, then the step in progress. */
 static int compute_all(struct uw_sim_learner *l, struct uw_model *m, struct uw_error *err)
 {
     int rc = uw_model_use(m, &l->replica);
@@ -194,8 +194,8 @@ static void hand_out(struct uw_sim *s, struct uw_sim_learner *l)
     uw_futures_submit(s->futures, &l->future);
 }
 
-/* Does the end of the step in progress need it? Peers receive a node's loss from its first step
- * on, and after the last one the node goes on without steps. */
+/* Whether the step in progress must be computed by its end. So must the first, since peers receive
+ * its loss, and the last, after which the node continues without steps. */
 static bool is_needed(const struct uw_sim *s, const struct uw_sim_learner *l)
 {
     return l->step == 0 || l->step + 1u >= s->report.steps || l->behind >= s->behind_max ||
@@ -237,7 +237,7 @@ void uw_sim_catch_up(struct uw_sim *s)
     uw_futures_drain(s->futures);
 }
 
-/* The epoch of the step to come: of the samples, once those of the steps put off are read. */
+/* The epoch of the next step, which follows the delayed steps. */
 static uint64_t epoch_of(const struct uw_sim_learner *l)
 {
     uint32_t n = l->share.base.samples_n, batch_n = l->loader.config.batch_n;
@@ -265,7 +265,7 @@ void uw_sim_forget(struct uw_sim *s, struct uw_sim_learner *l)
     if (l->held) {
         uw_sim_release(s);
     }
-    if (!l->handed) {               /* the samples are read nevertheless */
+    if (!l->handed) {               /* submit it even if lost, as it reads its samples */
         hand_out(s, l);
     }
     uw_futures_await(s->futures, &l->future);
@@ -314,7 +314,7 @@ void uw_sim_find_slowest(struct uw_sim *s)
 
 /* ---- how long it takes here ---- */
 
-/* Without what it takes to make the samples: a device has its own. */
+/* Without the time of generating samples: a device has its own. */
 int uw_sim_measure_step(struct uw_sim *s, uint64_t *step_us)
 {
     struct uw_job *job = &s->jobs[0];

@@ -16,7 +16,7 @@
 #define COLUMNS 79u             /* of a live line, on a terminal of 80 */
 #define NODE_NAME "node"        /* sim_world.h: node 7 is "node7" */
 
-/* What a test reports, in events and tables: the key, and its value of a moment m and its score
+/* The fields of a test in events and tables: the key, and its value from a moment m and its score
  * s. */
 #define TEST_FIELDS(X)                                              \
     X(epochs, m->epochs)                                            \
@@ -47,7 +47,7 @@ static double virtual_s(const struct uw_sim_report *r)
 #define COLUMN(key, value) "," #key
 #define HEADER "label,nodes" TEST_FIELDS(COLUMN) "\n"
 
-/* In quotes when it needs some (RFC 4180, section 2). */
+/* Write a text, quoted if necessary (RFC 4180, section 2). */
 static void put_text(FILE *file, const char *text)
 {
     bool plain = strpbrk(text, "\",\r\n") == NULL;
@@ -65,7 +65,7 @@ static void put_text(FILE *file, const char *text)
     }
 }
 
-/* In the digits that the events have. */
+/* Write a number with the digits that events have. */
 static void put_number(FILE *file, double value)
 {
     cJSON *number = cJSON_CreateNumber(value);
@@ -75,8 +75,8 @@ static void put_number(FILE *file, double value)
     cJSON_Delete(number);
 }
 
-/* A row of this run, or without a moment what every row of it begins with. NULL: out of memory. The
- * caller frees it. */
+/* A row of this run; m NULL: what all its rows begin with. NULL: out of memory. The caller frees
+ * it. */
 static char *text_of_row(const struct uw_sim_report *r, const struct uw_sim_moment *m)
 {
     char *text = NULL;
@@ -100,7 +100,7 @@ static char *text_of_row(const struct uw_sim_report *r, const struct uw_sim_mome
     return text;
 }
 
-/* Bytes of the row that begins there, with its end; a label may have several lines. */
+/* Bytes of the row that begins at `row`, with its line end; a label may have several lines. */
 static size_t row_bytes(const char *row, bool *whole)
 {
     bool quoted = false;
@@ -112,8 +112,8 @@ static size_t row_bytes(const char *row, bool *whole)
     return (size_t)(c - row) + *whole;
 }
 
-/* Bytes of the table up to the rows at its end that this run wrote after that time, or that were
- * cut; -1: it is no table. last: the row before, if it is this run's, in the text. */
+/* Bytes of the table without the last rows, if this run wrote them after `seconds` or they are
+ * incomplete; -1: not a table. last: the row before them, if it is of this run. */
 static off_t bytes_until(const char *text, const char *run, double seconds, const char **last)
 {
     const char *row = text + strlen(HEADER), *kept = row;
@@ -137,8 +137,8 @@ static off_t bytes_until(const char *text, const char *run, double seconds, cons
     return kept - text;
 }
 
-/* A run that was killed goes on from before its last rows: they come again. So does the last row of
- * one that had ended. */
+/* Remove the rows after the checkpoint, which a resumed run writes again; also the last row of a
+ * run that had ended. */
 static void drop_rows(struct uw_sim_report *r)
 {
     size_t bytes = 0;
@@ -158,7 +158,7 @@ static void drop_rows(struct uw_sim_report *r)
     free(run);
 }
 
-/* Its header; what was in the file goes, of a run that goes on the rows after the checkpoint. */
+/* Write the header. Removes the file's content; if resumed only the rows after the checkpoint. */
 static int open_table(struct uw_sim_report *r, struct uw_error *err)
 {
     const char *path = r->o->csv;
@@ -184,7 +184,7 @@ static void put_row(struct uw_sim_report *r, const struct uw_sim_moment *m)
     char *row = r->csv != NULL ? text_of_row(r, m) : NULL;
     if (row != NULL && (r->csv_last == NULL || strcmp(row, r->csv_last) != 0)) {
         fputs(row, r->csv);
-        fflush(r->csv);         /* a run that is stopped keeps its rows */
+        fflush(r->csv);         /* keep the rows if the run is killed */
     }
     r->csv_failed = r->csv_failed || (r->csv != NULL && row == NULL);
     free(row);
@@ -235,7 +235,7 @@ static uint32_t cell_nodes(const struct uw_world *w)
     return n;
 }
 
-/* The flags that the event does not have yet, as they were given or by default. */
+/* Add the flags that the event does not have yet, given or default. */
 static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
 {
     for (uint32_t i = 0; i < o->flags->n; i++) {
@@ -261,7 +261,7 @@ static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
     }
 }
 
-/* The flags as they are in force. */
+/* The event "start", with the flags' actual values. */
 static cJSON *start_event(const struct uw_sim_report *r, uint32_t params_n)
 {
     const struct uw_sim_options *o = r->o;
@@ -403,7 +403,7 @@ void uw_sim_report_trained(struct uw_sim_report *r, uint32_t node, uint64_t step
     }
 }
 
-/* ---- on the way ---- */
+/* ---- progress ---- */
 
 /* "9.5", "950", "9.5k", "950k", "9.5M" */
 static const char *short_count(double n, char text[UW_TEXT_BYTES])
@@ -414,8 +414,8 @@ static const char *short_count(double n, char text[UW_TEXT_BYTES])
     return text;
 }
 
-/* As much of it as a terminal has room for: the total of steps is shortened first. Steps are the
- * mean of the nodes, as in the ETA; a node that sleeps for long may have done none. */
+/* Write the live line, shortened to a terminal's width: first the total of steps. Steps are the
+ * mean over the nodes, as in the ETA; a node that sleeps for long may have done none. */
 static void write_line(char *line, size_t line_bytes, const struct uw_sim_report *r, uint64_t step,
                        const char *rest)
 {
@@ -457,15 +457,15 @@ double uw_sim_report_share(const struct uw_sim_report *r, double steps)
     return share_of(r, steps, virtual_s(r));
 }
 
-/* What a run that goes on had behind it when this process began. */
+/* The share of a resumed run that was finished before this process. */
 static double resumed_share(const struct uw_sim_report *r)
 {
     double steps = (double)r->resumed_steps / (double)r->o->nodes;
     return r->resumed ? share_of(r, steps, r->resumed_s) : 0.0;
 }
 
-/* What is left is counted in steps of all nodes: they take the time here, and in the end only
- * slow nodes have some left. */
+/* The remaining time is computed from the steps of all nodes, which take the real time; near the
+ * end only slow nodes have some left. */
 bool uw_sim_report_step(struct uw_sim_report *r, uint64_t step, const struct uw_sim_score *score)
 {
     char eta[UW_TEXT_BYTES], speed[UW_TEXT_BYTES], known[32] = "", rest[96], line[192];
@@ -489,7 +489,7 @@ bool uw_sim_report_step(struct uw_sim_report *r, uint64_t step, const struct uw_
     return true;
 }
 
-/* Multiples of what makes a test due. */
+/* Count the passed intervals between tests. */
 static void count_passed(const struct uw_sim_report *r, uint64_t step,
                          uint64_t passed[UW_SIM_TEST_REASONS])
 {
@@ -550,7 +550,7 @@ static struct uw_sim_moment moment_of(const struct uw_sim_report *r, uint64_t st
                                   .score = s};
 }
 
-/* What a test and the end have in common. */
+/* Add what events of tests and of the end have in common. */
 static void put_state(struct uw_sim_report *r, cJSON *ev, uint64_t step,
                       const struct uw_sim_score *s)
 {
@@ -645,7 +645,7 @@ static cJSON *done_event(struct uw_sim_report *r, uint64_t step, const struct uw
     return ev;
 }
 
-/* Over a radio also that there were none: they may take longer than the run. */
+/* Print the exchanges; with a radio also if there were none: one may take longer than the run. */
 static void print_exchanges(const struct uw_sim_report *r, const struct uw_node_counters *c)
 {
     const struct uw_world_config *w = &r->w->config;

@@ -11,16 +11,16 @@
 #include <string.h>
 
 #define MEET_US 600000000u          /* virtual; slow links and many nodes need seconds */
-#define MEET_TOLD 256u              /* so many take a while */
-#define PAUSE_US 2000u              /* how often a node that agrees with others looks */
+#define MEET_TOLD 256u              /* with so many nodes, report that it takes a while */
+#define PAUSE_US 2000u              /* interval of calls of a node that agrees with others */
 #define AGREE_US 10000000u
-#define LATE_US 1000000u            /* on the wall: a checkpoint may wait so long */
-#define VIRTUAL_MAX_S 1e12          /* microseconds and what one event adds to them fit */
-#define START_STREAM 0x57a27000u    /* of the seed: far from those of nodes */
+#define LATE_US 1000000u            /* real time that a checkpoint may wait */
+#define VIRTUAL_MAX_S 1e12          /* microseconds fit 64 bits, with what one event adds */
+#define START_STREAM 0x57a27000u    /* stream of the seed, far from those of nodes */
 #define SCRATCH_N 65536u            /* lent to averages, as in uwasa node */
 
-/* What is kept of sets that are read often: many nodes are tested on the same samples, and all
- * candidates of an advice train on the same. */
+/* Limits of cached samples: many nodes are tested on the same samples, and all candidates of an
+ * advice train on the same. */
 #define TEST_BYTES_MAX (64u << 20)
 #define TRAIN_BYTES_MAX (256u << 20)
 
@@ -51,8 +51,8 @@ static int open_sets(struct uw_sim_inputs *in, const struct uw_sim_options *o,
     return rc < 0 ? uw_error_set(err, rc, "out of memory") : UW_OK;
 }
 
-/* Open and deal out the data, unless that is done. Close in every case. Returns UW_OK, or what
- * opening, reading or dealing gives, err filled. */
+/* Open the data and divide it among the nodes, unless that is done. Close in every case. Returns
+ * UW_OK or an error of opening, reading or dividing, err filled. */
 static int open_inputs(struct uw_sim_inputs *in, const struct uw_sim_options *o,
                        const struct uw_job *job, struct uw_error *err)
 {
@@ -76,8 +76,8 @@ static int open_inputs(struct uw_sim_inputs *in, const struct uw_sim_options *o,
     return UW_OK;
 }
 
-/* How many steps each node does, UW_SIM_STEPS_ENDLESS where --virtual-seconds alone ends them, and
- * how many an epoch of all together has. */
+/* Compute the steps of each node (UW_SIM_STEPS_ENDLESS if only --virtual-seconds ends them) and the
+ * steps of an epoch of all nodes together. */
 static void count_steps(const struct uw_sim_options *o, const struct uw_sim_inputs *in,
                         uint64_t *steps, uint64_t *per_epoch)
 {
@@ -101,7 +101,7 @@ void uw_sim_inputs_close(struct uw_sim_inputs *in)
 
 /* ---- the nodes and their network, by the flags ---- */
 
-/* Of exact averages in both networks; of the formulas what they take to be on the wire. */
+/* Set the options of exact averages; for cost formulas also the bytes on the wire. */
 static void choose_network(struct uw_world_config *c, const struct uw_sim_options *o)
 {
     static const enum uw_allreduce_kind shipped[] = {
@@ -147,7 +147,8 @@ static int open_data(struct uw_sim *s)
     return rc;
 }
 
-/* A run that goes on keeps what was measured when it began, a trial what the first one measured. */
+/* Draw the fleet. A resumed run uses the step time measured at its begin, a trial that of the first
+ * trial. */
 static int open_fleet(struct uw_sim *s)
 {
     int rc = UW_OK;
@@ -166,8 +167,8 @@ static int open_fleet(struct uw_sim *s)
     return rc;
 }
 
-/* Say what the run takes, and refuse what the machine has not. Pages count when they are touched:
- * a run that does not fit would end in the middle, and not by itself. */
+/* Report the memory of the run, and refuse it if the machine has less. The system would not: it
+ * counts pages when they are first used, and would kill the run in the middle. */
 static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
 {
     char nodes_text[UW_TEXT_BYTES], models_text[UW_TEXT_BYTES], free_text[UW_TEXT_BYTES];
@@ -184,7 +185,7 @@ static int check_memory(struct uw_sim *s, const struct uw_world_config *config)
     uw_text_bytes(nodes, nodes_text);
     uw_text_bytes(models, models_text);
     uw_text_bytes(there, free_text);
-    if (there > 0.0 && nodes > there) {     /* the models have theirs already */
+    if (there > 0.0 && nodes > there) {     /* memory of the models is allocated already */
         return uw_error_set(&s->err, UW_ERR_NOMEM,
                             "--nodes %u: they need about %s of memory, %s are free; fewer nodes "
                             "or a smaller model are needed", (unsigned)s->o->nodes, nodes_text,
@@ -213,7 +214,7 @@ static int meet(struct uw_sim *s)
     return rc;
 }
 
-/* A step of a day is a day of messages: look up from them. */
+/* Called between messages, of which one long step may have very many, to check for a stop. */
 static bool look_up(void *arg)
 {
     struct uw_sim *s = arg;
@@ -272,7 +273,7 @@ static int prepare(struct uw_sim *s, int *status)
     rc = rc < 0 ? rc : uw_sim_resume(s);
     rc = rc < 0 ? rc : open_fleet(s);
     rc = rc < 0 ? rc : open_world(s);
-    /* Until here there is nothing to keep, and SIGINT ends the process. */
+    /* Until here there is nothing to save, so SIGINT ends the process at once. */
     uw_stop_init(&s->stop);
     rc = rc < 0 ? rc : open_threads(s);
     s->saved_us = uw_board_now_us();
@@ -281,8 +282,8 @@ static int prepare(struct uw_sim *s, int *status)
 
 /* ---- the run ---- */
 
-/* After the last step: gossip pulls last models of peers a few times more, paired nodes average
- * exactly, as uwasa node does. Returns whether the node is done. */
+/* After the last step, as in uwasa node: with gossip, pull the peers' last models a few more times;
+ * with pairs, average exactly. Returns whether the node is done. */
 static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
 {
     const struct uw_node_config *c = &s->world.config.node;
@@ -303,7 +304,7 @@ static bool agree(struct uw_sim *s, struct uw_world_node *n, int flags)
     return pairs || l->agreed >= rounds || s->world.now_us > l->agree_until_us;
 }
 
-/* The end of a local step, or of an average. */
+/* Handle the end of a local step or of an average. */
 static int after_step(struct uw_sim *s, struct uw_world_node *n, bool trained)
 {
     struct uw_sim_learner *l = &s->learners[n->place];
@@ -337,7 +338,7 @@ static int test_now(struct uw_sim *s, const struct uw_sim_report *before)
         s->ended = !uw_sim_report_eval(&s->report, s->least, &s->score) ||
                    (s->o->until_accuracy > 0.0 && s->score.accuracy >= s->o->until_accuracy);
     } else {
-        s->report = *before;        /* it is still due */
+        s->report = *before;        /* the test is still due */
     }
     uw_sim_release(s);
     return rc;
@@ -354,8 +355,8 @@ static void begin_steps(struct uw_sim *s)
     }
 }
 
-/* *n: the node whose turn it is; NULL: none before the next look at the clock. Returns whether a
- * node still trains. */
+/* *n: the next node to handle; NULL: none before the next check for a stop. Returns whether a node
+ * still trains. */
 static bool next(struct uw_sim *s, struct uw_world_node **n)
 {
     uint64_t from_ns = uw_sim_profile_now(&s->profile);
@@ -371,7 +372,7 @@ static bool past_the_end(const struct uw_sim *s)
     return limit_us > 0.0 && (double)(s->world.now_us - s->world.start_us) >= limit_us;
 }
 
-/* The world reports that something has ended for a node. */
+/* Handle a node whose step, average or wait has ended. */
 static int turn(struct uw_sim *s, struct uw_world_node *n)
 {
     struct uw_sim_learner *l = &s->learners[n->place];
@@ -399,7 +400,7 @@ static int turn(struct uw_sim *s, struct uw_world_node *n)
     return rc;
 }
 
-/* Better a little late than in the middle of an average. */
+/* Save when due; waits a little if that avoids saving during an average. */
 static int save_now_and_then(struct uw_sim *s)
 {
     double every_us = 1e6 * s->o->checkpoint_seconds;
@@ -415,7 +416,7 @@ static int save_now_and_then(struct uw_sim *s)
     return rc;
 }
 
-/* Asked to stop: averages that are under way may come about, for a while. */
+/* After a stop request: let averages in progress finish, for a limited time. */
 static int end_averages(struct uw_sim *s)
 {
     uint64_t until_us = uw_board_now_us() + LATE_US;
@@ -428,7 +429,7 @@ static int end_averages(struct uw_sim *s)
     return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }
 
-/* UW_OK: to the end, or until asked to stop. */
+/* Run to the end, or until asked to stop: both return UW_OK. */
 static int run_steps(struct uw_sim *s)
 {
     struct uw_world_node *n;
@@ -451,7 +452,7 @@ static int run_steps(struct uw_sim *s)
     return rc < 0 ? rc : uw_sim_save(s);
 }
 
-/* A run that was stopped is a failure only when its work is lost. */
+/* Exit status of a stopped run: a failure only if its work is lost. */
 static int end_stopped(const struct uw_sim *s)
 {
     unsigned long long step = s->least, steps = s->report.steps;
@@ -484,7 +485,7 @@ static void report_end(struct uw_sim *s)
     }
 }
 
-/* From the first step to the end, which is reported. */
+/* Run from the first step to the end, and report the end. */
 static int run_told(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
@@ -585,7 +586,7 @@ struct dry {
     struct uw_sim_radio radio;
 };
 
-/* On made-up data. */
+/* Measure a step on generated data. */
 static int measure_step(struct uw_job *job, uint64_t *step_us, struct uw_error *err)
 {
     struct uw_model *m = &job->model;
@@ -609,8 +610,8 @@ static double mean_step_s(const struct uw_sim_fleet *f)
     return 1e-6 * sum_us / f->devices_n;
 }
 
-/* What the run would refuse, is: data that do not fit, nodes whose messages do not fit a frame.
- * Then what its exchanges take. */
+/* Refuse what the run would refuse: data that does not fit, messages larger than a frame. Then
+ * predict the time of exchanges. */
 static int foresee(struct dry *d, struct uw_error *err)
 {
     const struct uw_params *params = &d->job.model.params;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run that is stopped and goes on, as a file.
+ * The checkpoint of a run, from which it can be resumed.
  *
- * One safetensors file: tensors "x", "velocity" and the optimizer's, a row a node, and "learners",
- * the rest of each node in 64-bit words. The metadata hold what all share, and the flags, which
- * must be the same when the run goes on.
+ * One safetensors file: tensors "x", "velocity" and the optimizer's, one row per node, and
+ * "learners", the rest of each node in 64-bit words. The metadata contain what is common to all
+ * nodes, and the flags, which must be the same when the run is resumed.
  *
- * The protocols begin anew: the nodes meet again, outside of virtual time, and every node's round
- * starts at the parameters that it has then. A rule over exact averages wants all nodes to start a
- * round with the same ones; there they start with the mean of all. */
+ * Protocols start again: the nodes meet again, outside of virtual time, and every node's round
+ * starts with its parameters. A rule over exact averages requires all nodes to start a round with
+ * the same parameters; there they start with the mean of all. */
 #include "sim_run.h"
 
 #include "uwasa/hash.h"
@@ -17,18 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the form of the file. Flags need no new one: those of the file are compared by name. */
+/* Version of the file's format. New flags need no new version: they are compared by name. */
 #define STATE_VERSION 3u
 
-/* The last eight bytes of the file, least significant first: uw_hash64 of all before. So that
- * other programs can read the file, they are a tensor as well. */
+/* The last eight bytes of the file, least significant first, are uw_hash64 of all bytes before.
+ * They form a tensor, so that other programs can read the file. */
 #define CHECK "check"
 #define CHECK_BYTES 8u
 
 #define HEADER_MAX_BYTES 1000000u
 #define BLOCK_BYTES 65536u
 
-/* A node's row of "learners": what it is beside vectors. */
+/* A node's row of "learners": its state apart from vectors. */
 struct row {
     uint64_t step, updates, epoch, position, trains, computed, left_us;
     double lr, momentum, loss, step_loss;
@@ -54,7 +54,7 @@ struct row {
     X("chunks_again", uint32_t, s->past.counters.chunks_again)          \
     X("pulled_bytes", uint64_t, s->past.counters.pulled_bytes)
 
-/* A row a node. */
+/* A tensor with one row per node. */
 struct tensor {
     const char *name, *dtype;
     uint64_t row_n;
@@ -143,7 +143,7 @@ static uint64_t hash_fleet(const struct uw_sim_fleet *f)
 
 /* ---- writing ---- */
 
-/* Until its step ends. Who waits looks at once. */
+/* Virtual time until its step ends; 0 for a node that waits. */
 static uint64_t left_us(const struct uw_sim *s, const struct uw_world_node *n)
 {
     if (n->train_at_us == UINT64_MAX && !n->waits) {
@@ -269,14 +269,14 @@ static int write_learners(const struct uw_sim *s, struct sink *to)
     return rc;
 }
 
-/* Are a node's parameters in the hands of an average? What is saved then are those from before, and
- * of some rules no velocity. */
+/* Whether a node's parameters are being averaged. Then those before the average are saved, and with
+ * some rules no velocity. */
 static bool averages(const struct uw_sim *s, const struct uw_world_node *n)
 {
     return uw_world_model(&s->world, n) != n->x;
 }
 
-/* A velocity that is half way through its rule is none, and begins anew. */
+/* The vector to save; zeros for a velocity in the middle of its rule's update. */
 static const float *vector_to_save(const struct uw_sim *s, uint32_t node, uint32_t tensor,
                                    const float *zeros)
 {
@@ -305,7 +305,7 @@ static int write_all(const struct uw_sim *s, struct uw_storage *file)
     return rc < 0 ? rc : append_u64(to, sink.hash);
 }
 
-/* Steps that have not begun are not part of it: they are handed out again. */
+/* Steps that have not begun are not saved: they are begun again. */
 static int save_state(struct uw_sim *s)
 {
     struct uw_storage_file files;
@@ -355,7 +355,7 @@ int uw_sim_save(struct uw_sim *s)
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         failed = failed || s->learners[i].rc < 0;
     }
-    int rc = failed ? UW_OK : save_state(s);    /* a step that failed is reported in its turn */
+    int rc = failed ? UW_OK : save_state(s);    /* the failed step is reported when it ends */
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         struct uw_sim_learner *l = &s->learners[i];
         if (l->handed && l->trains && !l->held && !l->computed) {
@@ -373,7 +373,7 @@ static int damaged(struct uw_sim *s, const char *what)
                                                  "run, or damaged: %s", s->o->resume, what);
 }
 
-/* By a program that had other flags, or another form of file. */
+/* Set an error: the file is of a program with other flags or another file format. */
 static int of_another(struct uw_sim *s, const char *what)
 {
     return uw_error_set(&s->err, UW_ERR_MISMATCH, "--resume %.120s: saved by another version of "
@@ -406,14 +406,14 @@ static int get_number(struct uw_sim *s, const cJSON *meta, const char *key, uint
     return *end == '\0' ? UW_OK : damaged(s, name);
 }
 
-/* As on the command line; what stands for a flag that was not given is no value. */
+/* A flag's value as on the command line, or words for a flag that was not given. */
 static const char *said(const char *text)
 {
     return text[0] == '\0' || text[0] == '-' || strcmp(text, "18446744073709551615") == 0 ? "none"
                                                                                          : text;
 }
 
-/* Those of the program that saved it and of this one must be the same. */
+/* Check that this program and the one that saved the file have the same flags. */
 static int check_known(struct uw_sim *s, const cJSON *meta)
 {
     const cJSON *entry;
@@ -452,7 +452,7 @@ static int check_flags(struct uw_sim *s, const cJSON *meta)
     return UW_OK;
 }
 
-/* Is it all as it was written? */
+/* Check the file's checksum. */
 static int check_bytes(struct uw_sim *s)
 {
     struct uw_storage *from = &s->saved.files.base;
@@ -472,7 +472,7 @@ static int check_bytes(struct uw_sim *s)
                                     : damaged(s, "its checksum is wrong");
 }
 
-/* The file of another program is reported as such, before its checksum is looked at. */
+/* Refuse the file of another program, before its checksum is checked. */
 static int check_maker(struct uw_sim *s, const cJSON *meta)
 {
     uint64_t value = 0;
@@ -589,7 +589,7 @@ static int read_learner(struct uw_sim *s, struct uw_sim_learner *l)
     return UW_OK;
 }
 
-/* Is there something to go on from? A run that saves where it is to go on may be the first. */
+/* Whether the file to resume exists. It may not if --checkpoint names it too: the first run. */
 static bool is_there(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
