@@ -57,7 +57,7 @@ static int check(const struct uw_convert_model *c, const struct uw_segment *s, u
     return UW_OK;
 }
 
-/* Low-rank additions are no part of a file's model: they stay as they were initialised. */
+/* Low-rank additions are not part of a file's model: they keep their initial values. */
 static bool is_addition(const struct uw_model *m, const struct uw_segment *s)
 {
     const char *dot = strrchr(s->name, '.');
@@ -83,6 +83,6 @@ int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struc
         }
         memcpy(p->x + s->offset_n, find(c, s->name, i)->data, (size_t)s->size_n * sizeof(float));
     }
-    (void)uw_model_push(m); /* a device that fails reports it in the first step */
+    (void)uw_model_push(m); /* the first step reports a failed device */
     return UW_OK;
 }

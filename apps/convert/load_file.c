@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one file here that asks the operating system. The file is read, not mapped: one that is cut
- * off meanwhile would end the program. */
+ * The only file here that calls the operating system. The file is read rather than mapped: if a
+ * mapped file were truncated meanwhile, a signal would end the program. */
 #include "uwasa/convert.h"
 
 #include <errno.h>

@@ -22,7 +22,7 @@ static void move_row(float *plane, uint32_t height, uint32_t width, int64_t from
     memset(y + (dx > 0 ? 0 : width - gap), 0, gap * sizeof *y);
 }
 
-/* In place: rows are taken in the order in which none is overwritten before it is moved. */
+/* Shift in place: the order of rows ensures that none is overwritten before it is moved. */
 static void shift(float *plane, uint32_t height, uint32_t width, int32_t dy, int32_t dx)
 {
     for (uint32_t i = 0; i < height; i++) {

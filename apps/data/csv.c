@@ -153,7 +153,8 @@ static int read_row(struct reader *r)
                         FEATURES_MAX);
 }
 
-/* Look at a whole line without reading it: is it empty, is its last field a number? */
+/* Find out, without consuming the line, whether it is empty and whether its last field is a
+ * number. */
 static void look_at_line(const struct reader *r, bool *empty, bool *ends_in_number)
 {
     struct reader ahead = *r;
@@ -194,7 +195,7 @@ static int read_rows(struct reader *r)
     return rc;
 }
 
-/* A file that is no text is refused before memory is allocated for all of it. */
+/* Refuse a file that is not text before allocating memory for it. */
 static int check_is_text(const struct uw_file *f, struct uw_error *err)
 {
     char start[4096];

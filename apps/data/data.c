@@ -17,7 +17,7 @@ struct uw_data_parts {
     struct uw_idx idx;
     struct uw_cifar10 cifar10;
     struct uw_csv csv;
-    bool classes_chosen; /* the set has applied classes_mask itself */
+    bool classes_chosen; /* the set itself applied classes_mask */
     struct uw_subset subset;
     struct uw_augment augment;
 };
@@ -56,7 +56,7 @@ static int open_digits(struct uw_data_parts *p, const char *rest,
 
 /* ---- IDX ---- */
 
-/* Where only the compressed files are, the hint is to unpack them. */
+/* If only compressed files exist, the hint is to unpack them. */
 static const char *mnist_hint(const char *path)
 {
     char packed[UW_FILE_PATH_BYTES + 64];
@@ -78,7 +78,7 @@ static int open_mnist(struct uw_data_parts *p, const char *folder,
     return uw_idx_open(&p->idx, images, labels, 10, hint, err);
 }
 
-/* Copy `rest` to names and cut it at its commas. Returns the number of parts, or 0 when there are
+/* Copy `rest` to names and split it at its commas. Returns the number of parts, or 0 if there are
  * too many, one is empty, or they do not fit. */
 static uint32_t split(const char *rest, char *names, size_t names_bytes, char **parts,
                       uint32_t parts_max)
@@ -102,7 +102,7 @@ static uint32_t split(const char *rest, char *names, size_t names_bytes, char **
     return n;
 }
 
-/* Training and test set must agree in shape, and both count as many classes as either has. */
+/* Check that training and test set have the same shape, and give both the larger class count. */
 static int agree(struct uw_dataset *a, const struct uw_dataset *b, const char *names,
                  struct uw_error *err)
 {
@@ -225,7 +225,7 @@ static int choose(struct uw_data *d, const char *spec, const struct uw_data_conf
     return UW_OK;
 }
 
-/* Rows of numbers are images when they have as many. */
+/* Treat rows of numbers as images if they have the right length. */
 static void shape_rows(struct uw_dataset *d, const struct uw_data_config *config)
 {
     uint64_t n = (uint64_t)config->channels * config->height * config->width;
@@ -236,7 +236,7 @@ static void shape_rows(struct uw_dataset *d, const struct uw_data_config *config
     }
 }
 
-/* Are there images to move and mirror, and is something left of one that was moved? */
+/* Check that there are images to augment, and that a shift leaves part of the image. */
 static int check_images(const struct uw_dataset *d, const char *spec,
                         const struct uw_data_config *config, struct uw_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Only IEEE arithmetic in a fixed order and the functions of the runtime: the same bits
- * everywhere. */
+ * Uses only IEEE arithmetic in a fixed order and functions of the runtime, so results have the same
+ * bits everywhere. */
 #include "uwasa/digits.h"
 
 #include "uwasa/fmath.h"
@@ -159,7 +159,7 @@ static void pick_hand(struct hand *h, struct uw_rng *r)
     h->y0 = 13.5f + between(r, -1.8f, 1.8f);
 
     for (int i = 0; i < WAVES; i++) {
-        /* one draw a statement: C leaves the order inside an initialiser open */
+        /* one draw per statement: the order inside an initialiser is not specified */
         h->push[i].x = 0.09f * uw_rng_normal(r);
         h->push[i].y = 0.09f * uw_rng_normal(r);
         h->wave[i].x = between(r, -3.0f, 3.0f);
@@ -277,7 +277,7 @@ static void write_digit(struct pen *pen, const struct hand *h, struct uw_rng *r,
     draw_spline(pen, p, n);
 }
 
-/* What a neighbouring digit or the edge of a form would leave: a short stroke off the centre. */
+/* A short stroke off the centre, like a part of a neighbouring digit or of a form's edge. */
 static void stray_stroke(struct pen *pen, struct uw_rng *r)
 {
     float side = uw_rng_below(r, 2) == 0 ? 2.5f : 24.5f;
@@ -298,7 +298,7 @@ static void add_noise(float *image, struct uw_rng *r)
     for (uint32_t i = 0; i < UW_DIGITS_PIXELS_N; i++) {
         image[i] += level * (uw_rng_uniform(r) - 0.5f);
     }
-    for (uint32_t i = 0; i < UW_DIGITS_PIXELS_N; i++) { /* apart, so that it becomes vector code */
+    for (uint32_t i = 0; i < UW_DIGITS_PIXELS_N; i++) { /* a separate loop, to be vectorized */
         float v = image[i] > 0.0f ? image[i] : 0.0f;
         image[i] = v < 1.0f ? v : 1.0f;
     }

@@ -3,7 +3,7 @@
 
 enum { RANK_MAX = 4, TYPE_BYTE = 0x08, TYPE_FLOAT = 0x0d, LABELS_AT = 8 };
 
-/* Values in a sample: more would be a damaged header rather than a picture. */
+/* Limit of values in a sample: more means a damaged header. */
 #define SAMPLE_MAX_N (1u << 24)
 
 struct header {

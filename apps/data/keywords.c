@@ -34,7 +34,7 @@ static struct bump bump_of(uint32_t word, uint32_t feature, uint32_t i)
     struct uw_rng r;
     struct bump b;
     uw_rng_seed(&r, uw_rng_mix(VOCABULARY_SEED, (word * 64u + feature) * 8u + i));
-    /* one draw a statement: C leaves the order inside an initialiser open */
+    /* one draw per statement: the order inside an initialiser is not specified */
     b.at = between(&r, 0.05f, 0.95f);
     b.width = between(&r, 0.08f, 0.22f);
     b.height = between(&r, 0.5f, 1.6f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A definition as C, by the table of uwasa/layer_keys.h. */
+ * Writes a definition as C, by the table of uwasa/layer_keys.h. */
 #include "uwasa/convert.h"
 #include "uwasa/layer_keys.h"
 
@@ -212,7 +212,7 @@ static void write_definition(struct writer *w, const struct uw_model_def *d, con
     print(w, "};\n");
 }
 
-/* One table a tensor, numbered: two names may differ in what no identifier can hold. */
+/* One numbered table per tensor: names may differ only in characters not allowed in identifiers. */
 static void write_tables(struct writer *w, const struct uw_params *p, const char *name)
 {
     for (uint32_t s = 0; s < p->segments_n; s++) {

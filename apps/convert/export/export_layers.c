@@ -135,7 +135,7 @@ static const char *batchnorm(struct uw_export *e)
     return n->output[0];
 }
 
-/* y * weight + bias, both stretched over `behind` more axes */
+/* y * weight + bias, both broadcast over `behind` further axes */
 static const char *affine(struct uw_export *e, const char *y, uint32_t behind)
 {
     static const int64_t axes[2] = {1, 2};
@@ -150,7 +150,7 @@ static const char *affine(struct uw_export *e, const char *y, uint32_t behind)
     return y;
 }
 
-/* ONNX of this opset has no group norm: instance norm of [N][groups][rest]. */
+/* This opset has no group norm: use instance norm of [N][groups][rest]. */
 static const char *groupnorm(struct uw_export *e)
 {
     uint32_t groups = e->def->norm.groups != 0 ? e->def->norm.groups : 1;
@@ -289,7 +289,7 @@ static const char *embedding(struct uw_export *e)
     return uw_export_op(e, "Gather", uw_export_param(e, "weight"), n->output[0]);
 }
 
-/* One node of that operator, or what a function writes. */
+/* How to write each kind of layer: as one node of an operator, or by a function. */
 static const struct {
     const char *op;
     const char *(*write)(struct uw_export *e);

@@ -10,7 +10,7 @@
 #define OPSET 13
 #define IR_VERSION 7
 
-/* What nanopb's stream hands on. */
+/* State of nanopb's output stream. */
 struct out {
     uw_convert_put put;
     void *arg;
@@ -198,7 +198,7 @@ static bool write_opset(pb_ostream_t *stream, const pb_field_t *field, void *con
     return write_message(stream, field, uw_onnx_OperatorSet_fields, &pb);
 }
 
-/* Which layers the first loss needs. */
+/* Mark the layers that the first loss needs. */
 static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
 {
     uint32_t last = d->layers_n - 1;

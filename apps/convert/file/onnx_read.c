@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * nanopb reads from a stream that knows its place in the file's bytes, so that raw tensor data is
- * found by address and skipped. */
+ * nanopb reads from a stream over the file's bytes, so raw tensor data is referenced by address and
+ * skipped. */
 #include "onnx_read.h"
 
 #include "onnx.pb.h"
@@ -49,7 +49,7 @@ static bool read_memory(pb_istream_t *stream, pb_byte_t *buf, size_t count)
     return true;
 }
 
-/* Keep the first reason why. Returns false, for nanopb. */
+/* Record an error, unless there is one already. Returns false, for nanopb. */
 static bool refuse(struct reader *r, int code)
 {
     r->rc = r->rc < 0 ? r->rc : code;
@@ -67,7 +67,7 @@ static void *append(struct list *l, size_t element_bytes)
     return (uint8_t *)l->item + element_bytes * l->n++;
 }
 
-/* The bytes of a length-delimited field, left where they are. */
+/* Get the bytes of a length-delimited field without copying them. */
 static bool borrow(pb_istream_t *stream, const uint8_t **bytes, uint64_t *n)
 {
     if (stream->callback != read_memory) {
@@ -176,7 +176,7 @@ static int64_t raw_integer(const uint8_t *p, int32_t type)
     return type == UW_ONNX_INT8 ? (int8_t)(uint8_t)v : (int64_t)v;
 }
 
-/* Raw data of other types becomes int64 or float. */
+/* Convert raw data of other types to int64 or float. */
 static bool widen(struct reader *r, struct uw_onnx_tensor *out, const uint8_t *raw,
                   uint64_t n, int32_t type)
 {
@@ -209,7 +209,7 @@ static bool refuse_tensor(const struct tensor_fields *t, int code, const char *w
 
 void uw_onnx_set_strides(struct uw_onnx_tensor *t)
 {
-    int64_t stride = uw_onnx_tensor_size(t) != 0 ? 1 : 0; /* of nothing, sizes may be anything */
+    int64_t stride = uw_onnx_tensor_size(t) != 0 ? 1 : 0; /* empty: strides could overflow */
     for (uint32_t a = t->rank; a-- > 0;) {
         t->stride[a] = stride;
         stride *= (int64_t)t->dim[a];

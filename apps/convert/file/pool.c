@@ -31,7 +31,7 @@ void *uw_pool_take(struct uw_pool *p, uint64_t n, size_t element_bytes)
             return NULL;
         }
         fresh->cap = cap;
-        if (cap == bytes && b != NULL) { /* full from the start: keep filling the one in front */
+        if (cap == bytes && b != NULL) { /* the new block is full: continue to fill the current */
             fresh->next = b->next;
             b->next = fresh;
         } else {

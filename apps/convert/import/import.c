@@ -60,7 +60,7 @@ const char *uw_convert_operators(void)
            "and attention as PyTorch writes them also Erf If Pow Sqrt Sub";
 }
 
-/* Room for a name that something makes, once. */
+/* Add a value for a name; a name may be defined only once. */
 static int declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,
                    struct uw_value **out)
 {
@@ -105,7 +105,8 @@ static int make_map(struct uw_import *im)
     return UW_OK;
 }
 
-/* The one input that is no initializer. Its symbolic axis, or the first, is the minibatch. */
+/* Set the input, the only one that is not an initializer. Its symbolic axis, or else the first, is
+ * the minibatch. */
 static int set_input(struct uw_import *im, const struct uw_onnx_value_info *x)
 {
     uint32_t batch = 0;
@@ -176,7 +177,7 @@ static int find_input(struct uw_import *im)
                      : uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "the graph has no input");
 }
 
-/* Every node's outputs get room, and every value has the number of nodes that read it. */
+/* Add values for every node's outputs, and count the nodes that read each value. */
 static int declare_nodes(struct uw_import *im)
 {
     struct uw_onnx_graph *g = &im->graph;
@@ -233,7 +234,7 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
                             "lists the operators and where they may stand");
 }
 
-/* Outputs that a handler has no use for, such as a mask: an error when something reads them. */
+/* Outputs that a handler did not set, such as a mask, are an error if something reads them. */
 static int close_outputs(struct uw_import *im, const struct uw_onnx_node *n)
 {
     for (uint32_t k = 0; k < n->outputs_n; k++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Self-attention is recognized by what it computes, not by the nodes it is written with: the
- * product of probabilities and values, whose operands are views of dense layers of one input. */
+ * Self-attention is recognized by what it computes, not by its exact nodes: the product of
+ * probabilities and values, whose operands are views of dense layers with the same input. */
 #include "import.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct source {
     uint64_t offset, heads, steps, width;
 };
 
-/* Atoms of the axes begin .. end - 1 that are not the minibatch; at most one, or fails. A
+/* The atom of the axes begin .. end - 1 that is not the minibatch; fails if there are several. A
  * minibatch of 1 may be anywhere. */
 static bool one_atom(const struct uw_view *v, uint32_t begin, uint32_t end, struct uw_atom *out,
                      bool batch)
@@ -37,7 +37,7 @@ static bool one_atom(const struct uw_view *v, uint32_t begin, uint32_t end, stru
     return found <= 1 && (one || here == batch);
 }
 
-/* Follow a layer down to the dense layer that made it, adding up what slices skip. */
+/* Go from a layer back to its dense layer, adding up the offsets of slices. */
 static const struct uw_import_layer *dense_below(const struct uw_import *im, uint32_t layer,
                                                  uint64_t steps, uint64_t *offset)
 {
@@ -66,7 +66,7 @@ static const struct uw_import_layer *dense_below(const struct uw_import *im, uin
     return NULL;
 }
 
-/* v is [N][heads][steps][width] (or its last two axes exchanged), any axes in front. */
+/* v is [N][heads][steps][width], or with its last two axes exchanged, after any other axes. */
 static bool find_source(const struct uw_import *im, const struct uw_value *v, bool exchanged,
                         struct source *out)
 {
@@ -93,7 +93,7 @@ static bool find_source(const struct uw_import *im, const struct uw_value *v, bo
            out->dense->param[0].dim[1] == features;
 }
 
-/* Is the mask what keeps step t from seeing steps after t? `hidden` decides by an element. */
+/* Whether the mask hides steps after t from step t. */
 static bool is_causal(const struct uw_onnx_tensor *t, uint64_t steps, bool additive)
 {
     uint64_t n = uw_onnx_tensor_size(t);
@@ -110,7 +110,7 @@ static bool is_causal(const struct uw_onnx_tensor *t, uint64_t steps, bool addit
     return true;
 }
 
-/* From the softmax's input back to the product of queries and keys.
+/* Go from the softmax's input back to the product of queries and keys.
  * Returns that node, or NULL. */
 static const struct uw_onnx_node *scores(struct uw_import *im, const struct uw_value *v,
                                          uint64_t steps, double *scale, bool *causal)
@@ -152,7 +152,7 @@ static const struct uw_onnx_node *scores(struct uw_import *im, const struct uw_v
     return NULL;
 }
 
-/* Rows of three dense layers become in_proj. */
+/* Build in_proj from rows of three dense layers. */
 static int set_in_proj(struct uw_import *im, struct uw_import_layer *l, const struct source *s)
 {
     const size_t e = (size_t)(s[0].heads * s[0].width);     /* of weights that are in memory */
@@ -177,7 +177,7 @@ static int set_in_proj(struct uw_import *im, struct uw_import_layer *l, const st
     return UW_OK;
 }
 
-/* What the softmax reads; *axis is the one it runs over, as the file counts. */
+/* The softmax's input; *axis: its axis, as in the file. */
 static const struct uw_value *behind_softmax(struct uw_import *im, const struct uw_value *p,
                                              int64_t *axis)
 {
@@ -262,7 +262,7 @@ int uw_import_projection(struct uw_import *im, const struct uw_onnx_node *n,
                                 "%u to %u", (unsigned long long)e,
                                 (unsigned)dense->param[0].dim[1], (unsigned)dense->param[0].dim[0]);
     }
-    /* the dense layer becomes the attention, the other one is needed no more */
+    /* the dense layer becomes the attention; the other one is no longer needed */
     struct uw_import_layer out = *a;
     const char *name = dense->own_name;
     size_t length = name != NULL ? strlen(name) : 0;

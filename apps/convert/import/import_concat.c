@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Ordered views of all inputs, the layers' own shapes cut at the axis: *at is that axis in them. */
+/* Make ordered views of all inputs whose own shapes contain the axis: *at is its index there. */
 static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                  uint32_t count, uint32_t axis, uint32_t *at)
 {
@@ -16,7 +16,7 @@ static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_v
         outer *= a < axis ? d : 1;
         inner *= a > axis ? d : 1;
     }
-    bool own = true; /* do all of them have the axis in their shape, the same rank over? */
+    bool own = true; /* all have the axis in their shape, and the same rank */
     for (uint32_t k = 0; k < count && rc == UW_OK; k++) {
         rc = uw_import_order(im, n, &v[k]);
         uint64_t behind = 1;

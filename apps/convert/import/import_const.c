@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants are strided views too: Transpose, Slice, Expand and Unsqueeze move no element, so a
- * weight that passes through them is not copied, and an expanded zero stays one zero. */
+ * Constants are strided views, too: Transpose, Slice, Expand and Unsqueeze copy no element, and an
+ * expanded zero is stored once. */
 #include "import_const.h"
 
 #include <limits.h>
@@ -254,7 +254,7 @@ int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
     return UW_OK;
 }
 
-/* Copy a constant into order; only for what a Reshape would tear. */
+/* Copy a constant in row-major order, if a Reshape cannot be done by strides. */
 static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t)
 {
     struct uw_onnx_tensor from = *t;
@@ -291,7 +291,7 @@ int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
     rc = same ? UW_OK : compact(im, n, out);
     out->rank = (uint32_t)count;
     memcpy(out->dim, dim, sizeof dim);
-    if (same) { /* of any size */
+    if (same) { /* all elements are equal: any shape */
         memset(out->stride, 0, sizeof out->stride);
     } else {
         uw_onnx_set_strides(out);
@@ -379,7 +379,7 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
                                     (long long)a, (long long)by);
         }
         int64_t size = (int64_t)x->dim[a];
-        by = by > size && size > 0 ? size : by; /* one element, either way */
+        by = by > size && size > 0 ? size : by; /* a larger step also leaves one element */
         by = size == 0 ? 1 : by;
         int64_t low = by < 0 ? -1 : 0;
         int64_t high = by < 0 ? size - 1 : size;

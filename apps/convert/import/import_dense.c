@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Output 0: the axes of x before the last keep their place, further apart or closer. */
+/* Output 0: the axes of x before the last, with strides for the new last axis. */
 static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *x,
                       const struct uw_import_layer *l, uint64_t size, uint64_t out)
 {
@@ -35,7 +35,7 @@ static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const 
                : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
 }
 
-/* bias * beta; one number stands for all. */
+/* bias * beta; a single number is used for all outputs. */
 static int dense_bias(struct uw_import *im, struct uw_import_layer *l,
                       const struct uw_onnx_tensor *bias, float beta, uint64_t out)
 {
@@ -48,7 +48,7 @@ static int dense_bias(struct uw_import *im, struct uw_import_layer *l,
     return rc;
 }
 
-/* y = x W^T + b on the last axis. weight [out][in] is seen through its strides. */
+/* y = x W^T + b on the last axis. weight is [out][in] by its strides. */
 static int dense(struct uw_import *im, const struct uw_onnx_node *n, uint32_t input,
                  const struct uw_onnx_tensor *weight, const struct uw_onnx_tensor *bias,
                  float alpha, float beta)
@@ -133,7 +133,7 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
                  uw_onnx_float(n, "beta", 1.0f));
 }
 
-/* The bias comes with the Add behind, see uw_op_add. */
+/* The bias comes from the following Add, see uw_op_add. */
 int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_value *b = uw_import_in(im, n, 1);
@@ -205,7 +205,7 @@ int uw_op_clip(struct uw_import *im, const struct uw_onnx_node *n)
                             "(ReLU) are trained", low, high);
 }
 
-/* Only the logits are trained; the loss has the softmax in it. */
+/* A softmax at the end is dropped: the loss includes it. */
 int uw_op_softmax(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);

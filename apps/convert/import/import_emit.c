@@ -149,7 +149,7 @@ static const char *name_of_node(struct uw_import *im, const struct uw_onnx_node 
     return uw_pool_text(im->pool, out[0] != '\0' ? out : "layer", out[0] != '\0' ? used : 5);
 }
 
-/* The names so far, each with the number that its next namesake tries first. */
+/* The names so far, each with the number to try first for the next layer of that name. */
 struct names {
     struct {
         const char *name;
@@ -229,7 +229,7 @@ static void mark_needed(struct uw_import *im, struct uw_value *const *outputs, u
     }
 }
 
-/* A recurrent layer of which only the last step is read keeps that one alone. */
+/* Let a recurrent layer of which only the last step is read output only that step. */
 static void fold_last_steps(struct uw_import *im)
 {
     for (uint32_t i = 0; i < im->layers_n; i++) {
@@ -257,7 +257,7 @@ static void fold_last_steps(struct uw_import *im)
     }
 }
 
-/* A flatten or reshape that changes nothing is stepped over. */
+/* Skip a flatten or reshape that changes nothing. */
 static uint32_t step_over(const struct uw_import *im, uint32_t layer)
 {
     while (layer != 0) {
@@ -274,7 +274,7 @@ static uint32_t step_over(const struct uw_import *im, uint32_t layer)
     return layer;
 }
 
-/* What a layer without weights is called: its module, or what it does to the shape. */
+/* Name of a layer without weights: its module, or what it does to the shape. */
 static const char *plain_name(struct uw_import *im, const struct uw_import_layer *l)
 {
     switch (l->def.kind) {
@@ -367,7 +367,7 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
     return UW_OK;
 }
 
-/* More outputs are heads that help training; an output like the input is an autoencoder's. */
+/* Further outputs are auxiliary heads; an output with the input's shape is an autoencoder's. */
 static int set_losses(struct uw_import *im, struct uw_convert_model *m,
                       struct uw_value *const *outputs, uint32_t outputs_n)
 {

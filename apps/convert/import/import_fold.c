@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Shape that two or more operands have in common, 1 being stretched. */
+/* Broadcast shape of two or more operands. */
 static int broadcast(struct uw_import *im, const struct uw_onnx_node *n,
                      const struct uw_onnx_tensor *const *x, uint32_t count,
                      struct uw_onnx_tensor *out)
@@ -74,7 +74,7 @@ static bool arithmetic(const char *op, double a, double b, double *y)
     return true;
 }
 
-/* Shapes fit 53 bits; what does not is no shape. */
+/* Convert a number to a size. Sizes fit 53 bits; anything else is not a size. */
 static int64_t whole(double d)
 {
     return d > -9e15 && d < 9e15 ? (int64_t)d : 0;
@@ -143,7 +143,7 @@ static int64_t concat_dims(struct uw_import *im, const struct uw_onnx_node *n,
 static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
                        const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
-    (void)x; /* there may be more of them */
+    (void)x; /* there may be more inputs than x holds */
     uint64_t stored;
     uint64_t inner = 1;
     uint64_t before = 0;

@@ -8,7 +8,7 @@
 struct window {
     uint32_t axes;
     uint32_t kernel[2], stride[2], dilation[2];
-    uint32_t front[2], pad[2];      /* of a Pad node in front; of both together */
+    uint32_t front[2], pad[2];      /* padding of a Pad node before it; total padding */
 };
 
 static int read_sizes(struct uw_import *im, const struct uw_onnx_node *n, const char *name,
@@ -26,8 +26,8 @@ static int read_sizes(struct uw_import *im, const struct uw_onnx_node *n, const 
     return UW_OK;
 }
 
-/* SAME: out = ceil(in / stride), of a transposed convolution in * stride; the padding it takes must
- * be the same on both sides. */
+/* SAME: out = ceil(in / stride), or in * stride for a transposed convolution; the padding for that
+ * must be the same on both sides. */
 static int pad_same(struct uw_import *im, const struct uw_onnx_node *n, struct window *w,
                     const uint64_t *in)
 {
@@ -78,7 +78,7 @@ static int read_pads(struct uw_import *im, const struct uw_onnx_node *n, struct 
     return UW_OK;
 }
 
-/* Zeros that a Pad node in front adds; *x becomes what that node reads. */
+/* Use the zeros that a preceding Pad node adds; *x becomes that node's input. */
 static int fold_pad(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value **x,
                     uint32_t *pad, uint32_t axes)
 {
@@ -210,7 +210,7 @@ static int transposed_sizes(struct uw_import *im, const struct uw_onnx_node *n,
     return UW_OK;
 }
 
-/* Output sizes of a convolution, or of a transposed one, that its weights fit. */
+/* Check the weights of a convolution or transposed convolution and compute its output sizes. */
 static int conv_sizes(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
                       const struct uw_view *v, const struct uw_onnx_tensor *weight, int64_t groups,
                       uint32_t *extra, uint64_t *out)
@@ -268,7 +268,7 @@ int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
             .pad = w.pad[0], .no_bias = bias == NULL, .dilation = w.dilation[0],
             .groups = (uint32_t)groups};
     }
-    if (transposed) { /* its definition begins as a convolution's */
+    if (transposed) { /* its definition begins like a convolution's */
         l->def.conv_transpose2d.out_pad_h = extra[0];
         l->def.conv_transpose2d.out_pad_w = extra[1];
     }
@@ -391,7 +391,7 @@ static int mean_of(struct uw_import *im, const struct uw_onnx_node *n, struct uw
         v->rank = t->rank;
         memcpy(v->dim, t->dim, sizeof v->dim);
     }
-    bool fits = v->dim[0] == rows[0]; /* [C][H][W] pools as it is */
+    bool fits = v->dim[0] == rows[0]; /* [C][H][W] can be pooled as it is */
     rc = fits && v->rank > 1 ? UW_OK : uw_import_shape(im, n, v, 2, rows);
     struct uw_import_layer *l =
         rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_GLOBAL_AVGPOOL, v->layer) : NULL;
@@ -418,7 +418,7 @@ int uw_op_reduce_mean(struct uw_import *im, const struct uw_onnx_node *n)
     }
     uint64_t dims[UW_ONNX_RANK_MAX];
     uint32_t dims_n = 0;
-    uint32_t at = 0; /* before, inside, behind the axes that go */
+    uint32_t at = 0; /* before, inside, after the removed axes */
     uint32_t batch = 0;
     for (uint32_t a = 0; a < v.axes_n; a++) {
         bool gone = (marked & 1u << a) != 0;

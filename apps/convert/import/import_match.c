@@ -17,7 +17,7 @@ static bool same_data(const struct uw_value *a, const struct uw_value *b)
            a->view.layer == b->view.layer && uw_view_same(&a->view, &b->view);
 }
 
-/* A product, whatever its brackets: a constant times the factors. */
+/* A product, in any association: a constant times the factors. */
 struct product {
     double c;
     const struct uw_value *factor[FACTORS_MAX];
@@ -49,7 +49,7 @@ static struct product product_of(struct uw_import *im, const struct uw_onnx_node
     return p;
 }
 
-/* v = 1 + something: that, else NULL. */
+/* If v = 1 + something, returns the something, else NULL. */
 static const struct uw_value *beside_one(struct uw_import *im, const struct uw_value *v)
 {
     double one = 0.0;
@@ -103,7 +103,7 @@ static int emit_activation(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 /* GELU, x (1 + erf(x / sqrt 2)) / 2 or its tanh form, and SiLU, x sigmoid(x).
- * Returns 1 (it was), 0, or a code. */
+ * Returns 1 (matched), 0, or a code. */
 static int match_activation(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct product p = product_of(im, n);
@@ -130,8 +130,8 @@ static int match_activation(struct uw_import *im, const struct uw_onnx_node *n)
     return 0;
 }
 
-/* Does a constant have one element for each of `count` axes of x from `first` on, and stretch
- * over the others? */
+/* Whether a constant varies along `count` axes of x from `first` on, and is broadcast over the
+ * others. */
 static bool lies_along(const struct uw_onnx_tensor *t, const struct uw_view *x, uint32_t first,
                        uint32_t count)
 {
@@ -149,7 +149,7 @@ static bool lies_along(const struct uw_onnx_tensor *t, const struct uw_view *x, 
     return true;
 }
 
-/* Nothing but the node that asks reads v, nor what v is another view of. */
+/* Whether the asking node is the only reader of v and of the value that v is a view of. */
 static bool only_user(struct uw_import *im, const struct uw_value *v)
 {
     uint32_t layer = v->view.layer;
@@ -163,8 +163,8 @@ static bool only_user(struct uw_import *im, const struct uw_value *v)
     return false;
 }
 
-/* The weight (Mul) or bias (Add) of a normalization that stands behind it.
- * Returns 1 (it was), 0, or a code. */
+/* Match the weight (Mul) or bias (Add) after a normalization.
+ * Returns 1 (matched), 0, or a code. */
 static int match_affine(struct uw_import *im, const struct uw_onnx_node *n,
                         const struct uw_value *x, const struct uw_onnx_tensor *t, bool bias)
 {
@@ -206,7 +206,7 @@ static int match_affine(struct uw_import *im, const struct uw_onnx_node *n,
     return rc < 0 ? rc : 1;
 }
 
-/* The bias of a MatMul. Returns 1 (it was), 0, or a code. */
+/* Match the bias of a MatMul. Returns 1 (matched), 0, or a code. */
 static int match_bias(struct uw_import *im, const struct uw_onnx_node *n,
                       const struct uw_value *x, const struct uw_onnx_tensor *t)
 {
@@ -305,7 +305,7 @@ int uw_op_add(struct uw_import *im, const struct uw_onnx_node *n)
     return uw_op_sum(im, n);
 }
 
-/* Also a Div that was no normalization. */
+/* Also a Div that is not part of a normalization. */
 int uw_op_mul(struct uw_import *im, const struct uw_onnx_node *n)
 {
     bool divide = n->op[0] == 'D';

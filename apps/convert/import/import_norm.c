@@ -15,7 +15,7 @@ static bool all_equal(const struct uw_onnx_tensor *t, double value)
     return true;
 }
 
-/* A weight of ones and a bias of zeros that are no parameters of the file: affine=False. */
+/* Whether weight is all ones and bias all zeros and neither is a parameter: affine=False. */
 static bool plain(struct uw_import *im, const struct uw_onnx_tensor *weight,
                   const struct uw_onnx_tensor *bias)
 {
@@ -24,7 +24,7 @@ static bool plain(struct uw_import *im, const struct uw_onnx_tensor *weight,
            all_equal(bias, 0.0);
 }
 
-/* In a definition 0 stands for the usual value. */
+/* In a definition an epsilon of 0 means the default. */
 static int check_epsilon(struct uw_import *im, const struct uw_onnx_node *n, float epsilon)
 {
     return epsilon > 0.0f ? UW_OK
@@ -57,7 +57,7 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
     }
     l->affine = 2;
     l->def.norm.epsilon = epsilon;
-    /* ONNX has the share of the old statistics */
+    /* ONNX gives the weight of the old statistics */
     l->def.norm.momentum = (float)round((1.0 - (double)uw_onnx_float(n, "momentum", 0.9f)) * 1e6) *
                            1e-6f;
     l->def.norm.no_affine = plain(im, t[0], t[1]);
@@ -70,7 +70,7 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
     return rc;
 }
 
-/* Also the first half of a group norm: its input then is cut into [N][groups][rest]. */
+/* Also the first half of a group norm, whose input is then [N][groups][rest]. */
 int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
@@ -208,7 +208,7 @@ int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     return rc;
 }
 
-/* How many axes of x a ReduceMean is over when they are the last ones, else 0. */
+/* Number of axes of a ReduceMean if they are the last axes of x, else 0. */
 static uint32_t last_axes(struct uw_import *im, const struct uw_onnx_node *n,
                           const struct uw_view *x)
 {
@@ -221,7 +221,7 @@ static uint32_t last_axes(struct uw_import *im, const struct uw_onnx_node *n,
 }
 
 /* (x - mean) / sqrt(mean of (x - mean)^2 + epsilon), as PyTorch writes it before opset 17.
- * Returns 1 (it was), 0, or a code. */
+ * Returns 1 (matched), 0, or a code. */
 static int match_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_value *d = uw_import_in(im, n, 0);

@@ -151,7 +151,7 @@ static int read_recurrent(struct uw_import *im, const struct uw_onnx_node *n, st
     return rc;
 }
 
-/* Two directions side by side. */
+/* Concatenate two directions. */
 static int join(struct uw_import *im, const struct uw_onnx_node *n, const uint32_t *layer)
 {
     struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_CONCAT, layer[0]);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Input 0 may be scaled here: a change of shape does not mind. Output 0 starts as its view. */
+/* Start output 0 as a view of input 0, which may be scaled: shape changes keep the scale. */
 static struct uw_value *begin(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_in(im, n, 0);
@@ -19,7 +19,7 @@ static struct uw_value *begin(struct uw_import *im, const struct uw_onnx_node *n
     return y;
 }
 
-/* The view is whole: output 0 is data from now on. */
+/* The view is complete: make output 0 data. */
 static int done(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y, bool fits)
 {
     if (!fits) {
@@ -116,7 +116,7 @@ int uw_op_unsqueeze(struct uw_import *im, const struct uw_onnx_node *n)
     return done(im, n, y, fits);
 }
 
-/* View of what a slice leaves of v, whose atom `first` now has `length` steps. */
+/* View of a slice of v, whose atom `first` now has `length` steps. */
 static int cut_view(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *y,
                     const struct uw_view *v, uint32_t first, uint64_t length)
 {
@@ -162,7 +162,7 @@ static int cut(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
     uint64_t inner = v.atom[first].stride;
     uint64_t outer = v.n / (inner * size);
     const uint64_t split[3] = {outer, size, inner};
-    /* keep the layer's own shape when one of its axes is the one */
+    /* keep the layer's own shape if this axis is one of its axes */
     uint32_t at = v.rank;
     uint64_t behind = 1;
     for (uint32_t a = v.rank; a-- > 0;) {
@@ -191,7 +191,7 @@ static int cut(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
     return cut_view(im, n, &y->view, &v, first, length);
 }
 
-/* An axis that a transpose has put together from pieces is put in order before it is cut. */
+/* An axis that a transpose has assembled from parts is put in order before it is sliced. */
 static int settle(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                   uint32_t axis)
 {

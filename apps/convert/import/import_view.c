@@ -51,7 +51,7 @@ bool uw_view_is_batch(const struct uw_view *v, uint32_t axis)
     return uw_view_has_batch(v, axis) && v->axis_end[axis] - begin_of(v, axis) == 1;
 }
 
-/* Drop atoms of size 1, join neighbours inside an axis that are one run of the sample. */
+/* Drop atoms of size 1; join neighbouring atoms of an axis that are contiguous in the sample. */
 static void tidy(struct uw_view *v)
 {
     uint32_t to = 0;
@@ -110,7 +110,7 @@ bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n)
         if (have != dims[a]) {
             return false;
         }
-        /* and when the next axis is larger than 1, it rather stays at the end of this one */
+        /* if the next axis is larger than 1, it goes to the end of this axis instead */
         if (from < v->atoms_n && v->atom[from].size == 1 && out.atoms_n < UW_ATOMS_MAX &&
             a + 1 < axes_n && dims[a + 1] != 1) {
             out.atom[out.atoms_n++] = v->atom[from++];
