@@ -28,7 +28,7 @@ static int open_radio(struct uw_firmware *f, struct bus *b)
     return rc < 0 ? rc : uw_link_frame_init(&b->frame, &frame);
 }
 
-/* The identity is drawn at each start: no counter has to outlive it. */
+/* A random identity at each start: so no counter must be kept over restarts. */
 static int open_secure(struct uw_firmware *f, struct bus *b)
 {
     struct uw_secure_frames_config c = {

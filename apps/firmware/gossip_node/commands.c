@@ -21,7 +21,7 @@ static void set(struct uw_firmware *f, const char *words)
         f->kept = s;
         uw_console_line("set; \"save\" keeps it, and it counts from the next start");
     }
-    uw_key_wipe(&s, sizeof s);          /* it has the key */
+    uw_key_wipe(&s, sizeof s);          /* it contains the key */
 }
 
 static void carry_out(struct uw_firmware *f, int (*what)(struct uw_firmware *f), const char *done)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data=uart: samples of the second UART, in what the last region has left. */
+ * data=uart: samples from the second UART, stored in the rest of the last region. */
 #include "gossip_node.h"
 
 static const struct uw_dataset shape = {.channels = 1, .height = UW_DIGITS_SIDE,
@@ -19,7 +19,7 @@ static size_t bytes_for(uint32_t samples_n)
     return uw_link_serial_bytes(&c) + uw_samples_bytes(&shape, samples_n);
 }
 
-/* At least. */
+/* The least number of samples. */
 static uint32_t wanted(const struct uw_firmware *f)
 {
     return f->settings.samples != 0 ? f->settings.samples : f->settings.batch;
@@ -31,7 +31,7 @@ size_t uw_firmware_samples_bytes(const struct uw_firmware *f)
     return uart ? bytes_for(wanted(f)) + UW_ARENA_ALIGN : 0;
 }
 
-/* As set, or as many as there is room for. */
+/* The number of samples as set, or as many as fit. */
 static uint32_t choose(const struct uw_firmware *f, size_t left)
 {
     size_t fixed = bytes_for(0), each = bytes_for(1) - fixed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A board that keeps learning: trains on the built-in digits or on samples of its second UART,
+ * A board that keeps learning: trains on the built-in digits or on samples from its second UART,
  * pulls its peers' parameters by gossip, serves its own. See boards/README.md. */
 #include "gossip_node.h"
 
@@ -32,7 +32,7 @@ static void flush(void)
     }
 }
 
-/* A board that cannot start, or go on, keeps its console: its settings may be what is wrong. */
+/* After a failure keep only the console running: the settings may be wrong and can be changed. */
 static void stay(struct uw_firmware *f)
 {
     if (!uw_machine.emulated) {

@@ -28,7 +28,7 @@ void uw_firmware_open_memory(struct uw_firmware *f)
     }
 }
 
-/* The plan needs a working area once; the end of the largest region is free until then. */
+/* Use the end of the largest region, free until bind, as the workspace of the plan. */
 static int take_workspace(struct uw_firmware *f, struct uw_model_config *c)
 {
     struct uw_arena *largest = &f->arena[0];
@@ -50,7 +50,7 @@ static void between(void *arg)
     uw_firmware_poll(arg);
 }
 
-/* Plan for f->rule and f->snapshot, and see that it fits with the node beside it. */
+/* Plan for f->rule and f->snapshot, and check that plan and node fit. */
 static int place(struct uw_firmware *f, struct uw_model_config *c)
 {
     c->optimizer = (struct uw_optimizer){.lr = f->settings.lr,

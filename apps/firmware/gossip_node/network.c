@@ -8,14 +8,14 @@
 
 #define TLS_BYTES 10752u                /* six sessions and their handshakes took 9336 */
 #define MEMBERS 8u
-#define SERVES_SMALL 4u                 /* at once, where the window is small */
+#define SERVES_SMALL 4u                 /* peers served at once if the window is small */
 #define STATIONS 16u
 #define SESSIONS 6u
 #define HANDSHAKES 2u
 #define LARGE_BYTES (1024u * 1024u)     /* of a region */
 #define WINDOW_LARGE_BYTES (48u * 1024u)
 #define WINDOW_SMALL_BYTES (8u * 1024u)
-/* With -DUWASA_STATIC_PEERS=ON seeds are all the peers there are, and membership is not linked. */
+/* With -DUWASA_STATIC_PEERS=ON the seeds are the only peers, and membership is not linked. */
 #if UWASA_STATIC_PEERS
 #define node_measure uw_node_measure_listed
 #define node_bind uw_node_bind_listed
@@ -151,7 +151,7 @@ int uw_firmware_node_bytes(struct uw_firmware *f, uint32_t size_n, uint32_t segm
     return rc < 0 ? rc : (int)bytes;
 }
 
-/* The node asks for each again and again, which a malformed one never satisfies. */
+/* Drop malformed seeds, which the node would try again for ever. */
 static void drop_bad_seeds(struct uw_firmware *f, struct uw_node_config *c)
 {
     uint32_t n = 0;
@@ -185,7 +185,7 @@ static void feed(void)
 
 void uw_firmware_poll(struct uw_firmware *f)
 {
-    if (f->polling) {               /* flash is being erased for a command */
+    if (f->polling) {               /* called again while a command erases flash */
         feed();
         return;
     }

@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOSS_MAX 9e12                   /* that %f writes */
+#define LOSS_MAX 9e12                   /* limit of %f in boards/cortex_m/format.c */
 
 static bool as_json(const struct uw_firmware *f)
 {
     return f->settings.events == UW_SET_EVENTS_JSON;
 }
 
-/* A text inside JSON; what does not fit is left out. */
+/* Escape a text for JSON; truncated to fit. */
 static void escape(const char *text, char *out, size_t bytes)
 {
     size_t n = 0;
@@ -114,7 +114,7 @@ void uw_firmware_report_start(const struct uw_firmware *f)
 void uw_firmware_report_step(const struct uw_firmware *f)
 {
     double at = seconds(uw_machine_now_us() - f->started_us);
-    char loss[24] = "null";             /* JSON knows no nan and no infinity */
+    char loss[24] = "null";             /* JSON has neither nan nor infinity */
     if (f->loss < LOSS_MAX) {
         (void)snprintf(loss, sizeof loss, "%.4f", f->loss);
     }
@@ -154,7 +154,7 @@ static bool sealed(const struct uw_firmware *f)
 void uw_firmware_report_done(const struct uw_firmware *f)
 {
     const struct uw_params *p = &f->model.params;
-    /* Of the parameters' bits, to compare boards with. */
+    /* A hash of the parameters' bits, to compare boards. */
     uint64_t hash = uw_hash64(UW_HASH64_START, p->x, p->size_n * sizeof *p->x);
     struct uw_node_counters c;
     (void)uw_node_status(&f->node, uw_machine_now_us(), NULL, 0, &c);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ANSWER_WORDS 6u
-#define LINE_BYTES 12u                  /* that framing adds, beside a 64th */
+#define LINE_BYTES 12u                  /* added by framing, in addition to a 64th */
 
 static void put_u32(uint8_t *p, uint32_t v)
 {
@@ -83,7 +83,7 @@ static void end_sample(struct uw_samples *s)
     s->received++;
 }
 
-/* Take a message. Returns whether it is one. */
+/* Process a message. Returns whether it is valid. */
 static bool take(struct uw_samples *s, uint32_t bytes)
 {
     if (bytes == 1u && s->message[0] == 'H') {
@@ -95,7 +95,7 @@ static bool take(struct uw_samples *s, uint32_t bytes)
     }
     bytes -= UW_SAMPLES_MESSAGE_BYTES;
     if (get_u32(s->message + 1) != s->position) {
-        return true;                    /* came twice, or before this board has started */
+        return true;                    /* a duplicate, or from before this board's start */
     }
     if (bytes > s->sample_bytes - s->at) {
         return false;
@@ -117,7 +117,7 @@ static void answer(struct uw_samples *s)
     for (uint32_t i = 0; i < ANSWER_WORDS; i++) {
         put_u32(text + 1u + 4u * i, word[i]);
     }
-    (void)uw_link_send(s->link, 0, text, sizeof text);  /* lost: it is asked again */
+    (void)uw_link_send(s->link, 0, text, sizeof text);  /* if lost, the other end repeats */
 }
 
 void uw_samples_step(struct uw_samples *s, uint64_t now_us)

@@ -70,7 +70,7 @@ static bool parse_number(const char *text, size_t n, uint32_t *out)
     return n > 0 && value <= UINT32_MAX;
 }
 
-/* Decimals only, those that write_one writes: "0.05". */
+/* Parse plain decimals as write_one writes them: "0.05". */
 static bool parse_real(const char *text, size_t n, float *out)
 {
     const char *point = memchr(text, '.', n);
@@ -128,7 +128,7 @@ static bool are_seeds(const char *text, size_t n)
     return true;
 }
 
-/* A text that was set: is it one of the allowed? */
+/* Check a text that was set. */
 static int check_text(const struct uw_settings *s, const char *name, struct uw_error *err)
 {
     uint8_t key[UW_KEY_BYTES];
@@ -145,7 +145,7 @@ static int check_text(const struct uw_settings *s, const char *name, struct uw_e
     return UW_OK;
 }
 
-/* A text that is not allowed leaves the setting as it was. */
+/* Set a text; an invalid one leaves the setting unchanged. */
 static int set_text(struct uw_settings *s, const struct setting *t, const char *value, size_t n,
                     struct uw_error *err)
 {

@@ -6,7 +6,7 @@
 
 enum { SETTINGS, BOOTS, MODEL, OBJECTS_N };
 
-/* In the order of their life: settings and the count outlive another model. */
+/* Settings and the count of starts come first: their places do not depend on the model. */
 static struct uw_storage_flash_object objects[OBJECTS_N] = {
     {"settings", UW_SETTINGS_TEXT_BYTES}, {"boots", 16}, {"model", 0}};
 
@@ -41,7 +41,7 @@ static int write_object(struct uw_firmware *f, int object, const void *buf, size
     return rc < 0 ? rc : ended;
 }
 
-/* The file that is the flash has to be known before what is in the flash. */
+/* The name of the flash's file must be known before the flash is read. */
 static int open_flash_file(struct uw_firmware *f, const char *words)
 {
     struct uw_settings *s = &f->settings;
@@ -53,7 +53,7 @@ static int open_flash_file(struct uw_firmware *f, const char *words)
     return rc < 0 ? uw_error_set(&f->err, rc, "flash=%s: cannot be used", s->flash) : UW_OK;
 }
 
-/* Another program may have written them: one that is not known here costs none of the others. */
+/* Read saved settings. Another program may have saved them, so invalid ones are skipped. */
 static void read_kept(struct uw_firmware *f, char *words)
 {
     while (*words != '\0') {
@@ -96,7 +96,7 @@ static int read_settings(struct uw_firmware *f, char words[UW_SETTINGS_TEXT_BYTE
     return rc < 0 ? rc : uw_settings_check(&f->settings, &f->err);
 }
 
-/* The words have the key. */
+/* Wipes its words: they contain the key. */
 int uw_firmware_open_settings(struct uw_firmware *f)
 {
     char text[2][UW_SETTINGS_TEXT_BYTES];
@@ -130,7 +130,7 @@ static void count_start(struct uw_firmware *f)
     f->boots = boots != 0 ? boots : 1u;
 }
 
-/* A command could ask for the flash: the console waits. */
+/* While flash is being erased the console must wait: a command could use the flash. */
 static void while_erasing(void *arg)
 {
     struct uw_firmware *f = arg;
@@ -139,8 +139,8 @@ static void while_erasing(void *arg)
     f->erasing = false;
 }
 
-/* A checkpoint in flash: this, the parameters, and the velocity where there is one. Small code is
- * worth more here than names for each tensor; the storage has checked the CRC of all of it. */
+/* A checkpoint in flash: this struct, the parameters, and the velocity if there is one. It has no
+ * names of tensors, to keep the code small; the storage checks a CRC over everything. */
 struct record {
     char magic[4];
     uint32_t format, vectors_n, step, position, parameters_n, trained_s;
@@ -150,7 +150,7 @@ struct record {
 #define MAGIC "uwck"
 #define FORMAT 2u
 
-/* A run that diverged may have saved it: no step would ever succeed. */
+/* Refuse parameters of a run that diverged: no step would succeed with them. */
 static int check_finite(const struct uw_firmware *f, const float *x)
 {
     const struct uw_model *m = &f->model;

@@ -116,7 +116,7 @@ static bool time_left(const struct uw_firmware *f)
            (s->seconds == 0 || uw_firmware_trained_us(f) < (uint64_t)s->seconds * 1000000u);
 }
 
-/* Rounds without steps bring the nodes to consensus; then the model is tested. */
+/* After training: rounds without steps make the models agree; then the model is tested. */
 static int settle(struct uw_firmware *f)
 {
     int rc = exchange(f, 0.0f);
@@ -135,7 +135,7 @@ static int settle(struct uw_firmware *f)
     return rc;
 }
 
-/* Too few samples have come for a minibatch: keep exchanging with peers, and report it. */
+/* Too few samples for a minibatch so far: keep exchanging with peers, and report it. */
 static int wait_for_samples(struct uw_firmware *f)
 {
     uint64_t now_us = uw_machine_now_us();

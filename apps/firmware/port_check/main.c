@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * port_check - does a board keep the promises of uwasa/machine.h? A line for each: "ok",
- * "missing" (the board goes without) or "WRONG". Runs three times in a row: checks, resets itself,
- * and lets the watchdog reset it.
+ * port_check - checks that a board keeps the contract of uwasa/machine.h. Prints a line for each
+ * point: "ok", "missing" (the board lacks it) or "WRONG". Runs three times in a row: checks, resets
+ * itself, and lets the watchdog reset it.
  *
- * Erases the last sector of the flash. In an emulator, exit status 0: nothing is wrong. */
+ * Erases the last sector of the flash. In an emulator exits with 0 if nothing is wrong. */
 #include "uwasa/link_serial.h"
 #include "uwasa/machine.h"
 
@@ -20,7 +20,7 @@
 
 static uint32_t wrong;
 
-/* What was going on before a reset, which it outlives. */
+/* The stage before a reset, in memory that survives the reset. */
 enum stage { CHECKS = 0x43484b21, RESETS, HANGS };
 static volatile uint32_t before __attribute__((section(".noinit")));
 
@@ -244,7 +244,7 @@ static void check_all(void)
     check_stack();
 }
 
-/* The board is fed for longer than the watchdog waits, then no more. */
+/* Feed the watchdog for longer than its period, then stop feeding it. */
 static void hang(void)
 {
     if (uw_machine.watchdog_start == NULL || uw_machine.watchdog_feed == NULL) {
@@ -263,8 +263,8 @@ static void hang(void)
     judge(false, "watchdog", "does not reset a board that hangs");
 }
 
-/* A debugger's start is a reset as well; where the note does not outlive one, that is not repeated
- * for ever. */
+/* A debugger's start counts as a reset, too. If the note does not survive a reset, this must not
+ * lead to endless resets. */
 static void begin(enum uw_reset_cause cause)
 {
     before = CHECKS;

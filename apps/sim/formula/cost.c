@@ -27,7 +27,7 @@ static struct uw_sim_path path_of(uint64_t latency_us, uint64_t bits_per_s, bool
                                 .shared = shared};
 }
 
-/* Of a device, its cell's channel and thin link, to the middle of the network. */
+/* Latency from a device, through its cell's channel and thin link, to the centre of the network. */
 static uint64_t way_out_us(const struct uw_sim_fleet *fleet, uint32_t device, uint64_t *least)
 {
     const struct uw_sim_cell *cell = cell_of(fleet, device);
@@ -84,13 +84,13 @@ double uw_sim_pull_s(const struct uw_sim_path *path, double model_bytes, bool qu
     return (question ? 2.0 : 1.0) * path->latency_s + model_bytes * path->byte_s;
 }
 
-/* What an algorithm's ranks do: steps one after the other, models that pass one rank's link in
- * them, models that all ranks send. */
+/* The work of an algorithm's ranks: consecutive steps, models that pass one rank's link in these,
+ * models that all ranks send. */
 struct shape {
     double steps, models, sent;
 };
 
-/* The first 2 r ranks fold in pairs: butterfly hands whole models over, halving halves. */
+/* The first 2 r ranks fold in pairs: with butterfly they send whole models, with halving halves. */
 static struct shape folded(enum uw_sim_algorithm algorithm, uint32_t ranks)
 {
     bool halving = algorithm == UW_SIM_HALVING;
@@ -126,7 +126,7 @@ static struct shape shape_of(enum uw_sim_algorithm algorithm, uint32_t ranks)
     }
 }
 
-/* Who rests in a round of the Base-2 graph sends nothing: counted only where it is asked for. */
+/* Models sent in a sweep of the Base-2 graph; idle ranks send nothing in a round. */
 static double sweep_models(uint32_t ranks)
 {
     double sent = 0.0;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * With overlap: one node's line and its computing, event after event. A message has left the line
- * of its sender when it has left this one's, so it is here latency_s later. */
+ * With overlap, simulates one node's line and computation, event by event. All nodes do the same at
+ * the same time: when a message has left this node's line, the one sent to it has left its sender's
+ * and arrives latency_s later. */
 #include "uwasa/sim_step_time.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define STEPS_N 8u                  /* played */
-#define COUNTED_N 4u                /* the last ones count: they repeat by then, or nearly */
+#define STEPS_N 8u                  /* simulated */
+#define COUNTED_N 4u                /* the last ones are measured: by then steps (nearly) repeat */
 #define NONE UINT32_MAX
 
 struct bucket {
     uint32_t layer, layers_end;     /* it holds the parameters of layer .. layers_end - 1 */
     uint32_t size_n;
-    uint32_t first, fragments_n, left;      /* fragments; those that are still under way */
+    uint32_t first, fragments_n, left;      /* fragments; those not averaged yet */
 };
 
-/* What one step of an exchange puts on a line. */
+/* What a node sends in one step of an exchange. */
 struct message {
     uint32_t n;
-    bool adds;                      /* the receiver adds it to what it has */
+    bool adds;                      /* the receiver adds it to its own values */
 };
 
 struct messages {
@@ -36,7 +37,7 @@ static double compute_time_s(const struct uw_step_config *c, double products)
     return products * ((double)c->batch_n + c->half_batch_n) / c->macs_per_s;
 }
 
-/* Fill buckets [layers_n], numbered as forward comes to them. Returns how many there are. */
+/* Fill buckets [layers_n], in the order of the forward pass. Returns their number. */
 static uint32_t list_buckets(const struct uw_step_config *c, struct bucket *buckets)
 {
     uint32_t n = 0;
@@ -85,7 +86,7 @@ static enum uw_allreduce_kind kind_of(const struct uw_step_config *c, uint32_t n
     return doubling < halving ? UW_ALLREDUCE_DOUBLING : UW_ALLREDUCE_HALVING;
 }
 
-/* What an exchange of n floats consists of, with more than one node. Release list.
+/* List the messages of an exchange of n floats, with more than one node. The caller frees list.
  * Returns UW_OK or UW_ERR_NOMEM. */
 static int list_messages(const struct uw_step_config *c, uint32_t n, struct messages *m)
 {
@@ -121,11 +122,11 @@ static int list_messages(const struct uw_step_config *c, uint32_t n, struct mess
 
 struct fragment {
     uint32_t bucket, messages;      /* index of its messages */
-    uint32_t k;                     /* the message at hand */
-    uint32_t left_n;                /* floats of it that are not on the line yet */
+    uint32_t k;                     /* the current message */
+    uint32_t left_n;                /* floats of it that are not sent yet */
 };
 
-/* Fragments, each with the moment at which something is due; by time. */
+/* Fragments, each with a due time; sorted by time. */
 struct queue {
     struct due {
         double at_s;
@@ -138,17 +139,17 @@ struct play {
     const struct uw_step_config *c;
     uint32_t *bucket_of;            /* [layers_n] or NONE */
     struct bucket *buckets;         /* [buckets_n] borrowed */
-    struct fragment *fragments;     /* what goes first stands first */
+    struct fragment *fragments;     /* in the order of priority */
     uint32_t fragments_n, buckets_n;
     struct messages *messages;
     uint32_t *size_n;               /* [messages_n] of which fragments they are */
     uint32_t messages_n;
     uint64_t *sending;              /* [words] fragments with something for the line */
     uint32_t words;
-    struct queue asks, arrivals;    /* questions under way; messages under way or to be added */
-    double now_s, added_s;          /* when all is added up that came so far */
-    uint32_t on_line, chunk_n;      /* the fragment that is being sent, or NONE */
-    double line_s;                  /* until then */
+    struct queue asks, arrivals;    /* requests in flight; messages in flight or to be added */
+    double now_s, added_s;          /* added_s: when all that has arrived will be added up */
+    uint32_t on_line, chunk_n;      /* the fragment being sent, or NONE; floats of its chunk */
+    double line_s;                  /* end of that sending */
     uint32_t at, step;              /* layers 0 .. layers_n - 1 forward, then backward */
     bool computing;
     double compute_s;               /* left of the layer, with the line idle */
@@ -181,7 +182,7 @@ static void set_sending(struct play *y, uint32_t i, bool on)
     y->sending[i / 64u] = on ? y->sending[i / 64u] | bit : y->sending[i / 64u] & ~bit;
 }
 
-/* Come to message k, or to the end. */
+/* Begin the fragment's message k, or finish the fragment. */
 static void enter(struct play *y, uint32_t i)
 {
     struct fragment *f = &y->fragments[i];
@@ -211,7 +212,7 @@ static void make_ready(struct play *y, uint32_t bucket)
     }
 }
 
-/* The chunk is out: it arrives, and is added when what came before it is. */
+/* A chunk was sent: it arrives and is added after the earlier ones. */
 static void leave_line(struct play *y)
 {
     struct fragment *f = &y->fragments[y->on_line];
@@ -229,7 +230,7 @@ static void leave_line(struct play *y)
     y->on_line = NONE;
 }
 
-/* If the line is idle, the first fragment that has something sends its next chunk. */
+/* If the line is idle, send the next chunk of the first fragment that has one. */
 static void use_line(struct play *y)
 {
     const struct uw_network_cost *n = &y->c->network;
@@ -256,7 +257,7 @@ static bool may_begin(const struct play *y, uint32_t layer, bool backward)
     return backward || bucket == NONE || y->buckets[bucket].left == 0;
 }
 
-/* The layer is done. A bucket is ready with the lowest of its layers. */
+/* A layer is done. A bucket is ready when its lowest layer is. */
 static void end_layer(struct play *y, uint32_t layer, bool backward)
 {
     uint32_t bucket = y->bucket_of[layer];
@@ -271,7 +272,7 @@ static void end_layer(struct play *y, uint32_t layer, bool backward)
     y->at++;
 }
 
-/* Go on as far as the time and the averaging allow. */
+/* Compute layers as far as time and the averages allow. */
 static void compute(struct play *y)
 {
     const struct uw_step_config *c = y->c;
@@ -302,7 +303,7 @@ static double slowness(const struct play *y)
 
 /* ---- time ---- */
 
-/* Let time pass until the next thing happens, and let it happen. */
+/* Advance to the next event and process it. */
 static void go_on(struct play *y)
 {
     double line_s = y->on_line != NONE ? y->line_s : INFINITY;
@@ -336,7 +337,7 @@ static uint32_t fragments_of(const struct uw_step_config *c, uint32_t n)
     return c->fragment_n != 0 ? (n - 1) / c->fragment_n + 1 : 1;
 }
 
-/* The messages of a fragment of n floats, made once for each n. */
+/* The messages of a fragment of n floats, computed once for each n. */
 static int find_messages(struct play *y, uint32_t n, uint32_t *index)
 {
     for (*index = 0; *index < y->messages_n; (*index)++) {
@@ -348,7 +349,7 @@ static int find_messages(struct play *y, uint32_t n, uint32_t *index)
     return list_messages(y->c, n, &y->messages[*index]);
 }
 
-/* Cut a bucket into fragments of about equal size, the next ones in the table. */
+/* Divide a bucket into fragments of about equal size, appended to the table. */
 static int cut(struct play *y, uint32_t bucket)
 {
     uint32_t size_n = y->buckets[bucket].size_n;
@@ -427,7 +428,7 @@ static void release(struct play *y)
     free(y->arrivals.due);
 }
 
-/* Play steps with overlap. Returns UW_OK or UW_ERR_NOMEM. */
+/* Simulate steps with overlap. Returns UW_OK or UW_ERR_NOMEM. */
 static int overlap(const struct uw_step_config *c, struct bucket *buckets, uint32_t buckets_n,
                    double *step_s)
 {
@@ -495,7 +496,7 @@ int uw_step_time(const struct uw_step_config *c, struct uw_step_time *t)
     int rc = network ? add_network(c, buckets, n, t) : UW_OK;
     t->step_s += t->network_s;
     if (rc == UW_OK && !(t->step_s * (1.0 + c->interference) <= UW_STEP_SECONDS_MAX)) {
-        rc = UW_ERR_TOOBIG;     /* NaN is, too: what is played next must come to an end */
+        rc = UW_ERR_TOOBIG;     /* also NaN: the simulation must come to an end */
     }
     if (rc == UW_OK && network && c->overlap) {
         rc = overlap(c, buckets, n, &t->step_s);

@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_BYTES 1024u           /* pings and questions */
+#define SMALL_BYTES 1024u           /* pings and requests */
 #define BLOCK_BYTES (1u << 20)
 #define BLOCK_LEAST 16u             /* messages */
-#define QUEUE_US 50000u             /* of the rate: what may wait in front of a slow hop ... */
-#define QUEUE_MIN 8u                /* ... but so many messages at least ... */
-#define QUEUE_MAX_BYTES (1u << 20)  /* ... and so many bytes at most */
+#define QUEUE_US 50000u             /* capacity of a hop's queue, as time at its rate ... */
+#define QUEUE_MIN 8u                /* ... but at least so many messages ... */
+#define QUEUE_MAX_BYTES (1u << 20)  /* ... and at most so many bytes */
 #define RADIO_QUEUE_N 3u
 #define PPM 1000000u
 
-/* Where a message is, or what it comes to next; the last two on a radio. */
+/* Where a message is, or where it goes next; the last two are for a radio. */
 enum stage {
     AT_CHANNEL, OFF_CHANNEL, AT_OUT, AT_IN, AT_FAR_CHANNEL,
     OFF_FAR_CHANNEL, AT_DOWN, ARRIVED, AT_AIR, OFF_AIR
@@ -27,9 +27,9 @@ struct uw_sim_message {
     struct uw_sim_message *next;
     uint32_t bytes;
     uint16_t from, to;
-    uint8_t stage;                  /* of its way */
+    uint8_t stage;                  /* enum stage */
     uint8_t pool;
-    bool lost;                      /* by chance, at the end of the sender's side */
+    bool lost;                      /* by chance, decided at the end of the sender's side */
     uint64_t payload[];
 };
 
@@ -70,7 +70,7 @@ static bool add_block(struct uw_sim_net *n, uint32_t pool)
     return true;
 }
 
-/* Take a buffer for a message of that size; NULL: none to be had. */
+/* Allocate a buffer for a message of that size; NULL: out of memory. */
 static struct uw_sim_message *take(struct uw_sim_net *n, uint32_t bytes)
 {
     uint32_t pool = bytes <= n->pools[0].cap_bytes ? 0 : 1u;
@@ -96,9 +96,9 @@ static bool earlier(const struct uw_sim_net_event *a, const struct uw_sim_net_ev
     return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
 }
 
-/* Let something happen to a message then; it is in the heap once at most. There is room for all
- * messages that there are. A heap of four branches: it is half as deep as one of two, and a node's
- * branches lie together. */
+/* Schedule the next event of a message. A message is in the heap at most once, and the heap has
+ * room for all messages. Each heap node has four children: that halves the depth of a binary heap,
+ * and the children are adjacent in memory. */
 static void push(struct uw_sim_net *n, struct uw_sim_message *m, uint64_t at_us)
 {
     const struct uw_sim_net_event e = {.at_us = at_us, .order = n->order++, .message = m};
@@ -109,7 +109,7 @@ static void push(struct uw_sim_net *n, struct uw_sim_message *m, uint64_t at_us)
     n->heap[i] = e;
 }
 
-/* The message to which something happens first; only while there is one. */
+/* Take the message with the earliest event; the heap must not be empty. */
 static struct uw_sim_message *pop(struct uw_sim_net *n)
 {
     struct uw_sim_message *m = n->heap[0].message;
@@ -146,7 +146,7 @@ static uint64_t queue_bytes(const struct uw_sim_net *n, uint64_t bits_per_s)
     return queue > least ? queue : least;
 }
 
-/* Is there no room for so many bytes more? An empty queue has room for any message. */
+/* Whether a queue has no room for so many more bytes. An empty queue has room for any message. */
 static bool is_full(const struct uw_sim_net *n, const struct uw_sim_hop *h, uint64_t bits_per_s,
                     uint32_t bytes)
 {
@@ -157,7 +157,7 @@ static bool is_full(const struct uw_sim_net *n, const struct uw_sim_hop *h, uint
     return waiting + bytes > (double)queue_bytes(n, bits_per_s);
 }
 
-/* A message comes now. Returns when its last bit has left. */
+/* A message enters a hop now. Returns when its last bit has left. */
 static uint64_t pass(const struct uw_sim_net *n, struct uw_sim_hop *h, uint64_t bits_per_s,
                      uint32_t bytes)
 {
@@ -194,7 +194,7 @@ static const struct uw_sim_cell *common_cell(const struct uw_sim_net *n, uint32_
     return c == cell_of(n, b) ? c : NULL;
 }
 
-/* What a device's own hop carries towards or from another. */
+/* The rate of a device's own hop to or from another device. */
 static uint64_t own_rate(const struct uw_sim_net *n, uint64_t bits_per_s, uint32_t a, uint32_t b)
 {
     const struct uw_sim_cell *c = common_cell(n, a, b);
@@ -219,8 +219,7 @@ static uint64_t latency_us(const struct uw_sim_net *n, uint32_t from, uint32_t t
            (cb != NULL ? cb->out_latency_us : 0);
 }
 
-/* The next stage at which something happens, from m->stage on; adds to *at_us what delays it on the
- * way there. */
+/* Advance from m->stage to the next stage with an event; adds the delays on the way to *at_us. */
 static void skip(const struct uw_sim_net *n, struct uw_sim_message *m, uint64_t *at_us)
 {
     const struct uw_sim_cell *near = cell_of(n, m->from), *far = cell_of(n, m->to);
@@ -258,7 +257,7 @@ static void drop(struct uw_sim_net *n, struct uw_sim_message *m, bool full)
     give(n, m);
 }
 
-/* Through a queue whose senders do not see that it is full. */
+/* Pass a queue whose senders do not notice when it is full. */
 static void cross(struct uw_sim_net *n, struct uw_sim_message *m, struct uw_sim_hop *h,
                   uint64_t bits_per_s, enum stage then, uint64_t more_us)
 {
@@ -270,7 +269,7 @@ static void cross(struct uw_sim_net *n, struct uw_sim_message *m, struct uw_sim_
     go_on(n, m, pass(n, h, bits_per_s, m->bytes) + more_us);
 }
 
-/* On a shared channel what waits is counted by its sender: messages of others fill no queue. */
+/* On a shared channel waiting bytes count for their sender: others' messages fill no queue. */
 static void take_channel(struct uw_sim_net *n, struct uw_sim_message *m, uint32_t place)
 {
     struct uw_sim_hop *h = &hops_of(n, place)->channel;
@@ -309,10 +308,10 @@ static struct uw_sim_link *arrive(struct uw_sim_net *n, struct uw_sim_message *m
 
 /* ---- a radio ----
  *
- * A channel that all devices share. Each has a short queue; the first of a queue waits until its
- * duty cycle lets it send, and then for its turn. On the air it takes as long as the radio's
- * profile says, with secure frames' bytes and the access to the channel; then it arrives, or is
- * lost at each receiver by itself. */
+ * A channel that all devices share. Each device has a short queue; its first message waits until
+ * the duty cycle allows sending, then for its turn. Its airtime is that of the radio's profile,
+ * with the bytes of secure frames and the channel access. Then it arrives or is lost, independently
+ * at each receiver. */
 
 uint32_t uw_sim_radio_mtu(const struct uw_radio_profile *p)
 {
@@ -324,7 +323,7 @@ static uint64_t air_us(const struct uw_radio_profile *p, uint32_t bytes)
     return p->access_us + uw_radio_profile_airtime_us(p, bytes + UW_SECURE_FRAMES_OVERHEAD);
 }
 
-/* For as long as a sender's own frames take, with the pauses that its duty cycle wants. */
+/* Time of a sender's own frames, with the pauses that its duty cycle requires. */
 static uint64_t with_pause_us(const struct uw_radio_profile *p, uint64_t us)
 {
     return p->duty_ppm != 0 ? us * PPM / p->duty_ppm : us;
@@ -340,7 +339,7 @@ void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint
         (uint64_t)l->mtu_bytes * 8000000u / with_pause_us(p, air_us(p, l->mtu_bytes));
 }
 
-/* Let the first of a queue send as soon as it may. */
+/* Schedule the first message of a queue as soon as it may be sent. */
 static void line_up(struct uw_sim_net *n, struct uw_sim_link *l)
 {
     uint64_t at_us = l->quiet_until_us > n->now_us ? l->quiet_until_us : n->now_us;
@@ -377,7 +376,7 @@ static bool is_lost(struct uw_sim_net *n, struct uw_sim_link *to)
     return to->away || (loss > 0.0f && uw_rng_uniform(&to->rng) < loss);
 }
 
-/* A copy for one receiver; no memory for it: lost. */
+/* Deliver a copy to one receiver; without memory it is lost. */
 static void deliver(struct uw_sim_net *n, const struct uw_sim_message *m, struct uw_sim_link *to)
 {
     struct uw_sim_message *copy = is_lost(n, to) ? NULL : take(n, m->bytes);
@@ -446,7 +445,7 @@ static int send_radio(struct uw_link *link, uint16_t to, const void *buf, uint32
     return UW_OK;
 }
 
-/* ---- the next thing ---- */
+/* ---- the next event ---- */
 
 struct uw_sim_link *uw_sim_net_step(struct uw_sim_net *n)
 {
@@ -522,14 +521,14 @@ static int sim_describe(struct uw_link *link, uint16_t station, char text[UW_LIN
     return UW_OK;
 }
 
-/* Numbers never change their meaning: every station is held for ever. */
+/* Station numbers never change, so every station is held for ever. */
 static bool sim_hold(struct uw_link *link, uint16_t station, bool hold)
 {
     (void)hold;
     return station < ((struct uw_sim_link *)link)->net->config.fleet->devices_n;
 }
 
-/* Is the sender's own queue full, in front of its uplink and its cell's channel? */
+/* Whether the sender's own queue, for its uplink and its cell's channel, is full. */
 static bool is_blocked(const struct uw_sim_link *l, uint64_t rate, uint32_t bytes)
 {
     const struct uw_sim_net *n = l->net;

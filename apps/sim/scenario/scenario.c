@@ -9,13 +9,13 @@
 #include <string.h>
 
 #define FIVE_PERCENT 1.6448536269514722     /* standard deviations below the median */
-#define OF_ONE 4096u            /* absences drawn of a device, at most */
+#define OF_ONE 4096u            /* limit of absences drawn for a device */
 #define LINE_BYTES 160u         /* of a trace */
 #define ALLOWED "needs node,from,to[,forgets]: a number from 0, seconds, later seconds, 0 or 1"
 
-/* What is drawn of a device, each from a stream of its own. */
+/* Properties drawn for a device, each from its own random stream. */
 enum stream {
-    STREAM_UP = 0x5ce90001,         /* far from the streams that a run makes of the same seed */
+    STREAM_UP = 0x5ce90001,         /* far from the streams that a run uses with the same seed */
     STREAM_DOWN, STREAM_LATENCY, STREAM_SECONDS, STREAM_SPEED, STREAM_STRAGGLERS, STREAM_THERE,
     STREAM_CELL_BITS, STREAM_CELL_LATENCY, STREAM_OUT_BITS, STREAM_OUT_LATENCY
 };
@@ -62,7 +62,7 @@ static double draw(const struct uw_sim_spread *s, uint64_t seed, enum stream str
     return s->a;
 }
 
-/* 0 stays what it means: unlimited. */
+/* Draw a rate; 0 means unlimited and stays 0. */
 static uint64_t draw_bits(const struct uw_sim_spread *s, uint64_t seed, enum stream stream,
                           uint32_t i)
 {
@@ -106,7 +106,7 @@ bool uw_sim_scenario_uses(const struct uw_sim_scenario *s, enum uw_sim_step_kind
     return false;
 }
 
-/* Mark the slow ones of count devices from `first`. */
+/* Mark stragglers among count devices from `first` on. */
 static void mark_stragglers(struct uw_sim_draw *d, const struct uw_sim_stragglers *s,
                             uint32_t stream_i, uint32_t first, uint32_t count)
 {
@@ -135,7 +135,7 @@ static void draw_device(struct uw_sim_draw *d, const struct uw_sim_cost *cost, u
 
 /* ---- cells ---- */
 
-/* How many cells `count` devices make; 0: none, or sizes that are not theirs. */
+/* Number of cells for `count` devices; 0: none, or sizes that do not add up. */
 static uint32_t cells_of(const struct uw_sim_cells *c, uint32_t count)
 {
     if (c->nodes != 0) {
@@ -163,7 +163,7 @@ static uint32_t size_of(const struct uw_sim_cells *c, uint32_t count, uint32_t c
     return count / cells_n + (i < count % cells_n);
 }
 
-/* As far apart as two of its devices are outside, on average. */
+/* Set a cell's latency to the average of two of its devices outside of the cell. */
 static void copy_latency(struct uw_sim_fleet *f, const struct uw_sim_cells *c, uint32_t first,
                          uint32_t count, uint32_t cells_n)
 {
@@ -242,9 +242,9 @@ static int draw_cells(struct uw_sim_draw *d, struct uw_error *err)
     return rc;
 }
 
-/* ---- when devices are there ---- */
+/* ---- when devices are present ---- */
 
-/* The absences of one device while they are drawn; those that touch become one. */
+/* The absences of one device while they are drawn; adjacent ones are merged. */
 struct list {
     struct uw_sim_draw *d;
     uint32_t first, room;
@@ -271,7 +271,7 @@ static int make_room(struct uw_sim_draw *d)
     return UW_OK;
 }
 
-/* Returns 1 when there is room for another one, 0 when there is not. */
+/* Returns 1 if there is room for another one, else 0. */
 static int add(struct list *l, uint64_t from_us, uint64_t to_us, bool forgets)
 {
     struct uw_sim_draw *d = l->d;
@@ -292,8 +292,8 @@ static int add(struct list *l, uint64_t from_us, uint64_t to_us, bool forgets)
     return d->absences_n - l->first < l->room;
 }
 
-/* Where in the period a device is, is drawn; there for the first `up` of it. Less than 1 us away
- * could be nothing, day after day. */
+/* A device's phase in the period is drawn; it is present for the first `up` of the period. Absences
+ * below 1 us are dropped, or a period might never end. */
 static int draw_diurnal(struct list *l, const struct uw_sim_availability *v, struct uw_rng *rng)
 {
     double ahead = v->spread * uniform(rng), away = v->up * v->period - ahead;
@@ -310,7 +310,7 @@ static double exponential(double mean, struct uw_rng *rng)
     return -mean * log(1.0 - uniform(rng));
 }
 
-/* Memoryless, so that a device is there at the beginning as likely as at any time. */
+/* Memoryless, so the probability of presence is the same at the beginning as at any time. */
 static int draw_churn(struct list *l, const struct uw_sim_availability *v, struct uw_rng *rng)
 {
     bool there = uniform(rng) * (v->up + v->down) < v->up;
@@ -394,7 +394,7 @@ static int draw_one(struct uw_sim_draw *d, uint32_t i, uint32_t in_group)
     return rc;
 }
 
-/* Draw the absences of all devices, whose table is complete but for them.
+/* Draw the absences of all devices; the rest of their table is complete.
  * Returns UW_OK, UW_ERR_NOMEM, UW_ERR_INVALID with err filled. */
 static int draw_absences(struct uw_sim_draw *d, struct uw_error *err)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES 1000u             /* of drawing shares until every node has a sample */
+#define TRIES 1000u             /* limit of draws of shares until every node has a sample */
 
 int uw_skew_parse(const char *text, struct uw_skew *skew)
 {
@@ -48,7 +48,7 @@ static int read_labels(struct uw_dataset *whole, uint32_t *label)
     return rc;
 }
 
-/* Sample numbers in order of their labels, those of one label as they stand in the set.
+/* Sort sample numbers by label; samples of one label stay in the order of the set.
  *   first  [classes + 1] where each label begins */
 static void sort(const struct uw_dataset *whole, const uint32_t *label, uint32_t *order,
                  uint32_t *first)
@@ -119,8 +119,8 @@ static double gamma_of(struct uw_rng *rng, double shape)
     }
 }
 
-/* Draw where each class is cut between the nodes: cuts [classes][nodes + 1], counted in samples.
- * Returns the samples of the node that has fewest. */
+/* Draw how each class is divided among the nodes: cuts [classes][nodes + 1], in samples. Returns
+ * the samples of the node with the fewest. */
 static uint32_t draw_cuts(const struct uw_deal *d, uint32_t classes, const uint32_t *first,
                           double concentration, struct uw_rng *rng, double *share, uint32_t *cuts)
 {

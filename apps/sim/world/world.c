@@ -78,7 +78,8 @@ void uw_world_agree(struct uw_world *w, struct uw_world_node *n)
     w->ops->agree(w, n);
 }
 
-/* An average goes back to the copy in spare, without one to the snapshot; pairs leave x alone. */
+/* During an average the model is the copy in spare or, without spare, the snapshot. Averages over
+ * pairs do not change x. */
 float *uw_world_model(const struct uw_world *w, const struct uw_world_node *n)
 {
     if (!n->averaging || uw_world_pairs(&w->config.node)) {

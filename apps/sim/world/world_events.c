@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shipped nodes over the simulated links of a fleet, one event after the other. */
+ * The library's nodes over the simulated links of a fleet, event by event. */
 #include "world_clock.h"
 #include "world.h"
 #include "medium/medium.h"
@@ -12,31 +12,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_ALL 64u             /* so many nodes all know each other */
-#define MEMBERS_SOME 32u            /* of more, where some will do: what nodes have by themselves */
-#define MATES 8u                    /* of its cell among a node's seeds */
-#define WINDOW_BYTES (512u * 1024u) /* of chunks, as nodes have by themselves */
+#define MEMBERS_ALL 64u             /* up to so many nodes all know each other */
+#define MEMBERS_SOME 32u            /* of more nodes, if some are enough: the default of nodes */
+#define MATES 8u                    /* nodes of its cell among a node's seeds */
+#define WINDOW_BYTES (512u * 1024u) /* of chunks: the default of nodes */
 #define WINDOWS_BYTES (512u << 20)  /* of all nodes together */
-#define WINDOW_HEAD_BYTES 32u       /* more than a chunk's message has beside floats */
-#define STATIONS_MAX 65534u         /* the two highest numbers of a link mean something else */
-#define POLL_US 60000000u           /* the world calls a node as soon as training asks */
+#define WINDOW_HEAD_BYTES 32u       /* more than the header of a chunk's message */
+#define STATIONS_MAX 65534u         /* the two highest station numbers of a link are reserved */
+#define POLL_US 60000000u           /* long: the world calls a node when training asks */
 #define SEEDS_STREAM 0x5eed5u
-#define LOOK_US 10000u              /* how often to see whether all have met */
-#define ASKED_EVENTS 64u            /* so often the caller may interrupt */
-#define LOOK_AVERAGE_US 5000u       /* how often a node that waits for an average looks at it */
+#define LOOK_US 10000u              /* interval of checks whether all have met */
+#define ASKED_EVENTS 64u            /* events between calls of `interrupts` */
+#define LOOK_AVERAGE_US 5000u       /* interval of checks of a node that waits for an average */
 #define NAME_BYTES 16u
-#define SEEDS_MAX 16u           /* addresses that a node is given when it cannot know all */
+#define SEEDS_MAX 16u           /* addresses given to a node that cannot know all */
 
-/* What a node has beside sim_world.h's struct. */
+/* A node's state in addition to sim_world.h's struct. */
 struct seat {
     struct uw_world_node *node;
     void *memory;                   /* of the node, in the block of all */
-    uint64_t net_at_us;             /* when its network wants to be called */
+    uint64_t net_at_us;             /* when its network must be called */
     uint64_t train_known_us;        /* train_at_us when the clock was set */
     uint64_t sent_before;           /* bytes sent before training */
     uint32_t absence;               /* the next one, or the present one */
     bool away, active, listed;      /* active: it trains or will; listed: in changed */
-    bool untouched;                 /* uw_world_touches was false when it was last asked */
+    bool untouched;                 /* uw_world_touches last returned false */
     struct seat *next_changed;
     struct uw_node_counters counted;    /* before its restarts */
     char name[NAME_BYTES], address[12], cell[16];
@@ -54,7 +54,7 @@ struct state {
     uint32_t active_n;
     uint32_t events_n;              /* of uw_world_next so far; wraps */
     bool training;
-    struct seat *changed;        /* whose train_at_us the caller may have set */
+    struct seat *changed;        /* list of nodes whose train_at_us the caller may have set */
 };
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
@@ -76,7 +76,8 @@ static uint32_t largest_cell(const struct uw_sim_fleet *f)
     return largest;
 }
 
-/* Schedules other than the random one, and pairs, need all nodes to see the same members. */
+/* Whether a node need not know all others. Schedules other than the random one, and pairs, require
+ * that all nodes have the same members. */
 static bool some_will_do(const struct uw_node_config *c)
 {
     bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
@@ -89,7 +90,7 @@ static bool averages(const struct uw_node_config *c)
            c->agree;
 }
 
-/* A ring that holds a model is never waited for, and a larger one is no better. */
+/* A window that holds a model never blocks, so a larger one is no better. */
 static void set_window(struct uw_world_config *c)
 {
     c->mtu_bytes = c->radio != NULL ? uw_sim_radio_mtu(c->radio) : c->mtu_bytes;
@@ -128,7 +129,7 @@ static void report_event(void *arg, const struct uw_node_event *event)
     c->on_event(c->event_arg, n->place, event);
 }
 
-/* What all nodes' memory depends on. */
+/* The configuration on which all nodes' memory depends. */
 static struct uw_node_config common_config(const struct uw_world_config *world)
 {
     struct uw_node_config c = world->node;
@@ -143,15 +144,15 @@ static struct uw_node_config common_config(const struct uw_world_config *world)
     return c;
 }
 
-/* On a radio a node is its number, and has no address beside: frames of 51 bytes carry its member
- * record with a name of 4 characters. */
+/* With a radio a node has a number and no address. Names have 4 characters, so that a member record
+ * fits a frame of 51 bytes. */
 static void write_name(const struct uw_world_config *world, uint32_t i,
                        char name[NAME_BYTES])
 {
     snprintf(name, NAME_BYTES, "%s%u", world->radio != NULL ? "" : "node", (unsigned)i);
 }
 
-/* One node's memory: the texts are as long as they get, the vectors do not matter. */
+/* Measure one node's memory with texts of maximal length; without its vectors. */
 static int measure_node(const struct uw_world_config *world, size_t *bytes, struct uw_error *err)
 {
     static const char *const seeds[SEEDS_MAX] = {"65533"};
@@ -176,8 +177,8 @@ static int measure_node(const struct uw_world_config *world, size_t *bytes, stru
     return rc;
 }
 
-/* Chunks that are asked for have room where they go, so that they are a window a node at most; they
- * take turns with what has arrived, and half of it is a guess. */
+/* Estimate the memory of messages. Requested chunks have room at the receiver, so there is at most
+ * one window per node; as not all are in flight at once, half of that is assumed. */
 static size_t messages_bytes(const struct uw_world_config *c)
 {
     size_t model = c->params->size_n * sizeof(float);
@@ -214,7 +215,7 @@ static bool is_seed(const struct seat *s, uint32_t n, const char *address)
     return s->address == address;
 }
 
-/* Some of its cell, then others at random. */
+/* Choose some nodes of its cell, then others at random. */
 static void choose_seeds(const struct uw_world *w, struct seat *s, uint32_t seeds_n)
 {
     const struct state *e = w->state;
@@ -244,7 +245,7 @@ static void choose_seeds(const struct uw_world *w, struct seat *s, uint32_t seed
 
 /* ---- set-up ---- */
 
-/* Averages wait for the whole cell, or for all, before the first. */
+/* Make the first average wait for the whole cell, or for all nodes. */
 static void set_cell(const struct uw_world *w, struct seat *s, struct uw_node_config *c)
 {
     const struct state *e = w->state;
@@ -339,7 +340,7 @@ static int events_open(struct uw_world *w, struct uw_error *err)
 
 /* ---- when a node is due ---- */
 
-/* What the clock should have of it. */
+/* Set a node's entry in the clock. */
 static void set_due(struct uw_world *w, struct seat *s)
 {
     struct state *e = w->state;
@@ -373,7 +374,7 @@ static bool events_touches(const struct uw_world *w, const struct uw_world_node 
     return n->waits || n->restarted || uw_node_touches(&n->node);
 }
 
-/* What has arrived may be for the training. */
+/* Report on_touch if what has arrived may change the training's vectors. */
 static void report_touch(struct uw_world *w, struct seat *s)
 {
     if (s->untouched && uw_node_touches(&s->node->node)) {
@@ -382,8 +383,8 @@ static void report_touch(struct uw_world *w, struct seat *s)
     }
 }
 
-/* A node that averages leaves after its last step, so that no node waits for it; with gossip it
- * does not. */
+/* Whether a node leaves after its last step: with exact averages it does, so that no node waits for
+ * it; with gossip it stays. */
 static bool leaves(const struct uw_world *w, const struct seat *s)
 {
     const struct uw_node_config *c = &w->config.node;
@@ -392,7 +393,7 @@ static bool leaves(const struct uw_world *w, const struct seat *s)
            !uw_node_owes(&s->node->node);
 }
 
-/* Who waits for an average looks whether it is there. */
+/* Step a node's network; if it waits for an average, check whether that is done. */
 static void step_network(struct uw_world *w, struct seat *s)
 {
     struct uw_world_node *n = s->node;
@@ -439,7 +440,7 @@ static void come_back(struct uw_world *w, struct seat *s)
     set_due(w, s);
 }
 
-/* Do what comes next, unless it is training: then return the node that trains. */
+/* Process the next event. If it is of training, only return the node. */
 static struct uw_world_node *next_event(struct uw_world *w)
 {
     struct state *e = w->state;
@@ -482,7 +483,7 @@ static uint64_t next_event_us(const struct state *e)
     return message_us < due_us ? message_us : due_us;
 }
 
-/* Has it met enough others? */
+/* Whether it has met enough others. */
 static bool has_met(const struct uw_world *w, const struct seat *s)
 {
     struct state *e = w->state;
@@ -538,7 +539,7 @@ static int events_meet(struct uw_world *w, uint64_t limit_us)
             return rc;
         }
     }
-    /* Who has met the others is not looked at again: a look costs what is left to do. */
+    /* A node that has met the others is not checked again: a check costs what is left to do. */
     while (met < nodes && w->now_us < end_us) {
         if (next_event_us(e) <= look_us) {
             (void)next_event(w);
@@ -558,7 +559,7 @@ static int events_meet(struct uw_world *w, uint64_t limit_us)
     return met == nodes ? UW_OK : UW_ERR_AGAIN;
 }
 
-/* Callers end a node's training by its train_at_us. */
+/* Notice nodes whose training the caller has ended by setting train_at_us. */
 static void see_changes(struct uw_world *w)
 {
     struct state *e = w->state;
@@ -568,7 +569,7 @@ static void see_changes(struct uw_world *w)
         s->next_changed = NULL;
         s->listed = false;
         if (s->node->train_at_us != s->train_known_us) {
-            s->net_at_us = w->now_us;       /* it may be over */
+            s->net_at_us = w->now_us;       /* the wait may be over */
             set_due(w, s);
         }
     }

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A world whose exchanges take the time of closed formulas.
+ * A network model in which exchanges take the time of cost formulas.
  *
- * No packets, no membership, nothing in anything else's way. Every node knows all others from the
- * start; an exchange takes the seconds of uwasa/sim_cost.h; what it does to parameters is what the
- * shipped rules and schedules do (uwasa/mix.h, uwasa/peer_schedule.h), and when, what
- * net/gossip/gossip.c, net/gossip/average.c and net/node_exact/node_bridge.c say:
+ * There are no packets, no membership and no contention. Every node knows all others from the
+ * start. An exchange takes the seconds of uwasa/sim_cost.h. Its effect on parameters is that of the
+ * library's rules and schedules (uwasa/mix.h, uwasa/peer_schedule.h); its timing follows
+ * net/gossip/gossip.c, net/gossip/average.c and net/node_exact/node_bridge.c:
  *
- *     gossip        every T local steps a node publishes its parameters and asks a peer for its
- *                   own. It goes on training. The question takes L; what the peer has published
- *                   by then is sent, since that is when a node that ships begins to serve; it has
- *                   arrived L + G/B later, and is mixed at the end of the local step after. The
- *                   round ends then or after T steps, whichever is later. With pull_waits it does
- *                   no step until the answer is there and mixed
- *     allreduce     a node that has done T steps waits for all others; the average takes from the
- *                   last one's arrival until the formula's seconds are over
- *     hierarchical  the same in every cell of the fleet, a device without one being its own; the
- *                   first device of a cell pulls another cell's first device meanwhile, any of
- *                   them, and what w (s_peer - s) it brought enters the cell's next average
- *     pairs         (rules over pairs) both wait for each other, and L + 2 G/B
+ *     gossip        every T local steps a node publishes its parameters and requests those of a
+ *                   peer, while it goes on training. The request takes L. Then the peer sends what
+ *                   it has published, as a real node begins to serve at that time. The answer
+ *                   arrives L + G/B later and is mixed at the end of the next local step. The
+ *                   round ends then or after T steps, whichever is later. With pull_waits the node
+ *                   does no step until the answer has arrived and is mixed
+ *     allreduce     a node that has done T steps waits for all others; the average takes the
+ *                   formula's seconds from the arrival of the last node
+ *     hierarchical  the same in every cell of the fleet; a device without a cell is a cell of its
+ *                   own. Meanwhile the first device of a cell pulls from the first device of any
+ *                   other cell; the difference w (s_peer - s) enters the cell's next average
+ *     pairs         (rules over pairs) both nodes wait for each other, and then L + 2 G/B
  *
- * The first round of gossip has no pull: all nodes still have the same parameters. Who has done its
- * last step is waited for no more; an average of those who are left takes as long as one of all.
+ * The first round of gossip has no pull: all nodes still have the same parameters. Nodes that have
+ * done their last step are not waited for; an average of the others takes as long as one of all.
  *
- * Snapshots come from a pool with references: one that is on its way is copied only if its owner
+ * Snapshots come from a reference-counted pool: one in transit is copied only if its owner
  * publishes meanwhile, and nodes that have just averaged share one. The pool is reserved for the
- * worst case, two a node in gossip, else one, and touched as far as it is used. An event costs
- * O(log nodes), and the vectors. */
+ * worst case, two per node with gossip, else one, but memory is used only as needed. An event costs
+ * O(log nodes), plus the vectors. */
 #include "groups.h"
 #include "snapshots.h"
 #include "world.h"
@@ -47,23 +47,23 @@
 struct node {
     struct uw_world_node *w;        /* what others see of it */
     struct uw_rng rng;
-    uint32_t shown;                 /* its snapshot; of the pool */
-    uint32_t pulled, held;          /* on its way; of another cell, for the next average */
-    float held_weight;              /* by the nodes of that cell and its own */
+    uint32_t shown;                 /* its snapshot, in the pool */
+    uint32_t pulled, held;          /* in transit; of another cell, for the next average */
+    float held_weight;              /* weight of held, by the sizes of both cells */
     uint32_t peer;                  /* pulled from, or paired with */
     float weight;                   /* of the peer; 0: the rule's own */
     uint64_t asked_us, arrives_us;
-    uint64_t pair_us;               /* what the exchange with a higher place takes */
+    uint64_t pair_us;               /* time of the exchange with a partner of higher place */
     uint32_t round;
     uint32_t round_steps, steps;    /* since the round began; since it was last published */
     float lr_sum;                   /* of steps */
     float mixed_models, recent;     /* since the rule's turn; see uw_mix_recent */
-    bool pulling, due;              /* an answer is not here yet; the next pull may begin */
-    bool mixed;                     /* in this round */
-    bool averaged;                  /* what it waited for is there */
-    bool agreeing;                  /* its next round is the whole run's last average */
+    bool pulling, due;              /* waits for an answer; the next pull may begin */
+    bool mixed;                     /* has mixed in this round */
+    bool averaged;                  /* the average that it waited for is done */
+    bool agreeing;                  /* its next round is the last average, over all nodes */
     bool ended;                     /* it averages no more */
-    int flags;                      /* of the average */
+    int flags;                      /* enum uw_node_after of the average */
 };
 
 struct state {
@@ -77,9 +77,9 @@ struct state {
     struct uw_node_counters counters;       /* the same; pulls and averages are counted */
     float *scratch;                 /* of pairs [4 size_n] */
     struct uw_snapshots pool;
-    struct uw_world_groups groups;  /* none in gossip but of pairs */
+    struct uw_world_groups groups;  /* empty in gossip, except over pairs */
     struct uw_sim_clock clock;      /* ends of averages, steps, pulls: in this order */
-    uint32_t ends_n, busy_n;        /* alarms of averages; what a node goes on after */
+    uint32_t ends_n, busy_n;        /* alarms of averages; alarms that a node waits for */
     struct node *last;              /* returned by next */
     bool *usable;                   /* [nodes_n] all true */
 };
@@ -96,7 +96,7 @@ static uint32_t pull_alarm(const struct state *f, const struct node *n)
     return f->ends_n + f->nodes_n + n->w->place;
 }
 
-/* Set an alarm, UINT64_MAX: off, and keep count of those that keep the run going. */
+/* Set an alarm (UINT64_MAX: off) and update the count of alarms for which the run must continue. */
 static void set_alarm(struct state *f, uint32_t alarm, uint64_t due_us)
 {
     if (alarm < f->ends_n + f->nodes_n || f->world->config.pull_waits) {
@@ -106,14 +106,14 @@ static void set_alarm(struct state *f, uint32_t alarm, uint64_t due_us)
     uw_sim_clock_set(&f->clock, alarm, due_us, UW_SIM_TRAINS);
 }
 
-/* When its step ends. */
+/* Set the alarm for the end of a node's step. */
 static void set_step(struct state *f, struct node *n, uint64_t at_us)
 {
     n->w->train_at_us = at_us;
     set_alarm(f, step_alarm(f, n), at_us);
 }
 
-/* Tell that an exchange of a node is done, now. peer NONE: with several. */
+/* Report that an exchange of a node is done now. peer NONE: with several. */
 static void report(const struct state *f, enum uw_node_event_kind kind, const struct node *n,
                    uint32_t peer, uint32_t nodes_n, uint64_t took_us)
 {
@@ -134,7 +134,7 @@ static void report(const struct state *f, enum uw_node_event_kind kind, const st
     c->on_event(c->event_arg, n->w->place, &event);
 }
 
-/* What a node waited for has been mixed in: it may look now, and gets these flags. */
+/* Wake a node, with these flags, after what it waited for was mixed in. */
 static void wake(struct state *f, struct node *n, int flags)
 {
     n->averaged = true;
@@ -144,20 +144,20 @@ static void wake(struct state *f, struct node *n, int flags)
 
 /* ---- snapshots ---- */
 
-/* Show a node's parameters as they are. */
+/* Publish a node's current parameters. */
 static void publish(struct state *f, struct node *n)
 {
     uw_snapshot_write(&f->pool, &n->shown, n->w->x);
 }
 
-/* Let two nodes with the same parameters show the same snapshot. */
+/* Let two nodes with the same parameters share one snapshot. */
 static void share(struct state *f, struct node *n, const struct node *other)
 {
     uw_snapshot_drop(&f->pool, &n->shown);
     n->shown = uw_snapshot_hold(&f->pool, other->shown);
 }
 
-/* The rule has its turn. */
+/* Apply the rule at the end of a round. */
 static void end_rule(struct state *f, struct node *n)
 {
     uw_mix_end(f->c->rule, &f->c->constants, &n->w->params, f->pool.x[n->shown], n->w->velocity,
@@ -172,7 +172,7 @@ static void clear_steps(struct node *n)
 
 /* ---- pulls ---- */
 
-/* Ask a peer, whose answer's share is `weight`, for its parameters. */
+/* Request a peer's parameters, to be mixed in with `weight`. */
 static void ask(struct state *f, struct node *n, uint32_t peer, float weight)
 {
     const struct uw_sim_path path = uw_sim_path_between(f->world->config.fleet, peer, n->w->place);
@@ -218,7 +218,7 @@ static uint32_t pick(struct state *f, struct node *n, float *weight)
         return NONE;
     }
     if (f->c->schedule == &uw_peer_schedule_random) {
-        /* As it picks where every node can be reached, without a look at every node. */
+        /* The same choice as if all reachable nodes were listed, without listing them. */
         uint32_t at = uw_rng_below(&n->rng, f->nodes_n - 1u);
         return at + (at >= place ? 1u : 0u);
     }
@@ -244,7 +244,7 @@ static int begin_round(struct state *f, struct node *n)
     return f->world->config.pull_waits && n->pulling ? UW_NODE_AVERAGING : 0;
 }
 
-/* T steps are done, or there are no more: the rule has its turn, others see what is here. */
+/* After T steps, or the last step: apply the rule and publish the parameters. */
 static void end_steps(struct state *f, struct node *n)
 {
     if (n->lr_sum > 0.0f) {
@@ -295,7 +295,7 @@ static struct node *member(const struct state *f, const struct uw_world_group *g
     return &f->nodes[f->groups.members[g->first + i]];
 }
 
-/* The first that has not ended. */
+/* The head of a group: its first node that has not ended. */
 static struct node *head_of(const struct state *f, const struct uw_world_group *g)
 {
     uint32_t i = 0;
@@ -305,13 +305,13 @@ static struct node *head_of(const struct state *f, const struct uw_world_group *
     return member(f, g, i);
 }
 
-/* Is the snapshot of a node read: by another cell, or the rule at the end of a round? */
+/* Whether snapshots are read, by another cell or by the rule at the end of a round. */
 static bool shows(const struct state *f)
 {
     return f->pairs || f->c->mode == UW_NODE_HIERARCHICAL || f->c->rule->end != NULL;
 }
 
-/* Begin the average if all are there. */
+/* Begin the average if all nodes of the group have arrived. */
 static void begin_average(struct state *f, struct uw_world_group *g)
 {
     if (g->waiting_n != 0 && g->waiting_n + g->ended_n == g->nodes_n) {
@@ -323,7 +323,7 @@ static void begin_average(struct state *f, struct uw_world_group *g)
     }
 }
 
-/* Who waits for this node as a partner rests: it pairs no more. */
+/* This node pairs no more: a node that waits for it as a partner skips the round. */
 static void let_go(struct state *f, const struct node *n)
 {
     for (uint32_t i = 0; f->pairs && i < f->nodes_n; i++) {
@@ -343,7 +343,7 @@ static int gather(struct state *f, struct node *n)
     return UW_NODE_AVERAGING;
 }
 
-/* A node does no more: averages go on without it. */
+/* A node has ended: averages continue without it. */
 static void end_node(struct state *f, struct node *n)
 {
     if (f->groups.n != 0 && !n->ended) {
@@ -354,7 +354,8 @@ static void end_node(struct state *f, struct node *n)
     }
 }
 
-/* The parameters of all that wait become their mean, summed in double in the members' order. */
+/* Replace the parameters of all waiting nodes with their mean, summed in double in the order of the
+ * members. */
 static void average(struct state *f, const struct uw_world_group *g)
 {
     double sum[BLOCK_N];
@@ -381,8 +382,8 @@ static void average(struct state *f, const struct uw_world_group *g)
     }
 }
 
-/* x += what a cell takes of s_peer - s, for every member. The members' snapshots may differ, by
- * the rule's velocity; what has come was meant for the head's. */
+/* x += weight * (s_peer - s) for every member of a cell. The members' snapshots may differ by the
+ * rule's velocity, so s is the head's, which has pulled. */
 static void add_bridge(struct state *f, struct uw_world_group *g)
 {
     const float *peer = f->pool.x[g->bridge], *own = f->pool.x[head_of(f, g)->shown];
@@ -403,7 +404,7 @@ static void add_bridge(struct state *f, struct uw_world_group *g)
     uw_snapshot_drop(&f->pool, &g->bridge);
 }
 
-/* The first device of a cell looks whether it may pull from another cell. */
+/* If n is the head of a cell, begin a pull from another cell when possible. */
 static void bridge(struct state *f, struct node *n)
 {
     if (!n->due || n->pulling || f->groups.n < 2) {
@@ -458,7 +459,7 @@ static void finish_group(struct state *f, struct uw_world_group *g)
 
 /* ---- pairs ---- */
 
-/* The partner of the round waits already, or will. */
+/* Exchange with the round's partner if it waits already, else wait for it. */
 static int meet_partner(struct state *f, struct node *n)
 {
     uint32_t place = n->w->place;
@@ -507,7 +508,7 @@ static void finish_pair(struct state *f, struct node *a)
 
 /* ---- what alarms and steps do ---- */
 
-/* The question has arrived, or the answer of another cell. */
+/* A request has arrived, or the answer of another cell. */
 static void pull_due(struct state *f, struct node *n)
 {
     bool asked = n->pulled == NONE;
@@ -578,8 +579,8 @@ static void formula_defaults(struct uw_world_config *c)
     c->members_max = c->fleet->devices_n;
 }
 
-/* Snapshots beside those of the nodes. Gossip: one pull a node. Averages: of three pulls of every
- * head. */
+/* Number of snapshots in addition to those of the nodes. Gossip: one pull per node. Averages: three
+ * pulls per head. */
 static uint32_t pulls_of(const struct uw_world_config *c, uint32_t groups_n)
 {
     return c->node.mode == UW_NODE_GOSSIP && !uw_world_pairs(&c->node) ? c->fleet->devices_n
@@ -667,7 +668,7 @@ static int formula_open(struct uw_world *w, struct uw_error *err)
 
 /* ---- the calls of sim_world.h ---- */
 
-/* All nodes know each other. In a run that goes on all show what they have, and steps end as they
+/* All nodes know each other. In a resumed run all publish their parameters, and steps end when they
  * would have. */
 static int formula_meet(struct uw_world *w, uint64_t limit_us)
 {
@@ -726,7 +727,7 @@ static int formula_trained(struct uw_world *w, struct uw_world_node *node,
     return flags;
 }
 
-/* It stays what it was when the step began. */
+/* The answer does not change during a step. */
 static bool formula_touches(const struct uw_world *w, const struct uw_world_node *node)
 {
     const struct state *f = w->state;
@@ -737,8 +738,8 @@ static bool formula_touches(const struct uw_world *w, const struct uw_world_node
     return node->waits || n->agreeing || over || (arrives && !averages(f));
 }
 
-/* For rules over pairs: the node's next round is an average over all nodes, which waits for all of
- * them. */
+/* For rules over pairs: make the node's next round an average over all nodes, which waits for all
+ * of them. */
 static void formula_agree(struct uw_world *w, struct uw_world_node *node)
 {
     struct state *f = w->state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The nodes of a world beside their network: vectors, and counters. */
+ * The nodes of a world apart from their network: vectors and counters. */
 #include "world.h"
 
 #include "uwasa/arena.h"
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LINE_N 16u                  /* floats: a vector begins at a multiple of 64 bytes */
+#define LINE_N 16u                  /* in floats: vectors are aligned to 64 bytes */
 
-/* With pages of 2 MiB the processor finds them in its table: the walk from node to node touches a
- * page or two each of hundreds of megabytes. */
+/* Huge pages of 2 MiB avoid TLB misses: going from node to node touches a page or two for each,
+ * over hundreds of megabytes. */
 void *uw_sim_block_take(size_t bytes)
 {
     void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -32,12 +32,12 @@ void uw_sim_block_give(void *block, size_t bytes)
     }
 }
 
-/* Of a node: x, the snapshot, what the rule and the mode need. */
+/* Layout of a node's vectors: x, the snapshot, what the rule and the mode need. */
 struct layout {
     size_t vector_n;                /* with its padding */
     bool velocity;
     size_t spare_n;
-    size_t node_n;                  /* all of it */
+    size_t node_n;                  /* of all vectors */
 };
 
 static struct layout layout_of(const struct uw_world_config *c)

@@ -120,8 +120,8 @@ static int open_link(struct uw_zephyr_node *n)
     return rc < 0 || n->settings.key[0] == '\0' ? rc : open_secure(n);
 }
 
-/* Starts are not counted here. A node that returns learns its last incarnation from its peers and
- * goes above it: the number need only be a different one, with room above. */
+/* Starts are not counted here. A returning node learns its last incarnation from its peers and uses
+ * a higher one, so a random number with room above is enough. */
 static uint32_t incarnation(void)
 {
     return sys_rand32_get() / 2u + 1u;
@@ -150,7 +150,7 @@ static int open_node(struct uw_zephyr_node *n)
     return uw_node_bind(&n->node, &c, &n->arena, &n->err);
 }
 
-/* Refuse settings of other boards that this program does not have. */
+/* Refuse settings of other boards that this program does not support. */
 static int refuse_others(struct uw_zephyr_node *n)
 {
     static const char *const known[] = {"name", "run", "key", "advertise", "seeds", "classes",
@@ -189,7 +189,7 @@ static int open_all(struct uw_zephyr_node *n)
     return rc;
 }
 
-/* The one place that waits for the network. */
+/* The only place that waits for the network. */
 static void run_network(void *p1, void *p2, void *p3)
 {
     struct uw_zephyr_node *n = p1;
@@ -289,7 +289,7 @@ static int train(struct uw_zephyr_node *n)
     return rc < 0 ? rc : UW_OK;
 }
 
-/* Rounds without steps bring the nodes to consensus; a node alone has none. */
+/* After training: rounds without steps make the models agree; a node without peers skips them. */
 static int settle(struct uw_zephyr_node *n)
 {
     int rc = UW_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * printk knows no floating point by default. */
+ * Without floating point, which printk does not support by default. */
 #include "zephyr_node.h"
 
 #include <zephyr/kernel.h>
 
 #define ROWS 8u
 
-/* A share in tenths of a percent; what is not known is 0. */
+/* A share in tenths of a percent; 0 if unknown. */
 static unsigned tenths(float share)
 {
     return share > 0.0f ? (unsigned)(share * 1000.0f + 0.5f) : 0;
