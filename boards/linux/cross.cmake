@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the toolchain files of Arm Linux share: Debian's cross compiler, its C library, and the
-# libraries that `tools/setup cross` unpacks. A file sets `triplet`, `libraries` and `qemu`, the
-# emulator that programs run under here, and includes this.
+# The common part of the toolchain files for Arm Linux: Debian's cross compiler, its C library, and
+# the libraries that `tools/setup cross` unpacks. A file sets `triplet`, `libraries` and `qemu`, the
+# emulator that runs programs on the build machine, and includes this file.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_C_COMPILER ${triplet}-gcc)
