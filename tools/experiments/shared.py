@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the experiments share: models, running the program, keeping what it told, tables, figures."""
+"""Shared by the experiments: models, running the program, keeping its results, tables, figures."""
 import argparse
 import concurrent.futures
 import json
@@ -31,12 +31,12 @@ VGG_TWIN = json.dumps({"name": "vgg-twin", "input": [3, 32, 32], "layers": convo
     (16, 32, 64, 64), 3) + [{"name": "fc", "type": "dense", "out": 10}]})
 
 
-PROGRAMS = set()                # that may be run
+PROGRAMS = set()                # programs that were checked
 
 
 def program(path):
-    """For argparse: a path, or a name on PATH. Whether it can be started is told when the first
-    run begins: what a file of runs has needs none."""
+    """For argparse: a path, or a name on PATH. Whether it can be started is checked when the first
+    run begins: results from a file of runs need no program."""
     path = os.path.abspath(shutil.which(path) or path)
     PROGRAMS.add(path)
     return path
@@ -50,7 +50,7 @@ OPTIONS = {"folder": {"metavar": "MNIST_DIR"}, "data": {"metavar": "DATA"},
 
 
 def parser_of(doc, *options):
-    """A parser that prints doc, with those of OPTIONS."""
+    """A parser that prints doc as help, with the given OPTIONS."""
     parser = argparse.ArgumentParser(description=doc,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     for option in options:
@@ -59,7 +59,7 @@ def parser_of(doc, *options):
 
 
 class Pool(concurrent.futures.ThreadPoolExecutor):
-    """Runs side by side. Where the program ends early, what has not begun does not begin."""
+    """Runs in parallel. If this program ends early, runs that have not begun are dropped."""
 
     def __exit__(self, kind, value, trace):
         self.shutdown(cancel_futures=kind is not None)
@@ -67,7 +67,7 @@ class Pool(concurrent.futures.ThreadPoolExecutor):
 
 
 def begin(main):
-    """Run a program's main. Ctrl-C ends it with a word, and keeps what --raw has."""
+    """Run a program's main. Ctrl-C ends it with a message; --raw keeps its results."""
     try:
         main()
     except KeyboardInterrupt:
@@ -81,8 +81,8 @@ def begin(main):
 
 
 def events_of(text, command):
-    """Of a run that came to its end. One that was stopped, as Ctrl-C stops all that are under way,
-    tells less and counts for nothing: it ends this program."""
+    """The events of a finished run. A stopped run, as after Ctrl-C, is incomplete and ends this
+    program."""
     events = [json.loads(line) for line in text.splitlines()]
     if not events or events[-1]["event"] != "done":
         sys.exit(f"{' '.join(command)}\nwas stopped before its end")
@@ -106,7 +106,7 @@ def step_times(program, nodes, **flags):
 
 
 def chosen(names, texts):
-    """Those of the rows that the texts of --rows mean, in their order; all if there is no text."""
+    """The rows selected by the texts of --rows, in their order; all if there is no text."""
     found = set()
     for text in texts:
         found |= (set(names) & {text} or {n for n in names if text in n} or
@@ -115,8 +115,8 @@ def chosen(names, texts):
 
 
 def choose(rows, texts):
-    """Rows, whose first member is the name, that the texts mean. Ends the program with the names
-    there are where it is none."""
+    """The rows, whose first member is the name, that the texts select. If there are none, ends the
+    program and lists the names."""
     rows = list(rows)
     names = chosen([row[0] for row in rows], texts)
     if not names:
@@ -162,10 +162,10 @@ def draw(prefix, title, up, curves, points=(), flags=()):
 
 
 class Raw:
-    """A file of finished runs, one JSON object a line, so that a series goes on where it stopped.
+    """A file of finished runs, one JSON object per line, so that a series can be continued.
 
-    path      None: what is added is kept for this call only
-    key_of    what tells one run from another"""
+    path      None: added runs are kept in memory only
+    key_of    function that gives the key of a run"""
 
     def __init__(self, path, key_of):
         self.path, self.key_of, self.known = path, key_of, {}
@@ -191,8 +191,8 @@ class Raw:
         self.known[self.key_of(row)] = row
 
     def end(self, last):
-        """A last line without an end: what is whole gets one, so that the next line begins a line;
-        what a kill has cut off goes, if it comes after runs of this experiment."""
+        """Repair a last line without a line end. A complete object gets a line end; one cut off by
+        a kill is removed, if it follows runs of this experiment."""
         try:
             json.loads(last)
         except ValueError:
@@ -206,7 +206,7 @@ class Raw:
             file.write(b"\n")
 
     def get(self, row):
-        """The run with this one's key; None: there is none."""
+        """The run with the same key; None: there is none."""
         return self.known.get(self.key_of(row))
 
     def add(self, row):
@@ -217,7 +217,7 @@ class Raw:
 
 
 def write_plane(folder, width):
-    """A model of three layers and points in the plane, of two classes: work that costs nothing.
+    """A model of three layers, and points of two classes in the plane: work that costs nothing.
     Returns the flags for them."""
     model, data = (os.path.join(folder, name) for name in ("plane.json", "plane.csv"))
     with open(model, "w", encoding="utf-8") as file:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the wide-area study, each trained once, and the time they take on its network.
+"""Runs of the wide-area study, each trained once, and their time on its network.
 
 Nodes that average exactly, and nodes that wait for their pulls, do the same steps whatever an
-exchange costs: a run is trained once, and its virtual time is counted for any time of a step. Only
-nodes that train on while they pull mix what is older the longer a pull takes."""
+exchange costs. So a run is trained once, and its virtual time is computed for any time of a step.
+Only for nodes that train while they pull, the staleness depends on the time of a pull."""
 import json
 import os
 import subprocess
@@ -20,7 +20,7 @@ NETWORK = ("--bandwidth", "1000000000", "--latency", "0.005", "--pull-latencies"
 
 @dataclass(frozen=True)
 class Work:
-    """What is trained, how long, and the accuracy that times are told to."""
+    """What is trained, how long, and the accuracy for the reported times."""
     name: str
     model: str                  # a built-in one, or a JSON file's text
     data: str
@@ -38,13 +38,13 @@ class Run:
     nodes: int = 16
     skew: str = "even"
     seed: int = 1
-    step_seconds: float = 0.01      # counts for MEANWHILE only
+    step_seconds: float = 0.01      # used for MEANWHILE only
 
 
 @dataclass(frozen=True)
 class Test:
-    """After so many steps of every node. Accuracies of all-reduce: of the model that the average
-    after the test leaves; of gossip: the mean over the nodes' own."""
+    """A test after so many steps of every node. Accuracy: all-reduce, that of the model after the
+    following average; gossip, the mean over the nodes' own models."""
     steps: int
     accuracy: float
     bytes_a_node: float
@@ -58,12 +58,12 @@ def flags_of(exchange):
 
 
 def raw_runs(path):
-    """Runs by what they are of, however long."""
+    """The key of a run, without its length."""
     return Raw(path, lambda row: json.dumps([row["run"], row["work"]], sort_keys=True))
 
 
 class Series:
-    """Runs of one work; those of `raw`, of raw_runs, are not trained again."""
+    """Runs of one work; runs in `raw` are not trained again."""
 
     def __init__(self, program, work, folder, raw, threads):
         self.program, self.work, self.threads, self.raw = program, work, threads, raw
@@ -76,7 +76,7 @@ class Series:
         self.costs = {}
 
     def exchange_seconds(self, exchange, nodes):
-        """Of one pull or average, as sim --network formula counts."""
+        """Seconds of one pull or average by sim --network formula."""
         if (exchange, nodes) not in self.costs:
             done = run([self.program, "sim", *self.plane, *flags_of(exchange), *NETWORK,
                         "--network", "formula", "--model-bytes", str(self.work.model_bytes),
@@ -100,7 +100,7 @@ class Series:
         return [str(word) for word in words], look, steps
 
     def tests(self, r):
-        """A longer run that is known will do."""
+        """A known longer run is used as well."""
         row = {"run": asdict(r), "work": {**asdict(self.work), "target": None, "steps": None}}
         known = self.raw.get(row)
         if known is None or known["steps"] < self.work.steps:
@@ -109,7 +109,7 @@ class Series:
         return [Test(**test) for test in known["tests"] if test["steps"] <= self.work.steps]
 
     def train(self, r):
-        """Stopped after the last test that counts: a run's own last test takes all images."""
+        """Stop after the last needed test: a run's own last test would use all images."""
         command, look, steps = self.command(r)
         key = "mean_model_accuracy" if r.exchange == EXACT else "test_accuracy"
         tests = []
@@ -130,7 +130,7 @@ class Series:
 
 
 class Curve:
-    """Accuracy over virtual time of a run, when a local step takes so long."""
+    """Accuracy of a run over virtual time, for a given time of a local step."""
 
     def __init__(self, series, r, step_seconds):
         sort = "" if r.skew == "even" else f", {r.skew}"
@@ -141,15 +141,15 @@ class Curve:
         self.target = series.work.target
 
     def seconds_of(self, test, step_seconds, cost):
-        """A test after T steps is before the pull, but the average that it is of counts."""
+        """A test after T steps is before the pull, but after the average that it belongs to."""
         if self.run.exchange == MEANWHILE:
             return test.seconds
         rounds = (test.steps - (self.run.exchange == GOSSIP)) // self.run.period
         return test.steps * step_seconds + rounds * cost
 
     def reached(self):
-        """(seconds, steps, bytes of a node) to the target, straight from the last test below it to
-        the first one that is not; None: it did not get there."""
+        """(seconds, steps, bytes of a node) to the target, interpolated linearly between the last
+        test below it and the next; None: not reached."""
         before = (0.0, 0, 0.0), 0.0
         for seconds, t in zip(self.seconds, self.tests):
             now = (seconds, t.steps, t.bytes_a_node), t.accuracy
@@ -160,7 +160,7 @@ class Curve:
         return None
 
     def accuracy_at(self, seconds):
-        """Of the last test until then; 0: there was none."""
+        """Accuracy of the last test until then; 0: there was none."""
         return max(((s, t.accuracy) for s, t in zip(self.seconds, self.tests) if s <= seconds),
                    default=(0, 0.0))[1]
 
@@ -169,8 +169,8 @@ class Curve:
 
 
 def ahead(a, b):
-    """Is a before b? By the time to the target; where neither gets there, by the accuracy when the
-    first of them ends."""
+    """Whether a is ahead of b: by the time to the target or, if neither reaches it, by the accuracy
+    when the first of them ends."""
     times = [c.reached()[0] if c.reached() else None for c in (a, b)]
     if times != [None, None]:
         return times[1] is None or times[0] is not None and times[0] < times[1]
@@ -179,7 +179,7 @@ def ahead(a, b):
 
 
 def first_of(curves):
-    """The one that is ahead of all others."""
+    """The curve that is ahead of all others."""
     best = curves[0]
     for curve in curves[1:]:
         best = curve if ahead(curve, best) else best
@@ -187,7 +187,7 @@ def first_of(curves):
 
 
 def write_events(path, curves, work):
-    """For tools/plot: what uwasa sim would have told, with the curves' times."""
+    """Write events for tools/plot, as of uwasa sim, with the curves' times."""
     with open(path, "w", encoding="utf-8") as file:
         for c in curves:
             nodes = c.run.nodes
