@@ -22,8 +22,8 @@ def classes_of(description):
 def build(description, lean=False):
     """The module, and loss(x, label): a Sequential where the network is a chain.
 
-    lean: values are forgotten after their last use, and an activation overwrites what only it
-    reads, as who writes such a network by hand has it."""
+    lean: values are freed after their last use, and an activation works in place if it is the only
+    reader, as in a network written by hand."""
     import torch
     sys.path.insert(0, os.path.join(ROOT, "tests", "parity"))
     import gen_models
@@ -58,7 +58,7 @@ def readers_of(graph):
 
 
 def forget_early(graph):
-    """Let the graph's forward give its last values only: those of the losses."""
+    """Make the graph's forward return only its last values, those of the losses."""
     kept = {loss.get("layer", graph.last) for loss in graph.losses}
     last_use = {}
     for number, (_, inputs, _) in enumerate(graph.steps):
@@ -80,7 +80,7 @@ def forget_early(graph):
 
 
 def overwrite(graph, description):
-    """Activations in place where nobody else reads what they overwrite."""
+    """Make activations work in place if nothing else reads what they overwrite."""
     import torch
     in_place = {"relu": lambda x: torch.nn.functional.relu(x, inplace=True),
                 "relu6": lambda x: torch.nn.functional.relu6(x, inplace=True)}

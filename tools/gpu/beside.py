@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beside - the program and PyTorch in turns: time of a step, memory, and what the targets say
+"""beside - compares the program with PyTorch, in turns: time of a step, memory, and the targets
 
-PyTorch runs torch_side.py, one process a mode: one that hangs or ends takes no other with it. A
-round is a few windows of the program, then as many of each mode. What is compiled was compiled
-before, by processes side by side, into the compiler's cache.
+PyTorch runs torch_side.py, one process per mode, so one that hangs or ends does not affect others.
+A round is a few windows of the program, then as many of each mode. Compilation was done before, by
+parallel processes, into the compiler's cache.
 """
 
 import json
@@ -19,7 +19,7 @@ from . import bounded
 HERE = os.path.dirname(os.path.abspath(__file__))
 SMALL, MIDDLE, LARGE = (3.0, 1.5), (1.5, 1.1), (1.05, 1.0)  # against eager, against torch.compile
 MEMORY = 0.6
-# The most telling first: time may run out.
+# The most important first: time may run out.
 TARGETS = {"resnet50:32": LARGE, "vgg16:256": LARGE, "mobilenetv2:64": MIDDLE,
            "resnet20:64": MIDDLE, "fedavg-cnn:64": SMALL, "lenet5:1": SMALL, "mlp:1": SMALL,
            "alexnet:256": LARGE, "mlp:64": SMALL, "lenet5:64": SMALL, "fedavg-cnn:1": SMALL,
@@ -33,7 +33,7 @@ def name_of(mode):
 
 
 def target_of(work, mode):
-    """The ratio that is asked for, or None: it is only told."""
+    """The required ratio, or None: only reported."""
     pair = TARGETS.get(work)
     return {"eager": pair[0], "default": pair[1]}.get(mode) if pair else None
 
@@ -43,7 +43,7 @@ class Gone(Exception):
 
 
 class Torch:
-    """torch_side.py, started again when it has gone."""
+    """torch_side.py, restarted if it has ended."""
 
     def __init__(self, python, env, log):
         self.python, self.env, self.log, self.process = python, env, log, None
@@ -171,7 +171,7 @@ def ask_windows(torch, work, mode, peer, options):
 
 
 def ratios(own, other):
-    """How many times as long the other takes, round by round: low, median, high."""
+    """Ratios of the other's time, round by round: low, median, high."""
     each = sorted(b / a for a, b in zip(own, other))
     return (each[0], statistics.median(each), each[-1]) if each else None
 
@@ -190,7 +190,7 @@ def milliseconds(s):
 
 
 def rate(table, result, rated):
-    """Rows of one work. rated: targets are compared; else all is only told."""
+    """Rows of one work. rated: compare with the targets; else only report."""
     work = result["work"]
     if "error" in result:
         table.add("bench", work, "FAILED", result["error"])

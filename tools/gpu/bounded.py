@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bounded - run a program that may hang, print much or crash, and keep what it said
+"""bounded - run a program that may hang, print much or crash, and keep its output
 
-A program gets a process group of its own: past its time limit the whole group is killed. What it
-prints goes to a file, whose end is shown when it failed.
+A program gets its own process group, which is killed at the time limit. Its output goes to a file,
+whose end is shown if it failed.
 """
 
 import os
@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def reason(self):
-        """why, and what it said about that in a line: the first error, or its last words."""
+        """why, and a line of its output about it: the first error, or the last line."""
         words = last_words(self.output())
         return self.why + (f": {words}" if words else "")
 
@@ -54,10 +54,10 @@ class Outcome:
 
 
 def last_words(text):
-    """The line of a program's output that tells what is wrong, at most 160 characters."""
+    """The line of a program's output that names the error, at most 160 characters."""
     lines = text[-MOST_BYTES:].splitlines()
     told = next((i for i, line in enumerate(lines) if ERROR.search(line)), None)
-    if told is not None and lines[told].startswith("CMake Error"):     # what it says stands behind
+    if told is not None and lines[told].startswith("CMake Error"):     # the message follows it
         text = " ".join(line.strip() for line in lines[told + 1:told + 12])
         return (text.strip().split("  ")[0].split(" Call Stack")[0] or lines[told])[:160]
     line = lines[told] if told is not None else next((s for s in reversed(lines) if s.strip()), "")
@@ -65,7 +65,7 @@ def last_words(text):
 
 
 def end_group(process):
-    """Ask the group, then kill it, also what the program left behind."""
+    """Terminate, then kill the group, including what the program left running."""
     for number, wait_s in ((signal.SIGTERM, 2.0), (signal.SIGKILL, 5.0)):
         try:
             os.killpg(process.pid, number)
@@ -78,7 +78,7 @@ def end_group(process):
 
 
 def run(command, limit_s, log, env=None, cwd=None):
-    """Run it to its end or its limit. A program that cannot start has status 127."""
+    """Run a program to its end or limit. If it cannot start, the status is 127."""
     begin = time.monotonic()
     with open(log, "wb") as out:
         try:
@@ -93,7 +93,7 @@ def run(command, limit_s, log, env=None, cwd=None):
             process.wait(limit_s)
         except subprocess.TimeoutExpired:
             late = True
-        except BaseException:       # somebody pressed a key: leave nothing running
+        except BaseException:       # Ctrl-C: leave nothing running
             end_group(process)
             raise
         end_group(process)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""card - which GPU is here, and where CUDA's libraries lie
+"""card - finds the GPU and CUDA's libraries
 
 cuDNN and cuBLAS are the system's or those of Python packages (nvidia-cudnn-cu13, nvidia-cublas),
-whose folders site-packages/nvidia/*/lib no loader knows.
+whose folders site-packages/nvidia/*/lib are not in the loader's path.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ ASKED = "name,driver_version,memory.total,compute_cap"
 
 
 def said(command, env=None, limit_s=60):
-    """What a program prints; "" when it is not there or fails."""
+    """A program's output; "" if it is missing or fails."""
     try:
         run = subprocess.run(command, capture_output=True, text=True, env=env, timeout=limit_s)
     except (OSError, subprocess.TimeoutExpired):
@@ -88,7 +88,7 @@ class Libraries:
         return [f for f in dict.fromkeys(found) if f]
 
     def missing(self):
-        """What a build for a GPU needs and is not here, a line each."""
+        """What a build for a GPU needs and is missing, a line each."""
         if self.root is None:
             return ["no nvcc with cuda_runtime_api.h in PATH, CUDA_HOME, /usr/local/cuda or "
                     "Python's packages: install the CUDA Toolkit"]
@@ -105,8 +105,8 @@ class Libraries:
         return ["no " + what for found, what in wanted if found is None]
 
     def environment(self, stand_ins=False):
-        """This process's, with the libraries to be found, where no stand-ins are wanted, and nvcc
-        in PATH."""
+        """This process's environment, with nvcc in PATH and, unless stand-ins are used, the
+        libraries in the loader's path."""
         env = dict(os.environ)
         old = [f for f in [env.get("LD_LIBRARY_PATH")] if f]
         env["LD_LIBRARY_PATH"] = os.pathsep.join(([] if stand_ins else self.folders()) + old)
@@ -117,7 +117,7 @@ class Libraries:
 
 
 class Card:
-    """name, driver, memory_mib, capability ("90") of the first GPU; None where it is not said."""
+    """name, driver, memory_mib, capability ("90") of the first GPU; None if not reported."""
 
     def __init__(self):
         line = said([smi(), f"--query-gpu={ASKED}", "--format=csv,noheader,nounits"])
@@ -152,7 +152,7 @@ def driver_devices():
 
 
 def cudnn_version(libraries):
-    """"9.19.0", read in a process of its own: libraries stay out of this one."""
+    """"9.19.0", read in a separate process so that this one does not load the library."""
     code = ("import ctypes,glob,os,sys; "
             "l=ctypes.CDLL(sorted(glob.glob(os.path.join(sys.argv[1],'libcudnn.so.*')))[0]); "
             "l.cudnnGetVersion.restype=ctypes.c_size_t; v=l.cudnnGetVersion(); "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""parts - what gpu_check does, one function a part
+"""parts - the parts of gpu_check, one function each
 
-Each takes the Check, adds rows to its table and goes on after a failure.
+Each gets the Check, adds rows to its table and continues after a failure.
 """
 
 import json
@@ -17,8 +17,8 @@ import torch_models     # noqa: E402
 
 from . import beside, bounded, traffic      # noqa: E402
 
-ERROR_STATUS = "86"         # compute-sanitizer's, where it found something
-NOT_HERE = 77               # a test's, that is skipped
+ERROR_STATUS = "86"         # of compute-sanitizer, if it found an error
+NOT_HERE = 77               # of a skipped test
 LOGS_OF_SANITIZER = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
 
 # Compiled suites, by ctest's names: the first part that matches has it.
@@ -36,7 +36,7 @@ SANITIZED = {"memcheck": None,      # all suites of the contract, and recurrence
              "initcheck": ("pointwise", "norm", "activation", "training")}
 
 
-# Of the time that --minutes gives; 1 where nothing is said.
+# Shares of the time that --minutes gives; default 1.
 WEIGHTS = {"build": 4, "contract": 4, "parity": 2, "bench": 5, "sanitizer": 4, "training_full": 60}
 
 
@@ -71,7 +71,7 @@ def build(check):
                                                *generator, *options, *check.options], 120)
     if outcome is None or not outcome.good:
         return
-    # Whatever can be built is: a suite that does not compile fails alone.
+    # Build as much as possible: a suite that does not compile fails alone.
     keep = ["-k", "0"] if ninja else ["-k"]
     check.run("build", "compile", ["cmake", "--build", check.build, "--target", "gpu_check", "-j",
                                    str(os.cpu_count() or 2), "--", *keep], 480)
@@ -114,7 +114,7 @@ def suites(check, part):
             continue
         ran = [int(n) for n in re.findall(r"(\d+) test\(s\) run", outcome.output())]
         figure = f"{sum(ran)} tests, {outcome.seconds:.1f} s" if outcome.good else outcome.reason
-        if outcome.status == NOT_HERE:      # with a GPU here that is no reason
+        if outcome.status == NOT_HERE:      # with a GPU, a test must not be skipped
             figure = (outcome.output().strip().splitlines() or ["skipped"])[-1][:150]
         check.verdict(part, name, outcome.good and (sum(ran) > 0 or not ran), figure, outcome)
 
@@ -137,7 +137,7 @@ def uwasa(check, part, what, arguments, limit_s):
 
 
 def training(check):
-    """Suites that train, and one training on both: the same start, nearly the same end."""
+    """Suites that train, and a training on processor and GPU: same start, nearly the same end."""
     suites(check, "training")
     steps = "20" if check.emulated else "300"
     model = "mlp" if check.emulated else "lenet5"
@@ -165,7 +165,7 @@ def training(check):
 
 
 def memory(check):
-    """Nothing is taken after a model is bound, and no more than planned before."""
+    """Nothing is allocated after a model is bound, and before no more than planned."""
     program = os.path.join(check.build, "tests", "gpu", "steps", "gpu_steady_memory")
     works = STEPS_EMULATED if check.emulated else STEPS[:3] if check.quick else STEPS
     steps = "5" if check.emulated else "200"
@@ -211,7 +211,7 @@ def ceilings(check):
 
 
 def fault_of(about):
-    """Why PyTorch's numbers would be worth nothing, or None."""
+    """Why PyTorch's numbers would be useless, or None."""
     if "torch" not in about:
         return about["error"]
     if about["device"] != "cuda":
@@ -220,14 +220,14 @@ def fault_of(about):
 
 
 def open_torches(check, works):
-    """PyTorch, a process a mode, warm in the compiler's cache; {}, with a row, without it."""
+    """PyTorch, a process per mode, compiled into the cache; {}, with a row, if it is missing."""
     python = beside.python_with_torch(check.env)
     if python is None:
         check.table.add("bench", "PyTorch", "skipped" if check.emulated else "FAILED",
                         "no Python here has torch and numpy")
         return {}
     cache = os.path.join(check.build, "inductor")
-    shutil.rmtree(cache, ignore_errors=True)    # a compiler that was killed leaves half a file
+    shutil.rmtree(cache, ignore_errors=True)    # a killed compiler leaves incomplete files
     check.env["TORCHINDUCTOR_CACHE_DIR"] = cache
     torches = {mode: beside.Torch(python, check.env, check.log("torch")) for mode in check.modes}
     about = beside.ask(torches[check.modes[0]], check.limit(180), do="about")
@@ -279,7 +279,7 @@ def bench(check):
 
 
 def shares(check):
-    """Of the ceilings: fp32 rate of two networks, bytes a second of one."""
+    """Shares of the ceilings: fp32 rate of two networks, bytes per second of one."""
     top = check.measured.get("ceilings")
     for result in check.measured.get("bench", ()):
         work = result["work"]
@@ -326,8 +326,8 @@ def sanitizer(check):
 
 def sanitize(check, tool, kind, what, command, variables=None):
     name = f"{kind}: {what}"
-    # Calls that fail are no errors of memory: libraries ask for what may not be there, and what
-    # fails of ours the program says itself.
+    # Failed calls are not memory errors: libraries ask for what may not exist, and the program
+    # itself reports failures of its own calls.
     options = ["--report-api-errors", "no"] if kind == "memcheck" else []
     outcome = check.run("sanitizer", name, [tool, "--tool", kind, *options, "--error-exitcode",
                                             ERROR_STATUS, *command], 60 if check.quick else 180,
@@ -339,7 +339,7 @@ def sanitize(check, tool, kind, what, command, variables=None):
     check.verdict("sanitizer", name, outcome.good and bool(found), figure, outcome)
 
 
-# What the two networks have to reach on CIFAR-10, and how.
+# The accuracy that the two networks must reach on CIFAR-10, and their settings.
 FULL = (("vgg16-bn", 0.925, ["--epochs", "100", "--batch", "128", "--lr", "0.05"]),
         ("resnet20", 0.91, ["--epochs", "120", "--batch", "128", "--lr", "0.1"]))
 FULL_COMMON = ["--optimizer", "momentum", "--nesterov", "--weight-decay", "5e-4", "--schedule",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""table - what gpu_check found: one row a check, as text and as JSON
+"""table - the results of gpu_check: one row per check, as text and as JSON
 
-A row is (part, what, result, figure); result is passed, FAILED or skipped, or measured for a number
-that is compared with nothing.
+A row is (part, what, result, figure); result is passed, FAILED or skipped, or "measured" for a
+number without a target.
 """
 
 import json
@@ -15,7 +15,7 @@ RESULTS = ("passed", "FAILED", "skipped", "measured")
 
 class Table:
     def __init__(self, about):
-        self.about, self.rows = about, []     # about: what is told above the table, in order
+        self.about, self.rows = about, []     # about: lines above the table, in order
 
     def add(self, part, what, result, figure=""):
         assert result in RESULTS, result

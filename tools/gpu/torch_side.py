@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""torch_side - PyTorch's half of the benchmark: answers lines of JSON with lines of JSON
+"""torch_side - PyTorch's side of the benchmark: answers lines of JSON with lines of JSON
 
-    {"do": "open", "work": "lenet5:1", "mode": "eager", "layout": null}    builds, warms up: the
-                         memory it takes, and the layout, the faster one where none was named
-    {"do": "window", "work": .., "mode": .., "seconds": ..}    seconds a step took on average
+    {"do": "open", "work": "lenet5:1", "mode": "eager", "layout": null}    builds, warms up; returns
+                         memory and layout, by default the faster one
+    {"do": "window", "work": .., "mode": .., "seconds": ..}    mean seconds of a step
     {"do": "close", "work": ..}          {"do": "about"}
 
-A step takes its samples from pinned memory, as a loader leaves them there; large ones are copied
-beside the step before, on a stream of their own, which is slower for small ones. fp32 without TF32,
-cudnn.benchmark, fused SGD with momentum, and of the two memory layouts the faster one.
+A step reads its samples from pinned memory, where a loader puts them. Large ones are copied during
+the previous step, on a separate stream; for small ones that would be slower. fp32 without TF32,
+cudnn.benchmark, fused SGD with momentum, and the faster of the two memory layouts.
 
-`torch_side.py --warm WORK MODE...` compiles once and ends, so that the next process finds all in
-the compiler's cache.
+`torch_side.py --warm WORK MODE...` only compiles, so that the next process finds everything in the
+compiler's cache.
 """
 
 import gc
@@ -25,8 +25,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import torch_models     # noqa: E402
 
 LAYOUTS = ("contiguous_format", "channels_last")
-BESIDE_BYTES = 1 << 20      # inputs of this size are copied beside the step before
-WARM_STEPS = 12             # cudnn.benchmark, CUDA graphs: they settle in the first steps
+BESIDE_BYTES = 1 << 20      # inputs from this size on are copied during the previous step
+WARM_STEPS = 12             # cudnn.benchmark and CUDA graphs settle in the first steps
 
 
 def torch_set_up():
@@ -139,8 +139,8 @@ def clear(torch, device):
 
 
 def clear_workspaces(torch):
-    """What cuBLAS works in is kept for ever, and the next work would seem to need none. Not while
-    recorded steps are there, which use it."""
+    """Free cuBLAS's workspace. It is kept for ever, so the next work would seem to need none. Not
+    allowed while recorded steps exist, which use it."""
     release = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
     if release is not None:
         release()
@@ -170,7 +170,7 @@ class Side:
         return max(float((g.double().cpu() - t).norm() / t.norm()) for g, t in zip(got, want))
 
     def faster_layout(self, work):
-        """Found once a work, without a compiler."""
+        """Determined once per work, without a compiler."""
         if work not in self.layout:
             speed = {}
             shape = torch_models.description_of(work.split(":")[0])["input"]
@@ -194,7 +194,7 @@ class Side:
         trainer = Trainer(self.torch, self.device, work, mode, layout)
         trainer.warm_up()
         answer = {"layout": layout, "ready_s": time.perf_counter() - begin}
-        if cuda:                    # what steps take, without the trials of the first ones
+        if cuda:                    # memory of steps, without the trials of the first ones
             clear(self.torch, self.device)
             cuda.reset_peak_memory_stats()
             trainer.steps(3)
@@ -235,13 +235,13 @@ def warm(work, modes):
 def main():
     if sys.argv[1:2] == ["--warm"]:
         return warm(sys.argv[2], sys.argv[3:])
-    answers = os.fdopen(os.dup(1), "w", buffering=1)    # what libraries print is no answer
+    answers = os.fdopen(os.dup(1), "w", buffering=1)    # keep output of libraries out of answers
     os.dup2(2, 1)
     side = Side(device_of(torch_set_up()))
     for line in sys.stdin:
         try:
             answer = side.answer(json.loads(line))
-        except Exception as why:    # out of memory, or a compiler's: the next question may do
+        except Exception as why:    # out of memory, or of a compiler: the next request may work
             answer = {"error": f"{type(why).__name__}: {why}"[:500]}
             why.__traceback__ = None
             clear(side.torch, side.device)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""traffic - the least bytes that a training step of a model file has to move through a GPU's memory
+"""traffic - the least bytes that a training step of a model file must move through a GPU's memory
 
-Counted is one kernel a product (convolution or dense), with everything between two products (bias,
-normalization, activation) done while they read or write, and nothing kept in a cache from one
-kernel to the next. Of a product with `in` input and `out` output elements a sample then moves
+Assumes one kernel per product (convolution or dense) that also does everything between two products
+(bias, normalization, activation) while it reads or writes, and no caching from one kernel to the
+next. For a product with `in` input and `out` output elements a sample then moves
 
     forward     in  read, out written
     backward    in, out and the output's gradient read, the input's gradient written
