@@ -57,7 +57,7 @@ static const struct uw_args_spec spec = {
 
 /* Columns of a device's power, temperature and so on, or their titles (v NULL); "" unless a node of
  * the run reports them. */
-static const char *fares(bool told, const struct uw_vitals *v, char text[FARES_BYTES])
+static const char *vitals_of(bool told, const struct uw_vitals *v, char text[FARES_BYTES])
 {
     char power[16] = "-";
     char temperature[16] = "-";
@@ -115,7 +115,7 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
         address_n = length > address_n ? length : address_n;
     }
     printf("%-*s %-*s %-7s %7s %7s %8s %6s %8s %9s%s%s\n", name_n, "node", address_n, "address",
-           "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled", fares(told, NULL, f),
+           "state", "step", "loss", "accuracy", "rounds", "rtt", "pulled", vitals_of(told, NULL, f),
            cells ? "  cell" : "");
     for (uint32_t i = 0; i < n; i++) {
         char accuracy[16];
@@ -126,7 +126,7 @@ static void print_table(const struct uw_node_member *m, uint32_t n,
         printf("%-*s %-*s %-7s %7u %7.4f %8s %6u %8s %9s%s%s%s\n", name_n, m[i].name, address_n,
                i == 0 ? "this node" : m[i].address, uw_member_state_name(m[i].state),
                (unsigned)m[i].step, (double)m[i].loss, accuracy, (unsigned)m[i].rounds, rtt,
-               uw_text_bytes((double)m[i].pulled_bytes, pulled), fares(told, &m[i].vitals, f),
+               uw_text_bytes((double)m[i].pulled_bytes, pulled), vitals_of(told, &m[i].vitals, f),
                cells ? "  " : "",
                cells ? m[i].cell : "");
     }

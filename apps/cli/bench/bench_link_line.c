@@ -215,7 +215,7 @@ static void close_pair(struct pair *p)
 }
 
 /* Wait until both nodes know each other, and the puller knows the other's snapshot. */
-static int meet(struct pair *p, struct uw_error *err)
+static int wait_until_met(struct pair *p, struct uw_error *err)
 {
     struct uw_node_member rows[UW_NODE_NET_ROWS];
     struct uw_node_counters counters;
@@ -314,7 +314,7 @@ int uw_bench_link_line(const struct uw_bench_link *b, struct uw_bench_link_windo
     }
     p->b = b;
     int rc = open_pair(p, err);
-    rc = rc < 0 ? rc : meet(p, err);
+    rc = rc < 0 ? rc : wait_until_met(p, err);
     for (uint32_t i = 0; rc == UW_OK && i < b->windows; i++) {
         rc = i == 0 ? rc : uw_bench_node_renew(&p->ends[0].own, &p->ends[0].net.node);
         rc = rc < 0 ? rc : pull(p, i, &windows[i], err);

@@ -195,7 +195,7 @@ static void close_world(struct world *w)
 }
 
 /* Step all nodes, repeatedly while messages arrive; then advance the clock to the next event. */
-static void tick(struct world *w)
+static void step_all(struct world *w)
 {
     uint64_t next_us = UINT64_MAX;
     bool waiting = false;
@@ -239,12 +239,12 @@ static int meet(struct world *w, struct uw_error *err)
                                 "the nodes do not find each other in %.0f s of virtual time",
                                 (double)idle_limit_us(w) * 1e-6);
         }
-        tick(w);
+        step_all(w);
     }
     uint64_t settle_us = SETTLE_FRAMES * uw_emulated_airtime_us(&w->medium,
                                                                 w->b->radio->frame_bytes);
     for (until_us = w->now_us + settle_us; w->now_us < until_us;) {
-        tick(w);
+        step_all(w);
     }
     return UW_OK;
 }
@@ -356,7 +356,7 @@ static int exchange(struct world *w, struct uw_bench_link_window *window, struct
     uint64_t start_us = w->now_us;
     count(w, &before);
     for (uint32_t ticks = 0; train(w) != 0; ticks++) {
-        tick(w);
+        step_all(w);
         int rc = ticks % TELL_TICKS == 0 ? look(w, start_us, err) : UW_OK;
         if (rc < 0) {
             return rc;

@@ -164,7 +164,7 @@ int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
 
 /* Allocate GPU memory for kernels, memory shared with an integrated GPU, and pinned pages for the
  * rest. */
-static int take_of_gpu(struct uw_job *j, struct uw_error *err)
+static int allocate_on_gpu(struct uw_job *j, struct uw_error *err)
 {
     void *kernels = NULL, *shared = NULL;
     int rc = uw_cuda_take(j->gpu.cuda, UW_CUDA_KERNELS, j->need.kernel_bytes, &kernels, err);
@@ -207,7 +207,7 @@ static int take_memory(struct uw_job *j, struct uw_error *err)
 {
     struct uw_error why = {.text = ""};
     if (j->gpu.cuda != NULL) {
-        int rc = take_of_gpu(j, &why);
+        int rc = allocate_on_gpu(j, &why);
         rc = rc < 0 ? plan_here(j, &why, err) : rc;
         if (rc < 0 || j->gpu.cuda != NULL) {
             return rc;

@@ -509,7 +509,7 @@ static const char *own_name(struct uw_node_file *f, const char *name, const char
 }
 
 /* Make a text the rank's own if it is given and has no {rank} in it. False: out of memory. */
-static bool give_own(struct uw_node_file *f, const char **text, const char *rank,
+static bool make_own(struct uw_node_file *f, const char **text, const char *rank,
                      const char *(*own)(struct uw_node_file *, const char *, const char *))
 {
     if (*text != NULL && strstr(*text, "{rank}") == NULL) {
@@ -533,12 +533,12 @@ int uw_node_config_rank(struct uw_node_file *f, uint32_t rank, uint32_t size,
     if (number_of == NULL || size_of == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "out of memory");
     }
-    bool all = give_own(f, &o->name, number_of, own_name) &&
-               (size <= 1 || (give_own(f, &o->checkpoint, number_of, own_file) &&
-                              give_own(f, &o->trace, number_of, own_file) &&
-                              give_own(f, &o->pcap, number_of, own_file)));
+    bool all = make_own(f, &o->name, number_of, own_name) &&
+               (size <= 1 || (make_own(f, &o->checkpoint, number_of, own_file) &&
+                              make_own(f, &o->trace, number_of, own_file) &&
+                              make_own(f, &o->pcap, number_of, own_file)));
     if (all && size > 1 && o->events != NULL && strcmp(o->events, "-") != 0) {
-        all = give_own(f, &o->events, number_of, own_file);
+        all = make_own(f, &o->events, number_of, own_file);
     }
     for (uint32_t i = 0; all && i < uw_node_keys.n; i++) {
         const struct uw_opt *row = &uw_node_keys.row[i];

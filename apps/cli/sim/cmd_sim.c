@@ -22,8 +22,8 @@ static bool has_steps(const struct uw_sim_options *o)
 }
 
 /* The begin of a sentence: the given flag, or the file's line and key. */
-static const char *said(const struct uw_sim_file *f, const struct uw_sim_options *o,
-                        const char *flag)
+static const char *given_as(const struct uw_sim_file *f, const struct uw_sim_options *o,
+                            const char *flag)
 {
     static char text[256];
     char value[128];
@@ -34,7 +34,7 @@ static const char *said(const struct uw_sim_file *f, const struct uw_sim_options
 static int refuse(const struct uw_sim_file *f, const struct uw_sim_options *o, const char *flag,
                   const char *sentence)
 {
-    return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", said(f, o, flag), sentence);
+    return uw_cli_error("sim", UW_EXIT_USAGE, "%s: %s", given_as(f, o, flag), sentence);
 }
 
 /* Report the first broken rule; f NULL: name only the flag. Returns -1 if there is none. */

@@ -433,7 +433,7 @@ static int explain(struct search *s)
 }
 
 /* Rank the candidates. Fails if no run gave a result. */
-static int conclude(struct search *s)
+static int rank_results(struct search *s)
 {
     struct uw_advice *a = &s->a;
     uw_advice_order(a);
@@ -472,7 +472,7 @@ int uw_sim_advise(const struct uw_sim_options *o, const struct uw_advice_asked *
         uw_events_empty(&s->events);
         uw_advice_report_start(&s->a, &s->events);
         search(s);
-        rc = conclude(s);
+        rc = rank_results(s);
     }
     uw_progress_clear(&s->progress);
     int status = UW_EXIT_DONE;

@@ -216,8 +216,8 @@ static void estimate(const struct uw_advice *a, struct uw_advice_try *t, double 
 }
 
 /* Rule out a candidate if the next longer period is certainly as good, or much better. */
-static void judge(const struct uw_advice *a, struct uw_advice_try *t,
-                  const struct uw_advice_try *longer, double most)
+static void rule_out_costly(const struct uw_advice *a, struct uw_advice_try *t,
+                            const struct uw_advice_try *longer, double most)
 {
     if (averages(t) && t->trains < COSTLY * most) {
         t->end = UW_ADVICE_COSTLY;
@@ -290,7 +290,7 @@ static void add_family(struct uw_advice *a, const struct family *f, double excha
     }
     for (uint32_t i = 0; i < n; i++) {
         list[i].distance = distance_of(list, n, i, a);
-        judge(a, &list[i], i + 1u < n ? &list[i + 1u] : NULL, list[n - 1u].trains);
+        rule_out_costly(a, &list[i], i + 1u < n ? &list[i + 1u] : NULL, list[n - 1u].trains);
         (void)add(a, &list[i]);
     }
 }

@@ -111,7 +111,7 @@ void uw_sim_close_learners(struct uw_sim *s)
 /* ---- steps ---- */
 
 /* Learning rate of a delayed step; it does not depend on time, see uw_sim_open_learners. */
-static float late_lr(const struct uw_sim *s, uint64_t step, uint64_t epoch)
+static float delayed_lr(const struct uw_sim *s, uint64_t step, uint64_t epoch)
 {
     const struct uw_schedule_at at = {.step = step, .epoch = epoch,
                                       .progress = (double)step / (double)s->report.steps};
@@ -158,7 +158,7 @@ static int compute_all(struct uw_sim_learner *l, struct uw_model *m, struct uw_e
     m->optimizer.momentum = l->momentum;
     while (rc == UW_OK && l->behind != 0) {
         uint64_t step = l->step - l->behind;
-        m->optimizer.lr = late_lr(l->sim, step, l->loader.epoch);
+        m->optimizer.lr = delayed_lr(l->sim, step, l->loader.epoch);
         rc = compute(l, m, step, err);
         add_loss(l, step);
         l->behind -= rc == UW_OK;

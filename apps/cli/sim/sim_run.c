@@ -215,7 +215,7 @@ static int meet(struct uw_sim *s)
 }
 
 /* Called between messages, of which one long step may have very many, to check for a stop. */
-static bool look_up(void *arg)
+static bool check_for_stop(void *arg)
 {
     struct uw_sim *s = arg;
     s->interrupted = uw_sim_looks(&s->look_us);
@@ -232,7 +232,7 @@ static int open_world(struct uw_sim *s)
     config.event_arg = &s->report;
     config.on_touch = uw_sim_touch;
     config.touch_arg = s;
-    config.interrupts = look_up;
+    config.interrupts = check_for_stop;
     config.interrupt_arg = s;
     config.past = s->past;
     int rc = check_memory(s, &config);
@@ -486,7 +486,7 @@ static void report_end(struct uw_sim *s)
 }
 
 /* Run from the first step to the end, and report the end. */
-static int run_told(struct uw_sim *s)
+static int run_and_report(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
     uw_sim_report_start(&s->report, s->fresh.size_n);
@@ -541,7 +541,7 @@ int uw_sim_run(const struct uw_sim_options *o)
     int rc = prepare(s, &status);
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
-        rc = run_told(s);
+        rc = run_and_report(s);
     }
     uw_progress_clear(&s->report.progress);
     if (rc < 0) {

@@ -374,7 +374,7 @@ static int damaged(struct uw_sim *s, const char *what)
 }
 
 /* Set an error: the file is of a program with other flags or another file format. */
-static int of_another(struct uw_sim *s, const char *what)
+static int fail_other_program(struct uw_sim *s, const char *what)
 {
     return uw_error_set(&s->err, UW_ERR_MISMATCH, "--resume %.120s: saved by another version of "
                                                   "uwasa: %s; resume with that version, or start "
@@ -407,7 +407,7 @@ static int get_number(struct uw_sim *s, const cJSON *meta, const char *key, uint
 }
 
 /* A flag's value as on the command line, or words for a flag that was not given. */
-static const char *said(const char *text)
+static const char *flag_text(const char *text)
 {
     return text[0] == '\0' || text[0] == '-' || strcmp(text, "18446744073709551615") == 0 ? "none"
                                                                                          : text;
@@ -422,7 +422,7 @@ static int check_known(struct uw_sim *s, const cJSON *meta)
         if (flag != NULL && uw_opt_find(*s->o->flags, flag, strlen(flag)) == NULL) {
             char what[80];
             snprintf(what, sizeof what, "it has --%.32s, which this version does not know", flag);
-            return of_another(s, what);
+            return fail_other_program(s, what);
         }
     }
     return UW_OK;
@@ -441,12 +441,12 @@ static int check_flags(struct uw_sim *s, const cJSON *meta)
         const char *then = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(meta, name));
         if (then == NULL) {
             snprintf(name, sizeof name, "it has no --%.32s", flag->name);
-            return of_another(s, name);
+            return fail_other_program(s, name);
         }
         if (strcmp(now, then) != 0) {
             return uw_error_set(&s->err, UW_ERR_MISMATCH,
                                 "--%s %.60s: the run in %.100s was made with %.60s", flag->name,
-                                said(now), s->o->resume, said(then));
+                                flag_text(now), s->o->resume, flag_text(then));
         }
     }
     return UW_OK;
@@ -481,7 +481,7 @@ static int check_maker(struct uw_sim *s, const cJSON *meta)
         char what[80];
         snprintf(what, sizeof what, "its format is %llu, that of this version is %u",
                  (unsigned long long)value, STATE_VERSION);
-        return of_another(s, what);
+        return fail_other_program(s, what);
     }
     rc = rc < 0 ? rc : check_known(s, meta);
     rc = rc < 0 ? rc : check_flags(s, meta);
@@ -590,7 +590,7 @@ static int read_learner(struct uw_sim *s, struct uw_sim_learner *l)
 }
 
 /* Whether the file to resume exists. It may not if --checkpoint names it too: the first run. */
-static bool is_there(struct uw_sim *s)
+static bool has_file_to_resume(struct uw_sim *s)
 {
     const struct uw_sim_options *o = s->o;
     uint64_t bytes;
@@ -610,7 +610,7 @@ static bool is_there(struct uw_sim *s)
 int uw_sim_resume(struct uw_sim *s)
 {
     int rc = uw_storage_file_init(&s->saved.files, NULL);
-    s->report.resumed = rc == UW_OK && is_there(s);
+    s->report.resumed = rc == UW_OK && has_file_to_resume(s);
     if (!s->report.resumed) {
         return rc;
     }

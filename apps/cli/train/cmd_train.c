@@ -471,7 +471,7 @@ static int evaluate(struct train *t)
 }
 
 /* Whether the parameters after the steps begun will be saved or tested. */
-static bool at_a_mark(const struct train *t)
+static bool is_mark_next(const struct train *t)
 {
     uint64_t every = t->o->save_every;
     return t->begun == t->steps || t->loader.position == 0 ||
@@ -529,7 +529,7 @@ static int end_one(struct train *t)
 }
 
 /* Whether a stop is requested or events cannot be written: then the run saves and ends. */
-static bool is_to_end(struct train *t)
+static bool must_end(struct train *t)
 {
     return uw_stop_asked(&t->stop) || t->events.failed;
 }
@@ -542,10 +542,10 @@ static int run_to_mark(struct train *t)
     while (rc == UW_OK && (!last || t->begun != t->step)) {
         while (rc == UW_OK && !last && uw_model_steps_free(&t->job.model) > 0) {
             rc = begin_one(t);
-            last = at_a_mark(t);
+            last = is_mark_next(t);
         }
         rc = rc < 0 ? rc : end_one(t);
-        last = last || is_to_end(t);
+        last = last || must_end(t);
     }
     return rc;
 }
@@ -553,7 +553,7 @@ static int run_to_mark(struct train *t)
 static int run_steps(struct train *t)
 {
     int rc = UW_OK;
-    while (rc == UW_OK && t->step < t->steps && !is_to_end(t)) {
+    while (rc == UW_OK && t->step < t->steps && !must_end(t)) {
         rc = run_to_mark(t);
         bool epoch_end = rc == UW_OK && t->loader.position == 0;
         uint64_t every = t->o->save_every;

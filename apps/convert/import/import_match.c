@@ -50,7 +50,7 @@ static struct product product_of(struct uw_import *im, const struct uw_onnx_node
 }
 
 /* If v = 1 + something, returns the something, else NULL. */
-static const struct uw_value *beside_one(struct uw_import *im, const struct uw_value *v)
+static const struct uw_value *minus_one(struct uw_import *im, const struct uw_value *v)
 {
     double one = 0.0;
     for (uint32_t i = 0; i < 2; i++) {
@@ -113,7 +113,7 @@ static int match_activation(struct uw_import *im, const struct uw_onnx_node *n)
         if (x->kind != UW_VALUE_DATA) {
             continue;
         }
-        const struct uw_value *inner = beside_one(im, g);
+        const struct uw_value *inner = minus_one(im, g);
         const struct uw_value *erf = uw_operand(im, inner, "Erf", 0);
         if (near(p.c, 0.5) && same_data(erf, x) && near((double)erf->view.scale, 0.70710678)) {
             return emit_activation(im, n, x, UW_LAYER_GELU, false);

@@ -192,8 +192,8 @@ static int cut(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
 }
 
 /* An axis that a transpose has assembled from parts is put in order before it is sliced. */
-static int settle(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
-                  uint32_t axis)
+static int order_axis(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      uint32_t axis)
 {
     uint64_t dims[UW_ONNX_RANK_MAX];
     uint32_t pieces = v->axis_end[axis] - (axis == 0 ? 0 : v->axis_end[axis - 1]);
@@ -223,7 +223,7 @@ int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
     for (int k = 0; k < count; k++) {
         int64_t start = c.start[k], end = c.end[k];
         int a = uw_view_axis(im, n, &v, k < c.axes_n ? c.axes[k] : k);
-        if (a < 0 || settle(im, n, k == 0 ? &x->view : &v, (uint32_t)a) < 0) {
+        if (a < 0 || order_axis(im, n, k == 0 ? &x->view : &v, (uint32_t)a) < 0) {
             return im->err->code;
         }
         v = k == 0 ? x->view : v;
@@ -257,7 +257,7 @@ int uw_op_split(struct uw_import *im, const struct uw_onnx_node *n)
     }
     int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", 0));
     int parts = uw_import_ints(im, n, "split", 1, part);
-    if (axis < 0 || im->err->code != UW_OK || settle(im, n, &x->view, (uint32_t)axis) < 0) {
+    if (axis < 0 || im->err->code != UW_OK || order_axis(im, n, &x->view, (uint32_t)axis) < 0) {
         return im->err->code;
     }
     uint64_t size = uw_view_dim(&x->view, (uint32_t)axis);
@@ -325,7 +325,7 @@ int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
         return axis < 0 ? im->err->code
                         : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only a range of an axis");
     }
-    if (settle(im, n, &x->view, (uint32_t)axis) < 0) {
+    if (order_axis(im, n, &x->view, (uint32_t)axis) < 0) {
         return im->err->code;
     }
     int64_t size = (int64_t)uw_view_dim(&x->view, (uint32_t)axis);

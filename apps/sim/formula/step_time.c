@@ -183,7 +183,7 @@ static void set_sending(struct play *y, uint32_t i, bool on)
 }
 
 /* Begin the fragment's message k, or finish the fragment. */
-static void enter(struct play *y, uint32_t i)
+static void begin_message(struct play *y, uint32_t i)
 {
     struct fragment *f = &y->fragments[i];
     const struct messages *m = &y->messages[f->messages];
@@ -208,7 +208,7 @@ static void make_ready(struct play *y, uint32_t bucket)
     b->left = b->fragments_n;
     for (uint32_t i = b->first; i < b->first + b->fragments_n; i++) {
         y->fragments[i].k = 0;
-        enter(y, i);
+        begin_message(y, i);
     }
 }
 
@@ -304,7 +304,7 @@ static double slowness(const struct play *y)
 /* ---- time ---- */
 
 /* Advance to the next event and process it. */
-static void go_on(struct play *y)
+static void next_event(struct play *y)
 {
     double line_s = y->on_line != NONE ? y->line_s : INFINITY;
     double computed_s = y->computing ? y->now_s + y->compute_s * slowness(y) : INFINITY;
@@ -321,7 +321,7 @@ static void go_on(struct play *y)
     while (next_s(&y->arrivals) <= next) {
         uint32_t i = take(&y->arrivals);
         y->fragments[i].k++;
-        enter(y, i);
+        begin_message(y, i);
     }
     while (next_s(&y->asks) <= next) {
         set_sending(y, take(&y->asks), true);
@@ -438,7 +438,7 @@ static int overlap(const struct uw_step_config *c, struct bucket *buckets, uint3
         compute(&y);
         use_line(&y);
         while (y.step < STEPS_N) {
-            go_on(&y);
+            next_event(&y);
         }
         *step_s = (y.begun_s[STEPS_N] - y.begun_s[STEPS_N - COUNTED_N]) / COUNTED_N;
     }

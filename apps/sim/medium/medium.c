@@ -158,8 +158,8 @@ static bool is_full(const struct uw_sim_net *n, const struct uw_sim_hop *h, uint
 }
 
 /* A message enters a hop now. Returns when its last bit has left. */
-static uint64_t pass(const struct uw_sim_net *n, struct uw_sim_hop *h, uint64_t bits_per_s,
-                     uint32_t bytes)
+static uint64_t departure_us(const struct uw_sim_net *n, struct uw_sim_hop *h, uint64_t bits_per_s,
+                             uint32_t bytes)
 {
     if (bits_per_s == 0) {
         return h->free_at_us > n->now_us ? h->free_at_us : n->now_us;
@@ -220,7 +220,7 @@ static uint64_t latency_us(const struct uw_sim_net *n, uint32_t from, uint32_t t
 }
 
 /* Advance from m->stage to the next stage with an event; adds the delays on the way to *at_us. */
-static void skip(const struct uw_sim_net *n, struct uw_sim_message *m, uint64_t *at_us)
+static void advance_stage(const struct uw_sim_net *n, struct uw_sim_message *m, uint64_t *at_us)
 {
     const struct uw_sim_cell *near = cell_of(n, m->from), *far = cell_of(n, m->to);
     bool inside = near != NULL && near == far;
@@ -245,7 +245,7 @@ static void skip(const struct uw_sim_net *n, struct uw_sim_message *m, uint64_t 
 
 static void go_on(struct uw_sim_net *n, struct uw_sim_message *m, uint64_t at_us)
 {
-    skip(n, m, &at_us);
+    advance_stage(n, m, &at_us);
     push(n, m, at_us);
 }
 
@@ -266,7 +266,7 @@ static void cross(struct uw_sim_net *n, struct uw_sim_message *m, struct uw_sim_
         return;
     }
     m->stage = (uint8_t)then;
-    go_on(n, m, pass(n, h, bits_per_s, m->bytes) + more_us);
+    go_on(n, m, departure_us(n, h, bits_per_s, m->bytes) + more_us);
 }
 
 /* On a shared channel waiting bytes count for their sender: others' messages fill no queue. */
@@ -274,7 +274,7 @@ static void take_channel(struct uw_sim_net *n, struct uw_sim_message *m, uint32_
 {
     struct uw_sim_hop *h = &hops_of(n, place)->channel;
     m->stage++;
-    push(n, m, pass(n, h, h->bits_per_s, m->bytes));
+    push(n, m, departure_us(n, h, h->bits_per_s, m->bytes));
 }
 
 static void take_far_channel(struct uw_sim_net *n, struct uw_sim_message *m)
@@ -340,7 +340,7 @@ void uw_sim_radio_link(struct uw_link *l, const struct uw_radio_profile *p, uint
 }
 
 /* Schedule the first message of a queue as soon as it may be sent. */
-static void line_up(struct uw_sim_net *n, struct uw_sim_link *l)
+static void schedule_first(struct uw_sim_net *n, struct uw_sim_link *l)
 {
     uint64_t at_us = l->quiet_until_us > n->now_us ? l->quiet_until_us : n->now_us;
     if (l->out_first != NULL) {
@@ -404,7 +404,7 @@ static void leave_air(struct uw_sim_net *n, struct uw_sim_message *m)
     l->out_n--;
     give(n, m);
     n->air.busy = false;
-    line_up(n, l);
+    schedule_first(n, l);
 }
 
 /* A message is at stage AT_AIR or OFF_AIR. */
@@ -440,7 +440,7 @@ static int send_radio(struct uw_link *link, uint16_t to, const void *buf, uint32
     }
     *end = m;
     if (l->out_n++ == 0) {
-        line_up(n, l);
+        schedule_first(n, l);
     }
     return UW_OK;
 }
@@ -567,7 +567,7 @@ static int sim_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
     m->stage = AT_CHANNEL;
     link->stats.sent_n++;
     link->stats.sent_bytes += buf_bytes;
-    uint64_t left_us = pass(n, &l->up, rate, buf_bytes);
+    uint64_t left_us = departure_us(n, &l->up, rate, buf_bytes);
     if (m->lost && !channel) {
         drop(n, m, false);
         return UW_OK;

@@ -497,7 +497,7 @@ static int by_node(const void *a, const void *b)
 }
 
 /* A number, and the comma or the end behind it. */
-static bool take(const char **p, double max, double *value)
+static bool read_field(const char **p, double max, double *value)
 {
     char *end;
     *p += strspn(*p, " \t");
@@ -514,11 +514,11 @@ static bool take(const char **p, double max, double *value)
 static bool read_line(const char *p, struct uw_sim_away *a)
 {
     double node, from, to, forgets = 0.0;
-    if (!take(&p, 4294967294.0, &node) || !take(&p, UW_SIM_SECONDS_MAX, &from) ||
-        !take(&p, UW_SIM_SECONDS_MAX, &to)) {
+    if (!read_field(&p, 4294967294.0, &node) || !read_field(&p, UW_SIM_SECONDS_MAX, &from) ||
+        !read_field(&p, UW_SIM_SECONDS_MAX, &to)) {
         return false;
     }
-    if (*p != '\0' && (!take(&p, 1.0, &forgets) || *p != '\0')) {
+    if (*p != '\0' && (!read_field(&p, 1.0, &forgets) || *p != '\0')) {
         return false;
     }
     a->node = (uint32_t)node;

@@ -78,7 +78,7 @@ static uint32_t largest_cell(const struct uw_sim_fleet *f)
 
 /* Whether a node need not know all others. Schedules other than the random one, and pairs, require
  * that all nodes have the same members. */
-static bool some_will_do(const struct uw_node_config *c)
+static bool may_know_some(const struct uw_node_config *c)
 {
     bool random = c->schedule == NULL || c->schedule == &uw_peer_schedule_random;
     return c->mode != UW_NODE_ALLREDUCE && random && !uw_world_pairs(c) && !c->agree;
@@ -111,7 +111,7 @@ static void events_defaults(struct uw_world_config *c)
     if (c->members_max == 0) {
         uint32_t cell = averages(&c->node) ? 2u * largest_cell(c->fleet) : 0;
         uint32_t some = cell > MEMBERS_SOME ? cell : MEMBERS_SOME;
-        c->members_max = nodes > MEMBERS_ALL && some_will_do(&c->node) ? some : nodes;
+        c->members_max = nodes > MEMBERS_ALL && may_know_some(&c->node) ? some : nodes;
     }
     c->members_max = min_u32(c->members_max, nodes);
     set_window(c);
@@ -560,7 +560,7 @@ static int events_meet(struct uw_world *w, uint64_t limit_us)
 }
 
 /* Notice nodes whose training the caller has ended by setting train_at_us. */
-static void see_changes(struct uw_world *w)
+static void notice_changes(struct uw_world *w)
 {
     struct state *e = w->state;
     while (e->changed != NULL) {
@@ -587,7 +587,7 @@ static struct uw_world_node *events_next(struct uw_world *w)
 {
     const struct state *e = w->state;
     struct uw_world_node *n = NULL;
-    see_changes(w);
+    notice_changes(w);
     while (n == NULL && e->active_n != 0 && !interrupted(w)) {
         n = next_event(w);
     }

@@ -306,7 +306,7 @@ static struct node *head_of(const struct state *f, const struct uw_world_group *
 }
 
 /* Whether snapshots are read, by another cell or by the rule at the end of a round. */
-static bool shows(const struct state *f)
+static bool snapshots_are_read(const struct state *f)
 {
     return f->pairs || f->c->mode == UW_NODE_HIERARCHICAL || f->c->rule->end != NULL;
 }
@@ -324,7 +324,7 @@ static void begin_average(struct state *f, struct uw_world_group *g)
 }
 
 /* This node pairs no more: a node that waits for it as a partner skips the round. */
-static void let_go(struct state *f, const struct node *n)
+static void release_partner(struct state *f, const struct node *n)
 {
     for (uint32_t i = 0; f->pairs && i < f->nodes_n; i++) {
         struct node *o = &f->nodes[i];
@@ -338,7 +338,7 @@ static void let_go(struct state *f, const struct node *n)
 static int gather(struct state *f, struct node *n)
 {
     group_of(f, n)->waiting_n++;
-    let_go(f, n);
+    release_partner(f, n);
     begin_average(f, group_of(f, n));
     return UW_NODE_AVERAGING;
 }
@@ -349,7 +349,7 @@ static void end_node(struct state *f, struct node *n)
     if (f->groups.n != 0 && !n->ended) {
         n->ended = true;
         group_of(f, n)->ended_n++;
-        let_go(f, n);
+        release_partner(f, n);
         begin_average(f, group_of(f, n));
     }
 }
@@ -439,10 +439,10 @@ static void finish_group(struct state *f, struct uw_world_group *g)
         if (mixed || n->lr_sum > 0.0f) {
             n->recent = uw_mix_recent(&f->c->constants, n->recent, mixed ? 1.0f : 0.0f);
         }
-        if (shows(f) && n != head &&
+        if (snapshots_are_read(f) && n != head &&
             memcmp(n->w->x, head->w->x, n->w->params.size_n * sizeof(float)) == 0) {
             share(f, n, head);
-        } else if (shows(f)) {
+        } else if (snapshots_are_read(f)) {
             publish(f, n);
         }
         wake(f, n, mixed ? UW_NODE_MIXED | UW_NODE_ROUND : 0);
