@@ -26,7 +26,7 @@
  * Where every rank's link is reliable and keeps the order, a round may be streamed
  * (allreduce_stream.c): only DATA with the seq UW_PART_STREAMED is sent, and a rank takes the data
  * of its present step. Early data is kept or, by an engine without room for it, left in the link
- * (uw_link_defer). When a connection breaks in a round, fragments are missing: the round fails, or
+ * (uw_link_defer). When a connection breaks in a round, parts are missing: the round fails, or
  * the caller's deadline ends it.
  *
  *     IDLE --begin--> RUNNING --last step--> DONE --begin--> RUNNING
@@ -175,7 +175,7 @@ struct uw_allreduce {
     struct uw_allreduce_way *ways;  /* [ranks_max] */
     struct uw_allreduce_meter meter;
     struct uw_part_store early;     /* with what the copies of kept take behind it, when streamed */
-    uint32_t lost_group, lost_round;    /* streamed: a fragment of it found no room */
+    uint32_t lost_group, lost_round;    /* streamed: a part of it found no room */
     struct uw_allreduce_dropped *dropped;   /* [steps_max] */
     uint64_t dropped_us;            /* the last time that a sender was stopped */
 
@@ -208,7 +208,7 @@ void uw_allreduce_stop(struct uw_allreduce *a);
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
                       uint64_t now_us);
 
-/* Keep a streamed fragment of a round that has not begun here; of one group at a time. Without room
+/* Keep a streamed part of a round that has not begun here; of one group at a time. Without room
  * for it the round is going to fail. */
 void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part);
 
@@ -217,7 +217,7 @@ void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part)
 uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks);
 uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n);
 
-/* Floats of streamed fragments that can be kept. */
+/* Floats of streamed parts that can be kept. */
 static inline uint32_t uw_allreduce_ahead_n(const struct uw_allreduce *a)
 {
     return 3u * a->store_n;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * node_averages.h - a node's exact averages: what its files call of each other
+ * node_averages.h - a node's exact averages: functions that its files share
  *
- *     node_averages.c    set-up, what comes in, the table that the node knows
- *     node_cell.c        gather, average, decide
- *     node_bridge.c      between cells
- *     node_cost.c        what averages cost
- *     node_gradients.c   of every step's gradients
- *     node_near.c        cells that are found
+ *     node_averages.c    set-up, received messages, the interface to the node
+ *     node_cell.c        rounds of a cell: gather, average, decide
+ *     node_bridge.c      pulls between cells
+ *     node_cost.c        cost of averages, measured and learned
+ *     node_gradients.c   averages of every step's gradients
+ *     node_near.c        finding a cell by the cost of averages
  *     node_pairs.c       committed pairs
- *     node_news.c        what is reported
+ *     node_news.c        events
  *
  * There are three scopes, each with its own head and rounds: the node's cell, averaged every T
  * steps in modes with cells; the whole run, averaged once by the nodes that have finished training;
@@ -45,21 +45,23 @@ struct uw_node_scope {
     struct uw_cell_member *rows;    /* [members_max]; of a pair [2] */
 };
 
-/* A cell that is found, by what averages with others cost: node_near.c. */
+/* State of finding a cell by the cost of averages: node_near.c. */
 struct uw_node_near {
     bool on;
-    bool wary;                      /* round trips alone prove nothing: averages were too dear */
-    uint32_t hops;                  /* to the node that the cell is named by */
-    uint64_t look_us;               /* when to look again */
-    uint64_t asked_us, back_us;     /* training handed the parameters over, and has them since */
+    bool wary;                      /* averages were too expensive: a short round trip alone does
+                                       not make a node near */
+    uint32_t hops;                  /* to the node whose identity is the cell's */
+    uint64_t look_us;               /* time of the next check */
+    uint64_t asked_us, back_us;     /* training last handed parameters over; got them back */
     uint32_t train_us;              /* a round without its average, smoothed; 0: not known */
-    float dear;                     /* what averages cost too much lately, in rounds' training */
-    uint32_t left_n;                /* times that this node has left for that, less calm holds */
-    uint64_t calm_us;               /* the next of them counts no more */
-    uint64_t hold_us;               /* nobody is taken in before */
+    float dear;                     /* recent excess cost of averages, in rounds' training */
+    uint32_t left_n;                /* times that this node left a cell for its cost; decremented
+                                       after each calm period */
+    uint64_t calm_us;               /* end of the current calm period */
+    uint64_t hold_us;               /* no node is accepted as near before */
 };
 
-/* What averages keep about a member, by its place in the table. */
+/* State of a member for averages, by its place in the table. */
 struct uw_node_mate {
     bool near;                      /* may share this node's cell */
     struct uw_allreduce_way way;
@@ -68,53 +70,54 @@ struct uw_node_mate {
 struct uw_node_cell {
     struct uw_node_mate *mates;     /* [members_max] */
     struct uw_node_scope scopes[UW_NODE_SCOPES];
-    struct uw_node_scope *asked;    /* the one that has the parameters; NULL: training has them */
+    struct uw_node_scope *asked;    /* the scope that has the parameters; NULL: training has them */
     struct uw_average average;
     struct uw_allreduce allreduce;
-    uint8_t *out;                   /* [buffer_bytes] a part on its way out */
+    uint8_t *out;                   /* [buffer_bytes] a part to be sent */
     char name[UW_NODE_NAME_BYTES];  /* of the cell; "": none */
     struct uw_node_near near;
     enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
-    bool stale;                     /* the rows are */
-    struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: this node does without */
+    bool stale;                     /* the rows have to be rebuilt */
+    struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: not supported */
 };
 
-/* Where d, what comes between cells (node_bridge.c), is:
+/* State of d, the difference to another cell's model (node_bridge.c):
  *
  *     EMPTY --chunk--> HELD --offer, in a cell of one--> OFFERED --training added it--> EMPTY
  *                      HELD --a round begins--> ADDED --commit--> EMPTY, --abort--> HELD */
 enum uw_bridge_state { UW_BRIDGE_EMPTY, UW_BRIDGE_HELD, UW_BRIDGE_OFFERED, UW_BRIDGE_ADDED };
 
-/* Other cells, as reported. */
+/* The last reported contact with other cells. */
 enum uw_bridge_contact { UW_BRIDGE_UNMET, UW_BRIDGE_MET, UW_BRIDGE_ALONE };
 
 struct uw_node_bridge {
     float *inbox;                   /* [size_n] d; NULL: this node never leads a cell */
-    bool due;                       /* the next pull is */
+    bool due;                       /* the next pull should begin */
     enum uw_bridge_state state;
     enum uw_bridge_contact contact;
-    bool whole;                     /* the last pull is: d is of all of the other's model */
+    bool whole;                     /* the last pull was complete: d covers the whole model */
     bool holds;                     /* the last average is not published yet: chunks wait */
     float weight;                   /* w of the pull */
-    uint32_t version;               /* what is published instead */
-    uint64_t heard_us;              /* of another cell; 0: not looked yet */
-    uint64_t alone_us;              /* alone since */
+    uint32_t version;               /* published when that average was committed */
+    uint64_t heard_us;              /* last contact with another cell; 0: not checked yet */
+    uint64_t alone_us;              /* no contact since */
 };
 
-#define UW_NODE_COST_ROUNDS 5u      /* of which the median is learned from */
+#define UW_NODE_COST_ROUNDS 5u      /* whose median updates the cost model */
 
 struct uw_node_cost {
     struct uw_network_fit fit;
     struct uw_network_probe probe;
-    uint32_t group, shift;          /* that is probed, 0: none yet; rank of its head */
-    uint32_t learned_group;         /* whose rounds are learned from */
-    bool measured, probing;         /* this node leads the probe that is under way */
-    uint32_t aborts;                /* rounds given up in a row */
-    uint32_t rounds_n, probe_after_n, pause_n;  /* committed ones; no probe before; doubles */
-    uint64_t began_us, took_us;     /* the round at hand; its all-reduce */
-    uint64_t last_us[UW_NODE_COST_ROUNDS];  /* of rounds alike, going up */
+    uint32_t group, shift;          /* last probed group, 0: none yet; the rank of its head */
+    uint32_t learned_group;         /* group whose rounds update the model */
+    bool measured, probing;         /* probing: this node leads the current probe */
+    uint32_t aborts;                /* aborted rounds in a row */
+    uint32_t rounds_n;              /* committed rounds; no probe before there are probe_after_n; */
+    uint32_t probe_after_n, pause_n;    /* pause_n is added for the next probe, and doubles */
+    uint64_t began_us, took_us;     /* begin of the current round; duration of its all-reduce */
+    uint64_t last_us[UW_NODE_COST_ROUNDS];  /* durations of rounds of one kind, ascending */
     uint32_t last_n;
-    enum uw_allreduce_kind kind;    /* theirs */
+    enum uw_allreduce_kind kind;    /* of these rounds */
     float predicted_s;              /* 0: not known */
 };
 
@@ -127,7 +130,6 @@ struct uw_node_exact {
     struct uw_node_cost cost;
 };
 
-/* Is it this node's identity? */
 static inline bool uw_node_own(const struct uw_node_state *s, uint32_t id)
 {
     return id == s->membership.members[0].id;
@@ -138,112 +140,110 @@ static inline bool uw_node_own(const struct uw_node_state *s, uint32_t id)
 /* Find the cell of a node without a configured one: the nodes that are near, and those near to
  * them. A node is near when an exact average with it costs at most a tenth of a round's training
  * (more where the nodes' samples differ), by round trip and rate of pulls, and when it trains at
- * the same pace, which the first round shows. While a rate is not known, near is within
- * config.near_us. The cell's identity is the least one among its nodes. Each node takes it over
- * from its neighbours while its owner is alive. Returns when to look again. */
+ * the same pace, which the first round shows. While a rate is not known, a node is near when its
+ * round trip is within config.near_us. The cell's identity is the lowest of its nodes'; each node
+ * takes it over from its neighbours while that node is alive. Returns the time of the next call. */
 uint64_t uw_node_near_step(struct uw_node_state *s);
 
-/* Training has handed its parameters over for an average; it has them back, averaged with others or
- * not. */
+/* Training has handed its parameters over for an average; has them back (averaged: with others). */
 void uw_node_near_asked(struct uw_node_state *s);
 void uw_node_near_back(struct uw_node_state *s, bool averaged);
 
 /* node_cell.c */
 
-/* Take the memory of a scope's cell, of so many ranks. Returns UW_OK or what uw_arena_take
- * returns. */
+/* Allocate a scope's cell. Returns UW_OK or what uw_arena_take returns. */
 int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
                        enum uw_average_scope scope, uint32_t ranks);
 
-/* Gather, average, decide. Returns when it wants to run again, if nothing arrives. */
+/* Gather, average, decide. Returns the time of the next call if no message arrives. */
 uint64_t uw_node_cell_step(struct uw_node_state *s);
 
-/* Is the all-reduce done? Then agree on it. */
+/* If the all-reduce is done, report the result to the cell. */
 void uw_node_cell_look(struct uw_node_state *s);
 
-/* Is there room to work so on what a scope averages? */
+/* Does the all-reduce have the memory for this algorithm on the vector of a scope? */
 bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind);
 
 /* node_bridge.c */
 
-/* Take the memory of a node that may lead a cell. Returns UW_OK or what uw_arena_take returns. */
+/* Allocate memory if this node may lead a cell. Returns UW_OK or what uw_arena_take returns. */
 int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena);
 
-/* The member to pull from now, its place in the table; 0: none. */
+/* The place of the member to pull from now; 0: none. */
 uint32_t uw_node_bridge_take(struct uw_node_state *s);
 
-/* A cell's head to go on with in chunks of chunk_n where that one, `but` or NULL, has stopped: its
- * place in the table; 0: none. What comes from now on has its cell's weight. */
+/* The place of another cell's head to continue the pull with, in chunks of chunk_n, after `but`
+ * (may be NULL) has stopped; 0: none. Chunks from now on get the weight of its cell. */
 uint32_t uw_node_bridge_another(struct uw_node_state *s, uint32_t chunk_n,
                                 const struct uw_member *but);
 
-/* A pull is over. */
+/* A pull has ended. */
 void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how);
 
-/* Look at the chunks of another cell's head that have come.
- * Returns UW_OK or UW_ERR_DENIED (one was too far from ours, and is gone). */
+/* Handle received chunks of another cell's head.
+ * Returns UW_OK or UW_ERR_DENIED (one was too far from this node's parameters, and is dropped). */
 int uw_node_bridge_step(struct uw_node_state *s);
 
-/* The node's parameters were handed over: an offer to training is off. */
+/* Training handed its parameters over: withdraw an offer to training. */
 void uw_node_bridge_keep(struct uw_node_state *s);
 
-/* A round of the cell begins with so many ranks; it is decided. */
+/* A round of the cell begins with ranks_n ranks; it is decided. */
 void uw_node_bridge_add(struct uw_node_state *s, uint32_t ranks_n);
 void uw_node_bridge_committed(struct uw_node_state *s, bool commit);
 
 /* node_cost.c */
 
-/* Take the tables; the all-reduce is placed. Returns UW_OK or what uw_arena_take returns. */
+/* Allocate the tables, after the all-reduce. Returns UW_OK or what uw_arena_take returns. */
 int uw_node_cost_place(struct uw_node_state *s, struct uw_arena *arena,
                        const struct uw_allreduce_config *allreduce);
 
-/* Send a part to a station, and count its bytes. Returns UW_OK, UW_ERR_NOTFOUND (there is no such
- * station) or what uw_part_send returns. */
+/* Send a part to a station, and count its bytes.
+ * Returns UW_OK, UW_ERR_NOTFOUND (no such station) or what uw_part_send returns. */
 int uw_node_send_part(struct uw_node_state *s, uint16_t station, const struct uw_part *part);
 
-/* The algorithm for so many ranks, and the hints for them. */
+/* Choose the algorithm for ranks_n ranks, and set the hints that START carries. */
 enum uw_allreduce_kind uw_node_cost_choose(struct uw_node_state *s, uint32_t ranks_n,
                                            float hints[UW_CELL_HINTS]);
 
-/* A round begins: set what the engine asks about the network. It counts.
+/* A round begins: set the parameters of the network in r.
  *   ways  written; r points to it */
 void uw_node_cost_begin(struct uw_node_state *s, const struct uw_node_scope *o,
                         struct uw_allreduce_round *r,
                         struct uw_allreduce_way ways[UW_CELL_RANKS_MAX]);
 void uw_node_cost_committed(struct uw_node_state *s, const struct uw_node_scope *o);
 
-/* A round is over: members keep what it has taught of the ways to them, for other groups too. */
+/* A round is over: store the measured ways to its ranks with the members, for other groups too. */
 void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell);
 
-/* A round was given up. */
+/* A round was aborted. */
 void uw_node_cost_aborted(struct uw_node_state *s);
 
-/* A part with round 0, of a probe. */
+/* Handle a part with round 0: of a probe. */
 void uw_node_cost_take(struct uw_node_state *s, uint32_t rank, const struct uw_part *part);
 
-/* Probe. Returns when it wants to run again. */
+/* Continue a probe. Returns the time of the next call. */
 uint64_t uw_node_cost_run(struct uw_node_state *s);
 
 /* node_news.c */
 
-/* UW_NODE_CELL_ALONE, UW_NODE_CELLS_MEET. */
+/* Report UW_NODE_CELL_ALONE or UW_NODE_CELLS_MEET. */
 void uw_node_report_bridge(struct uw_node_state *s, enum uw_node_event_kind kind,
                          uint64_t silent_us);
 
-/* There is no room for this node in its cell, or no way for it to take part. */
+/* Report that the cell has no place for this node, or that this node cannot take part. */
 void uw_node_report_full(struct uw_node_state *s);
 
-/* News of a cell. */
+/* Report news of a cell. */
 void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news);
 
-/* UW_NODE_GRADIENTS, UW_NODE_GRADIENTS_CUT. */
+/* Report UW_NODE_GRADIENTS or UW_NODE_GRADIENTS_CUT. */
 void uw_node_report_gradients(struct uw_node_state *s, enum uw_node_event_kind kind);
 
-/* Pairs are given up, because a member has (`from`), or because of too many half-open ones. */
+/* Report that pairs are given up: after a member (`from`), or for too many half-open rounds. */
 void uw_node_report_retreat(struct uw_node_state *s, const struct uw_member *from);
 
-/* News of a pair, but for an outlier. */
+/* Report news of a pair, except an outlier. */
 void uw_node_report_pair(struct uw_node_state *s, const struct uw_cell_news *news);
 
 #endif

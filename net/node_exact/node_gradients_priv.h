@@ -8,15 +8,15 @@
  *     the training thread sees it          finishes the step, asks for the next round
  *
  * Reasons: a member is gone; no fragment makes progress for longer than the deadline, which follows
- * from the durations of recent steps (deadline.h); the own training has ended; the hashes of the
- * parameters differ; a node asks for a round of the cell, such as a newcomer.
+ * from the durations of recent steps (deadline.h); this node's training has ended; the hashes of
+ * the parameters differ; a node, such as a newcomer, asks for a round of the cell.
  *
  * The cause of a stall is found by asking along the chain of waiting ranks. It is the last one,
  * which waits for nobody or does not answer.
  *
- * A group made by a round between devices (node_direct_priv.h) averages its gradients between the
- * devices, too, a whole step at a time. A rank that has begun waits for the next rank while that
- * rank has not begun. When all have begun and none makes progress, the devices are the cause.
+ * The group of a direct round (node_direct_priv.h) averages its gradients between the devices too,
+ * a whole step at a time. A rank that has begun waits for the next rank until that one has begun.
+ * When all have begun and none makes progress, the devices are the cause.
  */
 #ifndef UW_NET_NODE_GRADIENTS_PRIV_H
 #define UW_NET_NODE_GRADIENTS_PRIV_H
@@ -25,7 +25,7 @@
 #include "cell/cell.h"
 #include "collective/overlap.h"
 
-#define UW_GRADIENTS_PAST 4u        /* groups given up that are remembered */
+#define UW_GRADIENTS_PAST 4u        /* remembered groups that were given up */
 #define UW_GRADIENTS_BLAMED 8u      /* nodes left out for a while */
 
 struct uw_member;
@@ -33,25 +33,25 @@ struct uw_node_progress;
 struct uw_node_scope;
 struct uw_node_state;
 
-/* Acts of the message Cell beside those of cell.h; `group` is the overlap's. */
+/* Further acts of the message Cell, after those of cell.h; `group` is the overlap's. */
 enum uw_gradients_act {
     UW_GRADIENTS_BREAK = 16,        /* status: enum uw_gradients_why; culprit */
-    UW_GRADIENTS_ASK,               /* whom do you wait for? */
+    UW_GRADIENTS_ASK,               /* which rank do you wait for? */
     UW_GRADIENTS_WAITS,             /* waits_for: an identity, or UW_CELL_NOBODY */
     UW_GRADIENTS_HASH,              /* step: of the group; culprit: hash of the parameters after */
-    UW_GRADIENTS_KNOCK              /* the sender waits for a round; group, if not 0: it is in that
-                                       one, and the head is not */
+    UW_GRADIENTS_KNOCK              /* the sender waits for a round; group, if not 0: the sender is
+                                       in this group, and the head is not */
 };
 
-/* Nobody is left out for those from DIFFERS on. */
+/* Why a group was given up. From DIFFERS on, no node is left out for it. */
 enum uw_gradients_why {
     UW_GRADIENTS_LATE,
     UW_GRADIENTS_GONE,
     UW_GRADIENTS_ENDED,
     UW_GRADIENTS_DIFFERS,
     UW_GRADIENTS_KNOCKED,
-    UW_GRADIENTS_DEVICE,            /* its device failed; of nobody: they all did */
-    UW_GRADIENTS_BACK,              /* devices can be had again: the head asks for a new group */
+    UW_GRADIENTS_DEVICE,            /* the culprit's device failed; no culprit: all devices did */
+    UW_GRADIENTS_BACK,              /* devices are available again: the head asks for a new group */
     UW_GRADIENTS_WHYS_N
 };
 
@@ -59,7 +59,7 @@ enum uw_gradients_why {
 struct uw_gradients_blame {
     uint32_t id;
     uint8_t strikes;
-    uint64_t until_us;              /* no group is given up for its sake before */
+    uint64_t until_us;              /* no group is given up for it before */
 };
 
 struct uw_node_gradients {
@@ -68,33 +68,34 @@ struct uw_node_gradients {
     struct uw_overlap_gate gate;
 
     /* between the threads */
-    atomic_uint_least32_t begun, broken;        /* network: groups; the last that was given up */
-    atomic_uint_least32_t recalled;             /* training: the group it wants to be out of */
-    atomic_uint_least32_t alone;                /* training: steps without a group */
+    atomic_uint_least32_t begun, broken;        /* network: the last group begun; given up */
+    atomic_uint_least32_t recalled;             /* training: the group that it wants to leave */
+    atomic_uint_least32_t alone;                /* training: number of steps without a group */
     atomic_uint_least32_t hash, hash_step;      /* training; hash is written first */
 
     /* network thread */
     bool active;
-    uint32_t waits;                             /* groups over the link in a row, for a device */
+    uint32_t waits;                             /* groups in a row on the link, until a device is
+                                                   available */
     uint32_t group, ranks_n, rank;
     uint32_t ranks[UW_CELL_RANKS_MAX];          /* identities */
     uint16_t stations[UW_CELL_RANKS_MAX];
-    uint64_t look_us;                           /* when to look for the stations again */
+    uint64_t look_us;                           /* next update of stations */
     uint32_t past[UW_GRADIENTS_PAST], past_n;
-    enum uw_gradients_why why;                  /* of the last one's end */
+    enum uw_gradients_why why;                  /* of the last group's end */
     uint32_t culprit;
     uint64_t began_us, break_us;
-    uint64_t leave_us;                          /* training has ended: gives up then; 0: no */
-    struct uw_deadline took;                    /* steps */
+    uint64_t leave_us;                          /* gives up then, training has ended; 0: not yet */
+    struct uw_deadline took;                    /* durations of steps */
     bool in_step;
-    uint64_t step_us, moved_us;                 /* the step began; something moved last */
-    uint32_t moved;                             /* as uw_overlap_progress counts */
-    uint32_t asked, asks_n, hops;               /* whom the hunt for a culprit is at */
+    uint64_t step_us, moved_us;                 /* begin of the step; last progress */
+    uint32_t moved;                             /* progress so far: uw_overlap_progress */
+    uint32_t asked, asks_n, hops;               /* search for a culprit: rank asked, tries, hops */
     uint64_t ask_us;
-    uint64_t knocked_us, knock_us;              /* first received, 0: not; when to knock next */
+    uint64_t knocked_us, knock_us;              /* first KNOCK received, 0: none; next to send */
     uint32_t alone_seen;
     struct uw_gradients_blame blamed[UW_GRADIENTS_BLAMED];
-    uint32_t sent_step;                         /* hash that was sent last */
+    uint32_t sent_step;                         /* step of the hash that was sent last */
     uint32_t hash_of[UW_CELL_RANKS_MAX], hash_at[UW_CELL_RANKS_MAX];
 
     /* training thread */
@@ -105,19 +106,19 @@ struct uw_node_gradients {
 /* Network. A round of the cell is committed: its ranks are a group from now on. */
 void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope *o);
 
-/* Network. A member died, left or was started anew. */
+/* Network. A member died, left or restarted. */
 void uw_node_gradients_gone(struct uw_node_state *s, uint32_t id);
 
-/* Network. The own training has ended: stay for those who are a little behind, then give up. */
+/* Network. This node's training has ended: let ranks that are behind finish, then give up. */
 void uw_node_gradients_end(struct uw_node_state *s);
 
-/* Take the memory, if gradients are averaged. Returns UW_OK or what uw_overlap_place returns. */
+/* Allocate memory if gradients are averaged. Returns UW_OK or what uw_overlap_place returns. */
 int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena);
 
-/* Average, watch. Returns when it wants to run again, if nothing arrives. */
+/* Average and watch progress. Returns the time of the next call if no message arrives. */
 uint64_t uw_node_gradients_step(struct uw_node_state *s);
 
-/* A member's fragment; a message of enum uw_gradients_act. */
+/* Handle a part of a fragment; a message of enum uw_gradients_act. */
 void uw_node_gradients_part(struct uw_node_state *s, const struct uw_member *from,
                             const struct uw_part *part);
 void uw_node_gradients_message(struct uw_node_state *s, const struct uw_member *from,
