@@ -47,7 +47,7 @@ void uw_cell_report(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
 {
     const struct uw_cell_news news = {.kind = kind, .id = id, .ranks_n = c->ranks_n,
                                       .duration_us = c->now_us - c->since_us};
-    c->config.tell(c->config.arg, &news);
+    c->config.report(c->config.arg, &news);
 }
 
 void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
@@ -171,8 +171,8 @@ void uw_cell_members(struct uw_cell *c, const struct uw_cell_member *members, ui
         c->head = head;
         c->repeat_us = c->state == UW_CELL_WAITING ? c->now_us : c->repeat_us;
     }
-    if (head != c->told_head && (members_n > 1 || head != c->config.self)) {
-        c->told_head = head;
+    if (head != c->reported_head && (members_n > 1 || head != c->config.self)) {
+        c->reported_head = head;
         uw_cell_report(c, UW_CELL_NEWS_HEAD, head);
     }
 }
@@ -462,7 +462,7 @@ static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_me
         seat->ready = false;
         return;
     }
-    bool avoided = c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.tells_all;
+    bool avoided = c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.is_last;
     bool again = seat->refused && seat->asks == m->asks;
     if (avoided || again) {
         refuse_seat(c, seat, m->asks, again ? seat->culprit : c->config.self);
@@ -491,7 +491,7 @@ static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     if (!h->deciding || m->group != h->start.group || m->round != h->start.round) {
         if (seat != NULL && m->group == h->start.group && m->round == h->start.round &&
             uw_cell_is_decided(m->status)) {
-            seat->untold = false;
+            seat->uninformed = false;
         }
         /* A node that does not know the outcome of a round. */
         if (from != c->config.self && !uw_cell_is_decided(m->status)) {
@@ -518,7 +518,7 @@ static void head_gone(struct uw_cell *c, uint32_t id)
     if (seat != NULL) {
         seat->ready = seat->expected = false;
         seat->gone = seat->ranked;
-        seat->untold = false;
+        seat->uninformed = false;
     }
 }
 
@@ -634,7 +634,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
         } else if (commit && s->ranked) {
             s->strikes = 0;
         }
-        s->untold = s->ranked && !s->gone && s->id != c->config.self && c->config.tells_all;
+        s->uninformed = s->ranked && !s->gone && s->id != c->config.self && c->config.is_last;
         s->ranked = false;
     }
     if (commit) {
@@ -644,7 +644,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
         .act = UW_CELL_STATE, .group = h->start.group, .round = h->start.round,
         .status = commit ? UW_CELL_COMMITTED : UW_CELL_ABORTED, .culprit = culprit};
     send_to_ranks(c, &m);
-    h->decided_us = h->told_us = c->now_us;
+    h->decided_us = h->informed_us = c->now_us;
     enum uw_cell_status own = uw_cell_status_of(c, m.group, m.round);
     if (own == UW_CELL_RUNNING || own == UW_CELL_PREPARED) {
         conclude(c, commit, culprit);
@@ -750,7 +750,7 @@ bool uw_cell_owes(const struct uw_cell *c)
 {
     bool owes = false;
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        owes = owes || c->h.seats[i].untold;
+        owes = owes || c->h.seats[i].uninformed;
     }
     return owes && c->now_us < c->h.decided_us + OWES_US;
 }
@@ -764,13 +764,13 @@ static uint64_t repeat_outcome(struct uw_cell *c)
     if (!uw_cell_owes(c)) {
         return UINT64_MAX;
     }
-    for (uint32_t i = 0; i < h->seats_n && c->now_us >= h->told_us + OWES_REPEAT_US; i++) {
-        if (h->seats[i].untold) {
+    for (uint32_t i = 0; i < h->seats_n && c->now_us >= h->informed_us + OWES_REPEAT_US; i++) {
+        if (h->seats[i].uninformed) {
             c->config.send(c->config.arg, h->seats[i].id, &m);
         }
     }
-    h->told_us = c->now_us >= h->told_us + OWES_REPEAT_US ? c->now_us : h->told_us;
-    return h->told_us + OWES_REPEAT_US;
+    h->informed_us = c->now_us >= h->informed_us + OWES_REPEAT_US ? c->now_us : h->informed_us;
+    return h->informed_us + OWES_REPEAT_US;
 }
 
 static uint64_t run_head(struct uw_cell *c)

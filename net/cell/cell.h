@@ -120,7 +120,7 @@ struct uw_cell_config {
     uint32_t chunk_n;               /* floats of this node's messages; 0: not sent */
     uint32_t stream_n;              /* memory for streamed parts (allreduce.h); 0: not supported */
     uint32_t first_n;               /* nodes that the first round waits for; 0: reachable ones */
-    bool tells_all;                 /* the node may leave after a round */
+    bool is_last;                   /* the run's last average: nodes may leave after a round */
     bool patient;                   /* rounds wait for slow and silent nodes, too */
     uint64_t gather_us, round_us;   /* longest wait for others to be ready; longest round */
     uint32_t tries_max;             /* aborted rounds before it goes on without; 0: 5 */
@@ -139,7 +139,7 @@ struct uw_cell_config {
     void (*give_up)(void *arg);
     /* Progress of the round: returns its step; sets the rank that it waits for, or UW_RANK_NONE. */
     uint32_t (*progress)(void *arg, uint32_t *waits_for);
-    void (*tell)(void *arg, const struct uw_cell_news *news);   /* report */
+    void (*report)(void *arg, const struct uw_cell_news *news);
 };
 
 /* A node as its head knows it. */
@@ -156,7 +156,7 @@ struct uw_cell_seat {
     uint32_t chunk_n, stream_n;
     uint64_t since_us, ready_us;    /* ready since; last READY */
     uint64_t heard_us;              /* last message in this round */
-    bool untold;                    /* may not know the outcome */
+    bool uninformed;                /* may not know the outcome */
     uint8_t strikes;
     uint64_t avoid_until_us;
 };
@@ -171,7 +171,7 @@ struct uw_cell_head {
     uint32_t counter;               /* of groups */
     uint64_t started_us, start_us;  /* begin of the current round; last START */
     uint64_t deadline_us, poll_us;
-    uint64_t decided_us, told_us;   /* of the last round */
+    uint64_t decided_us, informed_us;   /* the last decision; the last time it was sent */
     uint32_t polls, progress;
     struct uw_deadline spread, took;    /* time from the first to the last READY; of rounds */
 };
@@ -181,7 +181,7 @@ struct uw_cell {
     const struct uw_cell_member *members;   /* [members_n], by identity, this node too */
     uint32_t members_n;
     uint64_t now_us;
-    uint32_t head, told_head;       /* elected now; last reported */
+    uint32_t head, reported_head;   /* elected now; last reported */
 
     enum uw_cell_state state;
     uint32_t asks;                  /* number of waits */
@@ -236,8 +236,8 @@ void uw_cell_withdraw(struct uw_cell *c, uint64_t now_us);
 void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m,
                      uint64_t now_us);
 
-/* Has this node decided a round whose outcome other ranks may not know? It is sent again for some
- * seconds if the configuration has `tells_all`; else they poll. */
+/* Has this node decided a round whose outcome other ranks may not know? With `is_last` it is sent
+ * again for some seconds; without, they poll. */
 bool uw_cell_owes(const struct uw_cell *c);
 
 /* Do what is due. Returns the time of the next call if no message arrives. */

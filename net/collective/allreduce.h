@@ -97,33 +97,33 @@ struct uw_allreduce_round {
                                        configured, which is the most */
 };
 
-/* Chunks of a message that are still to be handed over. */
+/* Chunks of a message that are to be sent. */
 struct uw_allreduce_out {
     uint32_t rank, round;
     struct uw_want want;
     uint64_t start_us;
     uint32_t total, sent;
-    uint32_t chunks;                /* pushed as a whole: of the message; 0: as asked for; */
-    uint32_t ahead;                 /* so many ahead of the pace; */
-    float floats_per_us;            /* which is this; */
-    bool paused;                    /* its receiver has no place yet */
+    uint32_t chunks;                /* of a message pushed as a whole; 0: answers a WANT */
+    uint32_t ahead;                 /* pushed: chunks that may be sent ahead of the pace, ... */
+    float floats_per_us;            /* ... which is this */
+    bool paused;                    /* the receiver has no room yet */
 };
 
-/* Last round whose step came too early; whole: all of its message was being pushed, of which chunks
- * from next on have not come yet. */
+/* Last round in which data of a step was dropped because it came too early; whole: the message was
+ * pushed as a whole, and its chunks from next on have not arrived yet. */
 struct uw_allreduce_dropped {
     uint32_t round : 31, whole : 1;
     uint32_t next;
 };
 
-/* How the message of the step at hand comes. */
+/* The measured arrival of the current step's message. */
 struct uw_allreduce_meter {
-    uint64_t first_us, from_us, last_us;    /* the first chunk, the span at hand, the last chunk */
+    uint64_t first_us, from_us, last_us;    /* first chunk, current span, last chunk */
     uint32_t span_n, all_n;         /* floats that came after from_us; after first_us */
     uint32_t asked;                 /* chunks that were asked for */
     float rate;                     /* of the fastest span */
-    bool whole;                     /* all come by themselves */
-    bool stopped;                   /* in the middle, for want of a place */
+    bool whole;                     /* the message is pushed as a whole */
+    bool stopped;                   /* its sender was paused, for lack of room here */
 };
 
 /* Copies of the small messages that were sent in a round. */
@@ -148,72 +148,72 @@ struct uw_allreduce {
     struct uw_allreduce_config config;
     struct uw_allreduce_round r;
     enum uw_allreduce_state state;
-    uint32_t steps_n, k;            /* the step at hand */
+    uint32_t steps_n, k;            /* number of steps; the current one */
     struct uw_allreduce_step step;
-    float share;                    /* what the sum that it completes is multiplied by */
-    bool received;                  /* all of its message is here */
+    float share;                    /* factor of the sum that the step completes */
+    bool received;                  /* all of its message has arrived */
     uint32_t bad;                   /* top bit: a value that was written is not finite */
-    bool owes_done;                 /* the round is over here; DONE is to be sent */
-    bool in_place;                  /* what arrives in this step goes to its place at once */
+    bool owes_done;                 /* the round is over here; DONE has to be sent */
+    bool in_place;                  /* data of this step is applied to x on arrival */
     struct uw_pull pull;
     float *scratch;                 /* [scratch_n] */
     uint32_t held;                  /* the step whose message scratch holds until its GOT */
     uint64_t now_us, ask_us, nudge_us, patience_us;
     uint64_t asked_us;              /* for the first of a step's message; 0: no answer is awaited */
-    uint64_t push_us;               /* the others have begun: pushing may */
-    uint64_t pace_ns;               /* when the next chunk may be pushed, but for a few at first */
+    uint64_t push_us;               /* nothing is pushed before: other ranks begin later */
+    uint64_t pace_ns;               /* the next chunk is not pushed before, except a few at first */
     uint8_t tries, nudges;
 
     uint8_t *got;                   /* [steps_max] of this round: enum uw_got */
-    uint32_t *done;                 /* [ranks_max] first round that a rank is not done with */
+    uint32_t *done;                 /* [ranks_max] first round that a rank has not completed */
     uint32_t store_n, steps_max;
     struct uw_allreduce_kept kept[2];
     struct uw_allreduce_out out[UW_ALLREDUCE_OUT_MAX];
     uint32_t out_n;
     struct uw_part_queue queue;
-    bool data_first;                /* of what waits for room: the other kind was sent last */
+    bool data_first;                /* data goes before questions when the link has room again */
     struct uw_allreduce_way *ways;  /* [ranks_max] */
     struct uw_allreduce_meter meter;
-    struct uw_part_store early;     /* with what the copies of kept take behind it, when streamed */
-    uint32_t lost_group, lost_round;    /* streamed: a part of it found no room */
+    struct uw_part_store early;     /* streamed: also uses the memory of `kept` behind it */
+    uint32_t lost_group, lost_round;    /* streamed: a part of this round was dropped, no room */
     struct uw_allreduce_dropped *dropped;   /* [steps_max] */
-    uint64_t dropped_us;            /* the last time that a sender was stopped */
+    uint64_t dropped_us;            /* last time that a sender was stopped */
 
     struct uw_allreduce_stream stream;
 };
 
-/* Take the memory for vectors and ranks of up to that size.
+/* Allocate memory for vectors and ranks of up to that size.
  * Returns UW_OK or what uw_arena_take returns. */
 int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
                        const struct uw_allreduce_config *config);
 
-/* Is nobody going to ask for anything that the next round overwrites? Then it may begin. */
+/* Can no rank ask again for data that the next round overwrites? Then it may begin. */
 bool uw_allreduce_settled(const struct uw_allreduce *a);
 
-/* Begin a round; the last one is settled, or given up. Messages that come before it are lost, and
+/* Begin a round; the last one is settled, or given up. Messages that arrive before are lost, and
  * asked for later. */
 void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round *round,
                         uint64_t now_us);
 
-/* The vector goes back to its owner: of a round that is done, only copies serve others now. */
+/* Return the vector of a completed round to its owner: from now on only copies are sent. */
 void uw_allreduce_release(struct uw_allreduce *a);
 
-/* Give the round up: the vector's content is unspecified. */
+/* Give up the round. The content of the vector is unspecified. */
 void uw_allreduce_stop(struct uw_allreduce *a);
 
-/* A message from a rank.
- * Returns UW_OK, UW_ERR_AGAIN (streams_only: it is early; give it again after the next run),
- * UW_ERR_MISMATCH (not of this group: it was not looked at), UW_ERR_CORRUPT (streamed: something
- * is missing before it, the round has failed). */
+/* Handle a message from a rank.
+ * Returns UW_OK, UW_ERR_AGAIN (streams_only: it is early; pass it again after the next run),
+ * UW_ERR_MISMATCH (of another group: ignored), UW_ERR_CORRUPT (streamed: data before it is missing,
+ * the round has failed). */
 int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *part,
                       uint64_t now_us);
 
-/* Keep a streamed part of a round that has not begun here; of one group at a time. Without room
- * for it the round is going to fail. */
+/* Keep a streamed part of a round that has not begun here; of one group at a time. Without room it
+ * is dropped, and the round will fail. */
 void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *part);
 
-/* Segments' worth of fragments that come early at most, and a size of segments for so many floats
- * of room; 0: too little. */
+/* The most segments whose parts can arrive early; and the size of segments for which room_n floats
+ * of memory suffice, 0: too little memory. */
 uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks);
 uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uint32_t room_n);
 
@@ -223,19 +223,19 @@ static inline uint32_t uw_allreduce_ahead_n(const struct uw_allreduce *a)
     return 3u * a->store_n;
 }
 
-/* Of a round that is done: is all of the result finite? */
+/* After a completed round: is all of the result finite? */
 static inline bool uw_allreduce_is_finite(const struct uw_allreduce *a)
 {
     return a->bad >> 31 == 0;
 }
 
-/* How far it is: a number that grows, and the rank that it waits for or UW_RANK_NONE. */
+/* Progress: a number that grows; and the rank that it waits for, or UW_RANK_NONE. */
 uint32_t uw_allreduce_progress(const struct uw_allreduce *a, uint32_t *waits_for);
 
-/* Send what is due. Returns when it wants to run again, if nothing arrives; UINT64_MAX: never. */
+/* Send what is due. Returns the time of the next call if no message arrives; UINT64_MAX: never. */
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us);
 
-/* Floats that are kept of what comes before its step. */
+/* Floats of early data that can be kept. */
 static inline uint32_t uw_allreduce_early_n(const struct uw_allreduce *a)
 {
     uint32_t most_n = UW_ALLREDUCE_EARLY_MAX * a->config.chunk_n;

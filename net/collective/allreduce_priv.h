@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * allreduce_priv.h - what the files of the engine call of each other: allreduce.c goes from step to
- * step, asks, and keeps what comes too soon; allreduce_serve.c hands over what is pushed or asked
- * for, and measures; allreduce_stream.c is a streamed round
+ * allreduce_priv.h - functions that the files of the engine share: allreduce.c has the steps,
+ * questions, and early data; allreduce_serve.c sends what is pushed or asked for, and measures;
+ * allreduce_stream.c has streamed rounds
  *
  * Blocking   never      Context  network thread
  */
@@ -28,52 +28,53 @@ static inline bool uw_allreduce_streams(const struct uw_allreduce *a)
     return a->r.segment_n != 0;
 }
 
-/* A streamed round. */
+/* Streamed rounds. */
 void uw_allreduce_stream_begin(struct uw_allreduce *a);
 int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct uw_part *p);
 uint64_t uw_allreduce_stream_run(struct uw_allreduce *a);
 
-/* Hand one message of this group to the link, or queue it. */
+/* Send one message of this group, or queue it. */
 int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p);
 
-/* Keep a copy of what the step at hand sends, if it is small and there is room. */
+/* Keep a copy of the current step's message, if it is small and there is room. */
 void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s);
 
-/* The copy of what was sent in a step and its size, or NULL. */
+/* The copy of the message of a step and its size; NULL: none. */
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n);
 
-/* Send the message of step k unasked from a chunk on, or its first chunks. */
+/* Push the message of step k from chunk `base` on, or its first chunks only. */
 void uw_allreduce_push(struct uw_allreduce *a, const struct uw_allreduce_step *s, uint32_t k,
                        uint32_t base);
 
-/* A rank has no place yet for what is pushed; has one now; asks for the rest itself. */
+/* A rank has no room yet for a pushed message; has room now; asks for the rest itself. */
 enum uw_allreduce_steer { UW_PUSH_PAUSE, UW_PUSH_GO_ON, UW_PUSH_STOP };
 void uw_allreduce_steer(struct uw_allreduce *a, uint32_t rank, uint32_t round, uint32_t k,
                         enum uw_allreduce_steer how);
 
-/* What a pull of the step's message begins with; whole: all of it comes by itself. */
+/* Start measuring the step's message; whole: it is pushed as a whole. Returns the known path for
+ * its pull. */
 struct uw_path uw_allreduce_meter_start(struct uw_allreduce *a, bool whole);
 
-/* So many floats of it have come. */
+/* n floats of it have arrived. */
 void uw_allreduce_meter_add(struct uw_allreduce *a, uint32_t n);
 
-/* All of it is here: how fast it came, for a GOT. Floats a second, odd: no less than that. */
+/* All of it has arrived: its measured speed, for a GOT, in floats a second; odd: a lower bound. */
 #define UW_MEASURED_NOTHING 0u
-#define UW_MEASURED_LOSS 1u         /* too much of it got lost */
+#define UW_MEASURED_LOSS 1u         /* too much of it was lost */
 uint32_t uw_allreduce_measured(struct uw_allreduce *a);
 
-/* What is pushed gets lost on the way: better to ask for it. */
+/* Are pushed messages lost so often that asking is better? */
 bool uw_allreduce_push_fails(struct uw_allreduce *a);
 
-/* A rank reports what it measured. */
+/* Handle a rank's measurement. */
 void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured);
 
-/* Queue what a rank asks for. */
+/* Queue chunks that a rank asks for. */
 void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
                           const struct uw_want *want);
 
-/* Send what is queued and due. Returns when the next chunk is. */
+/* Send queued chunks that are due. Returns when the next one is. */
 uint64_t uw_allreduce_send_out(struct uw_allreduce *a);
 
 #endif

@@ -5,11 +5,11 @@
 
 #include <string.h>
 
-#define EAGER_US 2000u              /* looked at again and again for so long, */
+#define EAGER_US 2000u              /* a whole step is polled often for so long, */
 #define EAGER_POLL_US 20u
-#define POLL_US 200u                /* then now and then */
+#define POLL_US 200u                /* then less often */
 
-/* ---- tables: fragments in the order in which they go first ---- */
+/* ---- tables: fragments in the order of sending ---- */
 
 static uint32_t fragment_n(const struct uw_overlap_config *c)
 {
@@ -37,7 +37,7 @@ static int check(const struct uw_overlap_config *c, uint32_t *fragments_n)
     return sum <= UW_OVERLAP_FRAGMENTS_MAX ? UW_OK : UW_ERR_TOOBIG;
 }
 
-/* Cut a bucket into fragments of about equal size, the next ones in the table. */
+/* Cut a bucket into fragments of about equal size, and append them to the table. */
 static void cut(struct uw_overlap *o, uint32_t bucket, uint32_t *used)
 {
     const struct uw_overlap_config *c = &o->config;
@@ -124,7 +124,7 @@ static void set_due(struct uw_overlap *o, struct uw_fragment *f)
     o->due_us = uw_min_u64(o->due_us, f->due_us);
 }
 
-/* Its first message moves, if none has before; or it ends. */
+/* Trace the first message of a fragment, and its end. */
 static void trace(const struct uw_overlap *o, struct uw_fragment *f, bool end)
 {
     bool first = !f->moved;
@@ -169,7 +169,6 @@ static void finish(struct uw_overlap *o, struct uw_fragment *f)
     }
 }
 
-/* Go on as far as possible. */
 static void advance(struct uw_overlap *o, struct uw_fragment *f)
 {
     while (f->running) {
@@ -322,9 +321,9 @@ void uw_overlap_stop(struct uw_overlap *o)
     memset(o->waiting, 0, o->config.ranks_max * sizeof *o->waiting);
 }
 
-/* ---- what comes in ---- */
+/* ---- received messages ---- */
 
-/* All of a message is here. */
+/* All of a message has arrived. */
 static void answer_got(struct uw_overlap *o, uint32_t rank, const struct uw_part *data)
 {
     const struct uw_part p = {.type = UW_PART_GOT, .group = data->group, .round = data->round,
@@ -334,7 +333,7 @@ static void answer_got(struct uw_overlap *o, uint32_t rank, const struct uw_part
     }
 }
 
-/* Data of the step at hand. */
+/* Data of the current step. */
 static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_part *p)
 {
     struct uw_allreduce_step s = step_at(o, f, f->k);
@@ -347,7 +346,7 @@ static void arrive(struct uw_overlap *o, struct uw_fragment *f, const struct uw_
     if ((f->have & bit) == 0) {
         const struct uw_overlap_group *g = &o->group;
         float share = uw_allreduce_share(o->config.kind, g->ranks, g->rank, f->size_n, f->k);
-        uint32_t bad = 0;           /* who trains on it looks */
+        uint32_t bad = 0;           /* training checks the values */
         uw_allreduce_apply(&s, share, p->floats, p->count_n,
                            gradient_of(o, f) + s.recv_at + p->offset_n, &bad);
         o->out_chunks -= (f->out & bit) != 0 ? 1 : 0;
@@ -371,11 +370,11 @@ static void take_data(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
             arrive(o, f, p);
         }
     } else if (p->round < round || (p->round == round && (!f->running || p->step < f->k))) {
-        answer_got(o, from, p);   /* the first one was lost */
+        answer_got(o, from, p);   /* the first GOT was lost */
     }
 }
 
-/* What was sent in the step at hand has arrived. */
+/* The message sent in the current step has arrived. */
 static void deliver(struct uw_overlap *o, struct uw_fragment *f)
 {
     f->got = true;
@@ -383,7 +382,7 @@ static void deliver(struct uw_overlap *o, struct uw_fragment *f)
     set_sending(o, f);
 }
 
-/* What is asked for of a later step is remembered by a bit: all of it will be wanted. */
+/* A question about a later step is stored as one bit: the whole message will be sent. */
 static void take_want(struct uw_overlap *o, uint32_t from, struct uw_fragment *f,
                       const struct uw_part *p)
 {
@@ -395,7 +394,7 @@ static void take_want(struct uw_overlap *o, uint32_t from, struct uw_fragment *f
         return;
     }
     if ((next || (now && j > 0)) && from == f->to && f->running && f->sent != 0) {
-        deliver(o, f);      /* it is further on: it has what was sent in this step */
+        deliver(o, f);      /* it is in a later step: it has this step's message */
     }
     if (next) {
         f->next |= (uint64_t)1 << j;
@@ -435,9 +434,9 @@ void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *
     advance(o, f);
 }
 
-/* ---- what is sent: answers, questions, then the chunks that go first ---- */
+/* ---- sending: answers, then questions, then chunks in order ---- */
 
-/* Of the step at hand. */
+/* Send a message of the current step. Returns false when the link is full. */
 static bool hand_over(struct uw_overlap *o, const struct uw_fragment *f, uint32_t rank,
                       struct uw_part *p)
 {
@@ -463,7 +462,7 @@ static uint64_t lowest(uint64_t set, uint32_t most)
     return set & ~rest;
 }
 
-/* Ask for what this rank can take now, as far as the window goes. */
+/* Ask for missing chunks, as many as the window allows. */
 static void ask(struct uw_overlap *o)
 {
     uint32_t window = o->config.window_chunks;
@@ -492,7 +491,7 @@ static void ask(struct uw_overlap *o)
     }
 }
 
-/* Are there chunks for a rank that may take some? */
+/* Are there chunks for a rank whose link is not full? */
 static bool any_open(const struct uw_overlap *o)
 {
     uint32_t rank = 0;
@@ -502,8 +501,8 @@ static bool any_open(const struct uw_overlap *o)
     return rank < o->group.ranks;
 }
 
-/* Send the next chunk of the first fragment that has one for a rank that takes it. Returns false
- * when there is none. */
+/* Send the next chunk of the first fragment that has one for a rank whose link is not full. Returns
+ * false when there is none. */
 static bool send_next(struct uw_overlap *o)
 {
     for (uint32_t i = 0; any_open(o); i++) {
@@ -530,7 +529,7 @@ static bool send_next(struct uw_overlap *o)
     return false;
 }
 
-/* Nothing has come for long. */
+/* Nothing arrived for the timeout: ask again, or send the last chunk again. */
 static void lose_patience(struct uw_overlap *o, struct uw_fragment *f)
 {
     struct uw_allreduce_step s = step_at(o, f, f->k);

@@ -1,47 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * overlap.h - averaging a step's gradients while the step goes on, as a state machine on a clock
+ * overlap.h - averaging a step's gradients during the backward pass, as a state machine
  *
- * The gradients come in buckets, a layer's each. A bucket is cut into fragments, and every fragment
- * is an all-reduce of its own, by the steps of uwasa/allreduce_steps.h. All fragments of all
- * buckets that are ready are under way at once: ranks may come to them in any order, and none waits
- * for a place that another takes.
+ * The gradients come in buckets, one for each layer. A bucket is cut into fragments, and every
+ * fragment is an all-reduce of its own, by the steps of uwasa/allreduce_steps.h. All fragments of
+ * all ready buckets run concurrently; ranks may process them in any order.
  *
- * The order of sending is decided anew for every message: buckets of up to small_n floats before
- * larger ones, then the lower number before the higher. Buckets are numbered in the order in which
- * the forward pass needs them, so the lower layers, whose gradients come last, overtake the upper
- * ones.
+ * The order of sending is decided anew for every message: buckets of up to small_n floats first,
+ * then by bucket number. Buckets are numbered in the order in which the forward pass needs them. So
+ * the lower layers, whose gradients are ready last, overtake the upper ones.
  *
  * A rank that has reached a step asks for the step's message. The sender sends it when it has
- * reached the step, too. So nothing is sent that cannot be received, nothing is stored, and
- * struct uw_fragment is all the state of a fragment. A fragment has at most 64 chunks: one word
- * names those that are asked for.
+ * reached the step, too. So no early data has to be stored, and struct uw_fragment is all the state
+ * of a fragment. A fragment has at most 64 chunks, so that one word is a bitmap of them.
  *
  *     uw_overlap_place(&o, &arena, &config);       once
- *     uw_overlap_begin(&o, &group, now_us);        whenever ranks come or go
- *     uw_overlap_ready(&o, bucket, x, now_us);     a step: every bucket, as its gradient is there
- *     uw_overlap_take(...), uw_overlap_run(...)    whenever something arrives or is due
+ *     uw_overlap_begin(&o, &group, now_us);        whenever the ranks change
+ *     uw_overlap_ready(&o, bucket, x, now_us);     every step, for each computed bucket
+ *     uw_overlap_take(...), uw_overlap_run(...)    when a message arrives; when work is due
  *     uw_overlap_state(&o, bucket)                 is it averaged?
  *
- * Every rank makes every bucket ready equally often: the n-th time of one rank meets the n-th of
- * the others. A rank whose step failed cannot do that, and leaves the group. When a group is given
- * up, each rank stops where it is. The caller asks which buckets are averaged at its rank, and then
- * averages the parameters once, because other ranks may have other buckets.
+ * Every rank makes every bucket ready equally often: the n-th time on one rank belongs to the n-th
+ * on the others. A rank whose step failed cannot do that, and leaves the group. When a group is
+ * given up, each rank stops where it is. The caller checks which buckets are averaged at its rank,
+ * and then averages the parameters once, because other ranks may have averaged other buckets.
  *
- * Algorithms. Where many fragments are under way their steps' latencies are hidden: a ring does as
- * well as halving, for any number of ranks, and better on a switch, since no two ranks ever send to
- * the same one. Halving takes twice as long where the ranks are no power of two.
+ * Algorithms. Many concurrent fragments hide the latency of their steps. So a ring is as fast as
+ * halving, for any number of ranks, and faster on a switch, because no two ranks send to the same
+ * one. Halving takes twice as long when the number of ranks is not a power of two.
  *
  * Links. On a reliable link a message counts as delivered when the link has taken it. Questions are
- * repeated rarely, for one that arrived before its receiver began the group. On other links missing
+ * repeated rarely, in case one arrived before its receiver began the group. On other links missing
  * messages are asked for again, and a message is answered with GOT or by a question about a later
- * step. There is no congestion control: window_chunks bounds the chunks on their way.
+ * step. There is no congestion control: window_chunks limits the chunks on their way.
  *
- * Whole steps. A group may have another way to all its ranks, which adds everything at once
- * (whole). Then nothing is sent, and ranks begin in the order of their steps. It does not show
- * which rank is late: a rank that has begun reports that it waits for the next rank, a rank that
- * has not begun reports nobody. When all ranks have begun and wait in a circle, the other way is at
- * fault.
+ * Whole steps. A group may have another transport (struct uw_overlap_whole), which averages all
+ * buckets of a step at once; then no messages are sent. It does not show which rank is late. So a
+ * rank that has begun reports that it waits for the next rank, and a rank that has not begun
+ * reports none. When all ranks have begun and wait in a circle, the transport is the cause.
  *
  *     GIVEN_UP --begin--> ACTIVE --every bucket of a whole step is ready--> WHOLE_BEGUN --> ACTIVE
  *        ^                   |                                                   |
@@ -82,45 +78,45 @@ struct uw_overlap_config {
     uint32_t buckets_n;
     uint32_t ranks_max;             /* 2 to 65535 */
     uint32_t chunk_n;               /* floats of a data message at most */
-    uint32_t fragment_n;            /* floats of a fragment at most; 0 or more: 64 chunks */
-    uint32_t small_n;               /* floats of a bucket that goes before larger ones; 0:
-                                       chunk_n */
-    uint32_t window_chunks;         /* asked for and not here yet at most, 0: any number */
+    uint32_t fragment_n;            /* floats of a fragment at most; 0, or above 64 chunks: 64
+                                       chunks */
+    uint32_t small_n;               /* buckets up to this go before larger ones; 0: chunk_n */
+    uint32_t window_chunks;         /* most chunks asked for and not received; 0: no limit */
     bool reliable;                  /* the link loses nothing and keeps the order */
     /* As struct uw_part_queue's; part->floats points into the gradient. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
-    /* A fragment's first message moves, or it is averaged. (optional) */
+    /* A fragment's first message was sent or received; end: it is averaged. (optional) */
     void (*trace)(void *arg, uint32_t bucket, uint32_t fragment, bool end, uint64_t now_us);
     void *arg;
 };
 
 struct uw_overlap_group {
-    uint32_t group;                 /* no other set of ranks, before or after, has this number */
+    uint32_t group;                 /* unique: no other set of ranks ever has this number */
     uint32_t ranks, rank;
     uint64_t rtt_us;                /* about, between two ranks; 0: not known */
-    const struct uw_overlap_whole *whole;   /* (optional) in place of messages; borrowed */
+    const struct uw_overlap_whole *whole;   /* (optional) instead of messages; borrowed */
 };
 
-/* What averages all buckets of a step at once, once every one of them is ready. */
+/* A transport that averages all buckets of a step at once, when all are ready. */
 struct uw_overlap_whole {
     /* The gradients are in o->buckets. Returns UW_OK or an error. */
     int (*begin)(void *arg);
     /* Returns UW_OK (they have the average), UW_ERR_AGAIN or an error. */
     int (*poll)(void *arg);
-    /* What has begun, or failed, is given up: the gradients are left alone from now on. */
+    /* Give up what has begun or failed. The gradients are not accessed after return. */
     void (*stop)(void *arg);
     void *arg;
 };
 
-/* Of a group; the diagram above. */
+/* State of a group: the diagram above. */
 enum uw_overlap_phase {
-    UW_OVERLAP_GIVEN_UP,            /* or there has been none */
+    UW_OVERLAP_GIVEN_UP,            /* also: no group yet */
     UW_OVERLAP_ACTIVE,
     UW_OVERLAP_WHOLE_BEGUN,         /* a step is averaged at once */
-    UW_OVERLAP_WHOLE_FAILED         /* and cannot be */
+    UW_OVERLAP_WHOLE_FAILED         /* the transport has failed */
 };
 
-/* Of a bucket. */
+/* State of a bucket. */
 enum uw_overlap_state {
     UW_OVERLAP_IDLE,                /* not ready yet in this group */
     UW_OVERLAP_RUNNING,
@@ -128,12 +124,13 @@ enum uw_overlap_state {
     UW_OVERLAP_STOPPED              /* given up; the gradient's content is unspecified */
 };
 
-/* Bit i of the words stands for chunk i of the message that is received, or sent, in step k. */
+/* Bit i of the first four words is chunk i of the message received, or sent, in step k. */
 struct uw_fragment {
-    uint64_t have, out;             /* received: is here; is asked for */
-    uint64_t wanted, sent;          /* sent: is to be sent; has been */
-    uint64_t ahead, next;           /* bit j: step k + j, step j of the next round is asked for */
-    uint64_t due_us;                /* when to ask again, or nudge */
+    uint64_t have, out;             /* received message: has arrived; is asked for */
+    uint64_t wanted, sent;          /* sent message: has to be sent; was sent */
+    uint64_t ahead, next;           /* bit j: the receiver asked for step k + j, for step j of the
+                                       next round */
+    uint64_t due_us;                /* when to ask again, or to send the last chunk again */
     uint32_t at, size_n;            /* within the bucket */
     uint32_t bucket;
     uint16_t to, from;              /* ranks of step k; UINT16_MAX: none */
@@ -154,15 +151,15 @@ struct uw_overlap {
     struct uw_overlap_group group;
     enum uw_overlap_phase phase;
     struct uw_overlap_bucket *buckets;
-    struct uw_fragment *fragments;  /* what goes first stands first */
+    struct uw_fragment *fragments;  /* in the order of sending */
     struct uw_part_queue queue;
-    uint32_t *asking, *sending;     /* sets of fragments with a question to send, with chunks */
-    uint32_t *blocked;              /* [ranks_max] the run in which a rank took nothing more */
+    uint32_t *asking, *sending;     /* sets of fragments with a question, with chunks to send */
+    uint32_t *blocked;              /* [ranks_max] the last run in which its link was full */
     uint32_t *waiting;              /* [ranks_max] fragments with chunks to send to it */
     uint32_t fragments_n, runs;
     uint32_t steps_n, out_chunks, running_n, advanced_n;
-    bool refused;                   /* a rank took nothing more in this run */
-    uint64_t whole_us;              /* it began */
+    bool refused;                   /* a link was full in this run */
+    uint64_t whole_us;              /* begin of the whole step */
     uint64_t now_us, due_us, patience_us;
 };
 
@@ -172,62 +169,62 @@ struct uw_overlap {
 int uw_overlap_place(struct uw_overlap *o, struct uw_arena *arena,
                      const struct uw_overlap_config *config);
 
-/* From now on these ranks; what was under way is given up and forgotten. */
+/* Begin a group of ranks. The previous group is given up. */
 void uw_overlap_begin(struct uw_overlap *o, const struct uw_overlap_group *group, uint64_t now_us);
 
-/* The bucket's gradient is there: average it. It is the engine's until the state is another.
- *   x  [bucket_n]
- * The bucket is not running. Once the group is given up, so is the bucket, at once. */
+/* A bucket's gradient is computed: average it. The bucket must not be running. x belongs to the
+ * engine while the state is UW_OVERLAP_RUNNING. Without a group the bucket is stopped at once.
+ *   x  [bucket_n] */
 void uw_overlap_ready(struct uw_overlap *o, uint32_t bucket, float *x, uint64_t now_us);
 
-/* What has become of a bucket. */
 static inline enum uw_overlap_state uw_overlap_state(const struct uw_overlap *o, uint32_t bucket)
 {
     return o->buckets[bucket].state;
 }
 
-/* How far it is: a number that grows with every step of a fragment, and the rank that the one
- * furthest behind waits for, or UW_RANK_NONE. */
+/* Progress: a number that grows with every step of a fragment; and the rank that the slowest
+ * fragment waits for, or UW_RANK_NONE. */
 uint32_t uw_overlap_progress(const struct uw_overlap *o, uint32_t *waits_for);
 
-/* Give up whatever runs, and what is made ready before the next group begins: what is left of the
- * step. Averaged buckets stay averaged. */
+/* Give up running buckets, and those that become ready before the next group begins. Averaged
+ * buckets stay averaged. */
 void uw_overlap_stop(struct uw_overlap *o);
 
-/* A message from a rank; others than the group's are ignored. */
+/* Handle a message from a rank; those of other groups are ignored. */
 void uw_overlap_take(struct uw_overlap *o, uint32_t from, const struct uw_part *part,
                      uint64_t now_us);
 
-/* Send what is due, until the links take nothing more. Returns when it wants to run again if
- * nothing arrives; UINT64_MAX: never. */
+/* Send what is due, until the links are full. Returns the time of the next call if no message
+ * arrives; UINT64_MAX: never. */
 uint64_t uw_overlap_run(struct uw_overlap *o, uint64_t now_us);
 
 struct uw_overlap_slot {
     float *x;                               /* written before asked */
-    atomic_uint_least32_t asked, ended;     /* times; training, network */
+    atomic_uint_least32_t asked, ended;     /* counts, written by training and by network */
     atomic_uint_least32_t how;              /* enum uw_overlap_state, written before ended */
-    uint32_t taken;                         /* network */
+    uint32_t taken;                         /* network: last `asked` it has handled */
 };
 
 struct uw_overlap_gate {
     struct uw_overlap *overlap;
-    struct uw_overlap_slot *slots;          /* [slots_n] a bucket each */
+    struct uw_overlap_slot *slots;          /* [slots_n] one for each bucket */
     uint32_t slots_n;
 };
 
-/* For an overlap that is placed already. Returns UW_OK or what uw_arena_take returns. */
+/* Allocate the gate of an overlap, after uw_overlap_place. Returns UW_OK or what uw_arena_take
+ * returns. */
 int uw_overlap_gate_place(struct uw_overlap_gate *g, struct uw_arena *arena,
                           struct uw_overlap *overlap);
 
-/* Training. Hand a bucket's gradient over; the bucket is not running. */
+/* Training. Hand over a bucket's gradient; the bucket must not be running. */
 void uw_overlap_gate_ready(struct uw_overlap_gate *g, uint32_t bucket, float *x);
 
-/* Training. UW_OVERLAP_RUNNING from ready on; then UW_OVERLAP_DONE or UW_OVERLAP_STOPPED, and x is
- * the training thread's again. UW_OVERLAP_IDLE before the first ready. */
+/* Training. UW_OVERLAP_IDLE before the first ready; then UW_OVERLAP_RUNNING; then UW_OVERLAP_DONE
+ * or UW_OVERLAP_STOPPED, and x belongs to the training thread again. */
 enum uw_overlap_state uw_overlap_gate_state(const struct uw_overlap_gate *g, uint32_t bucket);
 
-/* Network. Take what was handed over, run, hand back what has ended. Returns when it wants to run
- * again, if nothing arrives and nothing is handed over; UINT64_MAX: never. */
+/* Network. Take new gradients, run, return ended ones. Returns the time of the next call if no
+ * message or gradient arrives; UINT64_MAX: never. */
 uint64_t uw_overlap_gate_run(struct uw_overlap_gate *g, uint64_t now_us);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * part_queue.h - parts of exact averages (part.h) on their way: handed to a link, waiting for room
- * on it, kept until their step comes, added up
+ * part_queue.h - parts of exact averages (part.h): send them, queue them while the link is full,
+ * store early ones until their step, add them up
  *
  * All engines use it, and ask for missing data in the same way. A rank that has reached a step and
  * misses data sends WANT, and sends it again after a pause that doubles (backoff.h). A rank that
@@ -25,11 +25,11 @@
 #include <stdint.h>
 
 #define UW_PARTS_QUEUED_MAX 16u
-#define UW_PARTS_SENT_MOST 64u      /* data in one run of an engine */
-#define UW_PARTS_RETRY_US 200u      /* the link took nothing */
-#define UW_PARTS_PATIENCE_US 20000u /* beside round trips */
+#define UW_PARTS_SENT_MOST 64u      /* data messages in one run of an engine */
+#define UW_PARTS_RETRY_US 200u      /* after the link was full */
+#define UW_PARTS_PATIENCE_US 20000u /* timeout, plus round trips */
 
-/* Doublings of the patience at most: chance losses end soon. */
+/* Most doublings of the timeout: few on lossy links, where random losses end soon. */
 static inline uint32_t uw_part_tries(bool lossless)
 {
     return lossless ? 6u : 2u;
@@ -39,20 +39,20 @@ static inline uint32_t uw_part_tries(bool lossless)
 struct uw_part_sender {
     struct uw_link *link;
     uint32_t run;
-    void *scratch;                  /* [scratch_bytes] for what the link does not gather */
+    void *scratch;                  /* [scratch_bytes] for links that do not gather */
     uint32_t scratch_bytes;
 };
 
-/* Send a part: without a checksum its floats from where they lie, if the link gathers.
+/* Send a part. Without a checksum, and if the link gathers, its floats are not copied.
  * Returns the message's bytes, UW_ERR_TOOBIG, or what the link returns. */
 int uw_part_send(const struct uw_part_sender *s, uint16_t to, const struct uw_part *p,
                  bool checked);
 
-/* Parts without floats that wait for room on the link, the first one first. */
+/* Parts without floats that wait for room on the link, in order. */
 struct uw_part_queue {
-    /* Hand one message to a rank. part->floats is the vector's or a copy's.
+    /* Send one message to a rank. part->floats points into the vector or a copy.
      * Returns UW_OK, UW_ERR_AGAIN (no room now) or UW_ERR_NOTFOUND (the rank is not known yet: a
-     * streamed round tries again); whatever else is as if lost. */
+     * streamed round tries again); after any other error the message counts as lost. */
     int (*send)(void *arg, uint32_t rank, const struct uw_part *part);
     void *arg;
     struct {
@@ -62,25 +62,25 @@ struct uw_part_queue {
     uint32_t n;
 };
 
-/* Send a part, or queue it; of two alike that wait one is sent. Returns UW_OK or what send does. */
+/* Send a part, or queue it unless an equal one is queued. Returns UW_OK or what send returns. */
 int uw_part_post(struct uw_part_queue *q, uint32_t rank, const struct uw_part *p);
 
-/* Send what is queued. Returns how many were sent. */
+/* Send queued parts. Returns how many were sent. */
 uint32_t uw_part_flush(struct uw_part_queue *q);
 
-/* What a part that is kept begins with in the store; its floats follow. */
+/* The header of a stored part; its floats follow. */
 struct uw_part_kept {
-    uint32_t round, from, offset_n, count_n;    /* round 0: it is not wanted any more */
+    uint32_t round, from, offset_n, count_n;    /* round 0: dropped */
     uint16_t step;
-    bool whole;                     /* all of the message comes unasked */
+    bool whole;                     /* of a message that is pushed as a whole */
 };
 #define UW_PART_KEPT_HEAD_N ((uint32_t)(sizeof(struct uw_part_kept) / sizeof(float)))
 
-/* Data of one group that came before its step. */
+/* Data of one group that arrived before its step. */
 struct uw_part_store {
     float *x;
     uint32_t group, used_n;
-    uint32_t parts_n;               /* that are wanted */
+    uint32_t parts_n;               /* without dropped ones */
 };
 
 static inline void uw_part_store_clear(struct uw_part_store *s, uint32_t group)
@@ -89,24 +89,24 @@ static inline void uw_part_store_clear(struct uw_part_store *s, uint32_t group)
     s->used_n = s->parts_n = 0;
 }
 
-/* Keep a part, if there is room for it in so many floats of the store. */
+/* Store a part, if it fits room_n floats of the store. Returns whether it does. */
 bool uw_part_keep(struct uw_part_store *s, uint32_t from, const struct uw_part *p, uint32_t room_n);
 
-/* The next part from `at` on. Returns where it is; used_n: there is none.
- *   p     the round, the step, and the offset_n or UW_PART_ANY; set to the part
+/* Find the next part from place `at` on. Returns its place; used_n: none.
+ *   p     in: round, step, and offset_n or UW_PART_ANY; out: the part
  *   from  set to its sender */
 #define UW_PART_ANY UINT32_MAX
 uint32_t uw_part_find(const struct uw_part_store *s, uint32_t at, struct uw_part *p,
                       uint32_t *from);
 
-/* Where the part after the one at `at` is. */
+/* The place of the part after the one at `at`. */
 uint32_t uw_part_after(const struct uw_part_store *s, uint32_t at);
 
-/* Forget one; those before a step of a round. */
+/* Drop one; drop all before a step of a round. */
 void uw_part_drop(struct uw_part_store *s, uint32_t at);
 void uw_part_tidy(struct uw_part_store *s, uint32_t round, uint32_t step);
 
-/* x = what a step makes of it and what arrived, times share.
+/* Apply received floats to x as the step says: copy, mix, or add and multiply by share.
  *   bad  top bit set: a value that was written is not finite */
 void uw_allreduce_apply(const struct uw_allreduce_step *s, float share, const float *floats,
                         uint32_t n, float *x, uint32_t *bad);

@@ -133,7 +133,7 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
     bool is_free = m->members_n < m->config.members_max;
     if (is_free) {
         slot = &m->members[m->members_n++];
-        slot->told_n = UW_TOLD_MAX;
+        slot->rumour_sent_n = UW_RUMOUR_SENT_MAX;
         slot->in_heap = (uint16_t)(m->members_n - 2u);
     } else {
         slot = gone(m, heard);
@@ -155,7 +155,7 @@ static struct uw_member *enter(struct uw_membership *m, const char *name, bool h
         .was_station = UW_LINK_STATION_NONE,
         .same_model = true,
         .patience = UW_MEMBER_PATIENCE,
-        .told_n = UW_TOLD_MAX,
+        .rumour_sent_n = UW_RUMOUR_SENT_MAX,
         .place = place,
         .in_heap = in_heap,
         .address = address,

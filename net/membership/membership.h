@@ -52,7 +52,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UW_TOLD_MAX 40u             /* times that a rumour is sent, at most */
+#define UW_RUMOUR_SENT_MAX 40u      /* times that a rumour is sent, at most */
 #define UW_GATHER_MAX UW_MESSAGE_PEERS_MOST
 #define UW_CROWD_BITS 256u
 
@@ -66,7 +66,7 @@ struct uw_member {      /* small fields first: boards access them with short ins
     bool doubted;                   /* to be pinged, even after a recent message */
     uint8_t tries;                  /* pings without an answer; if many, modulo 8 */
     uint8_t unanswered;             /* of these in a row, approximate */
-    uint8_t told_n;                 /* times that its rumour was sent; UW_TOLD_MAX: no rumour */
+    uint8_t rumour_sent_n;          /* times that its rumour was sent; the maximum: no rumour */
     uint16_t place;                 /* index in the table, and in tables of other modules */
     uint16_t in_heap;               /* these are places; 0 ends chains and lists */
     uint16_t at_station_next, at_name_next, news_next, news_before;
@@ -93,7 +93,7 @@ struct uw_seed {
     uint64_t next_us;
     uint32_t tries;
     bool self;                      /* this device's own address */
-    bool told;                      /* reported that it does not resolve */
+    bool reported;                      /* reported that it does not resolve */
     bool asking;                    /* lookup of its name in progress */
 };
 

@@ -358,12 +358,12 @@ static int call_member(struct uw_membership *m, struct uw_member *it, uint16_t *
 
 static void seed_failed(struct uw_membership *m, struct uw_seed *s)
 {
-    if (!s->told) {
+    if (!s->reported) {
         char address[UW_LINK_ADDRESS_BYTES];
         struct uw_member nobody = {.station = UW_LINK_STATION_NONE, .address = address};
         snprintf(address, sizeof address, "%s", s->address);
         uw_membership_changed(m, UW_NODE_SEED_FAILED, &nobody, 0);
-        s->told = true;
+        s->reported = true;
     }
 }
 

@@ -33,7 +33,7 @@ void uw_copy_text(char *to, const char *from, size_t cap_bytes)
 static uint32_t news_n(uint32_t members_max)
 {
     uint32_t n = TOLD_TIMES * uw_log2_up(members_max) + TOLD_MORE;
-    return n < UW_TOLD_MAX ? n : UW_TOLD_MAX;
+    return n < UW_RUMOUR_SENT_MAX ? n : UW_RUMOUR_SENT_MAX;
 }
 
 static uint32_t buckets_for(uint32_t members)
@@ -203,35 +203,35 @@ void uw_membership_set_due(struct uw_membership *m, struct uw_member *member, ui
 
 void uw_membership_no_news(struct uw_membership *m, struct uw_member *member)
 {
-    if (member->told_n >= UW_TOLD_MAX) {
+    if (member->rumour_sent_n >= UW_RUMOUR_SENT_MAX) {
         return;
     }
     uint16_t before = member->news_before, next = member->news_next;
     if (before != 0) {
         m->members[before].news_next = next;
     } else {
-        m->news[member->told_n].first = next;
+        m->news[member->rumour_sent_n].first = next;
     }
     if (next != 0) {
         m->members[next].news_before = before;
     } else {
-        m->news[member->told_n].last = before;
+        m->news[member->rumour_sent_n].last = before;
     }
-    member->told_n = UW_TOLD_MAX;
+    member->rumour_sent_n = UW_RUMOUR_SENT_MAX;
 }
 
-/* Append to the list of rumours sent told_n times. */
-static void enlist(struct uw_membership *m, struct uw_member *member, uint8_t told_n)
+/* Append to the list of rumours sent rumour_sent_n times. */
+static void enlist(struct uw_membership *m, struct uw_member *member, uint8_t rumour_sent_n)
 {
-    uint16_t me = member->place, last = m->news[told_n].last;
-    member->told_n = told_n;
+    uint16_t me = member->place, last = m->news[rumour_sent_n].last;
+    member->rumour_sent_n = rumour_sent_n;
     member->news_next = 0;
     member->news_before = last;
-    m->news[told_n].last = me;
+    m->news[rumour_sent_n].last = me;
     if (last != 0) {
         m->members[last].news_next = me;
     } else {
-        m->news[told_n].first = me;
+        m->news[rumour_sent_n].first = me;
     }
 }
 
@@ -298,11 +298,11 @@ void uw_membership_mark_sent(struct uw_membership *m, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct uw_member *it = &m->members[m->gathered[i]];
-        uint8_t told_n = (uint8_t)(it->told_n + 1u);
-        if (told_n <= UW_TOLD_MAX) {
+        uint8_t rumour_sent_n = (uint8_t)(it->rumour_sent_n + 1u);
+        if (rumour_sent_n <= UW_RUMOUR_SENT_MAX) {
             uw_membership_no_news(m, it);
-            if (told_n < enough(m)) {
-                enlist(m, it, told_n);
+            if (rumour_sent_n < enough(m)) {
+                enlist(m, it, rumour_sent_n);
             }
         }
     }

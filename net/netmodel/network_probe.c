@@ -18,8 +18,8 @@
 #define ROUND_TRIPS 3u
 #define TRIES_MAX 3u
 #define SILENCE_US 300000u          /* timeout, plus four round trips */
-#define TELL_US 700000u
-#define TOLD_MAX 6u
+#define GO_US 700000u
+#define GO_TRIES_MAX 6u
 #define RETRY_US 200u               /* the link was full */
 
 /* Steps of the messages. */
@@ -58,8 +58,8 @@ void uw_network_probe_begin(struct uw_network_probe *p, uint32_t group, uint32_t
     p->turns = uw_min_u32(ranks, TURNS_MAX);
     p->together_n = TRAIN_TOGETHER;
     p->report = (struct uw_network_report){0};
-    p->tells = 0;
-    p->told_to = ranks;
+    p->go_tries = 0;
+    p->go_left = ranks;
     memset(p->reports, 0, ranks * sizeof *p->reports);
     memset(p->waits, 0, ranks * sizeof *p->waits);
     if (!p->done) {
@@ -301,8 +301,8 @@ static void next_turn(struct uw_network_probe *p)
         p->done = true;
         return;
     }
-    p->tells = 0;
-    p->told_to = p->ranks;
+    p->go_tries = 0;
+    p->go_left = p->ranks;
     for (uint32_t i = 0; i < p->ranks; i++) {
         p->waits[i] = is_together(p) || i == p->turn * p->ranks / p->turns;
     }
@@ -316,7 +316,7 @@ static int send_go(struct uw_network_probe *p, uint32_t rank)
     part.want = (struct uw_want){.transfer = STEP_GO, .seq = job,
                                  .base = is_together(p) ? GO_TOGETHER : 0,
                                  .chunk_n = p->together_n, .wanted = 1};
-    if (p->waits[rank] && p->tells == TOLD_MAX) {
+    if (p->waits[rank] && p->go_tries == GO_TRIES_MAX) {
         p->waits[rank] = false;     /* skip it */
     } else if (p->waits[rank] && rank == 0) {
         go(p, job, is_together(p), p->together_n);
@@ -334,23 +334,23 @@ static uint64_t patience_us(const struct uw_network_probe *p)
         longest_s = p->reports[i].large_s > longest_s ? p->reports[i].large_s : longest_s;
     }
     float all_s = longest_s * (float)p->together_n * (float)(p->ranks + 1u);
-    return (TELL_US << p->tells) + (uint64_t)(1e6f * all_s);
+    return (GO_US << p->go_tries) + (uint64_t)(1e6f * all_s);
 }
 
 /* Send GO to ranks without a report, to itself last. Returns the time of the next call. */
 static uint64_t send_gos(struct uw_network_probe *p)
 {
-    if (p->told_to == 0 && p->now_us >= p->told_us + patience_us(p)) {
-        p->told_to = p->ranks;
-        p->tells++;
+    if (p->go_left == 0 && p->now_us >= p->go_us + patience_us(p)) {
+        p->go_left = p->ranks;
+        p->go_tries++;
     }
-    for (; p->told_to > 0; p->told_to--) {
-        if (send_go(p, p->told_to - 1u) == UW_ERR_AGAIN) {
+    for (; p->go_left > 0; p->go_left--) {
+        if (send_go(p, p->go_left - 1u) == UW_ERR_AGAIN) {
             return p->now_us + RETRY_US;
         }
-        p->told_us = p->now_us;
+        p->go_us = p->now_us;
     }
-    return p->told_us + patience_us(p);
+    return p->go_us + patience_us(p);
 }
 
 /* Returns the time of the next call. */

@@ -69,8 +69,9 @@ struct uw_network_probe {
     uint32_t turn, turns;           /* ranks that measure alone; from turns on: all at once */
     bool *waits;                    /* [ranks_max] its report is missing */
     uint32_t together_n;            /* messages of a train of all at once */
-    uint32_t tells, told_to;        /* repetitions of GO; ranks of the current one so far */
-    uint64_t told_us;
+    uint32_t go_tries, go_left;     /* repetitions of GO; ranks that the current one is still to
+                                       be sent to */
+    uint64_t go_us;                 /* last GO */
     bool done;
 };
 

@@ -226,9 +226,9 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .stream_n = c->link->reliable ? uw_allreduce_ahead_n(&s->cell->allreduce) : 0,
         .gather_us = scope == UW_AVERAGE_RUN ? c->agree_us : c->gather_us,
         .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = a->chunk_n,
-        .tells_all = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
+        .is_last = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
-        .progress = progress, .tell = report};
+        .progress = progress, .report = report};
     o->node = s;
     o->scope = scope;
     int rc = uw_cell_place(&o->cell, arena, &cell);

@@ -24,8 +24,8 @@
 #define JOINS_EACH_US 125000u           /* token interval of hellos, and of welcomes, ... */
 #define JOINS_PART 40u                  /* ... limited to this fraction of the link's rate */
 #define HELLOS_KEPT 8u                  /* tokens reserved for stations with messages to send */
-#define WITHHELD_TELL_US 3000000u
-#define REFUSED_TELL_US 10000000u
+#define WITHHELD_REPORT_US 3000000u
+#define REFUSED_REPORT_US 10000000u
 #define WELCOME_FIRST_US 220000u        /* doubles while no join comes; less than a device waits
                                            until it asks again, so that all of these are answered */
 #define WELCOME_DOUBLINGS 8u
@@ -98,7 +98,7 @@ static void report_rarely(struct uw_secure_frames *s, enum uw_secure_event_kind 
                           uint64_t *not_before_us, uint16_t station, const char *text)
 {
     if (s->now_us >= *not_before_us) {
-        *not_before_us = s->now_us + REFUSED_TELL_US;
+        *not_before_us = s->now_us + REFUSED_REPORT_US;
         report(s, kind, station, text);
     }
 }
@@ -257,7 +257,7 @@ static bool may_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
         s->withheld_us = 0;
     } else if (to_send && s->withheld_us == 0) {
         s->withheld_us = s->now_us;
-    } else if (to_send && s->now_us - s->withheld_us >= WITHHELD_TELL_US) {
+    } else if (to_send && s->now_us - s->withheld_us >= WITHHELD_REPORT_US) {
         uw_frames_warn(s, &s->withheld_tell_us, station,
                        "hellos are limited: too many unknown devices");
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * transfer_serve.h - the side of a transfer (transfer.h) that answers: a few questions wait for
- * each station, chunks are sent in their order, stations in turn
+ * transfer_serve.h - the serving side of a transfer (transfer.h): a short queue of wants for each
+ * station; chunks are sent in their order, stations in turn
  *
  * Units      _us microseconds, _n floats; chunks are numbered from 0
  * Memory     an arena's; nothing else is kept
@@ -12,16 +12,16 @@
 
 #include "transfer.h"
 
-#define UW_SERVE_WANTS 16u          /* questions that may wait per station, and where memory */
-#define UW_SERVE_WANTS_FEW 8u       /* is short */
+#define UW_SERVE_WANTS 16u          /* most queued wants of a station, ... */
+#define UW_SERVE_WANTS_FEW 8u       /* ... where memory is short */
 
-struct uw_serve_wait {              /* a question that waits, as struct uw_want */
+struct uw_serve_wait {              /* a queued struct uw_want */
     uint64_t wanted;                /* chunks that are not sent yet */
     uint64_t start_us;
     uint32_t base, spread_us;
     uint16_t chunk_n, transfer, seq;
     uint8_t sent;                   /* chunks */
-    uint8_t part;                   /* of the next chunk, sent already: 1: the first of two */
+    uint8_t part;                   /* 1: the first of two parts of the next chunk was sent */
 };
 
 struct uw_serve_slot {
@@ -31,15 +31,15 @@ struct uw_serve_slot {
     uint8_t head, count;
     uint16_t station;
     uint64_t received_us;
-    uint64_t blocked_until_us;      /* the link took nothing for this station */
+    uint64_t blocked_until_us;      /* the link was full for this station */
 };
 
 struct uw_serve {
     struct uw_serve_slot *slots;
-    uint32_t *busy;                 /* [words] bit i: slot i has questions */
+    uint32_t *busy;                 /* [words] bit i: slot i has wants */
     uint32_t slots_n, turn;
     uint32_t size_n;
-    uint64_t stale_us;              /* a question that waits longer is dropped */
+    uint64_t stale_us;              /* wants that wait longer are dropped */
 };
 
 /* One chunk to send. */
@@ -48,18 +48,18 @@ struct uw_serve_item {
     uint16_t station, transfer, seq;
     uint32_t chunk, chunk_n, offset_n, count_n;
     bool coded;                     /* as UW_WANT_CODED says */
-    uint8_t part;                   /* 1: only the second is left of it */
-    bool more;                      /* the caller's: this was the first of two */
+    uint8_t part;                   /* 1: only its second part is to be sent */
+    bool more;                      /* set by the caller: it sent the first of two parts */
 };
 
-/* Take slots for so many stations with wants_n questions each, at most 255, for a vector of size_n
- * floats.
+/* Allocate slots for stations_n stations with wants_n wants each, at most 255, for a vector of
+ * size_n floats.
  * Returns UW_OK or what uw_arena_take returns. */
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
                    uint32_t wants_n, uint32_t size_n);
 
-/* Queue a station's question. A new transfer drops the station's older questions; a full queue
- * drops the oldest.
+/* Queue a station's want. A new transfer drops the station's older wants; a full queue drops the
+ * oldest.
  * Returns UW_OK, UW_ERR_INVALID (outside the vector), UW_ERR_FULL (every slot is busy). */
 int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *want,
                  uint64_t now_us);
@@ -68,11 +68,11 @@ int uw_serve_add(struct uw_serve *s, uint16_t station, const struct uw_want *wan
  * Returns false when nothing is due. */
 bool uw_serve_next(struct uw_serve *s, uint64_t now_us, struct uw_serve_item *item);
 
-/* The item was sent, or is lost: on to its second part or the next one. */
+/* The item was sent, or is lost: go on to its second part or the next item. */
 void uw_serve_sent(struct uw_serve *s, const struct uw_serve_item *item);
 
-/* The link takes nothing for this station now: try it again at until_us, others meanwhile. What
- * waits for longer than stale_us, two seconds, is dropped; who still wants it asks again. */
+/* The link is full for this station: try again at until_us, and serve other stations meanwhile.
+ * Wants that wait longer than stale_us (two seconds) are dropped; their sender asks again. */
 void uw_serve_blocked(struct uw_serve *s, const struct uw_serve_item *item, uint64_t until_us);
 
 /* When the next chunk is due; UINT64_MAX: none is queued. */

@@ -142,7 +142,7 @@ static inline void set_up(struct bus *b, uint32_t n)
                                          .decided = on_decided,
                                          .give_up = on_give_up,
                                          .progress = on_progress,
-                                         .tell = on_news};
+                                         .report = on_news};
         struct uw_arena arena;
         uw_arena_init(&arena, s->memory, sizeof s->memory);
         assert_int_equal(uw_cell_place(&s->cell, &arena, &c), UW_OK);

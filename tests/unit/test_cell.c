@@ -232,7 +232,7 @@ static void test_head_knows_who_has_not_heard_the_end(void **state)
     static struct bus b;
     set_up(&b, 3);
     for (uint32_t i = 0; i < 3; i++) {
-        b.stations[i].cell.config.tells_all = true;
+        b.stations[i].cell.config.is_last = true;
     }
     struct uw_cell *head = &b.stations[2].cell;
     assert_false(uw_cell_owes(head));
