@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define SMALL_SHARE 128u            /* messages of less than that part of the model are copied */
+#define SMALL_SHARE 128u            /* messages below this part of the model are copied */
 #define SMALL_MIN_N 8u
 #define RANKS_LEAST 2u
 #define NEAR_DEFAULT_US 5000u
@@ -15,7 +15,7 @@
 #define ROUND_DEFAULT_US 60000000u
 #define AGREE_DEFAULT_US 10000000u
 #define SCRATCH_BYTES 512u          /* more than a message about averages takes */
-#define FOUND_NAME "~01234567"      /* of cells that are found, or average gradients: so long */
+#define FOUND_NAME "~01234567"      /* as long as names of cells found or averaging gradients */
 
 /* ---- set-up ---- */
 
@@ -57,7 +57,7 @@ static void set_defaults(struct uw_node_config *c)
     c->agree_us = c->agree_us != 0 ? c->agree_us : AGREE_DEFAULT_US;
 }
 
-/* The name of the cell at first; found: it is going to be that of a cell that is found. */
+/* The initial name of the cell; found: a placeholder until node_near.c finds a cell. */
 static const char *name_of_cell(const struct uw_node_config *c, bool *found)
 {
     bool named = c->cell != NULL && c->cell[0] != '\0';
@@ -68,15 +68,15 @@ static const char *name_of_cell(const struct uw_node_config *c, bool *found)
                                           : c->name;
 }
 
-/* Floats of a message that is copied. Eighteen of them is the room for what comes early, too: some
- * whole chunks, or a rank that is a step behind would have to ask for them. */
+/* Floats of the largest copied message. Eighteen times that is also the memory for early data: some
+ * whole chunks, which a rank that is a step behind would otherwise have to ask for. */
 static uint32_t early_n(uint32_t size_n, uint32_t chunk_n)
 {
     uint32_t chunks_n = uw_min_u32(chunk_n, size_n) / 4u;
     return uw_max_u32(uw_max_u32(size_n / SMALL_SHARE, chunks_n), SMALL_MIN_N);
 }
 
-/* So many nodes can be named in the message that an average begins with. */
+/* The most nodes that fit a START message. */
 static uint32_t ranks_max(const struct uw_node_state *s)
 {
     uint8_t scratch[SCRATCH_BYTES];
@@ -97,7 +97,7 @@ static uint32_t ranks_max(const struct uw_node_state *s)
     return w.ids_count;
 }
 
-/* To a rank of the group that the part names. */
+/* Send to a rank of the part's group. */
 static int send_part(void *arg, uint32_t rank, const struct uw_part *part)
 {
     struct uw_node_state *s = arg;
@@ -155,7 +155,7 @@ static void point_to(struct uw_node_state *s, struct uw_node_exact *e)
     s->cost = e != NULL ? &e->cost : NULL;
 }
 
-/* Where only the bytes are counted the state is here for as long as it takes. */
+/* If the arena only counts bytes, the state is a local variable. */
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     struct uw_node_exact spare;
@@ -175,7 +175,7 @@ static int place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-/* ---- what is sent to others of this node ---- */
+/* ---- reports in pings ---- */
 
 static void widest(const struct uw_node_config *c, uwasa_Averaging *p)
 {
@@ -242,7 +242,7 @@ static bool needs(const struct uw_node_state *s, const struct uw_member *m)
            uw_cell_owes(run);
 }
 
-/* ---- what comes in ---- */
+/* ---- received messages ---- */
 
 static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cell *w,
                       uint32_t bytes)
@@ -271,7 +271,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     bool streams = m.stream_n != 0 && !s->config.link->reliable;
     if (m.act == UW_CELL_START && (!uw_node_cell_has_room(&s->cell->scopes[w->scope], m.kind) ||
                                    m.chunk_n < UW_CHUNK_MIN_N || streams)) {
-        m.kind = UW_ALLREDUCE_KINDS_N;      /* nothing that this node can do */
+        m.kind = UW_ALLREDUCE_KINDS_N;      /* not supported by this node */
     }
     if (s->cell->direct != NULL) {
         s->config.parts->directs->take(&s->cell->scopes[w->scope], member->id, bytes, &m);
@@ -283,8 +283,8 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
     }
 }
 
-/* A streamed part of a round that this node does not run. Of one that is over it is worth nothing;
- * else it has overtaken the message that the round begins with, or the end of the one before. */
+/* Handle a streamed part of a round that this node does not run. If that round is over, drop it.
+ * Otherwise the part has overtaken START, or the end of the previous round. */
 static void keep_ahead(struct uw_node_state *s, const struct uw_part *part)
 {
     for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
@@ -310,7 +310,7 @@ static void take_of_rank(struct uw_node_state *s, const struct uw_cell *c, uint3
     }
     (void)uw_allreduce_take(a, rank, part, s->now_us);
     if (streamed && a->state == UW_ALLREDUCE_RUNNING) {
-        (void)uw_allreduce_run(a, s->now_us);   /* what has become final goes on at once */
+        (void)uw_allreduce_run(a, s->now_us);   /* send on final values at once */
     }
     uw_node_cell_look(s);
 }
@@ -347,7 +347,7 @@ static void take_part(struct uw_node_state *s, uint16_t station, uint32_t bytes)
             }
         }
     }
-    if (!checked) {     /* also of a rank whose first ping has not come yet: it comes once */
+    if (!checked) {     /* also of a rank that has not pinged yet: it is not sent again */
         keep_ahead(s, &part);
         (void)uw_allreduce_run(&s->cell->allreduce, s->now_us);
         uw_node_cell_look(s);

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What passes between cells: the head pulls another cell's head.
+ * Exchange between cells: the head of a cell pulls from the heads of other cells.
  *
- * What comes in must reach the whole cell, and yet cost it no second average. So the head keeps
+ * The pulled model must reach the whole cell without an additional average. So the head stores
  *
- *     d = w (s_peer - s)         s: its cell's last average, s_peer: the other's
+ *     d = w (s_peer - s)         s: its cell's last average, s_peer: the other cell's
  *
- * aside until the cell averages next, and hands in x + c d, c the number of ranks: the average then
- * moves by d for everybody, a variance down by half at most (uw_mix_carried). Its own
- * training never sees c d. A round that is aborted leaves d for the next one. For this a node that
- * may lead keeps one vector more. w is 1/2, and of a smaller cell n_peer / (n + n_peer), by the
- * nodes in either: a straggler does not hold a large cell back. Under a rule with momentum over
- * averages it is as much smaller as that enlarges it (uw_mix_gain), but for running statistics,
- * which are not under the rule.
+ * until the cell's next average, and contributes x + c d to it, c the number of ranks: the average
+ * then moves by d, a variance down by half at most (uw_mix_carried). The head's own training never
+ * sees c d. If the round is aborted, d stays for the next one. So a node that may be head needs one
+ * more vector. w is 1/2; for a smaller cell it is n_peer / (n + n_peer), by the numbers of nodes, so
+ * that a straggler does not hold a large cell back. A rule with momentum over averages amplifies d,
+ * so w is divided by that gain (uw_mix_gain), except for running statistics, to which the rule does
+ * not apply.
  *
- * A cell of one has d added to its x as soon as it is whole. Where a head falls silent another goes
- * on: d is by parts of either then, each with the weight of its cell.
+ * A cell of one adds d to its x as soon as d is complete. If a head falls silent, the pull goes on
+ * with another one: d then has parts of both, each with the weight of its cell.
  *
- * Training waits for none of it: a pull may take as many rounds as the link needs. When no other
- * cell can be reached the cell goes on alone; that is reported, and their meeting again. */
+ * Training does not wait for it: a pull may take as many rounds as the link needs. When no other
+ * cell can be reached, the cell continues alone. Events report that, and contact with one again. */
 #include "node_averages.h"
 
 #include <math.h>
 #include <string.h>
 
-#define ALONE_US 5000000u           /* without news of another cell for so long: alone */
+#define ALONE_US 5000000u           /* no contact with another cell for so long: alone */
 
 int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
 {
@@ -41,7 +41,7 @@ int uw_node_bridge_place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-/* ---- whom to pull from ---- */
+/* ---- the peer ---- */
 
 static bool reachable(const struct uw_member *m)
 {
@@ -54,7 +54,7 @@ static bool of_another_cell(const struct uw_node_state *s, const struct uw_membe
     return strcmp(m->averaging->cell, s->cell->name) != 0;
 }
 
-/* Does it lead its cell, as far as can be seen from here? */
+/* Is a member the head of its cell, as far as this node knows? */
 static bool leads(const struct uw_node_state *s, const struct uw_member *m)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
@@ -69,8 +69,8 @@ static bool leads(const struct uw_node_state *s, const struct uw_member *m)
     return true;
 }
 
-/* The place of another cell's head to pull from, any other than `but` whose link carries chunks of
- * chunk_n; 0: there is none now. */
+/* The place of another cell's head, other than `but`, whose link carries chunks of chunk_n; 0: none
+ * now. */
 static uint32_t pick_head(struct uw_node_state *s, uint32_t chunk_n, const struct uw_member *but)
 {
     uint32_t n = 0, place = 0;
@@ -128,7 +128,7 @@ static uint32_t shown(const struct uw_node_state *s)
     return (uint32_t)atomic_load_explicit(&s->gossip.version, memory_order_acquire);
 }
 
-/* Its share of what this cell becomes. */
+/* Set w for the cell of the member at this place. */
 static void weigh(struct uw_node_state *s, uint32_t place)
 {
     const struct uw_member *m = &s->membership.members[place];
@@ -157,7 +157,7 @@ uint32_t uw_node_bridge_take(struct uw_node_state *s)
     b->heard_us = b->heard_us != 0 ? b->heard_us : s->now_us;
     uint32_t place = pick_head(s, 1, NULL);
     if (place != 0 && uw_gossip_oldest(&s->gossip) != NULL) {
-        return 0;       /* what the last pull brought comes first */
+        return 0;       /* d of the last pull is not added yet */
     }
     if (place != 0) {
         b->due = b->whole = false;
@@ -174,7 +174,7 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
     struct uw_node_bridge *b = s->bridge;
     bool complete = how == UW_GOSSIP_COMPLETE;
     if (how == UW_GOSSIP_STALE) {
-        b->heard_us = s->now_us;        /* that cell lives */
+        b->heard_us = s->now_us;        /* contact with that cell */
     }
     uint64_t silent_us = s->now_us - b->heard_us;
     b->whole = complete;
@@ -194,10 +194,10 @@ void uw_node_bridge_ended(struct uw_node_state *s, enum uw_gossip_end how)
     }
 }
 
-/* ---- what is pulled ---- */
+/* ---- chunks ---- */
 
-/* A chunk of another cell's head.
- * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from ours). */
+/* Handle a chunk of another cell's head.
+ * Returns UW_OK, UW_ERR_AGAIN (not now), UW_ERR_DENIED (too far from this node's parameters). */
 static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer)
 {
     const struct uw_gossip_config *c = &s->gossip.config;
@@ -224,7 +224,7 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
     return UW_OK;
 }
 
-/* Has training added what it was offered? */
+/* If training has added the offered d, drop it. */
 static void look_at_offer(struct uw_node_state *s)
 {
     struct uw_node_bridge *b = s->bridge;
@@ -251,8 +251,8 @@ static void offer_alone(struct uw_node_state *s)
     }
 }
 
-/* While the cell averages, and until the training thread has published the result, what chunks are
- * compared with, the last average, is not there. */
+/* Chunks are compared with the last average. It is not available while the cell averages, and until
+ * the training thread has published the result. */
 int uw_node_bridge_step(struct uw_node_state *s)
 {
     int rc = UW_OK;

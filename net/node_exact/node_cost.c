@@ -8,11 +8,11 @@
 
 #define PROBE_MESSAGES 112.0
 #define PROBE_MOST_S 0.1
-#define PROBE_ROUNDS 32u            /* until what is doubtful is probed again, doubled each time */
+#define PROBE_ROUNDS 32u            /* until the next probe of a doubtful network; doubles */
 #define PROBE_ROUNDS_MOST 8192u
 #define ABORTS_MOST 3u
 #define PREDICTED_MOST_S 1e6f
-#define AHEAD_MOST_US 50000u        /* what takes longer waits in queues, and shows nothing */
+#define AHEAD_MOST_US 50000u        /* longer delays are those of queues, and ignored */
 
 static void forget(struct uw_node_state *s)
 {
@@ -30,8 +30,8 @@ int uw_node_send_part(struct uw_node_state *s, uint16_t station, const struct uw
     if (station == UW_LINK_STATION_NONE) {
         return UW_ERR_NOTFOUND;
     }
-    /* What is not streamed with a checksum: what is above one node's link may damage it, and not
-     * another's. */
+    /* Streamed parts have no checksum. Others have one even on a reliable link: the receiver's link
+     * may damage messages. */
     bool streamed = part->type == UW_PART_DATA && part->seq == UW_PART_STREAMED;
     int rc = uw_part_send(&sender, station, part, !streamed);
     if (rc >= 0) {
@@ -136,16 +136,16 @@ void uw_node_cost_keep(struct uw_node_state *s, const struct uw_cell *cell)
     }
 }
 
-/* A probe moves so many of the largest messages at each rank; it must not keep a thin link busy. */
+/* A probe sends many of the largest messages at each rank: it must not keep a slow link busy. */
 static bool may_probe(const struct uw_node_state *s)
 {
     const struct uw_node_cost *c = s->cost;
-    double model_s = (double)c->took_us * 1e-6;     /* more than it takes to send the model once */
+    double model_s = (double)c->took_us * 1e-6;     /* an upper bound of sending the model once */
     return model_s * PROBE_MESSAGES * c->probe.config.chunk_n <
            PROBE_MOST_S * s->config.params->size_n;
 }
 
-/* Rounds alike, of which the median counts. */
+/* Update the model by the median of some rounds of one kind. */
 static void learn(struct uw_node_state *s, const struct uw_cell *cell, bool head)
 {
     struct uw_node_cost *c = s->cost;
@@ -165,7 +165,7 @@ static void learn(struct uw_node_state *s, const struct uw_cell *cell, bool head
     }
 }
 
-/* Costs that are far off may be why rounds do not end. */
+/* Wrong costs may be the reason why rounds do not end. */
 void uw_node_cost_aborted(struct uw_node_state *s)
 {
     if (++s->cost->aborts >= ABORTS_MOST) {
@@ -173,7 +173,7 @@ void uw_node_cost_aborted(struct uw_node_state *s)
     }
 }
 
-/* Probing must not cost more than it may save: the more often, the longer between. */
+/* A probe must not cost more than it saves: after each one the pause doubles. */
 static bool is_time_to_probe(struct uw_node_cost *c, bool begun)
 {
     bool doubtful = c->measured && uw_network_is_doubtful(&c->fit);

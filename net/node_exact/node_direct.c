@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AGAIN_US 30000000u          /* no direct round after one that failed; doubled each time */
+#define AGAIN_US 30000000u          /* pause of direct rounds after a failed one; doubles */
 #define AGAIN_DOUBLINGS 6u
-#define FIRST_MOST_US 20000000u     /* a group is made within that; a round of it is done within */
-#define NEXT_MOST_US 5000000u       /* this, and so many times the longest of it so far */
+#define FIRST_MOST_US 20000000u     /* limit of a group's first round; of others: */
+#define NEXT_MOST_US 5000000u       /* this, and NEXT_LONGEST times the longest so far */
 #define NEXT_LONGEST 8u
-#define STEP_US 250000u             /* counts as progress */
-#define LEAST_BYTES 768u            /* of a message: START with most ranks */
+#define STEP_US 250000u             /* each such time counts as progress */
+#define LEAST_BYTES 768u            /* of a message: START with the most ranks */
 
 static const struct uw_message_form form = {uwasa_CellDirect_fields, NULL};
 
@@ -25,7 +25,7 @@ static int check(const struct uw_node_config *c, struct uw_node_fault *fault)
                ? UW_OK : UW_NODE_FAULT(fault, direct, "needs image, the parameters of a device");
 }
 
-/* ---- gradients of a step, as struct uw_overlap_whole has them ---- */
+/* ---- gradients of a step: struct uw_overlap_whole ---- */
 
 static int add(void *arg)
 {
@@ -47,7 +47,7 @@ static int look_added(void *arg)
     return rc;
 }
 
-/* Ranks that have not begun keep their group: then it is not the one that all hold. */
+/* Leave the group. Ranks that have not begun stay in it, so it is no longer common to all. */
 static void drop_added(void *arg)
 {
     struct uw_node_direct_state *d = ((struct uw_node_state *)arg)->cell->direct;
@@ -55,7 +55,7 @@ static void drop_added(void *arg)
     d->place = UW_DIRECT_OUT;
 }
 
-/* Where only the bytes are counted there is no s->cell. */
+/* If the arena only counts bytes, s->cell is NULL. */
 static int place(struct uw_node_state *s, struct uw_arena *arena)
 {
     void *block[3] = {NULL};
@@ -102,7 +102,7 @@ static uint32_t holds(const struct uw_node_direct_state *d)
     return d->place != UW_DIRECT_OUT ? checksum(d->joined, sizeof d->joined) : 0;
 }
 
-/* Of this node; 0: not now. */
+/* This node's version of the protocol; 0: none now. */
 static uint32_t version(const struct uw_node_state *s)
 {
     const struct uw_node_direct_state *d = s->cell->direct;
@@ -116,7 +116,8 @@ static bool is_here(struct uw_node_state *s, uint32_t id)
            (m != NULL && (m->state == UW_MEMBER_ALIVE || m->state == UW_MEMBER_SUSPECT));
 }
 
-/* The seat of a node, a free one, or that of one that has gone, or cannot. */
+/* The seat of a node. If it has none, and not `taken`: one that is free, or whose node is gone or
+ * has no device. */
 static struct uw_node_direct_seat *seat_of(struct uw_node_state *s, uint32_t id, bool taken)
 {
     struct uw_node_direct_state *d = s->cell->direct;
@@ -136,7 +137,7 @@ static struct uw_node_direct_seat *seat_of(struct uw_node_state *s, uint32_t id,
     return unused;
 }
 
-/* Report to this node's user, the first time, because of whose device averages go over the link. */
+/* Report to the user, once, because of which node's device averages use the link. */
 static void report(struct uw_node_state *s, enum uw_node_direct_why why, uint32_t whose,
                  uint32_t ranks_n)
 {
@@ -163,8 +164,8 @@ static void report(struct uw_node_state *s, enum uw_node_direct_why why, uint32_
     uw_node_report(s, &e);
 }
 
-/* What stands in the way of the devices of all ranks; d->whose: of the first one. *joined: are all
- * in this head's group? */
+/* Why the ranks of a START cannot average between devices; sets d->whose to the first such rank,
+ * and *joined to whether all ranks are in this head's group. */
 static enum uw_node_direct_why find_why(struct uw_node_scope *o,
                                         const struct uw_cell_message *start, bool *joined)
 {
@@ -266,13 +267,13 @@ static void send_with(struct uw_node_scope *o, uint16_t station, const struct uw
     int bytes = uw_message_write(false, UW_WIRE_CELL, &uw_form_cell, w, s->buffer, cap);
     int all = bytes < 0 ? bytes : uw_message_append(false, &form, &with, s->buffer,
                                                     (uint32_t)bytes, cap);
-    bytes = all > 0 || with.id.size != 0 ? all : bytes;     /* the link has become narrow */
+    bytes = all > 0 || with.id.size != 0 ? all : bytes;     /* now too narrow */
     if (bytes > 0) {
         (void)uw_node_send_buffer(s, station, (uint32_t)bytes);
     }
 }
 
-/* A rank has its average: is it the one that this node has? */
+/* A rank has prepared: compare its checksum with this node's. */
 static void compare(struct uw_node_scope *o, struct uw_node_direct_seat *seat, uint32_t sum,
                     struct uw_cell_message *m)
 {
@@ -293,7 +294,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
     struct uw_node_direct_state *d = state_of(o);
     uwasa_CellDirect with = uwasa_CellDirect_init_default;
     if (uw_message_read(false, &form, s->in, bytes, &with) < 0) {
-        m->kind = UW_ALLREDUCE_KINDS_N;     /* a start that cannot be followed */
+        m->kind = UW_ALLREDUCE_KINDS_N;     /* START is not supported by this node */
         return;
     }
     struct uw_node_direct_seat *seat = seat_of(s, from, m->act != UW_CELL_READY);
@@ -307,7 +308,7 @@ static void take(struct uw_node_scope *o, uint32_t from, uint32_t bytes,
         m->kind = whole ? m->kind : UW_ALLREDUCE_KINDS_N;
         memcpy(d->offered, with.id.bytes, whole ? sizeof d->offered : 0);
     } else if (m->act == UW_CELL_START && m->ids_n > 1u && o->scope != UW_AVERAGE_PAIR) {
-        bool silent = with.why == UW_DIRECT_CAN;    /* a head that knows nothing of this */
+        bool silent = with.why == UW_DIRECT_CAN;    /* a head without direct rounds */
         report(s, silent ? UW_DIRECT_NONE : with.why, silent ? from : with.whose, m->ids_n);
     } else if (m->act == UW_CELL_STATE && m->status == UW_CELL_ABORTED) {
         m->direct = with.failed;
@@ -342,7 +343,7 @@ static void begin(struct uw_node_scope *o)
     d->failed = d->hooks->begin(d->hooks->arg, &r);
 }
 
-/* Has a rank another average than this node? */
+/* Does a rank have a different average than this node? */
 static bool differs(const struct uw_node_scope *o)
 {
     const struct uw_node_direct_state *d = state_of(o);
@@ -381,7 +382,7 @@ static void decided(struct uw_node_scope *o, bool commit, uint32_t culprit)
     struct uw_node_direct_state *d = state_of(o);
     if (commit) {
         d->place = UW_DIRECT_JOINED;
-        d->failures = s->gradients->on ? d->failures : 0;   /* theirs are still to come */
+        d->failures = s->gradients->on ? d->failures : 0;   /* gradients decide */
         s->cell->average.settled = d->settles && d->hooks->settle(d->hooks->arg) == UW_OK;
         return;
     }

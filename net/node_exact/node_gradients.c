@@ -11,22 +11,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WINDOW_CHUNKS 128u          /* on their way to one rank of a link that loses messages */
-#define FRAGMENT_N 65536u           /* where 64 chunks would be more */
-#define HASH_STEPS 100u             /* between two looks whether all are equal */
+#define WINDOW_CHUNKS 128u          /* on their way to a rank, on lossy links */
+#define FRAGMENT_N 65536u           /* limit of a fragment's size, unless 64 chunks are less */
+#define HASH_STEPS 100u             /* between two comparisons of parameters */
 #define BREAK_AGAIN_US 20000u
 #define STALL_MIN_US 2000000u
 #define ASK_AGAIN_US 200000u
 #define ASKS_MAX 4u
-#define KNOCK_US 300000u            /* between two knocks */
-#define KNOCKS_APART_US 200000u     /* at least: one that came twice does not count */
+#define KNOCK_US 300000u            /* interval of KNOCK */
+#define KNOCKS_APART_US 200000u     /* a KNOCK within this time counts as a duplicate */
 #define KNOCK_STALE_US 2000000u
 #define AVOID_US 2000000u           /* doubles with each strike */
 #define AVOID_DOUBLINGS 5u
-#define FORGET_US 60000000u         /* a node that gave no reason for so long has no strikes */
-#define BACK_US 5000000u            /* a group over the link lasts so long; doubles each time */
+#define FORGET_US 60000000u         /* strikes end after so long without a fault */
+#define BACK_US 5000000u            /* shortest life of a group on the link; doubles */
 #define BACK_DOUBLINGS 8u
-#define SETTLE_US 1000000u          /* a group that has begun takes no knocks for so long */
+#define SETTLE_US 1000000u          /* a new group ignores KNOCK for so long */
 
 static uint32_t look(const atomic_uint_least32_t *number)
 {
@@ -35,7 +35,7 @@ static uint32_t look(const atomic_uint_least32_t *number)
 
 /* ---- set-up ---- */
 
-/* Nodes average their gradients only with those who cut them alike. */
+/* Name the cell by a hash of the buckets: only nodes with the same ones average their gradients. */
 static void name_cell(struct uw_node_state *s, uint32_t chunk_n)
 {
     const struct uw_node_gradients_config *c = s->config.gradients;
@@ -90,7 +90,7 @@ int uw_node_gradients_place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-/* ---- a group begins ---- */
+/* ---- begin of a group ---- */
 
 static uint32_t rank_of(const struct uw_node_gradients *g, uint32_t id)
 {
@@ -111,7 +111,7 @@ static void find_stations(struct uw_node_state *s)
     g->look_us = s->now_us + 100000u;
 }
 
-/* Equal on all ranks, and no other group's. */
+/* The overlap's number of a group: equal on all ranks, and unique. */
 static uint32_t number_of(uint32_t group, uint32_t round)
 {
     uint32_t x = group ^ round * 0x9e3779b1u;
@@ -153,7 +153,7 @@ void uw_node_gradients_begin(struct uw_node_state *s, const struct uw_node_scope
     uw_node_report_gradients(s, UW_NODE_GRADIENTS);
 }
 
-/* ---- and is given up ---- */
+/* ---- end of a group ---- */
 
 static void send_to(struct uw_node_state *s, uint32_t to, enum uw_gradients_act act,
                     struct uw_cell_message *m)
@@ -197,7 +197,7 @@ static void blame(struct uw_node_state *s, uint32_t id)
     }
 }
 
-/* Give the group up, and send BREAK to its members. */
+/* Give up the group, and send BREAK to its members. */
 static void give_up(struct uw_node_state *s, enum uw_gradients_why why, uint32_t culprit)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -242,9 +242,9 @@ void uw_node_gradients_end(struct uw_node_state *s)
     }
 }
 
-/* ---- who holds it up ---- */
+/* ---- the cause of a stall ---- */
 
-/* Whom this node waits for; UW_CELL_NOBODY: for itself. */
+/* The identity that this node waits for; UW_CELL_NOBODY: none. */
 static uint32_t waits_for(const struct uw_node_gradients *g)
 {
     uint32_t rank;
@@ -283,7 +283,7 @@ static void hunt(struct uw_node_state *s, uint32_t from, uint32_t next)
     }
 }
 
-/* All buckets have been averaged equally often. */
+/* Have all buckets been averaged equally often? */
 static bool step_is_over(const struct uw_overlap *o)
 {
     uint32_t i = 0;
@@ -293,7 +293,7 @@ static bool step_is_over(const struct uw_overlap *o)
     return o->running_n == 0 && i == o->config.buckets_n;
 }
 
-/* Returns when to look again. */
+/* Returns the time of the next call. */
 static uint64_t watch_step(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -336,7 +336,7 @@ static uint64_t watch_step(struct uw_node_state *s)
     return g->ask_us;
 }
 
-/* ---- are all equal? ---- */
+/* ---- comparison of parameters ---- */
 
 static void compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
                                uint32_t hash)
@@ -352,7 +352,7 @@ static void compare(struct uw_node_state *s, uint32_t rank, uint32_t step,
     }
 }
 
-/* Every rank reports to the first one, which compares. */
+/* Every rank sends its hash to the first one, which compares. */
 static void send_hash(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -370,7 +370,7 @@ static void send_hash(struct uw_node_state *s)
     }
 }
 
-/* ---- who would like to be in it ---- */
+/* ---- nodes that want to join ---- */
 
 static bool is_avoided(const struct uw_node_gradients *g, uint32_t id, uint64_t now_us)
 {
@@ -390,7 +390,7 @@ static void take_knock(struct uw_node_state *s, uint32_t from, uint32_t group)
         return;
     }
     if (group != 0) {
-        if (group != g->group) {    /* two groups, as after a cut: theirs comes to ours */
+        if (group != g->group) {    /* two groups, as after a partition: the other one joins */
             send_break(s, from, group, UW_GRADIENTS_KNOCKED, s->membership.members[0].id);
         }
         return;
@@ -402,8 +402,8 @@ static void take_knock(struct uw_node_state *s, uint32_t from, uint32_t group)
     }
 }
 
-/* This node waits for a round, and others may be busy with their gradients. As head it waits for
- * nobody, and trains alone. */
+/* Send KNOCK if this node waits for a round, because others may be in a group. A head does not
+ * wait; it sends KNOCK while it trains alone. */
 static uint64_t knock(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -424,7 +424,7 @@ static uint64_t knock(struct uw_node_state *s)
     return g->knock_us;
 }
 
-/* The head may be in a group of its own. */
+/* Send KNOCK to a head outside of this group: it may be in another one. */
 static void knock_at_head(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -436,7 +436,7 @@ static void knock_at_head(struct uw_node_state *s)
     }
 }
 
-/* The head of a group that only had to wait for a device asks for a new one. */
+/* If devices are available again, the head of a group on the link asks for a new group. */
 static void look_for_devices(struct uw_node_state *s)
 {
     struct uw_node_gradients *g = s->gradients;
@@ -462,7 +462,7 @@ static uint64_t watch(struct uw_node_state *s)
     return uw_min_u64(next_us, g->leave_us != 0 ? g->leave_us : UINT64_MAX);
 }
 
-/* ---- what comes in ---- */
+/* ---- received messages ---- */
 
 static bool is_past(const struct uw_node_gradients *g, uint32_t group)
 {
@@ -595,7 +595,7 @@ bool uw_node_wants_parameters(struct uw_node *n)
     return g->on && !g->grouped;
 }
 
-/* Of what the group trains: running statistics are each node's own. */
+/* Hash of trained parameters, without running statistics, which differ from node to node. */
 static uint32_t hash_of(const struct uw_params *p)
 {
     uint64_t hash = UW_HASH64_START;

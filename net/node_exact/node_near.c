@@ -8,21 +8,21 @@
 
 #define LOOK_US 500000u
 #define HOPS_MAX 8u
-#define SLOW_US 10000000u           /* a model that takes longer does not travel within a cell */
-#define SHARE 0.1f                  /* of a round's training that an average may cost anyway */
-#define DRIFT 0.1f                  /* above it nodes' data differ: they are */
-#define SHARE_DRIFT 1.0f            /* worth so much more for each of what is above */
+#define SLOW_US 10000000u           /* no cell with members whose model takes longer */
+#define SHARE 0.1f                  /* cost of an average, of a round's training */
+#define DRIFT 0.1f                  /* drift above which nodes' data differ: then */
+#define SHARE_DRIFT 1.0f            /* the share grows by this times the excess */
 #define SHARE_MAX 1.0f
-#define PACE 1.5f                   /* times as long may a member's round be as another's */
-#define LEAVE_TIMES 4u              /* a neighbour is lost at so many times the limits of time */
-#define LEAVE_PACE 3.0f             /* and at this pace */
-#define DEAR_TIMES 1.0f             /* of a round's training: averages that cost more are dear */
-#define DEAR_ROUNDS 8.0f            /* and left when that adds up to so many rounds' */
-#define DEAR_ONCE 2.0f              /* of them at most at once: a member that dies is no price */
-#define HOLD_ROUNDS 32u             /* then nobody is taken in for so many; doubled each time */
+#define PACE 1.5f                   /* largest ratio of two members' rounds */
+#define LEAVE_TIMES 4u              /* hysteresis: a near member stays near up to so many */
+#define LEAVE_PACE 3.0f             /* times the limits, and this ratio of rounds */
+#define DEAR_TIMES 1.0f             /* an average above this share of training is dear; */
+#define DEAR_ROUNDS 8.0f            /* the cell is left when the excess adds up to this, */
+#define DEAR_ONCE 2.0f              /* counted up to this at once, for a member's death */
+#define HOLD_ROUNDS 32u             /* rounds without new near members then; doubles */
 #define HOLD_DOUBLED 6u
 
-/* A cell that was found is named "~" and the identity of one of its nodes. */
+/* The name of a found cell is "~" and the identity of one of its nodes. */
 static bool found_name(const char *name, uint32_t *id)
 {
     *id = 0;
@@ -39,7 +39,7 @@ static bool found_name(const char *name, uint32_t *id)
     return name[9] == '\0';
 }
 
-/* ---- what averages cost, and how long training takes between them ---- */
+/* ---- measured cost of averages and time of training ---- */
 
 void uw_node_near_asked(struct uw_node_state *s)
 {
@@ -65,15 +65,15 @@ void uw_node_near_back(struct uw_node_state *s, bool averaged)
                      : -DEAR_ROUNDS;
     over = over < DEAR_ONCE ? over : DEAR_ONCE;
     f->dear = f->dear + over > 0.0f ? f->dear + over : 0.0f;
-    /* So long a hold as the last one without leaving, and it counts no more. */
+    /* After a calm time as long as the last hold, that hold no longer counts. */
     if (averaged && f->left_n != 0 && s->now_us >= f->calm_us) {
         f->left_n--;
         f->calm_us = s->now_us + (f->left_n != 0 ? hold_us(f, f->left_n - 1u) : 0);
     }
 }
 
-/* An exact average over all that are there, if all are as this one: halving's closed cost, and a
- * round trip each to gather the ranks and to commit. */
+/* Estimated time of an exact average over all live nodes, if all are like this member: the cost of
+ * halving, and a round trip each to gather the ranks and to commit. */
 static float average_us(const struct uw_node_state *s, const struct uw_member *m)
 {
     uint32_t n = uw_min_u32(uw_membership_alive(&s->membership) + 1u, UW_CELL_RANKS_MAX);
@@ -81,7 +81,7 @@ static float average_us(const struct uw_node_state *s, const struct uw_member *m
            (float)(uw_log2_up(n) + 2u) * (float)m->srtt_us;
 }
 
-/* Share of a round's training that averages are worth: what all that can be asked think of it. */
+/* The share of a round's training that an average may cost, by the mean drift of all nodes. */
 static float worth(const struct uw_node_state *s)
 {
     float sum = uw_average_drift(&s->cell->average);
@@ -124,7 +124,7 @@ static bool is_near(const struct uw_node_state *s, const struct uw_member *m, fl
     return near ? close || cheap : cheap && s->now_us >= f->hold_us;
 }
 
-/* Averages that cost more than they were thought to: leave, and believe only rates for a while. */
+/* Leave the cell if averages cost too much, and then trust only measured rates. */
 static void leave_if_dear(struct uw_node_state *s)
 {
     struct uw_node_near *f = &s->cell->near;
@@ -141,7 +141,7 @@ static void leave_if_dear(struct uw_node_state *s)
     }
 }
 
-/* ---- who is near ---- */
+/* ---- near members ---- */
 
 static bool is_alive(struct uw_node_state *s, uint32_t id)
 {
@@ -174,7 +174,7 @@ uint64_t uw_node_near_step(struct uw_node_state *s)
     }
     char name[UW_NODE_NAME_BYTES];
     snprintf(name, sizeof name, "~%08lx", (unsigned long)best);
-    /* Who has left a cell names nobody else's: what others hand on of its name dies out. */
+    /* After leaving, a node does not pass on a cell's name, so that names of old cells vanish. */
     f->hops = s->now_us < f->hold_us ? HOPS_MAX : hops;
     if (strcmp(name, s->cell->name) != 0) {
         strcpy(s->cell->name, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What exact averages report: node_averages.h. */
+ * Events of exact averages: node_averages.h. */
 #include "node_averages.h"
 #include "node_direct_priv.h"
 #include "node/node_state.h"
@@ -84,7 +84,7 @@ void uw_node_report_full(struct uw_node_state *s)
     }
 }
 
-/* What a member did to end a round: as far as is known here. */
+/* How a member caused the end of a round, as far as is known. */
 static const char *why_cut(struct uw_node_state *s, uint32_t id)
 {
     const struct uw_member *m = uw_node_member(s, id);

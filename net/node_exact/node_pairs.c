@@ -36,7 +36,7 @@ int uw_node_pairs_place(struct uw_node_state *s, struct uw_arena *arena)
     return rc;
 }
 
-/* ---- what became of rounds ---- */
+/* ---- ends of rounds ---- */
 
 static struct uw_pair_end *find_end(struct uw_node_state *s, uint32_t id)
 {
@@ -47,7 +47,7 @@ static struct uw_pair_end *find_end(struct uw_node_state *s, uint32_t id)
     return e < end ? e : NULL;
 }
 
-/* A place for a member's, that of one who is not known any more if need be. */
+/* The entry of a member; a new one may replace that of a member no longer in the table. */
 static struct uw_pair_end *end_of(struct uw_node_state *s, uint32_t id)
 {
     struct uw_node_pairs *p = s->pairs;
@@ -81,7 +81,7 @@ static void count_round(struct uw_node_state *s)
     *half = false;
 }
 
-/* Found out now, counted with the rounds of now. */
+/* Count a half-open round among the last rounds, although it is older. */
 static void count_half(struct uw_node_state *s)
 {
     struct uw_node_pairs *p = s->pairs;
@@ -100,7 +100,7 @@ static void count_half(struct uw_node_state *s)
     }
 }
 
-/* What a member reports of its last round with this node. */
+/* Compare a member's report of the last common round with this node's. */
 static void compare(struct uw_node_state *s, uint32_t id, uint32_t group, uint32_t round,
                     enum uw_cell_status status)
 {
@@ -135,7 +135,7 @@ void uw_node_pairs_ended(struct uw_node_state *s)
     s->pairs->turn++;
 }
 
-/* ---- whom to wait for ---- */
+/* ---- partners ---- */
 
 static bool tracks(const struct uw_member *m)
 {
@@ -144,7 +144,7 @@ static bool tracks(const struct uw_member *m)
            m->state != UW_MEMBER_UNKNOWN && m->station != UW_LINK_STATION_NONE;
 }
 
-/* The members that track, by identity, this one too. */
+/* List the members that use pairs, by identity, this node included. */
 static void list(struct uw_node_state *s)
 {
     struct uw_node_candidates *c = &s->candidates;
@@ -172,7 +172,7 @@ void uw_node_pairs_rows(struct uw_node_state *s)
     uw_cell_members(&o->cell, o->rows, m != NULL ? PAIR_N : 1u);
 }
 
-/* The partner in this round of the schedule. Returns whether there is one. */
+/* Choose the partner of this round of the schedule. Returns whether there is one. */
 static bool choose(struct uw_node_state *s)
 {
     const struct uw_node_candidates *c = &s->candidates;
@@ -216,7 +216,7 @@ void uw_node_pairs_ask(struct uw_node_state *s)
     }
 }
 
-/* A member is further. */
+/* A member is in a later round of the schedule. */
 static void catch_up(struct uw_node_state *s, uint32_t turn)
 {
     struct uw_node_pairs *p = s->pairs;
@@ -252,7 +252,7 @@ static void send_act(struct uw_node_state *s, uint32_t to, enum uw_cell_act act)
     scope(s)->cell.config.send(scope(s), to, &m);
 }
 
-/* What is asked about a round that is over with that member; true: it was. */
+/* Answer a message about a past round with that member. Returns whether it was one. */
 static bool answer(struct uw_node_state *s, uint32_t from, const struct uw_cell_message *m)
 {
     const struct uw_pair_end *e = find_end(s, from);
@@ -292,7 +292,7 @@ static void take_busy(struct uw_node_state *s, uint32_t from, uint32_t turn)
     }
 }
 
-/* The head's counts: whoever knows of other members works out another one. */
+/* Use the head's weight: nodes that know other members compute another one. */
 static void take_weight(struct uw_node_state *s, uint32_t bits)
 {
     float weight;
@@ -336,7 +336,7 @@ void uw_node_pairs_message(struct uw_node_state *s, uint32_t from, const struct 
 
 /* ---- the step ---- */
 
-/* The partner may be in a round of its own yet. */
+/* Longest wait for the partner, which may still be in another round. */
 static uint64_t patience_us(const struct uw_node_state *s)
 {
     uint64_t most_us = s->config.gather_us;
@@ -349,7 +349,7 @@ void uw_node_pairs_began(struct uw_node_state *s)
     uw_deadline_add(&s->pairs->waited, s->now_us - s->pairs->since_us);
 }
 
-/* Somebody has given up tracking: so does this node. */
+/* Give up pairs if a member has. */
 static void look_around(struct uw_node_state *s)
 {
     for (uint32_t i = 1; i < s->membership.members_n; i++) {
