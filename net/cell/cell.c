@@ -415,7 +415,7 @@ static void send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
     }
 }
 
-/* Tell a node, maybe this one, to end this wait and go on without an average. */
+/* Let a node, maybe this one, end this wait and go on without an average. */
 static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t culprit)
 {
     const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,

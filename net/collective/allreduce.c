@@ -6,12 +6,12 @@
 #include <string.h>
 
 #define SMALL_DEFAULT_N 2048u
-#define STORE_MESSAGES 18u          /* small messages of a round: a sweep of 512 ranks */
+#define STORE_MESSAGES 18u          /* copied messages of a round: enough for 512 ranks */
 #define PUSH_CHUNKS UW_ALLREDUCE_PUSH_CHUNKS
-#define PATIENCE_WAITS 4u           /* times as long when the sender waits itself */
+#define PATIENCE_WAITS 4u           /* longer timeout if the sender waits itself */
 #define BLOCK_N 64u
 #define EARLY_ROOM_N (UW_ALLREDUCE_EARLY_MAX * UW_PART_KEPT_HEAD_N)
-#define GO_ON UINT32_MAX            /* base of a want: where the push was stopped */
+#define GO_ON UINT32_MAX            /* base of a want: continue where the push stopped */
 #define NUDGES_MAX 4u
 #define STOP_FOR_GOOD 1u            /* seq of a wait: the rest is asked for */
 
@@ -57,10 +57,9 @@ int uw_allreduce_place(struct uw_allreduce *a, struct uw_arena *arena,
     return rc;
 }
 
-/* ---- questions: for what does not come, and whether what was sent has come ---- */
+/* ---- questions for missing data, and for acknowledgements ---- */
 
-/* Answer a rank about a step; send it that this one is done with a round, reply: and ask for its
- * own. */
+/* Answer a rank about a step. send_done sends DONE of a round; reply: and asks for the rank's. */
 static void answer(struct uw_allreduce *a, uint32_t rank, enum uw_part_type type, uint32_t round,
                    uint32_t step)
 {
@@ -74,14 +73,14 @@ static void send_done(struct uw_allreduce *a, uint32_t rank, uint32_t round, boo
     (void)uw_allreduce_send(a, rank, &p);
 }
 
-/* Ever more seldom: the network may be slower than anybody thought. */
+/* With a back-off: the network may be slower than measured. */
 static void nudge_later(struct uw_allreduce *a)
 {
     a->nudge_us = a->now_us + uw_backoff_us(a->patience_us, &a->nudges, NUDGES_MAX);
 }
 
-/* The last question may have been overtaken by the answer to one before it: that errs on the short
- * side, and the next one less. */
+/* Lengthen the timeout by the measured answer time. The answer may be to an earlier question: then
+ * the time is too short, and the next measurement corrects it. */
 static void answered(struct uw_allreduce *a)
 {
     if (a->asked_us != 0) {
@@ -90,7 +89,7 @@ static void answered(struct uw_allreduce *a)
     }
 }
 
-/* Ask for what does not come by itself. Returns when to ask again. */
+/* Ask for data that is not pushed. Returns when to ask again. */
 static uint64_t ask(struct uw_allreduce *a)
 {
     struct uw_part p = {.type = UW_PART_WANT, .round = a->r.round, .step = (uint16_t)a->k};
@@ -112,8 +111,8 @@ static uint64_t ask(struct uw_allreduce *a)
     return a->ask_us;
 }
 
-/* Send the last chunk of the message that is held again: whoever has all of it answers with GOT.
- * Ask those whose DONE is missing for it. Both return when to do so again. */
+/* Send the last chunk of the held message again: a receiver that has all of it answers with GOT.
+ * nudge_for_done asks ranks for a missing DONE. Both return when to do so again. */
 static uint64_t nudge_for_got(struct uw_allreduce *a)
 {
     if (a->held == UW_ALLREDUCE_NONE) {
@@ -137,8 +136,8 @@ static bool is_nudged(struct uw_allreduce *a, uint32_t rank)
     return true;
 }
 
-/* Is somebody going to ask for what the next round overwrites, as far as is known? Its copies go
- * where those of the one before this are. nudge: ask those for their DONE; or NULL. */
+/* May a rank still ask for data that the next round overwrites, including copies of the round
+ * before this one? nudge: ask such ranks for their DONE; may be NULL. */
 static bool is_open(const struct uw_allreduce *a, struct uw_allreduce *nudge)
 {
     const struct uw_allreduce_kept *old = &a->kept[(a->r.round + 1) % 2];
@@ -174,7 +173,7 @@ static uint64_t nudge_for_done(struct uw_allreduce *a)
     return a->nudge_us;
 }
 
-/* ---- what came before there was a place for it ---- */
+/* ---- early data ---- */
 
 static void note_next(struct uw_allreduce *a, const struct uw_part *p)
 {
@@ -184,7 +183,7 @@ static void note_next(struct uw_allreduce *a, const struct uw_part *p)
     }
 }
 
-/* Keep a chunk that came early; without room for it its sender has to stop. */
+/* Store an early chunk. Without room its sender has to pause. */
 static void store_early(struct uw_allreduce *a, uint32_t from, const struct uw_part *p)
 {
     struct uw_part_store *early = &a->early;
@@ -214,7 +213,7 @@ static bool overlap(const struct uw_allreduce_step *s)
            s->recv_at < s->send_at + s->send_n;
 }
 
-/* Once nothing is left to be sent that others wait for. */
+/* Send DONE, after all data that other ranks wait for. */
 static void send_done_to_all(struct uw_allreduce *a)
 {
     a->owes_done = false;
@@ -234,13 +233,13 @@ static void send_done_to_all(struct uw_allreduce *a)
 static void arrive(struct uw_allreduce *a, const struct uw_part *p);
 static void begin_pull(struct uw_allreduce *a, uint32_t expected, bool whole);
 
-/* Is there a place for what arrives in this step? */
+/* Is there room for the data of this step? */
 static bool has_place(const struct uw_allreduce *a)
 {
     return a->in_place || a->held == UW_ALLREDUCE_NONE;
 }
 
-/* The sender was stopped. */
+/* Ask for dropped data, whose sender was paused. */
 static void ask_for_dropped(struct uw_allreduce *a)
 {
     if (!a->pull.active) {
@@ -248,7 +247,7 @@ static void ask_for_dropped(struct uw_allreduce *a)
         a->meter.stopped = true;
     }
     uint32_t base = a->pull.coming;
-    if (a->now_us - a->dropped_us < a->r.rtt_us) {      /* some of it is on its way yet */
+    if (a->now_us - a->dropped_us < a->r.rtt_us) {      /* some of it is still on its way */
         a->pull.coming = uw_max_u32(a->pull.coming,
                                     uw_min_u32(a->dropped[a->k].next, a->pull.chunks));
         base = GO_ON;
@@ -261,7 +260,7 @@ static void ask_for_dropped(struct uw_allreduce *a)
     }
 }
 
-/* What came before there was a place for it; ask for what found no room. */
+/* Apply early data, and ask for early data that was dropped. */
 static void take_early(struct uw_allreduce *a)
 {
     const struct uw_part_store *early = &a->early;
@@ -305,8 +304,8 @@ static void enter(struct uw_allreduce *a)
     take_early(a);
 }
 
-/* What was sent and what it becomes with what arrived change places, unless nobody is going to ask
- * for it any more. */
+/* Apply the received message to x. The sent values move to scratch, unless no rank can ask for them
+ * any more. */
 static void exchange(struct uw_allreduce *a)
 {
     float old[BLOCK_N], *x = a->r.x + a->step.recv_at;
@@ -325,7 +324,6 @@ static void exchange(struct uw_allreduce *a)
     nudge_later(a);
 }
 
-/* Go on as far as possible. */
 static void advance(struct uw_allreduce *a)
 {
     while (a->state == UW_ALLREDUCE_RUNNING && a->received) {
@@ -344,7 +342,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     bool same = a->r.group == round->group;
     a->now_us = now_us;
     if (same && a->owes_done && a->state == UW_ALLREDUCE_DONE) {
-        send_done_to_all(a);       /* the others' next round but one waits for it */
+        send_done_to_all(a);       /* the others' next round but one waits for DONE */
     }
     a->r = *round;
     a->r.chunk_n = uw_min_u32(round->chunk_n != 0 ? round->chunk_n : UINT32_MAX, a->config.chunk_n);
@@ -354,7 +352,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     a->steps_n = uw_allreduce_steps_n(round->kind, round->ranks);
     a->bad = 0;
     if (uw_allreduce_streams(a)) {
-        a->kept[0].steps_n = a->kept[1].steps_n = 0;    /* what they have may be overwritten */
+        a->kept[0].steps_n = a->kept[1].steps_n = 0;    /* the copies may be overwritten */
         a->out_n = a->queue.n = 0;
         uw_allreduce_stream_begin(a);
         return;
@@ -376,7 +374,7 @@ void uw_allreduce_begin(struct uw_allreduce *a, const struct uw_allreduce_round 
     }
     if (round->ways != NULL) {
         memcpy(a->ways, round->ways, round->ranks * sizeof *a->ways);
-        a->r.ways = NULL;           /* the caller's */
+        a->r.ways = NULL;           /* borrowed until here */
     }
     struct uw_allreduce_kept *kept = &a->kept[round->round % 2];
     kept->round = round->round;
@@ -398,9 +396,9 @@ void uw_allreduce_stop(struct uw_allreduce *a)
     a->kept[0].steps_n = a->kept[1].steps_n = 0;
 }
 
-/* ---- what comes in ---- */
+/* ---- received messages ---- */
 
-/* expected: chunks that come unasked; whole: all do. */
+/* expected: chunks that are sent unasked; whole: all are. */
 static void begin_pull(struct uw_allreduce *a, uint32_t expected, bool whole)
 {
     const struct uw_path path = uw_allreduce_meter_start(a, whole);
@@ -413,12 +411,12 @@ static void begin_pull(struct uw_allreduce *a, uint32_t expected, bool whole)
     }
 }
 
-/* Data of the step at hand. */
+/* Data of the current step. */
 static void arrive(struct uw_allreduce *a, const struct uw_part *p)
 {
     const struct uw_allreduce_step *s = &a->step;
     if (!a->pull.active) {
-        /* Without loss, what was sent before and is not here was dropped, and will not come. */
+        /* On a lossless link, missing earlier data was dropped here, and will not arrive. */
         bool dropped = a->config.lossless && (a->asked_us != 0 || p->offset_n != 0);
         answered(a);
         begin_pull(a, dropped ? 0 : PUSH_CHUNKS, a->r.floats_per_us > 0.0f || p->reply);
@@ -463,7 +461,7 @@ static void take_data(struct uw_allreduce *a, uint32_t from, const struct uw_par
     } else if (p->round > a->r.round || (now && p->step > a->k)) {
         store_early(a, from, p);
     } else if (p->round < a->r.round || p->step < a->k || a->state == UW_ALLREDUCE_DONE) {
-        answer(a, from, UW_PART_GOT, p->round, p->step);   /* the first one was lost */
+        answer(a, from, UW_PART_GOT, p->round, p->step);   /* the first GOT was lost */
     }
 }
 
@@ -515,7 +513,7 @@ static void take_got(struct uw_allreduce *a, uint32_t from, const struct uw_part
         uw_allreduce_step_at(a, p->step).to != from) {
         return;
     }
-    /* It may come twice, or after one without a rate, which was asked for. */
+    /* It may be repeated, or follow one without a rate, which was asked for. */
     if (a->got[p->step] != UW_GOT_LEARNED) {
         bool measured = p->offset_n != UW_MEASURED_NOTHING;
         a->got[p->step] = measured ? UW_GOT_LEARNED : UW_GOT;
@@ -573,8 +571,6 @@ int uw_allreduce_take(struct uw_allreduce *a, uint32_t from, const struct uw_par
     advance(a);
     return UW_OK;
 }
-
-/* ---- what is due ---- */
 
 uint64_t uw_allreduce_run(struct uw_allreduce *a, uint64_t now_us)
 {

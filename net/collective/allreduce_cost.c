@@ -24,16 +24,16 @@ double uw_allreduce_wire_s(const struct uw_network_cost *c, uint32_t n)
     return chunks_of(c, n) * each_s + sizeof(float) * (double)n * c->byte_s;
 }
 
-/* One algorithm as it is played; at: when ranks began the step at hand. */
+/* The simulation of an algorithm; at: times at which ranks begin the current step. */
 struct play {
     const struct uw_network_cost *c;
     enum uw_allreduce_kind kind;
     uint32_t p, n;
     const double *at;
-    double medium_free;             /* of a shared one */
+    double medium_free;             /* time at which a shared medium is free */
 };
 
-/* The medium is busy so long with what a rank sends. */
+/* Time for which a rank's message of n floats occupies the medium. */
 static double wire_of(const struct play *y, uint32_t rank, uint32_t n)
 {
     double slower = y->c->slower != NULL ? (double)y->c->slower[rank] : 1.0;
@@ -50,14 +50,14 @@ static struct uw_allreduce_step step_of(const struct play *y, uint32_t rank, uin
     return uw_allreduce_step(y->kind, y->p, rank, y->n, k);
 }
 
-/* What arrives is gathered until all of it is here, and what was sent waits for its receiver. */
+/* Is a step's message gathered until it is complete, and the sent one held until its GOT? */
 static bool is_gathered(const struct play *y, const struct uw_allreduce_step *s)
 {
     return y->c->chunk_n != 0 && s->send_n > y->c->chunk_n && s->recv_n == s->send_n &&
            s->recv_at == s->send_at;
 }
 
-/* When a rank has a place for what step k brings. */
+/* When a rank has room for the message of step k. */
 static double place_at(const struct play *y, const struct uw_allreduce_step *s, uint32_t rank,
                        uint32_t k)
 {
@@ -71,7 +71,7 @@ static double place_at(const struct play *y, const struct uw_allreduce_step *s, 
     return place;
 }
 
-/* When the message that a rank takes in step k has arrived; everybody has a medium of its own. */
+/* When the message of step k has arrived at a rank, if every rank has its own medium. */
 static double arrival(const struct play *y, const struct uw_allreduce_step *s, uint32_t rank,
                       uint32_t k)
 {
@@ -81,7 +81,7 @@ static double arrival(const struct play *y, const struct uw_allreduce_step *s, u
     if (c->early_n != 0 && s->recv_n > c->early_n) {
         double early = wire_of(y, s->from, c->early_n);
         if (first + early < place) {
-            double sent = smaller(wire, early + 2.0 * c->latency_s);    /* until it is stopped */
+            double sent = smaller(wire, early + 2.0 * c->latency_s);  /* until paused */
             double dropped = smaller(place - first - early, sent - early);
             return place + 2.0 * c->latency_s + wire - sent + dropped;
         }
@@ -95,7 +95,7 @@ static double adding_s(const struct play *y, const struct uw_allreduce_step *s)
     return s->take != UW_TAKE_COPY ? sizeof(float) * (double)s->recv_n * y->c->reduce_s : 0.0;
 }
 
-/* When ranks are done with step k: their message is out, and what they wait for is in. */
+/* When ranks complete step k: they have sent their message and received the other. */
 static void play_step(const struct play *y, uint32_t k, double *next)
 {
     for (uint32_t r = 0; r < y->p; r++) {
@@ -107,7 +107,7 @@ static void play_step(const struct play *y, uint32_t k, double *next)
     }
 }
 
-/* The rank after `last` in the order of time, the lower one of two. */
+/* The rank after `last` by time, then by number. */
 static uint32_t next_in_time(const struct play *y, uint32_t last)
 {
     uint32_t found = UW_RANK_NONE;
@@ -121,7 +121,7 @@ static uint32_t next_in_time(const struct play *y, uint32_t last)
     return found;
 }
 
-/* Ranks that this one received from, if step k is the last one in which it does anything. */
+/* Number of ranks that this one received from, if step k is its last one; else 0. */
 static uint32_t senders_if_last(const struct play *y, uint32_t rank, uint32_t k)
 {
     uint32_t steps_n = uw_allreduce_steps_n(y->kind, y->p), senders = 0;
@@ -146,7 +146,7 @@ static uint32_t senders_if_last(const struct play *y, uint32_t rank, uint32_t k)
     return senders;
 }
 
-/* The same where one message is on the medium at a time: who is ready first sends first. */
+/* The same on a shared medium, with one message at a time: the first ready rank sends first. */
 static void play_shared_step(struct play *y, uint32_t k, double *next)
 {
     const struct uw_network_cost *c = y->c;

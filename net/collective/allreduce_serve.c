@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a rank hands to others: pushed, asked for, and kept to be asked for again.
+ * Sending: pushed chunks, chunks that are asked for, and copies for later questions.
  *
- * How fast messages come, and how fast they are pushed therefore. Who receives one measures the
- * fastest span of it: what is pushed at first comes as fast as the way takes it, also when the rest
- * is slowed down by questions and answers. It reports that to the sender with its GOT, and the
- * sender pushes its next message at that rate: what is on its way is what the way holds, and some
- * chunks at first that show whether it holds more. When much of a message gets lost the receiver
- * asks for the rest, and the sender pushes first chunks only for a while, the longer, the more
- * often. */
+ * The rate of pushed messages is measured. The receiver of a message measures its fastest span: the
+ * first chunks arrive as fast as the path allows, even if questions and answers slow down the rest.
+ * It reports the rate with its GOT, and the sender pushes its next message at that rate, plus some
+ * chunks at first, to detect a faster path. When much of a message is lost, the receiver asks for
+ * the rest, and the sender pushes only first chunks for a while, which doubles with each such
+ * message. */
 #include "allreduce_priv.h"
 
 #include "base/bits.h"
@@ -20,18 +19,18 @@
 #define CHUNK_MAX_NS 1e11f
 #define BURST_MIN 8u                /* enough to measure */
 #define SPAN_US 2000u               /* shorter ones measure timers ... */
-#define SPAN_CHUNKS 4u              /* ... and how a queue lets go of messages */
-#define LOSSY 8u                    /* one chunk in so many is lost: questions do better */
-#define FAILS 8u                    /* chunks missing before the last that came, and a quarter */
+#define SPAN_CHUNKS 4u              /* ... and bursts of a queue */
+#define LOSSY 8u                    /* if one chunk in so many is lost, asking is better */
+#define FAILS 8u                    /* chunks missing before the last one, and a quarter */
 #define WARY_MAX 6u
-#define SLOW_US 2000u               /* for a chunk: questions hold up little, and flood nothing */
-#define OTHERS 8.0f                 /* chunks of others between two, on a channel for all */
+#define SLOW_US 2000u               /* of a chunk: on slower paths asking costs little */
+#define OTHERS 8.0f                 /* chunks of others between two, on a shared channel */
 #define MEASURED_MAX 4e9f
-#define PUSH_GAIN 1.05f             /* faster than what was measured: else it never grows */
+#define PUSH_GAIN 1.05f             /* faster than measured, so that it can grow */
 
-/* ---- how fast ---- */
+/* ---- rates ---- */
 
-/* Floats a microsecond that are pushed to a rank; 0: not known. */
+/* The rate of pushes to a rank in floats a microsecond; 0: not known. */
 static float rate_to(const struct uw_allreduce *a, uint32_t rank)
 {
     if (a->r.floats_per_us > 0.0f || rank >= a->r.ranks) {
@@ -55,7 +54,7 @@ struct uw_path uw_allreduce_meter_start(struct uw_allreduce *a, bool whole)
                             .floats_per_us = rate, .lossless = a->config.lossless};
 }
 
-/* The span up to the last chunk, if it is long enough. */
+/* Measure the span up to the last chunk, if it is long enough. Returns whether it is. */
 static bool end_span(struct uw_allreduce *a)
 {
     struct uw_allreduce_meter *m = &a->meter;
@@ -68,7 +67,7 @@ static bool end_span(struct uw_allreduce *a)
     return true;
 }
 
-/* What is read at one moment came before it: a span begins after that, or ends with it. */
+/* Chunks read at one time arrived up to then: a span ends with them, or begins after them. */
 void uw_allreduce_meter_add(struct uw_allreduce *a, uint32_t n)
 {
     struct uw_allreduce_meter *m = &a->meter;
@@ -94,8 +93,8 @@ bool uw_allreduce_push_fails(struct uw_allreduce *a)
            !a->meter.stopped && missing >= FAILS && 4u * missing > a->pull.coming;
 }
 
-/* A way that is slower at one time does not count in full. What no span was long enough for only
- * goes up. */
+/* Update a rate. One slower measurement at most halves it; a lower bound (no span was long enough)
+ * can only raise it. */
 static void merge(float *known, float rate, bool least)
 {
     float lowest = least ? *known : *known / 2.0f;
@@ -116,7 +115,7 @@ uint32_t uw_allreduce_measured(struct uw_allreduce *a)
     }
     (void)end_span(a);
     float least = (float)m->all_n / (float)(took_us > SPAN_US ? took_us : SPAN_US);
-    bool shared = may_lose && 2u * LOSSY * m->asked > chunks;   /* with others, who push as well */
+    bool shared = may_lose && 2u * LOSSY * m->asked > chunks;   /* other ranks push as well */
     float rate = least > m->rate || shared ? least : m->rate;
     if (m->all_n == 0) {
         return UW_MEASURED_NOTHING;
@@ -144,7 +143,7 @@ void uw_allreduce_learn(struct uw_allreduce *a, uint32_t rank, uint32_t measured
     }
 }
 
-/* ---- what is sent ---- */
+/* ---- sending ---- */
 
 const float *uw_allreduce_copy(const struct uw_allreduce *a, uint32_t round, uint32_t k,
                                uint32_t *n)
@@ -164,7 +163,7 @@ int uw_allreduce_send(struct uw_allreduce *a, uint32_t rank, struct uw_part *p)
                                    : uw_part_post(&a->queue, rank, p);
 }
 
-/* The push that is under way for a step, or NULL. */
+/* The current push of a step; NULL: none. */
 static struct uw_allreduce_out *push_of(struct uw_allreduce *a, uint32_t rank, uint32_t round,
                                         uint32_t k)
 {
@@ -177,7 +176,7 @@ static struct uw_allreduce_out *push_of(struct uw_allreduce *a, uint32_t rank, u
     return NULL;
 }
 
-/* It goes on at its pace, and does not make up for the time without a place. */
+/* Continue a paused push at its pace, without making up for the pause. */
 static void go_on(struct uw_allreduce *a, struct uw_allreduce_out *o)
 {
     const uint64_t now_ns = a->now_us * 1000u;
@@ -189,13 +188,13 @@ static void go_on(struct uw_allreduce *a, struct uw_allreduce_out *o)
     o->paused = false;
 }
 
-/* Those of the chunks that are not going to be pushed anyway. */
+/* The chunks of a want that no current push will send. */
 static uint64_t not_coming(struct uw_allreduce *a, uint32_t rank, uint32_t round,
                            const struct uw_want *want)
 {
     struct uw_allreduce_out *o = push_of(a, rank, round, want->transfer);
     if (o != NULL) {
-        go_on(a, o);            /* who asks has a place */
+        go_on(a, o);            /* a rank that asks has room */
     }
     if (o == NULL || o->want.wanted == 0) {
         return want->wanted;
@@ -212,7 +211,7 @@ void uw_allreduce_add_out(struct uw_allreduce *a, uint32_t rank, uint32_t round,
 {
     uint64_t wanted = not_coming(a, rank, round, want);
     if (a->out_n == UW_ALLREDUCE_OUT_MAX || wanted == 0) {
-        return;     /* it is asked again */
+        return;     /* the rank asks again */
     }
     struct uw_allreduce_out *o = &a->out[a->out_n++];
     *o = (struct uw_allreduce_out){.rank = rank, .round = round, .want = *want,
@@ -240,7 +239,7 @@ void uw_allreduce_steer(struct uw_allreduce *a, uint32_t rank, uint32_t round, u
     }
 }
 
-/* How long a chunk takes at the rate it is pushed with. */
+/* Time of a chunk at the rate of its push. */
 static uint64_t chunk_ns(const struct uw_allreduce *a, float floats_per_us)
 {
     float ns = 1e3f * (float)a->r.chunk_n / (PUSH_GAIN * floats_per_us);
@@ -265,7 +264,7 @@ static uint64_t due_us(const struct uw_allreduce *a, const struct uw_allreduce_o
     return o->start_us + (uint64_t)o->want.spread_us * o->sent / o->total;
 }
 
-/* What a question asks for, or NULL when it is not here any more. */
+/* The floats that a question asks for; NULL: no longer available. */
 static const float *source_of(const struct uw_allreduce *a, const struct uw_allreduce_out *o,
                               uint32_t *n)
 {
@@ -283,7 +282,7 @@ static const float *source_of(const struct uw_allreduce *a, const struct uw_allr
     return s.to == o->rank && !a->got[k] && a->r.x != NULL ? a->r.x + s.send_at : NULL;
 }
 
-/* Send the next chunk of a question. Returns false when the link takes nothing now. */
+/* Send the next chunk of a question. Returns false when the link is full. */
 static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
 {
     uint32_t n = 0, chunk_n = a->r.chunk_n;
@@ -313,7 +312,7 @@ static bool send_chunk(struct uw_allreduce *a, struct uw_allreduce_out *o)
     return true;
 }
 
-/* Pushes go one after the other. */
+/* Must a push wait for an earlier one? */
 static bool waits_for_push(const struct uw_allreduce *a, uint32_t i)
 {
     uint32_t j = 0;
@@ -357,7 +356,7 @@ static uint64_t send_data(struct uw_allreduce *a)
     return next_us;
 }
 
-/* Where room is scarce, questions and data take turns: neither may starve the other. */
+/* On a full link questions and data take turns, so that neither starves the other. */
 uint64_t uw_allreduce_send_out(struct uw_allreduce *a)
 {
     uint64_t next_us = UINT64_MAX;
@@ -387,7 +386,7 @@ void uw_allreduce_keep(struct uw_allreduce *a, const struct uw_allreduce_step *s
     }
 }
 
-/* Chunks that go first at once: what is on its way anyway, so that a faster way shows. */
+/* Chunks that a push sends at once: as many as the path holds, to detect a faster path. */
 static uint32_t burst(const struct uw_allreduce *a, float floats_per_us)
 {
     float way = floats_per_us * (float)a->r.rtt_us / (float)a->r.chunk_n;

@@ -22,7 +22,7 @@ static struct uw_allreduce_step take_all(uint32_t from, uint32_t n, enum uw_allr
     return (struct uw_allreduce_step){.to = UW_RANK_NONE, .from = from, .recv_n = n, .take = take};
 }
 
-/* Up to rank 0: in step k those whose lowest bit is k send. Down again: the way back. */
+/* Up to rank 0: in step k the ranks whose lowest set bit is k send. Down: the reverse. */
 static struct uw_allreduce_step tree_step(uint32_t p, uint32_t rank, uint32_t n, uint32_t k)
 {
     uint32_t levels = uw_log2_up(p);
@@ -40,7 +40,7 @@ static struct uw_allreduce_step tree_step(uint32_t p, uint32_t rank, uint32_t n,
     return up ? take_all(rank + bit, n, UW_TAKE_ADD) : send_all(rank + bit, n);
 }
 
-/* The first 2 * extra ranks fold in pairs: the even one stands for both. */
+/* The first 2 * extra ranks fold in pairs: the even rank acts for both. */
 struct fold {
     uint32_t extra, power, bits;
 };

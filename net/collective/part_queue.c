@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- sent ---- */
+/* ---- sending ---- */
 
 int uw_part_send(const struct uw_part_sender *s, uint16_t to, const struct uw_part *p,
                  bool checked)
@@ -22,7 +22,7 @@ int uw_part_send(const struct uw_part_sender *s, uint16_t to, const struct uw_pa
     return rc < 0 ? rc : bytes;
 }
 
-/* ---- waiting for room ---- */
+/* ---- the queue ---- */
 
 static bool alike(const struct uw_part *a, const struct uw_part *b)
 {
@@ -61,7 +61,7 @@ uint32_t uw_part_flush(struct uw_part_queue *q)
     return sent;
 }
 
-/* ---- kept until their step comes ---- */
+/* ---- the store of early parts ---- */
 
 static struct uw_part_kept kept_at(const struct uw_part_store *s, uint32_t at)
 {
@@ -132,9 +132,9 @@ void uw_part_tidy(struct uw_part_store *s, uint32_t round, uint32_t step)
     s->used_n = n;
 }
 
-/* ---- added up ---- */
+/* ---- arithmetic ---- */
 
-/* Top bit: v is not finite. */
+/* The top bit is set if v is not finite. */
 static inline uint32_t bad_bit(float v)
 {
     uint32_t bits;

@@ -9,10 +9,10 @@
  * until the cell's next average, and contributes x + c d to it, c the number of ranks: the average
  * then moves by d, a variance down by half at most (uw_mix_carried). The head's own training never
  * sees c d. If the round is aborted, d stays for the next one. So a node that may be head needs one
- * more vector. w is 1/2; for a smaller cell it is n_peer / (n + n_peer), by the numbers of nodes, so
- * that a straggler does not hold a large cell back. A rule with momentum over averages amplifies d,
- * so w is divided by that gain (uw_mix_gain), except for running statistics, to which the rule does
- * not apply.
+ * more vector. w is 1/2; for a smaller cell it is n_peer / (n + n_peer), by the numbers of nodes:
+ * a straggler does not hold a large cell back. A rule with momentum over averages amplifies d, so w
+ * is divided by that gain (uw_mix_gain), except for running statistics, to which the rule does not
+ * apply.
  *
  * A cell of one adds d to its x as soon as d is complete. If a head falls silent, the pull goes on
  * with another one: d then has parts of both, each with the weight of its cell.

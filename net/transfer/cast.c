@@ -8,23 +8,23 @@
 
 #include <string.h>
 
-#define REPAIR_PASSES 3u            /* repairs are at most so many times the pass */
+#define REPAIR_PASSES 3u            /* limit of repairs, in passes */
 #define CHUNK_DEFAULT_US 2000u
 #define PACE_DEFAULT_US 1000u
 
-/* When things are done after a node's last chunk, in chunks' time on the air: each of the N others
- * asks in its moment, then come repairs, else the next pass. */
+/* Times after a node's last chunk, in units of a chunk's air time: each of the N others asks in its
+ * own moment, then follow repairs, or the next pass. */
 #define ASK_FROM 5u
 #define REPAIR_FROM 9u              /* and N */
 #define PASS_FROM 12u               /* and N */
-#define STAGGER 2u                  /* between the moments at which nodes would begin theirs */
-#define LATE 2u                     /* a wish that comes later waits for others so long */
-#define LINGER 14u                  /* and 3 N, without a chunk: nobody will ask any more; if a
-                                       question may be lost, two pauses between them */
+#define STAGGER 2u                  /* between the times at which nodes may begin */
+#define LATE 2u                     /* a later question delays repairs so long */
+#define LINGER 14u                  /* and 3 N, without a chunk: no node will ask any more; if a
+                                       question may be lost, plus two pauses of questions */
 #define PACE_BURST 4u
 #define LIMIT_TURNS 32u             /* before larger chunks are tried again */
 #define PACE_RANGE 8u
-#define PACE_NOISE 50u              /* thousandths that show nothing */
+#define PACE_NOISE 50u              /* thousandths of loss that are ignored */
 
 void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts)
 {
@@ -36,7 +36,7 @@ void uw_cast_pace_init(struct uw_cast_pace *p, uint32_t us, bool adapts)
 void uw_cast_pace_learn(struct uw_cast_pace *p, uint32_t chunks, uint32_t again)
 {
     uint32_t lost = again < chunks ? (uint32_t)(again * UINT64_C(1000) / chunks) : 1000u;
-    /* Where it was too fast, half as much time again lets half as many again through. */
+    /* If it was too fast, half as much time again delivers half as many again. */
     uint32_t came = 1000u - lost, came_before = 1000u - p->before;
     bool in_vain = p->slowed && came <= came_before + came_before / 5u;
     if (in_vain || lost < p->usual) {
@@ -76,7 +76,7 @@ int uw_cast_place(struct uw_cast *c, struct uw_arena *arena, uint32_t size_n, ui
     return rc;
 }
 
-/* Serial numbers that come round. */
+/* Is serial number a, which wraps, later than b? */
 static bool is_later(uint8_t a, uint8_t b)
 {
     return a != b && (uint8_t)(a - b) < 128u;
@@ -145,7 +145,7 @@ void uw_cast_begin(struct uw_cast *c, uint32_t self_id, const uint32_t *ids, uin
     c->repairing = false;
 }
 
-/* Somebody is in this turn, whose chunk or question it is. */
+/* A chunk or question of another node's turn was received. */
 static void note_turn(struct uw_cast *c, uint8_t turn)
 {
     if ((c->began_us == 0 && !c->is_ahead) || is_later(turn, c->is_ahead ? c->ahead : c->turn)) {
@@ -156,8 +156,8 @@ static void note_turn(struct uw_cast *c, uint8_t turn)
 
 /* ---- sending ---- */
 
-/* When this node's own pass may begin: after who comes before and has not begun, a little later
- * for each, in case it does not. */
+/* When this node's own pass may begin: after the nodes before it in the order. For each one that
+ * has not begun, a little later, in case it does not. */
 static uint64_t start_us(const struct uw_cast *c)
 {
     uint32_t before = 0;
@@ -168,15 +168,15 @@ static uint64_t start_us(const struct uw_cast *c)
     return uw_max_u64(c->busy_us, c->began_us) + air_us(c, STAGGER * before);
 }
 
-/* A few chunks may follow each other at once. */
+/* The earliest time of the next chunk by the pace, which allows short bursts. */
 static uint64_t paced_us(const struct uw_cast *c)
 {
     uint64_t ahead_us = (uint64_t)PACE_BURST * c->pace.us;
     return c->paced_us > ahead_us ? c->paced_us - ahead_us : 0;
 }
 
-/* When repairs may begin: all have asked, and nobody else repairs. Who spoke last is the one that
- * they ask first. */
+/* When repairs may begin: all have asked, and no other node repairs. Nodes first ask the one that
+ * sent last. */
 static uint64_t repair_us(const struct uw_cast *c)
 {
     if (c->repairing) {
@@ -212,7 +212,7 @@ bool uw_cast_next(struct uw_cast *c, uint64_t now_us, uint32_t *chunk)
 void uw_cast_sent(struct uw_cast *c, uint32_t chunk, uint64_t now_us)
 {
     c->active_us = c->air_us = now_us;
-    c->asking_us = now_us + air_us(c, ASK_FROM + c->order);     /* nobody repairs before */
+    c->asking_us = now_us + air_us(c, ASK_FROM + c->order);     /* no node repairs before */
     c->last_id = 0;
     c->paced_us = uw_max_u64(c->paced_us, now_us) + c->pace.us;
     if (chunk == c->chunks) {
@@ -236,7 +236,7 @@ void uw_cast_sent(struct uw_cast *c, uint32_t chunk, uint64_t now_us)
     }
 }
 
-/* What its pass has not come to yet comes anyway. */
+/* Add a chunk to repair, unless the pass has still to send it. */
 static void add_todo(struct uw_cast *c, uint32_t chunk)
 {
     if ((c->passed || chunk < c->at) && !uw_set_has(c->todo, chunk)) {
@@ -246,7 +246,7 @@ static void add_todo(struct uw_cast *c, uint32_t chunk)
     }
 }
 
-/* Chunks of this node's that have floats of another size's chunk. */
+/* Add this node's chunks that overlap a chunk of another size. */
 static void add_todo_of(struct uw_cast *c, uint32_t chunk, uint32_t chunk_n)
 {
     if (chunk_n == 0 || chunk >= chunks_of(c, chunk_n)) {
@@ -258,8 +258,8 @@ static void add_todo_of(struct uw_cast *c, uint32_t chunk, uint32_t chunk_n)
     }
 }
 
-/* Who asks has received none of what is larger than its own: maybe it cannot. More than once there
- * is no use in repairs for it. Returns true when it has asked before. */
+/* A node asks for chunks of a smaller size: it has received none, maybe because it cannot receive
+ * such large ones. Then further repairs for it are useless. Returns whether it has asked before. */
 static bool is_limit(struct uw_cast *c, uint32_t chunk_n, uint64_t now_us)
 {
     if (chunk_n >= c->chunk_n || chunk_n < c->least_n) {
@@ -274,7 +274,7 @@ static bool is_limit(struct uw_cast *c, uint32_t chunk_n, uint64_t now_us)
 
 void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_us)
 {
-    bool in_vain = is_limit(c, want->chunk_n, now_us);      /* of whichever turn, if it is behind */
+    bool in_vain = is_limit(c, want->chunk_n, now_us);      /* of any turn, if it is behind */
     note_turn(c, (uint8_t)want->transfer);
     if (want->transfer != c->turn || !c->sharing || in_vain) {
         return;
@@ -290,7 +290,7 @@ void uw_cast_wanted(struct uw_cast *c, const struct uw_want *want, uint64_t now_
 
 /* ---- receiving ---- */
 
-/* Floats of the last chunk that came with the one before. */
+/* Floats of the last chunk that are also in the one before. */
 static uint32_t overlap_n(const struct uw_cast *c, const struct uw_cast_chunk *in)
 {
     uint32_t left_n = c->size_n - in->chunk * in->count_n;
@@ -310,7 +310,7 @@ int uw_cast_check(struct uw_cast *c, uint32_t id, const struct uw_cast_chunk *in
     if (!c->active || p == NULL || p->gone || in->turn != c->turn) {
         return UW_ERR_MISMATCH;
     }
-    if (end || (p->chunk_n != 0 && p->chunk_n != chunk_n)) {   /* or it was started anew */
+    if (end || (p->chunk_n != 0 && p->chunk_n != chunk_n)) {   /* or it has restarted */
         p->over = true;
         return UW_ERR_MISMATCH;
     }
@@ -348,20 +348,20 @@ static bool is_done(const struct uw_cast *c, const struct uw_cast_peer *p)
     return p->over || has_all(c, p);
 }
 
-/* Its last chunk came some time ago, or it should have begun. */
+/* When to ask a node: some time after its last chunk, or after it should have begun. */
 static uint64_t ask_at_us(const struct uw_cast *c, const struct uw_cast_peer *p)
 {
     uint64_t idle_us = c->active_us + air_us(c, LINGER + (2u + c->peers_n) * c->peers_n + c->order);
     return p->received_us == 0 && idle_us > p->ask_us ? idle_us : p->ask_us;
 }
 
-/* Between two questions to a node that does not answer. */
+/* Pause between questions to a node that does not answer. */
 static uint32_t pause(const struct uw_cast *c)
 {
     return 2u * (REPAIR_FROM + c->peers_n) + c->order;
 }
 
-/* May it be asked now? Who was asked too often in vain has nothing more, or waits. */
+/* May a node be asked now? One that did not answer too often has no more, or waits. */
 static bool is_due(struct uw_cast *c, struct uw_cast_peer *p, uint64_t now_us)
 {
     if (is_done(c, p) || now_us < ask_at_us(c, p)) {
@@ -374,8 +374,8 @@ static bool is_due(struct uw_cast *c, struct uw_cast_peer *p, uint64_t now_us)
     return p->asks < UW_CAST_ASKS_MAX;
 }
 
-/* One at a time, so that the others are not kept from speaking, and all ask the same one if they
- * can: it then repairs for all. That is who spoke last, else who was asked least. */
+/* Choose the node to ask: one at a time, so that others can send. If possible all ask the same one,
+ * which then repairs for all: the one that sent last, else the one that was asked least. */
 static struct uw_cast_peer *pick(struct uw_cast *c, uint64_t now_us)
 {
     struct uw_cast_peer *best = NULL;
@@ -452,7 +452,7 @@ bool uw_cast_is_exact(const struct uw_cast *c)
     return exact;
 }
 
-/* When nobody can be expected to ask for anything any more. */
+/* When no more questions are expected. */
 static uint64_t quiet_us(const struct uw_cast *c)
 {
     return c->active_us +
@@ -469,7 +469,7 @@ bool uw_cast_over(struct uw_cast *c, uint64_t now_us)
         over = over && is_done(c, &c->peers[i]);
         alone = alone && c->peers[i].gone;
     }
-    /* Who has gone on has nothing of this turn any more. */
+    /* a node in a later turn has no more chunks of this one */
     over = over || alone || (c->is_ahead && is_later(c->ahead, c->turn));
     c->active = !over;
     return over;

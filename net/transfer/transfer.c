@@ -11,28 +11,28 @@
 #define LOSSLESS_PUSH_US 100000u
 #define REORDER_MAX 256u
 #define ASKED_MIN 16u
-#define STEADY_LOW 4u                   /* chunks to come when more are asked for */
-#define WHOLE 2u                        /* else a number of a part of a chunk, or neither */
+#define STEADY_LOW 4u                   /* chunks on their way when more are asked for */
+#define WHOLE 2u                        /* part number of a whole chunk */
 #define NEITHER 3u
-#define STEADY_SILENCE 4u               /* chunks' time without one: nothing is coming any more */
-#define REORDER_MIN 3u                  /* answers may always overtake so many others */
+#define STEADY_SILENCE 4u               /* times of a chunk without one: none is on its way */
+#define REORDER_MIN 3u                  /* answers that may always overtake another */
 
 /* of the path */
 #define WINDOW_FIRST 4.0f           /* a board's receive queue holds about this many large frames */
 #define WINDOW_MIN 4.0f
-#define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is chance */
-#define TIMEOUTS_FREE 3u            /* in a row, before they mean more than bad luck */
-#define RTT_MAX_US 600000000u       /* nothing that takes longer is a round trip */
+#define WINDOW_TELLING 16.0f         /* below, a rate that does not grow is ignored */
+#define TIMEOUTS_FREE 3u            /* in a row that are ignored */
+#define RTT_MAX_US 600000000u       /* longer times are not round trips */
 #define RTO_UNKNOWN_US 300000u
 #define LOSSLESS_US 1000000u
 #define RTO_MIN_US 20000u
 #define RTO_MAX_US 2000000u
 #define RTO_SLACK_US 10000u
-#define SLACK_US 5000.0f            /* timers and threads are no better than a few milliseconds */
+#define SLACK_US 5000.0f            /* accuracy of timers and threads */
 #define SLACK_MAX_US 100000.0f
 #define MIN_RTT_AGE_US 10000000u
 #define LOSS_STEP (1.0f / 64.0f)
-#define SLOW_HALF 16.0f             /* samples that weigh as much as what was known before */
+#define SLOW_HALF 16.0f             /* samples that weigh as much as the earlier value */
 #define PHASES 8u
 #define LOSS_MAX 0.8f
 #define LOSS_START 0.1f            /* ends the start at the first round without growth */
@@ -64,14 +64,14 @@ int uw_pull_place(struct uw_pull *p, struct uw_arena *arena, uint32_t size_n, ui
     return rc;
 }
 
-/* ---- the path, and how much may be asked for: see "Congestion" in transfer.h ---- */
+/* ---- the model of the path: see "Congestion" in transfer.h ---- */
 
 static void set_to(struct uw_pull *p, float window)
 {
     p->window = window < p->window_most ? window : p->window_most;
 }
 
-/* Forget what was measured; begin with what is known from before. */
+/* Reset the model to a known path. */
 static void path_start(struct uw_pull *p, const struct uw_path *path)
 {
     p->rate = p->plateau = p->loss = p->lately = 0.0f;
@@ -92,8 +92,8 @@ static void path_start(struct uw_pull *p, const struct uw_path *path)
     memset(p->rates, 0, sizeof p->rates);
 }
 
-/* Round trips are RTT_MAX_US at most, so that sums of a few of them fit 32 bits.
- * RFC 6298 for the smoothed values; the smallest ages, so that a longer route is believed. */
+/* Round trips are RTT_MAX_US at most, so that sums of a few of them fit 32 bits. RFC 6298 for the
+ * smoothed values. The smallest round trip expires, so that a longer route is detected. */
 static void learn_rtt(struct uw_pull *p, uint32_t rtt, uint64_t now_us)
 {
     if (p->min_rtt_us == 0 || rtt <= p->min_rtt_us || now_us - p->min_rtt_at_us > MIN_RTT_AGE_US) {
@@ -151,7 +151,7 @@ static void learn_rate(struct uw_pull *p, const struct uw_want_log *log, uint64_
     }
 }
 
-/* Chunks to ask for so that `rate` of them arrive: the loss by chance is made up for. */
+/* The rate of questions at which `rate` chunks arrive, in spite of random loss. */
 static float asking_rate(const struct uw_pull *p)
 {
     return p->rate / (1.0f - (p->loss < LOSS_MAX ? p->loss : LOSS_MAX));
@@ -185,7 +185,7 @@ static void path_answered(struct uw_pull *p, const struct uw_want_log *log, uint
     set_window(p);
 }
 
-/* How long to wait for an answer before it counts as lost. */
+/* Timeout of an answer. */
 static uint32_t path_rto_us(const struct uw_pull *p)
 {
     uint32_t doublings = p->backoff > TIMEOUTS_FREE ? p->backoff - TIMEOUTS_FREE : 0;
@@ -199,18 +199,17 @@ static uint32_t path_rto_us(const struct uw_pull *p)
     uint32_t rto = p->srtt_us + (spread > RTO_SLACK_US ? spread : RTO_SLACK_US);
     uint64_t chunks_us = (uint64_t)STEADY_RTO_CHUNKS * p->chunk_us;
     uint64_t most = uw_max_u64(STEADY_RTO_MOST * chunks_us, RTO_MAX_US);
-    most = uw_max_u64(most, 2u * p->srtt_us);       /* no answer comes sooner */
+    most = uw_max_u64(most, 2u * p->srtt_us);       /* no answer is faster */
     most = uw_min_u64(most, RTT_MAX_US);
     uint64_t us = uw_max_u64(rto, uw_max_u64(chunks_us, RTO_MIN_US));
-    /* How late the last of all that is outstanding comes others decide: no pause takes so long. */
+    /* Other senders decide when the last outstanding chunk arrives; no pause is longer than this. */
     us = p->chunk_us != 0 ? uw_min_u64(us, STEADY_RTO_MOST * chunks_us) : us;
     return (uint32_t)uw_min_u64(uw_backoff_after(us, doublings, 7), most);
 }
 
-/* What was asked in the slow round parts loss by chance, which does not care how fast we ask, from
- * loss by a full queue, which the slow round does not see: only the first is made up for by asking
- * more.
- *   lost  of the question at the front of the queue: 1 or 0 */
+/* Random loss does not depend on the rate of questions; loss by a full queue does not occur in the
+ * slow round. So the loss of the slow round is the random loss, which is compensated.
+ *   lost  the chunk at the front of the queue: 1 or 0 */
 static void path_ended(struct uw_pull *p, uint32_t lost)
 {
     p->lately += ((float)lost - p->lately) * LOSS_STEP;
@@ -226,7 +225,7 @@ static void path_ended(struct uw_pull *p, uint32_t lost)
     }
 }
 
-/* Nothing was answered for one more timeout. */
+/* One more timeout without any answer. */
 static void path_timed_out(struct uw_pull *p)
 {
     if (++p->backoff > TIMEOUTS_FREE && p->chunk_us == 0) {
@@ -234,8 +233,8 @@ static void path_timed_out(struct uw_pull *p)
     }
 }
 
-/* One round in eight is slow: queues drain, and loss by chance shows. A later one asks for more, to
- * find out whether the path has more. */
+/* One round in eight is slow: queues drain, and random loss can be measured. A later one asks for
+ * more, to detect a faster path. */
 static float pace_gain(const struct uw_pull *p)
 {
     return p->phase == 0 ? 0.6f : p->phase == PHASES / 2u ? 1.25f : 1.0f;
@@ -251,7 +250,7 @@ static uint32_t path_spread_us(const struct uw_pull *p, uint32_t n)
         return us < (float)STEADY_MAX_US ? (uint32_t)us : STEADY_MAX_US;
     }
     if (p->fits) {
-        return 0;       /* all that is outstanding may come at once */
+        return 0;       /* all outstanding chunks may arrive at once */
     }
     if (p->starting) {
         spread = (float)n * (float)p->min_rtt_us / (2.0f * p->window);
@@ -279,8 +278,8 @@ static uint32_t words_of(const struct uw_pull *p)
     return uw_set_words(p->chunks);
 }
 
-/* The n-th word from the origin's on. That one comes twice: its bits from the origin on first, the
- * others at the end. */
+/* The n-th word, counted from the origin's. The origin's word is visited twice: its bits from the
+ * origin on first, the others at the end. */
 static uint32_t word_at(const struct uw_pull *p, uint32_t n)
 {
     return (p->origin / 32u + n) % words_of(p);
@@ -291,7 +290,6 @@ static uint32_t not_yet(const struct uw_pull *p, uint32_t n)
     return n == 0 ? ((uint32_t)1 << (p->origin % 32u)) - 1u : 0;
 }
 
-/* Nothing is on its way yet. */
 void uw_pull_move(struct uw_pull *p, uint16_t transfer, const struct uw_path *path,
                   uint64_t now_us)
 {
@@ -322,12 +320,12 @@ void uw_pull_start(struct uw_pull *p, uint16_t transfer, uint32_t size_n, uint32
     p->pushed = false;
     memset(p->have, 0, words_of(p) * sizeof *p->have);
     if (p->chunks % 32u != 0) {
-        p->have[words_of(p) - 1u] = UINT32_MAX << (p->chunks % 32u);    /* there are no such */
+        p->have[words_of(p) - 1u] = UINT32_MAX << (p->chunks % 32u);    /* no such chunks */
     }
     uw_pull_move(p, transfer, path, now_us);
 }
 
-/* Words that are complete are looked at no more. */
+/* Skip complete words. */
 static void pass_words(struct uw_pull *p)
 {
     while (p->base_word < words_of(p) &&
@@ -351,7 +349,7 @@ void uw_pull_only(struct uw_pull *p, uint32_t from, uint32_t n)
     pass_words(p);
 }
 
-/* What a pull has now came from no answer of its own: no rate follows from it. */
+/* Chunks moved between pulls were not delivered by the path: correct the counts of rates. */
 static void count_given(struct uw_pull *p, uint32_t n)
 {
     p->have_chunks += n;
@@ -396,7 +394,7 @@ uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool
     return n;
 }
 
-/* First chunk from the origin on that is not here nor, with `asked`, asked for; there is one. */
+/* The first missing chunk from the origin on; `asked`: which is not asked for either. There is one. */
 static uint32_t first_missing(const struct uw_pull *p, bool asked)
 {
     uint32_t taken;
@@ -426,7 +424,7 @@ void uw_pull_paused(struct uw_pull *p, uint64_t paused_us)
     for (uint32_t i = p->head; i != p->tail; i++) {
         p->asked[i & (p->asked_max - 1u)].due += in_16us(paused_us);
     }
-    /* answers that waited meanwhile show nothing of the path */
+    /* answers that waited meanwhile do not measure the path */
     memset(p->log, 0, p->log_max * sizeof *p->log);
 }
 
@@ -463,9 +461,8 @@ void uw_pull_arrived(struct uw_pull *p, uint16_t seq, uint32_t offset_n, uint64_
     path_answered(p, log, now_us > due_us ? now_us - due_us : 1u, now_us);
 }
 
-/* Towards the end there is nothing new to ask for, so no later answer can overtake a lost one.
- * The window is empty then: asking again early costs little, waiting would cost most of the time
- * of a small pull on a lossy link. */
+/* At the end there are no later answers that could overtake a lost one. Asking again early costs
+ * little then; waiting would cost most of the time of a small pull on a lossy link. */
 static uint32_t patience_us(const struct uw_pull *p)
 {
     uint32_t rto = path_rto_us(p);
@@ -476,15 +473,15 @@ static uint32_t patience_us(const struct uw_pull *p)
     return uw_min_u32(2u * (p->srtt_us + p->rttvar_us) + PROBE_SLACK_US, rto);
 }
 
-/* Where the link is the only brake, who still has chunks to send does not pause: then all that is
- * outstanding is lost, or the question was. How late a chunk is shows nothing there. */
+/* On a link that blocks its sender, a server with chunks to send does not pause. After a silence
+ * all outstanding chunks, or the question, are lost. The delay of one chunk means nothing there. */
 static uint64_t over_us(const struct uw_pull *p)
 {
     return uw_max_u64(p->progress_us, p->want_us) + path_rto_us(p) +
            path_spread_us(p, STEADY_SILENCE);
 }
 
-/* Take answered and lost questions from the front of the queue. */
+/* Remove answered and lost chunks from the front of the queue. */
 static void expire(struct uw_pull *p, uint64_t now_us)
 {
     uint32_t rto = path_rto_us(p);
@@ -507,7 +504,7 @@ static void expire(struct uw_pull *p, uint64_t now_us)
         path_ended(p, 1);
         late = late || timeout;
     }
-    /* Once per timeout without any answer, however many questions it ended. */
+    /* Once per timeout without any answer, however many chunks are lost. */
     if (!late || now_us < p->progress_us + rto || now_us < p->timeout_us + rto) {
         return;
     }
@@ -527,12 +524,12 @@ static uint32_t allowance(const struct uw_pull *p, uint32_t room_chunks)
     return uw_min_u32(uw_min_u32(limit - p->out_chunks, missing), uw_min_u32(queue, 64u));
 }
 
-/* When what comes by itself counts as lost. To ask too early costs little: who still pushes does
+/* When pushed chunks count as lost. To ask too early costs little: a server that still pushes does
  * not answer. */
 static uint64_t overdue_us(const struct uw_pull *p)
 {
     uint32_t patience = p->srtt_us != 0 ? p->srtt_us + PUSH_SLACK_US : path_rto_us(p);
-    uint32_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* what is early may be dropped */
+    uint32_t least = p->lossless ? LOSSLESS_PUSH_US : 0;    /* early chunks may be dropped */
     return p->coming_us + uw_max_u32(patience, least);
 }
 
@@ -545,7 +542,7 @@ static uint32_t askable(const struct uw_pull *p, uint64_t now_us)
     return p->coming > REORDER_MIN ? p->coming - REORDER_MIN : 0;
 }
 
-/* Small questions are saved up for a moment: one in a quarter of the window is enough. */
+/* Small questions wait for a moment: one for each quarter of the window suffices. */
 static uint64_t due_us(const struct uw_pull *p, uint32_t n, uint64_t now_us)
 {
     if (p->chunk_us != 0) {
@@ -590,7 +587,7 @@ void uw_pull_expect(struct uw_pull *p, uint32_t chunks, uint64_t now_us)
     const struct uw_want want = {.seq = p->seq++, .base = p->origin,
                                  .wanted = UINT64_MAX >> (64u - chunks)};
     remember(p, &want, chunks, now_us);
-    p->log[want.seq & (p->log_max - 1u)].used = false;      /* when it was asked is not known */
+    p->log[want.seq & (p->log_max - 1u)].used = false;      /* its time is not known */
 }
 
 void uw_pull_pushed(struct uw_pull *p, uint64_t now_us)
@@ -598,7 +595,7 @@ void uw_pull_pushed(struct uw_pull *p, uint64_t now_us)
     p->pushed = true;
     p->coming = 0;
     p->coming_us = now_us;
-    p->seq = 1;     /* 0 is nobody's answer */
+    p->seq = 1;     /* 0: no answer */
 }
 
 bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, struct uw_want *want)
@@ -622,7 +619,7 @@ bool uw_pull_next(struct uw_pull *p, uint32_t room_chunks, uint64_t now_us, stru
         .chunk_n = p->chunk_n | (p->coded ? UW_WANT_CODED : 0), .spread_us = path_spread_us(p, n)};
     remember(p, want, n, now_us);
     if (p->chunk_us != 0) {
-        want->spread_us = 0;        /* as quickly as the link takes them */
+        want->spread_us = 0;        /* as fast as the link allows */
     }
     return true;
 }
@@ -645,7 +642,7 @@ uint64_t uw_pull_next_us(const struct uw_pull *p, uint32_t room_chunks, uint64_t
     return uw_max_u64(next, now_us);
 }
 
-/* ---- chunks as they arrive: whole, or in two parts (UW_WANT_CODED) ---- */
+/* ---- received chunks: whole, or in two parts (UW_WANT_CODED) ---- */
 
 int uw_pull_place_parts(struct uw_pull *p, struct uw_arena *arena)
 {
@@ -663,7 +660,7 @@ void uw_pull_coded(struct uw_pull *p)
     }
 }
 
-/* Which part of a chunk these floats are. */
+/* The part of a chunk that these floats are. */
 static uint32_t part_of(const struct uw_pull *p, uint32_t offset_n, uint32_t count_n)
 {
     uint32_t at = offset_n % p->chunk_n, n = uw_min_u32(p->size_n - offset_n + at, p->chunk_n);

@@ -3,8 +3,8 @@
 
 #include "base/slot_table.h"
 
-#define SPREAD_MAX_US 1000000u      /* whatever a peer asks for */
-#define STALE_US 2000000u           /* after the time a question should have been answered in */
+#define SPREAD_MAX_US 1000000u      /* limit of a want's spread */
+#define STALE_US 2000000u           /* after the time in which a want should be answered */
 
 int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations_n,
                    uint32_t wants_n, uint32_t size_n)
@@ -26,7 +26,7 @@ int uw_serve_place(struct uw_serve *s, struct uw_arena *arena, uint32_t stations
     return rc;
 }
 
-/* Keep a slot's bit after its count has changed. */
+/* Update a slot's bit after its count has changed. */
 static void set_busy(struct uw_serve *s, const struct uw_serve_slot *slot)
 {
     uw_set_put(s->busy, (uint32_t)(slot - s->slots), slot->count != 0);
@@ -57,8 +57,8 @@ static void drop_oldest(struct uw_serve_slot *slot)
     slot->count--;
 }
 
-/* Of these chunks, those that do not wait already: where the link is slow, who asks again has not
- * lost them but was impatient. */
+/* The chunks of a want that are not queued already: on a slow link a peer may ask again although
+ * nothing was lost. */
 static uint64_t not_waiting(const struct uw_serve_slot *slot, const struct uw_want *want,
                             uint64_t wanted)
 {
@@ -124,7 +124,7 @@ static uint64_t wait_ends_us(const struct uw_serve_slot *slot)
     return slot->queue[slot->head].start_us + slot->queue[slot->head].spread_us;
 }
 
-/* The first slot in [from, end) that has something due. */
+/* The first slot in [from, end) with a chunk that is due. */
 static uint32_t next_due(struct uw_serve *s, uint32_t from, uint32_t end, uint64_t now_us)
 {
     const uint32_t n = s->slots_n;
