@@ -281,7 +281,7 @@ static void handshake(struct uw_link_tcp *l, uint16_t conn)
 {
     struct uw_link_tcp_conn *c = &l->conns[conn];
     int rc = l->guard->ops->handshake(l->guard, c->session);
-    int sent = uw_tcp_flush(c);     /* an alert may be the last that goes out */
+    int sent = uw_tcp_flush(c);     /* the last message may be an alert */
     if (sent == UW_ERR_CLOSED || (rc < 0 && rc != UW_ERR_AGAIN)) {
         break_off(l, conn);
     } else if (rc == UW_OK) {

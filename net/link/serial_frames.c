@@ -111,7 +111,7 @@ int uw_serial_frames_put(struct uw_serial_frames *f, const void *head, uint32_t 
     }
     uw_put_u32(crc, uw_crc32c(uw_crc32c(f->crc_start, head, head_bytes), body, body_bytes));
     if (f->queue_n == 0) {
-        queue(f, 0); /* ends what the line may have brought by itself meanwhile */
+        queue(f, 0); /* ends a frame of noise from the pause */
     }
     begin_group(f, &g);
     encode(f, &g, head, head_bytes);

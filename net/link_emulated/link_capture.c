@@ -193,7 +193,7 @@ size_t uw_link_capture_bytes(const struct uw_link_capture_config *config)
     return allowed ? HEADS_BYTES + (size_t)snap_of(config) : SIZE_MAX;
 }
 
-/* A table of its own for each: what is optional is there where the lower link has it. */
+/* Each capture has its own table, with the optional entries that the lower link has. */
 static void fill_ops(struct uw_link_ops *ops, const struct uw_link_ops *lower)
 {
     *ops = (struct uw_link_ops){

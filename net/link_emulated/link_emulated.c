@@ -7,8 +7,8 @@
 
 #define QUEUE_DEFAULT 64u
 #define RETRY_US 500u           /* the lower link's queue was full */
-#define HOLD_US 50000u          /* what it does not take for so long is lost: its receiver may be
-                                   gone, and what is behind is for others */
+#define HOLD_US 50000u          /* a message that the lower link refuses for so long is lost: it
+                                   would block messages to other receivers */
 #define DISCARDS_MAX 64u        /* discarded messages in one recv */
 
 static bool is_near(const struct uw_link_emulated *e, uint16_t station)

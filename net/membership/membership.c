@@ -91,7 +91,7 @@ static struct uw_member *longest(struct uw_membership *m, enum uw_member_state s
     return slot;
 }
 
-/* A member that is gone, or seems to be: a rumour replaces only those pinged in vain for long. */
+/* A member to replace; a rumour replaces only one that has not answered pings for long. */
 static struct uw_member *gone(struct uw_membership *m, bool heard)
 {
     struct uw_member *slot = heard ? longest(m, UW_MEMBER_UNKNOWN, 0) : NULL;

@@ -63,7 +63,7 @@ struct uw_node_direct_state {
     bool settles;                   /* the device held the values of x at the begin */
     uint8_t failures;               /* aborted rounds in a row */
     int failed;                     /* result of begin */
-    uint32_t sum;                   /* checksum of the average; valid when the cell has the result */
+    uint32_t sum;                   /* checksum of the average, once the cell has the result */
     uint64_t began_us, limit_us, longest_us;
     uint32_t failed_set;            /* `set` of the last failed round: */
     uint64_t again_us, able_us;     /* it uses the link until then; this device until able_us */

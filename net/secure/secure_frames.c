@@ -103,7 +103,7 @@ static int open_frame(struct uw_secure_frames *s, uint16_t from, uint32_t bytes)
     uint64_t counter = whole_counter(p, in + 1);
     if (!own && (uw_frames_seen(p, counter) || counter >= UW_FRAMES_COUNTER_END)) {
         s->stats.replayed_n++;
-        /* It may also be so far ahead that it looks old: the sender's join tells. */
+        /* It may also be so far ahead that it looks old: a join of the sender shows which. */
         return uw_frames_is_old(p, counter) ? UW_ERR_NOTFOUND : UW_ERR_AGAIN;
     }
     struct uw_ccm_frame f;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * secure_frames_priv.h - what the files of secure frames share. Each calls those below it
+ * secure_frames_priv.h - functions that the files of secure frames share. Each calls those below it
  *
  *     secure_frames.c           the link: frames of messages
- *     secure_frames_join.c      known peers: hello, welcome, join, windows; frames that go out
+ *     secure_frames_join.c      known peers: hello, welcome, join, windows; sent frames
  *     secure_frames_keys.c      epochs, counters and their store
  */
 #ifndef UW_NET_SECURE_FRAMES_PRIV_H
@@ -77,10 +77,10 @@ void uw_frames_mark_seen(struct uw_frames_peer *p, uint64_t counter, uint64_t no
  * Returns UW_OK, UW_ERR_IO (the store cannot be written), UW_ERR_CLOSED, UW_ERR_NOMEM. */
 int uw_frames_next(struct uw_secure_frames *s, uint64_t *counter, struct uw_frames_key **key);
 
-/* Send what is in s->out, or keep it until the lower link takes it. */
+/* Send the frame in s->out, or keep it until the lower link takes it. */
 int uw_frames_put(struct uw_secure_frames *s, uint16_t to, uint32_t bytes);
 
-/* Send what waits in s->out. Returns whether s->out may be written. */
+/* Send the frame that waits in s->out, if any. Returns whether s->out may be written. */
 bool uw_frames_out_is_free(struct uw_secure_frames *s);
 
 /* Send a hello to a station, or to all, at a limited rate, of which a part is reserved for stations

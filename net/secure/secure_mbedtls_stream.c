@@ -22,7 +22,7 @@ struct session {
     mbedtls_ssl_context ssl;
     struct uw_stream_io io;
     bool open, client, cheap;
-    bool in_head, bulk;             /* what the library reads; is the last record large? */
+    bool in_head, bulk;             /* the library reads a header; the last record is large */
     char address[UW_LINK_ADDRESS_BYTES];
     uint32_t at, end;               /* of what was read ahead */
     uint8_t ahead[READ_AHEAD_BYTES];

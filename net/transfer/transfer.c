@@ -202,7 +202,7 @@ static uint32_t path_rto_us(const struct uw_pull *p)
     most = uw_max_u64(most, 2u * p->srtt_us);       /* no answer is faster */
     most = uw_min_u64(most, RTT_MAX_US);
     uint64_t us = uw_max_u64(rto, uw_max_u64(chunks_us, RTO_MIN_US));
-    /* Other senders decide when the last outstanding chunk arrives; no pause is longer than this. */
+    /* Other senders decide when the last outstanding chunk arrives; no pause exceeds this. */
     us = p->chunk_us != 0 ? uw_min_u64(us, STEADY_RTO_MOST * chunks_us) : us;
     return (uint32_t)uw_min_u64(uw_backoff_after(us, doublings, 7), most);
 }
@@ -394,7 +394,7 @@ uint32_t uw_pull_give(struct uw_pull *p, struct uw_pull *to, uint32_t most, bool
     return n;
 }
 
-/* The first missing chunk from the origin on; `asked`: which is not asked for either. There is one. */
+/* The first missing chunk from the origin on; `asked`: that is not asked for. There is one. */
 static uint32_t first_missing(const struct uw_pull *p, bool asked)
 {
     uint32_t taken;
