@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A round over links that lose nothing and keep the order: chunks go out as soon as their floats
- * are final, and are taken in as they come; nobody asks and nobody answers. A rank receives step by
- * step, and sends a few steps ahead of that: what no longer waits for anything to arrive. A chunk
- * that comes before its step, or would overwrite what is still to be sent, has to wait: it is kept,
- * or left to the caller. Who is ahead needs something of the others within two rows of segments, so
- * that what has to be kept is bounded.
+ * A streamed round, over links that lose nothing and keep the order. A rank sends each part as soon
+ * as its floats are final and applies each part when it arrives; there are no requests and no
+ * answers. A rank receives step by step. It sends up to a few steps ahead, as long as the data does
+ * not depend on what has not arrived. A part that arrives before its step, or that would overwrite
+ * unsent data, is stored, or left to the caller. A rank can be at most two rows of segments ahead
+ * of the others, so the memory for early parts is bounded.
  *
- * Large vectors are worked in segments, one round of steps each, so that what is added up is handed
- * on while it is still in a cache. ABREAST of them take turns, step by step: while one waits for
- * its peer, the other has something to send. */
+ * A large vector is divided into segments, each with its own steps, so that a sum is sent while it
+ * is still in a cache. ABREAST segments form a row and take turns, step by step: while one waits
+ * for its peer, the other has data to send. */
 #include "allreduce_priv.h"
 
 #include "base/bits.h"
@@ -19,16 +19,16 @@
 #define ABREAST 2u
 #define BURST_CHUNKS 2u             /* sent in one run, while something is to be received */
 #define SEND_RETRY_US 100u
-#define UNKNOWN_RETRY_US 1000u      /* a rank that this node does not know yet */
-#define STEPS_MAX 65535u            /* what a message can number */
+#define UNKNOWN_RETRY_US 1000u      /* the rank's station is not known yet */
+#define STEPS_MAX 65535u            /* a part has 16 bits for its step */
 
-/* What is sent are fragments of a segment in a row. 62 KiB and a head are a little less
- * than the 65483 bytes that one packet of a TCP connection holds at most (loopback, segmentation
- * offload): fragments of 64 KiB would each drag a packet of some bytes behind them. */
+/* A message of a step is sent in parts of UW_ALLREDUCE_PART_N floats. With their head they fit the
+ * 65483 bytes that a packet of a TCP connection holds at most (loopback, segmentation offload).
+ * Parts of 64 KiB would each need a second packet for the last bytes. */
 #define PARTS_LEAST 4u
 #define SEGMENT_LEAST_N 64u
 
-/* As measured; where all of a segment is sent in every step, two for each of them. */
+/* Measured. Kinds that send a whole segment in every step need two for each step. */
 uint32_t uw_allreduce_ahead_segments(enum uw_allreduce_kind kind, uint32_t ranks)
 {
     bool windows = kind == UW_ALLREDUCE_HALVING || kind == UW_ALLREDUCE_RING;
@@ -42,12 +42,12 @@ uint32_t uw_allreduce_segment_n(enum uw_allreduce_kind kind, uint32_t ranks, uin
     return n >= SEGMENT_LEAST_N ? (uint32_t)n : 0;
 }
 
-/* Where a step of the round belongs. */
+/* The segment and the step within it that a step of the round stands for. */
 struct place {
     uint32_t at, n;             /* the segment */
-    uint32_t k;                 /* step of its own */
-    uint32_t abreast;           /* segments worked in turns: its step before this one lies so many
-                                   steps of the round back */
+    uint32_t k;                 /* step of the segment */
+    uint32_t abreast;           /* segments in the row: the segment's previous step is so many steps
+                                   of the round earlier */
 };
 
 static struct place place_of(const struct uw_allreduce *a, uint32_t k)
@@ -89,7 +89,7 @@ static void load_send(struct uw_allreduce *a)
     }
 }
 
-/* On to the next steps as far as what was sent and taken allows. */
+/* Go on to the next steps as far as the parts sent and received allow. */
 static void advance(struct uw_allreduce *a)
 {
     struct uw_allreduce_stream *t = &a->stream;
@@ -113,19 +113,19 @@ static void advance(struct uw_allreduce *a)
     }
 }
 
-/* Would floats from `at` on overwrite what this step still has to send? */
+/* Would n floats at `at` overwrite data that this step has not sent yet? */
 static bool is_unsent(const struct uw_allreduce_stream *t, uint32_t at, uint32_t n)
 {
     uint32_t from = t->send.send_at + t->sent_n, to = t->send.send_at + t->send.send_n;
     return t->send_k == t->recv_k && at < to && at + n > from;
 }
 
-/* ---- what comes early ---- */
+/* ---- early parts ---- */
 
 void uw_allreduce_keep_ahead(struct uw_allreduce *a, const struct uw_part *p)
 {
     bool runs = a->state == UW_ALLREDUCE_RUNNING;
-    /* Of a round that is not streamed, the store has what others may still ask for. */
+    /* In a round that is not streamed the store holds data that others may still request. */
     bool free = uw_allreduce_streams(a) || a->state == UW_ALLREDUCE_IDLE || a->r.x == NULL;
     if (free && (!runs || a->r.group == p->group)) {
         if (a->early.group != p->group) {
@@ -157,7 +157,7 @@ static int fail(struct uw_allreduce *a)
     return UW_ERR_CORRUPT;
 }
 
-/* A fragment that is early, of this round or the next. */
+/* Store an early part, of this round or the next. */
 static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
 {
     if (a->config.streams_only) {
@@ -167,7 +167,7 @@ static int wait_with(struct uw_allreduce *a, const struct uw_part *p)
     return is_lost(a) ? fail(a) : UW_OK;
 }
 
-/* The next fragment of the step at hand. Returns false when it is not kept. */
+/* Find the next part of the current step. Returns false when it is not stored. */
 static bool find(const struct uw_allreduce *a, uint32_t *at, struct uw_part *p)
 {
     const struct uw_allreduce_stream *t = &a->stream;
@@ -263,13 +263,13 @@ int uw_allreduce_stream_take(struct uw_allreduce *a, uint32_t from, const struct
     return rc;
 }
 
-/* Floats of the step to send that are final, from the first unsent one on. */
+/* Number of floats, from the first unsent one on, that are final. */
 static uint32_t final_n(const struct uw_allreduce *a)
 {
     const struct uw_allreduce_stream *t = &a->stream;
     uint32_t left = t->send.send_n - t->sent_n, at = t->send.send_at + t->sent_n;
     struct place p = place_of(a, t->send_k);
-    uint32_t before = p.k > 0 ? t->send_k - p.abreast : 0;  /* the step that this one builds on */
+    uint32_t before = p.k > 0 ? t->send_k - p.abreast : 0;  /* the step that this depends on */
     if (p.k == 0 || before < t->recv_k) {
         return left;
     }

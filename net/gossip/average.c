@@ -6,7 +6,7 @@
 #include <float.h>
 #include <string.h>
 
-#define DRIFT_ROUNDS 16u            /* that count in the drift */
+#define DRIFT_ROUNDS 16u            /* of which the drift is the mean */
 
 void uw_average_init(struct uw_average *a, struct uw_gossip *gossip, float *spare)
 {
@@ -99,7 +99,7 @@ static void request_average(struct uw_average *a)
     atomic_store_explicit(&a->asked, a->round, memory_order_release);
 }
 
-/* Hand [x | z] over. A newcomer that has shown nothing yet has no z: its first round is its own. */
+/* Hand [x | z] over. A newcomer without a snapshot has no z: it trains its first round alone. */
 static int hand_over_pair(struct uw_average *a, uint32_t step)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
@@ -136,7 +136,7 @@ static void learn_drift(struct uw_average *a, float loss)
     uw_store_float(&a->drift, was + (is - was) / (float)a->drifts_n);
 }
 
-/* Add what is offered, if anything is. The loss was that of x before. */
+/* Add an offered inbox to x. The loss is that of x before. */
 static bool take_offer(struct uw_average *a, float loss)
 {
     if (a->inbox == NULL || !uw_average_offers(a) ||
@@ -154,7 +154,7 @@ static bool take_offer(struct uw_average *a, float loss)
     return true;
 }
 
-/* Keep a copy of x and hand it over. Returns false when a reader holds the snapshot: once more. */
+/* Copy x and hand it over. Returns false when a reader holds the snapshot: try again. */
 static bool hand_over(struct uw_average *a, uint32_t step)
 {
     const struct uw_gossip_config *c = &a->gossip->config;
@@ -195,7 +195,7 @@ static void end_rule(struct uw_average *a, bool done)
     }
 }
 
-/* The network has handed x back, with the average in it or as it was. */
+/* The network has handed x back, averaged or restored. */
 static int take_back(struct uw_average *a, uint32_t step)
 {
     const struct uw_params *p = a->gossip->config.params;
@@ -223,8 +223,8 @@ static int take_back(struct uw_average *a, uint32_t step)
             uw_gossip_settle(a->gossip);
         }
     }
-    bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is shown already */
-    if (changed && uw_gossip_publish(a->gossip, step, !a->measured) < 0) {  /* else the next does */
+    bool changed = how == UW_AVERAGE_DONE || a->spare != NULL;     /* else it is published */
+    if (changed && uw_gossip_publish(a->gossip, step, !a->measured) < 0) {  /* try again */
         return UW_NODE_AVERAGING;
     }
     begin_round(a);
@@ -251,7 +251,7 @@ static bool look(struct uw_average *a, const struct uw_node_progress *p, int *fl
     struct uw_gossip *g = a->gossip;
     *flags = uw_gossip_after_step(g, p);
     if (*flags >= 0 && g->state != UW_GOSSIP_RESTING && g->steps >= g->config.period_steps) {
-        *flags |= UW_NODE_ADOPTING;     /* T steps and no more: the answer decides */
+        *flags |= UW_NODE_ADOPTING;     /* trains no further before the answer */
     }
     if (*flags < 0 || g->state != UW_GOSSIP_RESTING) {
         return false;

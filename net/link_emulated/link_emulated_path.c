@@ -67,7 +67,8 @@ const struct uw_emulated_slot *uw_emulated_path_first(const struct uw_emulated_p
     return p->count != 0 ? slot_at(p, p->heap[0]) : NULL;
 }
 
-const struct uw_emulated_slot *uw_emulated_path_waiting(const struct uw_emulated_path *p)
+/* The message that waits longest, since its due_us; NULL when none does. */
+static const struct uw_emulated_slot *oldest(const struct uw_emulated_path *p)
 {
     return p->waiting_n != 0 ? slot_at(p, p->heap[p->cap_n - 1u]) : NULL;
 }
@@ -212,7 +213,8 @@ bool uw_emulated_path_admit_waiting(struct uw_emulated_path *p, uint64_t now_us,
     return !lost;
 }
 
-void uw_emulated_path_leave(struct uw_emulated_path *p, uint64_t left_us)
+/* Remove it: it has left the medium. */
+static void leave(struct uw_emulated_path *p, uint64_t left_us)
 {
     uint32_t number = p->heap[p->cap_n - 1u];
     uint32_t *last = &p->heap[p->cap_n - p->waiting_n];
@@ -382,14 +384,14 @@ void uw_emulated_medium_run(struct uw_emulated_medium *m, uint64_t now_us)
         if (e == NULL) {
             return;
         }
-        const struct uw_emulated_slot *s = uw_emulated_path_waiting(&e->out);
+        const struct uw_emulated_slot *s = oldest(&e->out);
         uint64_t start_us = s->due_us > m->free_at_us ? s->due_us : m->free_at_us;
         uint64_t took_us = time_on_air(m, s->bytes);
         m->free_at_us = start_us + took_us;
         m->busy_us += took_us;
         m->messages_n++;
         m->turn = e;
-        uw_emulated_path_leave(&e->out, m->free_at_us);
+        leave(&e->out, m->free_at_us);
     }
 }
 

@@ -43,12 +43,6 @@ bool uw_emulated_path_admit(struct uw_emulated_path *p, uint64_t now_us, uint16_
 bool uw_emulated_path_admit_waiting(struct uw_emulated_path *p, uint64_t now_us, uint16_t station,
                                     uint32_t bytes, bool cut);
 
-/* The message that waits longest, since its due_us; NULL when none does. */
-const struct uw_emulated_slot *uw_emulated_path_waiting(const struct uw_emulated_path *p);
-
-/* Remove it: it has left the medium. */
-void uw_emulated_path_leave(struct uw_emulated_path *p, uint64_t left_us);
-
 /* The message due first, or NULL. */
 const struct uw_emulated_slot *uw_emulated_path_first(const struct uw_emulated_path *p);
 

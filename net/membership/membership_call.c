@@ -66,7 +66,8 @@ static uint64_t afford_us(const struct uw_membership *m)
     return m->paid_us > burst ? m->paid_us - burst : 0;
 }
 
-uint64_t uw_membership_exchange_us(const struct uw_membership *m)
+/* Interval of exchanges with each live member, with one message of ours each. */
+static uint64_t exchange_us(const struct uw_membership *m)
 {
     uint32_t live_n = m->states_n[UW_MEMBER_ALIVE] + m->states_n[UW_MEMBER_SUSPECT];
     live_n = m->crowd.n > live_n ? m->crowd.n : live_n;
@@ -75,13 +76,13 @@ uint64_t uw_membership_exchange_us(const struct uw_membership *m)
 
 uint64_t uw_membership_pace_us(const struct uw_membership *m)
 {
-    uint64_t us = uw_membership_exchange_us(m);
+    uint64_t us = exchange_us(m);
     return us > m->config.ping_us ? us : 0;
 }
 
 static uint64_t own_pace_us(const struct uw_membership *m)
 {
-    return uw_max_u64(uw_membership_exchange_us(m), m->config.ping_us);
+    return uw_max_u64(exchange_us(m), m->config.ping_us);
 }
 
 static uint64_t pace_with(const struct uw_membership *m, const struct uw_member *it)
@@ -94,7 +95,7 @@ static uint64_t pace_with(const struct uw_membership *m, const struct uw_member 
 /* Of many devices some always miss beacons by chance: pings would cost more than beacons. */
 static uint32_t beacons_missed(const struct uw_membership *m)
 {
-    return BEACONS_MISSED + (uw_membership_exchange_us(m) > CROWD_PINGS * m->config.ping_us);
+    return BEACONS_MISSED + (exchange_us(m) > CROWD_PINGS * m->config.ping_us);
 }
 
 void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
@@ -107,7 +108,7 @@ void uw_membership_exchanged(struct uw_membership *m, struct uw_member *it)
     }
     /* If the rate allows it, both sides ping: only the sender of a ping measures the round trip. */
     bool crowded = pace_us > m->config.ping_us ||
-                   2u * uw_membership_exchange_us(m) > m->config.ping_us;
+                   2u * exchange_us(m) > m->config.ping_us;
     if (crowded && it->srtt_us != 0) {
         it->next_us = m->now_us + uw_membership_jitter(m, pace_us);
         uw_membership_rush(m, it);
@@ -185,7 +186,7 @@ static uint64_t member_pause(struct uw_membership *m, const struct uw_member *it
     uint32_t lost_n = m->states_n[UW_MEMBER_UNKNOWN] + m->states_n[UW_MEMBER_DEAD];
     uint64_t us = call_pause(m, it->tries);
     bool all = m->config.beacons != NULL;   /* lost members are pinged */
-    uint64_t each_us = all ? uw_membership_exchange_us(m) : price_us(m, 1);
+    uint64_t each_us = all ? exchange_us(m) : price_us(m, 1);
     uint64_t least_us = it->tries > TRIES_EARLY ? each_us * lost_n * LIVE_PARTS : 0;
     uint64_t spread = is_thin(m, it) ? spread_us(m, it) : 0;
     least_us = uw_max_u64(least_us, spread);
@@ -591,7 +592,7 @@ static void count_crowd(struct uw_membership *m, uint64_t pace_us)
 
 static void beacon_soon(struct uw_membership *m)
 {
-    uint64_t wait_us = uw_membership_exchange_us(m) / SPREAD_PARTS;
+    uint64_t wait_us = exchange_us(m) / SPREAD_PARTS;
     uint64_t us = m->now_us + uw_rng_below(&m->rng, (uint32_t)uw_min_u64(wait_us, INT32_MAX) + 1u);
     m->beacon_us = uw_min_u64(m->beacon_us, us);
     m->beacons_n = 0;

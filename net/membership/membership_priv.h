@@ -85,9 +85,6 @@ struct uw_beacons {
     int (*next)(struct uw_membership *m, uint16_t *station, uint32_t *seq);
 };
 
-/* membership_call.c: interval of exchanges with each live member, with one message of ours each. */
-uint64_t uw_membership_exchange_us(const struct uw_membership *m);
-
 /* us with a random deviation of up to an eighth. */
 uint64_t uw_membership_jitter(struct uw_membership *m, uint64_t us);
 

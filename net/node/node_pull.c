@@ -134,7 +134,8 @@ static void forget_limit(struct uw_node_peer *peer)
     }
 }
 
-void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
+/* Begin the pull of a round from the member at this place; adopt: take its model over. */
+static void start_pull(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt)
 {
     struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = &s->membership.members[place];
@@ -179,7 +180,7 @@ static bool begin_round(struct uw_node_state *s, uint32_t round)
     } else {
         s->pull.weight = weight;
         s->pull.passed = 0;
-        uw_node_pull_start(s, round, place, adopt);
+        start_pull(s, round, place, adopt);
     }
     return true;
 }
@@ -199,7 +200,7 @@ void uw_node_punish(struct uw_node_state *s, struct uw_member *m)
     uw_node_avoid(s, m, uw_backoff_us(AVOID_FIRST_US, &peer->strikes, AVOID_DOUBLINGS));
 }
 
-void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how)
+static void finish(struct uw_node_state *s, enum uw_gossip_end how)
 {
     struct uw_node_pull *p = &s->pull;
     if (how != UW_GOSSIP_STALE) {       /* a stale pull measures nothing */
@@ -229,7 +230,7 @@ static void count(struct uw_node_state *s)
 void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why)
 {
     s->counters.pulls_cut++;
-    uw_node_pull_finish(s, UW_GOSSIP_CUT);
+    finish(s, UW_GOSSIP_CUT);
     uw_node_event_pull(s, uw_node_pull_member(s), UW_NODE_PULL_CUT, why);
 }
 
@@ -239,8 +240,8 @@ static bool take_over(struct uw_node_state *s, enum uw_node_why why)
     return uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why);
 }
 
-void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
-                         enum uw_node_event_kind kind)
+/* Refuse a member's chunk: avoid it for a while, and cut the pull. */
+static void refuse_chunk(struct uw_node_state *s, struct uw_member *m, enum uw_node_event_kind kind)
 {
     uw_node_punish(s, m);
     uw_node_event_pull(s, m, kind, UW_WHY_NONE);
@@ -278,7 +279,7 @@ static void complete(struct uw_node_state *s)
     struct uw_node_pull *p = &s->pull;
     struct uw_member *m = uw_node_pull_member(s);
     if (p->bytes == 0) {
-        uw_node_pull_finish(s, UW_GOSSIP_STALE);
+        finish(s, UW_GOSSIP_STALE);
         return;
     }
     uw_deadline_add(&p->took, s->now_us - p->first.transfer.started_us);
@@ -287,7 +288,7 @@ static void complete(struct uw_node_state *s)
     if (m != NULL && p->first.version != 0 && p->first.version != UW_NODE_VERSION_MIXED) {
         uw_node_slices_mixed(p->first.slices, p->first.version, uw_node_peer(s, m), s->outer_us);
     }
-    uw_node_pull_finish(s, UW_GOSSIP_COMPLETE);
+    finish(s, UW_GOSSIP_COMPLETE);
     uw_node_event_pull(s, m, UW_NODE_PULL_DONE, UW_WHY_NONE);
     if (p->what_for == UW_PULL_TO_ADOPT) {
         uw_node_event_pull(s, m, UW_NODE_ADOPTED, UW_WHY_NONE);
@@ -306,7 +307,7 @@ static uint32_t another_than(struct uw_node_state *s, const struct uw_member *m)
 /* Not when a model is taken over: halves of two models make none. First the training thread has to
  * mix all chunks, so that an outlier is attributed to its sender; in a pull from several peers,
  * chunks name theirs. */
-bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why)
+static bool move_on(struct uw_node_state *s, enum uw_node_why why)
 {
     struct uw_node_pull *p = &s->pull;
     if (p->what_for == UW_PULL_TO_ADOPT) {
@@ -367,13 +368,13 @@ static void check_pull(struct uw_node_state *s)
     } else if (here) {
         return;
     } else if (m == NULL || uw_member_is_gone(m)) {
-        if (!uw_node_pull_move(s, UW_WHY_GONE)) {
+        if (!move_on(s, UW_WHY_GONE)) {
             uw_node_pull_cut(s, UW_WHY_GONE);
         }
     } else if (silent_us >= silence_us || silent_us >= most_us / 2u) {
         /* If pulls are quick, move to another peer soon. */
         s->members->doubt(&s->membership, m, s->outer_us);
-        if (!uw_node_pull_move(s, UW_WHY_SILENT) && silent_us >= silence_us) {
+        if (!move_on(s, UW_WHY_SILENT) && silent_us >= silence_us) {
             uw_node_avoid(s, m, UW_NODE_AVOID_US);
             uw_node_pull_cut(s, UW_WHY_SILENT);
         }
@@ -395,7 +396,7 @@ static bool rests(struct uw_node_state *s)
     bool here = uw_pull_complete(&p->first.transfer);
     if (asleep && !here && p->what_for == UW_PULL_TO_MIX &&
         (uw_node_lanes_missing(s) != 0 || uw_node_any_awake(s))) {
-        (void)uw_node_pull_move(s, UW_WHY_SLEEPS);
+        (void)move_on(s, UW_WHY_SLEEPS);
     }
     return asleep && !here;
 }
@@ -408,7 +409,7 @@ void uw_node_pull_step(struct uw_node_state *s)
     if (averages != NULL && averages->pull_step(s) == UW_ERR_DENIED &&
         p->what_for == UW_PULL_TO_BRIDGE) {
         s->counters.refused_outlier++;
-        uw_node_pull_refuse(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
+        refuse_chunk(s, uw_node_pull_member(s), UW_NODE_CHUNK_OUTLIER);
     }
     if (s->further != NULL) {
         s->config.parts->lanes->step(s);
@@ -423,7 +424,7 @@ void uw_node_pull_step(struct uw_node_state *s)
         uint32_t round = p->pending != 0 ? p->pending : uw_gossip_next_round(&s->gossip);
         uint32_t head = round == 0 && averages != NULL ? averages->pull_from(s) : 0;
         if (head != 0) {
-            uw_node_pull_start(s, BRIDGE_ROUND, head, false);
+            start_pull(s, BRIDGE_ROUND, head, false);
         }
         if (round == 0) {
             uw_node_pull_ask(s, &p->first);
@@ -433,23 +434,6 @@ void uw_node_pull_step(struct uw_node_state *s)
         p->pending = begin_round(s, round) ? 0 : round;
     }
     uw_node_pull_ask(s, &p->first);
-}
-
-uint64_t uw_node_pull_next_us(struct uw_node_state *s)
-{
-    const struct uw_node_pull *p = &s->pull;
-    uint64_t next_us = UINT64_MAX;
-    for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
-        const struct uw_node_lane *lane = &s->further->lane[i];
-        next_us = lane->used ? uw_min_u64(next_us, uw_node_pull_due_us(s, &lane->transfer))
-                             : next_us;
-    }
-    if (p->paused_us != 0 && uw_node_pull_member(s) != NULL) {
-        const struct uw_member *m = uw_node_pull_member(s);
-        const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
-        return uw_min_u64(next_us, w.from_us - s->slept_us);
-    }
-    return uw_min_u64(next_us, uw_node_pull_due_us(s, &p->first.transfer));
 }
 
 /* ---- wants and chunks ---- */
@@ -520,7 +504,8 @@ void uw_node_pull_ask(struct uw_node_state *s, struct uw_node_lane *lane)
     }
 }
 
-uint64_t uw_node_pull_due_us(const struct uw_node_state *s, const struct uw_pull *t)
+/* When the next wants of a lane are due. */
+static uint64_t due_us(const struct uw_node_state *s, const struct uw_pull *t)
 {
     uint32_t room = room_for(s, t);
     uint64_t next_us = uw_pull_next_us(t, room, s->now_us);
@@ -528,6 +513,23 @@ uint64_t uw_node_pull_due_us(const struct uw_node_state *s, const struct uw_pull
         return s->now_us + FULL_RETRY_US;
     }
     return next_us;
+}
+
+uint64_t uw_node_pull_next_us(struct uw_node_state *s)
+{
+    const struct uw_node_pull *p = &s->pull;
+    uint64_t next_us = UINT64_MAX;
+    for (uint32_t i = 0; s->further != NULL && i < s->further->n; i++) {
+        const struct uw_node_lane *lane = &s->further->lane[i];
+        next_us = lane->used ? uw_min_u64(next_us, due_us(s, &lane->transfer))
+                             : next_us;
+    }
+    if (p->paused_us != 0 && uw_node_pull_member(s) != NULL) {
+        const struct uw_member *m = uw_node_pull_member(s);
+        const struct uw_window w = uw_membership_window(&s->membership, m, s->outer_us);
+        return uw_min_u64(next_us, w.from_us - s->slept_us);
+    }
+    return uw_min_u64(next_us, due_us(s, &p->first.transfer));
 }
 
 struct uw_node_lane *uw_node_pull_of(struct uw_node_state *s, const struct uw_member *m)
@@ -558,12 +560,12 @@ static void pass_over(struct uw_node_state *s, struct uw_member *m, struct uw_no
     bool more = p->what_for != UW_PULL_TO_BRIDGE && p->passed < UW_NODE_PASSED_MOST;
     uint32_t place = more ? uw_node_pick_any(s, p->round, false, 1, m) : 0;
     if (place == 0) {
-        uw_node_pull_finish(s, UW_GOSSIP_STALE);
+        finish(s, UW_GOSSIP_STALE);
         return;
     }
     p->passed++;
     uw_pull_stop(&p->first.transfer);
-    uw_node_pull_start(s, p->round, place, false);
+    start_pull(s, p->round, place, false);
 }
 
 /* Pass a chunk to the training thread or the bridge. */
@@ -596,7 +598,7 @@ static bool is_refused(struct uw_node_state *s, struct uw_member *m, struct uw_n
     if (lane != &s->pull.first) {
         lanes->nonfinite(s, lane);
     } else {
-        uw_node_pull_refuse(s, m, UW_NODE_CHUNK_NONFINITE);
+        refuse_chunk(s, m, UW_NODE_CHUNK_NONFINITE);
     }
     return true;
 }
@@ -675,7 +677,7 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
         return;
     }
     if (narrow && p->bytes == 0 && uw_node_carries(s, peer, 1)) {
-        uw_node_pull_start(s, p->round, p->first.member, p->what_for == UW_PULL_TO_ADOPT);
+        start_pull(s, p->round, p->first.member, p->what_for == UW_PULL_TO_ADOPT);
         return;
     }
     s->counters.pulls_refused++;
@@ -683,6 +685,6 @@ void uw_node_pull_refused(struct uw_node_state *s, struct uw_member *m,
     if (uw_node_pulls_from_many(s) && s->config.parts->lanes->take_over(s, why)) {
         return;
     }
-    uw_node_pull_finish(s, p->bytes != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
+    finish(s, p->bytes != 0 ? UW_GOSSIP_CUT : UW_GOSSIP_NONE);
     uw_node_event_pull(s, m, UW_NODE_PULL_REFUSED, why);
 }

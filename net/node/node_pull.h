@@ -126,22 +126,11 @@ static inline struct uw_member *uw_node_lane_member(const struct uw_node_state *
 /* The peer of the current or last pull; NULL: none, or replaced in the table. */
 struct uw_member *uw_node_pull_member(struct uw_node_state *s);
 
-/* Begin the pull of a round from the member at this place; adopt: take its model over. */
-void uw_node_pull_start(struct uw_node_state *s, uint32_t round, uint32_t place, bool adopt);
-
-/* End the pull; _cut counts it as cut and reports the reason. */
-void uw_node_pull_finish(struct uw_node_state *s, enum uw_gossip_end how);
+/* End the pull, count it as cut and report the reason. */
 void uw_node_pull_cut(struct uw_node_state *s, enum uw_node_why why);
-
-/* Continue with another peer. Returns false if there is none; true also while not known. */
-bool uw_node_pull_move(struct uw_node_state *s, enum uw_node_why why);
 
 /* Do not pull from a member for so long. */
 void uw_node_avoid(struct uw_node_state *s, const struct uw_member *m, uint64_t us);
-
-/* Refuse a member's chunk: avoid it for a while, and cut the pull. */
-void uw_node_pull_refuse(struct uw_node_state *s, struct uw_member *m,
-                         enum uw_node_event_kind kind);
 
 /* The timeout of a pull. */
 uint64_t uw_node_pull_deadline_us(const struct uw_node_state *s);
@@ -167,9 +156,6 @@ void uw_node_lane_keep_rate(struct uw_node_state *s, const struct uw_node_lane *
 
 /* Send the wants of a lane that are due. */
 void uw_node_pull_ask(struct uw_node_state *s, struct uw_node_lane *lane);
-
-/* When the next one is due. */
-uint64_t uw_node_pull_due_us(const struct uw_node_state *s, const struct uw_pull *t);
 
 /* How long to avoid a member whose version was mixed before. */
 uint64_t uw_node_stale_us(const struct uw_node_state *s, const struct uw_member *m);

@@ -260,10 +260,6 @@ void uw_node_event_refused(struct uw_node_state *s, enum uw_node_event_kind kind
 /* Fill s->message, a hello, ping or ack, with the state of this device. */
 void uw_node_fill_ping(struct uw_node_state *s, uint32_t seq);
 
-/* Send such a message with as many rumours as fit, and up to `others` records of other members. */
-void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
-                  uint32_t others);
-
 #define UW_NODE_LEFT_OUT_MOST 11u       /* fields that a ping can omit: node_frames.c */
 
 /* Defaults of timeouts. */

@@ -54,8 +54,9 @@ void uw_node_fill_ping(struct uw_node_state *s, uint32_t seq)
     p->has_averaging = uw_node_fill_averaging(s, &p->averaging);
 }
 
-void uw_node_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type, uint32_t seq,
-                  uint32_t others)
+/* Send such a message with as many rumours as fit, and up to `others` records of other members. */
+static void send_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type type,
+                      uint32_t seq, uint32_t others)
 {
     uw_node_fill_ping(s, seq);
     bool beacon = station == UW_LINK_STATION_BROADCAST;     /* others send theirs, too */
@@ -89,7 +90,7 @@ static void step(struct uw_node_state *s)
         if (type == 0) {
             return;
         }
-        uw_node_ping(s, station, (enum uw_wire_type)type, seq, UW_NODE_OTHERS);
+        send_ping(s, station, (enum uw_wire_type)type, seq, UW_NODE_OTHERS);
     }
 }
 
@@ -101,7 +102,7 @@ static void answer(struct uw_node_state *s, uint16_t station, enum uw_wire_type 
     if (type != UW_WIRE_ACK && !s->left && ping->seq != 0) {
         /* The sender of a hello may not know any member. */
         uint32_t others = type == UW_WIRE_HELLO ? UW_GATHER_MAX : UW_NODE_OTHERS;
-        uw_node_ping(s, station, UW_WIRE_ACK, ping->seq, others);
+        send_ping(s, station, UW_WIRE_ACK, ping->seq, others);
     }
 }
 

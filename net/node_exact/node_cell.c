@@ -11,7 +11,7 @@
 
 #define DIRECT_POLL_US 200u
 
-/* ---- who is in the cell ---- */
+/* ---- members of the cell ---- */
 
 static bool in_scope(const struct uw_node_state *s, const struct uw_member *m,
                      enum uw_average_scope scope)
@@ -46,7 +46,7 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
     uw_cell_members(&o->cell, o->rows, n);
 }
 
-/* ---- what the cell wants ---- */
+/* ---- callbacks of the cell ---- */
 
 static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)
 {
@@ -77,7 +77,7 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
     (void)uw_node_send(s, member->station, UW_WIRE_CELL, &uw_form_cell, w);
 }
 
-/* What is averaged in a scope. */
+/* The vector that a scope averages. */
 static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
 {
     const struct uw_node_config *c = &o->node->config;
@@ -86,7 +86,7 @@ static float *vector_of(const struct uw_node_scope *o, uint32_t *size_n)
     return pair ? c->spare : c->params->x;
 }
 
-/* Gradients that overlap are never worked as a whole. */
+/* Overlapped gradients have no scratch for the whole vector. */
 bool uw_node_cell_has_room(const struct uw_node_scope *o, enum uw_allreduce_kind kind)
 {
     uint32_t size_n;
@@ -246,7 +246,7 @@ static bool vector_is_finite(const struct uw_node_scope *o)
     return uw_all_finite(x, n);
 }
 
-/* The training thread has handed its parameters over. */
+/* Accept parameters that the training thread has handed over. */
 static void take_up(struct uw_node_state *s)
 {
     enum uw_average_scope scope;
@@ -258,7 +258,7 @@ static void take_up(struct uw_node_state *s)
     s->cell->asked = o;
     uw_node_near_asked(s);
     uw_node_bridge_keep(s);
-    /* The rms is finite where all is. */
+    /* The rms is finite if all parameters are. */
     bool finite = s->cell->average.measured ? uw_all_finite(&rms, 1) : vector_is_finite(o);
     if (!finite) {
         s->counters.refused_nonfinite++;
@@ -300,7 +300,7 @@ void uw_node_cell_look(struct uw_node_state *s)
     }
 }
 
-/* Nobody wakes this thread when a device is done. */
+/* A device does not wake this thread when it is done: poll. */
 static uint64_t look_again_us(const struct uw_node_state *s)
 {
     const struct uw_node_scope *o = s->cell->asked;

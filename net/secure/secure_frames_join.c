@@ -103,8 +103,9 @@ static void report_rarely(struct uw_secure_frames *s, enum uw_secure_event_kind 
     }
 }
 
-void uw_frames_warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
-                    const char *text)
+/* Report a warning unless it was reported lately. */
+static void warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
+                 const char *text)
 {
     report_rarely(s, UW_SECURE_WARNING, not_before_us, station, text);
 }
@@ -138,7 +139,7 @@ static struct uw_frames_peer *enter(struct uw_secure_frames *s, uint64_t id, uin
 {
     struct uw_frames_peer *p = peer_of(s, id), *at = uw_frames_peer_at(s, station);
     if (p != NULL && p->station != station) {
-        uw_frames_warn(s, &s->identity_tell_us, station,
+        warn(s, &s->identity_tell_us, station,
                        "one identity at two addresses: the device moved, or its store was copied");
     }
     if (at != NULL && at != p) {
@@ -188,7 +189,7 @@ int uw_frames_next(struct uw_secure_frames *s, uint64_t *counter, struct uw_fram
 {
     int rc = uw_frames_count(s, counter);
     if (rc == UW_ERR_CLOSED) {
-        uw_frames_warn(s, &s->identity_tell_us, s->lower->own,
+        warn(s, &s->identity_tell_us, s->lower->own,
                        "the counters are used up: this device needs a new identity");
     }
     if (rc < 0) {
@@ -258,7 +259,7 @@ static bool may_ask(struct uw_secure_frames *s, uint16_t station, bool to_send)
     } else if (to_send && s->withheld_us == 0) {
         s->withheld_us = s->now_us;
     } else if (to_send && s->now_us - s->withheld_us >= WITHHELD_REPORT_US) {
-        uw_frames_warn(s, &s->withheld_tell_us, station,
+        warn(s, &s->withheld_tell_us, station,
                        "hellos are limited: too many unknown devices");
     }
     return may;
@@ -313,7 +314,7 @@ static void wait_for_join(struct uw_secure_frames *s, struct uw_frames_answer *a
 {
     a->until_us = s->now_us + uw_backoff_us(WELCOME_FIRST_US, &a->in_vain, WELCOME_DOUBLINGS);
     if (a->in_vain >= WELCOMES_TELL) {
-        uw_frames_warn(s, &s->in_vain_tell_us, a->station,
+        warn(s, &s->in_vain_tell_us, a->station,
                        "a device sends hello but no join: it does not receive our frames, "
                        "or old hellos are replayed");
     }
@@ -442,7 +443,7 @@ static void on_self(struct uw_secure_frames *s, uint16_t from, enum uw_frames_jo
     s->stats.replayed_n++;
     if (counter >= s->counter || (elsewhere && kind != UW_FRAMES_HELLO && is_fresh(s, echo))) {
         bool another = uw_frames_draw_another(s);
-        uw_frames_warn(s, &s->identity_tell_us, from,
+        warn(s, &s->identity_tell_us, from,
                        another ? "a copy of this device's store is in use: it takes a new identity"
                                : "another device has our identity: delete one counter record");
     } else if (elsewhere && kind == UW_FRAMES_HELLO) {
@@ -458,7 +459,7 @@ static void on_twin(struct uw_secure_frames *s)
     s->stats.refused_n++;
     (void)uw_link_describe(s->lower, s->lower->own, text + strlen(text));
     uw_frames_send_hello(s, UW_LINK_STATION_BROADCAST, false);
-    uw_frames_warn(s, &s->twin_tell_us, s->lower->own, text);
+    warn(s, &s->twin_tell_us, s->lower->own, text);
 }
 
 /* A device that restarted in an old epoch gets a welcome, too, and follows. */

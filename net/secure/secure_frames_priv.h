@@ -62,10 +62,6 @@ struct uw_frames_echo {
 
 struct uw_frames_peer *uw_frames_peer_at(const struct uw_secure_frames *s, uint16_t station);
 
-/* Report a warning unless it was reported lately. */
-void uw_frames_warn(struct uw_secure_frames *s, uint64_t *not_before_us, uint16_t station,
-                    const char *text);
-
 /* Is this counter of the peer below the window? */
 bool uw_frames_is_old(const struct uw_frames_peer *p, uint64_t counter);
 

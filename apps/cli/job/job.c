@@ -271,13 +271,19 @@ int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err
     return rc;
 }
 
+/* Whether the model is a classifier. Otherwise its loss compares with the sample itself. */
+static bool has_labels(const struct uw_model_def *d)
+{
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
+}
+
 int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
                     bool (*stop)(void *), void *arg, struct uw_score *score)
 {
     struct uw_loader loader;
     double loss = 0.0;
     uint64_t correct = 0;
-    *score = (struct uw_score){.labels = uw_job_has_labels(&j->file.def)};
+    *score = (struct uw_score){.labels = has_labels(&j->file.def)};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});
@@ -435,11 +441,6 @@ int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
 
 /* ---- data that a model takes ---- */
 
-bool uw_job_has_labels(const struct uw_model_def *d)
-{
-    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
-}
-
 /* Whether the model takes samples of that shape: as they are, flattened, or row by row. */
 static bool takes(const struct uw_job *j, uint32_t channels, uint32_t height, uint32_t width)
 {
@@ -494,7 +495,7 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                                 d->name, spec);
         }
     }
-    if (uw_job_has_labels(d) && j->need.classes < data->classes) {
+    if (has_labels(d) && j->need.classes < data->classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s has %u classes, data %.80s has labels up to %u: its last "
                             "layer needs more outputs",

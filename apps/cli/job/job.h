@@ -93,9 +93,6 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
 /* Whether the model's name is that of an ONNX file. */
 bool uw_job_is_onnx(const char *model);
 
-/* Whether the model is a classifier. Otherwise its loss compares with the sample itself. */
-bool uw_job_has_labels(const struct uw_model_def *d);
-
 /* Check that the model's input and classes fit the data, which may lack classes. Call after plan;
  * `spec` names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes
  * and data that would fit. */
