@@ -17,7 +17,8 @@
 #define AWAIT_NS 2000000
 #define SPIN_US 100u            /* a call due within this time does not wait */
 #define NAP_MAX_US 2000u
-#define LOOK_US 200u            /* in an average, before the thread sleeps */
+#define LOOK_US 200u            /* in an average, before the thread sleeps ... */
+#define BUSY_US 2000u           /* ... while messages come that often */
 
 /* Where the node does not fit the link, but would with a shorter name: report how long that may
  * be. */
@@ -113,11 +114,14 @@ static void wait_for_work(struct uw_node_net *n, uint64_t until_us)
         wait_us = 0;
     }
     /* The next message of an average comes sooner than a sleeping thread is woken. */
-    if (!asleep && uw_node_holds(&n->node)) {
+    if (!asleep && uw_node_holds(&n->node) && now_us < n->busy_us + BUSY_US) {
         uint64_t look_us = wait_us < LOOK_US ? wait_us : LOOK_US;
         wait_us = look(fds, now_us + look_us) ? 0 : wait_us - look_us;
     }
     poll(fds, 2, (int)(wait_us < SPIN_US ? 0 : (wait_us + 999u) / 1000u));
+    if ((fds[0].revents | fds[1].revents) != 0) {
+        n->busy_us = uw_board_now_us();
+    }
     if ((fds[0].revents & POLLIN) != 0) {
         char drain[64];
         while (read(n->wake[0], drain, sizeof drain) > 0) {

@@ -31,6 +31,7 @@ struct uw_node_net {
     int wake[2];                        /* pipe; -1: none */
     bool opened, running;
     pthread_t thread;
+    uint64_t busy_us;                   /* when something last arrived */
     atomic_bool quit;
     atomic_bool awaited;                /* the training thread waits for a step of the network */
     pthread_cond_t stepped;
