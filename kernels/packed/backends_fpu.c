@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Boards with a scalar FPU. */
+ * Backends of boards with a scalar FPU. */
 #include "uwasa/backends.h"
 
 #include "ref/backend.h"

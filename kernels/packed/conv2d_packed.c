@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* A register tile with so few rows of weights would mostly multiply nothing: depthwise. */
+/* Does a group have too few channels to fill a register tile? Then it is treated as depthwise. */
 static bool is_thin(const struct uw_conv2d *c)
 {
     uint32_t group_out = c->out_channels / c->groups, group_in = c->in_channels / c->groups;
@@ -23,14 +23,14 @@ static bool is_thin(const struct uw_conv2d *c)
 #define PACK_COST 0.25
 #define COPY_COST 0.8
 #define PHASES_MAX 64u
-#define SPARSE_SHARE 0.25           /* of dy, about, where a max pool is behind */
+#define SPARSE_SHARE 0.25           /* non-zero share of dy, roughly, before a max pool */
 
 static bool has_taps(const struct uw_phase *p)
 {
     return p->h.taps > 0 && p->w.taps > 0;
 }
 
-/* An image counts its elements in 32 bits. */
+/* Do the elements of all images fit in 32-bit counts? */
 static bool images_fit(const struct uw_tile *t, const struct uw_conv2d *c)
 {
     struct uw_phase phase;
@@ -43,8 +43,8 @@ static bool images_fit(const struct uw_tile *t, const struct uw_conv2d *c)
     return fit;
 }
 
-/* With few rows of weights it costs less to compute some pixels too many, and to copy those that
- * count, than to pack: in vectors of multiply-adds, PACK_COST a tap, COPY_COST a row. */
+/* With few rows of weights, computing some pixels too many and copying the valid ones costs less
+ * than packing. Costs in vector multiply-adds: PACK_COST per tap, COPY_COST per row. */
 static void widen(struct uw_image *v, const struct uw_tile *t, uint32_t rows)
 {
     struct uw_image wide = *v;
@@ -60,8 +60,8 @@ static void widen(struct uw_image *v, const struct uw_tile *t, uint32_t rows)
     }
 }
 
-/* Largest minibatch whose pixels, widened or not, can be counted in 32 bits as a product counts its
- * columns: in whole panels. */
+/* Largest minibatch whose pixels, widened or not and rounded up to whole panels, fit in a 32-bit
+ * count. */
 static uint32_t batch_max(const struct uw_tile *t, const struct uw_conv2d *c)
 {
     struct uw_image x = uw_image_of_input(c, 1, NULL, false);
@@ -78,7 +78,7 @@ static uint32_t batch_max(const struct uw_tile *t, const struct uw_conv2d *c)
     return (uint32_t)((UINT32_MAX - t->nr) / most);
 }
 
-enum way { PRODUCT, SMALL, WINOGRAD, DIRECT, REFERENCE };
+enum method { PRODUCT, SMALL, WINOGRAD, DIRECT, REFERENCE };
 
 static enum uw_small_part small_part(enum uw_winograd_part part)
 {
@@ -90,8 +90,8 @@ static enum uw_small_part small_part(enum uw_winograd_part part)
     return UW_SMALL_BW_PARAM;
 }
 
-static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
-                       enum uw_winograd_part part, uint32_t batch_n)
+static enum method method_of(const struct uw_tile *t, const struct uw_conv2d *c,
+                             enum uw_winograd_part part, uint32_t batch_n)
 {
     if (is_thin(c)) {
         return uw_direct_fits(c, batch_n) ? DIRECT : REFERENCE;
@@ -108,7 +108,7 @@ static enum way way_of(const struct uw_tile *t, const struct uw_conv2d *c,
     return uw_small_fits(t, c, small_part(part), batch_n) ? SMALL : PRODUCT;
 }
 
-/* Does it gain to leave out dy's zeros? Winograd's tiles of 3 x 3 leave out as much. */
+/* Is it faster to skip the zeros of dy? Not where a 3 x 3 kernel can use Winograd. */
 static bool is_sparse(const struct uw_tile *t, const struct uw_conv2d *c,
                       enum uw_winograd_part part, uint32_t batch_n, const float *dy)
 {
@@ -117,7 +117,7 @@ static bool is_sparse(const struct uw_tile *t, const struct uw_conv2d *c,
            uw_sparse_is_worth(t, c, small_part(part), batch_n, dy);
 }
 
-/* Pixels of v are those of lines that are stride apart, in each the step-th. */
+/* Store the pixels of v as lines `stride` floats apart, `step` floats from pixel to pixel. */
 static void set_lines(struct uw_sink *c, const struct uw_image *v, uint32_t step, size_t stride)
 {
     if (v->pitch > v->out_w || step > 1 || stride > v->out_w) {
@@ -217,10 +217,10 @@ static struct uw_product bw_param_product(const struct uw_tile *t, const struct 
     return p;
 }
 
-/* A few taps on every element: a multiply-add takes so many times as long. */
+/* Time of a multiply-add in direct.h, where each element has few taps, relative to a product. */
 #define DIRECT_SLOWER 8.0
 
-/* share: of the multiply-adds that are done. Each sample is a run of its own. */
+/* share: of the multiply-adds that are done. each: every sample is one call of the workers. */
 static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_conv2d *c,
                                uint32_t batch_n, double share, bool each)
 {
@@ -232,18 +232,18 @@ static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_conv2d *
     return uw_exec_for(e, share * batch_n * out * taps / runs, bytes / runs);
 }
 
-static struct uw_exec exec_of_way(const struct uw_exec *e, const struct uw_conv2d *c,
-                                  uint32_t batch_n, enum way way)
+static struct uw_exec exec_of_method(const struct uw_exec *e, const struct uw_conv2d *c,
+                                     uint32_t batch_n, enum method method)
 {
-    return exec_for(e, c, batch_n, way == DIRECT ? DIRECT_SLOWER : 1.0, way == SMALL);
+    return exec_for(e, c, batch_n, method == DIRECT ? DIRECT_SLOWER : 1.0, method == SMALL);
 }
 
 int uw_conv2d_fw_packed(const struct uw_exec *all, const struct uw_conv2d *c, uint32_t batch_n,
                         const float *x, const float *w, const float *b, float *y, bool accumulate)
 {
-    enum way way = way_of(all->kernels->tile, c, UW_WINOGRAD_FW, batch_n);
-    const struct uw_exec here = exec_of_way(all, c, batch_n, way), *e = &here;
-    switch (way) {
+    enum method method = method_of(all->kernels->tile, c, UW_WINOGRAD_FW, batch_n);
+    const struct uw_exec here = exec_of_method(all, c, batch_n, method), *e = &here;
+    switch (method) {
     case DIRECT: return uw_direct_fw(e, c, batch_n, x, w, b, y, accumulate);
     case SMALL: return uw_small_fw(e, c, batch_n, x, w, b, y, accumulate);
     case WINOGRAD: return uw_winograd_fw(e, c, batch_n, x, w, b, y, accumulate);
@@ -288,9 +288,9 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *all, const struct uw_conv2d 
         const struct uw_exec here = exec_for(all, c, batch_n, SPARSE_SHARE, true);
         return uw_sparse_bw_input(&here, c, batch_n, dy, w, dx, accumulate);
     }
-    enum way way = way_of(all->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n);
-    const struct uw_exec here = exec_of_way(all, c, batch_n, way), *e = &here;
-    switch (way) {
+    enum method method = method_of(all->kernels->tile, c, UW_WINOGRAD_BW_INPUT, batch_n);
+    const struct uw_exec here = exec_of_method(all, c, batch_n, method), *e = &here;
+    switch (method) {
     case DIRECT: return uw_direct_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case SMALL: return uw_small_bw_input(e, c, batch_n, dy, w, dx, accumulate);
     case WINOGRAD: return uw_winograd_bw_input(e, c, batch_n, dy, w, dx, accumulate);
@@ -301,9 +301,9 @@ int uw_conv2d_bw_input_packed(const struct uw_exec *all, const struct uw_conv2d 
 }
 
 #define LANES 16u
-#define SUM_WORK 8.0                /* multiply-adds that take as long as a value does */
+#define SUM_WORK 8.0                /* time to sum a value, in multiply-adds */
 
-/* Sum in a fixed number of lanes: the adder's latency is hidden, the order stays. */
+/* Sum in a fixed number of lanes: hides the latency of additions and keeps the order fixed. */
 static float sum_of(size_t n, const float *x)
 {
     float lane[LANES] = {0.0f};
@@ -359,9 +359,9 @@ static int weight_gradient(const struct uw_exec *all, const struct uw_conv2d *c,
         const struct uw_exec here = exec_for(all, c, batch_n, SPARSE_SHARE, true);
         return uw_sparse_bw_param(&here, c, batch_n, x, dy, scale, dw);
     }
-    enum way way = way_of(all->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n);
-    const struct uw_exec here = exec_of_way(all, c, batch_n, way), *e = &here;
-    switch (way) {
+    enum method method = method_of(all->kernels->tile, c, UW_WINOGRAD_BW_PARAM, batch_n);
+    const struct uw_exec here = exec_of_method(all, c, batch_n, method), *e = &here;
+    switch (method) {
     case DIRECT: return uw_direct_bw_param(e, c, batch_n, x, dy, scale, dw);
     case SMALL: return uw_small_bw_param(e, c, batch_n, x, dy, scale, dw);
     case WINOGRAD: return uw_winograd_bw_param(e, c, batch_n, x, dy, scale, dw);
@@ -388,7 +388,7 @@ int uw_conv2d_bw_param_packed(const struct uw_exec *e, const struct uw_conv2d *c
                                   scale, db);
 }
 
-/* Where x is packed anyway, into what is used once or a few times. */
+/* True where x is packed anyway, and each packed value is used only once or a few times. */
 bool uw_conv2d_takes_norm_packed(const struct uw_kernels *k, const struct uw_conv2d *c,
                                  uint32_t batch_n)
 {
@@ -403,18 +403,18 @@ bool uw_conv2d_takes_norm_packed(const struct uw_kernels *k, const struct uw_con
     return x.plain && c->groups == 1 && images_fit(t, c) && batch_n <= batch_max(t, c);
 }
 
-/* Of the ways that look at no dy. */
+/* Scratch of all methods except sparse.h. */
 static size_t scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c, uint32_t batch_n,
                             uint32_t threads)
 {
-    if (is_thin(c)) { /* a smaller minibatch may still come: one that fits */
+    if (is_thin(c)) { /* a smaller minibatch may fit */
         return uw_direct_fits(c, 1) ? uw_direct_scratch_bytes(c, batch_n, threads) : 0;
     }
     if (!images_fit(t, c)) {
         return 0;
     }
     if (batch_n > batch_max(t, c)) {
-        batch_n = batch_max(t, c); /* a smaller minibatch may still come */
+        batch_n = batch_max(t, c); /* a smaller minibatch may fit */
     }
     struct uw_image x = uw_image_of_input(c, batch_n, NULL, false);
     struct uw_image taps = uw_image_of_input(c, batch_n, NULL, true);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dense layers. Up to DOTS_BATCH samples the forward product is dot products that read each
- * weight once, where it lies; up to ROWS_BATCH the two gradients are sums of rows. Larger batches
- * are packed products. */
+ * Dense layers. Up to DOTS_BATCH samples, fw computes dot products with the weights in place; up to
+ * ROWS_BATCH samples, the gradients are sums of scaled rows. Larger batches are packed products. */
 #include "packed/packed.h"
 #include "packed/sizes.h"
 #include "ref/ref.h"
@@ -15,7 +14,7 @@
 #define ROWS_BATCH 4u
 #define TASK_WORK 32768.0       /* multiplications that a task should have at least */
 #define TASKS_MAX 16u
-#define STEP_ROWS UW_TILE_STEP_ROWS /* outputs whose weights are walked together */
+#define STEP_ROWS UW_TILE_STEP_ROWS /* outputs updated in one pass */
 #define STEP_WEIGHTS 65536u     /* weights that a task of a step should update */
 #define STEP_TASKS 4u
 #define STEP_INPUTS 2048u
@@ -31,8 +30,8 @@ struct job {
     uint32_t task_n;            /* outputs (or, for dx, inputs) of one task */
 };
 
-/* Outputs per task, a multiple of STEP_ROWS. Few tasks of one size: then a thread mostly meets the
- * weights that are in its cache since the pass before. */
+/* Outputs per task, a multiple of STEP_ROWS. With few tasks of one size, a thread mostly gets the
+ * weights that its cache still holds from the pass before. */
 static uint32_t outputs_per_task(const struct uw_dense *d, uint32_t batch_n)
 {
     double work = (double)d->in * d->out * (batch_n > 0 ? batch_n : 1);
@@ -43,8 +42,8 @@ static uint32_t outputs_per_task(const struct uw_dense *d, uint32_t batch_n)
     return round_up(div_up(d->out, tasks), STEP_ROWS);
 }
 
-/* Forward and backward mostly cut the weights alike: a tenth of them, say, does not stay where it
- * is. */
+/* Forward and backward mostly divide the weights alike, so about a tenth of them moves between
+ * caches. */
 static struct uw_exec exec_for(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_n)
 {
     double weights = (double)d->in * d->out;
@@ -209,8 +208,8 @@ int uw_dense_bw_param_packed(const struct uw_exec *all, const struct uw_dense *d
     return rc;
 }
 
-/* Rows of weights, columns begin .. begin + n-1. Where a ReLU cut the gradient to 0, and no weight
- * decays, nothing changes. */
+/* Update outputs o .. end-1, columns begin .. begin+n-1 of their weights. Rows with dy 0 (ReLU) and
+ * no weight decay are skipped. */
 static void step_outputs(const struct job *j, uint32_t o, uint32_t end, size_t begin, size_t n)
 {
     float dy[STEP_ROWS], coef[STEP_ROWS], *w[STEP_ROWS];
@@ -228,7 +227,7 @@ static void step_outputs(const struct job *j, uint32_t o, uint32_t end, size_t b
     }
 }
 
-/* A task has some outputs, or when dx is wanted some inputs, so that it is summed in one place. */
+/* A task has some outputs; when dx is wanted, some inputs, so that one task sums each dx. */
 static void step_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
@@ -245,7 +244,7 @@ static void step_task(void *arg, uint32_t task, uint32_t thread)
     step_outputs(j, 0, j->d->out, begin, n);
 }
 
-/* Inputs per task: long runs, as even as whole registers allow. */
+/* Inputs per task: long rows, in whole registers, divided evenly. */
 static uint32_t inputs_per_task(const struct uw_dense *d)
 {
     double weights = (double)d->in * d->out / STEP_WEIGHTS;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define SUMS_MAX 64u            /* taps whose sums are kept while a batch goes by */
+#define SUMS_MAX 64u            /* taps summed over the batch in one pass */
 
 struct job {
     const struct uw_planes_ops *t;
@@ -78,7 +78,7 @@ static struct uw_rows rows_of(const struct uw_plane_runs *r)
     return (struct uw_rows){r->image_n, r->pitch};
 }
 
-/* Phases (a, 0) and (a, 1) of rows that are split in two. */
+/* Fill phases (a, 0) and (a, 1) in one pass over the rows. */
 static void pack_pair(const struct job *j, uint32_t a, const float *src, uint32_t images,
                       float *dst)
 {
@@ -94,7 +94,7 @@ static void pack_pair(const struct job *j, uint32_t a, const float *src, uint32_
                 even ? p : q, even ? q : p, rows_of(&j->r));
 }
 
-/* Phase (a, b). */
+/* Fill phase (a, b). */
 static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float *src,
                        uint32_t images, float *dst)
 {
@@ -119,7 +119,7 @@ static void pack_phase(const struct job *j, uint32_t a, uint32_t b, const float 
     }
 }
 
-/* The batch norm in front, of the input in phase (a, b). */
+/* Apply the fused batch norm to the input in phase (a, b). */
 static void norm_phase(const struct job *j, uint32_t a, uint32_t b,
                        const struct uw_norm_lines *lines, uint32_t images, float *phase)
 {
@@ -139,7 +139,7 @@ static void norm_input(const struct job *j, uint32_t channel, uint32_t images, f
     }
 }
 
-/* All phases of one channel of images n0 .. n0+images-1. zeros: those around the rows are there. */
+/* Fill all phases of one channel for images n0 .. n0+images-1. zeros: the padding is already 0. */
 static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
                        float *dst, bool zeros)
 {
@@ -164,7 +164,7 @@ static void pack_input(const struct job *j, uint32_t channel, uint32_t n0, uint3
     }
 }
 
-/* One channel of the output's gradient in dst_n floats. */
+/* Fill dst [dst_n] with one channel of dy. */
 static void pack_output(const struct job *j, uint32_t channel, uint32_t n0, uint32_t images,
                         float *dst, size_t dst_n, bool zeros)
 {
@@ -179,13 +179,13 @@ static void pack_output(const struct job *j, uint32_t channel, uint32_t n0, uint
                dst + j->r.h.lead * j->r.pitch + j->r.w.lead, rows_of(&j->r));
 }
 
-/* Taps to go over together. */
+/* Taps of one call of add_taps. */
 struct taps {
     uint32_t n, at[UW_PLANES_TAPS];
     float coef[UW_PLANES_TAPS];
 };
 
-/* Where taps first .. first+n-1 of the kernel lie in the phases of the input. */
+/* Offsets of taps first .. first+n-1 of the kernel in the phases of the input. */
 static void list_taps(const struct job *j, uint32_t first, uint32_t n, uint32_t *at)
 {
     uint32_t kh = first / j->c->kernel_w, kw = first % j->c->kernel_w;
@@ -204,7 +204,7 @@ static uint32_t images_of(const struct job *j, uint32_t n0)
     return min_u32(j->r.images, j->batch_n - n0);
 }
 
-/* Rows of outputs where they belong, `step` floats from one to the next. */
+/* Store rows of outputs, `step` floats from one element to the next. */
 static void unpack(const struct job *j, uint32_t images, size_t rows, size_t cols,
                    const float *src, float *dst, struct uw_rows to, size_t step)
 {
@@ -248,8 +248,8 @@ static void fw_task(void *arg, uint32_t task, uint32_t thread)
     unpack(j, images, c->out_h, c->out_w, y, out, to, 1);
 }
 
-/* y (+)= what phase (a, b) of the padded input's gradient gets from one kernel. Returns whether
- * any tap sees the phase. */
+/* y (+)= the gradient of phase (a, b) of the padded input from one kernel. Returns whether any tap
+ * reads the phase. */
 static bool add_phase(const struct job *j, uint32_t a, uint32_t b, const float *weight, size_t n,
                       const float *x, float *y, bool add)
 {
@@ -277,14 +277,14 @@ static bool add_phase(const struct job *j, uint32_t a, uint32_t b, const float *
     return seen || t.n > 0;
 }
 
-/* Where the plane of a row of phases (a, ..) begins in dx. */
+/* Strides in dx between images and between the rows of phases (a, ..). */
 static struct uw_rows to_input(const struct job *j)
 {
     return (struct uw_rows){(size_t)j->c->in_channels * j->c->in_h * j->c->in_w,
                             (size_t)j->h.stride * j->w.in};
 }
 
-/* Phases (a, 0) and (a, 1), y_n floats apart, back into the gradient. */
+/* Store phases (a, 0) and (a, 1), y_n floats apart, in dx. */
 static void unpack_pair(const struct job *j, uint32_t a, uint32_t images, const float *src,
                         float *dx)
 {
@@ -323,7 +323,7 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
     bool covered = uw_axis_is_covered(&j->h) && uw_axis_is_covered(&j->w);
     bool zeros = false, holes = !j->accumulate && !covered;
     bool pairs = uw_axis_has_pairs(&j->w) && !j->accumulate &&
-                 c->dilation_w % 2 == 1; /* taps see both */
+                 c->dilation_w % 2 == 1; /* both have taps */
     for (uint32_t i = 0; i < images && holes; i++) {
         memset(dx + i * c->in_channels * in_hw, 0, in_hw * sizeof(float));
     }

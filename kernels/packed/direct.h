@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * direct.h - convolution plane by plane, for groups too thin to fill a register tile
+ * direct.h - direct convolution for groups with too few channels for a register tile (depthwise)
  *
- * Planes of one channel, of one image or of several small ones, are copied into a run: rows one
- * behind another with the zeros between them that the taps need, which a row's end shares with the
- * next one's beginning. Split by the strides, every tap of the kernel then sees one stretch of
- * memory, whatever the size of a plane, and each part is sums of long runs, all taps at once. Runs
- * are tasks; results do not depend on threads.
+ * The planes of one channel, from one image or several small ones, are copied into a buffer (a
+ * run): row after row, with the padding zeros in between shared by the end of a row and the start
+ * of the next. With a stride, each phase is stored separately. Every tap then reads one contiguous
+ * range, so the inner loops are long vector sums over all taps, even for small planes. A task is
+ * one run; results do not depend on threads.
  *
  * Memory     scratch from the caller, uw_direct_scratch_bytes()
  * Blocking   until computed      Context  any thread
@@ -17,10 +17,10 @@
 #include "packed/tile.h"
 #include "uwasa/kernels.h"
 
-/* Can runs and tasks be counted? The rest of this file asks for that. */
+/* Do the sizes of runs and the number of tasks not overflow? The other functions require it. */
 bool uw_direct_fits(const struct uw_conv2d *c, uint32_t batch_n);
 
-/* Does for smaller minibatches too. */
+/* Enough for smaller minibatches too. */
 size_t uw_direct_scratch_bytes(const struct uw_conv2d *c, uint32_t batch_n, uint32_t threads);
 
 /* As the slots of uwasa/kernels.h; dw is not NULL, db is the caller's.

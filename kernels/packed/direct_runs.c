@@ -2,7 +2,7 @@
 #include "packed/direct_runs.h"
 #include "packed/sizes.h"
 
-#define RUN_WANTED 2048u        /* floats of a run of small planes: two stay in the first cache */
+#define RUN_WANTED 2048u        /* floats of a run of small planes: two fit in the L1 cache */
 
 struct uw_axis uw_axis_of(uint32_t in, uint32_t out, uint32_t kernel, uint32_t stride,
                           uint32_t pad, uint32_t dilation)
@@ -36,7 +36,7 @@ bool uw_axis_is_covered(const struct uw_axis *a)
 static struct uw_line line_of_output(const struct uw_axis *a)
 {
     struct uw_line l = {.n = a->out};
-    l.length = larger(a->out, uw_axis_seen(a, 0).hi);        /* hi and lo fall with the phase */
+    l.length = larger(a->out, uw_axis_seen(a, 0).hi);        /* hi and lo decrease with phase */
     l.length = larger(l.length, a->reach - uw_axis_seen(a, a->phases - 1).lo);
     return l;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 4 x 4 sums in sixteen of the thirty-two single precision registers that a scalar FPU has
- * (Cortex-M4F, Cortex-M7); four hold a row of B, the others A. Plain C, where fmaf is one
- * instruction. */
+ * Register tile for a scalar FPU (Cortex-M4F, Cortex-M7): 4 x 4 accumulators in sixteen of its
+ * thirty-two single precision registers, four for a row of B, the others for A. Plain C, where fmaf
+ * is one instruction. */
 #include "packed/input_norm.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
 #include "packed/step_inline.h"
 #include "packed/vector_inline.h"
 
-/* All four rows: eight steps of k at a time, so that counting costs little. */
+/* All four rows; k unrolled by eight to reduce loop overhead. */
 static void multiply_all(uint32_t k, const float *a, const float *b, const float *init, float *out,
                          size_t ldo, bool add)
 {
@@ -160,7 +160,7 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
-/* Blocks that leave most of a board's memory to the model: 4 KiB of A and 4 KiB of B. */
+/* Small blocks, 4 KiB of A and 4 KiB of B, to leave a board's memory to the model. */
 const struct uw_tile uw_tile_fpu = {
     .mr = MR, .nr = NR, .mc = 16, .kc = 64, .nc = 16, .matrix_kc = 64, .matrix_nc = 16,
     PLAIN_ENTRIES,

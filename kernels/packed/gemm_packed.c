@@ -3,7 +3,7 @@
 #include "packed/product.h"
 #include "ref/ref.h"
 
-/* Below this many multiplications packing costs more than it saves. */
+/* Below this many multiplications packing costs more than it saves: the reference is called. */
 #define SMALL 2048.0
 
 static bool is_small(const struct uw_gemm *g)

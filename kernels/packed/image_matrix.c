@@ -8,11 +8,11 @@
 #include <string.h>
 
 #define PLAIN_PANELS 2u
-#define AHEAD 2u                    /* channels */
-#define LINE_N 16u                  /* floats in a line of the cache */
+#define AHEAD 2u                    /* channels to prefetch ahead */
+#define LINE_N 16u                  /* floats in a cache line */
 
-/* Offsets into src are counted in 32 bits. */
-static struct uw_image find_plain(struct uw_image v)
+/* Offsets into src must fit in 32 bits. */
+static struct uw_image set_plain(struct uw_image v)
 {
     uint64_t hw = (uint64_t)v.h * v.w;
     v.plain = v.kernel_h == 1 && v.kernel_w == 1 && v.step_h == 1 && v.step_w == 1 &&
@@ -27,7 +27,7 @@ struct uw_image uw_image_of_input(const struct uw_conv2d *c, uint32_t batch_n, c
 {
     size_t hw = (size_t)c->in_h * c->in_w;
     uint32_t group_in = c->in_channels / c->groups;
-    return find_plain((struct uw_image){
+    return set_plain((struct uw_image){
         .src = x, .image_stride = hw * c->in_channels, .group_stride = hw * group_in,
         .batch_n = batch_n, .channels = group_in, .norm = uw_input_norm_of(c),
         .h = c->in_h, .w = c->in_w, .top = c->pad_h, .left = c->pad_w,
@@ -45,7 +45,7 @@ struct uw_image uw_image_of_output_gradient(const struct uw_conv2d *c,
     const struct uw_phase_axis *h = &phase->h, *w = &phase->w;
     size_t hw = (size_t)c->out_h * c->out_w;
     uint32_t group_out = c->out_channels / c->groups;
-    return find_plain((struct uw_image){
+    return set_plain((struct uw_image){
         .src = dy, .image_stride = hw * c->out_channels, .group_stride = hw * group_out,
         .batch_n = batch_n, .channels = group_out, .h = c->out_h, .w = c->out_w,
         .top = h->before, .left = w->before,
@@ -60,7 +60,7 @@ static bool is_wide(const struct uw_image *v)
     return v->pitch > v->out_w;
 }
 
-/* Whole pieces, so that none reaches from one image into the next. */
+/* A multiple of the piece size if wide, so that no piece crosses into the next image. */
 uint32_t uw_image_cols(const struct uw_image *v)
 {
     uint32_t n = (v->out_h - 1) * v->pitch + v->out_w;
@@ -82,14 +82,15 @@ static size_t span_h(const struct uw_image *v)
     return (size_t)(v->kernel_h - 1) * v->dilation_h + 1;
 }
 
-/* With a stride, a row of the band lies in lanes: one for all taps that see the same step_w-th
- * pixels, so that neighbours see neighbours. Taps that lie together are worth more to bw_param. */
+/* With a stride, a row of the band is split into lanes, one for all taps that read the same residue
+ * modulo step_w, so that adjacent pixels read adjacent floats. bw_param needs adjacent taps
+ * instead, unless the kernel is one column wide. */
 static bool has_lanes(const struct uw_image *v)
 {
     return v->step_w > 1 && (!v->pixels_inner || v->kernel_w == 1);
 }
 
-/* Tap kw sees lane kw % lanes_period, from pixel kw * dilation_w / step_w of that on. */
+/* Tap kw reads lane kw % lanes_period, starting at its element kw * dilation_w / step_w. */
 static uint32_t lanes_period(const struct uw_image *v)
 {
     return least_multiple(v->step_w, v->dilation_w);
@@ -109,9 +110,9 @@ static size_t band_width(const struct uw_image *v)
     return (size_t)(v->out_w - 1) * v->step_w + (size_t)(v->kernel_w - 1) * v->dilation_w + 1;
 }
 
-/* Rows of band for any stretch of pixels_n pixels: a stretch has at most `rows` rows of pixels in
- * `pieces` images, and a piece of r rows needs (r - 1) * step_h + span_h. A wide image ends within
- * a row: every piece may begin another one. */
+/* Most band rows for pixels_n consecutive pixels. They have at most `rows` rows of pixels in
+ * `pieces` images, and a piece of r rows needs (r - 1) * step_h + span_h. A wide image can end
+ * within a row, so that every further piece may add one. */
 static size_t band_rows_max(const struct uw_image *v, uint32_t pixels_n)
 {
     size_t hw = uw_image_cols(v);
@@ -146,7 +147,7 @@ bool uw_image_fits(const struct uw_image *v, const struct uw_tile *t)
         return false;
     }
     any.batch_n = UINT32_MAX;
-    /* uw_product_cut makes no block longer than this, but for a kernel larger than that */
+    /* The largest block that uw_product_cut makes, unless one kernel is larger. */
     uint32_t pixels_n = max_u32(max_u32(t->nc, t->kc), max_u32(t->matrix_nc, t->matrix_kc));
     uint32_t taps_n = kernel > pixels_n ? (uint32_t)kernel : pixels_n;
     return band_n_max(&any, pixels_n, taps_n) <= UINT32_MAX - UW_TILE_PIECE_N;
@@ -183,8 +184,8 @@ static void copy_lanes(const struct uw_image *v, const float *src, float *dst)
     }
 }
 
-/* One row of one channel with its zeros. The row `ahead` of it is read soon: processors do not
- * guess that, for planes are apart. */
+/* Copy one row of one channel with its padding. Prefetches the row `ahead` floats further, which is
+ * in another plane, where hardware prefetchers do not expect it. */
 static void copy_row(const struct uw_image *v, const float *plane, int64_t row, size_t ahead,
                      float *dst)
 {
@@ -218,7 +219,7 @@ struct band {
     uint32_t *pixel_at, *tap_at;
 };
 
-/* The n pixels from column ow on, in rows of pixels whose first lies at `row` in the band. */
+/* Offsets of n pixels, from column ow on; the first row of pixels is at offset `row` in the band */
 static void list_pixels(const struct uw_image *v, size_t row, uint32_t ow, uint32_t n,
                         uint32_t *pixel_at)
 {
@@ -235,7 +236,7 @@ static void list_pixels(const struct uw_image *v, size_t row, uint32_t ow, uint3
     }
 }
 
-/* Copy what pixels p0 .. p0+pn-1 see of channels c0 .. c0+cn-1; fill pixel_at.
+/* Copy the input of pixels p0 .. p0+pn-1 from channels c0 .. c0+cn-1; fill pixel_at.
  *
  * Returns the floats from one channel of the band to the next. */
 static size_t fill_band(const struct uw_image *v, const float *group, struct band *b, uint32_t p0,
@@ -251,7 +252,7 @@ static size_t fill_band(const struct uw_image *v, const float *group, struct ban
             uint32_t image = p / cols, q = p % cols, first = q / v->pitch;
             uint32_t n = cols - q < p0 + pn - p ? cols - q : p0 + pn - p;
             uint32_t last = (q + n - 1) / v->pitch;
-            last = last < v->out_h ? last : v->out_h - 1; /* the rest of a piece means nothing */
+            last = last < v->out_h ? last : v->out_h - 1; /* ignore what pads a piece */
             size_t rows = (size_t)(last - first) * v->step_h + span_h(v);
             for (uint32_t c = 0; pass == 1 && c < cn; c++) {
                 const float *plane = group + image * v->image_stride + (c0 + c) * hw;
@@ -298,7 +299,7 @@ static void list_taps(const struct uw_image *v, size_t plane_n, uint32_t t0, uin
     }
 }
 
-/* Cut columns into runs of consecutive elements, and those into pieces. */
+/* Divide columns into pieces of at most UW_TILE_PIECE_N consecutive elements. */
 static uint32_t list_pieces(uint32_t cols, const uint32_t *at, struct uw_piece *piece)
 {
     uint32_t n = 0, begin = 0;
@@ -332,7 +333,7 @@ static void pack_panel(const struct uw_tile *t, const float *band, uint32_t kn,
     }
 }
 
-/* Pixels as the inner index, channels as columns: pixels that lie together are transposed. */
+/* Pixels as the inner index, channels as columns: consecutive pixels are packed by transposing. */
 static void pack_channels(const struct uw_tile *t, const struct uw_columns *c, uint32_t kn,
                           uint32_t j0, uint32_t cols, float *dst)
 {
@@ -348,7 +349,7 @@ static void pack_channels(const struct uw_tile *t, const struct uw_columns *c, u
     }
 }
 
-/* Columns of an image that is used where it lies. */
+/* Offsets of pixels and channels in a plain image, used in place. */
 static struct uw_columns list_plain(const struct uw_image *v, const struct uw_block *block,
                                     void *work)
 {
@@ -368,14 +369,14 @@ static struct uw_columns list_plain(const struct uw_image *v, const struct uw_bl
                                .column = pixel_at};
 }
 
-/* Pixels p .. p+n-1 as far as they lie in one image. */
+/* How many of pixels p .. p+n-1 are in the image of p. */
 static uint32_t in_one_image(uint32_t hw, uint32_t p, uint32_t n)
 {
     uint32_t left = hw - p % hw;
     return left < n ? left : n;
 }
 
-/* Panels straight from the image: all panels of a few channels at a time. */
+/* Pack from a plain image without a band: a few channels at a time into all panels. */
 static void pack_plain(const struct uw_image *v, const struct uw_tile *t,
                        const struct uw_block *block, float *panels)
 {
@@ -428,7 +429,7 @@ static void pack_plain_pixels(const struct uw_image *v, const struct uw_tile *t,
     }
 }
 
-/* Copy what the block sees and list where its inner indexes and columns lie in that. */
+/* Fill the band for a block, and list the offsets of its inner indexes and columns in it. */
 static struct uw_columns prepare(const struct uw_image *v, const struct uw_block *block,
                                  void *work)
 {
@@ -450,7 +451,7 @@ static struct uw_columns prepare(const struct uw_image *v, const struct uw_block
 bool uw_image_has_runs(const struct uw_image *v, const struct uw_tile *t, uint32_t rows)
 {
     if (v->norm != NULL || (v->plain && rows > PLAIN_PANELS * t->mr)) {
-        return false; /* far apart, they are better read once */
+        return false; /* planes are far apart: pack them once */
     }
     uint32_t run = v->plain ? v->out_h * v->out_w : v->out_w;
     return t->multiply_runs != NULL && !v->pixels_inner && (v->step_w == 1 || has_lanes(v)) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "packed/input_norm.h"
 
-/* Comparisons with NaN are false: NaN stays. */
+/* Comparisons with NaN are false, so NaN stays NaN. */
 static inline float normed(const struct uw_norm_lines *c, uint32_t i, float x)
 {
     float v = c->gamma[i] * ((x - c->mean[i]) * c->second[i]) + c->beta[i];

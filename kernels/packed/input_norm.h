@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * input_norm.h - a batch norm in front of a convolution, done where its input is packed
+ * input_norm.h - a batch norm before a convolution, fused into the packing of its input
  *
- * Loops of an instruction set, in place over values that have just been packed. They round as
- * batchnorm_fw does.
+ * Inner loops for one instruction set, in place on values just packed. They round as batchnorm_fw
+ * does.
  *
  * Units      floats
  * Blocking   until computed      Context  any thread
@@ -17,16 +17,16 @@
 
 #include <math.h>
 
-/* For any instruction set. */
+/* Plain C, for any instruction set. */
 extern const struct uw_norm_ops uw_norm_ops_plain;
 
-/* The batch norm that a convolution does; NULL: none. */
+/* The batch norm fused into a convolution; NULL: none. */
 static inline const struct uw_input_norm *uw_input_norm_of(const struct uw_conv2d *c)
 {
     return c->normed ? &((const struct uw_normed_conv2d *)(const void *)c)->norm : NULL;
 }
 
-/* y = min(max(gamma * ((x - mean) * second) + beta, least), most) of some channels; NaN stays. */
+/* y = min(max(gamma * ((x - mean) * second) + beta, least), most), per channel; NaN stays NaN. */
 struct uw_norm_lines {
     float mean[UW_TILE_NR_MAX], second[UW_TILE_NR_MAX], gamma[UW_TILE_NR_MAX],
         beta[UW_TILE_NR_MAX];
@@ -34,16 +34,16 @@ struct uw_norm_lines {
 };
 
 struct uw_norm_ops {
-    /* x[k * ld + j], k < n <= UW_TILE_NR_MAX, j < cols: row k is of channel k */
+    /* x[k * ld + j], k < n <= UW_TILE_NR_MAX, j < cols: row k belongs to channel k */
     void (*rows)(uint32_t cols, uint32_t n, const struct uw_norm_lines *c, float *x, size_t ld);
-    /* x[k * ld + j], k < n, j < cols <= UW_TILE_NR_MAX: column j is of channel j */
+    /* x[k * ld + j], k < n, j < cols <= UW_TILE_NR_MAX: column j belongs to channel j */
     void (*columns)(uint32_t cols, uint32_t n, const struct uw_norm_lines *c, float *x, size_t ld);
     /* Rows of cols floats, all of channel 0. */
     void (*planes)(uint32_t images, size_t rows, size_t cols, const struct uw_norm_lines *c,
                    float *x, struct uw_rows at);
 };
 
-/* Of channels first .. first+n-1, n <= UW_TILE_NR_MAX. */
+/* Set c for channels first .. first+n-1, n <= UW_TILE_NR_MAX. */
 static inline void uw_norm_lines_of(const struct uw_input_norm *s, size_t first, uint32_t n,
                                     struct uw_norm_lines *c)
 {

@@ -2,14 +2,14 @@
  *
  * planes_inline.h - struct uw_planes_ops for any instruction set
  *
- * Included after vector_inline.h, asks for what that asks for, and for
+ * Included after vector_inline.h. The including file defines what that needs, and:
  *
  *   vec_evens(a, b), vec_odds(a, b)
- *                                every other element of a and b, from the first or the second on
- *   vec_zip(a, b, &lo, &hi)      the way back
+ *                                the even, or odd, elements of a followed by those of b
+ *   vec_zip(a, b, &lo, &hi)      the inverse: a and b interleaved
  *   split_4(src, even, odd), join_4(even, odd, dst)
- *                                the two for four and four elements in memory
- *   PLANES_OPS                   what the table is declared as
+ *                                the same in memory, eight elements to or from four and four
+ *   PLANES_OPS                   the declaration of the table
  */
 #ifndef UW_KERNELS_PLANES_INLINE_H
 #define UW_KERNELS_PLANES_INLINE_H
@@ -20,8 +20,8 @@
 #define EACH_TAPS                                                                                 \
     TAPS(1) TAPS(2) TAPS(3) TAPS(4) TAPS(5) TAPS(6) TAPS(7) TAPS(8)
 
-/* add_taps for a number of taps that is known to the compiler: their coefficients stay in
- * registers. Two vectors at a time hide the latency of the additions. */
+/* add_taps with a compile-time number of taps: their coefficients stay in registers. Two vectors
+ * at a time hide the latency of the additions. */
 static inline __attribute__((always_inline)) void add_taps_of(
     uint32_t taps, size_t n, const float *coef, const uint32_t *at, const float *x, float init,
     float *y, bool add)
@@ -58,7 +58,7 @@ static void add_taps(uint32_t taps, size_t n, const float *coef, const uint32_t 
     }
 }
 
-/* sum_taps likewise; one register of sums a tap. */
+/* sum_taps with a compile-time number of taps; one accumulator register per tap. */
 static inline __attribute__((always_inline)) void sum_taps_of(
     uint32_t taps, size_t n, const float *y, const float *x, const uint32_t *at, float *sums)
 {
@@ -90,10 +90,10 @@ static void sum_taps(uint32_t taps, size_t n, const float *y, const float *x,
     }
 }
 
-#define LINE_N 16u              /* floats of a line of the cache, or of two */
+#define LINE_N 16u              /* floats of one cache line, or of two */
 
-/* A row of the next plane: in a run, planes of several images follow one another, and these are
- * apart. */
+/* Prefetch a row of the next plane. A run holds planes of several images, which are far apart in
+ * memory. */
 static inline __attribute__((always_inline)) void fetch_ahead(size_t cols, const float *row)
 {
     for (size_t j = 0; j < cols; j += LINE_N) {
@@ -101,7 +101,7 @@ static inline __attribute__((always_inline)) void fetch_ahead(size_t cols, const
     }
 }
 
-/* copy for rows that are as long as the compiler knows, or not. */
+/* copy; for common row lengths cols is a compile-time constant. */
 static inline __attribute__((always_inline)) void copy_rows(
     uint32_t images, size_t rows, size_t cols, const float *src, struct uw_rows from, float *dst,
     struct uw_rows to)

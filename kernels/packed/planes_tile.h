@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * planes_tile.h - what an instruction set gives to direct.h
+ * planes_tile.h - inner loops of direct.h, one implementation per instruction set
  *
  * Units      floats
  * Blocking   until computed      Context  any thread
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Taps of one call, and what n is a multiple of. */
+/* Most taps of a call; n is a multiple of UW_PLANES_RUN_N. */
 #define UW_PLANES_TAPS 9u
 #define UW_PLANES_RUN_N 16u
 
@@ -38,7 +38,7 @@ struct uw_planes_ops {
     void (*split)(uint32_t images, size_t rows, size_t evens, size_t odds, const float *src,
                   struct uw_rows from, float *even, float *odd, struct uw_rows to);
 
-    /* The way back. */
+    /* The inverse of split. */
     void (*join)(uint32_t images, size_t rows, size_t evens, size_t odds, const float *even,
                  const float *odd, struct uw_rows from, float *dst, struct uw_rows to);
 };

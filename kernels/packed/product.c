@@ -9,27 +9,27 @@
 #define TASKS_WANTED 16u
 #define PARTS_MAX 8u
 #define PARTS_BYTES_MAX (256u * 1024u)
-#define SMALL_WORK 1048576.0    /* so few multiplications: small panels rather than fast ones */
+#define SMALL_WORK 1048576.0    /* up to this many multiplications: small blocks to save scratch */
 #define SMALL_PANELS 2u
 #define SMALL_K 256u
 #define SPLIT_WORTH 65536.0     /* multiplications that a task should have */
 #define ROWS_WORTH 8u           /* register tiles of rows and of columns that a task should have */
 #define COLUMNS_WORTH 4u
 
-/* Sizes saturate: a shape that no memory holds asks for SIZE_MAX. */
+/* Saturates: a shape too large for any memory needs SIZE_MAX bytes. */
 static size_t sum_size(size_t a, size_t b)
 {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
 
-/* The least multiple of unit that needs no more blocks than `most` does. */
+/* The least block size, a multiple of unit, that divides n into as few blocks as `most` does. */
 static uint32_t even_block(uint32_t n, uint32_t most, uint32_t unit)
 {
     return div_up(div_up(n, div_up(n, most)), unit) * unit;
 }
 
-/* Large blocks, square ones, two for each thread: every row and column of a block is packed once
- * for all that it is multiplied with. Cutting rows and columns changes no sum, so threads may. */
+/* Large, roughly square blocks of C, two per thread, so that each packed row and column is reused
+ * often. Dividing rows and columns changes no sum, so it may depend on the number of threads. */
 static void cut_for_threads(struct uw_product *p)
 {
     uint32_t wanted = p->threads > 1 ? 2 * p->threads : 1;
@@ -65,7 +65,7 @@ static void cut_by_shape(struct uw_product *p, uint32_t k_unit, bool split)
     uint32_t n_block = div_up(div_up(p->n, 8), tile->nr) * tile->nr;
     n_block = n_block < 8 * tile->nr ? 8 * tile->nr : n_block;
     if (work <= SMALL_WORK && p->b.locate != NULL) {
-        n_block = p->n; /* without panels, the whole takes little room */
+        n_block = p->n; /* without panels, all columns need little scratch */
     } else if (work <= SMALL_WORK) {
         n_block = SMALL_PANELS * tile->nr;
         if (p->k_block > SMALL_K && k_unit <= SMALL_K) {
@@ -112,7 +112,7 @@ void uw_product_widen(struct uw_product *p, bool inner)
 {
     const struct uw_tile *t = p->tile;
     if (inner) {
-        struct uw_product whole = *p; /* fewer indexes may not be worth parts */
+        struct uw_product whole = *p; /* a smaller k may be computed without k_parts */
         cut_for_threads(&whole);
         p->k_room = min_u32(max_u32(t->kc, t->matrix_kc), p->k);
         p->n_room = p->k_parts > 1 ? max_u32(p->n_room, whole.n_block) : p->n_room;
@@ -121,9 +121,9 @@ void uw_product_widen(struct uw_product *p, bool inner)
     }
 }
 
-/* Where the areas of one thread lie. */
+/* Scratch of one thread. */
 struct areas {
-    size_t a, b, work, bytes;   /* offsets, and the whole */
+    size_t a, b, work, bytes;   /* offsets, and total size */
 };
 
 static struct areas areas_of(const struct uw_product *p)
@@ -158,18 +158,18 @@ struct run {
     const struct uw_product *p;
     struct areas areas;
     float *parts;               /* [k_parts][groups][m][n] when k is split */
-    uint8_t *threads;           /* areas of thread 0 */
+    uint8_t *threads;           /* areas of all threads */
     uint32_t n_blocks, m_blocks;
 };
 
-/* Rows of panel `panel` when `rows` rows are spread evenly over as few panels as hold them. */
+/* First row of a panel when rows are spread evenly over the panels. */
 static uint32_t panel_begin(uint32_t rows, uint32_t panels, uint32_t panel)
 {
     uint32_t each = rows / panels, more = rows % panels;
     return panel * each + min_u32(panel, more);
 }
 
-/* Elements t .. t+n-1 of a segment whose elements do not lie together. */
+/* Pack elements t .. t+n-1 of a segment that is not contiguous (line_n > 0). */
 static void pack_lines(const struct uw_left *a, const float *segment, size_t t, uint32_t rows,
                        uint32_t n, float *dst, size_t ld)
 {
@@ -253,10 +253,10 @@ struct part {
     const struct uw_sink *c;
     float *group;
     uint32_t i0, rows, j0, cols;
-    bool add;                   /* to what is there */
+    bool add;                   /* to the values in C */
 };
 
-/* Copy a tile of columns in lines of c->pitch, of which only a part is kept. */
+/* Store a tile whose columns are lines of c->pitch, of which only some columns are kept. */
 static void scatter_lines(const struct part *part, const float *tile, uint32_t nr)
 {
     const struct uw_sink *c = part->c;
@@ -285,7 +285,7 @@ static void scatter_lines(const struct part *part, const float *tile, uint32_t n
     }
 }
 
-/* Copy a tile whose columns do not lie together in C. */
+/* Store a tile whose columns are not contiguous in C. */
 static void scatter(const struct part *part, const float *tile, uint32_t nr)
 {
     const struct uw_sink *c = part->c;
@@ -308,13 +308,13 @@ static void scatter(const struct part *part, const float *tile, uint32_t nr)
     }
 }
 
-/* A panel of B: packed, or where its columns lie. */
+/* A panel of B: packed, or in place. */
 struct panel {
-    const float *packed;        /* NULL: runs */
+    const float *packed;        /* NULL: runs, in place */
     struct uw_runs runs;
 };
 
-/* Columns j .. j+cols-1; what fills the register tile up may be anything. */
+/* Columns j .. j+cols-1 in place; the rest of the register tile repeats column j. */
 static struct panel panel_at(const struct uw_tile *t, const struct uw_columns *c, uint32_t j,
                              uint32_t cols)
 {
@@ -336,7 +336,7 @@ static void multiply(const struct uw_tile *t, uint32_t rows, uint32_t k, const f
     }
 }
 
-/* One panel of B against the panels of A, kn of k: a part of C. */
+/* Multiply the panels of A by one panel of B, kn inner indexes, into some columns of C. */
 static void multiply_panel(const struct uw_tile *t, const struct part *whole, uint32_t kn,
                            const float *a, const struct panel *b, const float *bias)
 {
@@ -374,7 +374,7 @@ static void scale_block(const struct part *part, float beta)
     }
 }
 
-/* One block of C: all of k, or one part of it. */
+/* Compute one block of C, over all of k or one of k_parts. */
 static void run_task(void *arg, uint32_t task, uint32_t thread)
 {
     const struct run *r = arg;
@@ -436,7 +436,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-/* C = beta * C + the parts in order, a stretch of rows. */
+/* C = beta * C + the sum of the parts in order, for one row. */
 static void add_parts(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;

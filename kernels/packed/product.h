@@ -5,8 +5,8 @@
  * C (+)= A B for `groups` independent products of one shape. A and C are described by strides, B
  * by a function that packs a block of it; a convolution is a product whose B is an image.
  *
- * Sums are cut by shape alone: each element of C is summed in the same order whatever rows and
- * columns make a task, and results do not depend on threads.
+ * The blocks of k depend on the shape alone, so each element of C is summed in the same order
+ * however rows and columns are divided into tasks: results do not depend on threads.
  *
  * Memory     scratch from the caller, uw_product_scratch_bytes()
  * Blocking   until computed      Context  any thread
@@ -17,9 +17,10 @@
 #include "packed/tile.h"
 #include "uwasa/kernels.h"
 
-/* Row i, inner index k = s * segment_n + t: base[s * segment_stride + i * row_stride + t]; with
- * line_n > 0, t / line_n * line_stride + t % line_n * step for that t.
- * trans: base[k * row_stride + i]. Every element is multiplied by alpha. */
+/* The matrix A. Element (row i, inner index k = s * segment_n + t) is
+ * base[s * segment_stride + i * row_stride + t]; with line_n > 0 the last term is
+ * t / line_n * line_stride + t % line_n * step. trans: base[k * row_stride + i] instead.
+ * Packing multiplies every element by alpha. */
 struct uw_left {
     const float *base;
     bool trans;
@@ -31,35 +32,36 @@ struct uw_left {
     size_t group_stride;
 };
 
-/* A block of B: inner indexes k0 .. k0+kn-1, columns j0 .. j0+jn-1 of group `group`. */
+/* A block of B: inner indexes k0 .. k0+kn-1, columns j0 .. j0+jn-1 of one group. */
 struct uw_block {
     uint32_t group, k0, kn, j0, jn;
 };
 
 struct uw_product;
 
-/* Element (k, j) of a block is base[at[k] + column[j]]. */
+/* A block of B in place: element (k, j) is base[at[k] + column[j]]. */
 struct uw_columns {
     const float *base;
     const uint32_t *at, *column;
 };
 
 struct uw_right {
-    /* Write the block's panels, each kn * nr floats; columns beyond jn may hold anything.
-     * work: work_bytes that this call may use alone. */
+    /* Write the block's panels, each kn * nr floats; columns from jn on may hold anything.
+     * work: work_bytes of private memory for this call. */
     void (*pack)(const struct uw_product *p, const struct uw_block *block, float *panels,
                  void *work);
-    /* Instead of packing: prepare the block in work and say where its inner indexes and columns
-     * lie; each UW_TILE_PIECE_N columns from a multiple of that on are consecutive. NULL: pack. */
+    /* Instead of packing: prepare the block in work and set the offsets of its inner indexes and
+     * columns. Each aligned group of UW_TILE_PIECE_N columns is consecutive. NULL: pack. */
     void (*locate)(const struct uw_product *p, const struct uw_block *block, void *work,
                    struct uw_columns *columns);
     const void *source;         /* for pack and locate */
     size_t work_bytes;
 };
 
-/* Column j = image * image_cols + q: base[image * image_stride + i * row_stride + q].
- * pitch > 0: q counts lines of pitch columns, of which line_cols are kept, lines of them; column
- * `at` of a line is at line * line_stride + at * step. Then beta is 0 or 1. */
+/* The matrix C. Element (row i, column j = image * image_cols + q) is
+ * base[image * image_stride + i * row_stride + q]. pitch > 0: q = line * pitch + at; only columns
+ * at < line_cols of the first `lines` lines are stored, with line * line_stride + at * step in
+ * place of q. Then beta is 0 or 1. */
 struct uw_sink {
     float *base;
     size_t row_stride;
@@ -70,16 +72,16 @@ struct uw_sink {
     size_t group_stride;
 };
 
-/* Rows of a matrix to pack at a time: walking all panels of a few rows keeps to a few pages. */
+/* Rows of a matrix packed at a time into all panels: packing then touches few memory pages. */
 #define UW_ROWS_AT_ONCE 8u
 
 struct uw_product {
     const struct uw_tile *tile;
     uint32_t groups, m, n, k;
-    uint32_t threads;           /* rows and columns are cut for so many */
+    uint32_t threads;           /* rows and columns are divided for this many */
     uint32_t m_block, k_block, n_block; /* from uw_product_cut */
-    uint32_t k_room, n_room;    /* the blocks that scratch has room for; as many, or more */
-    uint32_t k_parts;           /* > 1: sums over parts of k, then the sum of those */
+    uint32_t k_room, n_room;    /* block size that scratch has room for, >= k_block, n_block */
+    uint32_t k_parts;           /* > 1: k is split into parts whose sums are added at the end */
     struct uw_left a;
     struct uw_right b;
     struct uw_sink c;
@@ -87,12 +89,12 @@ struct uw_product {
     const float *bias;          /* [groups * m], added to each row; NULL: none */
 };
 
-/* Choose the blocks from groups, m, n, k, threads and b.locate. k_unit: k_block becomes a multiple
+/* Choose block sizes from groups, m, n, k, threads and b.locate. k_unit: k_block becomes a multiple
  * of it (or all of k). split: allow k_parts > 1 (then image_cols must be n). */
 void uw_product_cut(struct uw_product *p, const struct uw_tile *tile, uint32_t k_unit, bool split);
 
-/* Make room for the largest blocks of a product of fewer columns, inner: of fewer inner indexes.
- * What a minibatch needs covers a smaller one, however that is cut. */
+/* Enlarge k_room and n_room, so that scratch for this minibatch suffices for a smaller one, whose
+ * product has fewer columns (inner: fewer inner indexes) and may have larger blocks. */
 void uw_product_widen(struct uw_product *p, bool inner);
 
 /* Scratch of a product after uw_product_cut, with b.work_bytes filled in. */

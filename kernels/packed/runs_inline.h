@@ -2,18 +2,18 @@
  *
  * runs_inline.h - struct uw_tile's multiply_runs for any instruction set
  *
- * Included after tile_inline.h. The file says before:
+ * Included after tile_inline.h. The including file defines:
  *
  *   vec_load_runs(p, run, joined)
- *                                VEC_N / UW_TILE_PIECE_N pieces, p + run[0] .. p + run[..];
- *                                joined: they are consecutive
+ *                                a register from VEC_N / UW_TILE_PIECE_N pieces at p + run[0],
+ *                                p + run[1], ..; joined: they are consecutive
  */
 #ifndef UW_KERNELS_RUNS_INLINE_H
 #define UW_KERNELS_RUNS_INLINE_H
 
 #include "packed/tile_inline.h"
 
-/* multiply_runs for a number of rows and a way to load that are known to the compiler. */
+/* multiply_runs with rows and joined as compile-time constants. */
 static inline __attribute__((always_inline)) void multiply_runs_rows(
     uint32_t rows, bool joined, uint32_t k, const float *a, const struct uw_runs *b,
     const float *init, float *out, size_t ldo, bool add)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sizes.h - the whole numbers that blocks are cut with
+ * sizes.h - integer helpers for block and scratch sizes
  */
 #ifndef UW_KERNELS_SIZES_H
 #define UW_KERNELS_SIZES_H
@@ -30,7 +30,7 @@ static inline uint32_t round_up(uint32_t a, uint32_t unit)
     return div_up(a, unit) * unit;
 }
 
-/* Least n above 0 of which n * of is a multiple of `unit`. */
+/* The least n > 0 for which n * of is a multiple of unit. */
 static inline uint32_t least_multiple(uint32_t unit, uint32_t of)
 {
     uint32_t a = unit, b = of;
@@ -47,7 +47,7 @@ static inline size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Bytes of an area of n floats in scratch. */
+/* Bytes of n floats in scratch, padded to the arena's alignment. */
 static inline size_t area_bytes(size_t n)
 {
     return uw_arena_padded(uw_size_mul(n, sizeof(float)));

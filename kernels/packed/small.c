@@ -6,22 +6,22 @@
 
 #include <string.h>
 
-/* Multiplications; fewer where a product reads rows of whole pieces where they lie. */
+/* Most multiplications; fewer where a product can read whole pieces of rows in place. */
 #define WORK_MAX 12582912.0
 #define WORK_MAX_PIECES 3145728.0
 #define TASK_WORK 131072.0      /* multiplications that a task should have at least */
 #define TASKS_MAX 8u
 #define LIST_MAX 4096u          /* inner indexes */
 #define BAND_MAX 32768u         /* floats of an image with its padding */
-#define PACKED_MAX 65536u       /* floats that are rearranged */
-#define FILLED 0.5              /* share of the lanes that must have something to do */
+#define PACKED_MAX 65536u       /* floats of the packed operand */
+#define FILLED 0.5              /* least share of lanes in use */
 
-/* Channels of an image with zeros around, so that no tap falls outside: element (channel, row,
- * column) at channel * plane + row * pitch + column. */
+/* A padded image, so that no tap falls outside: element (channel, row, column) is at
+ * channel * plane + row * pitch + column. */
 struct band {
     size_t pitch, plane;
-    size_t right;               /* columns from the first that is no padding on; gradient only */
-    size_t front, back;         /* floats that may be pointed at before it, or read behind it */
+    size_t right;               /* columns from the first non-padding one on; gradient only */
+    size_t front, back;         /* floats addressed before it, and read after it */
     size_t n;
 };
 
@@ -33,9 +33,9 @@ struct small {
     bool by_channels;           /* lanes are output channels, else pixels of a row */
     uint32_t list_n;            /* inner indexes */
     struct band band;
-    bool in_place;              /* the image needs no band */
-    size_t packed_n, sums_n;    /* floats of what is rearranged */
-    uint32_t units;             /* rows of pixels, or groups of UW_SMALL_ROWS: cut into tasks */
+    bool in_place;              /* the image is read in place, without a band */
+    size_t packed_n, sums_n;    /* floats */
+    uint32_t units;             /* rows of pixels, or groups of UW_SMALL_ROWS; divided into tasks */
 
     struct uw_small_at *list;
     float *image, *packed, *sums;
@@ -55,7 +55,7 @@ static double work_of(const struct uw_conv2d *c, uint32_t batch_n)
     return (double)batch_n * c->out_channels * c->in_channels * kernel_of(c) * c->out_h * c->out_w;
 }
 
-/* The lanes that n of something leave least empty, the more of them the better. */
+/* The number of lanes that n elements fill best; the larger one on a tie. */
 static const struct uw_small_ops *lanes_for(const struct uw_tile *t, uint32_t n)
 {
     bool wide = round_up(n, t->small->lanes) <= round_up(n, t->small_narrow->lanes);
@@ -79,7 +79,7 @@ static void band_of_input(struct small *s, uint32_t lanes_read)
     s->in_place = c->pad_h == 0 && c->pad_w == 0 && lanes_read == 0;
 }
 
-/* The output's gradient: its rows, and columns so that every tap of every input column is there. */
+/* dy with enough columns for every tap of every input column. Rows are not padded. */
 static void band_of_gradient(struct small *s, uint32_t lanes_read)
 {
     const struct uw_conv2d *c = s->c;
@@ -126,7 +126,7 @@ static void plan_bw_param(struct small *s)
     band_of_input(s, 0);
     size_t lanes_n = round_up(c->out_channels, s->ops->lanes);
     s->packed_n = lanes_n * s->list_n;
-    s->sums_n = (lanes_n + s->ops->lanes) * taps;   /* and a block of lanes turned */
+    s->sums_n = (lanes_n + s->ops->lanes) * taps;   /* and one block transposed */
     s->units = div_up(taps, UW_SMALL_ROWS);
 }
 
@@ -147,7 +147,7 @@ bool uw_small_fits(const struct uw_tile *t, const struct uw_conv2d *c, enum uw_s
 {
     double most = c->out_w % UW_TILE_PIECE_N == 0 ? WORK_MAX_PIECES : WORK_MAX;
     if (t->small == NULL || c->groups != 1 || batch_n == 0 || work_of(c, batch_n) > most ||
-        kernel_of(c) == 1 ||        /* a product has nothing to unroll */
+        kernel_of(c) == 1 ||        /* a packed product needs no band */
         (part == UW_SMALL_BW_INPUT && (c->stride_h != 1 || c->stride_w != 1))) {
         return false;
     }
@@ -158,7 +158,7 @@ bool uw_small_fits(const struct uw_tile *t, const struct uw_conv2d *c, enum uw_s
            s.band.front <= BAND_MAX && s.packed_n <= PACKED_MAX && s.sums_n <= PACKED_MAX;
 }
 
-/* Lay out the areas in scratch; NULL: say how many bytes only. */
+/* Lay out the areas in scratch and return their bytes; scratch NULL: only the bytes. */
 static size_t place(struct small *s, uint8_t *scratch)
 {
     size_t list = uw_arena_padded(s->list_n * sizeof(struct uw_small_at));
@@ -201,7 +201,8 @@ static void run(struct small *s, const struct uw_exec *e, uw_task_fn fn)
     uw_workers_run(e->workers, fn, s, div_up(s->units, s->per_task));
 }
 
-/* Inner indexes in the order of the weights: with pixels as lanes they are on the left. */
+/* List the inner indexes in the order of the weights, which are the left operand when lanes are
+ * pixels. */
 static void list_taps(const struct small *s)
 {
     const struct uw_conv2d *c = s->c;
@@ -218,7 +219,7 @@ static void list_taps(const struct small *s)
     }
 }
 
-/* Copy planes of h rows of w floats between zeros, their first element to `first`. */
+/* Zero the band and copy planes of h rows of w floats into it, from offset `first`. */
 static void fill(const struct small *s, uint32_t planes, uint32_t h, uint32_t w, const float *src,
                  size_t first)
 {
@@ -231,7 +232,7 @@ static void fill(const struct small *s, uint32_t planes, uint32_t h, uint32_t w,
     }
 }
 
-/* Where the image of x is with its padding. */
+/* The padded input: a copy, or x itself. */
 static const float *fill_input(const struct small *s, const float *x)
 {
     const struct uw_conv2d *c = s->c;
@@ -255,7 +256,7 @@ static void pack_lanes(const struct small *s, uint32_t channels, uint32_t n, flo
     }
 }
 
-/* First row of unit `unit` when n rows are spread evenly over the units. */
+/* First row of a unit when n rows are spread evenly over the units. */
 static uint32_t unit_begin(uint32_t n, uint32_t units, uint32_t unit)
 {
     return unit * (n / units) + min_u32(unit, n % units);
@@ -268,7 +269,8 @@ static void put(uint32_t n, const float *from, bool accumulate, float *to)
     }
 }
 
-/* Lanes of one row of pixels, `width` wide, of all channels: out[channel] is a plane apart. */
+/* Compute one row of `width` pixels for all channels; lanes are pixels. Channels of out are `plane`
+ * floats apart. */
 static void row_of_pixels(const struct small *s, struct uw_small_sides *sides, uint32_t n,
                           uint32_t channels, uint32_t weights_apart, uint32_t width, float *out,
                           size_t plane)
@@ -284,7 +286,7 @@ static void row_of_pixels(const struct small *s, struct uw_small_sides *sides, u
             sides->row[i] = (begin + i) * weights_apart;
         }
         for (uint32_t from = 0; from < width; from += lanes) {
-            /* The last lanes begin earlier when that keeps them inside the row. */
+            /* The last lanes overlap those before where the row is wide enough. */
             uint32_t at = from + lanes > width && width >= lanes ? width - lanes : from;
             float *to = out + begin * plane + at, tile[UW_SMALL_ROWS * UW_SMALL_LANES_MAX];
             sides->b = b + at;
@@ -371,8 +373,8 @@ int uw_small_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t bat
     return UW_OK;
 }
 
-/* Inner indexes in the order kernel row, output channel, kernel column: what a row of dx lacks at
- * the borders is at the ends of the list. */
+/* List the inner indexes in the order kernel row, output channel, kernel column, so that the kernel
+ * rows outside the image at a border are at an end of the list. */
 static void list_weights(const struct small *s)
 {
     const struct uw_conv2d *c = s->c;
@@ -400,7 +402,7 @@ static void bw_input_task(void *arg, uint32_t task, uint32_t thread)
     uint32_t end = min_u32(s->units, (task + 1) * s->per_task), kernel = kernel_of(c);
     for (uint32_t ih = task * s->per_task; ih < end; ih++) {
         uint32_t kh0 = 0, kh1 = 0;
-        for (uint32_t kh = 0; kh < c->kernel_h; kh++) { /* those that see the row */
+        for (uint32_t kh = 0; kh < c->kernel_h; kh++) { /* kh0 .. kh1-1 reach the row */
             int64_t oh = (int64_t)ih + c->pad_h - (int64_t)kh * c->dilation_h;
             kh0 += oh >= c->out_h ? 1 : 0;
             kh1 += oh >= 0 ? 1 : 0;

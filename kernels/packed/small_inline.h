@@ -9,7 +9,7 @@
 #include "packed/small.h"
 #include "packed/tile_inline.h"
 
-/* multiply for a number of rows that is known to the compiler. */
+/* multiply with a compile-time number of rows. */
 static inline __attribute__((always_inline)) void small_rows(
     uint32_t rows, uint32_t n, const struct uw_small_sides *s, const float *init, float *out,
     size_t ldo)
@@ -44,7 +44,7 @@ static void small_multiply(uint32_t rows, uint32_t n, const struct uw_small_side
     }
 }
 
-/* add_terms for numbers of rows and registers that are known to the compiler. */
+/* add_terms with compile-time numbers of rows and registers. */
 static inline __attribute__((always_inline)) void small_terms(
     uint32_t rows, uint32_t vecs, const struct uw_small_terms *t, const float *b, size_t ldb,
     bool add, float *out, size_t ldo)

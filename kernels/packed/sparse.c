@@ -6,24 +6,24 @@
 
 #include <string.h>
 
-#define SHARE 0.3               /* of dy that may differ from zero */
-#define SAMPLE_ROWS 4u          /* of so many rows, one is looked at */
-#define FILLED 0.5              /* share of the lanes that must have something to do */
+#define SHARE 0.3               /* largest non-zero share of dy */
+#define SAMPLE_ROWS 4u          /* one of this many rows of dy is sampled */
+#define FILLED 0.5              /* least share of lanes in use */
 #define FLOATS_MAX 524288u      /* of an area */
-#define SPLIT_WORTH 65536.0     /* multiply-adds of registers that are cut into tasks */
+#define SPLIT_WORTH 65536.0     /* vector multiply-adds from which work is divided into tasks */
 #define TASKS 8u
-#define INPUT_TASKS 4u          /* what reaches the rows of two tasks is looked for twice */
+#define INPUT_TASKS 4u          /* few: rows of dy that reach two tasks are scanned twice */
 
-/* One gradient. Pixel (row, column) of a block's image lies at row * pitch + column * pixel. */
+/* One gradient. Pixel (row, column) of a block's image is at row * pitch + column * pixel. */
 struct sparse {
     const struct uw_tile *t;
     const struct uw_small_ops *ops;
     const struct uw_conv2d *c;
-    uint32_t pixel;             /* floats of a pixel: lanes, or all channels where taps are lanes */
+    uint32_t pixel;             /* floats of a pixel: lanes, or all channels if lanes are taps */
     uint32_t channels, blocks;  /* channels of a block, blocks */
     uint32_t vecs;              /* registers of a row of taps */
     size_t pitch, plane;        /* of a row, of a block's image */
-    size_t image_n, sums_n, terms_n, turned_n;
+    size_t image_n, sums_n, terms_n, transposed_n;
     uint32_t units, per_task, tasks;    /* output channels, or rows of dx */
 
     float *image, *sums;
@@ -83,7 +83,7 @@ static void plan_sizes(struct sparse *s, enum uw_small_part part)
     size_t of_row = (size_t)s->vecs * s->ops->lanes * c->kernel_h;
     s->sums_n = uw_size_mul(uw_size_mul(of_row, s->blocks), c->out_channels);
     s->terms_n = uw_size_mul(c->out_w, input ? c->out_channels : c->out_h) + UW_SMALL_LANES_MAX;
-    s->turned_n = input ? larger(uw_size_mul(c->out_w, c->out_channels),
+    s->transposed_n = input ? larger(uw_size_mul(c->out_w, c->out_channels),
                                  uw_size_mul(c->in_w, s->channels))
                         : (size_t)s->channels * taps_of(c);
     s->units = input ? c->in_h : c->out_channels;
@@ -93,7 +93,7 @@ static void plan_sizes(struct sparse *s, enum uw_small_part part)
     s->tasks = div_up(s->units, s->per_task);
 }
 
-/* False: the part never goes this way. */
+/* Returns false if the part is not supported. */
 static bool plan(struct sparse *s, const struct uw_tile *t, const struct uw_conv2d *c,
                  enum uw_small_part part)
 {
@@ -104,7 +104,7 @@ static bool plan(struct sparse *s, const struct uw_tile *t, const struct uw_conv
     }
     plan_sizes(s, part);
     return s->image_n <= FLOATS_MAX && s->sums_n <= FLOATS_MAX && s->terms_n <= FLOATS_MAX &&
-           s->turned_n <= FLOATS_MAX;
+           s->transposed_n <= FLOATS_MAX;
 }
 
 static size_t start_bytes(const struct sparse *s)
@@ -112,11 +112,11 @@ static size_t start_bytes(const struct sparse *s)
     return uw_arena_padded(((size_t)s->c->out_w + 1) * sizeof(uint32_t));
 }
 
-/* Lay out the areas in scratch; NULL: say how many bytes only. */
+/* Lay out the areas in scratch and return their bytes; scratch NULL: only the bytes. */
 static size_t place(struct sparse *s, uint8_t *scratch)
 {
     size_t image = area_bytes(s->image_n), sums = area_bytes(s->sums_n);
-    s->task_bytes = 2 * area_bytes(s->terms_n) + area_bytes(s->turned_n) + start_bytes(s);
+    s->task_bytes = 2 * area_bytes(s->terms_n) + area_bytes(s->transposed_n) + start_bytes(s);
     if (scratch != NULL) {
         s->image = (float *)(void *)scratch;
         s->sums = (float *)(void *)(scratch + image);
@@ -125,14 +125,14 @@ static size_t place(struct sparse *s, uint8_t *scratch)
     return image + sums + s->tasks * s->task_bytes;
 }
 
-/* What a task uses alone. */
-static struct uw_small_terms terms_of(const struct sparse *s, uint32_t task, float **turned,
+/* The private memory of a task. */
+static struct uw_small_terms terms_of(const struct sparse *s, uint32_t task, float **transposed,
                                       uint32_t **start)
 {
     uint8_t *at = s->of_tasks + task * s->task_bytes;
     size_t bytes = area_bytes(s->terms_n);
-    *turned = (float *)(void *)(at + 2 * bytes);
-    *start = (uint32_t *)(void *)(at + 2 * bytes + area_bytes(s->turned_n));
+    *transposed = (float *)(void *)(at + 2 * bytes);
+    *start = (uint32_t *)(void *)(at + 2 * bytes + area_bytes(s->transposed_n));
     return (struct uw_small_terms){0, (float *)(void *)at, (uint32_t *)(void *)(at + bytes)};
 }
 
@@ -165,7 +165,7 @@ bool uw_sparse_is_worth(const struct uw_tile *t, const struct uw_conv2d *c,
     return found <= SHARE * seen;
 }
 
-/* Add the terms to all rows of taps from..to-1. */
+/* Add the terms to tap rows from .. to-1. */
 static void add_terms(const struct sparse *s, const struct uw_small_terms *terms, uint32_t from,
                       uint32_t to, const float *b, size_t ldb, bool add, float *out, size_t ldo)
 {
@@ -177,15 +177,15 @@ static void add_terms(const struct sparse *s, const struct uw_small_terms *terms
     }
 }
 
-/* n pixels of a block's channels, from one after the other to pixel * n floats. */
-static void turn_pixels(const struct sparse *s, uint32_t channels, uint32_t n, const float *src,
-                        size_t stride, float *dst)
+/* Transpose n pixels of a block's channels from [channel][stride] to [n][pixel]. */
+static void transpose_pixels(const struct sparse *s, uint32_t channels, uint32_t n,
+                             const float *src, size_t stride, float *dst)
 {
     s->t->pack_transposed(channels, n, 1.0f, src, stride, dst, s->pixel);
 }
 
-/* The blocks of a sample's input with its padding. */
-static void turn_input(const struct sparse *s, const float *x)
+/* Transpose a sample's input, with padding, into the blocks. */
+static void transpose_input(const struct sparse *s, const float *x)
 {
     const struct uw_conv2d *c = s->c;
     size_t plane = (size_t)c->in_h * c->in_w;
@@ -198,14 +198,14 @@ static void turn_input(const struct sparse *s, const float *x)
         const float *from = x + b * s->channels * plane;
         float *to = s->image + b * s->plane + c->pad_h * s->pitch + c->pad_w * s->pixel;
         if (!padded) {
-            turn_pixels(s, channels, (uint32_t)plane, from, plane, to);
+            transpose_pixels(s, channels, (uint32_t)plane, from, plane, to);
             continue;
         }
         for (uint32_t row = 0; row < c->in_h; row++, from += c->in_w, to += s->pitch) {
             if (s->pixel == 1) {
                 memcpy(to, from, c->in_w * sizeof(float));
             } else {
-                turn_pixels(s, channels, c->in_w, from, plane, to);
+                transpose_pixels(s, channels, c->in_w, from, plane, to);
             }
         }
     }
@@ -222,9 +222,9 @@ static void param_task(void *arg, uint32_t task, uint32_t thread)
     (void)thread;
     const struct sparse *s = arg;
     const struct uw_conv2d *c = s->c;
-    float *turned;
+    float *transposed;
     uint32_t *start;
-    struct uw_small_terms terms = terms_of(s, task, &turned, &start);
+    struct uw_small_terms terms = terms_of(s, task, &transposed, &start);
     uint32_t end = min_u32(s->units, (task + 1) * s->per_task);
     for (uint32_t co = task * s->per_task; co < end; co++) {
         const float *dy = s->dy + co * out_plane(c);
@@ -242,7 +242,7 @@ static void param_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-/* dw += the sums, which have taps for lanes. */
+/* dw += the sums, whose lanes are taps. */
 static void add_tap_lanes(const struct sparse *s, float *dw)
 {
     const struct uw_conv2d *c = s->c;
@@ -259,7 +259,7 @@ static void add_tap_lanes(const struct sparse *s, float *dw)
     }
 }
 
-static void add_sums(const struct sparse *s, float *turned, float *dw)
+static void add_sums(const struct sparse *s, float *transposed, float *dw)
 {
     const struct uw_conv2d *c = s->c;
     const float one = 1.0f;
@@ -272,9 +272,9 @@ static void add_sums(const struct sparse *s, float *turned, float *dw)
         uint32_t channels = min_u32(s->channels, c->in_channels - b * s->channels);
         float *to = dw + (size_t)b * s->channels * taps;
         for (uint32_t co = 0; co < c->out_channels; co++) {
-            s->t->pack_transposed(taps, channels, 1.0f, sums_of(s, co, b), s->ops->lanes, turned,
-                                  taps);
-            s->t->add_rows(1, (size_t)channels * taps, &one, turned, 0, to);
+            s->t->pack_transposed(taps, channels, 1.0f, sums_of(s, co, b), s->ops->lanes,
+                                  transposed, taps);
+            s->t->add_rows(1, (size_t)channels * taps, &one, transposed, 0, to);
             to += (size_t)c->in_channels * taps;
         }
     }
@@ -290,22 +290,21 @@ int uw_sparse_bw_param(const struct uw_exec *e, const struct uw_conv2d *c, uint3
     }
     s.scale = scale;
     for (uint32_t n = 0; n < batch_n; n++) {
-        turn_input(&s, x + (size_t)n * c->in_channels * c->in_h * c->in_w);
+        transpose_input(&s, x + (size_t)n * c->in_channels * c->in_h * c->in_w);
         s.dy = dy + n * c->out_channels * out_plane(c);
         s.accumulate = n > 0;
         uw_workers_run(e->workers, param_task, &s, s.tasks);
     }
-    float *turned;
+    float *transposed;
     uint32_t *start;
-    terms_of(&s, 0, &turned, &start);
-    add_sums(&s, turned, dw);
+    terms_of(&s, 0, &transposed, &start);
+    add_sums(&s, transposed, dw);
     return UW_OK;
 }
 
-/* The weights with input channels as lanes, where bw_param has its sums. Whole registers are
- * turned where that stays inside w: what other weights make in lanes without a channel is not
- * looked at. */
-static void turn_weights(const struct sparse *s, const float *w)
+/* Transpose the weights to input channels as lanes, into sums. Whole registers are copied where
+ * that stays inside w; results of lanes without a channel are not used. */
+static void transpose_weights(const struct sparse *s, const float *w)
 {
     const struct uw_conv2d *c = s->c;
     uint32_t taps = taps_of(c), lanes = s->ops->lanes, all = c->out_channels * c->in_channels;
@@ -319,25 +318,25 @@ static void turn_weights(const struct sparse *s, const float *w)
     }
 }
 
-/* Terms of each pixel of a row of dy, channel by channel. */
+/* Find the terms of each pixel of a row of dy, channel by channel. */
 static void find_row(const struct sparse *s, uint32_t oh, struct uw_small_terms *terms,
-                     float *turned, uint32_t *start)
+                     float *transposed, uint32_t *start)
 {
     const struct uw_conv2d *c = s->c;
     uint32_t of_channel = taps_of(c) * s->ops->lanes;
     s->t->pack_transposed(c->out_channels, c->out_w, 1.0f, s->dy + (size_t)oh * c->out_w,
-                          out_plane(c), turned, c->out_channels);
+                          out_plane(c), transposed, c->out_channels);
     terms->n = 0;
     for (uint32_t ow = 0; ow < c->out_w; ow++) {
         start[ow] = terms->n;
-        s->t->small->find_terms(c->out_channels, turned + (size_t)ow * c->out_channels, 1.0f, 0,
+        s->t->small->find_terms(c->out_channels, transposed + (size_t)ow * c->out_channels, 1.0f, 0,
                                 of_channel, terms);
     }
     start[c->out_w] = terms->n;
 }
 
-/* Rows of the image to dx. */
-static void put_rows(const struct sparse *s, uint32_t from, uint32_t to, float *turned)
+/* Store rows of the image in dx. */
+static void put_rows(const struct sparse *s, uint32_t from, uint32_t to, float *transposed)
 {
     const struct uw_conv2d *c = s->c;
     const float one = 1.0f;
@@ -351,9 +350,10 @@ static void put_rows(const struct sparse *s, uint32_t from, uint32_t to, float *
                 s->t->pack_transposed(c->in_w, channels, 1.0f, src, s->pixel, dst, plane);
                 continue;
             }
-            s->t->pack_transposed(c->in_w, channels, 1.0f, src, s->pixel, turned, c->in_w);
+            s->t->pack_transposed(c->in_w, channels, 1.0f, src, s->pixel, transposed, c->in_w);
             for (uint32_t i = 0; i < channels; i++) {
-                s->t->add_rows(1, c->in_w, &one, turned + (size_t)i * c->in_w, 0, dst + i * plane);
+                s->t->add_rows(1, c->in_w, &one, transposed + (size_t)i * c->in_w, 0,
+                               dst + i * plane);
             }
         }
     }
@@ -364,9 +364,9 @@ static void input_task(void *arg, uint32_t task, uint32_t thread)
     (void)thread;
     const struct sparse *s = arg;
     const struct uw_conv2d *c = s->c;
-    float *turned;
+    float *transposed;
     uint32_t *start, from = task * s->per_task, to = min_u32(s->units, from + s->per_task);
-    struct uw_small_terms terms = terms_of(s, task, &turned, &start);
+    struct uw_small_terms terms = terms_of(s, task, &transposed, &start);
     size_t ldo = c->dilation_h * s->pitch, ldb = (size_t)s->vecs * s->ops->lanes;
     for (uint32_t b = 0; b < s->blocks; b++) {
         memset(s->image + b * s->plane + from * s->pitch, 0,
@@ -375,7 +375,7 @@ static void input_task(void *arg, uint32_t task, uint32_t thread)
     for (uint32_t oh = 0; oh < c->out_h; oh++) {
         int64_t top = (int64_t)oh * c->stride_h - c->pad_h;
         uint32_t kh0 = 0, kh1 = 0;
-        for (uint32_t kh = 0; kh < c->kernel_h; kh++) {     /* those that reach the task's rows */
+        for (uint32_t kh = 0; kh < c->kernel_h; kh++) {     /* kh0 .. kh1-1 reach the task's rows */
             int64_t ih = top + (int64_t)kh * c->dilation_h;
             kh0 += ih < from ? 1 : 0;
             kh1 += ih < to ? 1 : 0;
@@ -383,7 +383,7 @@ static void input_task(void *arg, uint32_t task, uint32_t thread)
         if (kh0 >= kh1) {
             continue;
         }
-        find_row(s, oh, &terms, turned, start);
+        find_row(s, oh, &terms, transposed, start);
         for (uint32_t b = 0; b < s->blocks; b++) {
             for (uint32_t ow = 0; ow < c->out_w; ow++) {
                 struct uw_small_terms here = {start[ow + 1] - start[ow], terms.value + start[ow],
@@ -396,7 +396,7 @@ static void input_task(void *arg, uint32_t task, uint32_t thread)
             }
         }
     }
-    put_rows(s, from, to, turned);
+    put_rows(s, from, to, transposed);
 }
 
 int uw_sparse_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
@@ -407,7 +407,7 @@ int uw_sparse_bw_input(const struct uw_exec *e, const struct uw_conv2d *c, uint3
         e->scratch_bytes < place(&s, e->scratch)) {
         return UW_ERR_NOMEM;
     }
-    turn_weights(&s, w);
+    transpose_weights(&s, w);
     s.accumulate = accumulate;
     for (uint32_t n = 0; n < batch_n; n++) {
         s.dy = dy + n * c->out_channels * out_plane(c);

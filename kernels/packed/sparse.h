@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sparse.h - gradients of a convolution whose output's gradient is mostly zeros
+ * sparse.h - gradients of a convolution when dy is mostly zeros
  *
- * Below a max pool of k x k windows at most one in k * k elements of dy differs from zero, fewer
- * still where a ReLU cut. Each of those elements alone is multiplied, by all its taps: lanes are
- * channels of the input, which is turned so that a pixel's channels are neighbours, or where it has
- * too few, taps of a row. What a NaN or an infinity in x or w would make of a zero is not computed.
+ * Before a max pool with k x k windows at most one in k * k elements of dy is not zero, and fewer
+ * with a ReLU. Only the non-zero elements are multiplied, by all their taps. Vector lanes are
+ * channels of the input, which is transposed to [pixel][channel]; with too few channels they are
+ * the taps of a kernel row. A NaN or infinity in x or w that meets a zero of dy has no effect.
  *
- * Every sum goes through the pixels of dy in one order: results do not depend on threads.
+ * Each sum goes through the pixels of dy in a fixed order: results do not depend on threads.
  *
  * Memory     scratch from the caller, uw_sparse_scratch_bytes()
  * Blocking   until computed      Context  any thread
@@ -17,12 +17,12 @@
 
 #include "packed/small.h"
 
-/* Is it worth it, for this dy and scratch that holds UW_SMALL_BW_INPUT's or UW_SMALL_BW_PARAM's
- * uw_sparse_scratch_bytes()? */
+/* Is this dy sparse enough, and the shape supported? part is UW_SMALL_BW_INPUT or
+ * UW_SMALL_BW_PARAM. */
 bool uw_sparse_is_worth(const struct uw_tile *t, const struct uw_conv2d *c,
                         enum uw_small_part part, uint32_t batch_n, const float *dy);
 
-/* Scratch of a part; 0: it never goes this way. */
+/* Scratch of a part; 0: the shape is not supported. */
 size_t uw_sparse_scratch_bytes(const struct uw_tile *t, const struct uw_conv2d *c,
                                enum uw_small_part part);
 

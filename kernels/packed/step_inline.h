@@ -2,9 +2,9 @@
  *
  * step_inline.h - struct uw_tile's step_rows for any instruction set
  *
- * Included after tile_inline.h. The file says before:
+ * Included after tile_inline.h. The including file defines:
  *
- *   STEP_ROWS                    rows that are walked together
+ *   STEP_ROWS                    rows updated in one pass
  *   vec_mul(a, b)                a * b
  */
 #ifndef UW_KERNELS_STEP_INLINE_H
@@ -12,9 +12,9 @@
 
 #include "packed/tile_inline.h"
 
-/* The whole registers of a number of rows that is known to the compiler, as are whether dx is
- * wanted and whether keep differs from 1. Coefficients and where rows begin are read once: for all
- * that the compiler knows, w could overlap them. */
+/* All whole registers of some rows. rows, down (dx is wanted) and decay (keep is not 1) are
+ * compile-time constants. Coefficients and row pointers are copied to locals, because to the
+ * compiler w could alias them. */
 static inline __attribute__((always_inline)) void step_some(
     uint32_t rows, bool down, bool decay, size_t n, float keep, const float *dy, const float *coef,
     const float *x, float *const *w, float *dx)
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void step_all(
     }
 }
 
-/* Returns the columns done: all that fill registers. */
+/* Returns the number of columns done: all that fill whole registers. */
 static inline size_t step_registers(uint32_t rows, size_t n, float keep, const float *dy,
                                     const float *coef, const float *x, float *const *w, float *dx)
 {
@@ -71,7 +71,7 @@ static inline size_t step_registers(uint32_t rows, size_t n, float keep, const f
     return n - n % VEC_N;
 }
 
-/* What is left of a row, element by element. */
+/* The tail of each row, element by element. */
 static inline void step_rest(uint32_t rows, size_t from, size_t n, float keep, const float *dy,
                              const float *coef, const float *x, float *const *w, float *dx)
 {
@@ -87,7 +87,7 @@ static inline void step_rest(uint32_t rows, size_t from, size_t n, float keep, c
     }
 }
 
-/* struct uw_tile's step_rows where what is left of a row needs no masks. */
+/* step_rows with a scalar tail. */
 static inline void step_rows_plain(uint32_t rows, size_t n, float keep, const float *dy,
                                    const float *coef, const float *x, float *const *w, float *dx)
 {
@@ -95,7 +95,7 @@ static inline void step_rows_plain(uint32_t rows, size_t n, float keep, const fl
     step_rest(rows, done, n, keep, dy, coef, x, w, dx);
 }
 
-/* Entries of a struct uw_tile whose file tunes nothing but multiply. */
+/* Entries of a struct uw_tile for which only multiply is tuned. */
 #define PLAIN_ENTRIES                                                                             \
     .multiply = multiply,                                                                         \
     .multiply_add = multiply_add,                                                                 \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile.h - what an instruction set gives to the packed kernels
+ * tile.h - micro-kernels and inner loops of the packed kernels, a table per instruction set
  *
- * Every large product runs as Goto and van de Geijn describe: blocks of A and B are copied into
- * panels that a register tile of mr x nr sums walks through without a stride. A panel of A holds
- * mr rows, element (i, k) at a[k * mr + i]; a panel of B holds nr columns, element (k, j) at
- * b[k * nr + j]. The driver and the packing of images are portable; the inner loops are here.
+ * Large products use the blocking of Goto and van de Geijn: blocks of A and B are packed into
+ * panels, which a micro-kernel with mr x nr accumulators in registers (the register tile) reads
+ * sequentially. A panel of A holds mr rows, element (i, k) at a[k * mr + i]; a panel of B holds nr
+ * columns, element (k, j) at b[k * nr + j]. The blocking and the packing of images are portable.
  *
  * Units      floats
  * Blocking   until computed      Context  any thread
@@ -22,16 +22,16 @@
 #define UW_TILE_NR_MAX 32u
 #define UW_TILE_STEP_ROWS 8u
 
-/* pack_runs writes whole pieces of this many floats: up to that many beyond the last element are
- * read from the source and written to the panel. Both have that much room at their end. */
+/* pack_runs copies whole pieces of this many floats. It may read and write up to that many floats
+ * past the last element, so source and panel have that much room at their end. */
 #define UW_TILE_PIECE_N 8u
 
-/* One run of consecutive columns, cut into pieces: dst is the column, src where it starts. */
+/* A piece of consecutive columns: dst is its first column, src its offset in the source. */
 struct uw_piece {
     uint32_t dst, src;
 };
 
-/* Columns of B read where they lie: element (k, j) is
+/* A panel of B in place: element (k, j) is
  * base[at[k] + run[j / UW_TILE_PIECE_N] + j % UW_TILE_PIECE_N]. */
 struct uw_runs {
     const float *base;
@@ -47,18 +47,18 @@ struct uw_small_ops;
 struct uw_tile {
     uint32_t mr, nr;            /* register tile */
     uint32_t mc, kc, nc;        /* cache blocks: rows of A, inner length, columns of B */
-    uint32_t matrix_kc, matrix_nc;      /* the same of products that are not small */
+    uint32_t matrix_kc, matrix_nc;      /* kc and nc of large products */
 
     /* out[i][j] = init[i] + sum over k of a(i, k) * b(k, j), for i < rows <= mr, all nr columns;
      * add: out[i][j] += instead. One row of out is ldo away from the next. */
     void (*multiply)(uint32_t rows, uint32_t k, const float *a, const float *b, const float *init,
                      float *out, size_t ldo, bool add);
 
-    /* out[i] += v[0] * f, i < mr * nr, `steps` times; v[0 .. 31] are alike. The sums stay in
-     * registers: the speed that no multiply can pass */
+    /* out[i] += v[0] * f, i < mr * nr, `steps` times; v[0 .. 31] are equal. The sums stay in
+     * registers. Measures the peak rate, an upper limit for multiply. */
     void (*multiply_add)(uint32_t steps, const float *v, float f, float *out);
 
-    /* multiply without a panel of B (optional: NULL when B is always packed) */
+    /* multiply with B in place instead of packed (optional: NULL, B is always packed) */
     void (*multiply_runs)(uint32_t rows, uint32_t k, const float *a, const struct uw_runs *b,
                           const float *init, float *out, size_t ldo, bool add);
 
@@ -83,19 +83,19 @@ struct uw_tile {
                      float *y);
 
     const struct uw_planes_ops *planes;     /* planes_tile.h */
-    /* A sample's step for some rows of weights, at most UW_TILE_STEP_ROWS: dx[j] += sum over
-     * i < rows of dy[i] * w[i][j], then w[i][j] = keep * w[i][j] + coef[i] * x[j], j < n; dx NULL:
-     * not wanted. Rounds as add_rows does for the two one after the other. */
+    /* Input gradient and weight update of one sample for rows <= UW_TILE_STEP_ROWS rows of weights:
+     * dx[j] += sum over i < rows of dy[i] * w[i][j] (dx NULL: skipped), then
+     * w[i][j] = keep * w[i][j] + coef[i] * x[j], j < n. Rounds as separate calls of add_rows. */
     void (*step_rows)(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
                       const float *x, float *const *w, float *dx);
 
-    /* small.h (optional: NULL, never chosen), and a version of fewer lanes, or the same */
+    /* small.h (optional: NULL, never chosen); small_narrow has fewer lanes, or is the same */
     const struct uw_small_ops *small, *small_narrow;
     const struct uw_norm_ops *norm;         /* input_norm.h (optional: NULL, never chosen) */
     const struct uw_winograd_ops *winograd; /* winograd_tile.h (optional: NULL, never chosen) */
 };
 
-/* In builds for processors that have them: a scalar FPU, NEON, Helium, AVX2, AVX-512. */
+/* Each exists only in builds for its instruction set. */
 extern const struct uw_tile uw_tile_fpu, uw_tile_neon, uw_tile_helium, uw_tile_avx2, uw_tile_avx512;
 
 #endif

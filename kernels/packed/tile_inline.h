@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile_inline.h - what the tiles of all instruction sets have in common
+ * tile_inline.h - the micro-kernel for any instruction set
  *
- * Included by the file of each instruction set, so that the compiler makes vector code of it with
- * that file's flags. Contracts in tile.h. The file says before:
+ * Included by the file of each instruction set and compiled with that file's flags. Contracts in
+ * tile.h. The including file defines:
  *
  *   MR, NR                       the register tile
  *   VEC_N                        floats in a register; NR is a multiple of it
@@ -24,11 +24,11 @@
 #define TILE_VECS (NR / VEC_N)
 #define CACHE_LINE_N 16u        /* floats in a line of most processors */
 
-/* A loop over rows or registers whose count is a constant at every call: the sums stay in
+/* A loop over rows or registers with a compile-time count: unrolled, accumulators stay in
  * registers. */
 #define UNROLLED _Pragma("GCC unroll 16") for
 
-/* Where sums go is on its way to the cache while they are made. */
+/* Prefetch the output rows while the sums are computed. */
 static inline __attribute__((always_inline)) void expect_rows(uint32_t rows, const float *out,
                                                               size_t ldo)
 {
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void store_rows(
     }
 }
 
-/* struct uw_tile's multiply for a number of rows that is known to the compiler. */
+/* struct uw_tile's multiply with a compile-time number of rows. */
 static inline __attribute__((always_inline)) void multiply_rows(
     uint32_t rows, uint32_t k, const float *a, const float *b, const float *init, float *out,
     size_t ldo, bool add)
@@ -114,7 +114,7 @@ static inline __attribute__((always_inline)) void pack_columns(
     }
 }
 
-/* The compiler knows the two widths that most panels have. */
+/* The two common panel widths are compile-time constants. */
 static void pack_copy(uint32_t cols, uint32_t n, float alpha, const float *src, size_t stride,
                       float *dst, size_t ld)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vector_inline.h - the entries of struct uw_tile that know no register tile
+ * vector_inline.h - the entries of struct uw_tile that do not depend on the register tile
  *
- * Included like tile_inline.h, whose vec this needs, and beside it:
+ * Included like tile_inline.h. The including file defines what that needs, and:
  *
  *   vec_mul_add(s, a, b)         s + a * b, rounded once
  *   vec_sum(v)                   the sum of its elements
@@ -25,7 +25,7 @@ static inline void pack_transposed_rest(uint32_t rows, uint32_t n, float alpha, 
     }
 }
 
-/* Four rows; the last columns are packed twice rather than one by one. */
+/* Four rows; the last four columns overlap those before, instead of a scalar tail. */
 static inline void pack_transposed_4(uint32_t n, float alpha, const float *src, size_t stride,
                                      float *dst, size_t ld)
 {
@@ -45,14 +45,14 @@ static inline void pack_transposed(uint32_t rows, uint32_t n, float alpha, const
     for (uint32_t i = 0; i + 4 <= rows; i += 4) {
         pack_transposed_4(n, alpha, src + i * stride, stride, dst + i, ld);
     }
-    if (rows % 4 != 0 && rows > 4) { /* the last rows likewise */
+    if (rows % 4 != 0 && rows > 4) { /* the last four rows overlap too */
         pack_transposed_4(n, alpha, src + (rows - 4) * stride, stride, dst + rows - 4, ld);
     } else if (rows < 4) {
         pack_transposed_rest(rows, n, alpha, src, stride, dst, ld);
     }
 }
 
-/* dots for a number of rows that is known to the compiler. */
+/* dots with a compile-time number of rows. */
 static inline __attribute__((always_inline)) void dots_rows(
     uint32_t rows, size_t k, const float *x, size_t ldx, const float *w, size_t ldw, float *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which convolutions Winograd's way is for, and what all its parts need. */
+ * Which convolutions use Winograd, with which tile size. */
 #include "packed/winograd.h"
 #include "packed/sizes.h"
 
@@ -9,15 +9,15 @@
 #define CHANNELS_MAX 8192u
 #define TILES_W_MAX 256u
 #define TILES_MIN 64u
-#define IMAGES_BYTES_MIN (256u << 10)   /* a small model's single sample keeps its plan */
+#define IMAGES_BYTES_MIN (256u << 10)   /* keeps the scratch of small models with batch 1 small */
 #define SCRATCH_BYTES_MAX (24u << 20)
 #define SCRATCH_BYTES_FREE (2u << 20)
 
-/* Whether a part may have tiles of 6 x 6. They gain nothing where they lie mostly beside an image.
- * And a result has the rounding of all elements of its tile: too much for one that sees less than
- * the part of them that it has in the corner of an image with half a kernel of zeros around, or
- * that is a sum over few channels. F(4 x 4, 3 x 3) is for gradients only: what it adds to the
- * activations of a deep model turns enough rectifiers over to leave PyTorch's trajectory. */
+/* May a part use 6 x 6 tiles? They gain nothing on images smaller than a tile. Also, a result has
+ * the rounding error of all elements of its tile. That is too much for results that sum few
+ * elements: few channels, or fewer taps inside the image than the corner has with half a kernel of
+ * padding. F(4 x 4, 3 x 3) is for gradients only: in the activations of a deep model its error
+ * changes the sign of enough ReLU inputs to leave PyTorch's trajectory. */
 static bool six_fits(const struct uw_conv2d *c, enum uw_winograd_part part)
 {
     uint32_t least = min_u32(min_u32(c->in_h, c->in_w), min_u32(c->out_h, c->out_w));

@@ -15,7 +15,7 @@ size_t uw_band_n(const struct uw_band *b, uint32_t rows)
     return ((size_t)b->step * rows + (size_t)b->halo * images) * uw_band_pitch(b);
 }
 
-/* Rows of one image from row `top` of the padded image on. */
+/* Copy rows of one image, starting at row `top` of the padded image. */
 static void fill_rows(const struct uw_band *b, const float *plane, uint32_t channels,
                       uint32_t top, uint32_t rows, float *band)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * winograd_band.h - the pixels that a stretch of Winograd tiles sees, channels together
+ * winograd_band.h - input pixels of some rows of Winograd tiles, with the channels innermost
  *
- * Tiles are counted row by row through all images: tile row r is row r % tiles_h of image
- * r / tiles_h. A band holds some tile rows for UW_WINOGRAD_LANES channels as [row][pixel][lane],
- * with the zeros around; an image that the stretch enters begins with new rows.
+ * Tile rows are counted through all images: tile row r is row r % tiles_h of image r / tiles_h. A
+ * band is a buffer with the pixels of some tile rows for UW_WINOGRAD_LANES channels,
+ * [row][pixel][lane], with padding. Where the next image begins, no rows are shared.
  *
  * Units      floats, pixels, tile rows
  */
@@ -14,7 +14,7 @@
 #include "packed/tile.h"
 #include "packed/winograd_tile.h"
 
-/* Positions lie this much off a power of two, or all would share sets of the cache. */
+/* Added to the distance between positions: at a power of two they would share cache sets. */
 #define UW_WINOGRAD_APART 80u
 
 struct uw_band {
@@ -31,14 +31,14 @@ struct uw_band {
 /* From one row of the band to the next. */
 size_t uw_band_pitch(const struct uw_band *b);
 
-/* Most floats that `rows` tile rows take. */
+/* Upper limit of the floats for that many tile rows. */
 size_t uw_band_n(const struct uw_band *b, uint32_t rows);
 
-/* Copy channels c0 .. of tile rows row0 .. row0+rows-1. Zeros, and lanes beyond the last channel,
- * are not written: band is zeroed before the first channels of a stretch. */
+/* Copy channels c0 .. of tile rows row0 .. row0+rows-1. Padding, and lanes after the last channel,
+ * are not written: the caller zeroes band before the first channels. */
 void uw_band_fill(const struct uw_band *b, uint32_t row0, uint32_t rows, uint32_t c0, float *band);
 
-/* Where the tile row behind `row` begins, when `row` begins at `at`. */
+/* The address of tile row `row` + 1 in the band, when `row` is at `at`. */
 const float *uw_band_next(const struct uw_band *b, uint32_t row, const float *at);
 
 #endif

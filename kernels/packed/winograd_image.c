@@ -16,12 +16,13 @@
 #define WEIGHTS_BYTES_LARGE (9u << 20)
 #define WEIGHTS_BYTES_SMALL (9u << 18)
 #define WEIGHTS_BYTES_KEPT (9u << 17)
-#define KEPT_N 524288u              /* positions x channels x tiles of a batch whose V is kept */
+#define KEPT_N 524288u              /* most floats of V for a batch to keep them all */
 #define KEPT_BLOCK_TILES 28u
 #define INNER_BLOCK 128u            /* channels summed at a time: longer sums round more */
-#define WEIGHT_ROWS 64u             /* inner channels that a task transforms */
+#define WEIGHT_ROWS 64u             /* inner channels per task of transform_weights */
 
-/* A group of a convolution, whose result has one channel for each column of a product. */
+/* One group of fw or bw_input. Input tiles are transformed to V, weights to U; for each position
+ * M = V U, with a column per output channel; M is transformed to the result. */
 struct job {
     const struct uw_tile *tile;
     const struct uw_winograd_kind *kind;
@@ -36,16 +37,16 @@ struct job {
     size_t image_n;                 /* floats from one image of y to the next */
     uint32_t threads_n;
     uint32_t rows_room, rows_block; /* tile rows that areas have room for, and of a task */
-    uint32_t out_block;             /* columns whose weights lie transformed at a time */
+    uint32_t out_block;             /* columns whose U is held at a time */
     bool kept;                      /* V of all tiles is computed once */
 
-    uint32_t out0, out_now;         /* the columns at hand */
+    uint32_t out0, out_now;         /* current columns: the first, how many */
     float *u;
-    uint8_t *tasks, *threads;       /* V of task 0 when kept; areas of thread 0 */
+    uint8_t *tasks, *threads;       /* V of each task when kept; areas of each thread */
 };
 
-/* Floats, then bytes, of the areas: u is shared, v a thread's own or a task's when kept, the
- * others are a thread's own. */
+/* Sizes in scratch, in floats, then in bytes. U is shared; V is per task when kept, else per
+ * thread; the others are per thread. */
 struct areas {
     size_t u_plane, v_plane, m_plane, band_n, out_n;
     size_t u_bytes, v_bytes, m_bytes, thread_bytes;
@@ -96,8 +97,8 @@ static size_t scratch_of(const struct job *j, uint32_t threads)
     return a.u_bytes + (j->kept ? blocks_of(j) * a.v_bytes : 0) + a.thread_bytes * threads;
 }
 
-/* Room that depends on the shape, and on the batch only where it is smaller than a block. */
-static void cut(struct job *j, uint32_t tiles, size_t weights_bytes)
+/* Depends on the shape, and on the batch only where it is smaller than a block. */
+static void set_blocks(struct job *j, uint32_t tiles, size_t weights_bytes)
 {
     uint32_t rows = tiles / j->in.tiles_w;
     j->rows_room = min_u32(rows > 0 ? rows : 1, j->rows_n);
@@ -111,29 +112,29 @@ static void cut(struct job *j, uint32_t tiles, size_t weights_bytes)
     }
 }
 
-static struct job cut_to_limit(struct job j, const struct uw_conv2d *c, uint32_t batch_n)
+static struct job fit_to_limit(struct job j, const struct uw_conv2d *c, uint32_t batch_n)
 {
     uint32_t tiles = BLOCK_N / j.in.channels;
     tiles = min_u32(tiles, j.kind->in == 6 ? BLOCK_TILES_MAX_SIX : BLOCK_TILES_MAX);
     tiles = tiles < BLOCK_TILES_MIN ? BLOCK_TILES_MIN : tiles;
     j.rows_n = batch_n * j.in.tiles_h;
-    cut(&j, tiles, WEIGHTS_BYTES_LARGE);
+    set_blocks(&j, tiles, WEIGHTS_BYTES_LARGE);
     size_t limit = uw_winograd_scratch_limit(c, batch_n);
     if (scratch_of(&j, 1) > limit) {
         j.kept = (size_t)j.rows_n * j.in.tiles_w * j.in.channels * j.positions <= KEPT_N;
         if (j.kept) {
-            cut(&j, KEPT_BLOCK_TILES, WEIGHTS_BYTES_KEPT);
+            set_blocks(&j, KEPT_BLOCK_TILES, WEIGHTS_BYTES_KEPT);
         } else {
-            cut(&j, tiles, WEIGHTS_BYTES_SMALL);
+            set_blocks(&j, tiles, WEIGHTS_BYTES_SMALL);
         }
     }
-    if (!j.kept && j.threads_n > 1) { /* as many for each thread: no sum runs over tiles */
+    if (!j.kept && j.threads_n > 1) { /* equal shares; sums do not cross tiles */
         j.rows_block = div_up(j.rows_n, round_up(div_up(j.rows_n, j.rows_room), j.threads_n));
     }
     return j;
 }
 
-/* The result is out_h x out_w, in tiles that begin where the image has `pad` zeros before. */
+/* pad_h, pad_w: zeros above and left of the image at the first tile. */
 static void set_tiles(struct job *j, const struct uw_winograd_kind *kind, uint32_t pad_h,
                       uint32_t pad_w)
 {
@@ -157,7 +158,7 @@ static struct job fw_job(const struct uw_tile *t, const struct uw_winograd_kind 
     j.in = (struct uw_band){.image_n = c->in_channels * in_hw,
                             .channels = c->in_channels / c->groups, .h = c->in_h, .w = c->in_w};
     set_tiles(&j, kind, c->pad_h, c->pad_w);
-    return cut_to_limit(j, c, batch_n);
+    return fit_to_limit(j, c, batch_n);
 }
 
 static struct job bw_input_job(const struct uw_tile *t, const struct uw_winograd_kind *kind,
@@ -171,7 +172,7 @@ static struct job bw_input_job(const struct uw_tile *t, const struct uw_winograd
                             .channels = c->out_channels / c->groups, .h = c->out_h,
                             .w = c->out_w};
     set_tiles(&j, kind, c->kernel_h - 1 - c->pad_h, c->kernel_w - 1 - c->pad_w);
-    return cut_to_limit(j, c, batch_n);
+    return fit_to_limit(j, c, batch_n);
 }
 
 size_t uw_winograd_image_scratch_bytes(const struct uw_tile *t,
@@ -184,7 +185,7 @@ size_t uw_winograd_image_scratch_bytes(const struct uw_tile *t,
     return scratch_of(&j, threads);
 }
 
-/* U of nr columns, some inner channels: [position][panel][channel][nr]. */
+/* U for nr columns and up to WEIGHT_ROWS inner channels: [position][panel][channel][nr]. */
 static void transform_weights(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
@@ -211,7 +212,7 @@ static void transform_weights(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-/* What a task works on. */
+/* The tile rows of a task, and its memory. */
 struct block {
     uint32_t row0, rows, tiles;
     uint32_t panel_rows;            /* tiles of a panel */
@@ -270,8 +271,8 @@ static void multiply(const struct job *j, const struct areas *a, const struct bl
     }
 }
 
-/* Pixels that lie together in y, [pixel][lane]. Four channels at a time: more rows of y might
- * share sets of the cache. */
+/* Store contiguous pixels of y from [pixel][lane]. Four channels at a time: the rows of more might
+ * share cache sets. */
 static void store_pixels(const struct job *j, uint32_t channels, uint32_t pixels,
                          const float *from, float *sum, float *y)
 {
@@ -293,7 +294,7 @@ static void store_pixels(const struct job *j, uint32_t channels, uint32_t pixels
     }
 }
 
-/* Tile rows of one image, one group of channels. m: the first tile. */
+/* Transform and store tile rows of one image for LANES channels. m: M of the first tile. */
 static void store_image(const struct job *j, const struct areas *a, const struct block *b,
                         uint32_t row, uint32_t rows, uint32_t channel, const float *m,
                         const float *bias)
@@ -372,7 +373,7 @@ static void run_block(void *arg, uint32_t task, uint32_t thread)
     store(j, &a, &b);
 }
 
-/* One group: in.src, w, bias and y are its own. */
+/* Run one group; in.src, w, bias and y point to it. */
 static void run_group(const struct uw_exec *e, struct job *j)
 {
     uint32_t blocks = blocks_of(j);

@@ -2,13 +2,13 @@
  *
  * winograd_inline.h - struct uw_winograd_ops for any instruction set
  *
- * Included after tile_inline.h. The file says before, and what winograd_product_inline.h asks:
+ * Included after tile_inline.h. The including file defines what winograd_product_inline.h needs,
+ * and:
  *
  *   vec_sub(a, b)                a - b
  *   vec_mul(a, b)                a * b
  *
- * A transform of a tile is that of its columns, then of its rows. The compiler makes each of the
- * functions below for one kind of tile.
+ * A tile is transformed by columns, then by rows. KIND instantiates the functions for a tile size.
  */
 #ifndef UW_KERNELS_WINOGRAD_INLINE_H
 #define UW_KERNELS_WINOGRAD_INLINE_H
@@ -93,7 +93,7 @@ INLINE void spread_tiles(uint32_t out, uint32_t in, points_n_fn spread, uint32_t
     }
 }
 
-/* The n x n results of a tile of positions. */
+/* An inverse transform: in x in positions to n x n values. */
 INLINE void shrink(uint32_t in, uint32_t n, points_n_fn transform, const float *m, size_t plane,
                    vec (*y)[IN_MAX])
 {
@@ -173,7 +173,7 @@ INLINE void taps_tile(uint32_t in, uint32_t n, points_n_fn taps, const float *m,
     }
 }
 
-/* The transforms of F(o x o, k x k) on so many points. */
+/* The transforms of F(o x o, k x k); points is `four` or `six`. */
 #define KIND(name, points, o, k)                                                                  \
     static void name##_input(uint32_t tiles, const float *d, size_t pitch, float *v, size_t step, \
                              size_t plane)                                                        \

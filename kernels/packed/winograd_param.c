@@ -20,16 +20,16 @@ struct job {
     uint32_t positions;
     struct uw_band x, dy;
     uint32_t rows_n;                /* tile rows of the batch */
-    uint32_t rows_block;
+    uint32_t rows_block;            /* tile rows transformed at a time */
     uint32_t in_block, out_block;   /* channels of a task */
     uint32_t in_blocks, out_blocks;
-    uint32_t parts;                 /* of the tile rows, summed at the end */
+    uint32_t parts;                 /* parts of the tile rows, whose sums are added at the end */
     float scale, *dw;
     float *sums;                    /* [part][out block][in block], each as in struct areas */
     uint8_t *threads;
 };
 
-/* Sums are [position][out][in], operands [position][tile][channel]. */
+/* Sizes in scratch. Sums are [position][out][in], operands [position][tile][channel]. */
 struct areas {
     size_t sum_ld, sum_plane, x_ld, x_plane, dy_ld, dy_plane, band_n;
     size_t sums_bytes, thread_bytes;
@@ -112,7 +112,7 @@ struct operand {
     size_t ld, plane;
 };
 
-/* A stretch of tile rows; band is room for [band_n]. */
+/* Transform some tile rows; band is [band_n], work space. */
 static void transform(const struct operand *o, uint32_t row0, uint32_t rows, float *band,
                       size_t band_n)
 {
@@ -130,7 +130,7 @@ static void transform(const struct operand *o, uint32_t row0, uint32_t rows, flo
     }
 }
 
-/* sums (+)= dy^T x over some tiles, for each position. */
+/* sums (+)= dy^T x over the tiles, for each position. */
 static void multiply(const struct job *j, const struct areas *a, uint32_t tiles,
                      const struct operand *x, const struct operand *dy, float *sums, bool add)
 {
@@ -150,7 +150,7 @@ static void multiply(const struct job *j, const struct areas *a, uint32_t tiles,
     }
 }
 
-/* One output channel of a block: the parts `next` apart are summed in order. */
+/* Add one output channel to dw: sum the parts, `next` floats apart, in order, then transform. */
 static void store_row(const struct job *j, const struct areas *a, const float *sums,
                       uint32_t parts, size_t next, uint32_t out, uint32_t in0, uint32_t ins)
 {
@@ -210,7 +210,7 @@ static void run_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
-/* One output channel, all input channels. */
+/* Add the parts of one output channel, for all input channels. */
 static void add_parts(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * winograd_points_inline.h - Winograd's transforms of one row, four and six points
+ * winograd_points_inline.h - one-dimensional Winograd transforms with four and six points
  *
- * Included by winograd_inline.h, whose vec these need. `four` takes the polynomials at 0, 1, -1
- * and infinity; `six` also at 1/2 and -2, which round less than 2 and -2 do: no difference of two
- * points is small, and no power of one is large beside that of its neighbour.
+ * Included by winograd_inline.h; uses its vec. `four` has the interpolation points 0, 1, -1 and
+ * infinity; `six` adds 1/2 and -2, which round less than 2 and -2: no two points are close
+ * together, and no power of one is large beside those of the others.
  *
  *   four  B^T = 1  0 -1  0     six  B^T = 1 -3/2 -2    3/2  1    0
  *               0  1  1  0                0 -1    1/2  5/2  1    0
@@ -20,7 +20,7 @@
  *                                         1/15   -2/15    4/15  ..
  *                                         0       0       0     .. 1
  *
- * A^T of fewer rows ends with the 1 in its last one; G has a column a tap.
+ * With fewer rows of A^T, the 1 of the last column is in the last row. G has one column per tap.
  *
  *   <points>_input               t = B^T d
  *   <points>_output              y = A^T m, out values

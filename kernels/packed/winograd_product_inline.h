@@ -2,7 +2,7 @@
  *
  * winograd_product_inline.h - the products of struct uw_winograd_ops for any instruction set
  *
- * Included after tile_inline.h. The file says before:
+ * Included after tile_inline.h. The including file defines:
  *
  *   EACH_ROWS                    ROWS(1) ROWS(2) .. ROWS(MR - 1)
  */
@@ -14,7 +14,7 @@
 
 #define LANES UW_WINOGRAD_LANES
 
-/* One inner index of a register tile; the rows of A are `next` apart. */
+/* Add the products of one inner index to the accumulators; rows of A are `next` floats apart. */
 static inline __attribute__((always_inline)) void add_products(
     uint32_t rows, uint32_t vecs, vec (*s)[TILE_VECS], const float *a, size_t next,
     const float *b)
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) void clear_sums(uint32_t rows, uint
     }
 }
 
-/* struct uw_winograd_ops's multiply for rows and registers that are known to the compiler. */
+/* struct uw_winograd_ops's multiply with compile-time numbers of rows and registers. */
 static inline __attribute__((always_inline)) void multiply_lanes_rows(
     uint32_t rows, uint32_t vecs, uint32_t k, const float *a, const float *b, float *out,
     size_t ldo, bool add)
@@ -73,7 +73,7 @@ static inline __attribute__((always_inline)) void multiply_columns_rows(
     store_rows(rows, vecs, s, out, ldo, add);
 }
 
-/* A panel whose columns fill no more than half of the registers is multiplied by those alone. */
+/* A panel with few columns uses only half of the accumulator registers. */
 #define HALF_VECS (TILE_VECS / 2)
 
 static void multiply_lanes(uint32_t rows, uint32_t cols, uint32_t k, const float *a,

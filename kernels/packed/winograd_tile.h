@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * winograd_tile.h - what an instruction set gives to Winograd's convolution
+ * winograd_tile.h - transforms and products of winograd.h, one table per instruction set
  *
  * F(out x out, kernel x kernel): a tile is `in` x `in` elements of an image and `out` x `out` of
- * the result, in = out + kernel - 1. The transforms work on lanes: UW_WINOGRAD_LANES channels lie
- * together, [pixel][lane], so that no transform shuffles. The in * in positions of a transformed
- * tile lie `plane` floats apart. winograd_points_inline.h has the matrices A, B and G.
+ * the result, in = out + kernel - 1. Transforms work on UW_WINOGRAD_LANES channels at once, stored
+ * as [pixel][lane], so that they need no shuffles. The in * in positions of a transformed tile are
+ * `plane` floats apart. winograd_points_inline.h has the matrices A, B and G.
  *
  * Units      floats
  * Blocking   until computed      Context  any thread
@@ -25,8 +25,8 @@
 struct uw_winograd_kind {
     uint32_t out, kernel, in;
 
-    /* v = B^T d B of `tiles` tiles side by side. Tile t begins at pixel out * t of d, whose rows
-     * are `pitch` apart; its result is at v + t * step. */
+    /* v = B^T d B for `tiles` adjacent tiles. Tile t begins at pixel out * t of d, whose rows are
+     * `pitch` apart; its result is at v + t * step. */
     void (*input)(uint32_t tiles, const float *d, size_t pitch, float *v, size_t step,
                   size_t plane);
 
@@ -34,11 +34,11 @@ struct uw_winograd_kind {
     void (*spread)(uint32_t tiles, const float *y, size_t pitch, float *v, size_t step,
                    size_t plane);
 
-    /* y = A^T m A + bias of each lane, from m + t * step to pixels out * t .. of `out` rows */
+    /* y = A^T m A + bias[lane], from m + t * step to pixels out * t .. of `out` rows */
     void (*output)(uint32_t tiles, const float *m, size_t step, size_t plane, const float *bias,
                    float *y, size_t pitch);
 
-    /* u = G g G^T for nr lanes, taps g[kernel * kernel][nr]; mirror: the last tap is the first */
+    /* u = G g G^T for nr lanes, taps g[kernel * kernel][nr]; mirror: taps in reverse order */
     void (*weights)(const float *g, bool mirror, float *u, size_t plane);
 
     /* g = G^T m G for UW_WINOGRAD_LANES lanes, taps g[kernel * kernel][UW_WINOGRAD_LANES] */
