@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cell.cuh - one unit of a recurrent cell, for kernels of one step and of all steps
+ * cell.cuh - one unit of a recurrent cell, for sequence.cu (one step) and recurrence.cu (all steps)
  *
  * Equations are those of struct uw_sequence_kernels (uwasa/kernels_layers.h). A unit's values v are
- * its gates in the order of a's blocks; `prev` is the state before, of gru h, of lstm c.
+ * its gates in the order of a's blocks; `prev` is the previous state, h for gru, c for lstm.
  */
 #ifndef UW_KERNELS_CUDA_CELL_CUH
 #define UW_KERNELS_CUDA_CELL_CUH
 
 #include "launch.cuh"
 
-#define UW_CELL_BLOCKS 5u               /* the most that a unit keeps */
+#define UW_CELL_BLOCKS 5u               /* largest `kept` */
 
 static __device__ inline float uw_sigmoid(float x)
 {
@@ -23,15 +23,15 @@ static __device__ inline float uw_at(const float *x, size_t i)
     return x != nullptr ? x[i] : 0.0f;
 }
 
-/* What the way back gives to the step before. */
+/* Gradients that the backward pass gives to the previous step. */
 struct uw_cell_past {
-    float h;                            /* what passes no weights */
-    float c;                            /* lstm; in: from the later step */
+    float h;                            /* of h, except through W_hh */
+    float c;                            /* lstm: of c; read as that from the later step */
 };
 
-/* gates: blocks of W_hh; kept: blocks of a; place(g): the block that gate g of W_hh h goes to;
- * forward: v with biases becomes what is kept, returns h; backward: v becomes gradients, `d` is
- * that of h. */
+/* gates: blocks of W_hh; kept: blocks of a; place(g): the block of a for gate g of W_hh h.
+ * forward: v (biases added) becomes the values kept in a; returns h. backward: v becomes gradients;
+ * d is the gradient of h. */
 struct uw_rnn_unit {
     static constexpr unsigned gates = 1, kept = 1;
     static __device__ unsigned place(unsigned g) { return g; }

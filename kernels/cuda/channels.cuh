@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * channels.cuh - how kernels walk the values of a channel of [N][C][inner], and add them up
+ * channels.cuh - loops and sums over the values of one channel of [N][C][inner]
  *
- * A channel belongs to one block, or to `splits` of them; a block's threads take vectors of `width`
- * floats in turn, several loads in flight. Sums are kept in fp32 over one chunk of up to 16 values
- * and in double beyond, and are combined by trees that the cut alone decides: the same bits each
- * time.
+ * A channel is processed by one block, or by `splits` of them; threads take vectors of `width`
+ * floats in turn, with several loads in flight. Sums are in fp32 over a chunk of up to 16 values,
+ * then in double; the order of sums depends on struct uw_channel_cut only: the same bits each time.
  *
  * grid = (channels, splits), block = threads, a multiple of 32.
  */
@@ -21,7 +20,7 @@ struct uw_channel_cut {
     uint32_t channels, width, threads, splits;
     size_t vectors;             /* of a plane: inner / width */
     size_t all, per_split;      /* vectors of a channel, of one of its blocks */
-    size_t step_n, step_j;      /* threads vectors further on: planes, vectors of a plane */
+    size_t step_n, step_j;      /* `threads` vectors are step_n planes and step_j vectors */
 };
 
 static inline bool uw_aligned(const void *p)
@@ -29,9 +28,10 @@ static inline bool uw_aligned(const void *p)
     return reinterpret_cast<uintptr_t>(p) % 16u == 0;
 }
 
-/* Vectors of four where planes and addresses allow it. one_block: up to so many values of a channel
- * are one block's; more are split until the GPU is full. splits_max 1: never; above UW_SPLITS_MAX: each value by itself.
- * Then, and where they are split, blocks have 512 threads at most: more have too few registers. */
+/* Vectors of four where planes and addresses are aligned. A channel of up to one_block values gets
+ * one block; larger ones are split until the GPU is full. splits_max 1: never split; above
+ * UW_SPLITS_MAX: for elementwise kernels, without sums. Those, and split ones, have blocks of at
+ * most 512 threads, since more would have too few registers. */
 static inline struct uw_channel_cut uw_cut_channels(const struct uw_exec *e, uint32_t batch_n,
                                                     uint32_t channels, size_t inner, bool aligned,
                                                     size_t one_block, unsigned splits_max)
@@ -69,8 +69,8 @@ static inline dim3 uw_channel_grid(const struct uw_channel_cut &c)
     return dim3(c.channels, c.splits);
 }
 
-/* Calls body.use(body.load(at), at, n) for the block's vectors, `at` the first float and n the
- * image, and body.fold() at the end of a chunk. */
+/* Call body.use(body.load(at), at, n) for each vector of the block, `at` being its offset and n its
+ * image, and body.fold() after each chunk. */
 template <int W, typename Body>
 static __device__ __forceinline__ void uw_each_vector(const struct uw_channel_cut &c, Body &body)
 {
@@ -128,8 +128,8 @@ template <int N> static __device__ __forceinline__ void uw_warp_sums(double (&v)
     }
 }
 
-/* Sums of v[k] over a one-dimensional block, for all its threads. One warp adds most of it: GPUs
- * with few units for double would wait for all that repeat it, as warps do in uw_block_sum. */
+/* Sums of v[k] over a one-dimensional block, for all its threads. One warp does most additions: on
+ * GPUs with few units for double, repeating them in every warp, as uw_block_sum does, is slow. */
 template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v)[N])
 {
     constexpr unsigned half = UW_LANES / 2, at_once = 4;
@@ -139,7 +139,7 @@ template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v
         uw_warp_sums(v);
         return;
     }
-    __syncthreads(); /* part may still be read for the sums before */
+    __syncthreads(); /* other threads may still read part from the previous call */
 #pragma unroll
     for (int k = 0; k < N; k++) {
         v[k] += __shfl_xor_sync(UW_ALL_LANES, v[k], static_cast<int>(half));
@@ -163,7 +163,7 @@ template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v
         }
         uw_warp_sums(v);
         for (int k = 0; k < N && lane == 0; k++) {
-            part[k][0] = v[k];  /* which lane 0 has read */
+            part[k][0] = v[k];  /* lane 0 has read its old value */
         }
     }
     __syncthreads();
@@ -172,7 +172,7 @@ template <int N> static __device__ __forceinline__ void uw_block_sums(double (&v
     }
 }
 
-/* Partial sums of a channel's blocks, [channels][splits][N], added up by one warp for all lanes. */
+/* Add the partial sums of a channel's blocks, [channels][splits][N], by one warp, for all lanes. */
 template <int N>
 static __device__ __forceinline__ void uw_add_splits(const double *partials, uint32_t channel,
                                                      uint32_t splits, double (&v)[N])

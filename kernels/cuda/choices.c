@@ -10,7 +10,7 @@
 
 #define FIRST_LINE "uwasa choices 1\n"
 #define LINE_BYTES 512
-#define FOREIGN_MAX 4096u               /* lines that are kept for other machines */
+#define FOREIGN_MAX 4096u               /* most lines kept for other machines */
 
 static const char *const parts[] = {"conv2d fw", "conv2d bw_input", "conv2d bw_param",
                                     "dense fw", "dense bw_input", "dense bw_param"};
@@ -62,7 +62,7 @@ static bool shape_of(const char **at, uint32_t *shape)
     return true;
 }
 
-/* What may be there: engine and sixteen digits, not all of them 0. */
+/* Optional: "engine" and sixteen hexadecimal digits, not all 0. */
 static bool engine_of(const char **at, uint64_t *engine)
 {
     static const char digits[] = "0123456789abcdef";
@@ -80,7 +80,7 @@ static bool engine_of(const char **at, uint64_t *engine)
     return *engine != 0 && word(at, "");
 }
 
-/* 41.25: no locale may have a say in it. */
+/* A number like 41.25, whatever the locale. */
 static bool decimal(const char **at, double *out)
 {
     uint32_t whole = 0, digits = 0;
@@ -100,7 +100,7 @@ static bool decimal(const char **at, double *out)
     return word(at, "");
 }
 
-/* A line without its end. machine: set to its rest. */
+/* Parse a line without its newline. machine: set to its rest. */
 static bool parse(const char *line, struct uw_cuda_choice *c, const char **machine)
 {
     uint32_t algorithm;
@@ -117,7 +117,7 @@ static bool parse(const char *line, struct uw_cuda_choice *c, const char **machi
     return true;
 }
 
-/* The next line without its end. One that is too long, or has no end, comes back empty. */
+/* Read the next line without its newline; empty if it is too long or has no newline. */
 static bool next_line(FILE *file, char line[LINE_BYTES])
 {
     if (fgets(line, LINE_BYTES, file) == NULL) {
@@ -136,7 +136,7 @@ static bool next_line(FILE *file, char line[LINE_BYTES])
     return true;
 }
 
-/* NULL where there is none, or it is no file of choices. */
+/* NULL if there is no file, or it is not a file of choices. */
 static FILE *open_old(const char *path)
 {
     char line[sizeof FIRST_LINE];
@@ -174,7 +174,7 @@ void uw_cuda_choices_load(struct uw_cuda_choices *h, const char *path, const cha
     }
 }
 
-/* One that is gone, too. */
+/* Also finds entries with UW_CUDA_CHOICE_GONE. */
 static const struct uw_cuda_choice *find(const struct uw_cuda_choices *h, uint32_t part,
                                          uint32_t batch_n, const uint32_t *shape)
 {
@@ -224,7 +224,7 @@ static void write_choice(FILE *file, const struct uw_cuda_choice *c, const char 
     fprintf(file, " us %" PRIu32 ".%" PRIu32 " on %s\n", whole, tenths, machine);
 }
 
-/* Lines of the old file that these do not replace. */
+/* Copy those lines of the old file that h does not replace. */
 static void keep_old(FILE *file, const struct uw_cuda_choices *h)
 {
     char line[LINE_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * choices.h - the fastest algorithms, in memory and in a file (private to kernels/cuda)
+ * choices.h - the fastest algorithms measured, in memory and in a file (private to kernels/cuda)
  *
  * A text file with one line per choice, so that a shape is measured once on a machine:
  *
@@ -30,7 +30,7 @@ struct uw_cuda_choice {
     uint32_t part;                      /* enum uw_conv2d_part; + 3: the same of a dense layer */
     uint32_t batch_n;
     uint32_t shape[UW_CUDA_CHOICES_SHAPE];
-    int32_t algorithm;                  /* of conv2d_plan.h; dense: 1 is our own; or GONE */
+    int32_t algorithm;                  /* of conv2d_plan.h; dense: 1 is our own; or _GONE */
     uint64_t engine;                    /* its key; 0: the algorithm has none */
     double us;                          /* time of one call */
 };
@@ -38,7 +38,7 @@ struct uw_cuda_choice {
 struct uw_cuda_choices {
     const char *path;                   /* NULL: no file; borrowed */
     char machine[160];
-    uint32_t n, next;                   /* next: what a further one replaces when it is full */
+    uint32_t n, next;                   /* next: the entry to replace when the table is full */
     struct uw_cuda_choice at[UW_CUDA_CHOICES_MAX];
 };
 

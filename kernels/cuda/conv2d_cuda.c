@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions: each part by the algorithm that was chosen for it. */
+ * Convolutions: each part with the algorithm chosen for it. */
 #include "conv2d_winograd.h"
 #include "products.h"
 
@@ -21,7 +21,7 @@ static int run_own(const struct uw_exec *e, const struct uw_conv2d *c,
     return uw_conv2d_own_bw_param(e, c, j->batch_n, j->a, j->b, j->scale, j->out, j->dbias);
 }
 
-/* cuBLAS counts down columns: a row-major matrix is its transpose there. */
+/* cuBLAS is column-major: a row-major matrix is its transpose there. */
 static int run_gemm(const struct uw_exec *e, const struct uw_conv2d *c,
                     const struct uw_conv2d_job *j)
 {
@@ -136,7 +136,7 @@ int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
     return rc;
 }
 
-/* Where the workspace begins in the scratch, and what is left of it. */
+/* The aligned workspace within scratch; room: its size. */
 static void *aligned(const struct uw_exec *e, size_t *room)
 {
     size_t skip = (size_t)(-(uintptr_t)e->scratch & (UW_CONV2D_ALIGN - 1u));
@@ -144,7 +144,7 @@ static void *aligned(const struct uw_exec *e, size_t *room)
     return *room == 0 ? NULL : (unsigned char *)e->scratch + skip;
 }
 
-/* Without measuring, and without an engine: what is tried first and has enough room. */
+/* The first candidate that fits, without engines and without measuring. */
 static struct uw_conv2d_choice first_of(struct uw_cuda *c, struct uw_conv2d_shape *s,
                                         const struct uw_conv2d_job *job, size_t room)
 {
@@ -153,8 +153,8 @@ static struct uw_conv2d_choice first_of(struct uw_cuda *c, struct uw_conv2d_shap
     return all[0];
 }
 
-/* The plan's engine for this job; NULL: it has none, or not for such a job. Where it adds to its
- * input's gradient that is another one, within the same workspace. */
+/* The plan's engine for this job; NULL: none. bw_input with accumulate has a separate engine, with
+ * the same workspace. */
 static struct uw_conv2d_graph *graph_for(struct uw_conv2d_plan *p, const struct uw_conv2d_job *job,
                                          struct uw_conv2d_choice *choice)
 {
@@ -201,7 +201,7 @@ static int run(const struct uw_exec *e, const struct uw_conv2d *conv,
     if (rc != UW_ERR_UNSUPPORTED) {
         return rc;
     }
-    (void)cudaGetLastError();           /* one that never ran before: its error is not ours */
+    (void)cudaGetLastError();           /* clear the error of the refused algorithm */
     return run_own(e, conv, job, false);
 }
 

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #define ALIGNMENT 16            /* of every tensor, bytes */
-#define CONFIGS_MAX 128         /* of one list: those of fp32 come behind thirty others */
+#define CONFIGS_MAX 128         /* of one list: those of fp32 come after thirty others */
 #define KNOBS_MAX 64
 #define NOTES_MAX 32
 
 typedef cudnnBackendDescriptor_t descriptor;
 
-/* cuDNN 9 has marked these two as old for a descriptor of the device, which older ones lack. */
+/* cuDNN 9 deprecates these two in favour of a device descriptor, which older versions lack. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 static const cudnnBackendAttributeName_t graph_handle = CUDNN_ATTR_OPERATIONGRAPH_HANDLE;
@@ -54,7 +54,7 @@ static bool set_descriptor(const struct uw_cuda_libraries *l, descriptor d,
     return set(l, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
 }
 
-/* How many there are, at most n of which are written; 0 where it cannot be told. */
+/* Read up to n values of an attribute. Returns how many it has; 0 on failure. */
 static int64_t get(const struct uw_cuda_libraries *l, descriptor d,
                    cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
                    void *values)
@@ -86,7 +86,7 @@ static void give_back(const struct uw_cuda_libraries *l, descriptor *d)
     *d = NULL;
 }
 
-/* Descriptors that attributes are read into; returns how many. */
+/* Create n descriptors to read attributes into. Returns how many were created. */
 static int64_t make_all(const struct uw_cuda_libraries *l, cudnnBackendDescriptorType_t type,
                         int64_t n, descriptor *out)
 {
@@ -99,7 +99,7 @@ static int64_t make_all(const struct uw_cuda_libraries *l, cudnnBackendDescripto
     return n;
 }
 
-/* One that lives as long as g does. */
+/* Create a descriptor that g owns. */
 static descriptor make(const struct uw_cuda_libraries *l, struct uw_conv2d_graph *g,
                        cudnnBackendDescriptorType_t type)
 {
@@ -148,7 +148,7 @@ static descriptor make_convolution(const struct uw_cuda_libraries *l, struct uw_
     return good ? d : NULL;
 }
 
-/* The graph of one operation. Groups are told by the filters: in_channels / groups of each. */
+/* A graph of one operation. cuDNN derives groups from the filter's in_channels / groups. */
 static descriptor make_graph(struct uw_cuda *c, const struct uw_conv2d *v, uint32_t batch_n,
                              enum uw_conv2d_part part, struct uw_conv2d_graph *g)
 {
@@ -176,7 +176,7 @@ static descriptor make_graph(struct uw_cuda *c, const struct uw_conv2d *v, uint3
     return good ? graph : NULL;
 }
 
-/* Values that a result's tile sees each way; 0: the note is of no tiles. */
+/* Rows and columns of a result tile's input; 0: the note is not about tiles. */
 static uint32_t tile_of(cudnnBackendNumericalNote_t note)
 {
     switch (note) {
@@ -192,7 +192,7 @@ static uint32_t tile_of(cudnnBackendNumericalNote_t note)
     }
 }
 
-/* By its numerical notes; an engine that does not tell them is not taken. */
+/* Check an engine's numerical notes; false if it does not give them. */
 static bool sums_are_good(const struct uw_cuda_libraries *l, descriptor engine, bool tf32,
                           uint32_t tile_most)
 {
@@ -233,7 +233,7 @@ static bool needs_nothing_more(const struct uw_cuda_libraries *l, descriptor eng
     return good;
 }
 
-/* The number of a config's engine, if that may be taken. */
+/* Set index to the number of a config's engine. Returns whether the engine is allowed. */
 static bool engine_of(const struct uw_cuda *c, descriptor config, uint32_t tile_most,
                       int64_t *index)
 {
@@ -249,8 +249,8 @@ static bool engine_of(const struct uw_cuda *c, descriptor config, uint32_t tile_
     return good;
 }
 
-/* Spread over all bits (the end of SplitMix64), so that sums of such numbers tell theirs apart:
- * those of the hash alone do not, as its last byte is hardly mixed. */
+/* Mix all bits (the finalizer of SplitMix64), so that sums of different hashes differ: the hash
+ * alone hardly mixes its last byte. */
 static uint64_t spread(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -258,7 +258,7 @@ static uint64_t spread(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* One choice of a knob; in whichever order they come the sum is the same. */
+/* Hash of one knob's choice; hashes are summed, so that their order does not matter. */
 static uint64_t knob_hash(const struct uw_cuda_libraries *l, descriptor knob)
 {
     cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)0;
@@ -283,7 +283,7 @@ static uint64_t key_of(const struct uw_cuda_libraries *l, descriptor config, int
     return key != 0 ? key : 1;
 }
 
-/* A plan of it, with its workspace; NULL: it does not take this. */
+/* Create the plan of a config, with its workspace; NULL: not supported. */
 static descriptor make_plan(struct uw_cuda *c, descriptor config, int64_t *workspace_bytes)
 {
     const struct uw_cuda_libraries *l = &c->products->libraries;
@@ -305,7 +305,7 @@ static bool enough(const struct uw_conv2d_graph *g, uint64_t wanted)
     return g->engines_n == (wanted != 0 ? 1 : UW_CONV2D_ENGINES_MAX);
 }
 
-/* Takes the config if it is wanted; what g has taken is NULL for the caller. */
+/* Move a config to g if it is wanted and fits; *config is then NULL. */
 static void take(struct uw_cuda *c, descriptor *config, size_t limit, uint64_t wanted,
                  struct uw_conv2d_graph *g)
 {
@@ -367,10 +367,10 @@ bool uw_conv2d_graph_open(struct uw_cuda *c, const struct uw_conv2d *conv, uint3
     if (graph != NULL) {
         take_list(c, graph, CUDNN_HEUR_MODE_A, limit, wanted, g);
     }
-    if (graph != NULL && !enough(g, wanted)) {  /* a list takes milliseconds */
+    if (graph != NULL && !enough(g, wanted)) {  /* querying a list takes milliseconds */
         take_list(c, graph, CUDNN_HEUR_MODE_FALLBACK, limit, wanted, g);
     }
-    (void)cudaGetLastError();       /* of an engine that refused: it is no error of a later call */
+    (void)cudaGetLastError();       /* clear the error of a refused engine */
     if (g->engines_n == 0) {
         uw_conv2d_graph_close(l, g);
     }
@@ -423,7 +423,7 @@ bool uw_conv2d_graph_aligned(const float *a, const float *b, const float *out)
     return (((uintptr_t)a | (uintptr_t)b | (uintptr_t)out) & (ALIGNMENT - 1u)) == 0;
 }
 
-/* The variant pack of these addresses: that of the run before, if they are the same. */
+/* Set g->pack for these addresses; reuses the previous one if they are the same. */
 static bool pack(const struct uw_cuda_libraries *l, struct uw_conv2d_graph *g, void *const at[4])
 {
     const int64_t ids[3] = {1, 2, 3};

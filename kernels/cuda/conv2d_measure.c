@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Candidates for a convolution, tried on memory of their own. */
+ * Measure candidates for a convolution in temporary memory. */
 #include "measure.h"
 #include "products.h"
 
@@ -23,7 +23,7 @@ static double products_n(const struct uw_conv2d *c, uint32_t batch_n)
            (c->in_channels / c->groups) * c->kernel_h * c->kernel_w;
 }
 
-/* Memory for x, y, w and the largest workspace, filled with small numbers. */
+/* Allocate x, y, w and the largest workspace, filled with small numbers. */
 static bool begin(struct trial *t, struct uw_cuda *c, uint32_t batch_n, enum uw_conv2d_part part,
                   size_t workspace_bytes)
 {
@@ -34,11 +34,11 @@ static bool begin(struct trial *t, struct uw_cuda *c, uint32_t batch_n, enum uw_
                       v->kernel_w * sizeof(float));
     size_t all = x + y + w + workspace_bytes;
     if (cudaMalloc(&t->memory, all) != cudaSuccess) {
-        (void)cudaGetLastError();       /* it is no error of a later call */
+        (void)cudaGetLastError();       /* clear the error */
         t->memory = NULL;
         return false;
     }
-    /* Each byte 0x3c: floats of 0.0115. */
+    /* Bytes of 0x3c make floats of 0.0115. */
     if (cudaMemsetAsync(t->memory, 0x3c, all, c->stream) != cudaSuccess) {
         return false;
     }

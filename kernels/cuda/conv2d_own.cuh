@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conv2d_own.cuh - what kernels of convolutions know of their shape (see conv2d_own.h)
+ * conv2d_own.cuh - shape and arguments of convolution kernels (see conv2d_own.h)
  */
 #ifndef UW_KERNELS_CUDA_CONV2D_OWN_CUH
 #define UW_KERNELS_CUDA_CONV2D_OWN_CUH
@@ -16,11 +16,11 @@ struct uw_conv {
     const float *x, *w, *b, *dy;
     float *y;                           /* y, dx or dw */
     float *db;
-    float scale, ceiling;               /* ceiling: fw ends in a ReLU up to it; 0: it does not */
+    float scale, ceiling;               /* ceiling: fw ends in a ReLU up to it; 0: no ReLU */
     bool accumulate, split;
 };
 
-/* The ReLU, if there is one; NaN stays. */
+/* Apply the ReLU, if there is one; NaN stays NaN. */
 static __device__ __forceinline__ float uw_conv_cut(const struct uw_conv &c, float v)
 {
     if (c.ceiling > 0.0f) {
@@ -30,7 +30,7 @@ static __device__ __forceinline__ float uw_conv_cut(const struct uw_conv &c, flo
     return v;
 }
 
-/* Convolutions with a group for each input channel, square kernels of 3 or 5, strides of 1 or 2. */
+/* Depthwise convolutions: one group per input channel, 3 x 3 or 5 x 5 kernels, stride 1 or 2. */
 bool uw_depthwise_takes(const struct uw_conv2d *c);
 int uw_depthwise_fw(const struct uw_exec *e, const struct uw_conv &c);
 int uw_depthwise_bw_input(const struct uw_exec *e, const struct uw_conv &c);
@@ -41,7 +41,7 @@ int uw_implicit_fw(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c);
 int uw_implicit_bw_param(const struct uw_exec *e, const struct uw_conv &c);
 
-/* Of fw or bw_input: blocks that share an output's depth; 1: it is not worth it. */
+/* fw or bw_input: the number of blocks to divide an output's sum among; 1: not worth it. */
 uint32_t uw_implicit_splits(const struct uw_exec *e, const struct uw_conv &c,
                             enum uw_conv2d_part part);
 

@@ -3,12 +3,12 @@
  * conv2d_own.h - convolutions by kernels of our own (private to kernels/cuda)
  *
  * Three families: depthwise ones (one group per input channel), limited by memory bandwidth; small
- * ones, direct and of one launch, for minibatches that do not fill a GPU; and a general one by
+ * ones, direct and of one launch, for minibatches that do not fill a GPU; and a general one with
  * tiles in shared memory, for every other shape, stride, dilation and number of groups.
  * conv2d_cuda.c measures them against cuDNN and uses the faster.
  *
  * Layout     as struct uw_conv2d says
- * Memory     no scratch; partial sums of bw_param stand in struct uw_cuda's partials
+ * Memory     no scratch; partial sums of bw_param are in struct uw_cuda's partials
  * Blocking   never: work for the GPU's stream, and may be recorded into a graph
  */
 #ifndef UW_KERNELS_CUDA_CONV2D_OWN_H
@@ -28,17 +28,17 @@ enum uw_conv2d_part {
  * use the general one, which is seldom the fastest. False for a normed convolution. */
 bool uw_conv2d_own_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv2d_part part);
 
-/* Does the general kernel leave most of the GPU idle, in fw or bw_input, unless several blocks
- * share the depth of an output's sum? That is another candidate; the last block adds the parts, in
- * order. bw_param always does so. */
+/* Does the general kernel leave most of the GPU idle in fw or bw_input, so that dividing each
+ * output's sum among several blocks is another candidate? The last block adds the parts, in order.
+ * bw_param always does so. */
 bool uw_conv2d_own_splits(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,
                           enum uw_conv2d_part part);
 
 /* The slots conv2d_fw, conv2d_bw_input, conv2d_bw_param of uwasa/kernels.h, for every shape that is
  * not normed: bias, accumulate, scale, db and NULLs as there. With a ceiling above 0 fw is the slot
- * conv2d_bias_relu of uwasa/kernels_fused.h; accumulate is false then. split: by shared depth,
- * where uw_conv2d_own_splits. Sums run in an order that depends on the shape, on split and on the
- * GPU's number of multiprocessors alone.
+ * conv2d_bias_relu of uwasa/kernels_fused.h; accumulate is false then. split: divide each sum among
+ * blocks, only where uw_conv2d_own_splits. The order of sums depends on the shape, split and the
+ * GPU's number of multiprocessors only.
  *
  * Return UW_OK, UW_ERR_UNSUPPORTED (c is normed) or UW_ERR_IO (the launch failed). */
 int uw_conv2d_own_fw(const struct uw_exec *e, const struct uw_conv2d *c, uint32_t batch_n,

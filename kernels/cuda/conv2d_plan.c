@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapes, their descriptors, and what was chosen for them. */
+ * Shapes, their descriptors, and the algorithms chosen for them. */
 #include "conv2d_winograd.h"
 #include "products.h"
 
@@ -11,8 +11,8 @@
 
 #define COUNT(a) (uint32_t)(sizeof(a) / sizeof *(a))
 
-/* In the order in which they are tried: the best guess first, then by what workspace they need;
- * those behind the `plain` first ones by tiles. */
+/* In the order in which they are tried: the best guess first, then by workspace; those after the
+ * first `plain` ones use Winograd tiles. */
 static const int32_t fw[] = {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
                              CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD};
@@ -36,7 +36,7 @@ static void key_of(const struct uw_conv2d *c, uint32_t key[UW_CUDA_CHOICES_SHAPE
     memcpy(key, k, sizeof k);
 }
 
-/* cuDNN derives the output's size by itself, and counts in int. */
+/* cuDNN derives the output's size itself, in int. */
 static bool fits_axis(uint32_t in, uint32_t out, uint32_t kernel, uint32_t stride, uint32_t pad,
                       uint32_t dilation)
 {
@@ -189,8 +189,8 @@ static bool dnn_takes(const struct uw_cuda *c, struct uw_conv2d_shape *s, uint32
     return status == CUDNN_STATUS_SUCCESS;
 }
 
-/* Of a 1 x 1 convolution an image is a product; its weights' gradient is one for each image, which
- * is worth it for few of them. */
+/* A 1 x 1 convolution is one product per image; for the weight gradient these are separate calls,
+ * which pays off only for few images. */
 #define GEMM_IMAGES_MAX 8u
 
 static bool gemm_takes(const struct uw_conv2d *c, uint32_t batch_n, enum uw_conv2d_part part)
@@ -271,7 +271,7 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
     return n;
 }
 
-/* Without measuring: what another size of minibatch takes, else the first candidate. */
+/* Choose without measuring: as for another minibatch size, else the first candidate. */
 static struct uw_conv2d_choice guess(struct uw_cuda *c, struct uw_conv2d_shape *s,
                                      uint32_t batch_n, enum uw_conv2d_part part, size_t room)
 {
@@ -305,7 +305,7 @@ static struct uw_conv2d_plan *find_plan(struct uw_conv2d_shape *s, uint32_t batc
     return NULL;
 }
 
-/* A place for one more; a settled plan goes only where all are. */
+/* Add a plan; if there is no room, replaces one, a settled plan only if all are settled. */
 static struct uw_conv2d_plan *add_plan(struct uw_cuda *c, struct uw_conv2d_shape *s,
                                        uint32_t batch_n)
 {
@@ -325,7 +325,7 @@ static struct uw_conv2d_plan *add_plan(struct uw_cuda *c, struct uw_conv2d_shape
     return p;
 }
 
-/* Room for scratch that nobody planned: what the settled plans have. */
+/* Largest scratch of the settled plans: the room for a minibatch that was not planned. */
 static size_t settled_bytes(const struct uw_conv2d_shape *s)
 {
     size_t most = 0;
@@ -354,7 +354,7 @@ struct uw_conv2d_plan *uw_conv2d_plan_of(struct uw_cuda *c, struct uw_conv2d_sha
     return p;
 }
 
-/* The engines of a plan's part, made ready; wanted: the key of the only one, 0: any. */
+/* Open the engines of a plan's part; wanted: the key of a single engine, 0: all. */
 static bool open_graph(struct uw_cuda *c, const struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
                        uint32_t which, uint64_t wanted)
 {
@@ -367,7 +367,8 @@ static bool open_graph(struct uw_cuda *c, const struct uw_conv2d_shape *s, struc
                                 c->products->conv2d_limit, wanted, &p->graphs[which]);
 }
 
-/* The engine of a known key. Returns as uw_conv2d_measure, or UW_ERR_IO: it is not there. */
+/* Use the engine of a key from the file. Returns as uw_conv2d_measure; UW_ERR_IO also if the engine
+ * does not exist. */
 static int settle_known_engine(struct uw_cuda *c, struct uw_conv2d_shape *s,
                                struct uw_conv2d_plan *p, enum uw_conv2d_part part, uint64_t key)
 {
@@ -384,8 +385,8 @@ static int settle_known_engine(struct uw_cuda *c, struct uw_conv2d_shape *s,
     return rc;
 }
 
-/* What the file says. Returns UW_OK, UW_ERR_NOTFOUND (it says nothing), UW_ERR_AGAIN (no memory to
- * try it now) or UW_ERR_IO: that is not there, does not fit, or does not run. */
+/* Use the file's choice. Returns UW_OK, UW_ERR_NOTFOUND (none), UW_ERR_AGAIN (no memory to try it
+ * now) or UW_ERR_IO (it does not exist, fit, or run). */
 static int settle_as_known(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
                            enum uw_conv2d_part part)
 {
@@ -408,7 +409,7 @@ static int settle_as_known(struct uw_cuda *c, struct uw_conv2d_shape *s, struct 
     return rc == UW_ERR_AGAIN ? UW_OK : rc;
 }
 
-/* Where an engine makes the input's gradient: another one that adds it, the same if it can. */
+/* If an engine computes bw_input: choose an engine that accumulates, the same one if it can. */
 static void settle_adding(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p)
 {
     struct uw_conv2d_choice all[UW_CONV2D_ENGINES_MAX], best = {.engine = 0};
@@ -428,8 +429,8 @@ static void settle_adding(struct uw_cuda *c, struct uw_conv2d_shape *s, struct u
     }
 }
 
-/* The fastest of all; where there is no memory to try them with workspace, of those without.
- * Returns what uw_conv2d_measure does. */
+/* Measure all candidates; without enough memory, only those that need no workspace. Returns as
+ * uw_conv2d_measure. */
 static int settle_by_measure(struct uw_cuda *c, struct uw_conv2d_shape *s,
                              struct uw_conv2d_plan *p, enum uw_conv2d_part part, double *us)
 {
@@ -451,7 +452,7 @@ static int settle_by_measure(struct uw_cuda *c, struct uw_conv2d_shape *s,
     return rc;
 }
 
-/* One part of a new plan. Returns whether the file lacks it, or has what is gone. */
+/* Choose for one part of a new plan. Returns whether the file must be written. */
 static bool settle(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2d_plan *p,
                    enum uw_conv2d_part part)
 {
@@ -462,7 +463,7 @@ static bool settle(struct uw_cuda *c, struct uw_conv2d_shape *s, struct uw_conv2
     if (rc == UW_ERR_IO) {
         *choice = (struct uw_conv2d_choice){.algorithm = UW_CONV2D_OWN};
     }
-    bool stays = known == UW_OK || known == UW_ERR_AGAIN; /* AGAIN: its memory may come back */
+    bool stays = known == UW_OK || known == UW_ERR_AGAIN; /* AGAIN: later there may be memory */
     if (stays || (rc < 0 && (known != UW_ERR_IO || uw_cuda_failure(c) != NULL))) {
         return false;
     }
@@ -493,7 +494,7 @@ size_t uw_conv2d_planned_bytes(struct uw_cuda *c, const struct uw_conv2d *conv, 
         p->settled = true;
     }
     if (news) {
-        (void)uw_cuda_choices_save(&c->products->choices); /* measured again the next time */
+        (void)uw_cuda_choices_save(&c->products->choices); /* a failure: measured again */
     }
     size_t bytes = settled_bytes(s);
     return bytes == 0 ? 0 : bytes + UW_CONV2D_ALIGN - UW_ARENA_ALIGN;

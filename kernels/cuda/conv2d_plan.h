@@ -18,7 +18,7 @@
  * convolutions of few channels.
  *
  * Memory     tables of fixed size in struct uw_cuda_products; while it measures, blocks of the
- *            GPU's memory as large as the tensors. Slots take nothing, but for a new shape
+ *            GPU's memory as large as the tensors. Slots allocate only for a new shape
  * Blocking   uw_conv2d_planned_bytes waits for the GPU; the others never
  */
 #ifndef UW_KERNELS_CUDA_CONV2D_PLAN_H
@@ -30,7 +30,7 @@
 #include "libraries.h"
 
 #define UW_CONV2D_PARTS 3u
-#define UW_CONV2D_SHAPES_MAX 256u       /* the oldest goes when there are more */
+#define UW_CONV2D_SHAPES_MAX 256u       /* a full table replaces the oldest */
 #define UW_CONV2D_PLANS_MAX 4u          /* minibatch sizes of a shape */
 #define UW_CONV2D_CANDIDATES_MAX (9u + UW_CONV2D_ENGINES_MAX)
 
@@ -42,7 +42,7 @@ enum {
     UW_CONV2D_OWN = 0,
     UW_CONV2D_GEMM = 1,
     UW_CONV2D_GRAPH = 2,                /* an engine, see its key */
-    UW_CONV2D_OWN_SPLIT = 3,            /* our own, its depth shared */
+    UW_CONV2D_OWN_SPLIT = 3,            /* our own, each sum divided among blocks */
     UW_CONV2D_WINOGRAD = 4,             /* our own transforms around products by cuBLAS */
     UW_CONV2D_DNN = 8                   /* + cudnnConvolution...Algo_t of the part */
 };
@@ -61,7 +61,7 @@ enum {
 
 struct uw_conv2d_plan {
     uint32_t batch_n;
-    bool settled;                       /* its scratch was queried */
+    bool settled;                       /* scratch was queried and algorithms chosen */
     struct uw_conv2d_choice part[UW_CONV2D_PARTS];
     struct uw_conv2d_graph graphs[UW_CONV2D_GRAPHS];
 };
@@ -102,7 +102,7 @@ struct uw_conv2d_job {
 
 /* conv2d_plan.c ------------------------------------------------------------------------------- */
 
-/* The shape's entry, made where there is none. */
+/* The shape's entry; created if there is none. */
 struct uw_conv2d_shape *uw_conv2d_shape_of(struct uw_cuda *c, const struct uw_conv2d *conv);
 
 /* Set the descriptors of x and y for batch_n; false: cuDNN does not support it. */
@@ -119,7 +119,7 @@ uint32_t uw_conv2d_candidates(struct uw_cuda *c, struct uw_conv2d_shape *s, uint
                               const struct uw_conv2d_graph *graph,
                               struct uw_conv2d_choice out[UW_CONV2D_CANDIDATES_MAX]);
 
-/* The plan for batch_n, made unmeasured where there is none. */
+/* The plan for batch_n; created without measuring if there is none. */
 struct uw_conv2d_plan *uw_conv2d_plan_of(struct uw_cuda *c, struct uw_conv2d_shape *s,
                                          uint32_t batch_n);
 
@@ -128,7 +128,7 @@ size_t uw_conv2d_planned_bytes(struct uw_cuda *c, const struct uw_conv2d *conv, 
 
 void uw_conv2d_shapes_close(const struct uw_cuda_libraries *l, struct uw_conv2d_shapes *all);
 
-/* conv2d_measure.c: find the fastest of n candidates; each has run once. graph: of the engines
+/* conv2d_measure.c: find the fastest of n candidates; each runs at least once. graph: the engines
  * among them; NULL: none. *best is written on UW_OK only. us: time of one run.
  *
  * Returns UW_OK, UW_ERR_AGAIN (nothing was tried: no memory, too much work, or a step is open) or
@@ -138,7 +138,7 @@ int uw_conv2d_measure(struct uw_cuda *c, struct uw_conv2d_shape *s, uint32_t bat
                       const struct uw_conv2d_choice *candidates, uint32_t n,
                       struct uw_conv2d_choice *best, double *us);
 
-/* conv2d_cuda.c: put the job on the stream, by this choice with its workspace. graph: of the
+/* conv2d_cuda.c: put the job on the stream with this algorithm and its workspace. graph: has the
  * choice's engine, if any. Returns as slots. */
 int uw_conv2d_run(const struct uw_exec *e, struct uw_conv2d_shape *s,
                   const struct uw_conv2d_job *job, const struct uw_conv2d_choice *choice,

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Winograd's gradients in slices of tiles: transform, 36 products, transform back. */
+ * Winograd gradients in slices of tiles: transform, 36 products, inverse transform. */
 #include "conv2d_winograd.h"
 #include "products.h"
 
 #define MIB ((size_t)1 << 20)
-#define TILE 4u                 /* results, each way */
+#define TILE 4u                 /* results per row and column */
 #define TAPS 3u
-#define TILES_MIN 128u          /* of a slice, where there are so many: a product's columns */
-#define TILES_EACH 32u          /* slices are multiples of it, but for the last */
-#define PITCH_EACH 8u           /* floats: rows of tiles begin where memory's sectors do */
-#define PART_MIN 128u           /* tiles of a part of a sum */
-#define PRODUCT_H 64u           /* of a block of cuBLAS, about */
+#define TILES_MIN 128u          /* least tiles of a slice (columns of a product), if there are */
+#define TILES_EACH 32u          /* slices are multiples of this, except the last */
+#define PITCH_EACH 8u           /* floats: aligns rows of tiles to memory sectors */
+#define PART_MIN 128u           /* least tiles of a part of a sum */
+#define PRODUCT_H 64u           /* approximate tile of cuBLAS */
 #define PRODUCT_W 128u
 #define CHANNELS_MAX 0xffffu
 #define SIDE_MAX 0x8000u        /* of an image: tiles are counted in 32 bits */
 #define CHANNELS_WORTH 16u
-#define SUMMED_WORTH 32u        /* channels that a result is a sum over */
+#define SUMMED_WORTH 32u        /* channels that a result is summed over */
 
-/* A part's tiles, and where they stand in the workspace. */
+/* The tiles of a part, and the layout of the workspace. */
 struct layout {
-    struct uw_winograd_tiles x;     /* cut into six by six: dy in bw_input, x in bw_param */
-    struct uw_winograd_tiles y;     /* of four by four: dx in bw_input, dy in bw_param */
+    struct uw_winograd_tiles x;     /* 6 x 6: dy in bw_input, x in bw_param */
+    struct uw_winograd_tiles y;     /* 4 x 4: dx in bw_input, dy in bw_param */
     uint64_t tiles;
-    size_t weights, most;           /* most: tiles of a slice */
+    size_t weights, most;           /* most: largest number of tiles in a slice */
 };
 
 size_t uw_conv2d_winograd_slice_bytes(size_t cache_bytes)
@@ -37,7 +37,7 @@ static size_t up(size_t n, size_t each)
     return (n + each - 1u) / each * each;
 }
 
-/* Parts of a sum over so many tiles: products of few channels leave most of a GPU idle. */
+/* Parts to divide sums over tiles into: products of few channels leave most of a GPU idle. */
 static uint32_t parts_of(const struct uw_cuda *gpu, const struct uw_conv2d *c, size_t tiles)
 {
     size_t blocks = (size_t)UW_WINOGRAD_POINTS * ((c->in_channels + PRODUCT_W - 1u) / PRODUCT_W) *
@@ -102,9 +102,9 @@ bool uw_conv2d_winograd_takes(const struct uw_cuda *gpu, const struct uw_conv2d 
     return true;
 }
 
-/* A result has the rounding of all elements of its tile. That is too much for one that sees less
- * than the part of them in the corner of an image with a kernel's half of zeros around, and for
- * one that is a sum over few channels. The zeros of dx are what y has no place for. */
+/* A result has the rounding error of all elements of its tile. That is too much for results that
+ * sum few elements: few channels, or fewer taps inside the image than the corner has with half a
+ * kernel of padding. In bw_input the padding of dy is kernel - 1 - pad. */
 bool uw_conv2d_winograd_worth(const struct uw_conv2d *c, enum uw_conv2d_part part)
 {
     uint32_t in = c->in_channels, out = c->out_channels, half_h = c->kernel_h / 2u;
@@ -120,7 +120,7 @@ bool uw_conv2d_winograd_worth(const struct uw_conv2d *c, enum uw_conv2d_part par
            (out >= SUMMED_WORTH && c->pad_h >= half_h && c->pad_w >= half_w);
 }
 
-/* Where a slice's tiles and their products stand. */
+/* Addresses in the workspace. */
 struct buffers {
     float *weights, *x, *y;
 };
@@ -134,8 +134,8 @@ static struct buffers buffers_of(const struct layout *l, void *workspace)
     return b;
 }
 
-/* The slice from a tile on; returns its first image. Slices are about equal. */
-static size_t cut(struct layout *l, uint64_t from)
+/* Set the slice that begins at tile `from`; slices are about equal. Returns its first image. */
+static size_t set_slice(struct layout *l, uint64_t from)
 {
     uint64_t slices = (l->tiles + l->most - 1u) / l->most;
     uint64_t n = up((size_t)((l->tiles + slices - 1u) / slices), TILES_EACH);
@@ -152,7 +152,8 @@ static size_t image_n(const struct uw_winograd_tiles *t)
     return (size_t)t->channels * t->h * t->w;
 }
 
-/* y = weights x, 36 times. cuBLAS counts down columns: a row-major matrix is its transpose. */
+/* y = weights x for each of 36 positions. cuBLAS is column-major: a row-major matrix is its
+ * transpose there. */
 static int multiply(const struct uw_exec *e, const struct layout *l, const struct buffers *b)
 {
     const struct uw_cuda_products *p = uw_cuda_of(e)->products;
@@ -167,13 +168,13 @@ static int multiply(const struct uw_exec *e, const struct layout *l, const struc
                (int)UW_WINOGRAD_POINTS));
 }
 
-/* The way forward of dy, with weights that are turned and transposed. */
+/* A convolution of dy with reversed and transposed weights. */
 static int run_input(const struct uw_exec *e, const struct uw_conv2d_job *j, struct layout *l,
                      const struct buffers *b)
 {
     int rc = uw_winograd_weights(e, l->weights, j->b, b->weights);
     for (uint64_t from = 0; from < l->tiles && rc == UW_OK; from += l->y.n) {
-        size_t image = cut(l, from);
+        size_t image = set_slice(l, from);
         rc = uw_winograd_input(e, &l->x, j->a + image * image_n(&l->x), b->x);
         rc = rc < 0 ? rc : multiply(e, l, b);
         rc = rc < 0 ? rc : uw_winograd_output(e, &l->y, b->y, j->accumulate,
@@ -182,7 +183,7 @@ static int run_input(const struct uw_exec *e, const struct uw_conv2d_job *j, str
     return rc;
 }
 
-/* weights += y x^T, 36 times, part by part; = for the first slice. */
+/* weights (+)= y x^T for each of 36 positions, part by part; the first slice overwrites. */
 static int add_up(const struct uw_exec *e, const struct layout *l, const struct buffers *b,
                   bool first)
 {
@@ -201,7 +202,7 @@ static int run_param(const struct uw_exec *e, const struct uw_conv2d_job *j, str
 {
     int rc = UW_OK;
     for (uint64_t from = 0; from < l->tiles && rc == UW_OK; from += l->y.n) {
-        size_t image = cut(l, from);
+        size_t image = set_slice(l, from);
         rc = uw_winograd_input(e, &l->x, j->a + image * image_n(&l->x), b->x);
         rc = rc < 0 ? rc : uw_winograd_spread(e, &l->y, j->b + image * image_n(&l->y), b->y);
         rc = rc < 0 ? rc : add_up(e, l, b, from == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conv2d_winograd.cuh - Winograd's transforms of a row of six values, four results, three taps
+ * conv2d_winograd.cuh - one-dimensional Winograd transforms: six values, four results, three taps
  *
  *   B^T = 1 -3/2 -2    3/2  1    0     A^T = 1  1  1  1   1  0     G = 1       0       0
  *         0 -1    1/2  5/2  1    0           0  1 -1 1/2 -2  0         1/3     1/3     1/3

@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-/* C = beta C: what is left of a product without inner size. */
+/* C = beta C: a product with k == 0. */
 static int scale_only(const struct uw_exec *e, const struct uw_gemm *g, float *c)
 {
     if (g->beta == 0.0f) {
@@ -30,7 +30,7 @@ static bool fits_int(const struct uw_gemm *g)
            g->ldb <= INT_MAX && g->ldc <= INT_MAX;
 }
 
-/* cuBLAS counts down columns: its C is our C transposed, the product of B and A transposed. */
+/* cuBLAS is column-major: its C is our C transposed, the product of B and A transposed. */
 int uw_gemm_cuda(const struct uw_exec *e, const struct uw_gemm *g, const float *a, const float *b,
                  float *c)
 {
@@ -54,7 +54,7 @@ int uw_gemm_cuda(const struct uw_exec *e, const struct uw_gemm *g, const float *
                                           g->ldb, a, g->lda, &g->beta, c, g->ldc));
 }
 
-/* Products in one call, and in one launch. */
+/* Most products in one call, which is one launch. */
 #define AT_ONCE 65535u
 
 static bool is_batch(const struct uw_gemm *g)
@@ -75,7 +75,7 @@ static int one_by_one(const struct uw_exec *e, const struct uw_gemm *g,
     return rc;
 }
 
-/* The larger number of products is the library's, the smaller is a call each. */
+/* The longer dimension of the batch is one call's, the shorter one a loop over calls. */
 int uw_gemm_batch_cuda(const struct uw_exec *e, const struct uw_gemm *g,
                        const struct uw_gemm_batch *batch, const float *a, const float *b, float *c)
 {
@@ -145,7 +145,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_dense *d,
     return uw_gemm_cuda(e, &g, j->a, j->b, j->out);
 }
 
-/* x = keep * x, rounded: a step has the bits of its parts. */
+/* x = keep * x, rounded, so that a fused step has the same bits as separate calls. */
 static int keep(const struct uw_exec *e, const struct uw_dense_job *j, size_t n, float *x)
 {
     return j->keep != 1.0f ? uw_axpby_cuda(e, n, j->keep, x, 0.0f, x) : UW_OK;
@@ -220,7 +220,7 @@ int uw_dense_bw_step_cuda(const struct uw_exec *e, const struct uw_dense *d, uin
     if (w != NULL || b == NULL) {
         return w != NULL ? run(e, d, &j) : UW_OK;
     }
-    /* The bits that it would have beside w. */
+    /* The same bits as together with w. */
     return uw_dense_is_small(uw_cuda_of(e), d, batch_n, j.part)
                ? uw_dense_small_bw_bias(e, d, batch_n, dy, keep, scale, b)
                : bw_bias(e, d, &j);

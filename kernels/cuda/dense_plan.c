@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* A guess: up to here one launch counts, and a weight's way from memory. */
+/* Estimate: for so few samples the launch, or reading the weights, takes most of the time. */
 #define FEW_SAMPLES 4u
 #define SOME_SAMPLES 8u
 #define FEW_WEIGHTS (1u << 20)
@@ -54,7 +54,7 @@ static int run(const struct uw_exec *e, void *job, uint32_t i)
     return uw_dense_run(e, t->dense, &t->job, i == 1);
 }
 
-/* On memory of its own: x, y, w and b, floats of 0.0115. */
+/* Measures in temporary memory: x, y, w and b, filled with 0.0115. */
 static int measure(struct uw_cuda *c, const struct uw_dense *d, uint32_t batch_n,
                    enum uw_conv2d_part part, uint32_t *fastest, double *us)
 {
@@ -65,7 +65,7 @@ static int measure(struct uw_cuda *c, const struct uw_dense *d, uint32_t batch_n
         return UW_ERR_AGAIN;
     }
     if (cudaMalloc((void **)&at, all * sizeof *at) != cudaSuccess) {
-        (void)cudaGetLastError();       /* it is no error of a later call */
+        (void)cudaGetLastError();       /* clear the error */
         return UW_ERR_AGAIN;
     }
     float *at_y = at + x, *at_w = at_y + y, *at_b = at_w + w;
@@ -83,7 +83,7 @@ static int measure(struct uw_cuda *c, const struct uw_dense *d, uint32_t batch_n
     return rc;
 }
 
-/* Returns whether the file lacks it. */
+/* Choose for one part. Returns whether the file must be written. */
 static bool settle(struct uw_cuda *c, struct uw_dense_shape *s, enum uw_conv2d_part part)
 {
     struct uw_cuda_choice found = {.part = UW_CONV2D_PARTS + (uint32_t)part,
@@ -123,6 +123,6 @@ void uw_dense_settle(struct uw_cuda *c, const struct uw_dense *d, uint32_t batch
         all->next = (all->next + 1) % UW_DENSE_SHAPES_MAX;
     }
     if (news) {
-        (void)uw_cuda_choices_save(&c->products->choices); /* measured again the next time */
+        (void)uw_cuda_choices_save(&c->products->choices); /* a failure: measured again */
     }
 }

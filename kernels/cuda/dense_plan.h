@@ -28,8 +28,8 @@ struct uw_dense_shapes {
     struct uw_dense_shape at[UW_DENSE_SHAPES_MAX];
 };
 
-/* One part, of the same parts and with the same letters as struct uw_conv2d_job. Of bw_param
- * out = keep * out + scale * gradient, dbias likewise; out is not NULL. */
+/* One part, with members as in struct uw_conv2d_job. bw_param: out = keep * out + scale * gradient,
+ * dbias likewise; out is not NULL. */
 struct uw_dense_job {
     enum uw_conv2d_part part;
     uint32_t batch_n;

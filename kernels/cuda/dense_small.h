@@ -2,8 +2,8 @@
  *
  * dense_small.h - dense layers for a few samples (private to kernels/cuda)
  *
- * A product of so few rows is limited by reading its weights, or by one launch: each weight is read
- * once for all samples; bias and update are fused. Shapes: dense_fw and so on of uwasa/kernels.h.
+ * For few samples, reading the weights or the launch itself takes most of the time. Each weight is
+ * read once for all samples; bias and update are fused. Shapes: dense_fw etc. of uwasa/kernels.h.
  *
  * Memory     none      Blocking   never; may be recorded into a graph
  */
@@ -14,8 +14,8 @@
 
 UW_C_BEGIN
 
-/* Is it worth measuring? At most 64 samples, and only small layers for that many, whose weights are
- * read once for eight. */
+/* Is it worth measuring? Up to 64 samples; above 8 (which share one read of the weights) only small
+ * layers. */
 bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n);
 
 /* ceiling above 0: y is clamped to 0 .. ceiling. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * floats.cuh - 1, 2 or 4 floats by one load or store, from where they are aligned to their size
+ * floats.cuh - load or store 1, 2 or 4 floats at once, at addresses aligned to their size
  *
- * Stores are to the GPU's memory, not to shared memory, and by __stwb: nvcc makes single stores of a
- * struct's floats, or of a float4's, where a branch or an atomic stands before them, and each of
- * those fills a quarter of every line that it touches.
+ * Stores go to global memory, not shared memory, through __stwb: after a branch or an atomic, nvcc
+ * splits the store of a struct or float4 into single floats, each of which fills only a quarter of
+ * every cache line that it touches.
  */
 #ifndef UW_KERNELS_CUDA_FLOATS_CUH
 #define UW_KERNELS_CUDA_FLOATS_CUH

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The family of fused slots; its kernels are channels.cu's. Kernels of our own do bias and ReLU in
- * the launch of the product, and make a bias' gradient in that of the weights'; cuDNN and cuBLAS do
- * not. */
+ * Fused slots; their kernels are in channels.cu. Our own products include bias and ReLU, and our
+ * own weight gradients that of the bias, in one launch; cuDNN and cuBLAS need separate ones. */
 #include "dense_plan.h"
 #include "dense_small.h"
 #include "products.h"

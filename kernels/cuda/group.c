@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Averages by NCCL. Nothing here waits for NCCL: its communicator does not block, what may block
- * all the same (leaving) is done by a thread of its own, and its work is in a stream of its own, so
- * that training goes on whatever becomes of it. The sum is made beside the parameters: a round that
- * is aborted has nothing to undo. */
+ * Averages by NCCL. Nothing here waits for NCCL, so that training continues whatever happens to it:
+ * the communicator is nonblocking, leaving (which may block) runs in a separate thread, and NCCL's
+ * work is on a separate stream. The sum is in a separate buffer, so that an aborted round needs no
+ * undo. */
 #include "gpu.h"
 #include "group_library.h"
 
@@ -17,26 +17,26 @@
 #include <time.h>
 
 #define NAP_NS 1000000
-#define FINALIZE_NAPS 2000u         /* two seconds, then it is aborted */
+#define FINALIZE_NAPS 2000u         /* two seconds, then the communicator is aborted */
 #define CLOSE_NAPS 3000u
-#define LEAVINGS 4u                 /* at once: one, and that of its successor, if all goes well */
+#define LEAVINGS 4u                 /* groups being left at the same time; usually at most two */
 
 enum phase {
     RESTS,
     JOINS,                          /* the group is being made */
-    ADDS,                           /* NCCL is being told to add */
-    REDUCES,                        /* it does, on the GPU */
-    COPIES                          /* the average goes to x, or to the parts */
+    ADDS,                           /* the all-reduce is being enqueued */
+    REDUCES,                        /* the all-reduce runs on the GPU */
+    COPIES                          /* the average is copied to x, or to the parts */
 };
 
 /* Leaving a group. */
 struct leaving {
     struct uw_cuda_group *g;
     pthread_t thread;
-    bool made;                      /* the thread; to be joined */
+    bool made;                      /* thread was created and must be joined */
     atomic_bool busy;
     ncclComm_t comm;
-    bool politely;                  /* nothing is under way in the group */
+    bool politely;                  /* no operation is in progress: finalize first */
 };
 
 struct uw_cuda_group {
@@ -46,14 +46,14 @@ struct uw_cuda_group {
     float *sum;                     /* [size_n], or [parts_n] where that is more */
     const struct uw_cuda_group_part *parts;     /* being added; NULL: parameters are */
     uint32_t parts_n;
-    size_t add_n;                   /* floats that are being added */
+    size_t add_n;                   /* floats being added */
     cudaStream_t stream;
     cudaEvent_t ready, reduced, copied, settled;
-    ncclComm_t comm;                /* NULL: in no group */
+    ncclComm_t comm;                /* NULL: not in a group */
     uint8_t id[UW_CUDA_GROUP_ID_BYTES];
     uint32_t ranks;
     enum phase phase;
-    bool lost;                      /* a group could not be left */
+    bool lost;                      /* leaving a group failed */
     struct leaving leavings[LEAVINGS];
 };
 
@@ -64,7 +64,7 @@ static void nap(void)
 
 /* ---- leaving ---- */
 
-/* A comm in which nothing is under way can be finalized; who does not answer is not waited for. */
+/* Finalize a communicator without operations in progress; gives up after FINALIZE_NAPS. */
 static bool finalize(struct uw_cuda_group *g, ncclComm_t comm)
 {
     ncclResult_t rc = g->l.ncclCommFinalize(comm), state = rc;
@@ -89,7 +89,7 @@ static void *leave(void *arg)
     return NULL;
 }
 
-/* Are the threads that leave groups done? */
+/* Have all threads that leave groups finished? Joins those that have. */
 static bool has_left(struct uw_cuda_group *g)
 {
     bool left = true;
@@ -104,7 +104,7 @@ static bool has_left(struct uw_cuda_group *g)
     return left;
 }
 
-/* A comm that no thread can be had for stays as it is, and with it the GPU's memory. */
+/* If no thread can be created, the communicator is leaked, and with it the GPU's memory. */
 static void leave_group(struct uw_cuda_group *g, bool politely)
 {
     uint32_t i = 0;
@@ -135,7 +135,7 @@ static int status(ncclResult_t rc)
     return rc == ncclSuccess || rc == ncclInProgress ? UW_OK : UW_ERR_IO;
 }
 
-/* UW_OK, UW_ERR_AGAIN: the last call is under way; UW_ERR_IO: it, or the group, failed. */
+/* State of the last call: UW_OK, UW_ERR_AGAIN (in progress), UW_ERR_IO (it or the group failed). */
 static int ask(const struct uw_cuda_group *g)
 {
     ncclResult_t state = ncclSystemError;
@@ -185,8 +185,8 @@ int uw_cuda_group_begin(struct uw_cuda_group *g, const uint8_t id[UW_CUDA_GROUP_
     return joined ? add(g) : join(g, id, rank, ranks);
 }
 
-/* Nothing of parts touches the GPU's own queue, which may be training's at the same time; but what
- * settle has put there reads the sum. */
+/* Adding parts does not use the GPU's main stream, which may be training at the same time. But what
+ * uw_cuda_group_settle has put there reads the sum. */
 int uw_cuda_group_add_parts(struct uw_cuda_group *g, const struct uw_cuda_group_part *p,
                             uint32_t n)
 {
@@ -217,17 +217,17 @@ int uw_cuda_group_add_parts(struct uw_cuda_group *g, const struct uw_cuda_group_
     return rc == cudaSuccess ? add(g) : UW_ERR_IO;
 }
 
-/* UW_OK, UW_ERR_AGAIN: not yet; UW_ERR_IO. */
+/* UW_OK, UW_ERR_AGAIN (not yet) or UW_ERR_IO. */
 static int has_come(cudaEvent_t event)
 {
     cudaError_t rc = cudaEventQuery(event);
     if (rc == cudaErrorNotReady) {
-        (void)cudaGetLastError();       /* it is no error of a later call */
+        (void)cudaGetLastError();       /* clear the error */
     }
     return rc == cudaErrorNotReady ? UW_ERR_AGAIN : uw_cuda_status(rc);
 }
 
-/* The sum is there: the average of it, on the GPU and in x. */
+/* The sum is complete: compute the average, on the GPU, and copy it to x. */
 static int divide(struct uw_cuda_group *g)
 {
     struct uw_cuda *c = g->config.cuda;
@@ -242,8 +242,8 @@ static int divide(struct uw_cuda_group *g)
     return rc < 0 ? rc : uw_cuda_status(cudaEventRecord(g->copied, c->stream));
 }
 
-/* The sum of parts is there: they get it. Not before: of a sum that is aborted nothing may come to
- * what is its owner's again. */
+/* The sum of parts is complete: copy it to them. Not earlier: after an abort the parts belong to
+ * the caller and must not change. */
 static int hand_back(struct uw_cuda_group *g)
 {
     cudaError_t rc = cudaSuccess;
@@ -258,7 +258,7 @@ static int hand_back(struct uw_cuda_group *g)
     return uw_cuda_status(rc == cudaSuccess ? cudaEventRecord(g->copied, g->stream) : rc);
 }
 
-/* They have it. */
+/* The sums have been copied to the parts: divide them. */
 static void divide_parts(struct uw_cuda_group *g)
 {
     float share = 1.0f / (float)g->ranks;
@@ -272,7 +272,7 @@ static void divide_parts(struct uw_cuda_group *g)
     g->phase = RESTS;
 }
 
-/* What was waited for is over: the next. */
+/* Enter the next phase. */
 static int go_on(struct uw_cuda_group *g)
 {
     switch (g->phase) {
@@ -325,7 +325,7 @@ void uw_cuda_group_abort(struct uw_cuda_group *g)
         (void)cudaEventSynchronize(g->phase == COPIES ? g->copied : g->ready);
         g->parts = NULL;
     } else if (g->phase == COPIES) {
-        (void)cudaStreamSynchronize(g->config.cuda->stream);    /* x is its owner's again */
+        (void)cudaStreamSynchronize(g->config.cuda->stream);    /* x belongs to the caller again */
     }
     leave_group(g, false);
 }
@@ -414,7 +414,7 @@ int uw_cuda_group_open(struct uw_cuda_group **out, const struct uw_cuda_group_co
     return UW_OK;
 }
 
-/* Has everything been left in time? */
+/* Wait up to CLOSE_NAPS. Returns whether all groups have been left. */
 static bool has_left_soon(struct uw_cuda_group *g)
 {
     bool left = has_left(g);
@@ -432,7 +432,7 @@ void uw_cuda_group_close(struct uw_cuda_group *g)
     }
     leave_group(g, g->phase == RESTS);
     if (!has_left_soon(g) || g->lost) {
-        g->config.cuda->stuck = true;   /* whatever frees its memory would wait for it */
+        g->config.cuda->stuck = true;   /* freeing its memory would wait forever */
         return;
     }
     cudaEvent_t events[] = {g->ready, g->reduced, g->copied, g->settled};

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #define NAME "libnccl.so.2"
-#define VERSION_LEAST 21400         /* the first whose communicators do not block */
+#define VERSION_LEAST 21400         /* the first with nonblocking communicators */
 
 static const struct {
     const char *name;
-    size_t at;                      /* in struct uw_cuda_group_library */
+    size_t at;                      /* offset in struct uw_cuda_group_library */
 } entries[] = {
 #define UW_ENTRY(entry) {#entry, offsetof(struct uw_cuda_group_library, entry)},
     UW_NCCL_ENTRIES(UW_ENTRY)

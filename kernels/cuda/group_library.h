@@ -2,8 +2,8 @@
  *
  * group_library.h - NCCL, loaded when a group is opened (private to kernels/cuda)
  *
- * As libraries.h does it: every function of its that this project calls, by its own name and with
- * the type that nccl.h gives it.
+ * As in libraries.h: every function of NCCL that this project calls, with its own name and its type
+ * in nccl.h.
  *
  * Memory     the library's own      Context  one thread
  */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index.cuh - from a number to rows and columns without a division
+ * index.cuh - division by a constant of a launch, for index arithmetic
  */
 #ifndef UW_KERNELS_CUDA_INDEX_CUH
 #define UW_KERNELS_CUDA_INDEX_CUH
 
 #include "launch.cuh"
 
-/* n / by for n below 2^31: a multiplication in place of a division. */
+/* n / by for n below 2^31 by a multiplication and a shift. */
 struct uw_divisor {
     uint32_t by, multiplier, shift;
 };

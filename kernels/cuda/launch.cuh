@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch.cuh - how slots launch their kernels
+ * launch.cuh - launch kernels
  *
- * Kernels are C++ that nvcc compiles, and an ordinary compiler too: with UW_CUDA_EMULATED a stand-in
- * (tests/gpu/emulated) runs blocks and threads on the processor, so that index arithmetic is tested
- * where no GPU is. Hence no <<<>>> but uw_launch, dynamic shared memory by UW_DYNAMIC_SHARED, and of
- * CUDA's device functions only those that emulated.h has.
+ * Kernels are C++ for nvcc and for an ordinary compiler: with UW_CUDA_EMULATED, tests/gpu/emulated
+ * runs blocks and threads on the processor, which tests index arithmetic without a GPU. Therefore
+ * use uw_launch instead of <<<>>>, UW_DYNAMIC_SHARED for dynamic shared memory, and only those
+ * device functions of CUDA that emulated.h has.
  */
 #ifndef UW_KERNELS_CUDA_LAUNCH_CUH
 #define UW_KERNELS_CUDA_LAUNCH_CUH
@@ -22,10 +22,10 @@
     type *name = reinterpret_cast<type *>(uw_dynamic_shared)
 #endif
 
-/* Threads of a block where nothing speaks for another number. */
+/* Default number of threads in a block. */
 #define UW_BLOCK 256u
 
-/* kernel<<<grid, threads, shared_bytes, stream>>>(args...), for nothing when the grid is empty. */
+/* kernel<<<grid, threads, shared_bytes, stream>>>(args...); does nothing if the grid is empty. */
 template <typename... P, typename... A>
 static inline int uw_launch_shared(const struct uw_exec *e, dim3 grid, dim3 threads,
                                    size_t shared_bytes, void (*kernel)(P...), A... args)
@@ -38,7 +38,7 @@ static inline int uw_launch_shared(const struct uw_exec *e, dim3 grid, dim3 thre
                                                   shared_bytes, kernel, P(args)...));
 #else
     kernel<<<grid, threads, shared_bytes, uw_cuda_of(e)->stream>>>(static_cast<P>(args)...);
-    return uw_cuda_launched(e, cudaGetLastError()); /* told once: no error of a later launch */
+    return uw_cuda_launched(e, cudaGetLastError()); /* also clears it */
 #endif
 }
 
@@ -49,8 +49,8 @@ static inline int uw_launch(const struct uw_exec *e, dim3 grid, dim3 threads,
     return uw_launch_shared(e, grid, threads, 0, kernel, args...);
 }
 
-/* Blocks for n items of which a thread takes `each` at least; kernels walk on by the grid's size
- * (UW_EACH), so that there need be no more than what fills the GPU. */
+/* Blocks for n items, at least `each` per thread, but no more than fill the GPU: kernels loop with
+ * a stride of the grid's size (UW_EACH). */
 static inline unsigned uw_grid(const struct uw_exec *e, size_t n, unsigned each)
 {
     size_t per_block = static_cast<size_t>(UW_BLOCK) * each;
@@ -59,14 +59,14 @@ static inline unsigned uw_grid(const struct uw_exec *e, size_t n, unsigned each)
     return static_cast<unsigned>(blocks < most ? blocks : most);
 }
 
-/* *at, which other threads of the same launch may write: one access, of a word at most, whatever
- * stands there by then. */
+/* *at, which other threads of the same launch may write meanwhile: a single access, a word at
+ * most. */
 template <typename T> static __device__ inline volatile T &uw_racing(T *at)
 {
     return *at;
 }
 
-/* Loop over 0 .. n-1 of all threads of a one-dimensional grid. */
+/* Divide 0 .. n-1 among all threads of a one-dimensional grid. */
 #define UW_EACH(i, n)                                                                             \
     for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < (n);          \
          i += static_cast<size_t>(gridDim.x) * blockDim.x)

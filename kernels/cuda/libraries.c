@@ -10,7 +10,7 @@
 #define NUMBER(x) TEXT(x)
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* The version of the headers first: what is behind the plain name may be any. */
+/* The headers' version first: the plain name may be any version. */
 static const char *const cublas_names[] = {
     "libcublas.so." NUMBER(CUBLAS_VER_MAJOR), "libcublas.so.13", "libcublas.so.12",
     "libcublas.so", NULL};
@@ -19,7 +19,7 @@ static const char *const cudnn_names[] = {
 
 struct entry {
     const char *name;
-    size_t at;                      /* in struct uw_cuda_libraries */
+    size_t at;                      /* offset in struct uw_cuda_libraries */
 };
 
 #define UW_ENTRY(entry) {#entry, offsetof(struct uw_cuda_libraries, entry)},
@@ -28,7 +28,7 @@ static const struct entry cudnn_entries[] = {UW_CUDNN_ENTRIES(UW_ENTRY)};
 static const struct entry graph_entries[] = {UW_CUDNN_GRAPH_ENTRIES(UW_ENTRY)};
 #undef UW_ENTRY
 
-/* The first of names that loads. why: what is wrong with one that is there but does not load. */
+/* Load the first of names that loads. why: the error of one that exists but does not load. */
 static void *load(const char *const *names, char why[200])
 {
     why[0] = '\0';
@@ -39,7 +39,7 @@ static void *load(const char *const *names, char why[200])
         }
         const char *text = dlerror();
         if (text != NULL && strncmp(text, *names, strlen(*names)) != 0 && why[0] == '\0') {
-            snprintf(why, 200, " (%.190s)", text); /* it wants another library */
+            snprintf(why, 200, " (%.190s)", text); /* a dependency is missing */
         }
     }
     return NULL;
@@ -59,7 +59,7 @@ static int look_up(struct uw_cuda_libraries *l, void *library, const char *what,
     return UW_OK;
 }
 
-/* All of the graph API, or none. */
+/* Look up all functions of the graph API; if one is missing, all stay NULL. */
 static void look_up_graph(struct uw_cuda_libraries *l)
 {
     void *found[COUNT(graph_entries)], *none = NULL;

@@ -2,13 +2,12 @@
  *
  * libraries.h - cuBLAS and cuDNN, loaded when a GPU is opened (private to kernels/cuda)
  *
- * A program that was built with CUDA starts where they are missing: it says so when it opens a GPU.
- * The table holds every function of theirs that this project calls, by its own name and with the
- * type that its header gives it; nothing else of them is called. Where the GPU is emulated,
- * stand-ins of the same names are loaded (tests/gpu/emulated).
+ * A program built with CUDA starts without them; opening a GPU then fails with a message. The table
+ * holds every function of theirs that this project calls, with its own name and its header's type.
+ * With an emulated GPU, stand-ins of the same names are loaded (tests/gpu/emulated).
  *
- * The names are the same in cuBLAS 12 and 13, and in cuDNN 8 and 9; their values are not (statuses
- * were numbered anew in cuDNN 9), so cuDNN has to be of the headers' major version.
+ * The names are the same in cuBLAS 12 and 13, and in cuDNN 8 and 9. Enumerators differ (cuDNN 9
+ * renumbered its statuses), so cuDNN must have the major version of the headers.
  *
  * Memory     the libraries' own      Context  one thread
  */
@@ -71,12 +70,11 @@ struct uw_cuda_libraries {
     UW_CUDNN_ENTRIES(UW_ENTRY)
     UW_CUDNN_GRAPH_ENTRIES(UW_ENTRY)    /* all of them or none */
 #undef UW_ENTRY
-    void *cublas, *cudnn;           /* what was loaded */
+    void *cublas, *cudnn;           /* handles of dlopen */
 };
 
-/* Load both and look up every function; where one of the graph API is missing all of those are
- * NULL. They stay loaded when the table is done with: libraries
- * of CUDA do not outlive being unloaded.
+/* Load both and look up every function. If one of the graph API is missing, all of those are NULL.
+ * They are never unloaded: CUDA libraries do not support that.
  *
  * Returns UW_OK or UW_ERR_NOTFOUND: a library or a function is missing, or cuDNN is of another
  * major version than this program was built for; err says which, and what to install. */

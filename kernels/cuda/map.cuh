@@ -2,16 +2,16 @@
  *
  * map.cuh - elementwise kernels at memory bandwidth
  *
- * uw_map calls f(i, in, out) for each i < n: in holds element i of the arrays that are read, out
- * goes to those that are written, behind all reads of the same i: an array may be in both. Four
- * elements are one access where all arrays are aligned alike.
+ * uw_map calls f(i, in, out) for each i < n: in holds element i of the input arrays, out is then
+ * stored to the output arrays, so that an array may be both. Four elements are one access if all
+ * arrays have the same alignment.
  *
  *     struct relu : uw_map_plain {
  *         __device__ void operator()(size_t i, const float *in, float *out) const
  *     };
  *     return uw_map(e, n, uw_arrays<1, 1>{{x}, {y}}, relu{});
  *
- * f.begin() is called once by each thread: what does not depend on i; false: nothing to do.
+ * Each thread calls f.begin() once, for what does not depend on i; false: nothing to do.
  */
 #ifndef UW_KERNELS_CUDA_MAP_CUH
 #define UW_KERNELS_CUDA_MAP_CUH
@@ -57,8 +57,8 @@ static __device__ inline void uw_map_quad(size_t i, const uw_arrays<IN, OUT> &a,
     }
 }
 
-/* n elements by `threads` threads, of which this is number `thread`: quads times four elements from
- * `head` on, then those that are left on both sides. */
+/* The share of thread number `thread` of `threads`: vectors of four from element `head` on, `quads`
+ * in all, then the elements before and after them. */
 template <int IN, int OUT, typename F>
 static __device__ inline void uw_map_share(size_t n, size_t head, size_t quads,
                                            const uw_arrays<IN, OUT> &a, const F &f, size_t thread,
@@ -99,8 +99,7 @@ static __host__ __device__ inline size_t uw_beyond_16(const void *x)
     return reinterpret_cast<uintptr_t>(x) % 16u;
 }
 
-/* Where accesses of four elements begin, and how many there are: none where arrays are not aligned
- * alike. */
+/* Set where accesses of four elements begin, and their number: 0 if alignments differ. */
 template <int IN, int OUT>
 static __host__ __device__ inline void uw_map_cut(size_t n, const uw_arrays<IN, OUT> &a,
                                                   size_t *head, size_t *quads)

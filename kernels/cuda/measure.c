@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "measure.h"
 
-#define RUNS_MS 0.3f                    /* enough for the clock of events */
-#define HOPELESS 3.0f                   /* times the best: not looked at any longer */
-#define CLEARLY 0.98f                   /* of the best: then a later way is taken */
+#define RUNS_MS 0.3f                    /* long enough for the resolution of events */
+#define HOPELESS 3.0f                   /* this many times slower than the best: dropped */
+#define CLEARLY 0.98f                   /* a later one must take less than this share of the best */
 #define REPEATS_MOST 5u
 
 _Static_assert(UW_CUDA_MEASURED_REPEATS <= REPEATS_MOST, "they have room");
@@ -25,7 +25,7 @@ static bool run(struct trial *t, uint32_t way, uint32_t runs)
     return rc == UW_OK;
 }
 
-/* NULL: this work cannot be recorded, so that no step could take it. */
+/* Capture runs as a graph. NULL: capture failed, so it cannot be used in a step either. */
 static cudaGraphExec_t record(struct trial *t, uint32_t way, uint32_t runs)
 {
     cudaStream_t stream = uw_cuda_of(&t->exec)->stream;
@@ -46,7 +46,7 @@ static cudaGraphExec_t record(struct trial *t, uint32_t way, uint32_t runs)
     return made;
 }
 
-/* Milliseconds of a graph, or of runs without one; negative: it failed. */
+/* Milliseconds of one launch of graph, or without one (NULL) of runs; negative: it failed. */
 static float time_once(struct trial *t, uint32_t way, cudaGraphExec_t graph, uint32_t runs)
 {
     cudaStream_t stream = uw_cuda_of(&t->exec)->stream;
@@ -73,7 +73,7 @@ static float median(float *ms, uint32_t n)
     return ms[n / 2];
 }
 
-/* Milliseconds of one run; negative: it failed. best: of those before it, negative where none. */
+/* Milliseconds of one run; negative: it failed. best: least time so far, negative if none. */
 static float time_of(struct trial *t, uint32_t way, float best)
 {
     cudaStream_t stream = uw_cuda_of(&t->exec)->stream;
@@ -101,13 +101,13 @@ static float time_of(struct trial *t, uint32_t way, float best)
     return good ? median(ms, t->repeats) / (float)runs : -1.0f;
 }
 
-/* The fastest way's milliseconds; negative: none runs. */
+/* Milliseconds of the fastest one; negative: none runs. */
 static float fastest(struct trial *t, uint32_t n, uint32_t *best)
 {
     float best_ms = -1.0f;
     for (uint32_t i = 0; i < n; i++) {
         float ms = n == 1 ? (run(t, i, 1) ? 0.0f : -1.0f) : time_of(t, i, best_ms);
-        (void)cudaGetLastError();       /* of a way that does not run: it is not the next one's */
+        (void)cudaGetLastError();       /* clear the error of one that does not run */
         if (ms >= 0.0f && (best_ms < 0.0f || ms < CLEARLY * best_ms)) {
             best_ms = ms;
             *best = i;
@@ -119,7 +119,7 @@ static float fastest(struct trial *t, uint32_t n, uint32_t *best)
 int uw_cuda_fastest(struct uw_cuda *c, uw_cuda_way way, void *job, uint32_t n, uint32_t *best,
                     double *us)
 {
-    /* A table that waits is one for tests: hundreds of shapes, whose speed nobody asks for. */
+    /* Blocking tables are for tests: hundreds of shapes, whose speed does not matter. */
     bool blocking = c->config.blocking;
     struct trial t = {.exec = {.kernels = &c->kernels}, .way = way, .job = job,
                       .runs = blocking ? 1 : UW_CUDA_MEASURED_RUNS,
@@ -128,7 +128,7 @@ int uw_cuda_fastest(struct uw_cuda *c, uw_cuda_way way, void *job, uint32_t n, u
     if (c->in_step) {
         return UW_ERR_AGAIN;
     }
-    c->config.blocking = false;         /* nothing may wait while it is recorded */
+    c->config.blocking = false;         /* waiting is not allowed during capture */
     if (cudaEventCreate(&t.from) == cudaSuccess && cudaEventCreate(&t.to) == cudaSuccess) {
         ms = fastest(&t, n, best);
     }
@@ -139,7 +139,7 @@ int uw_cuda_fastest(struct uw_cuda *c, uw_cuda_way way, void *job, uint32_t n, u
     if (t.to != NULL) {
         (void)cudaEventDestroy(t.to);
     }
-    (void)cudaGetLastError();           /* the same: it is no error of a later call */
+    (void)cudaGetLastError();           /* clear the error */
     uw_cuda_forget_failure(c);
     c->config.blocking = blocking;
     *us = ms * 1000.0;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * norm.cuh - what batch norm and group norm share: moments that do not cancel, and the formulas
+ * norm.cuh - shared by batch norm and group norm: moments without cancellation, and the formulas
  *
- * A thread adds differences to the first value that it meets, so that a mean far from 0 costs no
- * digits; the sums of threads are then put together about the common mean, in double. Sums of
- * products are written as fma: slots that have to give the same bits are several kernels, and
- * compilers contract the same expression here and not there.
+ * A thread sums differences to its first value, so that a mean far from 0 costs no precision; the
+ * threads' sums are then combined about the common mean, in double. Sums of products are written as
+ * fma: several kernels must give the same bits, and a compiler may contract the same expression in
+ * one and not in another.
  */
 #ifndef UW_KERNELS_CUDA_NORM_CUH
 #define UW_KERNELS_CUDA_NORM_CUH
 
 #include "channels.cuh"
 
-/* Slots of the family that stand in files of their own: norm_group.cu, lrn.cu. */
+/* Slots in norm_group.cu and lrn.cu. */
 extern "C" {
 int uw_groupnorm_fw_cuda(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                          const float *x, const float *gamma, const float *beta, float *y,
@@ -34,7 +34,7 @@ struct uw_moments {
     double mean, spread;        /* spread = sum of (x - mean)^2 */
 };
 
-/* Body of uw_each_vector, and of group norm's rows. */
+/* Body for uw_each_vector and for the rows of group norm: sums for mean and spread. */
 template <int W> struct uw_moments_body {
     typedef uw_floats<W> item;
     const float *x;
@@ -81,21 +81,21 @@ template <int W> struct uw_moments_body {
     }
 };
 
-/* Of all values that a block's threads have in `body`, for all of them. each: 1 over how many there
- * are; every thread multiplies where one in double is too many to divide. */
+/* Moments of all values of a block, for all its threads. each: 1 / number of values; a double
+ * division per thread would be too slow. */
 template <int W>
 static __device__ __forceinline__ struct uw_moments uw_block_moments(const uw_moments_body<W> &body,
                                                                      double each)
 {
     double v[1] = {body.total()};
     uw_block_sums(v);
-    double mean = __dmul_rn(v[0], each); /* and is rounded, whatever is subtracted from it */
+    double mean = __dmul_rn(v[0], each); /* rounded: must not be contracted */
     v[0] = body.spread(mean);
     uw_block_sums(v);
     return {mean, v[0]};
 }
 
-/* What a kernel knows of one channel, or of one group. */
+/* Statistics of one channel or group; second is 1 / sqrt(variance + epsilon). */
 struct uw_norm_pair {
     float mean, second;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The handle, its memory, the table, and why the GPU failed. */
+ * The handle, its memory, the table, and error texts of the GPU. */
 #include "gpu.h"
 
 #include "ref/table.h"
@@ -16,8 +16,8 @@ static const struct uw_kernels table = {
     .fused = &uw_fused_cuda,
 };
 
-/* What a kernel did wrong, CUDA reports at every later call. What a call itself could not do, it
- * reports once, and libraries report by a status: that is kept. */
+/* CUDA reports errors of a kernel at every later call, but those of a call itself only once, and
+ * libraries return a status only once: those are stored here. */
 void uw_cuda_keep_failure(struct uw_cuda *c, const char *who, const char *why)
 {
     if (c->failure[0] == '\0') {
@@ -34,7 +34,7 @@ const char *uw_cuda_failure(struct uw_cuda *c)
 {
     cudaError_t rc = c->stream != NULL ? cudaStreamSynchronize(c->stream) : cudaSuccess;
     if (uw_cuda_status(rc) == UW_ERR_IO) {
-        uw_cuda_forget_failure(c);      /* a library's status, if there is one, comes of this */
+        uw_cuda_forget_failure(c);      /* a stored library status follows from this error */
         uw_cuda_keep_failure(c, cudaGetErrorName(rc), cudaGetErrorString(rc));
     }
     return c->failure[0] != '\0' ? c->failure : NULL;
@@ -61,7 +61,7 @@ int uw_cuda_numbers(const struct uw_exec *e, struct uw_cuda_numbers *out)
     return uw_cuda_status(rc);
 }
 
-/* What the handle itself needs. */
+/* Allocate the memory of the handle itself. */
 static int take_own(struct uw_cuda *c, struct uw_error *err)
 {
     void *numbers, *step, *at = NULL;
@@ -74,7 +74,7 @@ static int take_own(struct uw_cuda *c, struct uw_error *err)
     if (cudaHostGetDevicePointer(&at, numbers, 0) != cudaSuccess) {
         return uw_error_set(err, UW_ERR_IO, "the GPU cannot access the processor's memory");
     }
-    c->step = step;                     /* queue.c sets both to 0 */
+    c->step = step;                     /* uw_cuda_queue_open zeroes step and tickets */
     c->tickets = (uint32_t *)(void *)(c->step + 1);
     c->numbers = numbers;
     c->numbers_at = at;
@@ -82,7 +82,7 @@ static int take_own(struct uw_cuda *c, struct uw_error *err)
     return UW_OK;
 }
 
-/* One that was built for later GPUs, or by a compiler newer than the driver, has no code to run. */
+/* A program built for newer GPUs, or by a compiler newer than the driver, has no code that runs. */
 static int try_kernels(struct uw_cuda *c, struct uw_error *err)
 {
     const struct uw_exec e = {.kernels = &c->kernels};
@@ -91,7 +91,7 @@ static int try_kernels(struct uw_cuda *c, struct uw_error *err)
     int ran = rc == cudaSuccess ? uw_axpby_cuda(&e, 1, 1.0f, x, 0.0f, x) : UW_OK;
     cudaError_t waited = cudaStreamSynchronize(c->stream);
     rc = rc == cudaSuccess ? waited : rc;
-    (void)cudaGetLastError(); /* it is no error of a later call */
+    (void)cudaGetLastError(); /* clear the error */
     if (rc != cudaSuccess) {
         return uw_error_set(err, UW_ERR_IO, "the GPU failed (%s: %s)", cudaGetErrorName(rc),
                             cudaGetErrorString(rc));
@@ -133,7 +133,7 @@ int uw_cuda_open(struct uw_cuda **out, const struct uw_cuda_config *config, stru
     int rc = open_parts(c, err);
     if (rc < 0) {
         uw_cuda_close(c);
-        (void)cudaGetLastError(); /* it is no error of a later call */
+        (void)cudaGetLastError(); /* clear the error */
         return rc;
     }
     c->kernels.device = config->blocking ? NULL : &c->device;
@@ -176,7 +176,7 @@ size_t uw_cuda_free_bytes(const struct uw_cuda *c)
     return cudaMemGetInfo(&free_bytes, &all_bytes) == cudaSuccess ? free_bytes : 0;
 }
 
-/* Where memory of that kind is; UW_CUDA_PAGES_NONE: the GPU's own. */
+/* The pages for memory of that kind; UW_CUDA_PAGES_NONE: the GPU's own memory. */
 static enum uw_cuda_pages pages_of(const struct uw_cuda *c, enum uw_cuda_memory kind)
 {
     return kind == UW_CUDA_KERNELS  ? UW_CUDA_PAGES_NONE
@@ -200,7 +200,7 @@ int uw_cuda_take(struct uw_cuda *c, enum uw_cuda_memory kind, size_t bytes, void
     cudaError_t rc = pages == UW_CUDA_PAGES_NONE ? cudaMalloc(out, bytes)
                                                  : uw_cuda_pages_new(pages, bytes, out);
     if (rc != cudaSuccess) {
-        (void)cudaGetLastError(); /* it is no error of a later call */
+        (void)cudaGetLastError(); /* clear the error */
         *out = NULL;
     }
     if (rc != cudaSuccess && rc != cudaErrorMemoryAllocation) {

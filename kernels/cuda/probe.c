@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which GPU there is, and which pages it and the processor share.
+ * Properties of the GPU, and memory pages that it shares with the processor.
  *
- * The kinds, by NVIDIA's "CUDA for Tegra" and the programming guide's chapter on unified memory:
- * pinned pages may be touched by both at any time, but an integrated GPU does not cache them, so
- * kernels that read them again and again are slow. Managed pages are cached by both. Where
- * concurrentManagedAccess is 0, as on an Orin, the driver takes them from the processor as soon as
- * any work of the process is in any of its queues, and a touch, even of other managed pages, ends
- * the program; what is allocated meanwhile is undefined. Therefore: parameters, which kernels read
- * and the processor touches between steps alone, are managed; what both touch at the same time
- * (minibatches, results, what is on its way to the network) is pinned, unless the GPU can do both
- * at once. A GPU with memory of its own shares pinned pages only: managed ones would travel. */
+ * From NVIDIA's "CUDA for Tegra" and the programming guide's chapter on unified memory: GPU and
+ * processor may access pinned pages at any time, but an integrated GPU does not cache them, so
+ * kernels that read them repeatedly are slow. Both cache managed pages. Where
+ * concurrentManagedAccess is 0, as on an Orin, the processor must not access any managed page while
+ * any work of the process is queued: that ends the program, and allocating meanwhile is undefined.
+ * Therefore parameters, which the processor accesses only between steps, are managed. What both
+ * access at the same time (minibatches, results, data for the network) is pinned, unless the GPU
+ * has concurrent access. A GPU with memory of its own shares only pinned pages, since managed ones
+ * would migrate. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const char *too_old(int driver, int runtime, char text[160])
     return text;
 }
 
-/* Is there a driver that this program can use, and a GPU? */
+/* Check for a usable driver and a GPU, and fill info. */
 static int look(uint32_t device, struct uw_cuda_info *info, struct uw_error *err)
 {
     int driver = 0, runtime = 0, n = 0;
@@ -88,7 +88,7 @@ int uw_cuda_probe(uint32_t device, struct uw_cuda_info *info, struct uw_error *e
     *info = (struct uw_cuda_info){.major = 0};
     int rc = look(device, info, err);
     rc = rc < 0 ? rc : describe((int)device, info, err);
-    (void)cudaGetLastError(); /* it is no error of a later call */
+    (void)cudaGetLastError(); /* clear the error */
     return rc;
 }
 
@@ -105,7 +105,7 @@ cudaError_t uw_cuda_pages_new(enum uw_cuda_pages pages, size_t bytes, void **out
     if (pages == UW_CUDA_PAGES_MAPPED) {
         return cudaHostAlloc(out, bytes, cudaHostAllocMapped);
     }
-    cudaError_t rc = cudaDeviceSynchronize(); /* see above: at rest only */
+    cudaError_t rc = cudaDeviceSynchronize(); /* see above: the GPU must be idle */
     return rc == cudaSuccess ? cudaMallocManaged(out, bytes, cudaMemAttachGlobal) : rc;
 }
 
@@ -125,7 +125,7 @@ int uw_cuda_pages_take(enum uw_cuda_pages pages, size_t bytes, void **base, void
     }
     if (rc != cudaSuccess) {
         uw_cuda_pages_give(pages, *base);
-        (void)cudaGetLastError(); /* it is no error of a later call */
+        (void)cudaGetLastError(); /* clear the error */
         *base = *device = NULL;
     }
     return uw_cuda_status(rc);

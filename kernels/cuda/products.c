@@ -7,10 +7,10 @@
 
 #define MIB ((size_t)1 << 20)
 
-/* What cuBLAS recommends for cublasSetWorkspace: 32 MiB for Hopper and Blackwell's data-centre
- * cards, 12 MiB for its smaller ones, 4 MiB for all others. True fp32 gets 8 MiB at most: 32 would
- * be nearly all that a small model takes, and sums are shared by blocks, which is what wants
- * workspace there, where results are few. Not measured on a card. */
+/* Sizes that cuBLAS recommends for cublasSetWorkspace: 32 MiB for Hopper and Blackwell's
+ * data-centre cards, 12 MiB for its smaller ones, 4 MiB for all others. True fp32 gets 8 MiB at
+ * most: 32 MiB would exceed a small model's own memory, and fp32 needs workspace only to split sums
+ * among blocks, where results are few. Not measured on a card. */
 static size_t blas_bytes(const struct uw_cuda_info *info)
 {
     size_t most = info->major < 9 ? 4 * MIB : info->major <= 10 ? 32 * MIB : 12 * MIB;
@@ -34,14 +34,14 @@ static int open_blas(struct uw_cuda *c, struct uw_cuda_products *p, struct uw_er
         return uw_error_set(err, UW_ERR_NOTFOUND, "cuBLAS does not start (status %d): is it of the "
                             "driver's CUDA, and is memory left on the GPU?", (int)status);
     }
-    /* The GPU's own, also where uw_cuda_take gives shared memory: the processor never looks. */
+    /* GPU memory, even where uw_cuda_take gives shared memory: the processor never reads it. */
     if (cudaMalloc(&p->workspace, bytes) != cudaSuccess) {
-        (void)cudaGetLastError();       /* it is no error of a later call */
+        (void)cudaGetLastError();       /* clear the error */
         p->workspace = NULL;
         return uw_error_set(err, UW_ERR_NOMEM, "not enough memory on the GPU: cuBLAS needs %zu MB",
                             bytes / 1000000u);
     }
-    /* The stream first: setting it takes back the library's own workspace. */
+    /* The stream first: cublasSetStream resets the workspace to the library's own. */
     status = l->cublasSetStream_v2(p->cublas, c->stream);
     if (status == CUBLAS_STATUS_SUCCESS) {
         status = l->cublasSetWorkspace_v2(p->cublas, p->workspace, bytes);
@@ -85,13 +85,13 @@ static void load_choices(const struct uw_cuda *c, struct uw_cuda_products *p)
     uw_cuda_choices_load(&p->choices, c->config.choices, machine);
 }
 
-/* Of the GPU's cache; 0: it does not tell. */
+/* Size of the GPU's L2 cache; 0: unknown. */
 static size_t cache_bytes(const struct uw_cuda *c)
 {
     int bytes = 0;
     if (cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, (int)c->config.device) !=
             cudaSuccess || bytes < 0) {
-        (void)cudaGetLastError();       /* it is no error of a later call */
+        (void)cudaGetLastError();       /* clear the error */
         return 0;
     }
     return (size_t)bytes;
@@ -152,7 +152,7 @@ int uw_cuda_dnn_done(const struct uw_exec *e, cudnnStatus_t status)
     if (status == CUDNN_STATUS_SUCCESS) {
         return uw_cuda_launched(e, cudaSuccess);
     }
-    /* From cuDNN 9 on there are several of them, 3000 and up. */
+    /* cuDNN 9 has several such statuses, from 3000 on. */
     const int refused = CUDNN_STATUS_NOT_SUPPORTED, code = (int)status;
     if (code == refused || (refused >= 1000 && code / 1000 == refused / 1000)) {
         return UW_ERR_UNSUPPORTED;

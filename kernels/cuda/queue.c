@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps: values on their way to the GPU, results on their way back, recorded graphs, copies.
+ * Steps: values to the GPU, results back, captured graphs, copies.
  *
- * A step of a key that is new runs as it comes: libraries load their kernels then. The second time
- * it is recorded, from the third on one call plays it. One that cannot be recorded is begun anew,
- * and goes on as it comes. */
+ * The first step of a key runs call by call, so that libraries load their kernels. The second one
+ * is captured as a graph and launched; later ones are a single launch of that graph. If the capture
+ * fails, the step is begun again, and steps of that key run call by call from then on. */
 #include "gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define GRAPHS 8u
-#define BESIDE_BYTES (64u << 10)    /* a copy of more runs beside the step before */
+#define BESIDE_BYTES (64u << 10)    /* larger copies overlap with the previous step */
 
 struct graph {
     uint64_t key;
-    cudaGraphExec_t exec;           /* NULL: seen, not recorded */
-    bool refused;                   /* it cannot be recorded */
+    cudaGraphExec_t exec;           /* NULL: not captured yet */
+    bool refused;                   /* capture failed */
     uint64_t used;
 };
 
 struct uw_cuda_queue {
-    struct uw_cuda_step *traffic;   /* [UW_DEVICE_STEPS_MAX], pinned: one for each in flight */
+    struct uw_cuda_step *traffic;   /* [UW_DEVICE_STEPS_MAX], pinned: one per step in flight */
     cudaEvent_t done[UW_DEVICE_STEPS_MAX];
     uint32_t begun, asked;
     cudaStream_t copies;
@@ -44,8 +44,8 @@ static int zero(const struct uw_exec *e, void *x, size_t bytes)
                       : uw_cuda_launched(e, cudaMemsetAsync(x, 0, bytes, uw_cuda_of(e)->stream));
 }
 
-/* The copies too: before the processor touches memory that both see, an integrated GPU has to rest
- * (without concurrentManagedAccess a touch beside any of its work ends the program). */
+/* Waits for copies too: before the processor accesses managed memory, an integrated GPU must be
+ * idle (without concurrentManagedAccess, an access during any of its work ends the program). */
 static int wait(const struct uw_exec *e)
 {
     cudaError_t rc = cudaStreamSynchronize(uw_cuda_of(e)->stream);
@@ -95,7 +95,7 @@ static int stage(const struct uw_exec *e, const struct uw_device_copy *c, uint32
     return uw_cuda_status(rc);
 }
 
-/* The key's graph, or the one that was used longest ago. */
+/* The key's graph; if there is none, the least recently used one is replaced. */
 static struct graph *find_graph(struct uw_cuda_queue *q, uint64_t key)
 {
     struct graph *oldest = &q->graphs[0];
@@ -121,7 +121,7 @@ static int begin(const struct uw_exec *e, const struct uw_device_step *s, bool *
     if (c->in_step || q->begun - q->asked >= UW_DEVICE_STEPS_MAX) {
         return UW_ERR_INVALID;
     }
-    /* All of it but `stopped` and what is behind it, which outlive a step. */
+    /* All but `stopped` and the members after it, which persist between steps. */
     memset(t, 0, sizeof *t);
     t->values = s->values;
     cudaError_t rc = cudaMemcpyAsync(c->step, t, offsetof(struct uw_cuda_step, sums.stopped),
@@ -151,7 +151,7 @@ static struct uw_device_sums *sums(const struct uw_exec *e)
     return &uw_cuda_of(e)->step->sums;
 }
 
-/* What was recorded becomes a graph that can be played. False: it cannot, and never will. */
+/* End the capture and instantiate the graph. Returns false if that fails; it is not tried again. */
 static bool end_recording(struct uw_cuda *c, struct graph *g, bool whole)
 {
     cudaGraph_t graph = NULL;
@@ -165,7 +165,7 @@ static bool end_recording(struct uw_cuda *c, struct graph *g, bool whole)
     }
     g->refused = g->exec == NULL;
     if (rc != cudaSuccess) {
-        (void)cudaGetLastError();       /* it is no error of a later call */
+        (void)cudaGetLastError();       /* clear the error */
     }
     return !g->refused;
 }
@@ -198,7 +198,7 @@ static int end(const struct uw_exec *e, bool whole)
     q->recording = q->playing = NULL;
     if (again) {
         c->segments_n = 0;
-        uw_cuda_forget_failure(c);      /* what cannot be recorded may well run */
+        uw_cuda_forget_failure(c);      /* the step may still run without capture */
         return UW_ERR_AGAIN;
     }
     if (whole && g != NULL) {
@@ -297,7 +297,7 @@ int uw_cuda_queue_open(struct uw_cuda *c, struct uw_error *err)
     cudaError_t made = cudaStreamCreateWithFlags(&c->queue->copies, cudaStreamNonBlocking);
     made = made == cudaSuccess ? make_events(c->queue) : made;
     made = made == cudaSuccess ? cudaMemsetAsync(c->step, 0, UW_CUDA_STEP_BYTES, c->stream) : made;
-    made = made == cudaSuccess ? cudaStreamSynchronize(c->stream) : made;   /* at rest: see wait */
+    made = made == cudaSuccess ? cudaStreamSynchronize(c->stream) : made;   /* idle: see wait */
     return made == cudaSuccess ? UW_OK
                                : uw_error_set(err, uw_cuda_status(made),
                                               "the GPU gives no queue: %s: %s",

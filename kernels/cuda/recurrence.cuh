@@ -2,9 +2,9 @@
  *
  * recurrence.cuh - products of W_hh with the states of a few samples, by one block
  *
- * W_hh [rows][hidden] is read once for all samples of the block. Small ones lie in registers;
- * of others as many of the first rows as fit are held in shared memory, the rest comes from the
- * cache. Sums are cut by the shape and by how W_hh is aligned, not by the number of samples.
+ * W_hh [rows][hidden] is read once for all samples of the block. A small one is kept in registers;
+ * of a larger one as many rows as fit are kept in shared memory, and the rest is read through the
+ * cache. The order of sums depends on the shape and on the alignment of W_hh only.
  */
 #ifndef UW_KERNELS_CUDA_RECURRENCE_CUH
 #define UW_KERNELS_CUDA_RECURRENCE_CUH
@@ -12,7 +12,7 @@
 #include "floats.cuh"
 #include "reduce.cuh"
 
-/* Sizes of rows in shared memory: vectors of four begin where they are aligned. */
+/* Round up to 4 floats, so that rows in shared memory are aligned for vectors of four. */
 static __host__ __device__ __forceinline__ uint32_t uw_in_fours(uint32_t n)
 {
     return (n + 3u) & ~3u;
@@ -20,17 +20,17 @@ static __host__ __device__ __forceinline__ uint32_t uw_in_fours(uint32_t n)
 
 /* W_hh as a block reads it. */
 struct uw_held {
-    const float *w;                     /* all of it, in memory */
-    const float *first;                 /* its first rows, shared */
+    const float *w;                     /* all rows, global memory */
+    const float *first;                 /* the first rows, shared memory */
     uint32_t rows, hidden, held;        /* held: rows in `first` */
-    unsigned vector;                    /* floats at once: 4, 2, 1 */
+    unsigned vector;                    /* floats per load: 4, 2, 1 */
     __device__ const float *row(uint32_t r) const
     {
         return r < held ? first + r * hidden : w + r * hidden;
     }
 };
 
-/* Every thread of the block; a barrier has to follow. */
+/* Fill `first`. Every thread of the block calls; a barrier must follow. */
 static __device__ inline void uw_hold(const struct uw_held &m, float *first)
 {
 #pragma unroll 4
@@ -39,14 +39,14 @@ static __device__ inline void uw_hold(const struct uw_held &m, float *first)
     }
 }
 
-/* Sums of S numbers over neighbouring lanes, each pair of lanes in the same order whatever S is.
- * Lane l of them gets number l / (LANES / S). All lanes of the warp call. */
+/* Sums of S numbers over LANES adjacent lanes, in an order that does not depend on S. Lane l gets
+ * sum l / (LANES / S). All lanes of the warp call. */
 template <unsigned LANES, unsigned S>
 static __device__ inline float uw_lanes_sum(float (&v)[S], unsigned lane)
 {
     unsigned by = LANES / 2;
 #pragma unroll
-    for (unsigned n = S / 2; n > 0; n /= 2, by /= 2) { /* half of the numbers go to the other half */
+    for (unsigned n = S / 2; n > 0; n /= 2, by /= 2) { /* lanes exchange half of the numbers */
         bool upper = (lane & by) != 0;
 #pragma unroll
         for (unsigned i = 0; i < n; i++) {
@@ -61,7 +61,7 @@ static __device__ inline float uw_lanes_sum(float (&v)[S], unsigned lane)
     return v[0];
 }
 
-/* sums[n][row] = W_hh[row] h[n]: 32 / V lanes share a row, so that they read 32 neighbours. */
+/* sums[n][row] = W_hh[row] h[n]; 32 / V lanes share a row, so that they read 32 adjacent floats. */
 template <unsigned S, unsigned V>
 static __device__ inline void uw_rows_by_state(const struct uw_held &m, const float *h,
                                                float *sums)
@@ -92,7 +92,7 @@ static __device__ inline void uw_rows_by_state(const struct uw_held &m, const fl
     }
 }
 
-/* Sum of products of a thread's weights with K numbers in shared memory, aligned to 16 bytes. */
+/* Dot product of a thread's weights and K numbers in shared memory, aligned to 16 bytes. */
 template <unsigned K>
 static __device__ __forceinline__ float uw_kept_sum(const float (&w)[K], const float *x)
 {
@@ -108,8 +108,8 @@ static __device__ __forceinline__ float uw_kept_sum(const float (&w)[K], const f
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* The same by one thread for each row, whose up to K weights it keeps; h has rows of K, zeros behind
- * the state. */
+/* The same with one thread per row, which keeps its up to K weights in registers; h has rows of K,
+ * padded with zeros. */
 template <unsigned K> struct uw_row_kept {
     float w[K];
     __device__ void open(const struct uw_held &m)
@@ -148,8 +148,9 @@ template <unsigned K> struct uw_row_kept {
     }
 };
 
-/* parts[g][n][c] = sum over rows of gate g of da[n][row] W_hh[row][c] by one thread for each gate and
- * column, whose up to K weights it keeps. da has rows of gates * K, parts of K, zeros between. */
+/* parts[g][n][c] = sum over rows of gate g of da[n][row] W_hh[row][c], with one thread per gate and
+ * column, which keeps its up to K weights in registers. Rows of da have gates * K floats, those of
+ * parts K; da is padded with zeros. */
 template <unsigned K> struct uw_column_kept {
     float w[K];
     uint32_t gate, c;
@@ -188,7 +189,7 @@ static __host__ __device__ __forceinline__ uint32_t uw_row_groups(uint32_t rows,
 }
 
 /* parts[group][n][c] = sum over the group's rows of da[n][row] W_hh[row][c]; da is padded with
- * zeros to whole fours of rows. */
+ * zeros to a multiple of 4 rows. */
 template <unsigned S, unsigned V>
 static __device__ inline void uw_state_by_rows(const struct uw_held &m, const float *da,
                                                float *parts)

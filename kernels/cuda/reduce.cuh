@@ -2,12 +2,13 @@
  *
  * reduce.cuh - sums and maxima over a warp, a block, a grid
  *
- * Trees are fixed: the same numbers give the same bits whatever runs first. Every thread of the
- * warp or block has to call, and all get the result. Blocks are one-dimensional, of whole warps.
+ * Reduction trees are fixed: the same values give the same bits, whatever the scheduling. Every
+ * thread of the warp or block must call, and all get the result. Blocks are one-dimensional, of
+ * whole warps.
  *
- * A grid's sum is one launch: uw_parts_of blocks leave a sum each in c->partials, and the one that
- * uw_last_block picks adds all of them with uw_parts_sum, in an order that does not depend on which
- * it is. Partials belong to the slot that is running, and so do tickets.
+ * A sum over a grid is one launch: each of uw_parts_of blocks writes its sum to c->partials, and
+ * the last one to finish (uw_last_block) adds all of them with uw_parts_sum, in a fixed order.
+ * Partials and tickets belong to the running slot.
  *
  * Units      T: float, double, uint32_t     Memory     shared: [UW_WARPS] of the caller's
  *                                                      __shared__ memory, free for use afterwards
@@ -20,7 +21,7 @@
 #define UW_LANES 32u
 #define UW_ALL_LANES 0xffffffffu
 #define UW_WARPS 32u                    /* of the largest block */
-#define UW_PARTS_MAX 1024u              /* blocks that leave partials: 8 KB of doubles a number */
+#define UW_PARTS_MAX 1024u              /* blocks with a partial sum: 8 KB of doubles per sum */
 
 template <typename T> static __device__ inline T uw_warp_sum(T v)
 {
@@ -30,7 +31,7 @@ template <typename T> static __device__ inline T uw_warp_sum(T v)
     return v;
 }
 
-/* NaN is left out where there is another number. */
+/* Ignores NaN, unless all values are NaN. */
 static __device__ inline float uw_warp_max(float v)
 {
     for (unsigned by = UW_LANES / 2; by > 0; by /= 2) {
@@ -46,7 +47,7 @@ template <typename T> static __device__ inline T uw_block_sum(T v, T *shared)
     if (blockDim.x == UW_LANES) {
         return v;
     }
-    __syncthreads(); /* who still reads what the call before left in shared? */
+    __syncthreads(); /* other threads may still read shared from the previous call */
     if (lane == 0) {
         shared[warp] = v;
     }
@@ -69,20 +70,20 @@ static __device__ inline float uw_block_max(float v, float *shared)
     return uw_warp_max(shared[lane < blockDim.x / UW_LANES ? lane : 0]);
 }
 
-/* Blocks of UW_BLOCK threads that leave a partial each of n items, `each` or more a thread. */
+/* Blocks of UW_BLOCK threads, one partial each, for n items, at least `each` per thread. */
 static inline unsigned uw_parts_of(const struct uw_exec *e, size_t n, unsigned each)
 {
     unsigned blocks = uw_grid(e, n, each);
     return blocks < 1 ? 1 : blocks < UW_PARTS_MAX ? blocks : UW_PARTS_MAX;
 }
 
-/* Is this the last of `blocks` blocks that come here with this ticket? It sees what the others left
- * in memory before; no block waits for another. All threads of the block call. The ticket is 0
- * again afterwards, for the next launch and for a recorded step that is played again.
+/* Is this the last of `blocks` blocks to call with this ticket? It sees what the others wrote
+ * before their calls; no block waits for another. All threads of the block call. The ticket is 0
+ * again afterwards, for the next launch and for the replay of a captured step.
  *
- * Each thread's writes are visible to the GPU before its block's ticket is drawn (fence, barrier,
- * atomic); the last one reads behind a fence too, and with __ldcg: what stands in this
- * multiprocessor's own cache may be old. */
+ * A thread's writes are visible on the whole GPU before its block increments the ticket (fence,
+ * barrier, atomic). The last block reads after a fence too, and with __ldcg, since the L1 cache of
+ * its multiprocessor may be stale. */
 static __device__ inline bool uw_last_block(uint32_t *ticket, uint32_t blocks)
 {
     __threadfence();
@@ -91,7 +92,7 @@ static __device__ inline bool uw_last_block(uint32_t *ticket, uint32_t blocks)
     if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
         last = atomicAdd(ticket, 1u) == blocks - 1u;
         if (last) {
-            *ticket = 0; /* everybody has drawn */
+            *ticket = 0; /* all blocks have incremented it */
         }
     }
     last = __syncthreads_or(last) != 0;
@@ -99,12 +100,12 @@ static __device__ inline bool uw_last_block(uint32_t *ticket, uint32_t blocks)
     return last;
 }
 
-#define UW_SQUARES 8                    /* of one uw_squares */
+#define UW_SQUARES 8                    /* terms of one uw_squares */
 
-/* Sum of (x[k] - y[k])^2. GPUs for devices have one unit for double where they have 64 for fp32: so
- * in pairs of floats, the second of which keeps what rounding took from the first (Knuth's sum and
- * difference, Dekker's product by fma). The error is below UW_SQUARES * 2^-46 of the sum. Squares
- * that would not fit, or whose rest would not, are double's. */
+/* Sum of (x[k] - y[k])^2. GPUs of embedded devices have one unit for double per 64 for fp32, so the
+ * sum is a pair of floats, the second of which holds the rounding error of the first (Knuth's sum
+ * and difference, Dekker's product by fma). The relative error is below UW_SQUARES * 2^-46. If
+ * squares or their rounding errors would overflow or underflow, it is computed in double. */
 static __device__ inline double uw_squares(const float (&x)[UW_SQUARES],
                                            const float (&y)[UW_SQUARES])
 {
@@ -120,13 +121,13 @@ static __device__ inline double uw_squares(const float (&x)[UW_SQUARES],
                                            __fsub_rn(square, part)));
         low = __fadd_rn(low, error);
         high = sum;
-        most = fmaxf(most, fabsf(d)); /* NaN is left out, and in the sum */
+        most = fmaxf(most, fabsf(d)); /* ignores NaN, which is in the sum */
     }
     if (most == 0.0f || (most > 1e-10f && most < 1e18f)) {
         return static_cast<double>(high) + static_cast<double>(low);
     }
     double all = 0.0;
-#pragma unroll /* a loop would index x and y, and keep them in memory on the way above as well */
+#pragma unroll /* indexing in a loop would put x and y into local memory, also for the code above */
     for (int k = 0; k < UW_SQUARES; k++) {
         double d = static_cast<double>(x[k]) - static_cast<double>(y[k]);
         all += d * d;
@@ -134,7 +135,7 @@ static __device__ inline double uw_squares(const float (&x)[UW_SQUARES],
     return all;
 }
 
-/* The share of one thread of a one-dimensional grid in the sum over n; y NULL: 0. */
+/* One thread's share of the sum over n in a one-dimensional grid; y NULL: zeros. */
 static __device__ inline double uw_squares_share(size_t n, const float *x, const float *y)
 {
     const size_t threads = static_cast<size_t>(gridDim.x) * blockDim.x;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rows.cuh - rows that a few lanes of a warp, a warp, or a block of UW_BLOCK threads work on
+ * rows.cuh - reductions over rows, one row per part of a warp, warp, or block of UW_BLOCK threads
  *
- * LANES is a power of two up to 32, or UW_BLOCK; the lanes of a row call together. Those of one
- * warp may be fewer than the warp: rows then differ in whether they are there. Orders are fixed.
+ * LANES is a power of two up to 32, or UW_BLOCK; all lanes of a row call together. With several
+ * rows in a warp, some rows may not exist. The order of sums is fixed.
  *
  * Memory     shared as in reduce.cuh, only read and written where LANES is UW_BLOCK
  */
@@ -19,7 +19,7 @@ template <unsigned LANES> static __device__ inline unsigned uw_row_mask(void)
     return LANES >= UW_LANES ? UW_ALL_LANES : ((1u << LANES % UW_LANES) - 1u) << first;
 }
 
-/* What other lanes of the row did before is done. */
+/* Barrier for the lanes of a row. */
 template <unsigned LANES> static __device__ inline void uw_row_wait(void)
 {
     if constexpr (LANES > UW_LANES) {
@@ -41,7 +41,7 @@ template <unsigned LANES, typename T> static __device__ inline T uw_row_sum(T v,
     }
 }
 
-/* NaN is left out where there is another number. */
+/* Ignores NaN, unless all values are NaN. */
 template <unsigned LANES> static __device__ inline float uw_row_max(float v, float *shared)
 {
     if constexpr (LANES > UW_LANES) {
@@ -54,7 +54,7 @@ template <unsigned LANES> static __device__ inline float uw_row_max(float v, flo
     }
 }
 
-/* A row's largest element, the first of equals; NaN is none unless it is the first element. */
+/* A row's largest element, the first of equals; a NaN counts only as the first element. */
 struct uw_top {
     float value;
     uint32_t index;
@@ -77,7 +77,7 @@ static __device__ inline struct uw_top uw_lanes_top(struct uw_top top, unsigned 
     return top;
 }
 
-/* shared: two floats a warp */
+/* shared: two floats per warp */
 template <unsigned LANES>
 static __device__ inline struct uw_top uw_row_top(uint32_t n, const float *x, unsigned lane,
                                                   float *shared)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rows_moved.cuh - rows of floats go from x to y, each to a place of its own (copy.cu, gather.cu)
+ * rows_moved.cuh - copy or add rows of floats from x to y by index (copy.cu, gather.cu)
  */
 #ifndef UW_KERNELS_CUDA_ROWS_MOVED_CUH
 #define UW_KERNELS_CUDA_ROWS_MOVED_CUH
 
 #include "map.cuh"
 
-/* W floats are one access. A block is `across` threads wide, and as many rows high as it can. */
+/* W floats per access. A block covers `across` threads of a row, and as many rows as fit. */
 template <int W, bool ADD, typename F>
 static __global__ void uw_move_rows_kernel(size_t rows, size_t row_n, unsigned across,
                                            const float *x, float *y, F places)
@@ -33,7 +33,7 @@ static __global__ void uw_move_rows_kernel(size_t rows, size_t row_n, unsigned a
     }
 }
 
-/* places.at(r, &from, &to): where row r is in x and y; false: leave it. whole_quads: from and to
+/* places.at(r, &from, &to): offsets of row r in x and y; false: skip it. whole_quads: from and to
  * are multiples of 4. */
 template <typename F>
 static inline int uw_move_rows(const struct uw_exec *e, size_t rows, size_t row_n,
@@ -50,7 +50,7 @@ static inline int uw_move_rows(const struct uw_exec *e, size_t rows, size_t row_
         across *= 2;
     }
     unsigned blocks = uw_grid(e, rows * across, 1);
-    /* Few rows that are long: several blocks a row. */
+    /* Few long rows: several blocks per row. */
     size_t most = uw_cuda_of(e)->multiprocessors * 8u / blocks, cuts = (wide + across - 1u) / across;
     cuts = cuts < most ? cuts : most;
     dim3 grid(blocks, static_cast<unsigned>(cuts < 1 ? 1 : cuts));
