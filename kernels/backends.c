@@ -42,7 +42,7 @@ double uw_kernels_fma_flop(const struct uw_kernels *k, uint32_t steps)
     }
     float v[UW_TILE_NR_MAX], out[UW_TILE_MR_MAX * UW_TILE_NR_MAX] = {0.0f};
     for (uint32_t i = 0; i < UW_TILE_NR_MAX; i++) {
-        v[i] = 1e-3f; /* multiplying zeros may take less current, and so run faster */
+        v[i] = 1e-3f; /* not 0: zeros may need less power and run faster */
     }
     t->multiply_add(steps, v, 0.5f, out);
     return 2.0 * steps * t->mr * t->nr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processors without tuned kernels. */
+ * Backends of processors without tuned kernels. */
 #include "uwasa/backends.h"
 
 #include "ref/backend.h"

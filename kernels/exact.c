@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operands are volatile, so that the processor computes and not the compiler. */
+ * Operands are volatile, so that the compiler does not evaluate the tests itself. */
 #include "uwasa/exact.h"
 
 #include "uwasa/backends.h"
@@ -18,7 +18,7 @@ const struct uw_kernels *uw_kernels_exact(void)
     }
 }
 
-/* Ties go to even, in both directions of zero. */
+/* Is the rounding mode to nearest, ties to even, for both signs? */
 static bool rounds_to_nearest(void)
 {
     volatile float one = 1.0f, odd = 0x1.000002p0f, half = 0x1p-24f;
@@ -38,7 +38,7 @@ static bool keeps_subnormals(void)
     return a == 0x1p-149f && b == 0x1p-127f && c == 0x1p-148f && d == 0x1p-1023;
 }
 
-/* (1 + 2^-12)^2 is 1 + 2^-11 in float; a fused or a wide computation still sees 2^-24. */
+/* (1 + 2^-12)^2 is 1 + 2^-11 in float; fused or with excess precision it still has 2^-24. */
 static bool rounds_products(void)
 {
     volatile float x = 0x1.001p0f, z = -0x1.002p0f, y;

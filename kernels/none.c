@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slots that refuse: what a table of one model names for all that the model does not use. Their
- * parameters are unused, as kernels/CMakeLists.txt tells the compiler. */
+ * Slots that return UW_ERR_UNSUPPORTED, for operations that the model of a table does not use.
+ * kernels/CMakeLists.txt disables warnings about their unused parameters. */
 #include "uwasa/slots.h"
 #include "uwasa/status.h"
 

@@ -9,7 +9,7 @@
 static const struct uw_kernels neon = {
     .name = "neon", .tile = &uw_tile_neon, UW_PRODUCT_ENTRIES(packed), UW_OTHER_ENTRIES(ref)};
 
-/* Every slot gives the reference's bits; the contract test compares them. */
+/* Every slot has the same bits as the reference; the contract test compares them. */
 static const struct uw_kernels exact = {
     .name = "exact",
     .exact = true,

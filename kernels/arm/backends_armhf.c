@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 32-bit Arm Linux. Distributions build for a VFPv3; a VFPv4 has the fused multiply-add. NEON is
- * left alone: it flushes subnormal numbers there. */
+ * Backends of 32-bit Arm Linux. Distributions build for VFPv3; VFPv4 has fused multiply-add. NEON
+ * is not used, since it flushes subnormal numbers there. */
 #include "uwasa/backends.h"
 
 #include "ref/backend.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Boards with Helium: a build for one has it. */
+ * Backends of boards with Helium, which needs no check at run time. */
 #include "uwasa/backends.h"
 
 #include "packed/packed.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 6 x 4 sums in six of the eight registers; one holds a row of B. The multiply-add takes its factor
- * from a general register, so that elements of A never pass through the FPU. Vector instructions
- * flush subnormal numbers to zero. */
+ * Register tile of 6 x 4: accumulators in six of the eight registers, one for a row of B. The
+ * multiply-add takes the element of A from a general register. Vector instructions flush subnormal
+ * numbers to zero. */
 #include "packed/input_norm.h"
 
 #include <arm_mve.h>
@@ -66,14 +66,14 @@ static inline void join_4(const float *even, const float *odd, float *dst)
 
 static inline void pack_4x4(float alpha, const float *src, size_t stride, float *dst, size_t ld)
 {
-    float turned[16];
+    float transposed[16];
     float32x4x4_t rows;
     for (uint32_t i = 0; i < 4; i++) {
         rows.val[i] = vmulq_n_f32(vec_load(src + i * stride), alpha);
     }
-    vst4q_f32(turned, rows);
+    vst4q_f32(transposed, rows);
     for (uint32_t k = 0; k < 4; k++) {
-        vec_store(dst + k * ld, vec_load(turned + 4 * k));
+        vec_store(dst + k * ld, vec_load(transposed + 4 * k));
     }
 }
 
@@ -83,7 +83,7 @@ static inline void pack_4x4(float alpha, const float *src, size_t stride, float 
 #include "packed/step_inline.h"
 #include "packed/vector_inline.h"
 
-/* All six rows: four steps of k at a time, so that counting costs little. */
+/* All six rows; k unrolled by four to reduce loop overhead. */
 static void multiply_all(uint32_t k, const float *a, const float *b, const float *init, float *out,
                          size_t ldo, bool add)
 {
@@ -102,7 +102,7 @@ static void multiply_all(uint32_t k, const float *a, const float *b, const float
         s[5][0] = vfmaq_n_f32(s[5][0], row, a[5]);                                                \
         a += MR;                                                                                  \
         b += NR;                                                                                  \
-        __asm volatile("" ::: "memory"); /* or all loads go first, to the stack */                \
+        __asm volatile("" ::: "memory"); /* else all loads are hoisted and spilled */             \
     } while (0)
     for (uint32_t fours = k / 4; fours > 0; fours--) {
         STEP; STEP; STEP; STEP;
@@ -127,7 +127,7 @@ static void multiply(uint32_t rows, uint32_t k, const float *a, const float *b, 
     }
 }
 
-/* Blocks that leave most of a board's memory to the model: 6 KiB of A and 4 KiB of B. */
+/* Small blocks, 6 KiB of A and 4 KiB of B, to leave a board's memory to the model. */
 const struct uw_tile uw_tile_helium = {
     .mr = MR, .nr = NR, .mc = 24, .kc = 64, .nc = 16, .matrix_kc = 64, .matrix_nc = 16,
     PLAIN_ENTRIES,

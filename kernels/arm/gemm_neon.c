@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 8 x 12 sums in twenty-four of the thirty-two registers; three hold a row of B, two eight
- * elements of A, which the multiply-add takes lane by lane. */
+ * Register tile of 8 x 12: accumulators in twenty-four of the thirty-two registers, three for a row
+ * of B, two for eight elements of A, which the multiply-add selects by lane. */
 #include "packed/input_norm.h"
 
 #include <arm_neon.h>
@@ -78,8 +78,8 @@ static inline void join_4(const float *even, const float *odd, float *dst)
 #include "packed/step_inline.h"
 #include "packed/winograd_inline.h"
 
-/* All eight rows: A comes in two registers. Two steps of k at a time, so that counting and the
- * pointers cost little: an in-order core pays for every instruction. */
+/* All eight rows, with A in two registers. k is unrolled by two to reduce loop overhead: on an
+ * in-order core every instruction costs time. */
 static void multiply_all(uint32_t k, const float *a, const float *b, const float *init, float *out,
                          size_t ldo, bool add)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vector_arm_inline.h - registers of four floats: NEON and Helium have the same names for them
+ * vector_arm_inline.h - vectors of four floats, with intrinsics common to NEON and Helium
  *
  * Included after arm_neon.h or arm_mve.h; contracts in packed/tile_inline.h.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One kernel a kind of activation: the kind is no branch inside. */
+ * One kernel per kind of activation, so that there is no branch on the kind inside. */
 #include "map.cuh"
 
 namespace {
@@ -161,7 +161,7 @@ int bw_input(const struct uw_exec *e, const struct uw_activation *a, size_t n, c
     return n == 0 ? UW_OK : run_kind(a->kind, {e, n, a->slope, v, dy, dx, accumulate});
 }
 
-/* The halves of runtime/rng.c's uw_rng_mix: what depends on the seed is made once a thread. */
+/* The two halves of uw_rng_mix (runtime/rng.c): a thread computes what depends on the seed once. */
 __device__ inline uint64_t finalize(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -191,7 +191,7 @@ template <bool ADD> struct dropout {
         noise = of_seed(of_stream(of_seed(noise), layer));
         return true;
     }
-    /* The factor is multiplied in either case: a NaN stays. */
+    /* Always multiplies, also by 0, so that NaN stays NaN. */
     __device__ void operator()(size_t i, const float *in, float *out) const
     {
         float u = static_cast<float>(of_stream(noise, first + i) >> 40) * 5.9604644775390625e-8f;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases and their gradients, alone and with the ReLU behind them. Planes of one value (dense
- * layers) go by columns: neighbouring threads take neighbouring channels. */
+ * Biases and their gradients, also fused with a ReLU. With inner 1 (dense layers) adjacent threads
+ * have adjacent channels (columns). */
 #include "channels.cuh"
 #include "map.cuh"
 
-#define ROWS 8u         /* of a block that goes by columns, 32 columns wide */
-#define IN_FLIGHT 8u    /* of them a thread's loads; their sum is one of fp32 */
+#define ROWS 8u         /* rows of a block of 32 columns */
+#define IN_FLIGHT 8u    /* loads of a thread at once, summed in fp32 */
 
 namespace {
 
-/* What becomes of a value whose bias is added. */
+/* Functions applied after adding the bias. */
 struct uncut {
     __device__ __forceinline__ float operator()(float v) const
     {
@@ -27,7 +27,7 @@ struct cut_at {
     }
 };
 
-/* One block's share of a channel: y = f(y + b). */
+/* A block's share of a channel: y = f(y + b). */
 template <int W, typename F> struct bias_body {
     typedef uw_floats<W> item;
     float b;
@@ -159,7 +159,7 @@ int uw_add_relu_cuda(const struct uw_exec *e, size_t n, const float *a, const fl
 
 namespace {
 
-/* Where sums go: to += scale * sum, or to = sum. */
+/* Destination of sums: to += scale * sum, or to = sum. */
 struct sum_to {
     float scale;
     bool add;
@@ -171,8 +171,8 @@ struct sum_to {
     }
 };
 
-/* What is added up: dy, or what a ReLU whose output is y lets through of it, which takes dy's
- * place. */
+/* The values to sum: dy, or dy after the backward pass of a ReLU with output y, which also replaces
+ * dy. */
 struct plain_gradient {
     const float *dy;
     template <int W> struct item {
@@ -261,8 +261,8 @@ static __global__ void __launch_bounds__(1024)
     }
 }
 
-/* Sum of a column over rows begin .. end - 1, every ROWS-th of them, several loads in flight: g may
- * write where it reads, which keeps the compiler from it. */
+/* Sum of a column over every ROWS-th of rows begin .. end - 1, with several loads in flight. The
+ * compiler cannot reorder them itself, since g may write where it reads. */
 template <typename G>
 static __device__ __forceinline__ double column_sum(const G &g, size_t begin, size_t end,
                                                     uint32_t channels, size_t c)
@@ -288,7 +288,7 @@ static __device__ __forceinline__ double column_sum(const G &g, size_t begin, si
     return sum;
 }
 
-/* 32 columns and a share of the rows to a block. */
+/* A block has 32 columns and a share of the rows. */
 template <typename G>
 static __global__ void __launch_bounds__(ROWS *UW_LANES)
     sum_columns_kernel(uint32_t rows, uint32_t per_split, uint32_t channels, G g,
@@ -338,7 +338,7 @@ static int sum_columns(const struct uw_exec *e, uint32_t rows, uint32_t channels
                      uw_cuda_of(e)->tickets);
 }
 
-/* Sums of a batch that is not empty. */
+/* Sums over a non-empty batch. */
 template <typename G>
 static int sum_planes(const struct uw_exec *e, uint32_t batch_n, uint32_t channels, size_t inner_n,
                       bool aligned, const G &g, const struct sum_to &out)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Depthwise convolution, which memory bounds. A thread makes ROWS values of one column: neighbouring
- * threads read neighbouring columns, and a row that it has loaded serves all the taps that meet it.
- * The gradient of the weights walks outputs in the same way, a block or several to a channel; the
- * last of several adds up what they left. */
+ * Depthwise convolution, limited by memory bandwidth. A thread computes ROWS values of one column:
+ * adjacent threads read adjacent columns, and a loaded row is used for all taps that need it. The
+ * weight gradient loops over outputs in the same way, with one or several blocks per channel; the
+ * last block adds the partial sums. */
 #include "conv2d_own.cuh"
 #include "reduce.cuh"
 
@@ -11,7 +11,7 @@
 #define BLOCK 256u
 #define SPLITS_MAX 64u
 
-/* Who makes what: numbers count columns first, then strips of ROWS rows, then planes or images. */
+/* Work items: columns first, then strips of ROWS rows, then planes or images. */
 struct strips {
     struct uw_divisor columns, strips, channels;
     uint32_t all;
@@ -57,7 +57,7 @@ static __device__ __forceinline__ void load_weights(const float *w, bool flipped
     }
 }
 
-/* A plane that is slid over: sums of products of w with the windows of x. */
+/* The windows of a strip in a plane x. */
 struct window {
     const float *x;
     int32_t h, w, top, left;
@@ -126,9 +126,9 @@ static __global__ void __launch_bounds__(BLOCK) fw_kernel(struct uw_conv c, stru
     }
 }
 
-/* A stride of 2: dx += w where the tap (kh, kw) of an output falls on it. Only taps of one parity
- * do, in each direction: that of the strip's rows is ODD, which the padding alone decides, that of
- * the column is the thread's, and chooses among weights. */
+/* dx with a stride of 2. Only taps of one parity per direction reach an element. For the strip's
+ * first row it is ODD, which depends on the padding only; for the column it differs by thread and
+ * selects among the weights. */
 template <int KERNEL, int ODD>
 static __device__ __forceinline__ void gather(const struct uw_conv &c, const float *dy,
                                               const struct strip &s,
@@ -138,7 +138,7 @@ static __device__ __forceinline__ void gather(const struct uw_conv &c, const flo
     static_assert(KERNEL % 2 == 1 && ROWS % 2 == 0, "strips begin at even rows");
     constexpr int slots = (KERNEL + 1) / 2, rows = (KERNEL - 1 - ODD + ROWS - 1) / 2 + 1;
     const int32_t at = s.column + c.pad_w, odd = at & 1;
-    /* What is halved is even. */
+    /* Both dividends are even. */
     const int32_t top = (s.row + c.pad_h - (KERNEL - 1) + ODD) / 2;
     const int32_t left = (at - (KERNEL - 1) + odd) / 2;
     float by[KERNEL][slots];
@@ -180,7 +180,7 @@ static __global__ void __launch_bounds__(BLOCK) bw_input_kernel(struct uw_conv c
             const float *dy = c.dy + (static_cast<size_t>(image) * c.groups * c.group_out + co) *
                                          c.out_hw;
             load_weights<KERNEL>(c.w + static_cast<size_t>(co) * KERNEL * KERNEL, STRIDE == 1, w);
-            if constexpr (STRIDE == 1) { /* the same with the kernel turned round */
+            if constexpr (STRIDE == 1) { /* forward with the kernel reversed */
                 struct window v = {dy, c.out_h, c.out_w, s.row + c.pad_h - (KERNEL - 1),
                                    s.column + c.pad_w - (KERNEL - 1)};
                 slide<KERNEL, 1>(v, w, sum);
@@ -194,7 +194,7 @@ static __global__ void __launch_bounds__(BLOCK) bw_input_kernel(struct uw_conv c
     }
 }
 
-/* sum[tap] += what up to ROWS outputs of one column say; the last sum is the bias's. */
+/* sum[tap] += the products of up to ROWS outputs of one column; the last sum is for the bias. */
 template <int KERNEL, int STRIDE>
 static __device__ __forceinline__ void correlate(const struct window &v, const float (&dy)[ROWS],
                                                  int32_t outs, float (&sum)[KERNEL * KERNEL + 1])
@@ -224,7 +224,7 @@ static __device__ __forceinline__ void correlate(const struct window &v, const f
     }
 }
 
-/* A channel's sum k, or a share of it. */
+/* Store a channel's sum k, or this split's part of it. */
 template <int KERNEL>
 static __device__ __forceinline__ void give(const struct uw_conv &c, float *partials,
                                             uint32_t splits, uint32_t co, uint32_t split, int k,
@@ -240,7 +240,7 @@ static __device__ __forceinline__ void give(const struct uw_conv &c, float *part
     }
 }
 
-/* grid = (output channels, splits); all counts columns, strips and images. */
+/* grid = (output channels, splits); `all` counts columns, strips and images */
 template <int KERNEL, int STRIDE>
 static __global__ void __launch_bounds__(BLOCK)
     bw_param_kernel(struct uw_conv c, struct strips all, float *partials, uint32_t *tickets)

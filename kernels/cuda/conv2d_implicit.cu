@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolution of any shape as a matrix product whose factors are read where they lie: tiles of
- * BK x BM and BK x BN floats in shared memory, TM x TN sums in a thread's registers, the next
- * tiles' loads under way meanwhile.
+ * Convolution of any shape as an implicit GEMM (no im2col in memory): tiles of BK x BM and BK x BN
+ * floats in shared memory, TM x TN accumulators per thread, the next tiles being loaded
+ * meanwhile.
  *
  *   part       rows m              columns n               depth k
  *   fw         output channels     image, oh, ow           ci, kh, kw
  *   bw_input   input channels      image, ih, iw           co, kh, kw
  *   bw_param   output channels     ci, kh, kw              image, oh, ow
  *
- * Groups are products of their own. The last part splits its depth over blocks until they fill the
- * GPU, the others where they are asked to: their sums stand in the partials until the last block of
- * a tile adds them, in the order of the splits. */
+ * Each group is a separate product. bw_param splits its depth among blocks until they fill the GPU,
+ * the others if asked to (uw_conv2d_own_splits): partial sums are in the partials until the last
+ * block of a tile adds them, in the order of the splits. */
 #include "channels.cuh"
 #include "conv2d_own.cuh"
 #include "reduce.cuh"
@@ -19,17 +19,17 @@
 #define THREADS 256u
 #define SPLITS 32u
 #define SPLIT_UNIT 32u         /* splits begin at multiples of it */
-#define SPLIT_SHORT 96u         /* fw, bw_input: depth that is left to each */
+#define SPLIT_SHORT 96u         /* fw, bw_input: depth per split */
 
 struct product {
     struct uw_conv c;
     uint32_t m, n, k;           /* of one group */
     uint32_t tiles_n, per_split;
-    uint32_t all;               /* outputs, of all groups, where the depth is split */
-    struct uw_divisor taps, kernel_w, hw, w;    /* hw, w: of the columns' images, or the depth's */
+    uint32_t all;               /* outputs of all groups, if the depth is split */
+    struct uw_divisor taps, kernel_w, hw, w;    /* hw, w: of the images in columns or depth */
     struct uw_divisor stride_h, stride_w;
     float *partials;            /* [splits][all] */
-    uint32_t *tickets;          /* one for each tile */
+    uint32_t *tickets;          /* one per tile */
 };
 
 struct tap {
@@ -77,7 +77,7 @@ static __device__ __forceinline__ size_t y_plane(const struct product &p, uint32
     return (static_cast<size_t>(image) * p.c.groups * p.c.group_out + channel) * p.c.out_hw;
 }
 
-/* x under tap t of the output at q, 0 outside. */
+/* The element of x for tap t of the output at q; 0 outside. */
 static __device__ __forceinline__ float x_at(const struct product &p, size_t plane,
                                              const struct pixel &q, const struct tap &t)
 {
@@ -87,7 +87,7 @@ static __device__ __forceinline__ float x_at(const struct product &p, size_t pla
     return inside ? p.c.x[plane + static_cast<size_t>(ih) * p.c.in_w + iw] : 0.0f;
 }
 
-/* An output of fw or bw_input, of channel co. */
+/* Store an output of fw or bw_input, of channel co. */
 static __device__ __forceinline__ void give_output(const struct product &p, size_t at, uint32_t co,
                                                    float v)
 {
@@ -95,9 +95,9 @@ static __device__ __forceinline__ void give_output(const struct product &p, size
     p.c.y[at] = p.c.accumulate ? p.c.y[at] + v : v;
 }
 
-/* What the parts read and write. depth: what a k says; column: what an n says. by_depth: threads
- * beside each other load columns' neighbours in k, else in n. place: which output row m of group g
- * has in column n, which is q; give: it is v. */
+/* Operands and result of each part. depth: position of an inner index k; column: that of a column
+ * n. by_depth: adjacent threads load elements of B adjacent in k, else in n. place: offset of the
+ * output in row m of group g and column n, at q; give: store v there. */
 struct taps_by_pixels {
     static constexpr bool by_depth = false;
     typedef struct tap depth;
@@ -146,7 +146,7 @@ struct bw_input_part : taps_by_pixels {
         size_t co = static_cast<size_t>(g) * p.c.group_out + d.channel;
         return p.c.w[(co * p.c.group_in + m) * p.taps.by + d.index];
     }
-    /* The output whose tap falls on q, if there is one. */
+    /* The element of dy whose tap d reads q; 0 if there is none. */
     static __device__ __forceinline__ float b(const struct product &p, uint32_t g, const depth &d,
                                               const column &q)
     {
@@ -214,8 +214,8 @@ struct bw_param_part {
     }
 };
 
-/* One thread's share of a tile on its way to shared memory. Threads beside each other load
- * neighbours in k of A, and of B in k or in n. */
+/* A thread's share of the next tiles, in registers on the way to shared memory. Adjacent threads
+ * load elements of A adjacent in k, and of B adjacent in k or n. */
 template <typename Part, int BM, int BN, int BK> struct loads {
     static constexpr int step = THREADS / BK;   /* rows or columns that threads load at once */
     static constexpr int a_n = (BM + step - 1) / step, b_n = BN / step;
@@ -288,7 +288,7 @@ static __device__ __forceinline__ void multiply(const float (*as)[BM + TM],
     }
 }
 
-/* Every output of a thread: `use(where it is, its row, its sum)`. */
+/* Call use(offset, row, sum) for every output of a thread. */
 template <typename Part, int BN, int TM, int TN, typename Use>
 static __device__ __forceinline__ void each_output(const struct product &p, uint32_t g, uint32_t m0,
                                                    uint32_t n0, const float (&sum)[TM][TN],
@@ -311,7 +311,7 @@ static __device__ __forceinline__ void each_output(const struct product &p, uint
     }
 }
 
-/* This block's part of an output. */
+/* Store this block's partial sum of an output. */
 struct leave_part {
     const struct product &p;
     __device__ __forceinline__ void operator()(size_t at, uint32_t m, float v) const
@@ -321,7 +321,7 @@ struct leave_part {
     }
 };
 
-/* The output from all of its parts, or from its sum where there is one alone. */
+/* Store an output, from all partial sums if the depth is split. */
 template <typename Part> struct give_whole {
     const struct product &p;
     uint32_t g;
@@ -362,7 +362,7 @@ static __global__ void __launch_bounds__(THREADS) product_kernel(struct product 
     tile_loads next;
     next.fetch(p, g, m0, n0, k_begin, k_end, columns);
     for (uint32_t k = k_begin; k < k_end; k += BK) {
-        __syncthreads(); /* the tiles before are done with */
+        __syncthreads(); /* the previous tiles have been used */
         next.put(as, bs);
         __syncthreads();
         if (k + BK < k_end) {
@@ -387,7 +387,7 @@ static int run_tiles(const struct uw_exec *e, struct product p, uint32_t splits)
                      product_kernel<Part, BM, BN, BK, TM, TN>, p);
 }
 
-/* Tiles no higher than the matrix, and, where few fill the GPU, smaller ones. */
+/* Choose the tile size: no higher than the matrix, and smaller if there are too few tiles. */
 template <typename Part> static int run(const struct uw_exec *e, const struct product &p,
                                         uint32_t splits)
 {
@@ -441,7 +441,7 @@ static struct product bw_input_of(const struct uw_exec *e, const struct uw_conv 
     return p;
 }
 
-/* Of fw or bw_input: two blocks for each multiprocessor, if the partials hold that many. */
+/* fw or bw_input: splits for two blocks per multiprocessor, as far as the partials have room. */
 static uint32_t short_splits_of(const struct uw_exec *e, const struct product &p)
 {
     uint32_t high = p.m <= 8 ? 8 : p.m <= 16 ? 16 : 32, wide = p.m <= 16 ? 64 : 32;
@@ -461,7 +461,7 @@ uint32_t uw_implicit_splits(const struct uw_exec *e, const struct uw_conv &c,
     return short_splits_of(e, part == UW_CONV2D_FW ? fw_of(e, c) : bw_input_of(e, c));
 }
 
-/* Depth of a split, and how many there are then. */
+/* Set the depth of a split. Returns the number of splits. */
 static uint32_t split(struct product *p, uint32_t splits)
 {
     p->per_split = ((p->k - 1) / splits / SPLIT_UNIT + 1) * SPLIT_UNIT;
@@ -484,7 +484,8 @@ int uw_implicit_bw_input(const struct uw_exec *e, const struct uw_conv &c)
     return run_whole_or_split<bw_input_part>(e, bw_input_of(e, c));
 }
 
-/* Splits that the partials hold, that leave each at least eight units, that are of use. */
+/* bw_param: splits that fill the GPU, fit in the partials, and have a depth of at least eight
+ * SPLIT_UNIT each. */
 static uint32_t splits_of(const struct uw_exec *e, const struct product &p)
 {
     size_t weights = static_cast<size_t>(p.c.groups) * p.m * p.n;

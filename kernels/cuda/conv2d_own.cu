@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which kernel a shape gets. Numbers inside kernels are 32 bits wide: minibatches whose planes go
- * beyond are taken in slices of images. */
+ * Select the kernel for a shape. Kernels use 32-bit indices: larger minibatches are processed in
+ * slices of images. */
 #include "conv2d_own.cuh"
 
 #define SLICE_N (1u << 30)      /* values of x or y */
-#define SMALL 0x10000000ull     /* products of a convolution that may be worth a kernel of its own */
+#define SMALL 0x10000000ull     /* multiplications up to which our own kernels may be faster */
 
 static uint64_t products_of(const struct uw_conv2d *c, uint32_t batch_n)
 {
@@ -66,7 +66,8 @@ bool uw_conv2d_own_splits(const struct uw_exec *e, const struct uw_conv2d *c, ui
 
 typedef int (*part_fn)(const struct uw_exec *e, const struct uw_conv &c);
 
-/* x, dy, y of v are the first image's; y moves on by y_step floats an image. */
+/* Run fn for each slice. x, dy, y of v are those of the first image; y advances by y_step floats
+ * per image. */
 static int in_slices(const struct uw_exec *e, const struct uw_conv2d *c, struct uw_conv v,
                      uint32_t batch_n, size_t y_step, part_fn fn)
 {

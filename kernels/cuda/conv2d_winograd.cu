@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The transforms of Winograd's convolutions. A thread has a tile of a channel, or a kernel's taps,
- * in registers; neighbouring threads have neighbouring tiles, so that what stands between the
- * transforms and the products is read and written in whole lines. */
+ * Winograd transforms. A thread has one tile of a channel, or the taps of one kernel, in registers;
+ * adjacent threads have adjacent tiles, so that accesses to transformed data are coalesced. */
 #include "conv2d_winograd.h"
 #include "conv2d_winograd.cuh"
 #include "floats.cuh"
@@ -15,11 +14,11 @@ namespace {
 
 struct tiles {
     struct uw_winograd_tiles t;
-    struct uw_divisor all, each, per_image, across; /* all: of a channel, with the empty ones */
-    bool whole;             /* rows of four values stand where one load or store takes them */
+    struct uw_divisor all, each, per_image, across; /* all: tiles of a channel, with padding */
+    bool whole;             /* rows of four values are aligned for one load or store */
 };
 
-/* Where a thread's tile is. */
+/* A thread's tile. */
 struct place {
     uint32_t channel, tile; /* of the slice */
     int32_t row, column;    /* of the first result */
@@ -31,7 +30,7 @@ static __device__ __forceinline__ struct place place_of(const struct tiles &a, u
     struct place at;
     at.channel = uw_quotient(a.all, i);
     at.tile = i - at.channel * a.all.by;
-    if (at.tile >= a.t.n) { /* empty: below every plane */
+    if (at.tile >= a.t.n) { /* padding: a row below every plane */
         at.row = static_cast<int32_t>(a.t.h + a.t.pad_h);
         at.column = 0;
         at.plane = 0;
@@ -46,7 +45,7 @@ static __device__ __forceinline__ struct place place_of(const struct tiles &a, u
     return at;
 }
 
-/* A tile's value at point 0; the next point's is `step` on. */
+/* Offset of a tile's value at point 0; the next point's is `step` floats further. */
 static __device__ __forceinline__ size_t point_of(const struct tiles &a, const struct place &at)
 {
     const uint32_t part = uw_quotient(a.each, at.tile);
@@ -59,8 +58,8 @@ static __device__ __forceinline__ size_t step_of(const struct tiles &a)
     return static_cast<size_t>(a.t.parts) * a.t.channels * a.t.pitch;
 }
 
-/* n values of a row of a plane from a column on, zeros outside. whole: the last four but one of six,
- * or all of four, stand together, inside or outside. */
+/* Load N values of a row of a plane, beginning at a column; zeros outside. whole: the middle four
+ * of six, or all four, are one aligned vector, inside or outside. */
 template <int N>
 static __device__ __forceinline__ void row_of(const struct tiles &a, const float *plane,
                                               int32_t row, int32_t column, float *d)
@@ -105,7 +104,7 @@ struct by_spread {
     }
 };
 
-/* Tiles of N x N values become 36: every row, then every column. */
+/* Transform tiles of N x N values to 36: rows, then columns. */
 template <int N, typename Row>
 static __global__ void __launch_bounds__(UW_BLOCK)
     transform_kernel(struct tiles a, size_t all, const float *x, float *v, Row transform)
@@ -204,7 +203,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
             float g[3];
 #pragma unroll
             for (int k = 0; k < 3; k++) {
-                g[k] = w[i * 9u + static_cast<unsigned>(8 - r * 3 - k)]; /* turned */
+                g[k] = w[i * 9u + static_cast<unsigned>(8 - r * 3 - k)]; /* reversed */
             }
             uw_winograd_row_weights(g, t[r]);
         }
@@ -257,7 +256,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
 
 } /* namespace */
 
-/* pad: columns of a plane's row before the first of four that stand together */
+/* pad: distance from a tile's first result to the first of its four aligned columns */
 static struct tiles tiles_of(const struct uw_winograd_tiles *t, const float *planes, uint32_t pad)
 {
     struct tiles a = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies of rows: a block is as wide as a row where that is short, so that no lane is idle.
- * Permutations turn tiles in shared memory where the innermost axis moves. */
+ * Copies of rows: for short rows a block covers several, so that no lane is idle. Permutations that
+ * move the innermost axis transpose tiles in shared memory. */
 #include "map.cuh"
 #include "reduce.cuh"
 #include "rows_moved.cuh"
@@ -22,7 +22,7 @@ struct added : uw_map_plain {
     }
 };
 
-/* Row r of x and of y. */
+/* Offsets of row r in x and y. */
 struct strided {
     size_t x_step, y_step;
     __device__ bool at(size_t r, size_t *from, size_t *to) const
@@ -46,7 +46,7 @@ int copy(const struct uw_exec *e, const struct uw_copy *c, const float *x, float
                       : uw_map(e, n, uw_arrays<1, 1>{{x}, {y}}, same{});
 }
 
-/* An output's axes, and how far apart neighbours on them are in the input. */
+/* The output's axes, and their strides in the input. */
 struct axes {
     uint32_t dim[3];
     size_t step[3];
@@ -65,7 +65,7 @@ struct axes axes_of(const struct uw_permute *p)
     return a;
 }
 
-/* Rows of the innermost axis stay whole: row (sample, i, j). */
+/* The innermost axis stays: rows (sample, i, j) are copied as a whole. */
 struct permuted {
     struct axes a;
     template <typename I> __device__ size_t source(I r) const
@@ -82,7 +82,7 @@ struct permuted {
     }
 };
 
-/* Every element on its own: I is wide enough for all of them. */
+/* Element by element; I is wide enough to index all of them. */
 template <typename I, bool ADD>
 __global__ void permute_small(I n, struct axes a, const float *x, float *y)
 {
@@ -101,8 +101,8 @@ __global__ void permute_small(I n, struct axes a, const float *x, float *y)
 #define TILE 32u
 #define TILE_ROWS 8u
 
-/* The two axes that change places, and the third: in the input, neighbours on `wide` are 1 apart,
- * in the output those on `narrow`. */
+/* The two axes to transpose, and the third: `wide` is contiguous in the input, `narrow` in the
+ * output. */
 struct turn {
     uint32_t wide, narrow, third;
     size_t x_narrow, x_third, y_wide, y_third, sample;
@@ -114,7 +114,7 @@ struct turn turn_of(const struct uw_permute *p, uint32_t batch_n)
 {
     const struct axes a = axes_of(p);
     const size_t y_step[3] = {static_cast<size_t>(a.dim[1]) * a.dim[2], a.dim[2], 1};
-    uint32_t at = p->order[0] == 2 ? 0 : 1; /* where the innermost axis goes */
+    uint32_t at = p->order[0] == 2 ? 0 : 1; /* new position of the innermost axis */
     struct turn t;
     t.wide = p->dim[2];
     t.narrow = a.dim[2];
@@ -131,7 +131,7 @@ struct turn turn_of(const struct uw_permute *p, uint32_t batch_n)
 
 template <bool ADD> __global__ void permute_tiles(struct turn t, const float *x, float *y)
 {
-    __shared__ float tile[TILE][TILE + 1u]; /* one more: columns are in different banks */
+    __shared__ float tile[TILE][TILE + 1u]; /* padded: columns are in different banks */
     unsigned column = threadIdx.x % TILE, row = threadIdx.x / TILE;
     size_t wide = static_cast<size_t>(blockIdx.x % t.tiles_wide) * TILE;
     size_t narrow = static_cast<size_t>(blockIdx.x / t.tiles_wide) * TILE;
@@ -190,8 +190,8 @@ int permute(const struct uw_exec *e, const struct uw_permute *p, uint32_t batch_
                                : permute_each<size_t>(e, n, a, x, y, accumulate);
 }
 
-/* Columns of a block's tile: a warp reads 32 neighbours, eight of them walk down the rows. The last
- * of a tile's blocks adds up what they left in parts, [blocks][n]. */
+/* Sum columns: a warp reads 32 adjacent ones, and eight warps divide the rows. The last block of a
+ * tile adds the partial sums in parts, [blocks][n]. */
 __global__ void sum_rows_kernel(size_t rows, uint32_t n, size_t step, size_t rows_each,
                                 const float *dy, float scale, float *parts, uint32_t *tickets,
                                 float *db)
@@ -231,7 +231,7 @@ __global__ void sum_rows_kernel(size_t rows, uint32_t n, size_t step, size_t row
     }
 }
 
-/* Rows are cut into parts where the columns alone do not fill the GPU. */
+/* Parts to divide the rows into, where the columns alone do not fill the GPU. */
 unsigned row_parts(const struct uw_exec *e, size_t rows, uint32_t n, unsigned tiles)
 {
     size_t wanted = (uw_cuda_of(e)->multiprocessors * 4u + tiles - 1u) / tiles;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dense layers for few samples: weights stream through once for eight of them, in vectors where
- * they are aligned. Sums are cut by the shape alone, so they do not depend on the GPU; they are
- * written as fma, so that the launch that makes all gradients has the bits of those that make one. */
+ * Dense layers for few samples: weights are read once for eight of them, in vectors if aligned. The
+ * order of sums depends on the shape only, not on the GPU; they are written as fma, so that the
+ * fused launch of all gradients has the same bits as separate ones. */
 #include "dense_small.h"
 
 #include "launch.cuh"
 
 #define SAMPLES_MAX 64u
-#define AT_ONCE 8u              /* samples that share a weight's way from memory */
+#define AT_ONCE 8u              /* samples that share one read of a weight */
 #define WARP 32u
-#define FEW_WEIGHTS (1u << 18)  /* they stay in the cache */
+#define FEW_WEIGHTS (1u << 18)  /* they fit in the cache */
 
 bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n)
 {
@@ -19,7 +19,7 @@ bool uw_dense_small_takes(const struct uw_dense *d, uint32_t batch_n)
            (batch_n <= AT_ONCE || weights <= FEW_WEIGHTS);
 }
 
-/* Four floats or one, from an address that fits. */
+/* Four floats, at an aligned address, or one. */
 template <unsigned V> struct lanes;
 template <> struct lanes<1> {
     float v[1];
@@ -53,7 +53,7 @@ static bool in_fours(uint32_t n, const void *a, const void *b)
                               0;
 }
 
-/* Of a ReLU, with y its output, what goes back through it of dy; y NULL: there is none. */
+/* dy after the backward pass of a ReLU with output y; y NULL: no ReLU. */
 struct masked {
     const float *dy, *y;
     float ceiling;
@@ -67,21 +67,21 @@ struct masked {
     }
 };
 
-/* v, or with a ceiling above 0 cut to 0 .. ceiling; NaN stays. */
-static __device__ float cut(float v, float ceiling)
+/* v, or with a ceiling above 0 clamped to 0 .. ceiling; NaN stays NaN. */
+static __device__ float clamped(float v, float ceiling)
 {
     float up = v <= 0.0f ? 0.0f : v;
     return ceiling > 0.0f ? up >= ceiling ? ceiling : up : v;
 }
 
-/* y[n][o] = b[o] + sum over i of x[n][i] w[o][i], `warps` warps of a block for each o. */
+/* y[n][o] = b[o] + sum over i of x[n][i] w[o][i], `warps` warps of a block per o. */
 template <unsigned N, unsigned V>
 static __global__ void __launch_bounds__(UW_BLOCK)
     dense_fw(struct uw_dense d, uint32_t batch_n, unsigned warps, const float *x, const float *w,
              const float *b, float ceiling, float *y)
 {
     __shared__ float partial[UW_BLOCK / WARP][N];
-    batch_n -= blockIdx.y * N; /* N of them for each row of blocks */
+    batch_n -= blockIdx.y * N; /* N samples per row of blocks */
     x += static_cast<size_t>(blockIdx.y) * N * d.in;
     y += static_cast<size_t>(blockIdx.y) * N * d.out;
     unsigned warp = threadIdx.x / WARP, rows = UW_BLOCK / WARP / warps;
@@ -116,14 +116,14 @@ static __global__ void __launch_bounds__(UW_BLOCK)
                 all += partial[row * warps + i][n];
             }
             all = b != nullptr ? all + b[first + row] : all;
-            y[static_cast<size_t>(n) * d.out + first + row] = cut(all, ceiling);
+            y[static_cast<size_t>(n) * d.out + first + row] = clamped(all, ceiling);
         }
         __syncthreads();
     }
 }
 
-/* dx[n][i] = sum over o of dy[n][o] w[o][i]; a warp has 32 columns, warps share the rows. The block
- * is one of (columns / 32, minibatch / N) at (column, part). */
+/* dx[n][i] = sum over o of dy[n][o] w[o][i]; a warp has 32 columns, and rows are divided among the
+ * warps. The block is (column, part) of (columns / 32, minibatch / N) blocks. */
 template <unsigned N>
 static __device__ __forceinline__ void
 input_share(const struct uw_dense &d, uint32_t batch_n, const struct masked &g, const float *w,
@@ -146,7 +146,7 @@ input_share(const struct uw_dense &d, uint32_t batch_n, const struct masked &g, 
         partial[(n * slices + slice) * WARP + threadIdx.x] = sum[n];
     }
     __syncthreads();
-    unsigned n = slice; /* there are slices for all samples */
+    unsigned n = slice; /* there are at least N slices */
     if (n < N && n < batch_n && i < d.in) {
         float all = 0.0f;
         for (unsigned s = 0; s < slices; s++) {
@@ -158,7 +158,7 @@ input_share(const struct uw_dense &d, uint32_t batch_n, const struct masked &g, 
 }
 
 template <unsigned N>
-static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* sums of 8 take registers */
+static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* 8 samples need more registers */
     dense_bw_input(struct uw_dense d, uint32_t batch_n, const float *dy, const float *w, float *dx,
                    bool accumulate)
 {
@@ -167,8 +167,8 @@ static __global__ void __launch_bounds__(N > 4 ? 512 : 1024) /* sums of 8 take r
     input_share<N>(d, batch_n, g, w, dx, accumulate, blockIdx.x, blockIdx.y, partial);
 }
 
-/* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; the first column's threads do b.
- * The block is at (column, row) of a grid of `rows` rows. */
+/* w[o][i] = keep w[o][i] + scale * sum over n of dy[n][o] x[n][i]; blocks of column 0 also compute
+ * b. The block is at (column, row) of a grid of `rows` rows. */
 template <unsigned V>
 static __device__ __forceinline__ void
 param_share(const struct uw_dense &d, uint32_t batch_n, const float *x, const struct masked &g,
@@ -212,7 +212,7 @@ static __global__ void __launch_bounds__(UW_BLOCK)
     param_share<V>(d, batch_n, x, g, keep, scale, w, b, blockIdx.x, blockIdx.y, gridDim.y);
 }
 
-/* Who does what in a launch that does both: the first blocks dx, the others dw and db. */
+/* The grid of a launch for all gradients: the first blocks compute dx, the others dw and db. */
 struct both {
     unsigned input_columns, inputs, param_columns, param_rows;
 };
@@ -233,7 +233,7 @@ static __global__ void __launch_bounds__(N > 4 ? 512 : 1024)
                    s.param_rows);
 }
 
-/* What dense_bw_param does with b. */
+/* The update of b, as in dense_bw_param. */
 static __global__ void dense_bw_bias(uint32_t out, uint32_t batch_n, const float *dy, float keep,
                                      float scale, float *b)
 {
@@ -252,7 +252,7 @@ static int fw(const struct uw_exec *e, const struct uw_dense *d, uint32_t batch_
 {
     unsigned most = UW_BLOCK / WARP, warps = 1;
     bool fours = in_fours(d->in, x, w);
-    unsigned each = WARP * (fours ? 4u : 1u) * 2u;  /* two loads at least for each thread */
+    unsigned each = WARP * (fours ? 4u : 1u) * 2u;  /* at least two loads per thread */
     while (warps < most && warps * each < d->in && (warps < 2 || d->out / most * warps < 1024)) {
         warps *= 2;
     }
@@ -274,7 +274,7 @@ int uw_dense_small_fw(const struct uw_exec *e, const struct uw_dense *d, uint32_
                           : fw<8>(e, d, batch_n, x, w, b, ceiling, y);
 }
 
-/* Warps of a block that makes dx of N samples at a time. */
+/* Warps of a block that computes dx of N samples at a time. */
 template <unsigned N> static unsigned slices_of(const struct uw_dense *d)
 {
     return d->out < 128 ? AT_ONCE : N > 4 ? 16u : 32u;
@@ -299,7 +299,7 @@ int uw_dense_small_bw_input(const struct uw_exec *e, const struct uw_dense *d, u
                           : bw_input<8>(e, d, batch_n, dy, w, dx, accumulate);
 }
 
-/* Blocks of dw: columns of 32 vectors, and rows of which a block takes `at_once` at a time. */
+/* Blocks of dw: columns of 32 vectors; rows, at_once per block and iteration. */
 static dim3 param_grid(const struct uw_exec *e, const struct uw_dense *d, bool fours,
                        unsigned at_once)
 {

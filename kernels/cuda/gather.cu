@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows by index. An index that names no row is an error outside of a step; inside of one it stops
- * the step and counts as row 0, or as none in scatter_add. */
+ * Rows by index. An index out of range is an error outside of a step; inside of one it stops the
+ * step, and gather reads row 0 while scatter_add skips it. */
 #include "reduce.cuh"
 #include "rows_moved.cuh"
 
-#define ROWS_MAX 32u                /* rows of w that a block adds to */
-#define TAKEN 4u                    /* indices a thread looks at at a time */
+#define ROWS_MAX 32u                /* rows of dw that a block adds to */
+#define TAKEN 4u                    /* indices that a thread checks at a time */
 #define CHUNK (UW_BLOCK * TAKEN)
 #define WARPS (UW_BLOCK / UW_LANES)
 
 namespace {
 
-/* The row that x names; rows when it names none. */
+/* The row index in x; `rows` if it is not valid. */
 __device__ inline uint32_t row_of(float x, uint32_t rows)
 {
     if (!(x >= 0.0f && x < static_cast<float>(rows))) {
@@ -22,10 +22,10 @@ __device__ inline uint32_t row_of(float x, uint32_t rows)
     return static_cast<float>(row) == x && row < rows ? row : rows;
 }
 
-/* Where it is told that an index is none. */
+/* Where to report an invalid index. */
 struct complaint {
-    uint32_t *stopped;              /* the step's; NULL outside of one */
-    uint32_t *found;                /* the processor's */
+    uint32_t *stopped;              /* of the step; NULL outside of one */
+    uint32_t *found;                /* pinned memory */
     __device__ void raise(void) const
     {
         if (stopped != NULL) {
@@ -43,11 +43,11 @@ struct complaint complaint_of(const struct uw_exec *e)
     if (c->in_step) {
         return {&c->step->sums.stopped, NULL};
     }
-    c->numbers->u[0] = 0; /* whoever wrote there before has been waited for */
+    c->numbers->u[0] = 0; /* earlier kernels that wrote it have been waited for */
     return {NULL, &c->numbers_at->u[0]};
 }
 
-/* Outside of a step: wait for complaints. */
+/* Outside of a step: wait, and check for invalid indices. */
 int answer(const struct uw_exec *e, int rc)
 {
     struct uw_cuda_numbers got;
@@ -75,9 +75,9 @@ struct gathered {
     }
 };
 
-/* A block adds to rows first .. first + rows_n - 1 of dw, columns of `across` neighbours. It looks
- * at all indices; those that are its own stand in `list`, in the order of i. A thread has a column
- * of every groups-th row to itself: its sums are in shared memory from the first to the last. */
+/* A block adds to rows_each rows of dw, from row `first` on, in `across` adjacent columns. It
+ * checks all indices and lists those of its rows in the order of i. A thread alone has one column
+ * of every groups-th row; its sums stay in shared memory until the end. */
 struct scatter {
     size_t n;
     uint32_t rows, row_n, rows_each;
@@ -88,9 +88,9 @@ struct scatter {
     struct complaint bad;
 };
 
-/* Put the block's own indices of the chunk at base into list: place in the chunk, row. Returns how
- * many; counts[2][..]: half of it is for this chunk, so that one barrier is enough when there are
- * none. */
+/* List the block's own indices in the chunk at base: position in the chunk, row. Returns their
+ * number. counts: one of two halves, used in turn, so that a chunk without any needs only one
+ * barrier. */
 __device__ inline unsigned find_own(const struct scatter &s, size_t base, uint32_t first,
                                     unsigned *counts, unsigned *list)
 {
@@ -127,7 +127,7 @@ __device__ inline unsigned find_own(const struct scatter &s, size_t base, uint32
     return all;
 }
 
-/* A thread's column, and its rows: those whose bit is set in touched have their sum in sums. */
+/* A thread's column and rows; rows whose bit is set in touched have their sum in sums. */
 struct column {
     size_t at;
     unsigned place, group, groups;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Losses are added up in double, in a fixed order. Inside a step the sums stay on the GPU. */
+ * Losses are summed in double, in a fixed order. Inside a step the sums stay on the GPU. */
 #include "map.cuh"
 #include "reduce.cuh"
 #include "rows.cuh"
 
-#define ONE_BLOCK_N 4096u           /* values whose losses one block adds */
+#define ONE_BLOCK_N 4096u           /* up to this many values, one block adds the losses */
 #define HEADS_MAX 8u
 
 namespace {
 
-/* What blocks leave of a loss and of rows that are right. */
+/* A block's partial loss and count of correct rows. */
 struct part {
     double loss;
     uint32_t correct;
 };
 
-/* Where a slot's numbers go: the step's, or those that the processor waits for. */
+/* Destination of a slot's results: in the step, or in struct uw_cuda_numbers. */
 struct numbers {
     double *loss;
     uint32_t *correct;
@@ -31,7 +31,7 @@ struct numbers numbers_of(const struct uw_exec *e, double *loss, uint32_t *corre
     return {&c->numbers_at->d[0], &c->numbers_at->u[0]};
 }
 
-/* Outside of a step: wait, and give what is asked for. */
+/* Outside of a step: wait, and return the results to the caller. */
 int give(const struct uw_exec *e, int rc, double *loss, uint32_t *correct)
 {
     struct uw_cuda_numbers got;
@@ -48,7 +48,7 @@ int give(const struct uw_exec *e, int rc, double *loss, uint32_t *correct)
     return rc;
 }
 
-/* What add_losses does; step NULL: nothing. */
+/* Arguments of add_losses; step NULL: nothing to add. */
 struct adding {
     struct uw_cuda_step *step;
     double weight[HEADS_MAX];
@@ -69,18 +69,18 @@ struct adding adding_of(const struct uw_exec *e, const float *weight, uint32_t h
     return a;
 }
 
-/* By one thread: eight numbers at most. */
+/* Add the heads' losses (at most eight), by one thread. */
 __device__ inline void add_up(const struct adding &a)
 {
     struct uw_device_sums *s = &a.step->sums;
     double total = s->total;
     if (s->stopped == UW_DEVICE_SKIP && total == 0.0) {
-        s->stopped = UW_DEVICE_RUNS; /* the step before was skipped: its total is no longer here */
+        s->stopped = UW_DEVICE_RUNS; /* the skip was for the previous step */
     }
 #pragma unroll
     for (uint32_t i = 0; i < HEADS_MAX; i++) {
         if (i < a.heads_n) {
-            total = fma(a.weight[i], s->loss[i], total); /* the bits of either kernel */
+            total = fma(a.weight[i], s->loss[i], total); /* fma: same bits in both kernels */
             s->loss[i] = 0.0;
         }
     }
@@ -102,7 +102,7 @@ __global__ void add_losses(struct adding a)
     add_up(a);
 }
 
-/* Where a kernel's numbers go. */
+/* Where a kernel puts its results. */
 struct outcome {
     struct numbers to;
     struct adding add;
@@ -117,7 +117,7 @@ struct outcome outcome_of(const struct uw_exec *e, const struct numbers &to,
     return {to, add, static_cast<struct part *>(c->partials), c->tickets};
 }
 
-/* The only block, or the last one, writes the numbers, and adds them up. */
+/* The last block adds the parts, writes the results, and adds them to the step's total. */
 __device__ inline void leave(double loss, uint32_t correct, const struct outcome &out)
 {
     __shared__ double losses[UW_WARPS];
@@ -182,8 +182,8 @@ struct xent xent_of(uint32_t batch_n, uint32_t classes, float smoothing, const f
     return x;
 }
 
-/* One row by LANES lanes: p, its loss, and whether it is right; the loss and the answer are lane
- * 0's, 0 elsewhere. */
+/* Compute one row with LANES lanes: p, its loss, and whether it is correct. Lane 0 adds to *loss
+ * and *correct. */
 template <unsigned LANES>
 __device__ inline void row_forward(const struct xent &x, uint32_t row_n, unsigned lane,
                                    float *shared, double *loss, uint32_t *correct)
@@ -199,7 +199,7 @@ __device__ inline void row_forward(const struct xent &x, uint32_t row_n, unsigne
     for (uint32_t i = lane; i < x.classes; i += LANES) {
         float z = logits[i] - top.value;
         float small = expf(z);
-        if (x.smoothing != 0.0f) { /* small GPUs are slow in double */
+        if (x.smoothing != 0.0f) { /* double is slow on small GPUs */
             shifted += static_cast<double>(z);
         }
         p[i] = small;
@@ -237,7 +237,7 @@ __global__ void xent_forward(struct xent x, struct outcome out)
     leave(loss, correct, out);
 }
 
-/* in: p; the row and the class of element i by one division. */
+/* in: p; one division gives the row and the class of element i. */
 struct xent_slope : uw_map_plain {
     const uint32_t *label;
     uint32_t classes;
@@ -363,7 +363,7 @@ int bw_input(const struct uw_exec *e, enum uw_elementwise_loss kind, float delta
     return run_kind(kind, {e, delta, scale, n, z, t, NULL, dz});
 }
 
-/* A warp a row: its targets, and whether it is right. */
+/* A warp per row: write its targets, and count whether it is correct. */
 __global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const float *z, float *t,
                        struct outcome out)
 {
@@ -381,7 +381,7 @@ __global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const f
     leave(0.0, correct, out);
 }
 
-/* Blocks for rows of which a block takes `per_block` at a time. */
+/* The number of blocks, for per_block rows per block and iteration. */
 unsigned blocks_of(const struct uw_exec *e, uint32_t rows, unsigned per_block)
 {
     size_t blocks = (static_cast<size_t>(rows) + per_block - 1u) / per_block;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Local response normalization. A thread walks CHANNELS_EACH channels of one position, and the few
- * before and behind whose windows reach in; neighbouring threads take neighbouring positions. With
- * windows of five, AlexNet's and GoogLeNet's, what the window holds stays in registers; windows of
- * other sizes are read again for each channel. */
+ * Local response normalization. A thread loops over CHANNELS_EACH channels of one position, and the
+ * few before and after that share windows with them; adjacent threads have adjacent positions. For
+ * windows of five (AlexNet, GoogLeNet), the window stays in registers; other windows are read again
+ * for each channel. */
 #include "norm.cuh"
 
 #define CHANNELS_EACH 16
@@ -17,7 +17,7 @@ struct lrn {
     bool accumulate;
 };
 
-/* Position and first channel of a thread; `at` is channel 0. */
+/* A thread's channels first .. end - 1; `at` is the offset of channel 0 at its position. */
 struct place {
     int32_t first, end;
     size_t at;
@@ -52,7 +52,7 @@ static __device__ __forceinline__ float channel_at(const struct lrn &l, const fl
     return inside ? x[p.at + static_cast<size_t>(c) * l.inner] : 0.0f;
 }
 
-/* Windows of SIZE, an odd number: the same reach on both sides. */
+/* Windows of odd SIZE: symmetric. */
 template <int SIZE> static __global__ void fw_kernel(struct lrn l)
 {
     constexpr int reach = SIZE / 2;
@@ -79,8 +79,8 @@ template <int SIZE> static __global__ void fw_kernel(struct lrn l)
 }
 
 /* dx = dy * s^-beta - 2 alpha beta / size * x * sum of dy * x * s^(-beta - 1) over the channels
- * whose windows hold this one: the channel `reach` ahead is turned into a term, the one in the
- * middle of the terms is finished. */
+ * whose windows contain this one. Each iteration computes the term of channel c, and finishes
+ * channel c - reach, in the middle of the terms. */
 template <int SIZE> static __global__ void bw_kernel(struct lrn l)
 {
     constexpr int reach = SIZE / 2;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batch norm. A channel of up to ONE_BLOCK values is one block's, and so is every channel where
- * they fill the GPU: one launch reads x for the sums and again, from the cache, to apply them. Else
- * blocks leave their share of the sums in the partials, and a second launch adds these up and
- * applies them. Slots that do half of it cut channels in the same way: the same bits. */
+ * Batch norm. A channel of up to ONE_BLOCK values, or any channel if they are enough to fill the
+ * GPU, is processed by one block in one launch: it reads x for the sums, and again, from the cache,
+ * to apply them. Otherwise blocks write partial sums, and a second launch adds and applies them.
+ * Slots for half of the work divide channels in the same way, which gives the same bits. */
 #include "norm.cuh"
 
 #define ONE_BLOCK 32768u
@@ -42,14 +42,14 @@ static __device__ __forceinline__ float normed(const struct channel &c, float x)
     return fmaf(c.gamma, uw_xhat(c.pair, x), c.beta);
 }
 
-/* What of dy goes back through the ReLU. */
+/* dy after the backward pass of the ReLU. */
 static __device__ __forceinline__ float passed(const struct channel &c, float xhat, float dy)
 {
     float v = fmaf(c.gamma, xhat, c.beta);
     return c.ceiling == 0.0f || (v > 0.0f && v < c.ceiling) ? dy : 0.0f;
 }
 
-/* Statistics of a channel, by one thread. */
+/* Store a channel's statistics, by one thread. */
 static __device__ void set_stats(const struct job &j, const struct uw_moments &m,
                                  const struct uw_norm_pair &pair)
 {
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(1024) stats_kernel(struct job j)
     }
 }
 
-/* A block's share: count, mean, spread. */
+/* Partial moments of a block: count, mean, spread. */
 template <int W> static __global__ void __launch_bounds__(512) moments_kernel(struct job j)
 {
     uw_moments_body<W> body(j.x);
@@ -126,7 +126,7 @@ template <int W> static __global__ void __launch_bounds__(512) moments_kernel(st
     }
 }
 
-/* All shares of a channel, by each warp for itself. */
+/* Combine a channel's partial moments; each warp does it for itself. */
 static __device__ struct uw_moments add_moments(const struct job &j)
 {
     const double *from = j.partials + 3 * static_cast<size_t>(blockIdx.x) * j.cut.splits;
@@ -237,7 +237,7 @@ template <int W> struct denormalize_body {
     }
 };
 
-/* The share of this block; whether one of its dx is not finite. */
+/* Compute dx for this block's share. Returns whether any dx is not finite. */
 template <int W>
 static __device__ __forceinline__ bool denormalize(const struct job &j, const struct channel &c,
                                                    float plain, float projected)
@@ -279,7 +279,7 @@ template <int W> static __global__ void __launch_bounds__(512) share_kernel(stru
         out[1] = body.sum[1];
     }
     if (threadIdx.x == 0 && blockIdx.y == 0) {
-        j.plain[blockIdx.x] = 0.0f; /* bits are added by denormalize_kernel */
+        j.plain[blockIdx.x] = 0.0f; /* denormalize_kernel sets its bits */
     }
 }
 
@@ -293,8 +293,8 @@ static __global__ void finish_sums_kernel(struct job j)
     }
 }
 
-/* Behind share_kernel the blocks of a channel write its first sum together: the bits of the sum are
- * put into a 0, and all bits, which is a NaN, by each block whose dx is not finite. */
+/* After share_kernel, the blocks of a channel set its first sum together, by atomic OR on a 0: one
+ * sets the bits of the sum, and each block with a non-finite dx sets all bits, which is a NaN. */
 template <int W> static __global__ void __launch_bounds__(512) denormalize_kernel(struct job j)
 {
     float plain = 0.0f, projected = 0.0f;
@@ -322,7 +322,7 @@ template <int W> static __global__ void __launch_bounds__(512) denormalize_kerne
     }
 }
 
-/* each: every value by itself, any number of blocks; else sums, see above. */
+/* each: elementwise, with any number of blocks; else with sums, see above. */
 static struct job job_of(const struct uw_exec *e, const struct uw_norm *n, uint32_t batch_n,
                          const float *x, const float *dy, float *y, bool each)
 {
@@ -350,7 +350,7 @@ static bool nothing(const struct uw_norm *n, uint32_t batch_n)
     return batch_n == 0 || n->channels == 0 || n->inner == 0;
 }
 
-/* One of two kernels, for vectors of four and of one. */
+/* Launch the kernel for vectors of four, or for single values. */
 static int launch(const struct uw_exec *e, const struct job &j, void (*four)(struct job),
                   void (*one)(struct job))
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Group norm and layer norm. A group is one run of floats: a row, which is a warp's where it is
- * short and a block's where it is long, read once for the sums and again, from the cache, to apply
- * them. Gradients of the weights go by channels, or, where a plane is one value, by columns. */
+ * Group norm and layer norm. A group is one contiguous row of floats, processed by a warp if short,
+ * by a block if long. It is read once for the sums, and again, from the cache, to apply them.
+ * Gradients of the weights are computed per channel, or, with inner 1, per column. */
 #include "norm.cuh"
 
-#define WARP_ROW 2048u          /* values of a row up to which a warp takes it */
-#define ROWS 8u                 /* warps of a block then */
-#define IN_FLIGHT 8u            /* rows of a column that a thread reads at once */
+#define WARP_ROW 2048u          /* longest row for one warp */
+#define ROWS 8u                 /* rows (warps) of a block then */
+#define IN_FLIGHT 8u            /* rows of a column that a thread loads at once */
 
 struct rows {
     uint32_t all, groups, channels, inner;      /* rows; channels of a group */
@@ -17,10 +17,10 @@ struct rows {
     double each;                /* 1 over the values of a row */
     float epsilon;
     bool accumulate;
-    bool fours;                 /* four weights are one load: those of a vector's values */
+    bool fours;                 /* the weights of a vector are loaded as a vector */
 };
 
-/* One row, as a thread of its team sees it. */
+/* One row, and this thread among the row's threads. */
 struct row {
     uint32_t index, first;      /* first: its first channel */
     uint32_t thread, threads;
@@ -48,7 +48,7 @@ template <bool WARP, int N> static __device__ __forceinline__ void team_sums(dou
     }
 }
 
-/* Calls body.use(body.load(at), at, i) for the row's vectors i of this thread. */
+/* Call body.use(body.load(at), at, i) for each vector i of this thread. */
 template <int W, typename Body>
 static __device__ __forceinline__ void each_vector(const struct rows &r, const struct row &w,
                                                    Body &body)
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void each_vector(const struct rows &r, const s
     }
 }
 
-/* Channel of value k of a row's vector i. */
+/* The channel of value k of a row's vector i. */
 template <int W>
 static __device__ __forceinline__ size_t channel_of(const struct rows &r, const struct row &w,
                                                     size_t i, int k)
@@ -82,7 +82,7 @@ static __device__ __forceinline__ size_t channel_of(const struct rows &r, const 
     return w.first + (r.inner == 1 ? value + static_cast<unsigned>(k) : value / r.inner);
 }
 
-/* Weights of the values of a row's vector i. */
+/* The weights for a row's vector i. */
 template <int W>
 static __device__ __forceinline__ uw_floats<W> weights_of(const struct rows &r, const struct row &w,
                                                           size_t i, const float *from,
@@ -246,7 +246,7 @@ static bool nothing(const struct uw_norm *n, uint32_t batch_n)
     return batch_n == 0 || n->channels == 0 || n->inner == 0;
 }
 
-/* warps[0], blocks[0] for vectors of four, [1] for single values. */
+/* warps[0] and blocks[0] are for vectors of four, [1] for single values. */
 static int launch(const struct uw_exec *e, const struct rows &r, unsigned width,
                   void (*const warps[2])(struct rows), void (*const blocks[2])(struct rows))
 {
@@ -319,7 +319,7 @@ static __device__ __forceinline__ struct uw_norm_pair pair_at(const struct weigh
     return {stats[0], stats[1]};
 }
 
-/* v: sums of dy and of dy * xhat, of channel c or of a share of it. */
+/* Store v, the sums of dy and of dy * xhat of channel c, or of one split of it. */
 static __device__ __forceinline__ void give(const struct weights &g, uint32_t c, uint32_t split,
                                             const double *v)
 {
@@ -376,8 +376,8 @@ static __global__ void __launch_bounds__(1024) weights_kernel(struct weights g)
     }
 }
 
-/* What rows begin .. end - 1 add to the sums of column c, every ROWS-th of them: in fp32 for a few,
- * whose loads are under way together, and in double beyond, of which small GPUs have little. */
+/* Add every ROWS-th of rows begin .. end - 1 to the sums of column c. Each IN_FLIGHT rows are
+ * loaded together and summed in fp32, then added in double, which is slow on small GPUs. */
 static __device__ __forceinline__ void add_column(const struct weights &g, size_t begin, size_t end,
                                                   uint32_t c, double *v)
 {
@@ -401,7 +401,7 @@ static __device__ __forceinline__ void add_column(const struct weights &g, size_
     }
 }
 
-/* 32 columns and a share of the rows to a block; inner is 1. */
+/* A block has 32 columns and a share of the rows; inner is 1. */
 static __global__ void __launch_bounds__(ROWS *UW_LANES) weight_columns_kernel(struct weights g)
 {
     __shared__ double part[ROWS][2][UW_LANES];

@@ -65,7 +65,7 @@ int uw_axpby_cuda(const struct uw_exec *e, size_t n, float a, const float *x, fl
     return uw_map(e, n, uw_arrays<2, 1>{{x, y}, {y}}, f);
 }
 
-/* *found = 1 when an element is not finite. */
+/* Set *found to 1 if an element is not finite. */
 static __global__ void find_nonfinite(size_t n, const float *x, uint32_t *found)
 {
     bool bad = false;
@@ -83,15 +83,15 @@ bool uw_all_finite_cuda(const struct uw_exec *e, size_t n, const float *x)
     struct uw_cuda *c = uw_cuda_of(e);
     struct uw_cuda_numbers got;
     if (n == 0 || c->in_step) {
-        return true; /* inside a step updates look at gradients themselves */
+        return true; /* inside a step the updates check gradients themselves */
     }
-    c->numbers->u[0] = 0; /* whoever wrote there before has been waited for */
+    c->numbers->u[0] = 0; /* earlier kernels that wrote it have been waited for */
     int rc = uw_launch(e, uw_grid(e, n, 8), UW_BLOCK, find_nonfinite, n, x, &c->numbers_at->u[0]);
     rc = rc < 0 ? rc : uw_cuda_numbers(e, &got);
     return rc == UW_OK && got.u[0] == 0;
 }
 
-/* *out = sum of the squares that all threads meet; parts: [blocks] */
+/* *out = sum of (x - y)^2; parts: [blocks] */
 static __global__ void distance(size_t n, const float *x, const float *y, double *parts,
                                 uint32_t *ticket, double *out)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pooling. Forward a thread makes one output, backward one element of dx: it looks at the windows
- * that hold it, in their order, so that nothing is added by two threads. Averages over whole planes
- * have kernels of their own, a warp a plane; so have maxima of 2 x 2 that lie side by side, two of
- * them a thread. */
+ * Pooling. Forward, a thread computes one output; backward, one element of dx, as the sum over the
+ * windows that contain it, in order, so that no atomics are needed. There are separate kernels for
+ * averages over whole planes, with a warp per plane, and for 2 x 2 maxima with stride 2, with two
+ * windows per thread. */
 #include "index.cuh"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 struct pool {
     uint32_t channels, in_h, in_w, out_h, out_w;
     uint32_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
-    struct uw_divisor columns;  /* of what threads make: outputs, or elements of dx */
+    struct uw_divisor columns;  /* of the results: outputs, or elements of dx */
     struct uw_divisor by_h, by_w;       /* strides */
-    uint32_t plane_n;           /* values of a plane that threads make */
-    size_t all, in_hw, out_hw;  /* values that threads make */
+    uint32_t plane_n;           /* results of a plane */
+    size_t all, in_hw, out_hw;  /* all: results of all planes */
     bool relu, exclude_pad, accumulate;
 };
 
-/* Where a thread is: plane, row, column of what it makes. */
+/* Plane, row and column of a thread's result. */
 struct place {
     size_t plane;
     uint32_t row, column;
@@ -41,7 +41,7 @@ static __device__ __forceinline__ struct place place_of(const struct pool &p, si
     return at;
 }
 
-/* Taps lo .. hi-1 of the window at `first` (may be negative) that lie in 0 .. n-1. */
+/* Taps lo .. hi-1 of the window at `first` (may be negative) are inside 0 .. n-1. */
 struct span {
     int32_t lo, hi;
 };
@@ -55,7 +55,7 @@ static __device__ __forceinline__ struct span taps_inside(int32_t first, uint32_
     return s;
 }
 
-/* Windows lo .. hi-1 of out_n that hold element i. */
+/* Windows lo .. hi-1 of out_n contain element i. */
 static __device__ __forceinline__ struct span windows_of(uint32_t i, uint32_t kernel,
                                                          const struct uw_divisor &stride,
                                                          uint32_t pad, uint32_t out_n)
@@ -81,7 +81,7 @@ static __device__ __forceinline__ void consider(struct best &b, bool &found, flo
     found = true;
 }
 
-/* KERNEL x KERNEL windows without a loop, where 0 is not KERNEL. */
+/* The best of a window; KERNEL > 0: unrolled KERNEL x KERNEL windows. */
 template <int KERNEL>
 static __device__ __forceinline__ struct best best_of(const struct pool &p, const float *x,
                                                       int32_t top, int32_t left)
@@ -159,16 +159,16 @@ static __global__ void max_back_kernel(struct pool p, const float *dy, const uin
     }
 }
 
-/* Windows of 2 x 2 side by side: rows of them are two rows of x each, whatever plane they are in. A
- * thread has two windows, that is four neighbours in each row of x. */
+/* 2 x 2 windows with stride 2: a row of windows is two rows of x, in any plane. A thread has two
+ * windows, that is four adjacent values in each row of x. */
 struct pairs {
     struct uw_divisor half;     /* pairs of a row */
     size_t all;                 /* pairs */
-    bool few;                   /* uw_quotient can count them */
+    bool few;                   /* small enough for uw_quotient */
     bool relu, accumulate;
 };
 
-/* Where the pair's four neighbours begin, in floats; in_w of them further on is the row below. */
+/* Offset of the pair's upper four values in x; the lower four are in_w floats further. */
 static __device__ __forceinline__ size_t four_of(const struct pairs &p, size_t i)
 {
     size_t row = p.few ? uw_quotient(p.half, static_cast<uint32_t>(i)) : i / p.half.by;
@@ -233,7 +233,8 @@ static __global__ void max_pairs_back_kernel(struct pairs p, const float *dy,
     }
 }
 
-/* What a window counts as along one axis: its values inside x, or inside the padding. */
+/* The length of a window that counts for the average, along one axis: inside x, or also in the
+ * padding. */
 static __device__ __forceinline__ uint32_t counted(uint32_t o, uint32_t n, uint32_t kernel,
                                                    uint32_t stride, uint32_t pad, bool exclude_pad)
 {
@@ -293,7 +294,7 @@ static __global__ void average_back_kernel(struct pool p, const float *dy, float
     }
 }
 
-/* One plane a warp, in blocks of (32, 8). */
+/* One plane per warp, in blocks of (32, 8). */
 static __global__ void average_planes_kernel(size_t planes, size_t in_hw, float share,
                                              const float *x, float *y)
 {
@@ -330,7 +331,7 @@ static __global__ void average_planes_back_kernel(size_t n, size_t in_hw, float 
     }
 }
 
-/* Threads make outputs, or elements of dx. */
+/* back: the results are elements of dx, else outputs. */
 static struct pool pool_of(const struct uw_pool2d *p, uint32_t batch_n, bool back)
 {
     struct pool q = {};
@@ -357,7 +358,7 @@ static struct pool pool_of(const struct uw_pool2d *p, uint32_t batch_n, bool bac
     return q;
 }
 
-/* One window that is the plane. */
+/* Is there one window, the whole plane? */
 static bool whole(const struct uw_pool2d *p)
 {
     return p->out_h == 1 && p->out_w == 1 && p->pad_h == 0 && p->pad_w == 0 &&
@@ -369,7 +370,7 @@ static bool fits(const void *at, unsigned bytes)
     return reinterpret_cast<uintptr_t>(at) % bytes == 0;
 }
 
-/* Can pairs of outputs be taken? large: x or dx, small: y or dy. */
+/* Can the kernels with two windows per thread be used? large: x or dx, small: y or dy. */
 static bool in_pairs(const struct uw_pool2d *p, const float *large, const float *small,
                      const uint8_t *winner)
 {

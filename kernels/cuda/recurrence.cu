@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All steps of a recurrent layer in one launch: samples do not need each other, so a block walks
- * through time with a few of them, states in its shared memory, W_hh beside them as far as it fits.
- * cuDNN's RNN is not used: its weights lie in a blob of its own, its gru and lstm keep what only
- * its own way back reads, and each of its calls takes a workspace beside the plan (not measured on
- * a card). */
+ * All steps of a recurrent layer in one launch. Samples are independent, so a block loops over time
+ * for a few of them, with the states, and as much of W_hh as fits, in shared memory. cuDNN's RNN is
+ * not used: it needs the weights in an opaque buffer, its gru and lstm store data that only its own
+ * backward pass can read, and each call needs workspace outside the plan (not measured on a
+ * card). */
 #include "cell.cuh"
 #include "recurrence.cuh"
 
@@ -13,9 +13,9 @@ namespace {
 constexpr unsigned THREADS_MAX = 512u;
 constexpr uint32_t HIDDEN_MAX = 512u;
 constexpr uint32_t STEPS_MAX = 1u << 30;        /* rows of a sample, see recurrence_param.cu */
-constexpr uint32_t WEIGHTS_MAX = 1u << 17;      /* then products for each step are as fast */
+constexpr uint32_t WEIGHTS_MAX = 1u << 17;      /* above, a product per step is as fast */
 
-/* What the kernels of both ways take. */
+/* Arguments of the forward and backward kernels. */
 struct walk {
     struct uw_recurrence r;
     struct uw_held m;
@@ -23,7 +23,7 @@ struct walk {
     float *a, *h, *last;
 };
 
-/* Where a thread's unit is; threads behind the last one have none. */
+/* A thread's unit; threads after the last unit have none. */
 struct place {
     bool there = false;
     uint32_t n = 0, j = 0;              /* sample of the block, unit */
@@ -37,7 +37,7 @@ struct place {
         sample = static_cast<size_t>(blockIdx.x) * samples + n;
         there = n < samples && sample < s.r.batch_n;
     }
-    /* The row of the step that is computed in place i. */
+    /* The row of the i-th step computed. */
     __device__ size_t row(const struct walk &s, uint32_t i) const
     {
         return sample * s.r.steps + (s.r.reverse ? s.r.steps - 1u - i : i);
@@ -52,7 +52,7 @@ struct place {
     }
 };
 
-/* A unit forward; its inputs are read a step ahead. */
+/* A unit's forward pass; inputs are loaded one step ahead. */
 template <typename CELL> struct forward_unit {
     struct place at;
     float bias[CELL::kept] = {}, in[CELL::gates] = {}, prev = 0.0f;
@@ -74,7 +74,7 @@ template <typename CELL> struct forward_unit {
             in[g] = a[g * s.r.hidden];
         }
     }
-    /* sums: of W_hh h, NULL in the first step. Returns the state. */
+    /* sums: W_hh h; NULL in the first step. Returns the state. */
     __device__ float step(const struct walk &s, uint32_t i, const float *sums)
     {
         float v[CELL::kept];
@@ -103,7 +103,7 @@ template <typename CELL> struct forward_unit {
     }
 };
 
-/* W_hh h for S samples, by rows in registers of up to K weights, or in shared memory. */
+/* W_hh h for S samples; rows of up to K weights are in registers; K 0: in shared memory. */
 template <unsigned K, unsigned S> struct states {
     uw_row_kept<K> row;
     __device__ static uint32_t wide(const struct uw_held &) { return K; }
@@ -132,15 +132,16 @@ template <unsigned S> struct states<0, S> {
     }
 };
 
-/* Hidden up to SMALL: a thread for each row, or gate and column, its weights in registers. */
+/* hidden up to SMALL: a thread per row, or per gate and column, with its weights in registers. */
 constexpr uint32_t SMALL = 64u;
 template <unsigned K> constexpr unsigned most_threads = K > 0 ? 4u * SMALL : THREADS_MAX;
 
-/* Blocks of one sample are as many at once as samples_of counts: 128 registers a thread. */
+/* With one sample per block, as many blocks per multiprocessor as samples_of assumes: 128 registers
+ * per thread. */
 template <unsigned K, unsigned S>
 constexpr unsigned least_blocks = S == 1 ? THREADS_MAX / most_threads<K> : 1u;
 
-/* Four samples may have more units than the block has threads. */
+/* Units per thread: four samples may have more units than the block has threads. */
 template <unsigned S> constexpr unsigned units_of = S > 2 ? 2u : 1u;
 
 /* Shared: h [S][wide], sums [S][rows], rows of W_hh. */
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(most_threads<K>, least_blocks<K, S>) run_forwa
     states<K, S> product;
     product.open(s.m, sums + uw_in_fours(S * s.m.rows));
     for (uint32_t i = threadIdx.x; i < S * wide; i += blockDim.x) {
-        h[i] = 0.0f; /* samples that are not there, too */
+        h[i] = 0.0f; /* also for samples beyond the minibatch */
     }
 #pragma unroll
     for (unsigned x = 0; x < units_of<S>; x++) {
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(most_threads<K>, least_blocks<K, S>) run_forwa
     }
 }
 
-/* A unit on the way back; what it reads of a step is read a step ahead. */
+/* A unit's backward pass; inputs are loaded one step ahead. */
 template <typename CELL> struct backward_unit {
     struct place at;
     float v[CELL::kept] = {}, h = 0.0f, prev = 0.0f, dy = 0.0f, dh = 0.0f;
@@ -210,7 +211,7 @@ template <typename CELL> struct backward_unit {
             prev = at.gates(s, i - 1u, CELL::kept)[4 * s.r.hidden];
         }
     }
-    /* da: of this sample, gradients that W_hh passes on, a gate `apart` from the next. */
+    /* da: this sample's gradients to multiply by W_hh, gates `apart` floats apart. */
     __device__ void step(const struct walk &s, uint32_t i, uint32_t apart, float *da)
     {
         float *a = at.gates(s, i, CELL::kept);
@@ -232,8 +233,8 @@ template <typename CELL> struct backward_unit {
     }
 };
 
-/* da W_hh for S samples, as states has W_hh h. Sizes in shared memory: gates of da are `apart`, its
- * samples `high`, those of parts `wide`. */
+/* da W_hh for S samples, with weights as in states. Strides in shared memory: gates of da `apart`,
+ * samples of da `high`, samples of parts `wide`. */
 template <unsigned K, unsigned S> struct pasts {
     uw_column_kept<K> column;
     uint32_t apart, high, wide, groups;
@@ -324,8 +325,8 @@ bool takes(const struct uw_kernels *, const struct uw_recurrence *r)
            gates_of(r) * r->hidden * r->hidden <= WEIGHTS_MAX && r->steps <= STEPS_MAX;
 }
 
-/* By the shape alone, so that sums are the same everywhere: no fewer than columns of W_hh, and enough
- * for the units of samples_of. */
+/* Depends on the shape only, so that the order of sums is the same on every GPU: at least the
+ * columns of W_hh, and enough for the units of samples_of. */
 unsigned threads_of(const struct uw_held &m)
 {
     unsigned least = 2u * m.hidden, n = m.rows * m.hidden / 16u;
@@ -333,7 +334,7 @@ unsigned threads_of(const struct uw_held &m)
     return n < THREADS_MAX ? n : THREADS_MAX;
 }
 
-/* No more samples a block than it takes to fill the GPU once: registers are what blocks share. */
+/* Samples per block: just so many that all blocks run at once. Registers limit their number. */
 unsigned samples_of(const struct uw_exec *e, const struct walk &s, unsigned threads)
 {
     uint32_t at_once = uw_cuda_of(e)->multiprocessors * (THREADS_MAX / threads);
@@ -355,7 +356,7 @@ struct walk walk_of(const struct uw_recurrence *r, const float *w_hh)
     return s;
 }
 
-/* As many rows of W_hh as fit behind the floats of shared memory that the kernel takes anyway. */
+/* Keep as many rows of W_hh in shared memory as fit after the `floats` that the kernel needs. */
 void hold(const struct uw_exec *e, struct walk &s, uint32_t floats)
 {
     size_t room = (uw_cuda_of(e)->shared_bytes / sizeof(float) - floats) / s.m.hidden;
@@ -367,7 +368,7 @@ int launch(const struct uw_exec *e, void (*kernel)(struct walk), const struct wa
 {
     const struct uw_cuda *c = uw_cuda_of(e);
     size_t bytes = sizeof(float) * (floats + static_cast<size_t>(s.m.held) * s.m.hidden);
-    if (bytes > 48u << 10) { /* what no block gets unasked */
+    if (bytes > 48u << 10) { /* above the default limit */
         cudaError_t rc = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                               static_cast<int>(c->shared_bytes));
         if (rc != cudaSuccess) {

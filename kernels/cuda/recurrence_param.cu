@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gradients of W_hh and both biases over all samples and steps: rows, one for each sample and step,
- * are cut into parts, each part leaves its sums in scratch, and a second launch adds them up. Sums
- * are cut by the shape alone. */
+ * Gradients of W_hh and both biases over all samples and steps. Rows, one per sample and step, are
+ * divided into parts; each part writes its sums to scratch, and a second launch adds them. The
+ * order of sums depends on the shape only. */
 #include "index.cuh"
 
 namespace {
 
-constexpr unsigned TILE = 64u;          /* of W_hh's gradient, and columns of a bias's block */
-constexpr unsigned CHUNK = 16u;         /* rows that a block has in shared memory */
+constexpr unsigned TILE = 64u;          /* tile of W_hh's gradient, and columns of a bias block */
+constexpr unsigned CHUNK = 16u;         /* rows in shared memory */
 constexpr unsigned ACROSS = UW_BLOCK / TILE;
-constexpr unsigned BLOCKS = 256u;       /* about so many are wanted */
+constexpr unsigned BLOCKS = 256u;       /* approximate number of blocks wanted */
 constexpr uint32_t ROWS_LEAST = 64u;    /* of a part */
 constexpr uint32_t ROWS_MOST = 1u << 30;
 
 struct job {
     struct uw_recurrence r;
     uint32_t gates_n, row_n;            /* rows of W_hh; floats of a row of a */
-    uint32_t across, tiles, bias_tiles; /* tiles in a row of them, all of them, of the biases */
-    uint32_t weights_n, biases_n;       /* sums of a part: those of W_hh come first */
+    uint32_t across, tiles, bias_tiles; /* tiles of W_hh per row, in all; tiles of the biases */
+    uint32_t weights_n, biases_n;       /* sums of a part: first those of W_hh */
     unsigned parts;
-    struct uw_divisor pairs;            /* steps - 1: rows of a sample that have a state before */
+    struct uw_divisor pairs;            /* steps - 1: rows of a sample with a previous state */
     const float *a, *h;
     float scale, *sums, *dw, *d_ih, *d_hh;
 };
@@ -31,7 +31,7 @@ __device__ uint32_t column_of_gate(const struct job &s, uint32_t gate)
     return apart ? gate + s.r.hidden : gate; /* gru's n: W_hn h has a block of its own */
 }
 
-/* Rows [*first, *end) are this part's, of n. */
+/* Set the rows [*first, *end) of this part, of n. */
 __device__ void part_of(const struct job &s, uint32_t n, uint32_t *first, uint32_t *end)
 {
     uint32_t each = (n + s.parts - 1u) / s.parts, from = blockIdx.y * each;
@@ -39,7 +39,7 @@ __device__ void part_of(const struct job &s, uint32_t n, uint32_t *first, uint32
     *end = n - *first < each ? n : *first + each;
 }
 
-/* A thread's share of the pairs from `first` on: gates of da, states before them; 0 outside. */
+/* A thread's share of a chunk of pairs: gates of da, and previous states; 0 outside. */
 struct share {
     float da[CHUNK / ACROSS], h[CHUNK / ACROSS];
 };
@@ -55,7 +55,7 @@ __device__ void fetch(const struct job &s, uint32_t first, uint32_t end, uint32_
         uint32_t pair = first + threadIdx.x / TILE + x * ACROSS;
         out.da[x] = out.h[x] = 0.0f;
         if (pair < end) {
-            size_t row = pair + uw_quotient(s.pairs, pair); /* one a sample is left out */
+            size_t row = pair + uw_quotient(s.pairs, pair); /* skips one row per sample */
             size_t later = row + (s.r.reverse ? 0u : 1u), before = row + (s.r.reverse ? 1u : 0u);
             out.da[x] = gate_there ? s.a[later * s.row_n + column] : 0.0f;
             out.h[x] = unit_there ? s.h[before * s.r.hidden + unit + lane] : 0.0f;
@@ -72,7 +72,7 @@ __device__ void put(const struct share &in, float (*da)[TILE], float (*h)[TILE])
     }
 }
 
-/* A thread has 4 x 4 of the tile; the next pairs are on their way while it multiplies. */
+/* A thread has 4 x 4 sums of the tile; the next chunk is loaded while it multiplies. */
 __device__ void weights_part(const struct job &s, float (*da)[TILE], float (*h)[TILE])
 {
     uint32_t gate = blockIdx.x / s.across * TILE, unit = blockIdx.x % s.across * TILE, first, end;
@@ -107,7 +107,7 @@ __device__ void weights_part(const struct job &s, float (*da)[TILE], float (*h)[
     }
 }
 
-/* Sums of columns of a; every step counts. */
+/* Sums of columns of a over all steps. */
 __device__ void biases_part(const struct job &s, float (*shared)[TILE])
 {
     unsigned lane = threadIdx.x % TILE, row = threadIdx.x / TILE;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(UW_BLOCK, 2) sum_parts(struct job s)
 __device__ void add_bias(const struct job &s, uint32_t column, float sum)
 {
     bool gru = s.r.cell == UW_RECURRENCE_GRU;
-    uint32_t n = 2u * s.r.hidden;       /* gru's r and z are both biases', n and m one's each */
+    uint32_t n = 2u * s.r.hidden;       /* gru: r and z go to both biases, n and m to one each */
     if (s.d_ih != nullptr && (!gru || column < n + s.r.hidden)) {
         s.d_ih[column] += s.scale * sum;
     }
@@ -198,7 +198,7 @@ struct job job_of(const struct uw_recurrence *r, bool weights, bool biases)
 
 } // namespace
 
-/* Samples of a job: its rows are counted by 31 bits. */
+/* Samples of one launch, so that its rows fit in 31 bits. */
 static uint32_t samples_of(const struct uw_recurrence *r)
 {
     uint32_t most = ROWS_MOST / (r->steps > 0 ? r->steps : 1u);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cells of one step: a thread is a unit of one sample (all steps: recurrence.cu). Softmax: a row is
- * a few lanes', a warp's or a block's. */
+ * Recurrent cells, one step, a thread per unit and sample (all steps: recurrence.cu). Softmax: a
+ * row per part of a warp, warp or block. */
 #include "cell.cuh"
 #include "rows.cuh"
 
 namespace {
 
-/* What all cells' kernels take. h: written forward, read backward; prev: the state before. */
+/* Arguments of all cells' kernels. h: written forward, read backward; prev: previous state. */
 struct cell {
     struct uw_cell c;
     const float *b_ih, *b_hh, *prev, *dy;
     float *a, *h, *dh, *dc;
 };
 
-/* Where a unit's numbers are. */
+/* Indices and addresses of one unit. */
 struct unit {
     uint32_t k, j;                  /* hidden; the unit */
     size_t n;                       /* the sample */
@@ -32,7 +32,7 @@ struct unit {
     }
 };
 
-/* From one row of the state before to the next: c stands among the gates. */
+/* The previous state. That of lstm is c, which is stored among the gates. */
 template <typename CELL> __device__ float state_before(const struct cell &s, const struct unit &u)
 {
     return CELL::kept == 1 ? 0.0f
@@ -91,7 +91,7 @@ template <typename F> int run(const struct uw_exec *e, const struct cell &s)
     return uw_launch(e, uw_grid(e, n, 1), UW_BLOCK, run_cell<F>, n, s, F{});
 }
 
-/* In the way forward gates are read and written, in the way back h is only read. */
+/* Remove const to fill struct cell. fw writes gates, bw only reads h. */
 float *written(const float *x)
 {
     return const_cast<float *>(x);
@@ -147,7 +147,7 @@ __global__ void softmax_forward(size_t rows, uint32_t n, bool causal, const floa
         for (uint32_t j = lane; j < seen; j += LANES) {
             top = fmaxf(top, from[j]);
         }
-        top = uw_row_max<LANES>(top, shared); /* a NaN that it leaves out comes by the sum */
+        top = uw_row_max<LANES>(top, shared); /* a NaN that it ignores is in the sum */
         for (uint32_t j = lane; j < seen; j += LANES) {
             float p = expf(from[j] - top);
             to[j] = p;
@@ -181,7 +181,7 @@ __global__ void softmax_backward(size_t rows, uint32_t n, const float *y, const 
     }
 }
 
-/* Lanes of a row of n. */
+/* The number of lanes for a row of n. */
 unsigned lanes_for(uint32_t n)
 {
     return n <= UW_LANES ? 8u : n <= 4u * UW_BLOCK ? UW_LANES : UW_BLOCK;

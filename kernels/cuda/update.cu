@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside a step what changes from step to step is read from the GPU's memory. An element whose
- * gradient is not finite stays as it is and stops the step: launches behind it change nothing;
- * which others its own launch still changes depends on timing. Outside of a step the slots are the
- * processor's.
+ * Inside a step, values that change from step to step are read from the GPU's memory. An element
+ * with a non-finite gradient is not changed, and stops the step: later launches change nothing;
+ * which other elements the same launch still changes depends on timing. Outside of a step the slots
+ * behave as on the processor.
  *
- * Segments whose parameters are not neighbours, but whose gradients are, are one launch: a block
+ * Segments with contiguous gradients but separate parameters are updated in one launch; a block
  * belongs to one segment. */
 #include "map.cuh"
 #include "reduce.cuh"
 
 namespace {
 
-/* What an update knows of the open step; step is NULL outside of one. */
+/* The open step; step is NULL outside of one. */
 struct guard {
     struct uw_cuda_step *step;
     uint32_t segment;
@@ -135,7 +135,7 @@ template <bool MOMENTUM> struct rmsprop_step {
     }
 };
 
-#define BLOCK_N (UW_BLOCK * 8u)     /* parameters of a block, where they are not very many */
+#define BLOCK_N (UW_BLOCK * 8u)     /* parameters of a block, unless the segment is very large */
 
 /* Segments of one launch; the blocks of segment i begin at first[i]. */
 struct segments {
@@ -144,7 +144,7 @@ struct segments {
     uint32_t n;
 };
 
-/* w, which is in[1] and out[0], moves by w_n, the others by state_n. */
+/* A segment's offset is w_n for w (in[1] and out[0]), state_n for the other arrays. */
 template <int IN, int OUT, typename F>
 __global__ void update_segments(struct segments s, uw_arrays<IN, OUT> a, F f)
 {
@@ -173,7 +173,8 @@ __global__ void update_segments(struct segments s, uw_arrays<IN, OUT> a, F f)
     }
 }
 
-/* What struct uw_device_kernels's `segments` has told is for one update. */
+/* Launch an update, for the segments set by struct uw_device_kernels's `segments`, which are then
+ * cleared. */
 template <int IN, int OUT, typename F>
 int update(const struct uw_exec *e, size_t n, const uw_arrays<IN, OUT> &a, const F &f)
 {
@@ -231,7 +232,7 @@ int uw_sgd_update_cuda(const struct uw_exec *e, size_t n, const struct uw_sgd *s
     return update(e, n, uw_arrays<3, 2>{{g, w, v}, {w, v}}, sgd<true, false>{*s, guard_of(e)});
 }
 
-/* parts[block] = sum of the squares that the block's threads meet. */
+/* parts[block] = the block's sum of squares. */
 static __global__ void squares(size_t n, const float *g, double *parts)
 {
     __shared__ double shared[UW_WARPS];
@@ -241,7 +242,7 @@ static __global__ void squares(size_t n, const float *g, double *parts)
     }
 }
 
-/* Every block adds the parts in the same order, so that all have one factor. */
+/* Every block adds the parts in the same order, so that all use the same factor. */
 static __global__ void shrink(size_t n, float *g, double most, unsigned parts_n,
                               const double *parts)
 {
@@ -249,7 +250,7 @@ static __global__ void shrink(size_t n, float *g, double most, unsigned parts_n,
     double norm = sqrt(uw_parts_sum(parts, parts_n, shared));
     double factor = most / (norm + 1e-6);
     if (!(factor < 1.0)) {
-        return; /* a norm that is NaN: the update finds out */
+        return; /* if the norm is NaN, the update will stop */
     }
     UW_EACH(i, n) {
         g[i] *= static_cast<float>(factor);

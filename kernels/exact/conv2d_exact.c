@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions as products. A tap on padding adds a product with 0, which changes no sum that did
- * not begin at -0. Few rows (depthwise layers) are the reference's, an image a task. */
+ * Convolutions as products. A tap on padding adds a product with 0, which changes no sum unless it
+ * began at -0. Convolutions with few rows (depthwise) call the reference, one image per task. */
 #include "exact/exact_product.h"
 
 #include "packed/sizes.h"
@@ -13,13 +13,13 @@
 #define FEW 4u
 #define NR UW_EXACT_NR
 
-/* Columns of a panel that follow each other along a row of the plane. */
+/* Consecutive columns of a panel within one row of the plane. */
 struct run {
     uint32_t first, n;
     int64_t row, col;               /* in the plane, before the tap's offset */
 };
 
-/* Columns j .. j+n-1 of a plane of that width. Returns the number of runs. */
+/* Divide columns j .. j+n-1 of a plane into runs. Returns their number. */
 static uint32_t runs_of(uint32_t width, uint32_t j, uint32_t n, struct run *run)
 {
     uint32_t runs = 0, done = 0;
@@ -75,7 +75,7 @@ static void pack_forward(const struct uw_exact_product *p, uint32_t image, uint3
     }
 }
 
-/* panel[i] = dy[row / stride][(col + i) / stride] for one run where that is whole, 0 elsewhere. */
+/* panel[i] = dy[row / stride][(col + i) / stride] for one run where both are whole, else 0. */
 static void take_backward(const struct uw_conv2d *c, const float *dy, const struct run *r,
                           int64_t row, int64_t col, float *panel)
 {
@@ -152,7 +152,7 @@ static void pack_taps(const struct uw_exact_product *p, uint32_t image, uint32_t
     }
 }
 
-/* y of x, or with `backward` the gradient of x, y, from that of y, x. */
+/* fw; or with `backward` the input gradient: then x is dy, and y is dx. */
 struct images {
     const struct uw_exec *e;
     const struct uw_conv2d *c;

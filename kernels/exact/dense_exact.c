@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm and dense. */
+ * Slots gemm and dense. */
 #include "exact/exact_product.h"
 
 #include "ref/ref.h"
@@ -18,7 +18,7 @@ static inline vec4 load(const float *p)
 }
 
 /* to[i][r] = from[r][i] */
-static inline void turn_4x4(const float *from, size_t row, float *to)
+static inline void transpose_4x4(const float *from, size_t row, float *to)
 {
     vec4 r0 = load(from), r1 = load(from + row), r2 = load(from + 2 * row);
     vec4 r3 = load(from + 3 * row);
@@ -26,12 +26,12 @@ static inline void turn_4x4(const float *from, size_t row, float *to)
     vec4 b = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
     vec4 c = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
     vec4 d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
-    const vec4 turned[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5),
+    const vec4 transposed[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5),
                             __builtin_shufflevector(a, b, 2, 3, 6, 7),
                             __builtin_shufflevector(c, d, 0, 1, 4, 5),
                             __builtin_shufflevector(c, d, 2, 3, 6, 7)};
     for (uint32_t i = 0; i < 4; i++) {
-        memcpy(to + i * UW_EXACT_NR, &turned[i], sizeof turned[i]);
+        memcpy(to + i * UW_EXACT_NR, &transposed[i], sizeof transposed[i]);
     }
 }
 
@@ -53,7 +53,7 @@ static void pack_rows(const struct uw_exact_product *p, uint32_t image, uint32_t
     }
 }
 
-/* B stored [n][k]: four columns are turned at a time. */
+/* B stored [n][k]: four columns are transposed at a time. */
 static void pack_columns(const struct uw_exact_product *p, uint32_t image, uint32_t group,
                          uint32_t k, uint32_t k_n, uint32_t j, uint32_t n, float *panel)
 {
@@ -67,7 +67,7 @@ static void pack_columns(const struct uw_exact_product *p, uint32_t image, uint3
         uint32_t i = 0;
         if (c + 4 <= n) {
             for (; i + 4 <= k_n; i += 4) {
-                turn_4x4(b + i, p->row_b, panel + i * UW_EXACT_NR);
+                transpose_4x4(b + i, p->row_b, panel + i * UW_EXACT_NR);
             }
         }
         for (; i < k_n; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tile: MR rows of sums in registers, and one row of a panel. Multiplication and addition stay
- * separate: the build forbids contraction. */
+ * Register tile: MR rows of accumulators and one row of a panel. Multiplication and addition stay
+ * separate, since the build forbids contraction. */
 #include "exact/exact_product.h"
 
 #include "packed/sizes.h"
@@ -48,7 +48,7 @@ struct block {
     uint32_t k;
     const float *a;
     size_t row_a;
-    const size_t *step;             /* [k], of A */
+    const size_t *step;             /* [k] offsets in A */
     float alpha;
     const float *panel;
     bool chained;
@@ -104,10 +104,10 @@ struct job {
     const struct uw_exact_product *p;
     uint32_t bands, panels;
     uint8_t *scratch;
-    size_t area_bytes;              /* of one thread */
+    size_t area_bytes;              /* scratch of one thread */
 };
 
-/* A row of C is copied where it has fewer columns than a panel. */
+/* A row of C; copied to room if it has fewer columns than a panel. */
 static const float *row_of(const float *c, uint32_t n, float room[NR])
 {
     if (n == NR) {
@@ -118,7 +118,7 @@ static const float *row_of(const float *c, uint32_t n, float room[NR])
     return room;
 }
 
-/* Where a band's sums begin. */
+/* Set the initial sums of a band. */
 static void begin(const struct uw_exact_product *p, const float *c, const float *bias,
                   uint32_t rows, uint32_t n, float *sums)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Output and input gradient of a convolution are one loop: a place of a plane is a sum, over
- * channels and taps, of weights times values that lie `step` apart from tap to tap and `stride`
- * apart from place to place. Four planes are summed side by side in registers, from the same
- * values; each sum takes its terms in the reference's order, so the bits are the reference's. */
+ * Forward and input gradient of a convolution are one loop: a result at one place of a plane is a
+ * sum, over channels and taps, of weights times values `step` apart from tap to tap and `stride`
+ * apart from place to place. Four planes are summed at the same time in registers, from the same
+ * values. Each sum has the reference's order, hence the same bits. */
 #include "uwasa/slots.h"
 #include "uwasa/status.h"
 
 #define LANES 4u
 
-/* One axis: place o, tap k reads element (o * stride + k * step + from) / div, where that is whole
- * and below n. */
+/* One axis: place o, tap k reads element (o * stride + k * step + from) / div, if that is whole and
+ * in 0 .. n-1. */
 struct axis {
     int32_t stride, step, from;
     uint32_t div, n, taps, places;
@@ -18,12 +18,12 @@ struct axis {
 
 struct sweep {
     struct axis h, w;
-    uint32_t channels;              /* summed */
-    size_t weights_n;               /* from the weights of one to those of the next */
-    size_t lane_n;                  /* from the weights of one plane to those of the next */
+    uint32_t channels;              /* summed over */
+    size_t weights_n;               /* from the weights of one channel to the next */
+    size_t lane_n;                  /* from the weights of one plane to the next */
 };
 
-/* The element, or a number that is at least n. */
+/* The element's index; UINT32_MAX, or n or more, if it is outside. */
 static uint32_t element(const struct axis *a, uint32_t place, uint32_t tap)
 {
     int32_t at = (int32_t)place * a->stride + (int32_t)tap * a->step + a->from;
@@ -31,8 +31,8 @@ static uint32_t element(const struct axis *a, uint32_t place, uint32_t tap)
     return at < 0 || u % a->div != 0 ? UINT32_MAX : u / a->div;
 }
 
-/* Taps first, first + every .. below end of one place lie inside; the first reads element `at`,
- * the others `move` further each. */
+/* The taps of a place that are inside: first, first + every, .. below end. The first reads element
+ * `at`, each further one `move` elements on. */
 struct range {
     uint32_t first, end, every, at;
     int32_t move;
@@ -57,7 +57,8 @@ static struct range range_of(const struct axis *a, uint32_t place)
     return r;
 }
 
-/* Rows of taps: `run` weights each, `step` apart in x; then the weights skip some, and x others. */
+/* n rows of `run` taps, `step` apart in x; after a row, skip_w weights and skip_x values are
+ * skipped. */
 struct rows {
     uint32_t n, run;
     int32_t step;
@@ -65,8 +66,8 @@ struct rows {
     int32_t skip_x;
 };
 
-/* sum[i] += sum over those of w[lane[i] + ..] * x[..]. Not inlined: its loop fits the registers
- * then. */
+/* sum[i] += sum over the taps of w[lane[i] + ..] * x[..]. Not inlined, so that its loop fits in
+ * registers. */
 __attribute__((noinline)) static void add_rows(const struct rows *r, const float *w,
                                                const size_t lane[LANES], const float *x,
                                                float sum[LANES])
@@ -96,8 +97,8 @@ __attribute__((noinline)) static void add_rows(const struct rows *r, const float
     sum[3] = s3;
 }
 
-/* Add to the sums of one place in up to four planes what the taps in h and v give: all rows at
- * once, or tap by tap where some between are left out. */
+/* Add the taps in h and v to the sums of one place in up to four planes: all rows at once, or tap
+ * by tap if some between are outside. */
 static void add_taps(const struct sweep *s, const struct range *h, const struct range *v,
                      const float *w, const float *in, const size_t lane[LANES], float sum[LANES])
 {
@@ -121,7 +122,8 @@ static void add_taps(const struct sweep *s, const struct range *h, const struct 
     }
 }
 
-/* `planes` planes; sums begin at what they hold, or at 0, plus b (NULL: 0), never at -0. */
+/* Compute some planes of out. A sum begins at the old value, or at 0, plus b (NULL: 0); never at
+ * -0. */
 static void sweep_planes(const struct sweep *s, uint32_t planes, const float *w, const float *in,
                          const float *b, bool accumulate, float *out)
 {

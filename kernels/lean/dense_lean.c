@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dense layers where minibatches are small: four sums side by side, blocks of 64 terms as
- * uwasa/exact.h has them. */
+ * Dense layers for small minibatches: four sums at the same time, in the blocks of 64 terms that
+ * uwasa/exact.h requires. */
 #include "ref/ref.h"
 
 #include "uwasa/status.h"
@@ -9,7 +9,7 @@
 #define LANES 4u
 
 /* sum[i] = sum over k < n of scale * a[k * a_step] * b[k * b_step + lane[i]], for four lanes. Not
- * inlined: all it has fits the registers then. */
+ * inlined, so that its loop fits in registers. */
 __attribute__((noinline)) static void dots(uint32_t n, const float *a, size_t a_step, float scale,
                                            const float *b, size_t b_step,
                                            const size_t lane[LANES], float sum[LANES])
@@ -34,7 +34,7 @@ __attribute__((noinline)) static void dots(uint32_t n, const float *a, size_t a_
     sum[3] = s3;
 }
 
-/* c[j] += sum over k of scale * a[k] * b[k][j] for j < columns: element (k, j) of B lies at
+/* c[j] += sum over k of scale * a[k] * b[k][j] for j < columns; element (k, j) of B is at
  * k * k_step + j * j_step. */
 static void add_row(uint32_t columns, uint32_t terms, const float *a, size_t a_step, float scale,
                     const float *b, size_t k_step, size_t j_step, float *c)

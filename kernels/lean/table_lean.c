@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reference's bits from little code, for small minibatches on a scalar FPU. */
+ * Small kernels with the reference's bits, for small minibatches on a scalar FPU. */
 #include "uwasa/backends.h"
 
 #include "ref/table.h"

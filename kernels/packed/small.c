@@ -335,15 +335,15 @@ static void fw_channels(void *arg, uint32_t task, uint32_t thread)
         for (uint32_t co = 0; co < c->out_channels; co += lanes) {
             uint32_t n = min_u32(lanes, c->out_channels - co);
             float tile[UW_SMALL_ROWS * UW_SMALL_LANES_MAX] = {0.0f};
-            float turned[UW_SMALL_ROWS * UW_SMALL_LANES_MAX];
+            float transposed[UW_SMALL_ROWS * UW_SMALL_LANES_MAX];
             for (uint32_t i = 0; i < rows && s->bias != NULL; i++) {
                 memcpy(tile + i * lanes, s->bias + co, n * sizeof(float));
             }
             sides.b = s->packed + (size_t)co * s->list_n;
             s->ops->multiply(rows, s->list_n, &sides, NULL, tile, lanes);
-            s->t->pack_transposed(rows, n, 1.0f, tile, lanes, turned, UW_SMALL_ROWS);
+            s->t->pack_transposed(rows, n, 1.0f, tile, lanes, transposed, UW_SMALL_ROWS);
             for (uint32_t i = 0; i < n; i++) {
-                put(rows, turned + i * UW_SMALL_ROWS, s->accumulate,
+                put(rows, transposed + i * UW_SMALL_ROWS, s->accumulate,
                     s->out + ((size_t)co + i) * pixels + p);
             }
         }
@@ -468,11 +468,11 @@ static void add_sums(const struct small *s, float *dw)
     const struct uw_conv2d *c = s->c;
     const float one = 1.0f;
     uint32_t lanes = s->ops->lanes, taps = c->in_channels * kernel_of(c);
-    float *turned = s->sums + (size_t)round_up(c->out_channels, lanes) * taps;
+    float *transposed = s->sums + (size_t)round_up(c->out_channels, lanes) * taps;
     for (uint32_t co = 0; co < c->out_channels; co += lanes) {
         uint32_t n = min_u32(lanes, c->out_channels - co);
-        s->t->pack_transposed(taps, n, 1.0f, s->sums + (size_t)co * taps, lanes, turned, taps);
-        s->t->add_rows(1, (size_t)n * taps, &one, turned, 0, dw + (size_t)co * taps);
+        s->t->pack_transposed(taps, n, 1.0f, s->sums + (size_t)co * taps, lanes, transposed, taps);
+        s->t->add_rows(1, (size_t)n * taps, &one, transposed, 0, dw + (size_t)co * taps);
     }
 }
 

@@ -136,7 +136,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_activation *a, size
     return UW_OK;
 }
 
-/* The factor is 0 or 1 / (1 - rate), multiplied in either case: a NaN stays. */
+/* Always multiplies by the factor, 0 or 1 / (1 - rate), so that NaN stays NaN. */
 static void dropout_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;

@@ -3,7 +3,8 @@
 
 #include "uwasa/status.h"
 
-/* The part of a window that lies inside the input, along one axis, and the length it counts as. */
+/* The part of a window inside the input, along one axis, and the length that counts for the
+ * average. */
 struct reach {
     uint32_t lo, hi;
     uint32_t counted;
@@ -12,7 +13,7 @@ struct reach {
 static struct reach reach_of(uint32_t in, uint32_t kernel, uint32_t pad, uint64_t begin,
                              bool exclude_pad)
 {
-    uint64_t end = begin + kernel; /* both from the beginning of the padding */
+    uint64_t end = begin + kernel; /* both counted from the start of the padding */
     uint64_t edge = (uint64_t)in + pad, padded = edge + pad;
     struct reach r;
     r.lo = begin > pad ? (uint32_t)(begin - pad) : 0;

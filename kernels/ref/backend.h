@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backend.h - which tables a build has; each processor family fills it in a file of its own */
+ * backend.h - the tables of a build; each processor family defines them in its own file */
 #ifndef UW_KERNELS_BACKEND_H
 #define UW_KERNELS_BACKEND_H
 
@@ -11,7 +11,7 @@ struct uw_backend {
     bool (*usable)(void);           /* NULL: on every processor of the family */
 };
 
-/* Fastest first, ref last, then an entry whose kernels are NULL. */
+/* Fastest first, then ref, then an entry with kernels NULL. */
 extern const struct uw_backend uw_backends[];
 
 #endif

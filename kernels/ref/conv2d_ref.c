@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolution tap by tap: for one weight, the output positions whose tap lies inside the input
- * form a rectangle, so the inner loop runs along a row without any test. */
+ * Convolution tap by tap: for one weight, the output positions whose tap is inside the input form
+ * a rectangle, so the inner loop over a row needs no test. */
 #include "ref/ref.h"
 
 #include "uwasa/status.h"
 
-/* Without a 64-bit division, and without any where the stride is 1: a tap is looked up often. */
+/* Called often, so it avoids 64-bit divisions, and all divisions if the stride is 1. */
 struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, uint32_t pad,
                               uint32_t tap, uint32_t dilation)
 {
-    uint32_t at = tap * dilation;       /* the tap's place in the padded input, for output 0 */
+    uint32_t at = tap * dilation;       /* the tap's position in the padded input, for output 0 */
     struct uw_span s = {0, 0};
     if (at >= in_n + pad) {
         return s;
@@ -30,7 +30,7 @@ struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, ui
     return s;
 }
 
-/* One weight's rectangle: rows and cols of the output, and where it begins in the input. */
+/* One weight's rectangle: rows and columns of the output, and its offsets. */
 struct tap {
     struct uw_span rows, cols;
     size_t in_at, out_at;       /* element of the first tap, of the first output */
@@ -91,8 +91,8 @@ static void add_to_input(const struct tap *t, float w, const float *out, float *
 
 #define SUMS_N 4u
 
-/* sum[i] += in * out_i over the rectangle, n outputs that lie out_n elements apart, in blocks of
- * rows. Up to four sums run side by side: none waits for another, and each input is read once. */
+/* sum[i] += in * out_i over the rectangle, for n outputs out_n elements apart, in blocks of rows.
+ * Up to four independent sums hide the latency of additions, and each input is read once. */
 static void sums_of_products(const struct tap *t, uint32_t block_rows, const float *in,
                              const float *out, uint32_t n, size_t out_n, float sum[SUMS_N])
 {
@@ -129,7 +129,7 @@ static void add(size_t n, float value, float *y)
     }
 }
 
-/* Sums begin at what y holds, or at 0, and the bias; never at -0. */
+/* Set the initial sums: y or 0, plus the bias; never -0. */
 static void begin(size_t n, const float *b, bool accumulate, float *y)
 {
     float start = b != NULL ? *b : 0.0f;
@@ -138,7 +138,7 @@ static void begin(size_t n, const float *b, bool accumulate, float *y)
     }
 }
 
-/* First input channel of the group that output channel co belongs to. */
+/* First input channel of the group of output channel co. */
 static uint32_t group_begin(const struct uw_conv2d *c, uint32_t co)
 {
     return co / (c->out_channels / c->groups) * (c->in_channels / c->groups);
@@ -225,7 +225,7 @@ int uw_sum_channels_ref(const struct uw_exec *e, uint32_t batch_n, uint32_t chan
     return UW_OK;
 }
 
-/* dw of n output channels of one group, beginning at co. */
+/* dw of output channels co .. co+n-1, of one group. */
 static void bw_weights(const struct uw_conv2d *c, uint32_t batch_n, const float *x,
                        const float *dy, float scale, uint32_t co, uint32_t n, float *dw)
 {

@@ -51,7 +51,7 @@ static int permute(const struct uw_exec *e, const struct uw_permute *p, uint32_t
     return UW_OK;
 }
 
-/* The row that x names; rows when it names none. */
+/* The row index in x; `rows` if it is not valid. */
 static uint32_t row_of(float x, uint32_t rows)
 {
     if (!(x >= 0.0f && x < (float)rows)) {

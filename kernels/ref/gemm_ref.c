@@ -3,7 +3,7 @@
 
 #include "uwasa/status.h"
 
-/* Four sums, so that neither the rounding error nor the adder's latency grows with n. */
+/* Four independent sums: less rounding error, and the latency of additions is hidden. */
 float uw_dot_ref(size_t n, const float *x, const float *y)
 {
     float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
@@ -20,7 +20,7 @@ float uw_dot_ref(size_t n, const float *x, const float *y)
     return (s0 + s1) + (s2 + s3);
 }
 
-/* Where the sums of a row begin; -0 becomes 0. */
+/* Set the initial sums of a row; -0 becomes 0. */
 static void begin_row(uint32_t n, float beta, float *c)
 {
     for (uint32_t j = 0; j < n; j++) {
@@ -28,7 +28,7 @@ static void begin_row(uint32_t n, float beta, float *c)
     }
 }
 
-#define COLUMNS 64u                 /* whose sums run side by side */
+#define COLUMNS 64u                 /* columns summed at the same time */
 
 /* c[j] += sum over k of alpha * a[k] * b[k][j], one row of C and one block of k. */
 static void row_times_b(const struct uw_gemm *g, uint32_t block_k, const float *a, const float *b,
@@ -51,7 +51,7 @@ static void row_times_b(const struct uw_gemm *g, uint32_t block_k, const float *
     }
 }
 
-/* The same with B stored [n][k], four columns at a time: their sums do not wait for each other. */
+/* The same with B stored [n][k], four columns at a time, as independent sums. */
 static void row_times_b_trans(const struct uw_gemm *g, uint32_t block_k, const float *a,
                               const float *b, float *c)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * groupnorm_inline.h - group norm's slots above loops of an instruction set
+ * groupnorm_inline.h - slots of group norm, for any instruction set
  *
- * Included after norm_inline.h, which says how. Layer norm, whose inner is 1, has loops of its
- * own over the channels of a row. */
+ * Included after norm_inline.h, which lists what to define. Layer norm (inner 1) has separate loops
+ * over the channels of a row. */
 #ifndef UW_KERNELS_GROUPNORM_INLINE_H
 #define UW_KERNELS_GROUPNORM_INLINE_H
 
 #include "ref/ref.h"
 
 #define EACH_LANES 4u
-#define STRIP_N 32u                 /* channels whose sums run side by side */
+#define STRIP_N 32u                 /* channels summed at the same time */
 
-/* Rows whose values have a weight each: inner is 1. */
+/* A row with a weight per value: inner is 1. */
 static void normalize_each(size_t n, const float *x, const float *stats, const float *gamma,
                            const float *beta, float *y)
 {
@@ -56,14 +56,14 @@ static void denormalize_each(size_t n, const float *x, const float *stats, const
     }
 }
 
-/* gamma or beta of the group that begins at channel `first`. */
+/* gamma or beta from channel `first` on, or NULL. */
 static const float *from_channel(const float *weight, size_t first)
 {
     return weight != NULL ? weight + first : NULL;
 }
 
-/* Group g of all: its values are one run of group_n floats, its first channel is g % groups *
- * (channels / groups). Layer norm (inner 1) has a weight for each value of the run. */
+/* Group g of all samples' groups has group_n contiguous values; its first channel is g % groups *
+ * (channels / groups). With inner 1 each value has its own weight. */
 static void groupnorm_fw_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
@@ -151,7 +151,7 @@ static int groupnorm_bw_input(const struct uw_exec *e, const struct uw_norm *n, 
     return UW_OK;
 }
 
-/* Channels c0 .. c0+cn-1 of rows whose inner is 1. */
+/* Channels c0 .. c0+cn-1, inner 1. */
 static void param_strip(const struct job *j, uint32_t c0, uint32_t cn)
 {
     const struct uw_norm *n = j->n;

@@ -2,11 +2,11 @@
  *
  * lrn_inline.h - local response normalization, compiled once for each instruction set
  *
- * A task is a sample's channels over a strip of positions. Loops run over the strip inside, which
- * compilers turn into vectors; elements do not meet, so that the bits are the same for any.
+ * A task is all channels of a sample over a strip of positions. Inner loops run over the strip, so
+ * that compilers vectorize them; elements are independent, so the bits are always the same.
  *
- * Included by a file that then has lrn_fw, lrn_bw_input and lrn_scratch_bytes, slots of
- * struct uw_norm_kernels. It says before:
+ * Defines lrn_fw, lrn_bw_input and lrn_scratch_bytes, slots of struct uw_norm_kernels. The
+ * including file defines:
  *
  *   root(x)                  the square root of x, correctly rounded
  */
@@ -28,7 +28,7 @@ struct lrn_job {
     uint32_t strips;                /* of a sample */
 };
 
-/* [lo, hi): the window of channel c; the channels whose windows hold c when `mirrored`. */
+/* [lo, hi): the window of channel c; mirrored: the channels whose windows contain c. */
 static void window_of(const struct uw_lrn *l, uint32_t c, bool mirrored, uint32_t *lo,
                       uint32_t *hi)
 {
@@ -96,7 +96,7 @@ static void lrn_fw_task(void *arg, uint32_t task, uint32_t thread)
 }
 
 /* dx = dy * s^-beta - 2 alpha beta / size * x * sum of dy * x * s^(-beta - 1) over the channels
- * whose windows hold this one. */
+ * whose windows contain this one. */
 static void lrn_bw_task(void *arg, uint32_t task, uint32_t thread)
 {
     const struct lrn_job *j = arg;
@@ -163,8 +163,7 @@ static int lrn_bw_input(const struct uw_exec *e, const struct uw_lrn *l, uint32_
     return UW_OK;
 }
 
-/* Entries of a struct uw_norm_kernels that is made of these loops, groupnorm_inline.h's and
- * norm_inline.h's. */
+/* Entries of a struct uw_norm_kernels from this file, groupnorm_inline.h and norm_inline.h. */
 #define NORM_ENTRIES                                                                              \
     .groupnorm_fw = groupnorm_fw,                                                                 \
     .groupnorm_bw_input = groupnorm_bw_input,                                                     \

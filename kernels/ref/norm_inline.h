@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * norm_inline.h - batch norm's slots above loops of an instruction set
+ * norm_inline.h - slots of batch norm, for any instruction set
  *
- * Included like packed/tile_inline.h. A task is a run of channels or of groups that depends on
- * the shape alone. The file says before, of a channel's rows (one a sample):
+ * Included like packed/tile_inline.h. A task is some channels or groups; their number depends on
+ * the shape only. The including file defines, for a channel's rows (one per sample):
  *
  *   moments_of(r, x, mean, spread)
  *                                mean of x, and sum of (x - mean)^2, in double
@@ -11,10 +11,10 @@
  *                                sums of dv and of dv * xhat; xhat = (x - c->mean) * c->second,
  *                                dv = dy, if c->ceiling > 0 only where 0 < gamma * xhat + beta <
  *                                ceiling
- *   normalize_rows(r, x, c, y)   y = gamma * xhat + beta, cut to 0 .. ceiling if that is > 0
+ *   normalize_rows(r, x, c, y)   y = gamma * xhat + beta, clamped to 0 .. ceiling if that is > 0
  *   denormalize_rows(r, x, dy, c, a, b, dx, accumulate)
- *                                dx = second * (gamma * dv - a - xhat * b), or dx +=; whether
- *                                all of dx is finite
+ *                                dx = second * (gamma * dv - a - xhat * b), or dx +=; returns
+ *                                whether all of dx is finite
  *
  * and for groupnorm_inline.h, of one row:
  *
@@ -37,8 +37,8 @@
 
 #include <math.h>
 
-#define TASK_N 16384u               /* values of one task, at least */
-#define AHEAD_N 16384u              /* values of a channel that a cache holds while it reads one */
+#define TASK_N 16384u               /* least values of one task */
+#define AHEAD_N 16384u              /* largest channel for which the next one is prefetched */
 
 struct job {
     const struct uw_norm *n;
@@ -83,8 +83,8 @@ static float or_zero(const float *beta, size_t c)
     return beta != NULL ? beta[c] : 0.0f;
 }
 
-/* Rows of one channel are far apart: while they are read, those of the next one come, or, of
- * channels that are large, the next row. */
+/* Rows of one channel are far apart in memory, so the same row of the next channel is prefetched;
+ * for large channels, the next row. */
 static struct norm_rows rows_of(const struct job *j)
 {
     size_t inner = j->n->inner, stride = j->n->channels * inner;

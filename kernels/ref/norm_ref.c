@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums run in eight double lanes that are added in a fixed order: exact enough for rows of any
- * length, and the same bits however a compiler vectorises. */
+ * Sums are in eight double lanes, added in a fixed order: precise enough for rows of any length,
+ * and the same bits however a compiler vectorizes. */
 #include "ref/ref.h"
 
 #include "uwasa/fmath.h"
@@ -96,7 +96,7 @@ static void moments_of(const struct norm_rows *r, const float *x, double *mean, 
     }
 }
 
-/* What of dy goes back through the ReLU. */
+/* dy after the backward pass of the ReLU. */
 static inline float passed(const struct norm_channel *c, float xhat, float dy)
 {
     float v = c->gamma * xhat + c->beta;

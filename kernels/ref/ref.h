@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ref.h - the reference slots by name, so that a tuned table can borrow what it does not tune
+ * ref.h - the reference slots by name, for tuned tables that use some of them
  *
  * Contracts are those of the slots in uwasa/kernels.h. */
 #ifndef UW_KERNELS_REF_H
@@ -9,7 +9,7 @@
 #include "uwasa/kernels.h"
 #include "uwasa/slots.h"
 
-/* Output positions lo .. hi-1 along one axis for which a tap lies inside the input. */
+/* Output positions lo .. hi-1 along one axis for which a tap is inside the input. */
 struct uw_span {
     uint32_t lo, hi;
 };
@@ -18,10 +18,10 @@ struct uw_span {
 struct uw_span uw_span_of_tap(uint32_t out_n, uint32_t in_n, uint32_t stride, uint32_t pad,
                               uint32_t tap, uint32_t dilation);
 
-/* Sums of products run in blocks of so many terms, see uwasa/exact.h. */
+/* Terms of a block of a sum of products, see uwasa/exact.h. */
 #define UW_BLOCK_REF 64u
 
-/* Rows of out_w values that make one block. */
+/* Rows of out_w values in one block. */
 static inline uint32_t uw_block_rows_ref(uint32_t out_w)
 {
     return out_w < UW_BLOCK_REF ? UW_BLOCK_REF / out_w : 1;
@@ -30,21 +30,20 @@ static inline uint32_t uw_block_rows_ref(uint32_t out_w)
 /* Sum of x[i] * y[i]. */
 float uw_dot_ref(size_t n, const float *x, const float *y);
 
-/* The products that dense is; the first one puts the bias, where there is one, into y. */
+/* The products for the parts of a dense layer; the first one also writes the bias, if any, to y. */
 struct uw_gemm uw_dense_fw_gemm_ref(const struct uw_dense *d, uint32_t batch_n, const float *b,
                                     float *y);
 struct uw_gemm uw_dense_bw_input_gemm_ref(const struct uw_dense *d, uint32_t batch_n,
                                           bool accumulate);
 struct uw_gemm uw_dense_bw_param_gemm_ref(const struct uw_dense *d, uint32_t batch_n, float scale);
 
-/* Largest of the window of one plane x whose first tap is (top, left), and its tap number. A NaN
- * wins over every number, the first one over later ones. */
+/* Maximum of a window of plane x whose first tap is at (top, left); winner: its tap number. The
+ * first NaN wins, else the first of the largest. */
 float uw_window_max_ref(const struct uw_pool2d *p, const float *x, int64_t top, int64_t left,
                         uint8_t *winner);
 
-/* What batch norm's loops walk through: the rows of a channel, and its numbers.
- * `count` rows of n floats, stride floats from one to the next. What lies `ahead` floats further on
- * is wanted soon. */
+/* For batch norm's loops: one channel's rows, and its parameters. `count` rows of n floats, stride
+ * floats apart; data `ahead` floats further is to be prefetched. */
 struct norm_rows {
     size_t count, stride, n, ahead;
 };

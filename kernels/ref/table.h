@@ -2,8 +2,8 @@
  *
  * table.h - entries of a kernel table, all of one variant
  *
- * A table names the variants that most of its slots are of, and behind them the slots that differ:
- * an entry replaces one in front of it. */
+ * A table lists the variants of most of its slots first, then the slots that differ, since a later
+ * entry replaces an earlier one. */
 #ifndef UW_KERNELS_TABLE_H
 #define UW_KERNELS_TABLE_H
 

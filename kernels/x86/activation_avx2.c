@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reference's activations eight at a time: the functions of uwasa/fmath.h with the same
- * constants and the same roundings, hence the same bits. Where fmath.c branches, both sides are
- * computed and one is taken. */
+ * Activations, eight at a time: the functions of uwasa/fmath.h with the same constants and
+ * roundings, hence the same bits as the reference. Where fmath.c branches, both sides are computed
+ * and one is selected. */
 #include "x86/x86.h"
 
 #include "ref/ref.h"
@@ -51,8 +51,8 @@ static inline vec magnitude(vec x)
     return _mm256_andnot_ps(all(-0.0f), x);
 }
 
-/* y with the sign turned where x is below 0. */
-static inline vec turned(vec y, vec x)
+/* y, negated where x is below 0. */
+static inline vec negated_below(vec y, vec x)
 {
     return _mm256_xor_ps(y, _mm256_and_ps(below(x, all(0.0f)), all(-0.0f)));
 }
@@ -83,7 +83,7 @@ static inline vec vec_exp(vec x)
     vec nf = _mm256_cvtepi32_ps(n);
     vec r = sub(sub(x, mul(nf, all(0.693359375f))), mul(nf, all(-2.12194440e-4f)));
     vec e = add(add(mul(mul(polynomial(6, p, r), r), r), r), all(1.0f));
-    /* The part of n beyond the normal exponents first: it is exact, so one rounding is left. */
+    /* First the part of n beyond the normal exponents: that is exact, so only one rounding. */
     __m256i inside = _mm256_max_epi32(_mm256_min_epi32(n, _mm256_set1_epi32(127)),
                                       _mm256_set1_epi32(-126));
     e = mul(mul(e, power_of_two(_mm256_sub_epi32(n, inside))), power_of_two(inside));
@@ -108,7 +108,7 @@ static inline vec vec_tanh(vec x)
     vec e = vec_exp(mul(all(2.0f), a));
     vec large = sub(all(1.0f), _mm256_div_ps(all(2.0f), add(e, all(1.0f))));
     large = choose(below(all(9.1f), a), all(1.0f), large);
-    vec y = choose(below(a, all(0.625f)), small, turned(large, x));
+    vec y = choose(below(a, all(0.625f)), small, negated_below(large, x));
     return choose(_mm256_cmp_ps(x, x, _CMP_UNORD_Q), x, y);
 }
 
@@ -124,7 +124,7 @@ static inline vec vec_erf(vec x)
     vec q = _mm256_xor_ps(polynomial(9, outer, a), all(-0.0f));
     vec large = sub(all(1.0f), vec_exp(q));
     large = choose(below(all(3.95f), a), all(1.0f), large);
-    vec y = choose(below(a, all(0.9f)), small, turned(large, x));
+    vec y = choose(below(a, all(0.9f)), small, negated_below(large, x));
     return choose(_mm256_cmp_ps(x, x, _CMP_UNORD_Q), x, y);
 }
 
@@ -210,7 +210,7 @@ struct job {
     bool accumulate;
 };
 
-/* Elements i .. end-1 of f(x), or of y = f'(x) dy, for a kind that is known to the compiler. */
+/* Elements i .. end-1 of f(x), or of y = f'(x) dy, with a compile-time kind. */
 static inline __attribute__((always_inline)) void walk(const struct job *j, size_t i, size_t end,
                                                        enum uw_activation_kind kind)
 {

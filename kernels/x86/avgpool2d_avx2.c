@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Average pooling: picking one value in stride_h x stride_w, the mean of 2 x 2 with stride 2, and
- * the mean of a plane; other windows take the reference. Planes are tasks in all of them. */
+ * Average pooling for windows of 1 x 1 with any stride, 2 x 2 with stride 2, and whole planes;
+ * others call the reference. A task is some planes. */
 #include "x86/x86.h"
 
 #include "ref/ref.h"
@@ -54,7 +54,7 @@ static bool is_whole_plane(const struct uw_pool2d *p)
            p->pad_h == 0 && p->pad_w == 0;
 }
 
-/* Elements 0, 2, .. 14 and 1, 3, .. 15 of sixteen. */
+/* Split sixteen elements into even and odd ones. */
 static inline void split(const float *x, __m256 *even, __m256 *odd)
 {
     __m256 lo = _mm256_loadu_ps(x), hi = _mm256_loadu_ps(x + 8);
@@ -63,7 +63,7 @@ static inline void split(const float *x, __m256 *even, __m256 *odd)
     *odd = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(o), 0xd8));
 }
 
-/* x[0] = even[0], x[1] = odd[0], x[2] = even[1] .., or added to x. */
+/* Interleave: x[0] (+)= even[0], x[1] (+)= odd[0], x[2] (+)= even[1], .. */
 static inline void merge(__m256 even, __m256 odd, float *x, bool accumulate)
 {
     __m256 a = _mm256_unpacklo_ps(even, odd), b = _mm256_unpackhi_ps(even, odd);
@@ -175,7 +175,7 @@ static void mean_back(const struct job *j, const float *dy, float *dx)
     }
 }
 
-/* The planes of a task as one sample of so many channels. */
+/* The planes of a task, as the channels of one sample. */
 static struct uw_pool2d planes_of(const struct job *j, uint32_t task, size_t *first)
 {
     struct uw_pool2d p = *j->p;

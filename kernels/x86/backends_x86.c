@@ -7,7 +7,7 @@
 #include "ref/table.h"
 #include "x86/x86.h"
 
-/* What has the reference's bits, and what has not. */
+/* Slots with the same bits as the reference; those without follow. */
 #define EXACT_AVX2_ENTRIES                                                                        \
     .add_channels = uw_add_channels_avx2,                                                         \
     .maxpool2d_fw = uw_maxpool2d_fw_avx2,                                                         \
@@ -35,7 +35,7 @@ static const struct uw_kernels avx2 = {
     ROUNDED_AVX2_ENTRIES,
 };
 
-/* AVX-512 has a register tile of its own, and with it all products. */
+/* AVX-512 has its own register tile, used by all products; other slots are AVX2's. */
 static const struct uw_kernels avx512 = {
     .name = "avx512",
     .tile = &uw_tile_avx512,
@@ -45,7 +45,7 @@ static const struct uw_kernels avx512 = {
     ROUNDED_AVX2_ENTRIES,
 };
 
-/* Every slot gives the reference's bits; the contract test compares them. */
+/* Every slot has the same bits as the reference; the contract test compares them. */
 static const struct uw_kernels exact = {
     .name = "exact",
     .exact = true,
@@ -55,7 +55,7 @@ static const struct uw_kernels exact = {
     EXACT_AVX2_ENTRIES,
 };
 
-/* These ask the processor and whether the operating system keeps the registers. */
+/* These check the processor, and that the operating system saves the registers. */
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies in tasks of whole rows or samples; a permutation that moves the last axis goes through
- * 8 x 8 transposes in registers. */
+ * Copies, in tasks of whole rows or samples; permutations that move the last axis use 8 x 8
+ * transposes in registers. */
 #include "x86/x86.h"
 
 #include "ref/ref.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define TASK_N 32768u               /* values of one task, at least */
-#define STRIP_N 32u                 /* columns of sum_rows whose sums run side by side */
+#define STRIP_N 32u                 /* columns of sum_rows summed at the same time */
 
 struct job {
     const struct uw_copy *c;
@@ -127,8 +127,8 @@ static void transpose(uint32_t rows, uint32_t cols, const float *x, size_t x_ste
     }
 }
 
-/* One sample. The input's last axis is the output's axis `last`; if that is the last one too,
- * rows are moved as they are, else the two axes are transposed for each index of the third. */
+/* One sample. The input's last axis is the output's axis `last`; if that is the last one too, rows
+ * are copied, else the two axes are transposed for each index of the third. */
 static void permute_sample(const struct uw_permute *p, const float *x, float *y, bool accumulate)
 {
     const size_t in_step[3] = {(size_t)p->dim[1] * p->dim[2], p->dim[2], 1};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 6 x 16 sums in twelve of the sixteen registers: two hold a row of B, one a broadcast of A. */
+ * Register tile of 6 x 16: accumulators in twelve of the sixteen registers, two for a row of B, one
+ * for a broadcast element of A. */
 #include "x86/x86.h"
 
 #include <immintrin.h>
@@ -182,14 +183,14 @@ static inline void pack_8x8(__m256 scale, const float *src, size_t stride, float
     }
 }
 
-/* Eight rows, n >= 8. The rows behind them, pages away, are most likely the next ones. */
+/* Eight rows, n >= 8. Prefetches the next eight, which are far apart and probably needed next. */
 static void pack_transposed_8(uint32_t n, float alpha, const float *src, size_t stride, float *dst,
                               size_t ld)
 {
     __m256 scale = _mm256_set1_ps(alpha);
     for (uint32_t k = 0; k + 8 <= n; k += 8) {
         const float *behind = src + (k % 16 == 0 ? 8 : 12) * stride + k;
-        UNROLLED (uint32_t i = 0; i < 4; i++) { /* half of their lines each time */
+        UNROLLED (uint32_t i = 0; i < 4; i++) { /* half of the rows each time */
             _mm_prefetch((const char *)(behind + i * stride), _MM_HINT_T0);
         }
         pack_8x8(scale, src + k, stride, dst + k * ld, ld);
@@ -209,7 +210,7 @@ void uw_pack_transposed_avx2(uint32_t rows, uint32_t n, float alpha, const float
     for (uint32_t i = 0; i + 8 <= rows; i += 8) {
         pack_transposed_8(n, alpha, src + i * stride, stride, dst + i, ld);
     }
-    if (rows % 8 != 0) { /* some rows twice rather than one by one */
+    if (rows % 8 != 0) { /* the last eight rows overlap those before */
         pack_transposed_8(n, alpha, src + (rows - 8) * stride, stride, dst + rows - 8, ld);
     }
 }

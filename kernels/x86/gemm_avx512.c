@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 14 x 32 sums in twenty-eight of the thirty-two registers; two hold a row of B, and A is
- * broadcast from memory inside the multiply-add. The rest is AVX2's. */
+ * Register tile of 14 x 32: accumulators in twenty-eight of the thirty-two registers, two for a row
+ * of B; elements of A are broadcast from memory by the multiply-add. Other entries are AVX2's. */
 #include "x86/x86.h"
 
 #include <immintrin.h>
@@ -126,7 +126,7 @@ static void multiply_runs(uint32_t rows, uint32_t k, const float *a, const struc
     }
 }
 
-/* In each 128 bits a 4 x 4 transpose: element 4l + i of row j goes to 4l + j of row i. */
+/* A 4 x 4 transpose in each 128-bit lane: element 4l + i of row j goes to 4l + j of row i. */
 static inline __attribute__((always_inline)) void transpose_4x4(__m512 *r)
 {
     __m512d lo01 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1]));
@@ -139,7 +139,7 @@ static inline __attribute__((always_inline)) void transpose_4x4(__m512 *r)
     r[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(hi01, hi23));
 }
 
-/* The same of 4 x 4 blocks of 128 bits. */
+/* A 4 x 4 transpose of whole 128-bit lanes. */
 static inline __attribute__((always_inline)) void transpose_blocks(__m512 *a, __m512 *b,
                                                                    __m512 *c, __m512 *d)
 {
@@ -153,9 +153,9 @@ static inline __attribute__((always_inline)) void transpose_blocks(__m512 *a, __
     *d = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
 }
 
-/* pack_transposed for 13 to 16 rows and n, a multiple of 16: whole lines of each row, because rows
- * a power of two apart push each other out of the cache. All sixteen elements are stored where the
- * next step writes over what is too much. */
+/* pack_transposed for 13 to 16 rows and n, a multiple of 16. Reads whole cache lines of each row,
+ * because rows a power of two apart evict each other. Stores all sixteen elements where the next
+ * step overwrites the excess ones. */
 static void pack_rows(uint32_t rows, uint32_t n, float alpha, const float *src, size_t stride,
                       float *dst, size_t ld)
 {
@@ -199,7 +199,7 @@ static void pack_transposed(uint32_t rows, uint32_t n, float alpha, const float 
     uw_pack_transposed_avx2(rows, n, alpha, src, stride, dst, ld);
 }
 
-/* What is left of a row rounds as in AVX2's add_rows. */
+/* The tail of a row rounds as in AVX2's add_rows. */
 static void step_rows(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
                       const float *x, float *const *w, float *dx)
 {

@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-/* One channel, or eight. */
+/* One channel in all lanes, or eight channels. */
 struct channel {
     __m256 mean, second, gamma, beta;
 };
@@ -23,7 +23,7 @@ static inline struct channel eight(const struct uw_norm_lines *c, uint32_t i)
                             _mm256_loadu_ps(c->gamma + i), _mm256_loadu_ps(c->beta + i)};
 }
 
-/* Of a number and NaN, max and min give the second. */
+/* If an operand is NaN, max and min return the second one, so NaN stays NaN. */
 static inline __m256 normed(const struct channel *c, __m256 least, __m256 most, __m256 x)
 {
     __m256 xhat = _mm256_mul_ps(_mm256_sub_ps(x, c->mean), c->second);
@@ -31,7 +31,7 @@ static inline __m256 normed(const struct channel *c, __m256 least, __m256 most, 
     return _mm256_min_ps(most, _mm256_max_ps(least, v));
 }
 
-/* The first n < 8 floats at x. */
+/* Normalize the last n < 8 floats, at x. */
 static inline void norm_rest(const struct channel *c, __m256 least, __m256 most, float *x,
                              size_t n)
 {
@@ -88,7 +88,7 @@ static void norm_few_rows(uint32_t cols, uint32_t n, const struct uw_norm_lines 
     }
 }
 
-#define ROWS_AT_ONCE 32u        /* that stay in the first cache */
+#define ROWS_AT_ONCE 32u        /* fit in the L1 cache */
 
 static void norm_columns(uint32_t cols, uint32_t n, const struct uw_norm_lines *c, float *x,
                          size_t ld)

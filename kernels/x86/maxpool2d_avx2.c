@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Eight windows at a time: the 2 x 2 pooling with stride 2 that most small networks use, and any
- * window with a column stride of 1 or 2. Windows at the edges, and other strides, take the
- * reference one by one. Planes are tasks. */
+ * Max pooling, eight windows at a time: 2 x 2 with stride 2, and any window with a column stride of
+ * 1 or 2. Windows at the edges, and other strides, use the reference one by one. A task is some
+ * planes. */
 #include "x86/x86.h"
 
 #include "ref/ref.h"
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#define WORK 8.0        /* multiply-adds that take as long as a pixel does */
+#define WORK 8.0        /* time of a pixel, in multiply-adds */
 
 struct job {
     const struct uw_pool2d *p;
@@ -42,7 +42,7 @@ static void run(const struct uw_exec *e, uw_task_fn fn, struct job *j)
                    (uint32_t)((j->planes + j->planes_per_task - 1) / j->planes_per_task));
 }
 
-/* Take v and its tap where it beats best: greater, or NaN while best is none. */
+/* Set best and won to v and its tap where v is greater, or NaN while best is not NaN. */
 static inline void challenge(__m256 v, int tap, __m256 *best, __m256i *won)
 {
     __m256 not_below = _mm256_cmp_ps(v, *best, _CMP_NLE_UQ);
@@ -51,7 +51,7 @@ static inline void challenge(__m256 v, int tap, __m256 *best, __m256i *won)
     *won = _mm256_blendv_epi8(*won, _mm256_set1_epi32(tap), _mm256_castps_si256(beats));
 }
 
-/* Elements 0, 2, .. 14 and 1, 3, .. 15 of sixteen. */
+/* Split sixteen elements into even and odd ones. */
 static inline void split(__m256 lo, __m256 hi, __m256 *even, __m256 *odd)
 {
     __m256 e = _mm256_shuffle_ps(lo, hi, 0x88), o = _mm256_shuffle_ps(lo, hi, 0xdd);
@@ -64,7 +64,7 @@ static inline void load_split(const float *x, __m256 *even, __m256 *odd)
     split(_mm256_loadu_ps(x), _mm256_loadu_ps(x + 8), even, odd);
 }
 
-/* What split takes apart. */
+/* The inverse of split. */
 static inline void join(__m256 even, __m256 odd, __m256 *lo, __m256 *hi)
 {
     __m256 a = _mm256_unpacklo_ps(even, odd), b = _mm256_unpackhi_ps(even, odd);
@@ -72,14 +72,14 @@ static inline void join(__m256 even, __m256 odd, __m256 *lo, __m256 *hi)
     *hi = _mm256_permute2f128_ps(a, b, 0x31);
 }
 
-/* The low n of eight lanes. */
+/* A mask of the first n of eight lanes. */
 static inline __m256i first_lanes(uint32_t n)
 {
     static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return _mm256_loadu_si256((const __m256i *)(const void *)(lanes + 8 - n));
 }
 
-/* Store them. Masked stores are slow on some processors. */
+/* Store the first n lanes. Masked stores are slow on some processors. */
 static inline void store_first(float *to, __m256 v, uint32_t n)
 {
     if (n >= 8) {
@@ -102,7 +102,7 @@ static inline void store_first(float *to, __m256 v, uint32_t n)
     }
 }
 
-/* Fewer than eight windows of 2 x 2 touch the first so many lanes of two registers. */
+/* Lanes of two registers of x that fewer than eight 2 x 2 windows use. */
 static inline uint32_t lo_lanes(uint32_t windows)
 {
     return windows < 4 ? 2 * windows : 8;
@@ -119,7 +119,7 @@ static inline void load_few(const float *x, uint32_t windows, __m256 *lo, __m256
     *hi = _mm256_maskload_ps(x + 8, first_lanes(hi_lanes(windows)));
 }
 
-/* n bytes, n from 1 to 7, and back. */
+/* Load and store n bytes, n from 1 to 7. */
 static inline uint64_t load_bytes(const uint8_t *from, uint32_t n)
 {
     uint32_t first, last;
@@ -161,7 +161,7 @@ static inline void finish_eight(__m256 best, __m256i won, float *y, uint8_t *win
     _mm_storel_epi64((__m128i *)(void *)winner, bytes_of(won));
 }
 
-/* The best of windows from their left and right taps, above and below. */
+/* The maximum of 2 x 2 windows: v0, v1 are the upper taps, v2, v3 the lower ones. */
 static inline __m256 best_of_four(__m256 v0, __m256 v1, __m256 v2, __m256 v3, bool relu,
                                   __m256i *won)
 {
@@ -237,7 +237,7 @@ static void halving_row(const struct uw_pool2d *p, const float *x, uint32_t oh, 
     for (; ow + 8 <= out_w; ow += 8) {
         eight_windows(x + 2 * ow, in_w, p->relu, y + ow, winner != NULL ? winner + ow : tap);
     }
-    if (ow < out_w && out_w >= 8) {     /* some of them once more */
+    if (ow < out_w && out_w >= 8) {     /* the last eight overlap those before */
         ow = out_w - 8;
         eight_windows(x + 2 * ow, in_w, p->relu, y + ow, winner != NULL ? winner + ow : tap);
     } else if (ow < out_w) {
@@ -245,7 +245,7 @@ static void halving_row(const struct uw_pool2d *p, const float *x, uint32_t oh, 
     }
 }
 
-/* One row of windows of any kind. */
+/* One row of windows of any size. */
 static void any_row(const struct uw_pool2d *p, const float *x, uint32_t oh, float *y,
                     uint8_t *winner)
 {
@@ -340,7 +340,7 @@ static inline void bw_few(const float *dy, const uint8_t *won, uint32_t n, size_
     write_few(n, routed(g, w, 2), routed(g, w, 3), accumulate, dx + in_w);
 }
 
-/* The gradients of the two rows that a row of windows of 2 x 2 covers. */
+/* The gradients of the two rows of x that a row of 2 x 2 windows covers. */
 static void bw_row(const struct uw_pool2d *p, const float *dy, const uint8_t *won, bool accumulate,
                    float *dx)
 {
@@ -349,7 +349,7 @@ static void bw_row(const struct uw_pool2d *p, const float *dy, const uint8_t *wo
     for (; ow + 8 <= p->out_w; ow += 8) {
         bw_eight(dy + ow, won + ow, in_w, accumulate, dx + 2 * ow);
     }
-    if (ow < p->out_w && ow > 0 && !accumulate) {   /* some of them once more */
+    if (ow < p->out_w && ow > 0 && !accumulate) {   /* the last eight overlap those before */
         ow = p->out_w - 8;
         bw_eight(dy + ow, won + ow, in_w, false, dx + 2 * ow);
     } else if (ow < p->out_w) {

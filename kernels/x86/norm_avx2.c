@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Group norm has the reference's loops over rows, eight values at a time: the same eight double
- * lanes and the same roundings, hence the same bits. A product of two floats is exact in double, so
- * the fused multiply-add of projection_of rounds once, as the reference does.
+ * lanes and roundings, hence the same bits. A product of two floats is exact in double, so the
+ * fused multiply-add of projection_of rounds once, as the reference does.
  *
- * Batch norm reads a channel once for its mean and its spread, both of the difference to the
- * channel's first value and in double: that value lies within sqrt(n) deviations of the mean, so
- * that what cancels is far below a float's rounding. Its sums of gradients run in float over
+ * Batch norm computes mean and spread in one pass over a channel, as sums in double of differences
+ * to the channel's first value. That value is within sqrt(n) deviations of the mean, so that the
+ * cancellation error is far below a float's rounding. Its sums of gradients are in float over
  * BLOCK_N values, then in double. */
 #include "x86/x86.h"
 
@@ -30,14 +30,14 @@ static inline struct lanes widen(__m256 x)
                           _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
 }
 
-/* The first n < 8 of eight elements. */
+/* A mask of the first n < 8 of eight elements. */
 static inline __m256i first_of(size_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-/* The first n < 8 floats: a masked store is slow where it is microcode. */
+/* Store the first n < 8 floats. A masked store is slow on processors that do it in microcode. */
 static inline void store_rest(float *dst, const float *rest, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -63,7 +63,7 @@ static double sum_of(size_t n, const float *x)
         s.lo = _mm256_add_pd(s.lo, v.lo);
         s.hi = _mm256_add_pd(s.hi, v.hi);
     }
-    if (i < n) { /* the lanes that are left out add 0 */
+    if (i < n) { /* the unused lanes add 0 */
         struct lanes v = widen(_mm256_maskload_ps(x + i, first_of(n - i)));
         s.lo = _mm256_add_pd(s.lo, v.lo);
         s.hi = _mm256_add_pd(s.hi, v.hi);
@@ -134,7 +134,7 @@ static inline __m256 normalized(__m256 x, const float *stats, float gamma, float
 static void normalize(size_t n, const float *x, const float *stats, float gamma, float beta,
                       float *y)
 {
-    const float own[2] = {stats[0], stats[1]}; /* no part of y */
+    const float own[2] = {stats[0], stats[1]}; /* a copy: cannot alias y */
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         _mm256_storeu_ps(y + i, normalized(_mm256_loadu_ps(x + i), own, gamma, beta));
@@ -176,8 +176,8 @@ static void denormalize(size_t n, const float *x, const float *stats, const floa
 
 #define BLOCK_N 64u
 
-/* What is wanted soon lies where the processor would not guess. */
-static inline void soon(const float *x)
+/* Prefetch a row that is too far away for the hardware prefetcher. */
+static inline void prefetch_row(const float *x)
 {
     _mm_prefetch((const char *)x, _MM_HINT_T1);
 }
@@ -194,7 +194,7 @@ static inline __m256d square_add(__m256d s, __m256d d)
     return _mm256_fmadd_pd(d, d, s);
 }
 
-/* Sums and sums of squares of x - first. */
+/* Sum and sum of squares of x - first. */
 struct moments {
     struct lanes sum, square;
 };
@@ -223,7 +223,7 @@ static void moments_of(const struct norm_rows *r, const float *x, double *mean, 
         const float *row = x + s * r->stride;
         size_t i = 0;
         for (; i + 16 <= r->n; i += 16) {
-            soon(row + r->ahead + i);
+            prefetch_row(row + r->ahead + i);
             add_moments(&m, _mm256_loadu_ps(row + i), wide);
             add_moments(&other, _mm256_loadu_ps(row + i + 8), wide);
         }
@@ -231,7 +231,7 @@ static void moments_of(const struct norm_rows *r, const float *x, double *mean, 
             add_moments(&m, _mm256_loadu_ps(row + i), wide);
             i += 8;
         }
-        if (i < r->n) { /* lanes that are left out are no different */
+        if (i < r->n) { /* in unused lanes the difference is 0 */
             __m256i keep = first_of(r->n - i);
             __m256 v = _mm256_maskload_ps(row + i, keep);
             add_moments(&other, _mm256_blendv_ps(first, v, _mm256_castsi256_ps(keep)), wide);
@@ -245,7 +245,7 @@ static void moments_of(const struct norm_rows *r, const float *x, double *mean, 
     *spread = *spread < 0.0 ? 0.0 : *spread; /* NaN stays */
 }
 
-/* A channel's numbers in registers. */
+/* A channel's parameters, each in all lanes. */
 struct channel {
     __m256 mean, second, gamma, beta, ceiling;
 };
@@ -267,7 +267,7 @@ static inline __m256 centred(const struct channel *c, __m256 x)
     return _mm256_mul_ps(_mm256_sub_ps(x, c->mean), c->second);
 }
 
-/* What of dy goes back through the ReLU. */
+/* dy after the backward pass of the ReLU. */
 static inline __attribute__((always_inline)) __m256 passed(const struct channel *c, bool cut,
                                                            __m256 xhat, __m256 dy)
 {
@@ -299,8 +299,8 @@ static inline __attribute__((always_inline)) void project_of(
             size_t i = at, end = r->n - at < BLOCK_N ? r->n : at + BLOCK_N;
             __m256 p0 = _mm256_setzero_ps(), p1 = p0, q0 = p0, q1 = p0;
             for (; i + 16 <= end; i += 16) {
-                soon(x + r->ahead + i);
-                soon(dy + r->ahead + i);
+                prefetch_row(x + r->ahead + i);
+                prefetch_row(dy + r->ahead + i);
                 add_gradient(&c, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i), &p0, &q0);
                 add_gradient(&c, cut, _mm256_loadu_ps(x + i + 8), _mm256_loadu_ps(dy + i + 8),
                              &p1, &q1);
@@ -309,7 +309,7 @@ static inline __attribute__((always_inline)) void project_of(
                 add_gradient(&c, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i), &p0, &q0);
                 i += 8;
             }
-            if (i < end) { /* left out: x is the mean, dy 0 */
+            if (i < end) { /* unused lanes: x is the mean, dy 0 */
                 __m256i keep = first_of(end - i);
                 __m256 v = _mm256_blendv_ps(c.mean, _mm256_maskload_ps(x + i, keep),
                                             _mm256_castsi256_ps(keep));
@@ -337,7 +337,7 @@ static inline __attribute__((always_inline)) __m256 output_of(const struct chann
                                                               __m256 x)
 {
     __m256 v = value_of(c, centred(c, x));
-    if (cut) { /* of a number and NaN, max and min give the second */
+    if (cut) { /* if an operand is NaN, max and min return the second */
         v = _mm256_min_ps(c->ceiling, _mm256_max_ps(_mm256_setzero_ps(), v));
     }
     return v;
@@ -350,7 +350,7 @@ static inline __attribute__((always_inline)) void normalize_rows_of(
     for (size_t s = 0; s < r->count; s++, x += r->stride, y += r->stride) {
         size_t i = 0;
         for (; i + 16 <= r->n; i += 16) {
-            soon(y + r->ahead + i);
+            prefetch_row(y + r->ahead + i);
             _mm256_storeu_ps(y + i, output_of(&c, cut, _mm256_loadu_ps(x + i)));
             _mm256_storeu_ps(y + i + 8, output_of(&c, cut, _mm256_loadu_ps(x + i + 8)));
         }
@@ -389,8 +389,8 @@ static inline __attribute__((always_inline)) __m256 gradient_of(
     return _mm256_mul_ps(c->second, _mm256_sub_ps(d, _mm256_mul_ps(xhat, s->b)));
 }
 
-/* 0 in lanes where d is finite, else NaN, which stays. */
-static inline __m256 blemish(__m256 so_far, __m256 d)
+/* 0 in lanes where all d so far were finite, else NaN. */
+static inline __m256 not_finite(__m256 so_far, __m256 d)
 {
     return _mm256_fmadd_ps(d, _mm256_setzero_ps(), so_far);
 }
@@ -407,7 +407,7 @@ static inline __attribute__((always_inline)) bool denormalize_rows_of(
         for (; i + 8 <= r->n; i += 8) {
             __m256 d = gradient_of(&c, &s, cut, _mm256_loadu_ps(x + i), _mm256_loadu_ps(dy + i));
             d = add ? _mm256_add_ps(_mm256_loadu_ps(dx + i), d) : d;
-            bad = blemish(bad, d);
+            bad = not_finite(bad, d);
             _mm256_storeu_ps(dx + i, d);
         }
         if (i < r->n) {
@@ -416,7 +416,7 @@ static inline __attribute__((always_inline)) bool denormalize_rows_of(
             __m256 d = gradient_of(&c, &s, cut, _mm256_maskload_ps(x + i, keep),
                                    _mm256_maskload_ps(dy + i, keep));
             d = add ? _mm256_add_ps(_mm256_maskload_ps(dx + i, keep), d) : d;
-            bad = blemish(bad, _mm256_and_ps(_mm256_castsi256_ps(keep), d));
+            bad = not_finite(bad, _mm256_and_ps(_mm256_castsi256_ps(keep), d));
             _mm256_storeu_ps(rest, d);
             store_rest(dx + i, rest, r->n - i);
         }

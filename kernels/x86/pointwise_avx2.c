@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The element by element slots, the reference's equations in the reference's order (so the same
- * bits), eight at a time; long vectors are cut into tasks. */
+ * Elementwise slots, eight elements at a time, with the reference's equations in the reference's
+ * order, hence the same bits; long vectors are divided into tasks. */
 #include "x86/x86.h"
 
 #include "ref/ref.h"
@@ -115,7 +115,7 @@ int uw_axpby_avx2(const struct uw_exec *e, size_t n, float a, const float *x, fl
     return UW_OK;
 }
 
-/* The compiler vectorises the reference's loop with this file's flags. */
+/* The reference's loop, which the compiler vectorizes with this file's flags. */
 static void sgd_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reference's equations in the reference's order (so the same bits), eight at a time; long
- * vectors are cut into tasks. */
+ * Updates, eight elements at a time, with the reference's equations in the reference's order, hence
+ * the same bits; long vectors are divided into tasks. */
 #include "x86/x86.h"
 
 #include "ref/ref.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * x86.h - what the files of the x86 tables share
+ * x86.h - slots and tile entries shared by the x86 tables
  *
  * Contracts are those of the slots in uwasa/kernels.h and of struct uw_tile. */
 #ifndef UW_KERNELS_X86_H
@@ -9,7 +9,7 @@
 #include "packed/tile.h"
 #include "uwasa/slots.h"
 
-/* Entries of both tiles. */
+/* Entries of both the AVX2 and the AVX-512 tile. */
 extern const struct uw_small_ops uw_small_avx2;
 void uw_pack_transposed_avx2(uint32_t rows, uint32_t n, float alpha, const float *src,
                              size_t stride, float *dst, size_t ld);
@@ -22,7 +22,7 @@ extern const struct uw_norm_ops uw_norm_ops_avx2;
 void uw_step_rows_avx2(uint32_t rows, size_t n, float keep, const float *dy, const float *coef,
                        const float *x, float *const *w, float *dx);
 
-/* Slots, as the reference has them. */
+/* Slots with the contracts of uwasa/kernels.h. */
 __typeof__(uw_maxpool2d_fw_ref) uw_maxpool2d_fw_avx2;
 __typeof__(uw_maxpool2d_bw_input_ref) uw_maxpool2d_bw_input_avx2;
 __typeof__(uw_avgpool2d_fw_ref) uw_avgpool2d_fw_avx2;
