@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Convolution of any shape as an implicit GEMM (no im2col in memory): tiles of BK x BM and BK x BN
- * floats in shared memory, TM x TN accumulators per thread, the next tiles being loaded
- * meanwhile.
+ * floats in shared memory, the next ones being loaded meanwhile; TM x TN accumulators per thread.
  *
  *   part       rows m              columns n               depth k
  *   fw         output channels     image, oh, ow           ci, kh, kw

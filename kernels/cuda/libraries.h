@@ -55,7 +55,7 @@
     X(cudnnConvolutionBackwardData)                                                               \
     X(cudnnConvolutionBackwardFilter)
 
-/* The graph API, without which the others suffice. */
+/* The graph API, which is optional. */
 #define UW_CUDNN_GRAPH_ENTRIES(X)                                                                 \
     X(cudnnBackendCreateDescriptor)                                                               \
     X(cudnnBackendDestroyDescriptor)                                                              \

@@ -327,7 +327,7 @@ static struct job job_of(const struct uw_exec *e, const struct uw_norm *n, uint3
                          const float *x, const float *dy, float *y, bool each)
 {
     struct job j = {};
-    bool aligned = uw_aligned(x) && uw_aligned(dy) && uw_aligned(y); /* NULL is */
+    bool aligned = uw_aligned(x) && uw_aligned(dy) && uw_aligned(y); /* NULL is aligned */
     bool whole = n->channels >= 2 * uw_cuda_of(e)->multiprocessors;
     unsigned splits_max = each ? 65535u : whole ? 1u : UW_SPLITS_MAX;
     j.cut = uw_cut_channels(e, batch_n, n->channels, n->inner, aligned, each ? 4096 : ONE_BLOCK,

@@ -233,8 +233,7 @@ static __global__ void max_pairs_back_kernel(struct pairs p, const float *dy,
     }
 }
 
-/* The length of a window that counts for the average, along one axis: inside x, or also in the
- * padding. */
+/* The length of a window counted for the average, on one axis: inside x, or with padding. */
 static __device__ __forceinline__ uint32_t counted(uint32_t o, uint32_t n, uint32_t kernel,
                                                    uint32_t stride, uint32_t pad, bool exclude_pad)
 {

@@ -3,8 +3,7 @@
  * All steps of a recurrent layer in one launch. Samples are independent, so a block loops over time
  * for a few of them, with the states, and as much of W_hh as fits, in shared memory. cuDNN's RNN is
  * not used: it needs the weights in an opaque buffer, its gru and lstm store data that only its own
- * backward pass can read, and each call needs workspace outside the plan (not measured on a
- * card). */
+ * backward pass reads, and each call needs workspace outside the plan (not measured on a card). */
 #include "cell.cuh"
 #include "recurrence.cuh"
 
@@ -136,8 +135,7 @@ template <unsigned S> struct states<0, S> {
 constexpr uint32_t SMALL = 64u;
 template <unsigned K> constexpr unsigned most_threads = K > 0 ? 4u * SMALL : THREADS_MAX;
 
-/* With one sample per block, as many blocks per multiprocessor as samples_of assumes: 128 registers
- * per thread. */
+/* Blocks per multiprocessor with one sample per block, as in samples_of: 128 registers each. */
 template <unsigned K, unsigned S>
 constexpr unsigned least_blocks = S == 1 ? THREADS_MAX / most_threads<K> : 1u;
 

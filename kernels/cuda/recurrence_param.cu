@@ -28,7 +28,7 @@ struct job {
 __device__ uint32_t column_of_gate(const struct job &s, uint32_t gate)
 {
     bool apart = s.r.cell == UW_RECURRENCE_GRU && gate >= 2u * s.r.hidden;
-    return apart ? gate + s.r.hidden : gate; /* gru's n: W_hn h has a block of its own */
+    return apart ? gate + s.r.hidden : gate; /* gru's n: W_hn h is a separate block of a */
 }
 
 /* Set the rows [*first, *end) of this part, of n. */

@@ -27,9 +27,9 @@ static inline void transpose_4x4(const float *from, size_t row, float *to)
     vec4 c = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
     vec4 d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
     const vec4 transposed[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5),
-                            __builtin_shufflevector(a, b, 2, 3, 6, 7),
-                            __builtin_shufflevector(c, d, 0, 1, 4, 5),
-                            __builtin_shufflevector(c, d, 2, 3, 6, 7)};
+                                __builtin_shufflevector(a, b, 2, 3, 6, 7),
+                                __builtin_shufflevector(c, d, 0, 1, 4, 5),
+                                __builtin_shufflevector(c, d, 2, 3, 6, 7)};
     for (uint32_t i = 0; i < 4; i++) {
         memcpy(to + i * UW_EXACT_NR, &transposed[i], sizeof transposed[i]);
     }

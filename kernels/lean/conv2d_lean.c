@@ -57,8 +57,7 @@ static struct range range_of(const struct axis *a, uint32_t place)
     return r;
 }
 
-/* n rows of `run` taps, `step` apart in x; after a row, skip_w weights and skip_x values are
- * skipped. */
+/* n rows of `run` taps, `step` apart in x; skip_w, skip_x: weights and values skipped per row. */
 struct rows {
     uint32_t n, run;
     int32_t step;
@@ -122,8 +121,7 @@ static void add_taps(const struct sweep *s, const struct range *h, const struct 
     }
 }
 
-/* Compute some planes of out. A sum begins at the old value, or at 0, plus b (NULL: 0); never at
- * -0. */
+/* Compute some planes of out. A sum begins at the old value or 0, plus b (NULL: 0); never -0. */
 static void sweep_planes(const struct sweep *s, uint32_t planes, const float *w, const float *in,
                          const float *b, bool accumulate, float *out)
 {

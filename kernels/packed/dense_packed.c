@@ -12,10 +12,10 @@
 
 #define DOTS_BATCH 32u
 #define ROWS_BATCH 4u
-#define TASK_WORK 32768.0       /* multiplications that a task should have at least */
+#define TASK_WORK 32768.0       /* least multiplications of a task */
 #define TASKS_MAX 16u
 #define STEP_ROWS UW_TILE_STEP_ROWS /* outputs updated in one pass */
-#define STEP_WEIGHTS 65536u     /* weights that a task of a step should update */
+#define STEP_WEIGHTS 65536u     /* weights per task of a step, about */
 #define STEP_TASKS 4u
 #define STEP_INPUTS 2048u
 

@@ -2,7 +2,8 @@
  *
  * packed.h - the kernel slots that run on a register tile
  *
- * Contracts are those of the slots in uwasa/kernels.h; the tile is that of the table in e or k. */
+ * Contracts are those of the slots in uwasa/kernels.h; the tile is that of the table in e or k.
+ * Small products use the reference. */
 #ifndef UW_KERNELS_PACKED_H
 #define UW_KERNELS_PACKED_H
 

@@ -12,8 +12,8 @@
 #define SMALL_WORK 1048576.0    /* up to this many multiplications: small blocks to save scratch */
 #define SMALL_PANELS 2u
 #define SMALL_K 256u
-#define SPLIT_WORTH 65536.0     /* multiplications that a task should have */
-#define ROWS_WORTH 8u           /* register tiles of rows and of columns that a task should have */
+#define SPLIT_WORTH 65536.0     /* multiplications per task, about */
+#define ROWS_WORTH 8u           /* least register tiles of a task, in rows and in columns */
 #define COLUMNS_WORTH 4u
 
 /* Saturates: a shape too large for any memory needs SIZE_MAX bytes. */

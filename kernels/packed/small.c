@@ -9,7 +9,7 @@
 /* Most multiplications; fewer where a product can read whole pieces of rows in place. */
 #define WORK_MAX 12582912.0
 #define WORK_MAX_PIECES 3145728.0
-#define TASK_WORK 131072.0      /* multiplications that a task should have at least */
+#define TASK_WORK 131072.0      /* multiplications per task, about */
 #define TASKS_MAX 8u
 #define LIST_MAX 4096u          /* inner indexes */
 #define BAND_MAX 32768u         /* floats of an image with its padding */
@@ -201,8 +201,7 @@ static void run(struct small *s, const struct uw_exec *e, uw_task_fn fn)
     uw_workers_run(e->workers, fn, s, div_up(s->units, s->per_task));
 }
 
-/* List the inner indexes in the order of the weights, which are the left operand when lanes are
- * pixels. */
+/* List the inner indexes in the order of the weights (the left operand if lanes are pixels). */
 static void list_taps(const struct small *s)
 {
     const struct uw_conv2d *c = s->c;
@@ -269,8 +268,7 @@ static void put(uint32_t n, const float *from, bool accumulate, float *to)
     }
 }
 
-/* Compute one row of `width` pixels for all channels; lanes are pixels. Channels of out are `plane`
- * floats apart. */
+/* Compute one row of `width` pixels, which are lanes, for all channels, `plane` apart in out. */
 static void row_of_pixels(const struct small *s, struct uw_small_sides *sides, uint32_t n,
                           uint32_t channels, uint32_t weights_apart, uint32_t width, float *out,
                           size_t plane)

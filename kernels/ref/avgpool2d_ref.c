@@ -3,8 +3,7 @@
 
 #include "uwasa/status.h"
 
-/* The part of a window inside the input, along one axis, and the length that counts for the
- * average. */
+/* The part of a window inside the input, and the length counted for the average, on one axis. */
 struct reach {
     uint32_t lo, hi;
     uint32_t counted;
