@@ -226,9 +226,9 @@ static __device__ __forceinline__ void correlate(const struct window &v, const f
 
 /* Store a channel's sum k, or this split's part of it. */
 template <int KERNEL>
-static __device__ __forceinline__ void give(const struct uw_conv &c, float *partials,
-                                            uint32_t splits, uint32_t co, uint32_t split, int k,
-                                            float sum)
+static __device__ __forceinline__ void store_sum(const struct uw_conv &c, float *partials,
+                                                 uint32_t splits, uint32_t co, uint32_t split,
+                                                 int k, float sum)
 {
     constexpr int taps = KERNEL * KERNEL;
     if (splits > 1) {
@@ -279,7 +279,8 @@ static __global__ void __launch_bounds__(BLOCK)
         for (unsigned warp = 0; warp < BLOCK / UW_LANES; warp++) {
             total += part[warp][threadIdx.x];
         }
-        give<KERNEL>(c, partials, gridDim.y, co, blockIdx.y, static_cast<int>(threadIdx.x), total);
+        store_sum<KERNEL>(c, partials, gridDim.y, co, blockIdx.y, static_cast<int>(threadIdx.x),
+                          total);
     }
     if (gridDim.y == 1 || !uw_last_block(tickets + co, gridDim.y) || threadIdx.x >= sums) {
         return;
@@ -288,7 +289,7 @@ static __global__ void __launch_bounds__(BLOCK)
     for (uint32_t s = 0; s < gridDim.y; s++) {
         total += __ldcg(partials + (static_cast<size_t>(co) * gridDim.y + s) * sums + threadIdx.x);
     }
-    give<KERNEL>(c, nullptr, 1, co, 0, static_cast<int>(threadIdx.x), total);
+    store_sum<KERNEL>(c, nullptr, 1, co, 0, static_cast<int>(threadIdx.x), total);
 }
 
 bool uw_depthwise_takes(const struct uw_conv2d *c)

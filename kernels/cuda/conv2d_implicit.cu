@@ -87,8 +87,8 @@ static __device__ __forceinline__ float x_at(const struct product &p, size_t pla
 }
 
 /* Store an output of fw or bw_input, of channel co. */
-static __device__ __forceinline__ void give_output(const struct product &p, size_t at, uint32_t co,
-                                                   float v)
+static __device__ __forceinline__ void store_output(const struct product &p, size_t at,
+                                                    uint32_t co, float v)
 {
     v = uw_conv_cut(p.c, v + (p.c.b != nullptr ? p.c.b[co] : 0.0f));
     p.c.y[at] = p.c.accumulate ? p.c.y[at] + v : v;
@@ -96,7 +96,7 @@ static __device__ __forceinline__ void give_output(const struct product &p, size
 
 /* Operands and result of each part. depth: position of an inner index k; column: that of a column
  * n. by_depth: adjacent threads load elements of B adjacent in k, else in n. place: offset of the
- * output in row m of group g and column n, at q; give: store v there. */
+ * output in row m of group g and column n, at q; store: write v there. */
 struct taps_by_pixels {
     static constexpr bool by_depth = false;
     typedef struct tap depth;
@@ -130,10 +130,10 @@ struct fw_part : taps_by_pixels {
         (void)n;
         return y_plane(p, q.image, g * p.c.group_out + m) + q.at;
     }
-    static __device__ __forceinline__ void give(const struct product &p, size_t at, uint32_t g,
-                                                uint32_t m, float v)
+    static __device__ __forceinline__ void store(const struct product &p, size_t at, uint32_t g,
+                                                 uint32_t m, float v)
     {
-        give_output(p, at, g * p.c.group_out + m, v);
+        store_output(p, at, g * p.c.group_out + m, v);
     }
 };
 
@@ -167,10 +167,10 @@ struct bw_input_part : taps_by_pixels {
         (void)n;
         return x_plane(p, q.image, g * p.c.group_in + m) + q.at;
     }
-    static __device__ __forceinline__ void give(const struct product &p, size_t at, uint32_t g,
-                                                uint32_t m, float v)
+    static __device__ __forceinline__ void store(const struct product &p, size_t at, uint32_t g,
+                                                 uint32_t m, float v)
     {
-        give_output(p, at, g * p.c.group_in + m, v);
+        store_output(p, at, g * p.c.group_in + m, v);
     }
 };
 
@@ -204,8 +204,8 @@ struct bw_param_part {
         (void)t;
         return (static_cast<size_t>(g) * p.m + m) * p.n + n;
     }
-    static __device__ __forceinline__ void give(const struct product &p, size_t at, uint32_t g,
-                                                uint32_t m, float v)
+    static __device__ __forceinline__ void store(const struct product &p, size_t at, uint32_t g,
+                                                 uint32_t m, float v)
     {
         (void)g;
         (void)m;
@@ -311,7 +311,7 @@ static __device__ __forceinline__ void each_output(const struct product &p, uint
 }
 
 /* Store this block's partial sum of an output. */
-struct leave_part {
+struct store_part {
     const struct product &p;
     __device__ __forceinline__ void operator()(size_t at, uint32_t m, float v) const
     {
@@ -321,7 +321,7 @@ struct leave_part {
 };
 
 /* Store an output, from all partial sums if the depth is split. */
-template <typename Part> struct give_whole {
+template <typename Part> struct store_whole {
     const struct product &p;
     uint32_t g;
     __device__ __forceinline__ void operator()(size_t at, uint32_t m, float v) const
@@ -332,7 +332,7 @@ template <typename Part> struct give_whole {
                 v += __ldcg(p.partials + static_cast<size_t>(s) * p.all + at);
             }
         }
-        Part::give(p, at, g, m, v);
+        Part::store(p, at, g, m, v);
     }
 };
 
@@ -370,12 +370,12 @@ static __global__ void __launch_bounds__(THREADS) product_kernel(struct product 
         multiply<BM, BN, BK, TM, TN>(as, bs, sum);
     }
     if (gridDim.z > 1) {
-        each_output<Part, BN, TM, TN>(p, g, m0, n0, sum, leave_part{p});
+        each_output<Part, BN, TM, TN>(p, g, m0, n0, sum, store_part{p});
         if (!uw_last_block(p.tickets + blockIdx.y * gridDim.x + blockIdx.x, gridDim.z)) {
             return;
         }
     }
-    each_output<Part, BN, TM, TN>(p, g, m0, n0, sum, give_whole<Part>{p, g});
+    each_output<Part, BN, TM, TN>(p, g, m0, n0, sum, store_whole<Part>{p, g});
 }
 
 template <typename Part, int BM, int BN, int BK, int TM, int TN>

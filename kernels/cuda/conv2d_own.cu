@@ -66,8 +66,7 @@ bool uw_conv2d_own_splits(const struct uw_exec *e, const struct uw_conv2d *c, ui
 
 typedef int (*part_fn)(const struct uw_exec *e, const struct uw_conv &c);
 
-/* Run fn for each slice. x, dy, y of v are those of the first image; y advances by y_step floats
- * per image. */
+/* Run fn per slice. x, dy, y of v are those of image 0; y advances by y_step floats per image. */
 static int in_slices(const struct uw_exec *e, const struct uw_conv2d *c, struct uw_conv v,
                      uint32_t batch_n, size_t y_step, part_fn fn)
 {

@@ -152,8 +152,7 @@ static size_t image_n(const struct uw_winograd_tiles *t)
     return (size_t)t->channels * t->h * t->w;
 }
 
-/* y = weights x for each of 36 positions. cuBLAS is column-major: a row-major matrix is its
- * transpose there. */
+/* y = weights x for each of 36 positions; cuBLAS is column-major, so all are transposed there. */
 static int multiply(const struct uw_exec *e, const struct layout *l, const struct buffers *b)
 {
     const struct uw_cuda_products *p = uw_cuda_of(e)->products;

@@ -136,7 +136,7 @@ static int status(ncclResult_t rc)
 }
 
 /* State of the last call: UW_OK, UW_ERR_AGAIN (in progress), UW_ERR_IO (it or the group failed). */
-static int ask(const struct uw_cuda_group *g)
+static int async_state(const struct uw_cuda_group *g)
 {
     ncclResult_t state = ncclSystemError;
     ncclResult_t rc = g->l.ncclCommGetAsyncError(g->comm, &state);
@@ -218,7 +218,7 @@ int uw_cuda_group_add_parts(struct uw_cuda_group *g, const struct uw_cuda_group_
 }
 
 /* UW_OK, UW_ERR_AGAIN (not yet) or UW_ERR_IO. */
-static int has_come(cudaEvent_t event)
+static int event_status(cudaEvent_t event)
 {
     cudaError_t rc = cudaEventQuery(event);
     if (rc == cudaErrorNotReady) {
@@ -244,7 +244,7 @@ static int divide(struct uw_cuda_group *g)
 
 /* The sum of parts is complete: copy it to them. Not earlier: after an abort the parts belong to
  * the caller and must not change. */
-static int hand_back(struct uw_cuda_group *g)
+static int copy_to_parts(struct uw_cuda_group *g)
 {
     cudaError_t rc = cudaSuccess;
     size_t at = 0;
@@ -273,12 +273,12 @@ static void divide_parts(struct uw_cuda_group *g)
 }
 
 /* Enter the next phase. */
-static int go_on(struct uw_cuda_group *g)
+static int next_phase(struct uw_cuda_group *g)
 {
     switch (g->phase) {
     case JOINS: return add(g);
     case ADDS: g->phase = REDUCES; return uw_cuda_status(cudaEventRecord(g->reduced, g->stream));
-    case REDUCES: return g->parts != NULL ? hand_back(g) : divide(g);
+    case REDUCES: return g->parts != NULL ? copy_to_parts(g) : divide(g);
     case COPIES:
     case RESTS:
     default: return UW_OK;
@@ -291,8 +291,10 @@ int uw_cuda_group_poll(struct uw_cuda_group *g)
         return UW_ERR_IO;
     }
     bool last = g->phase == COPIES;
-    int came = last ? has_come(g->copied) : g->phase == REDUCES ? has_come(g->reduced) : UW_OK;
-    int group = last ? UW_OK : ask(g);
+    int came = last                  ? event_status(g->copied)
+               : g->phase == REDUCES ? event_status(g->reduced)
+                                     : UW_OK;
+    int group = last ? UW_OK : async_state(g);
     if (group == UW_ERR_IO || came < 0) {
         return group == UW_ERR_IO ? group : came;
     }
@@ -302,7 +304,7 @@ int uw_cuda_group_poll(struct uw_cuda_group *g)
     if (group == UW_ERR_AGAIN || last) {
         return group;
     }
-    int rc = go_on(g);
+    int rc = next_phase(g);
     return rc < 0 ? rc : UW_ERR_AGAIN;
 }
 

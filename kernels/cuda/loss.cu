@@ -32,7 +32,7 @@ struct numbers numbers_of(const struct uw_exec *e, double *loss, uint32_t *corre
 }
 
 /* Outside of a step: wait, and return the results to the caller. */
-int give(const struct uw_exec *e, int rc, double *loss, uint32_t *correct)
+int return_results(const struct uw_exec *e, int rc, double *loss, uint32_t *correct)
 {
     struct uw_cuda_numbers got;
     if (rc < 0 || uw_cuda_of(e)->in_step) {
@@ -118,7 +118,7 @@ struct outcome outcome_of(const struct uw_exec *e, const struct numbers &to,
 }
 
 /* The last block adds the parts, writes the results, and adds them to the step's total. */
-__device__ inline void leave(double loss, uint32_t correct, const struct outcome &out)
+__device__ inline void finish(double loss, uint32_t correct, const struct outcome &out)
 {
     __shared__ double losses[UW_WARPS];
     __shared__ uint32_t counts[UW_WARPS];
@@ -234,7 +234,7 @@ __global__ void xent_forward(struct xent x, struct outcome out)
         row_forward<LANES>(x, row, threadIdx.x % LANES, reinterpret_cast<float *>(shared), &loss,
                            &correct);
     }
-    leave(loss, correct, out);
+    finish(loss, correct, out);
 }
 
 /* in: p; one division gives the row and the class of element i. */
@@ -301,7 +301,7 @@ __global__ void elementwise_forward(size_t n, float delta, const float *z, const
     UW_EACH(i, n) {
         loss += static_cast<double>(loss_at<KIND>(delta, z[i], t[i]));
     }
-    leave(loss, 0, out);
+    finish(loss, 0, out);
 }
 
 /* in: z, t */
@@ -333,7 +333,7 @@ template <int KIND> int run(const struct elementwise_call &c)
     unsigned blocks = c.n <= ONE_BLOCK_N ? 1 : uw_parts_of(c.e, c.n, 8);
     int rc = uw_launch(c.e, blocks, UW_BLOCK, elementwise_forward<KIND>, c.n, c.delta, c.z, c.t,
                        outcome_of(c.e, numbers_of(c.e, c.sum, NULL), adding{}));
-    return give(c.e, rc, c.sum, NULL);
+    return return_results(c.e, rc, c.sum, NULL);
 }
 
 int run_kind(enum uw_elementwise_loss kind, const struct elementwise_call &c)
@@ -378,7 +378,7 @@ __global__ void onehot(uint32_t rows, uint32_t n, const uint32_t *label, const f
         }
         correct += lane == 0 && top.index == label[row] ? 1u : 0u;
     }
-    leave(0.0, correct, out);
+    finish(0.0, correct, out);
 }
 
 /* The number of blocks, for per_block rows per block and iteration. */
@@ -415,7 +415,7 @@ int uw_softmax_xent_fw_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t 
 {
     struct numbers to = numbers_of(e, loss_sum, correct_n);
     int rc = run_xent(e, xent_of(batch_n, classes, smoothing, logits, label, p), to, adding{});
-    return give(e, rc, loss_sum, correct_n);
+    return return_results(e, rc, loss_sum, correct_n);
 }
 
 int uw_softmax_xent_bw_input_cuda(const struct uw_exec *e, uint32_t batch_n, uint32_t classes,
@@ -458,5 +458,5 @@ int uw_onehot_cuda(const struct uw_exec *e, uint32_t rows, uint32_t n, const uin
     unsigned blocks = blocks_of(e, rows, UW_BLOCK / UW_LANES);
     int rc = uw_launch(e, blocks, UW_BLOCK, onehot, rows, n, label, z, t,
                        outcome_of(e, numbers_of(e, NULL, correct_n), adding{}));
-    return give(e, rc, NULL, correct_n);
+    return return_results(e, rc, NULL, correct_n);
 }

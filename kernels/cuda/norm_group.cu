@@ -320,8 +320,8 @@ static __device__ __forceinline__ struct uw_norm_pair pair_at(const struct weigh
 }
 
 /* Store v, the sums of dy and of dy * xhat of channel c, or of one split of it. */
-static __device__ __forceinline__ void give(const struct weights &g, uint32_t c, uint32_t split,
-                                            const double *v)
+static __device__ __forceinline__ void store_sums(const struct weights &g, uint32_t c,
+                                                  uint32_t split, const double *v)
 {
     double *out = g.partials + 2 * (static_cast<size_t>(c) * g.splits + split);
     if (g.splits > 1) {
@@ -372,7 +372,7 @@ static __global__ void __launch_bounds__(1024) weights_kernel(struct weights g)
     uw_each_vector<W>(g.cut, body);
     uw_block_sums(body.sum);
     if (threadIdx.x == 0) {
-        give(g, blockIdx.x, blockIdx.y, body.sum);
+        store_sums(g, blockIdx.x, blockIdx.y, body.sum);
     }
 }
 
@@ -422,7 +422,7 @@ static __global__ void __launch_bounds__(ROWS *UW_LANES) weight_columns_kernel(s
         v[0] += part[i][0][threadIdx.x];
         v[1] += part[i][1][threadIdx.x];
     }
-    give(g, c, blockIdx.y, v);
+    store_sums(g, c, blockIdx.y, v);
 }
 
 static __global__ void finish_weights_kernel(struct weights g)
@@ -431,7 +431,7 @@ static __global__ void finish_weights_kernel(struct weights g)
     uw_add_splits(g.partials, blockIdx.x, g.splits, v);
     g.splits = 1;
     if (threadIdx.x == 0) {
-        give(g, blockIdx.x, 0, v);
+        store_sums(g, blockIdx.x, 0, v);
     }
 }
 

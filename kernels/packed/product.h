@@ -19,8 +19,7 @@
 
 /* The matrix A. Element (row i, inner index k = s * segment_n + t) is
  * base[s * segment_stride + i * row_stride + t]; with line_n > 0 the last term is
- * t / line_n * line_stride + t % line_n * step. trans: base[k * row_stride + i] instead.
- * Packing multiplies every element by alpha. */
+ * t / line_n * line_stride + t % line_n * step. trans: base[k * row_stride + i]. All times alpha. */
 struct uw_left {
     const float *base;
     bool trans;
