@@ -19,11 +19,11 @@
 
 /* The matrix A. Element (row i, inner index k = s * segment_n + t) is
  * base[s * segment_stride + i * row_stride + t]; with line_n > 0 the last term is
- * t / line_n * line_stride + t % line_n * step. trans: base[k * row_stride + i]. All times alpha. */
+ * t / line_n * line_stride + t % line_n * step. trans: base[k * row_stride + i]. */
 struct uw_left {
     const float *base;
     bool trans;
-    float alpha;
+    float alpha;                /* factor of every element */
     size_t row_stride;
     size_t segment_n, segment_stride;
     uint32_t line_n, step;
