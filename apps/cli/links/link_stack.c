@@ -191,11 +191,15 @@ static int open_line(struct uw_stack *s, const struct uw_stack_config *config,
 static int open_carrier(struct uw_stack *s, const struct uw_stack_config *config,
                         struct uw_error *err)
 {
-    int rc = config->carrier == UW_STACK_MPI      ? open_mpi(s, config, err)
-             : config->carrier == UW_STACK_TCP    ? open_stream(s, config, err)
-             : config->carrier == UW_STACK_SERIAL ? open_line(s, config, err)
-             : uw_stack_is_radio(config->carrier) ? open_radio(s, config, err)
-                                                  : open_udp(s, config, err);
+    int rc = UW_ERR_INVALID;
+    switch (config->carrier) {
+    case UW_STACK_UDP: rc = open_udp(s, config, err); break;
+    case UW_STACK_TCP: rc = open_stream(s, config, err); break;
+    case UW_STACK_MPI: rc = open_mpi(s, config, err); break;
+    case UW_STACK_SERIAL: rc = open_line(s, config, err); break;
+    case UW_STACK_BUS:
+    case UW_STACK_RADIO: rc = open_radio(s, config, err); break;
+    }
     s->base = s->top;
     return rc;
 }
@@ -321,10 +325,10 @@ int uw_stack_open(struct uw_stack *s, const struct uw_stack_config *config, stru
     int rc = open_carrier(s, config, err);
     rc = rc < 0 ? rc : open_capture(s, config, err);
     rc = rc < 0 ? rc : open_emulated(s, config, err);
-    bool datagrams = config->carrier == UW_STACK_UDP || config->carrier == UW_STACK_SERIAL;
+    bool own = config->carrier == UW_STACK_TCP || config->carrier == UW_STACK_MPI;
     if (rc == UW_OK && uw_stack_is_radio(config->carrier)) {
         rc = secure_radio(s, config, err);
-    } else if (rc == UW_OK && datagrams) {
+    } else if (rc == UW_OK && !own) {
         rc = open_secure(s, config, err);
     }
     if (rc == UW_OK && config->over != NULL) {

@@ -23,7 +23,7 @@ static const uint32_t periods[] = {1, 5, 10, 20, 50, 100};
 struct family {
     struct uw_choice mode;
     bool pairs;
-    const struct uw_mix_rule *rules[4];     /* tried in this order; ends with NULL */
+    const struct uw_mix_rule *rules[4];     /* tried in this order; the rest NULL */
     const char *schedules[4];
 };
 
@@ -265,7 +265,7 @@ static bool first_of(const struct uw_advice *a, const struct family *f, struct u
 {
     const struct uw_mix_rule *rule = a->asked->rule;
     const struct uw_peer_schedule *peers = a->asked->peers;
-    for (uint32_t i = 0; rule == NULL && f->rules[i] != NULL; i++) {
+    for (uint32_t i = 0; rule == NULL && i < COUNT(f->rules) && f->rules[i] != NULL; i++) {
         rule = admits_rule(a, f, f->rules[i]) ? f->rules[i] : NULL;
     }
     peers = f->schedules[0] == NULL ? NULL
