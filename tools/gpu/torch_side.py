@@ -235,6 +235,9 @@ def warm(work, modes):
 def main():
     if sys.argv[1:2] == ["--warm"]:
         return warm(sys.argv[2], sys.argv[3:])
+    if len(sys.argv) > 1:
+        print(__doc__)
+        return 0 if sys.argv[1] in ("-h", "--help") else 2
     answers = os.fdopen(os.dup(1), "w", buffering=1)    # keep output of libraries out of answers
     os.dup2(2, 1)
     side = Side(device_of(torch_set_up()))
@@ -249,4 +252,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
