@@ -5,7 +5,7 @@
  *     gloo ALGORITHM RANKS RANK STORE WINDOWS SECONDS BYTES...
  *
  * ALGORITHM is ring or bcube (gloo::allreduce), halving (gloo::AllreduceHalvingDoubling) or chunked
- * (gloo::AllreduceRingChunked); STORE a folder of its own for the rendezvous. */
+ * (gloo::AllreduceRingChunked); STORE is an empty folder for the rendezvous. */
 #include "window.h"
 
 #include <gloo/allreduce.h>
@@ -27,7 +27,7 @@ static std::unique_ptr<gloo::Algorithm> prepared;
 static float *prepared_x;
 static size_t prepared_n;
 
-/* The older algorithms are set up for a vector once and then run on it. */
+/* The older algorithms are prepared once for a vector, and then run on it. */
 static void prepare(float *x, size_t n)
 {
     if (prepared != nullptr && x == prepared_x && n == prepared_n) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * window.h - how tools/bench_collectives measures an all-reduce of another library, as
- * `uwasa bench allreduce` measures ours: windows of rounds between barriers, the slowest rank
- * counts, a sum is checked before and after.
+ * window.h - how tools/bench_collectives measures an all-reduce of another library, in the same way
+ * as `uwasa bench allreduce`: windows of rounds between barriers, of which the time of the slowest
+ * rank counts. A sum is checked before and after.
  *
- * The program that includes this gives round_of(x, n), which adds x up over all ranks, barrier(),
- * and slowest_of(seconds), the largest over all ranks, everywhere. */
+ * The program that includes this defines round_of(x, n), which replaces x by its sum over all
+ * ranks, barrier(), and slowest_of(seconds), which gives every rank the largest value of all. */
 #ifndef UWASA_RIVALS_WINDOW_H
 #define UWASA_RIVALS_WINDOW_H
 
