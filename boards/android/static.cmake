@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 64-bit Arm programs that need nothing of the system they run on: static, with musl. An Android
-# kernel runs them, and so does qemu-user; no NDK is needed. clang compiles; GNU's linker and libgcc
-# for 64-bit Arm finish the program.
+# Static 64-bit Arm programs with musl, which need only a kernel: they run on Android and in
+# qemu-user. No NDK is needed. Built with clang, and GNU's linker and libgcc for 64-bit Arm.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

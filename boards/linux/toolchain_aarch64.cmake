@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 64-bit Arm Linux from another Linux machine; programs run under qemu-user there.
+# For 64-bit Arm Linux, on another Linux machine, which runs the programs under qemu-user.
 
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(triplet aarch64-linux-gnu)

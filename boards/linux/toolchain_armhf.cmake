@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# 32-bit Arm Linux, hard float, from another Linux machine; programs run under qemu-user there.
-# Debian's armhf begins at ARMv7 with a VFPv3, which has no fused multiply-add and no NEON.
+# For 32-bit Arm Linux with hard float, on another Linux machine, which runs the programs under
+# qemu-user. Debian's armhf needs only ARMv7 and VFPv3: no fused multiply-add and no NEON.
 
 set(CMAKE_SYSTEM_PROCESSOR arm)
 set(triplet arm-linux-gnueabihf)

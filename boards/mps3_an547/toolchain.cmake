@@ -4,7 +4,7 @@
 # gcc 12 at -Os drops the last test of some loops that it turns into low-overhead branches;
 # -fno-branch-count-reg avoids that. It emits conditional conversions (vcvtne.f32.u32) that its
 # assembler reads as another instruction; -fno-if-conversion2 avoids that. Vector instructions flush
-# subnormal numbers, which the reference keeps, so only files that ask for them are compiled so.
+# subnormal numbers, which the reference keeps, so only some files are compiled to use them.
 
 set(CMAKE_SYSTEM_PROCESSOR cortex-m55)
 set(cpu_flags "-mcpu=cortex-m55 -fno-branch-count-reg -fno-if-conversion2 -fno-tree-vectorize")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests of what is in every build, with networks or without.
+# Tests of code that is in every build, with or without networks.
 if(TARGET uwasa::board)
   uwasa_test(board unit SOURCES test_board.c LINKS uwasa::board)
 endif()

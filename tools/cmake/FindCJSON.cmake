@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cJSON, shared or static, included as <cjson/cJSON.h>: the system's, or where there is none (Debian
-# has no static one) built from the sources that `tools/get-sources cjson` fetches.
+# cJSON, shared or static, included as <cjson/cJSON.h>: the system's, or if it has none (Debian has
+# no static one) built from the sources that `tools/get-sources cjson` fetches.
 #
 #   cJSON::cJSON   target
 

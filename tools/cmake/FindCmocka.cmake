@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmocka, which the tests run with: the system's, or where there is none built from the sources that
+# cmocka, which the tests use: the system's, or if it has none, built from the sources that
 # `tools/get-sources cmocka` fetches.
 #
 #   Cmocka::cmocka   target
@@ -29,7 +29,7 @@ if(Cmocka_FOUND AND NOT TARGET Cmocka::cmocka)
   else()
     add_library(cmocka_source STATIC EXCLUDE_FROM_ALL ${CMOCKA_SOURCE_DIR}/src/cmocka.c)
     target_include_directories(cmocka_source SYSTEM PUBLIC ${CMOCKA_SOURCE_DIR}/include)
-    target_compile_definitions(cmocka_source PRIVATE    # as its own build finds them on Unix
+    target_compile_definitions(cmocka_source PRIVATE    # what its own build detects on Unix
       HAVE_SIGNAL_H HAVE_STRINGS_H HAVE_STRSIGNAL HAVE_SIGLONGJMP HAVE_GCC_THREAD_LOCAL_STORAGE)
     add_library(Cmocka::cmocka ALIAS cmocka_source)
   endif()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Mbed TLS 2.28 and 3.x. A 3.x package brings its own CMake config, which is used when it is
-# there; Debian's 2.28 has none, so headers and libraries are looked up.
+# Mbed TLS 2.28 and 3.x. If the package has a CMake config, as 3.x does, that is used. Debian's 2.28
+# has none, so its headers and libraries are searched for.
 #
 #   MbedTLS::mbedtls  MbedTLS::mbedx509  MbedTLS::mbedcrypto     imported targets
 #   MbedTLS_VERSION                                              "2.28.3"
@@ -18,7 +18,7 @@ find_library(MbedTLS_CRYPTO_LIBRARY mbedcrypto)
 mark_as_advanced(MbedTLS_INCLUDE_DIR MbedTLS_TLS_LIBRARY MbedTLS_X509_LIBRARY
                  MbedTLS_CRYPTO_LIBRARY)
 
-# 2.28 says its version in version.h, 3.x in build_info.h.
+# The version is in version.h in 2.28, and in build_info.h in 3.x.
 foreach(header build_info.h version.h)
   set(path ${MbedTLS_INCLUDE_DIR}/mbedtls/${header})
   if(MbedTLS_INCLUDE_DIR AND NOT MbedTLS_VERSION AND EXISTS ${path})

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# nanopb: its runtime, and when a build asks for it, its generator.
+# nanopb's runtime and, as an optional component, its generator.
 #
-#   Nanopb::nanopb         imported target; on a cross build without a library for the target it
-#                          carries the headers only, which is enough for static archives
+#   Nanopb::nanopb         imported target; in a cross build without a library for the target it has
+#                          only the headers, which is enough to build static archives
 #   NANOPB_GENERATOR       nanopb_generator.py or nanopb_generator
-#   NANOPB_PROTOC, NANOPB_PROTOC_PLUGIN      the other way to generate
+#   NANOPB_PROTOC, NANOPB_PROTOC_PLUGIN      used if there is no NANOPB_GENERATOR
 #   uwasa_nanopb_generate(<target> <file.proto>)
 #                          at build time, writes <file>.pb.c and .pb.h and adds them to target;
-#                          <file>.options beside the .proto is honoured
+#                          uses <file>.options next to the .proto
 #
 # Components: "generator" makes the generator required.
 
@@ -15,8 +15,8 @@ find_path(NANOPB_INCLUDE_DIR pb_decode.h PATH_SUFFIXES nanopb)
 find_library(NANOPB_LIBRARY NAMES protobuf-nanopb nanopb)
 mark_as_advanced(NANOPB_INCLUDE_DIR NANOPB_LIBRARY)
 
-# A target without an operating system has no library folders; pb.h itself is plain C. It is
-# copied, because the host's include folder would bring the host's C library along.
+# A target without an operating system has no library folders, but the host's headers of nanopb are
+# plain C and fit. They are copied, because their folder also has headers of the host's C library.
 set(Nanopb_include ${NANOPB_INCLUDE_DIR})
 if(CMAKE_CROSSCOMPILING AND NOT NANOPB_LIBRARY AND NOT TARGET Nanopb::nanopb)
   find_path(NANOPB_HOST_INCLUDE_DIR pb_decode.h PATHS /usr/include /usr/local/include
@@ -82,7 +82,7 @@ function(uwasa_nanopb_generate target proto)
   add_custom_command(OUTPUT ${made} COMMAND ${generate} DEPENDS ${sources}
                      WORKING_DIRECTORY ${folder} COMMENT "Generating ${name}.pb.c" VERBATIM)
   target_sources(${target} PRIVATE ${made})
-  # The generated tables are not ours to keep free of conversions.
+  # Generated code is not free of these warnings.
   set_source_files_properties(${out}/${name}.pb.c PROPERTIES COMPILE_OPTIONS
                               "-Wno-conversion;-Wno-sign-conversion;-Wno-undef")
   target_include_directories(${target} SYSTEM PRIVATE ${out})

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that boards without an operating system take as sources (tools/get-sources):
+# Libraries that boards without an operating system build from sources (tools/get-sources):
 #
 #   uwasa_source_lwip     uwasa_source_mbedtls     uwasa_source_nanopb
-#   uwasa_source_ccm      of Mbed TLS what secure frames alone need
+#   uwasa_source_ccm      the part of Mbed TLS that secure frames need
 #
-# Each is a static library, built with the port's configuration, when something links it.
-# UWASA_SOURCES names their folder;
-# UWASA_SOURCES_FOUND says whether all are there.
+# Each is a static library with the port's configuration, built only if something links it.
+# UWASA_SOURCES is the folder of the sources; UWASA_SOURCES_FOUND is ON if all of them are there.
 
 get_filename_component(uwasa_root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
 set(UWASA_SOURCES ${uwasa_root}/.cache/src CACHE PATH "Sources of lwIP, Mbed TLS and nanopb")
@@ -30,7 +29,7 @@ add_library(uwasa_source_lwip STATIC EXCLUDE_FROM_ALL
   ${lwip}/core/ipv4/etharp.c ${lwip}/core/ipv4/icmp.c ${lwip}/core/ipv4/ip4.c
   ${lwip}/core/ipv4/ip4_addr.c ${lwip}/netif/ethernet.c)
 target_include_directories(uwasa_source_lwip SYSTEM PUBLIC ${lwip}/include ${uwasa_port}/lwip)
-# Its checksum reads as words what headers wrote as halves.
+# Its checksum reads headers as words that were written as half-words.
 target_compile_options(uwasa_source_lwip PRIVATE -fno-strict-aliasing)
 
 option(UWASA_SECURE_FRAMES
@@ -38,7 +37,7 @@ option(UWASA_SECURE_FRAMES
 
 set(tls ${UWASA_SOURCES}/mbedtls)
 set(ccm_sources aes ccm cipher cipher_wrap constant_time hkdf md platform platform_util sha256)
-# What cipher_wrap.c names of the other suite.
+# cipher_wrap.c refers to these, though secure frames do not use them.
 list(APPEND ccm_sources chacha20 chachapoly poly1305)
 list(TRANSFORM ccm_sources REPLACE "(.+)" "${tls}/library/\\1.c")
 set(tls_sources chacha20 chachapoly cipher cipher_wrap constant_time hmac_drbg md

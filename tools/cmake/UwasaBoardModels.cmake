@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # uwasa_board_models(<target> <name> MODELS MODEL.json... [WITH part...] [SLOTS slot=variant...])
-# Adds <name>.c, written by tools/board_model, to the target, which includes "<name>.h": the models,
-# a kernel table for them, and the parts of the runtime that they need.
+# tools/board_model writes <name>.c, which is added to the target, and <name>.h, which the target
+# includes: the models, a kernel table for them, and the parts of the runtime that they need.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(UWASA_BOARD_MODEL ${CMAKE_CURRENT_LIST_DIR}/../board_model)
 

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# CUDA without CMake's language CUDA, which wants to link before it can tell the compiler when it
-# builds for another processor: each .cu file is one call of nvcc.
+# CUDA by one call of nvcc for each .cu file. CMake's language CUDA is not used: in a cross build it
+# has to link a program to identify the compiler.
 #
 #   UWASA_NVCC, UWASA_CUDA_INCLUDE_DIR, UWASA_CUDNN_INCLUDE_DIR     the compiler and headers
 #   UWASA_CUDART                            the runtime for the target; NOTFOUND: nothing is linked
-#   UWASA_CUDA_VERSION, UWASA_CUDA_CODES    "13.0"; "sm_87 sm_110", for who asks the program
+#   UWASA_CUDA_VERSION, UWASA_CUDA_CODES    "13.0"; "sm_87 sm_110", for reports
 #   uwasa_cuda_sources(<target> <file.cu> ...)    compile for UWASA_CUDA_ARCHITECTURES, add to target
 #
-# UWASA_CUDA_TARGET, a folder with lib/, says where the target's runtime is; UWASA_CUDA_HOST_COMPILER
-# what compiles the host's half. With UWASA_CUDA=emulated the processor's own compiler is in nvcc's
-# place, and tests/gpu/emulated in the runtime's.
+# UWASA_CUDA_TARGET is a folder whose lib/ has the target's runtime; UWASA_CUDA_HOST_COMPILER
+# compiles the host's code of a .cu file. With UWASA_CUDA=emulated the processor's own compiler
+# takes the place of nvcc, and tests/gpu/emulated that of the runtime.
 
 include_guard(DIRECTORY)
-# Updates round as the processor's do, multiplication and addition apart: nodes with a GPU and nodes
-# without that take the same gradients then have the same bits.
+# Updates round after the multiplication and after the addition, as on the processor. So nodes with
+# and without a GPU get the same bits from the same gradients.
 set(UWASA_CUDA_UNFUSED cuda/update.cu)
 if(UWASA_CUDA STREQUAL "emulated")
   include(UwasaCudaEmulated)
@@ -66,7 +66,7 @@ math(EXPR major "${version} / 1000")
 math(EXPR minor "${version} % 1000 / 10")
 set(UWASA_CUDA_VERSION ${major}.${minor})
 
-# native: the GPUs at hand; where there is none, the last kind of every generation that nvcc knows.
+# native: the GPUs of this machine, or if it has none, one of each generation that nvcc supports.
 set(architectures ${UWASA_CUDA_ARCHITECTURES})
 if(architectures STREQUAL "native")
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
@@ -82,7 +82,7 @@ if(architectures STREQUAL "native")
         list(APPEND architectures ${sm})
       endif()
     endforeach()
-    message(STATUS "UWASA_CUDA_ARCHITECTURES=native: no GPU at hand, so code for ${architectures}")
+    message(STATUS "UWASA_CUDA_ARCHITECTURES=native: no GPU here, so code for ${architectures}")
   endif()
   list(REMOVE_DUPLICATES architectures)
   list(SORT architectures COMPARE NATURAL)
@@ -90,8 +90,8 @@ endif()
 set(UWASA_CUDA_CODES ${architectures})
 list(TRANSFORM UWASA_CUDA_CODES PREPEND sm_)
 
-# nvcc's own headers raise warnings in the host's compiler: no -Wall there. Without guards of static
-# variables an object needs nothing of the C++ library.
+# No -Wall: nvcc's own headers cause warnings of the host's compiler. -fno-threadsafe-statics: then
+# objects need nothing of the C++ library.
 function(uwasa_cuda_sources target)
   set(codes "")
   foreach(code ${UWASA_CUDA_CODES})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# UwasaCuda.cmake's part for -DUWASA_CUDA=emulated: .cu files are C++ for this processor, and who
-# links them links the emulated runtime.
+# UwasaCuda.cmake's part for -DUWASA_CUDA=emulated: .cu files are compiled as C++ for this
+# processor, and targets that link them also link the emulated runtime.
 #
 #   uwasa_cuda_sources(<target> <file.cu> ...)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The installed package: find_package(uwasa) and pkg-config uwasa. Included last, when every
-# library and what it needs is known.
+# The installed package, for find_package(uwasa) and pkg-config uwasa. Included last, when all
+# libraries and their dependencies are known.
 
 get_property(libraries GLOBAL PROPERTY UWASA_LIBRARIES)
 
-# Which packages the libraries link: MbedTLS::mbedtls belongs to package MbedTLS, and so on.
+# Packages that the libraries link: MbedTLS::mbedtls belongs to package MbedTLS, and so on.
 set(packages "")
 foreach(library ${libraries})
   get_target_property(links uwasa_${library} LINK_LIBRARIES)
@@ -23,7 +23,7 @@ endforeach()
 list(JOIN libraries ", uwasa::" UWASA_EXPORTED)
 list(JOIN libraries " " UWASA_PARTS)
 
-# Static archives: who uses a library stands before it, and libraries were listed bottom up.
+# A static archive must come before those it uses; the libraries are listed the other way round.
 set(UWASA_PC_LIBS "")
 foreach(library ${libraries})
   string(PREPEND UWASA_PC_LIBS "-luwasa_${library} ")
@@ -50,7 +50,7 @@ install(FILES ${CMAKE_BINARY_DIR}/package/uwasaConfig.cmake
         DESTINATION ${package_dir})
 install(EXPORT uwasa NAMESPACE uwasa:: FILE uwasaTargets.cmake DESTINATION ${package_dir})
 
-# pkg-config's prefix is that of the install command, not of the configure step.
+# Written at installation, because `cmake --install --prefix` may change the prefix.
 install(CODE "
   set(UWASA_PC_LIBS \"${UWASA_PC_LIBS}\")
   set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")

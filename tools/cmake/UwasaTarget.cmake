@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every target of this project shares: language level, warnings, sanitizers, install.
+# What all targets of this project share: language level, warnings, sanitizers, installation.
 
 set(UWASA_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wvla -Wmissing-prototypes -Wundef)
 
-# ISO C keeps floating point contraction off; say it as well, so that results are the same bits
-# on targets with and without fused multiply-add. Kernels that want FMA call it by name.
+# -ffp-contract=off: results must have the same bits on targets with and without fused multiply-add.
+# Kernels that use it call fma functions or intrinsics.
 function(uwasa_compile_options target)
   set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON
                                              C_EXTENSIONS OFF)
-  # On a board it would turn every constant table into a variable.
+  # Not on boards, where it would turn every constant table into a variable.
   if(NOT CMAKE_SYSTEM_NAME STREQUAL "Generic")
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
-  # On 32-bit Linux: files over 2 GiB, and times after the year 2038.
+  # For 32-bit Linux: files over 2 GiB, and times after the year 2038.
   target_compile_definitions(${target} PRIVATE _FILE_OFFSET_BITS=64 _TIME_BITS=64)
   target_compile_options(${target} PRIVATE ${UWASA_WARNINGS} -ffp-contract=off
                                            $<$<BOOL:${UWASA_WERROR}>:-Werror>)
@@ -23,8 +23,8 @@ function(uwasa_compile_options target)
   endif()
 endfunction()
 
-# uwasa_link_time(<target>): on a board, the program that links it is optimised as a whole. The
-# objects hold machine code as well, for who links with -fno-lto, and for nm and size.
+# uwasa_link_time(<target>): link-time optimisation on boards. The objects also have machine code,
+# for links with -fno-lto, and for nm and size.
 function(uwasa_link_time target)
   if(UWASA_LTO AND CMAKE_SYSTEM_NAME STREQUAL "Generic" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -flto -ffat-lto-objects -ffp-contract=off)
@@ -34,8 +34,8 @@ function(uwasa_link_time target)
 endfunction()
 
 # uwasa_library(<part> SOURCES ... [LINKS public...] [PRIVATE_LINKS ...] [POSIX])
-# Static library uwasa_<part>, alias uwasa::<part>. Its public headers are in include/, its
-# private ones beside the sources. POSIX: may call the operating system (feature test macro).
+# Static library uwasa_<part>, alias uwasa::<part>. Its public headers are in include/, private ones
+# next to the sources. POSIX: it may call the operating system (feature test macros).
 function(uwasa_library part)
   cmake_parse_arguments(arg "POSIX" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   set(target uwasa_${part})
@@ -64,15 +64,15 @@ endfunction()
 
 # uwasa_test(<subject> <label> SOURCES ... [LINKS ...] [ARGS ...] [TIMEOUT seconds])
 # A cmocka program test_<subject>, registered with CTest as <label>/<subject>. A test that links
-# threads, or a library that starts some, also has the label "threads": the thread sanitizer runs
-# those.
+# threads, or a library that starts threads, also gets the label "threads", which selects the tests
+# for the thread sanitizer.
 function(uwasa_test subject label)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINKS;ARGS" ${ARGN})
   set(target test_${subject})
   add_executable(${target} ${arg_SOURCES})
   uwasa_compile_options(${target})
   target_compile_definitions(${target} PRIVATE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
-  # Tables of test cases are positional and stop where the defaults begin.
+  # Rows of test case tables leave out members at the end that are 0.
   target_compile_options(${target} PRIVATE -Wno-missing-field-initializers)
   target_include_directories(${target} PRIVATE ${uwasa_SOURCE_DIR}/tests)
   target_link_libraries(${target} PRIVATE ${arg_LINKS} Cmocka::cmocka m)
