@@ -3,20 +3,20 @@
  * uwasa/convert.h - models from ONNX, and trained models as ONNX or as C source
  *
  * Read:   uw_convert_load(&c, "model.onnx", &err);
- *         config.def = &c.def;                         plan and bind a model as any other
- *         uw_convert_apply(&c, &model, &err);          the file's weights are the start
- *         uw_convert_deinit(&c);                       after the model: the definition is in there
+ *         config.def = &c.def;                         plan and bind the model like any other
+ *         uw_convert_apply(&c, &model, &err);          training begins with the file's weights
+ *         uw_convert_deinit(&c);                       after the model, which uses c.def
  *
  * Write:  uw_convert_write_onnx(&model, put, arg, &err);
  *         uw_convert_write_c(&model, put, arg, &err);
  *
- * What PyTorch exports is understood with opset 11 to 17, in training or inference form: patterns
- * it takes apart (layer norm, group norm, GELU, attention, response norm) become one layer again,
- * shape arithmetic is computed, and an operator that cannot be trained is refused by name. A
- * softmax at the end is dropped: training wants the logits.
+ * Reads what PyTorch exports with opset 11 to 17, in training or inference form. Layers that it
+ * splits into several operators (layer norm, group norm, GELU, attention, response norm) become one
+ * layer again, and shape arithmetic is computed. An operator that cannot be trained is an error,
+ * which names it. A softmax at the end is dropped, because training needs the logits.
  *
  * Layout     as uwasa/layers.h
- * Memory     heap; no limit but the file's size      Blocking  reads one file
+ * Memory     heap, limited only by the file's size      Blocking  reads one file
  * Context    any thread, one at a time for each struct
  * Source     ONNX operators (opset 11 to 17), https://onnx.ai
  */
@@ -32,7 +32,7 @@ UW_C_BEGIN
 
 #define UW_CONVERT_NOTES_MAX 8u
 
-/* A parameter of an imported model, named as the runtime names it. */
+/* A parameter of an imported model, with its name in the runtime. */
 struct uw_convert_tensor {
     const char *name;               /* "conv1.weight" */
     uint32_t rank;
@@ -51,16 +51,16 @@ struct uw_convert_model {
 
 /* Read a model from the bytes of an ONNX file, which need not outlive the call.
  *
- *   name  names the model and the file in messages; copied
+ *   name  the model's name, and the file's in messages; copied
  *
- * Returns UW_OK, UW_ERR_CORRUPT (no ONNX), UW_ERR_UNSUPPORTED (an operator, an option, opset or
+ * Returns UW_OK, UW_ERR_CORRUPT (not ONNX), UW_ERR_UNSUPPORTED (an operator, an option, opset or
  * element type; err names node and operator), UW_ERR_SHAPE, UW_ERR_INVALID, UW_ERR_TOOBIG,
- * UW_ERR_NOMEM; err filled, nothing to release. Shapes are checked again by uw_model_measure. */
+ * UW_ERR_NOMEM; err filled, nothing to release. uw_model_measure checks the shapes again. */
 int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_n,
                     const char *name, struct uw_error *err);
 
-/* The same from a file, which is mapped, not read into memory. Also returns UW_ERR_NOTFOUND,
- * UW_ERR_DENIED, UW_ERR_IO. */
+/* As uw_convert_read, from a file, which is mapped. Also returns UW_ERR_NOTFOUND, UW_ERR_DENIED,
+ * UW_ERR_IO. */
 int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_error *err);
 
 /* Copy the imported parameters into a model that is bound to c->def, and to its device.
@@ -71,24 +71,23 @@ int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struc
 /* Release everything; safe on a zeroed struct, after a failed read, and twice. */
 void uw_convert_deinit(struct uw_convert_model *c);
 
-/* Operators that are understood, separated by blanks. Static storage. */
+/* Supported operators, separated by blanks. Static storage. */
 const char *uw_convert_operators(void);
 
-/* Takes the next bytes of an output. Returns UW_OK, or an error that ends the writing. */
+/* Receives the next bytes of an output. Returns UW_OK, or an error, which ends the writing. */
 typedef int (*uw_convert_put)(void *arg, const void *bytes, size_t bytes_n);
 
-/* Write a bound model as ONNX, opset 13, in inference form: dropout is left out, normalization
- * uses its statistics, auxiliary heads are gone, the output is what the first loss sees. The
- * minibatch is symbolic. Input "input", output "output"; weights keep their names.
+/* Write a bound model as ONNX, opset 13, in inference form: without dropout and auxiliary heads;
+ * normalization uses its running statistics; the output is the input of the first loss. The size of
+ * the minibatch is symbolic. Input "input", output "output"; weights keep their names.
  * Returns UW_OK, UW_ERR_TOOBIG (2 GB, the format's limit), UW_ERR_UNSUPPORTED (a kind of layer
  * without an ONNX form), UW_ERR_NOMEM, or what put returned. */
 int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *arg,
                           struct uw_error *err);
 
 /* Write a bound model as C11 source: `const struct uw_model_def NAME_def` and `const struct
- * uw_constant NAME_constants[]`, all of it to be found in flash. NAME is the model's name with
- * what is no letter or digit as '_'. Numbers are written in hexadecimal, so that they read back to
- * the same bits.
+ * uw_constant NAME_constants[]`, all constant, so that it stays in flash. NAME is the model's name
+ * with '_' for anything but letters and digits. Numbers are hexadecimal, which keeps their bits.
  * Returns UW_OK, UW_ERR_NONFINITE (err names the tensor), or what put returned. */
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
                        struct uw_error *err);

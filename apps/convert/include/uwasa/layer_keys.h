@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The options of every layer kind in one table, for the JSON of a model and for a model as C: a new
- * option is one row in layer_keys.c. */
+ * layer_keys.h - a table of the options of each layer kind, for models as JSON and as C
+ *
+ * A new option is one row in layer_keys.c. */
 #ifndef UW_LAYER_KEYS_H
 #define UW_LAYER_KEYS_H
 
@@ -21,8 +22,8 @@ enum uw_layer_key_kind {
     UW_KEY_REAL,                /* float */
     UW_KEY_TRUE,                /* bool, set by true */
     UW_KEY_FALSE,               /* bool, set by false */
-    UW_KEY_CHOICE,              /* bool, set by the second of two texts */
-    UW_KEY_SHAPE,               /* struct uw_reshape_def: sizes, one of them may be -1 */
+    UW_KEY_CHOICE,              /* bool, true for the second of two texts */
+    UW_KEY_SHAPE,               /* struct uw_reshape_def: sizes, of which one may be -1 */
     UW_KEY_ORDER                /* uint32_t[3]: a permutation of 0 to 2, or of the first few */
 };
 
@@ -32,15 +33,15 @@ enum uw_real_range {
     UW_REAL_POSITIVE_SHARE      /* above 0, at most 1 */
 };
 
-/* 0 in the definition is the default of every key that need not be there. */
+/* The default of every optional key is 0 in the definition. */
 struct uw_layer_key {
     const char *name;           /* in JSON: "kernel" */
     enum uw_layer_key_kind kind;
     size_t offset;              /* in struct uw_layer_def */
-    const char *member;         /* in C: "conv2d.kernel_h"; _w follows the _h of a PAIR */
+    const char *member;         /* in C: "conv2d.kernel_h"; a PAIR also has _w, after _h */
     bool required;
     uint32_t min, max;          /* U32, PAIR */
-    uint32_t same;              /* U32, PAIR: another number that means the same as 0 */
+    uint32_t same;              /* U32, PAIR: a number with the same meaning as 0 */
     enum uw_real_range range;   /* REAL */
     const char *choices;        /* CHOICE */
 };
@@ -56,7 +57,7 @@ struct uw_layer_type {
 extern const struct uw_layer_type uw_layer_types[];
 extern const size_t uw_layer_types_n;
 
-/* The row of a kind; NULL: there is none. */
+/* The row of a kind, or NULL. */
 const struct uw_layer_type *uw_layer_type_of(enum uw_layer_kind kind);
 
 UW_C_END

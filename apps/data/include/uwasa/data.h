@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/data.h - open a dataset by the name that a person types
+ * uwasa/data.h - open a dataset by the name that a user gives
  *
- *     digits                            built in, endless (uwasa/digits.h)
- *     keywords                          built in, endless (uwasa/keywords.h)
+ *     digits                            built in, generated (uwasa/digits.h)
+ *     keywords                          built in, generated (uwasa/keywords.h)
  *     mnist:DIR                         the four MNIST files, unpacked
  *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
  *     csv:FILE[,FILE]                   numbers; the label last; the second file is the test set
  *
- * IDX images are unsigned bytes (divided by 255) or big-endian floats (taken as they are),
- * [N][H][W] or [N][C][H][W]; labels are unsigned bytes. Without a test pair, test and training set
- * are the same files.
+ * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
+ * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
+ * training set.
  *
- * CSV has one sample a line, decimal numbers separated by commas, as many on every line. The last
- * one is the label, a whole number from 0. A first line whose last field is no number is a header
- * and skipped, and so are empty lines. Without a test file every sixth line (the 6th, the 12th,
- * ...) is a test sample and the others are for training; below six lines both are all.
+ * CSV has one sample per line: decimal numbers separated by commas, equally many on every line. The
+ * last one is the label, a whole number from 0. Empty lines are skipped, and so is a first line
+ * whose last field is not a number (a header). Without a second file every sixth line (the 6th, the
+ * 12th, ...) is a test sample; with fewer than six lines both sets have all of them.
  *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
  *     uw_loader_init(&loader, &(struct uw_loader_config){.dataset = d.base, .batch_n = 20});
  *     uw_data_close(&d);
  *
- * Memory     IDX and CIFAR-10 are read sample by sample from the files; a CSV file is kept in
- *            memory as floats; a choice of classes takes 4 bytes a sample. All from the heap.
+ * Memory     samples of IDX and CIFAR-10 are read from the files when needed; a CSV file is kept as
+ *            floats; a choice of classes takes 4 bytes per sample. All from the heap.
  * Blocking   file access          Context  open and close: one thread; reads: any thread
  */
 #ifndef UWASA_DATA_H
@@ -47,31 +47,30 @@ struct uw_data {
 };
 
 struct uw_data_config {
-    uint64_t seed;              /* of digits, keywords and what augmentation does */
+    uint64_t seed;              /* of digits, keywords and augmentation */
     bool test;
     uint32_t classes_mask;      /* bit c set: keep class c (c below 32); 0: keep all */
-    /* Training set only; it then counts as endless, each epoch looks different. */
-    uint32_t crop;              /* move images by up to so many pixels, zeros come in */
-    bool flip;                  /* mirror every other image */
-    /* What samples that are rows of numbers (CSV) are images of, when they have so many; 0: they
-     * stay rows. */
+    /* Training set only. The set is then endless: images differ from epoch to epoch. */
+    uint32_t crop;              /* shift images by up to this many pixels, filling with zeros */
+    bool flip;                  /* mirror half of the images, at random */
+    /* Shape of the image in a CSV row, if the row has that many numbers; 0: samples stay rows. */
     uint32_t channels, height, width;
-    uint32_t shard, shards_n;   /* of the samples kept, every shards_n-th from `shard`; 0, 0: all */
+    uint32_t shard, shards_n;   /* every shards_n-th kept sample, from `shard` on; 0, 0: all */
 };
 
 /* Open a dataset.
  *
  *   d       set on success; closed otherwise
  *   config  NULL: the whole training set
- *   err     a sentence that names the file, the place and what is allowed
+ *   err     a sentence that names the file, the place in it and what is allowed
  *
- * A choice of classes does not change d->base->classes. Shards of one set are disjoint and
+ * A choice of classes does not change d->base->classes. The shards of a set are disjoint and
  * together are the set.
  *
- * Returns UW_OK, UW_ERR_INVALID (no such dataset, the choice leaves no sample, or crop and flip are
- * for images larger than these samples), UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_CORRUPT (malformed
- * file), UW_ERR_MISMATCH (two files do not fit together), UW_ERR_UNSUPPORTED (an IDX type or rank
- * that is not listed above), UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO. */
+ * Returns UW_OK, UW_ERR_INVALID (no such dataset, no sample is left, or samples too small for crop
+ * and flip), UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_CORRUPT (malformed file), UW_ERR_MISMATCH (two
+ * files do not fit together), UW_ERR_UNSUPPORTED (an IDX type or rank that is not listed above),
+ * UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO. */
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err);
 

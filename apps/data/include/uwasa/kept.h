@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uwasa/kept.h - a dataset whose first samples stay in memory once they were read
+ * uwasa/kept.h - a dataset that keeps its first samples in memory once they have been read
  *
- * For sets that are read again and again: a test set by many models, a training set by many runs.
- * Made-up samples are drawn and files are read once.
+ * For sets that are read often: a test set by many models, a training set by many runs. Generated
+ * samples are then drawn only once, and files read once.
  *
  *     uw_kept_open(&k, data.base, 1000);
  *     uw_job_evaluate(&job, &k.base, 1000, ...);
  *     uw_kept_close(&k);
  *
- * Memory     channels x height x width + 2 words of 4 bytes a sample, from the heap, of which pages
- *            are touched when a sample there is read; the inner set is borrowed
+ * Memory     4 (channels x height x width + 2) bytes per sample, from the heap; a page is touched
+ *            only when a sample in it is read; the inner set is borrowed
  * Blocking   as the inner set         Context  open and close: one thread; reads: any thread
  */
 #ifndef UWASA_KEPT_H
@@ -31,7 +31,7 @@ struct uw_kept {
     uint32_t n;
 };
 
-/* Keep samples 0 .. n - 1 of `inner`, all when it has no more; the others are read each time.
+/* Keep samples 0 .. n - 1 of `inner`, or all if it has fewer; others are read each time.
  * Returns UW_OK or UW_ERR_NOMEM. */
 int uw_kept_open(struct uw_kept *k, struct uw_dataset *inner, uint32_t n);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_cost.h - the closed costs of pulls and exact averages between the devices of a fleet
+ * sim_cost.h - formulas for the cost of pulls and exact averages between devices of a fleet
  *
  * K devices, a message of G bytes over a path of rate B and latency L, p' the largest power of two
- * in K, r = K - p'. Nothing is in anything else's way, and adding takes no time.
+ * up to K, r = K - p'. Messages do not delay each other, and additions take no time.
  *
- *     pull           2 L + G/B                 question and answer; the wide-area study: L + G/B
+ *     pull           2 L + G/B                 request and reply; the wide-area study: L + G/B
  *     pair           L + G/B                   both ways at once
  *     butterfly      (L + G/B) log2 p',        r > 0: and 2 (L + G/B)
  *     halving        2 log2 p' L + 2 (p' - 1)/p' G/B,          r > 0: and 3 L + 2 G/B
@@ -14,14 +14,14 @@
  *     tree           2 ceil(log2 K) (L + G/B)
  *     sweep          rounds of the Base-2 graph (L + G/B)
  *
- * butterfly, halving, ring, tree and sweep have the steps and bytes of uwasa/allreduce_steps.h, and
- * for K a power of two, and every ring, the seconds of uwasa/allreduce_cost.h without chunks. For
- * other K these are some latencies less, five at most up to 64 ranks: a rank that only sends in a
- * step goes on before its message has landed.
- * On a shared channel, the air of a cell, messages go one after the other: all bytes of all ranks
- * at its rate, and L a step.
+ * butterfly, halving, ring, tree and sweep have the steps and bytes of uwasa/allreduce_steps.h. For
+ * K a power of two, and for any ring, they have the seconds of uwasa/allreduce_cost.h without
+ * chunks. For other K that header's seconds are lower by some latencies, at most five up to 64
+ * ranks: a rank that only sends in a step continues before its message has arrived.
+ * On a shared channel (a cell's radio) messages follow one another: the time is the bytes of all
+ * ranks at its rate, and L per step.
  *
- * Units      seconds, bytes      Memory  nothing is kept      Blocking  never      Context  any
+ * Units      seconds, bytes      Memory  none      Blocking  never      Context  any thread
  * Source     the cost model of the wide-area study of gossip and all-reduce; R. Thakur,
  *            R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
  *            MPICH", 2005
@@ -47,33 +47,33 @@ enum uw_sim_algorithm {
 /* Their names, in that order. */
 #define UW_SIM_ALGORITHMS "auto|butterfly|halving|ring|ring-study|tree|sweep"
 
-/* What lies between devices. */
+/* The network between devices. */
 struct uw_sim_path {
     double latency_s;               /* one way */
-    double byte_s;                  /* of a byte; 0: no limit */
+    double byte_s;                  /* for each byte; 0: no limit */
     bool shared;                    /* a channel that carries one message at a time */
 };
 
-/* From one device to another: latencies added, the least rate, the sender's uplink, the receiver's
- * downlink and the shared channels of their cells among them. shared: inside one cell. */
+/* From one device to another: the sum of latencies, and the lowest rate of uplink, downlink and the
+ * shared channels of their cells. shared can be true only inside one cell. */
 struct uw_sim_path uw_sim_path_between(const struct uw_sim_fleet *fleet, uint32_t from,
                                        uint32_t to);
 
-/* Among members [n] that average: the least rate of all, up or down; the two largest latencies
- * added, or the cell's when all are in one. A thin link counts with its rate, whoever shares it. */
+/* Among members [n] that average: the lowest rate of all, up or down; the sum of the two largest
+ * latencies, or the cell's latency if all are in one. A thin link counts with its full rate. */
 struct uw_sim_path uw_sim_path_among(const struct uw_sim_fleet *fleet, const uint32_t *members,
                                      uint32_t n);
 
-/* Seconds until a model has been fetched. question: it has to be asked for, as a node does; false:
- * the wide-area study's L + G/B. */
+/* Seconds until a model has been pulled. question: with the request, which nodes send; false: the
+ * wide-area study's L + G/B. */
 double uw_sim_pull_s(const struct uw_sim_path *path, double model_bytes, bool question);
 
-/* Seconds of an exact average of `ranks`, 0 for one, and in *sent_bytes (may be NULL) what all of
- * them send together. */
+/* Seconds of an exact average of `ranks`; 0 for one rank. *sent_bytes (may be NULL) is set to the
+ * bytes that all of them send. */
 double uw_sim_allreduce_s(enum uw_sim_algorithm algorithm, uint32_t ranks,
                           const struct uw_sim_path *path, double model_bytes, double *sent_bytes);
 
-/* What UW_SIM_AUTO is for these ranks; of equals the first in the list. */
+/* The algorithm of UW_SIM_AUTO for these ranks; of equally cheap ones the first in the list. */
 enum uw_sim_algorithm uw_sim_cheapest(uint32_t ranks, const struct uw_sim_path *path,
                                       double model_bytes);
 

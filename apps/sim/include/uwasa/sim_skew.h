@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_skew.h - who holds which samples: one training set dealt out to the nodes of a run
+ * sim_skew.h - distributes the samples of a training set among the nodes of a run
  *
- *     even            every node has samples of every class, as many as the others
- *     sorted          the set sorted by label, cut into 2 K shards, two random ones a node
- *     dirichlet:A     of each class the nodes have shares drawn from a Dirichlet distribution with
- *                     concentration A: a small A gives a class to few nodes, a large one to all
+ *     even            all nodes have equally many samples, of every class
+ *     sorted          the set is sorted by label and cut into 2 K shards, two random ones a node
+ *     dirichlet:A     shares of each class are drawn from a Dirichlet distribution of concentration
+ *                     A: with a small A few nodes have a class, with a large one all
  *
  * Every sample is on exactly one node.
  *
@@ -14,8 +14,8 @@
  *     uw_share_init(&share[i], data.base, &deal, i);
  *     uw_deal_close(&deal);
  *
- * Memory     4 bytes a sample from the heap; the data set is borrowed. Of an endless set the
- *            samples of one epoch are dealt out
+ * Memory     4 bytes a sample from the heap; the dataset is borrowed. Of an endless set the samples
+ *            of one epoch are distributed
  * Blocking   open reads every label      Context  one thread
  * Source     sorted: McMahan et al., "Communication-efficient learning", 2017;
  *            dirichlet: Hsu et al., "Measuring the effects of non-identical data", 2019
@@ -48,23 +48,23 @@ struct uw_deal {
     uint32_t nodes_n;
 };
 
-/* Deal a set out to nodes_n nodes, each of which gets a sample at least.
+/* Distribute a set among nodes_n nodes. Each node gets at least one sample.
  * Returns UW_OK, UW_ERR_INVALID (too few samples, or a concentration that leaves nodes without
- * any), UW_ERR_NOMEM, or what reading gives; err says which. */
+ * any), UW_ERR_NOMEM, or an error of reading the set; err is filled. */
 int uw_deal_open(struct uw_deal *d, struct uw_dataset *whole, const struct uw_skew *skew,
                  uint32_t nodes_n, uint64_t seed, struct uw_error *err);
 
 /* Safe on a zeroed struct and twice. */
 void uw_deal_close(struct uw_deal *d);
 
-/* One node's part of a set, itself a set. */
+/* One node's part of a set, as a dataset. */
 struct uw_share {
     struct uw_dataset base;
     struct uw_dataset *inner;
     const uint32_t *index;
 };
 
-/* Show node's part. The set and the deal are borrowed. */
+/* Set up the part of `node`. The set and the deal are borrowed. */
 void uw_share_init(struct uw_share *s, struct uw_dataset *whole, const struct uw_deal *deal,
                    uint32_t node);
 
