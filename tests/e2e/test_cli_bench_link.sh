@@ -143,8 +143,12 @@ bench --link udp --windows 1
 grep -q '"target_bytes_per_s":250000000.*"cipher":"' out || { cat out >&2; fail "no target"; }
 bench --link udp --bytes 100000 --windows 1 --rate 8000000 --loss 0.05 --latency 0.001
 within capacity_share 0.001 1
-bench --link tcp --bytes 200000 --windows 2
-within data_frames 13 26     # a process that the machine halts for 100 ms asks again for the rest
+# A process that the machine halts for 100 ms after it has read its clock asks again: another try.
+for try in 1 2 3; do
+    bench --link tcp --bytes 200000 --windows 2
+    [ "$(number out data_frames)" -ne 13 ] || break
+done
+within data_frames 13 13
 bench --link tcp --clear --bytes 200000 --windows 1
 bench --link serial --bytes 4000 --rate 1000000
 within capacity_share 0.001 1
