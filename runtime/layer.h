@@ -29,7 +29,7 @@ enum uw_init {
 };
 
 struct uw_layer_tensor {
-    const char *suffix;             /* "weight", "bias", "running_mean" */
+    const char *suffix;             /* "weight", "bias", "running_mean"; "": named like the layer */
     uint32_t dim[UW_SHAPE_RANK_MAX];
     uint32_t rank;
     enum uw_init init;

@@ -12,8 +12,12 @@
 #ifndef UWASA_LAYERS_H
 #define UWASA_LAYERS_H
 
+#include "uwasa/cplusplus.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+UW_C_BEGIN
 
 #define UW_LAYER_INPUTS_MAX 8
 #define UW_AXES_MAX 4               /* of one sample */
@@ -189,7 +193,7 @@ struct uw_attention_def {
     bool no_bias;
 };
 
-/* parameter: one tensor, "weight". Layers that combine it with values of the sample repeat it over
+/* parameter: one tensor, named like the layer. Layers that combine it with values of the sample repeat it over
  * the minibatch; a layer whose inputs are all parameters computes a value for all samples, once. */
 struct uw_parameter_def {
     uint32_t dim[UW_AXES_MAX];
@@ -227,6 +231,9 @@ struct uw_function_def {
     float a, b;                     /* as the equation names them; both 0: PyTorch's defaults, of
                                        clip -1 and 1, of quick_gelu 1.702 */
 };
+
+/* The numbers a and b that a function computes with, defaults filled in. */
+void uw_function_numbers(const struct uw_function_def *d, float *a, float *b);
 
 enum uw_arithmetic_op {
     UW_ARITHMETIC_ADD = 0,
@@ -336,4 +343,5 @@ struct uw_loss_def {
     float delta;                    /* huber; 0: 1 */
 };
 
+UW_C_END
 #endif
