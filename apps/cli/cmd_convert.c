@@ -31,7 +31,7 @@ static const struct uw_args_spec spec = {
 };
 
 #define EPILOGUE                                                                                \
-    "IN is an ONNX file (opset 11 to 17), a model file or a built-in model. OUT ends in .onnx,\n" \
+    "IN is an ONNX file (opset 7 to 28), a model file or a built-in model. OUT ends in .onnx,\n" \
     "or in .c, or is a folder that gets model.json and weights.safetensors, for train:\n\n"      \
     "  uwasa train --model my-model/model.json --weights my-model/weights.safetensors\n\n"       \
     "train, eval and plan also take the ONNX file itself as --model.\n\n"                        \

@@ -308,3 +308,10 @@ int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *ar
     uw_pool_deinit(&pool);
     return rc;
 }
+
+int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert_model *like,
+                               uw_convert_put put, void *arg, struct uw_error *err)
+{
+    (void)like;
+    return uw_convert_write_onnx(m, put, arg, err);
+}

@@ -82,6 +82,8 @@ struct uw_import {
     struct uw_pool *pool;
     struct uw_onnx_graph graph;
     const char *file;
+    const struct uw_convert_options *options;
+    struct uw_convert_model *out;
     struct uw_error *err;
     struct uw_value **map;          /* by name */
     uint32_t map_n;                 /* power of two */
