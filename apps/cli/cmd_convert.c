@@ -14,11 +14,13 @@
 
 struct options {
     const char *weights;
+    struct uw_job_onnx onnx;
 };
 
 static const struct uw_opt rows[] = {
     {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
-     "trained weights, a safetensors file (an ONNX file has its own)"},
+     "trained weights (an ONNX file has its own): " UW_WEIGHTS_HELP},
+    UW_JOB_ONNX_ROWS(struct options),
 };
 
 static const struct uw_args_spec spec = {
@@ -88,17 +90,17 @@ static int write_folder(struct uw_storage *s, const char *folder, const struct u
     return rc;
 }
 
-static int convert(struct uw_job *job, const char *in, const char *out, const char *weights,
+static int convert(struct uw_job *job, const char *in, const char *out, const struct options *o,
                    struct uw_error *err)
 {
     struct uw_storage_file files;
     const struct uw_job_config config = {
-        .model = in, .backend = {"ref", UW_BACKEND_REF}, .threads = 1,
+        .model = in, .onnx = o->onnx, .backend = {"ref", UW_BACKEND_REF}, .threads = 1,
         .plan = {.batch_n = 1, .mode = UW_PLAN_INFERENCE}};
     int rc = uw_job_plan(job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(job, err);
     rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
-    rc = rc < 0 || weights == NULL ? rc : uw_job_load_weights(job, weights, err);
+    rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc < 0) {
         return rc;
     }
@@ -146,11 +148,9 @@ int uw_cmd_convert(int argc, char **argv)
         return uw_cli_error("convert", UW_EXIT_USAGE,
                             "--weights: is needed, %s is a model without weights", name[0]);
     }
-    int rc = convert(&job, name[0], name[1], o.weights, &err);
-    for (uint32_t i = 0; i < job.onnx.notes_n && rc >= 0; i++) {
-        fprintf(stderr, "%s: %s\n", name[0], job.onnx.notes[i]);
-    }
+    int rc = convert(&job, name[0], name[1], &o, &err);
     if (rc >= 0) {
+        uw_job_print_notes(&job);
         printf("%s: %u layers, %u parameters\n", name[1], (unsigned)job.file.def.layers_n,
                (unsigned)job.need.parameters_n);
     }
