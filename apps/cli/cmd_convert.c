@@ -45,9 +45,20 @@ static int append(void *arg, const void *bytes, size_t bytes_n)
     return s->ops->append(s, bytes, bytes_n);
 }
 
+static int write_onnx(const struct uw_job *job, uw_convert_put put, void *arg,
+                      struct uw_error *err)
+{
+    return uw_convert_write_onnx_like(&job->model, &job->onnx, put, arg, err);
+}
+
+static int write_c(const struct uw_job *job, uw_convert_put put, void *arg, struct uw_error *err)
+{
+    return uw_convert_write_c(&job->model, put, arg, err);
+}
+
 /* Write one file completely or not at all. `write` NULL: write the text. */
-static int write_file(struct uw_storage *s, const char *path, const struct uw_model *m,
-                      int (*write)(const struct uw_model *, uw_convert_put, void *,
+static int write_file(struct uw_storage *s, const char *path, const struct uw_job *job,
+                      int (*write)(const struct uw_job *, uw_convert_put, void *,
                                    struct uw_error *),
                       const char *text, struct uw_error *err)
 {
@@ -56,7 +67,7 @@ static int write_file(struct uw_storage *s, const char *path, const struct uw_mo
     if (rc < 0) {
         return rc;
     }
-    rc = write != NULL ? write(m, append, s, err) : append(s, text, strlen(text));
+    rc = write != NULL ? write(job, append, s, err) : append(s, text, strlen(text));
     int ended = s->ops->end(s, rc >= 0);
     rc = rc < 0 ? rc : ended;
     return rc < 0 && err->text[0] == '\0'
@@ -64,9 +75,10 @@ static int write_file(struct uw_storage *s, const char *path, const struct uw_mo
                : rc;
 }
 
-static int write_folder(struct uw_storage *s, const char *folder, const struct uw_model *m,
+static int write_folder(struct uw_storage *s, const char *folder, const struct uw_job *job,
                         struct uw_error *err)
 {
+    const struct uw_model *m = &job->model;
     char path[4096];
     if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
         return uw_error_set(err, UW_ERR_IO, "%.180s: cannot be made: %s", folder,
@@ -81,7 +93,7 @@ static int write_folder(struct uw_storage *s, const char *folder, const struct u
     }
     uw_model_write(m->config.def, text, (size_t)length + 1);
     snprintf(path, sizeof path, "%s/model.json", folder);
-    int rc = write_file(s, path, m, NULL, text, err);
+    int rc = write_file(s, path, job, NULL, text, err);
     free(text);
     if (rc >= 0) {
         snprintf(path, sizeof path, "%s/weights.safetensors", folder);
@@ -106,14 +118,25 @@ static int convert(struct uw_job *job, const char *in, const char *out, const st
     }
     rc = uw_storage_file_init(&files, NULL);
     if (rc == UW_OK && uw_args_ends_in(out, ".onnx")) {
-        rc = write_file(&files.base, out, &job->model, uw_convert_write_onnx, NULL, err);
+        rc = write_file(&files.base, out, job, write_onnx, NULL, err);
     } else if (rc == UW_OK && uw_args_ends_in(out, ".c")) {
-        rc = write_file(&files.base, out, &job->model, uw_convert_write_c, NULL, err);
+        rc = write_file(&files.base, out, job, write_c, NULL, err);
     } else if (rc == UW_OK) {
-        rc = write_folder(&files.base, out, &job->model, err);
+        rc = write_folder(&files.base, out, job, err);
     }
     uw_storage_file_deinit(&files);
     return rc;
+}
+
+/* Tell which operators at the end are in the file again. */
+static void print_ends(const struct uw_job *job, const char *out)
+{
+    for (uint32_t i = 0; i < job->onnx.outputs_n && uw_args_ends_in(out, ".onnx"); i++) {
+        const struct uw_convert_end *end = &job->onnx.output[i];
+        if (end->left_out != NULL) {
+            fprintf(stderr, "%s: output '%s' ends in %s again\n", out, end->name, end->left_out);
+        }
+    }
 }
 
 int uw_cmd_convert(int argc, char **argv)
@@ -151,6 +174,7 @@ int uw_cmd_convert(int argc, char **argv)
     int rc = convert(&job, name[0], name[1], &o, &err);
     if (rc >= 0) {
         uw_job_print_notes(&job);
+        print_ends(&job, name[1]);
         printf("%s: %u layers, %u parameters\n", name[1], (unsigned)job.file.def.layers_n,
                (unsigned)job.need.parameters_n);
     }

@@ -44,7 +44,11 @@ expect 0 "$uwasa" plan --model mlp.onnx --batch 1 --json
 expect 0 "$uwasa" eval --model mlp.onnx --data digits
 expect 0 "$uwasa" eval --model mlp.onnx --data digits --weights mlp.safetensors
 
-# what the loss wants is said
+# what the loss wants is said, and what comes back has it
 expect 0 "$uwasa" convert "$onnx/shapes.onnx" shapes
 grep -qF 'the softmax at the end is left out' err || fail "a softmax vanished silently"
+expect 0 "$uwasa" convert "$onnx/shapes.onnx" back.onnx
+grep -qF "back.onnx: output 'output' ends in LogSoftmax again" err || fail "no word of its end"
+expect 0 "$uwasa" convert back.onnx shapes
+grep -qF 'the softmax at the end is left out' err || fail "the file that comes back has no softmax"
 echo passed

@@ -13,6 +13,7 @@ static const struct {
     {"AveragePool", uw_op_pool},
     {"BatchNormalization", uw_op_batchnorm},
     {"Cast", uw_op_identity},
+    {"CastLike", uw_op_cast_like},
     {"Clip", uw_op_clip},
     {"Concat", uw_op_concat},
     {"Conv", uw_op_conv},
@@ -59,9 +60,9 @@ const char *uw_convert_operators(void)
            "Flatten GRU Gather Gemm GlobalAveragePool GlobalMaxPool Identity "
            "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu LogSoftmax MatMul MaxPool "
            "Mul Pad RNN ReduceMean Relu Reshape Sigmoid Slice Softmax Split Squeeze Sum Tanh "
-           "Transpose Unsqueeze; of constants also ConstantOfShape DequantizeLinear Equal Expand "
-           "Floor Greater If Less Neg Not Pow Shape Sqrt Sub Where; inside GELU, SiLU, layer norm, "
-           "response norm and attention as PyTorch writes them also Erf Pow Sqrt Sub";
+           "Transpose Unsqueeze; of constants also CastLike ConstantOfShape DequantizeLinear Equal "
+           "Expand Floor Greater If Less Neg Not Pow Shape Sqrt Sub Where; inside GELU, SiLU, "
+           "layer norm, response norm and attention as PyTorch writes them also Erf Pow Sqrt Sub";
 }
 
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,

@@ -43,6 +43,34 @@ int uw_op_if(struct uw_import *im, const struct uw_onnx_node *n)
     return rc;
 }
 
+/* A Cast to the type that another value has. What depends on the sample is float here. */
+int uw_op_cast_like(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *x = uw_import_in(im, n, 0), *like = uw_import_in(im, n, 1);
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (x == NULL || like == NULL || y == NULL || x->kind != UW_VALUE_CONST) {
+        return uw_op_identity(im, n);
+    }
+    if (uw_import_opaque_input(im, n)) {
+        return im->err->code;
+    }
+    bool is_float = like->kind == UW_VALUE_DATA || like->t.is_float;
+    y->t = x->t;
+    if (is_float != x->t.is_float) {
+        y->t.is_float = is_float;
+        void *data = uw_const_fresh(im, n, &y->t, x->t.stored_n);
+        uint64_t count = data != NULL ? uw_onnx_tensor_size(&x->t) : 0;
+        for (uint64_t i = 0; i < count; i++) {
+            uw_const_put(&y->t, data, i, uw_import_number(&x->t, i), uw_import_integer(&x->t, i));
+        }
+        if (data == NULL) {
+            return im->err->code;
+        }
+    }
+    y->kind = UW_VALUE_CONST;
+    return UW_OK;
+}
+
 /* scale * (x - zero), of constants; scale and zero are one number, or one for each index of an
  * axis. */
 int uw_op_dequantize(struct uw_import *im, const struct uw_onnx_node *n)

@@ -8,12 +8,14 @@
  *         uw_convert_deinit(&c);                       after the model, which uses c.def
  *
  * Write:  uw_convert_write_onnx(&model, put, arg, &err);
+ *         uw_convert_write_onnx_like(&model, &c, put, arg, &err);  the same names as in the file
  *         uw_convert_write_c(&model, put, arg, &err);
  *
  * Reads what PyTorch exports with opset 7 to 28, in training or inference form. Layers that it
  * splits into several operators (layer norm, group norm, GELU, attention, response norm) become one
  * layer again, and shape arithmetic is computed. An operator that cannot be trained is an error,
- * which names it. A softmax at the end is dropped, because training needs the logits.
+ * which names it. A softmax at the end is left out, because training needs the logits;
+ * uw_convert_write_onnx_like writes it again.
  *
  * Layout     as uwasa/layers.h
  * Memory     heap, limited only by the file's size      Blocking  reads one file
