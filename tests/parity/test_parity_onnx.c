@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models as PyTorch exports them (tests/parity/onnx, made by gen_onnx.py): the layers that the
- * import makes of them, their outputs against PyTorch's, and the outputs of the model that was
- * exported again. */
+ * Models as PyTorch exports them (tests/parity/onnx, made by gen_onnx.py), and in other forms that
+ * ONNX has (gen_forms.py): the layers that the import makes of them, their outputs against those of
+ * PyTorch or Python, and the outputs of the model that was exported again. */
 #include "test_support.h"
 
 #include "uwasa/backends.h"
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CASE("attention11"), CASE("attention17"), CASE("causal"),    CASE("cnn"),
         CASE("cnn_fixed"),   CASE("cnn_train"),   CASE("cnn_train14"), CASE("embedding"),
-        CASE("depthwise"),
+        CASE("depthwise"),   CASE("forms"),       CASE("old"),
         CASE("gru"),         CASE("gru_train"),   CASE("lstm"),      CASE("lstm_bi"),
         CASE("norms"),       CASE("norms17"),     CASE("residual"),  CASE("rnn"),
         CASE("shapes"),      CASE("transformer"),

@@ -212,6 +212,12 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
             return uw_error_set(im->err, t->code, "%s", t->refused);
         }
     }
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        const struct uw_value *v = uw_import_in(im, n, k);
+        if (v != NULL && v->kind == UW_VALUE_OPAQUE && v->t.refused != NULL) {
+            return uw_error_set(im->err, v->code, "%s", v->why);
+        }
+    }
     int rc = uw_import_fold(im, n);
     if (rc != 0) {
         return rc;
