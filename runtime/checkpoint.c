@@ -3,6 +3,7 @@
 
 #include "graph.h"
 #include "safetensors.h"
+#include "widening.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -282,73 +283,116 @@ static void format_dims(char *out, size_t out_bytes, const uint64_t *dim, uint32
     }
 }
 
+/* Bytes of an element; 0: a type that is not read. */
+static uint32_t width_of(const struct uw_safetensors *st, const struct uw_safetensors_entry *e)
+{
+    return strcmp(e->dtype, "F32") == 0 ? sizeof(float)
+           : st->widening != NULL       ? st->widening->bytes(e->dtype)
+                                        : 0;
+}
+
+static bool same_shape(const struct uw_segment *segment, const struct uw_safetensors_entry *e)
+{
+    bool same = e->rank == segment->rank;
+    for (uint32_t i = 0; i < segment->rank; i++) {
+        same = same && e->dim[i] == segment->dim[i];
+    }
+    return same;
+}
+
 /* Check type, shape and size of a file's entry. Returns UW_OK, UW_ERR_MISMATCH, UW_ERR_CORRUPT. */
 static int check_tensor(const struct uw_safetensors *st, const struct uw_segment *segment,
                         const struct uw_safetensors_entry *e, struct uw_error *err)
 {
     uint64_t want[UW_SHAPE_RANK_MAX];
-    bool same = e->rank == segment->rank;
+    uint32_t width = width_of(st, e);
     char have_text[64];
     char want_text[64];
 
     for (uint32_t i = 0; i < segment->rank; i++) {
         want[i] = segment->dim[i];
-        same = same && e->dim[i] == want[i];
     }
-    if (strcmp(e->dtype, "F32") != 0) {
-        return uw_error_set(err, UW_ERR_MISMATCH, "%s: tensor %s is %s, needs F32", st->object,
-                            e->name, e->dtype);
+    if (width == 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "%s: tensor %s is %s, needs F32%s", st->object,
+                            e->name, e->dtype,
+                            st->widening != NULL ? ", F16, BF16 or F64" : "");
     }
-    if (!same) {
+    if (!same_shape(segment, e)) {
         format_dims(have_text, sizeof have_text, e->dim, e->rank);
         format_dims(want_text, sizeof want_text, want, segment->rank);
         return uw_error_set(err, UW_ERR_MISMATCH, "%s: tensor %s is %s, the model needs %s",
                             st->object, e->name, have_text, want_text);
     }
-    if (e->end - e->begin != (uint64_t)segment->size_n * sizeof(float)) {
+    if (e->end - e->begin != (uint64_t)segment->size_n * width) {
         return uw_error_set(err, UW_ERR_CORRUPT, "%s: tensor %s has %llu bytes, its shape needs "
                             "%llu", st->object, e->name, (unsigned long long)(e->end - e->begin),
-                            (unsigned long long)segment->size_n * sizeof(float));
+                            (unsigned long long)segment->size_n * width);
     }
     return UW_OK;
 }
 
-/* A float is NaN or infinite if all its exponent bits are set. */
-static int check_finite(const struct uw_safetensors *st, const struct uw_safetensors_entry *e,
-                        struct uw_error *err)
+/* Read n numbers of an entry's type from number `first` on. */
+static int read_bytes(const struct uw_safetensors *st, const struct uw_safetensors_entry *e,
+                      uint64_t first, uint64_t n, void *out, struct uw_error *err)
 {
-    uint32_t words[BUFFER_BYTES / sizeof(uint32_t)];
-
-    for (uint64_t at = e->begin; at < e->end;) {
-        size_t bytes = e->end - at < sizeof words ? (size_t)(e->end - at) : sizeof words;
-        int rc = st->storage->ops->read(st->storage, st->object, st->data_offset + at, words,
-                                        bytes);
-        if (rc < 0) {
-            return uw_error_set(err, rc, "%s: tensor %s: %s", st->object, e->name,
-                                uw_status_text(rc));
-        }
-        for (size_t i = 0; i < bytes / sizeof words[0]; i++) {
-            if ((words[i] & 0x7f800000u) == 0x7f800000u) {
-                return uw_error_set(err, UW_ERR_NONFINITE,
-                                    "%s: tensor %s holds a NaN or an infinity", st->object,
-                                    e->name);
-            }
-        }
-        at += bytes;
-    }
-    return UW_OK;
+    uint32_t width = width_of(st, e);
+    int rc = st->storage->ops->read(st->storage, st->object,
+                                    st->data_offset + e->begin + first * width, out,
+                                    (size_t)(n * width));
+    return rc < 0 ? uw_error_set(err, rc, "%s: tensor %s: %s", st->object, e->name,
+                                 uw_status_text(rc))
+                  : UW_OK;
 }
 
 /* Read n floats from number `first` on. */
 static int read_tensor(const struct uw_safetensors *st, const struct uw_safetensors_entry *e,
                        uint64_t first, uint64_t n, float *out, struct uw_error *err)
 {
-    int rc = st->storage->ops->read(st->storage, st->object,
-                                    st->data_offset + e->begin + first * sizeof *out, out,
-                                    (size_t)n * sizeof *out);
-    return rc < 0 ? uw_error_set(err, rc, "%s: tensor %s: %s", st->object, e->name,
-                                 uw_status_text(rc))
-                  : UW_OK;
+    uint64_t part[32];
+    uint32_t width = width_of(st, e);
+    int rc = UW_OK;
+    if (strcmp(e->dtype, "F32") == 0) {
+        return read_bytes(st, e, first, n, out, err);
+    }
+    for (uint64_t at = 0; at < n && rc == UW_OK;) {
+        uint32_t count = n - at < sizeof part / width ? (uint32_t)(n - at)
+                                                      : (uint32_t)(sizeof part / width);
+        rc = read_bytes(st, e, first + at, count, part, err);
+        if (rc == UW_OK) {
+            st->widening->widen(e->dtype, part, count, out + at);
+        }
+        at += count;
+    }
+    return rc;
+}
+
+/* A float is NaN or infinite if all its exponent bits are set. */
+static int check_finite(const struct uw_safetensors *st, const struct uw_safetensors_entry *e,
+                        struct uw_error *err)
+{
+    float part[BUFFER_BYTES / sizeof(float)];
+    uint64_t n = (e->end - e->begin) / width_of(st, e);
+
+    for (uint64_t at = 0; at < n;) {
+        uint64_t left = n - at;
+        uint32_t count = left < sizeof part / sizeof part[0] ? (uint32_t)left
+                                                             : sizeof part / sizeof part[0];
+        int rc = read_tensor(st, e, at, count, part, err);
+        if (rc < 0) {
+            return rc;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t word;
+            memcpy(&word, &part[i], sizeof word);
+            if ((word & 0x7f800000u) == 0x7f800000u) {
+                return uw_error_set(err, UW_ERR_NONFINITE,
+                                    "%s: tensor %s holds a NaN or an infinity", st->object,
+                                    e->name);
+            }
+        }
+        at += count;
+    }
+    return UW_OK;
 }
 
 /* w[out][in] += scale * b[out][rank] a[rank][in] */
@@ -459,6 +503,13 @@ static int choose_scale(const struct uw_model *m, const struct uw_safetensors *s
                                       "plan it with them, or load the weights alone", st->object);
 }
 
+static void note_tensor(struct uw_weights_tensors *t, const char *name)
+{
+    if (t->n++ == 0) {
+        snprintf(t->first, sizeof t->first, "%s", name);
+    }
+}
+
 /* Find and check one tensor; out != NULL: also read it. may_lack: it may be missing. */
 static int load_tensor(const struct uw_safetensors *st, const char *prefix,
                        const struct uw_segment *segment, bool may_lack, float *out,
@@ -475,6 +526,12 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
     int rc = uw_safetensors_find(st, name, &e, err);
     if (rc < 0 || (rc == 0 && may_lack)) {
         return rc;
+    }
+    if (st->report != NULL && out == NULL && (rc == 0 || !same_shape(segment, &e))) {
+        note_tensor(rc == 0 ? &st->report->missing : &st->report->reshaped, name);
+    }
+    if (st->report != NULL && (rc == 0 || !same_shape(segment, &e))) {
+        return UW_OK;
     }
     if (rc == 0) {
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: no tensor %s inside%s", st->object, name,
@@ -583,12 +640,21 @@ static int load_state(const struct uw_safetensors *st, struct uw_checkpoint *sta
     return rc;
 }
 
+/* Check all tensors, then read them. */
+static int load_all(struct uw_model *m, const struct uw_safetensors *st, bool with_state,
+                    struct uw_error *err)
+{
+    float merge = 0.0f;
+    int rc = choose_scale(m, st, with_state, &merge, err);
+    rc = rc < 0 ? rc : load_tensors(m, st, with_state, merge, true, err);
+    return rc < 0 ? rc : load_tensors(m, st, with_state, merge, false, err);
+}
+
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err)
 {
     struct uw_safetensors st;
     struct uw_checkpoint loaded = {0};
-    float merge = 0.0f;
     int rc = check_pending(m, object, err);
 
     if (rc < 0) {
@@ -602,15 +668,7 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
     if (rc == UW_OK && state != NULL) {
         rc = check_optimizer(m, &st, err);
     }
-    if (rc == UW_OK) {
-        rc = choose_scale(m, &st, state != NULL, &merge, err);
-    }
-    if (rc == UW_OK) {
-        rc = load_tensors(m, &st, state != NULL, merge, true, err);
-    }
-    if (rc == UW_OK) {
-        rc = load_tensors(m, &st, state != NULL, merge, false, err);
-    }
+    rc = rc < 0 ? rc : load_all(m, &st, state != NULL, err);
     if (rc == UW_OK && state != NULL) {
         *state = loaded;
         m->updates = loaded.updates;
@@ -619,5 +677,50 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                                                           : UW_SPIKE_WARMUP;
         memcpy(&m->guard.mean, &loaded.guard[1], sizeof m->guard.mean);
     }
+    return rc < 0 ? rc : uw_model_push(m);
+}
+
+/* Sorts the file's tensors; `unknown` are those that no segment is called by. */
+struct sorting {
+    const struct uw_model *m;
+    struct uw_weights_report *report;
+    uint32_t known_n;
+};
+
+static void sort_tensor(void *arg, const struct uw_safetensors_entry *e)
+{
+    struct sorting *s = arg;
+    bool known = uw_params_find(&s->m->params, e->name) != NULL;
+    s->known_n += known ? 1 : 0;
+    if (known && strcmp(e->dtype, "F32") != 0) {
+        note_tensor(&s->report->widened, e->name);
+        snprintf(s->report->type, sizeof s->report->type, "%s", e->dtype);
+    } else if (!known && strncmp(e->name, "optimizer.", 10) != 0) {
+        note_tensor(&s->report->unknown, e->name);
+    }
+}
+
+int uw_checkpoint_load_weights(struct uw_model *m, bool loose, struct uw_weights_report *report,
+                               struct uw_storage *storage, const char *object,
+                               struct uw_error *err)
+{
+    struct sorting sorting = {.m = m, .report = report};
+    struct uw_safetensors st;
+    int rc = check_pending(m, object, err);
+
+    *report = (struct uw_weights_report){.type = ""};
+    rc = rc < 0 ? rc : uw_safetensors_open(&st, storage, object, err);
+    if (rc < 0) {
+        return rc;
+    }
+    st.widening = &uw_widening;
+    st.report = loose ? report : NULL;
+    rc = uw_safetensors_each(&st, sort_tensor, &sorting, err);
+    if (rc == UW_OK && loose && sorting.known_n == 0 && m->params.segments_n > 0) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "%s: none of its tensors has a name of the "
+                            "model's: the model's first is %s, the file's %.80s", object,
+                            m->params.segments[0].name, report->unknown.first);
+    }
+    rc = rc < 0 ? rc : load_all(m, &st, false, err);
     return rc < 0 ? rc : uw_model_push(m);
 }

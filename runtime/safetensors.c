@@ -303,10 +303,20 @@ static int take_metadata(struct reader *r, const char *key, char *value, uint32_
     return go < 0 ? go : found;
 }
 
+/* What a pass over the header looks for; members may be NULL. */
+struct search {
+    const char *tensor;
+    struct uw_safetensors_entry *entry;         /* of that tensor */
+    const char *key;                            /* of the metadata */
+    char *value;
+    uint32_t value_bytes;
+    void (*visit)(void *arg, const struct uw_safetensors_entry *entry);
+    void *arg;
+};
+
 /* Parse the whole header and look up a tensor or a key of the metadata on the way. */
-static int parse_header(const struct uw_safetensors *st, const char *tensor,
-                        struct uw_safetensors_entry *entry, const char *key, char *value,
-                        uint32_t value_bytes, struct uw_error *err)
+static int parse_header(const struct uw_safetensors *st, const struct search *s,
+                        struct uw_error *err)
 {
     struct reader r = {.st = st, .err = err};
     struct uw_safetensors_entry e;
@@ -327,14 +337,19 @@ static int parse_header(const struct uw_safetensors *st, const char *tensor,
             return r.rc;
         }
         if (strcmp(e.name, "__metadata__") == 0) {
-            int hit = take_metadata(&r, key, value, value_bytes);
+            int hit = take_metadata(&r, s->key, s->value, s->value_bytes);
             found |= hit > 0;
-        } else if (take_entry(&r, &e) == UW_OK && tensor != NULL && strcmp(e.name, tensor) == 0) {
-            if (found) {
-                return fail(&r, "a tensor is listed twice");
+        } else if (take_entry(&r, &e) == UW_OK) {
+            if (s->visit != NULL) {
+                s->visit(s->arg, &e);
             }
-            *entry = e;
-            found = 1;
+            if (s->tensor != NULL && strcmp(e.name, s->tensor) == 0) {
+                if (found) {
+                    return fail(&r, "a tensor is listed twice");
+                }
+                *s->entry = e;
+                found = 1;
+            }
         }
         end = e.end > end ? e.end : end;
         go = another_element(&r, '}');
@@ -390,14 +405,23 @@ int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, c
 int uw_safetensors_find(const struct uw_safetensors *st, const char *name,
                         struct uw_safetensors_entry *entry, struct uw_error *err)
 {
-    return parse_header(st, name, entry, NULL, NULL, 0, err);
+    return parse_header(st, &(struct search){.tensor = name, .entry = entry}, err);
+}
+
+int uw_safetensors_each(const struct uw_safetensors *st,
+                        void (*visit)(void *arg, const struct uw_safetensors_entry *entry),
+                        void *arg, struct uw_error *err)
+{
+    int rc = parse_header(st, &(struct search){.visit = visit, .arg = arg}, err);
+    return rc < 0 ? rc : UW_OK;
 }
 
 int uw_safetensors_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
                           struct uw_error *err)
 {
     char text[24] = "";
-    int rc = parse_header(st, NULL, NULL, key, text, sizeof text, err);
+    int rc = parse_header(st, &(struct search){.key = key, .value = text,
+                                               .value_bytes = sizeof text}, err);
     if (rc <= 0) {
         return rc;
     }

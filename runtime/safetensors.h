@@ -18,9 +18,20 @@
 #define UW_SAFETENSORS_NAME_BYTES 144u
 #define UW_SAFETENSORS_HEADER_MAX_BYTES 100000000u
 
+/* How to read tensors of other types than F32 as floats. */
+struct uw_widening {
+    uint32_t (*bytes)(const char *dtype);   /* of an element; 0: a type that cannot be read */
+    void (*widen)(const char *dtype, const void *from, uint32_t n, float *to);
+};
+
+struct uw_weights_report;
+
 struct uw_safetensors {
     struct uw_storage *storage;
     const char *object;
+    const struct uw_widening *widening;     /* NULL: only F32 is read */
+    struct uw_weights_report *report;       /* gets what does not fit, which is left out; NULL: all
+                                               must fit */
     uint64_t header_bytes;
     uint64_t data_offset;           /* of the first tensor byte in the object */
     uint64_t data_bytes;            /* to the end of the object */
@@ -44,6 +55,12 @@ int uw_safetensors_open(struct uw_safetensors *st, struct uw_storage *storage, c
  * Returns 1 (found, entry written), 0 (not there), UW_ERR_CORRUPT naming the byte, UW_ERR_IO. */
 int uw_safetensors_find(const struct uw_safetensors *st, const char *name,
                         struct uw_safetensors_entry *entry, struct uw_error *err);
+
+/* Call `visit` for every tensor, in the order of the header.
+ * Returns UW_OK, or an error as uw_safetensors_find. */
+int uw_safetensors_each(const struct uw_safetensors *st,
+                        void (*visit)(void *arg, const struct uw_safetensors_entry *entry),
+                        void *arg, struct uw_error *err);
 
 /* Look up a string of __metadata__ that holds a decimal number.
  * Returns 1 (found), 0 (not there), UW_ERR_CORRUPT (no number, or a bad header), UW_ERR_IO. */

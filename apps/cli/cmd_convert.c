@@ -14,11 +14,13 @@
 
 struct options {
     const char *weights;
+    struct uw_job_onnx onnx;
 };
 
 static const struct uw_opt rows[] = {
     {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
-     "trained weights, a safetensors file (an ONNX file has its own)"},
+     "trained weights (an ONNX file has its own): " UW_WEIGHTS_HELP},
+    UW_JOB_ONNX_ROWS(struct options),
 };
 
 static const struct uw_args_spec spec = {
@@ -31,7 +33,7 @@ static const struct uw_args_spec spec = {
 };
 
 #define EPILOGUE                                                                                \
-    "IN is an ONNX file (opset 11 to 17), a model file or a built-in model. OUT ends in .onnx,\n" \
+    "IN is an ONNX file (opset 7 to 28), a model file or a built-in model. OUT ends in .onnx,\n" \
     "or in .c, or is a folder that gets model.json and weights.safetensors, for train:\n\n"      \
     "  uwasa train --model my-model/model.json --weights my-model/weights.safetensors\n\n"       \
     "train, eval and plan also take the ONNX file itself as --model.\n\n"                        \
@@ -43,9 +45,20 @@ static int append(void *arg, const void *bytes, size_t bytes_n)
     return s->ops->append(s, bytes, bytes_n);
 }
 
+static int write_onnx(const struct uw_job *job, uw_convert_put put, void *arg,
+                      struct uw_error *err)
+{
+    return uw_convert_write_onnx_like(&job->model, &job->onnx, put, arg, err);
+}
+
+static int write_c(const struct uw_job *job, uw_convert_put put, void *arg, struct uw_error *err)
+{
+    return uw_convert_write_c(&job->model, put, arg, err);
+}
+
 /* Write one file completely or not at all. `write` NULL: write the text. */
-static int write_file(struct uw_storage *s, const char *path, const struct uw_model *m,
-                      int (*write)(const struct uw_model *, uw_convert_put, void *,
+static int write_file(struct uw_storage *s, const char *path, const struct uw_job *job,
+                      int (*write)(const struct uw_job *, uw_convert_put, void *,
                                    struct uw_error *),
                       const char *text, struct uw_error *err)
 {
@@ -54,7 +67,7 @@ static int write_file(struct uw_storage *s, const char *path, const struct uw_mo
     if (rc < 0) {
         return rc;
     }
-    rc = write != NULL ? write(m, append, s, err) : append(s, text, strlen(text));
+    rc = write != NULL ? write(job, append, s, err) : append(s, text, strlen(text));
     int ended = s->ops->end(s, rc >= 0);
     rc = rc < 0 ? rc : ended;
     return rc < 0 && err->text[0] == '\0'
@@ -62,9 +75,10 @@ static int write_file(struct uw_storage *s, const char *path, const struct uw_mo
                : rc;
 }
 
-static int write_folder(struct uw_storage *s, const char *folder, const struct uw_model *m,
+static int write_folder(struct uw_storage *s, const char *folder, const struct uw_job *job,
                         struct uw_error *err)
 {
+    const struct uw_model *m = &job->model;
     char path[4096];
     if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
         return uw_error_set(err, UW_ERR_IO, "%.180s: cannot be made: %s", folder,
@@ -79,7 +93,7 @@ static int write_folder(struct uw_storage *s, const char *folder, const struct u
     }
     uw_model_write(m->config.def, text, (size_t)length + 1);
     snprintf(path, sizeof path, "%s/model.json", folder);
-    int rc = write_file(s, path, m, NULL, text, err);
+    int rc = write_file(s, path, job, NULL, text, err);
     free(text);
     if (rc >= 0) {
         snprintf(path, sizeof path, "%s/weights.safetensors", folder);
@@ -88,30 +102,41 @@ static int write_folder(struct uw_storage *s, const char *folder, const struct u
     return rc;
 }
 
-static int convert(struct uw_job *job, const char *in, const char *out, const char *weights,
+static int convert(struct uw_job *job, const char *in, const char *out, const struct options *o,
                    struct uw_error *err)
 {
     struct uw_storage_file files;
     const struct uw_job_config config = {
-        .model = in, .backend = {"ref", UW_BACKEND_REF}, .threads = 1,
+        .model = in, .onnx = o->onnx, .backend = {"ref", UW_BACKEND_REF}, .threads = 1,
         .plan = {.batch_n = 1, .mode = UW_PLAN_INFERENCE}};
     int rc = uw_job_plan(job, &config, err);
     rc = rc < 0 ? rc : uw_job_bind(job, err);
     rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
-    rc = rc < 0 || weights == NULL ? rc : uw_job_load_weights(job, weights, err);
+    rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc < 0) {
         return rc;
     }
     rc = uw_storage_file_init(&files, NULL);
     if (rc == UW_OK && uw_args_ends_in(out, ".onnx")) {
-        rc = write_file(&files.base, out, &job->model, uw_convert_write_onnx, NULL, err);
+        rc = write_file(&files.base, out, job, write_onnx, NULL, err);
     } else if (rc == UW_OK && uw_args_ends_in(out, ".c")) {
-        rc = write_file(&files.base, out, &job->model, uw_convert_write_c, NULL, err);
+        rc = write_file(&files.base, out, job, write_c, NULL, err);
     } else if (rc == UW_OK) {
-        rc = write_folder(&files.base, out, &job->model, err);
+        rc = write_folder(&files.base, out, job, err);
     }
     uw_storage_file_deinit(&files);
     return rc;
+}
+
+/* Tell which operators at the end are in the file again. */
+static void print_ends(const struct uw_job *job, const char *out)
+{
+    for (uint32_t i = 0; i < job->onnx.outputs_n && uw_args_ends_in(out, ".onnx"); i++) {
+        const struct uw_convert_end *end = &job->onnx.output[i];
+        if (end->left_out != NULL) {
+            fprintf(stderr, "%s: output '%s' ends in %s again\n", out, end->name, end->left_out);
+        }
+    }
 }
 
 int uw_cmd_convert(int argc, char **argv)
@@ -146,11 +171,10 @@ int uw_cmd_convert(int argc, char **argv)
         return uw_cli_error("convert", UW_EXIT_USAGE,
                             "--weights: is needed, %s is a model without weights", name[0]);
     }
-    int rc = convert(&job, name[0], name[1], o.weights, &err);
-    for (uint32_t i = 0; i < job.onnx.notes_n && rc >= 0; i++) {
-        fprintf(stderr, "%s: %s\n", name[0], job.onnx.notes[i]);
-    }
+    int rc = convert(&job, name[0], name[1], &o, &err);
     if (rc >= 0) {
+        uw_job_print_notes(&job);
+        print_ends(&job, name[1]);
         printf("%s: %u layers, %u parameters\n", name[1], (unsigned)job.file.def.layers_n,
                (unsigned)job.need.parameters_n);
     }

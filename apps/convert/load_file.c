@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,23 +46,104 @@ static size_t read_all(int fd, uint8_t *out, size_t n)
     return have;
 }
 
-int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_error *err)
+/* Open an ordinary file for reading. Returns a descriptor, or a code. */
+static int open_file(const char *path, struct stat *st)
 {
+    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode)) {
+        return fd;
+    }
+    int error = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return fd >= 0 ? UW_ERR_INVALID : why(error);
+}
+
+/* The files beside the model, which its tensors may lie in. The one that was asked for last stays
+ * open. */
+struct folder {
+    struct uw_storage base;
+    char path[4096];                /* of the model, cut behind its folder */
+    char name[256];                 /* of the open file */
+    int fd;                         /* -1: none */
+};
+
+static int folder_size(struct uw_storage *s, const char *object, uint64_t *bytes)
+{
+    struct folder *f = (struct folder *)s;
+    struct stat st;
+    if (f->fd < 0 || strcmp(f->name, object) != 0) {
+        char path[sizeof f->path + sizeof f->name];
+        if (strlen(object) >= sizeof f->name) {
+            return UW_ERR_NOTFOUND;
+        }
+        snprintf(path, sizeof path, "%s%s", f->path, object);
+        int fd = open_file(path, &st);
+        if (fd < 0) {
+            return fd;
+        }
+        if (f->fd >= 0) {
+            close(f->fd);
+        }
+        f->fd = fd;
+        snprintf(f->name, sizeof f->name, "%s", object);
+    }
+    if (fstat(f->fd, &st) < 0) {
+        return UW_ERR_IO;
+    }
+    *bytes = (uint64_t)st.st_size;
+    return UW_OK;
+}
+
+static int folder_read(struct uw_storage *s, const char *object, uint64_t offset, void *buf,
+                       size_t bytes)
+{
+    struct folder *f = (struct folder *)s;
+    uint64_t have;
+    int rc = folder_size(s, object, &have);
+    if (rc < 0 || offset > have || bytes > have - offset) {
+        return rc < 0 ? rc : UW_ERR_CORRUPT;
+    }
+    if (lseek(f->fd, (off_t)offset, SEEK_SET) < 0) {
+        return UW_ERR_IO;
+    }
+    return read_all(f->fd, buf, bytes) == bytes ? UW_OK : UW_ERR_IO;
+}
+
+static const struct uw_storage_ops folder_ops = {
+    .name = "the model's folder", .size = folder_size, .read = folder_read};
+
+static int open_folder(struct folder *f, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    *f = (struct folder){.base = {&folder_ops}, .fd = -1};
+    if (length >= sizeof f->path) {
+        return UW_ERR_TOOBIG;
+    }
+    memcpy(f->path, path, length);
+    return UW_OK;
+}
+
+int uw_convert_load_with(struct uw_convert_model *c, const struct uw_convert_options *o,
+                         const char *path, struct uw_error *err)
+{
+    struct uw_convert_options options = {.output = o != NULL ? o->output : NULL,
+                                         .shape = o != NULL ? o->shape : NULL};
+    struct folder folder;
     struct stat st;
     char name[128];
 
     *c = (struct uw_convert_model){.tensors_n = 0};
-    int fd = open(path, O_RDONLY | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        int error = errno;
+    int fd = open_file(path, &st);
+    if (fd < 0 && fd != UW_ERR_INVALID) {
+        return uw_error_set(err, fd, "%.120s: cannot be opened: %s", path, strerror(errno));
+    }
+    if (fd < 0 || st.st_size <= 0 || open_folder(&folder, path) < 0) {
         if (fd >= 0) {
             close(fd);
         }
-        return uw_error_set(err, why(error), "%.120s: cannot be opened: %s", path,
-                            strerror(error));
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
-        close(fd);
         return uw_error_set(err, UW_ERR_CORRUPT, "%.120s: no ONNX file: it is empty, or no "
                             "ordinary file", path);
     }
@@ -69,9 +151,18 @@ int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_erro
     uint8_t *bytes = n < SIZE_MAX ? malloc(n) : NULL;
     size_t have = bytes != NULL ? read_all(fd, bytes, n) : 0;
     close(fd);
+    options.files = &folder.base;
     int rc = bytes == NULL ? uw_error_set(err, UW_ERR_NOMEM, "%.120s: out of memory", path)
              : have < n    ? uw_error_set(err, UW_ERR_IO, "%.120s: cannot be read to its end", path)
-                           : uw_convert_read(c, bytes, n, stem(path, name), err);
+                           : uw_convert_read_with(c, &options, bytes, n, stem(path, name), err);
     free(bytes);
+    if (folder.fd >= 0) {
+        close(folder.fd);
+    }
     return rc;
+}
+
+int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_error *err)
+{
+    return uw_convert_load_with(c, NULL, path, err);
 }

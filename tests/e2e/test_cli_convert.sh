@@ -44,7 +44,38 @@ expect 0 "$uwasa" plan --model mlp.onnx --batch 1 --json
 expect 0 "$uwasa" eval --model mlp.onnx --data digits
 expect 0 "$uwasa" eval --model mlp.onnx --data digits --weights mlp.safetensors
 
-# what the loss wants is said
+# what a file leaves open, and flags for it
+expect 2 "$uwasa" plan --model "$onnx/residual.onnx" --output nothing
+grep -qF -- "--output nothing: no such output: it has 'output'" err || fail "outputs are not named"
+expect 0 "$uwasa" plan --model "$onnx/residual.onnx" --output output --shape 2,6,6
+expect 2 "$uwasa" eval --model "$onnx/residual.onnx" --shape 2,6,7
+grep -qF -- '--shape 2,6,7: axis 3 of input' err || fail "a wrong size is not named"
+expect 2 "$uwasa" train --model mlp --shape 784
+grep -qF -- '--shape: mlp is no ONNX file' err || fail "--shape of a built-in model is not refused"
+cp "$onnx/forms.onnx" .
+expect 2 "$uwasa" plan --model forms.onnx
+grep -qF "tensor w1: its data lies in 'forms.weights': no such file" err ||
+    fail "missing external data is not named"
+cp "$onnx/forms.weights" .
+expect 0 "$uwasa" plan --model forms.onnx
+
+# weights that fit in part
+"$uwasa" models mlp | sed 's/"out": 10/"out": 12/' >twelve.json
+expect 1 "$uwasa" train --model twelve.json --weights mlp.safetensors --steps 1
+grep -qF -- 'tensor fc2.weight is' err || fail "the tensor that does not fit is not named"
+grep -qF -- '--weights FILE,loose takes what fits' err || fail "the flag is not named"
+expect 0 "$uwasa" train --model twelve.json --weights mlp.safetensors,loose --steps 1
+grep -qF '2 tensors of another shape than in the model, as at the start (first: fc2.weight)' err ||
+    fail "what does not fit is not told"
+expect 2 "$uwasa" train --model twelve.json --weights mlp.safetensors,loose --steps 1 \
+    --json mlp.safetensors
+grep -qF -- '--weights reads it' err || fail "a file of weights with a word behind it is replaced"
+
+# what the loss wants is said, and what comes back has it
 expect 0 "$uwasa" convert "$onnx/shapes.onnx" shapes
 grep -qF 'the softmax at the end is left out' err || fail "a softmax vanished silently"
+expect 0 "$uwasa" convert "$onnx/shapes.onnx" back.onnx
+grep -qF "back.onnx: output 'output' ends in LogSoftmax again" err || fail "no word of its end"
+expect 0 "$uwasa" convert back.onnx shapes
+grep -qF 'the softmax at the end is left out' err || fail "the file that comes back has no softmax"
 echo passed

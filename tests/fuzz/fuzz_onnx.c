@@ -4,6 +4,8 @@
  * that can be measured, or refused by name, and must take its own weights. */
 #include "fuzz.h"
 
+#include "unit/memory_storage.h"
+
 #include "uwasa/backends.h"
 #include "uwasa/convert.h"
 
@@ -14,7 +16,8 @@
 static void add_inputs(struct uw_fuzz_corpus *corpus)
 {
     static const char *const names[] = {"residual", "cnn_train14", "embedding", "gru", "lstm_bi",
-                                        "shapes",   "causal",      "norms",     "attention11"};
+                                        "shapes",   "causal",      "norms",     "attention11",
+                                        "forms",    "old"};
     static uint8_t bytes[32768];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[512];
@@ -54,9 +57,13 @@ static int use(const struct uw_convert_model *c, struct uw_error *err)
 
 static int try_one(const uint8_t *input, size_t bytes)
 {
+    static uint8_t beside[116]; /* as many as forms.weights has */
+    struct memory_storage files = {.base = {&memory_storage_ops}, .bytes = beside,
+                                   .bytes_n = sizeof beside};
+    const struct uw_convert_options options = {.files = &files.base};
     struct uw_convert_model c;
     struct uw_error err = {.text = ""};
-    int rc = uw_convert_read(&c, input, bytes, "fuzz", &err);
+    int rc = uw_convert_read_with(&c, &options, input, bytes, "fuzz", &err);
     if (rc < 0) {
         return err.text[0] != '\0' && c.memory == NULL ? -rc : -1;
     }

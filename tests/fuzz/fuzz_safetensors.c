@@ -38,6 +38,12 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         "\x65\0\0\0\0\0\0\0{\"a.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],"
         "\"data_offsets\":[0,24]},\"__metadata__\":{\"k\":\"\\u00e9\\n\"}}"
         "     01234567890123456789012345678901";
+    static const char half[] =
+        "\xbd\0\0\0\0\0\0\0{\"a.weight\":{\"dtype\":\"BF16\",\"shape\":[3,2],"
+        "\"data_offsets\":[0,12]},\"a.bias\":{\"dtype\":\"F16\",\"shape\":[3],"
+        "\"data_offsets\":[12,18]},\"b.weight\":{\"dtype\":\"F64\",\"shape\":[2,3],"
+        "\"data_offsets\":[18,66]}}"
+        "012345678901234567012345678901234567890123456789012345678901234567";
     struct uw_checkpoint state = {.step = 7, .epoch = 1, .position = 3, .seed = 2, .batch_n = 1};
     struct memory_storage storage = {.base = {&memory_storage_ops}};
     struct uw_model m;
@@ -51,6 +57,7 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
     uw_checkpoint_save(&m, NULL, &storage.base, "w", NULL);
     uw_fuzz_add(corpus, storage.bytes, storage.bytes_n);
     uw_fuzz_add(corpus, foreign, sizeof foreign - 1);
+    uw_fuzz_add(corpus, half, sizeof half - 1);
     memory_storage_release(&storage);
 }
 
@@ -79,6 +86,26 @@ static int try_weights(struct memory_storage *storage)
     return rc == UW_OK || (same && err.text[0] != '\0') ? 0 : -1;
 }
 
+/* Weights of other types; loose: those that fit. */
+static int try_foreign(struct memory_storage *storage, bool loose)
+{
+    struct uw_weights_report report;
+    struct uw_error err = {0};
+    struct uw_model m;
+    float before[64];
+
+    if (bind_model(&m, 0) != UW_OK || m.params.size_n > 64) {
+        return -1;
+    }
+    memcpy(before, m.params.x, m.params.size_n * sizeof(float));
+    int rc = uw_checkpoint_load_weights(&m, loose, &report, &storage->base, "input", &err);
+    if (rc < 0) {
+        int same = memcmp(before, m.params.x, m.params.size_n * sizeof(float)) == 0;
+        return same && err.text[0] != '\0' ? -rc : -1;
+    }
+    return all_finite(m.params.x, m.params.size_n) ? 50 : -1;
+}
+
 static int try_one(const uint8_t *input, size_t bytes)
 {
     struct memory_storage storage = {.base = {&memory_storage_ops},
@@ -89,14 +116,16 @@ static int try_one(const uint8_t *input, size_t bytes)
     struct uw_model m;
     float before[64];
 
-    if (try_weights(&storage) < 0 || bind_model(&m, 0) != UW_OK || m.params.size_n > 64) {
+    int foreign = try_foreign(&storage, false);
+    if (try_weights(&storage) < 0 || foreign < 0 || try_foreign(&storage, true) < 0 ||
+        bind_model(&m, 0) != UW_OK || m.params.size_n > 64) {
         return -1;
     }
     memcpy(before, m.params.x, m.params.size_n * sizeof(float));
     int rc = uw_checkpoint_load(&m, &state, &storage.base, "input", &err);
     if (rc < 0) {
         int same = memcmp(before, m.params.x, m.params.size_n * sizeof(float)) == 0;
-        return same && err.text[0] != '\0' ? -rc : -1;
+        return same && err.text[0] != '\0' ? 200 * foreign - rc : -1;
     }
     return all_finite(m.params.x, m.params.size_n) && all_finite(m.state[0], m.trainable_n)
                ? 100

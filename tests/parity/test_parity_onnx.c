@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models as PyTorch exports them (tests/parity/onnx, made by gen_onnx.py): the layers that the
- * import makes of them, their outputs against PyTorch's, and the outputs of the model that was
- * exported again. */
+ * Models as PyTorch exports them (tests/parity/onnx, made by gen_onnx.py), and in other forms that
+ * ONNX has (gen_forms.py): the layers that the import makes of them, their outputs against those of
+ * PyTorch or Python, and the outputs of the model that was exported again. */
 #include "test_support.h"
 
 #include "uwasa/backends.h"
@@ -117,20 +117,34 @@ static void assert_near(const float *have, const float *want, size_t n, double b
     assert_true(worst <= bound);
 }
 
+static void assert_same_end(const struct uw_convert_end *a, const struct uw_convert_end *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_int_equal(a->type, b->type);
+    assert_int_equal(a->rank, b->rank);
+    assert_int_equal(a->batch, b->batch);
+    assert_memory_equal(a->dim, b->dim, a->rank * sizeof a->dim[0]);
+    assert_true((a->symbol == NULL) == (b->symbol == NULL));
+    assert_string_equal(a->left_out != NULL ? a->left_out : "",
+                        b->left_out != NULL ? b->left_out : "");
+}
+
 /* Export, read again, compute again. */
-static void check_export(const struct bound *b, const float *x, uint32_t batch_n,
-                         const float *want)
+static void check_export(const struct bound *b, const struct uw_convert_model *from, const float *x,
+                         uint32_t batch_n, const float *want)
 {
     struct sink s = {0};
     struct uw_error err = {.text = ""};
     struct uw_convert_model again;
     struct bound c;
     const float *y;
-    uw_convert_write_onnx(&b->model, put, &s, &err);
+    uw_convert_write_onnx_like(&b->model, from, put, &s, &err);
     assert_string_equal(err.text, "");
     int rc = uw_convert_read(&again, s.bytes, s.n, "again", &err);
     assert_string_equal(err.text, "");
     assert_int_equal(rc, UW_OK);
+    assert_same_end(&again.input, &from->input);
+    assert_same_end(&again.output[0], &from->output[0]);
     bind(&c, &again, batch_n);
     assert_int_equal(uw_model_forward(&c.model, x, batch_n, &y), UW_OK);
     assert_near(y, want, (size_t)batch_n * b->model.classes, 1e-5, "exported again");
@@ -173,7 +187,7 @@ static void test_import_gives_pytorchs_layers_and_outputs(void **state)
     float *kept = malloc(y_n * sizeof *kept);
     memcpy(kept, y, y_n * sizeof *kept);
     assert_near(kept, want, y_n, 1e-4, name);
-    check_export(&b, x, 2, kept);
+    check_export(&b, &c, x, 2, kept);
     free(kept);
     release(&b);
     uw_convert_deinit(&c);
@@ -193,7 +207,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CASE("attention11"), CASE("attention17"), CASE("causal"),    CASE("cnn"),
         CASE("cnn_fixed"),   CASE("cnn_train"),   CASE("cnn_train14"), CASE("embedding"),
-        CASE("depthwise"),
+        CASE("depthwise"),   CASE("forms"),       CASE("old"),
         CASE("gru"),         CASE("gru_train"),   CASE("lstm"),      CASE("lstm_bi"),
         CASE("norms"),       CASE("norms17"),     CASE("residual"),  CASE("rnn"),
         CASE("shapes"),      CASE("transformer"),

@@ -427,6 +427,100 @@ static void test_safetensors_header_variants_are_read_or_refused(void **state)
     }
 }
 
+/* Tensors of a file that is made here; `text` is its header. */
+static void make_file(struct memory_storage *s, const char *text, const void *data, size_t data_n)
+{
+    uint64_t header = strlen(text);
+    s->bytes_n = 8 + header + data_n;
+    s->bytes = malloc(s->bytes_n);
+    assert_non_null(s->bytes);
+    memcpy(s->bytes, &header, 8);
+    memcpy(s->bytes + 8, text, header);
+    memcpy(s->bytes + 8 + header, data, data_n);
+}
+
+/* a.weight [6][5], a.bias [6], b.weight [3][6], b.bias [3] */
+static void test_weights_of_other_types_are_widened_and_told(void **state)
+{
+    static const char *const types[] = {"F16", "BF16", "F64"};
+    static const uint32_t width[] = {2, 2, 8};
+    (void)state;
+    static struct fixture f;
+    struct uw_weights_report report;
+    for (uint32_t k = 0; k < 3; k++) {
+        char text[512];
+        uint8_t data[57 * 8] = {0};
+        for (uint32_t i = 0; i < 57; i++) { /* -1.5, and in a.weight[0] 0.25 */
+            const uint16_t half[2] = {k == 0 ? 0xbe00 : 0xbfc0, k == 0 ? 0x3400 : 0x3e80};
+            const double d = i == 0 ? 0.25 : -1.5;
+            memcpy(data + i * width[k], k == 2 ? (const void *)&d : &half[i == 0], width[k]);
+        }
+        uint32_t w = width[k];
+        snprintf(text, sizeof text,
+                 "{\"a.weight\":{\"dtype\":\"%s\",\"shape\":[6,5],\"data_offsets\":[0,%u]},"
+                 "\"a.bias\":{\"dtype\":\"%s\",\"shape\":[6],\"data_offsets\":[%u,%u]},"
+                 "\"b.weight\":{\"dtype\":\"%s\",\"shape\":[3,6],\"data_offsets\":[%u,%u]},"
+                 "\"b.bias\":{\"dtype\":\"%s\",\"shape\":[3],\"data_offsets\":[%u,%u]}}",
+                 types[k], 30 * w, types[k], 30 * w, 36 * w, types[k], 36 * w, 54 * w, types[k],
+                 54 * w, 57 * w);
+        open_model(&f, &dense, false);
+        make_file(&f.storage, text, data, 57 * w);
+        assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "w", &f.err),
+                         UW_ERR_MISMATCH);
+        int rc = uw_checkpoint_load_weights(&f.m, false, &report, &f.storage.base, "w", &f.err);
+        if (rc != UW_OK) {
+            fail_msg("%s", f.err.text);
+        }
+        for (uint32_t i = 0; i < 57; i++) {
+            assert_true(f.m.params.x[i] == (i == 0 ? 0.25f : -1.5f));
+        }
+        assert_string_equal(report.type, types[k]);
+        assert_int_equal(report.widened.n, 4);
+        assert_string_equal(report.widened.first, "a.weight");
+        memory_storage_release(&f.storage);
+    }
+}
+
+static void test_loose_weights_take_what_fits(void **state)
+{
+    static const char text[] =
+        "{\"other\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+        "\"a.bias\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[8,32]},"
+        "\"b.bias\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[32,48]}}";
+    static const float data[12] = {9, 9, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7};
+    (void)state;
+    static struct fixture f;
+    struct uw_weights_report report;
+    float before[57];
+    open_model(&f, &dense, false);
+    memcpy(before, f.m.params.x, sizeof before);
+    make_file(&f.storage, text, data, sizeof data);
+    assert_int_equal(uw_checkpoint_load_weights(&f.m, false, &report, &f.storage.base, "w", &f.err),
+                     UW_ERR_NOTFOUND);
+    assert_memory_equal(before, f.m.params.x, sizeof before);
+    int rc = uw_checkpoint_load_weights(&f.m, true, &report, &f.storage.base, "w", &f.err);
+    if (rc != UW_OK) {
+        fail_msg("%s", f.err.text);
+    }
+    memcpy(before + 30, data + 2, 6 * sizeof(float));
+    assert_memory_equal(before, f.m.params.x, sizeof before);
+    assert_int_equal(report.widened.n, 0);
+    assert_int_equal(report.unknown.n, 1);
+    assert_string_equal(report.unknown.first, "other");
+    assert_int_equal(report.missing.n, 2);
+    assert_string_equal(report.missing.first, "a.weight");
+    assert_int_equal(report.reshaped.n, 1);
+    assert_string_equal(report.reshaped.first, "b.bias");
+    memory_storage_release(&f.storage);
+
+    open_model(&f, &small, false);
+    make_file(&f.storage, text, data, sizeof data);
+    assert_int_equal(uw_checkpoint_load_weights(&f.m, true, &report, &f.storage.base, "w", &f.err),
+                     UW_ERR_NOTFOUND);
+    assert_non_null(strstr(f.err.text, "none of its tensors has a name of the model's"));
+    memory_storage_release(&f.storage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +537,8 @@ int main(void)
         cmocka_unit_test(test_checkpoint_nth_storage_call_fails_and_the_old_object_stays),
         cmocka_unit_test(test_checkpoint_stored_nan_is_refused),
         cmocka_unit_test(test_safetensors_header_variants_are_read_or_refused),
+        cmocka_unit_test(test_weights_of_other_types_are_widened_and_told),
+        cmocka_unit_test(test_loose_weights_take_what_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,12 +73,19 @@ bool uw_job_is_onnx(const char *model)
     return uw_args_ends_in(model, ".onnx");
 }
 
-static int load(struct uw_job *j, const char *model, struct uw_error *err)
+static int load(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
+    const char *model = config->model;
+    const struct uw_convert_options options = {.output = config->onnx.output,
+                                               .shape = config->onnx.shape};
+    if (!uw_job_is_onnx(model) && (options.output != NULL || options.shape != NULL)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: %.120s is no ONNX file",
+                            options.output != NULL ? "output" : "shape", model);
+    }
     if (!uw_job_is_onnx(model)) {
         return uw_model_load(&j->file, model, err);
     }
-    int rc = uw_convert_load(&j->onnx, model, err);
+    int rc = uw_convert_load_with(&j->onnx, &options, model, err);
     if (rc == UW_OK) {
         j->file.def = j->onnx.def;
         j->file.json.file = model;
@@ -95,7 +102,7 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err)
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
     *j = (struct uw_job){.pool = NULL};
-    int rc = load(j, config->model, err);
+    int rc = load(j, config, err);
     if (rc < 0) {
         return rc;
     }
@@ -260,15 +267,81 @@ void uw_job_deinit(struct uw_job *j)
     uw_convert_deinit(&j->onnx);
 }
 
+/* The name of a file of weights without ",loose". */
+static const char *file_of_weights(const char *weights, char file[4096])
+{
+    static const char loose[] = ",loose";
+    size_t n = strlen(weights), tail = sizeof loose - 1;
+    if (!uw_args_ends_in(weights, loose) || n - tail >= 4096) {
+        return weights;
+    }
+    memcpy(file, weights, n - tail);
+    file[n - tail] = '\0';
+    return file;
+}
+
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)
 {
     struct uw_storage_file files;
+    char text[4096];
+    const char *name = file_of_weights(file, text);
+    uint64_t bytes;
     int rc = uw_storage_file_init(&files, NULL);
+    j->weights = file;
+    j->loose = name != file;
     if (rc == UW_OK) {
-        rc = uw_checkpoint_load(&j->model, NULL, &files.base, file, err);
+        rc = uw_checkpoint_load_weights(&j->model, j->loose, &j->found, &files.base, name, err);
+    }
+    bool misfits = rc == UW_ERR_MISMATCH || rc == UW_ERR_NOTFOUND;
+    if (misfits && !j->loose && files.base.ops->size(&files.base, name, &bytes) == UW_OK) {
+        struct uw_error why = *err;
+        uw_error_set(err, rc, "%.180s; --weights FILE,loose takes what fits", why.text);
     }
     uw_storage_file_deinit(&files);
     return rc;
+}
+
+/* "; 3 tensors of the file are ..., the first NAME" */
+static void add_found(char *text, size_t *used, const struct uw_weights_tensors *t,
+                      const char *what)
+{
+    if (t->n > 0 && *used < UW_JOB_NOTE_BYTES) {
+        *used += (size_t)snprintf(text + *used, UW_JOB_NOTE_BYTES - *used,
+                                  "%s%u tensor%s %s (%s%.100s)", *used > 0 ? "; " : "",
+                                  (unsigned)t->n, t->n > 1 ? "s" : "", what,
+                                  t->n > 1 ? "first: " : "", t->first);
+    }
+}
+
+const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOTE_BYTES])
+{
+    const struct uw_weights_report *f = &j->found;
+    if (i < j->onnx.notes_n) {
+        snprintf(text, UW_JOB_NOTE_BYTES, "%s: %s", j->file.json.file, j->onnx.notes[i]);
+        return text;
+    }
+    if (i > j->onnx.notes_n || j->weights == NULL) {
+        return NULL;
+    }
+    char all[UW_JOB_NOTE_BYTES] = "", widened[48];
+    size_t used = 0;
+    snprintf(widened, sizeof widened, "of %.7s converted to float32", f->type);
+    add_found(all, &used, &f->widened, widened);
+    if (j->loose) {
+        add_found(all, &used, &f->unknown, "not in the model, left out");
+        add_found(all, &used, &f->missing, "not in the file, as at the start");
+        add_found(all, &used, &f->reshaped, "of another shape than in the model, as at the start");
+    }
+    snprintf(text, UW_JOB_NOTE_BYTES, "%.200s: %.430s", j->weights, all);
+    return used > 0 ? text : NULL;
+}
+
+void uw_job_print_notes(const struct uw_job *j)
+{
+    char text[UW_JOB_NOTE_BYTES];
+    for (uint32_t i = 0; uw_job_note(j, i, text) != NULL; i++) {
+        fprintf(stderr, "%s\n", text);
+    }
 }
 
 /* Whether the model is a classifier. Otherwise its loss compares with the sample itself. */

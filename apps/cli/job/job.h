@@ -23,8 +23,26 @@
 #include "uwasa/model.h"
 #include "uwasa/storage.h"
 
+/* What an ONNX file may leave open, see uwasa/convert.h. */
+struct uw_job_onnx {
+    const char *output, *shape; /* NULL: not given */
+};
+
+/* Rows for a struct `options` with a member struct uw_job_onnx onnx. */
+#define UW_JOB_ONNX_ROWS(options)                                                                 \
+    UW_OPT_ROW(options, "output", UW_OPT_TEXT, onnx.output, 0, 0, "NAME",                         \
+               "of an ONNX file: the output that is trained, the others are left out (all)"),     \
+    UW_OPT_ROW(options, "shape", UW_OPT_TEXT, onnx.shape, 0, 0, "S",                              \
+               "of an ONNX file: sizes of the input that it leaves open, NAME=SIZE,.. or all of " \
+               "them, 1,128,64")
+
+/* Help of --weights. */
+#define UW_WEIGHTS_HELP                                                                           \
+    "safetensors, F32, F16, BF16 or F64; FILE,loose takes what fits and leaves the rest as it is"
+
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
+    struct uw_job_onnx onnx;
     struct uw_choice backend;   /* enum uw_backend; UW_BACKEND_CUDA only with gpu */
     const struct uw_kernels *kernels;   /* used instead of backend's; NULL: none */
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
@@ -39,6 +57,9 @@ struct uw_job_config {
 struct uw_job {
     struct uw_model_file file;
     struct uw_convert_model onnx;   /* an ONNX model: file.def points into it */
+    const char *weights;            /* the file that was loaded last, and what it was like */
+    bool loose;
+    struct uw_weights_report found;
     struct uw_kernels_fitted fitted;    /* config.kernels may point into it */
     struct uw_job_gpu gpu;          /* gpu.cuda not NULL: kernels are for this GPU */
     bool only_gpu;                  /* never fall back to the CPU: --backend cuda, or --tf32 */
@@ -107,9 +128,17 @@ const char *uw_job_gpu_failure(const struct uw_job *j);
 /* Release everything. Safe on a zeroed struct and twice. */
 void uw_job_deinit(struct uw_job *j);
 
-/* Read weights from a safetensors file into the bound model. Errors as uw_checkpoint_load, err
- * filled. */
+/* Read weights from a safetensors file into the bound model; "FILE,loose": only what fits, and the
+ * rest stays as it is. Errors as uw_checkpoint_load_weights, err filled. */
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
+
+/* The i-th sentence on what was assumed, left out or converted when model and weights were read;
+ * NULL: there are no more. Written to text. */
+#define UW_JOB_NOTE_BYTES 640u
+const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOTE_BYTES]);
+
+/* Print these sentences on standard error. */
+void uw_job_print_notes(const struct uw_job *j);
 
 struct uw_score {
     double accuracy, loss;      /* accuracy 0 if the loss does not use labels */

@@ -45,14 +45,14 @@ static bool is_in(const char *file, const char *folder)
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Whether the file is the input, or one of "kind:FILE,FILE", or of "kind:FOLDER". */
+/* Whether the file is the input, or one of "FILE,word", "kind:FILE,FILE", or of "kind:FOLDER". */
 static bool is_read(const char *file, const char *read)
 {
     const char *kind = strchr(read, ':');
     if (same_file(file, read)) {
         return true;
     }
-    for (const char *p = kind != NULL ? kind + 1 : NULL; p != NULL;) {
+    for (const char *p = kind != NULL ? kind + 1 : read; p != NULL;) {
         char one[PATH_MAX];
         size_t n = strcspn(p, ",");
         if (n < sizeof one) {

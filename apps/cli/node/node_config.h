@@ -11,6 +11,7 @@
 
 #include "base/json_read.h"
 #include "job/exchange.h"
+#include "job/job.h"
 #include "links/link_stack.h"
 
 #include "uwasa/sim_skew.h"
@@ -55,6 +56,7 @@ struct uw_node_options {
     double elapsed;                     /* part of seconds that was over at the start */
     double step_seconds;                /* least time of a step; 0: no limit */
     const char *weights, *checkpoint;
+    struct uw_job_onnx onnx;
     double checkpoint_seconds;
     double shuffle, shuffle_seconds;    /* share of the samples that may be lent; lease time */
     double eval_seconds;

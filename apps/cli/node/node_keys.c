@@ -42,7 +42,8 @@ static const struct uw_opt rows[] = {
     ROW("membership", UW_OPT_CHOICE, membership, 0, 0, "swim|static",
         "swim: peers are found and pinged; static: the peers are the seeds, not pinged, for "
         "gossip (swim)"),
-    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name or JSON file"),
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
+    UW_JOB_ONNX_ROWS(struct uw_node_options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
     ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",
         "train on these classes only, [0, 1, 2] or 0,1,2 (all)"),
@@ -112,7 +113,7 @@ static const struct uw_opt rows[] = {
         "part of \"seconds\" that has passed at the start (0)"),
     ROW("step_seconds", UW_OPT_REAL, step_seconds, 0, STEP_SECONDS_MAX, "S",
         "least time of a local step; the processor is idle for the rest of it (0)"),
-    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "initial weights (safetensors)"),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "initial weights: " UW_WEIGHTS_HELP),
     ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
         "written during the run and at its end; the next start resumes from it, with all of "
         "\"seconds\" again, less \"elapsed\""),

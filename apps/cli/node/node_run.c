@@ -100,6 +100,19 @@ static int save(struct uw_node_work *r)
     return rc;
 }
 
+/* What was assumed when model and weights were read, and how they are trained. */
+static void log_model(struct uw_node_work *r)
+{
+    char note[UW_JOB_NOTE_BYTES];
+    for (uint32_t i = 0; uw_job_note(&r->job, i, note) != NULL; i++) {
+        uw_node_report_log(&r->report, "%s", note);
+    }
+    if (r->o->exact) {
+        uw_node_report_log(&r->report, "exact: kernels %s, the same bits on every processor",
+                           r->job.config.kernels->name);
+    }
+}
+
 /* Everything before the first step. *status is the exit status when it fails. */
 static int prepare(struct uw_node_work *r, int *status)
 {
@@ -110,6 +123,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                            .weight_decay = (float)o->weight_decay,
                                            .frozen = rule->frozen};
     const struct uw_job_config config = {.model = o->model,
+                                         .onnx = o->onnx,
                                          .backend = o->backend,
                                          .exact = o->exact,
                                          .gpu = true,
@@ -147,9 +161,8 @@ static int prepare(struct uw_node_work *r, int *status)
         rc = rc < 0 || o->weights == NULL ? rc
                                           : uw_job_load_weights(&r->job, o->weights, &r->err);
     }
-    if (rc == UW_OK && o->exact) {
-        uw_node_report_log(&r->report, "exact: kernels %s, the same bits on every processor",
-                           r->job.config.kernels->name);
+    if (rc == UW_OK) {
+        log_model(r);
     }
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);

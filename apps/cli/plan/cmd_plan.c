@@ -14,6 +14,7 @@
 
 struct options {
     const char *model;
+    struct uw_job_onnx onnx;
     struct uw_choice backend;
     struct uw_recipe recipe;
     uint32_t batch, threads;
@@ -26,6 +27,7 @@ struct options {
 
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
+    UW_JOB_ONNX_ROWS(struct options),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
     UW_RECIPE_ROWS(struct options),
     ROW("mode", UW_OPT_CHOICE, recipe.mode, 0, 0, "auto|immediate|buckets|full|inference",
@@ -592,6 +594,7 @@ int uw_cmd_plan(int argc, char **argv)
     }
     o.batch = o.batch != 0 ? o.batch : BATCH;
     struct uw_job_config config = {.model = o.model,
+                                   .onnx = o.onnx,
                                    .backend = o.backend,
                                    .exact = o.exact,
                                    .gpu = o.link.link == NULL && o.regions.n == 0,
@@ -617,6 +620,7 @@ int uw_cmd_plan(int argc, char **argv)
         return status;
     }
     uw_job_gpu_log(&job.gpu, "plan");
+    uw_job_print_notes(&job);
     uw_job_deinit(&job);
     if (rc < 0) {
         return uw_cli_error("plan", uw_job_exit(rc), "%s", err.text);

@@ -11,6 +11,7 @@
 
 struct options {
     const char *model, *data, *weights, *json;
+    struct uw_job_onnx onnx;
     struct uw_choice backend;
     uint32_t batch, threads;
     uint64_t seed;
@@ -21,11 +22,12 @@ struct options {
 
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
+    UW_JOB_ONNX_ROWS(struct options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "dataset, of which the test part is used; as for train (digits)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
-        "a file of train --save, or any safetensors file with the same names; an ONNX model has "
-        "its own"),
+        "a file of train --save, or any with the same names (an ONNX model has its own): "
+        UW_WEIGHTS_HELP),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
@@ -77,6 +79,7 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     rc = rc < 0 ? rc : uw_job_init_weights(job, o->seed, err);
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
+        uw_job_print_notes(job);
         rc = uw_job_evaluate(job, t.data.base, 0, stop_asked, &t, &t.score);
         if (rc < 0) {
             uw_error_set(err, rc, "%.180s: %s", o->data,
@@ -135,6 +138,7 @@ int uw_cmd_eval(int argc, char **argv)
         return uw_cli_error("eval", UW_EXIT_USAGE, "%s", err.text);
     }
     const struct uw_job_config config = {.model = o.model,
+                                         .onnx = o.onnx,
                                          .backend = o.backend,
                                          .exact = o.exact,
                                          .gpu = true,

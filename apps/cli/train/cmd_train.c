@@ -25,6 +25,7 @@
 
 struct options {
     const char *model, *data;
+    struct uw_job_onnx onnx;
     uint32_t epochs, batch, threads;
     uint32_t eval_samples;              /* of a test at most; 0: all */
     uint64_t steps, save_every, seed;
@@ -397,6 +398,7 @@ static int prepare(struct train *t, int *status)
 {
     const struct options *o = t->o;
     struct uw_job_config config = {.model = o->model,
+                                   .onnx = o->onnx,
                                    .backend = o->backend,
                                    .exact = o->exact,
                                    .gpu = true,
@@ -425,8 +427,9 @@ static int prepare(struct train *t, int *status)
         rc = uw_job_init_weights(&t->job, o->seed, &t->err);
         rc = rc < 0 || o->weights == NULL ? rc
                                           : uw_job_load_weights(&t->job, o->weights, &t->err);
-        for (uint32_t i = 0; i < t->job.onnx.notes_n; i++) {
-            uw_progress_print(&t->progress, "%s: %s", o->model, t->job.onnx.notes[i]);
+        char note[UW_JOB_NOTE_BYTES];
+        for (uint32_t i = 0; uw_job_note(&t->job, i, note) != NULL; i++) {
+            uw_progress_print(&t->progress, "%s", note);
         }
     }
     if (rc == UW_OK && o->exact) {
@@ -662,6 +665,7 @@ static int run(const struct options *o)
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
+    UW_JOB_ONNX_ROWS(struct options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
@@ -675,7 +679,7 @@ static const struct uw_opt rows[] = {
     ROW("schedule", UW_OPT_TEXT, schedule, 0, 0, "S",
         "constant, cosine, linear, step:N:F = times F after every N epochs, "
         "multistep:N,M:F, with warmup:STEPS+ in front (constant)"),
-    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "initial weights (safetensors)"),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "initial weights: " UW_WEIGHTS_HELP),
     ROW("save", UW_OPT_TEXT, save, 0, 0, "FILE",
         "write weights and training state to this file (safetensors)"),
     ROW("save-every", UW_OPT_U64, save_every, 1, 0, "N", "also save every N steps (every epoch)"),

@@ -55,11 +55,14 @@ struct uw_export_shape {
 
 struct uw_export {
     const struct uw_model *m;
+    const struct uw_convert_model *like;    /* the file that the model is from; NULL: none */
     struct uw_pool *pool;
     struct uw_error *err;
     struct uw_export_node *first, *last;
     struct uw_export_tensor *tensors, *tensors_last;
     const char **value;             /* by layer: name of its output in the graph */
+    const char *input;              /* name of the value that the first layers read */
+    int64_t opset;                  /* a layer may raise it, as long as all nodes are valid then */
     uint32_t layer;                 /* the one being written */
     const struct uw_layer_def *def;
     const char *name;
@@ -112,6 +115,9 @@ uint32_t uw_export_find_layer(const struct uw_model_def *d, const char *name, ui
 
 /* The value that a layer reads under that name: an earlier layer's output, or "input". */
 const char *uw_export_value(const struct uw_export *e, const char *name);
+
+/* A Cast to ONNX's element type `to`. Returns the name. */
+const char *uw_export_cast(struct uw_export *e, const char *x, int64_t to);
 
 /* Reshape a value after its minibatch axis. Returns the name. */
 const char *uw_export_reshape(struct uw_export *e, const char *x, uint32_t rank,

@@ -173,9 +173,16 @@ const char *uw_export_param(struct uw_export *e, const char *suffix)
 const char *uw_export_reshape(struct uw_export *e, const char *x, uint32_t rank,
                               const int64_t *dim)
 {
-    int64_t shape[1 + 4] = {0};
+    int64_t shape[1 + UW_CONVERT_RANK_MAX] = {0};
     memcpy(shape + 1, dim, rank * sizeof *dim);
     return uw_export_op(e, "Reshape", x, uw_export_const_ints(e, rank + 1, shape));
+}
+
+const char *uw_export_cast(struct uw_export *e, const char *x, int64_t to)
+{
+    struct uw_export_node *n = uw_export_node(e, "Cast", x, NULL, NULL);
+    uw_export_int(n, "to", to);
+    return n->output[0];
 }
 
 const char *uw_export_transpose(struct uw_export *e, const char *x, uint32_t rank,
@@ -221,5 +228,5 @@ uint32_t uw_export_find_layer(const struct uw_model_def *d, const char *name, ui
 const char *uw_export_value(const struct uw_export *e, const char *name)
 {
     uint32_t from = uw_export_find_layer(e->m->config.def, name, e->layer);
-    return from != UINT32_MAX ? e->value[from] : "input";
+    return from != UINT32_MAX ? e->value[from] : e->input;
 }

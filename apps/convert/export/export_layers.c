@@ -290,9 +290,7 @@ static const char *transpose(struct uw_export *e)
 
 static const char *embedding(struct uw_export *e)
 {
-    struct uw_export_node *n = uw_export_node(e, "Cast", e->x, NULL, NULL);
-    uw_export_int(n, "to", 7);
-    return uw_export_op(e, "Gather", uw_export_param(e, "weight"), n->output[0]);
+    return uw_export_op(e, "Gather", uw_export_param(e, "weight"), uw_export_cast(e, e->x, 7));
 }
 
 /* How to write each kind of layer: as one node of an operator, or by a function. */

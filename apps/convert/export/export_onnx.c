@@ -9,6 +9,14 @@
 
 #define OPSET 13
 #define IR_VERSION 7
+#define FLOAT 1                     /* ONNX's number of the element type */
+
+/* The graph's input and outputs, and by output the layer that it is of. */
+struct ends {
+    struct uw_convert_end input, output[UW_LOSSES_MAX];
+    uint32_t layer[UW_LOSSES_MAX];
+    uint32_t outputs_n;
+};
 
 /* State of nanopb's output stream. */
 struct out {
@@ -150,11 +158,12 @@ static bool write_nodes(pb_ostream_t *stream, const pb_field_t *field, void *con
 
 static bool write_dims(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
 {
-    const struct uw_export_shape *s = *arg;
-    for (uint32_t a = 0; a <= s->rank; a++) {
+    const struct uw_convert_end *end = *arg;
+    for (uint32_t a = 0; a < end->rank; a++) {
         uw_onnx_Dimension pb = uw_onnx_Dimension_init_zero;
-        pb.dim_param = text_of(a == 0 ? "batch" : NULL);
-        pb.dim_value = a == 0 ? 0 : s->dim[a - 1];
+        bool open = a == end->batch && end->dim[a] == 0;
+        pb.dim_param = text_of(!open ? NULL : end->symbol != NULL ? end->symbol : "batch");
+        pb.dim_value = end->dim[a];
         if (!write_message(stream, field, uw_onnx_Dimension_fields, &pb)) {
             return false;
         }
@@ -162,51 +171,60 @@ static bool write_dims(pb_ostream_t *stream, const pb_field_t *field, void *cons
     return true;
 }
 
-static bool write_value(pb_ostream_t *stream, const pb_field_t *field, const char *name,
-                        struct uw_export_shape *shape)
+/* What the caller gave the graph as an input or output. */
+static bool write_end(pb_ostream_t *stream, const pb_field_t *field,
+                      const struct uw_convert_end *end)
 {
+    struct uw_convert_end copy = *end;
     uw_onnx_ValueInfo pb = uw_onnx_ValueInfo_init_zero;
-    pb.name = text_of(name);
+    pb.name = text_of(end->name);
     pb.has_type = true;
     pb.type.has_tensor_type = true;
-    pb.type.tensor_type.elem_type = 1;
+    pb.type.tensor_type.elem_type = end->type != 0 ? end->type : FLOAT;
     pb.type.tensor_type.has_shape = true;
-    pb.type.tensor_type.shape.dim = (pb_callback_t){{.encode = write_dims}, shape};
+    pb.type.tensor_type.shape.dim = (pb_callback_t){{.encode = write_dims}, &copy};
     return write_message(stream, field, uw_onnx_ValueInfo_fields, &pb);
 }
 
 static bool write_input(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
 {
-    struct uw_export *e = *arg;
-    const struct uw_model_def *d = e->m->config.def;
-    struct uw_export_shape s = {d->in_h != 0 ? 3 : d->in_w != 0 ? 2 : 1,
-                                {d->in_channels, d->in_h != 0 ? d->in_h : d->in_w, d->in_w}};
-    return write_value(stream, field, "input", &s);
+    const struct ends *ends = *arg;
+    return write_end(stream, field, &ends->input);
 }
 
-static bool write_output(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+static bool write_outputs(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
 {
-    struct uw_export *e = *arg;
-    return write_value(stream, field, "output", &e->out);
+    const struct ends *ends = *arg;
+    for (uint32_t i = 0; i < ends->outputs_n; i++) {
+        if (!write_end(stream, field, &ends->output[i])) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool write_opset(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
 {
     uw_onnx_OperatorSet pb = uw_onnx_OperatorSet_init_zero;
-    (void)arg;
-    pb.version = OPSET;
+    const struct uw_export *e = *arg;
+    pb.version = e->opset;
     return write_message(stream, field, uw_onnx_OperatorSet_fields, &pb);
 }
 
-/* Mark the layers that the first loss needs. */
-static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
+/* The layer of a loss. */
+static uint32_t layer_of(const struct uw_model_def *d, uint32_t loss)
 {
-    uint32_t last = d->layers_n - 1;
-    if (d->losses != NULL && d->losses[0].layer != NULL) {
-        last = uw_export_find_layer(d, d->losses[0].layer, d->layers_n);
+    const char *name = d->losses != NULL ? d->losses[loss].layer : NULL;
+    return name != NULL ? uw_export_find_layer(d, name, d->layers_n) : d->layers_n - 1;
+}
+
+/* Mark the layers that the outputs need. */
+static void mark_needed(const struct uw_model_def *d, const struct ends *ends, bool *needed)
+{
+    for (uint32_t i = 0; i < ends->outputs_n; i++) {
+        needed[ends->layer[i]] = true;
     }
-    needed[last] = true;
-    for (uint32_t i = last + 1; i-- > 0;) {
+    for (uint32_t i = d->layers_n; i-- > 0;) {
         const struct uw_layer_def *l = &d->layers[i];
         if (!needed[i]) {
             continue;
@@ -221,7 +239,6 @@ static uint32_t mark_needed(const struct uw_model_def *d, bool *needed)
             }
         }
     }
-    return last;
 }
 
 /* Name and shape of a layer's first input. */
@@ -230,11 +247,96 @@ static void set_input(struct uw_export *e)
     const char *name = e->def->inputs[0];
     uint32_t from = name != NULL ? uw_export_find_layer(e->m->config.def, name, e->layer)
                                  : e->layer - 1;
-    e->x = from != UINT32_MAX ? e->value[from] : "input";
+    e->x = from != UINT32_MAX ? e->value[from] : e->input;
     e->in.rank = uw_model_shape(e->m, from, e->in.dim);
 }
 
-static int build(struct uw_export *e)
+/* An end of the graph: [minibatch][dim]... in floats. */
+static struct uw_convert_end plain_end(const char *name, uint32_t rank, const uint32_t *dim)
+{
+    struct uw_convert_end end = {.name = name, .type = FLOAT, .rank = rank + 1};
+    memcpy(end.dim + 1, dim, rank * sizeof *dim);
+    return end;
+}
+
+/* The ends as the file had them, or else "input" and "output", that of the first loss. */
+static struct ends find_ends(const struct uw_export *e)
+{
+    const struct uw_model_def *d = e->m->config.def;
+    const struct uw_convert_model *like = e->like;
+    struct ends ends = {.outputs_n = like != NULL ? like->outputs_n : 1};
+    for (uint32_t i = 0; i < ends.outputs_n; i++) {
+        ends.layer[i] = layer_of(d, i);
+        ends.output[i] = like != NULL ? like->output[i] : (struct uw_convert_end){.rank = 0};
+    }
+    if (like != NULL) {
+        ends.input = like->input;
+        return ends;
+    }
+    uint32_t dim[UW_SHAPE_RANK_MAX];
+    uint32_t rank = uw_model_shape(e->m, ends.layer[0], dim);
+    const uint32_t in[3] = {d->in_channels, d->in_h != 0 ? d->in_h : d->in_w, d->in_w};
+    ends.input = plain_end("input", d->in_h != 0 ? 3 : d->in_w != 0 ? 2 : 1, in);
+    ends.output[0] = plain_end("output", rank, dim);
+    return ends;
+}
+
+/* From the graph's input to what the layers read: floats, the minibatch in front. */
+static void begin(struct uw_export *e, const struct uw_convert_end *end)
+{
+    int64_t order[UW_CONVERT_RANK_MAX] = {end->batch};
+    e->name = "input";
+    e->parts = 0;
+    e->input = end->name;
+    if (end->type != FLOAT && end->type != 0) {
+        e->input = uw_export_cast(e, e->input, FLOAT);
+    }
+    for (uint32_t a = 0; a < end->rank; a++) {
+        if (a != end->batch) {
+            order[a < end->batch ? a + 1 : a] = a;
+        }
+    }
+    if (end->batch != 0) {
+        e->input = uw_export_transpose(e, e->input, end->rank, order);
+    }
+}
+
+/* From a layer's output to the graph's: its axes, its softmax, its type. */
+static void finish(struct uw_export *e, const struct uw_convert_end *end, uint32_t layer)
+{
+    int64_t dim[UW_CONVERT_RANK_MAX];
+    uint32_t have[UW_SHAPE_RANK_MAX];
+    uint32_t rank = uw_model_shape(e->m, layer, have);
+    bool same = rank + 1 == end->rank;
+    const char *y = e->value[layer];
+    for (uint32_t a = 1; a < end->rank; a++) {
+        dim[a - 1] = end->dim[a];
+        same = same && have[a - 1] == end->dim[a];
+    }
+    e->name = end->name;
+    e->parts = 0;
+    if (!same) {
+        y = uw_export_reshape(e, y, end->rank - 1, dim);
+    }
+    if (end->left_out != NULL) {
+        struct uw_export_node *n = uw_export_node(e, end->left_out, y, NULL, NULL);
+        if (strcmp(end->left_out, "Sigmoid") != 0) {
+            uw_export_int(n, "axis", end->axis);
+        }
+        y = n->output[0];
+    }
+    if (end->type != FLOAT && end->type != 0) {
+        y = uw_export_cast(e, y, end->type);
+    }
+    if (y == e->value[layer]) { /* others may read it under its own name */
+        uw_export_node(e, "Identity", y, NULL, NULL);
+    }
+    if (e->last != NULL) {
+        e->last->output[0] = end->name;
+    }
+}
+
+static int build(struct uw_export *e, struct ends *ends)
 {
     const struct uw_model_def *d = e->m->config.def;
     bool *needed = uw_pool_take(e->pool, d->layers_n, sizeof *needed);
@@ -242,8 +344,10 @@ static int build(struct uw_export *e)
     if (needed == NULL || e->value == NULL) {
         return uw_error_set(e->err, UW_ERR_NOMEM, "%.60s: out of memory", d->name);
     }
-    uint32_t last = mark_needed(d, needed);
-    for (uint32_t i = 0; i <= last; i++) {
+    *ends = find_ends(e);
+    mark_needed(d, ends, needed);
+    begin(e, &ends->input);
+    for (uint32_t i = 0; i < d->layers_n; i++) {
         if (!needed[i]) {
             continue;
         }
@@ -258,12 +362,13 @@ static int build(struct uw_export *e)
             return e->err->code;
         }
     }
-    struct uw_export_node *end = uw_export_node(e, "Identity", e->value[last], NULL, NULL);
-    end->output[0] = "output";
+    for (uint32_t i = 0; i < ends->outputs_n; i++) {
+        finish(e, &ends->output[i], ends->layer[i]);
+    }
     return e->failed ? uw_error_set(e->err, UW_ERR_NOMEM, "%.60s: out of memory", d->name) : UW_OK;
 }
 
-static int encode(struct uw_export *e, uw_convert_put put, void *arg)
+static int encode(struct uw_export *e, struct ends *ends, uw_convert_put put, void *arg)
 {
     const struct uw_model_def *d = e->m->config.def;
     struct out out = {.put = put, .arg = arg};
@@ -281,8 +386,8 @@ static int encode(struct uw_export *e, uw_convert_put put, void *arg)
     pb.graph.name = text_of(d->name != NULL ? d->name : "model");
     pb.graph.node = (pb_callback_t){{.encode = write_nodes}, e};
     pb.graph.initializer = (pb_callback_t){{.encode = write_tensors}, e};
-    pb.graph.input = (pb_callback_t){{.encode = write_input}, e};
-    pb.graph.output = (pb_callback_t){{.encode = write_output}, e};
+    pb.graph.input = (pb_callback_t){{.encode = write_input}, ends};
+    pb.graph.output = (pb_callback_t){{.encode = write_outputs}, ends};
     pb.opset_import = (pb_callback_t){{.encode = write_opset}, e};
     if (!pb_encode(&stream, uw_onnx_Model_fields, &pb)) {
         return uw_error_set(e->err, out.rc < 0 ? out.rc : UW_ERR_IO, "%.60s: cannot be written",
@@ -291,20 +396,27 @@ static int encode(struct uw_export *e, uw_convert_put put, void *arg)
     return UW_OK;
 }
 
-int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *arg,
-                          struct uw_error *err)
+int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert_model *like,
+                               uw_convert_put put, void *arg, struct uw_error *err)
 {
     struct uw_error unused;
     struct uw_pool pool = {.blocks = NULL};
-    struct uw_export e = {.m = m, .pool = &pool, .err = err != NULL ? err : &unused};
-    int rc = UW_OK;
+    struct uw_export e = {.m = m, .like = like != NULL && like->outputs_n > 0 ? like : NULL,
+                          .opset = OPSET, .pool = &pool, .err = err != NULL ? err : &unused};
+    struct ends ends;
 
     if (m->config.adapt.lora_rank != 0) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED, "%.60s: low-rank additions are no part of an "
                             "ONNX layer: add them to the weights first", m->config.def->name);
     }
-    rc = build(&e);
-    rc = rc < 0 ? rc : encode(&e, put, arg);
+    int rc = build(&e, &ends);
+    rc = rc < 0 ? rc : encode(&e, &ends, put, arg);
     uw_pool_deinit(&pool);
     return rc;
+}
+
+int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *arg,
+                          struct uw_error *err)
+{
+    return uw_convert_write_onnx_like(m, NULL, put, arg, err);
 }

@@ -2,44 +2,18 @@
  *
  * nanopb reads from a stream over the file's bytes, so raw tensor data is referenced by address and
  * skipped. */
-#include "onnx_read.h"
-
-#include "onnx.pb.h"
-
-#include <pb_decode.h>
+#include "onnx_reader.h"
 
 #include <string.h>
 
-struct reader;
+#define DEPTH_MAX 16u               /* of graphs in attributes of nodes of graphs */
 
-/* The elements of a repeated field. */
-struct list {
-    struct reader *r;
-    void *item;
-    uint32_t n, cap;
+/* A graph while it is read. */
+struct graph_fields {
+    struct uw_onnx_list nodes, initializers, inputs, outputs;
 };
 
-struct reader {
-    struct uw_pool *pool;
-    const char *file;
-    struct uw_error *err;
-    struct list nodes, initializers, inputs, outputs;
-    int64_t opset;
-    int rc;
-};
-
-/* One tensor while it is read. */
-struct tensor_fields {
-    struct reader *r;
-    struct list name, dims, ints, floats;
-    const uint8_t *raw;
-    uint64_t raw_n;
-    bool has_raw;
-};
-
-#define CALL(function, argument) ((pb_callback_t){{.decode = (function)}, (argument)})
-
-static bool read_memory(pb_istream_t *stream, pb_byte_t *buf, size_t count)
+bool uw_onnx_memory(pb_istream_t *stream, pb_byte_t *buf, size_t count)
 {
     const uint8_t **at = stream->state;
     if (buf != NULL) {
@@ -49,28 +23,25 @@ static bool read_memory(pb_istream_t *stream, pb_byte_t *buf, size_t count)
     return true;
 }
 
-/* Record an error, unless there is one already. Returns false, for nanopb. */
-static bool refuse(struct reader *r, int code)
+bool uw_onnx_fail(struct uw_onnx_reader *r, int code)
 {
     r->rc = r->rc < 0 ? r->rc : code;
     return false;
 }
 
-/* Room for one element more; NULL: out of memory. */
-static void *append(struct list *l, size_t element_bytes)
+void *uw_onnx_append(struct uw_onnx_list *l, size_t element_bytes)
 {
     l->item = uw_pool_grow(l->r->pool, l->item, l->n, &l->cap, element_bytes);
     if (l->item == NULL) {
-        refuse(l->r, UW_ERR_NOMEM);
+        uw_onnx_fail(l->r, UW_ERR_NOMEM);
         return NULL;
     }
     return (uint8_t *)l->item + element_bytes * l->n++;
 }
 
-/* Get the bytes of a length-delimited field without copying them. */
-static bool borrow(pb_istream_t *stream, const uint8_t **bytes, uint64_t *n)
+bool uw_onnx_borrow(pb_istream_t *stream, const uint8_t **bytes, uint64_t *n)
 {
-    if (stream->callback != read_memory) {
+    if (stream->callback != uw_onnx_memory) {
         return false; /* the field came with another wire type */
     }
     const uint8_t **at = stream->state;
@@ -81,280 +52,204 @@ static bool borrow(pb_istream_t *stream, const uint8_t **bytes, uint64_t *n)
     return true;
 }
 
-static bool read_text(pb_istream_t *stream, const pb_field_t *field, void **arg)
+bool uw_onnx_take_text(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct list *l = *arg;
+    struct uw_onnx_list *l = *arg;
     const uint8_t *bytes;
     uint64_t n;
     (void)field;
-    if (!borrow(stream, &bytes, &n)) {
+    if (!uw_onnx_borrow(stream, &bytes, &n)) {
         return false;
     }
-    const char **text = append(l, sizeof *text);
+    const char **text = uw_onnx_append(l, sizeof *text);
     if (text == NULL) {
         return false;
     }
     *text = uw_pool_text(l->r->pool, bytes, (size_t)n);
-    return *text != NULL || refuse(l->r, UW_ERR_NOMEM);
+    return *text != NULL || uw_onnx_fail(l->r, UW_ERR_NOMEM);
 }
 
-/* The last one; "" without any. */
-static const char *last_text(const struct list *l)
+const char *uw_onnx_last_text(const struct uw_onnx_list *l)
 {
     const char *const *text = l->item;
     return l->n > 0 ? text[l->n - 1] : "";
 }
 
 /* Append a number that is decoded as `read_type` and kept as `kept_type`. */
-#define READ_NUMBER(name, decode, read_type, kept_type)                                       \
-    static bool name(pb_istream_t *stream, const pb_field_t *field, void **arg)               \
+#define TAKE_NUMBER(name, decode, read_type, kept_type)                                       \
+    bool name(pb_istream_t *stream, const pb_field_t *field, void **arg)                      \
     {                                                                                         \
         read_type value;                                                                      \
         (void)field;                                                                          \
-        kept_type *to = decode(stream, &value) ? append(*arg, sizeof *to) : NULL;             \
+        kept_type *to = decode(stream, &value) ? uw_onnx_append(*arg, sizeof *to) : NULL;     \
         if (to != NULL) {                                                                     \
             *to = (kept_type)value;                                                           \
         }                                                                                     \
         return to != NULL;                                                                    \
     }
-READ_NUMBER(read_integer, pb_decode_varint, uint64_t, int64_t)
-READ_NUMBER(read_float, pb_decode_fixed32, float, float)
-READ_NUMBER(read_double, pb_decode_fixed64, double, float)
+TAKE_NUMBER(uw_onnx_take_integer, pb_decode_varint, uint64_t, int64_t)
+TAKE_NUMBER(uw_onnx_take_float, pb_decode_fixed32, float, float)
+TAKE_NUMBER(uw_onnx_take_double, pb_decode_fixed64, double, float)
 
-static bool read_raw(pb_istream_t *stream, const pb_field_t *field, void **arg)
+bool uw_onnx_take_raw(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct tensor_fields *t = *arg;
+    struct uw_onnx_tensor_fields *t = *arg;
     (void)field;
     t->has_raw = true;
-    return borrow(stream, &t->raw, &t->raw_n);
+    return uw_onnx_borrow(stream, &t->raw, &t->raw_n);
 }
 
-static void expect_tensor(uw_onnx_Tensor *pb, struct tensor_fields *t, struct reader *r)
+bool uw_onnx_take_entry(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    *pb = (uw_onnx_Tensor)uw_onnx_Tensor_init_zero;
-    *t = (struct tensor_fields){.r = r, .dims = {.r = r}, .ints = {.r = r}, .floats = {.r = r},
-                               .name = {.r = r}};
-    pb->dims = CALL(read_integer, &t->dims);
-    pb->int32_data = CALL(read_integer, &t->ints);
-    pb->int64_data = CALL(read_integer, &t->ints);
-    pb->float_data = CALL(read_float, &t->floats);
-    pb->double_data = CALL(read_double, &t->floats);
-    pb->name = CALL(read_text, &t->name);
-    pb->raw_data = CALL(read_raw, t);
-}
-
-uint64_t uw_onnx_tensor_size(const struct uw_onnx_tensor *t)
-{
-    uint64_t n = 1;
-    for (uint32_t i = 0; i < t->rank; i++) {
-        if (t->dim[i] != 0 && n > (UINT64_MAX >> 2) / t->dim[i]) {
-            return UINT64_MAX;
-        }
-        n *= t->dim[i];
-    }
-    return n;
-}
-
-static size_t type_bytes(int32_t type)
-{
-    static const uint8_t bytes[] = {
-        [UW_ONNX_FLOAT] = 4, [UW_ONNX_UINT8] = 1, [UW_ONNX_INT8] = 1,  [UW_ONNX_INT32] = 4,
-        [UW_ONNX_INT64] = 8, [UW_ONNX_BOOL] = 1,  [UW_ONNX_DOUBLE] = 8};
-    return type >= 0 && (size_t)type < sizeof bytes ? bytes[type] : 0;
-}
-
-static int64_t raw_integer(const uint8_t *p, int32_t type)
-{
-    uint64_t v = 0;
-    size_t bytes = type_bytes(type);
-    for (size_t i = 0; i < bytes; i++) {
-        v |= (uint64_t)p[i] << (8 * i);
-    }
-    if (type == UW_ONNX_INT32) {
-        return (int32_t)(uint32_t)v;
-    }
-    return type == UW_ONNX_INT8 ? (int8_t)(uint8_t)v : (int64_t)v;
-}
-
-/* Convert raw data of other types to int64 or float. */
-static bool widen(struct reader *r, struct uw_onnx_tensor *out, const uint8_t *raw,
-                  uint64_t n, int32_t type)
-{
-    size_t bytes = type_bytes(type);
-    if (out->is_float) {
-        float *f = uw_pool_take(r->pool, n, sizeof *f);
-        for (uint64_t i = 0; f != NULL && i < n; i++) {
-            double d;
-            memcpy(&d, raw + i * bytes, sizeof d);
-            f[i] = (float)d;
-        }
-        out->data = (const uint8_t *)f;
-    } else {
-        int64_t *v = uw_pool_take(r->pool, n, sizeof *v);
-        for (uint64_t i = 0; v != NULL && i < n; i++) {
-            v[i] = raw_integer(raw + i * bytes, type);
-        }
-        out->data = (const uint8_t *)v;
-    }
-    return out->data != NULL || refuse(r, UW_ERR_NOMEM);
-}
-
-static bool refuse_tensor(const struct tensor_fields *t, int code, const char *what)
-{
-    const char *name = last_text(&t->name);
-    t->r->rc = uw_error_set(t->r->err, code, "%.60s: tensor %.80s: %s", t->r->file,
-                            name[0] != '\0' ? name : "of a Constant", what);
-    return false;
-}
-
-void uw_onnx_set_strides(struct uw_onnx_tensor *t)
-{
-    int64_t stride = uw_onnx_tensor_size(t) != 0 ? 1 : 0; /* empty: strides could overflow */
-    for (uint32_t a = t->rank; a-- > 0;) {
-        t->stride[a] = stride;
-        stride *= (int64_t)t->dim[a];
-    }
-}
-
-static bool finish_dims(const struct tensor_fields *t, struct uw_onnx_tensor *out)
-{
-    const int64_t *dims = t->dims.item;
-    if (t->dims.n > UW_ONNX_RANK_MAX) {
-        return refuse_tensor(t, UW_ERR_UNSUPPORTED, "has more than 8 axes");
-    }
-    out->rank = t->dims.n;
-    for (uint32_t i = 0; i < out->rank; i++) {
-        if (dims[i] < 0) {
-            return refuse_tensor(t, UW_ERR_CORRUPT, "has a negative size");
-        }
-        out->dim[i] = (uint64_t)dims[i];
-    }
-    out->stored_n = uw_onnx_tensor_size(out);
-    if (out->stored_n > (uint64_t)1 << 40) {
-        return refuse_tensor(t, UW_ERR_CORRUPT, "is too large");
-    }
-    uw_onnx_set_strides(out);
-    return true;
-}
-
-static bool finish_tensor(const struct tensor_fields *t, const uw_onnx_Tensor *pb,
-                          struct uw_onnx_tensor *out)
-{
-    size_t bytes = type_bytes(pb->data_type);
-    bool plain = pb->data_type == UW_ONNX_FLOAT || pb->data_type == UW_ONNX_INT64;
-
-    *out = (struct uw_onnx_tensor){.name = last_text(&t->name)};
-    if (pb->data_location != 0) {
-        return refuse_tensor(t, UW_ERR_UNSUPPORTED, "lies in another file (external data): export "
-                             "the model into one file");
-    }
-    if (bytes == 0) {
-        return refuse_tensor(t, UW_ERR_UNSUPPORTED, "its element type is none of float, double, "
-                             "int64, int32, int8, bool");
-    }
-    if (!finish_dims(t, out)) {
+    struct uw_onnx_list *l = *arg, key = {.r = l->r}, value = {.r = l->r};
+    uw_onnx_Entry pb = uw_onnx_Entry_init_zero;
+    (void)field;
+    pb.key = UW_ONNX_CALL(uw_onnx_take_text, &key);
+    pb.value = UW_ONNX_CALL(uw_onnx_take_text, &value);
+    if (!pb_decode_ex(stream, uw_onnx_Entry_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    out->is_float = pb->data_type == UW_ONNX_FLOAT || pb->data_type == UW_ONNX_DOUBLE;
-    uint64_t have = t->has_raw ? t->raw_n : out->is_float ? t->floats.n : t->ints.n;
-    if (have != out->stored_n * (t->has_raw ? bytes : 1)) {
-        return refuse_tensor(t, UW_ERR_CORRUPT, "holds more or less than its shape says");
+    struct uw_onnx_entry *entry = uw_onnx_append(l, sizeof *entry);
+    if (entry != NULL) {
+        *entry = (struct uw_onnx_entry){uw_onnx_last_text(&key), uw_onnx_last_text(&value)};
     }
-    if (t->has_raw && !plain) {
-        return widen(t->r, out, t->raw, out->stored_n, pb->data_type);
-    }
-    out->data = t->has_raw ? t->raw : out->is_float ? t->floats.item : t->ints.item;
-    return true;
+    return entry != NULL;
 }
 
 static bool read_initializer(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct list *l = *arg;
+    struct uw_onnx_list *l = *arg;
     uw_onnx_Tensor pb;
-    struct tensor_fields t;
+    struct uw_onnx_tensor_fields t;
     (void)field;
 
-    expect_tensor(&pb, &t, l->r);
+    uw_onnx_expect_tensor(&pb, &t, l->r);
     if (!pb_decode(stream, uw_onnx_Tensor_fields, &pb)) {
         return false;
     }
-    struct uw_onnx_tensor *out = append(l, sizeof *out);
-    return out != NULL && finish_tensor(&t, &pb, out);
+    struct uw_onnx_tensor *out = uw_onnx_append(l, sizeof *out);
+    return out != NULL && uw_onnx_finish_tensor(&t, &pb, out);
 }
+
+static bool read_sparse(pb_istream_t *stream, const pb_field_t *field, void **arg)
+{
+    struct uw_onnx_list *l = *arg;
+    uw_onnx_SparseTensor pb = uw_onnx_SparseTensor_init_zero;
+    struct uw_onnx_tensor_fields t;
+    (void)field;
+
+    uw_onnx_expect_tensor(&pb.values, &t, l->r);
+    if (!pb_decode_ex(stream, uw_onnx_SparseTensor_fields, &pb, PB_DECODE_NOINIT)) {
+        return false;
+    }
+    struct uw_onnx_tensor *out = uw_onnx_append(l, sizeof *out);
+    return out != NULL && uw_onnx_refuse_tensor(&t, out, UW_ERR_UNSUPPORTED, "is sparse: store it "
+                                                "as an ordinary tensor");
+}
+
+static bool read_graph(pb_istream_t *stream, const pb_field_t *field, void **arg);
 
 static bool read_attribute(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct list *l = *arg;
-    struct reader *r = l->r;
+    struct uw_onnx_list *l = *arg;
+    struct uw_onnx_reader *r = l->r;
     uw_onnx_Attribute pb = uw_onnx_Attribute_init_zero;
-    struct tensor_fields t;
-    struct list name = {.r = r}, s = {.r = r}, strings = {.r = r};
-    struct list floats = {.r = r}, ints = {.r = r};
+    struct uw_onnx_tensor_fields t;
+    struct uw_onnx_list name = {.r = r}, s = {.r = r}, strings = {.r = r};
+    struct uw_onnx_list floats = {.r = r}, ints = {.r = r}, reference = {.r = r};
+    struct uw_onnx_list graphs = {.r = r};
     (void)field;
 
-    expect_tensor(&pb.t, &t, r);
-    pb.name = CALL(read_text, &name);
-    pb.s = CALL(read_text, &s);
-    pb.strings = CALL(read_text, &strings);
-    pb.floats = CALL(read_float, &floats);
-    pb.ints = CALL(read_integer, &ints);
+    uw_onnx_expect_tensor(&pb.t, &t, r);
+    pb.name = UW_ONNX_CALL(uw_onnx_take_text, &name);
+    pb.s = UW_ONNX_CALL(uw_onnx_take_text, &s);
+    pb.strings = UW_ONNX_CALL(uw_onnx_take_text, &strings);
+    pb.floats = UW_ONNX_CALL(uw_onnx_take_float, &floats);
+    pb.ints = UW_ONNX_CALL(uw_onnx_take_integer, &ints);
+    pb.ref_attr_name = UW_ONNX_CALL(uw_onnx_take_text, &reference);
+    pb.g = UW_ONNX_CALL(read_graph, &graphs);
     if (!pb_decode_ex(stream, uw_onnx_Attribute_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_attribute *a = append(l, sizeof *a);
+    struct uw_onnx_attribute *a = uw_onnx_append(l, sizeof *a);
     if (a == NULL) {
         return false;
     }
-    *a = (struct uw_onnx_attribute){.name = last_text(&name), .f = pb.f, .i = pb.i,
-                                    .s = last_text(&s), .ints = ints.item, .ints_n = ints.n,
+    *a = (struct uw_onnx_attribute){.name = uw_onnx_last_text(&name), .f = pb.f, .i = pb.i,
+                                    .reference = uw_onnx_last_text(&reference),
+                                    .s = uw_onnx_last_text(&s), .ints = ints.item, .ints_n = ints.n,
                                     .floats = floats.item, .floats_n = floats.n,
-                                    .strings = strings.item, .strings_n = strings.n};
+                                    .strings = strings.item, .strings_n = strings.n,
+                                    .g = graphs.item};
     if (pb.has_t) {
         a->t = uw_pool_take(r->pool, 1, sizeof *a->t);
-        return a->t != NULL ? finish_tensor(&t, &pb.t, a->t)
-                            : refuse(r, UW_ERR_NOMEM);
+        return a->t != NULL ? uw_onnx_finish_tensor(&t, &pb.t, a->t)
+                            : uw_onnx_fail(r, UW_ERR_NOMEM);
     }
     return true;
 }
 
+/* Metadata that a rewriting rule of PyTorch's exporter leaves in a node. */
+static void look_for_folding(struct uw_onnx_reader *r, const struct uw_onnx_list *metadata,
+                             const char *node)
+{
+    const struct uw_onnx_entry *entry = metadata->item;
+    for (uint32_t i = 0; i < metadata->n && r->folded_batchnorm == NULL; i++) {
+        if (strcmp(entry[i].key, "pkg.onnxscript.rewriter.rule_name") == 0 &&
+            strncmp(entry[i].value, "FuseBatchNorm", 13) == 0) {
+            r->folded_batchnorm = uw_pool_format(r->pool, "node '%.60s' is made by the exporter's "
+                                                 "rule %.60s", node, entry[i].value);
+        }
+    }
+}
+
 static bool read_node(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct list *l = *arg;
-    struct reader *r = l->r;
+    struct uw_onnx_list *l = *arg;
+    struct uw_onnx_reader *r = l->r;
     uw_onnx_Node pb = uw_onnx_Node_init_zero;
-    struct list in = {.r = r}, out = {.r = r}, name = {.r = r}, op = {.r = r}, domain = {.r = r};
-    struct list attributes = {.r = r};
+    struct uw_onnx_list in = {.r = r}, out = {.r = r}, name = {.r = r}, op = {.r = r};
+    struct uw_onnx_list domain = {.r = r}, overload = {.r = r}, metadata = {.r = r};
+    struct uw_onnx_list attributes = {.r = r};
     (void)field;
 
-    pb.input = CALL(read_text, &in);
-    pb.output = CALL(read_text, &out);
-    pb.name = CALL(read_text, &name);
-    pb.op_type = CALL(read_text, &op);
-    pb.domain = CALL(read_text, &domain);
-    pb.attribute = CALL(read_attribute, &attributes);
+    pb.input = UW_ONNX_CALL(uw_onnx_take_text, &in);
+    pb.output = UW_ONNX_CALL(uw_onnx_take_text, &out);
+    pb.name = UW_ONNX_CALL(uw_onnx_take_text, &name);
+    pb.op_type = UW_ONNX_CALL(uw_onnx_take_text, &op);
+    pb.domain = UW_ONNX_CALL(uw_onnx_take_text, &domain);
+    pb.overload = UW_ONNX_CALL(uw_onnx_take_text, &overload);
+    pb.metadata_props = UW_ONNX_CALL(uw_onnx_take_entry, &metadata);
+    pb.attribute = UW_ONNX_CALL(read_attribute, &attributes);
     if (!pb_decode_ex(stream, uw_onnx_Node_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_node *node = append(l, sizeof *node);
+    struct uw_onnx_node *node = uw_onnx_append(l, sizeof *node);
     if (node != NULL) {
         *node = (struct uw_onnx_node){
-            .name = last_text(&name), .op = last_text(&op), .domain = last_text(&domain),
+            .name = uw_onnx_last_text(&name), .op = uw_onnx_last_text(&op),
+            .domain = uw_onnx_last_text(&domain), .overload = uw_onnx_last_text(&overload),
             .input = in.item, .inputs_n = in.n, .output = out.item, .outputs_n = out.n,
             .attribute = attributes.item, .attributes_n = attributes.n};
+        look_for_folding(r, &metadata, node->name);
     }
     return node != NULL;
 }
 
 static bool read_dimension(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct uw_onnx_value_info *v = *arg;
+    struct uw_onnx_list *l = *arg, symbol = {.r = l->r};
+    struct uw_onnx_value_info *v = (struct uw_onnx_value_info *)l->item + (l->n - 1);
     uw_onnx_Dimension pb = uw_onnx_Dimension_init_zero;
     (void)field;
-    if (!pb_decode(stream, uw_onnx_Dimension_fields, &pb)) {
+    pb.dim_param = UW_ONNX_CALL(uw_onnx_take_text, &symbol);
+    if (!pb_decode_ex(stream, uw_onnx_Dimension_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
     if (v->rank < UW_ONNX_RANK_MAX) {
         v->dim[v->rank] = pb.dim_value > 0 ? pb.dim_value : 0;
+        v->symbol[v->rank] = uw_onnx_last_text(&symbol)[0] != '\0' ? uw_onnx_last_text(&symbol)
+                                                                   : NULL;
     }
     v->rank += v->rank <= UW_ONNX_RANK_MAX ? 1 : 0;
     return true;
@@ -362,82 +257,190 @@ static bool read_dimension(pb_istream_t *stream, const pb_field_t *field, void *
 
 static bool read_value_info(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct list *l = *arg;
+    struct uw_onnx_list *l = *arg;
     uw_onnx_ValueInfo pb = uw_onnx_ValueInfo_init_zero;
-    struct list name = {.r = l->r};
-    struct uw_onnx_value_info *out = append(l, sizeof *out);
+    struct uw_onnx_list name = {.r = l->r};
+    struct uw_onnx_value_info *out = uw_onnx_append(l, sizeof *out);
     (void)field;
 
     if (out == NULL) {
         return false;
     }
     *out = (struct uw_onnx_value_info){.name = ""};
-    pb.name = CALL(read_text, &name);
-    pb.type.tensor_type.shape.dim = CALL(read_dimension, out);
+    pb.name = UW_ONNX_CALL(uw_onnx_take_text, &name);
+    pb.type.tensor_type.shape.dim = UW_ONNX_CALL(read_dimension, l);
     if (!pb_decode_ex(stream, uw_onnx_ValueInfo_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    out->name = last_text(&name);
+    out->name = uw_onnx_last_text(&name);
+    out->type = pb.type.tensor_type.elem_type;
     out->shaped = pb.has_type && pb.type.has_tensor_type && pb.type.tensor_type.has_shape;
     return true;
 }
 
+static void expect_graph(uw_onnx_Graph *pb, struct graph_fields *f, struct uw_onnx_reader *r)
+{
+    *pb = (uw_onnx_Graph)uw_onnx_Graph_init_zero;
+    *f = (struct graph_fields){{.r = r}, {.r = r}, {.r = r}, {.r = r}};
+    pb->node = UW_ONNX_CALL(read_node, &f->nodes);
+    pb->initializer = UW_ONNX_CALL(read_initializer, &f->initializers);
+    pb->sparse_initializer = UW_ONNX_CALL(read_sparse, &f->initializers);
+    pb->input = UW_ONNX_CALL(read_value_info, &f->inputs);
+    pb->output = UW_ONNX_CALL(read_value_info, &f->outputs);
+}
+
+static struct uw_onnx_graph finish_graph(const struct graph_fields *f)
+{
+    return (struct uw_onnx_graph){
+        .node = f->nodes.item, .nodes_n = f->nodes.n, .initializer = f->initializers.item,
+        .initializers_n = f->initializers.n, .input = f->inputs.item, .inputs_n = f->inputs.n,
+        .output = f->outputs.item, .outputs_n = f->outputs.n};
+}
+
+/* A graph within a node. Its message is decoded on its own, since messages of nanopb cannot hold
+ * themselves. */
+static bool read_graph(pb_istream_t *stream, const pb_field_t *field, void **arg)
+{
+    struct uw_onnx_list *l = *arg;
+    struct graph_fields f;
+    uw_onnx_Graph pb;
+    (void)field;
+    if (l->r->depth == DEPTH_MAX) {
+        PB_RETURN_ERROR(stream, "graphs nested too deep");
+    }
+    l->r->depth++;
+    expect_graph(&pb, &f, l->r);
+    bool fits = pb_decode_ex(stream, uw_onnx_Graph_fields, &pb, PB_DECODE_NOINIT);
+    l->r->depth--;
+    struct uw_onnx_graph *g = fits ? uw_onnx_append(l, sizeof *g) : NULL;
+    if (g != NULL) {
+        *g = finish_graph(&f);
+    }
+    return g != NULL;
+}
+
+/* ONNX's own opset; others do not matter. */
+struct opset_fields {
+    struct uw_onnx_reader *r;
+    int64_t version;
+};
+
 static bool read_opset(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct reader *r = *arg;
+    struct opset_fields *to = *arg;
     uw_onnx_OperatorSet pb = uw_onnx_OperatorSet_init_zero;
-    struct list domain = {.r = r};
+    struct uw_onnx_list domain = {.r = to->r};
     (void)field;
-    pb.domain = CALL(read_text, &domain);
+    pb.domain = UW_ONNX_CALL(uw_onnx_take_text, &domain);
     if (!pb_decode_ex(stream, uw_onnx_OperatorSet_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    const char *name = last_text(&domain);
+    const char *name = uw_onnx_last_text(&domain);
     if (name[0] == '\0' || strcmp(name, "ai.onnx") == 0) {
-        r->opset = pb.version;
+        to->version = pb.version;
     }
     return true;
 }
 
-int uw_onnx_read(struct uw_onnx_graph *g, struct uw_pool *pool, const char *file,
-                 const void *bytes, size_t bytes_n, struct uw_error *err)
+static bool read_function(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
-    struct reader r = {.pool = pool, .file = file, .err = err, .nodes = {.r = &r},
-                       .initializers = {.r = &r}, .inputs = {.r = &r}, .outputs = {.r = &r}};
-    const uint8_t *at = bytes;
-    pb_istream_t stream = {
-        .callback = read_memory, .state = &at, .bytes_left = bytes_n};
-    uw_onnx_Model pb = uw_onnx_Model_init_zero;
+    struct uw_onnx_list *l = *arg;
+    struct uw_onnx_reader *r = l->r;
+    uw_onnx_Function pb = uw_onnx_Function_init_zero;
+    struct uw_onnx_list name = {.r = r}, domain = {.r = r}, overload = {.r = r}, in = {.r = r};
+    struct uw_onnx_list out = {.r = r}, nodes = {.r = r}, fallbacks = {.r = r};
+    struct opset_fields opset = {.r = r};
+    (void)field;
 
-    pb.opset_import = CALL(read_opset, &r);
-    pb.graph.node = CALL(read_node, &r.nodes);
-    pb.graph.initializer = CALL(read_initializer, &r.initializers);
-    pb.graph.input = CALL(read_value_info, &r.inputs);
-    pb.graph.output = CALL(read_value_info, &r.outputs);
+    pb.name = UW_ONNX_CALL(uw_onnx_take_text, &name);
+    pb.domain = UW_ONNX_CALL(uw_onnx_take_text, &domain);
+    pb.overload = UW_ONNX_CALL(uw_onnx_take_text, &overload);
+    pb.input = UW_ONNX_CALL(uw_onnx_take_text, &in);
+    pb.output = UW_ONNX_CALL(uw_onnx_take_text, &out);
+    pb.node = UW_ONNX_CALL(read_node, &nodes);
+    pb.attribute_proto = UW_ONNX_CALL(read_attribute, &fallbacks);
+    pb.opset_import = UW_ONNX_CALL(read_opset, &opset);
+    if (!pb_decode_ex(stream, uw_onnx_Function_fields, &pb, PB_DECODE_NOINIT)) {
+        return false;
+    }
+    struct uw_onnx_function *f = uw_onnx_append(l, sizeof *f);
+    if (f != NULL) {
+        *f = (struct uw_onnx_function){
+            .name = uw_onnx_last_text(&name), .domain = uw_onnx_last_text(&domain),
+            .overload = uw_onnx_last_text(&overload), .input = in.item, .inputs_n = in.n,
+            .output = out.item, .outputs_n = out.n, .node = nodes.item, .nodes_n = nodes.n,
+            .fallback = fallbacks.item, .fallbacks_n = fallbacks.n, .opset = opset.version};
+    }
+    return f != NULL;
+}
+
+static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void *bytes,
+                  size_t bytes_n)
+{
+    const uint8_t *at = bytes;
+    pb_istream_t stream = {.callback = uw_onnx_memory, .state = &at, .bytes_left = bytes_n};
+    uw_onnx_Model pb = uw_onnx_Model_init_zero;
+    struct opset_fields opset = {.r = r};
+    struct graph_fields f;
+
+    expect_graph(&pb.graph, &f, r);
+    pb.opset_import = UW_ONNX_CALL(read_opset, &opset);
+    pb.functions = UW_ONNX_CALL(read_function, &r->functions);
     if (!pb_decode_ex(&stream, uw_onnx_Model_fields, &pb, PB_DECODE_NOINIT)) {
-        if (r.rc == UW_ERR_NOMEM) {
-            return uw_error_set(err, UW_ERR_NOMEM, "%.60s: out of memory", file);
-        }
-        return r.rc < 0 ? r.rc
-                        : uw_error_set(err, UW_ERR_CORRUPT,
-                                       "%.60s: no ONNX file, or cut off: %.40s near byte %zu", file,
-                                       PB_GET_ERROR(&stream),
-                                       (size_t)(at - (const uint8_t *)bytes));
+        return r->rc < 0 ? r->rc
+                         : uw_error_set(r->err, UW_ERR_CORRUPT,
+                                        "%.60s: no ONNX file, or cut off: %.40s near byte %zu",
+                                        r->file, PB_GET_ERROR(&stream),
+                                        (size_t)(at - (const uint8_t *)bytes));
     }
-    *g = (struct uw_onnx_graph){
-        .opset = r.opset, .node = r.nodes.item, .nodes_n = r.nodes.n,
-        .initializer = r.initializers.item, .initializers_n = r.initializers.n,
-        .input = r.inputs.item, .inputs_n = r.inputs.n, .output = r.outputs.item,
-        .outputs_n = r.outputs.n};
-    if (!pb.has_graph || g->nodes_n == 0 || g->outputs_n == 0) {
-        return uw_error_set(err, UW_ERR_CORRUPT, "%.60s: no ONNX file: it has no graph", file);
+    *g = finish_graph(&f);
+    g->opset = opset.version;
+    g->folded_batchnorm = r->folded_batchnorm;
+    return pb.has_graph && g->nodes_n > 0 && g->outputs_n > 0
+               ? UW_OK
+               : uw_error_set(r->err, UW_ERR_CORRUPT, "%.60s: no ONNX file: it has no graph",
+                              r->file);
+}
+
+/* Say in one way what files say in several. */
+static int settle(struct uw_onnx_graph *g, struct uw_onnx_reader *r)
+{
+    struct uw_onnx_function *f = r->functions.item;
+    const struct uw_onnx_node *at = NULL;
+    int rc = uw_onnx_upgrade(r->pool, &g->node, &g->nodes_n, g->opset);
+    for (uint32_t i = 0; i < r->functions.n && rc == UW_OK; i++) {
+        rc = uw_onnx_upgrade(r->pool, &f[i].node, &f[i].nodes_n,
+                             f[i].opset != 0 ? f[i].opset : g->opset);
     }
-    if (g->opset < UW_ONNX_OPSET_MIN || g->opset > UW_ONNX_OPSET_MAX) {
-        return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "%.60s: opset %lld: export with opset_version=%d to %d", file,
-                            (long long)g->opset, UW_ONNX_OPSET_MIN, UW_ONNX_OPSET_MAX);
+    rc = rc < 0 ? rc : uw_onnx_inline(r->pool, g, f, r->functions.n);
+    if (rc == UW_ERR_TOOBIG) {
+        return uw_error_set(r->err, rc, "%.60s: its functions call themselves, or make far more "
+                            "nodes than the file has", r->file);
     }
-    return UW_OK;
+    rc = rc < 0 ? rc : uw_onnx_sort(r->pool, g, &at);
+    return rc != UW_ERR_CORRUPT
+               ? rc
+               : uw_error_set(r->err, rc, "%.60s: node '%.60s' (%.30s): reads what it makes itself "
+                              "through other nodes: a cycle", r->file,
+                              at->name[0] != '\0' || at->outputs_n == 0 ? at->name : at->output[0],
+                              at->op);
+}
+
+int uw_onnx_read(struct uw_onnx_graph *g, struct uw_pool *pool, const char *file,
+                 const void *bytes, size_t bytes_n, struct uw_storage *files,
+                 struct uw_error *err)
+{
+    struct uw_onnx_reader r = {.pool = pool, .file = file, .files = files, .err = err,
+                               .functions = {.r = &r}};
+    int rc = decode(g, &r, bytes, bytes_n);
+    if (rc == UW_OK && (g->opset < UW_ONNX_OPSET_MIN || g->opset > UW_ONNX_OPSET_MAX)) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "%.60s: opset %lld: opsets %d to %d are read: "
+                            "export the model again with opset_version=17, or convert the file "
+                            "with onnx.version_converter", file, (long long)g->opset,
+                            UW_ONNX_OPSET_MIN, UW_ONNX_OPSET_MAX);
+    }
+    rc = rc < 0 ? rc : settle(g, &r);
+    return rc == UW_ERR_NOMEM ? uw_error_set(err, rc, "%.60s: out of memory", file) : rc;
 }
 
 const struct uw_onnx_attribute *uw_onnx_attribute(const struct uw_onnx_node *n, const char *name)

@@ -2,11 +2,16 @@
  *
  * onnx_read.h - decode the bytes of an ONNX file into nodes, attributes and constants (private)
  *
- * Decodes the file only, without the meaning of operators. Tensors are not copied: raw data stays
- * in the file's bytes, which must outlive the graph.
+ * Decodes the file only, without the meaning of operators. What the graph says in several ways it
+ * says in one afterwards: nodes are in an order in which each reads what earlier ones make, calls
+ * of the model's own functions are replaced by their nodes, and operators of older opsets that keep
+ * in attributes what newer ones take as inputs are given inputs.
  *
- * Memory     a pool      Blocking  never      Context  any thread
- * Source     ONNX's protobuf encoding, opset 11 to 17
+ * Tensors are not copied: raw data stays in the file's bytes, which must outlive the graph. Data in
+ * other files is read.
+ *
+ * Memory     a pool      Blocking  reads the files of external data      Context  any thread
+ * Source     ONNX's protobuf encoding, opset 7 to 28
  */
 #ifndef UWASA_CONVERT_ONNX_READ_H
 #define UWASA_CONVERT_ONNX_READ_H
@@ -14,28 +19,37 @@
 #include "pool.h"
 
 #include "uwasa/status.h"
+#include "uwasa/storage.h"
 
 #include <stdbool.h>
 
 #define UW_ONNX_RANK_MAX 8u
-#define UW_ONNX_OPSET_MIN 11
-#define UW_ONNX_OPSET_MAX 17
+#define UW_ONNX_OPSET_MIN 7
+#define UW_ONNX_OPSET_MAX 28
 
-/* ONNX's numbers of the element types that can be read. */
+/* ONNX's numbers of element types. */
 enum uw_onnx_type {
     UW_ONNX_FLOAT = 1,
     UW_ONNX_UINT8 = 2,
     UW_ONNX_INT8 = 3,
+    UW_ONNX_UINT16 = 4,
+    UW_ONNX_INT16 = 5,
     UW_ONNX_INT32 = 6,
     UW_ONNX_INT64 = 7,
     UW_ONNX_BOOL = 9,
-    UW_ONNX_DOUBLE = 11
+    UW_ONNX_FLOAT16 = 10,
+    UW_ONNX_DOUBLE = 11,
+    UW_ONNX_UINT32 = 12,
+    UW_ONNX_UINT64 = 13,
+    UW_ONNX_BFLOAT16 = 16
 };
 
 /* A constant with strides in elements; stride 0 repeats an element. Elements are float or int64, at
  * any alignment. */
 struct uw_onnx_tensor {
     const char *name;               /* of the initializer; "" if it has none */
+    const char *refused;            /* a sentence: it cannot be read; NULL: it can */
+    int code;                       /* of the refusal */
     bool is_float;
     uint32_t rank;
     uint64_t dim[UW_ONNX_RANK_MAX];
@@ -44,12 +58,16 @@ struct uw_onnx_tensor {
     uint64_t stored_n;              /* elements that exist in memory */
 };
 
+struct uw_onnx_graph;
+
 struct uw_onnx_attribute {
     const char *name;
+    const char *reference;          /* in a function: the call's attribute of that name; "": none */
     float f;
     int64_t i;
     const char *s;
     struct uw_onnx_tensor *t;       /* NULL: none */
+    struct uw_onnx_graph *g;        /* NULL: none */
     const int64_t *ints;
     uint32_t ints_n;
     const float *floats;
@@ -59,7 +77,8 @@ struct uw_onnx_attribute {
 };
 
 struct uw_onnx_node {
-    const char *name, *op, *domain;
+    const char *name, *op, *domain, *overload;
+    const char *refused;            /* a sentence: no form that is read; NULL: none */
     const char **input;             /* "" where an optional one is left out */
     const char **output;
     struct uw_onnx_attribute *attribute;
@@ -70,23 +89,43 @@ struct uw_onnx_node {
 struct uw_onnx_value_info {
     const char *name;
     bool shaped;
+    int32_t type;                   /* of its elements, enum uw_onnx_type; 0: unknown */
     uint32_t rank;                  /* UW_ONNX_RANK_MAX + 1 stands for any higher one */
     int64_t dim[UW_ONNX_RANK_MAX];  /* 0: symbolic */
+    const char *symbol[UW_ONNX_RANK_MAX];   /* its name; NULL: none */
 };
 
 struct uw_onnx_graph {
-    int64_t opset;
+    int64_t opset;                  /* of the file; 0 in a branch */
     struct uw_onnx_node *node;
     struct uw_onnx_tensor *initializer;
     struct uw_onnx_value_info *input, *output;
     uint32_t nodes_n, initializers_n, inputs_n, outputs_n;
+    const char *folded_batchnorm;   /* how the file tells that an exporter folded batch norms into
+                                       other layers; NULL: it does not */
 };
 
-/* Read a file's bytes; `file` names it in messages.
- * Returns UW_OK, UW_ERR_CORRUPT (no ONNX, or cut off), UW_ERR_UNSUPPORTED (opset, element type,
- * external data, an operator domain that is not ONNX's), UW_ERR_NOMEM; err filled. */
+/* A function of the model: nodes that a call stands for. */
+struct uw_onnx_function {
+    const char *name, *domain, *overload;
+    const char **input, **output;
+    struct uw_onnx_node *node;
+    struct uw_onnx_attribute *fallback;     /* for attributes that a call leaves out */
+    uint32_t inputs_n, outputs_n, nodes_n, fallbacks_n;
+    int64_t opset;                  /* 0: the model's */
+};
+
+/* Read a file's bytes.
+ *
+ *   file   names it in messages
+ *   files  has external data, as objects named relative to the file's folder; NULL: none
+ *
+ * A tensor or node that cannot be read is marked as refused: it may not be needed.
+ * Returns UW_OK, UW_ERR_CORRUPT (no ONNX, cut off, or a cycle), UW_ERR_UNSUPPORTED (opset),
+ * UW_ERR_TOOBIG (functions that call functions without end), UW_ERR_NOMEM; err filled. */
 int uw_onnx_read(struct uw_onnx_graph *g, struct uw_pool *pool, const char *file,
-                 const void *bytes, size_t bytes_n, struct uw_error *err);
+                 const void *bytes, size_t bytes_n, struct uw_storage *files,
+                 struct uw_error *err);
 
 /* Attribute by name; NULL when it is not given. */
 const struct uw_onnx_attribute *uw_onnx_attribute(const struct uw_onnx_node *n, const char *name);

@@ -7,6 +7,28 @@
 
 #define ABSENT "this program was built without ONNX (-DUWASA_NET=OFF)"
 
+int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_options *o,
+                         const void *bytes, size_t bytes_n, const char *name,
+                         struct uw_error *err)
+{
+    (void)o;
+    return uw_convert_read(c, bytes, bytes_n, name, err);
+}
+
+int uw_convert_load_with(struct uw_convert_model *c, const struct uw_convert_options *o,
+                         const char *path, struct uw_error *err)
+{
+    (void)o;
+    return uw_convert_load(c, path, err);
+}
+
+int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert_model *like,
+                               uw_convert_put put, void *arg, struct uw_error *err)
+{
+    (void)like;
+    return uw_convert_write_onnx(m, put, arg, err);
+}
+
 int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_n,
                     const char *name, struct uw_error *err)
 {

@@ -131,8 +131,8 @@ static void count_readers(struct uw_fuse *f, const uint32_t *outputs, uint32_t o
 int uw_fuse_all(struct uw_import *im, const uint32_t *outputs, uint32_t outputs_n)
 {
     static uw_fuse_pattern *const patterns[] = {
-        uw_fuse_bias,      uw_fuse_scale,     uw_fuse_activation, uw_fuse_layernorm,
-        uw_fuse_affine,    uw_fuse_lrn,       uw_fuse_attention,
+        uw_fuse_bias,      uw_fuse_scale,  uw_fuse_take, uw_fuse_activation,
+        uw_fuse_layernorm, uw_fuse_affine, uw_fuse_lrn,  uw_fuse_attention,
     };
     struct uw_fuse f = {.im = im,
                         .readers = uw_pool_take(im->pool, im->layers_n + 1u, sizeof *f.readers)};

@@ -64,10 +64,18 @@ int uw_fuse_bias(struct uw_fuse *f, uint32_t layer)
 
 /* ---- factors ---- */
 
-/* A factor of the operands or the result of a matmul becomes its scale. */
+/* Two factors are one. A factor of the operands or the result of a matmul becomes its scale. */
 int uw_fuse_scale(struct uw_fuse *f, uint32_t layer)
 {
     struct uw_import_layer *l = uw_fuse_at(f, layer);
+    const struct uw_import_layer *in = uw_fuse_at(f, l->input[0]);
+    if (uw_fuse_is_function(l, UW_FUNCTION_SCALE) && uw_fuse_is_function(in, UW_FUNCTION_SCALE) &&
+        l->inputs_n == 1) {
+        l->def.function.b += l->def.function.a * in->def.function.b;
+        l->def.function.a *= in->def.function.a;
+        l->input[0] = in->input[0];
+        return 1;
+    }
     if (uw_fuse_is_function(l, UW_FUNCTION_SCALE) && l->def.function.b == 0.0f) {
         uint32_t below = l->input[0];
         struct uw_import_layer *m = uw_fuse_at(f, below);
@@ -94,6 +102,31 @@ int uw_fuse_scale(struct uw_fuse *f, uint32_t layer)
         }
     }
     return joined;
+}
+
+/* ---- picks ---- */
+
+/* Elements picked from picked elements of the same axis. */
+int uw_fuse_take(struct uw_fuse *f, uint32_t layer)
+{
+    struct uw_import_layer *l = uw_fuse_at(f, layer);
+    const struct uw_import_layer *in = l->inputs_n == 1 ? uw_fuse_at(f, l->input[0]) : NULL;
+    if (l->def.kind != UW_LAYER_TAKE || in == NULL || in->def.kind != UW_LAYER_TAKE ||
+        in->def.take.axis != l->def.take.axis || in->def.take.taps > 1 ||
+        in->def.take.weight != NULL) {
+        return 0;
+    }
+    uint64_t n = (uint64_t)l->def.take.n * (l->def.take.taps != 0 ? l->def.take.taps : 1);
+    int32_t *index = uw_pool_take(f->im->pool, n, sizeof *index);
+    if (index == NULL) {
+        return uw_import_nomem(f->im);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        index[i] = l->def.take.index[i] >= 0 ? in->def.take.index[l->def.take.index[i]] : -1;
+    }
+    l->def.take.index = index;
+    l->input[0] = in->input[0];
+    return 1;
 }
 
 /* ---- activations ---- */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_const.h"
+#include "import_graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -12,13 +14,14 @@ static const struct {
     {"AveragePool", uw_op_pool},
     {"BatchNormalization", uw_op_batchnorm},
     {"Cast", uw_op_identity},
-    {"CastLike", uw_op_identity},
+    {"CastLike", uw_op_cast_like},
     {"Celu", uw_op_function},
     {"Clip", uw_op_clip},
     {"Concat", uw_op_concat},
     {"Conv", uw_op_conv},
     {"ConvTranspose", uw_op_conv_transpose},
     {"DepthToSpace", uw_op_depth_to_space},
+    {"DequantizeLinear", uw_op_dequantize},
     {"Div", uw_op_arithmetic},
     {"Dropout", uw_op_dropout},
     {"Elu", uw_op_function},
@@ -35,6 +38,7 @@ static const struct {
     {"HardSigmoid", uw_op_function},
     {"HardSwish", uw_op_function},
     {"Identity", uw_op_identity},
+    {"If", uw_op_if},
     {"InstanceNormalization", uw_op_instancenorm},
     {"LRN", uw_op_lrn},
     {"LSTM", uw_op_recurrent},
@@ -100,13 +104,12 @@ const char *uw_convert_operators(void)
            "ReduceSumSquare Relu Reshape Resize Selu Sigmoid Slice Softmax Softplus Softsign "
            "SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile "
            "Transpose Unsqueeze Upsample Where; "
-           "of constants also And ConstantOfShape Equal Floor Greater Less Mod Not Or Range Shape "
-           "Trilu and the like";
+           "of constants also And ConstantOfShape DequantizeLinear Equal Floor Greater If Less "
+           "Mod Not Or Shape and the like";
 }
 
-/* Add a value for a name; a name may be defined only once. */
-static int declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,
-                   struct uw_value **out)
+int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,
+                      struct uw_value **out)
 {
     struct uw_value **slot = uw_import_slot(im, name);
     if (*slot != NULL) {
@@ -122,109 +125,92 @@ static int declare(struct uw_import *im, const char *name, const struct uw_onnx_
     return UW_OK;
 }
 
-static int make_map(struct uw_import *im)
+int uw_import_declare_constants(struct uw_import *im, const struct uw_onnx_graph *g)
 {
-    const struct uw_onnx_graph *g = &im->graph;
-    uint64_t names = (uint64_t)g->initializers_n + g->inputs_n;
-    struct uw_value *v = NULL;
-    for (uint32_t i = 0; i < g->nodes_n; i++) {
-        names += g->node[i].outputs_n;
-    }
-    im->map_n = 16;
-    while (im->map_n < 2 * names && im->map_n < 1u << 30) {
-        im->map_n *= 2;
-    }
-    im->map = uw_pool_take(im->pool, im->map_n, sizeof *im->map);
-    if (im->map == NULL) {
-        return uw_import_nomem(im);
-    }
     for (uint32_t i = 0; i < g->initializers_n; i++) {
-        int rc = declare(im, g->initializer[i].name, NULL, &v);
+        struct uw_value *v;
+        int rc = uw_import_declare(im, g->initializer[i].name, NULL, &v);
         if (rc < 0) {
             return rc;
         }
-        v->kind = UW_VALUE_CONST;
+        v->kind = g->initializer[i].refused == NULL ? UW_VALUE_CONST : UW_VALUE_OPAQUE;
+        v->why = g->initializer[i].refused;
+        v->code = g->initializer[i].code;
         v->t = g->initializer[i];
     }
     return UW_OK;
 }
 
-/* Set the input, the only one that is not an initializer. Its symbolic axis, or else the first, is
- * the minibatch. */
-static int set_input(struct uw_import *im, const struct uw_onnx_value_info *x)
+/* The names that a graph makes, those of graphs within its nodes too. */
+static uint64_t count_names(const struct uw_onnx_graph *g)
 {
-    uint32_t batch = 0;
-    uint32_t symbols = 0;
-    if (!x->shaped || x->rank < 2 || x->rank > 4) {
-        return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
-                                "input '%.60s' has %u axes: needs the minibatch and 1 to 3 more",
-                                x->name, x->shaped ? (unsigned)x->rank : 0);
-    }
-    for (uint32_t a = 0; a < x->rank; a++) {
-        batch = x->dim[a] == 0 ? a : batch;
-        symbols += x->dim[a] == 0 ? 1 : 0;
-        if (x->dim[a] > INT32_MAX) {
-            return uw_import_refuse(im, NULL, UW_ERR_TOOBIG, "input '%.60s' is too large",
-                                    x->name);
+    uint64_t names = (uint64_t)g->initializers_n + g->inputs_n;
+    for (uint32_t i = 0; i < g->nodes_n; i++) {
+        names += g->node[i].outputs_n;
+        for (uint32_t k = 0; k < g->node[i].attributes_n; k++) {
+            names += g->node[i].attribute[k].g != NULL ? count_names(g->node[i].attribute[k].g)
+                                                       : 0;
         }
     }
-    if (symbols > 1) {
-        return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
-                                "input '%.60s' has %u axes of no fixed size: export with a "
-                                "dynamic minibatch only", x->name, (unsigned)symbols);
-    }
-    im->batch = x->dim[batch] != 0 ? (uint64_t)x->dim[batch] : UW_BATCH_SYMBOL;
-    int rc = declare(im, x->name, NULL, &im->input);
-    if (rc < 0) {
-        return rc;
-    }
-    struct uw_view *v = &im->input->view;
-    uint64_t stride = 1;
-    *v = (struct uw_view){.rank = x->rank - 1, .axes_n = x->rank,
-                          .atoms_n = x->rank, .dim = {1, 1, 1, 1}};
-    im->input->kind = UW_VALUE_DATA;
-    for (uint32_t a = x->rank; a-- > 0;) {
-        uint64_t size = a == batch ? im->batch : (uint64_t)x->dim[a];
-        v->axis_end[a] = a + 1;
-        v->atom[a] = (struct uw_atom){size, a == batch ? 0 : stride, a == batch};
-        if (a != batch) {
-            v->dim[a > batch ? a - 1 : a] = size;
-            stride *= size;
-        }
-        if (stride > UINT32_MAX) {
-            return uw_import_refuse(im, NULL, UW_ERR_TOOBIG, "input '%.60s' is too large",
-                                    x->name);
-        }
-    }
-    v->n = stride;
-    uint64_t dims[UW_ONNX_RANK_MAX];
-    uw_view_dims(v, dims);
-    uw_view_reshape(v, dims, x->rank);
-    return UW_OK;
+    return names;
 }
 
-static int find_input(struct uw_import *im)
+static int make_map(struct uw_import *im)
+{
+    uint64_t names = count_names(&im->graph);
+    im->map_n = 16;
+    while (im->map_n < 2 * names && im->map_n < 1u << 30) {
+        im->map_n *= 2;
+    }
+    im->map = uw_pool_take(im->pool, im->map_n, sizeof *im->map);
+    return im->map != NULL ? uw_import_declare_constants(im, &im->graph) : uw_import_nomem(im);
+}
+
+static int find_inputs(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
-    const struct uw_onnx_value_info *x = NULL;
+    const struct uw_onnx_value_info *x[UW_IMPORT_INPUTS_MAX];
+    uint32_t inputs_n = 0;
     for (uint32_t i = 0; i < g->inputs_n; i++) {
-        if (uw_import_value(im, g->input[i].name) == NULL) {
-            if (x != NULL) {
-                return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
-                                        "inputs '%.60s' and '%.60s': a model has one", x->name,
-                                        g->input[i].name);
-            }
-            x = &g->input[i];
+        if (uw_import_value(im, g->input[i].name) != NULL) {
+            continue;
         }
+        if (inputs_n == UW_IMPORT_INPUTS_MAX) {
+            return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "more than %u inputs",
+                                    UW_IMPORT_INPUTS_MAX);
+        }
+        x[inputs_n++] = &g->input[i];
     }
-    return x != NULL ? set_input(im, x)
-                     : uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "the graph has no input");
+    return inputs_n != 0
+               ? uw_import_inputs(im, x, inputs_n)
+               : uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "the graph has no input");
 }
 
-/* Add values for every node's outputs, and count the nodes that read each value. */
-static int declare_nodes(struct uw_import *im)
+/* Count the readers of values around the graphs within a node. */
+static void count_inner_readers(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    struct uw_onnx_graph *g = &im->graph;
+    for (uint32_t a = 0; a < n->attributes_n; a++) {
+        const struct uw_onnx_graph *g = n->attribute[a].g;
+        for (uint32_t i = 0; g != NULL && i < g->nodes_n; i++) {
+            for (uint32_t k = 0; k < g->node[i].inputs_n; k++) {
+                struct uw_value *v = uw_import_value(im, g->node[i].input[k]);
+                if (v != NULL) {
+                    v->users_n++;
+                }
+            }
+            count_inner_readers(im, &g->node[i]);
+        }
+        for (uint32_t i = 0; g != NULL && i < g->outputs_n; i++) {
+            struct uw_value *v = uw_import_value(im, g->output[i].name);
+            if (v != NULL) {
+                v->users_n++;
+            }
+        }
+    }
+}
+
+int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
+{
     for (uint32_t i = 0; i < g->nodes_n; i++) {
         const struct uw_onnx_node *n = &g->node[i];
         struct uw_value *v;
@@ -232,15 +218,16 @@ static int declare_nodes(struct uw_import *im)
             v = uw_import_value(im, n->input[k]);
             if (v == NULL && n->input[k][0] != '\0') {
                 return uw_import_refuse(im, n, UW_ERR_CORRUPT,
-                                        "reads '%.60s', which no earlier node makes: a cycle, or "
-                                        "a damaged file", n->input[k]);
+                                        "reads '%.60s', which nothing makes: a damaged file",
+                                        n->input[k]);
             }
             if (v != NULL) {
                 v->users_n++;
             }
         }
+        count_inner_readers(im, n);
         for (uint32_t k = 0; k < n->outputs_n; k++) {
-            int rc = n->output[k][0] != '\0' ? declare(im, n->output[k], n, &v) : UW_OK;
+            int rc = n->output[k][0] != '\0' ? uw_import_declare(im, n->output[k], n, &v) : UW_OK;
             if (rc < 0) {
                 return rc;
             }
@@ -260,6 +247,21 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
     if (n->domain[0] != '\0' && strcmp(n->domain, "ai.onnx") != 0) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "is of domain '%.40s', not of ONNX",
                                 n->domain);
+    }
+    if (n->refused != NULL) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "%s", n->refused);
+    }
+    for (uint32_t k = 0; k < n->attributes_n; k++) {
+        const struct uw_onnx_tensor *t = n->attribute[k].t;
+        if (t != NULL && t->refused != NULL) {
+            return uw_error_set(im->err, t->code, "%s", t->refused);
+        }
+    }
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        const struct uw_value *v = uw_import_in(im, n, k);
+        if (v != NULL && v->kind == UW_VALUE_OPAQUE && v->t.refused != NULL) {
+            return uw_error_set(im->err, v->code, "%s", v->why);
+        }
     }
     int rc = uw_import_fold(im, n);
     if (rc != 0) {
@@ -300,10 +302,10 @@ static int close_outputs(struct uw_import *im, const struct uw_onnx_node *n)
     return UW_OK;
 }
 
-static int run_nodes(struct uw_import *im)
+int uw_import_run(struct uw_import *im, const struct uw_onnx_graph *g)
 {
-    for (uint32_t i = 0; i < im->graph.nodes_n; i++) {
-        const struct uw_onnx_node *n = &im->graph.node[i];
+    for (uint32_t i = 0; i < g->nodes_n; i++) {
+        const struct uw_onnx_node *n = &g->node[i];
         im->err->code = UW_OK;
         int rc = run_node(im, n);
         if (rc == UW_ERR_NOMEM) {
@@ -338,45 +340,148 @@ static int check_output(struct uw_import *im, struct uw_value *v, const char *na
     return uw_import_arrange(im, v->node, &v->view, 3);
 }
 
-static int finish(struct uw_import *im, struct uw_convert_model *m)
+/* Tell of batch norms that an exporter has folded into other layers. PyTorch's older exporter does
+ * not say so, but leaves a computed constant as a convolution's weight. */
+static int tell_folding(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
-    struct uw_value *out[UW_LOSSES_MAX];
-    if (g->outputs_n > UW_LOSSES_MAX) {
-        return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "%u outputs: needs one, the logits",
-                                (unsigned)g->outputs_n);
+    const char *evidence = g->folded_batchnorm;
+    bool kept = false;
+    for (uint32_t i = 0; i < g->nodes_n; i++) {
+        const struct uw_onnx_node *n = &g->node[i];
+        kept = kept || strcmp(n->op, "BatchNormalization") == 0;
+        if (evidence == NULL && strncmp(n->op, "Conv", 4) == 0 && n->inputs_n > 2 &&
+            strncmp(n->input[1], "onnx::Conv", 10) == 0 &&
+            strncmp(n->input[2], "onnx::Conv", 10) == 0) {
+            evidence = uw_pool_format(im->pool, "the weights of node '%.60s' are computed",
+                                      n->name);
+        }
+    }
+    if (evidence == NULL || (kept && g->folded_batchnorm == NULL)) {
+        return UW_OK;
+    }
+    const char *note = uw_pool_format(im->pool, "batch norm was folded into the layers in front "
+                                      "(%s), so it is not trained; PyTorch keeps it with "
+                                      "torch.onnx.export(..., dynamo=False, do_constant_folding="
+                                      "False, training=torch.onnx.TrainingMode.TRAINING)",
+                                      evidence);
+    if (note == NULL) {
+        return uw_import_nomem(im);
+    }
+    uw_import_note(im, note);
+    return UW_OK;
+}
+
+/* What the file says of an output; before the value is arranged as a layer's output. */
+static void describe_output(const struct uw_import *im, const struct uw_onnx_value_info *info,
+                            const struct uw_value *v, struct uw_convert_end *end)
+{
+    static const char *const ends[] = {"Softmax", "LogSoftmax", "Sigmoid"};
+    const struct uw_onnx_node *n = v->node;
+    *end = (struct uw_convert_end){.name = info->name, .type = info->type,
+                                   .rank = v->view.axes_n, .symbol = im->out->input.symbol};
+    for (uint32_t a = 0; a < end->rank; a++) {
+        uint64_t size = uw_view_dim(&v->view, a);
+        bool batch = uw_view_is_batch(&v->view, a);
+        end->batch = batch ? a : end->batch;
+        end->dim[a] = batch && im->batch == UW_BATCH_SYMBOL ? 0 : (uint32_t)size;
+    }
+    for (size_t i = 0; n != NULL && i < sizeof ends / sizeof ends[0]; i++) {
+        if (strcmp(n->op, ends[i]) == 0 && im->layer[v->view.layer - 1]->node != n) {
+            end->left_out = ends[i];
+            end->axis = uw_onnx_int(n, "axis", im->graph.opset < 13 ? 1 : -1);
+        }
+    }
+}
+
+/* The outputs that are trained: --output, or all. Returns UW_OK, or a code with err set. */
+static int choose_outputs(struct uw_import *im, const struct uw_onnx_value_info **chosen,
+                          uint32_t *chosen_n)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    const char *name = im->options->output;
+    char others[160] = "";
+    size_t used = 0;
+    *chosen_n = 0;
+    if (name == NULL && g->outputs_n > UW_LOSSES_MAX) {
+        return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "%u outputs: needs one, the logits: "
+                                "--output NAME chooses it", (unsigned)g->outputs_n);
     }
     for (uint32_t i = 0; i < g->outputs_n; i++) {
-        out[i] = uw_import_value(im, g->output[i].name);
-        int rc = check_output(im, out[i], g->output[i].name);
-        if (rc < 0) {
-            return rc;
+        if (name == NULL || strcmp(g->output[i].name, name) == 0) {
+            chosen[(*chosen_n)++] = &g->output[i];
+        } else if (used < sizeof others) {
+            used += (size_t)snprintf(others + used, sizeof others - used, "%s'%.60s'",
+                                     used > 0 ? ", " : "", g->output[i].name);
         }
-        const struct uw_view *v = &out[i]->view;
-        if (i > 0 && (v->n != out[0]->view.n || v->rank != 1 || out[0]->view.rank != 1)) {
-            return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
-                                    "outputs '%.60s' and '%.60s': needs one, the logits; more only "
-                                    "as heads of the same classes", g->output[0].name,
-                                    g->output[i].name);
+        if (*chosen_n > 0 && name != NULL && *chosen_n == UW_LOSSES_MAX) {
+            break; /* a damaged file: names are unique */
         }
     }
+    if (*chosen_n == 0) {
+        return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--output %.60s: no such output: it has "
+                                "%.120s", name, others);
+    }
+    const char *note = used > 0 ? uw_pool_format(im->pool, "output '%s' is trained; %s %s left out",
+                                                 name, others,
+                                                 g->outputs_n - *chosen_n > 1 ? "are" : "is")
+                                : "";
+    if (note == NULL) {
+        return uw_import_nomem(im);
+    }
+    if (used > 0) {
+        uw_import_note(im, note);
+    }
+    return UW_OK;
+}
+
+static int finish(struct uw_import *im, struct uw_convert_model *m)
+{
+    const struct uw_onnx_value_info *info[UW_LOSSES_MAX];
+    struct uw_value *out[UW_LOSSES_MAX];
+    uint32_t outputs_n;
+    int rc = choose_outputs(im, info, &outputs_n);
+    for (uint32_t i = 0; i < outputs_n && rc == UW_OK; i++) {
+        out[i] = uw_import_value(im, info[i]->name);
+        if (out[i] != NULL && out[i]->kind == UW_VALUE_DATA && out[i]->view.layer != 0) {
+            describe_output(im, info[i], out[i], &m->output[i]);
+        }
+        rc = check_output(im, out[i], info[i]->name);
+        const struct uw_view *v = rc == UW_OK ? &out[i]->view : NULL;
+        if (v != NULL && i > 0 &&
+            (v->n != out[0]->view.n || v->rank != 1 || out[0]->view.rank != 1)) {
+            return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
+                                    "outputs '%.40s' and '%.40s': needs one, the logits, or heads "
+                                    "of the same classes: --output %.40s trains that one and "
+                                    "leaves out the others", info[0]->name, info[i]->name,
+                                    info[0]->name);
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    m->outputs_n = outputs_n;
     const struct uw_view *x = &im->input->view;
     m->def.in_channels = (uint32_t)x->dim[0];
     m->def.in_h = x->rank == 3 ? (uint32_t)x->dim[1] : 0;
     m->def.in_w = x->rank == 3 ? (uint32_t)x->dim[2] : x->rank == 2 ? (uint32_t)x->dim[1] : 0;
-    int rc = uw_import_finish(im, m, out, g->outputs_n);
+    rc = uw_import_finish(im, m, out, outputs_n);
+    rc = rc < 0 ? rc : tell_folding(im);
     memcpy(m->notes, im->notes, sizeof m->notes);
     m->notes_n = im->notes_n;
     return rc;
 }
 
-int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_n,
-                    const char *name, struct uw_error *err)
+int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_options *o,
+                         const void *bytes, size_t bytes_n, const char *name,
+                         struct uw_error *err)
 {
+    static const struct uw_convert_options nothing = {.output = NULL};
     struct uw_error unused;
     struct uw_pool *pool, first = {.blocks = NULL};
 
     *c = (struct uw_convert_model){.tensors_n = 0};
+    o = o != NULL ? o : &nothing;
     err = err != NULL ? err : &unused;
     *err = (struct uw_error){.text = ""};
     pool = uw_pool_take(&first, 1, sizeof *pool);
@@ -384,13 +489,13 @@ int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_
         return uw_error_set(err, UW_ERR_NOMEM, "%.60s: out of memory", name);
     }
     *pool = first; /* the pool lies in its own first block */
-    struct uw_import im = {.pool = pool, .file = name, .err = err,
+    struct uw_import im = {.pool = pool, .file = name, .options = o, .out = c, .err = err,
                            .folded_max = 16u * UW_FOLD_MAX + bytes_n};
-    int rc = uw_onnx_read(&im.graph, pool, name, bytes, bytes_n, err);
+    int rc = uw_onnx_read(&im.graph, pool, name, bytes, bytes_n, o->files, err);
     rc = rc < 0 ? rc : make_map(&im);
-    rc = rc < 0 ? rc : find_input(&im);
-    rc = rc < 0 ? rc : declare_nodes(&im);
-    rc = rc < 0 ? rc : run_nodes(&im);
+    rc = rc < 0 ? rc : find_inputs(&im);
+    rc = rc < 0 ? rc : uw_import_declare_nodes(&im, &im.graph);
+    rc = rc < 0 ? rc : uw_import_run(&im, &im.graph);
     c->memory = pool;
     rc = rc < 0 ? rc : finish(&im, c);
     c->def.name = uw_pool_text(pool, name, strlen(name));
@@ -401,6 +506,12 @@ int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_
         uw_convert_deinit(c);
     }
     return rc;
+}
+
+int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_n,
+                    const char *name, struct uw_error *err)
+{
+    return uw_convert_read_with(c, NULL, bytes, bytes_n, name, err);
 }
 
 void uw_convert_deinit(struct uw_convert_model *c)

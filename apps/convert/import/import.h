@@ -80,6 +80,8 @@ struct uw_import {
     struct uw_pool *pool;
     struct uw_onnx_graph graph;
     const char *file;
+    const struct uw_convert_options *options;
+    struct uw_convert_model *out;
     struct uw_error *err;
     struct uw_value **map;          /* by name */
     uint32_t map_n;                 /* power of two */
@@ -91,6 +93,7 @@ struct uw_import {
     uint64_t batch;                 /* size of the minibatch axis in the file, or the symbol */
     struct uw_value *input;
     bool by_parts;                  /* do not join layers: fuse/ */
+    struct uw_onnx_node inputs_node;    /* stands for layers that cut the inputs */
 };
 
 /* import_node.c: inputs and outputs of a node */

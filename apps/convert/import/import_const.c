@@ -5,6 +5,7 @@
 #include "import_const.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 static const uint8_t *element(const struct uw_onnx_tensor *t, uint64_t i)
@@ -220,6 +221,27 @@ static bool repeats(const struct uw_onnx_tensor *t)
     return true;
 }
 
+/* Refuse a shape that leaves no room for a minibatch of any size. */
+static int refuse_minibatch(struct uw_import *im, const struct uw_onnx_node *n,
+                            const int64_t *want, uint32_t want_n, uint64_t sample_n,
+                            uint64_t product)
+{
+    char shape[80] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < want_n && used < sizeof shape - 1; i++) {
+        used += (size_t)snprintf(shape + used, sizeof shape - used, i > 0 ? ", %lld" : "%lld",
+                                 (long long)want[i]);
+    }
+    if (sample_n == 0 || product % sample_n != 0) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its shape [%s] does not hold the %llu "
+                                "elements of each sample", shape, (unsigned long long)sample_n);
+    }
+    return uw_import_refuse(im, n, UW_ERR_SHAPE, "its shape [%s] fixes the minibatch to %llu, "
+                            "which the input leaves open: export with -1 there, as "
+                            "x.view(-1, ...), or with an input of fixed size", shape,
+                            (unsigned long long)(product / sample_n));
+}
+
 int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
                            const uint64_t *have, uint32_t have_n, const int64_t *want,
                            uint32_t want_n, uint64_t *out)
@@ -246,6 +268,9 @@ int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
     if (left >= 0 && product != 0) {
         out[left] = total / product;
         product *= out[left];
+    }
+    if (product != total && im->batch == UW_BATCH_SYMBOL && total % UW_BATCH_SYMBOL == 0) {
+        return refuse_minibatch(im, n, want, want_n, total / UW_BATCH_SYMBOL, product);
     }
     if (product != total) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "%llu elements do not fill its shape of %llu",

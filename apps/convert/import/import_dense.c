@@ -131,6 +131,17 @@ static int general_gemm(struct uw_import *im, const struct uw_onnx_node *n)
     return uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &product, c, y);
 }
 
+/* PyTorch's exporter drops a bias that is all zeros, as that of an attention is at first. (A layer
+ * without a bias becomes a MatMul.) */
+static struct uw_onnx_tensor zero_bias(struct uw_import *im, const struct uw_onnx_tensor *w)
+{
+    static const float zero = 0.0f;
+    uw_import_note(im, "biases that are all zero, which the exporter left out, are there again and "
+                       "train");
+    return (struct uw_onnx_tensor){.name = "", .is_float = true, .rank = 1, .dim = {w->dim[0]},
+                                   .data = (const uint8_t *)&zero, .stored_n = 1};
+}
+
 int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_value *b = uw_import_in(im, n, 1), *c = uw_import_in(im, n, 2);
@@ -144,6 +155,11 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
         return general_gemm(im, n);
     }
     struct uw_onnx_tensor w = uw_onnx_int(n, "transB", 0) == 0 ? turned(&b->t) : b->t;
+    struct uw_onnx_tensor zeros;
+    if (c == NULL && uw_import_module(im->pool, b->t.name) != NULL) {
+        zeros = zero_bias(im, &w);
+        return dense(im, n, 0, &w, &zeros, uw_onnx_float(n, "alpha", 1.0f), 1.0f);
+    }
     return dense(im, n, 0, &w, c != NULL ? &c->t : NULL, uw_onnx_float(n, "alpha", 1.0f),
                  uw_onnx_float(n, "beta", 1.0f));
 }

@@ -35,6 +35,8 @@ int uw_import_function(struct uw_import *im, const struct uw_onnx_node *n, enum 
     if (l == NULL) {
         return im->err->code;
     }
+    /* two zeros would stand for the defaults */
+    b = f == UW_FUNCTION_SCALE && a == 0.0f && b == 0.0f ? FLT_MIN : b;
     l->def.function = (struct uw_function_def){.function = f, .a = a, .b = b};
     return UW_OK;
 }

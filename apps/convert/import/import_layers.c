@@ -9,6 +9,7 @@ struct window {
     uint32_t axes;
     uint32_t kernel[2], stride[2], dilation[2];
     int64_t front[2], behind[2];    /* padding */
+    bool folded;                    /* some of it is from a Pad node: an average counts it */
     uint32_t pad[2];                /* of it, what is alike on both sides and left to the layer */
 };
 
@@ -87,7 +88,8 @@ static int pad_window(struct uw_import *im, const struct uw_onnx_node *n, struct
     return rc < 0 ? rc : uw_import_arrange(im, n, v, 3);
 }
 
-/* A Pad node of zeros in front of a convolution: *x becomes its input, and the zeros the window's.
+/* A Pad node of zeros in front of a convolution, or of an average without padding of its own: *x
+ * becomes its input, and the zeros the window's.
  * Returns 1, 0 (there is none), or a code. */
 static int fold_pad(struct uw_import *im, const struct uw_onnx_node *n, struct window *w,
                     struct uw_value **x)
@@ -95,9 +97,13 @@ static int fold_pad(struct uw_import *im, const struct uw_onnx_node *n, struct w
     struct uw_value *v = uw_import_in(im, n, 0);
     int64_t front[UW_ONNX_RANK_MAX] = {0}, behind[UW_ONNX_RANK_MAX] = {0};
     double fill = 0.0;
-    if (v == NULL || v->node == NULL || strcmp(v->node->op, "Pad") != 0 || n->op[0] != 'C' ||
-        strcmp(uw_onnx_text(v->node, "mode", "constant"), "constant") != 0 ||
-        strcmp(n->op, "ConvTranspose") == 0) {
+    bool average = strcmp(n->op, "AveragePool") == 0 && uw_onnx_int(n, "ceil_mode", 0) == 0;
+    for (uint32_t i = 0; i < w->axes; i++) {
+        average = average && w->front[i] == 0 && w->behind[i] == 0;
+    }
+    if (v == NULL || v->node == NULL || strcmp(v->node->op, "Pad") != 0 ||
+        (strcmp(n->op, "Conv") != 0 && !average) ||
+        strcmp(uw_onnx_text(v->node, "mode", "constant"), "constant") != 0) {
         return 0;
     }
     struct uw_value *from = uw_import_in(im, v->node, 0), *value = uw_import_in(im, v->node, 2);
@@ -121,6 +127,7 @@ static int fold_pad(struct uw_import *im, const struct uw_onnx_node *n, struct w
         w->behind[i] += behind[i + 2];
     }
     *x = from;
+    w->folded = true;
     return 1;
 }
 
@@ -415,7 +422,7 @@ static int pool(struct uw_import *im, const struct uw_onnx_node *n)
         any = any || w.front[i] + w.behind[i] > 0;
         alike = alike && w.front[i] == w.behind[i];
     }
-    bool exclude = !max && any && uw_onnx_int(n, "count_include_pad", 0) == 0;
+    bool exclude = !max && any && !w.folded && uw_onnx_int(n, "count_include_pad", 0) == 0;
     if (!alike && (exclude || ceil_mode)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "an average without its padding, or "
                                 "with ceil_mode, that is padded on one side more");

@@ -6,13 +6,31 @@
 
 #include <string.h>
 
-/* Whether exporters made the name up: "/Constant_output_0", "onnx::Add_5", "val_3". */
-static bool is_generated(const char *name)
+/* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0". */
+static bool is_constant_name(const char *name)
 {
-    bool tensorflow = strchr(name, '/') != NULL || strchr(name, ':') != NULL;
-    return name[0] == '\0' || name[0] == '/' || strstr(name, "::") != NULL ||
-           strncmp(name, "val_", 4) == 0 || strstr(name, "onst") != NULL ||
-           (tensorflow && strstr(name, "ReadVariableOp") == NULL);
+    return name[0] == '\0' || name[0] == '/' || strstr(name, "onst") != NULL;
+}
+
+/* Whether an exporter computed the tensor: "onnx::Add_5", "val_3". Its values are a parameter's,
+ * unless they are a mask. */
+static bool is_computed_name(const char *name)
+{
+    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0;
+}
+
+static bool is_mask(const struct uw_onnx_tensor *t)
+{
+    uint64_t n = uw_onnx_tensor_size(t);
+    bool mask = true;
+    for (uint64_t i = 0; i < n; i++) {
+        double v = uw_import_number(t, i);
+        if (!(v > -1e4 && v < 1e4)) {
+            return true;
+        }
+        mask = mask && (v == 0.0 || v == 1.0);
+    }
+    return mask;
 }
 
 /* Whether nothing that trains lies between the model's input and this layer's output. */
@@ -39,7 +57,11 @@ static bool is_near_input(const struct uw_import *im, uint32_t layer)
 bool uw_import_learns(const struct uw_onnx_tensor *t)
 {
     bool scalar = uw_onnx_tensor_size(t) == 1;
-    return t->is_float && !is_generated(t->name) && (!scalar || strchr(t->name, '.') != NULL);
+    if (!t->is_float || is_constant_name(t->name)) {
+        return false;
+    }
+    return is_computed_name(t->name) ? !scalar && !is_mask(t)
+                                     : !scalar || strchr(t->name, '.') != NULL;
 }
 
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
@@ -53,6 +75,17 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     }
     bool normalizes = op == UW_ARITHMETIC_MUL && is_near_input(im, layer);
     return (op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_MUL) && !normalizes;
+}
+
+/* Exporters write equal tensors once. Biases and weights of normalizations are equal because they
+ * begin alike, and train apart; equal matrices are one matrix in the framework too. */
+static bool stays_one(const struct uw_onnx_tensor *t, bool trains)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        axes += t->dim[a] > 1 ? 1 : 0;
+    }
+    return !trains || axes > 1;
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
@@ -75,7 +108,7 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
                             const struct uw_onnx_tensor *t, uint32_t rank, const uint64_t *dim,
                             bool trains)
 {
-    for (uint32_t i = 0; i < im->layers_n; i++) {
+    for (uint32_t i = 0; i < im->layers_n && stays_one(t, trains); i++) {
         if (is_made_of(im->layer[i], t, rank, dim, trains)) {
             return i + 1;
         }
@@ -98,6 +131,7 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
         l->def.parameter.dim[a] = (uint32_t)dim[a];
     }
     int rc = uw_import_param(im, l, 0, "", t, 0.0f, rank, dim);
-    l->own_name = is_generated(t->name) ? "constant" : t->name;
+    l->own_name = is_constant_name(t->name) || is_computed_name(t->name)
+                      ? (trains ? "parameter" : "constant") : t->name;
     return rc < 0 ? rc : (int64_t)im->layers_n;
 }

@@ -246,6 +246,44 @@ static int join_factors(struct uw_import *im, const struct uw_onnx_node *n,
     return axes;
 }
 
+/* The axes of the larger operand's layer, if the other has or repeats each of them as a whole.
+ * Returns their number, or 0. */
+static int keep_axes(const struct operand *full, const struct operand o[2],
+                     const struct factors *f, uint64_t dim[2][UW_AXES_MAX])
+{
+    uint32_t axis = 0;
+    uint64_t filled = 1;
+    bool last[2] = {false, false};
+    if (full == NULL) {
+        return 0;
+    }
+    for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t a = 0; a < UW_AXES_MAX; a++) {
+            dim[k][a] = 1;
+        }
+    }
+    for (uint32_t k = 0; k < f->n; k++) {
+        const struct factor *x = &f->f[f->order[k]];
+        bool has[2] = {size_in(&o[0], x) != 1, size_in(&o[1], x) != 1};
+        if (x->batch) {
+            continue;
+        }
+        while (axis < full->v.rank && filled == full->v.dim[axis]) {
+            axis++;
+            filled = 1;
+        }
+        if (axis == full->v.rank || full->v.dim[axis] % (filled * x->size) != 0 ||
+            (filled > 1 && (has[0] != last[0] || has[1] != last[1]))) {
+            return 0;
+        }
+        filled *= x->size;
+        dim[0][axis] *= has[0] ? x->size : 1;
+        dim[1][axis] *= has[1] ? x->size : 1;
+        memcpy(last, has, sizeof last);
+    }
+    return (int)full->v.rank;
+}
+
 /* The layer that gives operand k its place; its number, or a code. */
 static int64_t place_operand(struct uw_import *im, const struct uw_onnx_node *n, struct operand *o,
                              const struct output *out, const struct factors *f, uint32_t rank,
@@ -308,12 +346,8 @@ int uw_import_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
     for (uint32_t k = 0; k < 2 && rc == UW_OK; k++) {
         rc = o[k].t == NULL ? order_value(im, n, &o[k], &f) : UW_OK;
     }
-    int rank = rc < 0 ? rc : join_factors(im, n, o, &f, dim);
-    if (rank == 1 && full != NULL && memcmp(dim[0], dim[1], sizeof dim[0][0]) == 0) {
-        rank = (int)full->v.rank; /* nothing is repeated: the layers' own axes */
-        memcpy(dim[0], full->v.dim, sizeof dim[0]);
-        memcpy(dim[1], full->v.dim, sizeof dim[1]);
-    }
+    int rank = rc < 0 ? rc : keep_axes(full, o, &f, dim);
+    rank = rank != 0 ? rank : join_factors(im, n, o, &f, dim);
     int64_t layer[2] = {0, 0};
     for (uint32_t k = 0; k < 2 && rank > 0; k++) {
         bool trains = o[k].t != NULL && uw_import_trains(im, n, op, o[k].t, o[1 - k].v.layer);

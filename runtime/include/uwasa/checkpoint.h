@@ -19,6 +19,8 @@
 #include "uwasa/model.h"
 #include "uwasa/storage.h"
 
+#include <stdbool.h>
+
 UW_C_BEGIN
 
 /* Training state beside the tensors. */
@@ -56,6 +58,32 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
  * pending), UW_ERR_IO. */
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err);
+
+/* Some of a file's tensors. */
+struct uw_weights_tensors {
+    uint32_t n;
+    char first[160];                /* the first one's name; "" without any */
+};
+
+/* What weights from elsewhere were like. */
+struct uw_weights_report {
+    char type[8];                   /* of the widened ones: "BF16"; "" without any */
+    struct uw_weights_tensors widened;      /* converted to float */
+    struct uw_weights_tensors unknown;      /* in the file, not in the model: left out */
+    struct uw_weights_tensors missing;      /* in the model, not in the file: unchanged */
+    struct uw_weights_tensors reshaped;     /* of another shape than in the model: unchanged */
+};
+
+/* Read parameters by name from a file of another program, as uw_checkpoint_load without state does.
+ * Also reads F16, BF16 and F64, which is rounded.
+ *
+ *   loose   a tensor that is missing, or has another shape, leaves the parameter as it is
+ *   report  filled, after an error as far as the file was read
+ *
+ * Returns as uw_checkpoint_load; with `loose` a missing tensor and another shape are no errors. */
+int uw_checkpoint_load_weights(struct uw_model *m, bool loose, struct uw_weights_report *report,
+                               struct uw_storage *storage, const char *object,
+                               struct uw_error *err);
 
 UW_C_END
 #endif

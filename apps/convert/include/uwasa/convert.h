@@ -8,29 +8,43 @@
  *         uw_convert_deinit(&c);                       after the model, which uses c.def
  *
  * Write:  uw_convert_write_onnx(&model, put, arg, &err);
+ *         uw_convert_write_onnx_like(&model, &c, put, arg, &err);  the same names as in the file
  *         uw_convert_write_c(&model, put, arg, &err);
  *
- * Reads what PyTorch exports with opset 11 to 17, in training or inference form. Layers that it
+ * Reads what PyTorch exports with opset 7 to 28, in training or inference form. Layers that it
  * splits into several operators (layer norm, group norm, GELU, attention, response norm) become one
  * layer again, and shape arithmetic is computed. An operator that cannot be trained is an error,
- * which names it. A softmax at the end is dropped, because training needs the logits.
+ * which names it. A softmax at the end is left out, because training needs the logits;
+ * uw_convert_write_onnx_like writes it again.
  *
  * Layout     as uwasa/layers.h
  * Memory     heap, limited only by the file's size      Blocking  reads one file
  * Context    any thread, one at a time for each struct
- * Source     ONNX operators (opset 11 to 17), https://onnx.ai
+ * Source     ONNX operators (opset 7 to 28), https://onnx.ai
  */
 #ifndef UWASA_CONVERT_H
 #define UWASA_CONVERT_H
 
 #include "uwasa/cplusplus.h"
 #include "uwasa/model.h"
+#include "uwasa/storage.h"
 
 #include <stddef.h>
 
 UW_C_BEGIN
 
-#define UW_CONVERT_NOTES_MAX 8u
+#define UW_CONVERT_NOTES_MAX 16u
+#define UW_CONVERT_RANK_MAX 8u
+
+/* What the file leaves open; zero: nothing is said. */
+struct uw_convert_options {
+    const char *output;             /* the output that is trained; NULL: the only one, or all as
+                                       heads of the same classes */
+    const char *shape;              /* sizes of the input's axes beside the minibatch, "seq=128", or
+                                       all in order, "1,128,64" with or without the minibatch */
+    struct uw_storage *files;       /* has the tensors that lie in other files, under their names
+                                       relative to the model's folder; NULL: none */
+};
 
 /* A parameter of an imported model, with its name in the runtime. */
 struct uw_convert_tensor {
@@ -40,10 +54,25 @@ struct uw_convert_tensor {
     const float *data;              /* row-major */
 };
 
+/* An input or output as the file has it. */
+struct uw_convert_end {
+    const char *name;
+    int32_t type;                   /* of its elements, ONNX's number: 1 is float; 0: unknown */
+    uint32_t rank;                  /* axes, with the minibatch */
+    uint32_t batch;                 /* the axis that is the minibatch */
+    uint32_t dim[UW_CONVERT_RANK_MAX];  /* 0: a minibatch of any size */
+    const char *symbol;             /* name of the minibatch; NULL: none */
+    const char *left_out;           /* of an output: the operator at its end that is no layer here,
+                                       "Softmax", "LogSoftmax" or "Sigmoid"; NULL: none */
+    int64_t axis;                   /* of that operator */
+};
+
 struct uw_convert_model {
     struct uw_model_def def;
     const struct uw_convert_tensor *tensors;
     uint32_t tensors_n;
+    struct uw_convert_end input, output[UW_LOSSES_MAX];     /* those that are trained */
+    uint32_t outputs_n;
     const char *notes[UW_CONVERT_NOTES_MAX];    /* sentences on what was left out or assumed */
     uint32_t notes_n;
     void *memory;                   /* private */
@@ -59,9 +88,18 @@ struct uw_convert_model {
 int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_n,
                     const char *name, struct uw_error *err);
 
-/* As uw_convert_read, from a file, which is mapped. Also returns UW_ERR_NOTFOUND, UW_ERR_DENIED,
- * UW_ERR_IO. */
+/* As uw_convert_read, with what the file leaves open; o NULL: nothing. */
+int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_options *o,
+                         const void *bytes, size_t bytes_n, const char *name,
+                         struct uw_error *err);
+
+/* As uw_convert_read, from a file. Tensors in other files of its folder are read, too. Also returns
+ * UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_IO. */
 int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_error *err);
+
+/* As uw_convert_load, with what the file leaves open; o NULL: nothing. o->files is not used. */
+int uw_convert_load_with(struct uw_convert_model *c, const struct uw_convert_options *o,
+                         const char *path, struct uw_error *err);
 
 /* Copy the imported parameters into a model that is bound to c->def, and to its device.
  * Returns UW_OK, UW_ERR_NOTFOUND (the file lacks a tensor), UW_ERR_MISMATCH (err names the tensor
@@ -84,6 +122,12 @@ typedef int (*uw_convert_put)(void *arg, const void *bytes, size_t bytes_n);
  * without an ONNX form), UW_ERR_NOMEM, or what put returned. */
 int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *arg,
                           struct uw_error *err);
+
+/* As uw_convert_write_onnx, for a model that was read from `like`: its input and outputs have the
+ * names, types and axes that they had there, and end in the softmax or sigmoid that was left out.
+ * `like` NULL or without layers: as uw_convert_write_onnx. */
+int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert_model *like,
+                               uw_convert_put put, void *arg, struct uw_error *err);
 
 /* Write a bound model as C11 source: `const struct uw_model_def NAME_def` and `const struct
  * uw_constant NAME_constants[]`, all constant, so that it stays in flash. NAME is the model's name

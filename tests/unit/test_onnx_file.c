@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an ONNX file leaves to its reader: data in other files, types of numbers, the order of
+ * nodes, functions and branches, the sizes of the input, one output among several. */
+#include "onnx_message.h"
+#include "memory_storage.h"
+
+#include "uwasa/half.h"
+
+#include <math.h>
+
+static const int64_t rows[2] = {0, 3};
+static const int64_t square[2] = {3, 3};
+
+/* [N][3] in, "y" out; the graph's nodes and constants are added by the test. */
+static struct message dense(void)
+{
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 2, rows);
+    value(&g, 12, "y", 2, rows);
+    return g;
+}
+
+static int read_with(struct uw_convert_model *c, const struct message *g,
+                     const struct uw_convert_options *o, struct uw_error *err)
+{
+    struct message m = {.n = 0}, set = {.n = 0};
+    number(&m, 1, 9);
+    inside(&m, 7, g);
+    number(&set, 2, 19);
+    inside(&m, 8, &set);
+    return uw_convert_read_with(c, o, m.bytes, m.n, "m", err);
+}
+
+static void expect_with(const struct message *g, const struct uw_convert_options *o, int code,
+                        const char *sentence)
+{
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    int rc = read_with(&c, g, o, &err);
+    if (strstr(err.text, sentence) == NULL) {
+        fail_msg("'%s' has no '%s'", err.text, sentence);
+    }
+    assert_int_equal(rc, code);
+    assert_null(c.memory);
+}
+
+/* A constant [3][3] of that type: its elements in one of the fields, or in another file. */
+static struct message typed(int64_t type)
+{
+    struct message t = {.n = 0};
+    number(&t, 1, 3);
+    number(&t, 1, 3);
+    number(&t, 2, type);
+    text(&t, 8, "w");
+    return t;
+}
+
+static void entry(struct message *t, const char *key, const char *what)
+{
+    struct message e = {.n = 0};
+    text(&e, 1, key);
+    text(&e, 2, what);
+    inside(t, 13, &e);
+}
+
+static struct message product_with(const struct message *w)
+{
+    struct message g = dense();
+    inside(&g, 5, w);
+    add(&g, "MatMul", "x w", "y", "", 0, NULL);
+    return g;
+}
+
+/* The weight [out][in] of a product with w [in][out] is its transpose. */
+static void expect_weight(const struct message *w, const struct uw_convert_options *o,
+                          const float *want)
+{
+    struct message g = product_with(w);
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    assert_int_equal(read_with(&c, &g, o, &err), UW_OK);
+    assert_string_equal(err.text, "");
+    assert_int_equal(c.tensors_n, 1);
+    for (uint32_t i = 0; i < 9; i++) {
+        assert_true(c.tensors[0].data[i] == want[i % 3 * 3 + i / 3]);
+    }
+    uw_convert_deinit(&c);
+}
+
+static const float ramp[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+static void test_half_precision_widens_exactly(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits < 65536; bits++) {
+        uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+        double sign = bits >> 15 != 0 ? -1.0 : 1.0;
+        double want = exponent == 0 ? ldexp(fraction, -24)
+                                    : ldexp(1024 + fraction, (int)exponent - 25);
+        float have = uw_float_of_half((uint16_t)bits);
+        if (exponent == 31) {
+            assert_true(fraction != 0 ? isnan(have) : isinf(have));
+        } else {
+            assert_true((double)have == sign * want);
+        }
+        assert_int_equal(signbit(have) != 0, bits >> 15);
+        uint32_t word;
+        have = uw_float_of_bfloat((uint16_t)bits);
+        memcpy(&word, &have, sizeof word);
+        assert_int_equal(word, bits << 16);
+    }
+}
+
+static void test_every_type_of_numbers_is_read_raw_and_as_a_list(void **state)
+{
+    static const struct {
+        int64_t type;
+        uint32_t bytes, field;      /* field: of the list */
+    } types[] = {{2, 1, 5}, {3, 1, 5}, {4, 2, 5}, {5, 2, 5}, {6, 4, 5}, {7, 8, 7}, {9, 1, 5},
+                 {12, 4, 11}, {13, 8, 11}};
+    (void)state;
+    for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
+        for (uint32_t listed = 0; listed < 2; listed++) {
+            struct message w = typed(types[k].type), g = dense();
+            uint8_t raw[72] = {0};
+            for (uint32_t i = 0; i < 9; i++) {
+                raw[i * types[k].bytes] = (uint8_t)i;
+                if (listed == 1) {
+                    number(&w, types[k].field, i);
+                }
+            }
+            if (listed == 0) {
+                bytes(&w, 9, raw, 9 * types[k].bytes);
+            }
+            struct message cast = node("Cast", "cast", "w", "f"), to = {.n = 0};
+            text(&to, 1, "to");
+            number(&to, 3, 1);
+            inside(&cast, 5, &to);
+            inside(&g, 5, &w);
+            inside(&g, 1, &cast);
+            add(&g, "MatMul", "x f", "y", "", 0, NULL);
+            struct uw_convert_model c;
+            struct uw_error err = {.text = ""};
+            assert_int_equal(read_with(&c, &g, NULL, &err), UW_OK);
+            for (uint32_t i = 0; i < 9; i++) {
+                assert_true(c.tensors[0].data[i] == ramp[i % 3 * 3 + i / 3]);
+            }
+            uw_convert_deinit(&c);
+        }
+    }
+}
+
+static void test_floats_of_other_widths_are_read(void **state)
+{
+    (void)state;
+    double doubles[9];
+    uint16_t halves[9], brains[9];
+    for (uint32_t i = 0; i < 9; i++) {
+        uint32_t word;
+        float f = ramp[i];
+        memcpy(&word, &f, sizeof word);
+        doubles[i] = (double)f;
+        brains[i] = (uint16_t)(word >> 16);
+        int exponent = 0;
+        float share = frexpf(f, &exponent);
+        halves[i] = f == 0.0f ? 0 : (uint16_t)((uint32_t)(exponent + 14) << 10 |
+                                               ((uint32_t)(share * 2048.0f) & 1023));
+    }
+    struct message w = typed(11);
+    bytes(&w, 9, doubles, sizeof doubles);
+    expect_weight(&w, NULL, ramp);
+    w = typed(10);
+    bytes(&w, 9, halves, sizeof halves);
+    expect_weight(&w, NULL, ramp);
+    w = typed(16);
+    for (uint32_t i = 0; i < 9; i++) {
+        number(&w, 5, brains[i]);
+    }
+    expect_weight(&w, NULL, ramp);
+}
+
+static void test_tensor_that_cannot_be_read_is_refused_where_it_is_needed(void **state)
+{
+    (void)state;
+    struct message strings = typed(8), small = typed(22), values = typed(1), sparse = {.n = 0};
+    struct message g = product_with(&strings);
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "tensor w: its element type string is not read");
+    g = product_with(&small);
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "tensor w: its element type, number 22, is not read");
+    inside(&sparse, 1, &values);
+    g = dense();
+    inside(&g, 15, &sparse);
+    add(&g, "MatMul", "x w", "y", "", 0, NULL);
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "tensor w: is sparse");
+
+    g = dense();
+    inside(&g, 5, &strings);
+    constant(&g, "v", 2, square, ramp, 0);
+    add(&g, "MatMul", "x v", "y", "", 0, NULL);
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    assert_int_equal(read_with(&c, &g, NULL, &err), UW_OK);
+    uw_convert_deinit(&c);
+}
+
+static void test_external_data_is_read_at_its_offset(void **state)
+{
+    (void)state;
+    uint8_t file[64] = "head";
+    memcpy(file + 4, ramp, sizeof ramp);
+    struct memory_storage files = {.base = {&memory_storage_ops}, .bytes = file, .bytes_n = 40};
+    const struct uw_convert_options o = {.files = &files.base};
+    struct message w = typed(1);
+    entry(&w, "location", "sub/w.bin");
+    entry(&w, "offset", "4");
+    entry(&w, "length", "36");
+    entry(&w, "checksum", "anything");
+    number(&w, 14, 1);
+    expect_weight(&w, &o, ramp);
+
+    struct message g = product_with(&w);
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "lies in another file, 'sub/w.bin'");
+    files.bytes_n = 39;
+    expect_with(&g, &o, UW_ERR_CORRUPT, "'sub/w.bin' has 39 bytes, its data lies at 4 to 40");
+    files.bytes = NULL;
+    expect_with(&g, &o, UW_ERR_NOTFOUND, "its data lies in 'sub/w.bin': no such file");
+    entry(&w, "length", "36");
+    files = (struct memory_storage){.base = {&memory_storage_ops}, .bytes = file, .bytes_n = 40,
+                                    .fail_in = 2};
+    expect_with(&g, &o, UW_ERR_IO, "'sub/w.bin' cannot be read");
+}
+
+static void test_external_data_outside_the_folder_is_refused(void **state)
+{
+    static const char *const paths[] = {"/etc/passwd", "../w.bin", "sub/../../w.bin", "..", "",
+                                        "c:w.bin", "sub\\w.bin"};
+    static const char *const numbers[] = {"-1", "1x", "", "99999999999999999999999999"};
+    (void)state;
+    uint8_t file[36] = {0};
+    struct memory_storage files = {.base = {&memory_storage_ops}, .bytes = file, .bytes_n = 36};
+    const struct uw_convert_options o = {.files = &files.base};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        struct message w = typed(1);
+        entry(&w, "location", paths[i]);
+        number(&w, 14, 1);
+        struct message g = product_with(&w);
+        expect_with(&g, &o, UW_ERR_UNSUPPORTED, "outside the model's folder");
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct message w = typed(1);
+        entry(&w, "location", "..w.bin");
+        entry(&w, "offset", numbers[i]);
+        struct message g = product_with(&w);
+        expect_with(&g, &o, UW_ERR_CORRUPT, "an offset or length that is no number");
+    }
+    struct message w = typed(1);
+    entry(&w, "location", "w.bin");
+    entry(&w, "length", "35");
+    struct message g = product_with(&w);
+    expect_with(&g, &o, UW_ERR_CORRUPT, "has 35 bytes in 'w.bin', its shape needs 36");
+}
+
+static void test_nodes_are_sorted_and_branches_too(void **state)
+{
+    static const bool yes = true;
+    (void)state;
+    for (uint32_t chosen = 0; chosen < 2; chosen++) {
+        struct message g = dense(), flag = {.n = 0}, branch = {.n = 0}, a = {.n = 0};
+        struct message choice = node("If", "choice", "flag", "c");
+        constant(&g, "w", 2, square, ramp, 0);
+        number(&flag, 2, 9);
+        text(&flag, 8, "flag");
+        bytes(&flag, 9, &yes, 1);
+        inside(&g, 5, &flag);
+        value(&branch, 12, "b", 2, rows);
+        add(&branch, "Tanh", "r", "b", "", 0, NULL);
+        add(&branch, "Relu", "h", "r", "", 0, NULL);
+        text(&a, 1, chosen == 0 ? "then_branch" : "else_branch");
+        inside(&a, 6, &branch);
+        inside(&choice, 5, &a);
+        add(&g, "Identity", "c", "y", "", 0, NULL);
+        inside(&g, 1, &choice);
+        add(&g, "MatMul", "x w", "h", "", 0, NULL);
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        if (chosen == 1) {
+            expect_with(&g, NULL, UW_ERR_CORRUPT, "its branch has no graph");
+            continue;
+        }
+        assert_int_equal(read_with(&c, &g, NULL, &err), UW_OK);
+        assert_int_equal(c.def.layers_n, 3);
+        assert_int_equal(c.def.layers[1].kind, UW_LAYER_RELU);
+        assert_int_equal(c.def.layers[2].kind, UW_LAYER_TANH);
+        uw_convert_deinit(&c);
+    }
+    struct message g = dense();
+    struct message choice = node("If", "choice", "x", "y");
+    inside(&g, 1, &choice);
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "its condition depends on the sample");
+}
+
+static void test_function_that_calls_itself_is_refused(void **state)
+{
+    (void)state;
+    for (uint32_t calls = 1; calls <= 2; calls++) {
+        struct message g = dense(), m = {.n = 0}, set = {.n = 0}, f = {.n = 0};
+        struct message first = node("F", "outer", "x", "y");
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        text(&first, 7, "mine");
+        inside(&g, 1, &first);
+        text(&f, 1, "F");
+        text(&f, 4, "a");
+        text(&f, 5, "b");
+        text(&f, 10, "mine");
+        for (uint32_t i = 0; i < calls; i++) {
+            struct message again = node("F", "inner", "a", i == 0 ? "b" : "c");
+            text(&again, 7, "mine");
+            inside(&f, 7, &again);
+        }
+        number(&m, 1, 9);
+        inside(&m, 7, &g);
+        number(&set, 2, 19);
+        inside(&m, 8, &set);
+        inside(&m, 25, &f);
+        assert_int_equal(uw_convert_read(&c, m.bytes, m.n, "m", &err), UW_ERR_TOOBIG);
+        assert_non_null(strstr(err.text, "its functions call themselves"));
+    }
+}
+
+/* [batch][seq][3] through a layer norm, whose size does not matter to it. */
+static struct message sequence(void)
+{
+    static const char *const names[3] = {"seq", "batch_size", NULL};
+    struct message g = {.n = 0}, shape = {.n = 0}, tensor = {.n = 0}, type = {.n = 0};
+    struct message info = {.n = 0}, turn = node("Transpose", "turn", "x", "t");
+    static const int64_t exchange[3] = {1, 0, 2}, out[3] = {0, 0, 3};
+    for (uint32_t a = 0; a < 3; a++) {
+        struct message d = {.n = 0};
+        if (names[a] != NULL) {
+            text(&d, 2, names[a]);
+        } else {
+            number(&d, 1, 3);
+        }
+        inside(&shape, 1, &d);
+    }
+    number(&tensor, 1, 1);
+    inside(&tensor, 2, &shape);
+    inside(&type, 1, &tensor);
+    text(&info, 1, "x");
+    inside(&info, 2, &type);
+    inside(&g, 11, &info);
+    value(&g, 12, "y", 3, out);
+    ints(&turn, "perm", 3, exchange);
+    inside(&g, 1, &turn);
+    add(&g, "LayerNormalization", "t", "y", "", 0, NULL);
+    return g;
+}
+
+static void test_shape_gives_the_sizes_that_the_input_leaves_open(void **state)
+{
+    static const struct {
+        const char *shape;
+        uint32_t steps;             /* 0: refused, with ... */
+        const char *sentence;       /* ... this */
+    } cases[] = {
+        {NULL, 0, "axis 0 has no fixed size, beside the minibatch at axis 1: give it with "
+                  "--shape seq=SIZE"},
+        {"seq=5", 5, NULL},
+        {"5,3", 5, NULL},
+        {"7,1,3", 7, NULL},
+        {"seq=0", 0, "--shape seq=0: no size"},
+        {"seq", 0, "--shape seq: no size: needs NAME=SIZE,.. or all sizes"},
+        {"length=5", 0, "input 'x' has no axis named length"},
+        {"5", 0, "--shape 5: 1 sizes; input 'x' has 3 axes"},
+        {"5,1,4", 0, "axis 2 of input 'x' is 3 in the file, not 4"},
+        {"5,1,3,1,1,1,1,1,1", 0, "more than 8 axes"},
+        {"5,,3", 0, "no size"},
+        {"seq=99999999999", 0, "no size"},
+    };
+    (void)state;
+    struct message g = sequence();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct uw_convert_options o = {.shape = cases[i].shape};
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        int rc = read_with(&c, &g, &o, &err);
+        if (cases[i].sentence != NULL) {
+            assert_true(rc < 0);
+            if (strstr(err.text, cases[i].sentence) == NULL) {
+                fail_msg("'%s' has no '%s'", err.text, cases[i].sentence);
+            }
+            continue;
+        }
+        assert_string_equal(err.text, "");
+        assert_int_equal(c.def.in_channels, cases[i].steps);
+        assert_int_equal(c.def.in_w, 3);
+        assert_int_equal(c.input.batch, 1);
+        assert_string_equal(c.input.symbol, "batch_size");
+        uw_convert_deinit(&c);
+    }
+}
+
+static void test_one_of_several_outputs_is_chosen(void **state)
+{
+    static const int64_t two[2] = {0, 2}, narrow[2] = {3, 2};
+    (void)state;
+    struct message g = dense();
+    value(&g, 12, "z", 2, two);
+    constant(&g, "w", 2, square, ramp, 0);
+    constant(&g, "v", 2, narrow, ramp, 0);
+    add(&g, "MatMul", "x w", "h", "", 0, NULL);
+    add(&g, "Softmax", "h", "y", "", 0, NULL);
+    add(&g, "MatMul", "h v", "z", "", 0, NULL);
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "--output y trains that one");
+    expect_with(&g, &(struct uw_convert_options){.output = "h"}, UW_ERR_INVALID,
+                "--output h: no such output: it has 'y', 'z'");
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct uw_convert_options o = {.output = i == 0 ? "y" : "z"};
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        assert_int_equal(read_with(&c, &g, &o, &err), UW_OK);
+        assert_int_equal(c.def.layers_n, 1 + i);
+        assert_int_equal(c.outputs_n, 1);
+        assert_string_equal(c.output[0].name, o.output);
+        assert_true((c.output[0].left_out != NULL) == (i == 0));
+        bool told = false;
+        for (uint32_t k = 0; k < c.notes_n; k++) {
+            told = told || strstr(c.notes[k], i == 0 ? "'z' is left out" : "'y' is left out");
+        }
+        assert_true(told);
+        uw_convert_deinit(&c);
+    }
+}
+
+static void test_folded_batch_norm_is_told(void **state)
+{
+    (void)state;
+    struct message g = dense(), n = node("Gemm", "fc", "x w", "y"), e = {.n = 0};
+    constant(&g, "w", 2, square, ramp, 0);
+    text(&e, 1, "pkg.onnxscript.rewriter.rule_name");
+    text(&e, 2, "FuseBatchNormIntoGemm");
+    inside(&n, 9, &e);
+    inside(&g, 1, &n);
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    assert_int_equal(read_with(&c, &g, NULL, &err), UW_OK);
+    assert_int_equal(c.notes_n, 2); /* and the autoencoder that it looks like */
+    assert_true(strstr(c.notes[0], "batch norm was folded") != NULL ||
+                strstr(c.notes[1], "batch norm was folded") != NULL);
+    uw_convert_deinit(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_half_precision_widens_exactly),
+        cmocka_unit_test(test_every_type_of_numbers_is_read_raw_and_as_a_list),
+        cmocka_unit_test(test_floats_of_other_widths_are_read),
+        cmocka_unit_test(test_tensor_that_cannot_be_read_is_refused_where_it_is_needed),
+        cmocka_unit_test(test_external_data_is_read_at_its_offset),
+        cmocka_unit_test(test_external_data_outside_the_folder_is_refused),
+        cmocka_unit_test(test_nodes_are_sorted_and_branches_too),
+        cmocka_unit_test(test_function_that_calls_itself_is_refused),
+        cmocka_unit_test(test_shape_gives_the_sizes_that_the_input_leaves_open),
+        cmocka_unit_test(test_one_of_several_outputs_is_chosen),
+        cmocka_unit_test(test_folded_batch_norm_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
