@@ -271,6 +271,10 @@ int uw_fuse_attention(struct uw_fuse *f, uint32_t layer)
         !read_heads(&s[1], !qk->def.matmul.trans_b, &h[1])) {
         return 0;
     }
+    const struct uw_import_layer *p = uw_fuse_at(f, soft);
+    if (p->dim[p->rank - 1] != h[2].steps) {
+        return 0;
+    }
     scale *= qk->def.matmul.scale != 0.0f ? (double)qk->def.matmul.scale : 1.0;
     for (uint32_t i = 0; i < 3; i++) {
         scale *= s[i].scale;
