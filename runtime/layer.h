@@ -155,6 +155,7 @@ struct uw_layer_ops {
     bool again_reads_aux;           /* recomputation reads what forward left in aux */
     bool several;                   /* 2 to UW_LAYER_INPUTS_MAX inputs; else one */
     bool repeats;                   /* takes a value for all samples beside values of each */
+    bool processor_only;            /* tables with a device have no kernels for it yet */
     const char *wants;              /* what input values must be; for others forward returns
                                        UW_ERR_INVALID (optional: takes all) */
 
