@@ -113,5 +113,6 @@ const struct uw_layer_ops uw_layer_tanh = {.name = "tanh", FROM_OUTPUT, REST};
 const struct uw_layer_ops uw_layer_gelu = {.name = "gelu", FROM_INPUT, REST};
 const struct uw_layer_ops uw_layer_silu = {.name = "silu", FROM_INPUT, REST};
 const struct uw_layer_ops uw_layer_function = {.name = "function", FROM_INPUT,
+                                               .processor_only = true,
                                                .infer = function_infer, .forward = forward,
                                                .bw_input = bw_input};

@@ -55,6 +55,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_parameter = {
     .name = "parameter",
+    .processor_only = true,
     .infer = infer,
     .tensor = tensor,
     .forward = forward,

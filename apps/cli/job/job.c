@@ -99,6 +99,30 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err)
     return j->onnx.memory != NULL ? uw_convert_apply(&j->onnx, &j->model, err) : UW_OK;
 }
 
+/* Plan for the processor instead of a GPU that has too little memory, no kernel for a
+ * layer, or failed. */
+static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
+{
+    char text[UW_ERROR_TEXT_BYTES];
+    int n = snprintf(text, sizeof text, "%.150s%s", why->text,
+                     why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
+                                               : "");
+    if (why->code != UW_ERR_NOMEM && j->only_gpu) {
+        snprintf(text + n, sizeof text - (size_t)n, "; --backend %s computes on the processor",
+                 uw_job_gpu_else());
+    }
+    if (j->only_gpu) {
+        return why->code == UW_ERR_UNSUPPORTED  /* it names the model */
+                   ? uw_error_set(err, UW_ERR_CLOSED, "%s", text)
+                   : uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
+    }
+    uw_job_gpu_leave(&j->gpu, text);
+    j->memory = NULL;
+    int rc = choose_here(j, &(struct uw_job_config){.backend = {"auto", UW_BACKEND_AUTO}}, err);
+    j->planned.threads = threads_of(j);
+    return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+}
+
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
     *j = (struct uw_job){.pool = NULL};
@@ -122,7 +146,12 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    return uw_job_measure(j, &j->config, &j->need, err);
+    struct uw_error why = {.text = ""};
+    rc = uw_job_measure(j, &j->config, &j->need, &why);
+    if (rc == UW_ERR_UNSUPPORTED && j->gpu.cuda != NULL) {
+        return plan_here(j, &why, err);     /* a layer has no GPU kernel */
+    }
+    return rc < 0 ? uw_error_set(err, rc, "%s", why.text) : rc;
 }
 
 size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)
@@ -186,27 +215,6 @@ static int allocate_on_gpu(struct uw_job *j, struct uw_error *err)
         j->config.shared_arena = &j->shared_arena;
     }
     return rc;
-}
-
-/* Plan for the processor instead of a GPU that has too little memory or failed. */
-static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
-{
-    char text[UW_ERROR_TEXT_BYTES];
-    int n = snprintf(text, sizeof text, "%.150s%s", why->text,
-                     why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
-                                               : "");
-    if (why->code != UW_ERR_NOMEM && j->only_gpu) {
-        snprintf(text + n, sizeof text - (size_t)n, "; --backend %s computes on the processor",
-                 uw_job_gpu_else());
-    }
-    if (j->only_gpu) {
-        return uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
-    }
-    uw_job_gpu_leave(&j->gpu, text);
-    j->memory = NULL;
-    int rc = choose_here(j, &(struct uw_job_config){.backend = {"auto", UW_BACKEND_AUTO}}, err);
-    j->planned.threads = threads_of(j);
-    return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
 }
 
 /* The memory of the model, wherever it is. */
