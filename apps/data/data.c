@@ -20,6 +20,8 @@ struct uw_data_parts {
     bool classes_chosen; /* the set itself applied classes_mask */
     struct uw_subset subset;
     struct uw_augment augment;
+    struct uw_turned turned;
+    const struct uw_csv *table; /* NULL: the set is none */
 };
 
 static int open_keywords(struct uw_data_parts *p, const char *rest,
@@ -153,26 +155,9 @@ static int open_cifar10(struct uw_data_parts *p, const char *folder,
 static int open_csv(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
                     struct uw_error *err)
 {
-    char names[2 * UW_FILE_PATH_BYTES], *part[2];
-    uint32_t n = split(rest, names, sizeof names, part, 2);
-    if (n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "csv:%.100s: allowed are csv:FILE and csv:FILE,TESTFILE", rest);
-    }
     p->whole = &p->csv.base;
-    if (n == 1) {
-        return uw_csv_open(&p->csv, part[0], config->test ? UW_CSV_TEST : UW_CSV_TRAIN, err);
-    }
-    int rc = uw_csv_open(&p->csv, part[config->test], UW_CSV_ALL, err);
-    if (rc == UW_OK) {
-        struct uw_csv d;
-        rc = uw_csv_open(&d, part[!config->test], UW_CSV_ALL, err);
-        if (rc == UW_OK) {
-            rc = agree(p->whole, &d.base, rest, err);
-            uw_csv_close(&d);
-        }
-    }
-    return rc;
+    p->table = &p->csv;
+    return uw_csv_open(&p->csv, rest, config, err);
 }
 
 /* ---- by name ---- */
@@ -223,6 +208,14 @@ static int choose(struct uw_data *d, const char *spec, const struct uw_data_conf
     }
     d->base = &d->parts->subset.base;
     return UW_OK;
+}
+
+/* Whether the model takes the same images with their channels last. */
+static bool wants_channels_last(const struct uw_dataset *d, const struct uw_data_config *config)
+{
+    return d->channels > 1 && d->height > 1 && d->width > 1 && config->channels == d->height &&
+           config->height == d->width && config->width == d->channels &&
+           (config->channels != d->channels || config->width != d->width);
 }
 
 /* Treat rows of numbers as images if they have the right length. */
@@ -278,10 +271,25 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
         uw_augment_init(&d->parts->augment, d->base, config->seed, config->crop, config->flip);
         d->base = &d->parts->augment.base;
     }
+    if (rc == UW_OK && wants_channels_last(d->base, config)) {
+        uw_turned_init(&d->parts->turned, d->base);
+        d->base = &d->parts->turned.base;
+    }
     if (rc < 0) {
         uw_data_close(d);
     }
     return rc;
+}
+
+const struct uw_data_columns *uw_data_columns(const struct uw_data *d)
+{
+    return d->parts != NULL && d->parts->table != NULL ? &d->parts->table->columns : NULL;
+}
+
+const char *uw_data_note(const struct uw_data *d, uint32_t i)
+{
+    const struct uw_csv *table = d->parts != NULL ? d->parts->table : NULL;
+    return table != NULL && i < table->notes.n ? table->notes.text[i] : NULL;
 }
 
 void uw_data_close(struct uw_data *d)

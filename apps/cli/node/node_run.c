@@ -114,6 +114,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                          .exact = o->exact,
                                          .gpu = true,
                                          .tf32 = o->tf32,
+                                         .waits = true,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
                                                   .mode = gradients ? UW_PLAN_BUCKETS
