@@ -92,7 +92,7 @@ static bool counts_columns(const struct uw_table *t, struct uw_lines l)
         }
         cells++;
     }
-    return cells >= 3;
+    return cells >= 3 && uw_lines_next(&l);     /* the only line is a sample */
 }
 
 static char *copy_of(const char *text, size_t bytes)

@@ -276,7 +276,8 @@ static int number_by_names(struct reader *r)
             uint32_t k = same ? before : find_name(r->l, cell);
             if (k == UINT32_MAX) {
                 char what[160];
-                snprintf(what, sizeof what, "\"%.*s\" is none of the %u classes, %.40s to %.40s",
+                snprintf(what, sizeof what, "\"%.*s\" is none of the %u classes, %.30s to %.30s; "
+                         "classes=A+B+C names others",
                          (int)(cell->bytes < 24 ? cell->bytes : 24), cell->text,
                          (unsigned)r->l->classes_n, r->l->names[0],
                          r->l->names[r->l->classes_n - 1]);

@@ -146,16 +146,16 @@ static uint32_t count_classes(const struct uw_table *t, uint32_t column)
     return n;
 }
 
-/* Whether the label may stand there: whole numbers or words, more than one of them and no more than
- * the model has classes. */
+/* Whether the label may stand there: words, or whole numbers that change and repeat, no more of
+ * them than the model has classes. */
 static bool may_be_label(const struct choice *c, uint32_t column)
 {
     const struct uw_column *x = &c->t->columns[column];
     if (c->out[column] || x->words_n != 0) {
         return !c->out[column];
     }
-    return x->whole && x->changes &&
-           count_classes(c->t, column) <= (c->outputs > 1 ? c->outputs : 1000u);
+    uint32_t n = x->whole && x->changes ? count_classes(c->t, column) : UINT32_MAX;
+    return n <= c->t->rows_n / 2 && n <= (c->outputs > 1 ? c->outputs : 1000u);
 }
 
 static uint32_t end_of(const struct choice *c, bool last)

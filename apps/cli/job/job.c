@@ -285,7 +285,9 @@ void uw_job_deinit(struct uw_job *j)
     uw_job_gpu_close(&j->gpu);
     j->memory = NULL;
     free(j->workspace);
+    free(j->columns);
     j->workspace = NULL;
+    j->columns = NULL;
     uw_model_file_deinit(&j->file);
     uw_convert_deinit(&j->onnx);
 }

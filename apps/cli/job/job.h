@@ -43,6 +43,7 @@ struct uw_job {
     struct uw_loss_def losses[UW_LOSSES_MAX];   /* file.def.losses, where the file has none */
     bool loss_is_open;              /* they stand in for what the data decides */
     bool drops_sigmoid;             /* file.def lacks the last layer */
+    char *columns;                  /* of the training data, for uw_checkpoint.data; NULL: none */
     char loss_note[240];            /* what the loss was taken to be; "": nothing to tell */
     struct uw_kernels_fitted fitted;    /* config.kernels may point into it */
     struct uw_job_gpu gpu;          /* gpu.cuda not NULL: kernels are for this GPU */

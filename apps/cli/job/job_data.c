@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job_data.h"
 
+#include "job_columns.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +218,19 @@ static const char *loss_text(const struct uw_loss_def *l, char text[96])
     return text;
 }
 
+/* The word of --loss for the loss that was chosen. */
+static uint32_t word_of(const struct uw_job *j)
+{
+    static const enum uw_loss_word by_kind[] = {
+        [UW_LOSS_CROSS_ENTROPY] = UW_LOSS_WORD_CROSS_ENTROPY,
+        [UW_LOSS_BINARY_CROSS_ENTROPY] = UW_LOSS_WORD_BINARY, [UW_LOSS_MSE] = UW_LOSS_WORD_MSE,
+        [UW_LOSS_L1] = UW_LOSS_WORD_L1, [UW_LOSS_HUBER] = UW_LOSS_WORD_HUBER};
+    const struct uw_loss_def *l = j->file.def.losses;
+    return l == NULL                      ? UW_LOSS_WORD_CROSS_ENTROPY
+           : l->target == UW_TARGET_INPUT ? UW_LOSS_WORD_AUTOENCODER
+                                          : by_kind[l->kind];
+}
+
 static void note_loss(struct uw_job *j, bool guessed)
 {
     char text[96];
@@ -285,8 +300,21 @@ static void tell(const struct uw_job *j, const struct uw_data *set, const char *
     }
 }
 
-int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struct uw_data *train,
-                     struct uw_data *test, struct uw_error *err)
+/* A loss that neither the model file nor --loss says is that of the weights' training. */
+static struct uw_choice loss_of(const struct uw_job *j, const struct uw_job_data_config *c,
+                                const struct uw_job_columns *earlier)
+{
+    struct uw_choice loss = c->loss;
+    bool said = loss.at != UW_LOSS_AUTO || (j->file.def.losses != NULL && !j->loss_is_open);
+    if (!said && earlier->loss != UW_LOSS_AUTO) {
+        loss.at = (int)earlier->loss;
+    }
+    return loss;
+}
+
+static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
+                     struct uw_choice loss, const struct uw_job_columns *earlier,
+                     struct uw_data *train, struct uw_data *test, struct uw_error *err)
 {
     const struct uw_model_def *def = &j->file.def;
     struct uw_data_config config = c->data;
@@ -294,16 +322,31 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     config.height = def->in_h;
     config.width = def->in_w;
     config.outputs = outputs_of(j);
-    config.wanted = wanted_by(j, (enum uw_loss_word)c->loss.at);
-    config.like = c->like;
+    config.wanted = wanted_by(j, (enum uw_loss_word)loss.at);
+    config.like = earlier->columns.features_n != 0 ? &earlier->columns : NULL;
     int rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;
-    rc = rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
+    return rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
+}
+
+int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struct uw_data *train,
+                     struct uw_data *test, struct uw_error *err)
+{
     const struct uw_data *first = train != NULL ? train : test;
-    rc = rc < 0 ? rc : uw_job_fit(j, first, c->spec, c->loss, err);
+    struct uw_job_columns earlier;
+    int rc = uw_job_columns_load(&earlier, c->weights, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct uw_choice loss = loss_of(j, c, &earlier);
+    rc = open_sets(j, c, loss, &earlier, train, test, err);
+    rc = rc < 0 ? rc : uw_job_fit(j, first, c->spec, loss, err);
     if (rc == UW_OK) {
         tell(j, first, c->spec);
+        free(j->columns);
+        j->columns = uw_job_columns_text(uw_data_columns(first), word_of(j));
     }
+    uw_job_columns_close(&earlier);
     return rc;
 }

@@ -38,7 +38,8 @@ struct uw_job_data_config {
     const char *spec;           /* as given to --data */
     struct uw_choice loss;      /* enum uw_loss_word */
     struct uw_data_config data; /* of the training set; the job fills in the model's shape */
-    const struct uw_data_columns *like;     /* of loaded weights; may be NULL */
+    const char *weights;        /* loaded weights: columns, classes and loss are read as they were
+                                   in their training, if the file tells; NULL: none */
 };
 
 /* Open training set and test set, choose the loss, check that model and data fit, and count bytes

@@ -83,7 +83,7 @@ int uw_node_work_open_data(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
     const struct uw_job_data_config config = {
-        .spec = o->data, .loss = o->loss,
+        .spec = o->data, .loss = o->loss, .weights = o->weights,
         .data = {.seed = o->seed, .classes_mask = o->classes_mask,
                  .shard = o->skew == NULL ? o->shard_i : 0,
                  .shards_n = o->skew == NULL ? o->shards_n : 0}};

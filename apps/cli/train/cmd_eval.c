@@ -143,7 +143,7 @@ int uw_cmd_eval(int argc, char **argv)
                                          .plan = {.batch_n = o.batch,
                                                   .mode = UW_PLAN_INFERENCE}};
     const struct uw_job_data_config data = {.spec = o.data, .loss = o.loss,
-                                            .data = {.seed = o.seed}};
+                                            .weights = o.weights, .data = {.seed = o.seed}};
     int rc = uw_job_plan(&job, &config, &err);
     status = (int)uw_job_exit(rc);
     if (rc == UW_OK) {

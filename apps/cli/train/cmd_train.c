@@ -268,7 +268,8 @@ static int save(struct train *t)
                                         .position = t->loader.position,
                                         .seed = t->o->seed,
                                         .batch_n = t->o->batch,
-                                        .exact = t->o->exact};
+                                        .exact = t->o->exact,
+                                        .data = t->job.columns};
     int rc = uw_checkpoint_save(&t->job.model, &state, &t->files.base, t->o->save, &t->err);
     if (rc == UW_OK) {
         t->saved_step = t->step;
@@ -351,7 +352,11 @@ static int read_augment(const char *text, struct uw_data_config *config, struct 
 static int open_data(struct train *t)
 {
     const struct options *o = t->o;
+    uint64_t bytes;
+    bool resumes = o->resume &&
+                   t->files.base.ops->size(&t->files.base, o->save, &bytes) == UW_OK;
     struct uw_job_data_config config = {.spec = o->data, .loss = o->loss,
+                                        .weights = resumes ? o->save : o->weights,
                                         .data = {.seed = o->seed}};
     int rc = read_augment(o->augment, &config.data, &t->err);
     rc = rc < 0 ? rc : uw_job_open_data(&t->job, &config, &t->data, &t->test, &t->err);
