@@ -125,7 +125,7 @@ static int collect_words(struct reader *r)
     return rc;
 }
 
-static int number_words(struct reader *r)
+static int number_words(struct reader *r, uint32_t outputs)
 {
     int rc = collect_words(r);
     for (int i = 0; i < 2; i++) {
@@ -139,6 +139,11 @@ static int number_words(struct reader *r)
         uw_note(r->notes, "the words of the label are numbered in alphabetical order: 0 is %.60s, "
                           "%u is %.60s", r->l->names[0], (unsigned)r->l->classes_n - 1u,
                 r->l->names[r->l->classes_n - 1]);
+    }
+    if (rc == UW_OK && outputs > 1 && r->l->classes_n < outputs) {
+        uw_note(r->notes, "the model has %u classes, the label %u words: classes=A+B+C names all, "
+                          "in the same order on every device", (unsigned)outputs,
+                (unsigned)r->l->classes_n);
     }
     return rc;
 }
@@ -339,7 +344,7 @@ int uw_labels_read(struct uw_labels *l, const struct uw_label_column column[2], 
         rc = take_known(&r, known, like);
         rc = rc < 0 ? rc : number_by_names(&r);
     } else {
-        rc = words ? number_words(&r) : number_numbers(&r, outputs);
+        rc = words ? number_words(&r, outputs) : number_numbers(&r, outputs);
     }
     free(r.cells[0]);
     free(r.cells[1]);

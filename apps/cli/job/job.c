@@ -102,15 +102,24 @@ static void leave_loss_open(struct uw_job *j)
     j->loss_is_open = true;
 }
 
-/* Without data: an autoencoder if the output has the input's size, else labels. */
-static void settle_loss(struct uw_job *j)
+/* Without data: an autoencoder if the output has the input's size, else labels, and values where
+ * the output is no row of logits. */
+static int settle_loss(struct uw_job *j, struct uw_error *err)
 {
     j->loss_is_open = false;
-    j->losses[0].target = UW_TARGET_INPUT;
-    if (j->need.classes != j->need.input_n) {
-        j->file.def.losses = NULL;
-        j->file.def.losses_n = 0;
+    if (j->need.classes == j->need.input_n) {
+        j->losses[0].target = UW_TARGET_INPUT;
+        return uw_job_measure(j, &j->config, &j->need, err);
     }
+    j->file.def.losses = NULL;
+    j->file.def.losses_n = 0;
+    int rc = uw_job_measure(j, &j->config, &j->need, err);
+    if (rc == UW_ERR_SHAPE) {
+        j->file.def.losses = j->losses;
+        j->file.def.losses_n = 1;
+        rc = uw_job_measure(j, &j->config, &j->need, err);
+    }
+    return rc;
 }
 
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
@@ -141,11 +150,7 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     }
     leave_loss_open(j);
     rc = uw_job_measure(j, &j->config, &j->need, err);
-    if (rc == UW_OK && !config->waits) {
-        settle_loss(j);
-        rc = uw_job_measure(j, &j->config, &j->need, err);
-    }
-    return rc;
+    return rc < 0 || config->waits ? rc : settle_loss(j, err);
 }
 
 size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)

@@ -245,6 +245,22 @@ static void note_loss(struct uw_job *j, bool guessed)
     }
 }
 
+/* A table has as many features as the model has inputs. */
+static int check_columns(const struct uw_job *j, const struct uw_data *set, const char *spec,
+                         struct uw_error *err)
+{
+    const struct uw_data_columns *c = uw_data_columns(set);
+    char name[80];
+    if (c == NULL || c->features_n == inputs_of(j)) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_MISMATCH,
+                        "model %.40s takes %llu features, %.70s has %u: drop=NAME+NAME leaves "
+                        "columns out, or the model's \"input\" becomes [%u]",
+                        j->file.def.name, (unsigned long long)inputs_of(j),
+                        short_name(spec, name), (unsigned)c->features_n, (unsigned)c->features_n);
+}
+
 /* An output that is an image or a sequence has no label. */
 static int explain_shape(const struct uw_job *j, const char *spec, struct uw_error *err)
 {
@@ -258,10 +274,15 @@ static int explain_shape(const struct uw_job *j, const char *spec, struct uw_err
 int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
                struct uw_choice loss, struct uw_error *err)
 {
-    bool guesses = loss.at == UW_LOSS_AUTO && (j->file.def.losses == NULL || j->loss_is_open);
+    const struct uw_loss_def *own = j->file.def.losses;
+    bool guesses = loss.at == UW_LOSS_AUTO && (own == NULL || j->loss_is_open);
+    /* One-hot means nothing of one output. */
+    bool one = !guesses && own != NULL && own->kind == UW_LOSS_BINARY_CROSS_ENTROPY &&
+               own->target == UW_TARGET_LABEL && outputs_of(j) == 1;
     int rc = UW_OK;
-    if (loss.at != UW_LOSS_AUTO) {
-        rc = set_by_word(j, (enum uw_loss_word)loss.at, set->base, spec, err);
+    if (loss.at != UW_LOSS_AUTO || one) {
+        rc = set_by_word(j, one ? UW_LOSS_WORD_BINARY : (enum uw_loss_word)loss.at, set->base, spec,
+                         err);
     } else if (guesses) {
         rc = choose_by_data(j, set, spec, err);
     }
@@ -269,13 +290,14 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
         return rc;
     }
     j->loss_is_open = false;
-    if (guesses || loss.at != UW_LOSS_AUTO) {
+    if (guesses || one || loss.at != UW_LOSS_AUTO) {
         note_loss(j, guesses);
         rc = uw_job_measure(j, &j->config, &j->need, err);
         if (rc == UW_ERR_SHAPE && j->losses[0].target == UW_TARGET_LABEL) {
             return explain_shape(j, spec, err);
         }
     }
+    rc = rc < 0 ? rc : check_columns(j, set, spec, err);
     return rc < 0 ? rc : uw_job_check_data(j, set->base, spec, err);
 }
 
@@ -288,15 +310,12 @@ bool uw_job_is_binary(const struct uw_job *j)
 
 /* ---- opening ---- */
 
-static void tell(const struct uw_job *j, const struct uw_data *set, const char *spec)
+static void tell_notes(const struct uw_data *set, const char *spec)
 {
     char name[80];
     const char *note;
     for (uint32_t i = 0; (note = uw_data_note(set, i)) != NULL; i++) {
         fprintf(stderr, "%s: %s\n", short_name(spec, name), note);
-    }
-    if (j->loss_note[0] != '\0') {
-        fprintf(stderr, "%s: %s\n", j->file.def.name, j->loss_note);
     }
 }
 
@@ -341,9 +360,14 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     }
     struct uw_choice loss = loss_of(j, c, &earlier);
     rc = open_sets(j, c, loss, &earlier, train, test, err);
-    rc = rc < 0 ? rc : uw_job_fit(j, first, c->spec, loss, err);
     if (rc == UW_OK) {
-        tell(j, first, c->spec);
+        tell_notes(first, c->spec);
+        rc = uw_job_fit(j, first, c->spec, loss, err);
+    }
+    if (rc == UW_OK && j->loss_note[0] != '\0') {
+        fprintf(stderr, "%s: %s\n", j->file.def.name, j->loss_note);
+    }
+    if (rc == UW_OK) {
         free(j->columns);
         j->columns = uw_job_columns_text(uw_data_columns(first), word_of(j));
     }

@@ -58,7 +58,9 @@ static bool is_read(const char *file, const char *read)
         if (n < sizeof one) {
             memcpy(one, p, n);
             one[n] = '\0';
-            if (same_file(file, one) || is_in(file, one)) {
+            const char *value = strchr(one, '=');   /* "test=FILE" */
+            if (same_file(file, one) || is_in(file, one) ||
+                (value != NULL && same_file(file, value + 1))) {
                 return true;
             }
         }
