@@ -321,7 +321,7 @@ static int number_one_hot(struct reader *r)
     return rc;
 }
 
-int uw_labels_read(struct uw_labels *l, const struct uw_label_column column[2], uint32_t outputs,
+int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, uint32_t outputs,
                    const char *known, const struct uw_data_columns *like, struct uw_notes *notes,
                    struct uw_error *err)
 {

@@ -21,12 +21,13 @@ struct uw_labels {
 };
 
 /* Number the classes of two columns together, of training and test set.
+ *   column   [2]
  *   outputs  of the model; 0: not known
  *   known    A+B+C, from option classes; NULL: not said
  *   like     the classes of an earlier set; may be NULL
  * Returns UW_OK, UW_ERR_CORRUPT (a label is missing, is none of the classes, or is no class; err
  * names file and line), UW_ERR_TOOBIG, UW_ERR_NOMEM. Close in any case. */
-int uw_labels_read(struct uw_labels *l, const struct uw_label_column column[2], uint32_t outputs,
+int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, uint32_t outputs,
                    const char *known, const struct uw_data_columns *like, struct uw_notes *notes,
                    struct uw_error *err);
 
