@@ -58,26 +58,45 @@ static int open_digits(struct uw_data_parts *p, const char *rest,
 
 /* ---- IDX ---- */
 
-/* If only compressed files exist, the hint is to unpack them. */
-static const char *mnist_hint(const char *path)
+/* Sets that are distributed as four IDX files, under MNIST's names or their own. */
+static const struct idx_set {
+    const char *prefix;
+    const char *train, *test;       /* how the names of their files begin */
+    uint32_t classes, first_label;
+} idx_sets[] = {
+    {"mnist:", "train", "t10k", 10, 0},
+    {"fashion-mnist:", "train", "t10k", 10, 0},
+    {"kmnist:", "train", "t10k", 10, 0},
+    {"emnist-letters:", "emnist-letters-train", "emnist-letters-test", 26, 1},
+    {"emnist-balanced:", "emnist-balanced-train", "emnist-balanced-test", 47, 0},
+    {"emnist-byclass:", "emnist-byclass-train", "emnist-byclass-test", 62, 0},
+    {"emnist-bymerge:", "emnist-bymerge-train", "emnist-bymerge-test", 47, 0},
+    {"emnist-digits:", "emnist-digits-train", "emnist-digits-test", 10, 0},
+    {"emnist-mnist:", "emnist-mnist-train", "emnist-mnist-test", 10, 0},
+};
+
+/* The file as it is unpacked, or packed. */
+static void find_idx(char *path, size_t path_bytes, const char *folder, const char *which,
+                     const char *kind)
 {
-    char packed[UW_FILE_PATH_BYTES + 64];
-    snprintf(packed, sizeof packed, "%s.gz", path);
-    return access(packed, F_OK) == 0 ? "its .gz is: unpack it with gzip -dk"
-                                     : "tools/get-data mnist DIR fetches the set";
+    int n = snprintf(path, path_bytes, "%.*s/%s-%s-ubyte.gz", (int)UW_FILE_PATH_BYTES, folder,
+                     which, kind);
+    if (access(path, F_OK) != 0) {
+        path[n - 3] = '\0';
+    }
 }
 
-static int open_mnist(struct uw_data_parts *p, const char *folder,
-                      const struct uw_data_config *config, struct uw_error *err)
+static int open_idx_set(struct uw_data_parts *p, const struct idx_set *set, const char *folder,
+                        const struct uw_data_config *config, struct uw_error *err)
 {
-    char images[UW_FILE_PATH_BYTES + 32], labels[UW_FILE_PATH_BYTES + 32];
-    const char *which = config->test ? "t10k" : "train";
-    int most = (int)UW_FILE_PATH_BYTES;
-    snprintf(images, sizeof images, "%.*s/%s-images-idx3-ubyte", most, folder, which);
-    snprintf(labels, sizeof labels, "%.*s/%s-labels-idx1-ubyte", most, folder, which);
+    char images[UW_FILE_PATH_BYTES + 64], labels[UW_FILE_PATH_BYTES + 64];
+    const char *which = config->test ? set->test : set->train;
+    find_idx(images, sizeof images, folder, which, "images-idx3");
+    find_idx(labels, sizeof labels, folder, which, "labels-idx1");
     p->whole = &p->idx.base;
-    const char *hint = mnist_hint(access(images, F_OK) == 0 ? labels : images);
-    return uw_idx_open(&p->idx, images, labels, 10, hint, err);
+    return uw_idx_open(&p->idx, images, labels,
+                       &(struct uw_idx_labels){.classes = set->classes, .first = set->first_label},
+                       set == idx_sets ? "tools/get-data mnist DIR fetches the set" : NULL, err);
 }
 
 /* Copy `rest` to names and split it at its commas. Returns the number of parts, or 0 if there are
@@ -129,11 +148,16 @@ static int open_idx(struct uw_data_parts *p, const char *rest, const struct uw_d
     }
     p->whole = &p->idx.base;
     uint32_t mine = n == 4 && config->test ? 2 : 0, other = n == 4 ? 2 - mine : mine;
-    int rc = uw_idx_open(&p->idx, part[mine], part[mine + 1], 0, NULL, err);
+    const struct uw_idx_labels any = {.outputs = config->outputs};
+    int rc = uw_idx_open(&p->idx, part[mine], part[mine + 1], &any, NULL, err);
     if (rc == UW_OK && other != mine) {
         struct uw_idx d;
-        rc = uw_idx_open(&d, part[other], part[other + 1], 0, NULL, err);
+        rc = uw_idx_open(&d, part[other], part[other + 1], &any, NULL, err);
         if (rc == UW_OK) {
+            if (d.first_label == 1 && p->idx.first_label == 0 && p->idx.least_label == 1) {
+                p->idx.first_label = 1;     /* this one lacks the last class */
+                p->whole->classes -= p->whole->classes > 2 ? 1 : 0;
+            }
             rc = agree(p->whole, &d.base, rest, err);
             uw_idx_close(&d);
         }
@@ -167,8 +191,8 @@ static const struct {
     int (*open)(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
                 struct uw_error *err);
 } formats[] = {
-    {"digits", open_digits},     {"keywords", open_keywords}, {"mnist:", open_mnist},
-    {"cifar10:", open_cifar10},  {"idx:", open_idx},          {"csv:", open_csv},
+    {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
+    {"idx:", open_idx},         {"csv:", open_csv},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -180,8 +204,15 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
             return formats[i].open(p, spec + prefix_bytes, config, err);
         }
     }
+    for (size_t i = 0; i < sizeof idx_sets / sizeof idx_sets[0]; i++) {
+        size_t prefix_bytes = strlen(idx_sets[i].prefix);
+        if (strncmp(spec, idx_sets[i].prefix, prefix_bytes) == 0) {
+            return open_idx_set(p, &idx_sets[i], spec + prefix_bytes, config, err);
+        }
+    }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "data \"%.80s\": allowed are digits, keywords, mnist:DIR, cifar10:DIR, "
+                        "data \"%.60s\": allowed are digits, keywords, mnist:DIR, "
+                        "fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, cifar10:DIR, "
                         "idx:IMAGES,LABELS and csv:FILE",
                         spec);
 }

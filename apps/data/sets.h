@@ -22,19 +22,28 @@
  * Images and labels in two files, each two zero bytes, a type, a rank, the dimensions as big-endian
  * 32-bit numbers, then the values. A file must have exactly the length that follows. */
 
+/* What is known of the labels before they are read. */
+struct uw_idx_labels {
+    uint32_t classes;           /* 0: not known, one more than the largest label, at least 2 */
+    uint32_t first;             /* label of class 0 */
+    uint32_t outputs;           /* of the model, 0: not known: labels from 1 to so many are counted
+                                   from 0 */
+};
+
 struct uw_idx {
     struct uw_dataset base;
     struct uw_file images, labels;
+    uint32_t first_label;       /* of class 0 */
+    uint32_t least_label;
     uint64_t images_at;         /* byte of the first value */
     bool is_float;
 };
 
 /* Open a pair and check headers, sizes and every label.
- *   classes  labels must be below it; 0: one more than the largest label, at least 2
  *   hint     see uw_file_open
  * Returns the codes of uw_data_open. */
-int uw_idx_open(struct uw_idx *d, const char *images, const char *labels, uint32_t classes,
-                const char *hint, struct uw_error *err);
+int uw_idx_open(struct uw_idx *d, const char *images, const char *labels,
+                const struct uw_idx_labels *known, const char *hint, struct uw_error *err);
 void uw_idx_close(struct uw_idx *d);
 
 /* ---- CIFAR-10 ----

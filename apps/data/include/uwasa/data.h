@@ -4,7 +4,10 @@
  *
  *     digits                            built in, generated (uwasa/digits.h)
  *     keywords                          built in, generated (uwasa/keywords.h)
- *     mnist:DIR                         the four MNIST files, unpacked
+ *     mnist:DIR                         the four MNIST files, packed by gzip or not
+ *     fashion-mnist:DIR  kmnist:DIR     as mnist:DIR, files of the same names
+ *     emnist-letters:DIR                EMNIST, files of its names; also -balanced, -byclass,
+ *                                       -bymerge, -digits, -mnist. Letters are classes 0 to 25
  *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
  *     csv:FILE[,TESTFILE][,OPTION...]   a table of text
