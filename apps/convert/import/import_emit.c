@@ -374,31 +374,18 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
     return UW_OK;
 }
 
-/* Further outputs are auxiliary heads; an output with the input's shape is an autoencoder's. */
+/* Further outputs are auxiliary heads. What the loss of a single output is, its data decides. */
 static int set_losses(struct uw_import *im, struct uw_convert_model *m,
                       struct uw_value *const *outputs, uint32_t outputs_n)
 {
-    const struct uw_view *y = &outputs[0]->view;
-    const struct uw_view *x = &im->input->view;
-    bool twin = y->n == x->n && y->axes_n == x->axes_n;
-    for (uint32_t a = 0; twin && a < y->axes_n; a++) {
-        twin = uw_view_dim(y, a) == uw_view_dim(x, a);
-    }
-    if (outputs_n == 1 && !twin) {
+    if (outputs_n == 1) {
         return UW_OK;
     }
     struct uw_loss_def *loss = uw_pool_take(im->pool, outputs_n, sizeof *loss);
     if (loss == NULL) {
         return uw_import_nomem(im);
     }
-    if (twin) {
-        loss[0].kind = UW_LOSS_MSE;
-        loss[0].target = UW_TARGET_INPUT;
-        uw_import_note(im, "the output has the input's shape: taken for an autoencoder, loss mse "
-                           "against the input");
-    } else {
-        uw_import_note(im, "the outputs after the first are taken for auxiliary heads, weight 0.3");
-    }
+    uw_import_note(im, "the outputs after the first are taken for auxiliary heads, weight 0.3");
     for (uint32_t i = 0; i < outputs_n; i++) {
         loss[i].layer = im->layer[outputs[i]->view.layer - 1]->def.name;
         loss[i].weight = i == 0 ? 1.0f : 0.3f;
