@@ -181,7 +181,23 @@ static int open_csv(struct uw_data_parts *p, const char *rest, const struct uw_d
 {
     p->whole = &p->csv.base;
     p->table = &p->csv;
-    return uw_csv_open(&p->csv, rest, config, err);
+    return uw_csv_open(&p->csv, UW_TABLE_CSV, rest, config, err);
+}
+
+static int open_npy(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
+                    struct uw_error *err)
+{
+    p->whole = &p->csv.base;
+    p->table = &p->csv;
+    return uw_csv_open(&p->csv, UW_TABLE_NPY, rest, config, err);
+}
+
+static int open_npz(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
+                    struct uw_error *err)
+{
+    p->whole = &p->csv.base;
+    p->table = &p->csv;
+    return uw_csv_open(&p->csv, UW_TABLE_NPZ, rest, config, err);
 }
 
 /* ---- by name ---- */
@@ -193,6 +209,7 @@ static const struct {
 } formats[] = {
     {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
     {"idx:", open_idx},         {"csv:", open_csv},
+    {"npy:", open_npy},         {"npz:", open_npz},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -211,9 +228,9 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
         }
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "data \"%.60s\": allowed are digits, keywords, mnist:DIR, "
+                        "data \"%.50s\": allowed are digits, keywords, mnist:DIR, "
                         "fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, cifar10:DIR, "
-                        "idx:IMAGES,LABELS and csv:FILE",
+                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y and npz:FILE",
                         spec);
 }
 

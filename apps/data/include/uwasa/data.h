@@ -11,6 +11,8 @@
  *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
  *     csv:FILE[,TESTFILE][,OPTION...]   a table of text
+ *     npy:X,Y[,TESTX,TESTY][,OPTION...]     arrays of NumPy: samples, and labels or values
+ *     npz:FILE[,OPTION...]              the same in an archive
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -30,6 +32,11 @@
  *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample
  *     delimiter=C                    a character, or comma, semicolon, tab, blank
  *     skip=N                         lines before the first sample
+ *
+ * Arrays take classes, scale, test=SHARE, missing and label=none of these; of an archive x=NAME,
+ * y=NAME, test-x=NAME and test-y=NAME name the arrays (x_train, y_train, x_test, y_test and others
+ * that are usual). Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of images are divided
+ * by 255. Labels are [N], or one-hot [N][CLASSES].
  *
  * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
