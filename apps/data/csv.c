@@ -147,7 +147,7 @@ static int choose_rows(struct uw_table_set *p)
         p->test = calloc((size_t)t->rows_n + 1u, sizeof *p->test);
         const uint32_t *label = has_labels ? p->labels.of[0] : NULL;
         int n = p->test == NULL ? UW_ERR_NOMEM
-                                : uw_table_split(t, label, p->labels.classes_n,
+                                : uw_table_split(t->rows_n, label, p->labels.classes_n,
                                                  p->files.o.test_share, p->test);
         if (n < 0) {
             return no_memory(p);

@@ -85,6 +85,23 @@ int uw_csv_open(struct uw_csv *d, enum uw_table_kind kind, const char *text,
                 const struct uw_data_config *config, struct uw_error *err);
 void uw_csv_close(struct uw_csv *d);
 
+/* ---- images ----
+ *
+ * Files in a folder a class, decoded when the set is opened, and brought to the model's size. */
+
+struct uw_images {
+    struct uw_dataset base;
+    uint8_t *bytes;             /* [samples_n][C][H][W] */
+    uint32_t *labels;           /* [samples_n] */
+    struct uw_data_columns columns;
+    struct uw_notes notes;
+};
+
+/* Read DIR[,TESTDIR][,OPTION...]: its training or test set. Returns the codes of uw_data_open. */
+int uw_images_open(struct uw_images *d, const char *text, const struct uw_data_config *config,
+                   struct uw_error *err);
+void uw_images_close(struct uw_images *d);
+
 /* ---- channels last ----
  *
  * Images [C][H][W] as [H][W][C], for models that take them so. */

@@ -21,7 +21,7 @@ static void add(struct bytes *b, const void *data, size_t n)
 static void add_number(struct bytes *b, uint32_t value, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        uint8_t byte = (uint8_t)(value >> 8 * i);
+        uint8_t byte = (uint8_t)(i < 4 ? value >> 8 * i : 0);
         add(b, &byte, 1);
     }
 }
