@@ -5,6 +5,7 @@
 #include "onnx_message.h"
 #include "memory_storage.h"
 
+#include "uwasa/backends.h"
 #include "uwasa/half.h"
 
 #include <math.h>
@@ -335,7 +336,7 @@ static struct message sequence(void)
     static const char *const names[3] = {"seq", "batch_size", NULL};
     struct message g = {.n = 0}, shape = {.n = 0}, tensor = {.n = 0}, type = {.n = 0};
     struct message info = {.n = 0}, turn = node("Transpose", "turn", "x", "t");
-    static const int64_t exchange[3] = {1, 0, 2}, out[3] = {0, 0, 3};
+    static const int64_t exchange[3] = {1, 0, 2}, out[2] = {0, 0};
     for (uint32_t a = 0; a < 3; a++) {
         struct message d = {.n = 0};
         if (names[a] != NULL) {
@@ -351,10 +352,11 @@ static struct message sequence(void)
     text(&info, 1, "x");
     inside(&info, 2, &type);
     inside(&g, 11, &info);
-    value(&g, 12, "y", 3, out);
+    value(&g, 12, "y", 2, out);
     ints(&turn, "perm", 3, exchange);
     inside(&g, 1, &turn);
-    add(&g, "LayerNormalization", "t", "y", "", 0, NULL);
+    add(&g, "LayerNormalization", "t", "n", "", 0, NULL);
+    add(&g, "Flatten", "n", "y", "", 0, NULL);
     return g;
 }
 
@@ -434,6 +436,106 @@ static void test_one_of_several_outputs_is_chosen(void **state)
     }
 }
 
+static int append(void *arg, const void *data, size_t data_n)
+{
+    struct message *m = arg;
+    assert_true(m->n + data_n <= sizeof m->bytes);
+    memcpy(m->bytes + m->n, data, data_n);
+    m->n += data_n;
+    return UW_OK;
+}
+
+/* What was read, bound and written again. */
+static struct message written(const struct uw_convert_model *c)
+{
+    static uint64_t workspace[4096];
+    struct message out = {.n = 0};
+    struct uw_model m;
+    struct uw_model_need need;
+    struct uw_arena arena;
+    struct uw_error err = {.text = ""};
+    const struct uw_model_config config = {
+        .def = &c->def, .kernels = &uw_kernels_ref, .batch_n = 1, .workspace = workspace,
+        .workspace_bytes = sizeof workspace, .mode = UW_PLAN_INFERENCE};
+    uw_model_measure(&config, &need, &err);
+    void *memory = aligned_alloc(64, (need.total_bytes + 127) / 64 * 64);
+    uw_arena_init(&arena, memory, (need.total_bytes + 127) / 64 * 64);
+    uw_model_bind(&m, &config, &arena, &err);
+    uw_convert_apply(c, &m, &err);
+    uw_convert_write_onnx_like(&m, c, append, &out, &err);
+    assert_string_equal(err.text, "");
+    free(memory);
+    return out;
+}
+
+static bool holds(const struct message *m, const char *word)
+{
+    for (size_t i = 0; i + strlen(word) <= m->n; i++) {
+        if (memcmp(m->bytes + i, word, strlen(word)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void test_minibatch_behind_another_axis_is_written_there_again(void **state)
+{
+    (void)state;
+    struct message g = sequence();
+    struct uw_convert_model c, again;
+    struct uw_error err = {.text = ""};
+    assert_int_equal(read_with(&c, &g, &(struct uw_convert_options){.shape = "seq=5"}, &err),
+                     UW_OK);
+    struct message m = written(&c);
+    assert_int_equal(uw_convert_read(&again, m.bytes, m.n, "m", &err), UW_OK);
+    assert_int_equal(again.input.batch, 1);
+    assert_int_equal(again.input.rank, 3);
+    assert_int_equal(again.input.dim[0], 5);
+    assert_int_equal(again.input.dim[1], 0);
+    assert_string_equal(again.input.symbol, "batch_size");
+    assert_int_equal(again.output[0].batch, 0);
+    uw_convert_deinit(&again);
+    uw_convert_deinit(&c);
+}
+
+static void test_names_of_weights_and_ends_and_the_softmax_come_back(void **state)
+{
+    static const int64_t three[1] = {3};
+    (void)state;
+    for (uint32_t end = 0; end < 2; end++) {
+        struct message g = {.n = 0}, n = node("Gemm", "fc", "sensor kernel shift", "h");
+        struct message a = {.n = 0};
+        struct uw_convert_model c, again;
+        struct uw_error err = {.text = ""};
+        value(&g, 11, "sensor", 2, rows);
+        value(&g, 12, "odds", 2, rows);
+        constant(&g, "kernel", 2, square, ramp, 0);
+        constant(&g, "shift", 1, three, ramp, 0);
+        text(&a, 1, "transB");
+        number(&a, 3, 1);
+        inside(&n, 5, &a);
+        inside(&g, 1, &n);
+        add(&g, end == 0 ? "LogSoftmax" : "Softmax", "h", "odds", "", 0, NULL);
+        assert_int_equal(read_with(&c, &g, NULL, &err), UW_OK);
+        struct message m = written(&c);
+        assert_true(holds(&m, "kernel") && holds(&m, "shift") && holds(&m, "sensor"));
+        assert_int_equal(uw_convert_read(&again, m.bytes, m.n, "m", &err), UW_OK);
+        assert_string_equal(again.input.name, "sensor");
+        assert_string_equal(again.output[0].name, "odds");
+        assert_string_equal(again.output[0].left_out, end == 0 ? "LogSoftmax" : "Softmax");
+        uw_convert_deinit(&again);
+        uw_convert_deinit(&c);
+    }
+}
+
+static void test_loop_is_refused_with_what_to_do(void **state)
+{
+    (void)state;
+    struct message g = dense(), n = node("Loop", "l", "x x x", "y");
+    inside(&g, 1, &n);
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "a loop has no fixed layers");
+}
+
 static void test_folded_batch_norm_is_told(void **state)
 {
     (void)state;
@@ -465,6 +567,9 @@ int main(void)
         cmocka_unit_test(test_function_that_calls_itself_is_refused),
         cmocka_unit_test(test_shape_gives_the_sizes_that_the_input_leaves_open),
         cmocka_unit_test(test_one_of_several_outputs_is_chosen),
+        cmocka_unit_test(test_minibatch_behind_another_axis_is_written_there_again),
+        cmocka_unit_test(test_names_of_weights_and_ends_and_the_softmax_come_back),
+        cmocka_unit_test(test_loop_is_refused_with_what_to_do),
         cmocka_unit_test(test_folded_batch_norm_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,7 @@ struct uw_import_param {
     uint32_t rank;
     uint32_t dim[4];
     float *data;
+    const char *source;             /* its name in the file, if it has the same shape; or NULL */
 };
 
 struct uw_import_layer {
