@@ -330,34 +330,90 @@ static void test_function_that_calls_itself_is_refused(void **state)
     }
 }
 
-/* [batch][seq][3] through a layer norm, whose size does not matter to it. */
-static struct message sequence(void)
+/* The input x, whose axes have a name or, without one, a size (0: neither); rank 0: no shape. */
+static void open_input(struct message *g, uint32_t rank, const char *const *names,
+                       const int64_t *dim)
 {
-    static const char *const names[3] = {"seq", "batch_size", NULL};
-    struct message g = {.n = 0}, shape = {.n = 0}, tensor = {.n = 0}, type = {.n = 0};
-    struct message info = {.n = 0}, turn = node("Transpose", "turn", "x", "t");
-    static const int64_t exchange[3] = {1, 0, 2}, out[2] = {0, 0};
-    for (uint32_t a = 0; a < 3; a++) {
+    struct message shape = {.n = 0}, tensor = {.n = 0}, type = {.n = 0}, info = {.n = 0};
+    for (uint32_t a = 0; a < rank; a++) {
         struct message d = {.n = 0};
         if (names[a] != NULL) {
             text(&d, 2, names[a]);
         } else {
-            number(&d, 1, 3);
+            number(&d, 1, dim[a]);
         }
         inside(&shape, 1, &d);
     }
     number(&tensor, 1, 1);
-    inside(&tensor, 2, &shape);
+    if (rank > 0) {
+        inside(&tensor, 2, &shape);
+    }
     inside(&type, 1, &tensor);
     text(&info, 1, "x");
     inside(&info, 2, &type);
-    inside(&g, 11, &info);
+    inside(g, 11, &info);
+}
+
+/* [seq][batch_size][3] through a layer norm. */
+static struct message sequence(void)
+{
+    static const char *const names[3] = {"seq", "batch_size", NULL};
+    static const int64_t exchange[3] = {1, 0, 2}, out[2] = {0, 0}, dim[3] = {0, 0, 3};
+    struct message g = {.n = 0}, turn = node("Transpose", "turn", "x", "t");
+    open_input(&g, 3, names, dim);
     value(&g, 12, "y", 2, out);
     ints(&turn, "perm", 3, exchange);
     inside(&g, 1, &turn);
     add(&g, "LayerNormalization", "t", "n", "", 0, NULL);
     add(&g, "Flatten", "n", "y", "", 0, NULL);
     return g;
+}
+
+static void test_minibatch_is_the_axis_so_named_or_the_only_open_one_or_the_first(void **state)
+{
+    static const struct {
+        uint32_t rank;
+        const char *names[4];
+        int64_t dim[4];
+        const char *shape, *said;   /* said: the refusal, or NULL */
+        uint32_t fixed;             /* size of the minibatch */
+    } cases[] = {
+        {4, {NULL, NULL, "height", "width"}, {1, 3, 0, 0}, NULL,
+         "--shape height=SIZE,width=SIZE", 0},
+        {4, {NULL, NULL, NULL, NULL}, {0, 3, 0, 0}, NULL, "--shape 1,3,SIZE,SIZE", 0},
+        {4, {NULL, NULL, "height", "width"}, {1, 3, 0, 0}, "height=4,width=5", NULL, 1},
+        {4, {NULL, NULL, "height", "width"}, {1, 3, 0, 0}, "3,4,5", NULL, 1},
+        {4, {"N", NULL, "height", "width"}, {0, 3, 0, 0}, "8,3,4,5", NULL, 0},
+        {2, {"s77", NULL}, {0, 5}, NULL, NULL, 0},
+        {0, {NULL}, {0}, "3,4,5", NULL, 0},
+        {0, {NULL}, {0}, NULL, "input 'x' has 0 axes", 0},
+        {0, {NULL}, {0}, "1,3,4,5", "a sample of more than 3 axes", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const int64_t out[2] = {0, 0};
+        struct message g = {.n = 0};
+        const struct uw_convert_options o = {.shape = cases[i].shape};
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        open_input(&g, cases[i].rank, cases[i].names, cases[i].dim);
+        value(&g, 12, "y", 2, out);
+        add(&g, "Relu", "x", "r", "", 0, NULL);
+        add(&g, "Flatten", "r", "y", "", 0, NULL);
+        int rc = read_with(&c, &g, &o, &err);
+        if (cases[i].said != NULL) {
+            assert_true(rc < 0);
+            if (strstr(err.text, cases[i].said) == NULL) {
+                fail_msg("'%s' has no '%s'", err.text, cases[i].said);
+            }
+            continue;
+        }
+        assert_string_equal(err.text, "");
+        assert_int_equal(c.input.batch, 0);
+        assert_int_equal(c.input.dim[0], cases[i].fixed);
+        assert_int_equal(c.def.in_h, cases[i].rank == 2 ? 0 : 4);
+        uw_convert_deinit(&c);
+    }
 }
 
 static void test_shape_gives_the_sizes_that_the_input_leaves_open(void **state)
@@ -565,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_external_data_outside_the_folder_is_refused),
         cmocka_unit_test(test_nodes_are_sorted_and_branches_too),
         cmocka_unit_test(test_function_that_calls_itself_is_refused),
+        cmocka_unit_test(test_minibatch_is_the_axis_so_named_or_the_only_open_one_or_the_first),
         cmocka_unit_test(test_shape_gives_the_sizes_that_the_input_leaves_open),
         cmocka_unit_test(test_one_of_several_outputs_is_chosen),
         cmocka_unit_test(test_minibatch_behind_another_axis_is_written_there_again),
