@@ -174,6 +174,42 @@ static int update_adam(const struct uw_exec *e, size_t n, const struct uw_adam *
 static int update_rmsprop(const struct uw_exec *e, size_t n, const struct uw_rmsprop *r,
                           const float *g, float *w, float *v, float *b) REFUSE
 
+static int tensor_arithmetic_fw(const struct uw_exec *e, const struct uw_arithmetic *g,
+                                const float *a, const float *b, float *y) REFUSE
+
+static int tensor_arithmetic_bw(const struct uw_exec *e, const struct uw_arithmetic *g,
+                                uint32_t which, const float *a, const float *b, const float *dy,
+                                float *dx, bool accumulate) REFUSE
+
+static int tensor_reduce_fw(const struct uw_exec *e, const struct uw_reduce *r, const float *x,
+                            float *y) REFUSE
+
+static int tensor_reduce_bw(const struct uw_exec *e, const struct uw_reduce *r, const float *x,
+                            const float *y, const float *dy, float *dx, bool accumulate) REFUSE
+
+static int tensor_log_softmax_fw(const struct uw_exec *e, size_t rows, uint32_t n, const float *x,
+                                 float *y) REFUSE
+
+static int tensor_log_softmax_bw(const struct uw_exec *e, size_t rows, uint32_t n, const float *y,
+                                 const float *dy, float *dx) REFUSE
+
+static int tensor_take_fw(const struct uw_exec *e, const struct uw_take *t, const float *x,
+                          float *y) REFUSE
+
+static int tensor_take_bw(const struct uw_exec *e, const struct uw_take *t, const float *dy,
+                          float *dx, bool accumulate) REFUSE
+
+const struct uw_tensor_kernels uw_tensor_none = {
+    .arithmetic_fw = tensor_arithmetic_fw,
+    .arithmetic_bw = tensor_arithmetic_bw,
+    .reduce_fw = tensor_reduce_fw,
+    .reduce_bw = tensor_reduce_bw,
+    .log_softmax_fw = tensor_log_softmax_fw,
+    .log_softmax_bw = tensor_log_softmax_bw,
+    .take_fw = tensor_take_fw,
+    .take_bw = tensor_take_bw,
+};
+
 const struct uw_update_kernels uw_update_none = {
     .adam = update_adam,
     .rmsprop = update_rmsprop,

@@ -106,6 +106,19 @@ float uw_sqrtf(float x)
     return sqrtf(x); /* IEEE 754 requires the correctly rounded result everywhere */
 }
 
+float uw_powf(float x, float y)
+{
+    float size = y < 0.0f ? -y : y;
+    if (size <= 64.0f && (float)(uint32_t)size == size) {
+        double p = uw_power((double)x, (uint64_t)size);
+        return (float)(y < 0.0f ? 1.0 / p : p);
+    }
+    if (size == 0.5f) {
+        return y < 0.0f ? 1.0f / uw_sqrtf(x) : uw_sqrtf(x);
+    }
+    return x == 0.0f ? (y > 0.0f ? 0.0f : INFINITY) : uw_expf(y * uw_logf(x));
+}
+
 /* sin and cos on [-pi/4, pi/4]. */
 static float sin_core(float r)
 {

@@ -18,22 +18,42 @@ int uw_zero(const struct uw_exec *e, void *x, size_t bytes)
 
 uint32_t uw_shape_size(const struct uw_shape *s)
 {
-    uint64_t n = (uint64_t)s->c * s->h;
-    if (n > UINT32_MAX || n * s->w > UINT32_MAX) {
-        return 0;
+    uint32_t dim[UW_AXES_MAX];
+    uint64_t n = 1;
+    uw_axes_of(s, dim);
+    for (uint32_t i = 0; i < UW_AXES_MAX; i++) {
+        n *= dim[i];
+        if (n > UINT32_MAX) {
+            return 0;
+        }
     }
-    return (uint32_t)(n * s->w);
+    return (uint32_t)n;
+}
+
+void uw_axes_of(const struct uw_shape *s, uint32_t dim[UW_AXES_MAX])
+{
+    const uint32_t all[UW_AXES_MAX] = {s->c, s->d, s->h, s->w};
+    for (uint32_t i = 0; i < UW_AXES_MAX; i++) {
+        dim[i] = i == 0 ? s->c : i < s->rank ? all[UW_AXES_MAX - s->rank + i] : 1;
+    }
+}
+
+struct uw_shape uw_shape_of_axes(uint32_t rank, const uint32_t dim[UW_AXES_MAX])
+{
+    uint32_t all[UW_AXES_MAX] = {1, 1, 1, 1};
+    for (uint32_t i = 1; i < rank; i++) {
+        all[UW_AXES_MAX - rank + i] = dim[i];
+    }
+    return (struct uw_shape){dim[0], all[1], all[2], all[3], rank};
 }
 
 const char *uw_shape_text(const struct uw_shape *s, char text[UW_SHAPE_TEXT_BYTES])
 {
-    if (s->rank == 1) {
-        snprintf(text, UW_SHAPE_TEXT_BYTES, "%u", (unsigned)s->c);
-    } else if (s->rank == 2) {
-        snprintf(text, UW_SHAPE_TEXT_BYTES, "%ux%u", (unsigned)s->c, (unsigned)s->w);
-    } else {
-        snprintf(text, UW_SHAPE_TEXT_BYTES, "%ux%ux%u", (unsigned)s->c, (unsigned)s->h,
-                 (unsigned)s->w);
+    uint32_t dim[UW_AXES_MAX], n = 0;
+    uw_axes_of(s, dim);
+    for (uint32_t i = 0; i < s->rank; i++) {
+        n += (uint32_t)snprintf(text + n, UW_SHAPE_TEXT_BYTES - n, i == 0 ? "%u" : "x%u",
+                                (unsigned)dim[i]);
     }
     return text;
 }
@@ -151,6 +171,9 @@ static int resolve_inputs(const struct uw_graph *g, struct uw_layer *l, struct u
 {
     const struct uw_layer_def *def = l->def;
 
+    if (def->kind == UW_LAYER_PARAMETER) {
+        return UW_OK;
+    }
     if (def->inputs[0] == NULL) {
         l->input[0] = (uint16_t)l->index; /* output of the previous layer, or the model's input */
         l->inputs_n = 1;
@@ -182,16 +205,23 @@ static int infer_layer(struct uw_graph *g, struct uw_layer *l, struct uw_error *
     struct uw_error inner = {0};
     char text[UW_SHAPE_TEXT_BYTES];
 
+    in[0] = g->in;
     for (uint32_t k = 0; k < l->inputs_n; k++) {
         in[k] = g->in;
         if (l->input[k] != UW_VALUE_INPUT) {
-            in[k] = g->layers[l->input[k] - 1].out;
-            g->layers[l->input[k] - 1].consumers_n++;
+            struct uw_layer *from = &g->layers[l->input[k] - 1];
+            in[k] = from->out;
+            from->consumers_n++;
+            l->shared_inputs |= (uint8_t)(from->shared << k);
         }
     }
+    l->shared = l->shared_inputs == (1u << l->inputs_n) - 1u;
     l->in = l->out = in[0];
     l->in_n = uw_shape_size(&in[0]);
     int rc = l->ops->infer != NULL ? l->ops->infer(l, in, &inner) : UW_OK;
+    if (rc == UW_OK && l->shared_inputs != 0 && !l->shared && !l->ops->repeats) {
+        rc = uw_error_set(&inner, UW_ERR_INVALID, "an input is a parameter, the others are not");
+    }
     if (rc == UW_OK) {
         l->out_n = uw_shape_size(&l->out);
         if (l->out_n == 0) {
@@ -302,6 +332,10 @@ static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
                                 h->def->layer);
         }
         h->n = g->layers[h->value - 1].out_n;
+        if (g->layers[h->value - 1].shared) {
+            return uw_error_set(err, UW_ERR_INVALID, "layer '%s' does not depend on the sample",
+                                g->layers[h->value - 1].def->name);
+        }
         for (uint32_t j = 0; j < i; j++) {
             if (uw_graph_base(g->layers, g->heads[j].value) ==
                 uw_graph_base(g->layers, h->value)) {
@@ -319,7 +353,7 @@ static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
 
 struct uw_shape uw_graph_input(const struct uw_model_def *def)
 {
-    return (struct uw_shape){def->in_channels, def->in_h != 0 ? def->in_h : 1,
+    return (struct uw_shape){def->in_channels, 1, def->in_h != 0 ? def->in_h : 1,
                              def->in_w != 0 ? def->in_w : 1,
                              def->in_h != 0 ? 3 : def->in_w != 0 ? 2 : 1};
 }

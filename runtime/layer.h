@@ -10,9 +10,10 @@
 
 #include "uwasa/model.h"
 
-/* Shape of one sample: rank 1 [c], rank 2 [c][w], rank 3 [c][h][w]; unused sizes are 1. */
+/* Shape of one sample: rank 1 [c], rank 2 [c][w], rank 3 [c][h][w], rank 4 [c][d][h][w]; unused
+ * sizes are 1. */
 struct uw_shape {
-    uint32_t c, h, w;
+    uint32_t c, d, h, w;
     uint32_t rank;
 };
 
@@ -24,7 +25,7 @@ enum uw_init {
     UW_INIT_ONE,
     UW_INIT_WEIGHT,                 /* He before a ReLU, else Glorot, normal */
     UW_INIT_UNIFORM,                /* within 1 / sqrt(fan_in) */
-    UW_INIT_NORMAL                  /* standard normal */
+    UW_INIT_NORMAL                  /* normal, with the tensor's value and deviation */
 };
 
 struct uw_layer_tensor {
@@ -33,6 +34,7 @@ struct uw_layer_tensor {
     uint32_t rank;
     enum uw_init init;
     uint32_t fan_in, fan_out;
+    float value, deviation;         /* UW_INIT_NORMAL: mean and standard deviation */
     bool bias;                      /* trained by "bias only" */
     bool statistic;                 /* has no gradient */
     bool variance;                  /* a statistic that is never negative */
@@ -42,6 +44,15 @@ struct uw_layer_tensor {
  * readers of one value (at most UW_LAYER_INPUTS_MAX per layer). */
 #define UW_LAYERS_MAX 8000u
 
+/* The products of a matmul: [m][n] = [m][k] [k][n] for each sample and index of the axes dim. A step
+ * of 0: the operand stays the same. */
+#define UW_PRODUCT_AXES (UW_AXES_MAX - 2u)
+struct uw_products {
+    uint32_t m, k, n;
+    uint32_t dim[UW_PRODUCT_AXES];
+    size_t step[2][UW_PRODUCT_AXES], sample[2];
+};
+
 struct uw_layer {
     const struct uw_layer_def *def;
     const struct uw_layer_ops *ops;
@@ -49,6 +60,8 @@ struct uw_layer {
     uint32_t index;
     uint16_t consumers_n;           /* layers that name it as an input */
     uint8_t inputs_n, tensors_n;
+    uint8_t shared_inputs;          /* bit k: input k is one value for all samples */
+    bool shared;                    /* so is the output: a minibatch has one sample of it */
     /* Of a value that owns memory: the number of layers and losses that read it, directly or
      * through views, and the index of the last; a loss has index layers_n. */
     uint16_t readers_n, last_reader;
@@ -64,7 +77,10 @@ struct uw_layer {
         struct uw_activation activation;
         struct uw_recurrent recurrent;
         struct uw_attention attention;
-        struct uw_permute permute;
+        struct {                    /* transpose: of outer parts of a sample */
+            struct uw_permute permute;
+            uint32_t outer;
+        } transpose;
         struct {                    /* concat: blocks per sample, floats per block of each input */
             uint32_t outer, row_n[UW_LAYER_INPUTS_MAX];
         } concat;
@@ -72,6 +88,10 @@ struct uw_layer {
             struct uw_copy copy;    /* of one sample, from x + offset */
             size_t offset;
         } slice;
+        struct uw_arithmetic arithmetic;    /* of one sample; dim[0] is 1 */
+        struct uw_products products;
+        struct uw_reduce reduce;    /* of one sample */
+        struct uw_take take;        /* of one sample */
     } geometry;
     uint32_t segment;               /* its first segment; a constant layer has none */
     uint32_t lora_rank;             /* dense: if not 0, the last two tensors are lora_a, lora_b */
@@ -105,9 +125,15 @@ struct uw_layer {
     void *aux_at[2];
 };
 
+/* Samples of the layer's output in a minibatch. */
+static inline uint32_t uw_samples(const struct uw_layer *l, uint32_t batch_n)
+{
+    return l->shared ? 1 : batch_n;
+}
+
 /* A pass over the layers. */
 struct uw_pass {
-    uint32_t batch_n;               /* samples in it */
+    uint32_t batch_n;               /* samples in it; for a layer that is shared 1 */
     uint32_t first;                 /* index in the minibatch of the first sample */
     bool training;                  /* minibatch statistics, dropout */
     bool again;                     /* recomputation: statistics have been updated before */
@@ -128,6 +154,7 @@ struct uw_layer_ops {
     bool view;                      /* y is x, dx is dy: nothing is computed */
     bool again_reads_aux;           /* recomputation reads what forward left in aux */
     bool several;                   /* 2 to UW_LAYER_INPUTS_MAX inputs; else one */
+    bool repeats;                   /* takes a value for all samples beside values of each */
     const char *wants;              /* what input values must be; for others forward returns
                                        UW_ERR_INVALID (optional: takes all) */
 
@@ -240,24 +267,22 @@ uint32_t uw_tensor_size(const struct uw_layer_tensor *t);
 /* Floats of a sample; 0 when they do not fit 32 bits (no shape is empty). */
 uint32_t uw_shape_size(const struct uw_shape *s);
 
-/* The sizes of a sample as an array, [c], [c][w] or [c][h][w], filled up with 1. */
-static inline void uw_axes_of(const struct uw_shape *s, uint32_t dim[3])
+static inline struct uw_shape uw_shape_row(uint32_t n)
 {
-    dim[0] = s->c;
-    dim[1] = s->rank == 2 ? s->w : s->h;
-    dim[2] = s->rank == 3 ? s->w : 1;
+    return (struct uw_shape){n, 1, 1, 1, 1};
 }
 
-static inline struct uw_shape uw_shape_of_axes(uint32_t rank, const uint32_t dim[3])
+static inline struct uw_shape uw_shape_matrix(uint32_t rows, uint32_t n)
 {
-    struct uw_shape s = {dim[0], 1, 1, rank};
-    s.h = rank == 3 ? dim[1] : 1;
-    s.w = rank == 3 ? dim[2] : rank == 2 ? dim[1] : 1;
-    return s;
+    return (struct uw_shape){rows, 1, 1, n, 2};
 }
+
+/* The sizes of a sample as an array, in the order of the axes, filled up with 1. */
+void uw_axes_of(const struct uw_shape *s, uint32_t dim[UW_AXES_MAX]);
+struct uw_shape uw_shape_of_axes(uint32_t rank, const uint32_t dim[UW_AXES_MAX]);
 
 /* "6x14x14" as text. */
-#define UW_SHAPE_TEXT_BYTES 36u
+#define UW_SHAPE_TEXT_BYTES 48u
 const char *uw_shape_text(const struct uw_shape *s, char text[UW_SHAPE_TEXT_BYTES]);
 
 /* Output length, as in PyTorch, of a window that slides over `in` with padding on both sides; 0 if

@@ -437,10 +437,10 @@ int uw_model_bind(struct uw_model *m, const struct uw_model_config *config,
 
 /* ---- initial values ---- */
 
-static void fill_normal(float *w, uint32_t n, float deviation, struct uw_rng *rng)
+static void fill_normal(float *w, uint32_t n, float mean, float deviation, struct uw_rng *rng)
 {
     for (uint32_t i = 0; i < n; i++) {
-        w[i] = deviation * uw_rng_normal(rng);
+        w[i] = mean + deviation * uw_rng_normal(rng);
     }
 }
 
@@ -451,11 +451,12 @@ static void init_tensor(const struct uw_layer *l, uint32_t t, struct uw_rng *rng
     float fan_in = (float)tensor.fan_in;
     switch (tensor.init) {
     case UW_INIT_WEIGHT:
-        fill_normal(w, n, uw_sqrtf(l->feeds_relu ? 2.0f / fan_in
-                                             : 2.0f / (fan_in + (float)tensor.fan_out)), rng);
+        fill_normal(w, n, 0.0f,
+                    uw_sqrtf(l->feeds_relu ? 2.0f / fan_in
+                                           : 2.0f / (fan_in + (float)tensor.fan_out)), rng);
         break;
     case UW_INIT_NORMAL:
-        fill_normal(w, n, 1.0f, rng);
+        fill_normal(w, n, tensor.value, tensor.deviation, rng);
         break;
     case UW_INIT_UNIFORM:
         for (uint32_t i = 0; i < n; i++) {
@@ -522,7 +523,7 @@ int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void
     return rc;
 }
 
-uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[3])
+uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[UW_AXES_MAX])
 {
     struct uw_shape s = layer == UINT32_MAX ? uw_graph_input(m->config.def) : m->layers[layer].out;
     uw_axes_of(&s, dim);

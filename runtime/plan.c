@@ -30,15 +30,15 @@ static void live(struct uw_planner *p, uint32_t slot, uint32_t from, uint32_t to
     s->bytes = bytes > s->bytes ? bytes : s->bytes;
 }
 
-static size_t batch_bytes(const struct uw_planner *p, size_t sample_bytes)
+static size_t batch_bytes(const struct uw_planner *p, const struct uw_layer *l, size_t sample_bytes)
 {
-    return uw_arena_padded(uw_size_mul(sample_bytes, p->batch_n));
+    return uw_arena_padded(uw_size_mul(sample_bytes, uw_samples(l, p->batch_n)));
 }
 
 /* Bytes that layer l keeps in addition to its output. */
 static size_t aux_bytes(const struct uw_planner *p, const struct uw_layer *l)
 {
-    size_t samples = uw_size_mul(l->aux_sample_bytes, p->batch_n);
+    size_t samples = uw_size_mul(l->aux_sample_bytes, uw_samples(l, p->batch_n));
     return samples > SIZE_MAX - l->aux_bytes ? SIZE_MAX
                                              : uw_arena_padded(samples + l->aux_bytes);
 }
@@ -197,7 +197,8 @@ static void live_losses(struct uw_planner *p)
         uint32_t base = uw_graph_base(g->layers, g->heads[h].value);
         if (!p->training || base == UW_VALUE_INPUT || !g->layers[base - 1].needs_gradient) {
             live(p, UW_SLOT_P(g->layers_n), g->layers_n, g->layers_n,
-                 batch_bytes(p, uw_size_mul(g->heads[h].n, sizeof(float))));
+                 batch_bytes(p, &g->layers[g->heads[h].value - 1],
+                             uw_size_mul(g->heads[h].n, sizeof(float))));
         }
     }
 }
@@ -212,7 +213,7 @@ static void find_lifetimes(struct uw_planner *p)
         if (l->view || (l->auxiliary && !p->training)) {
             continue;
         }
-        size_t bytes = batch_bytes(p, uw_size_mul(l->out_n, sizeof(float)));
+        size_t bytes = batch_bytes(p, l, uw_size_mul(l->out_n, sizeof(float)));
         last_uses(p, i, &forward, &again);
         live(p, UW_SLOT_Y(l->y_root), i, forward, bytes);
         if (l->recomputed) {
@@ -397,7 +398,7 @@ static void weigh_cuts(struct uw_planner *p, enum measure measure)
         p->slots[at].bytes = 0;
         p->slots[at].offset = before;
         size_t sample = measure == MEMORY ? uw_size_mul(l->out_n, sizeof(float)) : l->out_n;
-        before += counts ? batch_bytes(p, sample) : 0;
+        before += counts ? batch_bytes(p, l, sample) : 0;
         before += aux_bytes(p, l);
         for (uint32_t i = 0; i < at; i++) {
             if (!g->layers[i].view && g->layers[i].last_reader >= at) {

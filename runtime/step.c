@@ -18,6 +18,14 @@ static void inputs_of(const struct uw_model *m, const struct uw_layer *l, const 
     }
 }
 
+/* The pass as layer l sees it. */
+static struct uw_pass pass_of(const struct uw_layer *l, const struct uw_pass *p)
+{
+    struct uw_pass mine = *p;
+    mine.batch_n = uw_samples(l, p->batch_n);
+    return mine;
+}
+
 int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const struct uw_pass *p)
 {
     const float *in[UW_LAYER_INPUTS_MAX];
@@ -26,8 +34,9 @@ int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const 
         return UW_OK;
     }
     inputs_of(m, l, x, in);
+    const struct uw_pass mine = pass_of(l, p);
     uint64_t since_us = p->training ? uw_profile_start(m) : 0;
-    int rc = l->ops->forward(&m->exec, l, p, in, l->y);
+    int rc = l->ops->forward(&m->exec, l, &mine, in, l->y);
     if (p->training) {
         uw_profile_lap(m, l->index, UW_PROFILE_FORWARD, &since_us);
     }
@@ -105,7 +114,7 @@ UW_STEP_PART int uw_step_name_nonfinite(struct uw_model *m, const float *x, cons
             return UW_STEP_DEVICES ? name_layer(l, rc, err) : rc;
         }
         if (!l->view &&
-            !k->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->y)) {
+            !k->all_finite(&m->exec, (size_t)uw_samples(l, p->batch_n) * l->out_n, l->y)) {
             return uw_error_set(err, UW_ERR_NONFINITE,
                                 "layer '%s': its output is NaN or infinite; a lower learning "
                                 "rate may help",
@@ -250,13 +259,15 @@ static int backward(struct uw_model *m, const float *x, const struct uw_pass *p,
             continue;
         }
         if (rc == UW_OK && l->trained != 0 && !is_checked_by_kernels(m, l) &&
-            !m->config.kernels->all_finite(&m->exec, (size_t)p->batch_n * l->out_n, l->dy)) {
+            !m->config.kernels->all_finite(&m->exec, (size_t)uw_samples(l, p->batch_n) * l->out_n,
+                                           l->dy)) {
             return uw_error_set(u->err, UW_ERR_NONFINITE,
                                 "layer '%s': the gradient of its output is NaN or infinite",
                                 l->def->name);
         }
         u->err->text[0] = '\0';
-        rc = rc < 0 ? rc : backward_one(m, l, x, p, u);
+        const struct uw_pass mine = pass_of(l, p);
+        rc = rc < 0 ? rc : backward_one(m, l, x, &mine, u);
         if (rc < 0) {
             return u->err->text[0] != '\0' ? rc
                                            : uw_error_set(u->err, rc, "layer '%s': %s",

@@ -53,8 +53,121 @@ static float gelu_argument(float x)
     return 0.797884561f * (x + 0.044715f * x * x * x);
 }
 
+/* log(1 + e^x) */
+static float softplus(float x)
+{
+    return (x > 0.0f ? x : 0.0f) + uw_logf(1.0f + uw_expf(x > 0.0f ? -x : x));
+}
+
+static float between(float x, float low, float high)
+{
+    return x < low ? low : x > high ? high : x; /* NaN stays */
+}
+
+static float function_of(enum uw_function f, float a, float b, float x)
+{
+    switch (f) {
+    case UW_FUNCTION_SCALE:
+        return a * x + b;
+    case UW_FUNCTION_ABS:
+        return x < 0.0f ? -x : x;
+    case UW_FUNCTION_EXP:
+        return uw_expf(x);
+    case UW_FUNCTION_LOG:
+        return uw_logf(x);
+    case UW_FUNCTION_SQRT:
+        return uw_sqrtf(x);
+    case UW_FUNCTION_RECIPROCAL:
+        return 1.0f / x;
+    case UW_FUNCTION_SQUARE:
+        return x * x;
+    case UW_FUNCTION_POWER:
+        return uw_powf(x, a);
+    case UW_FUNCTION_ERF:
+        return uw_erff(x);
+    case UW_FUNCTION_CLIP:
+        return between(x, a, b);
+    case UW_FUNCTION_ELU:
+        return x > 0.0f ? x : a * (uw_expf(x) - 1.0f);
+    case UW_FUNCTION_SELU:
+        return b * (x > 0.0f ? x : a * (uw_expf(x) - 1.0f));
+    case UW_FUNCTION_CELU:
+        return x > 0.0f ? x : a * (uw_expf(x / a) - 1.0f);
+    case UW_FUNCTION_SOFTPLUS:
+        return softplus(a * x) / a;
+    case UW_FUNCTION_SOFTSIGN:
+        return x / (1.0f + (x < 0.0f ? -x : x));
+    case UW_FUNCTION_MISH:
+        return x * uw_tanhf(softplus(x));
+    case UW_FUNCTION_HARDSIGMOID:
+        return between(a * x + b, 0.0f, 1.0f);
+    case UW_FUNCTION_HARDSWISH:
+        return x * between(x / 6.0f + 0.5f, 0.0f, 1.0f);
+    case UW_FUNCTION_THRESHOLD:
+        return x <= a ? b : x;
+    case UW_FUNCTION_QUICK_GELU:
+        break;
+    }
+    return x * sigmoid(a * x);
+}
+
+static float function_slope(enum uw_function f, float a, float b, float x)
+{
+    float s, t;
+    switch (f) {
+    case UW_FUNCTION_SCALE:
+        return a;
+    case UW_FUNCTION_ABS:
+        return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : 0.0f;
+    case UW_FUNCTION_EXP:
+        return uw_expf(x);
+    case UW_FUNCTION_LOG:
+        return 1.0f / x;
+    case UW_FUNCTION_SQRT:
+        return 0.5f / uw_sqrtf(x);
+    case UW_FUNCTION_RECIPROCAL:
+        return -1.0f / (x * x);
+    case UW_FUNCTION_SQUARE:
+        return 2.0f * x;
+    case UW_FUNCTION_POWER:
+        return a == 0.0f ? 0.0f : a * uw_powf(x, a - 1.0f);
+    case UW_FUNCTION_ERF:
+        return 1.12837917f * uw_expf(-x * x);
+    case UW_FUNCTION_CLIP:
+        return x > a && x < b ? 1.0f : 0.0f;
+    case UW_FUNCTION_ELU:
+        return x > 0.0f ? 1.0f : a * uw_expf(x);
+    case UW_FUNCTION_SELU:
+        return b * (x > 0.0f ? 1.0f : a * uw_expf(x));
+    case UW_FUNCTION_CELU:
+        return x > 0.0f ? 1.0f : uw_expf(x / a);
+    case UW_FUNCTION_SOFTPLUS:
+        return sigmoid(a * x);
+    case UW_FUNCTION_SOFTSIGN:
+        s = 1.0f + (x < 0.0f ? -x : x);
+        return 1.0f / (s * s);
+    case UW_FUNCTION_MISH:
+        t = uw_tanhf(softplus(x));
+        return t + x * (1.0f - t * t) * sigmoid(x);
+    case UW_FUNCTION_HARDSIGMOID:
+        s = a * x + b;
+        return s > 0.0f && s < 1.0f ? a : 0.0f;
+    case UW_FUNCTION_HARDSWISH:
+        return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : x / 3.0f + 0.5f;
+    case UW_FUNCTION_THRESHOLD:
+        return x <= a ? 0.0f : 1.0f;
+    case UW_FUNCTION_QUICK_GELU:
+        break;
+    }
+    s = sigmoid(a * x);
+    return s + a * x * s * (1.0f - s);
+}
+
 static float value_of(const struct uw_activation *a, float x)
 {
+    if (a->kind >= UW_ACTIVATION_FUNCTION) {
+        return function_of((enum uw_function)(a->kind - UW_ACTIVATION_FUNCTION), a->a, a->b, x);
+    }
     switch (a->kind) {
     case UW_ACTIVATION_RELU6:
         return x <= 0.0f ? 0.0f : x >= 6.0f ? 6.0f : x; /* NaN stays */
@@ -79,6 +192,10 @@ static float slope_of(const struct uw_activation *a, float v, float dy)
 {
     float s;
 
+    if (a->kind >= UW_ACTIVATION_FUNCTION) {
+        return function_slope((enum uw_function)(a->kind - UW_ACTIVATION_FUNCTION), a->a, a->b,
+                              v) * dy;
+    }
     switch (a->kind) {
     case UW_ACTIVATION_RELU6:
         return v > 0.0f && v < 6.0f ? dy : 0.0f;

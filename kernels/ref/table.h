@@ -49,6 +49,7 @@
     .norm = &uw_norm_##of,                                                                        \
     .activation = &uw_activation_##of,                                                            \
     .loss = &uw_loss_##of,                                                                        \
-    .update = &uw_update_##of
+    .update = &uw_update_##of,                                                                    \
+    .tensor = &uw_tensor_##of
 
 #endif

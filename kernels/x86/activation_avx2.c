@@ -268,6 +268,9 @@ static int forward(const struct uw_exec *e, const struct uw_activation *a, size_
                    const float *x, float *y)
 {
     struct job j = {.a = a, .n = n, .x = x, .y = y};
+    if (a->kind >= UW_ACTIVATION_FUNCTION) {
+        return uw_activation_ref.forward(e, a, n, x, y);
+    }
     run(e, &j);
     return UW_OK;
 }
@@ -276,6 +279,9 @@ static int bw_input(const struct uw_exec *e, const struct uw_activation *a, size
                     const float *v, const float *dy, float *dx, bool accumulate)
 {
     struct job j = {.a = a, .n = n, .x = v, .dy = dy, .y = dx, .accumulate = accumulate};
+    if (a->kind >= UW_ACTIVATION_FUNCTION) {
+        return uw_activation_ref.bw_input(e, a, n, v, dy, dx, accumulate);
+    }
     run(e, &j);
     return UW_OK;
 }

@@ -19,6 +19,7 @@
     .all_finite = uw_all_finite_avx2,                                                             \
     .copy = &uw_copy_avx2,                                                                        \
     .activation = &uw_activation_avx2,                                                            \
+    .tensor = &uw_tensor_avx2,                                                                    \
     .update = &uw_update_avx2
 #define ROUNDED_AVX2_ENTRIES                                                                      \
     .avgpool2d_fw = uw_avgpool2d_fw_avx2,                                                         \

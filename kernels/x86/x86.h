@@ -38,5 +38,6 @@ extern const struct uw_copy_kernels uw_copy_avx2;
 extern const struct uw_norm_kernels uw_norm_avx2;
 extern const struct uw_activation_kernels uw_activation_avx2;
 extern const struct uw_update_kernels uw_update_avx2;
+extern const struct uw_tensor_kernels uw_tensor_avx2;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ReLU, ReLU6, leaky ReLU, sigmoid and tanh compute their gradient from their output and work in
- * place; GELU and SiLU are not monotonic and need their input. ReLU has kernels of its own. */
+ * place; the others need their input. ReLU has kernels of its own. */
 #include "layer_shared.h"
 
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
@@ -38,6 +38,32 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                             (double)a->slope);
     }
     return UW_OK;
+}
+
+static int function_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    (void)in;
+    static const float defaults[][2] = {
+        [UW_FUNCTION_SCALE] = {1.0f, 0.0f},
+        [UW_FUNCTION_CLIP] = {-1.0f, 1.0f},
+        [UW_FUNCTION_ELU] = {1.0f, 0.0f},
+        [UW_FUNCTION_SELU] = {1.67326324f, 1.05070099f},
+        [UW_FUNCTION_CELU] = {1.0f, 0.0f},
+        [UW_FUNCTION_SOFTPLUS] = {1.0f, 0.0f},
+        [UW_FUNCTION_HARDSIGMOID] = {1.0f / 6.0f, 0.5f},
+        [UW_FUNCTION_QUICK_GELU] = {1.702f, 0.0f},
+    };
+    const struct uw_function_def *d = &l->def->function;
+    bool given = d->a != 0.0f || d->b != 0.0f;
+    l->geometry.activation = (struct uw_activation){
+        .kind = UW_ACTIVATION_FUNCTION + (uint32_t)d->function, .a = d->a, .b = d->b};
+    if (!given && (uint32_t)d->function < sizeof defaults / sizeof defaults[0]) {
+        l->geometry.activation.a = defaults[d->function][0];
+        l->geometry.activation.b = defaults[d->function][1];
+    }
+    return d->function <= UW_FUNCTION_QUICK_GELU
+               ? UW_OK
+               : uw_error_set(err, UW_ERR_UNSUPPORTED, "no such function");
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -82,3 +108,6 @@ const struct uw_layer_ops uw_layer_sigmoid = {.name = "sigmoid", FROM_OUTPUT, RE
 const struct uw_layer_ops uw_layer_tanh = {.name = "tanh", FROM_OUTPUT, REST};
 const struct uw_layer_ops uw_layer_gelu = {.name = "gelu", FROM_INPUT, REST};
 const struct uw_layer_ops uw_layer_silu = {.name = "silu", FROM_INPUT, REST};
+const struct uw_layer_ops uw_layer_function = {.name = "function", FROM_INPUT,
+                                               .infer = function_infer, .forward = forward,
+                                               .bw_input = bw_input};

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layer_shared.h"
 
+static bool equal(const struct uw_shape *a, const struct uw_shape *b)
+{
+    return a->rank == b->rank && a->c == b->c && a->d == b->d && a->h == b->h && a->w == b->w;
+}
+
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
+    const struct uw_layer_ops *broadcasts = uw_parts.layer[UW_LAYER_ARITHMETIC];
+    bool one = l->shared_inputs != 0 && !l->shared;
+    if (broadcasts != NULL && l->inputs_n == 2 && (one || !equal(&in[0], &in[1]))) {
+        l->ops = broadcasts;
+        return broadcasts->infer(l, in, err);
+    }
     for (uint32_t i = 1; i < l->inputs_n; i++) {
-        if (in[i].rank != in[0].rank || in[i].c != in[0].c || in[i].h != in[0].h ||
-            in[i].w != in[0].w) {
+        if (!equal(&in[i], &in[0])) {
             char a[UW_SHAPE_TEXT_BYTES];
             char b[UW_SHAPE_TEXT_BYTES];
             return uw_error_set(err, UW_ERR_SHAPE,

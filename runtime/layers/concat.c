@@ -4,7 +4,7 @@
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     uint32_t axis = l->def->concat.axis;
-    uint32_t all[3], dim[3], inner = 1;
+    uint32_t all[UW_AXES_MAX], dim[UW_AXES_MAX], inner = 1;
     uint64_t sum = 0;
 
     if (axis >= in[0].rank) {
@@ -12,7 +12,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                             (unsigned)axis, (unsigned)in[0].rank - 1);
     }
     uw_axes_of(&in[0], all);
-    for (uint32_t i = axis + 1; i < 3; i++) {
+    for (uint32_t i = axis + 1; i < UW_AXES_MAX; i++) {
         inner *= all[i];
     }
     l->geometry.concat.outer = 1;
@@ -22,7 +22,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     for (uint32_t k = 0; k < l->inputs_n; k++) {
         uw_axes_of(&in[k], dim);
         bool fits = in[k].rank == in[0].rank;
-        for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t i = 0; i < UW_AXES_MAX; i++) {
             fits = fits && (i == axis || dim[i] == all[i]);
         }
         if (!fits) {
@@ -59,14 +59,23 @@ static struct uw_copy place(const struct uw_layer *l, uint32_t batch_n, uint32_t
                             .x_step = row_n[which], .y_step = l->out_n / outer};
 }
 
+/* Samples that one copy of input `which` serves: an input for all samples is copied for each. */
+static uint32_t at_once(const struct uw_layer *l, const struct uw_pass *p, uint32_t which)
+{
+    return (l->shared_inputs & 1u << which) != 0 ? 1 : p->batch_n;
+}
+
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
                    const float *const *x, float *y)
 {
     int rc = UW_OK;
     for (uint32_t k = 0; k < l->inputs_n && rc == UW_OK; k++) {
         size_t offset;
-        struct uw_copy c = place(l, p->batch_n, k, &offset);
-        rc = e->kernels->copy->copy(e, &c, x[k], y + offset, false);
+        uint32_t some = at_once(l, p, k);
+        struct uw_copy c = place(l, some, k, &offset);
+        for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n += some) {
+            rc = e->kernels->copy->copy(e, &c, x[k], y + (size_t)n * l->out_n + offset, false);
+        }
     }
     return rc;
 }
@@ -76,15 +85,22 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 {
     (void)x;
     size_t offset;
-    struct uw_copy c = place(l, p->batch_n, which, &offset);
+    uint32_t some = at_once(l, p, which);
+    struct uw_copy c = place(l, some, which, &offset);
+    int rc = UW_OK;
     c.x_step = c.y_step;
     c.y_step = c.row_n;
-    return e->kernels->copy->copy(e, &c, l->dy + offset, dx, accumulate);
+    for (uint32_t n = 0; n < p->batch_n && rc == UW_OK; n += some) {
+        rc = e->kernels->copy->copy(e, &c, l->dy + (size_t)n * l->out_n + offset, dx,
+                                    accumulate || n > 0);
+    }
+    return rc;
 }
 
 const struct uw_layer_ops uw_layer_concat = {
     .name = "concat",
     .several = true,
+    .repeats = true,
     .infer = infer,
     .forward = forward,
     .bw_input = bw_input,

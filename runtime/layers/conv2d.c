@@ -114,7 +114,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                             (unsigned)g->pad_h, (unsigned)g->pad_w, (unsigned)g->dilation_h,
                             (unsigned)g->dilation_w, (unsigned)in->h, (unsigned)in->w);
     }
-    l->out = (struct uw_shape){g->out_channels, g->out_h, g->out_w, in->rank};
+    l->out = (struct uw_shape){g->out_channels, 1, g->out_h, g->out_w, in->rank};
     return UW_OK;
 }
 
@@ -214,7 +214,7 @@ static int transposed_infer(struct uw_layer *l, const struct uw_shape *in, struc
                             "padding %ux%u makes its output empty, or it does not fit 32 "
                             "bits", (unsigned)g->pad_h, (unsigned)g->pad_w);
     }
-    l->out = (struct uw_shape){d->out_channels, g->in_h, g->in_w, 3};
+    l->out = (struct uw_shape){d->out_channels, 1, g->in_h, g->in_w, 3};
     return UW_OK;
 }
 

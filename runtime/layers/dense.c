@@ -18,9 +18,9 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                             uw_shape_text(in, text));
     }
     l->geometry.dense = (struct uw_dense){.in = features, .out = d->out};
-    l->out = (struct uw_shape){d->out, 1, 1, 1};
+    l->out = uw_shape_row(d->out);
     if (in->rank == 2) {
-        l->out = (struct uw_shape){in->c, 1, d->out, 2};
+        l->out = uw_shape_matrix(in->c, d->out);
     }
     l->tensors_n = d->no_bias ? 1 : 2;
     if (l->lora_rank != 0) {

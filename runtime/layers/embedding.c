@@ -14,7 +14,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                                                      ? "size needs 1 or more"
                                                      : "vocabulary needs 1 to 16777216");
     }
-    l->out = (struct uw_shape){in->c, 1, d->size, 2};
+    l->out = uw_shape_matrix(in->c, d->size);
     l->tensors_n = 1;
     return uw_want_rank(in, 1, "one row of indices", err);
 }
@@ -24,7 +24,7 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
     (void)t;
     const struct uw_embedding_def *d = &l->def->embedding;
     return (struct uw_layer_tensor){.suffix = "weight", .dim = {d->vocabulary, d->size}, .rank = 2,
-                                    .init = UW_INIT_NORMAL, .fan_in = d->vocabulary,
+                                    .init = UW_INIT_NORMAL, .deviation = 1.0f, .fan_in = d->vocabulary,
                                     .fan_out = d->size};
 }
 

@@ -10,7 +10,7 @@ int uw_norm_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error
     const struct uw_norm_def *d = &l->def->norm;
     struct uw_norm *g = &l->geometry.norm;
 
-    *g = (struct uw_norm){.channels = in->c, .inner = in->h * in->w, .groups = 1,
+    *g = (struct uw_norm){.channels = in->c, .inner = l->in_n / in->c, .groups = 1,
                           .epsilon = d->epsilon != 0.0f ? d->epsilon : 1e-5f,
                           .momentum = d->momentum != 0.0f ? d->momentum : 0.1f};
     if (!(g->epsilon > 0.0f) || !(g->momentum > 0.0f && g->momentum <= 1.0f)) {
@@ -63,21 +63,29 @@ static int layernorm_infer(struct uw_layer *l, const struct uw_shape *in, struct
     struct uw_norm *g = &l->geometry.norm;
     int rc = uw_norm_infer(l, in, err);
 
-    if (rc == UW_OK && axes > in->rank) {
+    if (rc < 0) {
+        return rc;
+    }
+    if (axes > in->rank) {
         return uw_error_set(err, UW_ERR_SHAPE, "axes %u: its input has %u", (unsigned)axes,
                             (unsigned)in->rank);
     }
     g->inner = 1;
-    g->channels = axes == in->rank ? l->in_n : axes == 2 ? in->h * in->w : in->w;
+    uint32_t dim[UW_AXES_MAX];
+    uw_axes_of(in, dim);
+    g->channels = 1;
+    for (uint32_t i = in->rank - axes; i < in->rank; i++) {
+        g->channels *= dim[i];
+    }
     l->aux_sample_bytes = (size_t)rows_of(l) * 2 * sizeof(float);
-    return rc;
+    return UW_OK;
 }
 
 static struct uw_layer_tensor layernorm_tensor(const struct uw_layer *l, uint32_t t)
 {
     uint32_t axes = l->def->norm.axes != 0 ? l->def->norm.axes : 1;
     struct uw_layer_tensor tensor = uw_norm_tensor(l, t);
-    uint32_t dim[3];
+    uint32_t dim[UW_AXES_MAX];
 
     uw_axes_of(&l->in, dim);
     tensor.rank = axes;

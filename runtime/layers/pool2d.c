@@ -73,7 +73,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, uint32_t taps_ma
                             (unsigned)g->kernel_h, (unsigned)g->kernel_w, (unsigned)in->h,
                             (unsigned)in->w);
     }
-    l->out = (struct uw_shape){in->c, g->out_h, g->out_w, in->rank};
+    l->out = (struct uw_shape){in->c, 1, g->out_h, g->out_w, in->rank};
     return UW_OK;
 }
 
@@ -117,9 +117,9 @@ static int global_infer(struct uw_layer *l, const struct uw_shape *in, struct uw
         return uw_want_rank(in, 3, "channels x height x width or channels x length", err);
     }
     l->geometry.pool2d = (struct uw_pool2d){
-        .channels = in->c, .in_h = in->h, .in_w = in->w, .out_h = 1, .out_w = 1,
-        .kernel_h = in->h, .kernel_w = in->w, .stride_h = 1, .stride_w = 1};
-    l->out = (struct uw_shape){in->c, 1, 1, 1};
+        .channels = in->c, .in_h = in->d * in->h, .in_w = in->w, .out_h = 1, .out_w = 1,
+        .kernel_h = in->d * in->h, .kernel_w = in->w, .stride_h = 1, .stride_w = 1};
+    l->out = uw_shape_row(in->c);
     return UW_OK;
 }
 

@@ -42,8 +42,8 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     l->geometry.recurrent = (struct uw_recurrent){.steps = in->c, .in = in->w,
                                                   .hidden = d->hidden, .reverse = d->reverse,
                                                   .last = d->last, .relu = d->relu};
-    l->out = d->last ? (struct uw_shape){d->hidden, 1, 1, 1}
-                     : (struct uw_shape){in->c, 1, d->hidden, 2};
+    l->out = d->last ? uw_shape_row(d->hidden)
+                     : uw_shape_matrix(in->c, d->hidden);
     l->reads_y = !d->last;
     l->tensors_n = d->no_bias ? 2 : 4;
     l->aux_sample_bytes = uw_size_mul(in->c * sizeof(float), d->hidden) *

@@ -5,7 +5,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
 {
     const struct uw_slice_def *d = &l->def->slice;
     struct uw_copy *g = &l->geometry.slice.copy;
-    uint32_t dim[3], axis = d->axis, rank = in->rank, inner = 1;
+    uint32_t dim[UW_AXES_MAX], axis = d->axis, rank = in->rank, inner = 1;
 
     if (axis >= rank) {
         return uw_error_set(err, UW_ERR_INVALID, "axis %u: its input has axes 0 to %u",
@@ -25,7 +25,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
                                       : "squeeze needs length 1");
     }
     *g = (struct uw_copy){.rows = 1};
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < UW_AXES_MAX; i++) {
         g->rows *= i < axis ? dim[i] : 1;
         inner *= i > axis ? dim[i] : 1;
     }
@@ -33,8 +33,8 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     g->x_step = (size_t)dim[axis] * inner;
     l->geometry.slice.offset = (size_t)start * inner;
     dim[axis] = (uint32_t)length;
-    for (uint32_t i = axis; d->squeeze && i < 3; i++) {
-        dim[i] = i < 2 ? dim[i + 1] : 1;
+    for (uint32_t i = axis; d->squeeze && i < UW_AXES_MAX; i++) {
+        dim[i] = i + 1 < UW_AXES_MAX ? dim[i + 1] : 1;
     }
     l->out = uw_shape_of_axes(d->squeeze ? rank - 1 : rank, dim);
     return UW_OK;

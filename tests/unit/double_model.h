@@ -27,6 +27,7 @@ static inline const double *double_tensor(const struct double_model *d, const st
 
 #include "double_image.h"
 #include "double_norm.h"
+#include "double_tensor.h"
 #include "double_sequence.h"
 
 static void double_conv2d(const struct uw_conv2d *g, uint32_t n, const double *x, const double *w,
@@ -114,6 +115,7 @@ static void double_layer(struct double_model *d, const struct uw_layer *l, uint3
     const double *x = d->value[l->input[0]];
     double *y = d->value[l->index + 1];
     const double *w = NULL, *b = NULL;
+    n = l->shared ? 1 : n;
     size_t all = (size_t)n * l->out_n;
 
     if (l->tensors_n > 0) {
@@ -143,6 +145,10 @@ static void double_layer(struct double_model *d, const struct uw_layer *l, uint3
         memcpy(y, x, all * sizeof(double));
         break;
     case UW_LAYER_ADD:
+        if (l->ops == &uw_layer_arithmetic) {
+            double_arithmetic(d, l, n, y);
+            break;
+        }
         memset(y, 0, all * sizeof(double));
         for (uint32_t k = 0; k < l->inputs_n; k++) {
             for (size_t i = 0; i < all; i++) {
@@ -152,7 +158,7 @@ static void double_layer(struct double_model *d, const struct uw_layer *l, uint3
         break;
     default:
         if (!double_layer_image(d, l, n, y) && !double_layer_norm(d, l, n, y) &&
-            !double_layer_sequence(d, l, n, y)) {
+            !double_layer_sequence(d, l, n, y) && !double_layer_tensor(d, l, n, y)) {
             fail_msg("double_model.h does not know layer '%s'", l->def->name);
         }
     }

@@ -24,7 +24,8 @@ static inline void double_concat(const struct double_model *d, const struct uw_l
         uint32_t in[3];
         double_dims(s != NULL ? s : &l->in, in);    /* only input 1 may be the model's */
         const double *x = d->value[l->input[k]];
-        for (uint32_t b = 0; b < n; b++)
+        for (uint32_t b = 0; b < n; b++, x = (l->shared_inputs & 1u << k) != 0
+                                                 ? d->value[l->input[k]] : x)
         for (uint32_t i = 0; i < in[0]; i++)
         for (uint32_t j = 0; j < in[1]; j++)
         for (uint32_t m = 0; m < in[2]; m++) {
@@ -33,29 +34,6 @@ static inline void double_concat(const struct double_model *d, const struct uw_l
             y[((b * out[0] + at[0]) * out[1] + at[1]) * out[2] + at[2]] = *x++;
         }
         first += in[axis];
-    }
-}
-
-static inline void double_transpose(const struct uw_layer *l, uint32_t n, const double *x,
-                                    double *y)
-{
-    uint32_t in[3], out[3], order[3];
-
-    double_dims(&l->in, in);
-    double_dims(&l->out, out);
-    for (uint32_t i = 0; i < 3; i++) {
-        order[i] = i < l->in.rank ? l->def->transpose.order[i] : i;
-    }
-    for (uint32_t b = 0; b < n; b++)
-    for (uint32_t i = 0; i < out[0]; i++)
-    for (uint32_t j = 0; j < out[1]; j++)
-    for (uint32_t m = 0; m < out[2]; m++) {
-        const uint32_t to[3] = {i, j, m};
-        uint32_t from[3];
-        for (uint32_t a = 0; a < 3; a++) {
-            from[order[a]] = to[a];
-        }
-        *y++ = x[((b * in[0] + from[0]) * in[1] + from[1]) * in[2] + from[2]];
     }
 }
 
@@ -184,7 +162,7 @@ static inline bool double_layer_sequence(struct double_model *d, const struct uw
         memcpy(y, x, (size_t)n * l->out_n * sizeof *y);
         return true;
     case UW_LAYER_TRANSPOSE:
-        double_transpose(l, n, x, y);
+        double_transpose(d, l, n, y);
         return true;
     case UW_LAYER_SLICE:
         double_slice(l, n, x, y);

@@ -24,6 +24,9 @@ target_include_directories(test_gradient_sequence PRIVATE ${PROJECT_SOURCE_DIR}/
 uwasa_test(late_updates unit SOURCES test_late_updates.c LINKS uwasa::runtime uwasa::kernels)
 uwasa_test(training unit SOURCES test_training.c LINKS uwasa::runtime uwasa::kernels)
 target_include_directories(test_training PRIVATE ${PROJECT_SOURCE_DIR}/runtime)
+uwasa_test(gradient_tensor unit SOURCES test_gradient_tensor.c
+           LINKS uwasa::runtime uwasa::kernels)
+target_include_directories(test_gradient_tensor PRIVATE ${PROJECT_SOURCE_DIR}/runtime)
 uwasa_test(gradient_norm unit SOURCES test_gradient_norm.c LINKS uwasa::runtime uwasa::kernels)
 target_include_directories(test_gradient_norm PRIVATE ${PROJECT_SOURCE_DIR}/runtime)
 uwasa_test(plan unit SOURCES test_plan.c LINKS uwasa::runtime uwasa::kernels)

@@ -11,7 +11,7 @@ struct line {
     double bytes;               /* of the parameters and one sample's input and output */
 };
 
-static double size_of(const uint32_t dim[3], uint32_t rank)
+static double size_of(const uint32_t dim[UW_AXES_MAX], uint32_t rank)
 {
     double n = 1.0;
     for (uint32_t i = 0; i < rank; i++) {

@@ -51,7 +51,7 @@ struct uw_export_tensor {
 /* One shape of a sample. */
 struct uw_export_shape {
     uint32_t rank;
-    uint32_t dim[3];
+    uint32_t dim[UW_AXES_MAX];
 };
 
 struct uw_export {

@@ -90,7 +90,8 @@
     extern const struct uw_norm_kernels uw_norm_##of;                                            \
     extern const struct uw_activation_kernels uw_activation_##of;                                \
     extern const struct uw_loss_kernels uw_loss_##of;                                            \
-    extern const struct uw_update_kernels uw_update_##of
+    extern const struct uw_update_kernels uw_update_##of;                                        \
+    extern const struct uw_tensor_kernels uw_tensor_##of
 
 UW_C_BEGIN
 

@@ -20,8 +20,8 @@ UW_C_BEGIN
 struct uw_layer_info {
     const char *name;
     const char *kind;               /* "conv2d", as in a model file */
-    uint32_t in[3], in_rank;        /* of the first input: [c], [c][w] or [c][h][w] */
-    uint32_t out[3], out_rank;
+    uint32_t in[UW_AXES_MAX], in_rank;      /* of the first input */
+    uint32_t out[UW_AXES_MAX], out_rank;
     uint32_t parameters_n, trained_n;
     uint64_t multiply_adds;         /* forward pass of one sample; 0: no products */
     uint32_t passes;                /* passes of that cost in a training step: forward, gradient of

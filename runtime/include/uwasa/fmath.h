@@ -34,6 +34,10 @@ float uw_sqrtf(float x);
 float uw_sinf(float x);
 float uw_cosf(float x);
 
+/* x^y: exact multiplications for whole y up to 64, square roots for y of 0.5 and -0.5, else
+ * e^(y log x), NaN for x below 0. */
+float uw_powf(float x, float y);
+
 /* x^n by squaring. */
 double uw_power(double x, uint64_t n);
 

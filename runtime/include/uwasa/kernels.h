@@ -24,6 +24,7 @@
 #include "uwasa/device.h"
 #include "uwasa/kernels_fused.h"
 #include "uwasa/kernels_layers.h"
+#include "uwasa/kernels_tensor.h"
 #include "uwasa/workers.h"
 
 #include <stdbool.h>
@@ -204,6 +205,7 @@ struct uw_kernels {
     const struct uw_sequence_kernels *sequence;
     const struct uw_loss_kernels *loss;
     const struct uw_update_kernels *update;
+    const struct uw_tensor_kernels *tensor;
     const struct uw_fused_kernels *fused;       /* NULL: none */
     const struct uw_device_kernels *device;     /* uwasa/device.h; NULL: runs on the processor */
 };

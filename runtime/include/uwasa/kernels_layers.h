@@ -98,10 +98,12 @@ enum uw_activation_kind {
     UW_ACTIVATION_GELU_TANH,
     UW_ACTIVATION_SILU
 };
+#define UW_ACTIVATION_FUNCTION 16u  /* and an enum uw_function on top */
 
 struct uw_activation {
-    enum uw_activation_kind kind;
+    uint32_t kind;                  /* enum uw_activation_kind, or UW_ACTIVATION_FUNCTION + one */
     float slope;                    /* leaky ReLU, above 0 */
+    float a, b;                     /* of a function */
 };
 
 struct uw_dropout {
@@ -114,7 +116,7 @@ struct uw_activation_kernels {
     /* y = f(x); y may be x. */
     int (*forward)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                    const float *x, float *y);
-    /* dx = f'(x) dy; v is y, or x for GELU and SiLU. dx may be dy; accumulate: dx += instead. */
+    /* dx = f'(x) dy; v is y, or x for GELU, SiLU and functions. dx may be dy; accumulate: dx += instead. */
     int (*bw_input)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                     const float *v, const float *dy, float *dx, bool accumulate);
     /* y[i] = x[i] / (1 - rate) where element first + i of stream uw_rng_mix(noise, layer) is kept,

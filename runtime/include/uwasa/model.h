@@ -144,9 +144,9 @@ int uw_model_open(struct uw_model *m, const struct uw_model_config *config, void
                   size_t bytes, uint64_t seed, struct uw_error *err);
 
 /* Shape of a bound model's sample (layer UINT32_MAX) or of a layer's output for one sample.
- *   dim  [3] written; sizes beyond the rank are 1
- * Returns the rank, 1 to 3. */
-uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[3]);
+ *   dim  [4] written; sizes beyond the rank are 1
+ * Returns the rank, 1 to 4. */
+uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[UW_AXES_MAX]);
 
 /* Forward pass as in inference: running statistics, no dropout.
  *

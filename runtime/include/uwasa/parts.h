@@ -21,7 +21,7 @@
 
 UW_C_BEGIN
 
-#define UW_LAYER_KINDS_N (UW_LAYER_ATTENTION + 1u)
+#define UW_LAYER_KINDS_N (UW_LAYER_TAKE + 1u)
 
 struct uw_layer_ops;                /* private to the runtime, as all of these */
 struct uw_gathering;
@@ -99,6 +99,13 @@ extern const struct uw_layer_ops uw_layer_rnn;
 extern const struct uw_layer_ops uw_layer_gru;
 extern const struct uw_layer_ops uw_layer_lstm;
 extern const struct uw_layer_ops uw_layer_attention;
+extern const struct uw_layer_ops uw_layer_parameter;
+extern const struct uw_layer_ops uw_layer_function;
+extern const struct uw_layer_ops uw_layer_arithmetic;
+extern const struct uw_layer_ops uw_layer_matmul;
+extern const struct uw_layer_ops uw_layer_reduce;
+extern const struct uw_layer_ops uw_layer_softmax;
+extern const struct uw_layer_ops uw_layer_take;
 
 UW_C_END
 #endif
