@@ -168,6 +168,11 @@ static void put_header(struct sink *s, const struct uw_model *m, const struct uw
         EXACT_NUMBERS(PUT_NUMBER)
 #undef PUT_NUMBER
     }
+    if (state != NULL && state->data != NULL) {
+        put_text(s, ",\"uwasa.data\":\"");
+        put_escaped(s, state->data);
+        put_text(s, "\"");
+    }
     put_text(s, "}");
     uint64_t base = 0;
     for (uint32_t i = 0; i < p->segments_n; i++) {

@@ -25,7 +25,16 @@ static uint64_t sample_index(const struct uw_loader *l, uint32_t position)
     return d->endless ? l->epoch * d->samples_n + i : i;
 }
 
-int uw_loader_next(struct uw_loader *l, float *x, uint32_t *label)
+static int read_target(struct uw_dataset *d, uint64_t index, uint32_t label, float *target)
+{
+    if (d->targets_n != 0) {
+        return d->ops->read_target(d, index, target);
+    }
+    *target = (float)label;
+    return UW_OK;
+}
+
+int uw_loader_next(struct uw_loader *l, float *x, uint32_t *label, float *target)
 {
     struct uw_dataset *d = l->config.dataset;
     size_t sample_n = (size_t)d->channels * d->height * d->width;
@@ -33,7 +42,12 @@ int uw_loader_next(struct uw_loader *l, float *x, uint32_t *label)
     uint32_t n = left < l->config.batch_n ? left : l->config.batch_n;
 
     for (uint32_t i = 0; i < n; i++) {
-        int rc = d->ops->read(d, sample_index(l, l->position + i), x + i * sample_n, &label[i]);
+        uint64_t index = sample_index(l, l->position + i);
+        int rc = d->ops->read(d, index, x + i * sample_n, &label[i]);
+        if (rc == UW_OK && target != NULL) {
+            size_t targets_n = d->targets_n != 0 ? d->targets_n : 1;
+            rc = read_target(d, index, label[i], target + i * targets_n);
+        }
         if (rc < 0) {
             return rc;
         }

@@ -199,26 +199,30 @@ static int resolve_inputs(const struct uw_graph *g, struct uw_layer *l, struct u
     return UW_OK;
 }
 
-static int infer_layer(struct uw_graph *g, struct uw_layer *l, struct uw_error *err)
+static int infer_layer(struct uw_graph *g, const struct uw_kernels *k, struct uw_layer *l,
+                       struct uw_error *err)
 {
     struct uw_shape in[UW_LAYER_INPUTS_MAX];
     struct uw_error inner = {0};
     char text[UW_SHAPE_TEXT_BYTES];
 
     in[0] = g->in;
-    for (uint32_t k = 0; k < l->inputs_n; k++) {
-        in[k] = g->in;
-        if (l->input[k] != UW_VALUE_INPUT) {
-            struct uw_layer *from = &g->layers[l->input[k] - 1];
-            in[k] = from->out;
+    for (uint32_t i = 0; i < l->inputs_n; i++) {
+        in[i] = g->in;
+        if (l->input[i] != UW_VALUE_INPUT) {
+            struct uw_layer *from = &g->layers[l->input[i] - 1];
+            in[i] = from->out;
             from->consumers_n++;
-            l->shared_inputs |= (uint8_t)(from->shared << k);
+            l->shared_inputs |= (uint8_t)(from->shared << i);
         }
     }
     l->shared = l->shared_inputs == (1u << l->inputs_n) - 1u;
     l->in = l->out = in[0];
     l->in_n = uw_shape_size(&in[0]);
     int rc = l->ops->infer != NULL ? l->ops->infer(l, in, &inner) : UW_OK;
+    if (uw_device(k) != NULL && l->ops->processor_only) {
+        rc = uw_error_set(&inner, UW_ERR_UNSUPPORTED, "has no GPU kernel yet");
+    }
     if (rc == UW_OK && l->shared_inputs != 0 && !l->shared && !l->ops->repeats) {
         rc = uw_error_set(&inner, UW_ERR_INVALID, "an input is a parameter, the others are not");
     }
@@ -471,7 +475,7 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
         l->lora_scale = uw_lora_scale(&config->adapt);
     }
     rc = resolve_inputs(g, l, err);
-    return rc < 0 ? rc : infer_layer(g, l, err);
+    return rc < 0 ? rc : infer_layer(g, config->kernels, l, err);
 }
 
 void uw_graph_undefer(struct uw_graph *g)

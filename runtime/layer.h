@@ -29,7 +29,7 @@ enum uw_init {
 };
 
 struct uw_layer_tensor {
-    const char *suffix;             /* "weight", "bias", "running_mean" */
+    const char *suffix;             /* "weight", "bias", "running_mean"; "": named like the layer */
     uint32_t dim[UW_SHAPE_RANK_MAX];
     uint32_t rank;
     enum uw_init init;
@@ -44,8 +44,8 @@ struct uw_layer_tensor {
  * readers of one value (at most UW_LAYER_INPUTS_MAX per layer). */
 #define UW_LAYERS_MAX 8000u
 
-/* The products of a matmul: [m][n] = [m][k] [k][n] for each sample and index of the axes dim. A step
- * of 0: the operand stays the same. */
+/* The products of a matmul: [m][n] = [m][k] [k][n] for each sample and index of the axes dim. A
+ * step of 0: the operand stays the same. */
 #define UW_PRODUCT_AXES (UW_AXES_MAX - 2u)
 struct uw_products {
     uint32_t m, k, n;
@@ -155,6 +155,7 @@ struct uw_layer_ops {
     bool again_reads_aux;           /* recomputation reads what forward left in aux */
     bool several;                   /* 2 to UW_LAYER_INPUTS_MAX inputs; else one */
     bool repeats;                   /* takes a value for all samples beside values of each */
+    bool processor_only;            /* tables with a device have no kernels for it yet */
     const char *wants;              /* what input values must be; for others forward returns
                                        UW_ERR_INVALID (optional: takes all) */
 

@@ -291,7 +291,7 @@ static void name_segments(struct uw_model *m, struct uw_segment *segments, char 
                                      .state_n = trained ? state : UINT32_MAX};
             memcpy(s->dim, tensor.dim, sizeof s->dim);
             memcpy(names, l->def->name, stem);
-            names[stem] = '.';
+            names[stem] = suffix != 0 ? '.' : '\0';
             memcpy(names + stem + 1, tensor.suffix, suffix + 1);
             hash = uw_hash64(hash, names, stem + suffix + 2);
             for (uint32_t k = 0; k < s->rank; k++) {

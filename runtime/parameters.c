@@ -124,8 +124,8 @@ static const struct uw_constant *constant_of(const struct uw_model_config *confi
 
     for (uint32_t i = 0; i < config->constants_n; i++) {
         const char *name = config->constants[i].name;
-        if (strncmp(name, layer, stem) == 0 && name[stem] == '.' &&
-            strcmp(name + stem + 1, suffix) == 0) {
+        if (strncmp(name, layer, stem) == 0 && name[stem] == (suffix[0] != '\0' ? '.' : '\0') &&
+            (suffix[0] == '\0' || strcmp(name + stem + 1, suffix) == 0)) {
             return &config->constants[i];
         }
     }

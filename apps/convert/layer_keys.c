@@ -4,7 +4,7 @@
 #define WINDOW_LIMIT 65535u     /* kernels, strides, padding */
 
 #define KEY(name, kind, member, ...) \
-    {name, kind, offsetof(struct uw_layer_def, member), #member, __VA_ARGS__}
+    {name, kind, offsetof(struct uw_layer_def, member), #member, __VA_ARGS__, 0.0f}
 
 /* Rows that many types share; `d` is the type's member of struct uw_layer_def. */
 #define SIZE(name, member) KEY(name, UW_KEY_U32, member, true, 1, UW_LAYER_SIZE_LIMIT, 0, 0, NULL)
@@ -14,6 +14,11 @@
 #define FLAG(name, kind, member) KEY(name, kind, member, false, 0, 0, 0, 0, NULL)
 #define BIAS(d) FLAG("bias", UW_KEY_FALSE, d.no_bias)
 #define REAL(name, member, range) KEY(name, UW_KEY_REAL, member, false, 0, 0, 0, range, NULL)
+#define AXIS(name, member) KEY(name, UW_KEY_U32, member, false, 0, UW_AXES_MAX - 1u, 0, 0, NULL)
+/* A number of a function, and its default where that is not 0. */
+#define NUMBER(name, letter, range, otherwise)                                               \
+    {name, UW_KEY_REAL, offsetof(struct uw_layer_def, function.letter), "function." #letter, \
+     false, 0, 0, 0, range, NULL, otherwise}
 #define CONV2D(d)                                                                      \
     SIZE("out_channels", d.out_channels),                                              \
         WINDOW("kernel", UW_KEY_PAIR, d.kernel_h, true, 1, 0),                         \
@@ -62,7 +67,7 @@ static const struct uw_layer_key batchnorm_keys[] = {
 static const struct uw_layer_key groupnorm_keys[] = {
     SIZE("num_groups", norm.groups), EPS, AFFINE};
 static const struct uw_layer_key layernorm_keys[] = {
-    KEY("axes", UW_KEY_U32, norm.axes, false, 1, 3, 1, 0, NULL), EPS, AFFINE};
+    KEY("axes", UW_KEY_U32, norm.axes, false, 1, UW_AXES_MAX, 1, 0, NULL), EPS, AFFINE};
 static const struct uw_layer_key lrn_keys[] = {
     WINDOW("size", UW_KEY_U32, lrn.size, true, 1, 0),
     REAL("alpha", lrn.alpha, UW_REAL_POSITIVE),
@@ -75,14 +80,13 @@ static const struct uw_layer_key gelu_keys[] = {
     KEY("approximate", UW_KEY_CHOICE, activation.tanh, false, 0, 0, 0, 0, "none|tanh")};
 static const struct uw_layer_key dropout_keys[] = {
     KEY("p", UW_KEY_REAL, dropout.rate, true, 0, 0, 0, UW_REAL_SHARE, NULL)};
-static const struct uw_layer_key concat_keys[] = {
-    KEY("axis", UW_KEY_U32, concat.axis, false, 0, 2, 0, 0, NULL)};
+static const struct uw_layer_key concat_keys[] = {AXIS("axis", concat.axis)};
 static const struct uw_layer_key reshape_keys[] = {
-    KEY("shape", UW_KEY_SHAPE, reshape, true, 0, 0, 0, 0, NULL)};
+    KEY("shape", UW_KEY_SHAPE, reshape.dim, true, 0, 0, 0, 0, NULL)};
 static const struct uw_layer_key transpose_keys[] = {
     KEY("order", UW_KEY_ORDER, transpose.order, true, 0, 0, 0, 0, NULL)};
 static const struct uw_layer_key slice_keys[] = {
-    KEY("axis", UW_KEY_U32, slice.axis, false, 0, 2, 0, 0, NULL),
+    AXIS("axis", slice.axis),
     KEY("start", UW_KEY_I32, slice.start, false, 0, 0, 0, 0, NULL),
     KEY("length", UW_KEY_U32, slice.length, false, 1, UW_LAYER_SIZE_LIMIT, 0, 0, NULL),
     FLAG("squeeze", UW_KEY_TRUE, slice.squeeze),
@@ -98,51 +102,211 @@ static const struct uw_layer_key attention_keys[] = {
     SIZE("heads", attention.heads), FLAG("causal", UW_KEY_TRUE, attention.causal),
     BIAS(attention)};
 
-#define PLAIN(kind, name, several) {kind, name, several, NULL, 0}
-#define KEYED(kind, name, keys) {kind, name, false, keys, sizeof keys / sizeof keys[0]}
+static const struct uw_layer_key parameter_keys[] = {
+    KEY("shape", UW_KEY_SHAPE, parameter.dim, true, 1, 0, 0, 0, NULL),
+    REAL("value", parameter.value, UW_REAL_ANY),
+    REAL("deviation", parameter.deviation, UW_REAL_NOT_NEGATIVE),
+    FLAG("constant", UW_KEY_TRUE, parameter.constant),
+};
+static const struct uw_layer_key scale_keys[] = {
+    NUMBER("factor", a, UW_REAL_ANY, 1.0f), NUMBER("offset", b, UW_REAL_ANY, 0.0f)};
+static const struct uw_layer_key power_keys[] = {
+    KEY("exponent", UW_KEY_REAL, function.a, true, 0, 0, 0, UW_REAL_ANY, NULL)};
+static const struct uw_layer_key clip_keys[] = {
+    NUMBER("min", a, UW_REAL_ANY, -1.0f), NUMBER("max", b, UW_REAL_ANY, 1.0f)};
+static const struct uw_layer_key alpha_keys[] = {NUMBER("alpha", a, UW_REAL_POSITIVE, 1.0f)};
+static const struct uw_layer_key selu_keys[] = {
+    NUMBER("alpha", a, UW_REAL_POSITIVE, 1.67326324f),
+    NUMBER("scale", b, UW_REAL_POSITIVE, 1.05070099f)};
+static const struct uw_layer_key softplus_keys[] = {NUMBER("beta", a, UW_REAL_POSITIVE, 1.0f)};
+static const struct uw_layer_key hardsigmoid_keys[] = {
+    NUMBER("slope", a, UW_REAL_POSITIVE, 1.0f / 6.0f), NUMBER("offset", b, UW_REAL_ANY, 0.5f)};
+static const struct uw_layer_key threshold_keys[] = {
+    NUMBER("threshold", a, UW_REAL_ANY, 0.0f), NUMBER("value", b, UW_REAL_ANY, 0.0f)};
+static const struct uw_layer_key quick_gelu_keys[] = {
+    NUMBER("alpha", a, UW_REAL_POSITIVE, 1.702f)};
+static const struct uw_layer_key matmul_keys[] = {
+    FLAG("transpose_a", UW_KEY_TRUE, matmul.trans_a),
+    FLAG("transpose_b", UW_KEY_TRUE, matmul.trans_b),
+    KEY("scale", UW_KEY_REAL, matmul.scale, false, 0, 0, 0, UW_REAL_NOT_ZERO, NULL),
+};
+static const struct uw_layer_key reduce_keys[] = {
+    AXIS("axis", reduce.axis),
+    KEY("axes", UW_KEY_U32, reduce.axes, false, 1, UW_AXES_MAX, 1, 0, NULL),
+    FLAG("keep", UW_KEY_TRUE, reduce.keep),
+};
+static const struct uw_layer_key softmax_keys[] = {FLAG("log", UW_KEY_TRUE, softmax.log)};
+static const struct uw_layer_key take_keys[] = {
+    AXIS("axis", take.axis),
+    KEY("taps", UW_KEY_U32, take.taps, false, 1, UW_LAYER_TAPS_MAX, 1, 0, NULL),
+    KEY("index", UW_KEY_INDEX, take.index, true, 0, 0, 0, 0, NULL),
+    KEY("weight", UW_KEY_WEIGHTS, take.weight, false, 0, 0, 0, 0, NULL),
+};
+
+#define NO_KEYS NULL, 0
+#define KEYS(keys) keys, sizeof keys / sizeof keys[0]
+#define TYPE(kind, name, wiring, ...) \
+    {UW_LAYER_##kind, 0, name, "UW_LAYER_" #kind, wiring, __VA_ARGS__}
+#define PLAIN(kind, name) TYPE(kind, name, UW_WIRING_ONE, NO_KEYS)
+#define KEYED(kind, name, keys) TYPE(kind, name, UW_WIRING_ONE, KEYS(keys))
+/* A variant of a kind: which, and the member that says so. */
+#define VARIANT(kind, member, which, name, wiring, ...) \
+    {UW_LAYER_##kind, which, name, "UW_LAYER_" #kind ", ." #member " = " #which, wiring, \
+     __VA_ARGS__}
+#define FUNCTION(which, name, ...) \
+    VARIANT(FUNCTION, function.function, UW_FUNCTION_##which, name, UW_WIRING_ONE, __VA_ARGS__)
+#define ARITHMETIC(which, name) \
+    VARIANT(ARITHMETIC, arithmetic.op, UW_ARITHMETIC_##which, name, UW_WIRING_TWO, NO_KEYS)
+#define REDUCE(which, name) \
+    VARIANT(REDUCE, reduce.op, UW_REDUCE_##which, name, UW_WIRING_ONE, KEYS(reduce_keys))
 
 const struct uw_layer_type uw_layer_types[] = {
-    KEYED(UW_LAYER_CONV2D, "conv2d", conv2d_keys),
-    KEYED(UW_LAYER_CONV1D, "conv1d", conv1d_keys),
-    KEYED(UW_LAYER_CONV_TRANSPOSE2D, "conv_transpose2d", conv_transpose2d_keys),
-    KEYED(UW_LAYER_DENSE, "dense", dense_keys),
-    KEYED(UW_LAYER_MAXPOOL2D, "maxpool2d", maxpool2d_keys),
-    KEYED(UW_LAYER_MAXPOOL1D, "maxpool1d", maxpool1d_keys),
-    KEYED(UW_LAYER_AVGPOOL2D, "avgpool2d", avgpool2d_keys),
-    KEYED(UW_LAYER_AVGPOOL1D, "avgpool1d", avgpool1d_keys),
-    PLAIN(UW_LAYER_GLOBAL_AVGPOOL, "global_avgpool", false),
-    KEYED(UW_LAYER_BATCHNORM, "batchnorm", batchnorm_keys),
-    KEYED(UW_LAYER_GROUPNORM, "groupnorm", groupnorm_keys),
-    KEYED(UW_LAYER_LAYERNORM, "layernorm", layernorm_keys),
-    KEYED(UW_LAYER_LRN, "lrn", lrn_keys),
-    PLAIN(UW_LAYER_RELU, "relu", false),
-    PLAIN(UW_LAYER_RELU6, "relu6", false),
-    KEYED(UW_LAYER_LEAKY_RELU, "leaky_relu", leaky_relu_keys),
-    PLAIN(UW_LAYER_SIGMOID, "sigmoid", false),
-    PLAIN(UW_LAYER_TANH, "tanh", false),
-    KEYED(UW_LAYER_GELU, "gelu", gelu_keys),
-    PLAIN(UW_LAYER_SILU, "silu", false),
-    KEYED(UW_LAYER_DROPOUT, "dropout", dropout_keys),
-    PLAIN(UW_LAYER_ADD, "add", true),
-    {UW_LAYER_CONCAT, "concat", true, concat_keys, 1},
-    PLAIN(UW_LAYER_FLATTEN, "flatten", false),
-    KEYED(UW_LAYER_RESHAPE, "reshape", reshape_keys),
-    KEYED(UW_LAYER_TRANSPOSE, "transpose", transpose_keys),
-    KEYED(UW_LAYER_SLICE, "slice", slice_keys),
-    KEYED(UW_LAYER_EMBEDDING, "embedding", embedding_keys),
-    KEYED(UW_LAYER_RNN, "rnn", rnn_keys),
-    KEYED(UW_LAYER_GRU, "gru", recurrent_keys),
-    KEYED(UW_LAYER_LSTM, "lstm", recurrent_keys),
-    KEYED(UW_LAYER_ATTENTION, "attention", attention_keys),
+    KEYED(CONV2D, "conv2d", conv2d_keys),
+    KEYED(CONV1D, "conv1d", conv1d_keys),
+    KEYED(CONV_TRANSPOSE2D, "conv_transpose2d", conv_transpose2d_keys),
+    KEYED(DENSE, "dense", dense_keys),
+    KEYED(MAXPOOL2D, "maxpool2d", maxpool2d_keys),
+    KEYED(MAXPOOL1D, "maxpool1d", maxpool1d_keys),
+    KEYED(AVGPOOL2D, "avgpool2d", avgpool2d_keys),
+    KEYED(AVGPOOL1D, "avgpool1d", avgpool1d_keys),
+    PLAIN(GLOBAL_AVGPOOL, "global_avgpool"),
+    KEYED(BATCHNORM, "batchnorm", batchnorm_keys),
+    KEYED(GROUPNORM, "groupnorm", groupnorm_keys),
+    KEYED(LAYERNORM, "layernorm", layernorm_keys),
+    KEYED(LRN, "lrn", lrn_keys),
+    PLAIN(RELU, "relu"),
+    PLAIN(RELU6, "relu6"),
+    KEYED(LEAKY_RELU, "leaky_relu", leaky_relu_keys),
+    PLAIN(SIGMOID, "sigmoid"),
+    PLAIN(TANH, "tanh"),
+    KEYED(GELU, "gelu", gelu_keys),
+    PLAIN(SILU, "silu"),
+    KEYED(DROPOUT, "dropout", dropout_keys),
+    TYPE(ADD, "add", UW_WIRING_SEVERAL, NO_KEYS),
+    TYPE(CONCAT, "concat", UW_WIRING_SEVERAL, KEYS(concat_keys)),
+    PLAIN(FLATTEN, "flatten"),
+    KEYED(RESHAPE, "reshape", reshape_keys),
+    KEYED(TRANSPOSE, "transpose", transpose_keys),
+    KEYED(SLICE, "slice", slice_keys),
+    KEYED(EMBEDDING, "embedding", embedding_keys),
+    KEYED(RNN, "rnn", rnn_keys),
+    KEYED(GRU, "gru", recurrent_keys),
+    KEYED(LSTM, "lstm", recurrent_keys),
+    KEYED(ATTENTION, "attention", attention_keys),
+    TYPE(PARAMETER, "parameter", UW_WIRING_NONE, KEYS(parameter_keys)),
+    FUNCTION(SCALE, "scale", KEYS(scale_keys)),
+    FUNCTION(ABS, "abs", NO_KEYS),
+    FUNCTION(EXP, "exp", NO_KEYS),
+    FUNCTION(LOG, "log", NO_KEYS),
+    FUNCTION(SQRT, "sqrt", NO_KEYS),
+    FUNCTION(RECIPROCAL, "reciprocal", NO_KEYS),
+    FUNCTION(SQUARE, "square", NO_KEYS),
+    FUNCTION(POWER, "power", KEYS(power_keys)),
+    FUNCTION(ERF, "erf", NO_KEYS),
+    FUNCTION(CLIP, "clip", KEYS(clip_keys)),
+    FUNCTION(ELU, "elu", KEYS(alpha_keys)),
+    FUNCTION(SELU, "selu", KEYS(selu_keys)),
+    FUNCTION(CELU, "celu", KEYS(alpha_keys)),
+    FUNCTION(SOFTPLUS, "softplus", KEYS(softplus_keys)),
+    FUNCTION(SOFTSIGN, "softsign", NO_KEYS),
+    FUNCTION(MISH, "mish", NO_KEYS),
+    FUNCTION(HARDSIGMOID, "hardsigmoid", KEYS(hardsigmoid_keys)),
+    FUNCTION(HARDSWISH, "hardswish", NO_KEYS),
+    FUNCTION(THRESHOLD, "threshold", KEYS(threshold_keys)),
+    FUNCTION(QUICK_GELU, "quick_gelu", KEYS(quick_gelu_keys)),
+    ARITHMETIC(SUB, "sub"),
+    ARITHMETIC(MUL, "mul"),
+    ARITHMETIC(DIV, "div"),
+    ARITHMETIC(POW, "pow"),
+    ARITHMETIC(MIN, "min"),
+    ARITHMETIC(MAX, "max"),
+    ARITHMETIC(MASK, "mask"),
+    TYPE(MATMUL, "matmul", UW_WIRING_TWO, KEYS(matmul_keys)),
+    REDUCE(MEAN, "reduce_mean"),
+    REDUCE(SUM, "reduce_sum"),
+    REDUCE(MAX, "reduce_max"),
+    REDUCE(MIN, "reduce_min"),
+    REDUCE(NORM, "reduce_norm"),
+    KEYED(SOFTMAX, "softmax", softmax_keys),
+    KEYED(TAKE, "take", take_keys),
 };
 const size_t uw_layer_types_n = sizeof uw_layer_types / sizeof uw_layer_types[0];
 
-const struct uw_layer_type *uw_layer_type_of(enum uw_layer_kind kind)
+const struct uw_layer_type *uw_layer_type_of(const struct uw_layer_def *def)
 {
+    enum uw_layer_kind kind = def->kind;
+    uint32_t variant = kind == UW_LAYER_FUNCTION     ? (uint32_t)def->function.function
+                       : kind == UW_LAYER_ARITHMETIC ? (uint32_t)def->arithmetic.op
+                       : kind == UW_LAYER_REDUCE     ? (uint32_t)def->reduce.op
+                                                     : 0;
+    if (kind == UW_LAYER_ARITHMETIC && variant == UW_ARITHMETIC_ADD) {
+        kind = UW_LAYER_ADD; /* which broadcasts too */
+    }
     for (size_t i = 0; i < uw_layer_types_n; i++) {
-        if (uw_layer_types[i].kind == kind) {
+        if (uw_layer_types[i].kind == kind && uw_layer_types[i].variant == variant) {
             return &uw_layer_types[i];
         }
     }
     return NULL;
+}
+
+void uw_layer_set_type(struct uw_layer_def *def, const struct uw_layer_type *type)
+{
+    def->kind = type->kind;
+    switch (type->kind) {
+    case UW_LAYER_FUNCTION:
+        def->function.function = (enum uw_function)type->variant;
+        break;
+    case UW_LAYER_ARITHMETIC:
+        def->arithmetic.op = (enum uw_arithmetic_op)type->variant;
+        break;
+    case UW_LAYER_REDUCE:
+        def->reduce.op = (enum uw_reduction)type->variant;
+        break;
+    default:
+        break;
+    }
+}
+
+void uw_layer_key_pair(const struct uw_layer_key *key, const struct uw_layer_def *def,
+                       uint32_t out[2])
+{
+    const uint32_t *in = (const void *)((const char *)def + key->offset);
+    out[0] = in[0] != 0 ? in[0] : key->same;
+    out[1] = in[1] != 0 || key->min == 0 ? in[1] : out[0];
+}
+
+/* Whether a function has all its defaults. */
+static bool is_plain(const struct uw_layer_type *type, const struct uw_layer_def *def)
+{
+    return type->kind == UW_LAYER_FUNCTION && def->function.a == 0.0f && def->function.b == 0.0f;
+}
+
+bool uw_layer_key_is_default(const struct uw_layer_type *type, const struct uw_layer_key *key,
+                             const struct uw_layer_def *def)
+{
+    const void *value = (const char *)def + key->offset;
+    uint32_t pair[2];
+    switch (key->kind) {
+    case UW_KEY_U32:
+        return *(const uint32_t *)value == 0 || *(const uint32_t *)value == key->same;
+    case UW_KEY_I32:
+        return *(const int32_t *)value == 0;
+    case UW_KEY_PAIR:
+        uw_layer_key_pair(key, def, pair);
+        return pair[0] == key->same && pair[1] == key->same;
+    case UW_KEY_REAL:
+        return *(const float *)value == key->otherwise || is_plain(type, def);
+    case UW_KEY_TRUE:
+    case UW_KEY_FALSE:
+    case UW_KEY_CHOICE:
+        return !*(const bool *)value;
+    case UW_KEY_WEIGHTS:
+        return *(const float *const *)value == NULL;
+    case UW_KEY_SHAPE:
+    case UW_KEY_ORDER:
+    case UW_KEY_INDEX:
+        break;
+    }
+    return false;
 }

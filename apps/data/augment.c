@@ -66,7 +66,15 @@ static int read_augmented(struct uw_dataset *base, uint64_t index, float *x, uin
     return UW_OK;
 }
 
-static const struct uw_dataset_ops augment_ops = {.name = "augment", .read = read_augmented};
+static int read_augmented_target(struct uw_dataset *base, uint64_t index, float *target)
+{
+    const struct uw_augment *a = (const struct uw_augment *)base;
+    uint64_t inner = a->inner->endless ? index : index % base->samples_n;
+    return a->inner->ops->read_target(a->inner, inner, target);
+}
+
+static const struct uw_dataset_ops augment_ops = {
+    .name = "augment", .read = read_augmented, .read_target = read_augmented_target};
 
 void uw_augment_init(struct uw_augment *a, struct uw_dataset *inner, uint64_t seed, uint32_t crop,
                      bool flip)

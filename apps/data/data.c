@@ -20,6 +20,8 @@ struct uw_data_parts {
     bool classes_chosen; /* the set itself applied classes_mask */
     struct uw_subset subset;
     struct uw_augment augment;
+    struct uw_turned turned;
+    const struct uw_csv *table; /* NULL: the set is none */
 };
 
 static int open_keywords(struct uw_data_parts *p, const char *rest,
@@ -56,26 +58,45 @@ static int open_digits(struct uw_data_parts *p, const char *rest,
 
 /* ---- IDX ---- */
 
-/* If only compressed files exist, the hint is to unpack them. */
-static const char *mnist_hint(const char *path)
+/* Sets that are distributed as four IDX files, under MNIST's names or their own. */
+static const struct idx_set {
+    const char *prefix;
+    const char *train, *test;       /* how the names of their files begin */
+    uint32_t classes, first_label;
+} idx_sets[] = {
+    {"mnist:", "train", "t10k", 10, 0},
+    {"fashion-mnist:", "train", "t10k", 10, 0},
+    {"kmnist:", "train", "t10k", 10, 0},
+    {"emnist-letters:", "emnist-letters-train", "emnist-letters-test", 26, 1},
+    {"emnist-balanced:", "emnist-balanced-train", "emnist-balanced-test", 47, 0},
+    {"emnist-byclass:", "emnist-byclass-train", "emnist-byclass-test", 62, 0},
+    {"emnist-bymerge:", "emnist-bymerge-train", "emnist-bymerge-test", 47, 0},
+    {"emnist-digits:", "emnist-digits-train", "emnist-digits-test", 10, 0},
+    {"emnist-mnist:", "emnist-mnist-train", "emnist-mnist-test", 10, 0},
+};
+
+/* The file as it is unpacked, or packed. */
+static void find_idx(char *path, size_t path_bytes, const char *folder, const char *which,
+                     const char *kind)
 {
-    char packed[UW_FILE_PATH_BYTES + 64];
-    snprintf(packed, sizeof packed, "%s.gz", path);
-    return access(packed, F_OK) == 0 ? "its .gz is: unpack it with gzip -dk"
-                                     : "tools/get-data mnist DIR fetches the set";
+    int n = snprintf(path, path_bytes, "%.*s/%s-%s-ubyte.gz", (int)UW_FILE_PATH_BYTES, folder,
+                     which, kind);
+    if (access(path, F_OK) != 0) {
+        path[n - 3] = '\0';
+    }
 }
 
-static int open_mnist(struct uw_data_parts *p, const char *folder,
-                      const struct uw_data_config *config, struct uw_error *err)
+static int open_idx_set(struct uw_data_parts *p, const struct idx_set *set, const char *folder,
+                        const struct uw_data_config *config, struct uw_error *err)
 {
-    char images[UW_FILE_PATH_BYTES + 32], labels[UW_FILE_PATH_BYTES + 32];
-    const char *which = config->test ? "t10k" : "train";
-    int most = (int)UW_FILE_PATH_BYTES;
-    snprintf(images, sizeof images, "%.*s/%s-images-idx3-ubyte", most, folder, which);
-    snprintf(labels, sizeof labels, "%.*s/%s-labels-idx1-ubyte", most, folder, which);
+    char images[UW_FILE_PATH_BYTES + 64], labels[UW_FILE_PATH_BYTES + 64];
+    const char *which = config->test ? set->test : set->train;
+    find_idx(images, sizeof images, folder, which, "images-idx3");
+    find_idx(labels, sizeof labels, folder, which, "labels-idx1");
     p->whole = &p->idx.base;
-    const char *hint = mnist_hint(access(images, F_OK) == 0 ? labels : images);
-    return uw_idx_open(&p->idx, images, labels, 10, hint, err);
+    return uw_idx_open(&p->idx, images, labels,
+                       &(struct uw_idx_labels){.classes = set->classes, .first = set->first_label},
+                       set == idx_sets ? "tools/get-data mnist DIR fetches the set" : NULL, err);
 }
 
 /* Copy `rest` to names and split it at its commas. Returns the number of parts, or 0 if there are
@@ -127,11 +148,16 @@ static int open_idx(struct uw_data_parts *p, const char *rest, const struct uw_d
     }
     p->whole = &p->idx.base;
     uint32_t mine = n == 4 && config->test ? 2 : 0, other = n == 4 ? 2 - mine : mine;
-    int rc = uw_idx_open(&p->idx, part[mine], part[mine + 1], 0, NULL, err);
+    const struct uw_idx_labels any = {.outputs = config->outputs};
+    int rc = uw_idx_open(&p->idx, part[mine], part[mine + 1], &any, NULL, err);
     if (rc == UW_OK && other != mine) {
         struct uw_idx d;
-        rc = uw_idx_open(&d, part[other], part[other + 1], 0, NULL, err);
+        rc = uw_idx_open(&d, part[other], part[other + 1], &any, NULL, err);
         if (rc == UW_OK) {
+            if (d.first_label == 1 && p->idx.first_label == 0 && p->idx.least_label == 1) {
+                p->idx.first_label = 1;     /* this one lacks the last class */
+                p->whole->classes -= p->whole->classes > 2 ? 1 : 0;
+            }
             rc = agree(p->whole, &d.base, rest, err);
             uw_idx_close(&d);
         }
@@ -153,26 +179,9 @@ static int open_cifar10(struct uw_data_parts *p, const char *folder,
 static int open_csv(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
                     struct uw_error *err)
 {
-    char names[2 * UW_FILE_PATH_BYTES], *part[2];
-    uint32_t n = split(rest, names, sizeof names, part, 2);
-    if (n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "csv:%.100s: allowed are csv:FILE and csv:FILE,TESTFILE", rest);
-    }
     p->whole = &p->csv.base;
-    if (n == 1) {
-        return uw_csv_open(&p->csv, part[0], config->test ? UW_CSV_TEST : UW_CSV_TRAIN, err);
-    }
-    int rc = uw_csv_open(&p->csv, part[config->test], UW_CSV_ALL, err);
-    if (rc == UW_OK) {
-        struct uw_csv d;
-        rc = uw_csv_open(&d, part[!config->test], UW_CSV_ALL, err);
-        if (rc == UW_OK) {
-            rc = agree(p->whole, &d.base, rest, err);
-            uw_csv_close(&d);
-        }
-    }
-    return rc;
+    p->table = &p->csv;
+    return uw_csv_open(&p->csv, rest, config, err);
 }
 
 /* ---- by name ---- */
@@ -182,8 +191,8 @@ static const struct {
     int (*open)(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
                 struct uw_error *err);
 } formats[] = {
-    {"digits", open_digits},     {"keywords", open_keywords}, {"mnist:", open_mnist},
-    {"cifar10:", open_cifar10},  {"idx:", open_idx},          {"csv:", open_csv},
+    {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
+    {"idx:", open_idx},         {"csv:", open_csv},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -195,8 +204,15 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
             return formats[i].open(p, spec + prefix_bytes, config, err);
         }
     }
+    for (size_t i = 0; i < sizeof idx_sets / sizeof idx_sets[0]; i++) {
+        size_t prefix_bytes = strlen(idx_sets[i].prefix);
+        if (strncmp(spec, idx_sets[i].prefix, prefix_bytes) == 0) {
+            return open_idx_set(p, &idx_sets[i], spec + prefix_bytes, config, err);
+        }
+    }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "data \"%.80s\": allowed are digits, keywords, mnist:DIR, cifar10:DIR, "
+                        "data \"%.60s\": allowed are digits, keywords, mnist:DIR, "
+                        "fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, cifar10:DIR, "
                         "idx:IMAGES,LABELS and csv:FILE",
                         spec);
 }
@@ -223,6 +239,14 @@ static int choose(struct uw_data *d, const char *spec, const struct uw_data_conf
     }
     d->base = &d->parts->subset.base;
     return UW_OK;
+}
+
+/* Whether the model takes the same images with their channels last. */
+static bool wants_channels_last(const struct uw_dataset *d, const struct uw_data_config *config)
+{
+    return d->channels > 1 && d->height > 1 && d->width > 1 && config->channels == d->height &&
+           config->height == d->width && config->width == d->channels &&
+           (config->channels != d->channels || config->width != d->width);
 }
 
 /* Treat rows of numbers as images if they have the right length. */
@@ -278,10 +302,25 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
         uw_augment_init(&d->parts->augment, d->base, config->seed, config->crop, config->flip);
         d->base = &d->parts->augment.base;
     }
+    if (rc == UW_OK && wants_channels_last(d->base, config)) {
+        uw_turned_init(&d->parts->turned, d->base);
+        d->base = &d->parts->turned.base;
+    }
     if (rc < 0) {
         uw_data_close(d);
     }
     return rc;
+}
+
+const struct uw_data_columns *uw_data_columns(const struct uw_data *d)
+{
+    return d->parts != NULL && d->parts->table != NULL ? &d->parts->table->columns : NULL;
+}
+
+const char *uw_data_note(const struct uw_data *d, uint32_t i)
+{
+    const struct uw_csv *table = d->parts != NULL ? d->parts->table : NULL;
+    return table != NULL && i < table->notes.n ? table->notes.text[i] : NULL;
 }
 
 void uw_data_close(struct uw_data *d)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "file.h"
 
+#include "inflate.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -25,6 +27,29 @@ static int open_error(const char *path, const char *hint, struct uw_error *err)
     }
 }
 
+/* A file that gzip has packed is read unpacked. */
+static int unpack(struct uw_file *f, struct uw_error *err)
+{
+    uint8_t start[2];
+    uint64_t bytes;
+    if (f->bytes < sizeof start || uw_file_read(f, 0, start, sizeof start) < 0 ||
+        start[0] != 0x1f || start[1] != 0x8b) {
+        return UW_OK;
+    }
+    int fd = uw_inflate_gzip(f->handle - 1, &bytes);
+    uw_file_close(f);
+    if (fd >= 0) {
+        f->handle = fd + 1;
+        f->bytes = bytes;
+        return UW_OK;
+    }
+    return uw_error_set(err, fd, "%.140s: compressed%s", f->path,
+                        fd == UW_ERR_UNSUPPORTED ? ", and this build has no zlib: unpack it with "
+                                                   "gzip -d"
+                        : fd == UW_ERR_CORRUPT   ? ", and damaged: gzip -t tells more"
+                                                 : ": no room to unpack it, see TMPDIR");
+}
+
 int uw_file_open(struct uw_file *f, const char *path, const char *hint, struct uw_error *err)
 {
     *f = (struct uw_file){.handle = 0};
@@ -44,7 +69,7 @@ int uw_file_open(struct uw_file *f, const char *path, const char *hint, struct u
     }
     f->bytes = (uint64_t)st.st_size;
     f->handle = fd + 1;
-    return UW_OK;
+    return unpack(f, err);
 }
 
 int uw_file_read(const struct uw_file *f, uint64_t offset, void *buf, size_t bytes)

@@ -3,7 +3,7 @@
  * file.h - a regular file, read at any offset
  *
  * Reads use pread rather than a mapping, so that a file truncated while in use gives an error code
- * and not a signal.
+ * and not a signal. A file that gzip has packed is read unpacked, from a temporary file.
  *
  * Context    any thread may read; open and close belong to one
  */
@@ -27,7 +27,7 @@ struct uw_file {
 /* Open for reading.
  *   hint  added to the sentence when the file is not there; NULL: nothing
  * Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_INVALID (not a regular file, path too
- * long), UW_ERR_IO. */
+ * long), UW_ERR_IO; of a packed file UW_ERR_CORRUPT, UW_ERR_UNSUPPORTED (no zlib). */
 int uw_file_open(struct uw_file *f, const char *path, const char *hint, struct uw_error *err);
 
 /* Read exactly `bytes`. Returns UW_OK or UW_ERR_IO (the file ends before, or the device fails). */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sets.h"
 
+#include <stdbool.h>
+
 enum { RANK_MAX = 4, TYPE_BYTE = 0x08, TYPE_FLOAT = 0x0d, LABELS_AT = 8 };
 
 /* Limit of values in a sample: more means a damaged header. */
@@ -22,10 +24,6 @@ static int read_header(const struct uw_file *f, struct header *h, struct uw_erro
     }
     if (uw_file_read(f, 0, start, sizeof start) < 0) {
         return uw_file_read_error(f, 0, err);
-    }
-    if (start[0] == 0x1f && start[1] == 0x8b) {
-        return uw_error_set(err, UW_ERR_CORRUPT, "%.160s: compressed; unpack it with gzip -d",
-                            f->path);
     }
     if (start[0] != 0 || start[1] != 0) {
         return uw_error_set(err, UW_ERR_CORRUPT,
@@ -115,10 +113,10 @@ static int open_images(struct uw_idx *d, const char *path, const char *hint, str
     return rc;
 }
 
-static int check_labels(struct uw_idx *d, uint32_t classes, struct uw_error *err)
+static int check_labels(struct uw_idx *d, const struct uw_idx_labels *known, struct uw_error *err)
 {
     uint8_t block[4096];
-    uint32_t largest = 1;
+    uint32_t largest = 0, least = UINT8_MAX;
     for (uint32_t at = 0; at < d->base.samples_n; at += sizeof block) {
         uint32_t left = d->base.samples_n - at;
         uint32_t part = left < sizeof block ? left : (uint32_t)sizeof block;
@@ -126,15 +124,23 @@ static int check_labels(struct uw_idx *d, uint32_t classes, struct uw_error *err
             return uw_file_read_error(&d->labels, LABELS_AT + at, err);
         }
         for (uint32_t i = 0; i < part; i++) {
-            if (classes != 0 && block[i] >= classes) {
+            if (known->classes != 0 &&
+                (block[i] < known->first || block[i] - known->first >= known->classes)) {
                 return uw_error_set(err, UW_ERR_CORRUPT,
-                                    "%.140s: byte %u: label %u; 0 .. %u are allowed",
-                                    d->labels.path, LABELS_AT + at + i, block[i], classes - 1);
+                                    "%.140s: byte %u: label %u; %u .. %u are allowed",
+                                    d->labels.path, LABELS_AT + at + i, block[i],
+                                    (unsigned)known->first,
+                                    (unsigned)(known->first + known->classes - 1u));
             }
             largest = block[i] > largest ? block[i] : largest;
+            least = block[i] < least ? block[i] : least;
         }
     }
-    d->base.classes = classes != 0 ? classes : largest + 1;
+    bool counted = known->classes == 0 && least == 1 && largest == known->outputs;
+    d->first_label = counted ? 1 : known->first;
+    d->least_label = least;
+    largest = largest > d->first_label ? largest - d->first_label : 1;
+    d->base.classes = known->classes != 0 ? known->classes : largest + 1;
     return UW_OK;
 }
 
@@ -167,14 +173,19 @@ static int read_idx(struct uw_dataset *base, uint64_t index, float *x, uint32_t 
     }
     size_t n = (size_t)base->channels * base->height * base->width;
     uint64_t at = d->images_at + index * n * (d->is_float ? 4 : 1);
-    int rc = uw_file_read_label(&d->labels, LABELS_AT + index, base->classes, label);
+    int rc = uw_file_read_label(&d->labels, LABELS_AT + index, base->classes + d->first_label,
+                                label);
+    if (rc == UW_OK && *label < d->first_label) {
+        rc = UW_ERR_IO;         /* the file has changed */
+    }
+    *label -= rc == UW_OK ? d->first_label : 0;
     return rc < 0 ? rc : uw_file_read_values(&d->images, at, d->is_float, x, n);
 }
 
 static const struct uw_dataset_ops idx_ops = {.name = "idx", .read = read_idx};
 
-int uw_idx_open(struct uw_idx *d, const char *images, const char *labels, uint32_t classes,
-                const char *hint, struct uw_error *err)
+int uw_idx_open(struct uw_idx *d, const char *images, const char *labels,
+                const struct uw_idx_labels *known, const char *hint, struct uw_error *err)
 {
     *d = (struct uw_idx){.base.ops = &idx_ops};
     int rc = open_images(d, images, hint, err);
@@ -182,7 +193,7 @@ int uw_idx_open(struct uw_idx *d, const char *images, const char *labels, uint32
         rc = open_labels(d, labels, hint, err);
     }
     if (rc == UW_OK) {
-        rc = check_labels(d, classes, err);
+        rc = check_labels(d, known, err);
     }
     if (rc < 0) {
         uw_idx_close(d);

@@ -42,7 +42,15 @@ static int read_kept(struct uw_dataset *base, uint64_t index, float *x, uint32_t
     return rc;
 }
 
-static const struct uw_dataset_ops kept_ops = {.name = "kept", .read = read_kept};
+/* Values are few: they are not cached. */
+static int read_kept_target(struct uw_dataset *base, uint64_t index, float *target)
+{
+    const struct uw_kept *k = (const struct uw_kept *)base;
+    return k->inner->ops->read_target(k->inner, index, target);
+}
+
+static const struct uw_dataset_ops kept_ops = {
+    .name = "kept", .read = read_kept, .read_target = read_kept_target};
 
 int uw_kept_open(struct uw_kept *k, struct uw_dataset *inner, uint32_t n)
 {

@@ -3,7 +3,7 @@
  * sets.h - the datasets of uwasa/data.h (private): those read from files, and those that modify or
  * restrict another dataset
  *
- * Memory     a CSV file's values are kept on the heap as floats; a choice of classes takes 4 bytes
+ * Memory     a table's values are kept on the heap as floats; a choice of classes takes 4 bytes
  *            for each sample kept; an inner set is borrowed. Closing is safe on a zeroed struct and
  *            twice; after a failure nothing stays open or allocated.
  */
@@ -11,6 +11,8 @@
 #define UWASA_DATA_SETS_H
 
 #include "file.h"
+#include "notes.h"
+#include "uwasa/data.h"
 #include "uwasa/dataset.h"
 
 #include <stdbool.h>
@@ -20,19 +22,28 @@
  * Images and labels in two files, each two zero bytes, a type, a rank, the dimensions as big-endian
  * 32-bit numbers, then the values. A file must have exactly the length that follows. */
 
+/* What is known of the labels before they are read. */
+struct uw_idx_labels {
+    uint32_t classes;           /* 0: not known, one more than the largest label, at least 2 */
+    uint32_t first;             /* label of class 0 */
+    uint32_t outputs;           /* of the model, 0: not known: labels from 1 to so many are counted
+                                   from 0 */
+};
+
 struct uw_idx {
     struct uw_dataset base;
     struct uw_file images, labels;
+    uint32_t first_label;       /* of class 0 */
+    uint32_t least_label;
     uint64_t images_at;         /* byte of the first value */
     bool is_float;
 };
 
 /* Open a pair and check headers, sizes and every label.
- *   classes  labels must be below it; 0: one more than the largest label, at least 2
  *   hint     see uw_file_open
  * Returns the codes of uw_data_open. */
-int uw_idx_open(struct uw_idx *d, const char *images, const char *labels, uint32_t classes,
-                const char *hint, struct uw_error *err);
+int uw_idx_open(struct uw_idx *d, const char *images, const char *labels,
+                const struct uw_idx_labels *known, const char *hint, struct uw_error *err);
 void uw_idx_close(struct uw_idx *d);
 
 /* ---- CIFAR-10 ----
@@ -55,28 +66,34 @@ void uw_cifar10_close(struct uw_cifar10 *d);
 
 /* ---- CSV ----
  *
- * Numbers in a text file, one sample a line, label last; the rules are in uwasa/data.h. */
-
-enum uw_csv_rows {
-    UW_CSV_ALL = 0,
-    UW_CSV_TEST,                /* every sixth row */
-    UW_CSV_TRAIN                /* the other rows */
-};
+ * A table of text, one sample a line; the rules are in uwasa/data.h. */
 
 struct uw_csv {
     struct uw_dataset base;     /* opened with as many channels as features, of height and width 1;
                                    another shape must have the same product */
-    float *values;              /* [rows_n][features_n] */
-    uint32_t features_n;
-    uint32_t *labels;           /* [rows_n] */
-    uint32_t rows_n;
-    enum uw_csv_rows rows;
+    float *values;              /* [samples_n][features_n] */
+    float *targets;             /* [samples_n][base.targets_n] */
+    uint32_t *labels;           /* [samples_n] */
+    struct uw_data_columns columns;
+    struct uw_notes notes;
 };
 
-/* Read a file. Below six rows, `rows` counts as UW_CSV_ALL.
- * err names file:line:column. Returns the codes of uw_data_open. */
-int uw_csv_open(struct uw_csv *d, const char *path, enum uw_csv_rows rows, struct uw_error *err);
+/* Read FILE[,TESTFILE][,OPTION...]: its training or test set.
+ * err names file:line:byte. Returns the codes of uw_data_open. */
+int uw_csv_open(struct uw_csv *d, const char *text, const struct uw_data_config *config,
+                struct uw_error *err);
 void uw_csv_close(struct uw_csv *d);
+
+/* ---- channels last ----
+ *
+ * Images [C][H][W] as [H][W][C], for models that take them so. */
+
+struct uw_turned {
+    struct uw_dataset base;
+    struct uw_dataset *inner;
+};
+
+void uw_turned_init(struct uw_turned *d, struct uw_dataset *inner);
 
 /* ---- a part of another set ----
  *

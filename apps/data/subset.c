@@ -13,7 +13,18 @@ static int read_subset(struct uw_dataset *base, uint64_t index, float *x, uint32
     return d->inner->ops->read(d->inner, d->kept != NULL ? d->kept[inner] : inner, x, label);
 }
 
-static const struct uw_dataset_ops subset_ops = {.name = "subset", .read = read_subset};
+static int read_subset_target(struct uw_dataset *base, uint64_t index, float *target)
+{
+    const struct uw_subset *d = (const struct uw_subset *)base;
+    if (!base->endless && index >= base->samples_n) {
+        return UW_ERR_INVALID;
+    }
+    uint64_t inner = index * d->shards_n + d->shard;
+    return d->inner->ops->read_target(d->inner, d->kept != NULL ? d->kept[inner] : inner, target);
+}
+
+static const struct uw_dataset_ops subset_ops = {
+    .name = "subset", .read = read_subset, .read_target = read_subset_target};
 
 /* Returns how many samples are of a wanted class, their indexes in d->kept, or an error. */
 static int collect(struct uw_subset *d, uint32_t classes_mask)

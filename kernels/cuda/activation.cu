@@ -152,13 +152,21 @@ int run_kind(enum uw_activation_kind kind, const struct call &c)
 int forward(const struct uw_exec *e, const struct uw_activation *a, size_t n, const float *x,
             float *y)
 {
-    return run_kind(a->kind, {e, n, a->slope, x, NULL, y, false});
+    if (a->kind >= UW_ACTIVATION_FUNCTION) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    const enum uw_activation_kind kind = static_cast<enum uw_activation_kind>(a->kind);
+    return run_kind(kind, {e, n, a->slope, x, NULL, y, false});
 }
 
 int bw_input(const struct uw_exec *e, const struct uw_activation *a, size_t n, const float *v,
              const float *dy, float *dx, bool accumulate)
 {
-    return n == 0 ? UW_OK : run_kind(a->kind, {e, n, a->slope, v, dy, dx, accumulate});
+    if (a->kind >= UW_ACTIVATION_FUNCTION) {
+        return UW_ERR_UNSUPPORTED;
+    }
+    const enum uw_activation_kind kind = static_cast<enum uw_activation_kind>(a->kind);
+    return n == 0 ? UW_OK : run_kind(kind, {e, n, a->slope, v, dy, dx, accumulate});
 }
 
 /* The two halves of uw_rng_mix (runtime/rng.c): a thread computes what depends on the seed once. */

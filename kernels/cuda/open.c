@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Operators on tensors have no kernels here yet. */
+#define uw_tensor_cuda uw_tensor_none
+
 static const struct uw_kernels table = {
     .name = "cuda",
     UW_PRODUCT_ENTRIES(cuda),

@@ -40,9 +40,8 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     return UW_OK;
 }
 
-static int function_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+void uw_function_numbers(const struct uw_function_def *d, float *a, float *b)
 {
-    (void)in;
     static const float defaults[][2] = {
         [UW_FUNCTION_SCALE] = {1.0f, 0.0f},
         [UW_FUNCTION_CLIP] = {-1.0f, 1.0f},
@@ -53,14 +52,19 @@ static int function_infer(struct uw_layer *l, const struct uw_shape *in, struct 
         [UW_FUNCTION_HARDSIGMOID] = {1.0f / 6.0f, 0.5f},
         [UW_FUNCTION_QUICK_GELU] = {1.702f, 0.0f},
     };
+    bool given = d->a != 0.0f || d->b != 0.0f ||
+                 (uint32_t)d->function >= sizeof defaults / sizeof defaults[0];
+    *a = given ? d->a : defaults[d->function][0];
+    *b = given ? d->b : defaults[d->function][1];
+}
+
+static int function_infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
+{
+    (void)in;
     const struct uw_function_def *d = &l->def->function;
-    bool given = d->a != 0.0f || d->b != 0.0f;
-    l->geometry.activation = (struct uw_activation){
-        .kind = UW_ACTIVATION_FUNCTION + (uint32_t)d->function, .a = d->a, .b = d->b};
-    if (!given && (uint32_t)d->function < sizeof defaults / sizeof defaults[0]) {
-        l->geometry.activation.a = defaults[d->function][0];
-        l->geometry.activation.b = defaults[d->function][1];
-    }
+    struct uw_activation *g = &l->geometry.activation;
+    *g = (struct uw_activation){.kind = UW_ACTIVATION_FUNCTION + (uint32_t)d->function};
+    uw_function_numbers(d, &g->a, &g->b);
     return d->function <= UW_FUNCTION_QUICK_GELU
                ? UW_OK
                : uw_error_set(err, UW_ERR_UNSUPPORTED, "no such function");
@@ -109,5 +113,6 @@ const struct uw_layer_ops uw_layer_tanh = {.name = "tanh", FROM_OUTPUT, REST};
 const struct uw_layer_ops uw_layer_gelu = {.name = "gelu", FROM_INPUT, REST};
 const struct uw_layer_ops uw_layer_silu = {.name = "silu", FROM_INPUT, REST};
 const struct uw_layer_ops uw_layer_function = {.name = "function", FROM_INPUT,
+                                               .processor_only = true,
                                                .infer = function_infer, .forward = forward,
                                                .bw_input = bw_input};

@@ -73,6 +73,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_arithmetic = {
     .name = "arithmetic",
+    .processor_only = true,
     .input_reads_x = true,
     .several = true,
     .repeats = true,

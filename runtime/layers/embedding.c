@@ -24,8 +24,8 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
     (void)t;
     const struct uw_embedding_def *d = &l->def->embedding;
     return (struct uw_layer_tensor){.suffix = "weight", .dim = {d->vocabulary, d->size}, .rank = 2,
-                                    .init = UW_INIT_NORMAL, .deviation = 1.0f, .fan_in = d->vocabulary,
-                                    .fan_out = d->size};
+                                    .init = UW_INIT_NORMAL, .deviation = 1.0f,
+                                    .fan_in = d->vocabulary, .fan_out = d->size};
 }
 
 static int forward(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,

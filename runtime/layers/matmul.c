@@ -211,6 +211,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_matmul = {
     .name = "matmul",
+    .processor_only = true,
     .input_reads_x = true,
     .several = true,
     .repeats = true,

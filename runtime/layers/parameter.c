@@ -30,7 +30,7 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
 {
     (void)t;
     const struct uw_parameter_def *d = &l->def->parameter;
-    struct uw_layer_tensor w = {.suffix = "weight", .rank = d->rank, .init = UW_INIT_NORMAL,
+    struct uw_layer_tensor w = {.suffix = "", .rank = d->rank, .init = UW_INIT_NORMAL,
                                 .value = d->value, .deviation = d->deviation,
                                 .statistic = d->constant};
     memcpy(w.dim, d->dim, d->rank * sizeof d->dim[0]);
@@ -55,6 +55,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_parameter = {
     .name = "parameter",
+    .processor_only = true,
     .infer = infer,
     .tensor = tensor,
     .forward = forward,

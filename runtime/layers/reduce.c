@@ -52,6 +52,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_reduce = {
     .name = "reduce",
+    .processor_only = true,
     .input_reads_x = true,
     .reads_y = true,
     .infer = infer,

@@ -29,7 +29,8 @@ static int reshape(struct uw_layer *l, const struct uw_shape *in, struct uw_erro
         return uw_error_set(err, UW_ERR_SHAPE,
                             "its input %s has %u values: they do not make %llu%s",
                             uw_shape_text(in, text), (unsigned)l->in_n,
-                            (unsigned long long)known, open != UW_AXES_MAX ? " times a whole number" : "");
+                            (unsigned long long)known,
+                            open != UW_AXES_MAX ? " times a whole number" : "");
     }
     l->out = uw_shape_of_axes(d->rank, dim);
     return UW_OK;

@@ -43,6 +43,7 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
 
 const struct uw_layer_ops uw_layer_softmax = {
     .name = "softmax",
+    .processor_only = true,
     .reads_y = true,
     .in_place = true,
     .gradient_in_place = true,

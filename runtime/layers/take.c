@@ -55,6 +55,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
 
 const struct uw_layer_ops uw_layer_take = {
     .name = "take",
+    .processor_only = true,
     .infer = infer,
     .forward = forward,
     .bw_input = bw_input,

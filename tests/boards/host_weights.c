@@ -61,7 +61,7 @@ static void train(uint32_t steps)
     const struct uw_loader_config c = {.dataset = &digits.base, .batch_n = BATCH, .seed = SEED};
     check(uw_loader_init(&loader, &c), &err);
     for (uint32_t i = 0; i < steps; i++) {
-        int n = uw_loader_next(&loader, model.input, model.label);
+        int n = uw_loader_next(&loader, model.input, model.label, NULL);
         check(n, &err);
         check(uw_model_train_step(&model, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &err),
               &err);

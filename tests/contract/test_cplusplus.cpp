@@ -43,7 +43,7 @@ static int train(uw_model &m, uw_digits &digits)
     uw_error err;
     for (int step = 0; step < 600; step++) {
         uw_minibatch b{};
-        b.n = static_cast<uint32_t>(uw_loader_next(&loader, m.input, m.label));
+        b.n = static_cast<uint32_t>(uw_loader_next(&loader, m.input, m.label, NULL));
         CHECK(b.n == batch_n);
         uw_step_result r;
         CHECK(uw_model_train_step(&m, &b, &r, &err) == UW_OK);

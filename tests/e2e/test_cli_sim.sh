@@ -458,7 +458,7 @@ awk '{ each[NR] = $1 / $2 } END { print "bytes a node:", each[1], each[2]
 
 # what it takes is told before it starts, and refused when it is not there
 ./sim --steps 2 --threads 3 >out 2>err || fail "two steps"
-head -n 1 err | grep -q '^memory: .* for the nodes, .* for 3 models, .* free' ||
+grep -q '^memory: .* for the nodes, .* for 3 models, .* free' err ||
     { cat err >&2; fail "it does not say what it takes"; }
 if [ "$(awk '/MemAvailable/ { print $2 }' /proc/meminfo)" -lt 100000000 ]; then  # 100 GB
     expect 1 "$uwasa" sim --model fedavg-cnn --nodes 25000 --step-seconds 0.1

@@ -40,6 +40,9 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         "\2width,height,kind\n1,2,0\n-3.5,4e2,1\n0.25,1e-3,2\n",
         "\2"
         "1,0\r\n2,1\r\n\r\n3,0\r\n4,1\r\n5,0\r\n6,1\r\n7,1\r\n",
+        "\2# a\n;\"b\";c\n0;1,5;pear\n1;?;'plum'\n2;-2,25;pear\n",
+        "\2 1.5e0 \t2 1\n 3 4 -1\n",
+        "\2" "0,1,2,3\n5,0,1,0\n6,1,0,0\n7,0,0,1\n",
     };
     uw_fuzz_add(corpus, bytes, sizeof bytes);
     uw_fuzz_add(corpus, floats, sizeof floats);
@@ -113,9 +116,14 @@ static int try_one(const uint8_t *input, size_t bytes)
     } else if (format == CIFAR10) {
         snprintf(spec, sizeof spec, "cifar10:%s", folder);
     } else {
-        snprintf(spec, sizeof spec, "csv:%s/table.csv", folder);
+        static const char *const options[] = {"", ",missing=mean,scale=standard", ",missing=drop",
+                                              ",label=first,scale=255", ",target=2"};
+        snprintf(spec, sizeof spec, "csv:%s/table.csv%s", folder,
+                 options[bytes % (sizeof options / sizeof options[0])]);
     }
-    struct uw_data_config config = {.test = format == CIFAR10 || bytes % 2 == 0};
+    struct uw_data_config config = {.test = format == CIFAR10 || bytes % 2 == 0,
+                                    .channels = (uint32_t)bytes % 4u,
+                                    .outputs = (uint32_t)bytes / 4u % 4u};
     struct uw_data d;
     struct uw_error err = {.text = ""};
     int rc = uw_data_open(&d, spec, &config, &err);

@@ -77,7 +77,8 @@ static void check(const struct vector_case *c, const struct uw_layer_def *def,
     float *d[UW_LAYER_TENSORS_MAX] = {NULL};
     struct uw_error err = {0};
 
-    l.in = (struct uw_shape){option(c, "in_c"), 1, h != 0 ? h : 1, option(c, "in_w"), h != 0 ? 3 : 2};
+    l.in = (struct uw_shape){option(c, "in_c"), 1, h != 0 ? h : 1, option(c, "in_w"),
+                             h != 0 ? 3 : 2};
     l.out = l.in;
     l.in_n = l.in.c * l.in.h * l.in.w;
     if (l.ops->infer(&l, &l.in, &err) != UW_OK) {

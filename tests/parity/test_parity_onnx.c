@@ -16,7 +16,8 @@ static const char *const kind_name[] = {
     "global_avgpool", "batchnorm", "groupnorm", "layernorm", "lrn",         "relu6",
     "leaky_relu", "sigmoid",  "tanh",       "gelu",       "silu",           "dropout",
     "concat",    "reshape",   "transpose",  "slice",      "embedding",      "rnn",
-    "gru",       "lstm",      "attention",
+    "gru",       "lstm",      "attention",  "parameter",  "function",       "arithmetic",
+    "matmul",    "reduce",    "softmax",    "take",
 };
 
 /* A bound model and the memory it lies in. */

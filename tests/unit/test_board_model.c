@@ -35,6 +35,18 @@ static void same_layer(const struct uw_layer_def *a, const struct uw_layer_def *
         same_text(a->inputs[i], b->inputs[i]);
     }
     assert_int_equal(a->frozen, b->frozen);
+    if (a->kind == UW_LAYER_TAKE) {
+        uint32_t n = a->take.n * (a->take.taps != 0 ? a->take.taps : 1);
+        assert_int_equal(a->take.axis, b->take.axis);
+        assert_int_equal(a->take.n, b->take.n);
+        assert_int_equal(a->take.taps, b->take.taps);
+        assert_memory_equal(a->take.index, b->take.index, n * sizeof *a->take.index);
+        assert_int_equal(a->take.weight == NULL, b->take.weight == NULL);
+        if (a->take.weight != NULL) {
+            assert_memory_equal(a->take.weight, b->take.weight, n * sizeof *a->take.weight);
+        }
+        return;
+    }
     assert_memory_equal((const char *)a + options, (const char *)b + options,
                         sizeof *a - options);
 }

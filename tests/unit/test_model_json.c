@@ -109,6 +109,59 @@ static const char *const layers[] = {
     "\"gru\", \"hidden\": 8, \"bias\": false, \"reverse\": true, \"last\": true",
     "\"lstm\", \"hidden\": 8, \"bias\": false, \"reverse\": true, \"last\": true",
     "\"attention\", \"heads\": 2, \"causal\": true, \"bias\": false",
+    "\"layernorm\", \"axes\": 4",
+    "\"concat\", \"inputs\": [\"a\", \"b\"], \"axis\": 3",
+    "\"reshape\", \"shape\": [4, 5, -1, 2]",
+    "\"transpose\", \"order\": [0, 2, 1, 3]",
+    "\"slice\", \"axis\": 3, \"start\": 1",
+    "\"parameter\", \"shape\": [4, 1, 2, 3], \"value\": -0.5, \"deviation\": 0.02, "
+    "\"constant\": true",
+    "\"parameter\", \"shape\": [7]",
+    "\"scale\", \"factor\": 0.5, \"offset\": -3",
+    "\"scale\", \"factor\": 0, \"offset\": 2",
+    "\"scale\", \"offset\": 2",
+    "\"scale\"",
+    "\"abs\"",
+    "\"exp\"",
+    "\"log\"",
+    "\"sqrt\"",
+    "\"reciprocal\"",
+    "\"square\"",
+    "\"power\", \"exponent\": -1.5",
+    "\"power\", \"exponent\": 0",
+    "\"erf\"",
+    "\"clip\", \"min\": 0, \"max\": 6",
+    "\"clip\", \"min\": -2, \"max\": 0",
+    "\"clip\", \"max\": 3.4028235e+38",
+    "\"elu\", \"alpha\": 0.5",
+    "\"selu\", \"alpha\": 1.5, \"scale\": 1.25",
+    "\"selu\"",
+    "\"celu\", \"alpha\": 0.5",
+    "\"softplus\", \"beta\": 2",
+    "\"softsign\"",
+    "\"mish\"",
+    "\"hardsigmoid\", \"slope\": 0.2",
+    "\"hardsigmoid\", \"offset\": 0",
+    "\"hardswish\"",
+    "\"threshold\", \"threshold\": 0.1, \"value\": -2",
+    "\"quick_gelu\", \"alpha\": 1.5",
+    "\"sub\", \"inputs\": [\"a\", \"b\"]",
+    "\"mul\", \"inputs\": [\"a\", \"b\"]",
+    "\"div\", \"inputs\": [\"a\", \"b\"]",
+    "\"pow\", \"inputs\": [\"a\", \"b\"]",
+    "\"min\", \"inputs\": [\"a\", \"b\"]",
+    "\"max\", \"inputs\": [\"a\", \"b\"]",
+    "\"mask\", \"inputs\": [\"a\", \"b\"]",
+    "\"matmul\", \"inputs\": [\"a\", \"b\"], \"transpose_a\": true, \"transpose_b\": true, "
+    "\"scale\": -0.125",
+    "\"reduce_mean\", \"axis\": 1, \"axes\": 2, \"keep\": true",
+    "\"reduce_sum\", \"axis\": 3",
+    "\"reduce_max\", \"axes\": 4",
+    "\"reduce_min\"",
+    "\"reduce_norm\", \"axis\": 2",
+    "\"softmax\", \"log\": true",
+    "\"take\", \"axis\": 3, \"index\": [-1, 0, 2]",
+    "\"take\", \"taps\": 2, \"index\": [0, 1, 1, 16777216], \"weight\": [0.25, 0.75, 0, -1e-06]",
 };
 #define LAYERS_N (sizeof layers / sizeof layers[0])
 
@@ -116,9 +169,10 @@ static void expect_written(const struct uw_model_def *def, const char *want)
 {
     size_t want_n = strlen(want);
     char *got = uw_test_block(want_n + 1u);
-    assert_int_equal(uw_model_write(def, NULL, 0), want_n);
-    assert_int_equal(uw_model_write(def, got, want_n + 1u), want_n);
+    int n = uw_model_write(def, got, want_n + 1u);
     assert_string_equal(got, want);
+    assert_int_equal(n, want_n);
+    assert_int_equal(uw_model_write(def, NULL, 0), want_n);
     memset(got, 'x', want_n + 1u);
     assert_int_equal(uw_model_write(def, got, want_n / 2u), want_n);    /* cut, never beyond */
     assert_memory_equal(got, want, want_n / 2u - 1u);
@@ -130,7 +184,8 @@ static void expect_written(const struct uw_model_def *def, const char *want)
 static void test_every_layer_type_and_key_is_written_as_it_was_read(void **state)
 {
     (void)state;
-    unsigned seen[UW_LAYER_KINDS_N] = {0};
+    unsigned seen[256] = {0}, kinds = 0;
+    assert_in_range(uw_layer_types_n, UW_LAYER_KINDS_N, 256);
     for (size_t i = 0; i < LAYERS_N; i++) {
         for (int frozen = 0; frozen < 2; frozen++) {
             struct uw_model_file m;
@@ -146,13 +201,19 @@ static void test_every_layer_type_and_key_is_written_as_it_was_read(void **state
             assert_string_equal(m.def.layers[0].name, "a \"b\\\n\xc3\xa9");
             assert_int_equal(m.def.layers[0].frozen, frozen);
             expect_written(&m.def, text);
-            seen[m.def.layers[0].kind]++;
+            const struct uw_layer_type *type = uw_layer_type_of(&m.def.layers[0]);
+            assert_int_equal(strncmp(layers[i] + 1, type->name, strlen(type->name)), 0);
+            seen[type - uw_layer_types]++;
             uw_model_file_deinit(&m);
         }
     }
-    for (unsigned kind = 1; kind < UW_LAYER_KINDS_N; kind++) {
-        assert_in_range(seen[kind], 2, 100);
+    for (size_t i = 0; i < uw_layer_types_n; i++) {
+        if (seen[i] < 2) {
+            fail_msg("type %s has no row", uw_layer_types[i].name);
+        }
+        kinds += i == 0 || uw_layer_types[i].kind != uw_layer_types[i - 1].kind ? 1 : 0;
     }
+    assert_int_equal(kinds, UW_LAYER_KINDS_N - 1);
 }
 
 static void test_defaults_are_not_written(void **state)
@@ -167,6 +228,10 @@ static void test_defaults_are_not_written(void **state)
         {.kind = UW_LAYER_GELU, .name = "g"},
         {.kind = UW_LAYER_BATCHNORM, .name = "b"},
         {.kind = UW_LAYER_DROPOUT, .name = "o"},
+        {.kind = UW_LAYER_FUNCTION, .name = "k", .function = {.function = UW_FUNCTION_CLIP}},
+        {.kind = UW_LAYER_FUNCTION, .name = "h", .function = {.function = UW_FUNCTION_HARDSIGMOID,
+         .a = 0.25f}},
+        {.kind = UW_LAYER_ARITHMETIC, .name = "a", .inputs = {"k", "h"}},
     };
     expect_written(&(struct uw_model_def){.name = "m", .in_channels = 3, .in_w = 8, .layers = defs,
                                           .layers_n = sizeof defs / sizeof defs[0]},
@@ -179,7 +244,12 @@ static void test_defaults_are_not_written(void **state)
                    "\"stride\": [3, 2]},\n"
                    "    {\"name\": \"g\", \"type\": \"gelu\"},\n"
                    "    {\"name\": \"b\", \"type\": \"batchnorm\"},\n"
-                   "    {\"name\": \"o\", \"type\": \"dropout\", \"p\": 0}\n  ]\n}\n");
+                   "    {\"name\": \"o\", \"type\": \"dropout\", \"p\": 0},\n"
+                   "    {\"name\": \"k\", \"type\": \"clip\"},\n"
+                   "    {\"name\": \"h\", \"type\": \"hardsigmoid\", \"slope\": 0.25, "
+                   "\"offset\": 0},\n"
+                   "    {\"name\": \"a\", \"type\": \"add\", \"inputs\": [\"k\", "
+                   "\"h\"]}\n  ]\n}\n");
 }
 
 static void test_what_no_file_has_is_not_written(void **state)
@@ -334,7 +404,7 @@ static const char *const bad[][2] = {
     {HEAD "{\"name\": \"a\", \"type\": \"gelu\",\n\"approximate\": true}]}",
      "m.json:4: \"approximate\" needs one of none|tanh"},
     {HEAD "{\"name\": \"a\", \"type\": \"reshape\",\n\"shape\": []}]}",
-     "m.json:4: \"shape\" needs an array of 1 to 3 sizes"},
+     "m.json:4: \"shape\" needs an array of 1 to 4 sizes"},
     {HEAD "{\"name\": \"a\", \"type\": \"reshape\",\n\"shape\": [-1, -1]}]}",
      "m.json:4: \"shape\" needs sizes of 1 or more; one may be -1: what is left"},
     {HEAD "{\"name\": \"a\", \"type\": \"reshape\",\n\"shape\": [0]}]}",
@@ -345,8 +415,40 @@ static const char *const bad[][2] = {
      "m.json:4: \"order\" needs every axis from 0 to 1 once"},
     {HEAD "{\"name\": \"a\", \"type\": \"transpose\",\n\"order\": [0, 2]}]}",
      "m.json:4: \"order\" needs a whole number from 0 to 1"},
-    {HEAD "{\"name\": \"a\", \"type\": \"transpose\",\n\"order\": [0, 1, 2, 3]}]}",
-     "m.json:4: \"order\" needs an array of 1 to 3 axes"},
+    {HEAD "{\"name\": \"a\", \"type\": \"transpose\",\n\"order\": [0, 1, 2, 3, 4]}]}",
+     "m.json:4: \"order\" needs an array of 1 to 4 axes"},
+    {HEAD "{\"name\": \"a\", \"type\": \"parameter\",\n\"shape\": [2, -1]}]}",
+     "m.json:4: \"shape\" needs a whole number from 1 to 16777216"},
+    {HEAD "{\"name\": \"a\", \"type\": \"parameter\", \"shape\": [2],\n\"inputs\": [\"b\"]}]}",
+     "m.json:4: unknown key \"inputs\" in a layer of type parameter; allowed: name|type|frozen|"
+     "shape|value|deviation|constant"},
+    {HEAD "{\"name\": \"a\", \"type\": \"parameter\", \"shape\": [2],\n\"deviation\": -1}]}",
+     "m.json:4: \"deviation\" needs a number of 0 or above"},
+    {HEAD "{\"name\": \"a\", \"type\": \"parameter\", \"shape\": [2],\n\"value\": 1e39}]}",
+     "m.json:4: \"value\" needs a number that a float holds"},
+    {ONE("mul"), "m.json:3: key \"inputs\" is missing here"},
+    {HEAD "{\"name\": \"a\", \"type\": \"sub\",\n\"inputs\": [\"b\", \"c\", \"d\"]}]}",
+     "m.json:4: \"inputs\" needs an array of 2 layer names"},
+    {HEAD "{\"name\": \"a\", \"type\": \"matmul\", \"inputs\": [\"b\", \"c\"],\n\"scale\": 0}]}",
+     "m.json:4: \"scale\" needs a number other than 0"},
+    {HEAD "{\"name\": \"a\", \"type\": \"clip\", \"min\": 0, \"max\": 0}]}",
+     "m.json:3: \"min\" and \"max\" are both 0: the layer would give 0 only"},
+    {HEAD "{\"name\": \"a\", \"type\": \"clip\", \"min\": 2}]}",
+     "m.json:3: \"min\" is above \"max\""},
+    {HEAD "{\"name\": \"a\", \"type\": \"elu\",\n\"alpha\": 0}]}",
+     "m.json:4: \"alpha\" needs a number above 0"},
+    {ONE("power"), "m.json:3: key \"exponent\" is missing here"},
+    {ONE("take"), "m.json:3: key \"index\" is missing here"},
+    {HEAD "{\"name\": \"a\", \"type\": \"take\",\n\"index\": []}]}",
+     "m.json:4: \"index\" needs an array of 1 to 65536 whole numbers"},
+    {HEAD "{\"name\": \"a\", \"type\": \"take\",\n\"index\": [0, -2]}]}",
+     "m.json:4: \"index\" needs a whole number from -1 to 16777216"},
+    {HEAD "{\"name\": \"a\", \"type\": \"take\", \"taps\": 2,\n\"index\": [0, 1, 2]}]}",
+     "m.json:4: \"index\" has 3 numbers, which \"taps\" 2 does not divide"},
+    {HEAD "{\"name\": \"a\", \"type\": \"take\", \"index\": [0, 1],\n\"weight\": [0.5]}]}",
+     "m.json:4: \"weight\" has 1 numbers, \"index\" has 2"},
+    {HEAD "{\"name\": \"a\", \"type\": \"softplu\"}]}",
+     "m.json:3: unknown layer type \"softplu\", did you mean \"softplus\"?"},
     {HEAD "{\"name\": \"a\", \"type\": \"slice\",\n\"start\": 0.5}]}",
      "m.json:4: \"start\" needs a whole number from -16777216 to 16777216"},
     {HEAD "{\"name\": \"a\", \"type\": \"gru\", \"hidden\": 1,\n\"nonlinearity\": 1}]}",

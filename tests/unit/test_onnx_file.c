@@ -604,9 +604,11 @@ static void test_folded_batch_norm_is_told(void **state)
     struct uw_convert_model c;
     struct uw_error err = {.text = ""};
     assert_int_equal(read_with(&c, &g, NULL, &err), UW_OK);
-    assert_int_equal(c.notes_n, 2); /* and the autoencoder that it looks like */
-    assert_true(strstr(c.notes[0], "batch norm was folded") != NULL ||
-                strstr(c.notes[1], "batch norm was folded") != NULL);
+    bool told = false;
+    for (uint32_t i = 0; i < c.notes_n; i++) {
+        told = told || strstr(c.notes[i], "batch norm was folded") != NULL;
+    }
+    assert_true(told);
     uw_convert_deinit(&c);
 }
 

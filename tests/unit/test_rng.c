@@ -167,7 +167,7 @@ static void test_loader_each_epoch_visits_every_sample_once(void **state)
         uint32_t total = 0;
         int moved = 0;
         for (int b = 0; b < 6; b++) {
-            int n = uw_loader_next(&l, x, label);
+            int n = uw_loader_next(&l, x, label, NULL);
             assert_int_equal(n, b < 5 ? 20 : 3); /* the tail is not dropped */
             for (int i = 0; i < n; i++) {
                 uint32_t s = (uint32_t)x[i];
@@ -196,14 +196,14 @@ static void test_loader_cursor_restored_repeats_the_same_minibatches(void **stat
 
     assert_int_equal(uw_loader_init(&a, &config), UW_OK);
     for (int i = 0; i < 11; i++) {
-        assert_true(uw_loader_next(&a, xa, label) > 0);
+        assert_true(uw_loader_next(&a, xa, label, NULL) > 0);
     }
     assert_int_equal(uw_loader_init(&b, &config), UW_OK);
     b.epoch = a.epoch;
     b.position = a.position;
     for (int i = 0; i < 20; i++) {
-        int n = uw_loader_next(&a, xa, label);
-        assert_int_equal(uw_loader_next(&b, xb, label), n);
+        int n = uw_loader_next(&a, xa, label, NULL);
+        assert_int_equal(uw_loader_next(&b, xb, label, NULL), n);
         assert_memory_equal(xa, xb, (size_t)n * sizeof(float));
         assert_true(xa[0] >= (float)(50 * (i > 18 ? 1 : 0))); /* endless: new indexes later */
     }
@@ -226,9 +226,9 @@ static void test_loader_calls_between_after_each_sample(void **state)
     uint32_t label[15];
 
     assert_int_equal(uw_loader_init(&l, &config), UW_OK);
-    assert_int_equal(uw_loader_next(&l, x, label), 15);
+    assert_int_equal(uw_loader_next(&l, x, label, NULL), 15);
     assert_int_equal(calls, 15);
-    assert_int_equal(uw_loader_next(&l, x, label), 5);
+    assert_int_equal(uw_loader_next(&l, x, label, NULL), 5);
     assert_int_equal(calls, 20);
 }
 
@@ -243,11 +243,11 @@ static void test_loader_no_shuffle_goes_in_order_and_errors_keep_the_cursor(void
 
     assert_int_equal(uw_loader_init(&l, &config), UW_OK);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(uw_loader_next(&l, x, label), 5);
+        assert_int_equal(uw_loader_next(&l, x, label, NULL), 5);
         assert_true(x[0] == (float)(5 * i) && x[4] == (float)(5 * i + 4));
     }
     d.classes = 99;
-    assert_int_equal(uw_loader_next(&l, x, label), UW_ERR_IO);
+    assert_int_equal(uw_loader_next(&l, x, label, NULL), UW_ERR_IO);
     assert_int_equal(l.position, 10);
     config.batch_n = 0;
     assert_int_equal(uw_loader_init(&l, &config), UW_ERR_INVALID);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define EXACT_MAX 9007199254740992.0    /* 2^53: every whole number up to it is a double */
+#define FLOAT_BEYOND 0x1.ffffffp127     /* the least double that rounds to an infinite float */
 
 static uint32_t line_at(const char *text, const char *at)
 {
@@ -93,6 +94,23 @@ void uw_json_close(struct uw_json *j)
     free(j->text);
     j->root = NULL;
     j->text = NULL;
+    while (j->kept != NULL) {
+        struct uw_json_kept *next = j->kept->next;
+        free(j->kept);
+        j->kept = next;
+    }
+}
+
+void *uw_json_keep(struct uw_json *j, size_t bytes)
+{
+    struct uw_json_kept *k = malloc(sizeof *k + bytes);
+    if (k == NULL) {
+        uw_error_set(&j->err, UW_ERR_NOMEM, "%s: out of memory", j->file);
+        return NULL;
+    }
+    k->next = j->kept;
+    j->kept = k;
+    return k + 1;
 }
 
 /* The functions below read text that cJSON has accepted, so they need not check it. cJSON treats
@@ -253,12 +271,16 @@ float uw_json_real(struct uw_json *j, const cJSON *value, const char *key, enum 
 {
     static const char *const allowed[] = {
         [UW_REAL_POSITIVE] = "above 0", [UW_REAL_SHARE] = "from 0 to below 1",
-        [UW_REAL_POSITIVE_SHARE] = "above 0, at most 1"};
+        [UW_REAL_POSITIVE_SHARE] = "above 0, at most 1", [UW_REAL_NOT_NEGATIVE] = "of 0 or above",
+        [UW_REAL_NOT_ZERO] = "other than 0", [UW_REAL_ANY] = "that a float holds"};
     double v = cJSON_IsNumber(value) ? value->valuedouble : NAN;
-    float f = fabs(v) <= (double)FLT_MAX ? (float)v : NAN;
-    bool fits = range == UW_REAL_POSITIVE ? f > 0.0f
-                : range == UW_REAL_SHARE  ? v >= 0.0 && f < 1.0f
-                                          : f > 0.0f && v <= 1.0;
+    float f = fabs(v) < FLOAT_BEYOND ? (float)v : NAN;
+    bool fits = range == UW_REAL_POSITIVE         ? f > 0.0f
+                : range == UW_REAL_SHARE          ? v >= 0.0 && f < 1.0f
+                : range == UW_REAL_POSITIVE_SHARE ? f > 0.0f && v <= 1.0
+                : range == UW_REAL_NOT_NEGATIVE   ? f >= 0.0f
+                : range == UW_REAL_NOT_ZERO       ? f < 0.0f || f > 0.0f
+                                                  : f <= FLT_MAX;
     if (!fits) {
         uw_json_fail(j, value, "\"%s\" needs a number %s", key, allowed[range]);
         return 0.0f;

@@ -21,12 +21,18 @@
 /* Longest text accepted. */
 #define UW_JSON_BYTES_MAX (1024u * 1024u)
 
+/* A block that is released with the document; its bytes follow. */
+struct uw_json_kept {
+    _Alignas(max_align_t) struct uw_json_kept *next;
+};
+
 struct uw_json {
     const char *file;           /* its name, for messages; borrowed */
     char *text;                 /* own copy */
     size_t text_bytes;
     cJSON *root;
     struct uw_error err;        /* the first mistake; code UW_OK: none so far */
+    struct uw_json_kept *kept;
 };
 
 /* Parse a text. On a syntax error root is NULL and j->err has its position.
@@ -38,6 +44,9 @@ int uw_json_open_file(struct uw_json *j, const char *file);
 
 /* Release everything; safe after a failed open and twice. */
 void uw_json_close(struct uw_json *j);
+
+/* Memory that lives as long as the texts, not cleared. NULL: out of memory, in j->err. */
+void *uw_json_keep(struct uw_json *j, size_t bytes);
 
 /* Line (from 1) of a value in the tree; for a member of an object, that of its key. */
 uint32_t uw_json_line(const struct uw_json *j, const cJSON *value);

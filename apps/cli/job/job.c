@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job.h"
+#include "job_data.h"
 
 #include "base/open_file.h"
 
@@ -8,6 +8,7 @@
 #include "uwasa/exact.h"
 #include "uwasa/storage_file.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,59 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err)
     return j->onnx.memory != NULL ? uw_convert_apply(&j->onnx, &j->model, err) : UW_OK;
 }
 
+/* Plan for the processor instead of a GPU that has too little memory, no kernel for a
+ * layer, or failed. */
+static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
+{
+    char text[UW_ERROR_TEXT_BYTES];
+    int n = snprintf(text, sizeof text, "%.150s%s", why->text,
+                     why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
+                                               : "");
+    if (why->code != UW_ERR_NOMEM && j->only_gpu) {
+        snprintf(text + n, sizeof text - (size_t)n, "; --backend %s computes on the processor",
+                 uw_job_gpu_else());
+    }
+    if (j->only_gpu) {
+        return why->code == UW_ERR_UNSUPPORTED  /* it names the model */
+                   ? uw_error_set(err, UW_ERR_CLOSED, "%s", text)
+                   : uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
+    }
+    uw_job_gpu_leave(&j->gpu, text);
+    j->memory = NULL;
+    int rc = choose_here(j, &(struct uw_job_config){.backend = {"auto", UW_BACKEND_AUTO}}, err);
+    j->planned.threads = threads_of(j);
+    return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+}
+
+/* Let a loss that any output has stand in until the data decides. */
+static void leave_loss_open(struct uw_job *j)
+{
+    j->losses[0] = (struct uw_loss_def){.kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES};
+    j->file.def.losses = j->losses;
+    j->file.def.losses_n = 1;
+    j->loss_is_open = true;
+}
+
+/* Without data: an autoencoder if the output has the input's size, else labels, and values where
+ * the output is no row of logits. */
+static int settle_loss(struct uw_job *j, struct uw_error *err)
+{
+    j->loss_is_open = false;
+    if (j->need.classes == j->need.input_n) {
+        j->losses[0].target = UW_TARGET_INPUT;
+        return uw_job_measure(j, &j->config, &j->need, err);
+    }
+    j->file.def.losses = NULL;
+    j->file.def.losses_n = 0;
+    int rc = uw_job_measure(j, &j->config, &j->need, err);
+    if (rc == UW_ERR_SHAPE) {
+        j->file.def.losses = j->losses;
+        j->file.def.losses_n = 1;
+        rc = uw_job_measure(j, &j->config, &j->need, err);
+    }
+    return rc;
+}
+
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
     *j = (struct uw_job){.pool = NULL};
@@ -122,7 +176,17 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    return uw_job_measure(j, &j->config, &j->need, err);
+    if (j->onnx.memory != NULL && j->file.def.losses == NULL) {
+        leave_loss_open(j);
+    }
+    struct uw_error why = {.text = ""};
+    rc = uw_job_measure(j, &j->config, &j->need, &why);
+    if (rc == UW_ERR_UNSUPPORTED && j->gpu.cuda != NULL) {
+        rc = plan_here(j, &why, err);       /* a layer has no GPU kernel */
+    } else if (rc < 0) {
+        uw_error_set(err, rc, "%s", why.text);
+    }
+    return rc < 0 || !j->loss_is_open || config->waits ? rc : settle_loss(j, err);
 }
 
 size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)
@@ -188,27 +252,6 @@ static int allocate_on_gpu(struct uw_job *j, struct uw_error *err)
     return rc;
 }
 
-/* Plan for the processor instead of a GPU that has too little memory or failed. */
-static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_error *err)
-{
-    char text[UW_ERROR_TEXT_BYTES];
-    int n = snprintf(text, sizeof text, "%.150s%s", why->text,
-                     why->code == UW_ERR_NOMEM ? "; a smaller minibatch or --budget takes less"
-                                               : "");
-    if (why->code != UW_ERR_NOMEM && j->only_gpu) {
-        snprintf(text + n, sizeof text - (size_t)n, "; --backend %s computes on the processor",
-                 uw_job_gpu_else());
-    }
-    if (j->only_gpu) {
-        return uw_error_set(err, why->code, "%.60s: %.180s", j->file.def.name, text);
-    }
-    uw_job_gpu_leave(&j->gpu, text);
-    j->memory = NULL;
-    int rc = choose_here(j, &(struct uw_job_config){.backend = {"auto", UW_BACKEND_AUTO}}, err);
-    j->planned.threads = threads_of(j);
-    return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
-}
-
 /* The memory of the model, wherever it is. */
 static int take_memory(struct uw_job *j, struct uw_error *err)
 {
@@ -262,7 +305,9 @@ void uw_job_deinit(struct uw_job *j)
     uw_job_gpu_close(&j->gpu);
     j->memory = NULL;
     free(j->workspace);
+    free(j->columns);
     j->workspace = NULL;
+    j->columns = NULL;
     uw_model_file_deinit(&j->file);
     uw_convert_deinit(&j->onnx);
 }
@@ -344,10 +389,39 @@ void uw_job_print_notes(const struct uw_job *j)
     }
 }
 
-/* Whether the model is a classifier. Otherwise its loss compares with the sample itself. */
-static bool has_labels(const struct uw_model_def *d)
+/* Whether the model is a classifier, and its loss compares with no values or the sample itself. */
+static bool has_labels(const struct uw_job *j)
 {
-    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
+    const struct uw_model_def *d = &j->file.def;
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL || uw_job_is_binary(j);
+}
+
+/* The loss and the right answers of one output and two classes, from the logits. */
+static int evaluate_binary(struct uw_job *j, uint32_t n, double *loss, uint32_t *correct_n)
+{
+    struct uw_model *m = &j->model;
+    uint32_t most = m->config.micro_n != 0 ? m->config.micro_n : n;
+    for (uint32_t first = 0; first < n; first += most) {
+        uint32_t part = n - first < most ? n - first : most;
+        const float *logits;
+        int rc = uw_model_forward(m, m->input + (size_t)first * m->input_n, part, &logits);
+        for (uint32_t i = 0; rc == UW_OK && i < part; i++) {
+            double z = logits[i], t = m->target[first + i];
+            *loss += (z > 0.0 ? z : 0.0) - z * t + log1p(exp(-fabs(z)));
+            *correct_n += (z > 0.0) == (t > 0.5);
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return UW_OK;
+}
+
+static int evaluate_part(struct uw_job *j, uint32_t n, double *loss, uint32_t *correct_n)
+{
+    return uw_job_is_binary(j) ? evaluate_binary(j, n, loss, correct_n)
+                               : uw_model_evaluate(&j->model, &(struct uw_minibatch){.n = n}, loss,
+                                                   correct_n);
 }
 
 int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
@@ -356,7 +430,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     struct uw_loader loader;
     double loss = 0.0;
     uint64_t correct = 0;
-    *score = (struct uw_score){.labels = has_labels(&j->file.def)};
+    *score = (struct uw_score){.labels = has_labels(j)};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});
@@ -365,12 +439,13 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
         if (stop != NULL && stop(arg)) {
             return UW_ERR_AGAIN;
         }
-        rc = uw_loader_next(&loader, j->model.input, j->model.label);
+        rc = uw_loader_next(&loader, j->model.input, j->model.label,
+                            uw_job_target(&j->model));
         if (rc > 0) {
             uint64_t left = limit == 0 ? UINT64_MAX : limit - score->samples_n;
             uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
             score->samples_n += n;
-            rc = uw_model_evaluate(&j->model, &(struct uw_minibatch){.n = n}, &loss, &correct_n);
+            rc = evaluate_part(j, n, &loss, &correct_n);
             correct += correct_n;
         }
     }
@@ -514,12 +589,28 @@ int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
 
 /* ---- data that a model takes ---- */
 
+/* Whether two shapes are equal but for axes of 1: [28][28][1] has the numbers of [1][28][28]. */
+static bool same_axes(const uint32_t a[3], const uint32_t b[3])
+{
+    uint32_t x[3] = {1, 1, 1}, y[3] = {1, 1, 1};
+    for (uint32_t i = 0, n = 0, k = 0; i < 3; i++) {
+        if (a[i] != 1) {
+            x[n++] = a[i];
+        }
+        if (b[i] != 1) {
+            y[k++] = b[i];
+        }
+    }
+    return memcmp(x, y, sizeof x) == 0;
+}
+
 /* Whether the model takes samples of that shape: as they are, flattened, or row by row. */
 static bool takes(const struct uw_job *j, uint32_t channels, uint32_t height, uint32_t width)
 {
     const struct uw_model_def *d = &j->file.def;
     uint32_t h = d->in_h != 0 ? d->in_h : 1, w = d->in_w != 0 ? d->in_w : 1;
-    bool same = d->in_channels == channels && h == height && w == width;
+    const uint32_t mine[3] = {d->in_channels, h, w}, its[3] = {channels, height, width};
+    bool same = same_axes(mine, its);
     bool flat = (h == 1 && w == 1) || (height == 1 && width == 1);
     bool sequence = d->in_h == 0 && d->in_w != 0 && channels == 1 && height == d->in_channels &&
                     width == d->in_w;
@@ -560,15 +651,26 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                             (unsigned)data->channels, (unsigned)data->height,
                             (unsigned)data->width, fitting(j, text));
     }
-    for (uint32_t i = 0; i < d->losses_n; i++) {
-        if (d->losses[i].target == UW_TARGET_VALUES) {
-            return uw_error_set(err, UW_ERR_MISMATCH,
-                                "model %.40s: a loss with \"target\": \"values\" needs values "
-                                "beside each sample, data %.80s has labels",
-                                d->name, spec);
-        }
+    bool values = d->losses != NULL && d->losses[0].target == UW_TARGET_VALUES;
+    if (values && data->targets_n == 0 && j->need.classes != 1) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s: a loss with \"target\": \"values\" needs values "
+                            "beside each sample, data %.80s has labels",
+                            d->name, spec);
     }
-    if (has_labels(d) && j->need.classes < data->classes) {
+    if (values && data->targets_n != 0 && data->targets_n != j->need.classes) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s computes %u values, data %.60s has %u beside each sample: "
+                            "csv:FILE,target=A+B names their columns",
+                            d->name, (unsigned)j->need.classes, spec, (unsigned)data->targets_n);
+    }
+    if (has_labels(j) && !uw_job_is_binary(j) && data->targets_n != 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s tells classes apart, data %.60s has values: --loss mse "
+                            "trains on them, csv:FILE,label=NAME names a column of classes",
+                            d->name, spec);
+    }
+    if (has_labels(j) && !uw_job_is_binary(j) && j->need.classes < data->classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s has %u classes, data %.80s has labels up to %u: its last "
                             "layer needs more outputs",

@@ -48,6 +48,7 @@ struct uw_job_config {
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* a GPU is allowed, and "auto" uses it */
     bool tf32;                  /* a GPU may round products to TF32 */
+    bool waits;                 /* an ONNX model's loss waits for the data: uw_job_fit */
     bool unseen;                /* --backend cuda without a GPU: a partial plan, see job_gpu.h */
     uint32_t threads;           /* 0: one per core, or one with a GPU */
     struct uw_model_config plan;    /* minibatch, mode, optimizer and so on; the job fills in
@@ -60,6 +61,11 @@ struct uw_job {
     const char *weights;            /* the file that was loaded last, and what it was like */
     bool loose;
     struct uw_weights_report found;
+    struct uw_loss_def losses[UW_LOSSES_MAX];   /* file.def.losses, where the file has none */
+    bool loss_is_open;              /* they stand in for what the data decides */
+    bool drops_sigmoid;             /* file.def lacks the last layer */
+    char *columns;                  /* of the training data, for uw_checkpoint.data; NULL: none */
+    char loss_note[240];            /* what the loss was taken to be; "": nothing to tell */
     struct uw_kernels_fitted fitted;    /* config.kernels may point into it */
     struct uw_job_gpu gpu;          /* gpu.cuda not NULL: kernels are for this GPU */
     bool only_gpu;                  /* never fall back to the CPU: --backend cuda, or --tf32 */

@@ -40,7 +40,8 @@ static bool is_in(const char *file, const char *folder)
     struct stat x, y;
     char real[PATH_MAX];
     const char *path = realpath(file, real) != NULL ? real : file;
-    bool data = uw_args_ends_in(path, "-ubyte") || uw_args_ends_in(path, ".bin");
+    bool data = uw_args_ends_in(path, "-ubyte") || uw_args_ends_in(path, "-ubyte.gz") ||
+                uw_args_ends_in(path, ".bin");
     return data && stat(folder, &y) == 0 && S_ISDIR(y.st_mode) && stat_folder(path, &x) &&
            x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
@@ -58,7 +59,9 @@ static bool is_read(const char *file, const char *read)
         if (n < sizeof one) {
             memcpy(one, p, n);
             one[n] = '\0';
-            if (same_file(file, one) || is_in(file, one)) {
+            const char *value = strchr(one, '=');   /* "test=FILE" */
+            if (same_file(file, one) || is_in(file, one) ||
+                (value != NULL && same_file(file, value + 1))) {
                 return true;
             }
         }

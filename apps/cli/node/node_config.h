@@ -44,6 +44,7 @@ struct uw_node_options {
     double lr, weight_decay;
     const char *schedule, *cell;        /* schedule: of lr */
     struct uw_choice backend, algorithm;
+    struct uw_choice loss;              /* enum uw_loss_word */
     struct uw_choice average;           /* enum uw_node_average */
     bool fixed;                         /* algorithm is not "auto": kind is set */
     enum uw_allreduce_kind kind;

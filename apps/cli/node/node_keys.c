@@ -3,7 +3,7 @@
  * Every key, with what it allows and its line of help; and the defaults. */
 #include "node_config.h"
 
-#include "job/job.h"
+#include "job/job_data.h"
 
 #include "uwasa/radio.h"
 
@@ -45,6 +45,7 @@ static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
     UW_JOB_ONNX_ROWS(struct uw_node_options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D", "as for uwasa train (digits)"),
+    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
     ROW("classes", UW_OPT_BITS, classes_mask, 0, 0, "NUMBERS",
         "train on these classes only, [0, 1, 2] or 0,1,2 (all)"),
     ROW("shard", UW_OPT_TEXT, shard, 0, 0, "I/K", "train on part I of K, I from 0 (all)"),
@@ -187,7 +188,8 @@ const struct uw_node_options uw_node_defaults = {
     .exchange = UW_EXCHANGE_DEFAULTS,
     .tls = true, .nccl = true,
     .link_address = UW_NODE_ADDRESS_UNSET, .together = UW_NODE_TOGETHER_UNSET,
-    .listen = ":0", .data = "digits", .batch = 32, .threads = 1, .lr = 0.05, .seed = 1,
+    .listen = ":0", .data = "digits",
+    .loss = UW_LOSS_DEFAULT, .batch = 32, .threads = 1, .lr = 0.05, .seed = 1,
     .schedule = "constant", .membership = {"swim", UW_MEMBERSHIP_SWIM},
     .backend = {"auto", UW_BACKEND_AUTO}, .average = {"parameters", UW_AVERAGE_PARAMETERS},
     .algorithm = {"auto", 0}, .head_weight = 1, .shuffle_seconds = 30.0, .gather_seconds = 30.0,

@@ -47,6 +47,11 @@ static int open_pool(struct uw_node_work *r, struct uw_dataset **dataset)
     if (r->o->shuffle <= 0.0) {
         return UW_OK;
     }
+    if (source->targets_n != 0) {
+        return uw_error_set(&r->err, UW_ERR_INVALID,
+                            "\"shuffle\" %g: lends samples with labels, data %.80s has values",
+                            r->o->shuffle, r->o->data);
+    }
     uint32_t slots_n = (uint32_t)(r->o->shuffle * source->samples_n);
     if (slots_n == 0) {
         return uw_error_set(&r->err, UW_ERR_INVALID,
@@ -77,15 +82,12 @@ static int open_pool(struct uw_node_work *r, struct uw_dataset **dataset)
 int uw_node_work_open_data(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
-    const struct uw_data_config config = {.seed = o->seed,
-                                          .classes_mask = o->classes_mask,
-                                          .shard = o->skew == NULL ? o->shard_i : 0,
-                                          .shards_n = o->skew == NULL ? o->shards_n : 0};
-    int rc = uw_data_open(&r->data, o->data, &config, &r->err);
-    rc = rc < 0 ? rc : uw_data_open(&r->test, o->data,
-                                    &(struct uw_data_config){.seed = o->seed, .test = true},
-                                    &r->err);
-    rc = rc < 0 ? rc : uw_job_check_data(&r->job, r->data.base, o->data, &r->err);
+    const struct uw_job_data_config config = {
+        .spec = o->data, .loss = o->loss, .weights = o->weights,
+        .data = {.seed = o->seed, .classes_mask = o->classes_mask,
+                 .shard = o->skew == NULL ? o->shard_i : 0,
+                 .shards_n = o->skew == NULL ? o->shards_n : 0}};
+    int rc = uw_job_open_data(&r->job, &config, &r->data, &r->test, &r->err);
     rc = rc < 0 ? rc : take_share(r);
     if (rc < 0) {
         return rc;

@@ -94,7 +94,8 @@ static int save(struct uw_node_work *r)
                                         .seed = r->o->seed,
                                         .batch_n = r->o->batch,
                                         .user = {r->incarnation, rule_at_work(r)},
-                                        .exact = r->o->exact};
+                                        .exact = r->o->exact,
+                                        .data = r->job.columns};
     int rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
     uw_node_trace_part(r, "checkpoint", before_us, uw_board_now_us());
     return rc;
@@ -128,6 +129,7 @@ static int prepare(struct uw_node_work *r, int *status)
                                          .exact = o->exact,
                                          .gpu = true,
                                          .tf32 = o->tf32,
+                                         .waits = true,
                                          .threads = o->threads,
                                          .plan = {.batch_n = o->batch,
                                                   .mode = gradients ? UW_PLAN_BUCKETS

@@ -183,7 +183,7 @@ static int begin(struct uw_node_work *r)
     struct uw_node_begun *b = &r->flight[r->begun % UW_NODE_BEGUN_MAX];
     m->optimizer.lr = learning_rate(r);
     uw_node_gradients_prepare(r);
-    int n = uw_loader_next(&r->loader, m->input, m->label);
+    int n = uw_loader_next(&r->loader, m->input, m->label, uw_job_target(m));
     if (n < 0) {
         return uw_error_set(&r->err, n, "%.180s: %s", r->o->data, uw_status_text(n));
     }

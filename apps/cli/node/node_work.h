@@ -12,7 +12,7 @@
 #include "rank_gradients.h"
 #include "base/stop.h"
 #include "base/trace.h"
-#include "job/job.h"
+#include "job/job_data.h"
 
 #include "uwasa/cuda_group.h"
 #include "uwasa/data.h"

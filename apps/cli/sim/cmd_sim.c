@@ -4,7 +4,7 @@
 #include "sim_draw.h"
 #include "sim_file.h"
 #include "base/commands.h"
-#include "job/job.h"
+#include "job/job_data.h"
 #include "job/recipe.h"
 #include "job/results.h"
 
@@ -390,6 +390,7 @@ int uw_cmd_sim(int argc, char **argv)
                                .lr_schedule = "constant",
                                .network = {"events", UW_WORLD_EVENTS}, .batch = 32,
                                .eval_samples = 1000, .eval_epochs = 1, .eval_nodes = 64,
+                               .train_loss = UW_LOSS_DEFAULT,
                                .consensus_rounds = 1, .steps = UW_SIM_STEPS_ENDLESS, .seed = 1,
                                .bandwidth = UINT64_MAX, .latency = -1.0, .loss = -1.0,
                                .step_seconds = -1.0, .start_spread = -1.0,

@@ -32,7 +32,7 @@
 
 struct uw_sim_options {
     const char *model, *data, *skew, *json;
-    struct uw_choice backend;
+    struct uw_choice backend, train_loss;   /* train_loss: enum uw_loss_word */
     struct uw_exchange exchange;
     const char *lr_schedule, *csv, *label;
     const char *link;                       /* a radio shared by all; NULL: bandwidth, latency */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
-#include "job/job.h"
+#include "job/job_data.h"
 #include "uwasa/node.h"
 
 #include <stddef.h>
@@ -27,6 +27,8 @@ static const struct uw_opt rows[] = {
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "digits, mnist:DIR, csv:FILE ..., as for uwasa train (digits)"),
+    ROW("train-loss", UW_OPT_CHOICE, train_loss, 0, 0, UW_LOSS_WORDS,
+        "as --loss of uwasa train: what the model learns (auto)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "how samples are divided among nodes: even, sorted or dirichlet:A (even)"),
     ROW("exchange", UW_OPT_CHOICE, exchange.mode, 0, 0, UW_NODE_MODES,

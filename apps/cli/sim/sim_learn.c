@@ -11,7 +11,7 @@
 
 /* ---- set-up ---- */
 
-static int open_job(struct uw_sim *s, struct uw_job *job)
+static int plan_job(struct uw_sim *s, struct uw_job *job)
 {
     const struct uw_sim_options *o = s->o;
     const struct uw_mix_rule *rule = o->exchange.rule;
@@ -19,23 +19,35 @@ static int open_job(struct uw_sim *s, struct uw_job *job)
         .model = o->model,
         .backend = o->backend,
         .threads = 1,
+        .waits = true,
         .plan = {.batch_n = o->batch,
                  .optimizer = {.lr = (float)o->lr,
                                .momentum = uw_exchange_momentum(&o->exchange),
                                .weight_decay = (float)o->weight_decay,
                                .frozen = rule->frozen},
                  .mixing_velocity = rule->velocity}};
-    int rc = uw_job_plan(job, &config, &s->err);
-    rc = rc < 0 ? rc : uw_job_bind(job, &s->err);
-    return rc < 0 ? rc : uw_job_init_weights(job, o->seed, &s->err);
+    return uw_job_plan(job, &config, &s->err);
 }
 
-int uw_sim_open_jobs(struct uw_sim *s)
+int uw_sim_plan_jobs(struct uw_sim *s)
 {
     s->jobs = calloc(s->threads, sizeof *s->jobs);
     int rc = s->jobs != NULL ? UW_OK : uw_error_set(&s->err, UW_ERR_NOMEM, "out of memory");
     for (uint32_t i = 0; rc == UW_OK && i < s->threads; i++) {
-        rc = open_job(s, &s->jobs[i]);
+        rc = plan_job(s, &s->jobs[i]);
+    }
+    return rc;
+}
+
+int uw_sim_bind_jobs(struct uw_sim *s)
+{
+    int rc = UW_OK;
+    for (uint32_t i = 0; rc == UW_OK && i < s->threads; i++) {
+        struct uw_job *job = &s->jobs[i];
+        rc = i == 0 ? UW_OK
+                    : uw_job_fit(job, &s->in->data, s->o->data, s->o->train_loss, &s->err);
+        rc = rc < 0 ? rc : uw_job_bind(job, &s->err);
+        rc = rc < 0 ? rc : uw_job_init_weights(job, s->o->seed, &s->err);
     }
     return rc;
 }
@@ -122,7 +134,7 @@ static float delayed_lr(const struct uw_sim *s, uint64_t step, uint64_t epoch)
 static int next_samples(const struct uw_sim *s, struct uw_loader *loader, struct uw_model *m,
                         struct uw_error *err)
 {
-    int n = uw_loader_next(loader, m->input, m->label);
+    int n = uw_loader_next(loader, m->input, m->label, uw_job_target(m));
     return n < 0 ? uw_error_set(err, n, "%.180s: %s", s->o->data, uw_status_text(n)) : n;
 }
 

@@ -34,15 +34,11 @@ static int keep(struct uw_kept *k, struct uw_dataset *d, uint64_t bytes_max)
 }
 
 static int open_sets(struct uw_sim_inputs *in, const struct uw_sim_options *o,
-                     const struct uw_job *job, struct uw_error *err)
+                     struct uw_job *job, struct uw_error *err)
 {
-    const struct uw_model_def *def = &job->file.def;
-    struct uw_data_config config = {.seed = o->seed, .channels = def->in_channels,
-                                    .height = def->in_h, .width = def->in_w};
-    int rc = uw_data_open(&in->data, o->data, &config, err);
-    config.test = true;
-    rc = rc < 0 ? rc : uw_data_open(&in->test, o->data, &config, err);
-    rc = rc < 0 ? rc : uw_job_check_data(job, in->data.base, o->data, err);
+    const struct uw_job_data_config config = {.spec = o->data, .loss = o->train_loss,
+                                              .data = {.seed = o->seed}};
+    int rc = uw_job_open_data(job, &config, &in->data, &in->test, err);
     if (rc < 0) {
         return rc;
     }
@@ -54,12 +50,12 @@ static int open_sets(struct uw_sim_inputs *in, const struct uw_sim_options *o,
 /* Open the data and divide it among the nodes, unless that is done. Close in every case. Returns
  * UW_OK or an error of opening, reading or dividing, err filled. */
 static int open_inputs(struct uw_sim_inputs *in, const struct uw_sim_options *o,
-                       const struct uw_job *job, struct uw_error *err)
+                       struct uw_job *job, struct uw_error *err)
 {
     struct uw_error why = {.text = ""};
     uint64_t start_us = uw_board_now_us();
     if (in->open) {
-        return UW_OK;
+        return uw_job_fit(job, &in->data, o->data, o->train_loss, err);
     }
     int rc = open_sets(in, o, job, err);
     if (rc < 0) {
@@ -257,12 +253,13 @@ static int prepare(struct uw_sim *s, int *status)
     uw_lr_parse(s->o->lr_schedule, &s->schedule);
     s->threads = s->o->threads != 0 ? s->o->threads : uw_board_cores();
     s->threads = s->threads < UW_BOARD_WORKERS_MAX ? s->threads : UW_BOARD_WORKERS_MAX;
-    int rc = uw_sim_open_jobs(s);
+    int rc = uw_sim_plan_jobs(s);
     *status = uw_job_exit(rc);
     if (rc < 0) {
         return rc;
     }
     rc = open_data(s);
+    rc = rc < 0 ? rc : uw_sim_bind_jobs(s);
     rc = rc < 0 ? rc : uw_job_guard_save("--checkpoint", s->o->checkpoint, &s->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     rc = rc < 0 ? rc : uw_storage_file_init(&files, NULL);

@@ -23,7 +23,7 @@
 #include "sim.h"
 #include "base/futures.h"
 #include "base/stop.h"
-#include "job/job.h"
+#include "job/job_data.h"
 
 #include "uwasa/replica.h"
 #include "uwasa/schedule.h"
@@ -112,8 +112,10 @@ bool uw_sim_looks(uint64_t *next_us);
 
 /* ---- sim_learn.c ---- */
 
-/* A model for each thread, and the threads. Returns the status, s->err filled. */
-int uw_sim_open_jobs(struct uw_sim *s);
+/* A model for each thread: planned, and when the data is open, bound. Returns the status, s->err
+ * filled. */
+int uw_sim_plan_jobs(struct uw_sim *s);
+int uw_sim_bind_jobs(struct uw_sim *s);
 
 /* A learner for each node, before the world is open. Returns the status, s->err filled. */
 int uw_sim_open_learners(struct uw_sim *s);

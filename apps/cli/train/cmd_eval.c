@@ -3,7 +3,7 @@
 #include "base/events.h"
 #include "base/progress.h"
 #include "base/stop.h"
-#include "job/job.h"
+#include "job/job_data.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
@@ -12,7 +12,7 @@
 struct options {
     const char *model, *data, *weights, *json;
     struct uw_job_onnx onnx;
-    struct uw_choice backend;
+    struct uw_choice backend, loss;
     uint32_t batch, threads;
     uint64_t seed;
     bool exact, tf32;
@@ -28,6 +28,7 @@ static const struct uw_opt rows[] = {
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any with the same names (an ONNX model has its own): "
         UW_WEIGHTS_HELP),
+    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
@@ -65,35 +66,31 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&t->stop);
 }
 
-static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
+static int evaluate(const struct options *o, struct uw_job *job, struct test *t,
+                    struct uw_events *events,
                     struct uw_error *err)
 {
-    struct test t = {.score = {.samples_n = 0}};
     uint64_t start_us = uw_board_now_us();
-    int rc = uw_data_open(&t.data, o->data,
-                          &(struct uw_data_config){.seed = o->seed, .test = true}, err);
-    uw_stop_init(&t.stop);
-    uw_progress_init(&t.progress);
-    (void)uw_progress_due(&t.progress, start_us);   /* nothing yet where it is short */
-    rc = rc < 0 ? rc : uw_job_check_data(job, t.data.base, o->data, err);
-    rc = rc < 0 ? rc : uw_job_init_weights(job, o->seed, err);
+    uw_stop_init(&t->stop);
+    uw_progress_init(&t->progress);
+    (void)uw_progress_due(&t->progress, start_us);   /* nothing yet where it is short */
+    int rc = uw_job_init_weights(job, o->seed, err);
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
         uw_job_print_notes(job);
-        rc = uw_job_evaluate(job, t.data.base, 0, stop_asked, &t, &t.score);
+        rc = uw_job_evaluate(job, t->data.base, 0, stop_asked, t, &t->score);
         if (rc < 0) {
             uw_error_set(err, rc, "%.180s: %s", o->data,
                          rc == UW_ERR_AGAIN ? "interrupted" : uw_status_text(rc));
         }
     }
-    uw_progress_clear(&t.progress);
-    uw_data_close(&t.data);
+    uw_progress_clear(&t->progress);
     if (rc < 0) {
         return rc;
     }
     cJSON *ev = uw_event("done");
-    UW_EVENT_NUMBERS(ev, {"test_accuracy", t.score.accuracy}, {"test_loss", t.score.loss},
-                     {"samples", (double)t.score.samples_n},
+    UW_EVENT_NUMBERS(ev, {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
+                     {"samples", (double)t->score.samples_n},
                      {"seconds", uw_seconds_since(start_us)},
                      {"arena_bytes", (double)job->arena.used_bytes},
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
@@ -102,8 +99,8 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     bool quiet = uw_events_take_stdout(events);
     uw_events_put(events, ev);
     if (!quiet) {
-        uw_score_print(&t.score);
-        printf("samples        %llu\n", (unsigned long long)t.score.samples_n);
+        uw_score_print(&t->score);
+        printf("samples        %llu\n", (unsigned long long)t->score.samples_n);
         uw_job_print_device(job);
     }
     return UW_OK;
@@ -122,10 +119,12 @@ static int check_results(const struct options *o, struct uw_error *err)
 int uw_cmd_eval(int argc, char **argv)
 {
     struct options o = {.data = "digits", .backend = {"auto", UW_BACKEND_AUTO}, .batch = 100,
+                        .loss = UW_LOSS_DEFAULT,
                         .seed = 1};
     struct uw_error err = {.text = ""};
     struct uw_events events = {.file = NULL};
     struct uw_job job;
+    struct test test = {.score = {.samples_n = 0}};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     if (status >= 0) {
         return status;
@@ -143,17 +142,21 @@ int uw_cmd_eval(int argc, char **argv)
                                          .exact = o.exact,
                                          .gpu = true,
                                          .tf32 = o.tf32,
+                                         .waits = true,
                                          .threads = o.threads,
                                          .plan = {.batch_n = o.batch,
                                                   .mode = UW_PLAN_INFERENCE}};
+    const struct uw_job_data_config data = {.spec = o.data, .loss = o.loss,
+                                            .weights = o.weights, .data = {.seed = o.seed}};
     int rc = uw_job_plan(&job, &config, &err);
     status = (int)uw_job_exit(rc);
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
-        rc = uw_job_bind(&job, &err);
+        rc = uw_job_open_data(&job, &data, NULL, &test.data, &err);
+        rc = rc < 0 ? rc : uw_job_bind(&job, &err);
         uw_job_gpu_log(&job.gpu, "eval");
         rc = rc < 0 ? rc : uw_events_open(&events, o.json, false, &err);
-        rc = rc < 0 ? rc : evaluate(&o, &job, &events, &err);
+        rc = rc < 0 ? rc : evaluate(&o, &job, &test, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);
     }
     const char *why = rc < 0 ? uw_job_gpu_failure(&job) : NULL;
@@ -161,6 +164,7 @@ int uw_cmd_eval(int argc, char **argv)
         uw_job_gpu_error(&err, why, "tests");
     }
     uw_events_close(&events, NULL);
+    uw_data_close(&test.data);
     uw_job_deinit(&job);
     status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : status;
     return rc < 0 ? uw_cli_error("eval", status, "%s", uw_error_sentence(&err, rc)) : UW_EXIT_DONE;

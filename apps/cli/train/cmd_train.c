@@ -6,7 +6,7 @@
 #include "base/progress.h"
 #include "base/stop.h"
 #include "base/trace.h"
-#include "job/job.h"
+#include "job/job_data.h"
 #include "job/recipe.h"
 #include "job/results.h"
 
@@ -33,7 +33,7 @@ struct options {
     struct uw_recipe recipe;
     const char *augment;                /* NULL, or "flip,crop:4" */
     const char *schedule, *weights, *save, *json, *trace;
-    struct uw_choice backend;
+    struct uw_choice backend, loss;     /* loss: enum uw_loss_word */
     bool resume, no_shuffle, profile, exact, tf32;
 };
 
@@ -269,7 +269,8 @@ static int save(struct train *t)
                                         .position = t->loader.position,
                                         .seed = t->o->seed,
                                         .batch_n = t->o->batch,
-                                        .exact = t->o->exact};
+                                        .exact = t->o->exact,
+                                        .data = t->job.columns};
     int rc = uw_checkpoint_save(&t->job.model, &state, &t->files.base, t->o->save, &t->err);
     if (rc == UW_OK) {
         t->saved_step = t->step;
@@ -352,18 +353,14 @@ static int read_augment(const char *text, struct uw_data_config *config, struct 
 static int open_data(struct train *t)
 {
     const struct options *o = t->o;
-    const struct uw_model_def *def = &t->job.file.def;
-    struct uw_data_config config = {.seed = o->seed, .channels = def->in_channels,
-                                    .height = def->in_h, .width = def->in_w};
-    int rc = read_augment(o->augment, &config, &t->err);
-    rc = rc < 0 ? rc : uw_data_open(&t->data, o->data, &config, &t->err);
-    if (rc == UW_OK) {
-        rc = uw_data_open(&t->test, o->data,
-                          &(struct uw_data_config){.seed = o->seed, .test = true}, &t->err);
-    }
-    if (rc == UW_OK) {
-        rc = uw_job_check_data(&t->job, t->data.base, o->data, &t->err);
-    }
+    uint64_t bytes;
+    bool resumes = o->resume &&
+                   t->files.base.ops->size(&t->files.base, o->save, &bytes) == UW_OK;
+    struct uw_job_data_config config = {.spec = o->data, .loss = o->loss,
+                                        .weights = resumes ? o->save : o->weights,
+                                        .data = {.seed = o->seed}};
+    int rc = read_augment(o->augment, &config.data, &t->err);
+    rc = rc < 0 ? rc : uw_job_open_data(&t->job, &config, &t->data, &t->test, &t->err);
     if (rc == UW_OK) {
         rc = uw_loader_init(&t->loader, &(struct uw_loader_config){.dataset = t->data.base,
                                                                    .batch_n = o->batch,
@@ -403,6 +400,7 @@ static int prepare(struct train *t, int *status)
                                    .exact = o->exact,
                                    .gpu = true,
                                    .tf32 = o->tf32,
+                                   .waits = true,
                                    .threads = o->threads,
                                    .plan = {.batch_n = o->batch}};
 
@@ -494,7 +492,7 @@ static int begin_one(struct train *t)
     const struct uw_schedule_at at = {.step = t->begun, .epoch = t->loader.epoch,
                                       .progress = (double)t->begun / (double)t->steps};
     m->optimizer.lr = uw_schedule_lr(&t->schedule, t->o->lr, &at);
-    int n = uw_loader_next(&t->loader, m->input, m->label);
+    int n = uw_loader_next(&t->loader, m->input, m->label, uw_job_target(m));
     if (n < 0) {
         return uw_error_set(&t->err, n, "%.180s: %s", t->o->data, uw_status_text(n));
     }
@@ -667,9 +665,11 @@ static const struct uw_opt rows[] = {
         "built-in name (see uwasa models), ONNX file or JSON file"),
     UW_JOB_ONNX_ROWS(struct options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
-        "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
+        "digits, keywords, mnist:DIR, fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, "
+        "cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
         "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
+    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
     ROW("steps", UW_OPT_U64, steps, 1, 0, "N", "number of minibatches, instead of epochs"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples in a minibatch (32)"),
@@ -710,11 +710,12 @@ static const struct uw_args_spec spec = {
     .usage = "--model M [--data D] [flags]",
     .example = "uwasa train --model lenet5 --data digits --epochs 2 --save lenet5.safetensors",
     .epilogue =
-        "CSV: one sample a line, numbers separated by commas. The last is the label, a whole\n"
-        "number from 0. A header is skipped. Every sixth line is for testing, or\n"
-        "csv:FILE,TESTFILE. The\n"
-        "features are the model's input in row-major order, channels first: [N], or any shape of\n"
-        "N. Bytes of IDX files and CIFAR-10 are divided by 255.\n"
+        "CSV: one sample a line; delimiter, header, label and classes are found and told.\n"
+        "csv:FILE,TESTFILE,OPTION=VALUE,... says otherwise: label=last|first|NAME|N|none,\n"
+        "target=NAME+NAME (values), labels=FILE, classes=A+B+C, drop=NAME, scale=255|standard,\n"
+        "test=FILE|SHARE, missing=mean|drop, delimiter=C, skip=N. The features are the model's\n"
+        "input in row-major order, channels first: [N], or any shape of N. Bytes of IDX files\n"
+        "and CIFAR-10 are divided by 255.\n"
         "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS names a test set; with two files the test uses\n"
         "the training samples.\n\n"
         "SIGINT and SIGTERM save and stop; the same command with --resume continues.",
@@ -756,6 +757,7 @@ int uw_cmd_train(int argc, char **argv)
                                  .recipe = UW_RECIPE_DEFAULTS,
                                  .schedule = "constant",
                                  .backend = {"auto", UW_BACKEND_AUTO},
+                                 .loss = UW_LOSS_DEFAULT,
                                  .seed = 1};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     struct uw_error err = {.text = ""};

@@ -132,6 +132,18 @@ const char *uw_export_layer(struct uw_export *e);
 const char *uw_export_recurrent(struct uw_export *e);
 const char *uw_export_attention(struct uw_export *e);
 
+/* Nodes of the operators on tensors, export_tensor.c. */
+const char *uw_export_function(struct uw_export *e);
+const char *uw_export_parameter(struct uw_export *e);
+const char *uw_export_arithmetic(struct uw_export *e);
+const char *uw_export_products(struct uw_export *e);
+const char *uw_export_reduce(struct uw_export *e);
+const char *uw_export_softmax(struct uw_export *e);
+const char *uw_export_take(struct uw_export *e);
+
+/* Input k as a value for each sample, also where all samples share it. */
+const char *uw_export_repeated(struct uw_export *e, uint32_t k);
+
 /* x W^T + b over the last axis, for any rank. */
 const char *uw_export_matmul(struct uw_export *e, const char *x, const char *weight,
                              const char *bias);

@@ -4,7 +4,6 @@
 #include "uwasa/convert.h"
 #include "uwasa/layer_keys.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,15 +57,6 @@ static void print_comment(struct writer *w, const char *text)
     }
 }
 
-/* UW_LAYER_CONV2D of "conv2d". */
-static void print_kind(struct writer *w, const char *name)
-{
-    print(w, "UW_LAYER_");
-    for (; *name != '\0'; name++) {
-        print(w, "%c", toupper((unsigned char)*name));
-    }
-}
-
 static void write_numbers(struct writer *w, const char *member, const uint32_t *number, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -76,12 +66,11 @@ static void write_numbers(struct writer *w, const char *member, const uint32_t *
     }
 }
 
-static void write_option(struct writer *w, const struct uw_layer_def *l,
-                         const struct uw_layer_key *key)
+static void write_option(struct writer *w, const struct uw_layer_def *l, const char *name,
+                         uint32_t layer, const struct uw_layer_key *key)
 {
     const void *at = (const char *)l + key->offset;
     const uint32_t *u = at;
-    const struct uw_reshape_def *shape = at;
     switch (key->kind) {
     case UW_KEY_U32:
     case UW_KEY_PAIR:
@@ -110,21 +99,49 @@ static void write_option(struct writer *w, const struct uw_layer_def *l,
         }
         break;
     case UW_KEY_SHAPE:
-        write_numbers(w, "reshape.dim", shape->dim, 3);
-        print(w, ", .reshape.rank = %u", (unsigned)shape->rank);
+        write_numbers(w, key->member, u, UW_AXES_MAX);
+        print(w, ", .%.*srank = %u", (int)strlen(key->member) - 3, key->member,
+              (unsigned)u[UW_AXES_MAX]);
         break;
     case UW_KEY_ORDER:
-        write_numbers(w, key->member, u, 3);
+        write_numbers(w, key->member, u, UW_AXES_MAX);
+        break;
+    case UW_KEY_INDEX:
+        print(w, ", .take.n = %u, .take.index = %s_index%u", (unsigned)l->take.n, name,
+              (unsigned)layer);
+        break;
+    case UW_KEY_WEIGHTS:
+        if (l->take.weight != NULL) {
+            print(w, ", .take.weight = %s_weight%u", name, (unsigned)layer);
+        }
         break;
     }
 }
 
-static void write_layer(struct writer *w, const struct uw_layer_def *l)
+/* The tables of a take, by the layer's number. */
+static void write_take(struct writer *w, const struct uw_take_def *take, const char *name,
+                       uint32_t layer)
 {
-    const struct uw_layer_type *type = uw_layer_type_of(l->kind);
-    print(w, "    {.kind = ");
-    print_kind(w, type->name);
-    print(w, ", .name = ");
+    uint32_t n = take->n * (take->taps != 0 ? take->taps : 1);
+    print(w, "static const int32_t %s_index%u[%u] = {", name, (unsigned)layer, (unsigned)n);
+    for (uint32_t i = 0; i < n; i++) {
+        print(w, "%s%d,", i % 12 == 0 ? "\n    " : " ", (int)take->index[i]);
+    }
+    print(w, "\n};\n");
+    if (take->weight != NULL) {
+        print(w, "static const float %s_weight%u[%u] = {", name, (unsigned)layer, (unsigned)n);
+        for (uint32_t i = 0; i < n; i++) {
+            print(w, "%s%af,", i % 6 == 0 ? "\n    " : " ", (double)take->weight[i]);
+        }
+        print(w, "\n};\n");
+    }
+}
+
+static void write_layer(struct writer *w, const struct uw_layer_def *l, const char *name,
+                        uint32_t layer)
+{
+    const struct uw_layer_type *type = uw_layer_type_of(l);
+    print(w, "    {.kind = %s, .name = ", type->c);
     print_string(w, l->name);
     for (uint32_t k = 0; k < UW_LAYER_INPUTS_MAX && l->inputs[k] != NULL; k++) {
         print(w, k == 0 ? ", .inputs = {" : ", ");
@@ -133,7 +150,7 @@ static void write_layer(struct writer *w, const struct uw_layer_def *l)
     print(w, l->inputs[0] != NULL ? "}" : "");
     print(w, l->frozen ? ", .frozen = true" : "");
     for (size_t i = 0; i < type->keys_n; i++) {
-        write_option(w, l, &type->keys[i]);
+        write_option(w, l, name, layer, &type->keys[i]);
     }
     print(w, "},\n");
 }
@@ -192,9 +209,14 @@ static void write_manual(struct writer *w, const char *name, uint32_t tensors_n)
 
 static void write_definition(struct writer *w, const struct uw_model_def *d, const char *name)
 {
+    for (uint32_t i = 0; i < d->layers_n; i++) {
+        if (d->layers[i].kind == UW_LAYER_TAKE) {
+            write_take(w, &d->layers[i].take, name, i);
+        }
+    }
     print(w, "static const struct uw_layer_def %s_layers[] = {\n", name);
     for (uint32_t i = 0; i < d->layers_n; i++) {
-        write_layer(w, &d->layers[i]);
+        write_layer(w, &d->layers[i], name, i);
     }
     print(w, "};\n\n");
     if (d->losses != NULL) {

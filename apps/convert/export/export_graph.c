@@ -146,7 +146,8 @@ const char *uw_export_fill(struct uw_export *e, uint32_t count, float value)
 
 const struct uw_segment *uw_export_segment(struct uw_export *e, const char *suffix)
 {
-    const char *name = uw_pool_format(e->pool, "%s.%s", e->def->name, suffix);
+    const char *name = suffix[0] != '\0' ? uw_pool_format(e->pool, "%s.%s", e->def->name, suffix)
+                                         : e->def->name;
     e->failed = e->failed || name == NULL;
     return name != NULL ? uw_params_find(&e->m->params, name) : NULL;
 }

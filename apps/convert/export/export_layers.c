@@ -245,14 +245,20 @@ static const char *dropout(struct uw_export *e)
 static const char *several(struct uw_export *e)
 {
     bool add = e->def->kind == UW_LAYER_ADD;
-    struct uw_export_node *n = uw_export_node(e, add ? "Sum" : "Concat", e->x, NULL, NULL);
-    for (uint32_t k = 1; k < UW_LAYER_INPUTS_MAX && e->def->inputs[k] != NULL; k++) {
-        n->input[n->inputs_n++] = uw_export_value(e, e->def->inputs[k]);
+    const char *x[UW_LAYER_INPUTS_MAX];
+    uint32_t count = 0;
+    for (; count < UW_LAYER_INPUTS_MAX && e->def->inputs[count] != NULL; count++) {
+        x[count] = add ? uw_export_value(e, e->def->inputs[count]) : uw_export_repeated(e, count);
+    }
+    if (add && count == 2) {
+        return uw_export_arithmetic(e);
+    }
+    struct uw_export_node *n = uw_export_node(e, add ? "Sum" : "Concat", x[0], NULL, NULL);
+    for (uint32_t k = 1; k < count; k++) {
+        n->input[n->inputs_n++] = x[k];
     }
     if (!add) {
         uw_export_int(n, "axis", (int64_t)e->def->concat.axis + 1);
-    } else if (n->inputs_n == 2) {
-        n->op = "Add";
     }
     return n->output[0];
 }
@@ -269,13 +275,13 @@ static const char *slice(struct uw_export *e)
 
 static const char *reshape(struct uw_export *e)
 {
-    const int64_t dim[3] = {e->out.dim[0], e->out.dim[1], e->out.dim[2]};
+    const int64_t dim[4] = {e->out.dim[0], e->out.dim[1], e->out.dim[2], e->out.dim[3]};
     return uw_export_reshape(e, e->x, e->out.rank, dim);
 }
 
 static const char *transpose(struct uw_export *e)
 {
-    int64_t order[4] = {0};
+    int64_t order[UW_AXES_MAX + 1] = {0};
     for (uint32_t a = 0; a < e->in.rank; a++) {
         order[a + 1] = (int64_t)e->def->transpose.order[a] + 1;
     }
@@ -324,6 +330,13 @@ static const struct {
     [UW_LAYER_GRU] = {NULL, uw_export_recurrent},
     [UW_LAYER_LSTM] = {NULL, uw_export_recurrent},
     [UW_LAYER_ATTENTION] = {NULL, uw_export_attention},
+    [UW_LAYER_PARAMETER] = {NULL, uw_export_parameter},
+    [UW_LAYER_FUNCTION] = {NULL, uw_export_function},
+    [UW_LAYER_ARITHMETIC] = {NULL, uw_export_arithmetic},
+    [UW_LAYER_MATMUL] = {NULL, uw_export_products},
+    [UW_LAYER_REDUCE] = {NULL, uw_export_reduce},
+    [UW_LAYER_SOFTMAX] = {NULL, uw_export_softmax},
+    [UW_LAYER_TAKE] = {NULL, uw_export_take},
 };
 
 const char *uw_export_layer(struct uw_export *e)

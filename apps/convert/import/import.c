@@ -9,62 +9,105 @@ static const struct {
     const char *op;
     uw_import_op *run;
 } table[] = {
-    {"Add", uw_op_add},
+    {"Abs", uw_op_function},
+    {"Add", uw_op_arithmetic},
     {"AveragePool", uw_op_pool},
     {"BatchNormalization", uw_op_batchnorm},
     {"Cast", uw_op_identity},
     {"CastLike", uw_op_cast_like},
+    {"Celu", uw_op_function},
     {"Clip", uw_op_clip},
     {"Concat", uw_op_concat},
     {"Conv", uw_op_conv},
-    {"ConvTranspose", uw_op_conv},
+    {"ConvTranspose", uw_op_conv_transpose},
+    {"DepthToSpace", uw_op_depth_to_space},
     {"DequantizeLinear", uw_op_dequantize},
-    {"Div", uw_op_div},
+    {"Div", uw_op_arithmetic},
     {"Dropout", uw_op_dropout},
+    {"Elu", uw_op_function},
+    {"Erf", uw_op_function},
+    {"Exp", uw_op_function},
+    {"Expand", uw_op_expand},
     {"Flatten", uw_op_flatten},
     {"GRU", uw_op_recurrent},
     {"Gather", uw_op_gather},
+    {"Gelu", uw_op_gelu},
     {"Gemm", uw_op_gemm},
     {"GlobalAveragePool", uw_op_global_pool},
     {"GlobalMaxPool", uw_op_global_pool},
+    {"HardSigmoid", uw_op_function},
+    {"HardSwish", uw_op_function},
     {"Identity", uw_op_identity},
     {"If", uw_op_if},
     {"InstanceNormalization", uw_op_instancenorm},
     {"LRN", uw_op_lrn},
     {"LSTM", uw_op_recurrent},
     {"LayerNormalization", uw_op_layernorm},
-    {"LeakyRelu", uw_op_activation},
+    {"LeakyRelu", uw_op_leaky_relu},
+    {"Log", uw_op_function},
     {"LogSoftmax", uw_op_softmax},
     {"Loop", uw_op_loop},
     {"MatMul", uw_op_matmul},
+    {"Max", uw_op_arithmetic},
     {"MaxPool", uw_op_pool},
-    {"Mul", uw_op_mul},
+    {"Mean", uw_op_arithmetic},
+    {"Min", uw_op_arithmetic},
+    {"Mish", uw_op_function},
+    {"Mul", uw_op_arithmetic},
+    {"Neg", uw_op_function},
+    {"PRelu", uw_op_prelu},
+    {"Pad", uw_op_pad},
+    {"Pow", uw_op_arithmetic},
     {"RNN", uw_op_recurrent},
-    {"ReduceMean", uw_op_reduce_mean},
-    {"Relu", uw_op_activation},
+    {"Reciprocal", uw_op_function},
+    {"ReduceL1", uw_op_reduce},
+    {"ReduceL2", uw_op_reduce},
+    {"ReduceLogSumExp", uw_op_reduce},
+    {"ReduceMax", uw_op_reduce},
+    {"ReduceMean", uw_op_reduce},
+    {"ReduceMin", uw_op_reduce},
+    {"ReduceSum", uw_op_reduce},
+    {"ReduceSumSquare", uw_op_reduce},
+    {"Relu", uw_op_function},
     {"Reshape", uw_op_reshape},
-    {"Sigmoid", uw_op_activation},
+    {"Resize", uw_op_resize},
     {"Scan", uw_op_loop},
+    {"Selu", uw_op_function},
+    {"Sigmoid", uw_op_function},
     {"Slice", uw_op_slice},
     {"Softmax", uw_op_softmax},
+    {"Softplus", uw_op_function},
+    {"Softsign", uw_op_function},
+    {"SpaceToDepth", uw_op_depth_to_space},
     {"Split", uw_op_split},
+    {"Sqrt", uw_op_function},
     {"Squeeze", uw_op_squeeze},
-    {"Sum", uw_op_sum},
-    {"Tanh", uw_op_activation},
+    {"Sub", uw_op_arithmetic},
+    {"Sum", uw_op_arithmetic},
+    {"Swish", uw_op_function},
+    {"Tanh", uw_op_function},
+    {"ThresholdedRelu", uw_op_function},
+    {"Tile", uw_op_expand},
     {"Transpose", uw_op_transpose},
     {"Unsqueeze", uw_op_unsqueeze},
+    {"Upsample", uw_op_resize},
+    {"Where", uw_op_where},
 };
 #define OPS_N (sizeof table / sizeof table[0])
 
 const char *uw_convert_operators(void)
 {
-    return "Add AveragePool BatchNormalization Cast Clip Concat Conv ConvTranspose Div Dropout "
-           "Flatten GRU Gather Gemm GlobalAveragePool GlobalMaxPool Identity "
-           "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu LogSoftmax MatMul MaxPool "
-           "Mul Pad RNN ReduceMean Relu Reshape Sigmoid Slice Softmax Split Squeeze Sum Tanh "
-           "Transpose Unsqueeze; of constants also CastLike ConstantOfShape DequantizeLinear Equal "
-           "Expand Floor Greater If Less Neg Not Pow Shape Sqrt Sub Where; inside GELU, SiLU, "
-           "layer norm, response norm and attention as PyTorch writes them also Erf Pow Sqrt Sub";
+    return "Abs Add AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
+           "ConvTranspose DepthToSpace Div Dropout Elu Erf Exp Expand Flatten GRU Gather "
+           "Gelu Gemm GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish Identity "
+           "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Log LogSoftmax "
+           "MatMul Max MaxPool Mean Min Mish Mul Neg PRelu Pad Pow RNN Reciprocal ReduceL1 "
+           "ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceSum "
+           "ReduceSumSquare Relu Reshape Resize Selu Sigmoid Slice Softmax Softplus Softsign "
+           "SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile "
+           "Transpose Unsqueeze Upsample Where; "
+           "of constants also And ConstantOfShape DequantizeLinear Equal Floor Greater If Less "
+           "Mod Not Or Shape and the like";
 }
 
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,
@@ -125,22 +168,24 @@ static int make_map(struct uw_import *im)
     return im->map != NULL ? uw_import_declare_constants(im, &im->graph) : uw_import_nomem(im);
 }
 
-static int find_input(struct uw_import *im)
+static int find_inputs(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
-    const struct uw_onnx_value_info *x = NULL;
+    const struct uw_onnx_value_info *x[UW_IMPORT_INPUTS_MAX];
+    uint32_t inputs_n = 0;
     for (uint32_t i = 0; i < g->inputs_n; i++) {
-        if (uw_import_value(im, g->input[i].name) == NULL) {
-            if (x != NULL) {
-                return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
-                                        "inputs '%.60s' and '%.60s': a model has one", x->name,
-                                        g->input[i].name);
-            }
-            x = &g->input[i];
+        if (uw_import_value(im, g->input[i].name) != NULL) {
+            continue;
         }
+        if (inputs_n == UW_IMPORT_INPUTS_MAX) {
+            return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "more than %u inputs",
+                                    UW_IMPORT_INPUTS_MAX);
+        }
+        x[inputs_n++] = &g->input[i];
     }
-    return x != NULL ? uw_import_input(im, x)
-                     : uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "the graph has no input");
+    return inputs_n != 0
+               ? uw_import_inputs(im, x, inputs_n)
+               : uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "the graph has no input");
 }
 
 /* Count the readers of values around the graphs within a node. */
@@ -291,7 +336,7 @@ static int check_output(struct uw_import *im, struct uw_value *v, const char *na
     if (v->kind == UW_VALUE_OPAQUE) {
         return uw_error_set(im->err, v->code, "%s", v->why);
     }
-    if (v->view.layer == 0 || v->view.scale != 1.0f) {
+    if (v->view.layer == 0) {
         return uw_import_refuse(im, v->node, UW_ERR_UNSUPPORTED, "the output is not a layer's");
     }
     return uw_import_arrange(im, v->node, &v->view, 3);
@@ -455,7 +500,7 @@ int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_opt
                            .folded_max = 16u * UW_FOLD_MAX + bytes_n};
     int rc = uw_onnx_read(&im.graph, pool, name, bytes, bytes_n, o->files, err);
     rc = rc < 0 ? rc : make_map(&im);
-    rc = rc < 0 ? rc : find_input(&im);
+    rc = rc < 0 ? rc : find_inputs(&im);
     rc = rc < 0 ? rc : uw_import_declare_nodes(&im, &im.graph);
     rc = rc < 0 ? rc : uw_import_run(&im, &im.graph);
     c->memory = pool;

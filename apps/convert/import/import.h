@@ -37,11 +37,10 @@ struct uw_view {
     uint32_t layer;                 /* 0: the model's input; i + 1: layer i */
     uint64_t n;                     /* floats of a sample */
     uint32_t rank;                  /* shape of the sample as the layer has it */
-    uint64_t dim[3];
+    uint64_t dim[UW_AXES_MAX];
     uint32_t atoms_n, axes_n;
     struct uw_atom atom[UW_ATOMS_MAX];
     uint32_t axis_end[UW_ONNX_RANK_MAX];
-    float scale;                    /* the values are the layer's output times this */
 };
 
 enum uw_value_kind { UW_VALUE_OPAQUE = 0, UW_VALUE_CONST, UW_VALUE_DATA };
@@ -70,12 +69,11 @@ struct uw_import_layer {
     uint32_t input[UW_LAYER_INPUTS_MAX];    /* as uw_view.layer */
     uint32_t inputs_n;
     uint32_t rank;                  /* of the output */
-    uint64_t dim[3];
+    uint64_t dim[UW_AXES_MAX];
     struct uw_import_param param[UW_PARAMS_MAX];
     const struct uw_onnx_node *node;
     const char *own_name;           /* name of its weights; NULL: unknown */
-    uint32_t affine;                /* normalization: 0 no weight so far, 1 weight, 2 bias too */
-    bool wants_projection;          /* attention whose last dense layer was not seen yet */
+    const struct uw_onnx_tensor *made_of;   /* parameter: the constant */
     bool needed;
 };
 
@@ -95,6 +93,8 @@ struct uw_import {
     uint64_t folded_n, folded_max;  /* elements of computed constants, and their limit */
     uint64_t batch;                 /* size of the minibatch axis in the file, or the symbol */
     struct uw_value *input;
+    bool by_parts;                  /* do not join layers: fuse/ */
+    struct uw_onnx_node inputs_node;    /* stands for layers that cut the inputs */
 };
 
 /* import_node.c: inputs and outputs of a node */
@@ -135,9 +135,9 @@ struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node 
 const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
                                              uint32_t i);
 
-/* Input `i` of the node that makes v, when that is an `op`; else NULL. */
-struct uw_value *uw_operand(struct uw_import *im, const struct uw_value *v, const char *op,
-                            uint32_t i);
+/* Input `i`, a value or a constant; NULL with err set. */
+const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_node *n,
+                                     uint32_t i);
 
 /* Whether an input is opaque; if so, err has its sentence. */
 bool uw_import_opaque_input(struct uw_import *im, const struct uw_onnx_node *n);
@@ -188,6 +188,11 @@ int uw_import_cuts(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
                        uint32_t *order);
 
+/* out = x where the condition c is `keep`, else 0, broadcast. Returns UW_OK or a code. */
+int uw_const_masked(struct uw_import *im, const struct uw_onnx_node *n,
+                    const struct uw_onnx_tensor *c, const struct uw_onnx_tensor *x, bool keep,
+                    struct uw_onnx_tensor *out);
+
 /* Row-major floats of a constant, a copy; NULL with err set. */
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
 
@@ -215,6 +220,9 @@ void uw_view_permute(struct uw_view *v, const uint32_t *order);
 bool uw_view_insert(struct uw_view *v, uint32_t axis);
 bool uw_view_remove(struct uw_view *v, uint32_t axis);
 
+/* Whether the value is the same for all samples: no axis is the minibatch. */
+bool uw_view_is_shared(const struct uw_view *v);
+
 /* Does the axis hold the minibatch, and nothing else? */
 bool uw_view_is_batch(const struct uw_view *v, uint32_t axis);
 bool uw_view_has_batch(const struct uw_view *v, uint32_t axis);
@@ -230,6 +238,7 @@ bool uw_view_ordered(const struct uw_view *v);
 /* Add a layer that reads `input` and has its shape; NULL with err set. */
 struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onnx_node *n,
                                        enum uw_layer_kind kind, uint32_t input);
+void uw_import_sizes(struct uw_import_layer *l, uint32_t rank, const uint64_t *dim);
 void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
                     uint64_t d2);
 
@@ -268,24 +277,69 @@ int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct
 int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
                      struct uw_value *const *outputs, uint32_t outputs_n);
 
-/* One function per operator: import_layers.c, import_dense.c, import_norm.c,
- * import_shape.c, import_sequence.c, import_attention.c, import_match.c, import_concat.c. Each
- * returns UW_OK or a code with err set. */
+/* import_param.c */
+
+/* Whether a constant operand of an element-wise operator is a parameter that the framework trains.
+ *   layer  the other operand, as uw_view.layer */
+bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
+                      enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer);
+
+/* Whether a constant looks like a parameter by itself: floats, with a name that a person gave. */
+bool uw_import_learns(const struct uw_onnx_tensor *t);
+
+/* The layer that gives the constant as a value of that shape; the same one for the same constant.
+ * Returns its number, as uw_view.layer, or a code with err set. */
+int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
+                            const struct uw_onnx_tensor *t, uint32_t rank, const uint64_t *dim,
+                            bool trains);
+
+/* import_tensor.c, import_function.c, import_matmul.c, import_take.c: parts of operators. x and y
+ * are values, y may be x unless it says otherwise. All return UW_OK or a code with err set. */
+
+/* y = a op b with broadcasting; y is neither. */
+int uw_import_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
+                         enum uw_arithmetic_op op, const struct uw_value *a,
+                         const struct uw_value *b, struct uw_value *y);
+int uw_import_function(struct uw_import *im, const struct uw_onnx_node *n, enum uw_function f,
+                       float a, float b, const struct uw_value *x, struct uw_value *y);
+
+/* Infinite limits: none. */
+int uw_import_clip(struct uw_import *im, const struct uw_onnx_node *n, double low, double high,
+                   const struct uw_value *x, struct uw_value *y);
+
+/* y is the same value as x. */
+int uw_import_rename(struct uw_value *y, const struct uw_value *x);
+
+/* Output 0 = scale a b, each transposed if asked. */
+int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool turn_a, bool turn_b,
+                      float scale);
+
+/* Elements of an axis, as struct uw_take_def has them. */
+struct uw_import_picks {
+    uint32_t n, taps;
+    int32_t *index;
+    float *weight;                  /* NULL: 1 */
+};
+int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps,
+                    bool weighted);
+int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                   uint32_t axis, const struct uw_import_picks *p);
+
+enum uw_import_padding { UW_PAD_ZEROS, UW_PAD_EDGE, UW_PAD_REFLECT, UW_PAD_WRAP };
+int uw_import_pad(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                  uint32_t axis, int64_t front, int64_t behind, enum uw_import_padding how);
+
+/* What a Pad node adds in front of and behind each of `rank` axes. */
+int uw_import_pads(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
+                   int64_t front[UW_ONNX_RANK_MAX], int64_t behind[UW_ONNX_RANK_MAX]);
+
+/* One function per operator. Each returns UW_OK or a code with err set. */
 typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
-uw_import_op uw_op_conv, uw_op_gemm, uw_op_matmul, uw_op_pool,
-    uw_op_global_pool, uw_op_reduce_mean, uw_op_activation, uw_op_clip, uw_op_softmax,
-    uw_op_dropout, uw_op_batchnorm, uw_op_instancenorm, uw_op_layernorm, uw_op_lrn,
-    uw_op_identity, uw_op_flatten, uw_op_reshape, uw_op_transpose, uw_op_squeeze, uw_op_unsqueeze,
-    uw_op_slice, uw_op_split, uw_op_gather, uw_op_concat, uw_op_sum, uw_op_add, uw_op_mul,
-    uw_op_div, uw_op_recurrent, uw_op_attention;
-
-/* If this dense product ends an attention, make it the attention's projection.
- * Returns 1, 0, or a code. */
-int uw_import_projection(struct uw_import *im, const struct uw_onnx_node *n,
-                         const struct uw_view *x, struct uw_import_layer *dense);
-
-/* The Add after an attention's last product. */
-int uw_import_attention_bias(struct uw_import *im, struct uw_import_layer *l,
-                             const struct uw_onnx_tensor *t);
+uw_import_op uw_op_arithmetic, uw_op_batchnorm, uw_op_clip, uw_op_concat, uw_op_conv, uw_op_conv_transpose,
+    uw_op_depth_to_space, uw_op_dropout, uw_op_expand, uw_op_flatten, uw_op_function, uw_op_gather,
+    uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_identity, uw_op_instancenorm, uw_op_layernorm,
+    uw_op_leaky_relu, uw_op_lrn, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent,
+    uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice, uw_op_softmax, uw_op_split,
+    uw_op_squeeze, uw_op_transpose, uw_op_unsqueeze, uw_op_where;
 
 #endif

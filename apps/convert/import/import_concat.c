@@ -20,13 +20,13 @@ static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_v
     for (uint32_t k = 0; k < count && rc == UW_OK; k++) {
         rc = uw_import_order(im, n, &v[k]);
         uint64_t behind = 1;
-        uint32_t found = 3;
+        uint32_t found = UW_AXES_MAX;
         for (uint32_t a = v[k].rank; a-- > 0;) {
             found = behind == inner && v[k].dim[a] == uw_view_dim(&v[k], axis) ? a : found;
             behind *= v[k].dim[a];
         }
         *at = k == 0 ? found : *at;
-        own = own && found == *at && found < 3 && v[k].rank == v[0].rank;
+        own = own && found == *at && found < UW_AXES_MAX && v[k].rank == v[0].rank;
         for (uint32_t a = 0; own && a < v[k].rank; a++) {
             own = a == found || v[k].dim[a] == v[0].dim[a];
         }
@@ -40,23 +40,56 @@ static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_v
     return rc;
 }
 
+/* A constant as a value that all samples share: its axis of the minibatch's size is repeated. */
+static int constant_view(struct uw_import *im, const struct uw_onnx_node *n,
+                         const struct uw_onnx_tensor *t, struct uw_view *v)
+{
+    struct uw_onnx_tensor one = *t;
+    uint64_t size, stride = 1;
+    for (uint32_t a = 0; a < one.rank; a++) {
+        one.dim[a] = one.dim[a] == im->batch && one.stride[a] == 0 ? 1 : one.dim[a];
+    }
+    size = uw_onnx_tensor_size(&one);
+    int64_t layer = size != 0 && size <= INT32_MAX
+                        ? uw_import_parameter(im, n, &one, 1, &size, uw_import_learns(&one))
+                        : uw_import_refuse(im, n, UW_ERR_SHAPE, "an input is empty");
+    if (layer < 0) {
+        return (int)layer;
+    }
+    *v = (struct uw_view){.layer = (uint32_t)layer, .n = size, .rank = 1,
+                          .dim = {size, 1, 1, 1}, .axes_n = one.rank, .atoms_n = one.rank};
+    for (uint32_t a = one.rank; a-- > 0;) {
+        v->atom[a] = (struct uw_atom){one.dim[a], stride, false};
+        v->axis_end[a] = a + 1;
+        stride *= one.dim[a];
+    }
+    return uw_view_reshape(v, one.dim, one.rank) ? UW_OK : UW_ERR_SHAPE;
+}
+
 static int check_concat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                         int *axis)
 {
     for (uint32_t k = 0; k < n->inputs_n; k++) {
-        const struct uw_value *x = uw_import_data(im, n, k);
+        const struct uw_value *x = uw_import_any(im, n, k);
         if (x == NULL) {
             return im->err->code;
         }
-        v[k] = x->view;
+        if (x->kind == UW_VALUE_DATA) {
+            v[k] = x->view;
+        } else if (constant_view(im, n, &x->t, &v[k]) < 0) {
+            return im->err->code;
+        }
         *axis = k == 0 ? uw_view_axis(im, n, &v[0], uw_onnx_int(n, "axis", 0)) : *axis;
         if (*axis < 0) {
             return im->err->code;
         }
         bool fits = v[k].axes_n == v[0].axes_n && !uw_view_has_batch(&v[k], (uint32_t)*axis);
         for (uint32_t a = 0; fits && a < v[k].axes_n; a++) {
-            fits = (int)a == *axis || (uw_view_dim(&v[k], a) == uw_view_dim(&v[0], a) &&
-                                       uw_view_has_batch(&v[k], a) == uw_view_has_batch(&v[0], a));
+            bool repeated = uw_view_is_shared(&v[k]) || uw_view_is_shared(&v[0]);
+            bool batch = uw_view_has_batch(&v[k], a) || uw_view_has_batch(&v[0], a);
+            fits = (int)a == *axis || (repeated && batch) ||
+                   (uw_view_dim(&v[k], a) == uw_view_dim(&v[0], a) &&
+                    uw_view_has_batch(&v[k], a) == uw_view_has_batch(&v[0], a));
         }
         if (!fits) {
             return uw_import_refuse(im, n, UW_ERR_SHAPE,
@@ -106,17 +139,26 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
         return uw_op_identity(im, n);
     }
     struct uw_value *y = uw_import_out(im, n, 0);
-    uint32_t batch = 0;
+    uint32_t batch = v[0].axes_n;
     uw_view_dims(&v[0], dims);
-    for (uint32_t a = 0; a < v[0].axes_n; a++) {
-        batch = uw_view_is_batch(&v[0], a) ? a : batch;
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        for (uint32_t a = 0; a < v[k].axes_n; a++) {
+            batch = uw_view_has_batch(&v[k], a) ? a : batch;
+            if (uw_view_has_batch(&v[k], a) && !uw_view_is_batch(&v[k], a)) {
+                return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                        "the minibatch is mixed into an axis");
+            }
+        }
+    }
+    if (batch < v[0].axes_n) {
+        dims[batch] = im->batch;
     }
     dims[axis] = 0;
     for (uint32_t k = 0; k < n->inputs_n; k++) {
         dims[axis] += uw_view_dim(&v[k], (uint32_t)axis);
     }
-    if (y == NULL || !uw_view_is_batch(&v[0], batch)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "the minibatch is mixed into an axis");
+    if (y == NULL) {
+        return UW_OK;
     }
     return uw_import_result(im, n, 0, dims, v[0].axes_n, batch);
 }

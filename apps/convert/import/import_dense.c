@@ -92,8 +92,7 @@ static int dense(struct uw_import *im, const struct uw_onnx_node *n, uint32_t in
     if (rc < 0) {
         return rc;
     }
-    int ends = uw_import_projection(im, n, &v, l);
-    return ends < 0 ? ends : dense_view(im, n, &x->view, l, rows[0] * out, out);
+    return dense_view(im, n, &x->view, l, rows[0] * out, out);
 }
 
 /* The transposed matrix. */
@@ -107,150 +106,71 @@ static struct uw_onnx_tensor turned(const struct uw_onnx_tensor *m)
     return t;
 }
 
+/* Whether the weight is one that a dense layer can own: a matrix that no other node multiplies. */
+static bool is_own_weight(const struct uw_value *b)
+{
+    return b != NULL && b->kind == UW_VALUE_CONST && b->t.rank == 2 && b->t.dim[0] != 0 &&
+           b->t.dim[1] != 0;
+}
+
+/* alpha a b + beta c, where b is a value too. */
+static int general_gemm(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    int rc = uw_import_product(im, n, uw_onnx_int(n, "transA", 0) != 0,
+                               uw_onnx_int(n, "transB", 0) != 0, uw_onnx_float(n, "alpha", 1.0f));
+    if (rc < 0 || y == NULL || uw_import_in(im, n, 2) == NULL) {
+        return rc;
+    }
+    const struct uw_value *c = uw_import_any(im, n, 2);
+    if (c == NULL || uw_onnx_float(n, "beta", 1.0f) != 1.0f) {
+        return c == NULL ? im->err->code
+                         : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "beta other than 1");
+    }
+    struct uw_value product = *y;
+    return uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &product, c, y);
+}
+
+/* PyTorch's exporter drops a bias that is all zeros, as that of an attention is at first. (A layer
+ * without a bias becomes a MatMul.) */
+static struct uw_onnx_tensor zero_bias(struct uw_import *im, const struct uw_onnx_tensor *w)
+{
+    static const float zero = 0.0f;
+    uw_import_note(im, "biases that are all zero, which the exporter left out, are there again and "
+                       "train");
+    return (struct uw_onnx_tensor){.name = "", .is_float = true, .rank = 1, .dim = {w->dim[0]},
+                                   .data = (const uint8_t *)&zero, .stored_n = 1};
+}
+
 int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    const struct uw_onnx_tensor *given = uw_import_const(im, n, 1);
-    const struct uw_onnx_tensor *bias = NULL;
+    const struct uw_value *b = uw_import_in(im, n, 1), *c = uw_import_in(im, n, 2);
     const struct uw_value *x = uw_import_in(im, n, 0);
-    if (given == NULL) {
-        return im->err->code;
+    bool row = c == NULL || (c->kind == UW_VALUE_CONST &&
+                             (uw_onnx_tensor_size(&c->t) == 1 ||
+                              (c->t.rank > 0 &&
+                               uw_onnx_tensor_size(&c->t) == c->t.dim[c->t.rank - 1])));
+    if (!is_own_weight(b) || !row || uw_onnx_int(n, "transA", 0) != 0 || x == NULL ||
+        x->kind != UW_VALUE_DATA || uw_view_has_batch(&x->view, x->view.axes_n - 1)) {
+        return general_gemm(im, n);
     }
-    if (given->rank != 2 || uw_onnx_int(n, "transA", 0) != 0 ||
-        (x != NULL && x->kind == UW_VALUE_DATA && x->view.axes_n != 2)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only rows times a constant matrix");
+    struct uw_onnx_tensor w = uw_onnx_int(n, "transB", 0) == 0 ? turned(&b->t) : b->t;
+    struct uw_onnx_tensor zeros;
+    if (c == NULL && uw_import_module(im->pool, b->t.name) != NULL) {
+        zeros = zero_bias(im, &w);
+        return dense(im, n, 0, &w, &zeros, uw_onnx_float(n, "alpha", 1.0f), 1.0f);
     }
-    if (uw_import_in(im, n, 2) != NULL) {
-        bias = uw_import_const(im, n, 2);
-        if (bias == NULL) {
-            return im->err->code;
-        }
-    }
-    struct uw_onnx_tensor w = uw_onnx_int(n, "transB", 0) == 0 ? turned(given) : *given;
-    if (w.dim[0] == 0 || w.dim[1] == 0) {
-        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight is empty");
-    }
-    return dense(im, n, 0, &w, bias, uw_onnx_float(n, "alpha", 1.0f),
+    return dense(im, n, 0, &w, c != NULL ? &c->t : NULL, uw_onnx_float(n, "alpha", 1.0f),
                  uw_onnx_float(n, "beta", 1.0f));
 }
 
-/* The bias comes from the following Add, see uw_op_add. */
+/* A bias that a following Add holds is joined later, see fuse/. */
 int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    const struct uw_value *b = uw_import_in(im, n, 1);
-    if (b == NULL || b->kind != UW_VALUE_CONST) {
-        return uw_op_attention(im, n);
-    }
-    if (b->t.rank != 2 || b->t.dim[0] == 0 || b->t.dim[1] == 0) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its weight has %u axes, needs 2",
-                                (unsigned)b->t.rank);
+    const struct uw_value *a = uw_import_in(im, n, 0), *b = uw_import_in(im, n, 1);
+    if (!is_own_weight(b) || a == NULL || a->kind != UW_VALUE_DATA || a->view.axes_n < 2) {
+        return uw_import_product(im, n, false, false, 1.0f);
     }
     struct uw_onnx_tensor w = turned(&b->t);
     return dense(im, n, 0, &w, NULL, 1.0f, 1.0f);
-}
-
-static int pointwise(struct uw_import *im, const struct uw_onnx_node *n, enum uw_layer_kind kind,
-                     const struct uw_activation_def *options)
-{
-    struct uw_value *x = uw_import_data(im, n, 0);
-    struct uw_import_layer *l = x != NULL ? uw_import_emit(im, n, kind, x->view.layer) : NULL;
-    if (l == NULL) {
-        return im->err->code;
-    }
-    if (options != NULL) {
-        l->def.activation = *options;
-    }
-    uw_import_same(im, n, &x->view, im->layers_n);
-    return UW_OK;
-}
-
-int uw_op_activation(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    float alpha = uw_onnx_float(n, "alpha", 0.01f);
-    switch (n->op[0]) {
-    case 'R':
-        return pointwise(im, n, UW_LAYER_RELU, NULL);
-    case 'S':
-        return pointwise(im, n, UW_LAYER_SIGMOID, NULL);
-    case 'T':
-        return pointwise(im, n, UW_LAYER_TANH, NULL);
-    default:
-        if (alpha == 0.0f) {
-            return pointwise(im, n, UW_LAYER_RELU, NULL);
-        }
-        if (!(alpha > 0.0f && alpha < 1e30f)) {
-            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "alpha %g: needs 0 or more",
-                                    (double)alpha);
-        }
-        return pointwise(im, n, UW_LAYER_LEAKY_RELU, &(struct uw_activation_def){.slope = alpha});
-    }
-}
-
-int uw_op_clip(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    double low = -INFINITY;
-    double high = INFINITY;
-    for (uint32_t i = 1; i < 3; i++) {
-        if (uw_import_in(im, n, i) != NULL &&
-            !uw_import_scalar(uw_import_in(im, n, i), i == 1 ? &low : &high)) {
-            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its limits are no constants");
-        }
-    }
-    if (low == 0.0 && high == 6.0) {
-        return pointwise(im, n, UW_LAYER_RELU6, NULL);
-    }
-    if (low == 0.0 && high > 3e38) {
-        return pointwise(im, n, UW_LAYER_RELU, NULL);
-    }
-    return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "to %g .. %g: only 0 .. 6 (ReLU6) and 0 .. "
-                            "(ReLU) are trained", low, high);
-}
-
-/* A softmax at the end is dropped: the loss includes it. */
-int uw_op_softmax(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    struct uw_value *x = uw_import_data(im, n, 0);
-    struct uw_value *y = uw_import_out(im, n, 0);
-    bool end = false;
-    if (x == NULL || y == NULL) {
-        return im->err->code;
-    }
-    for (uint32_t i = 0; i < im->graph.outputs_n; i++) {
-        end = end || strcmp(im->graph.output[i].name, n->output[0]) == 0;
-    }
-    int64_t fallback = im->graph.opset < 13 ? 1 : -1;
-    int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", fallback));
-    if (axis < 0) {
-        return im->err->code;
-    }
-    if (!end || y->users_n != 1 || uw_view_dim(&x->view, (uint32_t)axis) != x->view.n) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
-                                "a softmax is known at the end, over the classes, and inside "
-                                "attention");
-    }
-    uw_import_note(im, "the softmax at the end is left out: training and the loss want logits");
-    uw_import_same(im, n, &x->view, x->view.layer);
-    return UW_OK;
-}
-
-int uw_op_dropout(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    struct uw_value *x = uw_import_data(im, n, 0);
-    double rate = (double)uw_onnx_float(n, "ratio", 0.5f);
-    if (x == NULL) {
-        return im->err->code;
-    }
-    if (uw_import_in(im, n, 1) != NULL && !uw_import_scalar(uw_import_in(im, n, 1), &rate)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its ratio is no constant");
-    }
-    if (!(rate >= 0.0 && rate < 1.0)) {
-        return uw_import_refuse(im, n, UW_ERR_INVALID, "ratio %g: needs 0 to below 1", rate);
-    }
-    if (rate == 0.0) {
-        return uw_op_identity(im, n);
-    }
-    int rc = pointwise(im, n, UW_LAYER_DROPOUT, NULL);
-    if (rc == UW_OK) {
-        im->layer[im->layers_n - 1]->def.dropout.rate = (float)rate;
-    }
-    return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "fuse/fuse.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -25,13 +25,19 @@ struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onn
     return l;
 }
 
+void uw_import_sizes(struct uw_import_layer *l, uint32_t rank, const uint64_t *dim)
+{
+    l->rank = rank;
+    for (uint32_t a = 0; a < UW_AXES_MAX; a++) {
+        l->dim[a] = a < rank ? dim[a] : 1;
+    }
+}
+
 void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
                     uint64_t d2)
 {
-    l->rank = rank;
-    l->dim[0] = d0;
-    l->dim[1] = d1;
-    l->dim[2] = d2;
+    const uint64_t dim[3] = {d0, d1, d2};
+    uw_import_sizes(l, rank, dim);
 }
 
 int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
@@ -44,8 +50,7 @@ int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_
     if (v == NULL) {
         return UW_OK;
     }
-    *v = (struct uw_view){.layer = im->layers_n, .rank = l->rank, .scale = 1.0f,
-                          .axes_n = axes_n, .atoms_n = axes_n};
+    *v = (struct uw_view){.layer = im->layers_n, .rank = l->rank, .axes_n = axes_n, .atoms_n = axes_n};
     memcpy(v->dim, l->dim, sizeof v->dim);
     for (uint32_t a = axes_n; a-- > 0;) {
         v->atom[a] = (struct uw_atom){dims[a], a == batch ? 0 : stride, a == batch};
@@ -53,7 +58,7 @@ int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_
         stride *= a == batch ? 1 : dims[a];
     }
     v->n = stride;
-    if (l->dim[0] * l->dim[1] * l->dim[2] != stride || !uw_view_reshape(v, dims, axes_n)) {
+    if (l->dim[0] * l->dim[1] * l->dim[2] * l->dim[3] != stride || !uw_view_reshape(v, dims, axes_n)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its output cannot be seen in that shape");
     }
     y->kind = UW_VALUE_DATA;
@@ -358,7 +363,9 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
             if (from->suffix == NULL) {
                 continue;
             }
-            t->name = uw_pool_format(im->pool, "%s.%s", l->def.name, from->suffix);
+            t->name = from->suffix[0] != '\0'
+                          ? uw_pool_format(im->pool, "%s.%s", l->def.name, from->suffix)
+                          : l->def.name;
             if (t->name == NULL) {
                 return uw_import_nomem(im);
             }
@@ -374,31 +381,18 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
     return UW_OK;
 }
 
-/* Further outputs are auxiliary heads; an output with the input's shape is an autoencoder's. */
+/* Further outputs are auxiliary heads. What the loss of a single output is, its data decides. */
 static int set_losses(struct uw_import *im, struct uw_convert_model *m,
                       struct uw_value *const *outputs, uint32_t outputs_n)
 {
-    const struct uw_view *y = &outputs[0]->view;
-    const struct uw_view *x = &im->input->view;
-    bool twin = y->n == x->n && y->axes_n == x->axes_n;
-    for (uint32_t a = 0; twin && a < y->axes_n; a++) {
-        twin = uw_view_dim(y, a) == uw_view_dim(x, a);
-    }
-    if (outputs_n == 1 && !twin) {
+    if (outputs_n == 1) {
         return UW_OK;
     }
     struct uw_loss_def *loss = uw_pool_take(im->pool, outputs_n, sizeof *loss);
     if (loss == NULL) {
         return uw_import_nomem(im);
     }
-    if (twin) {
-        loss[0].kind = UW_LOSS_MSE;
-        loss[0].target = UW_TARGET_INPUT;
-        uw_import_note(im, "the output has the input's shape: taken for an autoencoder, loss mse "
-                           "against the input");
-    } else {
-        uw_import_note(im, "the outputs after the first are taken for auxiliary heads, weight 0.3");
-    }
+    uw_import_note(im, "the outputs after the first are taken for auxiliary heads, weight 0.3");
     for (uint32_t i = 0; i < outputs_n; i++) {
         loss[i].layer = im->layer[outputs[i]->view.layer - 1]->def.name;
         loss[i].weight = i == 0 ? 1.0f : 0.3f;
@@ -411,6 +405,14 @@ static int set_losses(struct uw_import *im, struct uw_convert_model *m,
 int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
                      struct uw_value *const *outputs, uint32_t outputs_n)
 {
+    uint32_t layers[UW_LOSSES_MAX] = {0};
+    for (uint32_t i = 0; i < outputs_n; i++) {
+        layers[i] = outputs[i]->view.layer;
+    }
+    int rc = im->by_parts ? UW_OK : uw_fuse_all(im, layers, outputs_n);
+    if (rc < 0) {
+        return rc;
+    }
     mark_needed(im, outputs, outputs_n);
     fold_last_steps(im);
     for (uint32_t i = 0; i < im->layers_n; i++) {
@@ -423,13 +425,7 @@ int uw_import_finish(struct uw_import *im, struct uw_convert_model *m,
         outputs[i]->view.layer = layer != 0 ? layer : outputs[i]->view.layer;
     }
     mark_needed(im, outputs, outputs_n);
-    for (uint32_t i = 0; i < im->layers_n; i++) {
-        if (im->layer[i]->needed && im->layer[i]->wants_projection) {
-            return uw_import_refuse(im, im->layer[i]->node, UW_ERR_UNSUPPORTED,
-                                    "attention without a dense layer of the same width behind it");
-        }
-    }
-    int rc = name_layers(im);
+    rc = name_layers(im);
     rc = rc < 0 ? rc : build_tables(im, m);
     return rc < 0 ? rc : set_losses(im, m, outputs, outputs_n);
 }
@@ -446,6 +442,67 @@ bool uw_view_ordered(const struct uw_view *v)
         }
     }
     return true;
+}
+
+/* v becomes the newest layer's output, stored in order. */
+static void set_ordered(struct uw_import *im, struct uw_view *v)
+{
+    const struct uw_import_layer *l = im->layer[im->layers_n - 1];
+    uint64_t stride = 1;
+    v->layer = im->layers_n;
+    v->rank = l->rank;
+    memcpy(v->dim, l->dim, sizeof v->dim);
+    for (uint32_t i = v->atoms_n; i-- > 0;) {
+        if (!v->atom[i].batch) {
+            v->atom[i].stride = stride;
+            stride *= v->atom[i].size;
+        }
+    }
+}
+
+/* Runs in more than one transpose: the run that is next in the order moves in front of those that
+ * still stand before it in memory, [before][these][run][behind] to [before][run][these][behind]. */
+static int order_runs(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      const struct uw_atom *run, uint32_t runs_n)
+{
+    uint32_t memory[UW_ATOMS_MAX];  /* numbers of runs as they lie in memory */
+    for (uint32_t i = 0; i < runs_n; i++) {
+        uint32_t at = 0;
+        for (uint32_t j = 0; j < runs_n; j++) {
+            at += run[j].stride > run[i].stride || (run[j].stride == run[i].stride && j < i);
+        }
+        memory[at] = i;
+    }
+    for (uint32_t next = 0; next < runs_n; next++) {
+        uint64_t dim[4] = {1, 1, 1, 1};
+        uint32_t at = next;
+        while (memory[at] != next) {
+            at++;
+        }
+        if (at == next) {
+            continue;
+        }
+        for (uint32_t i = 0; i < runs_n; i++) {
+            dim[i < next ? 0 : i < at ? 1 : i == at ? 2 : 3] *= run[memory[i]].size;
+        }
+        int rc = uw_import_shape(im, n, v, 4, dim);
+        struct uw_import_layer *l =
+            rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_TRANSPOSE, v->layer) : NULL;
+        if (l == NULL) {
+            return im->err->code;
+        }
+        static const uint32_t order[4] = {0, 2, 1, 3};
+        memcpy(l->def.transpose.order, order, sizeof order);
+        const uint64_t turned[4] = {dim[0], dim[2], dim[1], dim[3]};
+        uw_import_sizes(l, 4, turned);
+        v->layer = im->layers_n;
+        v->rank = 4;
+        memcpy(v->dim, l->dim, sizeof v->dim);
+        memmove(memory + next + 1, memory + next, (at - next) * sizeof memory[0]);
+        memory[next] = next;
+    }
+    set_ordered(im, v);
+    return UW_OK;
 }
 
 int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v)
@@ -471,8 +528,7 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
         }
     }
     if (runs_n > 3) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
-                                "needs its input in an order that no single transpose gives");
+        return order_runs(im, n, v, run, runs_n);
     }
     for (uint32_t i = 0; i < runs_n; i++) {
         for (uint32_t j = 0; j < runs_n; j++) {
@@ -489,16 +545,7 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
     memcpy(l->def.transpose.order, order, sizeof order);
     uw_import_dims(l, runs_n, run[0].size, runs_n > 1 ? run[1].size : 1,
                    runs_n > 2 ? run[2].size : 1);
-    v->layer = im->layers_n;
-    v->rank = runs_n;
-    memcpy(v->dim, l->dim, sizeof v->dim);
-    uint64_t stride = 1;
-    for (uint32_t i = v->atoms_n; i-- > 0;) {
-        if (!v->atom[i].batch) {
-            v->atom[i].stride = stride;
-            stride *= v->atom[i].size;
-        }
-    }
+    set_ordered(im, v);
     return UW_OK;
 }
 
@@ -522,23 +569,21 @@ int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct u
     if (l == NULL) {
         return im->err->code;
     }
-    uw_import_dims(l, rank, dim[0], rank > 1 ? dim[1] : 1, rank > 2 ? dim[2] : 1);
+    uw_import_sizes(l, rank, dim);
     for (uint32_t a = 0; a < rank && rank > 1; a++) {
         l->def.reshape.dim[a] = (uint32_t)dim[a];
         l->def.reshape.rank = rank;
     }
     v->layer = im->layers_n;
     v->rank = rank;
-    for (uint32_t a = 0; a < 3; a++) {
-        v->dim[a] = a < rank ? dim[a] : 1;
-    }
+    memcpy(v->dim, l->dim, sizeof v->dim);
     return UW_OK;
 }
 
 int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                       uint32_t rank)
 {
-    uint64_t dim[3] = {1, 1, 1};
+    uint64_t dim[UW_AXES_MAX] = {1, 1, 1, 1};
     uint32_t axes = v->axes_n - 1;
     if (v->axes_n < 2 || !uw_view_is_batch(v, 0)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,

@@ -60,6 +60,40 @@ static bool arithmetic(const char *op, double a, double b, double *y)
         *y = a < b ? 1.0 : 0.0;
     } else if (strcmp(op, "Pow") == 0) {
         *y = pow(a, b);
+    } else if (strcmp(op, "Min") == 0) {
+        *y = a < b ? a : b;
+    } else if (strcmp(op, "Max") == 0) {
+        *y = a > b ? a : b;
+    } else if (strcmp(op, "Mod") == 0) {
+        *y = a - b * floor(a / b);
+    } else if (strcmp(op, "And") == 0) {
+        *y = a != 0.0 && b != 0.0 ? 1.0 : 0.0;
+    } else if (strcmp(op, "Or") == 0) {
+        *y = a != 0.0 || b != 0.0 ? 1.0 : 0.0;
+    } else if (strcmp(op, "GreaterOrEqual") == 0) {
+        *y = a >= b ? 1.0 : 0.0;
+    } else if (strcmp(op, "LessOrEqual") == 0) {
+        *y = a <= b ? 1.0 : 0.0;
+    } else if (strcmp(op, "Abs") == 0) {
+        *y = fabs(a);
+    } else if (strcmp(op, "Exp") == 0) {
+        *y = exp(a);
+    } else if (strcmp(op, "Log") == 0) {
+        *y = log(a);
+    } else if (strcmp(op, "Sin") == 0) {
+        *y = sin(a);
+    } else if (strcmp(op, "Cos") == 0) {
+        *y = cos(a);
+    } else if (strcmp(op, "Reciprocal") == 0) {
+        *y = 1.0 / a;
+    } else if (strcmp(op, "Ceil") == 0) {
+        *y = ceil(a);
+    } else if (strcmp(op, "Round") == 0) {
+        *y = nearbyint(a);
+    } else if (strcmp(op, "Sigmoid") == 0) {
+        *y = 1.0 / (1.0 + exp(-a));
+    } else if (strcmp(op, "Tanh") == 0) {
+        *y = tanh(a);
     } else if (strcmp(op, "Sqrt") == 0) {
         *y = sqrt(a);
     } else if (strcmp(op, "Neg") == 0) {
@@ -86,7 +120,8 @@ static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
     uint32_t count = n->inputs_n;
     bool where = count == 3;
     bool logical = strcmp(n->op, "Equal") == 0 || strcmp(n->op, "Not") == 0 ||
-                   strcmp(n->op, "Greater") == 0 || strcmp(n->op, "Less") == 0;
+                   strncmp(n->op, "Greater", 7) == 0 || strncmp(n->op, "Less", 4) == 0 ||
+                   strcmp(n->op, "And") == 0 || strcmp(n->op, "Or") == 0;
     int rc = broadcast(im, n, x, count, out);
     out->is_float = x[where ? 1 : 0]->is_float && !logical;
     void *data = rc == UW_OK ? uw_const_fresh(im, n, out, 0) : NULL;
@@ -106,6 +141,26 @@ static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
             arithmetic(n->op, a, b, &y);
         }
         uw_const_put(out, data, i, y, whole(y));
+    }
+    return UW_OK;
+}
+
+int uw_const_masked(struct uw_import *im, const struct uw_onnx_node *n,
+                    const struct uw_onnx_tensor *c, const struct uw_onnx_tensor *x, bool keep,
+                    struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *both[2] = {c, x};
+    *out = (struct uw_onnx_tensor){.name = "", .is_float = true};
+    int rc = broadcast(im, n, both, 2, out);
+    float *data = rc == UW_OK ? uw_const_fresh(im, n, out, 0) : NULL;
+    if (data == NULL) {
+        return im->err->code;
+    }
+    const struct uw_onnx_tensor condition = stretch(c, out), value = stretch(x, out);
+    uint64_t total = uw_onnx_tensor_size(out);
+    for (uint64_t i = 0; i < total; i++) {
+        bool holds = uw_import_number(&condition, i) != 0.0;
+        data[i] = holds == keep ? (float)uw_import_number(&value, i) : 0.0f;
     }
     return UW_OK;
 }
@@ -190,7 +245,6 @@ static int expand(struct uw_import *im, const struct uw_onnx_node *n,
     struct uw_onnx_tensor to = {.name = ""};
     int rc = broadcast(im, n, both, 2, &to);
     *out = stretch(x, &to);
-    out->name = "";
     return rc;
 }
 

@@ -24,8 +24,10 @@ int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
 /* Read the graph's nodes, in order. */
 int uw_import_run(struct uw_import *im, const struct uw_onnx_graph *g);
 
-/* import_input.c: make x the model's input. */
-int uw_import_input(struct uw_import *im, const struct uw_onnx_value_info *x);
+/* import_input.c: make these the model's input; several are the columns of one row. */
+#define UW_IMPORT_INPUTS_MAX 8u
+int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *const *info,
+                     uint32_t inputs_n);
 
 /* import_branch.c: an If whose condition is a constant, loops, which are refused, and constants of
  * another type. */

@@ -223,26 +223,13 @@ static int tell_input(struct uw_import *im, const struct uw_onnx_value_info *x, 
     return UW_OK;
 }
 
-int uw_import_input(struct uw_import *im, const struct uw_onnx_value_info *info)
+/* The input as the file has it: a value of the file's axes over a sample in the same order. */
+static int set_view(struct uw_import *im, const struct uw_onnx_value_info *x, uint32_t batch,
+                    struct uw_view *v)
 {
-    struct uw_onnx_value_info copy = *info, *x = &copy;
-    uint32_t batch;
-    int rc = settle_sizes(im, x, &batch);
-    x->dim[rc == UW_OK ? batch : 0] = rc == UW_OK ? info->dim[batch] : 0;
-    rc = rc < 0 ? rc : tell_input(im, x, batch);
-    if (rc < 0) {
-        return rc;
-    }
-    im->batch = x->dim[batch] != 0 ? (uint64_t)x->dim[batch] : UW_BATCH_SYMBOL;
-    rc = uw_import_declare(im, x->name, NULL, &im->input);
-    if (rc < 0) {
-        return rc;
-    }
-    struct uw_view *v = &im->input->view;
-    uint64_t stride = 1;
-    *v = (struct uw_view){.rank = x->rank - 1, .scale = 1.0f, .axes_n = x->rank,
-                          .atoms_n = x->rank, .dim = {1, 1, 1}};
-    im->input->kind = UW_VALUE_DATA;
+    uint64_t stride = 1, dims[UW_ONNX_RANK_MAX];
+    *v = (struct uw_view){.rank = x->rank - 1, .axes_n = x->rank, .atoms_n = x->rank,
+                          .dim = {1, 1, 1, 1}};
     for (uint32_t a = x->rank; a-- > 0;) {
         uint64_t size = a == batch ? im->batch : (uint64_t)x->dim[a];
         v->axis_end[a] = a + 1;
@@ -257,13 +244,107 @@ int uw_import_input(struct uw_import *im, const struct uw_onnx_value_info *info)
         }
     }
     v->n = stride;
+    uw_view_dims(v, dims);
+    uw_view_reshape(v, dims, x->rank);
+    return UW_OK;
+}
+
+static void set_end(struct uw_import *im, const struct uw_onnx_value_info *x, uint32_t batch)
+{
     im->out->input = (struct uw_convert_end){.name = x->name, .type = x->type, .rank = x->rank,
                                               .batch = batch, .symbol = x->symbol[batch]};
     for (uint32_t a = 0; a < x->rank; a++) {
         im->out->input.dim[a] = (uint32_t)x->dim[a];
     }
-    uint64_t dims[UW_ONNX_RANK_MAX];
-    uw_view_dims(v, dims);
-    uw_view_reshape(v, dims, x->rank);
-    return UW_OK;
+}
+
+/* Several inputs are the columns of one row, in the file's order: each is cut from it. */
+static int cut_inputs(struct uw_import *im, struct uw_onnx_value_info *x, uint32_t inputs_n,
+                      const uint32_t *batch)
+{
+    struct uw_value *v[UW_IMPORT_INPUTS_MAX];
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < inputs_n; i++) {
+        int rc = uw_import_declare(im, x[i].name, NULL, &v[i]);
+        rc = rc < 0 ? rc : set_view(im, &x[i], batch[i], &v[i]->view);
+        if (rc < 0) {
+            return rc;
+        }
+        total += v[i]->view.n;
+        v[i]->kind = UW_VALUE_DATA;
+    }
+    struct uw_value *all = uw_pool_take(im->pool, 1, sizeof *all);
+    if (all == NULL || total > INT32_MAX) {
+        return all == NULL ? uw_import_nomem(im)
+                           : uw_import_refuse(im, NULL, UW_ERR_TOOBIG, "its inputs are too large");
+    }
+    struct uw_onnx_value_info row = {.name = "input", .shaped = true, .rank = 2,
+                                     .type = x[0].type, .dim = {x[0].dim[batch[0]],
+                                                                (int64_t)total},
+                                     .symbol = {x[0].symbol[batch[0]]}};
+    *all = (struct uw_value){.name = "input", .kind = UW_VALUE_DATA};
+    int rc = set_view(im, &row, 0, &all->view);
+    im->input = all;
+    set_end(im, &row, 0);
+    uint64_t at = 0;
+    im->inputs_node = (struct uw_onnx_node){.name = "columns", .op = "", .domain = ""};
+    for (uint32_t i = 0; i < inputs_n && rc == UW_OK; i++) {
+        struct uw_view *view = &v[i]->view;
+        const uint64_t shape[UW_AXES_MAX] = {view->dim[0], view->dim[1], view->dim[2],
+                                             view->dim[3]};
+        uint32_t rank = view->rank;
+        struct uw_import_layer *l = uw_import_emit(im, &im->inputs_node, UW_LAYER_SLICE, 0);
+        if (l == NULL) {
+            return im->err->code;
+        }
+        l->def.slice = (struct uw_slice_def){.start = (int32_t)at, .length = (uint32_t)view->n};
+        uw_import_dims(l, 1, view->n, 1, 1);
+        view->layer = im->layers_n;
+        view->rank = 1;
+        memcpy(view->dim, l->dim, sizeof view->dim);
+        rc = uw_import_shape(im, &im->inputs_node, view, rank, shape);
+        at += view->n;
+    }
+    const char *note = uw_pool_format(im->pool, "%u inputs: a row of the data has the values of "
+                                      "'%.40s' first, then those of '%.40s'%s",
+                                      (unsigned)inputs_n, x[0].name, x[1].name,
+                                      inputs_n > 2 ? " and so on" : "");
+    if (note != NULL) {
+        uw_import_note(im, note);
+    }
+    return rc;
+}
+
+int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *const *info,
+                     uint32_t inputs_n)
+{
+    struct uw_onnx_value_info copy[UW_IMPORT_INPUTS_MAX];
+    uint32_t batch[UW_IMPORT_INPUTS_MAX];
+    for (uint32_t i = 0; i < inputs_n; i++) {
+        copy[i] = *info[i];
+        int rc = settle_sizes(im, &copy[i], &batch[i]);
+        copy[i].dim[rc == UW_OK ? batch[i] : 0] = rc == UW_OK ? info[i]->dim[batch[i]] : 0;
+        rc = rc < 0 ? rc : tell_input(im, &copy[i], batch[i]);
+        if (rc < 0) {
+            return rc;
+        }
+        uint64_t size = copy[i].dim[batch[i]] != 0 ? (uint64_t)copy[i].dim[batch[i]]
+                                                   : UW_BATCH_SYMBOL;
+        if (i > 0 && size != im->batch) {
+            return uw_import_refuse(im, NULL, UW_ERR_SHAPE, "inputs '%.60s' and '%.60s' have "
+                                    "different minibatches", copy[0].name, copy[i].name);
+        }
+        im->batch = size;
+    }
+    if (inputs_n > 1) {
+        return cut_inputs(im, copy, inputs_n, batch);
+    }
+    int rc = uw_import_declare(im, copy[0].name, NULL, &im->input);
+    im->input = rc < 0 ? NULL : im->input;
+    rc = rc < 0 ? rc : set_view(im, &copy[0], batch[0], &im->input->view);
+    if (rc == UW_OK) {
+        im->input->kind = UW_VALUE_DATA;
+        set_end(im, &copy[0], batch[0]);
+    }
+    return rc;
 }

@@ -84,13 +84,17 @@ struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node 
                          "the sample", (unsigned)i + 1);
     } else if (v->kind == UW_VALUE_OPAQUE) {
         uw_error_set(im->err, v->code, "%s", v->why);
-    } else if (v->view.scale != 1.0f) {
-        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its input is multiplied by a constant, no "
-                         "layer does that");
     } else {
         return v;
     }
     return NULL;
+}
+
+const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_node *n,
+                                     uint32_t i)
+{
+    const struct uw_value *v = uw_import_in(im, n, i);
+    return v != NULL && v->kind == UW_VALUE_CONST ? v : uw_import_data(im, n, i);
 }
 
 const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
@@ -109,14 +113,6 @@ const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct 
                          (unsigned)i + 1);
     }
     return NULL;
-}
-
-struct uw_value *uw_operand(struct uw_import *im, const struct uw_value *v, const char *op,
-                            uint32_t i)
-{
-    return v != NULL && v->node != NULL && strcmp(v->node->op, op) == 0
-               ? uw_import_in(im, v->node, i)
-               : NULL;
 }
 
 bool uw_import_opaque_input(struct uw_import *im, const struct uw_onnx_node *n)

@@ -55,7 +55,6 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
     if (l == NULL) {
         return im->err->code;
     }
-    l->affine = 2;
     l->def.norm.epsilon = epsilon;
     /* ONNX gives the weight of the old statistics */
     l->def.norm.momentum = (float)round((1.0 - (double)uw_onnx_float(n, "momentum", 0.9f)) * 1e6) *
@@ -103,7 +102,6 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
     }
     l->def.norm = (struct uw_norm_def){
         .epsilon = epsilon, .groups = (uint32_t)groups, .no_affine = none};
-    l->affine = none ? 0 : 2;
     if (!none) {
         rc = uw_import_param(im, l, 0, "weight", weight, 0.0f, 1, v.dim);
         rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, v.dim);
@@ -135,7 +133,7 @@ static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
     }
     int rc = check_epsilon(im, n, epsilon);
     rc = rc < 0 ? rc : uw_import_order(im, n, &v);
-    if (rank > 3 || mixed) {
+    if (rank > UW_AXES_MAX || mixed) {
         dim[0] = v.n / size;
         dim[1] = size;
         rank = 2;
@@ -165,8 +163,7 @@ int uw_op_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
         const struct uw_onnx_tensor *t =
             i == 0 || uw_import_in(im, n, 2) != NULL ? uw_import_const(im, n, i + 1) : NULL;
         l->def.norm.no_affine = false;
-        l->affine = 2;
-        rc = im->err->code;
+            rc = im->err->code;
         rc = rc < 0 ? rc : uw_import_param(im, l, i, i == 0 ? "weight" : "bias", t, 0.0f,
                                            l->def.norm.axes,
                                            l->dim + (l->rank - l->def.norm.axes));
@@ -206,116 +203,4 @@ int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
                  uw_onnx_float(n, "bias", 1.0f));
     uw_import_same(im, n, &v, im->layers_n);
     return rc;
-}
-
-/* Number of axes of a ReduceMean if they are the last axes of x, else 0. */
-static uint32_t last_axes(struct uw_import *im, const struct uw_onnx_node *n,
-                          const struct uw_view *x)
-{
-    uint32_t marked;
-    int count = uw_import_axes(im, n, x->axes_n, false, &marked);
-    uint32_t first = x->axes_n - (count > 0 ? (uint32_t)count : 0);
-    return count > 0 && first < x->axes_n && marked == ((1u << count) - 1) << first
-               ? (uint32_t)count
-               : 0;
-}
-
-/* (x - mean) / sqrt(mean of (x - mean)^2 + epsilon), as PyTorch writes it before opset 17.
- * Returns 1 (matched), 0, or a code. */
-static int match_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    const struct uw_value *d = uw_import_in(im, n, 0);
-    const struct uw_value *x = uw_operand(im, d, "Sub", 0);
-    const struct uw_value *mean = uw_operand(im, d, "Sub", 1);
-    const struct uw_value *sum = uw_operand(im, uw_import_in(im, n, 1), "Sqrt", 0);
-    const struct uw_value *spread = uw_operand(im, sum, "Add", 0);
-    const struct uw_value *square = uw_operand(im, spread, "ReduceMean", 0);
-    const struct uw_value *base = uw_operand(im, square, "Pow", 0);
-    double epsilon = 0.0;
-    double two = 2.0;
-    struct uw_import_layer *l;
-
-    if (base != NULL) {
-        uw_import_scalar(uw_operand(im, square, "Pow", 1), &two);
-    } else if (uw_operand(im, square, "Mul", 1) == uw_operand(im, square, "Mul", 0)) {
-        base = uw_operand(im, square, "Mul", 0);
-    }
-    if (x == NULL || x->kind != UW_VALUE_DATA || base != d || two != 2.0 ||
-        uw_operand(im, mean, "ReduceMean", 0) != x ||
-        !uw_import_scalar(uw_operand(im, sum, "Add", 1), &epsilon) || x->view.scale != 1.0f) {
-        return 0;
-    }
-    uint32_t axes = last_axes(im, mean->node, &x->view);
-    if (axes == 0 || axes != last_axes(im, spread->node, &x->view)) {
-        return 0;
-    }
-    int rc = emit_layernorm(im, n, x, axes, (float)epsilon, &l);
-    return rc < 0 ? rc : 1;
-}
-
-/* x / (k + alpha * (pooled x^2))^beta, as PyTorch writes it: between the pooling and the power
- * there is only change of shape, and an If whose branches do the same. */
-static int match_lrn(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    static const char shapes[] = "|Reshape|If|Equal|Gather|Shape|Squeeze|Unsqueeze|Pad|Identity|";
-    const struct uw_value *x = uw_import_in(im, n, 0);
-    const struct uw_value *power = uw_import_in(im, n, 1);
-    const struct uw_value *sum = uw_operand(im, power, "Pow", 0);
-    const struct uw_value *product = uw_operand(im, sum, "Add", 0);
-    const struct uw_value *v = uw_operand(im, product, "Mul", 0);
-    const struct uw_onnx_node *pool = NULL;
-    double beta = 0.0;
-    double k = 0.0;
-    double alpha = 0.0;
-    char word[40];
-
-    if (x == NULL || x->kind != UW_VALUE_DATA || v == NULL || x->view.scale != 1.0f ||
-        !uw_import_scalar(uw_operand(im, power, "Pow", 1), &beta) ||
-        !uw_import_scalar(uw_operand(im, sum, "Add", 1), &k) ||
-        !uw_import_scalar(uw_operand(im, product, "Mul", 1), &alpha)) {
-        return 0;
-    }
-    for (uint32_t steps = 0; v != NULL && v->node != NULL && steps < 32; steps++) {
-        size_t length = strlen(v->node->op);
-        if (strcmp(v->node->op, "Mul") == 0) {
-            break;
-        }
-        word[0] = '|';
-        memcpy(word + 1, v->node->op, length < 37 ? length : 37);
-        memcpy(word + 1 + (length < 37 ? length : 37), "|", 2);
-        if (strcmp(v->node->op, "AveragePool") == 0 && pool == NULL) {
-            pool = v->node;
-        } else if (strstr(shapes, word) == NULL) {
-            return 0;
-        }
-        v = uw_import_in(im, v->node, 0);
-    }
-    const struct uw_onnx_attribute *kernel =
-        pool != NULL ? uw_onnx_attribute(pool, "kernel_shape") : NULL;
-    if (kernel == NULL || kernel->ints_n < 1 || kernel->ints[0] < 1 || kernel->ints[0] > 65535 ||
-        uw_operand(im, v, "Mul", 0) != x || uw_operand(im, v, "Mul", 1) != x) {
-        return 0;
-    }
-    for (uint32_t i = 1; i < kernel->ints_n; i++) {
-        if (kernel->ints[i] != 1) {
-            return 0;
-        }
-    }
-    struct uw_view view = x->view;
-    int rc = uw_import_arrange(im, n, &view, 3);
-    struct uw_import_layer *l =
-        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_LRN, view.layer) : NULL;
-    if (l == NULL) {
-        return im->err->code;
-    }
-    rc = set_lrn(im, n, l, kernel->ints[0], (float)alpha, (float)beta, (float)k);
-    uw_import_same(im, n, &view, im->layers_n);
-    return rc < 0 ? rc : 1;
-}
-
-int uw_op_div(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    int rc = match_layernorm(im, n);
-    rc = rc != 0 ? rc : match_lrn(im, n);
-    return rc > 0 ? UW_OK : rc < 0 ? rc : uw_op_mul(im, n);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Start output 0 as a view of input 0, which may be scaled: shape changes keep the scale. */
+/* Start output 0 as a view of input 0. */
 static struct uw_value *begin(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_in(im, n, 0);
@@ -208,6 +208,36 @@ static int order_axis(struct uw_import *im, const struct uw_onnx_node *n, struct
     return rc;
 }
 
+struct steps {
+    int64_t start, end, step, size; /* as Slice has them, and the axis */
+};
+
+/* Every step-th element of an axis; output 0 and v become that. */
+static int slice_by(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                    uint32_t axis, const struct steps *s)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    int64_t low = s->step > 0 ? 0 : -1, high = s->step > 0 ? s->size : s->size - 1;
+    int64_t start = s->start < 0 ? s->start + s->size : s->start;
+    int64_t end = s->end < -s->size ? low : s->end < 0 ? s->end + s->size : s->end;
+    struct uw_import_picks p;
+    if (s->step == 0 || s->step < -INT32_MAX || s->step > INT32_MAX) {
+        return uw_import_refuse(im, n, UW_ERR_INVALID, "step %lld", (long long)s->step);
+    }
+    start = start < 0 ? 0 : start > high ? high : start;
+    end = end < low ? low : end > high ? high : end;
+    int64_t count = s->step > 0 ? (end - start + s->step - 1) / s->step
+                                : (start - end - s->step - 1) / -s->step;
+    int rc = uw_import_picks(im, &p, count > 0 ? (uint64_t)count : 0, 1, false);
+    for (int64_t k = 0; k < count && rc == UW_OK; k++) {
+        p.index[k] = (int32_t)(start + k * s->step);
+    }
+    rc = rc < 0 ? rc : uw_import_take(im, n, v, axis, &p);
+    y->kind = rc == UW_OK ? UW_VALUE_DATA : y->kind;
+    y->view = *v;
+    return rc;
+}
+
 int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
@@ -233,8 +263,11 @@ int uw_op_slice(struct uw_import *im, const struct uw_onnx_node *n)
         s = s > size ? size : s;
         e = e > size ? size : e;
         if (k < c.steps_n && c.step[k] != 1) {
-            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "step %lld: only 1",
-                                    (long long)c.step[k]);
+            int rc = slice_by(im, n, &v, (uint32_t)a, &(struct steps){start, end, c.step[k], size});
+            if (rc < 0) {
+                return rc;
+            }
+            continue;
         }
         if (uw_view_has_batch(&v, (uint32_t)a) && s == 0 && end >= size) {
             e = size;
@@ -308,6 +341,37 @@ static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
     return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1, 0);
 }
 
+/* Elements of an axis by a constant list, whose axes take that axis's place. */
+static int pick(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
+                uint32_t axis, const struct uw_onnx_tensor *index)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    uint64_t count = uw_onnx_tensor_size(index), have[UW_ONNX_RANK_MAX], dim[UW_ONNX_RANK_MAX];
+    int64_t size = (int64_t)uw_view_dim(&x->view, axis);
+    struct uw_import_picks p;
+    struct uw_view v = x->view;
+    uint32_t axes = v.axes_n - 1 + index->rank;
+    if (axes > UW_ONNX_RANK_MAX) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 8 axes");
+    }
+    int rc = uw_import_picks(im, &p, count, 1, false);
+    for (uint64_t i = 0; i < count && rc == UW_OK; i++) {
+        int64_t k = uw_import_integer(index, i);
+        p.index[i] = (int32_t)(k < 0 ? k + size : k);
+    }
+    rc = rc < 0 ? rc : uw_import_take(im, n, &v, axis, &p);
+    uw_view_dims(&v, have);
+    for (uint32_t a = 0; a < axes; a++) {
+        dim[a] = a < axis ? have[a]
+                 : a < axis + index->rank ? index->dim[a - axis] : have[a + 1 - index->rank];
+    }
+    if (rc < 0 || y == NULL) {
+        return rc;
+    }
+    y->view = v;
+    return done(im, n, y, uw_view_reshape(&y->view, dim, axes));
+}
+
 int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_value *w = uw_import_in(im, n, 0);
@@ -321,9 +385,8 @@ int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
     }
     int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", 0));
     uint64_t count = uw_onnx_tensor_size(index);
-    if (axis < 0 || count == 0 || index->rank > 1) {
-        return axis < 0 ? im->err->code
-                        : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only a range of an axis");
+    if (axis < 0 || count == 0) {
+        return axis < 0 ? im->err->code : uw_import_refuse(im, n, UW_ERR_SHAPE, "picks nothing");
     }
     if (order_axis(im, n, &x->view, (uint32_t)axis) < 0) {
         return im->err->code;
@@ -331,13 +394,18 @@ int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
     int64_t size = (int64_t)uw_view_dim(&x->view, (uint32_t)axis);
     int64_t first = uw_import_integer(index, 0);
     first = first < 0 ? first + size : first;
+    bool range = index->rank < 2;
     for (uint64_t i = 0; i < count; i++) {
         int64_t k = uw_import_integer(index, i);
         k = k < 0 ? k + size : k;
-        if (k != first + (int64_t)i || k < 0 || k >= size) {
-            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "index %lld of %lld: only a range "
-                                    "of an axis", (long long)k, (long long)size);
+        if (k < 0 || k >= size) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld values", (long long)k,
+                                    (long long)size);
         }
+        range = range && k == first + (int64_t)i;
+    }
+    if (!range) {
+        return pick(im, n, x, (uint32_t)axis, index);
     }
     int rc = cut(im, n, 0, &x->view, (uint32_t)axis, (uint64_t)first, count);
     struct uw_value *y = uw_import_out(im, n, 0);

@@ -46,6 +46,16 @@ bool uw_view_has_batch(const struct uw_view *v, uint32_t axis)
     return false;
 }
 
+bool uw_view_is_shared(const struct uw_view *v)
+{
+    for (uint32_t i = 0; i < v->atoms_n; i++) {
+        if (v->atom[i].batch) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool uw_view_is_batch(const struct uw_view *v, uint32_t axis)
 {
     return uw_view_has_batch(v, axis) && v->axis_end[axis] - begin_of(v, axis) == 1;

@@ -81,7 +81,7 @@ static int step(struct uw_firmware *f)
 {
     struct uw_model *m = &f->model;
     struct uw_step_result result;
-    int n = uw_loader_next(&f->loader, m->input, m->label);
+    int n = uw_loader_next(&f->loader, m->input, m->label, NULL);
     if (n < 0) {
         return uw_error_set(&f->err, n, "data: %s", uw_status_text(n));
     }

@@ -247,7 +247,17 @@ static int read_share(struct uw_dataset *base, uint64_t index, float *x, uint32_
     return s->inner->ops->read(s->inner, s->index[index], x, label);
 }
 
-static const struct uw_dataset_ops share_ops = {.name = "share", .read = read_share};
+static int read_share_target(struct uw_dataset *base, uint64_t index, float *target)
+{
+    const struct uw_share *s = (const struct uw_share *)base;
+    if (index >= base->samples_n) {
+        return UW_ERR_INVALID;
+    }
+    return s->inner->ops->read_target(s->inner, s->index[index], target);
+}
+
+static const struct uw_dataset_ops share_ops = {
+    .name = "share", .read = read_share, .read_target = read_share_target};
 
 void uw_share_init(struct uw_share *s, struct uw_dataset *whole, const struct uw_deal *deal,
                    uint32_t node)

@@ -37,6 +37,8 @@ struct uw_checkpoint {
     uint64_t exact;                 /* 1: exact mode (uwasa/exact.h) */
     uint64_t mode, micro_n;         /* of the plan, written by save; in exact mode they decide the
                                        order of sums */
+    const char *data;               /* a text about the samples, which save writes into __metadata__
+                                       as uwasa.data; NULL: none. load sets NULL */
 };
 
 /* Write parameters, and with state != NULL the optimizer's vectors and the state.

@@ -6,7 +6,8 @@
  * index array and without a copy of the set: the order of an epoch is a keyed permutation
  * (uw_rng_permute), which a cursor of (epoch, position) resumes.
  *
- * Layout     a sample is [C][H][W] floats (rank 1 data: [features][1][1]) and a label
+ * Layout     a sample is [C][H][W] floats (rank 1 data: [features][1][1]) and a label; a set for
+ *            regression has values beside it
  * Memory     datasets and loaders are the caller's
  * Blocking   read may touch a file; never the network      Context  one thread per loader
  */
@@ -31,6 +32,11 @@ struct uw_dataset_ops {
      * The same index always gives the same sample. Safe to call from several threads.
      * Returns UW_OK, UW_ERR_INVALID (no such index), UW_ERR_IO. */
     int (*read)(struct uw_dataset *d, uint64_t index, float *x, uint32_t *label);
+    /* Write the values that a model is to compute from sample `index` (optional; NULL: the set has
+     * labels only, and targets_n is 0).
+     *   target  [targets_n] written
+     * Otherwise as read. */
+    int (*read_target)(struct uw_dataset *d, uint64_t index, float *target);
 };
 
 struct uw_dataset {
@@ -39,6 +45,7 @@ struct uw_dataset {
     uint32_t classes;
     uint32_t samples_n;             /* samples an epoch */
     bool endless;                   /* epoch e starts at index e * samples_n: no sample repeats */
+    uint32_t targets_n;             /* values beside a sample, for regression; 0: none */
 };
 
 struct uw_loader_config {
@@ -65,9 +72,11 @@ int uw_loader_init(struct uw_loader *l, const struct uw_loader_config *config);
  *
  *   x      [batch_n][C][H][W] written
  *   label  [batch_n] written
+ *   target [batch_n][targets_n] written; of a set without values [batch_n], each sample's label as
+ *          a float, for a loss on one output. NULL: not wanted
  *
  * Returns the samples read (1 .. batch_n) or the dataset's error, cursor then unchanged. */
-int uw_loader_next(struct uw_loader *l, float *x, uint32_t *label);
+int uw_loader_next(struct uw_loader *l, float *x, uint32_t *label, float *target);
 
 UW_C_END
 #endif

@@ -116,7 +116,8 @@ struct uw_activation_kernels {
     /* y = f(x); y may be x. */
     int (*forward)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                    const float *x, float *y);
-    /* dx = f'(x) dy; v is y, or x for GELU, SiLU and functions. dx may be dy; accumulate: dx += instead. */
+    /* dx = f'(x) dy; v is y, or x for GELU, SiLU and functions. dx may be dy; accumulate:
+     * dx += instead. */
     int (*bw_input)(const struct uw_exec *e, const struct uw_activation *a, size_t n,
                     const float *v, const float *dy, float *dx, bool accumulate);
     /* y[i] = x[i] / (1 - rate) where element first + i of stream uw_rng_mix(noise, layer) is kept,

@@ -18,8 +18,8 @@ struct uw_exec;
 
 #define UW_TENSOR_AXES 5u           /* the minibatch and UW_AXES_MAX more */
 
-/* y, dense, has the sizes dim, outermost first. From one element of y to the next along axis i it is
- * step[0][i] floats in a and step[1][i] floats in b; 0: the operand is repeated along the axis. */
+/* y, dense, has the sizes dim, outermost first. From one element of y to the next along axis i it
+ * is step[0][i] floats in a and step[1][i] in b; 0: the operand is repeated along the axis. */
 struct uw_arithmetic {
     enum uw_arithmetic_op op;
     uint32_t dim[UW_TENSOR_AXES];

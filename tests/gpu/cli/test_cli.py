@@ -113,6 +113,32 @@ def test_refused():
     check(said.status == 2 and "--region" in said.err, said)
 
 
+def test_operators():
+    """A layer without a GPU kernel is named; auto trains on the processor and says so once."""
+    name = file("operators.json")
+    gate = [{"name": "gate", "type": "reduce_max", "axis": 1, "axes": 2, "keep": True},
+            {"name": "gated", "type": "mul", "inputs": ["gate", "input"]}]
+    add = [{"name": "token", "type": "parameter", "shape": [28, 1]},
+           {"name": "sum", "type": "add", "inputs": ["token", "input"]}]
+    for layers, sentence in ((gate, "layer 'gate' (reduce): has no GPU kernel yet"),
+                             (add, "layer 'token' (parameter): has no GPU kernel yet"),
+                             ([{"name": "act", "type": "mish"}],
+                              "layer 'act' (function): has no GPU kernel yet")):
+        with open(name, "w", encoding="utf-8") as f:
+            json.dump({"name": "operators", "input": [1, 28, 28],
+                       "layers": [*layers, {"name": "flat", "type": "flatten"},
+                                  {"name": "out", "type": "dense", "out": 10}]}, f)
+        flags = ["train", "--model", name, "--steps", "2", "--batch", "4", *DIGITS, "--json", "-"]
+        said = run(*flags)
+        check(said.status == 0 and said.done["backend"] != "cuda", said)
+        check(said.err.count("the processor computes, not the GPU: ") == 1, said)
+        check(sentence in said.err, said)
+        for command in (flags, ["plan", "--model", name]):
+            said = run(*command, "--backend", "cuda")
+            check(said.status == 1 and said.err.count("\n") == 1 and sentence in said.err, said)
+            check(re.search(r"; --backend \w+ computes on the processor$", said.err), said)
+
+
 def test_memory():
     """A plan is exact: with less memory than it says there is not enough, with as much there is. What
     the libraries take for themselves is found with one model, and is the same with another."""
@@ -377,6 +403,7 @@ def main():
         test_libraries()
         test_choices()
         test_failing()
+        test_operators()
         test_memory()
         test_unseen_plan()
     else:

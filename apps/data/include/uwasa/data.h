@@ -4,19 +4,36 @@
  *
  *     digits                            built in, generated (uwasa/digits.h)
  *     keywords                          built in, generated (uwasa/keywords.h)
- *     mnist:DIR                         the four MNIST files, unpacked
+ *     mnist:DIR                         the four MNIST files, packed by gzip or not
+ *     fashion-mnist:DIR  kmnist:DIR     as mnist:DIR, files of the same names
+ *     emnist-letters:DIR                EMNIST, files of its names; also -balanced, -byclass,
+ *                                       -bymerge, -digits, -mnist. Letters are classes 0 to 25
  *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
- *     csv:FILE[,FILE]                   numbers; the label last; the second file is the test set
+ *     csv:FILE[,TESTFILE][,OPTION...]   a table of text
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
  * training set.
  *
- * CSV has one sample per line: decimal numbers separated by commas, equally many on every line. The
- * last one is the label, a whole number from 0. Empty lines are skipped, and so is a first line
- * whose last field is not a number (a header). Without a second file every sixth line (the 6th, the
- * 12th, ...) is a test sample; with fewer than six lines both sets have all of them.
+ * A table has one sample a line. What it does not say by itself is found by looking at it, and
+ * uw_data_note tells what was found. Options decide instead:
+ *
+ *     label=last|first|NAME|N|none   the column of the class, by name or number, from 1
+ *     label=A+B+C                    one column a class, of which one is 1 and the others are 0
+ *     target=NAME[+NAME..]           columns of values to compute, instead of a class
+ *     labels=FILE, test-labels=FILE  a label a line, in a file of their own
+ *     classes=A+B+C                  every class, in this order, also those that the file lacks
+ *     drop=NAME[+NAME..]             columns to leave out
+ *     scale=none|255|standard        divide by 255; or to mean 0 and deviation 1, column by column
+ *     test=FILE|SHARE                the test set (1/6 of the lines, by a hash of their numbers)
+ *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample
+ *     delimiter=C                    a character, or comma, semicolon, tab, blank
+ *     skip=N                         lines before the first sample
+ *
+ * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
+ * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
+ * training and test set is not split.
  *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
@@ -46,6 +63,26 @@ struct uw_data {
     struct uw_data_parts *parts;
 };
 
+/* What the columns of a table mean. Saved with a model's weights, it lets later samples be read in
+ * the same way. */
+struct uw_data_columns {
+    uint32_t features_n, classes_n, targets_n;
+    char **features;            /* [features_n] names; NULL: the columns have none */
+    char **classes;             /* [classes_n] what the file calls each class; NULL: no labels */
+    char **targets;             /* [targets_n] names; NULL: none */
+    float *mean, *inverse;      /* [features_n] a sample is (column - mean) * inverse; NULL: as it
+                                   is in the file */
+    uint32_t *counts;           /* [classes_n] training samples of each class; NULL: not known */
+};
+
+/* What the samples are wanted for. */
+enum uw_data_wanted {
+    UW_DATA_WANT_ANY = 0,       /* labels or values, whatever the table has */
+    UW_DATA_WANT_LABELS,
+    UW_DATA_WANT_VALUES,
+    UW_DATA_WANT_NOTHING        /* the sample itself is the target */
+};
+
 struct uw_data_config {
     uint64_t seed;              /* of digits, keywords and augmentation */
     bool test;
@@ -53,8 +90,13 @@ struct uw_data_config {
     /* Training set only. The set is then endless: images differ from epoch to epoch. */
     uint32_t crop;              /* shift images by up to this many pixels, filling with zeros */
     bool flip;                  /* mirror half of the images, at random */
-    /* Shape of the image in a CSV row, if the row has that many numbers; 0: samples stay rows. */
+    /* Shape of the model's sample, 0: not known. A table's row of so many numbers gets it; images
+     * of the same axes in another order are turned, channels last. */
     uint32_t channels, height, width;
+    /* For tables, to tell features from labels; 0: not known. */
+    uint32_t outputs;           /* of the model, for one sample */
+    enum uw_data_wanted wanted;
+    const struct uw_data_columns *like;     /* scale and classes of an earlier set; may be NULL */
     uint32_t shard, shards_n;   /* every shards_n-th kept sample, from `shard` on; 0, 0: all */
 };
 
@@ -73,6 +115,13 @@ struct uw_data_config {
  * UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO. */
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err);
+
+/* What the columns of a table mean; valid until close. NULL: the set is no table. */
+const struct uw_data_columns *uw_data_columns(const struct uw_data *d);
+
+/* Sentence number i, from 0, about what was found in a table, taken for granted, or looks wrong.
+ * NULL: there are no more. */
+const char *uw_data_note(const struct uw_data *d, uint32_t i);
 
 /* Close its files and free its memory. Safe on a zeroed struct and twice. */
 void uw_data_close(struct uw_data *d);

@@ -240,7 +240,7 @@ static int test(struct uw_zephyr_node *n)
 static int train_one(struct uw_zephyr_node *n)
 {
     struct uw_step_result result;
-    int samples = uw_loader_next(&n->loader, n->model.input, n->model.label);
+    int samples = uw_loader_next(&n->loader, n->model.input, n->model.label, NULL);
     if (samples < 0) {
         return uw_error_set(&n->err, samples, "data: %s", uw_status_text(samples));
     }

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job_columns.h"
+
+#include "job_data.h"
+#include "base/open_file.h"
+
+#include <cjson/cJSON.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER_BYTES_MAX 100000000u
+
+/* ---- writing ---- */
+
+/* Bytes of a sequence of UTF-8 that begins here; 0: it is none. */
+static uint32_t sequence_bytes(const unsigned char *c)
+{
+    uint32_t n = c[0] < 0x80 ? 1 : c[0] >= 0xc2 && c[0] < 0xe0 ? 2 : (c[0] & 0xf0) == 0xe0 ? 3
+                 : c[0] >= 0xf0 && c[0] < 0xf5 ? 4 : 0;
+    for (uint32_t i = 1; i < n; i++) {
+        if ((c[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+/* A name as UTF-8: bytes that are none become question marks. */
+static cJSON *name_of(const char *name)
+{
+    char *copy = strdup(name);
+    for (char *c = copy; c != NULL && *c != '\0';) {
+        uint32_t n = sequence_bytes((const unsigned char *)c);
+        *c = n == 0 ? '?' : *c;
+        c += n == 0 ? 1 : n;
+    }
+    cJSON *item = copy != NULL ? cJSON_CreateString(copy) : NULL;
+    free(copy);
+    return item;
+}
+
+static void add_names(cJSON *to, const char *key, char *const *names, uint32_t n)
+{
+    cJSON *list = names != NULL ? cJSON_AddArrayToObject(to, key) : NULL;
+    for (uint32_t i = 0; list != NULL && i < n; i++) {
+        cJSON_AddItemToArray(list, name_of(names[i]));
+    }
+}
+
+static void add_numbers(cJSON *to, const char *key, const float *x, uint32_t n)
+{
+    cJSON *list = x != NULL ? cJSON_AddArrayToObject(to, key) : NULL;
+    for (uint32_t i = 0; list != NULL && i < n; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%.9g", (double)x[i]);
+        cJSON_AddItemToArray(list, cJSON_CreateRaw(text));
+    }
+}
+
+static const char *const words[] = {"auto", "cross_entropy", "binary", "mse", "l1", "huber",
+                                    "autoencoder"};
+
+char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss)
+{
+    cJSON *root = c != NULL ? cJSON_CreateObject() : NULL;
+    if (root == NULL) {
+        return NULL;
+    }
+    cJSON_AddNumberToObject(root, "features_n", c->features_n);
+    add_names(root, "features", c->features, c->features_n);
+    add_names(root, "classes", c->classes, c->classes_n);
+    add_names(root, "targets", c->targets, c->targets_n);
+    add_numbers(root, "mean", c->mean, c->features_n);
+    add_numbers(root, "inverse", c->inverse, c->features_n);
+    if (loss != UW_LOSS_AUTO) {
+        cJSON_AddStringToObject(root, "loss", words[loss]);
+    }
+    char *text = cJSON_PrintUnformatted(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+/* ---- reading ---- */
+
+/* The header of a safetensors file, parsed; NULL: it is none. */
+static cJSON *read_header(const char *file)
+{
+    unsigned char le[8];
+    uint64_t bytes = 0;
+    FILE *f = uw_open_file(file, false);
+    if (f == NULL) {
+        return NULL;
+    }
+    if (fread(le, 1, sizeof le, f) == sizeof le) {
+        for (int i = 8; i-- > 0;) {
+            bytes = bytes << 8 | le[i];
+        }
+    }
+    char *text = bytes > 1 && bytes <= HEADER_BYTES_MAX ? malloc((size_t)bytes) : NULL;
+    cJSON *root = text != NULL && fread(text, 1, (size_t)bytes, f) == bytes
+                      ? cJSON_ParseWithLength(text, (size_t)bytes) : NULL;
+    free(text);
+    fclose(f);
+    return root;
+}
+
+/* Returns how many, or -1: the list is malformed. */
+static int take_names(const cJSON *root, const char *key, char ***names)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, key), *item;
+    int n = cJSON_GetArraySize(list), i = 0;
+    if (list == NULL || n == 0) {
+        return 0;
+    }
+    *names = cJSON_IsArray(list) ? calloc((size_t)n, sizeof **names) : NULL;
+    if (*names == NULL) {
+        return -1;
+    }
+    cJSON_ArrayForEach(item, list) {
+        (*names)[i] = strdup(cJSON_IsString(item) ? item->valuestring : "");
+        if ((*names)[i++] == NULL) {
+            return -1;
+        }
+    }
+    return n;
+}
+
+static int take_numbers(const cJSON *root, const char *key, float **x)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, key), *item;
+    int n = cJSON_GetArraySize(list), i = 0;
+    if (list == NULL || n == 0) {
+        return 0;
+    }
+    *x = cJSON_IsArray(list) ? calloc((size_t)n, sizeof **x) : NULL;
+    if (*x == NULL) {
+        return -1;
+    }
+    cJSON_ArrayForEach(item, list) {
+        (*x)[i] = (float)item->valuedouble;
+        if (!cJSON_IsNumber(item) || !isfinite((*x)[i++])) {
+            return -1;
+        }
+    }
+    return n;
+}
+
+static bool take_columns(struct uw_job_columns *out, const cJSON *root)
+{
+    struct uw_data_columns *c = &out->columns;
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(root, "features_n");
+    const cJSON *loss = cJSON_GetObjectItemCaseSensitive(root, "loss");
+    int classes_n = take_names(root, "classes", &c->classes);
+    int targets_n = take_names(root, "targets", &c->targets);
+    int features_n = take_names(root, "features", &c->features);
+    int mean_n = take_numbers(root, "mean", &c->mean);
+    int inverse_n = take_numbers(root, "inverse", &c->inverse);
+    double all = cJSON_IsNumber(n) ? n->valuedouble : 0.0;
+    c->classes_n = classes_n > 0 ? (uint32_t)classes_n : 0;
+    c->targets_n = targets_n > 0 ? (uint32_t)targets_n : 0;
+    c->features_n = features_n > 0 ? (uint32_t)features_n : 0;
+    bool good = classes_n >= 0 && targets_n >= 0 && features_n >= 0 && mean_n == inverse_n &&
+                mean_n >= 0 && all >= 1.0 && all <= 1e7 && all == floor(all) &&
+                (features_n == 0 || features_n == (int)all) && (mean_n == 0 || mean_n == (int)all);
+    if (good) {
+        c->features_n = (uint32_t)all;
+    }
+    for (uint32_t i = 0; cJSON_IsString(loss) && i < sizeof words / sizeof words[0]; i++) {
+        out->loss = strcmp(loss->valuestring, words[i]) == 0 ? i : out->loss;
+    }
+    return good;
+}
+
+int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_error *err)
+{
+    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+    cJSON *header = file != NULL ? read_header(file) : NULL;
+    const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(header, "__metadata__");
+    const cJSON *text = cJSON_GetObjectItemCaseSensitive(metadata, "uwasa.data");
+    int rc = UW_OK;
+    if (cJSON_IsString(text)) {
+        cJSON *root = cJSON_Parse(text->valuestring);
+        if (root == NULL || !take_columns(c, root)) {
+            uw_job_columns_close(c);
+            rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the "
+                              "columns of its data, is malformed", file);
+        }
+        cJSON_Delete(root);
+    }
+    cJSON_Delete(header);
+    return rc;
+}
+
+static void free_names(char **names, uint32_t n)
+{
+    for (uint32_t i = 0; names != NULL && i < n; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+void uw_job_columns_close(struct uw_job_columns *c)
+{
+    struct uw_data_columns *k = &c->columns;
+    free_names(k->features, k->features_n);
+    free_names(k->classes, k->classes_n);
+    free_names(k->targets, k->targets_n);
+    free(k->mean);
+    free(k->inverse);
+    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job_columns.h - what the columns of the training data mean, kept with the weights
+ *
+ * The text of __metadata__ "uwasa.data" in a safetensors file is JSON:
+ *
+ *     {"features_n": 4, "features": ["length", ...], "classes": ["setosa", ...],
+ *      "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...], "loss": "cross_entropy"}
+ *
+ * A sample is (column - mean) * inverse; without both it is as in the table. Entries that are not
+ * known are left out.
+ *
+ * Memory     heap      Blocking  reads one file      Context  one thread
+ */
+#ifndef UWASA_CLI_JOB_COLUMNS_H
+#define UWASA_CLI_JOB_COLUMNS_H
+
+#include "uwasa/data.h"
+#include "uwasa/status.h"
+
+struct uw_job_columns {
+    struct uw_data_columns columns;     /* features_n 0: the file has none */
+    uint32_t loss;                      /* enum uw_loss_word; UW_LOSS_AUTO: not known */
+};
+
+/* The text for a set and a loss, to be freed; NULL: no table, or no memory. */
+char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss);
+
+/* Read the columns from a file of weights; a file without them, and one that is not there, gives
+ * none. Close in any case.
+ * Returns UW_OK, UW_ERR_CORRUPT (they are there, but malformed), UW_ERR_NOMEM; err filled. */
+int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_error *err);
+
+/* Safe on a zeroed struct and twice. */
+void uw_job_columns_close(struct uw_job_columns *c);
+
+#endif

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job_data.h"
+
+#include "job_columns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char loss_decides[] = "--loss decides otherwise";
+
+static uint64_t inputs_of(const struct uw_job *j)
+{
+    return j->need.input_n;
+}
+
+static uint32_t outputs_of(const struct uw_job *j)
+{
+    return j->need.classes;
+}
+
+/* The part of "csv:FILE,..." that names the set. */
+static const char *short_name(const char *spec, char text[80])
+{
+    const char *colon = strchr(spec, ':');
+    const char *start = colon != NULL ? colon + 1 : spec;
+    snprintf(text, 80, "%.*s", (int)(strcspn(start, ",") < 79 ? strcspn(start, ",") : 79), start);
+    return text;
+}
+
+static bool ends_in(const struct uw_job *j, enum uw_layer_kind kind)
+{
+    const struct uw_model_def *d = &j->file.def;
+    return d->layers_n > 1 && d->layers[d->layers_n - 1].kind == kind;
+}
+
+/* ---- what the samples are wanted for ---- */
+
+static enum uw_data_wanted wanted_by(const struct uw_job *j, enum uw_loss_word loss)
+{
+    const struct uw_model_def *d = &j->file.def;
+    switch (loss) {
+    case UW_LOSS_WORD_CROSS_ENTROPY: return UW_DATA_WANT_LABELS;
+    case UW_LOSS_WORD_BINARY:
+        return outputs_of(j) == 1 ? UW_DATA_WANT_LABELS : UW_DATA_WANT_ANY;
+    case UW_LOSS_WORD_MSE:
+    case UW_LOSS_WORD_L1:
+    case UW_LOSS_WORD_HUBER: return UW_DATA_WANT_VALUES;
+    case UW_LOSS_WORD_AUTOENCODER: return UW_DATA_WANT_NOTHING;
+    case UW_LOSS_AUTO: break;
+    }
+    if (d->losses == NULL || j->loss_is_open) {
+        return UW_DATA_WANT_ANY;
+    }
+    return d->losses[0].target == UW_TARGET_LABEL    ? UW_DATA_WANT_LABELS
+           : d->losses[0].target == UW_TARGET_VALUES ? UW_DATA_WANT_VALUES
+                                                     : UW_DATA_WANT_NOTHING;
+}
+
+/* ---- the loss ---- */
+
+static void set_loss(struct uw_job *j, enum uw_loss_kind kind, enum uw_target_kind target)
+{
+    struct uw_model_def *d = &j->file.def;
+    uint32_t n = d->losses != NULL && !j->loss_is_open ? d->losses_n : 1;
+    for (uint32_t i = 0; i < n && i < UW_LOSSES_MAX; i++) {
+        struct uw_loss_def own = d->losses != NULL && !j->loss_is_open
+                                     ? d->losses[i] : (struct uw_loss_def){.layer = NULL};
+        own.kind = kind;
+        own.target = target;
+        j->losses[i] = own;
+    }
+    d->losses = j->losses;
+    d->losses_n = n;
+}
+
+/* The loss wants logits: a sigmoid at the end goes. */
+static void drop_sigmoid(struct uw_job *j)
+{
+    if (ends_in(j, UW_LAYER_SIGMOID) && j->losses[0].layer == NULL) {
+        j->file.def.layers_n--;
+        j->drops_sigmoid = true;
+    }
+}
+
+static int set_binary(struct uw_job *j, const struct uw_dataset *data, const char *spec,
+                      struct uw_error *err)
+{
+    if (outputs_of(j) == 1 && data->targets_n == 0 && data->classes > 2) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s has one output, which tells two classes apart, data %.60s "
+                            "has %u: its last layer needs %u outputs, or --loss mse takes the "
+                            "class for a value", j->file.def.name, spec, (unsigned)data->classes,
+                            (unsigned)data->classes);
+    }
+    bool values = outputs_of(j) == 1 || data->targets_n != 0;
+    set_loss(j, UW_LOSS_BINARY_CROSS_ENTROPY, values ? UW_TARGET_VALUES : UW_TARGET_LABEL);
+    drop_sigmoid(j);
+    return UW_OK;
+}
+
+static int set_by_word(struct uw_job *j, enum uw_loss_word word, const struct uw_dataset *data,
+                       const char *spec, struct uw_error *err)
+{
+    static const enum uw_loss_kind kinds[] = {[UW_LOSS_WORD_MSE] = UW_LOSS_MSE,
+                                              [UW_LOSS_WORD_L1] = UW_LOSS_L1,
+                                              [UW_LOSS_WORD_HUBER] = UW_LOSS_HUBER};
+    bool one_hot = data->targets_n == 0 && outputs_of(j) > 1;
+    switch (word) {
+    case UW_LOSS_WORD_CROSS_ENTROPY:
+        set_loss(j, UW_LOSS_CROSS_ENTROPY, UW_TARGET_LABEL);
+        return UW_OK;
+    case UW_LOSS_WORD_BINARY:
+        return set_binary(j, data, spec, err);
+    case UW_LOSS_WORD_AUTOENCODER:
+        set_loss(j, UW_LOSS_MSE, UW_TARGET_INPUT);
+        return UW_OK;
+    default:
+        set_loss(j, kinds[word], one_hot ? UW_TARGET_LABEL : UW_TARGET_VALUES);
+        return UW_OK;
+    }
+}
+
+/* Whether the labels are all the same. */
+static bool is_constant(const struct uw_data_columns *c)
+{
+    uint32_t seen = 0;
+    for (uint32_t k = 0; c->counts != NULL && k < c->classes_n; k++) {
+        seen += c->counts[k] != 0;
+    }
+    return seen == 1;
+}
+
+/* Whether each value beside the samples is 0 or 1. */
+static bool all_binary(struct uw_dataset *data)
+{
+    float *t = malloc((size_t)data->targets_n * sizeof *t);
+    bool good = t != NULL;
+    for (uint32_t i = 0; good && i < data->samples_n; i++) {
+        good = data->ops->read_target(data, i, t) == UW_OK;
+        for (uint32_t k = 0; good && k < data->targets_n; k++) {
+            good = t[k] == 0.0f || t[k] == 1.0f;
+        }
+    }
+    free(t);
+    return good;
+}
+
+/* Whether the outputs are a row of logits, and no image or sequence. */
+static bool has_logits(const struct uw_job *j)
+{
+    struct uw_model_def def = j->file.def;
+    struct uw_model_config config = j->config;
+    struct uw_model_need need;
+    def.losses = NULL;
+    def.losses_n = 0;
+    config.def = &def;
+    return uw_job_measure(j, &config, &need, NULL) != UW_ERR_SHAPE;
+}
+
+/* As many outputs as inputs, but data with labels: an autoencoder, or classes? */
+static bool is_ambiguous(const struct uw_job *j, const struct uw_data *set)
+{
+    uint32_t n = outputs_of(j), classes = set->base->classes;
+    if (!has_logits(j)) {
+        return true;
+    }
+    bool table = uw_data_columns(set) != NULL;
+    bool lacks_some = table && classes < n && 2u * classes >= n;
+    return n > 1 && n == inputs_of(j) && classes != n && !lacks_some;
+}
+
+static int choose_by_data(struct uw_job *j, const struct uw_data *set, const char *spec,
+                          struct uw_error *err)
+{
+    const struct uw_data_columns *c = uw_data_columns(set);
+    uint32_t outputs = outputs_of(j);
+    bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
+    if (set->base->targets_n != 0) {
+        if (sigmoid && all_binary(set->base)) {
+            return set_binary(j, set->base, spec, err);
+        }
+        set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
+        return UW_OK;
+    }
+    if (c != NULL && twin && (c->classes == NULL || (is_constant(c) && has_logits(j)))) {
+        set_loss(j, UW_LOSS_MSE, UW_TARGET_INPUT);
+        return UW_OK;
+    }
+    if (is_ambiguous(j, set)) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "model %.40s has %s%u outputs, data %.50s has labels: --loss "
+                            "autoencoder compares with the sample, --loss %s",
+                            j->file.def.name, twin ? "as many inputs as outputs, " : "",
+                            (unsigned)outputs, spec,
+                            has_logits(j) ? "cross_entropy with the label"
+                                          : "mse or binary with as many columns more, as a mask");
+    }
+    if (outputs == 1 || sigmoid) {
+        return set_binary(j, set->base, spec, err);
+    }
+    set_loss(j, UW_LOSS_CROSS_ENTROPY, UW_TARGET_LABEL);
+    return UW_OK;
+}
+
+static const char *loss_text(const struct uw_loss_def *l, char text[96])
+{
+    static const char *const kinds[] = {[UW_LOSS_CROSS_ENTROPY] = "cross_entropy",
+                                        [UW_LOSS_BINARY_CROSS_ENTROPY] = "binary cross-entropy",
+                                        [UW_LOSS_MSE] = "mse", [UW_LOSS_L1] = "l1",
+                                        [UW_LOSS_HUBER] = "huber"};
+    static const char *const targets[] = {[UW_TARGET_LABEL] = "against the label",
+                                          [UW_TARGET_INPUT] = "against the sample itself "
+                                                              "(autoencoder)",
+                                          [UW_TARGET_VALUES] = "against the values"};
+    bool one = l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && l->target == UW_TARGET_VALUES;
+    snprintf(text, 96, "%s %s", kinds[l->kind], one ? "of two classes" : targets[l->target]);
+    return text;
+}
+
+/* The word of --loss for the loss that was chosen. */
+static uint32_t word_of(const struct uw_job *j)
+{
+    static const enum uw_loss_word by_kind[] = {
+        [UW_LOSS_CROSS_ENTROPY] = UW_LOSS_WORD_CROSS_ENTROPY,
+        [UW_LOSS_BINARY_CROSS_ENTROPY] = UW_LOSS_WORD_BINARY, [UW_LOSS_MSE] = UW_LOSS_WORD_MSE,
+        [UW_LOSS_L1] = UW_LOSS_WORD_L1, [UW_LOSS_HUBER] = UW_LOSS_WORD_HUBER};
+    const struct uw_loss_def *l = j->file.def.losses;
+    return l == NULL                      ? UW_LOSS_WORD_CROSS_ENTROPY
+           : l->target == UW_TARGET_INPUT ? UW_LOSS_WORD_AUTOENCODER
+                                          : by_kind[l->kind];
+}
+
+static void note_loss(struct uw_job *j, bool guessed)
+{
+    char text[96];
+    const struct uw_loss_def *l = j->file.def.losses;
+    bool usual = j->onnx.memory == NULL && l != NULL && l->kind == UW_LOSS_CROSS_ENTROPY;
+    j->loss_note[0] = '\0';
+    if (guessed && l != NULL && !usual) {
+        snprintf(j->loss_note, sizeof j->loss_note, "the loss is taken to be %s; %s%s",
+                 loss_text(l, text), loss_decides,
+                 j->drops_sigmoid ? "; the sigmoid at the end is left out: the loss wants its "
+                                    "input" : "");
+    }
+}
+
+/* A table has as many features as the model has inputs. */
+static int check_columns(const struct uw_job *j, const struct uw_data *set, const char *spec,
+                         struct uw_error *err)
+{
+    const struct uw_data_columns *c = uw_data_columns(set);
+    char name[80];
+    if (c == NULL || c->features_n == inputs_of(j)) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_MISMATCH,
+                        "model %.40s takes %llu features, %.70s has %u: drop=NAME+NAME leaves "
+                        "columns out, or the model's \"input\" becomes [%u]",
+                        j->file.def.name, (unsigned long long)inputs_of(j),
+                        short_name(spec, name), (unsigned)c->features_n, (unsigned)c->features_n);
+}
+
+/* An output that is an image or a sequence has no label. */
+static int explain_shape(const struct uw_job *j, const char *spec, struct uw_error *err)
+{
+    return uw_error_set(err, UW_ERR_MISMATCH,
+                        "model %.40s has %u outputs for a sample that are no row of classes, data "
+                        "%.50s has labels: --loss autoencoder compares with the sample, and --loss "
+                        "mse or binary with %u columns more, as a mask", j->file.def.name,
+                        (unsigned)outputs_of(j), spec, (unsigned)outputs_of(j));
+}
+
+int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
+               struct uw_choice loss, struct uw_error *err)
+{
+    const struct uw_loss_def *own = j->file.def.losses;
+    bool guesses = loss.at == UW_LOSS_AUTO && (own == NULL || j->loss_is_open);
+    /* One-hot means nothing of one output. */
+    bool one = !guesses && own != NULL && own->kind == UW_LOSS_BINARY_CROSS_ENTROPY &&
+               own->target == UW_TARGET_LABEL && outputs_of(j) == 1;
+    int rc = UW_OK;
+    if (loss.at != UW_LOSS_AUTO || one) {
+        rc = set_by_word(j, one ? UW_LOSS_WORD_BINARY : (enum uw_loss_word)loss.at, set->base, spec,
+                         err);
+    } else if (guesses) {
+        rc = choose_by_data(j, set, spec, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    j->loss_is_open = false;
+    if (guesses || one || loss.at != UW_LOSS_AUTO) {
+        note_loss(j, guesses);
+        rc = uw_job_measure(j, &j->config, &j->need, err);
+        if (rc == UW_ERR_SHAPE && j->losses[0].target == UW_TARGET_LABEL) {
+            return explain_shape(j, spec, err);
+        }
+    }
+    rc = rc < 0 ? rc : check_columns(j, set, spec, err);
+    return rc < 0 ? rc : uw_job_check_data(j, set->base, spec, err);
+}
+
+bool uw_job_is_binary(const struct uw_job *j)
+{
+    const struct uw_loss_def *l = j->file.def.losses;
+    return l != NULL && l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && l->target == UW_TARGET_VALUES &&
+           outputs_of(j) == 1;
+}
+
+/* ---- opening ---- */
+
+static void tell_notes(const struct uw_data *set, const char *spec)
+{
+    char name[80];
+    const char *note;
+    for (uint32_t i = 0; (note = uw_data_note(set, i)) != NULL; i++) {
+        fprintf(stderr, "%s: %s\n", short_name(spec, name), note);
+    }
+}
+
+/* A loss that neither the model file nor --loss says is that of the weights' training. */
+static struct uw_choice loss_of(const struct uw_job *j, const struct uw_job_data_config *c,
+                                const struct uw_job_columns *earlier)
+{
+    struct uw_choice loss = c->loss;
+    bool said = loss.at != UW_LOSS_AUTO || (j->file.def.losses != NULL && !j->loss_is_open);
+    if (!said && earlier->loss != UW_LOSS_AUTO) {
+        loss.at = (int)earlier->loss;
+    }
+    return loss;
+}
+
+static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
+                     struct uw_choice loss, const struct uw_job_columns *earlier,
+                     struct uw_data *train, struct uw_data *test, struct uw_error *err)
+{
+    const struct uw_model_def *def = &j->file.def;
+    struct uw_data_config config = c->data;
+    config.channels = def->in_channels;
+    config.height = def->in_h;
+    config.width = def->in_w;
+    config.outputs = outputs_of(j);
+    config.wanted = wanted_by(j, (enum uw_loss_word)loss.at);
+    config.like = earlier->columns.features_n != 0 ? &earlier->columns : NULL;
+    int rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
+    config.test = true;
+    config.classes_mask = config.shard = config.shards_n = 0;
+    return rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
+}
+
+int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struct uw_data *train,
+                     struct uw_data *test, struct uw_error *err)
+{
+    const struct uw_data *first = train != NULL ? train : test;
+    struct uw_job_columns earlier;
+    int rc = uw_job_columns_load(&earlier, c->weights, err);
+    if (rc < 0) {
+        return rc;
+    }
+    struct uw_choice loss = loss_of(j, c, &earlier);
+    rc = open_sets(j, c, loss, &earlier, train, test, err);
+    if (rc == UW_OK) {
+        tell_notes(first, c->spec);
+        rc = uw_job_fit(j, first, c->spec, loss, err);
+    }
+    if (rc == UW_OK && j->loss_note[0] != '\0') {
+        fprintf(stderr, "%s: %s\n", j->file.def.name, j->loss_note);
+    }
+    if (rc == UW_OK) {
+        free(j->columns);
+        j->columns = uw_job_columns_text(uw_data_columns(first), word_of(j));
+    }
+    uw_job_columns_close(&earlier);
+    return rc;
+}

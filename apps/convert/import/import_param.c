@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Constants as values of the network. A file does not say which of its constants the framework
+ * trains; names and places do. */
+#include "import.h"
+
+#include <string.h>
+
+/* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0". */
+static bool is_constant_name(const char *name)
+{
+    return name[0] == '\0' || name[0] == '/' || strstr(name, "onst") != NULL;
+}
+
+/* Whether an exporter computed the tensor: "onnx::Add_5", "val_3". Its values are a parameter's,
+ * unless they are a mask. */
+static bool is_computed_name(const char *name)
+{
+    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0;
+}
+
+static bool is_mask(const struct uw_onnx_tensor *t)
+{
+    uint64_t n = uw_onnx_tensor_size(t);
+    bool mask = true;
+    for (uint64_t i = 0; i < n; i++) {
+        double v = uw_import_number(t, i);
+        if (!(v > -1e4 && v < 1e4)) {
+            return true;
+        }
+        mask = mask && (v == 0.0 || v == 1.0);
+    }
+    return mask;
+}
+
+/* Whether nothing that trains lies between the model's input and this layer's output. */
+static bool is_near_input(const struct uw_import *im, uint32_t layer)
+{
+    while (layer != 0) {
+        const struct uw_import_layer *l = im->layer[layer - 1];
+        if (l->inputs_n == 0 || l->param[0].suffix != NULL) {
+            return false;
+        }
+        for (uint32_t k = 1; k < l->inputs_n; k++) {
+            const struct uw_import_layer *other = l->input[k] != 0 ? im->layer[l->input[k] - 1]
+                                                                   : NULL;
+            if (other == NULL || other->def.kind != UW_LAYER_PARAMETER ||
+                !other->def.parameter.constant) {
+                return false;
+            }
+        }
+        layer = l->input[0];
+    }
+    return true;
+}
+
+bool uw_import_learns(const struct uw_onnx_tensor *t)
+{
+    bool scalar = uw_onnx_tensor_size(t) == 1;
+    if (!t->is_float || is_constant_name(t->name)) {
+        return false;
+    }
+    return is_computed_name(t->name) ? !scalar && !is_mask(t)
+                                     : !scalar || strchr(t->name, '.') != NULL;
+}
+
+bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
+                      enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer)
+{
+    if (!uw_import_learns(t)) {
+        return false;
+    }
+    if (strcmp(n->op, "PRelu") == 0) {
+        return true;
+    }
+    bool normalizes = op == UW_ARITHMETIC_MUL && is_near_input(im, layer);
+    return (op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_MUL) && !normalizes;
+}
+
+/* Exporters write equal tensors once. Biases and weights of normalizations are equal because they
+ * begin alike, and train apart; equal matrices are one matrix in the framework too. */
+static bool stays_one(const struct uw_onnx_tensor *t, bool trains)
+{
+    uint32_t axes = 0;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        axes += t->dim[a] > 1 ? 1 : 0;
+    }
+    return !trains || axes > 1;
+}
+
+static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
+                       uint32_t rank, const uint64_t *dim, bool trains)
+{
+    const struct uw_onnx_tensor *have = l->made_of;
+    bool same = l->def.kind == UW_LAYER_PARAMETER && have != NULL && have->data == t->data &&
+                have->rank == t->rank && l->rank == rank &&
+                l->def.parameter.constant == !trains;
+    for (uint32_t a = 0; a < t->rank && same; a++) {
+        same = have->dim[a] == t->dim[a] && have->stride[a] == t->stride[a];
+    }
+    for (uint32_t a = 0; a < rank && same; a++) {
+        same = l->dim[a] == dim[a];
+    }
+    return same;
+}
+
+int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
+                            const struct uw_onnx_tensor *t, uint32_t rank, const uint64_t *dim,
+                            bool trains)
+{
+    for (uint32_t i = 0; i < im->layers_n && stays_one(t, trains); i++) {
+        if (is_made_of(im->layer[i], t, rank, dim, trains)) {
+            return i + 1;
+        }
+    }
+    struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_PARAMETER, 0);
+    struct uw_onnx_tensor *copy = uw_pool_take(im->pool, 1, sizeof *copy);
+    if (l == NULL || copy == NULL) {
+        return uw_import_nomem(im);
+    }
+    *copy = *t;
+    l->made_of = copy;
+    l->inputs_n = 0;
+    l->def.parameter.rank = rank;
+    l->def.parameter.constant = !trains;
+    uw_import_sizes(l, rank, dim);
+    for (uint32_t a = 0; a < rank; a++) {
+        if (dim[a] > INT32_MAX) {
+            return uw_import_refuse(im, n, UW_ERR_TOOBIG, "a constant is too large");
+        }
+        l->def.parameter.dim[a] = (uint32_t)dim[a];
+    }
+    int rc = uw_import_param(im, l, 0, "", t, 0.0f, rank, dim);
+    l->own_name = is_constant_name(t->name) || is_computed_name(t->name)
+                      ? (trains ? "parameter" : "constant") : t->name;
+    return rc < 0 ? rc : (int64_t)im->layers_n;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table.h - a table of text as numbers, and what is known of each column (private)
+ *
+ * Header lines, delimiter and decimal commas are found by looking at the lines. Words stay in the
+ * text: a column of words is read again when it is the label.
+ *
+ * Memory     the file's text and four bytes a cell, from the heap
+ */
+#ifndef UWASA_DATA_TABLE_H
+#define UWASA_DATA_TABLE_H
+
+#include "table_options.h"
+#include "table_text.h"
+
+/* Where a cell is, and how it begins. */
+struct uw_place {
+    uint32_t line;                  /* 0: there is none */
+    uint32_t byte;                  /* in the line, from 1 */
+    char text[25];
+};
+
+struct uw_column {
+    char *name;                     /* NULL: the file has no names */
+    uint32_t numbers_n, missing_n, words_n;
+    bool whole;                     /* all numbers are whole ... */
+    bool counts;                    /* ... and each is the one before plus 1 */
+    bool changes;                   /* they are not all the same */
+    float least, most;
+    struct uw_place word, missing;  /* the first ones */
+};
+
+struct uw_table {
+    const char *path;               /* borrowed */
+    char *text;
+    struct uw_lines body;           /* at the first sample */
+    bool comma;                     /* the decimal point may be a comma */
+    uint32_t header_n;              /* lines in front */
+    bool counted;                   /* a line of them is 0, 1, 2, ... */
+    uint32_t columns_n, rows_n;
+    struct uw_column *columns;
+    float *cells;                   /* [rows_n][columns_n]; NaN: no number */
+    uint32_t *line;                 /* [rows_n] */
+};
+
+/* Read a file. Returns the codes of uw_data_open, err naming file:line:byte. Close in any case. */
+int uw_table_open(struct uw_table *t, const char *path, const struct uw_table_options *o,
+                  struct uw_error *err);
+
+/* The text of each row's cell in a column.
+ *   cells  [rows_n] written */
+void uw_table_words(const struct uw_table *t, uint32_t column, struct uw_cell *cells);
+
+/* A column by its name, or its number from 1, or first or last. UINT32_MAX: there is none. */
+uint32_t uw_table_find(const struct uw_table *t, const char *name, size_t bytes);
+
+/* 'column 5 "class"'. Returns text. */
+const char *uw_column_text(const struct uw_table *t, uint32_t column, char text[64]);
+
+/* Remove rows for which keep is false. */
+void uw_table_keep(struct uw_table *t, const bool *keep);
+
+void uw_table_close(struct uw_table *t);
+
+#endif

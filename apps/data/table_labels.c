@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table_labels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLASSES_MAX = 65536 };
+
+struct reader {
+    struct uw_labels *l;
+    const struct uw_label_column *column;
+    struct uw_notes *notes;
+    struct uw_error *err;
+    struct uw_cell *cells[2];       /* words: [rows_n] */
+    struct uw_cell *word;           /* sorted, each once */
+    float *number;                  /* sorted, each once */
+};
+
+static int no_memory(const struct reader *r)
+{
+    return uw_error_set(r->err, UW_ERR_NOMEM, "%.120s: no memory for its labels",
+                        r->column[0].table->path);
+}
+
+static uint32_t rows_of(const struct reader *r, int i)
+{
+    return r->column[i].table != NULL ? r->column[i].table->rows_n : 0;
+}
+
+static float number_at(const struct reader *r, int i, uint32_t row)
+{
+    const struct uw_table *t = r->column[i].table;
+    return t->cells[(size_t)row * t->columns_n + r->column[i].columns[0]];
+}
+
+static int fail_at(const struct reader *r, int i, uint32_t row, const char *what)
+{
+    const struct uw_table *t = r->column[i].table;
+    char text[64];
+    return uw_error_set(r->err, UW_ERR_CORRUPT, "%.100s:%u: %s: %s", t->path,
+                        (unsigned)t->line[row], uw_column_text(t, r->column[i].columns[0], text),
+                        what);
+}
+
+static int allocate_names(struct reader *r, uint32_t n)
+{
+    if (n > CLASSES_MAX) {
+        return uw_error_set(r->err, UW_ERR_TOOBIG,
+                            "%.100s: %u different labels: a class is a label that many lines "
+                            "share; label=NAME names another column", r->column[0].table->path,
+                            (unsigned)n);
+    }
+    r->l->names = calloc(n + 1u, sizeof *r->l->names);
+    r->l->classes_n = r->l->names != NULL ? n : 0;
+    return r->l->names != NULL ? UW_OK : no_memory(r);
+}
+
+static int set_name(struct reader *r, uint32_t k, const char *text, size_t bytes)
+{
+    r->l->names[k] = malloc(bytes + 1);
+    if (r->l->names[k] == NULL) {
+        return no_memory(r);
+    }
+    memcpy(r->l->names[k], text, bytes);
+    r->l->names[k][bytes] = '\0';
+    return UW_OK;
+}
+
+static int set_number_name(struct reader *r, uint32_t k, float value)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%.9g", (double)value);
+    return set_name(r, k, text, (size_t)n);
+}
+
+/* ---- words ---- */
+
+static int compare_words(const void *a, const void *b)
+{
+    const struct uw_cell *x = a, *y = b;
+    size_t n = x->bytes < y->bytes ? x->bytes : y->bytes;
+    int order = memcmp(x->text, y->text, n);
+    return order != 0 ? order : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static int collect_words(struct reader *r)
+{
+    size_t all = 0, n = 0;
+    for (int i = 0; i < 2; i++) {
+        r->cells[i] = calloc((size_t)rows_of(r, i) + 1u, sizeof *r->cells[i]);
+        if (r->cells[i] == NULL) {
+            return no_memory(r);
+        }
+        if (rows_of(r, i) != 0) {
+            uw_table_words(r->column[i].table, r->column[i].columns[0], r->cells[i]);
+        }
+        all += rows_of(r, i);
+    }
+    r->word = calloc(all + 1u, sizeof *r->word);
+    if (r->word == NULL) {
+        return no_memory(r);
+    }
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t row = 0; row < rows_of(r, i); row++) {
+            if (uw_cell_missing(&r->cells[i][row])) {
+                return fail_at(r, i, row, "the label is missing; missing=drop leaves out such "
+                                          "lines");
+            }
+            r->word[n++] = r->cells[i][row];
+        }
+    }
+    qsort(r->word, all, sizeof *r->word, compare_words);
+    n = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (n == 0 || compare_words(&r->word[n - 1], &r->word[i]) != 0) {
+            r->word[n++] = r->word[i];
+        }
+    }
+    int rc = allocate_names(r, (uint32_t)n);
+    for (uint32_t k = 0; k < n && rc == UW_OK; k++) {
+        rc = set_name(r, k, r->word[k].text, r->word[k].bytes);
+    }
+    return rc;
+}
+
+static int number_words(struct reader *r, uint32_t outputs)
+{
+    int rc = collect_words(r);
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t row = 0; rc == UW_OK && row < rows_of(r, i); row++) {
+            const struct uw_cell *found = bsearch(&r->cells[i][row], r->word, r->l->classes_n,
+                                                  sizeof *r->word, compare_words);
+            r->l->of[i][row] = (uint32_t)(found - r->word);
+        }
+    }
+    if (rc == UW_OK) {
+        uw_note(r->notes, "the words of the label are numbered in alphabetical order: 0 is %.60s, "
+                          "%u is %.60s", r->l->names[0], (unsigned)r->l->classes_n - 1u,
+                r->l->names[r->l->classes_n - 1]);
+    }
+    if (rc == UW_OK && outputs > 1 && r->l->classes_n < outputs) {
+        uw_note(r->notes, "the model has %u classes, the label %u words: classes=A+B+C names all, "
+                          "in the same order on every device", (unsigned)outputs,
+                (unsigned)r->l->classes_n);
+    }
+    return rc;
+}
+
+/* ---- numbers ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Each number once, sorted. Returns how many, or a code. */
+static int collect_numbers(struct reader *r)
+{
+    size_t all = 0, n = 0;
+    r->number = calloc((size_t)rows_of(r, 0) + rows_of(r, 1) + 1u, sizeof *r->number);
+    if (r->number == NULL) {
+        return no_memory(r);
+    }
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t row = 0; row < rows_of(r, i); row++) {
+            float value = number_at(r, i, row);
+            if (isnan(value)) {
+                return fail_at(r, i, row, "the label is missing; missing=drop leaves out such "
+                                          "lines");
+            }
+            if (value != floorf(value)) {
+                return fail_at(r, i, row, "a label is a whole number or a word");
+            }
+            r->number[all++] = value;
+        }
+    }
+    qsort(r->number, all, sizeof *r->number, compare_numbers);
+    for (size_t i = 0; i < all; i++) {
+        if (n == 0 || r->number[n - 1] != r->number[i]) {
+            r->number[n++] = r->number[i];
+        }
+    }
+    return (int)n;
+}
+
+/* Each row's class is its number minus `first`, or the position of its number. */
+static int number_rows(struct reader *r, uint32_t n, bool by_place, float first)
+{
+    int rc = allocate_names(r, n);
+    for (uint32_t k = 0; k < n && rc == UW_OK; k++) {
+        rc = set_number_name(r, k, by_place ? r->number[k] : first + (float)k);
+    }
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t row = 0; rc == UW_OK && row < rows_of(r, i); row++) {
+            float value = number_at(r, i, row);
+            const float *found = by_place ? bsearch(&value, r->number, n, sizeof value,
+                                                    compare_numbers)
+                                          : NULL;
+            r->l->of[i][row] = (uint32_t)(by_place ? found - r->number
+                                                   : (ptrdiff_t)(value - first));
+        }
+    }
+    return rc;
+}
+
+static int number_numbers(struct reader *r, uint32_t outputs)
+{
+    int found = collect_numbers(r);
+    if (found < 0) {
+        return found;
+    }
+    uint32_t n = (uint32_t)found, room = outputs == 1 ? 2 : outputs;
+    float least = r->number[0], most = r->number[n - 1];
+    if (least == 0.0f || (least > 0.0f && room != 0 && most < (float)room)) {
+        if (least != 0.0f && n > 1) {
+            uw_note(r->notes, "labels %g to %g are classes of the model's %u as they are",
+                    (double)least, (double)most, (unsigned)room);
+        }
+        return most < (float)CLASSES_MAX ? number_rows(r, (uint32_t)most + 1u, false, 0.0f)
+                                         : number_rows(r, n, true, 0.0f);
+    }
+    bool counted = least == 1.0f && (room != 0 ? most <= (float)room : most == (float)n) && n > 1;
+    if (counted) {
+        uw_note(r->notes, "labels go from 1 to %g: they are counted from 0, class 0 is label 1",
+                (double)most);
+        return number_rows(r, (uint32_t)most, false, 1.0f);
+    }
+    uw_note(r->notes, "the labels are numbered in their order: class 0 is label %g, class %u is "
+                      "label %g", (double)least, (unsigned)n - 1u, (double)most);
+    return number_rows(r, n, true, 0.0f);
+}
+
+/* ---- classes that are given ---- */
+
+static uint32_t find_name(const struct uw_labels *l, const struct uw_cell *cell)
+{
+    float value, other;
+    bool number = uw_cell_number(cell, false, &value);
+    for (uint32_t k = 0; k < l->classes_n; k++) {
+        struct uw_cell name = {.text = l->names[k], .bytes = strlen(l->names[k])};
+        if (compare_words(&name, cell) == 0 ||
+            (number && uw_cell_number(&name, false, &other) && value == other)) {
+            return k;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static int take_known(struct reader *r, const char *known, const struct uw_data_columns *like)
+{
+    uint32_t n = known == NULL ? like->classes_n : 1;
+    for (const char *p = known; p != NULL && *p != '\0'; p++) {
+        n += *p == '+';
+    }
+    int rc = allocate_names(r, n);
+    for (uint32_t k = 0; k < n && rc == UW_OK; k++) {
+        const char *word = known == NULL ? like->classes[k] : NULL;
+        size_t bytes = known == NULL ? strlen(word) : uw_list_next(&known, &word);
+        rc = set_name(r, k, word, bytes);
+    }
+    return rc;
+}
+
+static int number_by_names(struct reader *r)
+{
+    for (int i = 0; i < 2; i++) {
+        uint32_t before = 0;
+        r->cells[i] = calloc((size_t)rows_of(r, i) + 1u, sizeof *r->cells[i]);
+        if (r->cells[i] == NULL) {
+            return no_memory(r);
+        }
+        if (rows_of(r, i) != 0) {
+            uw_table_words(r->column[i].table, r->column[i].columns[0], r->cells[i]);
+        }
+        for (uint32_t row = 0; row < rows_of(r, i); row++) {
+            const struct uw_cell *cell = &r->cells[i][row];
+            bool same = row != 0 && compare_words(cell, &r->cells[i][row - 1]) == 0;
+            uint32_t k = same ? before : find_name(r->l, cell);
+            if (k == UINT32_MAX) {
+                char what[160];
+                snprintf(what, sizeof what, "\"%.*s\" is none of the %u classes, %.30s to %.30s; "
+                         "classes=A+B+C names others",
+                         (int)(cell->bytes < 24 ? cell->bytes : 24), cell->text,
+                         (unsigned)r->l->classes_n, r->l->names[0],
+                         r->l->names[r->l->classes_n - 1]);
+                return fail_at(r, i, row, what);
+            }
+            r->l->of[i][row] = before = k;
+        }
+    }
+    return UW_OK;
+}
+
+/* ---- one column a class ---- */
+
+static int number_one_hot(struct reader *r)
+{
+    const struct uw_label_column *c = r->column;
+    int rc = allocate_names(r, c->columns_n);
+    for (uint32_t k = 0; k < c->columns_n && rc == UW_OK; k++) {
+        const char *name = c->table->columns[c->columns[k]].name;
+        rc = name != NULL ? set_name(r, k, name, strlen(name)) : set_number_name(r, k, (float)k);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct uw_table *t = c[i].table;
+        for (uint32_t row = 0; rc == UW_OK && row < rows_of(r, i); row++) {
+            const float *x = t->cells + (size_t)row * t->columns_n;
+            uint32_t ones = 0;
+            for (uint32_t k = 0; k < c[i].columns_n; k++) {
+                bool one = x[c[i].columns[k]] == 1.0f;
+                r->l->of[i][row] = one ? k : r->l->of[i][row];
+                ones += one ? 1u : x[c[i].columns[k]] == 0.0f ? 0u : 2u;
+            }
+            rc = ones == 1 ? UW_OK : fail_at(r, i, row, "one column of the label is 1 and the "
+                                                        "others are 0");
+        }
+    }
+    return rc;
+}
+
+int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, uint32_t outputs,
+                   const char *known, const struct uw_data_columns *like, struct uw_notes *notes,
+                   struct uw_error *err)
+{
+    struct reader r = {.l = l, .column = column, .notes = notes, .err = err};
+    bool words = false;
+    int rc = UW_OK;
+    *l = (struct uw_labels){.names = NULL};
+    for (int i = 0; i < 2; i++) {
+        l->of[i] = calloc((size_t)rows_of(&r, i) + 1u, sizeof *l->of[i]);
+        rc = l->of[i] != NULL ? rc : no_memory(&r);
+        words = words || (column[i].table != NULL &&
+                          column[i].table->columns[column[i].columns[0]].words_n != 0);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (column[0].columns_n > 1) {
+        rc = number_one_hot(&r);
+    } else if (known != NULL || (like != NULL && like->classes_n != 0)) {
+        rc = take_known(&r, known, like);
+        rc = rc < 0 ? rc : number_by_names(&r);
+    } else {
+        rc = words ? number_words(&r, outputs) : number_numbers(&r, outputs);
+    }
+    free(r.cells[0]);
+    free(r.cells[1]);
+    free(r.word);
+    free(r.number);
+    return rc;
+}
+
+void uw_labels_close(struct uw_labels *l)
+{
+    for (uint32_t k = 0; l->names != NULL && k < l->classes_n; k++) {
+        free(l->names[k]);
+    }
+    free(l->names);
+    free(l->of[0]);
+    free(l->of[1]);
+    *l = (struct uw_labels){.names = NULL};
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table_labels.h - classes by number, from labels as a table has them (private)
+ */
+#ifndef UWASA_DATA_TABLE_LABELS_H
+#define UWASA_DATA_TABLE_LABELS_H
+
+#include "table_roles.h"
+
+/* A column of labels; table NULL: there is none. */
+struct uw_label_column {
+    const struct uw_table *table;
+    const uint32_t *columns;        /* one; one-hot: several */
+    uint32_t columns_n;
+};
+
+struct uw_labels {
+    uint32_t *of[2];                /* [rows_n] class of each row, by column */
+    char **names;                   /* [classes_n] what the file calls them */
+    uint32_t classes_n;
+};
+
+/* Number the classes of two columns together, of training and test set.
+ *   column   [2]
+ *   outputs  of the model; 0: not known
+ *   known    A+B+C, from option classes; NULL: not said
+ *   like     the classes of an earlier set; may be NULL
+ * Returns UW_OK, UW_ERR_CORRUPT (a label is missing, is none of the classes, or is no class; err
+ * names file and line), UW_ERR_TOOBIG, UW_ERR_NOMEM. Close in any case. */
+int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, uint32_t outputs,
+                   const char *known, const struct uw_data_columns *like, struct uw_notes *notes,
+                   struct uw_error *err);
+
+/* Free all. Safe on a zeroed struct and twice. */
+void uw_labels_close(struct uw_labels *l);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table_options.h - what a user says of a table: FILE[,TESTFILE][,OPTION...], see uwasa/data.h
+ *
+ * Memory     a copy of the text, in the struct      Context  any thread
+ */
+#ifndef UWASA_DATA_TABLE_OPTIONS_H
+#define UWASA_DATA_TABLE_OPTIONS_H
+
+#include "file.h"
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+
+enum uw_table_scale { UW_SCALE_NONE = 0, UW_SCALE_255, UW_SCALE_STANDARD };
+enum uw_table_missing { UW_MISSING_REFUSE = 0, UW_MISSING_MEAN, UW_MISSING_DROP };
+
+struct uw_table_options {
+    char copy[6 * UW_FILE_PATH_BYTES];
+    const char *file, *test;        /* test NULL: lines of the file */
+    const char *labels, *test_labels;   /* NULL: in the table */
+    const char *label, *target, *drop, *classes;    /* NULL: not said */
+    double test_share;              /* of the lines */
+    enum uw_table_scale scale;
+    bool scale_said;
+    enum uw_table_missing missing;
+    char delimiter;                 /* 0: not said */
+    int skip;                       /* -1: not said */
+};
+
+/* Returns UW_OK or UW_ERR_INVALID, err naming the option and what it takes. */
+int uw_table_options_read(struct uw_table_options *o, const char *text, struct uw_error *err);
+
+/* Take the next of "A+B+C". *list moves behind it; NULL after the last.
+ * Returns its length; *word is where it begins. */
+size_t uw_list_next(const char **list, const char **word);
+
+#endif

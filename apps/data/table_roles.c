@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table_roles.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct choice {
+    struct uw_roles *r;
+    const struct uw_table *t;
+    const struct uw_table_options *o;
+    const struct uw_data_config *config;
+    struct uw_notes *notes;
+    struct uw_error *err;
+    uint64_t inputs;                /* 0: not known */
+    uint32_t outputs;               /* 0: not known */
+    uint32_t left_n;                /* columns that are not left out */
+    bool *out;                      /* [columns_n] left out */
+    bool *taken;                    /* [columns_n] label or value */
+};
+
+static bool name_is(const struct uw_table *t, uint32_t column, const char *const *words)
+{
+    const char *name = t->columns[column].name;
+    struct uw_cell cell = {.text = name, .bytes = name != NULL ? strlen(name) : 0};
+    for (; name != NULL && *words != NULL; words++) {
+        if (uw_cell_is(&cell, *words)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- columns that are no features ---- */
+
+static void leave_out(struct choice *c, uint32_t column, const char *why)
+{
+    char text[64];
+    if (!c->out[column]) {
+        c->out[column] = true;
+        c->left_n--;
+        if (why != NULL) {
+            uw_note(c->notes, "%s is left out: %s", uw_column_text(c->t, column, text), why);
+        }
+    }
+}
+
+/* Columns that a model of this size would have with one label or its values; 0: not known. */
+static bool is_one_too_many(const struct choice *c)
+{
+    uint32_t values = c->config->wanted == UW_DATA_WANT_VALUES ? c->outputs : 1;
+    uint64_t label = c->o->labels != NULL || c->config->wanted == UW_DATA_WANT_NOTHING ? 0 : values;
+    return c->inputs != 0 && c->left_n == c->inputs + label + 1;
+}
+
+/* The row numbers or names that R, pandas and databases put in front. */
+static void leave_out_index(struct choice *c)
+{
+    static const char *const index[] = {"unnamed: 0", "rownames", "row.names", "row_names", NULL};
+    static const char *const id[] = {"id", "index", "idx", "no", "nr", "row", "sample", "rownum",
+                                     NULL};
+    const struct uw_column *first = &c->t->columns[0];
+    bool unnamed = first->name != NULL && first->name[0] == '\0' && c->t->columns_n > 1;
+    bool counts = first->counts && first->numbers_n == c->t->rows_n && c->t->rows_n > 2;
+    if (unnamed || name_is(c->t, 0, index)) {
+        leave_out(c, 0, "it has no name, and is taken for the numbers of the lines");
+    } else if (name_is(c->t, 0, id) && (counts || is_one_too_many(c))) {
+        leave_out(c, 0, counts ? "it counts the lines" : "by its name it numbers the samples");
+    } else if (counts && is_one_too_many(c)) {
+        leave_out(c, 0, "it counts the lines, and the model takes one column less");
+    } else if (first->words_n == c->t->rows_n && is_one_too_many(c)) {
+        leave_out(c, 0, "it holds words, and the model takes one column less");
+    } else if (counts && c->inputs == 0) {
+        uw_note(c->notes, "column 1 counts the lines: drop=1 leaves it out");
+    }
+}
+
+static int leave_out_chosen(struct choice *c)
+{
+    for (const char *list = c->o->drop, *word; list != NULL;) {
+        size_t n = uw_list_next(&list, &word);
+        uint32_t column = uw_table_find(c->t, word, n);
+        if (column == UINT32_MAX) {
+            return uw_error_set(c->err, UW_ERR_INVALID, "drop=%.*s: %.100s has no such column",
+                                (int)n, word, c->t->path);
+        }
+        leave_out(c, column, NULL);
+    }
+    for (uint32_t k = 0; k < c->t->columns_n; k++) {
+        const struct uw_column *column = &c->t->columns[k];
+        if (column->numbers_n == 0 && column->words_n == 0) {
+            leave_out(c, k, "it is empty");
+        }
+    }
+    if (c->o->label == NULL && c->o->target == NULL) {
+        leave_out_index(c);
+    }
+    return UW_OK;
+}
+
+/* ---- the label or the values ---- */
+
+static void take(struct choice *c, uint32_t column)
+{
+    c->r->targets[c->r->targets_n++] = column;
+    c->taken[column] = true;
+}
+
+/* "A+B+C": each is a column. */
+static int take_list(struct choice *c, const char *option, const char *list)
+{
+    for (const char *word; list != NULL;) {
+        size_t n = uw_list_next(&list, &word);
+        uint32_t column = uw_table_find(c->t, word, n);
+        if (column == UINT32_MAX || c->taken[column]) {
+            return uw_error_set(c->err, UW_ERR_INVALID,
+                                "%s=%.*s: %.100s %s", option, (int)(n < 40 ? n : 40), word,
+                                c->t->path, column == UINT32_MAX
+                                    ? "has no such column; a name, a number from 1, first and last "
+                                      "are allowed"
+                                    : "has that column once");
+        }
+        c->out[column] = false;
+        take(c, column);
+    }
+    return UW_OK;
+}
+
+/* How many different whole numbers a column has; UINT32_MAX: too many to be classes. */
+static uint32_t count_classes(const struct uw_table *t, uint32_t column)
+{
+    static const float most = 65535.0f;
+    const struct uw_column *x = &t->columns[column];
+    bool *seen = x->most - x->least <= most ? calloc((size_t)most + 1u, sizeof *seen) : NULL;
+    uint32_t n = 0;
+    for (uint32_t row = 0; seen != NULL && row < t->rows_n; row++) {
+        float value = t->cells[(size_t)row * t->columns_n + column];
+        if (!isnan(value) && !seen[(uint32_t)(value - x->least)]) {
+            seen[(uint32_t)(value - x->least)] = true;
+            n++;
+        }
+    }
+    n = seen != NULL ? n : UINT32_MAX;
+    free(seen);
+    return n;
+}
+
+/* Whether the label may stand there: words, or whole numbers that change and repeat, no more of
+ * them than the model has classes. */
+static bool may_be_label(const struct choice *c, uint32_t column)
+{
+    const struct uw_column *x = &c->t->columns[column];
+    if (c->out[column] || x->words_n != 0) {
+        return !c->out[column];
+    }
+    uint32_t n = x->whole && x->changes ? count_classes(c->t, column) : UINT32_MAX;
+    return n <= c->t->rows_n / 2 && n <= (c->outputs > 1 ? c->outputs : 1000u);
+}
+
+static uint32_t end_of(const struct choice *c, bool last)
+{
+    uint32_t n = c->t->columns_n, k = last ? n - 1 : 0;
+    while (c->out[k] && (last ? k > 0 : k + 1 < n)) {
+        k += last ? UINT32_MAX : 1;
+    }
+    return k;
+}
+
+/* The column of the label or value by name, words and place. */
+static uint32_t likely_column(struct choice *c)
+{
+    static const char *const sure[] = {"label",  "labels",  "class",     "classes",  "target",
+                                       "species", "diagnosis", "class_label", "classification",
+                                       "outcome", "activity", NULL};
+    static const char *const likely[] = {"y", "quality", "type", "category", "result", "output",
+                                         "variety", "digit", "gesture", "medv", "price", NULL};
+    const struct uw_table *t = c->t;
+    uint32_t first = end_of(c, false), last = end_of(c, true);
+    char text[64];
+    for (uint32_t k = t->columns_n; k-- > 0;) {
+        if (!c->out[k] && name_is(t, k, sure)) {
+            return k;
+        }
+    }
+    if (t->columns[last].words_n != 0 || t->columns[first].words_n != 0) {
+        return t->columns[last].words_n != 0 ? last : first;
+    }
+    if (name_is(t, last, likely) || name_is(t, first, likely)) {
+        return name_is(t, last, likely) ? last : first;
+    }
+    bool values = c->config->wanted == UW_DATA_WANT_VALUES || c->outputs == 1;
+    if (!values && c->config->wanted != UW_DATA_WANT_NOTHING && !may_be_label(c, last) &&
+        may_be_label(c, first)) {
+        uw_note(c->notes, "the label is taken from %s: the last column %s; label=last takes that",
+                uw_column_text(t, first, text),
+                !t->columns[last].changes ? "has one value only"
+                : t->columns[last].whole  ? "has more classes than the model"
+                                          : "holds no whole numbers");
+        return first;
+    }
+    return last;
+}
+
+/* Whether in every row one of n columns from `from` on is 1 and the others are 0. */
+static bool is_one_hot(const struct uw_table *t, uint32_t from, uint32_t n)
+{
+    for (uint32_t row = 0; row < t->rows_n; row++) {
+        const float *x = t->cells + (size_t)row * t->columns_n + from;
+        uint32_t ones = 0, zeros = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            ones += x[k] == 1.0f;
+            zeros += x[k] == 0.0f;
+        }
+        if (ones != 1 || zeros != n - 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* As many columns as the model has outputs, at the end, or one-hot at the beginning. */
+static void take_block(struct choice *c)
+{
+    uint32_t n = c->t->columns_n, from = n - c->outputs;
+    bool hot = c->config->wanted != UW_DATA_WANT_VALUES && is_one_hot(c->t, from, c->outputs);
+    if (!hot && c->config->wanted != UW_DATA_WANT_VALUES && is_one_hot(c->t, 0, c->outputs)) {
+        hot = true;
+        from = 0;
+    }
+    for (uint32_t k = 0; k < c->outputs; k++) {
+        take(c, from + k);
+    }
+    c->r->role = hot ? UW_ROLE_ONE_HOT : UW_ROLE_VALUES;
+    uw_note(c->notes, hot ? "columns %u to %u are taken for one label, one column a class"
+                          : "columns %u to %u are taken for the values that the model computes",
+            (unsigned)from + 1, (unsigned)(from + c->outputs));
+}
+
+static bool two_values(const struct uw_table *t, uint32_t column)
+{
+    const struct uw_column *x = &t->columns[column];
+    for (uint32_t row = 0; row < t->rows_n; row++) {
+        float v = t->cells[(size_t)row * t->columns_n + column];
+        if (v != x->least && v != x->most && !isnan(v)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether a column is a class or a value. */
+static int decide_kind(struct choice *c, uint32_t column)
+{
+    const struct uw_column *x = &c->t->columns[column];
+    enum uw_data_wanted wanted = c->config->wanted;
+    bool words = x->words_n != 0;
+    char text[64];
+    if (wanted == UW_DATA_WANT_NOTHING) {
+        uw_note(c->notes, "%s is not used: the loss compares with the sample itself",
+                uw_column_text(c->t, column, text));
+        return UW_OK;
+    }
+    if (wanted == UW_DATA_WANT_VALUES && words) {
+        return uw_error_set(c->err, UW_ERR_CORRUPT,
+                            "%.90s:%u:%u: \"%s\": the loss needs a value, %s holds words; "
+                            "target=NAME names another column, --loss cross_entropy takes classes",
+                            c->t->path, (unsigned)x->word.line, (unsigned)x->word.byte,
+                            x->word.text, uw_column_text(c->t, column, text));
+    }
+    if (words && x->numbers_n >= 10u * x->words_n) {
+        return uw_error_set(c->err, UW_ERR_CORRUPT,
+                            "%.90s:%u:%u: \"%s\": a word among labels that are numbers",
+                            c->t->path, (unsigned)x->word.line, (unsigned)x->word.byte,
+                            x->word.text);
+    }
+    bool value = wanted == UW_DATA_WANT_VALUES ||
+                 (wanted == UW_DATA_WANT_ANY && !words &&
+                  (!x->whole ? c->outputs <= 1 : c->outputs == 1 && !two_values(c->t, column)));
+    if (!value && !words && !x->whole) {
+        return uw_error_set(c->err, UW_ERR_CORRUPT,
+                            "%.90s: %s holds numbers that are not whole, so no label: label=NAME "
+                            "names another column; a value to compute takes target=NAME and a "
+                            "model of one output", c->t->path, uw_column_text(c->t, column, text));
+    }
+    c->r->role = value ? UW_ROLE_VALUES : UW_ROLE_LABEL;
+    return UW_OK;
+}
+
+static int choose_target(struct choice *c)
+{
+    const struct uw_table_options *o = c->o;
+    bool none = o->label != NULL && strcmp(o->label, "none") == 0;
+    if (o->target != NULL) {
+        c->r->role = UW_ROLE_VALUES;
+        return take_list(c, "target", o->target);
+    }
+    if (o->label != NULL && !none) {
+        int rc = take_list(c, "label", o->label);
+        c->r->role = UW_ROLE_ONE_HOT;
+        return rc < 0 || c->r->targets_n > 1 ? rc : decide_kind(c, c->r->targets[0]);
+    }
+    bool whole = c->inputs != 0 && c->left_n == c->inputs;
+    bool nothing = c->config->wanted == UW_DATA_WANT_NOTHING && (c->inputs == 0 || whole);
+    bool twin = c->config->wanted == UW_DATA_WANT_ANY && whole && c->inputs == c->outputs;
+    if (none || nothing || twin || o->labels != NULL) {
+        c->r->role = UW_ROLE_NOTHING;
+        return UW_OK;
+    }
+    if (whole) {
+        return uw_error_set(c->err, UW_ERR_MISMATCH,
+                            "%.80s: its %u columns are as many as the model's inputs, none is left "
+                            "for the label: labels=FILE names a file of them, or --loss "
+                            "autoencoder needs none", c->t->path, (unsigned)c->left_n);
+    }
+    if (c->inputs != 0 && c->outputs > 1 && c->left_n == c->t->columns_n &&
+        c->left_n == c->inputs + c->outputs) {
+        take_block(c);
+        return UW_OK;
+    }
+    uint32_t column = likely_column(c);
+    take(c, column);
+    return decide_kind(c, column);
+}
+
+/* ---- features ---- */
+
+/* Every feature must be numbers. */
+static int check_numbers(const struct choice *c)
+{
+    const struct uw_place *worst = NULL;
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < c->t->columns_n; k++) {
+        const struct uw_place *p = &c->t->columns[k].word;
+        bool needed = !c->out[k] && (!c->taken[k] || c->r->role == UW_ROLE_VALUES ||
+                                     c->r->role == UW_ROLE_ONE_HOT);
+        if (needed && p->line != 0 && (worst == NULL || p->line < worst->line)) {
+            worst = p;
+            at = k;
+        }
+    }
+    if (worst == NULL) {
+        return UW_OK;
+    }
+    char text[64];
+    const struct uw_column *x = &c->t->columns[at];
+    return uw_error_set(c->err, UW_ERR_CORRUPT, "%.90s:%u:%u: \"%s\": not a number%s%s%s",
+                        c->t->path, (unsigned)worst->line, (unsigned)worst->byte, worst->text,
+                        x->words_n > x->numbers_n ? "; drop=N leaves out a column of words, "
+                                                    "label=N makes it the label: " : "",
+                        x->words_n > x->numbers_n ? uw_column_text(c->t, at, text) : "",
+                        x->words_n > x->numbers_n ? "" : "; delimiter= and skip= tell where "
+                                                         "numbers are");
+}
+
+static int take_features(struct choice *c)
+{
+    for (uint32_t k = 0; k < c->t->columns_n; k++) {
+        if (!c->out[k] && !c->taken[k]) {
+            c->r->features[c->r->features_n++] = k;
+        }
+    }
+    if (c->r->features_n == 0) {
+        return uw_error_set(c->err, UW_ERR_CORRUPT,
+                            "%.120s:%u:1: a line has one feature or more and then a label",
+                            c->t->path, (unsigned)c->t->line[0]);
+    }
+    return check_numbers(c);
+}
+
+int uw_roles_choose(struct uw_roles *r, const struct uw_table *t, const struct uw_table_options *o,
+                    const struct uw_data_config *config, struct uw_notes *notes,
+                    struct uw_error *err)
+{
+    uint32_t h = config->height != 0 ? config->height : 1;
+    uint32_t w = config->width != 0 ? config->width : 1;
+    struct choice c = {.r = r, .t = t, .o = o, .config = config, .notes = notes, .err = err,
+                       .inputs = (uint64_t)config->channels * h * w, .outputs = config->outputs,
+                       .left_n = t->columns_n};
+    *r = (struct uw_roles){.features = calloc(t->columns_n, sizeof *r->features),
+                           .targets = calloc(t->columns_n, sizeof *r->targets)};
+    c.out = calloc(t->columns_n, sizeof *c.out);
+    c.taken = calloc(t->columns_n, sizeof *c.taken);
+    int rc = UW_OK;
+    if (r->features == NULL || r->targets == NULL || c.out == NULL || c.taken == NULL) {
+        rc = uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory", t->path);
+    }
+    rc = rc < 0 ? rc : leave_out_chosen(&c);
+    rc = rc < 0 ? rc : choose_target(&c);
+    rc = rc < 0 ? rc : take_features(&c);
+    free(c.out);
+    free(c.taken);
+    return rc;
+}
+
+int uw_roles_check_like(const struct uw_roles *r, const struct uw_table *first,
+                        const struct uw_table *other, struct uw_error *err)
+{
+    if (first->columns_n != other->columns_n) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%.100s has %u columns, %.100s %u: samples of training and test set "
+                            "differ in shape", first->path, (unsigned)first->columns_n, other->path,
+                            (unsigned)other->columns_n);
+    }
+    for (uint32_t i = 0; i < r->features_n; i++) {
+        const struct uw_place *p = &other->columns[r->features[i]].word;
+        if (p->line != 0) {
+            return uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%u: \"%s\": not a number",
+                                other->path, (unsigned)p->line, (unsigned)p->byte, p->text);
+        }
+    }
+    return UW_OK;
+}
+
+void uw_roles_close(struct uw_roles *r)
+{
+    free(r->features);
+    free(r->targets);
+    *r = (struct uw_roles){.features = NULL};
+}

@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Tables, values and losses of the program: what it finds, tells, saves and refuses.
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+# onnx NAME: the same network as ONNX, with weights of its own
+onnx() {
+    "$uwasa" train --model "$1.json" $2 --steps 1 --lr 0 --save "$1.safetensors" >/dev/null 2>err ||
+        { cat err >&2; fail "weights of $1"; }
+    "$uwasa" convert "$1.json" "$1.onnx" --weights "$1.safetensors" >/dev/null 2>err ||
+        { cat err >&2; fail "$1 as ONNX"; }
+}
+model() { # model NAME IN OUT [LAYER]
+    echo "{\"name\": \"$1\", \"input\": [$2], \"layers\": [
+     {\"name\": \"a\", \"type\": \"dense\", \"out\": 8}, {\"name\": \"r\", \"type\": \"tanh\"},
+     {\"name\": \"b\", \"type\": \"dense\", \"out\": $3}$4]}" >"$1.json"
+}
+
+# two features, and: whether they are in the disc, words for it, a value, as many classes as features
+awk 'BEGIN { srand(2); print "x;y;inside;sum" >"both.csv"; print "x,y,sum" >"sum.csv"
+    print "x,y" >"plain.csv"
+    for (i = 0; i < 600; i++) { x = 2 * rand() - 1; y = 2 * rand() - 1; d = x * x + y * y < 0.6
+        printf "%.4f,%.4f,%d\n", x, y, d >"disc.csv"
+        printf "%.4f,%.4f,%s\n", x, y, d ? "in" : "out" >"words.csv"
+        printf "%.4f,%.4f,%.4f\n", x, y, x + y / 2 >"sum.csv"
+        printf "%.4f,%.4f\n", x, y >"plain.csv"
+        printf "%.4f;%.4f;%d;%.4f\n", x, y, d, x + y / 2 >"both.csv" } }'
+told() { grep -q -e "$1" err || { cat err >&2; fail "not told: $1"; }; }
+better() { # better KEY LOW HIGH: the last line of ./out has it between
+    number out "$1" | awk -v low="$2" -v high="$3" '{ exit !($1 >= low && $1 <= high) }' ||
+        { tail -n 1 out >&2; fail "$1 is not in $2 .. $3"; }
+}
+
+# ---- one output ----
+model one 2 1
+onnx one "--data csv:disc.csv"
+expect 0 "$uwasa" train --model one.onnx --data csv:disc.csv --epochs 40 --lr 0.5 --json - --save one.st
+told 'the loss is taken to be binary cross-entropy of two classes; --loss decides'
+told 'disc.csv: 600 lines of 3 columns between commas, no header; 2 features; label in column 3'
+told 'disc.csv: 2 classes: 0 (.*), 1 (.*); features as they are; 500 lines for training, 100 for'
+better test_accuracy 0.9 1
+expect 0 "$uwasa" eval --model one.onnx --data csv:disc.csv --weights one.st --json -
+better test_accuracy 0.9 1
+expect 0 "$uwasa" train --model one.json --data csv:words.csv --steps 3
+told 'numbered in alphabetical order: 0 is in, 1 is out'
+expect 0 "$uwasa" train --model one.onnx --data csv:sum.csv --epochs 20 --json -
+told 'the loss is taken to be mse against the values'
+better test_loss 0 0.01
+expect 0 "$uwasa" train --model one.onnx --data csv:both.csv,target=sum,drop=inside --steps 5
+told 'value in column 4 "sum"'
+expect 0 "$uwasa" train --model one.json --data csv:disc.csv --loss l1 --steps 5
+grep -q 'accuracy' out && fail "l1 has an accuracy"
+expect 1 "$uwasa" train --model one.json --data csv:sum.csv --loss cross_entropy --steps 5
+expect 1 "$uwasa" train --model one.json --data digits --steps 5
+expect 2 "$uwasa" train --model one.json --data csv:sum.csv --loss mes
+told 'needs one of auto cross_entropy binary mse l1 huber autoencoder'
+
+# a sigmoid at the end is part of the loss
+model ends 2 1 ', {"name": "s", "type": "sigmoid"}'
+expect 0 "$uwasa" train --model ends.json --data csv:disc.csv --epochs 40 --lr 0.5 --json -
+told 'the sigmoid at the end is left out'
+better test_accuracy 0.9 1
+
+# ---- as many outputs as inputs ----
+model twin 2 2
+onnx twin "--data csv:disc.csv"
+expect 0 "$uwasa" train --model twin.onnx --data csv:disc.csv --epochs 20 --lr 0.3 --json -
+told 'taken to be cross_entropy against the label'
+better test_accuracy 0.85 1
+expect 0 "$uwasa" train --model twin.onnx --data csv:plain.csv --epochs 20 --json -
+told 'the sample itself (autoencoder)'
+told 'no label'
+better test_loss 0 0.05
+expect 0 "$uwasa" train --model twin.onnx --data csv:disc.csv --loss autoencoder --steps 5
+told 'column 3 is not used'
+
+# ---- what the JSON file says stays ----
+sed 's/]}$/], "loss": {"type": "mse", "target": "values"}}/' one.json >own.json
+expect 0 "$uwasa" train --model own.json --data csv:sum.csv --epochs 20 --json -
+grep -q 'taken to be' err && fail "the file's own loss is guessed"
+better test_loss 0 0.01
+expect 0 "$uwasa" train --model own.json --data csv:disc.csv --loss binary --epochs 40 --lr 0.5 --json -
+better test_accuracy 0.9 1
+
+# ---- scale and classes are saved, and used again ----
+awk -F, '{ print $1 * 100 "," $2 * 3 "," $3 }' words.csv >wide.csv
+expect 0 "$uwasa" train --model twin.json --data csv:wide.csv,scale=standard --epochs 20 --lr 0.3 --save wide.st
+head -c 1000 wide.st | grep -q 'uwasa.data.*classes.*in.*out.*mean.*inverse.*cross_entropy' ||
+    fail "scale and classes are not saved"
+expect 0 "$uwasa" eval --model twin.json --data csv:wide.csv --weights wide.st --json -
+told 'features are scaled as in training'
+better test_accuracy 0.85 1
+grep ',out$' wide.csv >away.csv
+expect 0 "$uwasa" eval --model twin.json --data csv:away.csv,test=0 --weights wide.st --json -
+told '2 classes: in (0), out'
+better test_accuracy 0.7 1
+expect 0 "$uwasa" train --model twin.json --data csv:wide.csv,scale=standard --epochs 21 --lr 0.3 \
+    --save wide.st --resume
+sed 's/,out$/,away/' wide.csv >other.csv
+expect 1 "$uwasa" eval --model twin.json --data csv:other.csv --weights wide.st
+told '"away" is none of the 2 classes, in to out; classes=A+B+C names others'
+
+# ---- images with their channels last ----
+echo '{"name": "last", "input": [28, 28, 1], "layers": [{"name": "f", "type": "flatten"},
+ {"name": "d", "type": "dense", "out": 10}]}' >last.json
+expect 0 "$uwasa" train --model last.json --data digits --steps 2 --eval-samples 10
+
+# ---- simulated nodes and real ones ----
+expect 0 "$uwasa" sim --model one.json --data csv:sum.csv --nodes 3 --steps 20 --step-seconds 0.01
+told 'mse against the values'
+expect 0 "$uwasa" sim --model twin.onnx --data csv:disc.csv --train-loss binary --nodes 3 --steps 20 \
+    --step-seconds 0.01
+"$uwasa" keygen run.key >/dev/null 2>&1
+expect 0 "$uwasa" node --set name=a --set run=r --set key=run.key --set model=one.json --set data=csv:sum.csv \
+    --set steps=20 --loss huber --set listen=127.0.0.1:0 --set linger_seconds=0

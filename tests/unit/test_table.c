@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tables as strangers write them: small imitations of the forms of public data sets, and what is
+ * told about them. */
+#include "dataset_files.h"
+
+/* "csv:FILE", with options behind it. */
+static const char *spec(const char *options)
+{
+    static char text[700];
+    snprintf(text, sizeof text, "csv:%s%s", at("a.csv"), options);
+    return text;
+}
+
+static bool tells(const struct uw_data *d, const char *part)
+{
+    const char *note;
+    for (uint32_t i = 0; (note = uw_data_note(d, i)) != NULL; i++) {
+        if (strstr(note, part) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void expect_told(const struct uw_data *d, const char *part)
+{
+    const char *note;
+    if (!tells(d, part)) {
+        for (uint32_t i = 0; (note = uw_data_note(d, i)) != NULL; i++) {
+            print_message("told: %s\n", note);
+        }
+        fail_msg("not told: %s", part);
+    }
+}
+
+struct sample {
+    float x[8];
+    uint32_t label;
+};
+
+/* A file, the model's sizes, and what must be in it. */
+struct form {
+    const char *name, *text, *options;
+    uint32_t inputs, outputs;
+    struct sample first, last; /* of the whole file */
+    uint32_t lines, classes;
+    const char *told;
+};
+
+static void expect_form(const struct form *f)
+{
+    char all[64];
+    print_message("%s\n", f->name);
+    snprintf(all, sizeof all, "%s,test=0", f->options);
+    write_text("a.csv", f->text);
+    struct uw_data d = open_good(
+        spec(all), &(struct uw_data_config){.channels = f->inputs, .outputs = f->outputs});
+    assert_int_equal(d.base->samples_n, f->lines);
+    assert_int_equal(d.base->channels, f->inputs);
+    assert_int_equal(d.base->classes, f->classes);
+    expect_sample(&d, 0, f->first.x, f->first.label);
+    expect_sample(&d, f->lines - 1, f->last.x, f->last.label);
+    expect_told(&d, f->told);
+    uw_data_close(&d);
+}
+
+static const struct form public_sets[] = {
+    {"wine quality", "\"fixed acidity\";\"pH\";\"quality\"\n7.4;3.51;5\n7.8;3.2;3\n7;3.1;8\n",
+     "", 2, 9, {{7.4f, 3.51f}, 5}, {{7.0f, 3.1f}, 8}, 3, 9, "between semicolons, a header"},
+    {"wine quality, a class for each quality",
+     "\"fixed acidity\";\"pH\";\"quality\"\n7.4;3.51;5\n7.8;3.2;3\n7;3.1;8\n",
+     "", 2, 3, {{7.4f, 3.51f}, 1}, {{7.0f, 3.1f}, 2}, 3, 3, "class 0 is label 3"},
+    {"iris", "5.1,3.5,1.4,0.2,Iris-setosa\n7.0,3.2,4.7,1.4,Iris-versicolor\n"
+             "6.3,3.3,6.0,2.5,Iris-virginica\n\n",
+     "", 4, 3, {{5.1f, 3.5f, 1.4f, 0.2f}, 0}, {{6.3f, 3.3f, 6.0f, 2.5f}, 2}, 3, 3,
+     "0 is Iris-setosa, 2 is Iris-virginica"},
+    {"iris with names", "sepal_length,sepal_width,species\n5.1,3.5,virginica\n6,2,setosa\n",
+     "", 2, 2, {{5.1f, 3.5f}, 1}, {{6.0f, 2.0f}, 0}, 2, 2, "label in column 3 \"species\""},
+    {"wheat seeds", "15.26\t14.84\t0.871\t1\n14.88\t14.57\t\t0.8811\t2\n14.29\t14.09\t0.9\t3\n",
+     "", 3, 3, {{15.26f, 14.84f, 0.871f}, 0}, {{14.29f, 14.09f, 0.9f}, 2}, 3, 3,
+     "labels go from 1 to 3"},
+    {"credit card fraud", "\"Time\",\"V1\",\"Amount\",\"Class\"\n0,-1.359,149.62,\"0\"\n"
+                          "1,1.19,2.69,\"1\"\n",
+     "", 3, 2, {{0.0f, -1.359f, 149.62f}, 0}, {{1.0f, 1.19f, 2.69f}, 1}, 2, 2,
+     "label in column 4 \"Class\""},
+    {"digits of a contest", "label,pixel0,pixel1\n1,0,255\n0,7,0\n4,1,0\n", "", 2, 10,
+     {{0.0f, 255.0f}, 1}, {{1.0f, 0.0f}, 4}, 3, 5, "label in column 1 \"label\""},
+    {"digits, label first, no header", "3,0,7,0\n1,9,255,0\n1,8,0,0\n3,1,1,0\n", "", 3, 10,
+     {{0.0f, 7.0f, 0.0f}, 3}, {{1.0f, 1.0f, 0.0f}, 3}, 4, 4, "the last column has one value only"},
+    {"sonar", "0.02,0.0371,R\n0.0453,0.0523,M\n0.1,0.2,R\n", "", 2, 2, {{0.02f, 0.0371f}, 1},
+     {{0.1f, 0.2f}, 1}, 3, 2, "0 is M, 1 is R"},
+    {"ECG", "-1.1252183e-01,-2.8272038e+00,1.0000000e+00\n-7.3e-01,6.1e-01,0.0000000e+00\n",
+     "", 2, 2, {{-1.1252183e-01f, -2.8272038e+00f}, 1}, {{-7.3e-01f, 6.1e-01f}, 0}, 2, 2,
+     "no header"},
+    {"spambase", "0,0.64,278,1\n0.21,0.28,1028,1\n0.3,0,61,0\n", "", 3, 2,
+     {{0.0f, 0.64f, 278.0f}, 1}, {{0.3f, 0.0f, 61.0f}, 0}, 3, 2, "scale=standard"},
+    {"breast cancer", "id,diagnosis,radius,texture\n842302,M,17.9,10.3\n84,B,20.5,17.7\n", "", 2, 2,
+     {{17.9f, 10.3f}, 1}, {{20.5f, 17.7f}, 0}, 2, 2, "numbers the samples"},
+};
+
+static const struct form writers[] = {
+    {"pandas without names", "0,1,2,3\n0.5,1.5,2.5,1\n1,2,3,0\n", "", 3, 2,
+     {{0.5f, 1.5f, 2.5f}, 1}, {{1.0f, 2.0f, 3.0f}, 0}, 2, 2, "counts 0, 1, 2"},
+    {"pandas with its index", ",a,b,y\n0,0.5,1.5,1\n1,2.5,3.5,0\n", "", 2, 2,
+     {{0.5f, 1.5f}, 1}, {{2.5f, 3.5f}, 0}, 2, 2, "column 1 is left out"},
+    {"R's write.csv", "\"\",\"a\",\"b\",\"y\"\n\"1\",0.5,1.5,\"u\"\n\"2\",2.5,3.5,\"v\"\n", "", 2,
+     2, {{0.5f, 1.5f}, 0}, {{2.5f, 3.5f}, 1}, 2, 2, "column 1 is left out"},
+    {"R's write.table", "\"a\" \"b\" \"y\"\n\"1\" 0.5 1.5 0\n\"2\" 2.5 3.5 1\n", "", 2, 2,
+     {{0.5f, 1.5f}, 0}, {{2.5f, 3.5f}, 1}, 2, 2, "between blanks, a header"},
+    {"decimal commas", "a;b;klasse\n1,5;2,25;0\n-3,5;4e2;1\n", "", 2, 2, {{1.5f, 2.25f}, 0},
+     {{-3.5f, 400.0f}, 1}, 2, 2, "between semicolons"},
+    {"title and units", "Sensor 4, exported\nax,ay,label\ng,g,\n0.5,1.5,1\n2,3,0\n4,5,0\n1,1,1\n",
+     "", 2, 2, {{0.5f, 1.5f}, 1}, {{1.0f, 1.0f}, 1}, 4, 2, "a header of 3 lines"},
+    {"comments, a mark and ends of lines", "\xef\xbb\xbf# a set\r\n1,2,0\r\n# more\r\n3,4,1\r\n",
+     "", 2, 2, {{1.0f, 2.0f}, 0}, {{3.0f, 4.0f}, 1}, 2, 2, "2 lines of 3 columns"},
+    {"one column a class", "1,2,0,1,0\n3,4,1,0,0\n5,6,0,0,1\n", "", 2, 3, {{1.0f, 2.0f}, 1},
+     {{5.0f, 6.0f}, 2}, 3, 3, "one column a class"},
+    {"a delimiter at the end", "1,2,0,\n3,4,1,\n", "", 2, 2, {{1.0f, 2.0f}, 0},
+     {{3.0f, 4.0f}, 1}, 2, 2, "it is empty"},
+    {"minus one", "1,2,-1\n3,4,1\n5,6,1\n", "", 2, 2, {{1.0f, 2.0f}, 0}, {{5.0f, 6.0f}, 1}, 3, 2,
+     "class 0 is label -1"},
+    {"some of the classes", "1,2,1\n3,4,2\n", "", 2, 4, {{1.0f, 2.0f}, 1}, {{3.0f, 4.0f}, 2}, 2, 3,
+     "as they are"},
+};
+
+static void test_table_of_a_public_set_is_read_without_an_option(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof public_sets / sizeof public_sets[0]; i++) {
+        expect_form(&public_sets[i]);
+    }
+}
+
+static void test_table_is_read_as_programs_write_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++) {
+        expect_form(&writers[i]);
+    }
+}
+
+static void test_table_options_decide(void **state)
+{
+    (void)state;
+    static const struct form forms[] = {
+        {"label first", "1,5,7\n0,6,8\n", ",label=first", 2, 2, {{5.0f, 7.0f}, 1},
+         {{6.0f, 8.0f}, 0}, 2, 2, "label in column 1"},
+        {"label by name", "a,kind,b\n5,1,7\n6,0,8\n", ",label=KIND", 2, 2, {{5.0f, 7.0f}, 1},
+         {{6.0f, 8.0f}, 0}, 2, 2, "label in column 2 \"kind\""},
+        {"label by number", "5,1,7\n6,0,8\n", ",label=2", 2, 2, {{5.0f, 7.0f}, 1},
+         {{6.0f, 8.0f}, 0}, 2, 2, "label in column 2"},
+        {"label in several columns", "x,a,b,y\n5,0,1,9\n6,1,0,8\n", ",label=a+b", 2, 2,
+         {{5.0f, 9.0f}, 1}, {{6.0f, 8.0f}, 0}, 2, 2, "label from column 2 \"a\" to column 3"},
+        {"classes", "5,x\n6,z\n", ",classes=z+y+x", 1, 3, {{5.0f}, 2}, {{6.0f}, 0}, 2, 3,
+         "3 classes: z (1), y (0), x (1)"},
+        {"drop", "a,b,c,y\n1,2,3,0\n4,5,6,1\n", ",drop=a+c", 1, 2, {{2.0f}, 0}, {{5.0f}, 1}, 2, 2,
+         "1 feature: b"},
+        {"scale 255", "0,255,0\n51,102,1\n", ",scale=255", 2, 2, {{0.0f, 1.0f}, 0},
+         {{51.0f * (1.0f / 255.0f), 102.0f * (1.0f / 255.0f)}, 1}, 2, 2, "divided by 255"},
+        {"scale standard", "1,5,0\n3,5,1\n", ",scale=standard", 2, 2, {{-1.0f, 0.0f}, 0},
+         {{1.0f, 0.0f}, 1}, 2, 2, "mean 0 and deviation 1"},
+        {"missing mean", "1,7,0\n3,9,0\n?,8,1\n", ",missing=mean", 2, 2, {{1.0f, 7.0f}, 0},
+         {{2.0f, 8.0f}, 1}, 3, 2, "3 lines"},
+        {"missing drop", "1,7,0\nNA,8,1\n3,9,0\n", ",missing=drop", 2, 2, {{1.0f, 7.0f}, 0},
+         {{3.0f, 9.0f}, 0}, 2, 2, "1 of 3 lines"},
+        {"missing drop, of words", "1,7,u\n2,8,?\n3,9,v\n", ",missing=drop", 2, 2,
+         {{1.0f, 7.0f}, 0}, {{3.0f, 9.0f}, 1}, 2, 2, "1 of 3 lines"},
+        {"delimiter and skip", "9,9|9|9\n1|2|0\n3|4|1\n", ",delimiter=|,skip=1", 2, 2,
+         {{1.0f, 2.0f}, 0}, {{3.0f, 4.0f}, 1}, 2, 2, "the character |"},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        expect_form(&forms[i]);
+    }
+}
+
+static void test_table_options_that_are_wrong_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options;
+        int code;
+        const char *part;
+    } bad[] = {
+        {",lable=first", UW_ERR_INVALID, "no option lable="},
+        {",label=kind", UW_ERR_INVALID, "has no such column"},
+        {",drop=9", UW_ERR_INVALID, "has no such column"},
+        {",label=last,target=1", UW_ERR_INVALID, "give one of them"},
+        {",scale=2", UW_ERR_INVALID, "scale=2: needs none, 255 or standard"},
+        {",missing=zero", UW_ERR_INVALID, "missing=zero: needs refuse, mean or drop"},
+        {",test=1.5", UW_ERR_INVALID, "test=1.5: needs"},
+        {",skip=-1", UW_ERR_INVALID, "skip=-1: needs a number of lines"},
+        {",delimiter=ab", UW_ERR_INVALID, "delimiter=ab: needs"},
+        {",classes=3+4", UW_ERR_CORRUPT, "\"0\" is none of the 2 classes, 3 to 4"},
+        {",test-labels=x", UW_ERR_INVALID, "needs test=FILE"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        write_text("a.csv", "1,2,0\n3,4,1\n");
+        expect_error(spec(bad[i].options), bad[i].code, bad[i].part);
+    }
+}
+
+static void test_table_labels_may_be_in_a_file_of_their_own(void **state)
+{
+    (void)state;
+    char options[600];
+    const struct uw_data_config train = {.channels = 2, .outputs = 6};
+    const struct uw_data_config test = {.channels = 2, .outputs = 6, .test = true};
+    struct uw_error err;
+    write_text("a.csv", "  2.5e-001 -1.0e+000\n  3.0e-001  4.0e+000\n  1 2\n");
+    write_text("y.txt", "5\n6\n1\n");
+    snprintf(options, sizeof options, ",labels=%s,test=0", at("y.txt"));
+    struct uw_data d = open_good(spec(options), &train);
+    expect_sample(&d, 0, (float[]){0.25f, -1.0f}, 4);
+    expect_sample(&d, 2, (float[]){1.0f, 2.0f}, 0);
+    uw_data_close(&d);
+    write_text("y.txt", "5\n6\n");
+    expect_error(spec(options), UW_ERR_MISMATCH, "has 2 labels");
+    assert_int_equal(uw_data_open(&d, spec(""), &train, &err), UW_ERR_MISMATCH);
+    assert_non_null(strstr(err.text, "labels=FILE"));
+    write_text("y.txt", "5\n6\n1\n");
+    write_text("b.csv", "7 8\n");
+    write_text("z.txt", "2\n");
+    snprintf(options, sizeof options, ",labels=%s,test=%s,test-labels=%s", at("y.txt"),
+             at("b.csv"), at("z.txt"));
+    d = open_good(spec(options), &test);
+    expect_sample(&d, 0, (float[]){7.0f, 8.0f}, 1);
+    expect_told(&d, "1 classes that training never sees, as 2");
+    uw_data_close(&d);
+}
+
+/* ---- values ---- */
+
+static void expect_values(struct uw_data *d, uint64_t index, const float *want)
+{
+    float got[4];
+    assert_int_equal(d->base->ops->read_target(d->base, index, got), UW_OK);
+    assert_memory_equal(got, want, d->base->targets_n * sizeof *want);
+}
+
+static void test_table_values_are_targets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *options;
+        struct uw_data_config config;
+        uint32_t targets_n;
+        float x[2], value[2];
+    } good[] = {
+        {" 0.00632  18.00   24.00\n 0.02731   0.00  21.60\n", ",test=0", /* housing */
+         {.channels = 2, .outputs = 1}, 1, {0.00632f, 18.0f}, {24.0f}},
+        {"1,2,0\n3,4,2\n5,6,1\n", ",test=0", {.channels = 2, .outputs = 1}, 1, {1.0f, 2.0f},
+         {0.0f}},
+        {"1,2,0\n3,4,1\n", ",test=0", {.channels = 2, .outputs = 1, .wanted = UW_DATA_WANT_VALUES},
+         1, {1.0f, 2.0f}, {0.0f}},
+        {"a,price,b\n1,9.5,2\n3,4,1\n", ",test=0,target=price", {.channels = 2, .outputs = 1}, 1,
+         {1.0f, 2.0f}, {9.5f}},
+        {"1,2,7,8\n3,4,9,10\n", ",test=0", {.channels = 2, .outputs = 2}, 2, {1.0f, 2.0f},
+         {7.0f, 8.0f}},
+        {"p,a,q,b\n7,1,8,2\n9,3,10,4\n", ",test=0,target=p+q", {.channels = 2, .outputs = 2}, 2,
+         {1.0f, 2.0f}, {7.0f, 8.0f}},
+    };
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        write_text("a.csv", good[i].text);
+        struct uw_data d = open_good(spec(good[i].options), &good[i].config);
+        assert_int_equal(d.base->targets_n, good[i].targets_n);
+        assert_null(uw_data_columns(&d)->classes);
+        expect_sample(&d, 0, good[i].x, 0);
+        expect_values(&d, 0, good[i].value);
+        uw_data_close(&d);
+    }
+}
+
+static void test_table_values_follow_parts_and_the_loader(void **state)
+{
+    (void)state;
+    const struct uw_data_config odd = {.channels = 1, .outputs = 1, .shard = 1, .shards_n = 2};
+    struct uw_loader loader;
+    float x[3], target[3];
+    uint32_t label[3];
+    write_text("a.csv", "1,0.1\n2,0.2\n3,0.3\n4,0.4\n5,0.5\n");
+    struct uw_data d = open_good(spec(",test=0"), &odd);
+    struct uw_loader_config config = {.dataset = d.base, .batch_n = 3, .no_shuffle = true};
+    assert_int_equal(uw_loader_init(&loader, &config), UW_OK);
+    assert_int_equal(uw_loader_next(&loader, x, label, target), 2);
+    assert_true(x[0] == 2.0f && target[0] == 0.2f && x[1] == 4.0f && target[1] == 0.4f);
+    uw_data_close(&d);
+    write_text("a.csv", "1,1\n2,0\n"); /* labels are values where one output wants them */
+    d = open_good(spec(",test=0"), NULL);
+    config.dataset = d.base;
+    assert_int_equal(uw_loader_init(&loader, &config), UW_OK);
+    assert_int_equal(uw_loader_next(&loader, x, label, target), 2);
+    assert_true(target[0] == 1.0f && target[1] == 0.0f);
+    uw_data_close(&d);
+}
+
+static void test_table_without_a_label_is_for_an_autoencoder(void **state)
+{
+    (void)state;
+    const struct uw_data_config twin = {.channels = 2, .outputs = 2};
+    const struct uw_data_config itself = {.channels = 1, .outputs = 1,
+                                          .wanted = UW_DATA_WANT_NOTHING};
+    write_text("a.csv", "a,b\n1,2.5\n3,4\n");
+    struct uw_data d = open_good(spec(""), &twin);
+    assert_int_equal(d.base->channels, 2);
+    assert_null(uw_data_columns(&d)->classes);
+    uw_data_close(&d);
+    d = open_good(spec(""), &itself);
+    expect_told(&d, "column 2 \"b\" is not used");
+    uw_data_close(&d);
+    d = open_good(spec(",label=none"), NULL);
+    assert_int_equal(d.base->channels, 2);
+    uw_data_close(&d);
+}
+
+/* ---- what is kept and told ---- */
+
+static void test_table_columns_are_kept_and_used_again(void **state)
+{
+    (void)state;
+    write_text("a.csv", "len,wid,kind\n1,5,pear\n3,7,apple\n1,5,pear\n3,7,apple\n");
+    struct uw_data d = open_good(spec(",scale=standard,test=0"), NULL);
+    const struct uw_data_columns *c = uw_data_columns(&d);
+    assert_string_equal(c->features[1], "wid");
+    assert_string_equal(c->classes[0], "apple");
+    assert_string_equal(c->classes[1], "pear");
+    assert_int_equal(c->counts[0], 2);
+    assert_true(c->mean[0] == 2.0f && c->mean[1] == 6.0f && c->inverse[0] == 1.0f);
+    expect_told(&d, "2 of 4 lines repeat another one");
+    write_text("a.csv", "len,wid,kind\n9,9,pear\n");
+    struct uw_data later = open_good(spec(",test=0"), &(struct uw_data_config){.like = c});
+    expect_sample(&later, 0, (float[]){7.0f, 3.0f}, 1);
+    uw_data_close(&later);
+    uw_data_close(&d);
+    d = open_good("digits", NULL);
+    assert_null(uw_data_columns(&d));
+    assert_null(uw_data_note(&d, 0));
+    uw_data_close(&d);
+}
+
+static void test_table_that_looks_wrong_is_told(void **state)
+{
+    (void)state;
+    char options[400];
+    write_text("a.csv", "1,2,0\n3,4,0\n5,6,0\n");
+    struct uw_data d = open_good(spec(",test=0"), NULL);
+    expect_told(&d, "WARNING: all 3 labels for training are 0");
+    uw_data_close(&d);
+    write_text("a.csv", "0,255,0\n3,4,1\n");
+    d = open_good(spec(",test=0"), NULL);
+    expect_told(&d, "WARNING: features go from 0 to 255 and are not scaled");
+    uw_data_close(&d);
+    write_text("a.csv", "0,1,0\n3,4,1\n");
+    write_text("b.csv", "0,1,2\n");
+    snprintf(options, sizeof options, ",%s", at("b.csv"));
+    d = open_good(spec(options), NULL);
+    expect_told(&d, "WARNING: the test set has 1 classes that training never sees, as 2");
+    assert_false(tells(&d, "not scaled"));
+    uw_data_close(&d);
+    snprintf(options, sizeof options, ",%s", at("a.csv")); /* the same file is not split */
+    d = open_good(spec(options), NULL);
+    assert_int_equal(d.base->samples_n, 2);
+    expect_told(&d, "all 2 lines for training and testing");
+    uw_data_close(&d);
+}
+
+/* Six classes in turns: every sixth line would be of one class. */
+static void test_table_in_turns_is_tested_on_every_class(void **state)
+{
+    (void)state;
+    uint32_t of[6] = {0};
+    FILE *f = fopen(at("a.csv"), "w");
+    for (int i = 0; i < 600; i++) {
+        fprintf(f, "%d.5,%d\n", i, i % 6);
+    }
+    fclose(f);
+    struct uw_data d = open_good(spec(""), &(struct uw_data_config){.test = true});
+    assert_int_equal(d.base->samples_n, 100);
+    for (uint32_t i = 0; i < 100; i++) {
+        float x;
+        uint32_t label;
+        assert_int_equal(d.base->ops->read(d.base, i, &x, &label), UW_OK);
+        of[label]++;
+    }
+    for (int c = 0; c < 6; c++) {
+        assert_in_range(of[c], 16, 17);
+    }
+    uw_data_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_table_of_a_public_set_is_read_without_an_option,
+                                  empty_folder),
+        cmocka_unit_test_teardown(test_table_is_read_as_programs_write_it, empty_folder),
+        cmocka_unit_test_teardown(test_table_options_decide, empty_folder),
+        cmocka_unit_test_teardown(test_table_options_that_are_wrong_are_refused, empty_folder),
+        cmocka_unit_test_teardown(test_table_labels_may_be_in_a_file_of_their_own, empty_folder),
+        cmocka_unit_test_teardown(test_table_values_are_targets, empty_folder),
+        cmocka_unit_test_teardown(test_table_values_follow_parts_and_the_loader, empty_folder),
+        cmocka_unit_test_teardown(test_table_without_a_label_is_for_an_autoencoder, empty_folder),
+        cmocka_unit_test_teardown(test_table_columns_are_kept_and_used_again, empty_folder),
+        cmocka_unit_test_teardown(test_table_that_looks_wrong_is_told, empty_folder),
+        cmocka_unit_test_teardown(test_table_in_turns_is_tested_on_every_class, empty_folder),
+    };
+    return cmocka_run_group_tests_name("table", tests, make_folder, remove_folder);
+}
