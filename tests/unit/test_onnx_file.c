@@ -584,6 +584,51 @@ static void test_names_of_weights_and_ends_and_the_softmax_come_back(void **stat
     }
 }
 
+static void test_group_norm_up_to_opset_20_has_a_weight_for_each_group(void **state)
+{
+    static const int64_t dim[3] = {0, 4, 5}, two[1] = {2};
+    static const float weight_of_group[2] = {2, 3}, bias_of_group[2] = {0.5f, -1};
+    (void)state;
+    struct message g = {.n = 0}, n = node("GroupNormalization", "gn", "x w b", "y"), a = {.n = 0};
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    value(&g, 11, "x", 3, dim);
+    value(&g, 12, "y", 3, dim);
+    constant(&g, "w", 1, two, weight_of_group, 0);
+    constant(&g, "b", 1, two, bias_of_group, 0);
+    text(&a, 1, "num_groups");
+    number(&a, 3, 2);
+    inside(&n, 5, &a);
+    inside(&g, 1, &n);
+    assert_int_equal(read_with(&c, &g, NULL, &err), UW_OK);
+    assert_int_equal(c.def.layers[0].kind, UW_LAYER_GROUPNORM);
+    assert_int_equal(c.tensors_n, 2);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(c.tensors[0].data[i] == weight_of_group[i / 2]);
+        assert_true(c.tensors[1].data[i] == bias_of_group[i / 2]);
+    }
+    uw_convert_deinit(&c);
+}
+
+static void test_attention_with_a_mask_is_refused(void **state)
+{
+    static const int64_t dim[4] = {0, 2, 3, 4}, mask_dim[2] = {3, 3};
+    (void)state;
+    struct message g = {.n = 0}, m = {.n = 0}, set = {.n = 0};
+    struct uw_error err = {.text = ""};
+    struct uw_convert_model c;
+    value(&g, 11, "x", 4, dim);
+    value(&g, 12, "y", 4, dim);
+    constant(&g, "mask", 2, mask_dim, ramp, 0);
+    add(&g, "Attention", "x x x mask", "y", "", 0, NULL);
+    number(&m, 1, 11);
+    inside(&m, 7, &g);
+    number(&set, 2, 23);
+    inside(&m, 8, &set);
+    assert_int_equal(uw_convert_read(&c, m.bytes, m.n, "m", &err), UW_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "node 'y' (Attention): only Q, K and V of"));
+}
+
 static void test_loop_is_refused_with_what_to_do(void **state)
 {
     (void)state;
@@ -628,6 +673,8 @@ int main(void)
         cmocka_unit_test(test_one_of_several_outputs_is_chosen),
         cmocka_unit_test(test_minibatch_behind_another_axis_is_written_there_again),
         cmocka_unit_test(test_names_of_weights_and_ends_and_the_softmax_come_back),
+        cmocka_unit_test(test_group_norm_up_to_opset_20_has_a_weight_for_each_group),
+        cmocka_unit_test(test_attention_with_a_mask_is_refused),
         cmocka_unit_test(test_loop_is_refused_with_what_to_do),
         cmocka_unit_test(test_folded_batch_norm_is_told),
     };

@@ -35,6 +35,7 @@ static const struct {
     {"Gemm", uw_op_gemm},
     {"GlobalAveragePool", uw_op_global_pool},
     {"GlobalMaxPool", uw_op_global_pool},
+    {"GroupNormalization", uw_op_groupnorm},
     {"HardSigmoid", uw_op_function},
     {"HardSwish", uw_op_function},
     {"Identity", uw_op_identity},
@@ -97,14 +98,14 @@ static const struct {
 
 const char *uw_convert_operators(void)
 {
-    return "Abs Add AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
-           "ConvTranspose DepthToSpace Div Dropout Elu Erf Exp Expand Flatten GRU Gather "
-           "Gelu Gemm GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish Identity "
-           "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Log LogSoftmax "
-           "MatMul Max MaxPool Mean Min Mish Mul Neg PRelu Pad Pow RNN Reciprocal ReduceL1 "
-           "ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceSum "
-           "ReduceSumSquare Relu Reshape Resize Selu Sigmoid Slice Softmax Softplus Softsign "
-           "SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile "
+    return "Abs Add Attention AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
+           "ConvTranspose DepthToSpace Div Dropout Elu Erf Exp Expand Flatten GRU Gather Gelu "
+           "Gemm GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish "
+           "Identity InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Log LogSoftmax "
+           "MatMul Max MaxPool Mean Min Mish Mul Neg PRelu Pad Pow RMSNormalization RNN "
+           "Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
+           "ReduceSum ReduceSumSquare Relu Reshape Resize Selu Sigmoid Slice Softmax Softplus "
+           "Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile "
            "Transpose Unsqueeze Upsample Where; "
            "of constants also And ConstantOfShape DequantizeLinear Equal Floor Greater If Less "
            "Mod Not Or Shape and the like";
