@@ -3,8 +3,8 @@
  * fuse.h - join layers into the layers that compute the same faster (private)
  *
  * Works on the imported graph, after every node has become layers, and changes no result beyond
- * rounding: without this pass the same losses come out. A pattern is found from its last layer, which
- * then becomes the joined one; what nobody reads any more is dropped later.
+ * rounding: without this pass the same losses come out. A pattern is found from its last layer,
+ * which then becomes the joined one; what nobody reads any more is dropped later.
  *
  * Memory     the import's pool      Blocking  never      Context  any thread
  */
@@ -55,7 +55,7 @@ void uw_fuse_reshape(struct uw_import_layer *l, uint32_t layer);
 
 /* The patterns, each from its last layer `layer`. Return 1 (joined), 0, or a code. */
 typedef int uw_fuse_pattern(struct uw_fuse *f, uint32_t layer);
-uw_fuse_pattern uw_fuse_bias, uw_fuse_scale, uw_fuse_take, uw_fuse_activation, uw_fuse_layernorm, uw_fuse_affine,
-    uw_fuse_lrn, uw_fuse_attention;
+uw_fuse_pattern uw_fuse_bias, uw_fuse_scale, uw_fuse_take, uw_fuse_activation, uw_fuse_layernorm,
+    uw_fuse_affine, uw_fuse_lrn, uw_fuse_attention;
 
 #endif

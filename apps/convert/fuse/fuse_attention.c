@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Self-attention is recognized by what it computes: softmax of the product of queries and keys,
- * times values, all three columns of dense layers over the same sequence, and a dense layer behind. */
+ * times values, all three columns of dense layers over the same sequence, and a dense layer
+ * behind. */
 #include "fuse.h"
 
 #include <math.h>
@@ -278,7 +279,8 @@ int uw_fuse_attention(struct uw_fuse *f, uint32_t layer)
     scale *= qk->def.matmul.scale != 0.0f ? (double)qk->def.matmul.scale : 1.0;
     for (uint32_t i = 0; i < 3; i++) {
         scale *= s[i].scale;
-        if (memcmp(&h[i], &h[2], sizeof h[i]) != 0 || s[i].dense->input[0] != s[2].dense->input[0] ||
+        if (memcmp(&h[i], &h[2], sizeof h[i]) != 0 ||
+            s[i].dense->input[0] != s[2].dense->input[0] ||
             s[i].dense->param[0].dim[1] != e) {
             return 0;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "import_parts.h"
 
 #include <string.h>
 
@@ -100,6 +100,22 @@ static int check_concat(struct uw_import *im, const struct uw_onnx_node *n, stru
     return UW_OK;
 }
 
+/* The axis that is the minibatch in any of the inputs; *batch stays if there is none. */
+static int find_batch(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
+                      uint32_t *batch)
+{
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        for (uint32_t a = 0; a < v[k].axes_n; a++) {
+            *batch = uw_view_has_batch(&v[k], a) ? a : *batch;
+            if (uw_view_has_batch(&v[k], a) && !uw_view_is_batch(&v[k], a)) {
+                return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
+                                        "the minibatch is mixed into an axis");
+            }
+        }
+    }
+    return UW_OK;
+}
+
 int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
 {
     int axis = -1;
@@ -140,16 +156,10 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     }
     struct uw_value *y = uw_import_out(im, n, 0);
     uint32_t batch = v[0].axes_n;
-    uw_view_dims(&v[0], dims);
-    for (uint32_t k = 0; k < n->inputs_n; k++) {
-        for (uint32_t a = 0; a < v[k].axes_n; a++) {
-            batch = uw_view_has_batch(&v[k], a) ? a : batch;
-            if (uw_view_has_batch(&v[k], a) && !uw_view_is_batch(&v[k], a)) {
-                return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED,
-                                        "the minibatch is mixed into an axis");
-            }
-        }
+    if (find_batch(im, n, v, &batch) < 0) {
+        return im->err->code;
     }
+    uw_view_dims(&v[0], dims);
     if (batch < v[0].axes_n) {
         dims[batch] = im->batch;
     }

@@ -42,70 +42,89 @@ static struct uw_onnx_tensor stretch(const struct uw_onnx_tensor *x,
     return t;
 }
 
+/* Comparisons and logic. */
+static bool logic(const char *op, double a, double b, double *y)
+{
+    const struct {
+        const char *op;
+        bool holds;
+    } all[] = {{"Equal", a == b},         {"Greater", a > b},
+               {"Less", a < b},           {"GreaterOrEqual", a >= b},
+               {"LessOrEqual", a <= b},   {"Not", a == 0.0},
+               {"And", a != 0.0 && b != 0.0}, {"Or", a != 0.0 || b != 0.0}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (strcmp(op, all[i].op) == 0) {
+            *y = all[i].holds ? 1.0 : 0.0;
+            return true;
+        }
+    }
+    return false;
+}
+
+static double plus(double a, double b)
+{
+    return a + b;
+}
+
+static double minus(double a, double b)
+{
+    return a - b;
+}
+
+static double times(double a, double b)
+{
+    return a * b;
+}
+
+static double over(double a, double b)
+{
+    return a / b;
+}
+
+/* Python's remainder, with the sign of b. */
+static double remainder_of(double a, double b)
+{
+    return a - b * floor(a / b);
+}
+
+static double sigmoid(double a)
+{
+    return 1.0 / (1.0 + exp(-a));
+}
+
+static double negative(double a)
+{
+    return -a;
+}
+
+static double inverse(double a)
+{
+    return 1.0 / a;
+}
+
 static bool arithmetic(const char *op, double a, double b, double *y)
 {
-    if (strcmp(op, "Add") == 0) {
-        *y = a + b;
-    } else if (strcmp(op, "Sub") == 0) {
-        *y = a - b;
-    } else if (strcmp(op, "Mul") == 0) {
-        *y = a * b;
-    } else if (strcmp(op, "Div") == 0) {
-        *y = a / b;
-    } else if (strcmp(op, "Equal") == 0) {
-        *y = a == b ? 1.0 : 0.0;
-    } else if (strcmp(op, "Greater") == 0) {
-        *y = a > b ? 1.0 : 0.0;
-    } else if (strcmp(op, "Less") == 0) {
-        *y = a < b ? 1.0 : 0.0;
-    } else if (strcmp(op, "Pow") == 0) {
-        *y = pow(a, b);
-    } else if (strcmp(op, "Min") == 0) {
-        *y = a < b ? a : b;
-    } else if (strcmp(op, "Max") == 0) {
-        *y = a > b ? a : b;
-    } else if (strcmp(op, "Mod") == 0) {
-        *y = a - b * floor(a / b);
-    } else if (strcmp(op, "And") == 0) {
-        *y = a != 0.0 && b != 0.0 ? 1.0 : 0.0;
-    } else if (strcmp(op, "Or") == 0) {
-        *y = a != 0.0 || b != 0.0 ? 1.0 : 0.0;
-    } else if (strcmp(op, "GreaterOrEqual") == 0) {
-        *y = a >= b ? 1.0 : 0.0;
-    } else if (strcmp(op, "LessOrEqual") == 0) {
-        *y = a <= b ? 1.0 : 0.0;
-    } else if (strcmp(op, "Abs") == 0) {
-        *y = fabs(a);
-    } else if (strcmp(op, "Exp") == 0) {
-        *y = exp(a);
-    } else if (strcmp(op, "Log") == 0) {
-        *y = log(a);
-    } else if (strcmp(op, "Sin") == 0) {
-        *y = sin(a);
-    } else if (strcmp(op, "Cos") == 0) {
-        *y = cos(a);
-    } else if (strcmp(op, "Reciprocal") == 0) {
-        *y = 1.0 / a;
-    } else if (strcmp(op, "Ceil") == 0) {
-        *y = ceil(a);
-    } else if (strcmp(op, "Round") == 0) {
-        *y = nearbyint(a);
-    } else if (strcmp(op, "Sigmoid") == 0) {
-        *y = 1.0 / (1.0 + exp(-a));
-    } else if (strcmp(op, "Tanh") == 0) {
-        *y = tanh(a);
-    } else if (strcmp(op, "Sqrt") == 0) {
-        *y = sqrt(a);
-    } else if (strcmp(op, "Neg") == 0) {
-        *y = -a;
-    } else if (strcmp(op, "Floor") == 0) {
-        *y = floor(a);
-    } else if (strcmp(op, "Not") == 0) {
-        *y = a == 0.0 ? 1.0 : 0.0;
-    } else {
-        return false;
+    static const struct {
+        const char *op;
+        double (*of_two)(double a, double b);
+        double (*of_one)(double a);
+    } all[] = {
+        {"Add", plus, NULL},    {"Sub", minus, NULL},  {"Mul", times, NULL},
+        {"Div", over, NULL},    {"Pow", pow, NULL},    {"Min", fmin, NULL},
+        {"Max", fmax, NULL},    {"Mod", remainder_of, NULL},
+        {"Sqrt", NULL, sqrt},   {"Neg", NULL, negative}, {"Floor", NULL, floor},
+        {"Ceil", NULL, ceil},   {"Round", NULL, nearbyint}, {"Abs", NULL, fabs},
+        {"Exp", NULL, exp},     {"Log", NULL, log},    {"Sin", NULL, sin},
+        {"Cos", NULL, cos},     {"Erf", NULL, erf},    {"Tanh", NULL, tanh},
+        {"Sigmoid", NULL, sigmoid}, {"Reciprocal", NULL, inverse},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (strcmp(op, all[i].op) == 0) {
+            *y = all[i].of_two != NULL ? all[i].of_two(a, b) : all[i].of_one(a);
+            return true;
+        }
     }
-    return true;
+    return logic(op, a, b, y);
 }
 
 /* Convert a number to a size. Sizes fit 53 bits; anything else is not a size. */
@@ -119,9 +138,8 @@ static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
 {
     uint32_t count = n->inputs_n;
     bool where = count == 3;
-    bool logical = strcmp(n->op, "Equal") == 0 || strcmp(n->op, "Not") == 0 ||
-                   strncmp(n->op, "Greater", 7) == 0 || strncmp(n->op, "Less", 4) == 0 ||
-                   strcmp(n->op, "And") == 0 || strcmp(n->op, "Or") == 0;
+    double unused;
+    bool logical = logic(n->op, 0.0, 0.0, &unused);
     int rc = broadcast(im, n, x, count, out);
     out->is_float = x[where ? 1 : 0]->is_float && !logical;
     void *data = rc == UW_OK ? uw_const_fresh(im, n, out, 0) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Functions of each element. They keep the order of their input in memory. */
-#include "import.h"
+#include "import_parts.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  *
  * Products of two values, or of a value and a stack of constant matrices. (A single constant matrix
  * makes a dense layer, import_dense.c.) */
-#include "import.h"
+#include "import_parts.h"
 
 #include <string.h>
 
@@ -235,25 +235,9 @@ static int set_product(struct uw_import *im, const struct uw_onnx_node *n,
     return uw_import_result(im, n, 0, dim, rank, batch != 0 ? batch - 1 : rank);
 }
 
-/* y = scale op(a) op(b); op: turned as asked. */
-int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool turn_a, bool turn_b,
-                      float scale)
+/* The larger size of each axis. */
+static void show_sizes(const struct matrix m[2], uint32_t rank, uint64_t *shown)
 {
-    struct matrix m[2];
-    uint64_t lead[3][UW_AXES_MAX];
-    int64_t layer[2] = {0, 0};
-    int rc = read_matrix(im, n, 0, &m[0], turn_a);
-    rc = rc < 0 ? rc : read_matrix(im, n, 1, &m[1], turn_b);
-    if (rc < 0) {
-        return rc;
-    }
-    uint32_t rank = 0;
-    for (uint32_t k = 0; k < 2; k++) {
-        uint32_t r = m[k].t != NULL ? m[k].t->rank : m[k].v.axes_n;
-        rank = r > rank ? r : rank;
-    }
-    uint64_t shown[UW_ONNX_RANK_MAX] = {0}; /* of the output, as the file has it */
-    uint32_t shown_n = rank;
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t own = m[k].t != NULL ? m[k].t->rank : m[k].v.axes_n;
         for (uint32_t a = 0; a < own; a++) {
@@ -261,30 +245,14 @@ int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool t
             shown[rank - own + a] = d > shown[rank - own + a] ? d : shown[rank - own + a];
         }
     }
-    int split = split_batch(im, n, m, rank);
-    if (split < 0) {
-        return split;
-    }
-    rank = (uint32_t)split;
-    int batch = find_batch(im, n, m, rank);
-    for (uint32_t k = 0; k < 2 && batch >= 0; k++) {
-        rc = m[k].t == NULL ? order_matrix(im, n, &m[k]) : UW_OK;
-        bool turned = m[k].turned;
-        if (m[k].t == NULL && turned) { /* sizes are those of the matrix, not of its memory */
-            m[k].turned = true;
-        }
-        rc = rc < 0 ? rc : sizes_of(im, n, &m[k], rank, batch > 0);
-        batch = rc < 0 ? rc : batch;
-    }
-    if (batch < 0) {
-        return batch;
-    }
-    uint32_t axes = rank - (batch > 0 ? 3 : 2);
-    if (m[0].dim[axes + 1] != m[1].dim[axes]) {
-        return uw_import_refuse(im, n, UW_ERR_SHAPE, "%llu columns times %llu rows",
-                                (unsigned long long)m[0].dim[axes + 1],
-                                (unsigned long long)m[1].dim[axes]);
-    }
+}
+
+/* The layer of the product, once both operands are in order. */
+static int emit_product(struct uw_import *im, const struct uw_onnx_node *n, struct matrix m[2],
+                        uint32_t axes, float scale)
+{
+    uint64_t lead[3][UW_AXES_MAX];
+    int64_t layer[2] = {0, 0};
     int lead_n = join_axes(im, n, m, axes, lead);
     for (uint32_t k = 0; k < 2 && lead_n >= 0; k++) {
         layer[k] = place(im, n, &m[k], axes, lead[k], (uint32_t)lead_n);
@@ -301,6 +269,51 @@ int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool t
     lead[2][lead_n] = m[0].dim[axes];
     lead[2][lead_n + 1] = m[1].dim[axes + 1];
     uw_import_sizes(l, (uint32_t)lead_n + 2, lead[2]);
+    return UW_OK;
+}
+
+/* y = scale op(a) op(b); op: turned as asked. */
+int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool turn_a, bool turn_b,
+                      float scale)
+{
+    struct matrix m[2];
+    int rc = read_matrix(im, n, 0, &m[0], turn_a);
+    rc = rc < 0 ? rc : read_matrix(im, n, 1, &m[1], turn_b);
+    if (rc < 0) {
+        return rc;
+    }
+    uint32_t rank = 0;
+    for (uint32_t k = 0; k < 2; k++) {
+        uint32_t r = m[k].t != NULL ? m[k].t->rank : m[k].v.axes_n;
+        rank = r > rank ? r : rank;
+    }
+    uint64_t shown[UW_ONNX_RANK_MAX] = {0}; /* of the output, as the file has it */
+    uint32_t shown_n = rank;
+    show_sizes(m, rank, shown);
+    int split = split_batch(im, n, m, rank);
+    if (split < 0) {
+        return split;
+    }
+    rank = (uint32_t)split;
+    int batch = find_batch(im, n, m, rank);
+    for (uint32_t k = 0; k < 2 && batch >= 0; k++) {
+        rc = m[k].t == NULL ? order_matrix(im, n, &m[k]) : UW_OK;
+        rc = rc < 0 ? rc : sizes_of(im, n, &m[k], rank, batch > 0);
+        batch = rc < 0 ? rc : batch;
+    }
+    if (batch < 0) {
+        return batch;
+    }
+    uint32_t axes = rank - (batch > 0 ? 3 : 2);
+    if (m[0].dim[axes + 1] != m[1].dim[axes]) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "%llu columns times %llu rows",
+                                (unsigned long long)m[0].dim[axes + 1],
+                                (unsigned long long)m[1].dim[axes]);
+    }
+    rc = emit_product(im, n, m, axes, scale);
+    if (rc < 0) {
+        return rc;
+    }
     rc = set_product(im, n, m, rank, (uint32_t)batch);
     struct uw_value *y = uw_import_out(im, n, 0);
     if (rc < 0 || y == NULL || shown_n == rank) {

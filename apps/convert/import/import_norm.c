@@ -117,6 +117,9 @@ static int spread(struct uw_import *im, const struct uw_onnx_node *n,
     uint64_t groups = uw_onnx_tensor_size(t);
     *out = (struct uw_onnx_tensor){.name = t->name, .is_float = true, .rank = 1,
                                    .dim = {channels}};
+    if (uw_import_count(im, n, channels) < 0) {
+        return im->err->code;
+    }
     float *data = uw_pool_take(im->pool, channels, sizeof *data);
     if (groups == 0 || channels % groups != 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "a weight of %llu numbers for %llu channels",

@@ -2,7 +2,7 @@
  *
  * Constants as values of the network. A file does not say which of its constants the framework
  * trains; names and places do. */
-#include "import.h"
+#include "import_parts.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Reductions. Axes that are neighbours in memory are one layer; others follow one another: every
  * reduction here may be done in parts. */
-#include "import.h"
+#include "import_parts.h"
 
 #include <string.h>
 

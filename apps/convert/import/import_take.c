@@ -2,10 +2,37 @@
  *
  * Operators that pick or mix the elements of single axes by constant indices: padding, resizing,
  * slices with steps, repetition. One layer for each axis that changes. */
-#include "import.h"
+#include "import_parts.h"
 
 #include <math.h>
 #include <string.h>
+
+/* Give an axis of size 1 an atom, in front of the sample. */
+static bool insert_atom(struct uw_view *v, uint32_t axis, uint32_t first)
+{
+    if (v->atoms_n == UW_ATOMS_MAX) {
+        return false;
+    }
+    memmove(v->atom + first + 1, v->atom + first, (v->atoms_n - first) * sizeof v->atom[0]);
+    v->atom[first] = (struct uw_atom){1, v->n, false};
+    v->atoms_n++;
+    for (uint32_t a = axis; a < v->axes_n; a++) {
+        v->axis_end[a]++;
+    }
+    return true;
+}
+
+/* The axis of the layer's own shape that has this size and stride; the rank: none has. */
+static uint32_t own_axis(const struct uw_view *v, uint64_t size, uint64_t inner)
+{
+    uint32_t at = v->rank;
+    uint64_t behind = 1;
+    for (uint32_t a = v->rank; a-- > 0;) {
+        at = behind == inner && v->dim[a] == size ? a : at;
+        behind *= v->dim[a];
+    }
+    return at;
+}
 
 int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                    uint32_t axis, const struct uw_import_picks *p)
@@ -26,24 +53,11 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
         }
         first = axis == 0 ? 0 : v->axis_end[axis - 1];
     }
-    bool one = v->axis_end[axis] == first; /* size 1: put an atom there, in front of the sample */
-    if (one) {
-        if (v->atoms_n == UW_ATOMS_MAX) {
-            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 16 axes");
-        }
-        memmove(v->atom + first + 1, v->atom + first, (v->atoms_n - first) * sizeof v->atom[0]);
-        v->atom[first] = (struct uw_atom){1, v->n, false};
-        v->atoms_n++;
-        for (uint32_t a = axis; a < v->axes_n; a++) {
-            v->axis_end[a]++;
-        }
+    if (v->axis_end[axis] == first && !insert_atom(v, axis, first)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 16 axes");
     }
     uint64_t inner = v->atom[first].stride, outer = v->n / (inner * size);
-    uint32_t at = v->rank; /* keep the layer's own shape if this axis is one of its axes */
-    for (uint64_t a = v->rank, behind = 1; a-- > 0;) {
-        at = behind == inner && v->dim[a] == size ? (uint32_t)a : at;
-        behind *= v->dim[a];
-    }
+    uint32_t at = own_axis(v, size, inner);
     if (at == v->rank) {
         const uint64_t split[3] = {outer, size, inner};
         uint32_t skip = outer == 1 ? 1 : 0;
@@ -82,6 +96,10 @@ int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n,
                     bool weighted)
 {
     *p = (struct uw_import_picks){.n = n <= INT32_MAX ? (uint32_t)n : 0, .taps = taps};
+    int rc = uw_import_count(im, NULL, (uint64_t)p->n * taps);
+    if (rc < 0) {
+        return rc;
+    }
     p->index = uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->index);
     p->weight = weighted ? uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->weight) : NULL;
     return p->index != NULL && (!weighted || p->weight != NULL) ? UW_OK : uw_import_nomem(im);
@@ -138,7 +156,8 @@ int uw_import_pads(struct uw_import *im, const struct uw_onnx_node *n, uint32_t 
     uint64_t axes_n = axes != NULL && axes->kind == UW_VALUE_CONST ? uw_onnx_tensor_size(&axes->t)
                                                                    : rank;
     if (count == 0 || count != 2 * axes_n || axes_n > rank) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "needs constant pads, two for each axis");
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "needs constant pads, two for each "
+                                "axis");
     }
     for (uint32_t i = 0; i < rank; i++) {
         front[i] = behind[i] = 0;
@@ -170,6 +189,9 @@ static int add_frame(struct uw_import *im, const struct uw_onnx_node *n, const i
         size *= t->dim[a];
     }
     uw_onnx_set_strides(t);
+    if (uw_import_count(im, n, size) < 0) {
+        return im->err->code;
+    }
     float *data = uw_pool_take(im->pool, size, sizeof *data);
     if (data == NULL) {
         return uw_import_nomem(im);
@@ -207,8 +229,8 @@ int uw_op_pad(struct uw_import *im, const struct uw_onnx_node *n)
         how++;
     }
     if (how == 4 || (value != NULL && !uw_import_scalar(value, &fill))) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "mode %.20s, or its value is no constant",
-                                mode);
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "mode %.20s, or its value is no "
+                                "constant", mode);
     }
     y->view = x->view;
     int rc = uw_import_pads(im, n, x->view.axes_n, front, behind);
@@ -293,6 +315,11 @@ static int resize_axis(struct uw_import *im, const struct uw_onnx_node *n, struc
     return rc < 0 ? rc : uw_import_take(im, n, v, axis, &p);
 }
 
+static bool has_numbers(const struct uw_value *v)
+{
+    return v != NULL && v->kind == UW_VALUE_CONST && uw_onnx_tensor_size(&v->t) != 0;
+}
+
 /* Resize and Upsample: sizes or scales, of all axes or of those named. */
 int uw_op_resize(struct uw_import *im, const struct uw_onnx_node *n)
 {
@@ -307,12 +334,8 @@ int uw_op_resize(struct uw_import *im, const struct uw_onnx_node *n)
     if (x == NULL || y == NULL) {
         return im->err->code;
     }
-    if (scales != NULL && (scales->kind != UW_VALUE_CONST || uw_onnx_tensor_size(&scales->t) == 0)) {
-        scales = NULL;
-    }
-    if (sizes != NULL && (sizes->kind != UW_VALUE_CONST || uw_onnx_tensor_size(&sizes->t) == 0)) {
-        sizes = NULL;
-    }
+    scales = has_numbers(scales) ? scales : NULL;
+    sizes = has_numbers(sizes) ? sizes : NULL;
     uint64_t count = given != NULL ? given->floats_n
                      : sizes != NULL ? uw_onnx_tensor_size(&sizes->t)
                      : scales != NULL ? uw_onnx_tensor_size(&scales->t) : 0;

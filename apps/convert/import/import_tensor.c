@@ -6,7 +6,7 @@
  * order in which the larger operand lies in memory. So that one is never moved: a constant is
  * written in its order. Neighbouring factors that both operands have, or that one repeats, become
  * one axis of the layer. */
-#include "import.h"
+#include "import_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -517,6 +517,9 @@ int uw_op_where(struct uw_import *im, const struct uw_onnx_node *n)
         mask.t.is_float = true;
         uw_onnx_set_strides(&mask.t);
         uint64_t size = uw_onnx_tensor_size(c);
+        if (uw_import_count(im, n, size) < 0) {
+            return im->err->code;
+        }
         float *data = uw_pool_take(im->pool, size, sizeof *data);
         if (data == NULL) {
             return uw_import_nomem(im);

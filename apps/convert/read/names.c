@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names of layers: those of their weights, else of the nodes that they come from. */
+#include "read.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* "/layer1/layer1.0/conv1/Conv" is module layer1.0.conv1; "/Relu_3" is relu_3. */
+static const char *name_of_node(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    char out[512] = "";
+    size_t used = 0;
+    size_t start = 0; /* of the part that the next one may repeat */
+    const char *p = n->name[0] == '/' ? n->name + 1 : n->name;
+    bool only = strchr(p, '/') == NULL;
+    while (only || strchr(p, '/') != NULL) {
+        size_t bytes = only ? strlen(p) : (size_t)(strchr(p, '/') - p);
+        size_t before = used - start;
+        bool again = used > 0 && bytes > before && strncmp(p, out + start, before) == 0 &&
+                     p[before] == '.';
+        used = again ? start : used;
+        if (used > 0 && !again && used < sizeof out - 2) {
+            out[used++] = '.';
+        }
+        start = used;
+        for (size_t i = 0; i < bytes && used < sizeof out - 1; i++) {
+            out[used++] = only ? (char)tolower((unsigned char)p[i]) : p[i];
+        }
+        if (only) {
+            break;
+        }
+        p += bytes + 1;
+    }
+    out[used] = '\0';
+    return uw_pool_text(im->pool, out[0] != '\0' ? out : "layer", out[0] != '\0' ? used : 5);
+}
+
+/* The names so far, each with the number to try first for the next layer of that name. */
+struct names {
+    struct {
+        const char *name;
+        uint32_t next;
+    } *slot;
+    uint32_t n;                     /* power of two, more than twice the names */
+};
+
+static uint32_t find_name(const struct names *t, const char *name)
+{
+    uint32_t i = uw_import_hash(name) & (t->n - 1);
+    while (t->slot[i].name != NULL && strcmp(t->slot[i].name, name) != 0) {
+        i = (i + 1) & (t->n - 1);
+    }
+    return i;
+}
+
+static void keep_name(struct names *t, const char *name)
+{
+    uint32_t i = find_name(t, name);
+    t->slot[i].name = name;
+    t->slot[i].next = 2;
+}
+
+static int give_name(struct uw_import *im, struct names *names, struct uw_import_layer *l,
+                     const char *wish)
+{
+    size_t length = wish != NULL ? strlen(wish) : 0;
+    const char *base = wish;
+    if (wish != NULL && length > UW_LAYER_NAME_MAX - 8) {
+        base = wish + length - (UW_LAYER_NAME_MAX - 8);
+    }
+    if (base != NULL && strncmp(base, "optimizer.", 10) == 0) {
+        base = uw_pool_format(im->pool, "model.%s", base);
+    }
+    if (base == NULL) {
+        return uw_import_nomem(im);
+    }
+    const char *name = base;
+    uint32_t first = find_name(names, base);
+    bool again = names->slot[first].name != NULL;
+    if (again && wish == l->own_name && !uw_read_is_recurrent(l->def.kind)) {
+        uw_import_note(im, "weights that several layers share are copied: each layer trains its "
+                           "own");
+    }
+    while (again && name != NULL) {
+        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)names->slot[first].next++);
+        again = name != NULL && names->slot[find_name(names, name)].name != NULL;
+    }
+    if (name != NULL) {
+        keep_name(names, name);
+    }
+    l->def.name = name;
+    return name != NULL ? UW_OK : uw_import_nomem(im);
+}
+
+/* Name of a layer without weights: its module, or what it does to the shape. */
+static const char *plain_name(struct uw_import *im, const struct uw_import_layer *l)
+{
+    switch (l->def.kind) {
+    case UW_LAYER_FLATTEN:
+        return "flatten";
+    case UW_LAYER_RESHAPE:
+        return "reshape";
+    case UW_LAYER_TRANSPOSE:
+        return "transpose";
+    default:
+        return name_of_node(im, l->node);
+    }
+}
+
+int uw_read_names(struct uw_import *im)
+{
+    struct names names = {.n = 4};
+    int rc = UW_OK;
+    while (names.n / 2 <= im->layers_n + 1) {
+        names.n *= 2;
+    }
+    names.slot = uw_pool_take(im->pool, names.n, sizeof *names.slot);
+    if (names.slot == NULL) {
+        return uw_import_nomem(im);
+    }
+    keep_name(&names, "input");
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < im->layers_n && rc == UW_OK; i++) {
+            struct uw_import_layer *l = im->layer[i];
+            if (l->needed && (l->own_name != NULL) == (pass == 0)) {
+                rc = give_name(im, &names, l, pass == 0 ? l->own_name : plain_name(im, l));
+            }
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read.h"
+
+#include "import/import_const.h"
+#include "import/import_graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int check_output(struct uw_import *im, struct uw_value *v, const char *name)
+{
+    if (v == NULL || v->kind == UW_VALUE_CONST) {
+        return uw_import_refuse(im, NULL, UW_ERR_CORRUPT, "output '%.80s' does not depend on the "
+                                "input", name);
+    }
+    if (v->kind == UW_VALUE_OPAQUE) {
+        return uw_error_set(im->err, v->code, "%s", v->why);
+    }
+    if (v->view.layer == 0) {
+        return uw_import_refuse(im, v->node, UW_ERR_UNSUPPORTED, "the output is not a layer's");
+    }
+    return uw_import_arrange(im, v->node, &v->view, 3);
+}
+
+/* Tell of batch norms that an exporter has folded into other layers. PyTorch's older exporter does
+ * not say so, but leaves a computed constant as a convolution's weight. */
+static int tell_folding(struct uw_import *im)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    const char *evidence = g->folded_batchnorm;
+    bool kept = false;
+    for (uint32_t i = 0; i < g->nodes_n; i++) {
+        const struct uw_onnx_node *n = &g->node[i];
+        kept = kept || strcmp(n->op, "BatchNormalization") == 0;
+        const char *made = n->outputs_n > 0 ? n->output[0] : "";
+        if (evidence == NULL && (strncmp(n->op, "Conv", 4) == 0 || strcmp(n->op, "Gemm") == 0) &&
+            (strstr(made, "BatchNorm") != NULL || strstr(made, "batch_norm") != NULL)) {
+            evidence = uw_pool_format(im->pool, "node '%.60s' makes '%.80s'", n->name, made);
+        }
+        if (evidence == NULL && strncmp(n->op, "Conv", 4) == 0 && n->inputs_n > 2 &&
+            strncmp(n->input[1], "onnx::Conv", 10) == 0 &&
+            strncmp(n->input[2], "onnx::Conv", 10) == 0) {
+            evidence = uw_pool_format(im->pool, "the weights of node '%.60s' are computed",
+                                      n->name);
+        }
+    }
+    if (evidence == NULL || (kept && g->folded_batchnorm == NULL)) {
+        return UW_OK;
+    }
+    const char *note = uw_pool_format(im->pool, "batch norm was folded into the layers in front "
+                                      "(%s), so it is not trained; PyTorch keeps it with "
+                                      "torch.onnx.export(..., dynamo=False, do_constant_folding="
+                                      "False, training=torch.onnx.TrainingMode.TRAINING)",
+                                      evidence);
+    if (note == NULL) {
+        return uw_import_nomem(im);
+    }
+    uw_import_note(im, note);
+    return UW_OK;
+}
+
+/* What the file says of an output; before the value is arranged as a layer's output. */
+static void describe_output(const struct uw_import *im, const struct uw_onnx_value_info *info,
+                            const struct uw_value *v, struct uw_convert_end *end)
+{
+    static const char *const ends[] = {"Softmax", "LogSoftmax", "Sigmoid"};
+    const struct uw_onnx_node *n = v->node;
+    *end = (struct uw_convert_end){.name = info->name, .type = info->type,
+                                   .rank = v->view.axes_n, .symbol = im->out->input.symbol};
+    for (uint32_t a = 0; a < end->rank; a++) {
+        uint64_t size = uw_view_dim(&v->view, a);
+        bool batch = uw_view_is_batch(&v->view, a);
+        end->batch = batch ? a : end->batch;
+        end->dim[a] = batch && im->batch == UW_BATCH_SYMBOL ? 0 : (uint32_t)size;
+    }
+    for (size_t i = 0; n != NULL && i < sizeof ends / sizeof ends[0]; i++) {
+        if (strcmp(n->op, ends[i]) == 0 && im->layer[v->view.layer - 1]->node != n) {
+            end->left_out = ends[i];
+            end->axis = uw_onnx_int(n, "axis", im->graph.opset < 13 ? 1 : -1);
+        }
+    }
+}
+
+/* The outputs that are trained: --output, or all. Returns UW_OK, or a code with err set. */
+static int choose_outputs(struct uw_import *im, const struct uw_onnx_value_info **chosen,
+                          uint32_t *chosen_n)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    const char *name = im->options->output;
+    char others[160] = "";
+    size_t used = 0;
+    *chosen_n = 0;
+    if (name == NULL && g->outputs_n > UW_LOSSES_MAX) {
+        return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "%u outputs: needs one, the logits: "
+                                "--output NAME chooses it", (unsigned)g->outputs_n);
+    }
+    for (uint32_t i = 0; i < g->outputs_n; i++) {
+        if (name == NULL || strcmp(g->output[i].name, name) == 0) {
+            chosen[(*chosen_n)++] = &g->output[i];
+        } else if (used < sizeof others) {
+            used += (size_t)snprintf(others + used, sizeof others - used, "%s'%.60s'",
+                                     used > 0 ? ", " : "", g->output[i].name);
+        }
+        if (*chosen_n > 0 && name != NULL && *chosen_n == UW_LOSSES_MAX) {
+            break; /* a damaged file: names are unique */
+        }
+    }
+    if (*chosen_n == 0) {
+        return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--output %.60s: no such output: it has "
+                                "%.120s", name, others);
+    }
+    const char *note = used > 0 ? uw_pool_format(im->pool, "output '%s' is trained; %s %s left out",
+                                                 name, others,
+                                                 g->outputs_n - *chosen_n > 1 ? "are" : "is")
+                                : "";
+    if (note == NULL) {
+        return uw_import_nomem(im);
+    }
+    if (used > 0) {
+        uw_import_note(im, note);
+    }
+    return UW_OK;
+}
+
+static int finish(struct uw_import *im, struct uw_convert_model *m)
+{
+    const struct uw_onnx_value_info *info[UW_LOSSES_MAX];
+    struct uw_value *out[UW_LOSSES_MAX];
+    uint32_t outputs_n;
+    int rc = choose_outputs(im, info, &outputs_n);
+    for (uint32_t i = 0; i < outputs_n && rc == UW_OK; i++) {
+        out[i] = uw_import_value(im, info[i]->name);
+        if (out[i] != NULL && out[i]->kind == UW_VALUE_DATA && out[i]->view.layer != 0) {
+            describe_output(im, info[i], out[i], &m->output[i]);
+        }
+        rc = check_output(im, out[i], info[i]->name);
+        const struct uw_view *v = rc == UW_OK ? &out[i]->view : NULL;
+        if (v != NULL && i > 0 &&
+            (v->n != out[0]->view.n || v->rank != 1 || out[0]->view.rank != 1)) {
+            return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
+                                    "outputs '%.40s' and '%.40s': needs one, the logits, or heads "
+                                    "of the same classes: --output %.40s trains that one and "
+                                    "leaves out the others", info[0]->name, info[i]->name,
+                                    info[0]->name);
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    m->outputs_n = outputs_n;
+    const struct uw_view *x = &im->input->view;
+    m->def.in_channels = (uint32_t)x->dim[0];
+    m->def.in_h = x->rank == 3 ? (uint32_t)x->dim[1] : 0;
+    m->def.in_w = x->rank == 3 ? (uint32_t)x->dim[2] : x->rank == 2 ? (uint32_t)x->dim[1] : 0;
+    rc = uw_read_tables(im, m, out, outputs_n);
+    rc = rc < 0 ? rc : tell_folding(im);
+    memcpy(m->notes, im->notes, sizeof m->notes);
+    m->notes_n = im->notes_n;
+    return rc;
+}
+
+int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_options *o,
+                         const void *bytes, size_t bytes_n, const char *name,
+                         struct uw_error *err)
+{
+    static const struct uw_convert_options nothing = {.output = NULL};
+    struct uw_error unused;
+    struct uw_pool *pool, first = {.blocks = NULL};
+
+    *c = (struct uw_convert_model){.tensors_n = 0};
+    o = o != NULL ? o : &nothing;
+    err = err != NULL ? err : &unused;
+    *err = (struct uw_error){.text = ""};
+    pool = uw_pool_take(&first, 1, sizeof *pool);
+    if (pool == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.60s: out of memory", name);
+    }
+    *pool = first; /* the pool lies in its own first block */
+    struct uw_import im = {.pool = pool, .file = name, .options = o, .out = c, .err = err,
+                           .folded_max = 16u * UW_FOLD_MAX + bytes_n,
+                           .by_parts = o->by_parts};
+    int rc = uw_onnx_read(&im.graph, pool, name, bytes, bytes_n, o->files, err);
+    rc = rc < 0 ? rc : uw_import_graph(&im);
+    c->memory = pool;
+    rc = rc < 0 ? rc : finish(&im, c);
+    c->def.name = uw_pool_text(pool, name, strlen(name));
+    if (rc == UW_OK && c->def.name == NULL) {
+        rc = uw_import_nomem(&im);
+    }
+    if (rc < 0) {
+        uw_convert_deinit(c);
+    }
+    return rc;
+}
+
+int uw_convert_read(struct uw_convert_model *c, const void *bytes, size_t bytes_n,
+                    const char *name, struct uw_error *err)
+{
+    return uw_convert_read_with(c, NULL, bytes, bytes_n, name, err);
+}
+
+void uw_convert_deinit(struct uw_convert_model *c)
+{
+    if (c->memory != NULL) {
+        struct uw_pool last = *(struct uw_pool *)c->memory;
+        uw_pool_deinit(&last);
+    }
+    *c = (struct uw_convert_model){.tensors_n = 0};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * read.h - from the bytes of an ONNX file to a model (private)
+ *
+ * The file is decoded (file/), its nodes become layers (import/), layers are joined (fuse/), and
+ * here the layers that the outputs need get names and become the tables of a model.
+ *
+ * Memory     the import's pool      Blocking  never      Context  any thread
+ */
+#ifndef UWASA_CONVERT_READ_H
+#define UWASA_CONVERT_READ_H
+
+#include "import/import.h"
+
+static inline bool uw_read_is_recurrent(enum uw_layer_kind kind)
+{
+    return kind == UW_LAYER_RNN || kind == UW_LAYER_GRU || kind == UW_LAYER_LSTM;
+}
+
+/* Name the needed layers. Returns UW_OK or UW_ERR_NOMEM, err set. */
+int uw_read_names(struct uw_import *im);
+
+/* Join layers, and write names, inputs, losses and tensors of all that are needed to the model.
+ * Returns UW_OK or a code with err set. */
+int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
+                   struct uw_value *const *outputs, uint32_t outputs_n);
+
+#endif
