@@ -17,7 +17,7 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
 {
     static const char *const names[] = {"residual", "cnn_train14", "embedding", "gru", "lstm_bi",
                                         "shapes",   "causal",      "norms",     "attention11",
-                                        "forms",    "old"};
+                                        "forms",    "old",         "new"};
     static uint8_t bytes[32768];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[512];

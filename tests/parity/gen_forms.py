@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/parity/gen_forms.py DIR - ONNX files in forms that PyTorch's exporter does not write today
 
-Writes DIR/forms.onnx with DIR/forms.weights, and DIR/old.onnx, each with a .txt as gen_onnx.py does;
-the outputs are computed here. forms: nodes out of order, weights in another file, in float16,
+Writes DIR/forms.onnx with DIR/forms.weights, DIR/old.onnx and DIR/new.onnx, each with a .txt as
+gen_onnx.py does; the outputs are computed here. forms: nodes out of order, weights in another file, in float16,
 bfloat16 and int8, calls of functions with attributes, an If with a constant condition. old: opset 7,
-where initializers are inputs, too, and limits and lists are attributes. Needs Python alone; the
-tests read what is committed in tests/parity/onnx."""
+where initializers are inputs, too, and limits and lists are attributes. new: operators of opset 23
+that stand for several others. Needs Python alone; the tests read what is committed in
+tests/parity/onnx."""
 
+import math
 import random
 import struct
 import sys
@@ -203,10 +205,45 @@ def old(folder):
     write(folder, "old", "conv2d batchnorm relu6 dropout flatten dense", x, y)
 
 
+def new(folder):
+    scale, gamma, beta, w, bias = some(4), some(2), some(2), some(72), some(3)
+    nodes = [
+        node("Attention", "mix", ["x", "x", "x"], ["a"], [attribute("scale", 0.75)]),
+        node("RMSNormalization", "rms", ["a", "scale"], ["r"], [attribute("epsilon", 1e-3)]),
+        node("GroupNormalization", "groups", ["r", "gamma", "beta"], ["g"],
+             [attribute("num_groups", 1), attribute("epsilon", 1e-3)]),
+        node("Flatten", "flat", ["g"], ["f"]),
+        node("Gemm", "gemm", ["f", "w", "bias"], ["y"]),
+    ]
+    tensors = [floats("scale", [4], scale), floats("gamma", [2], gamma), floats("beta", [2], beta),
+               floats("w", [24, 3], w), floats("bias", [3], bias)]
+    with open(f"{folder}/new.onnx", "wb") as f:
+        f.write(model(11, 23, graph(nodes, tensors, [value("x", ["N", 2, 3, 4])],
+                                    [value("y", ["N", 3])])))
+    x = [some(24) for _ in range(2)]
+    y = []
+    for sample in x:
+        h = []
+        for head in range(2):
+            rows = [sample[head * 12 + i * 4:head * 12 + i * 4 + 4] for i in range(3)]
+            for q in rows:
+                e = [math.exp(0.75 * sum(a * b for a, b in zip(q, k))) for k in rows]
+                mixed = [sum(p * r[c] for p, r in zip(e, rows)) / sum(e) for c in range(4)]
+                root = (sum(v * v for v in mixed) / 4 + 1e-3) ** 0.5
+                h += [v / root * s for v, s in zip(mixed, scale)]
+        mean = sum(h) / 24
+        root = (sum((v - mean) ** 2 for v in h) / 24 + 1e-3) ** 0.5
+        h = [(v - mean) / root * gamma[i // 12] + beta[i // 12] for i, v in enumerate(h)]
+        y.append(product(h, w, bias))
+    write(folder, "new", "matmul reshape softmax reshape matmul arithmetic reshape reduce "
+          "function function reshape arithmetic parameter arithmetic groupnorm flatten dense", x, y)
+
+
 def main():
     random.seed(7)
     forms(sys.argv[1])
     old(sys.argv[1])
+    new(sys.argv[1])
 
 
 if __name__ == "__main__":

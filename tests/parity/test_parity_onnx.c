@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CASE("attention11"), CASE("attention17"), CASE("causal"),    CASE("cnn"),
         CASE("cnn_fixed"),   CASE("cnn_train"),   CASE("cnn_train14"), CASE("embedding"),
-        CASE("depthwise"),   CASE("forms"),       CASE("old"),
+        CASE("depthwise"),   CASE("forms"),       CASE("new"),     CASE("old"),
         CASE("gru"),         CASE("gru_train"),   CASE("lstm"),      CASE("lstm_bi"),
         CASE("norms"),       CASE("norms17"),     CASE("residual"),  CASE("rnn"),
         CASE("shapes"),      CASE("transformer"),

@@ -7,6 +7,7 @@
 #ifndef UWASA_CONVERT_EXPORT_H
 #define UWASA_CONVERT_EXPORT_H
 
+#include "file/names.h"
 #include "file/pool.h"
 
 #include "uwasa/convert.h"
@@ -60,6 +61,7 @@ struct uw_export {
     struct uw_error *err;
     struct uw_export_node *first, *last;
     struct uw_export_tensor *tensors, *tensors_last;
+    struct uw_names sources;        /* by parameter: its name in that file */
     const char **value;             /* by layer: name of its output in the graph */
     const char *input;              /* name of the value that the first layers read */
     int64_t opset;                  /* a layer may raise it, as long as all nodes are valid then */

@@ -162,7 +162,9 @@ const char *uw_export_param(struct uw_export *e, const char *suffix)
     for (uint32_t a = 0; a < s->rank; a++) {
         dim[a] = s->dim[a];
     }
-    struct uw_export_tensor *t = tensor(e, s->name, s->rank, dim);
+    const struct uw_name *slot = e->like != NULL ? uw_names_slot(&e->sources, s->name) : NULL;
+    const char *name = slot != NULL && slot->other != NULL ? slot->other : s->name;
+    struct uw_export_tensor *t = tensor(e, name, s->rank, dim);
     if (t == NULL) {
         return "";
     }

@@ -336,12 +336,45 @@ static void finish(struct uw_export *e, const struct uw_convert_end *end, uint32
     }
 }
 
+/* The names that parameters had in the file, unless two have the same one, or another value. */
+static int find_sources(struct uw_export *e)
+{
+    const struct uw_convert_model *like = e->like;
+    struct uw_names taken;
+    if (like == NULL) {
+        return UW_OK;
+    }
+    if (uw_names_init(&e->sources, e->pool, like->tensors_n) < 0 ||
+        uw_names_init(&taken, e->pool, 2 * (uint64_t)like->tensors_n + UW_LOSSES_MAX + 1) < 0) {
+        return UW_ERR_NOMEM;
+    }
+    uw_names_slot(&taken, like->input.name)->name = like->input.name;
+    for (uint32_t i = 0; i < like->outputs_n; i++) {
+        uw_names_slot(&taken, like->output[i].name)->name = like->output[i].name;
+    }
+    for (uint32_t i = 0; i < like->tensors_n; i++) {
+        const struct uw_convert_tensor *t = &like->tensors[i];
+        struct uw_name *slot = uw_names_slot(&e->sources, t->name);
+        *slot = (struct uw_name){.name = t->name};
+        uw_names_slot(&taken, t->name)->name = t->name;
+    }
+    for (uint32_t i = 0; i < like->tensors_n; i++) {
+        const struct uw_convert_tensor *t = &like->tensors[i];
+        struct uw_name *used = t->source != NULL ? uw_names_slot(&taken, t->source) : NULL;
+        if (used != NULL && used->name == NULL) {
+            used->name = t->source;
+            uw_names_slot(&e->sources, t->name)->other = t->source;
+        }
+    }
+    return UW_OK;
+}
+
 static int build(struct uw_export *e, struct ends *ends)
 {
     const struct uw_model_def *d = e->m->config.def;
     bool *needed = uw_pool_take(e->pool, d->layers_n, sizeof *needed);
     e->value = uw_pool_take(e->pool, d->layers_n, sizeof *e->value);
-    if (needed == NULL || e->value == NULL) {
+    if (find_sources(e) < 0 || needed == NULL || e->value == NULL) {
         return uw_error_set(e->err, UW_ERR_NOMEM, "%.60s: out of memory", d->name);
     }
     *ends = find_ends(e);

@@ -2,7 +2,8 @@
  *
  * What differs between opsets in a way that an operator's reader would have to know. Lists that are
  * an attribute in one opset and an input in another (axes, shape, starts, split) need nothing here:
- * uw_import_ints reads either. */
+ * uw_import_ints reads either. Operators that stand for several others (Attention and
+ * RMSNormalization of opset 23) become those. */
 #include "onnx_reader.h"
 
 #include <string.h>
@@ -121,12 +122,119 @@ static void resize(struct upgrade *u, struct uw_onnx_node *n)
     text(u, n, "nearest_mode", "floor");
 }
 
+/* A node `op` of n's, which reads x and y (NULL: only x). Its attribute is an integer, where it has
+ * a name. Returns the name of its output. */
+static const char *part(struct upgrade *u, const struct uw_onnx_node *n, const char *op,
+                        const char *x, const char *y, const char *attribute, int64_t value)
+{
+    struct uw_onnx_node p = {.op = op, .domain = "", .overload = "", .inputs_n = y != NULL ? 2 : 1,
+                             .outputs_n = 1, .attributes_n = attribute != NULL ? 1 : 0};
+    p.name = uw_pool_format(u->pool, "%s/%s%u", n->output[0], op, (unsigned)u->n);
+    p.input = uw_pool_take(u->pool, 2, sizeof *p.input);
+    p.output = uw_pool_take(u->pool, 1, sizeof *p.output);
+    p.attribute = uw_pool_take(u->pool, 1, sizeof *p.attribute);
+    if (p.name == NULL || p.input == NULL || p.output == NULL || p.attribute == NULL) {
+        u->failed = true;
+        return "";
+    }
+    p.input[0] = x;
+    p.input[1] = y;
+    p.output[0] = p.name;
+    p.attribute[0] = (struct uw_onnx_attribute){.name = attribute, .reference = "", .i = value};
+    add(u, &p);
+    return p.name;
+}
+
+/* The last node that was added makes output 0 of n. */
+static void end_parts(struct upgrade *u, const struct uw_onnx_node *n)
+{
+    if (!u->failed && u->n > 0) {
+        u->out[u->n - 1].output[0] = n->output[0];
+    }
+}
+
+static const char *number(struct upgrade *u, const struct uw_onnx_node *n, const char *name,
+                          float value)
+{
+    struct uw_onnx_attribute a = {.name = name, .reference = "", .f = value};
+    const struct uw_onnx_node with = {.output = n->output, .outputs_n = 1, .attribute = &a,
+                                      .attributes_n = 1};
+    return constant(u, &with, name, "value_float");
+}
+
+/* softmax(scale Q K^T) V, of [N][heads][steps][size]; scale is by default 1 / sqrt(size). */
+static bool attention(struct upgrade *u, struct uw_onnx_node *n)
+{
+    static const int64_t swap[4] = {0, 1, 3, 2};
+    bool simple = n->inputs_n >= 3 && n->outputs_n >= 1;
+    for (uint32_t i = 3; i < n->inputs_n; i++) {
+        simple = simple && n->input[i][0] == '\0';
+    }
+    for (uint32_t i = 1; i < n->outputs_n; i++) {
+        simple = simple && n->output[i][0] == '\0';
+    }
+    if (!simple || uw_onnx_int(n, "is_causal", 0) != 0 ||
+        uw_onnx_float(n, "softcap", 0.0f) != 0.0f || uw_onnx_int(n, "q_num_heads", 0) != 0 ||
+        uw_onnx_int(n, "left_window_size", -1) >= 0 ||
+        uw_onnx_int(n, "right_window_size", -1) >= 0) {
+        n->refused = "only Q, K and V of [N][heads][steps][size] are known, without mask, cache, "
+                     "is_causal, softcap and windows";
+        return false;
+    }
+    bool scaled = uw_onnx_attribute(n, "scale") != NULL;
+    const char *turned = part(u, n, "Transpose", n->input[1], NULL, "perm", 0);
+    if (u->failed) {
+        return true;
+    }
+    u->out[u->n - 1].attribute[0].ints = swap;
+    u->out[u->n - 1].attribute[0].ints_n = 4;
+    const char *scores = part(u, n, "MatMul", n->input[0], turned, NULL, 0);
+    if (scaled) {
+        scores = part(u, n, "Mul", scores, constant(u, n, "scale", "value_float"), NULL, 0);
+    } else {
+        const char *size = part(u, n, "Shape", n->input[0], NULL, "start", 3);
+        size = part(u, n, "Cast", size, NULL, "to", UW_ONNX_FLOAT);
+        scores = part(u, n, "Div", scores, part(u, n, "Sqrt", size, NULL, NULL, 0), NULL, 0);
+    }
+    const char *share = part(u, n, "Softmax", scores, NULL, "axis", -1);
+    part(u, n, "MatMul", share, n->input[2], NULL, 0);
+    end_parts(u, n);
+    return true;
+}
+
+/* x / sqrt(mean(x^2) + epsilon) * scale over the last axis. */
+static bool rms_norm(struct upgrade *u, struct uw_onnx_node *n)
+{
+    if (n->inputs_n != 2 || n->outputs_n == 0 || uw_onnx_int(n, "axis", -1) != -1) {
+        n->refused = "only over the last axis (axis -1), with a scale";
+        return false;
+    }
+    static const int64_t last[1] = {-1};
+    const char *x = n->input[0];
+    const char *mean = part(u, n, "ReduceMean", part(u, n, "Mul", x, x, NULL, 0), NULL, "axes", 0);
+    if (u->failed) {
+        return true;
+    }
+    u->out[u->n - 1].attribute[0].ints = last;
+    u->out[u->n - 1].attribute[0].ints_n = 1;
+    float epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
+    const char *sum = part(u, n, "Add", mean, number(u, n, "epsilon", epsilon), NULL, 0);
+    const char *y = part(u, n, "Div", x, part(u, n, "Sqrt", sum, NULL, NULL, 0), NULL, 0);
+    part(u, n, "Mul", y, n->input[1], NULL, 0);
+    end_parts(u, n);
+    return true;
+}
+
 static void upgrade(struct upgrade *u, const struct uw_onnx_node *from)
 {
     struct uw_onnx_node n = *from;
     bool own = n.domain[0] != '\0' && strcmp(n.domain, "ai.onnx") != 0;
     if (own) {
         add(u, &n);
+        return;
+    }
+    if (u->opset >= 23 && ((strcmp(n.op, "Attention") == 0 && attention(u, &n)) ||
+                           (strcmp(n.op, "RMSNormalization") == 0 && rms_norm(u, &n)))) {
         return;
     }
     if (u->opset < 11 && strcmp(n.op, "Clip") == 0) {

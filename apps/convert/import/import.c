@@ -35,6 +35,7 @@ static const struct {
     {"Gemm", uw_op_gemm},
     {"GlobalAveragePool", uw_op_global_pool},
     {"GlobalMaxPool", uw_op_global_pool},
+    {"GroupNormalization", uw_op_groupnorm},
     {"HardSigmoid", uw_op_function},
     {"HardSwish", uw_op_function},
     {"Identity", uw_op_identity},
@@ -46,6 +47,7 @@ static const struct {
     {"LeakyRelu", uw_op_leaky_relu},
     {"Log", uw_op_function},
     {"LogSoftmax", uw_op_softmax},
+    {"Loop", uw_op_loop},
     {"MatMul", uw_op_matmul},
     {"Max", uw_op_arithmetic},
     {"MaxPool", uw_op_pool},
@@ -70,6 +72,7 @@ static const struct {
     {"Relu", uw_op_function},
     {"Reshape", uw_op_reshape},
     {"Resize", uw_op_resize},
+    {"Scan", uw_op_loop},
     {"Selu", uw_op_function},
     {"SequenceAt", uw_op_list_at},
     {"SequenceConstruct", uw_op_make_list},
@@ -100,16 +103,16 @@ const char *uw_convert_operators(void)
 {
     return "Abs Add AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
            "ConvTranspose DepthToSpace DequantizeLinear Div Dropout Elu Erf Exp Expand "
-           "Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool HardSigmoid "
-           "HardSwish Identity If InstanceNormalization LRN LSTM LayerNormalization "
-           "LeakyRelu Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul Neg PRelu Pad Pow "
-           "RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
-           "ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt SequenceConstruct "
-           "Sigmoid Slice Softmax Softplus Softsign SpaceToDepth Split SplitToSequence Sqrt "
-           "Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile Transpose Unsqueeze Upsample "
-           "Where; "
-           "of constants also And ConstantOfShape DequantizeLinear Equal Floor Greater If Less "
-           "Mod Not Or Shape and the like";
+           "Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization "
+           "HardSigmoid HardSwish Identity If InstanceNormalization LRN LSTM "
+           "LayerNormalization LeakyRelu Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul "
+           "Neg PRelu Pad Pow RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
+           "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu "
+           "SequenceAt SequenceConstruct Sigmoid Slice Softmax Softplus Softsign "
+           "SpaceToDepth Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh "
+           "ThresholdedRelu Tile Transpose Unsqueeze Upsample Where; "
+           "of constants also And ConstantOfShape Equal Floor Greater Less Mod Not Or Shape and "
+           "the like";
 }
 
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,

@@ -63,6 +63,7 @@ struct uw_import_param {
     uint32_t rank;
     uint32_t dim[4];
     float *data;
+    const char *source;             /* its name in the file, if it has the same shape; or NULL */
 };
 
 struct uw_import_layer {
@@ -153,6 +154,10 @@ int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int cod
 /* If all inputs of the node are constants, compute its result.
  * Returns 1 (done), 0 (not constant), or a code. */
 int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n);
+
+/* Count elements that are about to be computed. Returns UW_OK, or UW_ERR_UNSUPPORTED with err set
+ * when all of them together are far more than a file of this size can mean. */
+int uw_import_count(struct uw_import *im, const struct uw_onnx_node *n, uint64_t count);
 
 /* Element i (row-major) of a constant. */
 double uw_import_number(const struct uw_onnx_tensor *t, uint64_t i);
@@ -278,9 +283,9 @@ int uw_import_arrange(struct uw_import *im, const struct uw_onnx_node *n, struct
 typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
 uw_import_op uw_op_arithmetic, uw_op_batchnorm, uw_op_clip, uw_op_concat, uw_op_conv,
     uw_op_conv_transpose, uw_op_depth_to_space, uw_op_dropout, uw_op_expand, uw_op_flatten,
-    uw_op_function, uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_identity,
-    uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at, uw_op_lrn,
-    uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent,
+    uw_op_function, uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_groupnorm,
+    uw_op_identity, uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at,
+    uw_op_lrn, uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent,
     uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice, uw_op_softmax, uw_op_split,
     uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_unsqueeze, uw_op_where;
 

@@ -118,6 +118,15 @@ float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t)
     return out;
 }
 
+int uw_import_count(struct uw_import *im, const struct uw_onnx_node *n, uint64_t count)
+{
+    im->folded_n = count > UINT64_MAX - im->folded_n ? UINT64_MAX : im->folded_n + count;
+    return im->folded_n <= im->folded_max
+               ? UW_OK
+               : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "constants that are computed from "
+                                  "constants grow far beyond the file");
+}
+
 void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t,
                      uint64_t stored)
 {
@@ -127,10 +136,7 @@ void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct 
                          UW_FOLD_MAX);
         return NULL;
     }
-    im->folded_n += count;
-    if (im->folded_n > im->folded_max) {
-        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "constants that are computed from constants "
-                         "grow far beyond the file");
+    if (uw_import_count(im, n, count) < 0) {
         return NULL;
     }
     void *data = uw_pool_take(im->pool, count, t->is_float ? sizeof(float) : sizeof(int64_t));

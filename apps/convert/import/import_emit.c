@@ -120,6 +120,12 @@ int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t sl
     for (uint64_t i = 0; i < n && t == NULL; i++) {
         p->data[i] = fill;
     }
+    bool same = t != NULL && t->rank == rank && t->name[0] != '\0';
+    for (uint32_t a = 0; a < rank && same; a++) {
+        same = t->dim[a] == dim[a] && (a == 0 || t->stride[a - 1] ==
+                                       t->stride[a] * (int64_t)t->dim[a]);
+    }
+    p->source = same ? t->name : NULL;
     if (t != NULL && l->own_name == NULL) {
         l->own_name = uw_import_module(im->pool, t->name);
     }

@@ -293,7 +293,8 @@ static int fold_cast(struct uw_import *im, const struct uw_onnx_node *n,
 {
     const struct uw_onnx_tensor *x = in[0];
     int64_t to = uw_onnx_int(n, "to", UW_ONNX_FLOAT);
-    bool is_float = to == UW_ONNX_FLOAT || to == UW_ONNX_DOUBLE || to == 10;
+    bool is_float = to == UW_ONNX_FLOAT || to == UW_ONNX_DOUBLE ||
+                    to == UW_ONNX_FLOAT16 || to == UW_ONNX_BFLOAT16;
     *out = *x;
     if (is_float == x->is_float && to != UW_ONNX_BOOL) {
         return UW_OK;
@@ -318,6 +319,30 @@ static int fold_identity(struct uw_import *im, const struct uw_onnx_node *n,
     return UW_OK;
 }
 
+/* start, start + delta, ... up to but not limit */
+static int fold_range(struct uw_import *im, const struct uw_onnx_node *n,
+                      const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
+{
+    if (uw_onnx_tensor_size(x[0]) != 1 || uw_onnx_tensor_size(x[1]) != 1 ||
+        uw_onnx_tensor_size(x[2]) != 1) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "start, limit and delta are not one number "
+                                "each");
+    }
+    double start = uw_import_number(x[0], 0), delta = uw_import_number(x[2], 0);
+    double count = ceil((uw_import_number(x[1], 0) - start) / delta);
+    if (!(fabs(count) <= UW_FOLD_MAX)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a range of %g elements", count);
+    }
+    *out = (struct uw_onnx_tensor){.name = "", .rank = 1, .is_float = x[0]->is_float};
+    out->dim[0] = count > 0.0 ? (uint64_t)count : 0;
+    void *data = uw_const_fresh(im, n, out, 0);
+    for (uint64_t i = 0; data != NULL && i < out->dim[0]; i++) {
+        double y = start + (double)i * delta;
+        uw_const_put(out, data, i, y, whole(y));
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}
+
 /* By operator; `inputs` is how many it must have, 0 any number. */
 static const struct {
     const char *op;
@@ -330,6 +355,7 @@ static const struct {
     {"Expand", 2, fold_expand},
     {"Gather", 2, uw_fold_gather},
     {"Identity", 1, fold_identity},
+    {"Range", 3, fold_range},
     {"Reshape", 2, uw_fold_reshape},
     {"Slice", 0, uw_fold_slice},
     {"Squeeze", 0, uw_fold_axes},

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define AXES_MAX 4u                 /* of the input, with the minibatch */
+
 /* Names that exporters give to a minibatch, in small letters. */
 static bool is_batch_name(const char *symbol)
 {
@@ -24,18 +26,26 @@ static bool is_batch_name(const char *symbol)
     return strncmp(small, "batch", 5) == 0;
 }
 
-/* The axis that is the minibatch: of those without a size the one so named, or else the first; if
- * all have a size, axis 0. */
-static uint32_t find_batch(const struct uw_onnx_value_info *x)
+/* The axis without a size whose name is a minibatch's; UINT32_MAX: none. */
+static uint32_t named_batch(const struct uw_onnx_value_info *x)
 {
-    uint32_t first = UINT32_MAX;
     for (uint32_t a = 0; a < x->rank; a++) {
         if (x->dim[a] == 0 && is_batch_name(x->symbol[a])) {
             return a;
         }
-        first = x->dim[a] == 0 && first == UINT32_MAX ? a : first;
     }
-    return first != UINT32_MAX ? first : 0;
+    return UINT32_MAX;
+}
+
+/* Without such a name the minibatch is the only axis without a size, or else axis 0. */
+static uint32_t guessed_batch(const struct uw_onnx_value_info *x)
+{
+    uint32_t open = 0, last = 0;
+    for (uint32_t a = 0; a < x->rank; a++) {
+        open += x->dim[a] == 0 ? 1 : 0;
+        last = x->dim[a] == 0 ? a : last;
+    }
+    return open == 1 ? last : 0;
 }
 
 /* Read a size of --shape, which ends at a comma or at the end. Returns it, or 0. */
@@ -102,6 +112,9 @@ static int list_sizes(struct uw_import *im, struct uw_onnx_value_info *x, uint32
         }
         p = *end == ',' ? end + 1 : end;
     }
+    if (!x->shaped && count >= AXES_MAX) {
+        return bad_shape(im, "a sample of more than 3 axes");
+    }
     if (!x->shaped) { /* it has the sizes of a sample, behind the minibatch */
         x->shaped = true;
         x->rank = count + 1;
@@ -124,42 +137,48 @@ static int list_sizes(struct uw_import *im, struct uw_onnx_value_info *x, uint32
     return UW_OK;
 }
 
-/* Refuse an axis without a size, with the flag that gives it. */
-static int ask_for_size(struct uw_import *im, const struct uw_onnx_value_info *x, uint32_t axis,
-                        uint32_t batch)
+/* Refuse axes without a size, with the flag that gives them. */
+static int ask_for_sizes(struct uw_import *im, const struct uw_onnx_value_info *x, uint32_t axis,
+                         uint32_t batch)
 {
-    char all[128] = "";
-    size_t used = 0;
-    if (x->symbol[axis] != NULL) {
-        snprintf(all, sizeof all, "%.60s=SIZE", x->symbol[axis]);
-    }
-    for (uint32_t a = 0; a < x->rank && x->symbol[axis] == NULL; a++) {
+    char names[128] = "", all[128] = "";
+    size_t names_n = 0, all_n = 0;
+    bool named = true;
+    for (uint32_t a = 0; a < x->rank && names_n < sizeof names && all_n < sizeof all; a++) {
         const char *comma = a > 0 ? "," : "";
-        used += (size_t)(a == batch ? snprintf(all + used, sizeof all - used, "%s1", comma)
-                         : x->dim[a] != 0 ? snprintf(all + used, sizeof all - used, "%s%lld",
-                                                     comma, (long long)x->dim[a])
-                                          : snprintf(all + used, sizeof all - used, "%sSIZE",
-                                                     comma));
+        bool open = a != batch && x->dim[a] == 0;
+        if (open && x->symbol[a] != NULL) {
+            names_n += (size_t)snprintf(names + names_n, sizeof names - names_n, "%s%.40s=SIZE",
+                                        names_n > 0 ? "," : "", x->symbol[a]);
+        }
+        named = named && (!open || x->symbol[a] != NULL);
+        all_n += (size_t)(a == batch ? snprintf(all + all_n, sizeof all - all_n, "%s1", comma)
+                          : open     ? snprintf(all + all_n, sizeof all - all_n, "%sSIZE", comma)
+                                     : snprintf(all + all_n, sizeof all - all_n, "%s%lld", comma,
+                                                (long long)x->dim[a]));
     }
     return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "input '%.60s': axis %u has no fixed "
                             "size, beside the minibatch at axis %u: give it with --shape %s",
-                            x->name, (unsigned)axis, (unsigned)batch, all);
+                            x->name, (unsigned)axis, (unsigned)batch, named ? names : all);
 }
 
-/* Fill in the sizes of all axes but the minibatch. */
-static int settle_sizes(struct uw_import *im, struct uw_onnx_value_info *x, uint32_t batch)
+/* Choose the minibatch and fill in the sizes of all other axes. */
+static int settle_sizes(struct uw_import *im, struct uw_onnx_value_info *x, uint32_t *batch)
 {
     const char *shape = im->options->shape;
-    int64_t fixed = x->dim[batch];
-    int rc = UW_OK;
-    if (shape != NULL && x->rank <= UW_ONNX_RANK_MAX) {
-        rc = strchr(shape, '=') != NULL ? name_sizes(im, x) : list_sizes(im, x, batch);
+    bool ranked = x->shaped && x->rank >= 2 && x->rank <= AXES_MAX;
+    bool names = shape != NULL && strchr(shape, '=') != NULL;
+    uint32_t named = ranked ? named_batch(x) : UINT32_MAX;
+    int rc = ranked && names ? name_sizes(im, x) : UW_OK;
+    *batch = named != UINT32_MAX ? named : ranked ? guessed_batch(x) : 0;
+    if (rc == UW_OK && shape != NULL && !names && (ranked || !x->shaped)) {
+        rc = list_sizes(im, x, *batch);
+        ranked = true;
     }
-    x->dim[batch] = fixed;
     if (rc < 0) {
         return rc;
     }
-    if (!x->shaped || x->rank < 2 || x->rank > 4) {
+    if (!ranked) {
         return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
                                 "input '%.60s' has %u axes: needs the minibatch and 1 to 3 more%s",
                                 x->name, x->shaped ? (unsigned)x->rank : 0,
@@ -170,9 +189,36 @@ static int settle_sizes(struct uw_import *im, struct uw_onnx_value_info *x, uint
             return uw_import_refuse(im, NULL, UW_ERR_TOOBIG, "input '%.60s' is too large",
                                     x->name);
         }
-        if (x->dim[a] == 0 && a != batch) {
-            return ask_for_size(im, x, a, batch);
+        if (x->dim[a] == 0 && a != *batch) {
+            return ask_for_sizes(im, x, a, *batch);
         }
+    }
+    return UW_OK;
+}
+
+/* Tell of a minibatch that is not the first axis and is not so named, and of other numbers. */
+static int tell_input(struct uw_import *im, const struct uw_onnx_value_info *x, uint32_t batch)
+{
+    const char *type = x->type == UW_ONNX_FLOAT16    ? "float16"
+                       : x->type == UW_ONNX_BFLOAT16 ? "bfloat16"
+                       : x->type == UW_ONNX_DOUBLE   ? "double"
+                                                     : NULL;
+    const char *symbol = x->symbol[batch] != NULL ? x->symbol[batch] : "no name";
+    const char *note = batch == 0 || is_batch_name(symbol)
+                           ? ""
+                           : uw_pool_format(im->pool, "axis %u (%s) of input '%.60s' is taken for "
+                                            "the minibatch", (unsigned)batch, symbol, x->name);
+    const char *other = type == NULL ? ""
+                                     : uw_pool_format(im->pool, "input '%.60s' is %s: trained in "
+                                                      "float32", x->name, type);
+    if (note == NULL || other == NULL) {
+        return uw_import_nomem(im);
+    }
+    if (note[0] != '\0') {
+        uw_import_note(im, note);
+    }
+    if (other[0] != '\0') {
+        uw_import_note(im, other);
     }
     return UW_OK;
 }
@@ -276,8 +322,9 @@ int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *cons
     uint32_t batch[UW_IMPORT_INPUTS_MAX];
     for (uint32_t i = 0; i < inputs_n; i++) {
         copy[i] = *info[i];
-        batch[i] = info[i]->shaped && info[i]->rank <= UW_ONNX_RANK_MAX ? find_batch(info[i]) : 0;
-        int rc = settle_sizes(im, &copy[i], batch[i]);
+        int rc = settle_sizes(im, &copy[i], &batch[i]);
+        copy[i].dim[rc == UW_OK ? batch[i] : 0] = rc == UW_OK ? info[i]->dim[batch[i]] : 0;
+        rc = rc < 0 ? rc : tell_input(im, &copy[i], batch[i]);
         if (rc < 0) {
             return rc;
         }

@@ -110,6 +110,67 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
     return rc;
 }
 
+/* A constant of one number for each group, repeated for each of its channels. */
+static int spread(struct uw_import *im, const struct uw_onnx_node *n,
+                  const struct uw_onnx_tensor *t, uint64_t channels, struct uw_onnx_tensor *out)
+{
+    uint64_t groups = uw_onnx_tensor_size(t);
+    *out = (struct uw_onnx_tensor){.name = t->name, .is_float = true, .rank = 1,
+                                   .dim = {channels}};
+    if (uw_import_count(im, n, channels) < 0) {
+        return im->err->code;
+    }
+    float *data = uw_pool_take(im->pool, channels, sizeof *data);
+    if (groups == 0 || channels % groups != 0) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "a weight of %llu numbers for %llu channels",
+                                (unsigned long long)groups, (unsigned long long)channels);
+    }
+    for (uint64_t i = 0; data != NULL && i < channels; i++) {
+        data[i] = (float)uw_import_number(t, i / (channels / groups));
+    }
+    uw_onnx_set_strides(out);
+    out->data = (const uint8_t *)data;
+    out->stored_n = channels;
+    return data != NULL ? UW_OK : uw_import_nomem(im);
+}
+
+/* Its weights are a number for each channel; up to opset 20 for each group. */
+int uw_op_groupnorm(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_data(im, n, 0);
+    const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
+    const struct uw_onnx_tensor *bias = uw_import_const(im, n, 2);
+    int64_t groups = uw_onnx_int(n, "num_groups", 0);
+    struct uw_onnx_tensor spread_weight, spread_bias;
+    if (x == NULL || weight == NULL || bias == NULL) {
+        return im->err->code;
+    }
+    struct uw_view v = x->view;
+    float epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
+    int rc = check_epsilon(im, n, epsilon);
+    rc = rc < 0 ? rc : uw_import_arrange(im, n, &v, 3);
+    if (rc == UW_OK && (groups < 1 || v.dim[0] % (uint64_t)groups != 0)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "%lld groups of %llu channels",
+                                (long long)groups, (unsigned long long)v.dim[0]);
+    }
+    rc = rc < 0 ? rc : spread(im, n, weight, v.dim[0], &spread_weight);
+    rc = rc < 0 ? rc : spread(im, n, bias, v.dim[0], &spread_bias);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_GROUPNORM, v.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    bool none = plain(im, weight, bias);
+    l->def.norm = (struct uw_norm_def){
+        .epsilon = epsilon, .groups = (uint32_t)groups, .no_affine = none};
+    if (!none) {
+        rc = uw_import_param(im, l, 0, "weight", &spread_weight, 0.0f, 1, v.dim);
+        rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", &spread_bias, 0.0f, 1, v.dim);
+    }
+    uw_import_same(im, n, &v, im->layers_n);
+    return rc;
+}
+
 /* Over the last `axes` axes of x; output 0 of n. Returns the layer in *out. */
 static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
                           const struct uw_value *x, uint32_t axes, float epsilon,

@@ -96,6 +96,10 @@ int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n,
                     bool weighted)
 {
     *p = (struct uw_import_picks){.n = n <= INT32_MAX ? (uint32_t)n : 0, .taps = taps};
+    int rc = uw_import_count(im, NULL, (uint64_t)p->n * taps);
+    if (rc < 0) {
+        return rc;
+    }
     p->index = uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->index);
     p->weight = weighted ? uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->weight) : NULL;
     return p->index != NULL && (!weighted || p->weight != NULL) ? UW_OK : uw_import_nomem(im);
@@ -185,6 +189,9 @@ static int add_frame(struct uw_import *im, const struct uw_onnx_node *n, const i
         size *= t->dim[a];
     }
     uw_onnx_set_strides(t);
+    if (uw_import_count(im, n, size) < 0) {
+        return im->err->code;
+    }
     float *data = uw_pool_take(im->pool, size, sizeof *data);
     if (data == NULL) {
         return uw_import_nomem(im);

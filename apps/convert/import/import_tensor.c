@@ -517,6 +517,9 @@ int uw_op_where(struct uw_import *im, const struct uw_onnx_node *n)
         mask.t.is_float = true;
         uw_onnx_set_strides(&mask.t);
         uint64_t size = uw_onnx_tensor_size(c);
+        if (uw_import_count(im, n, size) < 0) {
+            return im->err->code;
+        }
         float *data = uw_pool_take(im->pool, size, sizeof *data);
         if (data == NULL) {
             return uw_import_nomem(im);

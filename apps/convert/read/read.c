@@ -32,6 +32,11 @@ static int tell_folding(struct uw_import *im)
     for (uint32_t i = 0; i < g->nodes_n; i++) {
         const struct uw_onnx_node *n = &g->node[i];
         kept = kept || strcmp(n->op, "BatchNormalization") == 0;
+        const char *made = n->outputs_n > 0 ? n->output[0] : "";
+        if (evidence == NULL && (strncmp(n->op, "Conv", 4) == 0 || strcmp(n->op, "Gemm") == 0) &&
+            (strstr(made, "BatchNorm") != NULL || strstr(made, "batch_norm") != NULL)) {
+            evidence = uw_pool_format(im->pool, "node '%.60s' makes '%.80s'", n->name, made);
+        }
         if (evidence == NULL && strncmp(n->op, "Conv", 4) == 0 && n->inputs_n > 2 &&
             strncmp(n->input[1], "onnx::Conv", 10) == 0 &&
             strncmp(n->input[2], "onnx::Conv", 10) == 0) {

@@ -119,6 +119,7 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
             t->rank = from->rank;
             memcpy(t->dim, from->dim, sizeof t->dim);
             t->data = from->data;
+            t->source = from->source;
             t++;
             m->tensors_n++;
         }

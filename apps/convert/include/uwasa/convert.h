@@ -54,6 +54,7 @@ struct uw_convert_tensor {
     uint32_t rank;
     uint32_t dim[UW_SHAPE_RANK_MAX];
     const float *data;              /* row-major */
+    const char *source;             /* its name in the file, where it had the same shape; or NULL */
 };
 
 /* An input or output as the file has it. */
@@ -126,7 +127,8 @@ int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *ar
                           struct uw_error *err);
 
 /* As uw_convert_write_onnx, for a model that was read from `like`: its input and outputs have the
- * names, types and axes that they had there, and end in the softmax or sigmoid that was left out.
+ * names, types and axes that they had there, and end in the softmax or sigmoid that was left out;
+ * parameters of the file's shape have the file's names.
  * `like` NULL or without layers: as uw_convert_write_onnx. */
 int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert_model *like,
                                uw_convert_put put, void *arg, struct uw_error *err);
