@@ -56,5 +56,7 @@ extern const size_t uw_test_activation_n, uw_test_direct_n;
 extern const size_t uw_test_norm_n, uw_test_sequence_n, uw_test_training_n;
 extern const struct CMUnitTest uw_test_winograd[], uw_test_exact[];
 extern const size_t uw_test_winograd_n, uw_test_exact_n;
+extern const struct CMUnitTest uw_test_tensor[];
+extern const size_t uw_test_tensor_n;
 
 #endif
