@@ -3,6 +3,8 @@
  * The contract of uwasa/kernels.h, over the table named on the command line. */
 #include "test_kernels.h"
 
+#include "uwasa/slots.h"
+
 #define SKIPPED 77
 
 static const struct uw_kernels *table;
@@ -11,6 +13,11 @@ static struct uw_rng rng;
 const struct uw_kernels *uw_test_table(void)
 {
     return table;
+}
+
+bool uw_test_has_no_tensors(void)
+{
+    return table->tensor == &uw_tensor_none;
 }
 
 float uw_test_random(void)

@@ -15,6 +15,9 @@
 /* The table under test. */
 const struct uw_kernels *uw_test_table(void);
 
+/* A GPU's table, which has no operators on tensors and no functions yet. */
+bool uw_test_has_no_tensors(void);
+
 /* An exec for `threads` threads whose scratch has exactly `bytes` bytes. threads > 1 uses a pool
  * that runs tasks last to first under changing thread numbers. */
 struct uw_test_exec {

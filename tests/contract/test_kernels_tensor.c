@@ -8,11 +8,6 @@
 #define AXES UW_TENSOR_AXES
 #define OPS_N (UW_ARITHMETIC_MASK + 1)
 
-static bool on_device(void)
-{
-    return uw_test_table()->device != NULL;
-}
-
 static const struct uw_tensor_kernels *slots(void)
 {
     return uw_test_table()->tensor;
@@ -177,7 +172,7 @@ static void test_arithmetic_broadcasts_every_set_of_axes(void **state)
 {
     (void)state;
     static const uint32_t shapes[][AXES] = {{2, 3, 1, 4, 5}, {1, 1, 1, 1, 1}, {3, 2, 2, 2, 1}};
-    for (int op = 0; op < OPS_N && !on_device(); op++) {
+    for (int op = 0; op < OPS_N && !uw_test_has_no_tensors(); op++) {
         for (uint32_t set = 0; set < 1u << AXES; set++) {
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
                 const uint32_t none = 0, other = uw_test_below(1u << AXES);
@@ -196,7 +191,7 @@ static void test_arithmetic_of_large_operands(void **state)
     (void)state;
     static const uint32_t shapes[][AXES] = {{3, 1, 1, 1, 20011}, {70001, 1, 1, 1, 1},
                                             {5, 1, 7, 601, 3}, {2, 1, 1, 300, 301}};
-    for (int op = 0; op < OPS_N && !on_device(); op++) {
+    for (int op = 0; op < OPS_N && !uw_test_has_no_tensors(); op++) {
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             const uint32_t repeats[4][2] = {{0, 0}, {0, 1u << 4}, {1u, 0}, {0, 31}};
             struct uw_arithmetic g = geometry((enum uw_arithmetic_op)op, shapes[s],
@@ -221,7 +216,7 @@ static void test_arithmetic_edges(void **state)
 {
     (void)state;
     float r[3];
-    if (on_device()) {
+    if (uw_test_has_no_tensors()) {
         return;
     }
     for (int op = 0; op < OPS_N; op++) {    /* NaN wins, but where the mask is 0 */
@@ -327,7 +322,7 @@ static void test_reductions_match_definition(void **state)
     (void)state;
     static const struct { size_t outer; uint32_t n; size_t inner; } sizes[] = {
         {1, 1, 1}, {3, 1, 2}, {2, 5, 1}, {4, 3, 7}, {1, 40009, 1}, {300, 9, 17}, {2, 33, 601}};
-    for (int op = UW_REDUCE_MEAN; op <= UW_REDUCE_NORM && !on_device(); op++) {
+    for (int op = UW_REDUCE_MEAN; op <= UW_REDUCE_NORM && !uw_test_has_no_tensors(); op++) {
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             const struct uw_reduce r = {.op = (enum uw_reduction)op, .outer = sizes[s].outer,
                                         .inner = sizes[s].inner, .n = sizes[s].n};
@@ -341,7 +336,7 @@ static void test_reductions_show_nan(void **state)
 {
     (void)state;
     const struct uw_exec e = {.kernels = uw_test_table()};
-    for (int op = UW_REDUCE_MEAN; op <= UW_REDUCE_NORM && !on_device(); op++) {
+    for (int op = UW_REDUCE_MEAN; op <= UW_REDUCE_NORM && !uw_test_has_no_tensors(); op++) {
         for (uint32_t at = 0; at < 3; at++) {
             const struct uw_reduce r = {.op = (enum uw_reduction)op, .outer = 1, .inner = 1,
                                         .n = 3};
@@ -395,7 +390,7 @@ static void test_log_softmax_matches_definition(void **state)
 {
     (void)state;
     static const uint32_t sizes[] = {1, 2, 7, 8, 9, 33, 1001};
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes && !on_device(); s++) {
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes && !uw_test_has_no_tensors(); s++) {
         check_log_softmax(5, sizes[s], 1.0f);
         check_log_softmax(1, sizes[s], 90.0f);
         check_log_softmax(64, sizes[s], 8.0f);
@@ -408,7 +403,7 @@ static void test_log_softmax_shows_nan(void **state)
     const struct uw_exec e = {.kernels = uw_test_table()};
     const float x[6] = {1.0f, NAN, 2.0f, 1.0f, 2.0f, 3.0f};
     float y[6] = {0};
-    if (on_device()) {
+    if (uw_test_has_no_tensors()) {
         return;
     }
     assert_int_equal(slots()->log_softmax_fw(&e, 2, 3, x, y), UW_OK);
@@ -466,12 +461,12 @@ static void check_take(size_t outer, uint32_t in, size_t inner, uint32_t out, ui
 static void test_take_picks_and_mixes(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 60 && !on_device(); i++) {
+    for (uint32_t i = 0; i < 60 && !uw_test_has_no_tensors(); i++) {
         uint32_t taps = 1 + uw_test_below(3);
         check_take(1 + uw_test_below(4), 1 + uw_test_below(9), 1 + uw_test_below(20),
                    1 + uw_test_below(12), taps, i % 2 == 0);
     }
-    if (!on_device()) {
+    if (!uw_test_has_no_tensors()) {
         check_take(1, 1, 1, 1, 1, false);
         check_take(70, 31, 5, 40, 2, true);
         check_take(2, 3, 20011, 2, 1, false);
@@ -488,7 +483,7 @@ static void test_take_of_nothing_is_zero(void **state)
     float y[4] = {9.0f, 9.0f, 9.0f, 9.0f};
     const struct uw_take t = {.outer = 1, .inner = 1, .in = 2, .out = 4, .taps = 1,
                               .index = index};
-    if (on_device()) {
+    if (uw_test_has_no_tensors()) {
         return;
     }
     assert_int_equal(slots()->take_fw(&e, &t, x, y), UW_OK);
@@ -504,7 +499,7 @@ static void test_a_device_refuses_what_it_has_no_kernels_for(void **state)
     const struct uw_activation a = {.kind = UW_ACTIVATION_FUNCTION + UW_FUNCTION_EXP};
     const struct uw_reduce r = {.op = UW_REDUCE_SUM, .outer = 1, .inner = 1, .n = 1};
     float x = 0.0f, y = 0.0f;
-    if (on_device()) {
+    if (uw_test_has_no_tensors()) {
         assert_int_equal(slots()->reduce_fw(&e, &r, &x, &y), UW_ERR_UNSUPPORTED);
         assert_int_equal(uw_test_table()->activation->forward(&e, &a, 1, &x, &y),
                          UW_ERR_UNSUPPORTED);
