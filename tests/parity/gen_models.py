@@ -177,6 +177,27 @@ def take(layer, _):
     return call
 
 
+def upsample(layer, x):
+    scale = layer["scale"]
+    scale = tuple(scale) if isinstance(scale, list) else (scale, scale) if x.dim() > 3 else (scale,)
+    mode = {"nearest": "nearest"}.get(layer.get("mode", "nearest"),
+                                      "bilinear" if len(scale) == 2 else "linear")
+    extra = {} if mode == "nearest" else {"align_corners": False}
+    wide = x if x.dim() > 2 else x.unsqueeze(1)
+    flat = wide.reshape(-1, 1, *wide.shape[-len(scale):])
+    y = F.interpolate(flat, scale_factor=scale, mode=mode, **extra)
+    return y.reshape(*x.shape[:x.dim() - len(scale)], *y.shape[2:])
+
+
+def pad(layer, x):
+    sides = layer["padding"]
+    sides = sides if isinstance(sides, list) else [sides] * (4 if x.dim() > 3 else 2)
+    axes = len(sides) // 2
+    mode = {"zeros": "constant"}.get(layer.get("mode", "zeros"), layer.get("mode"))
+    y = F.pad(x.reshape(-1, 1, *x.shape[-axes:]), sides, mode=mode)
+    return y.reshape(*x.shape[:x.dim() - axes], *y.shape[2:])
+
+
 def function(call):
     """A function of each element, from the layer's numbers and x."""
     return lambda layer, shape: lambda x: call(layer, x)
@@ -259,6 +280,8 @@ MAKERS = {
     "hardswish": function(lambda l, x: F.hardswish(x)),
     "threshold": function(lambda l, x: F.threshold(x, l.get("threshold", 0.0),
                                                    l.get("value", 0.0))),
+    "upsample": lambda l, s: lambda x: upsample(l, x),
+    "pad": lambda l, s: lambda x: pad(l, x),
     "quick_gelu": function(lambda l, x: x * torch.sigmoid(l.get("alpha", 1.702) * x)),
 }
 

@@ -161,6 +161,21 @@ def pick(d, x):
     return d.add("take", x, axis=axis, taps=taps, index=index, **extra)
 
 
+def resize(d, x):
+    """An upsample or a pad."""
+    sizes = d.shapes[x]
+    if max(sizes) > 12:
+        return x
+    if d.r.random() < 0.5:
+        scale = [d.r.randint(1, 2), d.r.randint(1, 3)] if len(sizes) > 2 and d.r.random() < 0.5 \
+            else 2
+        return d.add("upsample", x, scale=scale, mode=d.r.choice(["nearest", "bilinear"]))
+    least = min(sizes[-2:])
+    sides = [d.r.randrange(min(3, least)) for _ in range(4 if len(sizes) > 2 else 2)]
+    return d.add("pad", x, padding=d.r.choice([sides, min(1, least - 1)]),
+                 mode=d.r.choice(["zeros", "reflect", "replicate"]))
+
+
 def shape(d, x):
     """Another shape, or other places of the axes."""
     sizes = list(d.shapes[x])
@@ -212,7 +227,8 @@ def draw(seed):
     d = Draft(r, r.choice([(3, 4, 5), (2, 6, 6), (6, 4), (4, 7)]))
     x = "input"
     pieces = [function, function, function, function, with_parameter, with_parameter, gate, reduce, product, pick, shape,
-              softmax, token, normed_weight, conv, dense]
+              softmax, token, normed_weight, conv, dense,
+              resize]
     for _ in range(r.randint(3, 8)):
         x = r.choice(pieces)(d, x)
     x = d.add("flatten", x)
