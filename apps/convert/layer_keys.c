@@ -123,6 +123,7 @@ static const struct uw_layer_key hardsigmoid_keys[] = {
     NUMBER("slope", a, UW_REAL_POSITIVE, 1.0f / 6.0f), NUMBER("offset", b, UW_REAL_ANY, 0.5f)};
 static const struct uw_layer_key threshold_keys[] = {
     NUMBER("threshold", a, UW_REAL_ANY, 0.0f), NUMBER("value", b, UW_REAL_ANY, 0.0f)};
+static const struct uw_layer_key step_keys[] = {NUMBER("threshold", a, UW_REAL_ANY, 0.0f)};
 static const struct uw_layer_key quick_gelu_keys[] = {
     NUMBER("alpha", a, UW_REAL_POSITIVE, 1.702f)};
 static const struct uw_layer_key matmul_keys[] = {
@@ -214,6 +215,10 @@ const struct uw_layer_type uw_layer_types[] = {
     FUNCTION(HARDSWISH, "hardswish", NO_KEYS),
     FUNCTION(THRESHOLD, "threshold", KEYS(threshold_keys)),
     FUNCTION(QUICK_GELU, "quick_gelu", KEYS(quick_gelu_keys)),
+    FUNCTION(SIN, "sin", NO_KEYS),
+    FUNCTION(COS, "cos", NO_KEYS),
+    FUNCTION(SIGN, "sign", NO_KEYS),
+    FUNCTION(STEP, "step", KEYS(step_keys)),
     ARITHMETIC(SUB, "sub"),
     ARITHMETIC(MUL, "mul"),
     ARITHMETIC(DIV, "div"),

@@ -105,6 +105,14 @@ static float function_of(enum uw_function f, float a, float b, float x)
         return x * between(x / 6.0f + 0.5f, 0.0f, 1.0f);
     case UW_FUNCTION_THRESHOLD:
         return x <= a ? b : x;
+    case UW_FUNCTION_SIN:
+        return uw_sinf(x);
+    case UW_FUNCTION_COS:
+        return uw_cosf(x);
+    case UW_FUNCTION_SIGN:
+        return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
+    case UW_FUNCTION_STEP:
+        return x > a ? 1.0f : 0.0f;
     case UW_FUNCTION_QUICK_GELU:
         break;
     }
@@ -156,6 +164,13 @@ static float function_slope(enum uw_function f, float a, float b, float x)
         return x <= -3.0f ? 0.0f : x >= 3.0f ? 1.0f : x / 3.0f + 0.5f;
     case UW_FUNCTION_THRESHOLD:
         return x <= a ? 0.0f : 1.0f;
+    case UW_FUNCTION_SIN:
+        return uw_cosf(x);
+    case UW_FUNCTION_COS:
+        return -uw_sinf(x);
+    case UW_FUNCTION_SIGN:
+    case UW_FUNCTION_STEP:
+        return 0.0f;
     case UW_FUNCTION_QUICK_GELU:
         break;
     }

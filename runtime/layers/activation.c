@@ -65,7 +65,7 @@ static int function_infer(struct uw_layer *l, const struct uw_shape *in, struct 
     struct uw_activation *g = &l->geometry.activation;
     *g = (struct uw_activation){.kind = UW_ACTIVATION_FUNCTION + (uint32_t)d->function};
     uw_function_numbers(d, &g->a, &g->b);
-    return d->function <= UW_FUNCTION_QUICK_GELU
+    return d->function <= UW_FUNCTION_STEP
                ? UW_OK
                : uw_error_set(err, UW_ERR_UNSUPPORTED, "no such function");
 }

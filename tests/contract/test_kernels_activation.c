@@ -173,9 +173,17 @@ static double function_in_double(enum uw_function f, double a, double b, double 
     case UW_FUNCTION_THRESHOLD:
         return x > a ? x : b;
     case UW_FUNCTION_QUICK_GELU:
+        return x / (1.0 + exp(-a * x));
+    case UW_FUNCTION_SIN:
+        return sin(x);
+    case UW_FUNCTION_COS:
+        return cos(x);
+    case UW_FUNCTION_SIGN:
+        return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
+    case UW_FUNCTION_STEP:
         break;
     }
-    return x / (1.0 + exp(-a * x));
+    return x > a ? 1.0 : 0.0;
 }
 
 static bool wants_positive(enum uw_function f)
@@ -229,13 +237,14 @@ static const float numbers[][2] = {
     [UW_FUNCTION_CLIP] = {-0.4f, 0.9f}, [UW_FUNCTION_ELU] = {1.2f, 0.0f},
     [UW_FUNCTION_SELU] = {1.67f, 1.05f}, [UW_FUNCTION_CELU] = {0.6f, 0.0f},
     [UW_FUNCTION_SOFTPLUS] = {2.0f, 0.0f}, [UW_FUNCTION_HARDSIGMOID] = {0.2f, 0.5f},
-    [UW_FUNCTION_THRESHOLD] = {0.1f, -1.0f}, [UW_FUNCTION_QUICK_GELU] = {1.702f, 0.0f}};
+    [UW_FUNCTION_THRESHOLD] = {0.1f, -1.0f}, [UW_FUNCTION_QUICK_GELU] = {1.702f, 0.0f},
+    [UW_FUNCTION_STEP] = {0.1f, 0.0f}};
 
 /* A device has no kernels for functions yet. */
 static void test_functions_match_definition(void **state)
 {
     (void)state;
-    for (int f = 0; f <= UW_FUNCTION_QUICK_GELU && !uw_test_has_no_tensors(); f++) {
+    for (int f = 0; f <= UW_FUNCTION_STEP && !uw_test_has_no_tensors(); f++) {
         for (size_t l = 0; l < LENGTHS_N; l++) {
             check_function((enum uw_function)f, numbers[f][0], numbers[f][1], lengths[l], 1.0f);
         }
@@ -258,9 +267,10 @@ static void test_functions_edges(void **state)
     if (uw_test_has_no_tensors()) {
         return;
     }
-    for (int f = 0; f <= UW_FUNCTION_QUICK_GELU; f++) {
+    for (int f = 0; f < UW_FUNCTION_STEP; f++) {
         assert_true(isnan(function_at((enum uw_function)f, 0.5f, NAN)));
     }
+    assert_true(function_at(UW_FUNCTION_STEP, 0.5f, NAN) == 0.0f);
     assert_true(isinf(function_at(UW_FUNCTION_LOG, 0.0f, 0.0f)));
     assert_true(isnan(function_at(UW_FUNCTION_LOG, 0.0f, -1.0f)));
     assert_true(isnan(function_at(UW_FUNCTION_SQRT, 0.0f, -1.0f)));

@@ -282,6 +282,10 @@ MAKERS = {
                                                    l.get("value", 0.0))),
     "upsample": lambda l, s: lambda x: upsample(l, x),
     "pad": lambda l, s: lambda x: pad(l, x),
+    "sin": function(lambda l, x: torch.sin(x)),
+    "cos": function(lambda l, x: torch.cos(x)),
+    "sign": function(lambda l, x: torch.sign(x)),
+    "step": function(lambda l, x: (x > l.get("threshold", 0.0)).to(x.dtype)),
     "quick_gelu": function(lambda l, x: x * torch.sigmoid(l.get("alpha", 1.702) * x)),
 }
 

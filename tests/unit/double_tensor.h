@@ -247,6 +247,14 @@ static inline double double_function(const struct uw_function_def *def, double x
         return x * fmin(fmax(x + 3.0, 0.0), 6.0) / 6.0;
     case UW_FUNCTION_THRESHOLD:
         return x > a ? x : b;
+    case UW_FUNCTION_SIN:
+        return sin(x);
+    case UW_FUNCTION_COS:
+        return cos(x);
+    case UW_FUNCTION_SIGN:
+        return (x > 0.0) - (x < 0.0);
+    case UW_FUNCTION_STEP:
+        return x > a;
     case UW_FUNCTION_QUICK_GELU:
         break;
     }

@@ -52,6 +52,10 @@ static void test_gradient_tensor_functions_match_central_differences(void **stat
     CHECK("hardswish", FUNCTION(HARDSWISH, 0, 0));
     CHECK("threshold", FUNCTION(THRESHOLD, 0.1f, -1.0f));
     CHECK("quick gelu", FUNCTION(QUICK_GELU, 1.702f, 0));
+    CHECK("sin", FUNCTION(SIN, 0, 0));
+    CHECK("cos", FUNCTION(COS, 0, 0));
+    CHECK("sign", FUNCTION(SIGN, 0, 0), ARITHMETIC("y", MUL, "f", "front"));
+    CHECK("step", FUNCTION(STEP, 0.2f, 0), ARITHMETIC("y", MUL, "f", "front"));
 }
 
 #define BOTH_WAYS(title, o, ...)                                                           \

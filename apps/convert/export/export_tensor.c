@@ -29,6 +29,12 @@ static const char *with_attributes(struct uw_export *e, const char *op, const ch
 
 const char *uw_export_function(struct uw_export *e)
 {
+    static const char *const plain[] = {
+        [UW_FUNCTION_ABS] = "Abs",   [UW_FUNCTION_EXP] = "Exp",
+        [UW_FUNCTION_LOG] = "Log",   [UW_FUNCTION_SQRT] = "Sqrt",
+        [UW_FUNCTION_ERF] = "Erf",   [UW_FUNCTION_RECIPROCAL] = "Reciprocal",
+        [UW_FUNCTION_SIN] = "Sin",   [UW_FUNCTION_SOFTSIGN] = "Softsign",
+        [UW_FUNCTION_COS] = "Cos",   [UW_FUNCTION_SIGN] = "Sign"};
     float a, b;
     const char *x = e->x, *y;
     uw_function_numbers(&e->def->function, &a, &b);
@@ -36,22 +42,10 @@ const char *uw_export_function(struct uw_export *e)
     case UW_FUNCTION_SCALE:
         y = a != 1.0f ? with_float(e, "Mul", x, a) : x;
         return b != 0.0f || y == x ? with_float(e, "Add", y, b) : y;
-    case UW_FUNCTION_ABS:
-        return uw_export_op(e, "Abs", x, NULL);
-    case UW_FUNCTION_EXP:
-        return uw_export_op(e, "Exp", x, NULL);
-    case UW_FUNCTION_LOG:
-        return uw_export_op(e, "Log", x, NULL);
-    case UW_FUNCTION_SQRT:
-        return uw_export_op(e, "Sqrt", x, NULL);
-    case UW_FUNCTION_RECIPROCAL:
-        return uw_export_op(e, "Reciprocal", x, NULL);
     case UW_FUNCTION_SQUARE:
         return uw_export_op(e, "Mul", x, x);
     case UW_FUNCTION_POWER:
         return with_float(e, "Pow", x, a);
-    case UW_FUNCTION_ERF:
-        return uw_export_op(e, "Erf", x, NULL);
     case UW_FUNCTION_CLIP:
         return uw_export_node(e, "Clip", x, uw_export_const_float(e, a),
                               uw_export_const_float(e, b))->output[0];
@@ -64,8 +58,6 @@ const char *uw_export_function(struct uw_export *e)
     case UW_FUNCTION_SOFTPLUS:
         y = uw_export_op(e, "Softplus", a != 1.0f ? with_float(e, "Mul", x, a) : x, NULL);
         return a != 1.0f ? with_float(e, "Mul", y, 1.0f / a) : y;
-    case UW_FUNCTION_SOFTSIGN:
-        return uw_export_op(e, "Softsign", x, NULL);
     case UW_FUNCTION_MISH:
         y = uw_export_op(e, "Tanh", uw_export_op(e, "Softplus", x, NULL), NULL);
         return uw_export_op(e, "Mul", x, y);
@@ -80,11 +72,18 @@ const char *uw_export_function(struct uw_export *e)
         }
         y = with_float(e, "Greater", x, a);
         return uw_export_node(e, "Where", y, x, uw_export_const_float(e, b))->output[0];
-    case UW_FUNCTION_QUICK_GELU:
-        break;
+    case UW_FUNCTION_STEP: {
+        struct uw_export_node *n =
+            uw_export_node(e, "Cast", with_float(e, "Greater", x, a), NULL, NULL);
+        uw_export_int(n, "to", 1);
+        return n->output[0];
     }
-    y = uw_export_op(e, "Sigmoid", with_float(e, "Mul", x, a), NULL);
-    return uw_export_op(e, "Mul", x, y);
+    case UW_FUNCTION_QUICK_GELU:
+        y = uw_export_op(e, "Sigmoid", with_float(e, "Mul", x, a), NULL);
+        return uw_export_op(e, "Mul", x, y);
+    default:
+        return uw_export_op(e, plain[e->def->function.function], x, NULL);
+    }
 }
 
 /* ---- values of two inputs ---- */

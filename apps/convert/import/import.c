@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_const.h"
 #include "import_graph.h"
+#include "import_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@ static const struct {
 } table[] = {
     {"Abs", uw_op_function},
     {"Add", uw_op_arithmetic},
+    {"And", uw_op_logic},
     {"AveragePool", uw_op_pool},
     {"BatchNormalization", uw_op_batchnorm},
     {"Cast", uw_op_identity},
@@ -20,11 +22,15 @@ static const struct {
     {"Concat", uw_op_concat},
     {"Conv", uw_op_conv},
     {"ConvTranspose", uw_op_conv_transpose},
+    {"Cos", uw_op_function},
+    {"CumSum", uw_op_cumsum},
     {"DepthToSpace", uw_op_depth_to_space},
     {"DequantizeLinear", uw_op_dequantize},
     {"Div", uw_op_arithmetic},
     {"Dropout", uw_op_dropout},
+    {"Einsum", uw_op_einsum},
     {"Elu", uw_op_function},
+    {"Equal", uw_op_compare},
     {"Erf", uw_op_function},
     {"Exp", uw_op_function},
     {"Expand", uw_op_expand},
@@ -35,6 +41,8 @@ static const struct {
     {"Gemm", uw_op_gemm},
     {"GlobalAveragePool", uw_op_global_pool},
     {"GlobalMaxPool", uw_op_global_pool},
+    {"Greater", uw_op_compare},
+    {"GreaterOrEqual", uw_op_compare},
     {"GroupNormalization", uw_op_groupnorm},
     {"HardSigmoid", uw_op_function},
     {"HardSwish", uw_op_function},
@@ -45,6 +53,8 @@ static const struct {
     {"LSTM", uw_op_recurrent},
     {"LayerNormalization", uw_op_layernorm},
     {"LeakyRelu", uw_op_leaky_relu},
+    {"Less", uw_op_compare},
+    {"LessOrEqual", uw_op_compare},
     {"Log", uw_op_function},
     {"LogSoftmax", uw_op_softmax},
     {"Loop", uw_op_loop},
@@ -56,6 +66,8 @@ static const struct {
     {"Mish", uw_op_function},
     {"Mul", uw_op_arithmetic},
     {"Neg", uw_op_function},
+    {"Not", uw_op_logic},
+    {"Or", uw_op_logic},
     {"PRelu", uw_op_prelu},
     {"Pad", uw_op_pad},
     {"Pow", uw_op_arithmetic},
@@ -77,6 +89,8 @@ static const struct {
     {"SequenceAt", uw_op_list_at},
     {"SequenceConstruct", uw_op_make_list},
     {"Sigmoid", uw_op_function},
+    {"Sign", uw_op_function},
+    {"Sin", uw_op_function},
     {"Slice", uw_op_slice},
     {"Softmax", uw_op_softmax},
     {"Softplus", uw_op_function},
@@ -101,18 +115,18 @@ static const struct {
 
 const char *uw_convert_operators(void)
 {
-    return "Abs Add AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
-           "ConvTranspose DepthToSpace DequantizeLinear Div Dropout Elu Erf Exp Expand "
-           "Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization "
-           "HardSigmoid HardSwish Identity If InstanceNormalization LRN LSTM "
-           "LayerNormalization LeakyRelu Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul "
-           "Neg PRelu Pad Pow RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
-           "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu "
-           "SequenceAt SequenceConstruct Sigmoid Slice Softmax Softplus Softsign "
-           "SpaceToDepth Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh "
-           "ThresholdedRelu Tile Transpose Unsqueeze Upsample Where; "
-           "of constants also And ConstantOfShape Equal Floor Greater Less Mod Not Or Shape and "
-           "the like";
+    return "Abs Add And AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
+           "ConvTranspose Cos CumSum DepthToSpace DequantizeLinear Div Dropout Einsum Elu "
+           "Equal Erf Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool "
+           "GlobalMaxPool Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish "
+           "Identity If InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Less "
+           "LessOrEqual Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu "
+           "Pad Pow RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean "
+           "ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt "
+           "SequenceConstruct Sigmoid Sign Sin Slice Softmax Softplus Softsign SpaceToDepth "
+           "Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile "
+           "Transpose Unsqueeze Upsample Where; "
+           "of constants also ConstantOfShape Floor Mod Range ReduceProd Shape and the like";
 }
 
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,

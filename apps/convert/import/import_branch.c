@@ -4,6 +4,7 @@
  * as integers. */
 #include "import_const.h"
 #include "import_graph.h"
+#include "import_parts.h"
 
 #include <string.h>
 

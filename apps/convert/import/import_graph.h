@@ -35,8 +35,4 @@ int uw_import_run(struct uw_import *im, const struct uw_onnx_graph *g);
 int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *const *info,
                      uint32_t inputs_n);
 
-/* import_branch.c: an If whose condition is a constant, loops, which are refused, and constants of
- * another type. */
-uw_import_op uw_op_if, uw_op_loop, uw_op_cast_like, uw_op_dequantize;
-
 #endif

@@ -42,6 +42,11 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
 int uw_import_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
                          enum uw_arithmetic_op op, const struct uw_value *a,
                          const struct uw_value *b, struct uw_value *y);
+
+/* The same, a constant number on one side without a layer for it. */
+int uw_import_combine(struct uw_import *im, const struct uw_onnx_node *n,
+                      enum uw_arithmetic_op op, const struct uw_value *a,
+                      const struct uw_value *b, struct uw_value *y);
 int uw_import_function(struct uw_import *im, const struct uw_onnx_node *n, enum uw_function f,
                        float a, float b, const struct uw_value *x, struct uw_value *y);
 
@@ -82,5 +87,16 @@ int uw_import_pad(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
 /* What a Pad node adds in front of and behind each of `rank` axes. */
 int uw_import_pads(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,
                    int64_t front[UW_ONNX_RANK_MAX], int64_t behind[UW_ONNX_RANK_MAX]);
+
+/* One function per operator. Each returns UW_OK or a code with err set. */
+typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
+uw_import_op uw_op_arithmetic, uw_op_batchnorm, uw_op_cast_like, uw_op_clip, uw_op_compare,
+    uw_op_concat, uw_op_conv, uw_op_conv_transpose, uw_op_cumsum, uw_op_depth_to_space,
+    uw_op_dequantize, uw_op_dropout, uw_op_einsum, uw_op_expand, uw_op_flatten, uw_op_function,
+    uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_groupnorm, uw_op_identity,
+    uw_op_if, uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at, uw_op_logic,
+    uw_op_loop, uw_op_lrn, uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu,
+    uw_op_recurrent, uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice, uw_op_softmax,
+    uw_op_split, uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_unsqueeze, uw_op_where;
 
 #endif

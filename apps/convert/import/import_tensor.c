@@ -434,8 +434,9 @@ static int with_number(struct uw_import *im, const struct uw_onnx_node *n,
     return rc < 0 ? rc : 1;
 }
 
-static int combine(struct uw_import *im, const struct uw_onnx_node *n, enum uw_arithmetic_op op,
-                   const struct uw_value *a, const struct uw_value *b, struct uw_value *y)
+int uw_import_combine(struct uw_import *im, const struct uw_onnx_node *n,
+                      enum uw_arithmetic_op op, const struct uw_value *a,
+                      const struct uw_value *b, struct uw_value *y)
 {
     for (uint32_t first = 0; first < 2; first++) { /* 1: the number is the first operand */
         const struct uw_value *x = first != 0 ? b : a, *c = first != 0 ? a : b;
@@ -473,7 +474,7 @@ int uw_op_arithmetic(struct uw_import *im, const struct uw_onnx_node *n)
     int rc = n->inputs_n == 1 && sum->kind == UW_VALUE_DATA ? uw_import_rename(y, sum) : UW_OK;
     for (uint32_t k = 1; k < n->inputs_n && rc == UW_OK; k++) {
         const struct uw_value *x = uw_import_any(im, n, k);
-        rc = x == NULL ? im->err->code : combine(im, n, op, sum, x, y);
+        rc = x == NULL ? im->err->code : uw_import_combine(im, n, op, sum, x, y);
         sum = y;
     }
     return rc < 0 || n->op[0] != 'M' || n->op[1] != 'e'
@@ -496,42 +497,4 @@ int uw_op_prelu(struct uw_import *im, const struct uw_onnx_node *n)
     rc = rc < 0 ? rc : uw_import_arithmetic(im, n, UW_ARITHMETIC_MUL, &below, slope, y);
     struct uw_value scaled = *y;
     return rc < 0 ? rc : uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &above, &scaled, y);
-}
-
-/* The condition is a constant: x where it holds, else z. */
-int uw_op_where(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    const struct uw_onnx_tensor *c = uw_import_const(im, n, 0);
-    const struct uw_value *x[2] = {uw_import_any(im, n, 1), uw_import_any(im, n, 2)};
-    struct uw_value *y = uw_import_out(im, n, 0);
-    struct uw_value part[2];
-    int rc = c != NULL && x[0] != NULL && x[1] != NULL && y != NULL ? UW_OK : im->err->code;
-    for (uint32_t k = 0; k < 2 && rc == UW_OK && y != NULL; k++) {
-        part[k] = (struct uw_value){.name = "", .kind = UW_VALUE_CONST};
-        if (x[k]->kind == UW_VALUE_CONST) {
-            rc = uw_const_masked(im, n, c, &x[k]->t, k == 0, &part[k].t);
-            continue;
-        }
-        struct uw_value mask = {.name = "", .kind = UW_VALUE_CONST, .t = *c};
-        mask.t.name = "";
-        mask.t.is_float = true;
-        uw_onnx_set_strides(&mask.t);
-        uint64_t size = uw_onnx_tensor_size(c);
-        if (uw_import_count(im, n, size) < 0) {
-            return im->err->code;
-        }
-        float *data = uw_pool_take(im->pool, size, sizeof *data);
-        if (data == NULL) {
-            return uw_import_nomem(im);
-        }
-        for (uint64_t i = 0; i < size; i++) {
-            data[i] = (uw_import_number(c, i) != 0.0) == (k == 0) ? 1.0f : 0.0f;
-        }
-        mask.t.data = (const uint8_t *)data;
-        mask.t.stored_n = size;
-        rc = uw_import_arithmetic(im, n, UW_ARITHMETIC_MASK, x[k], &mask, &part[k]);
-    }
-    return rc < 0 || y == NULL ? rc
-                               : uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &part[0], &part[1],
-                                                      y);
 }

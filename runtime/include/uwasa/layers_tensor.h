@@ -48,7 +48,11 @@ enum uw_function {
     UW_FUNCTION_HARDSIGMOID,        /* min(max(a x + b, 0), 1) */
     UW_FUNCTION_HARDSWISH,          /* x hardsigmoid(x) */
     UW_FUNCTION_THRESHOLD,          /* x above a, else b */
-    UW_FUNCTION_QUICK_GELU          /* x sigmoid(a x) */
+    UW_FUNCTION_QUICK_GELU,         /* x sigmoid(a x) */
+    UW_FUNCTION_SIN,
+    UW_FUNCTION_COS,
+    UW_FUNCTION_SIGN,               /* -1, 0, 1; without a gradient */
+    UW_FUNCTION_STEP                /* 1 above a, else 0; without a gradient */
 };
 
 struct uw_function_def {
