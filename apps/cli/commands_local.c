@@ -17,6 +17,7 @@ static int absent(int argc, char **argv)
 const struct uw_command uw_commands[] = {
     {"train", uw_cmd_train, "train a model on this device"},
     {"eval", uw_cmd_eval, "test a model's weights"},
+    {"predict", uw_cmd_predict, "what a trained model says about samples"},
     {"plan", uw_cmd_plan, "show the memory of a model, before anything runs"},
     {"models", uw_cmd_models, "list the built-in models"},
     {"convert", uw_cmd_convert, "write a trained model as C"},

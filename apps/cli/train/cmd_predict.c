@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+#include "base/commands.h"
+#include "base/events.h"
+#include "base/progress.h"
+#include "job/answer.h"
+#include "job/results.h"
+
+#include "uwasa/board.h"
+#include "uwasa/data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *model, *data, *weights, *json;
+    struct uw_choice backend;
+    uint32_t batch, threads, top;
+    uint64_t samples, seed;
+    bool probabilities, exact, tf32;
+};
+
+#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
+
+static const struct uw_opt rows[] = {
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
+        "a file of train --save, or any safetensors file with the same names; an ONNX model has "
+        "its own"),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
+        "in place of rows: the test samples of a dataset, as for train"),
+    ROW("samples", UW_OPT_U64, samples, 0, 0, "N", "with --data: the first N only; 0: all (0)"),
+    ROW("top", UW_OPT_U32, top, 1, 0, "N", "the N most probable classes, not one"),
+    ROW("probabilities", UW_OPT_FLAG, probabilities, 0, 0, NULL,
+        "also the probability of every class"),
+    ROW("batch", UW_OPT_U32, batch, 1, 0, "B",
+        "samples at a time (32); of a pipe or a terminal always 1"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
+    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
+    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "seed of digits (1)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write the answers as JSON lines"),
+};
+
+static const struct uw_args_spec spec = {
+    .command = "predict",
+    .summary = "what a trained model says about samples",
+    .usage = "--model M --weights FILE [FILE|-] [flags]",
+    .example = "uwasa predict --model mine.json --weights mine.safetensors rows.csv",
+    .epilogue =
+        "FILE has a sample a line, its features only: numbers separated by commas, semicolons,\n"
+        "tabs or blanks, in row-major order, channels first. A header is skipped. Without FILE\n"
+        "lines of standard input are answered as they arrive.\n\n"
+        "A line is printed for each sample, its columns separated by tabs. The model's loss says\n"
+        "what they are. cross_entropy, binary_cross_entropy: class and probability (with --top\n"
+        "more such pairs, with --probabilities then one number a class). mse, l1, huber: the\n"
+        "values; if they were trained on labels, the class and its value. An autoencoder: the\n"
+        "error with which it reproduces the sample.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+    .positional_max = 1,
+};
+
+/* Samples from rows or from a dataset, and the answers to them. */
+struct predict {
+    const struct options *o;
+    struct uw_job job;
+    struct uw_answers answers;
+    struct uw_rows rows;
+    struct uw_data data;
+    struct uw_events events;
+    struct uw_progress progress;
+    uint64_t samples;           /* answered */
+    uint64_t read;              /* of the dataset */
+    uint32_t batch_n;
+    float *numbers;             /* [answers.numbers_n] */
+    uint32_t *top;              /* [answers.numbers_n] */
+    bool told;                  /* how the rows were read */
+};
+
+/* ---- answers ---- */
+
+static bool has_classes(const struct predict *p)
+{
+    return p->answers.kind == UW_ANSWER_CLASS;
+}
+
+static void print_answer(const struct predict *p)
+{
+    const struct uw_answers *a = &p->answers;
+    const char *number = a->probabilities ? "%s%.4f" : "%s%.6g", *gap = "";
+    char name[UW_ANSWER_TEXT_BYTES];
+    uint32_t tops = has_classes(p) ? p->o->top : 0;
+    for (uint32_t i = 0; i < tops; i++) {
+        printf("%s%s", gap, uw_answers_name(a, p->top[i], name));
+        gap = "\t";
+        printf(number, gap, (double)p->numbers[p->top[i]]);
+    }
+    for (uint32_t i = 0; i < a->numbers_n && (tops == 0 || p->o->probabilities); i++) {
+        printf(number, gap, (double)p->numbers[i]);
+        gap = "\t";
+    }
+    putchar('\n');
+}
+
+static void add_class(const struct predict *p, cJSON *to, uint32_t class)
+{
+    const char *score = p->answers.probabilities ? "probability" : "value";
+    cJSON_AddNumberToObject(to, "class", class);
+    if (p->answers.names != NULL) {
+        cJSON_AddStringToObject(to, "name", p->answers.names[class]);
+    }
+    uw_event_float(to, score, p->numbers[class]);
+}
+
+static void add_numbers(const struct predict *p, cJSON *ev, const char *key)
+{
+    cJSON *list = cJSON_AddArrayToObject(ev, key);
+    for (uint32_t i = 0; i < p->answers.numbers_n; i++) {
+        cJSON *one = cJSON_CreateObject();      /* of one member, for its few digits */
+        uw_event_float(one, "n", p->numbers[i]);
+        cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(one, "n"));
+        cJSON_Delete(one);
+    }
+}
+
+static void put_answer(struct predict *p, const uint32_t *label)
+{
+    const struct uw_answers *a = &p->answers;
+    cJSON *ev = uw_event("answer");
+    cJSON_AddNumberToObject(ev, "sample", (double)p->samples);
+    if (label != NULL) {
+        cJSON_AddNumberToObject(ev, "label", *label);
+    }
+    if (has_classes(p)) {
+        add_class(p, ev, p->top[0]);
+        cJSON *list = p->o->top > 1 ? cJSON_AddArrayToObject(ev, "top") : NULL;
+        for (uint32_t i = 0; list != NULL && i < p->o->top; i++) {
+            cJSON *one = cJSON_CreateObject();
+            add_class(p, one, p->top[i]);
+            cJSON_AddItemToArray(list, one);
+        }
+        if (p->o->probabilities) {
+            add_numbers(p, ev, a->probabilities ? "probabilities" : "values");
+        }
+    } else if (a->kind == UW_ANSWER_VALUES) {
+        add_numbers(p, ev, a->probabilities ? "probabilities" : "values");
+    } else {
+        uw_event_float(ev, "error", p->numbers[0]);
+    }
+    uw_events_put(&p->events, ev);
+}
+
+/* Answer n samples of the model's input. label NULL: there are none. */
+static int answer(struct predict *p, uint32_t n, const uint32_t *label, struct uw_error *err)
+{
+    struct uw_model *m = &p->job.model;
+    const struct uw_answers *a = &p->answers;
+    const float *out;
+    int rc = n > 0 ? uw_model_forward(m, m->input, n, &out) : UW_OK;
+    if (rc < 0) {
+        return uw_error_set(err, rc, "sample %llu: %s", (unsigned long long)p->samples + 1,
+                            rc == UW_ERR_INVALID ? "a number is none of the indices that the "
+                                                   "model's embedding takes"
+                                                 : uw_status_text(rc));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uw_answers_read(a, out + (size_t)i * a->outputs_n, m->input + (size_t)i * m->input_n,
+                        p->numbers);
+        if (has_classes(p)) {
+            uw_answers_top(a, p->numbers, p->o->top, p->top);
+        }
+        p->samples++;
+        put_answer(p, label != NULL ? &label[i] : NULL);
+        if (!uw_events_take_stdout(&p->events)) {
+            print_answer(p);
+        }
+    }
+    return UW_OK;
+}
+
+/* ---- samples ---- */
+
+/* Tell once what was found out about the rows. */
+static void tell_rows(struct predict *p)
+{
+    const struct uw_rows *r = &p->rows;
+    if (p->told) {
+        return;
+    }
+    p->told = true;
+    if (r->header) {
+        uw_progress_print(&p->progress, "%s: its first line is a header, skipped", r->name);
+    }
+    if (r->separator != ',' && p->job.model.input_n > 1) {
+        uw_progress_print(&p->progress, "%s: numbers are separated by %s", r->name,
+                          r->separator == ' ' ? "blanks or tabs" : "semicolons");
+    }
+}
+
+/* Answer the rows; of those before a mistake too. */
+static int answer_rows(struct predict *p, struct uw_error *err)
+{
+    struct uw_model *m = &p->job.model;
+    int more = 1;
+    while (more > 0 && !p->events.failed) {
+        uint32_t n = 0;
+        while (n < p->batch_n && more > 0) {
+            more = uw_rows_next(&p->rows, m->input + (size_t)n * m->input_n, m->input_n, err);
+            n += more > 0 ? 1u : 0u;
+        }
+        if (n > 0) {
+            tell_rows(p);
+        }
+        struct uw_error why = {.text = ""};
+        int rc = answer(p, n, NULL, &why);
+        if (rc < 0 && more >= 0) {
+            *err = why;
+            return rc;
+        }
+        if (fflush(stdout) != 0) {      /* main tells */
+            return UW_OK;
+        }
+    }
+    if (more == 0 && p->samples == 0) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%.160s: no row of numbers inside", p->rows.name);
+    }
+    return more < 0 ? more : UW_OK;
+}
+
+static int answer_data(struct predict *p, struct uw_error *err)
+{
+    struct uw_model *m = &p->job.model;
+    struct uw_loader loader;
+    uint64_t most = p->o->samples != 0 ? p->o->samples : UINT64_MAX;
+    int rc = uw_loader_init(&loader, &(struct uw_loader_config){
+        .dataset = p->data.base, .batch_n = p->batch_n, .no_shuffle = true});
+    while (rc >= 0 && loader.epoch == 0 && p->samples < most && !p->events.failed) {
+        rc = uw_loader_next(&loader, m->input, m->label);
+        if (rc < 0) {
+            return uw_error_set(err, rc, "%.180s: %s", p->o->data, uw_status_text(rc));
+        }
+        uint64_t left = most - p->samples;
+        rc = answer(p, left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc, m->label, err);
+        if (fflush(stdout) != 0) {
+            return UW_OK;
+        }
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
+/* ---- the command ---- */
+
+static int open_input(struct predict *p, const char *file, struct uw_error *err)
+{
+    const struct options *o = p->o;
+    p->batch_n = o->batch;
+    if (o->data == NULL) {
+        int rc = uw_rows_open(&p->rows, file != NULL ? file : "-", err);
+        p->batch_n = p->rows.arrives ? 1u : o->batch;
+        return rc;
+    }
+    return uw_data_open(&p->data, o->data,
+                        &(struct uw_data_config){.seed = o->seed, .test = true}, err);
+}
+
+static int make_ready(struct predict *p, struct options *o, struct uw_error *err)
+{
+    int rc = p->data.base != NULL ? uw_job_check_data(&p->job, p->data.base, o->data, err) : UW_OK;
+    rc = rc < 0 ? rc : uw_job_bind(&p->job, err);
+    uw_job_gpu_log(&p->job.gpu, "predict");
+    rc = rc < 0 ? rc : uw_job_init_weights(&p->job, o->seed, err);
+    rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(&p->job, o->weights, err);
+    if (rc < 0) {
+        return rc;
+    }
+    uw_answers_init(&p->answers, &p->job);
+    if (!has_classes(p) && (o->top > 1 || o->probabilities)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
+                            o->probabilities ? "probabilities" : "top", p->job.file.def.name);
+    }
+    o->top = o->top < p->answers.numbers_n ? o->top : p->answers.numbers_n;
+    p->numbers = malloc(p->answers.numbers_n * sizeof *p->numbers);
+    p->top = malloc(p->answers.numbers_n * sizeof *p->top);
+    if (p->numbers == NULL || p->top == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "no memory for the answers");
+    }
+    return uw_events_open(&p->events, o->json, false, err);
+}
+
+static void put_done(struct predict *p, uint64_t start_us)
+{
+    cJSON *ev = uw_event("done");
+    UW_EVENT_NUMBERS(ev, {"samples", (double)p->samples},
+                     {"seconds", uw_seconds_since(start_us)},
+                     {"arena_bytes", (double)p->job.arena.used_bytes},
+                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
+    cJSON_AddStringToObject(ev, "backend", p->job.config.kernels->name);
+    uw_job_device_json(&p->job, ev);
+    uw_events_put(&p->events, ev);
+}
+
+static int run(struct options *o, const char *file)
+{
+    struct predict p = {.o = o};
+    struct uw_error err = {.text = ""};
+    uint64_t start_us = uw_board_now_us();
+    uw_progress_init(&p.progress);
+    int rc = open_input(&p, file, &err);
+    int status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    if (rc == UW_OK) {
+        const struct uw_job_config config = {.model = o->model, .backend = o->backend,
+                                             .exact = o->exact, .gpu = true, .tf32 = o->tf32,
+                                             .threads = o->threads,
+                                             .plan = {.batch_n = p.batch_n,
+                                                      .mode = UW_PLAN_INFERENCE}};
+        rc = uw_job_plan(&p.job, &config, &err);
+        status = uw_job_exit(rc);
+    }
+    if (rc == UW_OK) {
+        rc = make_ready(&p, o, &err);
+        status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    }
+    rc = rc < 0 ? rc : p.data.base != NULL ? answer_data(&p, &err) : answer_rows(&p, &err);
+    if (rc == UW_OK) {
+        put_done(&p, start_us);
+        rc = uw_events_close(&p.events, &err);
+    }
+    const char *why = rc < 0 ? uw_job_gpu_failure(&p.job) : NULL;
+    if (why != NULL) {
+        uw_job_gpu_error(&err, why, "answers");
+    }
+    uw_events_close(&p.events, NULL);
+    uw_rows_close(&p.rows);
+    uw_data_close(&p.data);
+    uw_job_deinit(&p.job);
+    free(p.numbers);
+    free(p.top);
+    return rc < 0 ? uw_cli_error("predict", status, "%s", uw_error_sentence(&err, rc))
+                  : UW_EXIT_DONE;
+}
+
+static int check(const struct options *o, const char *file, struct uw_error *err)
+{
+    const struct uw_named_file results = {.flag = "--json", .file = o->json};
+    const struct uw_named_file read[] = {{.flag = "--model",
+                                          .file = uw_files_of_model(o->model)},
+                                         {.flag = "--data", .file = uw_files_of_data(o->data)},
+                                         {.flag = "--weights", .file = o->weights},
+                                         {.flag = "FILE", .file = file}};
+    int rc = uw_rules_check(UW_RULES(
+        {o->model == NULL, "model", "is needed, see uwasa predict --help"},
+        {o->model != NULL && o->weights == NULL && !uw_job_is_onnx(o->model), "weights",
+         "is needed, see uwasa predict --help"},
+        {o->data != NULL && file != NULL, "data", "has the samples, leave FILE out"},
+        {o->samples != 0 && o->data == NULL, "samples", "needs --data D"}), err);
+    return rc < 0 ? rc : uw_check_results(&results, 1, read, 4, err);
+}
+
+int uw_cmd_predict(int argc, char **argv)
+{
+    struct options o = {.backend = {"auto", UW_BACKEND_AUTO}, .batch = 32, .top = 1, .seed = 1};
+    struct uw_error err = {.text = ""};
+    const char *file = NULL;
+    int status = uw_args_parse(&spec, argc, argv, &o, &file);
+    if (status >= 0) {
+        return status;
+    }
+    return check(&o, file, &err) < 0 ? uw_cli_error("predict", UW_EXIT_USAGE, "%s", err.text)
+                                     : run(&o, file);
+}

@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a trained model says about samples. test_cli_predict.sh PROGRAM
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+# points of a square: are they in the disc?
+awk 'BEGIN { srand(5); for (; n < 1200; n++) { x = 2 * rand() - 1; y = 2 * rand() - 1
+    print x "," y "," (x * x + y * y < 0.6) } }' >disc.csv
+cat >disc.json <<'END'
+{"name": "disc", "input": [2], "layers": [{"name": "fc1", "type": "dense", "out": 16},
+ {"name": "relu1", "type": "relu"}, {"name": "fc2", "type": "dense", "out": 2}]}
+END
+expect 0 "$uwasa" train --model disc.json --data csv:disc.csv --epochs 15 --lr 0.1 \
+    --save disc.safetensors
+model="--model disc.json --weights disc.safetensors"
+
+# from a file: header, separator and answers; standard input says the same
+printf 'x;y\n0.1;0.2\n\n0.95;0.95\n' >rows.csv
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $model rows.csv
+grep -q 'its first line is a header' err || fail "the header is not told"
+grep -q 'separated by semicolons' err || fail "the separator is not told"
+awk -F '\t' '{ print NF, $1 } $2 < 0.5 || $2 > 1 { exit 1 }' out >classes ||
+    fail "that is no probability of the most probable class"
+printf '2 1\n2 0\n' | cmp -s - classes || { cat out >&2; fail "classes of the rows"; }
+cp out rows.out
+# shellcheck disable=SC2086
+"$uwasa" predict $model - <rows.csv 2>err | cmp -s - rows.out || fail "standard input says otherwise"
+
+# samples of a dataset: as right as eval says
+# shellcheck disable=SC2086
+expect 0 "$uwasa" eval $model --data csv:disc.csv --json -
+accuracy=$(number out test_accuracy)
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $model --data csv:disc.csv --json - --top 2 --probabilities
+python3 - "$accuracy" <<'END' || fail "answers to a dataset"
+import json, sys
+events = [json.loads(line) for line in open("out")]
+answers, done = events[:-1], events[-1]
+assert done["event"] == "done" and done["samples"] == len(answers) == 200, done
+assert [a["sample"] for a in answers] == list(range(1, 201))
+for a in answers:
+    p = a["probabilities"]
+    assert a["event"] == "answer" and abs(sum(p) - 1) < 1e-6 and p[a["class"]] == max(p)
+    assert a["probability"] == p[a["class"]]
+    assert [t["probability"] for t in a["top"]] == sorted(p, reverse=True)
+right = sum(a["class"] == a["label"] for a in answers) / len(answers)
+assert abs(right - float(sys.argv[1])) < 1e-9, (right, sys.argv[1])
+END
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $model --data csv:disc.csv --samples 3 --probabilities
+awk -F '\t' 'NF != 4 { exit 1 } END { exit NR != 3 }' out || fail "--samples 3 --probabilities"
+
+# each line of a pipe is answered at once
+mkfifo asked answered
+# shellcheck disable=SC2086
+"$uwasa" predict $model <asked >answered 2>err &
+exec 3>asked 4<answered
+for row in "0.1 0.2" "0.9 -0.9" "0 0"; do
+    echo "$row" >&3
+    timeout 20 head -n 1 <&4 >line || fail "$row is not answered while the pipe is open"
+    [ -s line ] || fail "$row has no answer"
+done
+exec 3>&- 4<&-
+wait $! || fail "the end of a pipe is no failure"
+
+# values, and the error of an autoencoder
+cat >auto.json <<'END'
+{"name": "auto", "input": [2], "layers": [{"name": "a", "type": "dense", "out": 2}],
+ "loss": {"type": "mse", "target": "input"}}
+END
+expect 0 "$uwasa" train --model auto.json --data csv:disc.csv --steps 5 --save auto.safetensors
+expect 0 "$uwasa" predict --model auto.json --weights auto.safetensors rows.csv --json -
+grep -q '"error":[0-9]' out || fail "an autoencoder has no error"
+expect 2 "$uwasa" predict --model auto.json --weights auto.safetensors --top 2 rows.csv
+sed 's/"input"}/"values"}/' auto.json >values.json
+expect 0 "$uwasa" predict --model values.json --weights auto.safetensors rows.csv
+awk -F '\t' 'NF != 2 { exit 1 } END { exit NR != 2 }' out || fail "two values a row"
+
+# an ONNX model has its own weights
+expect 0 "$uwasa" convert disc.json disc.onnx --weights disc.safetensors
+expect 0 "$uwasa" predict --model disc.onnx rows.csv
+cmp -s out rows.out || fail "the ONNX model answers otherwise"
+
+# mistakes
+while IFS='|' read -r status arguments sentence; do
+    # shellcheck disable=SC2086
+    expect "$status" "$uwasa" predict $arguments
+    grep -qF -- "$sentence" err || { cat err >&2; fail "no '$sentence': $arguments"; }
+done <<'END'
+2|--weights disc.safetensors|--model: is needed
+2|--model disc.json|--weights: is needed
+1|--model disc.json --weights disc.safetensors nothing.csv|nothing.csv: No such file
+1|--model disc.json --weights disc.safetensors .|is a folder
+1|--model disc.json --weights disc.safetensors disc.csv|disc.csv:1: 3 numbers, the model takes 2
+1|--model disc.json --weights disc.safetensors|no row of numbers
+2|--model disc.json --weights disc.safetensors --data csv:disc.csv rows.csv|leave FILE out
+2|--model disc.json --weights disc.safetensors --samples 3 rows.csv|--samples: needs --data
+2|--model disc.json --weights disc.safetensors --json rows.csv rows.csv|FILE reads it
+END
+printf '0.1,0.2\n0.3,x\n' >wrong.csv
+# shellcheck disable=SC2086
+expect 1 "$uwasa" predict $model wrong.csv
+grep -q 'wrong.csv:2:5: "x": not a number' err || fail "the place of a mistake"
+[ "$(wc -l <out)" = 1 ] || fail "the row before a mistake has no answer"
+echo passed
