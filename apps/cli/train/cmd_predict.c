@@ -275,6 +275,9 @@ static int make_ready(struct predict *p, struct options *o, struct uw_error *err
     if (rc < 0) {
         return rc;
     }
+    for (uint32_t i = 0; i < p->job.onnx.notes_n; i++) {
+        uw_progress_print(&p->progress, "%s: %s", o->model, p->job.onnx.notes[i]);
+    }
     uw_answers_init(&p->answers, &p->job);
     if (!has_classes(p) && (o->top > 1 || o->probabilities)) {
         return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
