@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "scores.h"
 #include "base/commands.h"
 #include "base/events.h"
 #include "base/progress.h"
 #include "base/stop.h"
+#include "job/answer.h"
 #include "job/job.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
 #include "uwasa/data.h"
+
+#include <stdio.h>
 
 struct options {
     const char *model, *data, *weights, *json;
@@ -40,6 +44,12 @@ static const struct uw_args_spec spec = {
     .summary = "test a model's weights",
     .usage = "--model M --weights FILE [--data D] [flags]",
     .example = "uwasa eval --model lenet5 --data digits --weights lenet5.safetensors",
+    .epilogue =
+        "Of classes: precision, recall and F1 of each and their means, and the matrix of\n"
+        "confusion, printed for up to 20 classes and written to --json for up to 1000. Of values:\n"
+        "MAE, RMSE and R2. Of an autoencoder: percentiles of the error, the area under the ROC\n"
+        "curve where labels are 0 and 1, and what is above the threshold of train\n"
+        "--anomaly-percentile.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -47,26 +57,73 @@ static const struct uw_args_spec spec = {
 struct test {
     struct uw_data data;
     struct uw_stop stop;
-    struct uw_score score;
+    struct uw_answers answers;
+    struct uw_scores scores;
     struct uw_progress progress;
 };
 
-/* Between two minibatches. */
-static bool stop_asked(void *arg)
+static void show(struct test *t)
 {
-    struct test *t = arg;
-    if (t->score.samples_n != 0 && uw_progress_due(&t->progress, uw_board_now_us())) {
+    if (t->scores.samples_n != 0 && uw_progress_due(&t->progress, uw_board_now_us())) {
         uw_progress_show(&t->progress, "testing %llu/%u samples",
-                         (unsigned long long)t->score.samples_n,
+                         (unsigned long long)t->scores.samples_n,
                          (unsigned)t->data.base->samples_n);
     }
-    return uw_stop_asked(&t->stop);
+}
+
+/* One epoch of the data, in order. Returns UW_OK, UW_ERR_AGAIN (stopped) or a code. */
+static int test_all(struct test *t, struct uw_job *job, struct uw_error *err)
+{
+    struct uw_model *m = &job->model;
+    struct uw_loader loader;
+    int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = t->data.base,
+                                                                .batch_n = job->config.batch_n,
+                                                                .no_shuffle = true});
+    while (rc >= 0 && loader.epoch == 0) {
+        const float *out;
+        show(t);
+        if (uw_stop_asked(&t->stop)) {
+            return UW_ERR_AGAIN;
+        }
+        rc = uw_loader_next(&loader, m->input, m->label);
+        const struct uw_minibatch b = {.x = m->input, .label = m->label, .target = m->target,
+                                       .n = rc > 0 ? (uint32_t)rc : 0};
+        rc = rc < 0 ? rc : uw_model_forward(m, m->input, b.n, &out);
+        rc = rc < 0 ? rc : uw_scores_add(&t->scores, out, &b, err);
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
+static void report(const struct test *t, const struct uw_job *job, struct uw_events *events,
+                   uint64_t start_us)
+{
+    const struct uw_score score = {.accuracy = uw_scores_accuracy(&t->scores),
+                                   .loss = uw_scores_loss(&t->scores),
+                                   .samples_n = t->scores.samples_n,
+                                   .labels = t->answers.kind == UW_ANSWER_CLASS};
+    cJSON *ev = uw_event("done");
+    UW_EVENT_NUMBERS(ev, {"test_accuracy", score.accuracy}, {"test_loss", score.loss},
+                     {"samples", (double)score.samples_n},
+                     {"seconds", uw_seconds_since(start_us)},
+                     {"arena_bytes", (double)job->arena.used_bytes},
+                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
+    cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
+    uw_job_device_json(job, ev);
+    uw_scores_json(&t->scores, ev);
+    bool quiet = uw_events_take_stdout(events);
+    uw_events_put(events, ev);
+    if (!quiet) {
+        uw_score_print(&score);
+        printf("samples        %llu\n", (unsigned long long)score.samples_n);
+        uw_job_print_device(job);
+        uw_scores_print(&t->scores);
+    }
 }
 
 static int evaluate(const struct options *o, struct uw_job *job, struct uw_events *events,
                     struct uw_error *err)
 {
-    struct test t = {.score = {.samples_n = 0}};
+    struct test t = {.data = {.base = NULL}};
     uint64_t start_us = uw_board_now_us();
     int rc = uw_data_open(&t.data, o->data,
                           &(struct uw_data_config){.seed = o->seed, .test = true}, err);
@@ -77,33 +134,25 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     rc = rc < 0 ? rc : uw_job_init_weights(job, o->seed, err);
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
-        rc = uw_job_evaluate(job, t.data.base, 0, stop_asked, &t, &t.score);
+        uw_answers_init(&t.answers, job);
+        rc = uw_scores_open(&t.scores, &t.answers, err);
+        t.scores.threshold = job->model.anomaly_threshold;
+    }
+    if (rc == UW_OK) {
+        struct uw_error why = {.text = ""};
+        rc = test_all(&t, job, &why);
         if (rc < 0) {
-            uw_error_set(err, rc, "%.180s: %s", o->data,
-                         rc == UW_ERR_AGAIN ? "interrupted" : uw_status_text(rc));
+            uw_error_set(err, rc, "%.120s: %.120s", o->data,
+                         rc == UW_ERR_AGAIN ? "interrupted" : uw_error_sentence(&why, rc));
         }
     }
     uw_progress_clear(&t.progress);
     uw_data_close(&t.data);
-    if (rc < 0) {
-        return rc;
+    if (rc == UW_OK) {
+        report(&t, job, events, start_us);
     }
-    cJSON *ev = uw_event("done");
-    UW_EVENT_NUMBERS(ev, {"test_accuracy", t.score.accuracy}, {"test_loss", t.score.loss},
-                     {"samples", (double)t.score.samples_n},
-                     {"seconds", uw_seconds_since(start_us)},
-                     {"arena_bytes", (double)job->arena.used_bytes},
-                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
-    cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
-    uw_job_device_json(job, ev);
-    bool quiet = uw_events_take_stdout(events);
-    uw_events_put(events, ev);
-    if (!quiet) {
-        uw_score_print(&t.score);
-        printf("samples        %llu\n", (unsigned long long)t.score.samples_n);
-        uw_job_print_device(job);
-    }
-    return UW_OK;
+    uw_scores_close(&t.scores);
+    return rc;
 }
 
 static int check_results(const struct options *o, struct uw_error *err)

@@ -78,6 +78,8 @@ struct uw_model {
     uint32_t gradients_n;           /* 0: updates need no gradient array */
     float *state[UW_OPTIMIZER_VECTORS_MAX];     /* the optimizer's, [trainable_n] each */
     float *velocity;                /* [params.size_n], config.mixing_velocity only */
+    float *kept;                    /* [params.size_n], the caller's: a second set of parameters,
+                                       in checkpoints; NULL: none */
     float *input;                   /* [batch_n][input_n], config.input only */
     uint32_t *label;                /* [batch_n], config.input only */
     float *target;                  /* [batch_n][target_n], config.input only */
@@ -85,6 +87,7 @@ struct uw_model {
     uint64_t updates;               /* training steps without skipped ones; in checkpoints */
     struct uw_spike_guard guard;    /* set its factor; the rest is in checkpoints */
     uint64_t seed;                  /* of dropout; in checkpoints */
+    float anomaly_threshold;        /* see uwasa/anomaly.h; in weights files; 0: none */
     struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_between_fn between;          /* may be NULL */
     void *between_arg;
