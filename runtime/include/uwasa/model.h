@@ -87,6 +87,8 @@ struct uw_model {
     uint64_t updates;               /* training steps without skipped ones; in checkpoints */
     struct uw_spike_guard guard;    /* set its factor; the rest is in checkpoints */
     uint64_t seed;                  /* of dropout; in checkpoints */
+    const float *class_weights;     /* [classes], the caller's, above 0: training weighs samples by
+                                       class, see uw_model_train_step; NULL: all count the same */
     float anomaly_threshold;        /* see uwasa/anomaly.h; in weights files; 0: none */
     struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_between_fn between;          /* may be NULL */
@@ -169,13 +171,18 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *
  *   b       n <= batch_n samples
  *   result  written on success
  *
+ * With m->class_weights the cross-entropy of class labels is a weighted mean over the minibatch,
+ * sum of w[label] loss / sum of w[label], as PyTorch's CrossEntropyLoss(weight=w); not on a device,
+ * not with label smoothing. Evaluation does not weigh.
+ *
  * A NaN or infinity stops the step with UW_ERR_NONFINITE; err names the first layer that computed
  * it. If that is in the forward pass or the loss, no parameter has changed (running statistics
  * have). If it is in the backward pass of plan modes immediate and buckets, the layers above have
  * been updated and are finite.
  *
  * Returns UW_OK, UW_ERR_INVALID (n, label out of range, plan without training),
- * UW_ERR_NONFINITE, or what the functions of uwasa/bucket.h returned. */
+ * UW_ERR_UNSUPPORTED (class weights), UW_ERR_NONFINITE, or what the functions of uwasa/bucket.h
+ * returned. */
 int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *b,
                         struct uw_step_result *result, struct uw_error *err);
 
