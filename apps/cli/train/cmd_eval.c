@@ -18,6 +18,7 @@ struct options {
     struct uw_choice backend;
     uint32_t batch, threads;
     uint64_t seed;
+    double threshold;           /* below 0: that of the weights */
     bool exact, tf32;
 };
 
@@ -30,6 +31,8 @@ static const struct uw_opt rows[] = {
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any safetensors file with the same names; an ONNX model has "
         "its own"),
+    ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
+        "of an autoencoder: an error above X is an anomaly (that of the weights)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
@@ -135,8 +138,15 @@ static int evaluate(const struct options *o, struct uw_job *job, struct uw_event
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
         uw_answers_init(&t.answers, job);
+        if (t.answers.kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
+            rc = uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
+                              job->file.def.name);
+        }
+    }
+    if (rc == UW_OK) {
         rc = uw_scores_open(&t.scores, &t.answers, err);
-        t.scores.threshold = job->model.anomaly_threshold;
+        t.scores.threshold = o->threshold >= 0.0 ? (float)o->threshold
+                                                 : job->model.anomaly_threshold;
     }
     if (rc == UW_OK) {
         struct uw_error why = {.text = ""};
@@ -168,7 +178,7 @@ static int check_results(const struct options *o, struct uw_error *err)
 int uw_cmd_eval(int argc, char **argv)
 {
     struct options o = {.data = "digits", .backend = {"auto", UW_BACKEND_AUTO}, .batch = 100,
-                        .seed = 1};
+                        .seed = 1, .threshold = -1.0};
     struct uw_error err = {.text = ""};
     struct uw_events events = {.file = NULL};
     struct uw_job job;

@@ -18,6 +18,7 @@ struct options {
     struct uw_choice backend;
     uint32_t batch, threads, top;
     uint64_t samples, seed;
+    double threshold;           /* below 0: that of the weights */
     bool probabilities, exact, tf32;
 };
 
@@ -34,6 +35,9 @@ static const struct uw_opt rows[] = {
     ROW("top", UW_OPT_U32, top, 1, 0, "N", "the N most probable classes, not one"),
     ROW("probabilities", UW_OPT_FLAG, probabilities, 0, 0, NULL,
         "also the probability of every class"),
+    ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
+        "an autoencoder's error above X is an anomaly (that of the weights, see uwasa train "
+        "--anomaly-percentile)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B",
         "samples at a time (32); of a pipe or a terminal always 1"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
@@ -57,7 +61,7 @@ static const struct uw_args_spec spec = {
         "what they are. cross_entropy, binary_cross_entropy: class and probability (with --top\n"
         "more such pairs, with --probabilities then one number a class). mse, l1, huber: the\n"
         "values; if they were trained on labels, the class and its value. An autoencoder: the\n"
-        "error with which it reproduces the sample.",
+        "error with which it reproduces the sample, and, with a threshold, anomaly or normal.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
     .positional_max = 1,
 };
@@ -74,6 +78,7 @@ struct predict {
     uint64_t samples;           /* answered */
     uint64_t read;              /* of the dataset */
     uint32_t batch_n;
+    float threshold;            /* of anomalies; 0: none */
     float *numbers;             /* [answers.numbers_n] */
     uint32_t *top;              /* [answers.numbers_n] */
     bool told;                  /* how the rows were read */
@@ -84,6 +89,11 @@ struct predict {
 static bool has_classes(const struct predict *p)
 {
     return p->answers.kind == UW_ANSWER_CLASS;
+}
+
+static bool is_anomaly(const struct predict *p)
+{
+    return !(p->numbers[0] <= p->threshold);
 }
 
 static void print_answer(const struct predict *p)
@@ -100,6 +110,9 @@ static void print_answer(const struct predict *p)
     for (uint32_t i = 0; i < a->numbers_n && (tops == 0 || p->o->probabilities); i++) {
         printf(number, gap, (double)p->numbers[i]);
         gap = "\t";
+    }
+    if (p->threshold > 0.0f) {
+        printf("\t%s", is_anomaly(p) ? "anomaly" : "normal");
     }
     putchar('\n');
 }
@@ -148,6 +161,9 @@ static void put_answer(struct predict *p, const uint32_t *label)
         add_numbers(p, ev, a->probabilities ? "probabilities" : "values");
     } else {
         uw_event_float(ev, "error", p->numbers[0]);
+        if (p->threshold > 0.0f) {
+            cJSON_AddBoolToObject(ev, "anomaly", is_anomaly(p));
+        }
     }
     uw_events_put(&p->events, ev);
 }
@@ -265,6 +281,24 @@ static int open_input(struct predict *p, const char *file, struct uw_error *err)
                         &(struct uw_data_config){.seed = o->seed, .test = true}, err);
 }
 
+/* Take the threshold of --threshold or of the weights, and tell it. */
+static void take_threshold(struct predict *p)
+{
+    bool given = p->o->threshold >= 0.0;
+    if (p->answers.kind != UW_ANSWER_ERROR) {
+        return;
+    }
+    p->threshold = given ? (float)p->o->threshold : p->job.model.anomaly_threshold;
+    if (p->threshold > 0.0f) {
+        uw_progress_print(&p->progress, "anomalies: errors above %.6g, %s", (double)p->threshold,
+                          given ? "of --threshold" : p->o->weights);
+    } else {
+        uw_progress_print(&p->progress, "%s has no threshold of anomalies: --threshold X gives "
+                          "one, uwasa train --anomaly-percentile P saves one",
+                          p->o->weights != NULL ? p->o->weights : p->o->model);
+    }
+}
+
 static int make_ready(struct predict *p, struct options *o, struct uw_error *err)
 {
     int rc = p->data.base != NULL ? uw_job_check_data(&p->job, p->data.base, o->data, err) : UW_OK;
@@ -283,6 +317,11 @@ static int make_ready(struct predict *p, struct options *o, struct uw_error *err
         return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
                             o->probabilities ? "probabilities" : "top", p->job.file.def.name);
     }
+    if (p->answers.kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
+        return uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
+                            p->job.file.def.name);
+    }
+    take_threshold(p);
     o->top = o->top < p->answers.numbers_n ? o->top : p->answers.numbers_n;
     p->numbers = malloc(p->answers.numbers_n * sizeof *p->numbers);
     p->top = malloc(p->answers.numbers_n * sizeof *p->top);
@@ -363,7 +402,8 @@ static int check(const struct options *o, const char *file, struct uw_error *err
 
 int uw_cmd_predict(int argc, char **argv)
 {
-    struct options o = {.backend = {"auto", UW_BACKEND_AUTO}, .batch = 32, .top = 1, .seed = 1};
+    struct options o = {.backend = {"auto", UW_BACKEND_AUTO}, .batch = 32, .top = 1, .seed = 1,
+                        .threshold = -1.0};
     struct uw_error err = {.text = ""};
     const char *file = NULL;
     int status = uw_args_parse(&spec, argc, argv, &o, &file);

@@ -26,6 +26,12 @@ static int start_profile(struct uw_train *t)
     return uw_trace_profile(&t->trace, m, true, &t->err);
 }
 
+static bool is_autoencoder(const struct uw_train *t)
+{
+    const struct uw_loss_def *loss = t->job.file.def.losses;
+    return loss != NULL && loss[0].target == UW_TARGET_INPUT;
+}
+
 /* Everything before the first step. Returns UW_OK or a code; *status is the exit status then. */
 static int prepare(struct uw_train *t, int *status)
 {
@@ -33,7 +39,7 @@ static int prepare(struct uw_train *t, int *status)
     struct uw_job_config config = {.model = o->model,
                                    .backend = o->backend,
                                    .exact = o->exact,
-                                   .gpu = true,
+                                   .gpu = o->class_weights == NULL,
                                    .tf32 = o->tf32,
                                    .threads = o->threads,
                                    .plan = {.batch_n = o->batch}};
@@ -42,15 +48,23 @@ static int prepare(struct uw_train *t, int *status)
     t->saved_step = UINT64_MAX;
     int rc = uw_recipe_apply(&o->recipe, &config.plan, &t->err);
     rc = rc < 0 ? rc : uw_job_plan(&t->job, &config, &t->err);
-    *status = uw_job_exit(rc);
+    *status = rc < 0 ? uw_job_exit(rc) : UW_EXIT_USAGE;
     if (rc < 0) {
         return rc;
+    }
+    if (o->anomaly_percentile >= 0.0 && !is_autoencoder(t)) {
+        return uw_error_set(&t->err, UW_ERR_INVALID,
+                            "--anomaly-percentile: model %.60s is no autoencoder, its loss needs "
+                            "\"target\": \"input\"", t->job.file.def.name);
     }
     rc = uw_storage_file_init(&t->files, NULL);
     rc = rc < 0 ? rc : uw_train_open_data(t);
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     if (rc == UW_OK) {
         uw_train_report_device(t);
+        t->job.model.class_weights = t->class_weights;
+        bool keep = o->keep.at == UW_TRAIN_KEEP_BEST;
+        rc = uw_best_open(&t->best, &t->job.model, keep || o->patience != 0, keep, &t->err);
     }
     rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
@@ -138,8 +152,8 @@ static int run(const struct uw_train_options *o)
     }
     uw_events_close(&t.events, NULL);
     uw_trace_close(&t.trace, NULL);
-    uw_data_close(&t.test);
-    uw_data_close(&t.data);
+    uw_best_close(&t.job.model);
+    uw_train_close_data(&t);
     uw_storage_file_deinit(&t.files);
     uw_job_deinit(&t.job);
     return (int)status;
@@ -172,6 +186,19 @@ static const struct uw_opt rows[] = {
     ROW("resume", UW_OPT_FLAG, resume, 0, 0, NULL,
         "resume from the file of --save, bit for bit; start from the beginning where there is "
         "none"),
+    ROW("validation", UW_OPT_REAL, validation, 0.001, 0.9, "SHARE",
+        "part of the training set to test with after each epoch, not trained on; without it the "
+        "test set is used"),
+    ROW("patience", UW_OPT_U32, patience, 1, 0, "N",
+        "stop after N tests in a row without a smaller loss than the best"),
+    ROW("keep", UW_OPT_CHOICE, keep, 0, 0, "last|best",
+        "weights at the end: of the last step, or of the test with the smallest loss (last)"),
+    ROW("class-weights", UW_OPT_TEXT, class_weights, 0, 0, "W",
+        "samples count by class, as in PyTorch's CrossEntropyLoss: balanced, or a number for each "
+        "class, 1,2.5,0.5; on the processor"),
+    ROW("anomaly-percentile", UW_OPT_REAL, anomaly_percentile, 0, 100, "P",
+        "of an autoencoder: at the end, set the threshold of anomalies to this percentile of its "
+        "errors on the validation set, or on the training set"),
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "largest number of samples in a test, also in the last; 0: all (0)"),
     ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "use the samples in order"),
@@ -230,6 +257,8 @@ static int check(const struct uw_train_options *o, struct uw_error *err)
         {o->save_every != 0 && !saves, "save-every", "needs --save FILE"},
         {o->spike != 0.0 && o->recipe.micro_batch != 0, "spike",
          "needs whole minibatches, no --micro-batch"},
+        {o->class_weights != NULL && o->backend.at == UW_BACKEND_CUDA, "class-weights",
+         "are computed on the processor, leave --backend cuda out"},
         {uw_lr_parse(o->schedule, &lr) < 0, schedule, "needs " UW_LR_ALLOWED}), err);
     return rc < 0 ? rc : uw_check_results(results, 3, read, 3, err);
 }
@@ -242,6 +271,8 @@ int uw_cmd_train(int argc, char **argv)
                                  .recipe = UW_RECIPE_DEFAULTS,
                                  .schedule = "constant",
                                  .backend = {"auto", UW_BACKEND_AUTO},
+                                 .keep = {"last", UW_TRAIN_KEEP_LAST},
+                                 .anomaly_percentile = -1.0,
                                  .seed = 1};
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     struct uw_error err = {.text = ""};

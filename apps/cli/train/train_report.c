@@ -3,6 +3,7 @@
 
 #include "uwasa/board.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define EVENT_US 200000u
@@ -54,22 +55,51 @@ void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t no
 /* Of a test. */
 static uint64_t samples_of(const struct uw_train *t)
 {
-    uint32_t all = t->test.base->samples_n, most = t->o->eval_samples;
+    uint32_t all = t->testing->data->samples_n, most = t->o->eval_samples;
     return most != 0 && most < all ? most : all;
 }
 
 void uw_train_show_testing(struct uw_train *t)
 {
-    uint64_t now_us = uw_board_now_us(), done = t->score.samples_n, all = samples_of(t);
+    uint64_t now_us = uw_board_now_us(), done = t->testing->score.samples_n;
+    uint64_t all = samples_of(t);
     if (done == 0 || !uw_progress_due(&t->progress, now_us)) {
         return;
     }
     char eta[UW_TEXT_BYTES];
     double per_s = (double)done / ((double)(now_us - t->testing_us) / 1e6);
-    uw_progress_show(&t->progress, "testing %llu/%llu samples  step %llu  %.0f samples/s  ETA %s",
+    uw_progress_show(&t->progress, "%s %llu/%llu samples  step %llu  %.0f samples/s  ETA %s",
+                     t->testing == &t->test ? "testing" : "validating",
                      (unsigned long long)done, (unsigned long long)all,
                      (unsigned long long)t->step, per_s,
                      uw_text_time((double)(all - done) / per_s, eta));
+}
+
+static bool is_current(const struct uw_train *t, const struct uw_train_test *test)
+{
+    return test->done && test->step == t->step;
+}
+
+static void add_score(cJSON *ev, const struct uw_train_test *test)
+{
+    char accuracy[32], loss[32], samples[32];
+    snprintf(accuracy, sizeof accuracy, "%s_accuracy", test->word);
+    snprintf(loss, sizeof loss, "%s_loss", test->word);
+    snprintf(samples, sizeof samples, "%s_samples", test->word);
+    UW_EVENT_NUMBERS(ev, {accuracy, test->score.accuracy}, {loss, test->score.loss},
+                     {samples, (double)test->score.samples_n});
+}
+
+void uw_train_report_test(struct uw_train *t, const struct uw_train_test *test)
+{
+    char text[UW_SCORE_TEXT_BYTES];
+    cJSON *ev = uw_event(test->event);
+    UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->loader.epoch});
+    add_score(ev, test);
+    uw_events_put(&t->events, ev);
+    uw_progress_print(&t->progress, "epoch %llu  step %llu  %s%s", uw_train_epoch(t),
+                      (unsigned long long)t->step, test->word,
+                      uw_score_text(&test->score, text) + sizeof "test" - 1);
 }
 
 void uw_train_trace_step(struct uw_train *t, const char *what, uint64_t from_us, uint64_t until_us)
@@ -85,17 +115,41 @@ static const char *where(const struct uw_train *t)
     return t->step < t->steps ? "at" : "in the test after";
 }
 
+static void print_best(const struct uw_train *t)
+{
+    const struct uw_best *b = &t->best;
+    char text[UW_SCORE_TEXT_BYTES];
+    if (is_current(t, &t->validation)) {
+        printf("validation     %s\n",
+               uw_score_text(&t->validation.score, text) + sizeof "test " - 1);
+    }
+    if (b->on && isfinite(b->loss)) {
+        printf("best           step %llu, %s loss %.4f%s\n", (unsigned long long)b->step,
+               t->validation.data != NULL ? "validation" : "test", b->loss,
+               b->swapped ? "; these weights are kept" : "");
+    }
+    if (!t->interrupted && uw_train_out_of_patience(t)) {
+        printf("stopped        at step %llu of %llu: %u tests without a better one\n",
+               (unsigned long long)t->step, (unsigned long long)t->steps, (unsigned)b->since);
+    }
+    if (t->job.model.anomaly_threshold != 0.0f) {
+        printf("anomalies      errors above %.6g\n", (double)t->job.model.anomaly_threshold);
+    }
+}
+
 static void print_done(const struct uw_train *t, double seconds, double per_s, uint64_t rss)
 {
     char a[UW_TEXT_BYTES];
     char b[UW_TEXT_BYTES];
-    if (t->scored && t->scored_step == t->step) {
-        uw_score_print(&t->score);
-        if (t->score.samples_n < t->test.base->samples_n) {
-            printf("tested on      %llu of %u samples\n", (unsigned long long)t->score.samples_n,
-                   (unsigned)t->test.base->samples_n);
+    if (is_current(t, &t->test)) {
+        const struct uw_score *score = &t->test.score;
+        uw_score_print(score);
+        if (score->samples_n < t->test.data->samples_n) {
+            printf("tested on      %llu of %u samples\n", (unsigned long long)score->samples_n,
+                   (unsigned)t->test.data->samples_n);
         }
     }
+    print_best(t);
     if (t->interrupted) {
         printf("interrupted    %s step %llu of %llu\n", where(t), (unsigned long long)t->step,
                (unsigned long long)t->steps);
@@ -127,6 +181,23 @@ static void print_done(const struct uw_train *t, double seconds, double per_s, u
     }
 }
 
+static void add_best(const struct uw_train *t, cJSON *ev)
+{
+    const struct uw_best *b = &t->best;
+    if (b->on && isfinite(b->loss)) {
+        UW_EVENT_NUMBERS(ev, {"best_step", (double)b->step}, {"best_loss", b->loss});
+    }
+    if (b->keep && !t->interrupted) {
+        cJSON_AddNumberToObject(ev, "kept_step", (double)(b->swapped ? b->step : t->step));
+    }
+    if (t->o->patience != 0) {
+        cJSON_AddBoolToObject(ev, "stopped_early", !t->interrupted && t->step < t->steps);
+    }
+    if (t->job.model.anomaly_threshold != 0.0f) {
+        uw_event_float(ev, "anomaly_threshold", t->job.model.anomaly_threshold);
+    }
+}
+
 void uw_train_report_done(struct uw_train *t)
 {
     double seconds = uw_seconds_since(t->start_us);
@@ -134,10 +205,11 @@ void uw_train_report_done(struct uw_train *t)
     uint64_t rss = uw_board_peak_rss_bytes();
     cJSON *ev = uw_event("done");
     cJSON_AddNumberToObject(ev, "step", (double)t->step);
-    bool scored = t->scored && t->scored_step == t->step;
-    if (scored) {
-        UW_EVENT_NUMBERS(ev, {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
-                         {"test_samples", (double)t->score.samples_n});
+    if (is_current(t, &t->test)) {
+        add_score(ev, &t->test);
+    }
+    if (is_current(t, &t->validation)) {
+        add_score(ev, &t->validation);
     }
     UW_EVENT_NUMBERS(ev, {"samples", (double)t->samples}, {"samples_per_s", per_s},
                      {"seconds", seconds}, {"arena_bytes", (double)t->job.arena.used_bytes},
@@ -149,6 +221,7 @@ void uw_train_report_done(struct uw_train *t)
     if (t->job.model.guard.factor != 0.0f) {
         cJSON_AddNumberToObject(ev, "skipped_steps", (double)t->job.model.guard.skipped);
     }
+    add_best(t, ev);
     bool quiet = uw_events_take_stdout(&t->events);
     uw_events_put(&t->events, ev);
     uw_progress_clear(&t->progress);

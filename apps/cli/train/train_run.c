@@ -13,36 +13,47 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(&t->stop);
 }
 
-static int evaluate(struct uw_train *t)
+int uw_train_evaluate(struct uw_train *t, struct uw_train_test *test)
 {
-    if (t->scored && t->scored_step == t->step) {
+    if (test->done && test->step == t->step) {
         return UW_OK;
     }
     t->testing_us = uw_board_now_us();
-    int rc = uw_job_evaluate(&t->job, t->test.base, t->o->eval_samples, stop_asked, t, &t->score);
+    t->testing = test;
+    int rc = uw_job_evaluate(&t->job, test->data, t->o->eval_samples, stop_asked, t, &test->score);
     if (rc == UW_ERR_AGAIN) {
         t->interrupted = true;
         return UW_OK;
     }
     if (rc < 0) {
-        return uw_error_set(&t->err, rc, "%.120s: test set: %s", t->o->data, uw_status_text(rc));
+        return uw_error_set(&t->err, rc, "%.120s: %s set: %s", t->o->data, test->word,
+                            uw_status_text(rc));
     }
-    if (!isfinite(t->score.loss)) {
+    if (!isfinite(test->score.loss)) {
         return uw_error_set(&t->err, UW_ERR_NONFINITE,
-                            "step %llu: the test loss is NaN or infinite; a lower --lr may help",
-                            (unsigned long long)t->step);
+                            "step %llu: the %s loss is NaN or infinite; a lower --lr may help",
+                            (unsigned long long)t->step, test->word);
     }
-    t->scored = true;
-    t->scored_step = t->step;
-    cJSON *ev = uw_event("eval");
-    UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->loader.epoch},
-                     {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
-                     {"test_samples", (double)t->score.samples_n});
-    uw_events_put(&t->events, ev);
-    char text[UW_SCORE_TEXT_BYTES];
-    uw_progress_print(&t->progress, "epoch %llu  step %llu  %s", uw_train_epoch(t),
-                      (unsigned long long)t->step, uw_score_text(&t->score, text));
+    test->done = true;
+    test->step = t->step;
+    uw_train_report_test(t, test);
     return UW_OK;
+}
+
+int uw_train_test_epoch(struct uw_train *t)
+{
+    struct uw_train_test *test = t->validation.data != NULL ? &t->validation : &t->test;
+    int rc = uw_train_evaluate(t, test);
+    if (rc == UW_OK && t->best.on && !t->best.judged && test->done && test->step == t->step) {
+        rc = uw_best_judge(&t->best, &t->job.model, t->step, test->score.loss);
+        t->changed = true;
+    }
+    return rc;
+}
+
+bool uw_train_out_of_patience(const struct uw_train *t)
+{
+    return t->o->patience != 0 && t->best.since >= t->o->patience;
 }
 
 /* Whether the parameters after the steps begun will be saved or tested. */
@@ -75,6 +86,7 @@ static int begin_one(struct uw_train *t)
     if (rc < 0) {
         return fail_step(t, t->begun + 1u, rc, &why);
     }
+    t->best.judged = false;
     t->flight[t->begun++ % UW_DEVICE_STEPS_MAX] = (struct uw_train_begun){
         .n = (uint32_t)n, .lr = m->optimizer.lr, .epoch = t->loader.epoch,
         .position = t->loader.position, .before_us = before_us};
@@ -125,10 +137,21 @@ static int run_to_mark(struct uw_train *t)
     return rc;
 }
 
+/* The test that a run which was stopped before it still owes. */
+static int catch_up(struct uw_train *t)
+{
+    bool owed = t->best.on && !t->best.judged && t->step > 0 && t->step < t->steps &&
+                t->loader.position == 0;
+    return owed ? uw_train_test_epoch(t) : UW_OK;
+}
+
 int uw_train_run(struct uw_train *t)
 {
-    int rc = UW_OK;
-    while (rc == UW_OK && t->step < t->steps && !must_end(t)) {
+    int rc = catch_up(t);
+    if (t->step < t->steps && !uw_train_out_of_patience(t)) {
+        t->job.model.anomaly_threshold = 0.0f;      /* of other weights */
+    }
+    while (rc == UW_OK && t->step < t->steps && !uw_train_out_of_patience(t) && !must_end(t)) {
         rc = run_to_mark(t);
         bool epoch_end = rc == UW_OK && t->loader.position == 0;
         uint64_t every = t->o->save_every;
@@ -136,15 +159,15 @@ int uw_train_run(struct uw_train *t)
             rc = uw_train_save(t);
         }
         if (rc == UW_OK && epoch_end && !t->events.failed) {
-            rc = evaluate(t);
+            rc = uw_train_test_epoch(t);
+        }
+        if (rc == UW_OK && t->changed) {
+            rc = uw_train_save(t);
         }
     }
-    t->interrupted = t->step < t->steps;
+    t->interrupted = t->step < t->steps && !uw_train_out_of_patience(t);
     if (rc == UW_OK) {
         rc = uw_train_save(t);
     }
-    if (rc == UW_OK && !t->interrupted) {
-        rc = evaluate(t);
-    }
-    return rc;
+    return rc < 0 || t->interrupted ? rc : uw_train_end(t);
 }

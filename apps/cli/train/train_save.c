@@ -5,7 +5,7 @@
 
 int uw_train_save(struct uw_train *t)
 {
-    if (t->o->save == NULL || t->saved_step == t->step) {
+    if (t->o->save == NULL || (t->saved_step == t->step && !t->changed)) {
         return UW_OK;
     }
     if (!uw_model_is_finite(&t->job.model)) {
@@ -14,15 +14,17 @@ int uw_train_save(struct uw_train *t)
                             "%.120s is as it was; a lower --lr may help",
                             (unsigned long long)t->step, t->o->save);
     }
-    const struct uw_checkpoint state = {.step = t->step,
-                                        .epoch = t->loader.epoch,
-                                        .position = t->loader.position,
-                                        .seed = t->o->seed,
-                                        .batch_n = t->o->batch,
-                                        .exact = t->o->exact};
+    struct uw_checkpoint state = {.step = t->step,
+                                  .epoch = t->loader.epoch,
+                                  .position = t->loader.position,
+                                  .seed = t->o->seed,
+                                  .batch_n = t->o->batch,
+                                  .exact = t->o->exact};
+    uw_best_store(&t->best, t->o->validation, &state);
     int rc = uw_checkpoint_save(&t->job.model, &state, &t->files.base, t->o->save, &t->err);
     if (rc == UW_OK) {
         t->saved_step = t->step;
+        t->changed = false;
     }
     return rc;
 }
@@ -57,18 +59,27 @@ int uw_train_resume(struct uw_train *t)
     if (rc < 0) {
         return rc;
     }
-    if (state.position >= t->data.base->samples_n) {
+    uint32_t samples_n = t->loader.config.dataset->samples_n;
+    if (state.position >= samples_n) {
         return uw_error_set(&t->err, UW_ERR_MISMATCH,
                             "%.120s is at sample %llu, data %.80s has %u", o->save,
-                            (unsigned long long)state.position, o->data,
-                            (unsigned)t->data.base->samples_n);
+                            (unsigned long long)state.position, o->data, (unsigned)samples_n);
+    }
+    rc = uw_best_load(&t->best, &t->job.model, o->validation, &state, o->save, &t->err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (rc == 0 && t->best.on) {
+        uw_progress_print(&t->progress, "%s: its tests were not judged, the next one is the first",
+                          o->save);
     }
     t->step = t->begun = t->saved_step = t->first_step = state.step;
     t->loader.epoch = t->epoch = state.epoch;
     t->loader.position = (uint32_t)state.position;
     t->position = state.position;
-    uw_progress_print(&t->progress, t->step < t->steps ? "%s: resuming at step %llu"
-                                                       : "%s: step %llu is done, nothing is left",
+    bool done = t->step >= t->steps || uw_train_out_of_patience(t);
+    uw_progress_print(&t->progress, done ? "%s: step %llu is done, nothing is left"
+                                         : "%s: resuming at step %llu",
                       o->save, (unsigned long long)t->step);
     return UW_OK;
 }
