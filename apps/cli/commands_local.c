@@ -5,6 +5,7 @@
 #include "base/args.h"
 #include "base/commands.h"
 #include "plan/plan_link.h"
+#include "train/predict_node.h"
 
 #define ABSENT "this program was built without the network (-DUWASA_NET=OFF)"
 
@@ -39,6 +40,36 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
 int uw_cmd_bench_link(int argc, char **argv)
 {
     return absent(argc, argv);
+}
+
+int uw_predict_node_check(const struct uw_predict_node_config *config, struct uw_error *err)
+{
+    return uw_error_set(err, UW_ERR_UNSUPPORTED, "--node %.60s: " ABSENT, config->address);
+}
+
+int uw_predict_node_open(struct uw_predict_node **node,
+                         const struct uw_predict_node_config *config, struct uw_answers *answers,
+                         uint32_t *sample_n, float *threshold, struct uw_error *err)
+{
+    (void)answers;
+    (void)sample_n;
+    (void)threshold;
+    *node = NULL;
+    return uw_predict_node_check(config, err);
+}
+
+int uw_predict_node_ask(struct uw_predict_node *node, const float *x, float *numbers,
+                        struct uw_error *err)
+{
+    (void)node;
+    (void)x;
+    (void)numbers;
+    return uw_error_set(err, UW_ERR_UNSUPPORTED, ABSENT);
+}
+
+void uw_predict_node_close(struct uw_predict_node *node)
+{
+    (void)node;
 }
 
 uint32_t uw_plan_link_nodes(const char *link)

@@ -89,6 +89,47 @@ expect 0 "$uwasa" convert disc.json disc.onnx --weights disc.safetensors
 expect 0 "$uwasa" predict --model disc.onnx rows.csv
 cmp -s out rows.out || fail "the ONNX model answers otherwise"
 
+# a node that trains answers as its weights do; a rate of 1e-30 leaves them as they are
+expect 0 "$uwasa" keygen run.key
+"$uwasa" node --name a --run r --key run.key $model --data csv:disc.csv --lr 1e-30 \
+    --listen 127.0.0.1:0 --seconds 60 --json node.jsonl >node.out 2>node.err &
+pid=$!
+trap 'kill $pid 2>/dev/null; rm -rf "$work"' EXIT
+address=
+for _ in $(seq 100); do
+    address=$(sed -n 's/.*"event":"listening".*"address":"\([^"]*\)".*/\1/p' node.jsonl)
+    [ -n "$address" ] && break
+    sleep 0.1
+done
+[ -n "$address" ] || { cat node.jsonl node.err >&2; fail "the node does not listen"; }
+ask="predict --node $address --key run.key --run r"
+# shellcheck disable=SC2086
+expect 0 "$uwasa" $ask rows.csv
+cmp -s out rows.out || { cat out err >&2; fail "the node answers otherwise"; }
+# shellcheck disable=SC2086
+"$uwasa" predict $model --data csv:disc.csv --probabilities >here 2>err
+for i in 1 2 3; do      # at the same time
+    # shellcheck disable=SC2086
+    "$uwasa" $ask --data csv:disc.csv --samples 40 --probabilities >there.$i 2>err.$i &
+    eval "asker$i=\$!"
+done
+# shellcheck disable=SC2154
+for one in $asker1 $asker2 $asker3; do
+    wait "$one" || { cat err.* >&2; fail "one of three askers"; }
+done
+for i in 1 2 3; do
+    head -n 40 here | cmp -s - there.$i || fail "asker $i has other answers"
+done
+expect 1 "$uwasa" predict --node "$address" --key run.key --run other --timeout 0.5 rows.csv
+grep -q 'no answer for 0.5 s' err || fail "another run is not told"
+# shellcheck disable=SC2086
+expect 1 "$uwasa" $ask disc.csv
+# shellcheck disable=SC2086
+expect 1 "$uwasa" $ask --data digits
+grep -q 'takes samples of 2 numbers, data digits has 1x28x28' err || fail "other data is not told"
+kill -INT $pid
+wait $pid || { cat node.err >&2; fail "the node that answered ends with an error"; }
+
 # mistakes
 while IFS='|' read -r status arguments sentence; do
     # shellcheck disable=SC2086
@@ -102,6 +143,11 @@ done <<'END'
 1|--model disc.json --weights disc.safetensors disc.csv|disc.csv:1: 3 numbers, the model takes 2
 1|--model disc.json --weights disc.safetensors|no row of numbers
 2|--model disc.json --weights disc.safetensors --data csv:disc.csv rows.csv|leave FILE out
+2|--node 127.0.0.1:1 rows.csv|--key: is needed with --node
+2|--node 127.0.0.1:1 --key run.key rows.csv|--run: is needed with --node
+2|--node nowhere --key run.key --run r rows.csv|--node nowhere: needs HOST:PORT
+2|--node 127.0.0.1:1 --model disc.json rows.csv|leave --model and --weights out
+2|--model disc.json --weights disc.safetensors --run r rows.csv|--node: is needed with --key
 2|--model disc.json --weights disc.safetensors --samples 3 rows.csv|--samples: needs --data
 2|--model disc.json --weights disc.safetensors --json rows.csv rows.csv|FILE reads it
 END

@@ -28,7 +28,7 @@ static void test_gradient_every_loss_and_target_match_central_differences(void *
     (void)state;
     for (int kind = UW_LOSS_CROSS_ENTROPY; kind <= UW_LOSS_HUBER; kind++) {
         for (int way = 0; way < 6; way++) {
-            char name[32];
+            char name[48];
             const struct uw_loss_def loss = {
                 .kind = (enum uw_loss_kind)kind,
                 .target = kind == UW_LOSS_CROSS_ENTROPY ? UW_TARGET_LABEL

@@ -90,6 +90,21 @@ void uw_answers_read(const struct uw_answers *a, const float *out, const float *
     }
 }
 
+#define FORM_PROBABILITIES 0x100u
+
+uint32_t uw_answers_form(const struct uw_answers *a)
+{
+    return (uint32_t)a->kind | (a->probabilities ? FORM_PROBABILITIES : 0);
+}
+
+int uw_answers_told(struct uw_answers *a, uint32_t form, uint32_t numbers_n)
+{
+    uint32_t kind = form & ~FORM_PROBABILITIES;
+    *a = (struct uw_answers){.kind = (enum uw_answer_kind)kind, .numbers_n = numbers_n,
+                             .probabilities = (form & FORM_PROBABILITIES) != 0};
+    return kind <= UW_ANSWER_ERROR ? UW_OK : UW_ERR_UNSUPPORTED;
+}
+
 uint32_t uw_answers_class(const struct uw_answers *a, const float *numbers)
 {
     uint32_t top = 0;

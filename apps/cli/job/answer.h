@@ -45,6 +45,12 @@ void uw_answers_init(struct uw_answers *a, const struct uw_job *j);
 void uw_answers_read(const struct uw_answers *a, const float *out, const float *x,
                      float *numbers);
 
+/* The answers of another device's model, from what it tells of itself: form is uw_answers_form of
+ * its answers. uw_answers_read and uw_answers_loss are not for them. Returns UW_OK, or
+ * UW_ERR_UNSUPPORTED (a later version's form). */
+uint32_t uw_answers_form(const struct uw_answers *a);
+int uw_answers_told(struct uw_answers *a, uint32_t form, uint32_t numbers_n);
+
 /* The class of an answer: the largest number, the first of equals. */
 uint32_t uw_answers_class(const struct uw_answers *a, const float *numbers);
 

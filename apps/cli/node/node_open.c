@@ -137,6 +137,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
         .samples = r->pool_block.at != NULL ? &r->pool : NULL,
+        .queries = &r->queries,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .kernels = uw_job_backend_text(&r->job, r->kernels),
         .on_event = on_event,

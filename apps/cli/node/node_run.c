@@ -154,6 +154,7 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);
     rc = rc < 0 ? rc : save(r);
+    rc = rc < 0 ? rc : uw_node_work_open_queries(r);
     if (rc == UW_OK) {
         rc = uw_node_work_open(r);
         *status = rc == UW_ERR_TOOBIG ? UW_EXIT_USAGE : UW_EXIT_FAILED;
@@ -247,6 +248,8 @@ static int run_steps(struct uw_node_work *r)
         rc = uw_node_work_train(r, &lr);
         rc = rc < 0 ? rc : uw_node_work_exchange(r, lr);
         int kept = rc < 0 || (rc & UW_NODE_AVERAGING) != 0 ? UW_OK : housekeeping(r);
+        bool whole = rc >= 0 && (rc & (UW_NODE_AVERAGING | UW_NODE_ADOPTING)) == 0;
+        kept = kept < 0 || !whole ? kept : uw_node_work_answer(r);
         rc = kept < 0 ? kept : rc;
     }
     r->trained_us = uw_board_now_us();
@@ -268,14 +271,14 @@ static int work(struct uw_node_work *r)
     }
     bool waited_for = uw_node_work_broadcasts(r->o);
     if (rc == UW_OK && !uw_stop_asked(&r->stop) && waited_for) {
-        uw_node_work_linger(r);
+        rc = uw_node_work_linger(r);
         uw_node_net_stop(&r->net);
     }
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
         rc = evaluate(r, r->o->final_eval_samples, true);
     }
     if (rc == UW_OK && !uw_stop_asked(&r->stop) && !waited_for) {
-        uw_node_work_linger(r);
+        rc = uw_node_work_linger(r);
     }
     uw_node_net_stop(&r->net);
     if (rc == UW_OK) {
@@ -379,6 +382,7 @@ int uw_node_run(struct uw_node_file *file)
     uw_node_net_close(&r->net);
     uw_node_work_close_direct(r);
     uw_link_mpi_end(0);
+    uw_node_work_close_queries(r);
     uw_node_gradients_close(r);
     uw_board_memory_release(r->spare.at, r->spare.bytes);
     uw_deal_close(&r->deal);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "predict_node.h"
 #include "rows.h"
 #include "base/commands.h"
 #include "base/events.h"
@@ -15,6 +16,7 @@
 
 struct options {
     const char *model, *data, *weights, *json;
+    struct uw_predict_node_config node;     /* address NULL: the model is here */
     struct uw_choice backend;
     uint32_t batch, threads, top;
     uint64_t samples, seed;
@@ -32,6 +34,15 @@ static const struct uw_opt rows[] = {
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "in place of rows: the test samples of a dataset, as for train"),
     ROW("samples", UW_OPT_U64, samples, 0, 0, "N", "with --data: the first N only; 0: all (0)"),
+    ROW("node", UW_OPT_TEXT, node.address, 0, 0, "ADDRESS",
+        "in place of --model and --weights: ask this node of a run, while it trains"),
+    ROW("key", UW_OPT_TEXT, node.key, 0, 0, "FILE", "with --node: key of the run"),
+    ROW("run", UW_OPT_TEXT, node.run, 0, 0, "TEXT", "with --node: name of the run"),
+    ROW("link", UW_OPT_CHOICE, node.link, 0, 0, "udp|tcp", "with --node: its link (udp)"),
+    ROW("no-tls", UW_OPT_FLAG, node.no_tls, 0, 0, NULL,
+        "with --node and --link tcp: the run has \"tls\": false"),
+    ROW("timeout", UW_OPT_REAL, node.timeout_s, 0.1, 3600, "S",
+        "with --node: stop after this time without an answer (5)"),
     ROW("top", UW_OPT_U32, top, 1, 0, "N", "the N most probable classes, not one"),
     ROW("probabilities", UW_OPT_FLAG, probabilities, 0, 0, NULL,
         "also the probability of every class"),
@@ -51,7 +62,8 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "predict",
     .summary = "what a trained model says about samples",
-    .usage = "--model M --weights FILE [FILE|-] [flags]",
+    .usage = "--model M --weights FILE [FILE|-] [flags]\n"
+             "       uwasa predict --node ADDRESS --key FILE --run NAME [FILE|-] [flags]",
     .example = "uwasa predict --model mine.json --weights mine.safetensors rows.csv",
     .epilogue =
         "FILE has a sample a line, its features only: numbers separated by commas, semicolons,\n"
@@ -69,7 +81,10 @@ static const struct uw_args_spec spec = {
 /* Samples from rows or from a dataset, and the answers to them. */
 struct predict {
     const struct options *o;
-    struct uw_job job;
+    struct uw_job job;              /* zeros with a node */
+    struct uw_predict_node *node;   /* NULL: the model is here */
+    uint32_t sample_n;
+    float *asked;                   /* [sample_n] with a node */
     struct uw_answers answers;
     struct uw_rows rows;
     struct uw_data data;
@@ -168,6 +183,19 @@ static void put_answer(struct predict *p, const uint32_t *label)
     uw_events_put(&p->events, ev);
 }
 
+/* Write what p->numbers say of the next sample. */
+static void say(struct predict *p, const uint32_t *label)
+{
+    if (has_classes(p)) {
+        uw_answers_top(&p->answers, p->numbers, p->o->top, p->top);
+    }
+    p->samples++;
+    put_answer(p, label);
+    if (!uw_events_take_stdout(&p->events)) {
+        print_answer(p);
+    }
+}
+
 /* Answer n samples of the model's input. label NULL: there are none. */
 static int answer(struct predict *p, uint32_t n, const uint32_t *label, struct uw_error *err)
 {
@@ -184,16 +212,19 @@ static int answer(struct predict *p, uint32_t n, const uint32_t *label, struct u
     for (uint32_t i = 0; i < n; i++) {
         uw_answers_read(a, out + (size_t)i * a->outputs_n, m->input + (size_t)i * m->input_n,
                         p->numbers);
-        if (has_classes(p)) {
-            uw_answers_top(a, p->numbers, p->o->top, p->top);
-        }
-        p->samples++;
-        put_answer(p, label != NULL ? &label[i] : NULL);
-        if (!uw_events_take_stdout(&p->events)) {
-            print_answer(p);
-        }
+        say(p, label != NULL ? &label[i] : NULL);
     }
     return UW_OK;
+}
+
+/* Ask the node about the next sample. */
+static int ask(struct predict *p, const uint32_t *label, struct uw_error *err)
+{
+    int rc = uw_predict_node_ask(p->node, p->asked, p->numbers, err);
+    if (rc == UW_OK) {
+        say(p, label);
+    }
+    return rc;
 }
 
 /* ---- samples ---- */
@@ -209,7 +240,7 @@ static void tell_rows(struct predict *p)
     if (r->header) {
         uw_progress_print(&p->progress, "%s: its first line is a header, skipped", r->name);
     }
-    if (r->separator != ',' && p->job.model.input_n > 1) {
+    if (r->separator != ',' && p->sample_n > 1) {
         uw_progress_print(&p->progress, "%s: numbers are separated by %s", r->name,
                           r->separator == ' ' ? "blanks or tabs" : "semicolons");
     }
@@ -218,19 +249,19 @@ static void tell_rows(struct predict *p)
 /* Answer the rows; of those before a mistake too. */
 static int answer_rows(struct predict *p, struct uw_error *err)
 {
-    struct uw_model *m = &p->job.model;
+    float *x = p->node != NULL ? p->asked : p->job.model.input;
     int more = 1;
     while (more > 0 && !p->events.failed) {
         uint32_t n = 0;
         while (n < p->batch_n && more > 0) {
-            more = uw_rows_next(&p->rows, m->input + (size_t)n * m->input_n, m->input_n, err);
+            more = uw_rows_next(&p->rows, x + (size_t)n * p->sample_n, p->sample_n, err);
             n += more > 0 ? 1u : 0u;
         }
         if (n > 0) {
             tell_rows(p);
         }
         struct uw_error why = {.text = ""};
-        int rc = answer(p, n, NULL, &why);
+        int rc = p->node == NULL ? answer(p, n, NULL, &why) : n > 0 ? ask(p, NULL, &why) : UW_OK;
         if (rc < 0 && more >= 0) {
             *err = why;
             return rc;
@@ -247,18 +278,20 @@ static int answer_rows(struct predict *p, struct uw_error *err)
 
 static int answer_data(struct predict *p, struct uw_error *err)
 {
-    struct uw_model *m = &p->job.model;
     struct uw_loader loader;
+    uint32_t one = 0, *label = p->node != NULL ? &one : p->job.model.label;
+    float *x = p->node != NULL ? p->asked : p->job.model.input;
     uint64_t most = p->o->samples != 0 ? p->o->samples : UINT64_MAX;
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){
         .dataset = p->data.base, .batch_n = p->batch_n, .no_shuffle = true});
     while (rc >= 0 && loader.epoch == 0 && p->samples < most && !p->events.failed) {
-        rc = uw_loader_next(&loader, m->input, m->label);
+        rc = uw_loader_next(&loader, x, label);
         if (rc < 0) {
             return uw_error_set(err, rc, "%.180s: %s", p->o->data, uw_status_text(rc));
         }
         uint64_t left = most - p->samples;
-        rc = answer(p, left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc, m->label, err);
+        uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
+        rc = p->node != NULL ? ask(p, label, err) : answer(p, n, label, err);
         if (fflush(stdout) != 0) {
             return UW_OK;
         }
@@ -271,10 +304,10 @@ static int answer_data(struct predict *p, struct uw_error *err)
 static int open_input(struct predict *p, const char *file, struct uw_error *err)
 {
     const struct options *o = p->o;
-    p->batch_n = o->batch;
+    p->batch_n = o->node.address != NULL ? 1u : o->batch;
     if (o->data == NULL) {
         int rc = uw_rows_open(&p->rows, file != NULL ? file : "-", err);
-        p->batch_n = p->rows.arrives ? 1u : o->batch;
+        p->batch_n = p->rows.arrives ? 1u : p->batch_n;
         return rc;
     }
     return uw_data_open(&p->data, o->data,
@@ -288,18 +321,44 @@ static void take_threshold(struct predict *p)
     if (p->answers.kind != UW_ANSWER_ERROR) {
         return;
     }
-    p->threshold = given ? (float)p->o->threshold : p->job.model.anomaly_threshold;
+    p->threshold = given ? (float)p->o->threshold : p->threshold;
+    const char *from = p->node != NULL        ? p->o->node.address
+                       : p->o->weights != NULL ? p->o->weights
+                                               : p->o->model;
     if (p->threshold > 0.0f) {
         uw_progress_print(&p->progress, "anomalies: errors above %.6g, %s", (double)p->threshold,
-                          given ? "of --threshold" : p->o->weights);
+                          given ? "of --threshold" : from);
     } else {
         uw_progress_print(&p->progress, "%s has no threshold of anomalies: --threshold X gives "
-                          "one, uwasa train --anomaly-percentile P saves one",
-                          p->o->weights != NULL ? p->o->weights : p->o->model);
+                          "one, uwasa train --anomaly-percentile P saves one", from);
     }
 }
 
-static int make_ready(struct predict *p, struct options *o, struct uw_error *err)
+/* What is the same for a model here and a node. */
+static int take_answers(struct predict *p, struct options *o, const char *name,
+                        struct uw_error *err)
+{
+    const struct uw_answers *a = &p->answers;
+    if (!has_classes(p) && (o->top > 1 || o->probabilities)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
+                            o->probabilities ? "probabilities" : "top", name);
+    }
+    if (a->kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
+        return uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
+                            name);
+    }
+    take_threshold(p);
+    o->top = o->top < a->numbers_n ? o->top : a->numbers_n;
+    p->numbers = malloc(a->numbers_n * sizeof *p->numbers);
+    p->top = malloc(a->numbers_n * sizeof *p->top);
+    if (p->numbers == NULL || p->top == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "no memory for the answers");
+    }
+    return uw_events_open(&p->events, o->json, false, err);
+}
+
+/* Bind the model that is here. */
+static int open_model(struct predict *p, struct options *o, struct uw_error *err)
 {
     int rc = p->data.base != NULL ? uw_job_check_data(&p->job, p->data.base, o->data, err) : UW_OK;
     rc = rc < 0 ? rc : uw_job_bind(&p->job, err);
@@ -313,22 +372,27 @@ static int make_ready(struct predict *p, struct options *o, struct uw_error *err
         uw_progress_print(&p->progress, "%s: %s", o->model, p->job.onnx.notes[i]);
     }
     uw_answers_init(&p->answers, &p->job);
-    if (!has_classes(p) && (o->top > 1 || o->probabilities)) {
-        return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
-                            o->probabilities ? "probabilities" : "top", p->job.file.def.name);
+    p->sample_n = p->job.model.input_n;
+    p->threshold = p->job.model.anomaly_threshold;
+    return take_answers(p, o, p->job.file.def.name, err);
+}
+
+static int open_node(struct predict *p, struct options *o, struct uw_error *err)
+{
+    int rc = uw_predict_node_open(&p->node, &o->node, &p->answers, &p->sample_n, &p->threshold,
+                                  err);
+    const struct uw_dataset *d = p->data.base;
+    if (rc == UW_OK && d != NULL && (uint64_t)d->channels * d->height * d->width != p->sample_n) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "the model of %.60s takes samples of %u numbers, data %.60s has "
+                            "%ux%ux%u", o->node.address, (unsigned)p->sample_n, o->data,
+                            (unsigned)d->channels, (unsigned)d->height, (unsigned)d->width);
     }
-    if (p->answers.kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
-        return uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
-                            p->job.file.def.name);
+    if (rc == UW_OK) {
+        p->asked = malloc(p->sample_n * sizeof *p->asked);
+        rc = p->asked != NULL ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "no memory for a sample");
     }
-    take_threshold(p);
-    o->top = o->top < p->answers.numbers_n ? o->top : p->answers.numbers_n;
-    p->numbers = malloc(p->answers.numbers_n * sizeof *p->numbers);
-    p->top = malloc(p->answers.numbers_n * sizeof *p->top);
-    if (p->numbers == NULL || p->top == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "no memory for the answers");
-    }
-    return uw_events_open(&p->events, o->json, false, err);
+    return rc < 0 ? rc : take_answers(p, o, o->node.address, err);
 }
 
 static void put_done(struct predict *p, uint64_t start_us)
@@ -338,8 +402,12 @@ static void put_done(struct predict *p, uint64_t start_us)
                      {"seconds", uw_seconds_since(start_us)},
                      {"arena_bytes", (double)p->job.arena.used_bytes},
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
-    cJSON_AddStringToObject(ev, "backend", p->job.config.kernels->name);
-    uw_job_device_json(&p->job, ev);
+    if (p->node != NULL) {
+        cJSON_AddStringToObject(ev, "node", p->o->node.address);
+    } else {
+        cJSON_AddStringToObject(ev, "backend", p->job.config.kernels->name);
+        uw_job_device_json(&p->job, ev);
+    }
     uw_events_put(&p->events, ev);
 }
 
@@ -351,7 +419,7 @@ static int run(struct options *o, const char *file)
     uw_progress_init(&p.progress);
     int rc = open_input(&p, file, &err);
     int status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
-    if (rc == UW_OK) {
+    if (rc == UW_OK && o->node.address == NULL) {
         const struct uw_job_config config = {.model = o->model, .backend = o->backend,
                                              .exact = o->exact, .gpu = true, .tf32 = o->tf32,
                                              .threads = o->threads,
@@ -361,7 +429,7 @@ static int run(struct options *o, const char *file)
         status = uw_job_exit(rc);
     }
     if (rc == UW_OK) {
-        rc = make_ready(&p, o, &err);
+        rc = o->node.address != NULL ? open_node(&p, o, &err) : open_model(&p, o, &err);
         status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     }
     rc = rc < 0 ? rc : p.data.base != NULL ? answer_data(&p, &err) : answer_rows(&p, &err);
@@ -377,6 +445,8 @@ static int run(struct options *o, const char *file)
     uw_rows_close(&p.rows);
     uw_data_close(&p.data);
     uw_job_deinit(&p.job);
+    uw_predict_node_close(p.node);
+    free(p.asked);
     free(p.numbers);
     free(p.top);
     return rc < 0 ? uw_cli_error("predict", status, "%s", uw_error_sentence(&err, rc))
@@ -390,20 +460,27 @@ static int check(const struct options *o, const char *file, struct uw_error *err
                                           .file = uw_files_of_model(o->model)},
                                          {.flag = "--data", .file = uw_files_of_data(o->data)},
                                          {.flag = "--weights", .file = o->weights},
+                                         {.flag = "--key", .file = o->node.key},
                                          {.flag = "FILE", .file = file}};
+    bool node = o->node.address != NULL;
     int rc = uw_rules_check(UW_RULES(
-        {o->model == NULL, "model", "is needed, see uwasa predict --help"},
-        {o->model != NULL && o->weights == NULL && !uw_job_is_onnx(o->model), "weights",
+        {node && (o->model != NULL || o->weights != NULL), "node",
+         "has its model, leave --model and --weights out"},
+        {!node && o->model == NULL, "model", "is needed, see uwasa predict --help"},
+        {!node && (o->node.key != NULL || o->node.run != NULL || o->node.no_tls), "node",
+         "is needed with --key, --run and --no-tls"},
+        {!node && o->model != NULL && o->weights == NULL && !uw_job_is_onnx(o->model), "weights",
          "is needed, see uwasa predict --help"},
         {o->data != NULL && file != NULL, "data", "has the samples, leave FILE out"},
         {o->samples != 0 && o->data == NULL, "samples", "needs --data D"}), err);
-    return rc < 0 ? rc : uw_check_results(&results, 1, read, 4, err);
+    rc = rc < 0 || !node ? rc : uw_predict_node_check(&o->node, err);
+    return rc < 0 ? rc : uw_check_results(&results, 1, read, 5, err);
 }
 
 int uw_cmd_predict(int argc, char **argv)
 {
     struct options o = {.backend = {"auto", UW_BACKEND_AUTO}, .batch = 32, .top = 1, .seed = 1,
-                        .threshold = -1.0};
+                        .threshold = -1.0, .node = {.link = {"udp", 0}, .timeout_s = 5.0}};
     struct uw_error err = {.text = ""};
     const char *file = NULL;
     int status = uw_args_parse(&spec, argc, argv, &o, &file);
