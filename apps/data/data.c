@@ -2,6 +2,7 @@
 #include "uwasa/data.h"
 
 #include "sets.h"
+#include "stream.h"
 #include "uwasa/digits.h"
 #include "uwasa/keywords.h"
 
@@ -17,6 +18,7 @@ struct uw_data_parts {
     struct uw_idx idx;
     struct uw_cifar10 cifar10;
     struct uw_csv csv;
+    struct uw_stream_set stream;
     bool classes_chosen; /* the set itself applied classes_mask */
     struct uw_subset subset;
     struct uw_augment augment;
@@ -175,6 +177,32 @@ static int open_csv(struct uw_data_parts *p, const char *rest, const struct uw_d
     return rc;
 }
 
+/* ---- live ---- */
+
+static int open_stream(struct uw_data_parts *p, const char *rest,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    if (!config->live) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "stream:%.100s: arrives while uwasa train or node runs; this needs "
+                            "data that is there", rest);
+    }
+    if (config->classes_mask != 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "stream:%.100s: takes no choice of classes", rest);
+    }
+    uint32_t h = config->height != 0 ? config->height : 1;
+    uint32_t w = config->width != 0 ? config->width : 1;
+    p->whole = &p->stream.base;
+    return uw_stream_open(&p->stream, rest, config->test, config->channels * h * w,
+                          config->outputs > 1u ? config->outputs : 0, err);
+}
+
+bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes)
+{
+    return d->parts != NULL && d->parts->stream.stream != NULL &&
+           uw_stream_news(&d->parts->stream, text, text_bytes);
+}
+
 /* ---- by name ---- */
 
 static const struct {
@@ -184,6 +212,7 @@ static const struct {
 } formats[] = {
     {"digits", open_digits},     {"keywords", open_keywords}, {"mnist:", open_mnist},
     {"cifar10:", open_cifar10},  {"idx:", open_idx},          {"csv:", open_csv},
+    {"stream:", open_stream},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -197,7 +226,7 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
     }
     return uw_error_set(err, UW_ERR_INVALID,
                         "data \"%.80s\": allowed are digits, keywords, mnist:DIR, cifar10:DIR, "
-                        "idx:IMAGES,LABELS and csv:FILE",
+                        "idx:IMAGES,LABELS, csv:FILE and stream:-",
                         spec);
 }
 
@@ -291,6 +320,7 @@ void uw_data_close(struct uw_data *d)
         uw_idx_close(&d->parts->idx);
         uw_cifar10_close(&d->parts->cifar10);
         uw_csv_close(&d->parts->csv);
+        uw_stream_close(&d->parts->stream);
         free(d->parts);
     }
     *d = (struct uw_data){.base = NULL};

@@ -49,7 +49,9 @@ static void ask(struct uw_query_client *c, uint64_t now_us, const float *x)
     uint32_t most = uw_query_part_n(c->link->mtu_bytes), n = left < most ? left : most;
     uint8_t buf[BUFFER_BYTES];
     q.sample.size = (pb_size_t)(n * 4u);
-    uw_put_floats(q.sample.bytes, x != NULL ? x + c->sent_n : x, n);
+    if (n != 0) {
+        uw_put_floats(q.sample.bytes, x + c->sent_n, n);
+    }
     int bytes = uw_message_write(false, UW_WIRE_STATUS_REQUEST, &uw_form_status_request, &request,
                                  buf, sizeof buf);
     bytes = bytes < 0 ? bytes : uw_message_append(false, &uw_form_query, &q, buf, (uint32_t)bytes,

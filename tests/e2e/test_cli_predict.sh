@@ -97,7 +97,7 @@ pid=$!
 trap 'kill $pid 2>/dev/null; rm -rf "$work"' EXIT
 address=
 for _ in $(seq 100); do
-    address=$(sed -n 's/.*"event":"listening".*"address":"\([^"]*\)".*/\1/p' node.jsonl)
+    address=$(sed -n 's/.*"event":"listening".*"address":"\([^"]*\)".*/\1/p' node.jsonl 2>/dev/null)
     [ -n "$address" ] && break
     sleep 0.1
 done

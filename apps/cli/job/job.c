@@ -277,6 +277,11 @@ static bool has_labels(const struct uw_model_def *d)
     return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
 }
 
+bool uw_job_has_classes(const struct uw_job *j)
+{
+    return has_labels(&j->file.def);
+}
+
 int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
                     bool (*stop)(void *), void *arg, struct uw_score *score)
 {

@@ -93,6 +93,9 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
 /* Whether the model's name is that of an ONNX file. */
 bool uw_job_is_onnx(const char *model);
 
+/* Whether the first loss of a planned model compares class labels with one output for each. */
+bool uw_job_has_classes(const struct uw_job *j);
+
 /* Check that the model's input and classes fit the data, which may lack classes. Call after plan;
  * `spec` names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes
  * and data that would fit. */

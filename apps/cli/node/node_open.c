@@ -79,11 +79,18 @@ int uw_node_work_open_data(struct uw_node_work *r)
     const struct uw_node_options *o = r->o;
     const struct uw_data_config config = {.seed = o->seed,
                                           .classes_mask = o->classes_mask,
+                                          .channels = r->job.file.def.in_channels,
+                                          .height = r->job.file.def.in_h,
+                                          .width = r->job.file.def.in_w,
+                                          .live = true,
+                                          .outputs = uw_job_has_classes(&r->job)
+                                                         ? r->job.need.classes : 0,
                                           .shard = o->skew == NULL ? o->shard_i : 0,
                                           .shards_n = o->skew == NULL ? o->shards_n : 0};
     int rc = uw_data_open(&r->data, o->data, &config, &r->err);
     rc = rc < 0 ? rc : uw_data_open(&r->test, o->data,
-                                    &(struct uw_data_config){.seed = o->seed, .test = true},
+                                    &(struct uw_data_config){.seed = o->seed, .test = true,
+                                                             .live = true},
                                     &r->err);
     rc = rc < 0 ? rc : uw_job_check_data(&r->job, r->data.base, o->data, &r->err);
     rc = rc < 0 ? rc : take_share(r);

@@ -197,7 +197,11 @@ static int housekeeping(struct uw_node_work *r)
 {
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
+    char text[320];
     read_sensors(r, now_us);
+    while (uw_data_news(&r->data, text, sizeof text)) {
+        uw_node_report_log(&r->report, "%s", text);
+    }
     uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, uw_node_work_left_s(r));
     if (r->begun != r->step) {
         return UW_OK;

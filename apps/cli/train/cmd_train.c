@@ -8,6 +8,7 @@
 #include "uwasa/describe.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- the run ---- */
 
@@ -167,7 +168,8 @@ static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M",
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
-        "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
+        "digits, keywords, mnist:DIR, cifar10:DIR, idx:IMAGES,LABELS, csv:FILE or stream:- "
+        "(digits)"),
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
         "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("epochs", UW_OPT_U32, epochs, 1, 0, "N", "passes over the data (1)"),
@@ -230,6 +232,10 @@ static const struct uw_args_spec spec = {
         "N. Bytes of IDX files and CIFAR-10 are divided by 255.\n"
         "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS names a test set; with two files the test uses\n"
         "the training samples.\n\n"
+        "stream:- (standard input), stream:unix:PATH and stream:tcp:127.0.0.1:PORT are samples\n"
+        "that arrive while training runs: lines of CSV, or {\"x\": [0.5, 1], \"label\": 0}.\n"
+        "Training waits for the first. Up to 4096 are kept, equally many of each class\n"
+        "(stream:-,keep=N), an epoch is 1000 draws (epoch=N), every sixth is for the test.\n\n"
         "SIGINT and SIGTERM save and stop; the same command with --resume continues.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
@@ -257,6 +263,8 @@ static int check(const struct uw_train_options *o, struct uw_error *err)
         {o->save_every != 0 && !saves, "save-every", "needs --save FILE"},
         {o->spike != 0.0 && o->recipe.micro_batch != 0, "spike",
          "needs whole minibatches, no --micro-batch"},
+        {o->validation != 0.0 && strncmp(o->data, "stream:", 7) == 0, "validation",
+         "is for data that is there, a stream tests with every sixth sample"},
         {o->class_weights != NULL && o->backend.at == UW_BACKEND_CUDA, "class-weights",
          "are computed on the processor, leave --backend cuda out"},
         {uw_lr_parse(o->schedule, &lr) < 0, schedule, "needs " UW_LR_ALLOWED}), err);

@@ -140,6 +140,9 @@ void uw_train_report_device(struct uw_train *t);
 /* The epoch of the last step, from 1. */
 unsigned long long uw_train_epoch(const struct uw_train *t);
 
+/* What is new about a stream of samples. */
+void uw_train_report_news(struct uw_train *t);
+
 /* The event and the live line of a step that is done. */
 void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t now_us);
 

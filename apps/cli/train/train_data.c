@@ -88,17 +88,21 @@ int uw_train_open_data(struct uw_train *t)
     const struct uw_train_options *o = t->o;
     const struct uw_model_def *def = &t->job.file.def;
     struct uw_data_config config = {.seed = o->seed, .channels = def->in_channels,
-                                    .height = def->in_h, .width = def->in_w};
+                                    .height = def->in_h, .width = def->in_w, .live = true,
+                                    .outputs = uw_job_has_classes(&t->job) ? t->job.need.classes
+                                                                           : 0};
     int rc = read_augment(o->augment, &config, &t->err);
     t->test = (struct uw_train_test){.word = "test", .event = "eval"};
     t->validation = (struct uw_train_test){.word = "validation", .event = "validation"};
     rc = rc < 0 ? rc : uw_data_open(&t->data, o->data, &config, &t->err);
     if (rc == UW_OK) {
         rc = uw_data_open(&t->test_data, o->data,
-                          &(struct uw_data_config){.seed = o->seed, .test = true}, &t->err);
+                          &(struct uw_data_config){.seed = o->seed, .test = true, .live = true},
+                          &t->err);
         t->test.data = t->test_data.base;
     }
     rc = rc < 0 ? rc : uw_job_check_data(&t->job, t->data.base, o->data, &t->err);
+    uw_train_report_news(t);
     rc = rc < 0 ? rc : open_split(t);
     struct uw_dataset *data = t->validation.data != NULL ? &t->split.train.base : t->data.base;
     rc = rc < 0 ? rc : weigh_classes(t, data);

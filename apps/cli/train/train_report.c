@@ -23,6 +23,14 @@ unsigned long long uw_train_epoch(const struct uw_train *t)
     return t->epoch + (t->position != 0 ? 1u : 0u);
 }
 
+void uw_train_report_news(struct uw_train *t)
+{
+    char text[320];
+    while (uw_data_news(&t->data, text, sizeof text)) {
+        uw_progress_print(&t->progress, "%s", text);
+    }
+}
+
 void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t now_us)
 {
     bool every = t->o->no_shuffle && t->o->steps != 0;
@@ -38,6 +46,7 @@ void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t no
         t->event_us = now_us;
     }
     if (uw_progress_due(&t->progress, now_us)) {
+        uw_train_report_news(t);
         char eta[UW_TEXT_BYTES];
         double seconds = (double)t->computing_us / 1e6;
         double per_s = (double)t->samples / seconds;
@@ -223,6 +232,7 @@ void uw_train_report_done(struct uw_train *t)
     }
     add_best(t, ev);
     bool quiet = uw_events_take_stdout(&t->events);
+    uw_train_report_news(t);
     uw_events_put(&t->events, ev);
     uw_progress_clear(&t->progress);
     if (!quiet) {

@@ -8,6 +8,7 @@
  *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
  *     csv:FILE[,FILE]                   numbers; the label last; the second file is the test set
+ *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -17,6 +18,14 @@
  * last one is the label, a whole number from 0. Empty lines are skipped, and so is a first line
  * whose last field is not a number (a header). Without a second file every sixth line (the 6th, the
  * 12th, ...) is a test sample; with fewer than six lines both sets have all of them.
+ *
+ * A stream is lines on standard input, or that others send to a socket of this machine: numbers as
+ * in CSV, also between semicolons or blanks, or {"x": [numbers], "label": n}. The first line with
+ * numbers decides how many; lines as long as the model's sample have no label. Lines that do not
+ * fit are skipped and counted. A bounded number of samples is kept, of all classes alike
+ * (",keep=N", 4096), and drawn from at random, all classes with the same probability. Every sixth
+ * sample is for the test. An epoch is a number of draws (",epoch=N", 1000). Opening waits for the
+ * first sample. When standard input ends, what is kept is trained on.
  *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
@@ -35,6 +44,7 @@
 #include "uwasa/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 UW_C_BEGIN
@@ -55,6 +65,9 @@ struct uw_data_config {
     bool flip;                  /* mirror half of the images, at random */
     /* Shape of the image in a CSV row, if the row has that many numbers; 0: samples stay rows. */
     uint32_t channels, height, width;
+    bool live;                  /* streams are allowed */
+    uint32_t outputs;           /* classes of the model: labels of a stream are below; 0: not
+                                   known */
     uint32_t shard, shards_n;   /* every shards_n-th kept sample, from `shard` on; 0, 0: all */
 };
 
@@ -70,9 +83,13 @@ struct uw_data_config {
  * Returns UW_OK, UW_ERR_INVALID (no such dataset, no sample is left, or samples too small for crop
  * and flip), UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_CORRUPT (malformed file), UW_ERR_MISMATCH (two
  * files do not fit together), UW_ERR_UNSUPPORTED (an IDX type or rank that is not listed above),
- * UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO. */
+ * UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO, UW_ERR_AGAIN (a stream: the program was asked to end). */
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err);
+
+/* The next sentence about a stream: how its lines are, lines that were skipped, its end. Returns
+ * whether there is one. */
+bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes);
 
 /* Close its files and free its memory. Safe on a zeroed struct and twice. */
 void uw_data_close(struct uw_data *d);
