@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "predict_node.h"
-#include "rows.h"
+#include "predict.h"
 #include "base/commands.h"
-#include "base/events.h"
-#include "base/progress.h"
-#include "job/answer.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
-#include "uwasa/data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct options {
-    const char *model, *data, *weights, *json;
-    struct uw_predict_node_config node;     /* address NULL: the model is here */
-    struct uw_choice backend;
-    uint32_t batch, threads, top;
-    uint64_t samples, seed;
-    double threshold;           /* below 0: that of the weights */
-    bool probabilities, exact, tf32;
-};
-
-#define ROW(...) UW_OPT_ROW(struct options, __VA_ARGS__)
+#define ROW(...) UW_OPT_ROW(struct uw_predict_options, __VA_ARGS__)
 
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
@@ -78,126 +63,10 @@ static const struct uw_args_spec spec = {
     .positional_max = 1,
 };
 
-/* Samples from rows or from a dataset, and the answers to them. */
-struct predict {
-    const struct options *o;
-    struct uw_job job;              /* zeros with a node */
-    struct uw_predict_node *node;   /* NULL: the model is here */
-    uint32_t sample_n;
-    float *asked;                   /* [sample_n] with a node */
-    struct uw_answers answers;
-    struct uw_rows rows;
-    struct uw_data data;
-    struct uw_events events;
-    struct uw_progress progress;
-    uint64_t samples;           /* answered */
-    uint64_t read;              /* of the dataset */
-    uint32_t batch_n;
-    float threshold;            /* of anomalies; 0: none */
-    float *numbers;             /* [answers.numbers_n] */
-    uint32_t *top;              /* [answers.numbers_n] */
-    bool told;                  /* how the rows were read */
-};
-
 /* ---- answers ---- */
 
-static bool has_classes(const struct predict *p)
-{
-    return p->answers.kind == UW_ANSWER_CLASS;
-}
-
-static bool is_anomaly(const struct predict *p)
-{
-    return !(p->numbers[0] <= p->threshold);
-}
-
-static void print_answer(const struct predict *p)
-{
-    const struct uw_answers *a = &p->answers;
-    const char *number = a->probabilities ? "%s%.4f" : "%s%.6g", *gap = "";
-    char name[UW_ANSWER_TEXT_BYTES];
-    uint32_t tops = has_classes(p) ? p->o->top : 0;
-    for (uint32_t i = 0; i < tops; i++) {
-        printf("%s%s", gap, uw_answers_name(a, p->top[i], name));
-        gap = "\t";
-        printf(number, gap, (double)p->numbers[p->top[i]]);
-    }
-    for (uint32_t i = 0; i < a->numbers_n && (tops == 0 || p->o->probabilities); i++) {
-        printf(number, gap, (double)p->numbers[i]);
-        gap = "\t";
-    }
-    if (p->threshold > 0.0f) {
-        printf("\t%s", is_anomaly(p) ? "anomaly" : "normal");
-    }
-    putchar('\n');
-}
-
-static void add_class(const struct predict *p, cJSON *to, uint32_t class)
-{
-    const char *score = p->answers.probabilities ? "probability" : "value";
-    cJSON_AddNumberToObject(to, "class", class);
-    if (p->answers.names != NULL) {
-        cJSON_AddStringToObject(to, "name", p->answers.names[class]);
-    }
-    uw_event_float(to, score, p->numbers[class]);
-}
-
-static void add_numbers(const struct predict *p, cJSON *ev, const char *key)
-{
-    cJSON *list = cJSON_AddArrayToObject(ev, key);
-    for (uint32_t i = 0; i < p->answers.numbers_n; i++) {
-        cJSON *one = cJSON_CreateObject();      /* of one member, for its few digits */
-        uw_event_float(one, "n", p->numbers[i]);
-        cJSON_AddItemToArray(list, cJSON_DetachItemFromObject(one, "n"));
-        cJSON_Delete(one);
-    }
-}
-
-static void put_answer(struct predict *p, const uint32_t *label)
-{
-    const struct uw_answers *a = &p->answers;
-    cJSON *ev = uw_event("answer");
-    cJSON_AddNumberToObject(ev, "sample", (double)p->samples);
-    if (label != NULL) {
-        cJSON_AddNumberToObject(ev, "label", *label);
-    }
-    if (has_classes(p)) {
-        add_class(p, ev, p->top[0]);
-        cJSON *list = p->o->top > 1 ? cJSON_AddArrayToObject(ev, "top") : NULL;
-        for (uint32_t i = 0; list != NULL && i < p->o->top; i++) {
-            cJSON *one = cJSON_CreateObject();
-            add_class(p, one, p->top[i]);
-            cJSON_AddItemToArray(list, one);
-        }
-        if (p->o->probabilities) {
-            add_numbers(p, ev, a->probabilities ? "probabilities" : "values");
-        }
-    } else if (a->kind == UW_ANSWER_VALUES) {
-        add_numbers(p, ev, a->probabilities ? "probabilities" : "values");
-    } else {
-        uw_event_float(ev, "error", p->numbers[0]);
-        if (p->threshold > 0.0f) {
-            cJSON_AddBoolToObject(ev, "anomaly", is_anomaly(p));
-        }
-    }
-    uw_events_put(&p->events, ev);
-}
-
-/* Write what p->numbers say of the next sample. */
-static void say(struct predict *p, const uint32_t *label)
-{
-    if (has_classes(p)) {
-        uw_answers_top(&p->answers, p->numbers, p->o->top, p->top);
-    }
-    p->samples++;
-    put_answer(p, label);
-    if (!uw_events_take_stdout(&p->events)) {
-        print_answer(p);
-    }
-}
-
 /* Answer n samples of the model's input. label NULL: there are none. */
-static int answer(struct predict *p, uint32_t n, const uint32_t *label, struct uw_error *err)
+static int answer(struct uw_predict *p, uint32_t n, const uint32_t *label, struct uw_error *err)
 {
     struct uw_model *m = &p->job.model;
     const struct uw_answers *a = &p->answers;
@@ -212,17 +81,17 @@ static int answer(struct predict *p, uint32_t n, const uint32_t *label, struct u
     for (uint32_t i = 0; i < n; i++) {
         uw_answers_read(a, out + (size_t)i * a->outputs_n, m->input + (size_t)i * m->input_n,
                         p->numbers);
-        say(p, label != NULL ? &label[i] : NULL);
+        uw_predict_say(p, label != NULL ? &label[i] : NULL);
     }
     return UW_OK;
 }
 
 /* Ask the node about the next sample. */
-static int ask(struct predict *p, const uint32_t *label, struct uw_error *err)
+static int ask(struct uw_predict *p, const uint32_t *label, struct uw_error *err)
 {
     int rc = uw_predict_node_ask(p->node, p->asked, p->numbers, err);
     if (rc == UW_OK) {
-        say(p, label);
+        uw_predict_say(p, label);
     }
     return rc;
 }
@@ -230,7 +99,7 @@ static int ask(struct predict *p, const uint32_t *label, struct uw_error *err)
 /* ---- samples ---- */
 
 /* Tell once what was found out about the rows. */
-static void tell_rows(struct predict *p)
+static void tell_rows(struct uw_predict *p)
 {
     const struct uw_rows *r = &p->rows;
     if (p->told) {
@@ -247,7 +116,7 @@ static void tell_rows(struct predict *p)
 }
 
 /* Answer the rows; of those before a mistake too. */
-static int answer_rows(struct predict *p, struct uw_error *err)
+static int answer_rows(struct uw_predict *p, struct uw_error *err)
 {
     float *x = p->node != NULL ? p->asked : p->job.model.input;
     int more = 1;
@@ -276,7 +145,7 @@ static int answer_rows(struct predict *p, struct uw_error *err)
     return more < 0 ? more : UW_OK;
 }
 
-static int answer_data(struct predict *p, struct uw_error *err)
+static int answer_data(struct uw_predict *p, struct uw_error *err)
 {
     struct uw_loader loader;
     uint32_t one = 0, *label = p->node != NULL ? &one : p->job.model.label;
@@ -301,9 +170,9 @@ static int answer_data(struct predict *p, struct uw_error *err)
 
 /* ---- the command ---- */
 
-static int open_input(struct predict *p, const char *file, struct uw_error *err)
+static int open_input(struct uw_predict *p, const char *file, struct uw_error *err)
 {
-    const struct options *o = p->o;
+    const struct uw_predict_options *o = p->o;
     p->batch_n = o->node.address != NULL ? 1u : o->batch;
     if (o->data == NULL) {
         int rc = uw_rows_open(&p->rows, file != NULL ? file : "-", err);
@@ -315,7 +184,7 @@ static int open_input(struct predict *p, const char *file, struct uw_error *err)
 }
 
 /* Take the threshold of --threshold or of the weights, and tell it. */
-static void take_threshold(struct predict *p)
+static void take_threshold(struct uw_predict *p)
 {
     bool given = p->o->threshold >= 0.0;
     if (p->answers.kind != UW_ANSWER_ERROR) {
@@ -335,11 +204,11 @@ static void take_threshold(struct predict *p)
 }
 
 /* What is the same for a model here and a node. */
-static int take_answers(struct predict *p, struct options *o, const char *name,
+static int take_answers(struct uw_predict *p, struct uw_predict_options *o, const char *name,
                         struct uw_error *err)
 {
     const struct uw_answers *a = &p->answers;
-    if (!has_classes(p) && (o->top > 1 || o->probabilities)) {
+    if (!uw_predict_has_classes(p) && (o->top > 1 || o->probabilities)) {
         return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
                             o->probabilities ? "probabilities" : "top", name);
     }
@@ -358,7 +227,7 @@ static int take_answers(struct predict *p, struct options *o, const char *name,
 }
 
 /* Bind the model that is here. */
-static int open_model(struct predict *p, struct options *o, struct uw_error *err)
+static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct uw_error *err)
 {
     int rc = p->data.base != NULL ? uw_job_check_data(&p->job, p->data.base, o->data, err) : UW_OK;
     rc = rc < 0 ? rc : uw_job_bind(&p->job, err);
@@ -377,7 +246,7 @@ static int open_model(struct predict *p, struct options *o, struct uw_error *err
     return take_answers(p, o, p->job.file.def.name, err);
 }
 
-static int open_node(struct predict *p, struct options *o, struct uw_error *err)
+static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct uw_error *err)
 {
     int rc = uw_predict_node_open(&p->node, &o->node, &p->answers, &p->sample_n, &p->threshold,
                                   err);
@@ -395,7 +264,7 @@ static int open_node(struct predict *p, struct options *o, struct uw_error *err)
     return rc < 0 ? rc : take_answers(p, o, o->node.address, err);
 }
 
-static void put_done(struct predict *p, uint64_t start_us)
+static void put_done(struct uw_predict *p, uint64_t start_us)
 {
     cJSON *ev = uw_event("done");
     UW_EVENT_NUMBERS(ev, {"samples", (double)p->samples},
@@ -411,9 +280,9 @@ static void put_done(struct predict *p, uint64_t start_us)
     uw_events_put(&p->events, ev);
 }
 
-static int run(struct options *o, const char *file)
+static int run(struct uw_predict_options *o, const char *file)
 {
-    struct predict p = {.o = o};
+    struct uw_predict p = {.o = o};
     struct uw_error err = {.text = ""};
     uint64_t start_us = uw_board_now_us();
     uw_progress_init(&p.progress);
@@ -453,7 +322,7 @@ static int run(struct options *o, const char *file)
                   : UW_EXIT_DONE;
 }
 
-static int check(const struct options *o, const char *file, struct uw_error *err)
+static int check(const struct uw_predict_options *o, const char *file, struct uw_error *err)
 {
     const struct uw_named_file results = {.flag = "--json", .file = o->json};
     const struct uw_named_file read[] = {{.flag = "--model",
@@ -479,8 +348,9 @@ static int check(const struct options *o, const char *file, struct uw_error *err
 
 int uw_cmd_predict(int argc, char **argv)
 {
-    struct options o = {.backend = {"auto", UW_BACKEND_AUTO}, .batch = 32, .top = 1, .seed = 1,
-                        .threshold = -1.0, .node = {.link = {"udp", 0}, .timeout_s = 5.0}};
+    struct uw_predict_options o = {.backend = {"auto", UW_BACKEND_AUTO}, .batch = 32, .top = 1,
+                                   .seed = 1, .threshold = -1.0,
+                                   .node = {.link = {"udp", 0}, .timeout_s = 5.0}};
     struct uw_error err = {.text = ""};
     const char *file = NULL;
     int status = uw_args_parse(&spec, argc, argv, &o, &file);

@@ -61,6 +61,24 @@ int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibat
 /* The area under the ROC curve of the errors; NAN: labels are not 0 and 1. */
 double uw_scores_auc(const struct uw_scores *s);
 
+/* Of a class, or the means over the classes with samples. NAN: there is none; a mean counts it
+ * as 0. */
+struct uw_scores_figures {
+    double precision, recall, f1;
+};
+struct uw_scores_figures uw_scores_of_class(const struct uw_scores_class *c);
+struct uw_scores_figures uw_scores_means(const struct uw_scores *s);
+
+/* Over all values; R2 of one, and their mean. */
+struct uw_scores_values {
+    double mae, rmse, r2;
+};
+struct uw_scores_values uw_scores_values(const struct uw_scores *s);
+double uw_scores_r2(const struct uw_scores_value *v);
+
+/* What the threshold says of an autoencoder's samples, as of two classes: normal and anomaly. */
+void uw_scores_judge(const struct uw_scores *s, struct uw_scores_class of[2]);
+
 /* Share of right answers; mean loss. */
 double uw_scores_accuracy(const struct uw_scores *s);
 double uw_scores_loss(const struct uw_scores *s);
