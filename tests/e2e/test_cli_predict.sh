@@ -27,10 +27,10 @@ cp out rows.out
 # shellcheck disable=SC2086
 "$uwasa" predict $model - <rows.csv 2>err | cmp -s - rows.out || fail "standard input says otherwise"
 
-# samples of a dataset: what eval counts. Every sixth line is a test sample.
+# samples of a dataset: what eval counts
 # shellcheck disable=SC2086
-expect 0 "$uwasa" predict $model --data csv:disc.csv
-awk -F '[,]' 'NR % 6 == 0 { print $3 }' disc.csv | paste - out >beside
+expect 0 "$uwasa" predict $model --data csv:disc.csv --json -
+sed -n 's/.*"label":\([0-9]*\),"class":\([0-9]*\).*/\1 \2/p' out >beside
 awk '{ n[$1, $2]++; right += $1 == $2 } END { printf "{\"test_accuracy\":%.9g,", right / NR
     for (l = 0; l < 3; l++) for (c = 0; c < 3; c++)
         printf "%s%d", c + l == 0 ? "\"confusion\":[[" : c == 0 ? "],[" : ",", n[l, c]

@@ -10,13 +10,13 @@ cat >disc.json <<'END'
 {"name": "disc", "input": [2], "layers": [{"name": "fc1", "type": "dense", "out": 16},
  {"name": "relu1", "type": "relu"}, {"name": "fc2", "type": "dense", "out": 2}]}
 END
-live="--model disc.json --data stream:- --lr 0.1"
+live="--model disc.json --lr 0.1 --data stream:-"
 
 # training waits for the first sample, goes on with those that come, and without when none come
 # shellcheck disable=SC2086
 { sleep 0.5; echo x,y,label; head -n 400 disc.csv; echo 0.1,0.2,7; echo broken; sleep 0.5
   tail -n +401 disc.csv; } |
-    "$uwasa" train $live --steps 60000 --save live.safetensors --json events.jsonl >out 2>err ||
+    "$uwasa" train $live,epoch=5000 --steps 60000 --save live.safetensors --json events.jsonl >out 2>err ||
     { cat err >&2; fail "training on standard input"; }
 grep -q '^stream:-: lines of 2 numbers and a label; up to 4096 samples are kept$' err ||
     { cat err >&2; fail "how lines are is not told"; }

@@ -262,7 +262,8 @@ int uw_node_work_open(struct uw_node_work *r)
     const struct uw_node_options *o = r->o;
     uint8_t key[UW_KEY_BYTES] = {0};
     const enum uw_stack_carrier carrier = o->carrier;
-    int rc = read_key(r, carrier, key);
+    int rc = uw_node_work_open_queries(r);
+    rc = rc < 0 ? rc : read_key(r, carrier, key);
     if (rc < 0) {
         return rc;
     }

@@ -154,7 +154,6 @@ static int prepare(struct uw_node_work *r, int *status)
     rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);
     rc = rc < 0 ? rc : save(r);
-    rc = rc < 0 ? rc : uw_node_work_open_queries(r);
     if (rc == UW_OK) {
         rc = uw_node_work_open(r);
         *status = rc == UW_ERR_TOOBIG ? UW_EXIT_USAGE : UW_EXIT_FAILED;
