@@ -137,7 +137,7 @@ static void print_best(const struct uw_train *t)
                t->validation.data != NULL ? "validation" : "test", b->loss,
                b->swapped ? "; these weights are kept" : "");
     }
-    if (!t->interrupted && uw_train_out_of_patience(t)) {
+    if (!t->interrupted && t->step < t->steps) {
         printf("stopped        at step %llu of %llu: %u tests without a better one\n",
                (unsigned long long)t->step, (unsigned long long)t->steps, (unsigned)b->since);
     }
