@@ -91,6 +91,7 @@ cmp -s out rows.out || fail "the ONNX model answers otherwise"
 
 # a node that trains answers as its weights do; a rate of 1e-30 leaves them as they are
 expect 0 "$uwasa" keygen run.key
+# shellcheck disable=SC2086
 "$uwasa" node --name a --run r --key run.key $model --data csv:disc.csv --lr 1e-30 \
     --listen 127.0.0.1:0 --seconds 60 --json node.jsonl >node.out 2>node.err &
 pid=$!
