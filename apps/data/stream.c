@@ -121,7 +121,7 @@ static int look(struct uw_stream *s, uint32_t model_n)
         if (more > 0) {
             rc = take_line(s, text, line_n, model_n);
         } else if (more < 0) {
-            refuse(s, line_n + 1u, "is longer than 1 MiB");
+            refuse(s, line_n, "is longer than 1 MiB");
         }
     }
     clock_gettime(CLOCK_MONOTONIC, &s->looked);
@@ -303,8 +303,9 @@ bool uw_stream_news(const struct uw_stream_set *d, char *text, size_t text_bytes
                  s->address, (unsigned)s->sample_n, s->labelled ? " and a label" : "",
                  (unsigned)s->keep_n);
     } else if (s->refused_n != s->told_refused_n) {
-        snprintf(text, text_bytes, "stream:%.60s: %llu lines were skipped, the last is %.120s",
-                 s->address, (unsigned long long)(s->refused_n - s->told_refused_n), s->refusal);
+        uint64_t n = s->refused_n - s->told_refused_n;
+        snprintf(text, text_bytes, "stream:%.60s: %llu line%s skipped, the last is %.120s",
+                 s->address, (unsigned long long)n, n == 1 ? "" : "s", s->refusal);
         s->told_refused_n = s->refused_n;
     } else if (s->source.over && !s->told_end) {
         s->told_end = true;

@@ -178,6 +178,7 @@ static int cut_line(struct uw_sender *p, char **text, uint64_t *line_n)
     if (end == NULL && p->line_at == 0 && p->used == UW_SOURCE_LINE_BYTES - 1u) {
         p->used = 0;            /* a piece of a line that is too long: drop it and what follows */
         p->too_long = true;
+        *line_n = p->line_n + 1u;
         return was_long ? 0 : UW_ERR_TOOBIG;
     }
     if (end == NULL && !(p->ended && p->used > p->line_at)) {
