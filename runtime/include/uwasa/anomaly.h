@@ -4,7 +4,8 @@
  *
  * The error of a sample is the model's loss between the sample and its reproduction. The threshold
  * is an error that few normal samples exceed: a percentile of theirs. It belongs to the weights:
- * checkpoints store m->anomaly_threshold and set it when they are loaded.
+ * checkpoints store m->anomaly_threshold and set it when they are loaded. A program with weights in
+ * constant memory sets it itself, to the number that `uwasa train --anomaly-percentile` prints.
  *
  *     uw_anomaly_error(&m, x, &e);                     of normal samples, kept in error[n]
  *     m.anomaly_threshold = uw_anomaly_percentile(error, n, 99.0f);
