@@ -73,7 +73,7 @@ static int load_checkpoint(struct uw_node_work *r)
     r->step = r->begun = r->first_step = state.step;
     r->loader.epoch = state.epoch;
     r->loader.position = (uint32_t)(state.position % r->own->samples_n);
-    if (state.user[0] >= r->incarnation) {
+    if (state.user[0] >= r->incarnation && state.user[0] < UINT32_MAX) {   /* above: not a node's */
         r->incarnation = (uint32_t)state.user[0] + 1u;
     }
     uw_node_report_log(&r->report, "resuming from %s at step %llu", file,
