@@ -112,6 +112,7 @@ static void test_rows_every_separator_gives_the_same_numbers(void **state)
     (void)state;
     static const char *const texts[] = {
         "1,-2.5,3e2\n\n4,5,6\n", "a,b,c\n1,-2.5,3e2\n4,5,6", "1;-2.5;3e2\n4; 5 ;6\n",
+        "1,0;-2,5;3e2\n4;5;6\n", "\"1\",\"-2.5\",\"3e2\"\n4,\"5\",6\n",
         "1\t-2.5\t3e2\n4\t5\t6\n", "  1 -2.5   3e2  \r\n4 5 6\r\n",
         "\xef\xbb\xbf" "1, -2.5, 3e2\n4,5,6\n"};
     const float want[2][3] = {{1.0f, -2.5f, 300.0f}, {4.0f, 5.0f, 6.0f}};
@@ -144,7 +145,9 @@ static void test_rows_mistakes_name_line_and_column(void **state)
         {"1,2\n3,x\n", ":2:3: \"x\": not a number"}, {"1,2\n3,\n", ":2:3: \"\": not a number"},
         {"1,2\n3\n", ":2: 1 numbers, the model takes 2"},
         {"1,2\n\n3,4,0\n", ":3: 3 numbers, the model takes 2; a table with labels goes with"},
-        {"1,nan\n", ":1:3: \"nan\": not a number"}, {"a,b\nc,d\n", ":2:1: \"c\": not a number"},
+        {"1,nan\n", ":1:3: \"nan\": not a number"},
+        {"1;2,3,4\n", "\"2,3,4\": not a number"},
+        {"a,b\nc,d\n", ":2:1: \"c\": not a number"},
         {"1,2,3,4\n", ":1: 4 numbers, the model takes 2"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct uw_rows r;

@@ -110,8 +110,9 @@ static void tell_rows(struct uw_predict *p)
         uw_progress_print(&p->progress, "%s: its first line is a header, skipped", r->name);
     }
     if (r->separator != ',' && p->sample_n > 1) {
-        uw_progress_print(&p->progress, "%s: numbers are separated by %s", r->name,
-                          r->separator == ' ' ? "blanks or tabs" : "semicolons");
+        uw_progress_print(&p->progress, "%s: numbers are separated by %s%s", r->name,
+                          r->separator == ' ' ? "blanks or tabs" : "semicolons",
+                          r->commas ? ", with decimal commas" : "");
     }
 }
 

@@ -81,20 +81,28 @@ static bool next_field(char separator, const char **at, struct field *f)
     return true;
 }
 
-/* A finite decimal number and nothing else. */
-static bool parse_number(const struct field *f, float *value)
+/* A finite decimal number and nothing else but quotation marks around it.
+ *   comma  a comma counts as the decimal point; set to whether there was one */
+static bool parse_number(const struct field *f, bool *comma, float *value)
 {
     char copy[NUMBER_BYTES], *end;
-    if (f->bytes == 0 || f->bytes >= sizeof copy) {
+    bool quoted = f->bytes > 2 && f->text[0] == '"' && f->text[f->bytes - 1] == '"';
+    size_t bytes = quoted ? f->bytes - 2 : f->bytes;
+    if (bytes == 0 || bytes >= sizeof copy) {
         return false;
     }
-    memcpy(copy, f->text, f->bytes);
-    copy[f->bytes] = '\0';
-    if (strspn(copy, "0123456789+-.eE") != f->bytes) {
+    memcpy(copy, f->text + quoted, bytes);
+    copy[bytes] = '\0';
+    char *at = *comma ? strchr(copy, ',') : NULL;
+    if (at != NULL) {
+        *at = '.';
+    }
+    *comma = at != NULL;
+    if (strspn(copy, "0123456789+-.eE") != bytes) {
         return false;
     }
     *value = strtof(copy, &end);
-    return end == copy + f->bytes && isfinite(*value);
+    return end == copy + bytes && isfinite(*value);
 }
 
 /* Whether a field of the line is a number. */
@@ -103,7 +111,8 @@ static bool has_number(char separator, const char *line)
     struct field f;
     float value;
     while (next_field(separator, &line, &f)) {
-        if (parse_number(&f, &value)) {
+        bool comma = separator == ';';
+        if (parse_number(&f, &comma, &value)) {
             return true;
         }
     }
@@ -112,7 +121,7 @@ static bool has_number(char separator, const char *line)
 
 static char separator_of(const char *line)
 {
-    return strchr(line, ',') != NULL ? ',' : strchr(line, ';') != NULL ? ';' : ' ';
+    return strchr(line, ';') != NULL ? ';' : strchr(line, ',') != NULL ? ',' : ' ';
 }
 
 /* Read a line that is not empty, without its end. Returns 1, 0 at the end, or UW_ERR_IO. */
@@ -165,7 +174,10 @@ int uw_rows_next(struct uw_rows *r, float *x, uint32_t n, struct uw_error *err)
     }
     const char *at = r->line;
     for (uint32_t i = 0; i < n && next_field(r->separator, &at, &f); i++) {
-        if (!parse_number(&f, &x[i])) {
+        bool comma = r->separator == ';';
+        bool good = parse_number(&f, &comma, &x[i]);
+        r->commas = r->commas || comma;
+        if (!good) {
             return uw_error_set(err, UW_ERR_CORRUPT,
                                 "%.90s:%llu:%zu: \"%.*s\": not a number; a row has %u decimal "
                                 "numbers", r->name, (unsigned long long)r->line_n,

@@ -3,7 +3,8 @@
  * rows.h - rows of numbers, one a line, from a file or from standard input while it arrives
  *
  * Numbers are separated by commas, semicolons, tabs or blanks; the first line with a number decides
- * which. A first line in which nothing is a number is a header: it is skipped. So are empty lines.
+ * which. Between semicolons a comma is a decimal point. Numbers may be in quotation marks. A first
+ * line in which nothing is a number is a header: it is skipped. So are empty lines.
  *
  * Memory     the longest line, from the heap      Blocking  next: until a line has arrived
  * Context    one thread
@@ -26,6 +27,7 @@ struct uw_rows {
     size_t line_cap;
     uint64_t line_n;        /* of the last line, from 1 */
     char separator;         /* ' ' stands for blanks and tabs; 0: not known yet */
+    bool commas;            /* a number had a decimal comma */
     bool header;            /* the first line is one, and was skipped */
 };
 
