@@ -133,9 +133,7 @@ static void leave_loss_open(struct uw_job *j)
     j->loss_is_open = true;
 }
 
-/* Without data: an autoencoder if the output has the input's size, else labels, and values where
- * the output is no row of logits. */
-static int settle_loss(struct uw_job *j, struct uw_error *err)
+int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
 {
     j->loss_is_open = false;
     if (j->need.classes == j->need.input_n) {
@@ -186,7 +184,7 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     } else if (rc < 0) {
         uw_error_set(err, rc, "%s", why.text);
     }
-    return rc < 0 || !j->loss_is_open || config->waits ? rc : settle_loss(j, err);
+    return rc < 0 || !j->loss_is_open || config->waits ? rc : uw_job_settle_loss(j, err);
 }
 
 size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)

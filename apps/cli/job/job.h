@@ -96,6 +96,11 @@ int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels
  * filled. Deinit in every case. */
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
+/* Without data, decide the loss of an ONNX model that waits: an autoencoder if the output has the
+ * input's size, else labels, and values where the output is no row of logits. Counts again.
+ * Returns what uw_job_measure returns. */
+int uw_job_settle_loss(struct uw_job *j, struct uw_error *err);
+
 /* Count again for a changed copy of j->config. */
 int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
                    struct uw_model_need *need, struct uw_error *err);

@@ -331,6 +331,23 @@ static struct uw_choice loss_of(const struct uw_job *j, const struct uw_job_data
     return loss;
 }
 
+int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_job_columns *earlier,
+                     struct uw_error *err)
+{
+    const struct uw_job_data_config config = {.loss = loss};
+    const struct uw_data_columns *c = &earlier->columns;
+    const struct uw_dataset like = {.classes = c->classes_n > 2 ? c->classes_n : 2,
+                                    .targets_n = c->targets_n};
+    struct uw_choice chosen = loss_of(j, &config, earlier);
+    int rc = UW_OK;
+    if (chosen.at != UW_LOSS_AUTO) {
+        rc = set_by_word(j, (enum uw_loss_word)chosen.at, &like, "of the weights", err);
+        j->loss_is_open = false;
+        return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+    }
+    return j->loss_is_open ? uw_job_settle_loss(j, err) : rc;
+}
+
 static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
                      struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_data *train, struct uw_data *test, struct uw_error *err)
