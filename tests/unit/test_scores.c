@@ -82,6 +82,29 @@ static void test_scores_of_classes(void **state)
     uw_scores_close(&s);
 }
 
+/* One output: the label is its target. Of the pairs of a 1 and a 0 three of four are in order. */
+static void test_scores_of_two_classes_by_one_output_have_a_roc_area(void **state)
+{
+    (void)state;
+    const struct uw_loss_def bce = {.kind = UW_LOSS_BINARY_CROSS_ENTROPY,
+                                    .target = UW_TARGET_VALUES};
+    const struct uw_answers a = answers_by(&bce, 1);
+    static const float target[4] = {0, 1, 0, 1}, out[4] = {-2, -1, 1, 2};
+    const struct uw_minibatch b = {.x = out, .target = target, .n = 4};
+    struct uw_scores s;
+    struct uw_error err;
+    assert_int_equal(a.kind, UW_ANSWER_CLASS);
+    assert_int_equal(uw_scores_open(&s, &a, &err), UW_OK);
+    assert_int_equal(uw_scores_add(&s, out, &b, &err), UW_OK);
+    expect(uw_scores_accuracy(&s), 0.5);
+    expect(uw_scores_auc(&s), 0.75);
+    cJSON *ev = uw_event("done");
+    uw_scores_json(&s, ev);
+    expect(member(ev, "roc_area"), 0.75);
+    cJSON_Delete(ev);
+    uw_scores_close(&s);
+}
+
 static void test_scores_of_many_classes_have_no_matrix(void **state)
 {
     (void)state;
@@ -156,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scores_of_classes),
+        cmocka_unit_test(test_scores_of_two_classes_by_one_output_have_a_roc_area),
         cmocka_unit_test(test_scores_of_many_classes_have_no_matrix),
         cmocka_unit_test(test_scores_of_values),
         cmocka_unit_test(test_scores_of_errors),

@@ -64,7 +64,8 @@ static void add_values(struct uw_scores *s, const float *target)
     }
 }
 
-static int add_error(struct uw_scores *s, uint32_t label, struct uw_error *err)
+/* Remember a number for the ROC curve. */
+static int add_ranked(struct uw_scores *s, float number, uint32_t label, struct uw_error *err)
 {
     size_t at = (size_t)s->samples_n - 1u;
     if (at == s->errors_cap) {
@@ -78,7 +79,7 @@ static int add_error(struct uw_scores *s, uint32_t label, struct uw_error *err)
         }
         s->errors_cap = cap;
     }
-    s->error[at] = s->numbers[0];
+    s->error[at] = number;
     s->label[at] = label;
     s->labels_max = label > s->labels_max ? label : s->labels_max;
     return UW_OK;
@@ -124,11 +125,13 @@ int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibat
         uw_answers_read(a, out + (size_t)i * a->outputs_n, x, s->numbers);
         s->samples_n++;
         if (s->class != NULL) {
-            add_class(s, label_of(s, b, i));
+            uint32_t label = label_of(s, b, i);
+            add_class(s, label);
+            rc = a->numbers_n == 2 ? add_ranked(s, s->numbers[1], label, err) : UW_OK;
         } else if (s->value != NULL) {
             add_values(s, b->target + (size_t)i * a->outputs_n);
         } else {
-            rc = add_error(s, b->label != NULL ? b->label[i] : 0, err);
+            rc = add_ranked(s, s->numbers[0], b->label != NULL ? b->label[i] : 0, err);
         }
     }
     if (rc == UW_OK) {

@@ -11,9 +11,10 @@
  * class c that are found, F1 = 2 precision recall / (precision + recall). The means over classes
  * count every class with samples the same. R2 = 1 - sum d^2 / sum (t - mean t)^2, the mean over
  * outputs. The area under the ROC curve is the probability that a sample of label 1 has a larger
- * error than one of label 0.
+ * error than one of label 0; of two classes, a larger number of class 1.
  *
- * Memory     heap: the errors, 8 bytes a class pair up to UW_SCORES_PAIRS_MAX classes
+ * Memory     heap: 8 bytes an error, or a sample of two classes; 8 bytes a class pair up to
+ *            UW_SCORES_PAIRS_MAX classes
  * Blocking   never      Context  one thread
  */
 #ifndef UWASA_CLI_SCORES_H
@@ -40,8 +41,9 @@ struct uw_scores {
     struct uw_scores_class *class;      /* [numbers_n] of classes */
     uint64_t *pairs;                    /* [label][answer]; NULL: too many classes */
     struct uw_scores_value *value;      /* [numbers_n] of values */
-    float *error;                       /* [samples_n] of an autoencoder */
-    uint32_t *label;                    /* [samples_n] beside the errors */
+    float *error;                       /* [samples_n] of an autoencoder; of two classes the number
+                                           of class 1 */
+    uint32_t *label;                    /* [samples_n] beside them */
     size_t errors_cap;
     uint32_t labels_max;
     float threshold;                    /* set by the caller: of anomalies; 0: none */
@@ -58,7 +60,7 @@ int uw_scores_open(struct uw_scores *s, const struct uw_answers *answers, struct
 int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibatch *b,
                   struct uw_error *err);
 
-/* The area under the ROC curve of the errors; NAN: labels are not 0 and 1. */
+/* The area under the ROC curve; NAN: there are not two classes, or labels are not 0 and 1. */
 double uw_scores_auc(const struct uw_scores *s);
 
 /* Of a class, or the means over the classes with samples. NAN: there is none; a mean counts it

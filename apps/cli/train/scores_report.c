@@ -58,11 +58,22 @@ static void print_pairs(const struct uw_scores *s)
     }
 }
 
+/* Returns it; NAN: there is none. */
+static double print_auc(const struct uw_scores *s)
+{
+    double auc = uw_scores_auc(s);
+    if (!isnan(auc)) {
+        printf("ROC area       %.4f\n", auc);
+    }
+    return auc;
+}
+
 static void print_classes(const struct uw_scores *s)
 {
     const struct uw_scores_figures means = uw_scores_means(s);
     uint32_t n = s->answers->numbers_n;
     char text[UW_ANSWER_TEXT_BYTES];
+    print_auc(s);
     if (n > UW_SCORES_SHOWN_MAX) {
         char a[16], b[16], c[16];
         printf("mean of classes  precision %s, recall %s, F1 %s; --json has each class\n",
@@ -96,10 +107,7 @@ static void print_errors(const struct uw_scores *s)
                (double)uw_anomaly_percentile(x, (uint32_t)s->samples_n, percentiles[i]));
     }
     free(x);
-    double auc = uw_scores_auc(s);
-    if (!isnan(auc)) {
-        printf("ROC area       %.4f\n", auc);
-    }
+    double auc = print_auc(s);
     if (s->threshold != 0.0f) {
         struct uw_scores_class of[2];
         char a[16], b[16];
@@ -145,6 +153,16 @@ static void add_figures(cJSON *to, const struct uw_scores_figures *f)
     add_number(to, "f1", f->f1);
 }
 
+/* Returns it; NAN: there is none. */
+static double add_auc(cJSON *ev, const struct uw_scores *s)
+{
+    double auc = uw_scores_auc(s);
+    if (!isnan(auc)) {
+        cJSON_AddNumberToObject(ev, "roc_area", auc);
+    }
+    return auc;
+}
+
 static void json_classes(const struct uw_scores *s, cJSON *ev)
 {
     const struct uw_scores_figures means = uw_scores_means(s);
@@ -164,6 +182,7 @@ static void json_classes(const struct uw_scores *s, cJSON *ev)
         add_figures(one, &f);
         cJSON_AddItemToArray(list, one);
     }
+    add_auc(ev, s);
     cJSON *rows = s->pairs != NULL ? cJSON_AddArrayToObject(ev, "confusion") : NULL;
     for (uint32_t l = 0; l < n && rows != NULL; l++) {
         cJSON *row = cJSON_CreateArray();
@@ -203,10 +222,7 @@ static void json_errors(const struct uw_scores *s, cJSON *ev)
                        uw_anomaly_percentile(x, (uint32_t)s->samples_n, percentiles[i]));
     }
     free(x);
-    double auc = uw_scores_auc(s);
-    if (!isnan(auc)) {
-        cJSON_AddNumberToObject(ev, "roc_area", auc);
-    }
+    double auc = add_auc(ev, s);
     if (s->threshold != 0.0f) {
         struct uw_scores_class of[2];
         uw_scores_judge(s, of);
