@@ -18,8 +18,8 @@ model="--model disc.json --weights disc.safetensors"
 printf 'x;y\n0.1;0.2\n\n0.95;0.95\n' >rows.csv
 # shellcheck disable=SC2086
 expect 0 "$uwasa" predict $model rows.csv
-grep -q 'its first line is a header' err || fail "the header is not told"
-grep -q 'separated by semicolons' err || fail "the separator is not told"
+grep -q 'first line is a header' err || fail "the header is not told"
+grep -q 'cells are between semicolons' err || fail "the separator is not told"
 awk -F '\t' '{ print NF, $1 } $2 < 0.5 || $2 > 1 { exit 1 }' out >classes ||
     fail "that is no probability of the most probable class"
 printf '2 1\n2 0\n' | cmp -s - classes || { cat out >&2; fail "classes of the rows"; }
@@ -95,8 +95,15 @@ expect 0 "$uwasa" predict --model shapes.json --weights shapes.st ask.csv --json
 printf 'long\nwide\n' >wants
 cut -f 1 out | cmp -s - wants || { cat out err >&2; fail "names and scale of a table"; }
 grep -q '"class":0,"name":"long","probability":0.9' answers || fail "the name is not in the event"
+printf 'kind;width;length\n?;0,0001;900\n?;0,0009;100\n' >ask.csv     # by name
+expect 0 "$uwasa" predict --model shapes.json --weights shapes.st ask.csv
+cut -f 1 out | cmp -s - wants || { cat out err >&2; fail "columns in another order"; }
+printf '900,0.0001,?\n100,0.0009,?\n' >ask.csv      # as in training, with the label's column
+expect 0 "$uwasa" predict --model shapes.json --weights shapes.st,loose ask.csv
+cut -f 1 out | cmp -s - wants || { cat out err >&2; fail "the columns of training"; }
 expect 0 "$uwasa" eval --model shapes.json --weights shapes.st --data csv:shapes.csv
 grep -q '^wide   ' out || { cat out >&2; fail "eval has no names of classes"; }
+grep -q '^ROC area *0.9\|^ROC area *1' out || { cat out >&2; fail "eval has no ROC area"; }
 awk 'BEGIN { srand(4); print "x,y"; for (; n < 300; n++) { x = rand(); print x "," 3 * x } }' >line.csv
 echo '{"name": "l", "input": [1], "layers": [{"name": "d", "type": "dense", "out": 1}]}' >line.json
 expect 0 "$uwasa" train --model line.json --data csv:line.csv,target=y --epochs 60 --lr 0.3 \
@@ -154,6 +161,7 @@ kill -INT $pid
 wait $pid || { cat node.err >&2; fail "the node that answered ends with an error"; }
 
 # mistakes
+echo 1,2,3,4 >four.csv
 while IFS='|' read -r status arguments sentence; do
     # shellcheck disable=SC2086
     expect "$status" "$uwasa" predict $arguments
@@ -163,7 +171,7 @@ done <<'END'
 2|--model disc.json|--weights: is needed
 1|--model disc.json --weights disc.safetensors nothing.csv|nothing.csv: No such file
 1|--model disc.json --weights disc.safetensors .|is a folder
-1|--model disc.json --weights disc.safetensors disc.csv|disc.csv:1: 3 numbers, the model takes 2
+1|--model disc.json --weights disc.safetensors four.csv|four.csv:1: 4 cells, the model takes 2 numbers, or all 3 columns
 1|--model disc.json --weights disc.safetensors|no row of numbers
 2|--model disc.json --weights disc.safetensors --data csv:disc.csv rows.csv|leave FILE out
 2|--node 127.0.0.1:1 rows.csv|--key: is needed with --node

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What outputs mean by the loss, and rows of numbers from files. */
+ * What outputs mean by the loss. */
 #include "test_support.h"
 
 #include "job/answer.h"
-#include "train/rows.h"
 
 #include "uwasa/backends.h"
-
-#include <unistd.h>
 
 /* Answers to outputs_n outputs by a loss; loss NULL: cross-entropy. */
 static struct uw_answers answers_by(const struct uw_loss_def *loss, uint32_t outputs_n)
@@ -94,76 +91,6 @@ static void test_answer_top_is_in_order_for_every_n(void **state)
     }
 }
 
-/* ---- rows ---- */
-
-static const char *file_of(const char *text)
-{
-    static char path[64];
-    snprintf(path, sizeof path, "/tmp/uwasa-rows-%d.csv", (int)getpid());
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-    return path;
-}
-
-static void test_rows_every_separator_gives_the_same_numbers(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {
-        "1,-2.5,3e2\n\n4,5,6\n", "a,b,c\n1,-2.5,3e2\n4,5,6", "1;-2.5;3e2\n4; 5 ;6\n",
-        "1,0;-2,5;3e2\n4;5;6\n", "\"1\",\"-2.5\",\"3e2\"\n4,\"5\",6\n",
-        "1\t-2.5\t3e2\n4\t5\t6\n", "  1 -2.5   3e2  \r\n4 5 6\r\n",
-        "\xef\xbb\xbf" "1, -2.5, 3e2\n4,5,6\n"};
-    const float want[2][3] = {{1.0f, -2.5f, 300.0f}, {4.0f, 5.0f, 6.0f}};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct uw_rows r;
-        struct uw_error err = {.text = ""};
-        float x[3];
-        assert_int_equal(uw_rows_open(&r, file_of(texts[i]), &err), UW_OK);
-        assert_false(r.arrives);
-        for (int row = 0; row < 2; row++) {
-            if (uw_rows_next(&r, x, 3, &err) != 1) {
-                fail_msg("text %zu: %s", i, err.text);
-            }
-            expect(x, want[row], 3);
-        }
-        assert_int_equal(r.header, i == 1);
-        assert_int_equal(uw_rows_next(&r, x, 3, &err), 0);
-        uw_rows_close(&r);
-        uw_rows_close(&r);
-    }
-    unlink(file_of(""));
-}
-
-static void test_rows_mistakes_name_line_and_column(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *says;
-    } cases[] = {
-        {"1,2\n3,x\n", ":2:3: \"x\": not a number"}, {"1,2\n3,\n", ":2:3: \"\": not a number"},
-        {"1,2\n3\n", ":2: 1 numbers, the model takes 2"},
-        {"1,2\n\n3,4,0\n", ":3: 3 numbers, the model takes 2; a table with labels goes with"},
-        {"1,nan\n", ":1:3: \"nan\": not a number"},
-        {"1;2,3,4\n", "\"2,3,4\": not a number"},
-        {"a,b\nc,d\n", ":2:1: \"c\": not a number"},
-        {"1,2,3,4\n", ":1: 4 numbers, the model takes 2"}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct uw_rows r;
-        struct uw_error err = {.text = ""};
-        float x[2];
-        int rc = uw_rows_open(&r, file_of(cases[i].text), &err);
-        while (rc >= 0 && (rc = uw_rows_next(&r, x, 2, &err)) == 1) {
-        }
-        if (rc >= 0 || strstr(err.text, cases[i].says) == NULL) {
-            fail_msg("case %zu gives %d: %s", i, rc, err.text);
-        }
-        uw_rows_close(&r);
-    }
-    unlink(file_of(""));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,8 +98,6 @@ int main(void)
         cmocka_unit_test(test_answer_binary_one_output_stands_for_two_classes),
         cmocka_unit_test(test_answer_mse_is_the_value_or_the_error),
         cmocka_unit_test(test_answer_top_is_in_order_for_every_n),
-        cmocka_unit_test(test_rows_every_separator_gives_the_same_numbers),
-        cmocka_unit_test(test_rows_mistakes_name_line_and_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,10 @@ void uw_job_deinit(struct uw_job *j);
  * rest stays as it is. Errors as uw_checkpoint_load_weights, err filled. */
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
 
+/* The file of weights without ",loose". Returns weights, or file. */
+#define UW_JOB_PATH_BYTES 4096u
+const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES]);
+
 /* The i-th sentence on what was assumed, left out or converted when model and weights were read;
  * NULL: there are no more. Written to text. */
 #define UW_JOB_NOTE_BYTES 640u

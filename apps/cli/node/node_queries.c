@@ -35,6 +35,10 @@ int uw_node_work_answer(struct uw_node_work *r)
     if (r->begun != r->step || !uw_queries_next(q)) {
         return UW_OK;
     }
+    const struct uw_data_columns *c = uw_data_columns(&r->data);
+    for (uint32_t i = 0; c != NULL && c->mean != NULL && i < q->sample_n; i++) {
+        q->sample[i] = (q->sample[i] - c->mean[i]) * c->inverse[i];
+    }
     int rc = uw_model_forward(&r->job.model, q->sample, 1, &out);
     for (uint32_t i = 0; i < q->numbers_n; i++) {
         q->numbers[i] = 0.0f;       /* of a sample that the model does not take */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "predict.h"
 #include "base/commands.h"
+#include "base/open_file.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +15,10 @@
 
 static const struct uw_opt rows[] = {
     ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
+    UW_JOB_ONNX_ROWS(struct uw_predict_options),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
-        "a file of train --save, or any safetensors file with the same names; an ONNX model has "
-        "its own"),
+        "a file of train --save, or any with the same names (an ONNX model has its own): "
+        UW_WEIGHTS_HELP),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "in place of rows: the test samples of a dataset, as for train"),
     ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
@@ -52,9 +55,11 @@ static const struct uw_args_spec spec = {
              "       uwasa predict --node ADDRESS --key FILE --run NAME [FILE|-] [flags]",
     .example = "uwasa predict --model mine.json --weights mine.safetensors rows.csv",
     .epilogue =
-        "FILE has a sample a line, its features only: numbers separated by commas, semicolons,\n"
-        "tabs or blanks, in row-major order, channels first. A header is skipped. Without FILE\n"
-        "lines of standard input are answered as they arrive.\n\n"
+        "FILE is a table as for train --data csv:FILE, a sample a line. By the names in its\n"
+        "header the features of the training data are found, in any order; without names a line\n"
+        "has the features, in row-major order, channels first, or all columns of the training\n"
+        "data, the label too. They are scaled as in training. Without FILE lines of standard\n"
+        "input are answered as they arrive.\n\n"
         "A line is printed for each sample, its columns separated by tabs. The model's loss says\n"
         "what they are. cross_entropy, binary_cross_entropy: class and probability (with --top\n"
         "more such pairs, with --probabilities then one number a class). mse, l1, huber: the\n"
@@ -99,31 +104,13 @@ static int ask(struct uw_predict *p, const uint32_t *label, struct uw_error *err
 
 /* ---- samples ---- */
 
-/* Tell once what was found out about the rows. */
+/* Tell once how the rows are read. */
 static void tell_rows(struct uw_predict *p)
 {
-    const struct uw_rows *r = &p->rows;
-    if (p->told) {
-        return;
+    if (!p->told && p->rows.note[0] != '\0') {
+        uw_progress_print(&p->progress, "%s: %s", p->rows.name, p->rows.note);
     }
     p->told = true;
-    if (r->header) {
-        uw_progress_print(&p->progress, "%s: its first line is a header, skipped", r->name);
-    }
-    if (r->separator != ',' && p->sample_n > 1) {
-        uw_progress_print(&p->progress, "%s: numbers are separated by %s%s", r->name,
-                          r->separator == ' ' ? "blanks or tabs" : "semicolons",
-                          r->commas ? ", with decimal commas" : "");
-    }
-}
-
-/* Scale a row as the rows of the training data were. */
-static void scale(const struct uw_predict *p, float *x)
-{
-    const struct uw_data_columns *c = &p->columns.columns;
-    for (uint32_t i = 0; c->mean != NULL && i < p->sample_n; i++) {
-        x[i] = (x[i] - c->mean[i]) * c->inverse[i];
-    }
 }
 
 /* Answer the rows; of those before a mistake too. */
@@ -131,13 +118,12 @@ static int answer_rows(struct uw_predict *p, struct uw_error *err)
 {
     float *x = p->node != NULL ? p->asked : p->job.model.input;
     int more = 1;
+    uw_table_rows_expect(&p->rows, p->sample_n, &p->columns.columns);
     while (more > 0 && !p->events.failed) {
         uint32_t n = 0;
         while (n < p->batch_n && more > 0) {
-            more = uw_rows_next(&p->rows, x + (size_t)n * p->sample_n, p->sample_n, err);
-            if (more > 0) {
-                scale(p, x + (size_t)n++ * p->sample_n);
-            }
+            more = uw_table_rows_next(&p->rows, x + (size_t)n * p->sample_n, err);
+            n += more > 0;
         }
         if (n > 0) {
             tell_rows(p);
@@ -183,12 +169,23 @@ static int answer_data(struct uw_predict *p, struct uw_error *err)
 
 /* ---- the command ---- */
 
+static int open_rows(struct uw_predict *p, const char *file, struct uw_error *err)
+{
+    bool input = file == NULL || strcmp(file, "-") == 0;
+    FILE *f = input ? stdin : uw_open_file(file, false);
+    if (f == NULL) {
+        int rc = errno == ENOENT ? UW_ERR_NOTFOUND : errno == EACCES ? UW_ERR_DENIED : UW_ERR_IO;
+        return uw_error_set(err, rc, "%.160s: %s", file, strerror(errno));
+    }
+    return uw_table_rows_open(&p->rows, f, input ? "standard input" : file, err);
+}
+
 static int open_input(struct uw_predict *p, const char *file, struct uw_error *err)
 {
     const struct uw_predict_options *o = p->o;
     p->batch_n = o->node.address != NULL ? 1u : o->batch;
     if (o->data == NULL) {
-        int rc = uw_rows_open(&p->rows, file != NULL ? file : "-", err);
+        int rc = open_rows(p, file, err);
         p->batch_n = p->rows.arrives ? 1u : p->batch_n;
         return rc;
     }
@@ -263,9 +260,7 @@ static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct
     if (rc < 0) {
         return rc;
     }
-    for (uint32_t i = 0; i < p->job.onnx.notes_n; i++) {
-        uw_progress_print(&p->progress, "%s: %s", o->model, p->job.onnx.notes[i]);
-    }
+    uw_job_print_notes(&p->job);
     uw_answers_init(&p->answers, &p->job);
     p->answers.names = uw_answers_names(&p->answers, c);
     p->sample_n = p->job.model.input_n;
@@ -316,7 +311,8 @@ static int run(struct uw_predict_options *o, const char *file)
     int rc = open_input(&p, file, &err);
     int status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK && o->node.address == NULL) {
-        const struct uw_job_config config = {.model = o->model, .backend = o->backend,
+        const struct uw_job_config config = {.model = o->model, .onnx = o->onnx,
+                                             .backend = o->backend,
                                              .exact = o->exact, .gpu = true, .tf32 = o->tf32,
                                              .waits = true,
                                              .threads = o->threads,
@@ -339,7 +335,7 @@ static int run(struct uw_predict_options *o, const char *file)
         uw_job_gpu_error(&err, why, "answers");
     }
     uw_events_close(&p.events, NULL);
-    uw_rows_close(&p.rows);
+    uw_table_rows_close(&p.rows);
     uw_data_close(&p.data);
     uw_job_columns_close(&p.columns);
     uw_job_deinit(&p.job);

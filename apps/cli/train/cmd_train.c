@@ -55,13 +55,14 @@ static int prepare(struct uw_train *t, int *status)
     if (rc < 0) {
         return rc;
     }
-    if (o->anomaly_percentile >= 0.0 && !is_autoencoder(t)) {
-        return uw_error_set(&t->err, UW_ERR_INVALID,
-                            "--anomaly-percentile: model %.60s is no autoencoder, its loss needs "
-                            "\"target\": \"input\"", t->job.file.def.name);
-    }
     rc = uw_storage_file_init(&t->files, NULL);
     rc = rc < 0 ? rc : uw_train_open_data(t);
+    if (rc == UW_OK && o->anomaly_percentile >= 0.0 && !is_autoencoder(t)) {
+        return uw_error_set(&t->err, UW_ERR_INVALID,
+                            "--anomaly-percentile: model %.60s is no autoencoder; --loss "
+                            "autoencoder, or \"target\": \"input\" of its loss, makes it one",
+                            t->job.file.def.name);
+    }
     rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
     if (rc == UW_OK) {
         uw_train_report_device(t);

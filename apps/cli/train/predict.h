@@ -11,16 +11,17 @@
 #define UWASA_CLI_PREDICT_H
 
 #include "predict_node.h"
-#include "rows.h"
 #include "base/events.h"
 #include "base/progress.h"
 #include "job/answer.h"
 #include "job/job_data.h"
 
 #include "uwasa/data.h"
+#include "uwasa/table_rows.h"
 
 struct uw_predict_options {
     const char *model, *data, *weights, *json;
+    struct uw_job_onnx onnx;
     struct uw_predict_node_config node;     /* address NULL: the model is here */
     struct uw_choice backend, loss;
     uint32_t batch, threads, top;
@@ -38,7 +39,7 @@ struct uw_predict {
     float *asked;                   /* [sample_n] with a node */
     struct uw_answers answers;
     struct uw_job_columns columns;  /* of the training data, from the weights */
-    struct uw_rows rows;
+    struct uw_table_rows rows;
     struct uw_data data;
     struct uw_events events;
     struct uw_progress progress;

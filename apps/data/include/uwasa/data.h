@@ -95,6 +95,9 @@ struct uw_data_columns {
     char **targets;             /* [targets_n] names; NULL: none */
     float *mean, *inverse;      /* [features_n] a sample is (column - mean) * inverse; NULL: as it
                                    is in the file */
+    uint32_t columns_n;         /* of a line of the table ... */
+    uint32_t *places;           /* [features_n] ... and where the features are, from 0; NULL: a line
+                                   has nothing else, or it is not known */
     uint32_t *counts;           /* [classes_n] training samples of each class; NULL: not known */
 };
 
