@@ -118,6 +118,11 @@ expect 0 "$uwasa" convert disc.json disc.onnx --weights disc.safetensors
 expect 0 "$uwasa" predict --model disc.onnx rows.csv
 cmp -s out rows.out || fail "the ONNX model answers otherwise"
 
+expect 0 "$uwasa" convert auto.json auto.onnx --weights auto.safetensors
+expect 0 "$uwasa" predict --model auto.onnx rows.csv
+grep -q 'the loss is taken to be mse against the sample itself' err ||
+    { cat err >&2; fail "the loss that was taken is not told"; }
+
 # a node that trains answers as its weights do; a rate of 1e-30 leaves them as they are
 expect 0 "$uwasa" keygen run.key
 # shellcheck disable=SC2086
