@@ -39,7 +39,8 @@ static int read_type(struct uw_array *a, const char *file, const char *text, str
         !(whole || real || (kind == 'b' && size == '1'))) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
                             "%.100s: its elements are \"%.12s\"; whole numbers, floats and bool "
-                            "can be read: array.astype(\"float32\")", file, text != NULL ? text : "?");
+                            "can be read: array.astype(\"float32\")", file,
+                            text != NULL ? text : "?");
     }
     a->kind = kind;
     a->item_bytes = (uint32_t)(size - '0');
