@@ -261,7 +261,7 @@ static int decide_kind(struct choice *c, uint32_t column)
                 uw_column_text(c->t, column, text));
         return UW_OK;
     }
-    if (wanted == UW_DATA_WANT_VALUES && words) {
+    if (wanted == UW_DATA_WANT_VALUES && words && c->outputs <= 1) {
         return uw_error_set(c->err, UW_ERR_CORRUPT,
                             "%.90s:%u:%u: \"%s\": the loss needs a value, %s holds words; "
                             "target=NAME names another column, --loss cross_entropy takes classes",
@@ -274,7 +274,9 @@ static int decide_kind(struct choice *c, uint32_t column)
                             c->t->path, (unsigned)x->word.line, (unsigned)x->word.byte,
                             x->word.text);
     }
-    bool value = wanted == UW_DATA_WANT_VALUES ||
+    bool hot = wanted == UW_DATA_WANT_VALUES && c->outputs > 1 && c->r->targets_n == 1 &&
+               may_be_label(c, column);     /* one value a class */
+    bool value = (wanted == UW_DATA_WANT_VALUES && !hot) ||
                  (wanted == UW_DATA_WANT_ANY && !words &&
                   (!x->whole ? c->outputs <= 1 : c->outputs == 1 && !two_values(c->t, column)));
     if (!value && !words && !x->whole) {

@@ -74,6 +74,9 @@ better test_loss 0 0.05
 expect 0 "$uwasa" train --model twin.onnx --data csv:disc.csv --loss autoencoder --steps 5
 told 'column 3 is not used'
 
+expect 0 "$uwasa" train --model twin.json --data csv:words.csv --loss mse --epochs 20 --lr 0.3 --json -
+better test_accuracy 0.85 1
+
 # ---- what the JSON file says stays ----
 sed 's/]}$/], "loss": {"type": "mse", "target": "values"}}/' one.json >own.json
 expect 0 "$uwasa" train --model own.json --data csv:sum.csv --epochs 20 --json -
