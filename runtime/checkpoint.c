@@ -10,6 +10,7 @@
 
 #define MIXING_PREFIX "optimizer.mixing_velocity."  /* the longest prefix of a vector */
 #define SCALE_KEY "uwasa.lora_scale"                /* bits of a float, as a decimal number */
+#define THRESHOLD_KEY "uwasa.anomaly_threshold"     /* the same */
 #define BUFFER_BYTES 512u
 
 _Static_assert(sizeof MIXING_PREFIX ".out_proj.weight" + UW_LAYER_NAME_MAX <=
@@ -43,7 +44,9 @@ struct vector {
     char prefix[40];
     float *data;
     bool trained_only;              /* [trainable_n], else [params.size_n] */
+    bool may_lack;                  /* a file without it is loaded, too */
 };
+#define VECTORS_MAX (UW_OPTIMIZER_VECTORS_MAX + 2)
 
 static uint32_t vectors_of(const struct uw_model *m, struct vector *out)
 {
@@ -57,6 +60,9 @@ static uint32_t vectors_of(const struct uw_model *m, struct vector *out)
     }
     if (m->velocity != NULL) {
         out[n++] = (struct vector){.prefix = MIXING_PREFIX, .data = m->velocity};
+    }
+    if (m->kept != NULL) {
+        out[n++] = (struct vector){.prefix = "optimizer.kept.", .data = m->kept, .may_lack = true};
     }
     return n;
 }
@@ -147,20 +153,28 @@ static void put_metadata_number(struct sink *s, const char *key, uint64_t value)
     put_text(s, "\"");
 }
 
+/* The bits of a float. */
+static void put_metadata_float(struct sink *s, const char *key, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_metadata_number(s, key, bits);
+}
+
 static void put_header(struct sink *s, const struct uw_model *m, const struct uw_checkpoint *state)
 {
     const struct uw_params *p = &m->params;
-    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
+    struct vector vectors[VECTORS_MAX];
     uint32_t vectors_n = state != NULL ? vectors_of(m, vectors) : 0;
 
     put_text(s, "{\"__metadata__\":{\"format\":\"uwasa\",\"uwasa.model\":\"");
     put_escaped(s, m->config.def->name != NULL ? m->config.def->name : "");
     put_text(s, "\"");
     if (m->config.adapt.lora_rank != 0) {
-        float scale = uw_lora_scale(&m->config.adapt);
-        uint32_t bits;
-        memcpy(&bits, &scale, sizeof bits);
-        put_metadata_number(s, SCALE_KEY, bits);
+        put_metadata_float(s, SCALE_KEY, uw_lora_scale(&m->config.adapt));
+    }
+    if (m->anomaly_threshold != 0.0f) {
+        put_metadata_float(s, THRESHOLD_KEY, m->anomaly_threshold);
     }
     if (state != NULL) {
 #define PUT_NUMBER(key, field) put_metadata_number(s, key, state->field);
@@ -200,7 +214,7 @@ static int write_all(const struct uw_model *m, const struct uw_checkpoint *state
 {
     struct sink count = {0};
     struct sink out = {.storage = storage};
-    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
+    struct vector vectors[VECTORS_MAX];
     uint8_t le[8];
     size_t bytes = (size_t)m->params.size_n * sizeof(float);
 
@@ -472,16 +486,17 @@ static bool ends_in(const struct uw_segment *s, const char *text)
     return all > end && strcmp(s->name + all - end, text) == 0;
 }
 
-/* The file's scale of low-rank additions; 0 if it has none. */
-static int load_scale(const struct uw_safetensors *st, float *scale, struct uw_error *err)
+/* A float of the file's metadata; 0 if it has none. */
+static int load_float(const struct uw_safetensors *st, const char *key, float *value,
+                      struct uw_error *err)
 {
     uint64_t bits = 0;
-    int rc = uw_safetensors_number(st, SCALE_KEY, &bits, err);
+    int rc = uw_safetensors_number(st, key, &bits, err);
     uint32_t word = (uint32_t)bits;
-    memcpy(scale, &word, sizeof *scale);
+    memcpy(value, &word, sizeof *value);
     if (rc > 0 && (bits > UINT32_MAX || (word & 0x7f800000u) == 0x7f800000u)) {
         return uw_error_set(err, UW_ERR_CORRUPT, "%s: metadata %s is not a float", st->object,
-                            SCALE_KEY);
+                            key);
     }
     return rc < 0 ? rc : UW_OK;
 }
@@ -492,7 +507,7 @@ static int choose_scale(const struct uw_model *m, const struct uw_safetensors *s
 {
     bool has = m->config.adapt.lora_rank != 0;
     float theirs, mine = has ? uw_lora_scale(&m->config.adapt) : 0.0f;
-    int rc = load_scale(st, &theirs, err);
+    int rc = load_float(st, SCALE_KEY, &theirs, err);
     *merge = has ? 0.0f : theirs;
     if (rc < 0 || theirs == 0.0f || theirs == mine) {
         return rc;
@@ -557,7 +572,7 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
 static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, bool with_state,
                         float merge, bool only_check, struct uw_error *err)
 {
-    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
+    struct vector vectors[VECTORS_MAX];
     uint32_t vectors_n = with_state ? vectors_of(m, vectors) : 0;
     int rc = UW_OK;
 
@@ -572,7 +587,7 @@ static int load_tensors(struct uw_model *m, const struct uw_safetensors *st, boo
         for (uint32_t k = 0; k < vectors_n && rc == UW_OK; k++) {
             uint32_t begin = offset_of_segment(&vectors[k], s);
             if (begin != UINT32_MAX) {
-                rc = load_tensor(st, vectors[k].prefix, s, false,
+                rc = load_tensor(st, vectors[k].prefix, s, vectors[k].may_lack,
                                  only_check ? NULL : vectors[k].data + begin, err);
             }
         }
@@ -587,7 +602,7 @@ static int check_optimizer(const struct uw_model *m, const struct uw_safetensors
     static const struct uw_optimizer all[] = {{.kind = UW_OPTIMIZER_SGD, .momentum = 1.0f},
                                               {.kind = UW_OPTIMIZER_ADAM},
                                               {.kind = UW_OPTIMIZER_RMSPROP}};
-    struct vector vectors[UW_OPTIMIZER_VECTORS_MAX + 1];
+    struct vector vectors[VECTORS_MAX];
     uint32_t vectors_n = vectors_of(m, vectors), trained = 0;
     while (trained < m->params.segments_n && m->params.segments[trained].state_n == UINT32_MAX) {
         trained++;
@@ -645,14 +660,17 @@ static int load_state(const struct uw_safetensors *st, struct uw_checkpoint *sta
     return rc;
 }
 
-/* Check all tensors, then read them. */
+/* Check all tensors, then read them and the threshold. */
 static int load_all(struct uw_model *m, const struct uw_safetensors *st, bool with_state,
                     struct uw_error *err)
 {
-    float merge = 0.0f;
+    float merge = 0.0f, threshold = 0.0f;
     int rc = choose_scale(m, st, with_state, &merge, err);
+    rc = rc < 0 ? rc : load_float(st, THRESHOLD_KEY, &threshold, err);
     rc = rc < 0 ? rc : load_tensors(m, st, with_state, merge, true, err);
-    return rc < 0 ? rc : load_tensors(m, st, with_state, merge, false, err);
+    rc = rc < 0 ? rc : load_tensors(m, st, with_state, merge, false, err);
+    m->anomaly_threshold = rc < 0 ? m->anomaly_threshold : threshold;
+    return rc;
 }
 
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,

@@ -31,12 +31,22 @@ static bool is_elementwise(const struct uw_head *h)
     return h->def->kind != UW_LOSS_CROSS_ENTROPY;
 }
 
+/* Whether samples count by the weights of their classes. */
+static bool is_weighted(const struct uw_model *m, const struct uw_labelled *s,
+                        const struct uw_head *h)
+{
+    return m->class_weights != NULL && s->pass->training && h->n == m->classes;
+}
+
 UW_STEP_PART int uw_loss_forward(struct uw_model *m, const struct uw_labelled *s,
                                  const struct uw_head *h,
                                  double *loss, uint32_t *correct_n)
 {
     if (is_elementwise(h)) {
         return uw_parts.elementwise->forward(m, s, h, buffer_of(m, h), loss, correct_n);
+    }
+    if (is_weighted(m, s, h)) {
+        return uw_parts.weighing->forward(m, s, h, buffer_of(m, h), loss, correct_n);
     }
     return m->config.kernels->softmax_xent_fw(&m->exec, s->pass->batch_n, h->n,
                                               h->def->label_smoothing,
@@ -73,6 +83,8 @@ int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t
         }
         if (is_elementwise(h)) {
             rc = uw_parts.elementwise->backward(m, s, h, (float)(scale / h->n), dy);
+        } else if (is_weighted(m, s, h)) {
+            rc = uw_parts.weighing->backward(m, s, h, uw_loss_weight(h->def), dy);
         } else {
             rc = m->config.kernels->softmax_xent_bw_input(&m->exec, s->pass->batch_n, h->n,
                                                           h->def->label_smoothing, dy,
@@ -85,6 +97,14 @@ int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t
 
 int uw_losses_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err)
 {
+    if (m->class_weights != NULL) {
+        int rc = uw_parts.weighing != NULL
+                     ? uw_parts.weighing->check(m, err)
+                     : uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without class weights");
+        if (rc < 0) {
+            return rc;
+        }
+    }
     for (uint32_t h = 0; h < m->heads_n; h++) {
         const struct uw_loss_def *d = m->heads[h].def;
         if (d->target == UW_TARGET_VALUES && b->target == NULL) {

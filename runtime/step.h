@@ -176,6 +176,18 @@ struct uw_guarding {
     void (*take)(struct uw_spike_guard *g, double loss, bool spike);
 };
 
+/* Optional part: weights of classes, called if m->class_weights is not NULL. */
+struct uw_weighing {
+    /* Check that the plan can weigh. Returns UW_OK or UW_ERR_UNSUPPORTED. */
+    int (*check)(const struct uw_model *m, struct uw_error *err);
+    /* In place of softmax_xent_fw and softmax_xent_bw_input for head h.
+     *   scale   the weight of the head's loss */
+    int (*forward)(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
+                   float *p, double *loss, uint32_t *correct_n);
+    int (*backward)(struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h,
+                    double scale, float *dy);
+};
+
 /* Run a layer forward; x is the model's input. */
 int uw_step_layer(struct uw_model *m, struct uw_layer *l, const float *x, const struct uw_pass *p);
 

@@ -7,6 +7,7 @@ const struct uw_command uw_commands[] = {
     {"demo", uw_cmd_demo, "let four devices learn together on this machine, in a minute"},
     {"train", uw_cmd_train, "train a model on this device"},
     {"eval", uw_cmd_eval, "test a model's weights"},
+    {"predict", uw_cmd_predict, "what a trained model says about samples"},
     {"plan", uw_cmd_plan, "show the memory of a model, before anything runs"},
     {"node", uw_cmd_node, "join a run: train, and exchange parameters with other nodes"},
     {"status", uw_cmd_status, "show a run as one of its nodes sees it"},

@@ -5,6 +5,7 @@
 #include "base/args.h"
 #include "base/commands.h"
 #include "plan/plan_link.h"
+#include "train/predict_node.h"
 
 #define ABSENT "this program was built without the network (-DUWASA_NET=OFF)"
 
@@ -17,6 +18,7 @@ static int absent(int argc, char **argv)
 const struct uw_command uw_commands[] = {
     {"train", uw_cmd_train, "train a model on this device"},
     {"eval", uw_cmd_eval, "test a model's weights"},
+    {"predict", uw_cmd_predict, "what a trained model says about samples"},
     {"plan", uw_cmd_plan, "show the memory of a model, before anything runs"},
     {"models", uw_cmd_models, "list the built-in models"},
     {"convert", uw_cmd_convert, "write a trained model as C"},
@@ -38,6 +40,36 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
 int uw_cmd_bench_link(int argc, char **argv)
 {
     return absent(argc, argv);
+}
+
+int uw_predict_node_check(const struct uw_predict_node_config *config, struct uw_error *err)
+{
+    return uw_error_set(err, UW_ERR_UNSUPPORTED, "--node %.60s: " ABSENT, config->address);
+}
+
+int uw_predict_node_open(struct uw_predict_node **node,
+                         const struct uw_predict_node_config *config, struct uw_answers *answers,
+                         uint32_t *sample_n, float *threshold, struct uw_error *err)
+{
+    (void)answers;
+    (void)sample_n;
+    (void)threshold;
+    *node = NULL;
+    return uw_predict_node_check(config, err);
+}
+
+int uw_predict_node_ask(struct uw_predict_node *node, const float *x, float *numbers,
+                        struct uw_error *err)
+{
+    (void)node;
+    (void)x;
+    (void)numbers;
+    return uw_error_set(err, UW_ERR_UNSUPPORTED, ABSENT);
+}
+
+void uw_predict_node_close(struct uw_predict_node *node)
+{
+    (void)node;
 }
 
 uint32_t uw_plan_link_nodes(const char *link)

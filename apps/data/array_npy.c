@@ -38,8 +38,9 @@ static int read_type(struct uw_array *a, const char *file, const char *text, str
     if (size == '\0' || strchr("<>|=", order) == NULL || text[4] != '\'' ||
         !(whole || real || (kind == 'b' && size == '1'))) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
-                            "%.100s: its elements are %.12s; whole numbers, floats and bool can be "
-                            "read: array.astype(\"float32\")", file, text != NULL ? text : "?");
+                            "%.100s: its elements are \"%.12s\"; whole numbers, floats and bool "
+                            "can be read: array.astype(\"float32\")", file,
+                            text != NULL ? text : "?");
     }
     a->kind = kind;
     a->item_bytes = (uint32_t)(size - '0');

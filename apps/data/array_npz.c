@@ -121,7 +121,7 @@ static int find(struct archive *z, const char *names, struct member *m, struct u
     }
     return rc < 0 ? rc
                   : uw_error_set(err, UW_ERR_NOTFOUND,
-                                 "%.70s: no array %.50s inside; it has %.110s", z->file.path,
+                                 "%.70s: no array %.50s inside; it has \"%.110s\"", z->file.path,
                                  names, list);
 }
 

@@ -285,12 +285,31 @@ static int copy_names(struct uw_table_set *p, const uint32_t *columns, uint32_t 
     return *names != NULL ? UW_OK : no_memory(p);
 }
 
+/* Where the features are in a line of text that has more. */
+static int copy_places(struct uw_table_set *p)
+{
+    const struct uw_table *t = &p->files.table[0];
+    struct uw_data_columns *c = &p->d->columns;
+    size_t bytes = c->features_n * sizeof *c->places;
+    if (t->text == NULL || t->columns_n == c->features_n) {
+        return UW_OK;
+    }
+    c->columns_n = t->columns_n;
+    c->places = malloc(bytes);
+    if (c->places == NULL) {
+        return no_memory(p);
+    }
+    memcpy(c->places, p->roles.features, bytes);
+    return UW_OK;
+}
+
 static int describe_columns(struct uw_table_set *p)
 {
     struct uw_data_columns *c = &p->d->columns;
     c->features_n = p->roles.features_n;
     c->targets_n = p->d->base.targets_n;
-    int rc = copy_names(p, p->roles.features, c->features_n, &c->features);
+    int rc = copy_places(p);
+    rc = rc < 0 ? rc : copy_names(p, p->roles.features, c->features_n, &c->features);
     rc = rc < 0 ? rc : copy_names(p, p->roles.targets, c->targets_n, &c->targets);
     if (rc < 0 || p->labels.classes_n == 0) {
         return rc;
@@ -420,6 +439,7 @@ void uw_csv_close(struct uw_csv *d)
     free_names(c->targets, c->targets_n);
     free(c->mean);
     free(c->inverse);
+    free(c->places);
     free(c->counts);
     free(d->values);
     free(d->targets);

@@ -2,6 +2,7 @@
 #include "uwasa/data.h"
 
 #include "sets.h"
+#include "stream.h"
 #include "uwasa/digits.h"
 #include "uwasa/keywords.h"
 
@@ -17,6 +18,7 @@ struct uw_data_parts {
     struct uw_idx idx;
     struct uw_cifar10 cifar10;
     struct uw_csv csv;
+    struct uw_stream_set stream;
     bool classes_chosen; /* the set itself applied classes_mask */
     struct uw_subset subset;
     struct uw_augment augment;
@@ -216,6 +218,33 @@ static int open_images(struct uw_data_parts *p, const char *rest,
     return uw_images_open(&p->images, rest, config, err);
 }
 
+/* ---- live ---- */
+
+static int open_stream(struct uw_data_parts *p, const char *rest,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    if (!config->live) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "stream:%.100s: arrives while uwasa train or node runs; this needs "
+                            "data that is there", rest);
+    }
+    if (config->classes_mask != 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "stream:%.100s: takes no choice of classes", rest);
+    }
+    uint32_t h = config->height != 0 ? config->height : 1;
+    uint32_t w = config->width != 0 ? config->width : 1;
+    bool classes = config->outputs > 1u && config->wanted <= UW_DATA_WANT_LABELS;
+    p->whole = &p->stream.base;
+    return uw_stream_open(&p->stream, rest, config->test, config->channels * h * w,
+                          classes ? config->outputs : 0, err);
+}
+
+bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes)
+{
+    return d->parts != NULL && d->parts->stream.stream != NULL &&
+           uw_stream_news(&d->parts->stream, text, text_bytes);
+}
+
 /* ---- by name ---- */
 
 static const struct {
@@ -226,6 +255,7 @@ static const struct {
     {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
     {"idx:", open_idx},         {"csv:", open_csv},
     {"npy:", open_npy},         {"npz:", open_npz},          {"images:", open_images},
+    {"stream:", open_stream},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -246,7 +276,7 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
     return uw_error_set(err, UW_ERR_INVALID,
                         "data \"%.30s\": allowed are digits, keywords, mnist:DIR, "
                         "fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, cifar10:DIR, "
-                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE and images:DIR",
+                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR and stream:-",
                         spec);
 }
 
@@ -363,6 +393,7 @@ void uw_data_close(struct uw_data *d)
         uw_idx_close(&d->parts->idx);
         uw_cifar10_close(&d->parts->cifar10);
         uw_csv_close(&d->parts->csv);
+        uw_stream_close(&d->parts->stream);
         uw_images_close(&d->parts->images);
         free(d->parts);
     }

@@ -215,9 +215,10 @@ static int number_numbers(struct reader *r, uint32_t outputs)
     uint32_t n = (uint32_t)found, room = outputs == 1 ? 2 : outputs;
     float least = r->number[0], most = r->number[n - 1];
     if (least == 0.0f || (least > 0.0f && room != 0 && most < (float)room)) {
-        if (least != 0.0f && n > 1) {
-            uw_note(r->notes, "labels %g to %g are classes of the model's %u as they are",
-                    (double)least, (double)most, (unsigned)room);
+        if (least != 0.0f) {
+            uw_note(r->notes, "labels %g to %g are classes %g to %g of the model's %u; if they are "
+                              "counted from another number, classes=A+B+C names all",
+                    (double)least, (double)most, (double)least, (double)most, (unsigned)room);
         }
         return most < (float)CLASSES_MAX ? number_rows(r, (uint32_t)most + 1u, false, 0.0f)
                                          : number_rows(r, n, true, 0.0f);

@@ -256,12 +256,17 @@ static int decide_kind(struct choice *c, uint32_t column)
     enum uw_data_wanted wanted = c->config->wanted;
     bool words = x->words_n != 0;
     char text[64];
-    if (wanted == UW_DATA_WANT_NOTHING) {
+    if (wanted == UW_DATA_WANT_NOTHING && (words || !x->whole)) {
         uw_note(c->notes, "%s is not used: the loss compares with the sample itself",
                 uw_column_text(c->t, column, text));
         return UW_OK;
     }
-    if (wanted == UW_DATA_WANT_VALUES && words) {
+    if (wanted == UW_DATA_WANT_NOTHING) {
+        uw_note(c->notes, "labels are for tests only: the loss compares with the sample itself");
+        c->r->role = UW_ROLE_LABEL;
+        return UW_OK;
+    }
+    if (wanted == UW_DATA_WANT_VALUES && words && c->outputs <= 1) {
         return uw_error_set(c->err, UW_ERR_CORRUPT,
                             "%.90s:%u:%u: \"%s\": the loss needs a value, %s holds words; "
                             "target=NAME names another column, --loss cross_entropy takes classes",
@@ -274,7 +279,9 @@ static int decide_kind(struct choice *c, uint32_t column)
                             c->t->path, (unsigned)x->word.line, (unsigned)x->word.byte,
                             x->word.text);
     }
-    bool value = wanted == UW_DATA_WANT_VALUES ||
+    bool hot = wanted == UW_DATA_WANT_VALUES && c->outputs > 1 && c->r->targets_n == 1 &&
+               may_be_label(c, column);     /* one value a class */
+    bool value = (wanted == UW_DATA_WANT_VALUES && !hot) ||
                  (wanted == UW_DATA_WANT_ANY && !words &&
                   (!x->whole ? c->outputs <= 1 : c->outputs == 1 && !two_values(c->t, column)));
     if (!value && !words && !x->whole) {

@@ -73,7 +73,7 @@ static const struct {
 } optional_parts[] = {
 #define PART(part) {"lacks " #part, offsetof(struct uw_node_parts, part)}
     PART(averages), PART(directs), PART(samples), PART(casts),  PART(sleeps), PART(periods),
-    PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers)};
+    PART(slices),   PART(lanes),   PART(codes),   PART(frames), PART(answers), PART(queries)};
 
 /* Bitmap of the optional_parts that a configuration needs. */
 static uint32_t needed_parts(const struct uw_node_config *c)
@@ -88,7 +88,8 @@ static uint32_t needed_parts(const struct uw_node_config *c)
                            c->pull_peers > 1u,
                            c->code,
                            c->link->frames || c->link->shared,
-                           c->parts != NULL && c->parts->answers != NULL};
+                           c->parts != NULL && c->parts->answers != NULL,
+                           c->queries != NULL};
     uint32_t bits = 0;
     for (uint32_t i = 0; i < sizeof needed; i++) {
         bits |= (uint32_t)needed[i] << i;

@@ -248,6 +248,15 @@ struct uw_node_answers {
     void (*message)(struct uw_node_state *s, uint16_t station, uint32_t bytes);
 };
 
+/* node_queries.c; s->config.queries is set */
+struct uw_node_queries {
+    struct uw_node_setup setup;
+    /* Take the question in a status request of so many bytes and reply to it.
+     * Returns false if there is none in it. */
+    bool (*message)(struct uw_node_state *s, uint16_t station, const uwasa_StatusRequest *request,
+                    uint32_t bytes);
+};
+
 /* The reason why a pull ended, moved to another peer, or was refused. */
 enum uw_node_why {
     UW_WHY_NONE,

@@ -52,7 +52,8 @@ static void message(struct uw_node_state *s, uint16_t station, uint32_t bytes)
     } else if (request.run != 0 && request.run != s->run) {
         s->counters.refused_run++;
         uw_node_refuse(s, station, uwasa_Reason_WRONG_RUN, 0);
-    } else {
+    } else if (s->config.queries == NULL ||
+               !s->config.parts->queries->message(s, station, &request, bytes)) {
         answer(s, station, &request);
     }
 }

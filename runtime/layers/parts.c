@@ -54,6 +54,7 @@ const struct uw_parts uw_parts = {
     .profiling = &uw_profiling,
     .checking = &uw_checking,
     .guarding = &uw_guarding,
+    .weighing = &uw_weighing,
 #ifndef UW_WITHOUT_DEVICES
     .on_device = &uw_on_device,
 #endif

@@ -72,7 +72,10 @@ told 'the sample itself (autoencoder)'
 told 'no label'
 better test_loss 0 0.05
 expect 0 "$uwasa" train --model twin.onnx --data csv:disc.csv --loss autoencoder --steps 5
-told 'column 3 is not used'
+told 'labels are for tests only'
+
+expect 0 "$uwasa" train --model twin.json --data csv:words.csv --loss mse --epochs 20 --lr 0.3 --json -
+better test_accuracy 0.85 1
 
 # ---- what the JSON file says stays ----
 sed 's/]}$/], "loss": {"type": "mse", "target": "values"}}/' one.json >own.json

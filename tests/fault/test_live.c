@@ -3,6 +3,8 @@
  * A node that keeps no snapshot: peers get its parameters as they are, chunk by chunk. */
 #include "fault/gossip_world.h"
 
+#include "uwasa/queries.h"
+
 #define SIZE_N 20000u
 #define MTU 400u                    /* a pull takes 213 chunks, and many steps */
 
@@ -232,6 +234,11 @@ static void test_what_the_program_lacks_is_refused(void **state)
     c.samples = &pool;
     assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
     assert_non_null(strstr(err.text, "config.parts lacks samples"));
+    struct uw_queries queries = {.sample_n = 1, .numbers_n = 1};
+    c.samples = NULL;
+    c.queries = &queries;
+    assert_int_equal(uw_node_measure(&c, &bytes, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "config.parts lacks queries"));
     uw_link_deinit(&w->nodes[0].loopback.link);
     world_free(w);
 }

@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDX, CIFAR10, CSV, FORMATS, RECORD_BYTES = 3073, SAMPLES_MAX = 4096 };
+enum { IDX, CIFAR10, CSV, NPZ, IMAGE, FORMATS, RECORD_BYTES = 3073, SAMPLES_MAX = 4096 };
 
 static char folder[64];
 
@@ -44,6 +45,34 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         "\2 1.5e0 \t2 1\n 3 4 -1\n",
         "\2" "0,1,2,3\n5,0,1,0\n6,1,0,0\n7,0,0,1\n",
     };
+    /* x [2][2] and y [2], deflated */
+    static const uint8_t archive[] = {
+        NPZ,
+        80, 75, 3, 4, 20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 83, 0, 0, 0, 144, 0, 0, 0, 5, 0,
+        0, 0, 120, 46, 110, 112, 121, 155, 236, 23, 234, 27, 16, 201, 200, 80, 198, 80, 173, 158,
+        146, 90, 156, 92, 164, 110, 165, 160, 110, 147, 102, 162, 174, 163, 160, 158, 150, 95, 84,
+        82, 148, 152, 23, 159, 95, 148, 146, 10, 18, 119, 75, 204, 41, 78, 5, 138, 23, 103, 36,
+        22, 164, 2, 249, 26, 70, 58, 10, 70, 154, 58, 10, 181, 10, 100, 3, 46, 6, 134, 6, 123, 6,
+        6, 6, 7, 32, 2, 226, 6, 7, 0, 80, 75, 3, 4, 20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 70,
+        0, 0, 0, 130, 0, 0, 0, 5, 0, 0, 0, 121, 46, 110, 112, 121, 155, 236, 23, 234, 27, 16, 201,
+        200, 80, 198, 80, 173, 158, 146, 90, 156, 92, 164, 110, 165, 160, 94, 83, 106, 168, 174,
+        163, 160, 158, 150, 95, 84, 82, 148, 152, 23, 159, 95, 148, 146, 10, 18, 119, 75, 204, 41,
+        78, 5, 138, 23, 103, 36, 22, 164, 2, 249, 26, 70, 58, 154, 58, 10, 181, 10, 20, 0, 46, 6,
+        70, 0, 80, 75, 1, 2, 20, 0, 20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 83, 0, 0, 0, 144,
+        0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 120, 46, 110, 112, 121, 80,
+        75, 1, 2, 20, 0, 20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 70, 0, 0, 0, 130, 0, 0, 0, 5,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 118, 0, 0, 0, 121, 46, 110, 112, 121, 80, 75, 5, 6,
+        0, 0, 0, 0, 2, 0, 2, 0, 102, 0, 0, 0, 223, 0, 0, 0, 0, 0};
+    static const uint8_t png[] = {
+        IMAGE,
+        137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 2, 0, 0, 0, 1, 8,
+        6, 0, 0, 0, 244, 34, 127, 138, 0, 0, 0, 17, 73, 68, 65, 84, 120, 218, 99, 248, 207, 96,
+        220, 192, 144, 246, 159, 1, 0, 14, 227, 3, 24, 167, 73, 140, 9, 0, 0, 0, 0, 73, 69, 78,
+        68, 174, 66, 96, 130};
+    static const char ppm[] = "\4P6\n2 1\n255\nabcdef";
+    uw_fuzz_add(corpus, archive, sizeof archive);
+    uw_fuzz_add(corpus, png, sizeof png);
+    uw_fuzz_add(corpus, ppm, sizeof ppm - 1);
     uw_fuzz_add(corpus, bytes, sizeof bytes);
     uw_fuzz_add(corpus, floats, sizeof floats);
     uw_fuzz_add(corpus, record, 1 + RECORD_BYTES);
@@ -60,6 +89,12 @@ static int write_input(int format, const uint8_t *input, size_t bytes)
     }
     if (format == CSV) {
         return write_file("table.csv", input, bytes);
+    }
+    if (format == NPZ) {
+        return write_file("table.npz", input, bytes);
+    }
+    if (format == IMAGE) {
+        return write_file("a/1.png", input, bytes);
     }
     size_t images_bytes = bytes < 2 ? 0 : (size_t)input[0] << 8 | input[1];
     size_t start = bytes < 2 ? bytes : 2;
@@ -115,6 +150,10 @@ static int try_one(const uint8_t *input, size_t bytes)
         snprintf(spec, sizeof spec, "idx:%s/images,%s/labels", folder, folder);
     } else if (format == CIFAR10) {
         snprintf(spec, sizeof spec, "cifar10:%s", folder);
+    } else if (format == NPZ) {
+        snprintf(spec, sizeof spec, "npz:%s/table.npz", folder);
+    } else if (format == IMAGE) {
+        snprintf(spec, sizeof spec, "images:%s", folder);
     } else {
         static const char *const options[] = {"", ",missing=mean,scale=standard", ",missing=drop",
                                               ",label=first,scale=255", ",target=2"};
@@ -142,14 +181,21 @@ int main(int argc, char **argv)
     if (mkdtemp(folder) == NULL) {
         return 1;
     }
+    char classes[80];
+    snprintf(classes, sizeof classes, "%s/a", folder);
+    if (mkdir(classes, 0700) != 0) {
+        return 1;
+    }
     const struct uw_fuzz_target target = {"dataset", add_inputs, try_one, 2 * RECORD_BYTES + 64};
     int rc = uw_fuzz_run(&target, argc, argv);
-    static const char *const names[] = {"images", "labels", "test_batch.bin", "table.csv"};
+    static const char *const names[] = {"images",    "labels",    "test_batch.bin",
+                                        "table.csv", "table.npz", "a/1.png"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         unlink(path);
     }
+    rmdir(classes);
     rmdir(folder);
     return rc;
 }

@@ -163,7 +163,7 @@ static void test_npy_that_is_malformed_is_refused(void **state)
         int code;
         const char *part;
     } bad[] = {
-        {"<U3", "(2,)", UW_ERR_UNSUPPORTED, "its elements are '<U3'"},
+        {"<U3", "(2,)", UW_ERR_UNSUPPORTED, "its elements are \"'<U3'"},
         {"|O", "(2,)", UW_ERR_UNSUPPORTED, "its elements are"},
         {"<f4", "(9,)", UW_ERR_CORRUPT, "cut off"},
         {"<f4", "(0, 2)", UW_ERR_CORRUPT, "empty"},
@@ -278,7 +278,7 @@ static void test_npz_has_training_and_test_set_by_the_usual_names(void **state)
     d = open_good(npz(",x=x_test,y=y_test,test=0"), NULL);
     assert_int_equal(d.base->samples_n, 1);
     uw_data_close(&d);
-    expect_error(npz(",x=q"), UW_ERR_NOTFOUND, "no array q inside; it has x_train, y_train");
+    expect_error(npz(",x=q"), UW_ERR_NOTFOUND, "no array q inside; it has \"x_train, y_train");
 }
 
 static void test_npz_that_is_compressed_is_read(void **state)

@@ -521,6 +521,47 @@ static void test_loose_weights_take_what_fits(void **state)
     memory_storage_release(&f.storage);
 }
 
+static void test_checkpoint_keeps_a_second_set_and_the_threshold(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+    float kept[256];
+
+    open_model(&f, &small, true);
+    for (uint32_t i = 0; i < f.m.params.size_n; i++) {
+        kept[i] = (float)i;
+    }
+    f.m.kept = kept;
+    f.m.anomaly_threshold = 0.125f;
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    memset(kept, 0, sizeof kept);
+    f.m.anomaly_threshold = 0.0f;
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err), UW_OK);
+    assert_true(f.m.anomaly_threshold == 0.125f);
+    for (uint32_t i = 0; i < f.m.params.size_n; i++) {
+        assert_true(kept[i] == (float)i);
+    }
+
+    /* a model without them, and weights alone */
+    f.m.kept = NULL;
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err), UW_OK);
+    assert_int_equal(uw_checkpoint_save(&f.m, NULL, &f.storage.base, "c", &f.err), UW_OK);
+    f.m.anomaly_threshold = 0.0f;
+    assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "c", &f.err), UW_OK);
+    assert_true(f.m.anomaly_threshold == 0.125f);
+
+    /* a file without them leaves them as they are, and ends a threshold */
+    f.m.anomaly_threshold = 0.0f;
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    f.m.kept = kept;
+    f.m.anomaly_threshold = 1.0f;
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err), UW_OK);
+    assert_true(f.m.anomaly_threshold == 0.0f);
+    assert_true(kept[1] == 1.0f);
+    memory_storage_release(&f.storage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_with_a_byte_too_many_is_refused),
         cmocka_unit_test(test_checkpoint_nth_storage_call_fails_and_the_old_object_stays),
         cmocka_unit_test(test_checkpoint_stored_nan_is_refused),
+        cmocka_unit_test(test_checkpoint_keeps_a_second_set_and_the_threshold),
         cmocka_unit_test(test_safetensors_header_variants_are_read_or_refused),
         cmocka_unit_test(test_weights_of_other_types_are_widened_and_told),
         cmocka_unit_test(test_loose_weights_take_what_fits),

@@ -121,7 +121,7 @@ static const struct form writers[] = {
     {"minus one", "1,2,-1\n3,4,1\n5,6,1\n", "", 2, 2, {{1.0f, 2.0f}, 0}, {{5.0f, 6.0f}, 1}, 3, 2,
      "class 0 is label -1"},
     {"some of the classes", "1,2,1\n3,4,2\n", "", 2, 4, {{1.0f, 2.0f}, 1}, {{3.0f, 4.0f}, 2}, 2, 3,
-     "as they are"},
+     "labels 1 to 2 are classes 1 to 2 of the model's 4"},
 };
 
 static void test_table_of_a_public_set_is_read_without_an_option(void **state)

@@ -28,7 +28,7 @@ static void test_gradient_every_loss_and_target_match_central_differences(void *
     (void)state;
     for (int kind = UW_LOSS_CROSS_ENTROPY; kind <= UW_LOSS_HUBER; kind++) {
         for (int way = 0; way < 6; way++) {
-            char name[32];
+            char name[48];
             const struct uw_loss_def loss = {
                 .kind = (enum uw_loss_kind)kind,
                 .target = kind == UW_LOSS_CROSS_ENTROPY ? UW_TARGET_LABEL
@@ -193,6 +193,83 @@ static void test_spike_left_out_leaves_no_trace(void **state)
     close_model(&f[1]);
 }
 
+static const struct uw_layer_def one_dense[] = {DENSE("d", 3)};
+static const float five_x[5][2] = {{0.5f, -1.0f}, {1.5f, 0.25f}, {-0.75f, 2.0f}, {0.1f, 0.2f},
+                                   {-1.0f, -0.5f}};
+static const uint32_t five_labels[5] = {0, 2, 1, 2, 2};
+static const float three_weights[3] = {2.0f, 0.5f, 1.25f};
+
+/* PyTorch 1.13: three steps of SGD, lr 0.5, with cross_entropy(z, y, weight=w), mean reduction. */
+static void test_class_weights_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    static const float start[9] = {0.1f, -0.2f, 0.3f, 0.4f, -0.5f, 0.6f, 0.05f, -0.1f, 0.2f};
+    static const double losses[3] = {0.994576693, 0.878274202, 0.792568207};
+    static const float wants[9] = {0.149458885f, -0.427009434f, 0.0451179445f, 0.669154108f,
+                                   -0.294576824f, 0.557855308f, -0.0298710186f, -0.357987046f,
+                                   0.537858129f};
+    static const struct uw_model_def def = {"weighted", 2, 0, 0, one_dense, 1, NULL, 0};
+    static const enum uw_plan_mode modes[] = {UW_PLAN_IMMEDIATE, UW_PLAN_BUCKETS, UW_PLAN_FULL,
+                                              UW_PLAN_FULL};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        struct fixture f = {.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 5,
+                                       .micro_n = i == 3 ? 2 : 0, .mode = modes[i],
+                                       .optimizer = {.lr = 0.5f}}};
+        assert_int_equal(open_config(&f), UW_OK);
+        memcpy(f.m.params.x, start, sizeof start);
+        f.m.class_weights = three_weights;
+        for (int step = 0; step < 3; step++) {
+            struct uw_step_result r;
+            const struct uw_minibatch b = {.x = &five_x[0][0], .label = five_labels, .n = 5};
+            assert_int_equal(uw_model_train_step(&f.m, &b, &r, &f.err), UW_OK);
+            if (!(fabs(r.loss - losses[step]) < 1e-6)) {
+                fail_msg("mode %zu, step %d: loss %.9g", i, step, r.loss);
+            }
+        }
+        for (uint32_t k = 0; k < 9; k++) {
+            if (!(fabsf(f.m.params.x[k] - wants[k]) < 1e-6f)) {
+                fail_msg("mode %zu: parameter %u is %.9g", i, (unsigned)k,
+                         (double)f.m.params.x[k]);
+            }
+        }
+        close_model(&f);
+    }
+}
+
+static void test_class_weights_of_one_change_nothing_and_others_need_cross_entropy(void **state)
+{
+    (void)state;
+    static const struct uw_loss_def mse = {.kind = UW_LOSS_MSE};
+    static const struct uw_loss_def smooth = {.label_smoothing = 0.1f};
+    static const float ones[3] = {1.0f, 1.0f, 1.0f};
+    const struct uw_minibatch b = {.x = &five_x[0][0], .label = five_labels, .n = 5};
+    const struct uw_loss_def *losses[] = {NULL, &mse, &smooth};
+    for (int i = 0; i < 3; i++) {
+        const struct uw_model_def def = {"ones", 2, 0, 0, one_dense, 1, losses[i], i > 0};
+        double loss[2] = {0.0, 0.0};
+        for (int weighted = 0; weighted < 2; weighted++) {
+            struct fixture f;
+            struct uw_step_result r = {.loss = 0.0};
+            open_model(&f, &def, 5, UW_PLAN_FULL, false);
+            uw_model_init_weights(&f.m, 3);
+            f.m.class_weights = weighted != 0 ? ones : NULL;
+            int rc = uw_model_train_step(&f.m, &b, &r, &f.err);
+            assert_int_equal(rc, weighted != 0 && i > 0 ? UW_ERR_UNSUPPORTED : UW_OK);
+            assert_true(rc == UW_OK || strstr(f.err.text, "class weights") != NULL);
+            loss[weighted] = r.loss;
+            double sum[2] = {0.0, 0.0};
+            for (int again = 0; again < 2; again++) {       /* a test does not weigh */
+                uint32_t correct_n = 0;
+                f.m.class_weights = i == 0 && again != 0 ? three_weights : NULL;
+                assert_int_equal(uw_model_evaluate(&f.m, &b, &sum[again], &correct_n), UW_OK);
+            }
+            assert_true(sum[0] == sum[1]);
+            close_model(&f);
+        }
+        assert_true(i > 0 || fabs(loss[0] - loss[1]) < 1e-7);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +279,8 @@ int main(void)
         cmocka_unit_test(test_gradient_of_losses_on_sequences),
         cmocka_unit_test(test_resume_is_bit_for_bit_with_every_optimizer_and_plan),
         cmocka_unit_test(test_spike_left_out_leaves_no_trace),
+        cmocka_unit_test(test_class_weights_are_those_of_pytorch),
+        cmocka_unit_test(test_class_weights_of_one_change_nothing_and_others_need_cross_entropy),
     };
     return cmocka_run_group_tests_name("training", tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ extern const char *const uw_commands_start;
 
 int uw_cmd_train(int argc, char **argv);
 int uw_cmd_eval(int argc, char **argv);
+int uw_cmd_predict(int argc, char **argv);
 int uw_cmd_plan(int argc, char **argv);
 int uw_cmd_models(int argc, char **argv);
 int uw_cmd_keygen(int argc, char **argv);

@@ -133,9 +133,7 @@ static void leave_loss_open(struct uw_job *j)
     j->loss_is_open = true;
 }
 
-/* Without data: an autoencoder if the output has the input's size, else labels, and values where
- * the output is no row of logits. */
-static int settle_loss(struct uw_job *j, struct uw_error *err)
+int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
 {
     j->loss_is_open = false;
     if (j->need.classes == j->need.input_n) {
@@ -186,7 +184,7 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     } else if (rc < 0) {
         uw_error_set(err, rc, "%s", why.text);
     }
-    return rc < 0 || !j->loss_is_open || config->waits ? rc : settle_loss(j, err);
+    return rc < 0 || !j->loss_is_open || config->waits ? rc : uw_job_settle_loss(j, err);
 }
 
 size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)
@@ -312,12 +310,11 @@ void uw_job_deinit(struct uw_job *j)
     uw_convert_deinit(&j->onnx);
 }
 
-/* The name of a file of weights without ",loose". */
-static const char *file_of_weights(const char *weights, char file[4096])
+const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES])
 {
     static const char loose[] = ",loose";
     size_t n = strlen(weights), tail = sizeof loose - 1;
-    if (!uw_args_ends_in(weights, loose) || n - tail >= 4096) {
+    if (!uw_args_ends_in(weights, loose) || n - tail >= UW_JOB_PATH_BYTES) {
         return weights;
     }
     memcpy(file, weights, n - tail);
@@ -328,8 +325,8 @@ static const char *file_of_weights(const char *weights, char file[4096])
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)
 {
     struct uw_storage_file files;
-    char text[4096];
-    const char *name = file_of_weights(file, text);
+    char text[UW_JOB_PATH_BYTES];
+    const char *name = uw_job_weights_file(file, text);
     uint64_t bytes;
     int rc = uw_storage_file_init(&files, NULL);
     j->weights = file;

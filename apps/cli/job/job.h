@@ -96,6 +96,11 @@ int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels
  * filled. Deinit in every case. */
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
+/* Without data, decide the loss of an ONNX model that waits: an autoencoder if the output has the
+ * input's size, else labels, and values where the output is no row of logits. Counts again.
+ * Returns what uw_job_measure returns. */
+int uw_job_settle_loss(struct uw_job *j, struct uw_error *err);
+
 /* Count again for a changed copy of j->config. */
 int uw_job_measure(const struct uw_job *j, const struct uw_model_config *config,
                    struct uw_model_need *need, struct uw_error *err);
@@ -137,6 +142,10 @@ void uw_job_deinit(struct uw_job *j);
 /* Read weights from a safetensors file into the bound model; "FILE,loose": only what fits, and the
  * rest stays as it is. Errors as uw_checkpoint_load_weights, err filled. */
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
+
+/* The file of weights without ",loose". Returns weights, or file. */
+#define UW_JOB_PATH_BYTES 4096u
+const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES]);
 
 /* The i-th sentence on what was assumed, left out or converted when model and weights were read;
  * NULL: there are no more. Written to text. */

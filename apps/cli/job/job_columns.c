@@ -60,6 +60,17 @@ static void add_numbers(cJSON *to, const char *key, const float *x, uint32_t n)
     }
 }
 
+static void add_places(cJSON *to, const struct uw_data_columns *c)
+{
+    cJSON *list = c->places != NULL ? cJSON_AddArrayToObject(to, "columns") : NULL;
+    for (uint32_t i = 0; list != NULL && i < c->features_n; i++) {
+        cJSON_AddItemToArray(list, cJSON_CreateNumber((double)c->places[i] + 1.0));
+    }
+    if (list != NULL) {
+        cJSON_AddNumberToObject(to, "columns_n", c->columns_n);
+    }
+}
+
 static const char *const words[] = {"auto", "cross_entropy", "binary", "mse", "l1", "huber",
                                     "autoencoder"};
 
@@ -75,6 +86,7 @@ char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss)
     add_names(root, "targets", c->targets, c->targets_n);
     add_numbers(root, "mean", c->mean, c->features_n);
     add_numbers(root, "inverse", c->inverse, c->features_n);
+    add_places(root, c);
     if (loss != UW_LOSS_AUTO) {
         cJSON_AddStringToObject(root, "loss", words[loss]);
     }
@@ -148,6 +160,31 @@ static int take_numbers(const cJSON *root, const char *key, float **x)
     return n;
 }
 
+/* The places of features; a file without them is good. */
+static bool take_places(struct uw_data_columns *c, const cJSON *root)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(root, "columns_n"), *item;
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(root, "columns");
+    uint32_t i = 0;
+    if (list == NULL || n == NULL) {
+        return true;
+    }
+    if (!cJSON_IsArray(list) || !cJSON_IsNumber(n) ||
+        (uint32_t)cJSON_GetArraySize(list) != c->features_n || n->valueint < 1) {
+        return false;
+    }
+    c->columns_n = (uint32_t)n->valueint;
+    c->places = calloc(c->features_n, sizeof *c->places);
+    cJSON_ArrayForEach(item, list) {
+        if (c->places == NULL || !cJSON_IsNumber(item) || item->valueint < 1 ||
+            item->valueint > n->valueint) {
+            return false;
+        }
+        c->places[i++] = (uint32_t)item->valueint - 1u;
+    }
+    return true;
+}
+
 static bool take_columns(struct uw_job_columns *out, const cJSON *root)
 {
     struct uw_data_columns *c = &out->columns;
@@ -167,6 +204,7 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
                 (features_n == 0 || features_n == (int)all) && (mean_n == 0 || mean_n == (int)all);
     if (good) {
         c->features_n = (uint32_t)all;
+        good = take_places(c, root);
     }
     for (uint32_t i = 0; cJSON_IsString(loss) && i < sizeof words / sizeof words[0]; i++) {
         out->loss = strcmp(loss->valuestring, words[i]) == 0 ? i : out->loss;
@@ -177,7 +215,8 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
 int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_error *err)
 {
     *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
-    cJSON *header = file != NULL ? read_header(file) : NULL;
+    char path[UW_JOB_PATH_BYTES];
+    cJSON *header = file != NULL ? read_header(uw_job_weights_file(file, path)) : NULL;
     const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(header, "__metadata__");
     const cJSON *text = cJSON_GetObjectItemCaseSensitive(metadata, "uwasa.data");
     int rc = UW_OK;
@@ -210,5 +249,6 @@ void uw_job_columns_close(struct uw_job_columns *c)
     free_names(k->targets, k->targets_n);
     free(k->mean);
     free(k->inverse);
+    free(k->places);
     *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
 }

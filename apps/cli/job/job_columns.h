@@ -5,10 +5,12 @@
  * The text of __metadata__ "uwasa.data" in a safetensors file is JSON:
  *
  *     {"features_n": 4, "features": ["length", ...], "classes": ["setosa", ...],
- *      "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...], "loss": "cross_entropy"}
+ *      "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...],
+ *      "columns_n": 5, "columns": [1, 2, 3, 4], "loss": "cross_entropy"}
  *
- * A sample is (column - mean) * inverse; without both it is as in the table. Entries that are not
- * known are left out.
+ * A sample is (column - mean) * inverse; without both it is as in the table. "columns" are the
+ * places of the features among the columns_n of a line; without them it has no other. Entries that
+ * are not known are left out.
  *
  * Memory     heap      Blocking  reads one file      Context  one thread
  */
@@ -26,7 +28,7 @@ struct uw_job_columns {
 /* The text for a set and a loss, to be freed; NULL: no table, or no memory. */
 char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss);
 
-/* Read the columns from a file of weights; a file without them, and one that is not there, gives
+/* Read the columns from a file of --weights; a file without them, and one that is not there, gives
  * none. Close in any case.
  * Returns UW_OK, UW_ERR_CORRUPT (they are there, but malformed), UW_ERR_NOMEM; err filled. */
 int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_error *err);

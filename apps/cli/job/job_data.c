@@ -319,6 +319,13 @@ static void tell_notes(const struct uw_data *set, const char *spec)
     }
 }
 
+static void tell_loss(const struct uw_job *j)
+{
+    if (j->loss_note[0] != '\0') {
+        fprintf(stderr, "%s: %s\n", j->file.def.name, j->loss_note);
+    }
+}
+
 /* A loss that neither the model file nor --loss says is that of the weights' training. */
 static struct uw_choice loss_of(const struct uw_job *j, const struct uw_job_data_config *c,
                                 const struct uw_job_columns *earlier)
@@ -329,6 +336,27 @@ static struct uw_choice loss_of(const struct uw_job *j, const struct uw_job_data
         loss.at = (int)earlier->loss;
     }
     return loss;
+}
+
+int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_job_columns *earlier,
+                     struct uw_error *err)
+{
+    const struct uw_job_data_config config = {.loss = loss};
+    const struct uw_data_columns *c = &earlier->columns;
+    const struct uw_dataset like = {.classes = c->classes_n > 2 ? c->classes_n : 2,
+                                    .targets_n = c->targets_n};
+    struct uw_choice chosen = loss_of(j, &config, earlier);
+    int rc = UW_OK;
+    if (chosen.at != UW_LOSS_AUTO) {
+        rc = set_by_word(j, (enum uw_loss_word)chosen.at, &like, "of the weights", err);
+        j->loss_is_open = false;
+        return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+    }
+    bool guesses = j->loss_is_open;
+    rc = guesses ? uw_job_settle_loss(j, err) : rc;
+    note_loss(j, guesses && rc == UW_OK);
+    tell_loss(j);
+    return rc;
 }
 
 static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
@@ -364,10 +392,8 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
         tell_notes(first, c->spec);
         rc = uw_job_fit(j, first, c->spec, loss, err);
     }
-    if (rc == UW_OK && j->loss_note[0] != '\0') {
-        fprintf(stderr, "%s: %s\n", j->file.def.name, j->loss_note);
-    }
     if (rc == UW_OK) {
+        tell_loss(j);
         free(j->columns);
         j->columns = uw_job_columns_text(uw_data_columns(first), word_of(j));
     }

@@ -18,6 +18,7 @@
 #define UWASA_CLI_JOB_DATA_H
 
 #include "job.h"
+#include "job_columns.h"
 
 #include "uwasa/data.h"
 
@@ -54,6 +55,12 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
  * uw_job_measure. */
 int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
                struct uw_choice loss, struct uw_error *err);
+
+/* Choose the loss without data: --loss, the model file's, that of the weights' training, or as
+ * uw_job_settle_loss. Counts again where it has changed. Returns UW_OK, UW_ERR_MISMATCH or an error
+ * of uw_job_measure; err filled. */
+int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_job_columns *earlier,
+                     struct uw_error *err);
 
 /* Whether the loss is a cross-entropy of one output and two classes. */
 bool uw_job_is_binary(const struct uw_job *j);

@@ -74,6 +74,7 @@ static int mix_together(struct uw_node_work *r)
         rounds += rc > 0 && (rc & UW_NODE_ROUND) != 0 ? 1u : 0u;
         uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps,
                               uw_node_work_left_s(r));
+        rc = rc < 0 || (rc & UW_NODE_AVERAGING) != 0 ? rc : uw_node_work_answer(r);
         over = rounds >= most || now_us - seen_us > LONELY_US;
         if (!over) {
             uw_node_net_wait(&r->net);
@@ -263,13 +264,13 @@ int uw_node_work_agree(struct uw_node_work *r)
     return done || uw_stop_asked(&r->stop) ? rc : mix_together(r);
 }
 
-void uw_node_work_linger(struct uw_node_work *r)
+int uw_node_work_linger(struct uw_node_work *r)
 {
     uint64_t start_us = uw_board_now_us();
     uint64_t busy_us = start_us;
     uint64_t served_bytes = 0;
     if (r->report.agreed_n != 0) {
-        return;         /* has already waited for the others */
+        return UW_OK;       /* has already waited for the others */
     }
     if (r->o->linger_seconds > 0.0 && look(r).alive != 0) {
         uw_node_report_log(&r->report, "serving others for at most %g s", r->o->linger_seconds);
@@ -280,11 +281,16 @@ void uw_node_work_linger(struct uw_node_work *r)
          now_us = uw_board_now_us()) {
         struct others o = look(r);
         if (o.alive == 0) {
-            return;
+            return UW_OK;
         }
         bool awaited = o.training != 0 && !uw_node_work_broadcasts(r->o);
         busy_us = awaited || o.counters.served_bytes != served_bytes ? now_us : busy_us;
         served_bytes = o.counters.served_bytes;
+        int rc = uw_node_work_answer(r);
+        if (rc < 0) {
+            return rc;
+        }
         uw_node_net_wait(&r->net);
     }
+    return UW_OK;
 }

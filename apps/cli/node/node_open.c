@@ -86,7 +86,7 @@ int uw_node_work_open_data(struct uw_node_work *r)
         .spec = o->data, .loss = o->loss, .weights = o->weights,
         .data = {.seed = o->seed, .classes_mask = o->classes_mask,
                  .shard = o->skew == NULL ? o->shard_i : 0,
-                 .shards_n = o->skew == NULL ? o->shards_n : 0}};
+                 .shards_n = o->skew == NULL ? o->shards_n : 0, .live = true}};
     int rc = uw_job_open_data(&r->job, &config, &r->data, &r->test, &r->err);
     rc = rc < 0 ? rc : take_share(r);
     if (rc < 0) {
@@ -139,6 +139,7 @@ static struct uw_node_config node_config(struct uw_node_work *r)
         .scratch_n = SCRATCH_N,
         .spare = r->spare.at,
         .samples = r->pool_block.at != NULL ? &r->pool : NULL,
+        .queries = &r->queries,
         .seed = uw_rng_mix(o->seed, uw_node_work_name(r) + r->incarnation),
         .kernels = uw_job_backend_text(&r->job, r->kernels),
         .on_event = on_event,
@@ -256,7 +257,8 @@ int uw_node_work_open(struct uw_node_work *r)
     const struct uw_node_options *o = r->o;
     uint8_t key[UW_KEY_BYTES] = {0};
     const enum uw_stack_carrier carrier = o->carrier;
-    int rc = read_key(r, carrier, key);
+    int rc = uw_node_work_open_queries(r);
+    rc = rc < 0 ? rc : read_key(r, carrier, key);
     if (rc < 0) {
         return rc;
     }

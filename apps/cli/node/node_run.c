@@ -73,7 +73,7 @@ static int load_checkpoint(struct uw_node_work *r)
     r->step = r->begun = r->first_step = state.step;
     r->loader.epoch = state.epoch;
     r->loader.position = (uint32_t)(state.position % r->own->samples_n);
-    if (state.user[0] >= r->incarnation) {
+    if (state.user[0] >= r->incarnation && state.user[0] < UINT32_MAX) {   /* above: not a node's */
         r->incarnation = (uint32_t)state.user[0] + 1u;
     }
     uw_node_report_log(&r->report, "resuming from %s at step %llu", file,
@@ -211,7 +211,11 @@ static int housekeeping(struct uw_node_work *r)
 {
     uint64_t now_us = uw_board_now_us();
     int rc = UW_OK;
+    char text[320];
     read_sensors(r, now_us);
+    while (uw_data_news(&r->data, text, sizeof text)) {
+        uw_node_report_log(&r->report, "%s", text);
+    }
     uw_node_report_status(&r->report, &r->net, now_us, r->step, r->steps, uw_node_work_left_s(r));
     if (r->begun != r->step) {
         return UW_OK;
@@ -262,6 +266,8 @@ static int run_steps(struct uw_node_work *r)
         rc = uw_node_work_train(r, &lr);
         rc = rc < 0 ? rc : uw_node_work_exchange(r, lr);
         int kept = rc < 0 || (rc & UW_NODE_AVERAGING) != 0 ? UW_OK : housekeeping(r);
+        bool whole = rc >= 0 && (rc & (UW_NODE_AVERAGING | UW_NODE_ADOPTING)) == 0;
+        kept = kept < 0 || !whole ? kept : uw_node_work_answer(r);
         rc = kept < 0 ? kept : rc;
     }
     r->trained_us = uw_board_now_us();
@@ -283,14 +289,14 @@ static int work(struct uw_node_work *r)
     }
     bool waited_for = uw_node_work_broadcasts(r->o);
     if (rc == UW_OK && !uw_stop_asked(&r->stop) && waited_for) {
-        uw_node_work_linger(r);
+        rc = uw_node_work_linger(r);
         uw_node_net_stop(&r->net);
     }
     if (rc == UW_OK && !uw_stop_asked(&r->stop)) {
         rc = evaluate(r, r->o->final_eval_samples, true);
     }
     if (rc == UW_OK && !uw_stop_asked(&r->stop) && !waited_for) {
-        uw_node_work_linger(r);
+        rc = uw_node_work_linger(r);
     }
     uw_node_net_stop(&r->net);
     if (rc == UW_OK) {
@@ -394,6 +400,7 @@ int uw_node_run(struct uw_node_file *file)
     uw_node_net_close(&r->net);
     uw_node_work_close_direct(r);
     uw_link_mpi_end(0);
+    uw_node_work_close_queries(r);
     uw_node_gradients_close(r);
     uw_board_memory_release(r->spare.at, r->spare.bytes);
     uw_deal_close(&r->deal);

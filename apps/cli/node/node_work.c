@@ -213,7 +213,7 @@ static bool runs_ahead(const struct uw_node_work *r)
     return uw_model_steps_free(&r->job.model) != 0 && r->begun < r->steps &&
            r->o->step_seconds <= 0.0 && uw_node_work_time_left(r) && !r->stop.asked &&
            !uw_node_work_saves(r, now_us) && !uw_node_work_evaluates(r, now_us) &&
-           !uw_node_touches(&r->net.node);
+           !uw_node_touches(&r->net.node) && !uw_queries_next(&r->queries);
 }
 
 int uw_node_work_train(struct uw_node_work *r, float *lr)

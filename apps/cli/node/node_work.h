@@ -12,6 +12,7 @@
 #include "rank_gradients.h"
 #include "base/stop.h"
 #include "base/trace.h"
+#include "job/answer.h"
 #include "job/job_data.h"
 
 #include "uwasa/cuda_group.h"
@@ -19,6 +20,7 @@
 #include "uwasa/describe.h"
 #include "uwasa/node_direct.h"
 #include "uwasa/node_image.h"
+#include "uwasa/queries.h"
 #include "uwasa/sample_pool.h"
 #include "uwasa/schedule.h"
 #include "uwasa/sensors.h"
@@ -67,6 +69,8 @@ struct uw_node_work {
     struct uw_score score;
     bool scored;
     bool averaging;                     /* the network owns the parameters */
+    struct uw_answers answers;
+    struct uw_queries queries;          /* of predict --node; sample NULL: not open */
     struct uw_stack_block spare;        /* for rules that need it */
     struct uw_gradients gradients;      /* empty: parameters are averaged instead */
     char kernels[UW_GPU_TEXT_BYTES];    /* for the status */
@@ -91,6 +95,15 @@ static inline bool uw_node_work_broadcasts(const struct uw_node_options *o)
 /* Open links and node as configured, and report the address. Returns UW_OK or a code, r->err
  * filled. */
 int uw_node_work_open(struct uw_node_work *r);
+
+/* Prepare for questions about samples, of a bound model. Returns UW_OK or UW_ERR_NOMEM, r->err
+ * filled. */
+int uw_node_work_open_queries(struct uw_node_work *r);
+void uw_node_work_close_queries(struct uw_node_work *r);
+
+/* Answer a question that has arrived. Call it when training may read the parameters. Returns UW_OK
+ * or a code, r->err filled. */
+int uw_node_work_answer(struct uw_node_work *r);
 
 /* Log which GPU trains, or why none does, and report the backend as an event. */
 void uw_node_work_log_backend(struct uw_node_work *r);
@@ -143,8 +156,8 @@ int uw_node_work_agree(struct uw_node_work *r);
 
 /* Keep serving the finished model while peers train or pull it, so that nodes that finish later can
  * agree, too. With averages by broadcast, others would wait for this node: serve only nodes that
- * still ask, and none if all have the same model. */
-void uw_node_work_linger(struct uw_node_work *r);
+ * still ask, and none if all have the same model. Returns UW_OK or a code, r->err filled. */
+int uw_node_work_linger(struct uw_node_work *r);
 
 /* Open the samples, this node's part of them and the test set, and begin an epoch.
  * Returns UW_OK or a code, r->err filled. */

@@ -144,6 +144,7 @@ struct uw_node_config {
     uint64_t pull_us;               /* longest pull, whatever earlier ones took; 0: 120 s */
     uint64_t pull_silence_us;       /* silence that ends a pull, at least 3 round trips; 0: 4 s */
     const char *kernels;            /* kernels in use, for status_client.h; NULL: not reported */
+    struct uw_queries *queries;     /* uwasa/queries.h; NULL: no questions are answered */
     uint64_t poll_us;               /* interval at which the network polls for requests of training;
                                        0: 5 ms. May be long if uw_node_step follows uw_node_asks */
     void (*on_event)(void *arg, const struct uw_node_event *event);  /* network; may be NULL */

@@ -22,6 +22,7 @@ struct uw_node_samples;
 struct uw_node_casts;
 struct uw_node_directs;
 struct uw_node_answers;
+struct uw_node_queries;
 struct uw_node_frames;
 struct uw_node_periods;
 struct uw_node_sentences;
@@ -44,6 +45,9 @@ extern const struct uw_node_samples uw_node_samples;
 
 /* Answers to uwasa/status_client.h. */
 extern const struct uw_node_answers uw_node_answers;
+
+/* Answers to uwasa/query_client.h: uw_node_config.queries; needs uw_node_answers. */
+extern const struct uw_node_queries uw_node_queries;
 
 /* A period that adapts to the duration of pulls: uw_node_config.period_share. */
 extern const struct uw_node_periods uw_node_periods;
@@ -73,6 +77,7 @@ struct uw_node_parts {
     const struct uw_node_directs *directs;      /* NULL: the same */
     const struct uw_node_samples *samples;      /* NULL: the same */
     const struct uw_node_answers *answers;      /* NULL: no answers */
+    const struct uw_node_queries *queries;      /* NULL: as averages */
     const struct uw_node_periods *periods;      /* NULL: as averages */
     const struct uw_node_sleeps *sleeps;        /* NULL: the same */
     const struct uw_node_frames *frames;        /* NULL: the same */

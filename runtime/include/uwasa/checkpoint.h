@@ -4,8 +4,10 @@
  *
  * A weights file holds the parameters by name ("conv1.weight"); Python reads it directly. A
  * checkpoint adds the state of a run, to resume it bit for bit: the optimizer's vectors
- * ("optimizer.exp_avg.conv1.weight") and, in the header's __metadata__, step, loader cursor and
- * seeds. Loading checks every name, shape and size before the first parameter changes.
+ * ("optimizer.exp_avg.conv1.weight"), the model's kept parameters if there are any
+ * ("optimizer.kept.conv1.weight"; a file may lack them) and, in the header's __metadata__, step,
+ * loader cursor and seeds. A threshold of anomalies (uwasa/anomaly.h) is in both. Loading checks
+ * every name, shape and size before the first parameter changes.
  *
  * Memory     no heap; a few hundred bytes of stack      Blocking  the storage's
  * Context    the model's thread

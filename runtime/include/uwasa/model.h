@@ -78,6 +78,8 @@ struct uw_model {
     uint32_t gradients_n;           /* 0: updates need no gradient array */
     float *state[UW_OPTIMIZER_VECTORS_MAX];     /* the optimizer's, [trainable_n] each */
     float *velocity;                /* [params.size_n], config.mixing_velocity only */
+    float *kept;                    /* [params.size_n], the caller's: a second set of parameters,
+                                       in checkpoints; NULL: none */
     float *input;                   /* [batch_n][input_n], config.input only */
     uint32_t *label;                /* [batch_n], config.input only */
     float *target;                  /* [batch_n][target_n], config.input only */
@@ -85,6 +87,9 @@ struct uw_model {
     uint64_t updates;               /* training steps without skipped ones; in checkpoints */
     struct uw_spike_guard guard;    /* set its factor; the rest is in checkpoints */
     uint64_t seed;                  /* of dropout; in checkpoints */
+    const float *class_weights;     /* [classes], the caller's, above 0: training weighs samples by
+                                       class, see uw_model_train_step; NULL: all count the same */
+    float anomaly_threshold;        /* see uwasa/anomaly.h; in weights files; 0: none */
     struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_between_fn between;          /* may be NULL */
     void *between_arg;
@@ -166,13 +171,18 @@ int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *
  *   b       n <= batch_n samples
  *   result  written on success
  *
+ * With m->class_weights the cross-entropy of class labels is a weighted mean over the minibatch,
+ * sum of w[label] loss / sum of w[label], as PyTorch's CrossEntropyLoss(weight=w); not on a device,
+ * not with label smoothing. Evaluation does not weigh.
+ *
  * A NaN or infinity stops the step with UW_ERR_NONFINITE; err names the first layer that computed
  * it. If that is in the forward pass or the loss, no parameter has changed (running statistics
  * have). If it is in the backward pass of plan modes immediate and buckets, the layers above have
  * been updated and are finite.
  *
  * Returns UW_OK, UW_ERR_INVALID (n, label out of range, plan without training),
- * UW_ERR_NONFINITE, or what the functions of uwasa/bucket.h returned. */
+ * UW_ERR_UNSUPPORTED (class weights), UW_ERR_NONFINITE, or what the functions of uwasa/bucket.h
+ * returned. */
 int uw_model_train_step(struct uw_model *m, const struct uw_minibatch *b,
                         struct uw_step_result *result, struct uw_error *err);
 

@@ -33,6 +33,7 @@ struct uw_constants;
 struct uw_profiling;
 struct uw_checking;
 struct uw_guarding;
+struct uw_weighing;
 struct uw_on_device;
 
 /* NULL: not linked. */
@@ -51,6 +52,7 @@ struct uw_parts {
     const struct uw_checking *checking;     /* checks of names, options of losses, unused outputs;
                                                without it they must be valid */
     const struct uw_guarding *guarding;     /* m->guard; without it a step with a guard fails */
+    const struct uw_weighing *weighing;     /* m->class_weights; without it a step fails */
     const struct uw_on_device *on_device;   /* kernel tables with a device, uwasa/device.h */
 };
 
@@ -65,6 +67,7 @@ extern const struct uw_fusing uw_fusing;
 extern const struct uw_profiling uw_profiling;
 extern const struct uw_checking uw_checking;
 extern const struct uw_guarding uw_guarding;
+extern const struct uw_weighing uw_weighing;
 extern const struct uw_on_device uw_on_device;
 
 extern const struct uw_layer_ops uw_layer_conv2d;

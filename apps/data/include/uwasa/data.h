@@ -14,6 +14,7 @@
  *     npy:X,Y[,TESTX,TESTY][,OPTION...]     arrays of NumPy: samples, and labels or values
  *     npz:FILE[,OPTION...]              the same in an archive
  *     images:DIR[,TESTDIR][,OPTION...]  files .png, .jpg, .ppm, .pgm, in a folder a class
+ *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -47,6 +48,14 @@
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
  * training and test set is not split.
  *
+ * A stream is lines on standard input, or that others send to a socket of this machine: numbers as
+ * in CSV, also between semicolons or blanks, or {"x": [numbers], "label": n}. The first line with
+ * numbers decides how many; lines as long as the model's sample have no label. Lines that do not
+ * fit are skipped and counted. A bounded number of samples is kept, of all classes alike
+ * (",keep=N", 4096), and drawn from at random, all classes with the same probability. Every sixth
+ * sample is for the test. An epoch is a number of draws (",epoch=N", 1000). Opening waits for the
+ * first sample. When standard input ends, what is kept is trained on.
+ *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
  *     uw_loader_init(&loader, &(struct uw_loader_config){.dataset = d.base, .batch_n = 20});
@@ -65,6 +74,7 @@
 #include "uwasa/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 UW_C_BEGIN
@@ -85,6 +95,9 @@ struct uw_data_columns {
     char **targets;             /* [targets_n] names; NULL: none */
     float *mean, *inverse;      /* [features_n] a sample is (column - mean) * inverse; NULL: as it
                                    is in the file */
+    uint32_t columns_n;         /* of a line of the table ... */
+    uint32_t *places;           /* [features_n] ... and where the features are, from 0; NULL: a line
+                                   has nothing else, or it is not known */
     uint32_t *counts;           /* [classes_n] training samples of each class; NULL: not known */
 };
 
@@ -106,6 +119,7 @@ struct uw_data_config {
     /* Shape of the model's sample, 0: not known. A table's row of so many numbers gets it; images
      * of the same axes in another order are turned, channels last. */
     uint32_t channels, height, width;
+    bool live;                  /* streams are allowed */
     /* For tables, to tell features from labels; 0: not known. */
     uint32_t outputs;           /* of the model, for one sample */
     enum uw_data_wanted wanted;
@@ -125,9 +139,13 @@ struct uw_data_config {
  * Returns UW_OK, UW_ERR_INVALID (no such dataset, no sample is left, or samples too small for crop
  * and flip), UW_ERR_NOTFOUND, UW_ERR_DENIED, UW_ERR_CORRUPT (malformed file), UW_ERR_MISMATCH (two
  * files do not fit together), UW_ERR_UNSUPPORTED (an IDX type or rank that is not listed above),
- * UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO. */
+ * UW_ERR_TOOBIG, UW_ERR_NOMEM, UW_ERR_IO, UW_ERR_AGAIN (a stream: the program was asked to end). */
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err);
+
+/* The next sentence about a stream: how its lines are, lines that were skipped, its end. Returns
+ * whether there is one. */
+bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes);
 
 /* What the columns of a table mean; valid until close. NULL: the set is no table. */
 const struct uw_data_columns *uw_data_columns(const struct uw_data *d);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "answer.h"
+
+#include "uwasa/backends.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum uw_loss_kind kind_of(const struct uw_answers *a)
+{
+    return a->loss != NULL ? a->loss->kind : UW_LOSS_CROSS_ENTROPY;
+}
+
+static enum uw_target_kind target_of(const struct uw_answers *a)
+{
+    return a->loss != NULL ? a->loss->target : UW_TARGET_LABEL;
+}
+
+/* Whether one output stands for two classes. */
+static bool is_pair(const struct uw_answers *a)
+{
+    return a->outputs_n == 1 && kind_of(a) == UW_LOSS_BINARY_CROSS_ENTROPY &&
+           target_of(a) != UW_TARGET_INPUT;
+}
+
+void uw_answers_init(struct uw_answers *a, const struct uw_job *j)
+{
+    const struct uw_model_def *d = &j->file.def;
+    const struct uw_kernels *k = j->config.kernels;
+    *a = (struct uw_answers){.loss = d->losses,
+                             .kernels = k->device == NULL ? k : uw_kernels_find("ref"),
+                             .outputs_n = j->model.classes,
+                             .input_n = j->model.input_n};
+    a->weight = a->loss == NULL || a->loss->weight == 0.0f ? 1.0f : a->loss->weight;
+    a->kind = target_of(a) == UW_TARGET_LABEL || is_pair(a) ? UW_ANSWER_CLASS
+              : target_of(a) == UW_TARGET_INPUT ? UW_ANSWER_ERROR
+                                                : UW_ANSWER_VALUES;
+    a->probabilities = a->kind != UW_ANSWER_ERROR &&
+                       (kind_of(a) == UW_LOSS_CROSS_ENTROPY ||
+                        kind_of(a) == UW_LOSS_BINARY_CROSS_ENTROPY);
+    a->numbers_n = a->kind == UW_ANSWER_ERROR ? 1u : is_pair(a) ? 2u : a->outputs_n;
+}
+
+const char *const *uw_answers_names(const struct uw_answers *a, const struct uw_data_columns *c)
+{
+    bool fits = a->kind == UW_ANSWER_CLASS && c->classes != NULL && c->classes_n == a->numbers_n;
+    return fits ? (const char *const *)c->classes : NULL;
+}
+
+static void softmax(uint32_t n, const float *z, float *p)
+{
+    double max = (double)z[0], sum = 0.0;
+    for (uint32_t i = 1; i < n; i++) {
+        max = (double)z[i] > max ? (double)z[i] : max;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        sum += exp((double)z[i] - max);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        p[i] = (float)(exp((double)z[i] - max) / sum);
+    }
+}
+
+static float sigmoid(float z)
+{
+    return (float)(1.0 / (1.0 + exp(-(double)z)));
+}
+
+/* Loss between n outputs and n targets, their mean. */
+static double elementwise(const struct uw_answers *a, const float *out, const float *target)
+{
+    static const enum uw_elementwise_loss kinds[] = {
+        [UW_LOSS_BINARY_CROSS_ENTROPY] = UW_ELEMENTWISE_BCE, [UW_LOSS_MSE] = UW_ELEMENTWISE_MSE,
+        [UW_LOSS_L1] = UW_ELEMENTWISE_L1, [UW_LOSS_HUBER] = UW_ELEMENTWISE_HUBER};
+    const struct uw_exec exec = {.kernels = a->kernels};
+    float delta = a->loss->delta != 0.0f ? a->loss->delta : 1.0f;
+    double sum = 0.0;
+    a->kernels->loss->forward(&exec, kinds[a->loss->kind], delta, a->outputs_n, out, target, &sum);
+    return (double)a->weight * sum / a->outputs_n;
+}
+
+void uw_answers_read(const struct uw_answers *a, const float *out, const float *x, float *numbers)
+{
+    if (a->kind == UW_ANSWER_ERROR) {
+        numbers[0] = (float)elementwise(a, out, x);
+    } else if (kind_of(a) == UW_LOSS_CROSS_ENTROPY) {
+        softmax(a->outputs_n, out, numbers);
+    } else if (is_pair(a)) {
+        numbers[0] = sigmoid(-out[0]);
+        numbers[1] = sigmoid(out[0]);
+    } else {
+        for (uint32_t i = 0; i < a->outputs_n; i++) {
+            numbers[i] = a->probabilities ? sigmoid(out[i]) : out[i];
+        }
+    }
+}
+
+#define FORM_PROBABILITIES 0x100u
+
+uint32_t uw_answers_form(const struct uw_answers *a)
+{
+    return (uint32_t)a->kind | (a->probabilities ? FORM_PROBABILITIES : 0);
+}
+
+int uw_answers_told(struct uw_answers *a, uint32_t form, uint32_t numbers_n)
+{
+    uint32_t kind = form & ~FORM_PROBABILITIES;
+    *a = (struct uw_answers){.kind = (enum uw_answer_kind)kind, .numbers_n = numbers_n,
+                             .probabilities = (form & FORM_PROBABILITIES) != 0};
+    return kind <= UW_ANSWER_ERROR ? UW_OK : UW_ERR_UNSUPPORTED;
+}
+
+uint32_t uw_answers_class(const struct uw_answers *a, const float *numbers)
+{
+    uint32_t top = 0;
+    for (uint32_t i = 1; i < a->numbers_n; i++) {
+        top = numbers[i] > numbers[top] ? i : top;
+    }
+    return top;
+}
+
+void uw_answers_top(const struct uw_answers *a, const float *numbers, uint32_t n, uint32_t *top)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < a->numbers_n; i++) {
+        uint32_t at = found < n ? found++ : n;
+        for (; at > 0 && numbers[i] > numbers[top[at - 1]]; at--) {
+            if (at < n) {
+                top[at] = top[at - 1];
+            }
+        }
+        if (at < n) {
+            top[at] = i;
+        }
+    }
+}
+
+uint32_t uw_answers_label(const struct uw_answers *a, uint32_t label, const float *target)
+{
+    return is_pair(a) && target != NULL ? target[0] > 0.5f : label;
+}
+
+double uw_answers_loss(const struct uw_answers *a, uint32_t rows, const float *out, const float *x,
+                       const uint32_t *label, const float *target, float *room)
+{
+    double loss = 0.0;
+    if (kind_of(a) == UW_LOSS_CROSS_ENTROPY) {
+        const struct uw_exec exec = {.kernels = a->kernels};
+        uint32_t correct_n;
+        a->kernels->softmax_xent_fw(&exec, rows, a->outputs_n,
+                                    a->loss != NULL ? a->loss->label_smoothing : 0.0f, out, label,
+                                    room, &loss, &correct_n);
+        return (double)a->weight * loss;
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        bool values = target_of(a) == UW_TARGET_VALUES && target != NULL;
+        const float *t = target_of(a) == UW_TARGET_INPUT ? x + (size_t)i * a->input_n
+                         : values                        ? target + (size_t)i * a->outputs_n
+                                                         : room;
+        if (t == room) {
+            memset(room, 0, a->outputs_n * sizeof *room);
+            room[is_pair(a) ? 0 : label[i]] = is_pair(a) ? (float)label[i] : 1.0f;
+        }
+        loss += elementwise(a, out + (size_t)i * a->outputs_n, t);
+    }
+    return loss;
+}
+
+const char *uw_answers_name(const struct uw_answers *a, uint32_t class,
+                            char text[UW_ANSWER_TEXT_BYTES])
+{
+    if (a->names != NULL) {
+        return a->names[class];
+    }
+    snprintf(text, UW_ANSWER_TEXT_BYTES, "%u", (unsigned)class);
+    return text;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers what others ask about samples, between two steps. */
+#include "node_work.h"
+
+#include <stdlib.h>
+
+int uw_node_work_open_queries(struct uw_node_work *r)
+{
+    const struct uw_model *m = &r->job.model;
+    struct uw_queries *q = &r->queries;
+    uw_answers_init(&r->answers, &r->job);
+    q->sample_n = m->input_n;
+    q->numbers_n = r->answers.numbers_n;
+    q->form = uw_answers_form(&r->answers);
+    q->threshold = m->anomaly_threshold;
+    q->sample = malloc((size_t)q->sample_n * sizeof *q->sample);
+    q->numbers = malloc((size_t)q->numbers_n * sizeof *q->numbers);
+    return q->sample != NULL && q->numbers != NULL
+               ? UW_OK
+               : uw_error_set(&r->err, UW_ERR_NOMEM, "no memory for questions about samples");
+}
+
+void uw_node_work_close_queries(struct uw_node_work *r)
+{
+    free(r->queries.sample);
+    free(r->queries.numbers);
+    r->queries = (struct uw_queries){.sample = NULL};
+}
+
+int uw_node_work_answer(struct uw_node_work *r)
+{
+    struct uw_queries *q = &r->queries;
+    const float *out;
+    if (r->begun != r->step || !uw_queries_next(q)) {
+        return UW_OK;
+    }
+    const struct uw_data_columns *c = uw_data_columns(&r->data);
+    for (uint32_t i = 0; c != NULL && c->mean != NULL && i < q->sample_n; i++) {
+        q->sample[i] = (q->sample[i] - c->mean[i]) * c->inverse[i];
+    }
+    int rc = uw_model_forward(&r->job.model, q->sample, 1, &out);
+    for (uint32_t i = 0; i < q->numbers_n; i++) {
+        q->numbers[i] = 0.0f;       /* of a sample that the model does not take */
+    }
+    if (rc == UW_OK) {
+        uw_answers_read(&r->answers, out, q->sample, q->numbers);
+    }
+    uw_queries_answer(q);
+    uw_node_net_wake(&r->net);
+    return rc == UW_OK || rc == UW_ERR_INVALID
+               ? UW_OK
+               : uw_error_set(&r->err, rc, "a question about a sample: %s", uw_status_text(rc));
+}

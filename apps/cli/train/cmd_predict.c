@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "predict.h"
+#include "base/commands.h"
+#include "base/open_file.h"
+#include "job/results.h"
+
+#include "uwasa/board.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROW(...) UW_OPT_ROW(struct uw_predict_options, __VA_ARGS__)
+
+static const struct uw_opt rows[] = {
+    ROW("model", UW_OPT_TEXT, model, 0, 0, "M", "built-in name, ONNX file or JSON file"),
+    UW_JOB_ONNX_ROWS(struct uw_predict_options),
+    ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
+        "a file of train --save, or any with the same names (an ONNX model has its own): "
+        UW_WEIGHTS_HELP),
+    ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
+        "in place of rows: the test samples of a dataset, as for train"),
+    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
+    ROW("samples", UW_OPT_U64, samples, 0, 0, "N", "with --data: the first N only; 0: all (0)"),
+    ROW("node", UW_OPT_TEXT, node.address, 0, 0, "ADDRESS",
+        "in place of --model and --weights: ask this node of a run, while it trains"),
+    ROW("key", UW_OPT_TEXT, node.key, 0, 0, "FILE", "with --node: key of the run"),
+    ROW("run", UW_OPT_TEXT, node.run, 0, 0, "TEXT", "with --node: name of the run"),
+    ROW("link", UW_OPT_CHOICE, node.link, 0, 0, "udp|tcp", "with --node: its link (udp)"),
+    ROW("no-tls", UW_OPT_FLAG, node.no_tls, 0, 0, NULL,
+        "with --node and --link tcp: the run has \"tls\": false"),
+    ROW("timeout", UW_OPT_REAL, node.timeout_s, 0.1, 3600, "S",
+        "with --node: stop after this time without an answer (5)"),
+    ROW("top", UW_OPT_U32, top, 1, 0, "N", "the N most probable classes, not one"),
+    ROW("probabilities", UW_OPT_FLAG, probabilities, 0, 0, NULL,
+        "also the probability of every class"),
+    ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
+        "an autoencoder's error above X is an anomaly (that of the weights, see uwasa train "
+        "--anomaly-percentile)"),
+    ROW("batch", UW_OPT_U32, batch, 1, 0, "B",
+        "samples at a time (32); of a pipe or a terminal always 1"),
+    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
+    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
+    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
+    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
+    ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "seed of digits (1)"),
+    ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write the answers as JSON lines"),
+};
+
+static const struct uw_args_spec spec = {
+    .command = "predict",
+    .summary = "what a trained model says about samples",
+    .usage = "--model M --weights FILE [FILE|-] [flags]\n"
+             "       uwasa predict --node ADDRESS --key FILE --run NAME [FILE|-] [flags]",
+    .example = "uwasa predict --model mine.json --weights mine.safetensors rows.csv",
+    .epilogue =
+        "FILE is a table as for train --data csv:FILE, a sample a line. By the names in its\n"
+        "header the features of the training data are found, in any order; without names a line\n"
+        "has the features, in row-major order, channels first, or all columns of the training\n"
+        "data, the label too. They are scaled as in training. Without FILE lines of standard\n"
+        "input are answered as they arrive.\n\n"
+        "A line is printed for each sample, its columns separated by tabs. The model's loss says\n"
+        "what they are. cross_entropy, binary_cross_entropy: class and probability (with --top\n"
+        "more such pairs, with --probabilities then one number a class). mse, l1, huber: the\n"
+        "values; if they were trained on labels, the class and its value. An autoencoder: the\n"
+        "error with which it reproduces the sample, and, with a threshold, anomaly or normal.",
+    .opts = {rows, sizeof rows / sizeof rows[0]},
+    .positional_max = 1,
+};
+
+/* ---- answers ---- */
+
+/* Answer n samples of the model's input. label NULL: there are none. */
+static int answer(struct uw_predict *p, uint32_t n, const uint32_t *label, struct uw_error *err)
+{
+    struct uw_model *m = &p->job.model;
+    const struct uw_answers *a = &p->answers;
+    const float *out;
+    int rc = n > 0 ? uw_model_forward(m, m->input, n, &out) : UW_OK;
+    if (rc < 0) {
+        return uw_error_set(err, rc, "sample %llu: %s", (unsigned long long)p->samples + 1,
+                            rc == UW_ERR_INVALID ? "a number is none of the indices that the "
+                                                   "model's embedding takes"
+                                                 : uw_status_text(rc));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uw_answers_read(a, out + (size_t)i * a->outputs_n, m->input + (size_t)i * m->input_n,
+                        p->numbers);
+        uw_predict_say(p, label != NULL ? &label[i] : NULL);
+    }
+    return UW_OK;
+}
+
+/* Ask the node about the next sample. */
+static int ask(struct uw_predict *p, const uint32_t *label, struct uw_error *err)
+{
+    int rc = uw_predict_node_ask(p->node, p->asked, p->numbers, err);
+    if (rc == UW_OK) {
+        uw_predict_say(p, label);
+    }
+    return rc;
+}
+
+/* ---- samples ---- */
+
+/* Tell once how the rows are read. */
+static void tell_rows(struct uw_predict *p)
+{
+    if (!p->told && p->rows.note[0] != '\0') {
+        uw_progress_print(&p->progress, "%s: %s", p->rows.name, p->rows.note);
+    }
+    p->told = true;
+}
+
+/* Answer the rows; of those before a mistake too. */
+static int answer_rows(struct uw_predict *p, struct uw_error *err)
+{
+    float *x = p->node != NULL ? p->asked : p->job.model.input;
+    int more = 1;
+    uw_table_rows_expect(&p->rows, p->sample_n, &p->columns.columns);
+    while (more > 0 && !p->events.failed) {
+        uint32_t n = 0;
+        while (n < p->batch_n && more > 0) {
+            more = uw_table_rows_next(&p->rows, x + (size_t)n * p->sample_n, err);
+            n += more > 0;
+        }
+        if (n > 0) {
+            tell_rows(p);
+        }
+        struct uw_error why = {.text = ""};
+        int rc = p->node == NULL ? answer(p, n, NULL, &why) : n > 0 ? ask(p, NULL, &why) : UW_OK;
+        if (rc < 0 && more >= 0) {
+            *err = why;
+            return rc;
+        }
+        if (fflush(stdout) != 0) {      /* main tells */
+            return UW_OK;
+        }
+    }
+    if (more == 0 && p->samples == 0) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%.160s: no row of numbers inside", p->rows.name);
+    }
+    return more < 0 ? more : UW_OK;
+}
+
+static int answer_data(struct uw_predict *p, struct uw_error *err)
+{
+    struct uw_loader loader;
+    uint32_t one = 0, *label = p->node != NULL ? &one : p->job.model.label;
+    float *x = p->node != NULL ? p->asked : p->job.model.input;
+    uint64_t most = p->o->samples != 0 ? p->o->samples : UINT64_MAX;
+    int rc = uw_loader_init(&loader, &(struct uw_loader_config){
+        .dataset = p->data.base, .batch_n = p->batch_n, .no_shuffle = true});
+    while (rc >= 0 && loader.epoch == 0 && p->samples < most && !p->events.failed) {
+        rc = uw_loader_next(&loader, x, label, NULL);
+        if (rc < 0) {
+            return uw_error_set(err, rc, "%.180s: %s", p->o->data, uw_status_text(rc));
+        }
+        uint64_t left = most - p->samples;
+        uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
+        rc = p->node != NULL ? ask(p, label, err) : answer(p, n, label, err);
+        if (fflush(stdout) != 0) {
+            return UW_OK;
+        }
+    }
+    return rc < 0 ? rc : UW_OK;
+}
+
+/* ---- the command ---- */
+
+static int open_rows(struct uw_predict *p, const char *file, struct uw_error *err)
+{
+    bool input = file == NULL || strcmp(file, "-") == 0;
+    FILE *f = input ? stdin : uw_open_file(file, false);
+    if (f == NULL) {
+        int rc = errno == ENOENT ? UW_ERR_NOTFOUND : errno == EACCES ? UW_ERR_DENIED : UW_ERR_IO;
+        return uw_error_set(err, rc, "%.160s: %s", file, strerror(errno));
+    }
+    return uw_table_rows_open(&p->rows, f, input ? "standard input" : file, err);
+}
+
+static int open_input(struct uw_predict *p, const char *file, struct uw_error *err)
+{
+    const struct uw_predict_options *o = p->o;
+    p->batch_n = o->node.address != NULL ? 1u : o->batch;
+    if (o->data == NULL) {
+        int rc = open_rows(p, file, err);
+        p->batch_n = p->rows.arrives ? 1u : p->batch_n;
+        return rc;
+    }
+    return o->node.address == NULL
+               ? UW_OK      /* after the model is planned: its loss depends on them */
+               : uw_data_open(&p->data, o->data,
+                              &(struct uw_data_config){.seed = o->seed, .test = true}, err);
+}
+
+/* Take the threshold of --threshold or of the weights, and tell it. */
+static void take_threshold(struct uw_predict *p)
+{
+    bool given = p->o->threshold >= 0.0;
+    if (p->answers.kind != UW_ANSWER_ERROR) {
+        return;
+    }
+    p->threshold = given ? (float)p->o->threshold : p->threshold;
+    const char *from = p->node != NULL        ? p->o->node.address
+                       : p->o->weights != NULL ? p->o->weights
+                                               : p->o->model;
+    if (p->threshold > 0.0f) {
+        uw_progress_print(&p->progress, "anomalies: errors above %.6g, %s", (double)p->threshold,
+                          given ? "of --threshold" : from);
+    } else {
+        uw_progress_print(&p->progress, "%s has no threshold of anomalies: --threshold X gives "
+                          "one, uwasa train --anomaly-percentile P saves one", from);
+    }
+}
+
+/* What is the same for a model here and a node. */
+static int take_answers(struct uw_predict *p, struct uw_predict_options *o, const char *name,
+                        struct uw_error *err)
+{
+    const struct uw_answers *a = &p->answers;
+    if (!uw_predict_has_classes(p) && (o->top > 1 || o->probabilities)) {
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
+                            o->probabilities ? "probabilities" : "top", name);
+    }
+    if (a->kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
+        return uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
+                            name);
+    }
+    take_threshold(p);
+    o->top = o->top < a->numbers_n ? o->top : a->numbers_n;
+    p->numbers = malloc(a->numbers_n * sizeof *p->numbers);
+    p->top = malloc(a->numbers_n * sizeof *p->top);
+    if (p->numbers == NULL || p->top == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "no memory for the answers");
+    }
+    return uw_events_open(&p->events, o->json, false, err);
+}
+
+/* Bind the model that is here. */
+static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct uw_error *err)
+{
+    const struct uw_job_data_config data = {.spec = o->data, .loss = o->loss,
+                                            .weights = o->weights, .data = {.seed = o->seed}};
+    struct uw_data_columns *c = &p->columns.columns;
+    int rc = uw_job_columns_load(&p->columns, o->weights, err);
+    rc = rc < 0          ? rc
+         : o->data != NULL ? uw_job_open_data(&p->job, &data, NULL, &p->data, err)
+                           : uw_job_take_loss(&p->job, o->loss, &p->columns, err);
+    if (rc == UW_OK && c->features_n != 0 && c->features_n != p->job.need.input_n) {
+        rc = uw_error_set(err, UW_ERR_MISMATCH, "%.100s was trained on %u columns, model %.40s "
+                          "takes %llu numbers", o->weights, (unsigned)c->features_n,
+                          p->job.file.def.name, (unsigned long long)p->job.need.input_n);
+    }
+    rc = rc < 0 ? rc : uw_job_bind(&p->job, err);
+    uw_job_gpu_log(&p->job.gpu, "predict");
+    rc = rc < 0 ? rc : uw_job_init_weights(&p->job, o->seed, err);
+    rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(&p->job, o->weights, err);
+    if (rc < 0) {
+        return rc;
+    }
+    uw_job_print_notes(&p->job);
+    uw_answers_init(&p->answers, &p->job);
+    p->answers.names = uw_answers_names(&p->answers, c);
+    p->sample_n = p->job.model.input_n;
+    p->threshold = p->job.model.anomaly_threshold;
+    return take_answers(p, o, p->job.file.def.name, err);
+}
+
+static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct uw_error *err)
+{
+    int rc = uw_predict_node_open(&p->node, &o->node, &p->answers, &p->sample_n, &p->threshold,
+                                  err);
+    const struct uw_dataset *d = p->data.base;
+    if (rc == UW_OK && d != NULL && (uint64_t)d->channels * d->height * d->width != p->sample_n) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "the model of %.60s takes samples of %u numbers, data %.60s has "
+                            "%ux%ux%u", o->node.address, (unsigned)p->sample_n, o->data,
+                            (unsigned)d->channels, (unsigned)d->height, (unsigned)d->width);
+    }
+    if (rc == UW_OK) {
+        p->asked = malloc(p->sample_n * sizeof *p->asked);
+        rc = p->asked != NULL ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "no memory for a sample");
+    }
+    return rc < 0 ? rc : take_answers(p, o, o->node.address, err);
+}
+
+static void put_done(struct uw_predict *p, uint64_t start_us)
+{
+    cJSON *ev = uw_event("done");
+    UW_EVENT_NUMBERS(ev, {"samples", (double)p->samples},
+                     {"seconds", uw_seconds_since(start_us)},
+                     {"arena_bytes", (double)p->job.arena.used_bytes},
+                     {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
+    if (p->node != NULL) {
+        cJSON_AddStringToObject(ev, "node", p->o->node.address);
+    } else {
+        cJSON_AddStringToObject(ev, "backend", p->job.config.kernels->name);
+        uw_job_device_json(&p->job, ev);
+    }
+    uw_events_put(&p->events, ev);
+}
+
+static int run(struct uw_predict_options *o, const char *file)
+{
+    struct uw_predict p = {.o = o};
+    struct uw_error err = {.text = ""};
+    uint64_t start_us = uw_board_now_us();
+    uw_progress_init(&p.progress);
+    int rc = open_input(&p, file, &err);
+    int status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    if (rc == UW_OK && o->node.address == NULL) {
+        const struct uw_job_config config = {.model = o->model, .onnx = o->onnx,
+                                             .backend = o->backend,
+                                             .exact = o->exact, .gpu = true, .tf32 = o->tf32,
+                                             .waits = true,
+                                             .threads = o->threads,
+                                             .plan = {.batch_n = p.batch_n,
+                                                      .mode = UW_PLAN_INFERENCE}};
+        rc = uw_job_plan(&p.job, &config, &err);
+        status = uw_job_exit(rc);
+    }
+    if (rc == UW_OK) {
+        rc = o->node.address != NULL ? open_node(&p, o, &err) : open_model(&p, o, &err);
+        status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
+    }
+    rc = rc < 0 ? rc : o->data != NULL ? answer_data(&p, &err) : answer_rows(&p, &err);
+    if (rc == UW_OK) {
+        put_done(&p, start_us);
+        rc = uw_events_close(&p.events, &err);
+    }
+    const char *why = rc < 0 ? uw_job_gpu_failure(&p.job) : NULL;
+    if (why != NULL) {
+        uw_job_gpu_error(&err, why, "answers");
+    }
+    uw_events_close(&p.events, NULL);
+    uw_table_rows_close(&p.rows);
+    uw_data_close(&p.data);
+    uw_job_columns_close(&p.columns);
+    uw_job_deinit(&p.job);
+    uw_predict_node_close(p.node);
+    free(p.asked);
+    free(p.numbers);
+    free(p.top);
+    return rc < 0 ? uw_cli_error("predict", status, "%s", uw_error_sentence(&err, rc))
+                  : UW_EXIT_DONE;
+}
+
+static int check(const struct uw_predict_options *o, const char *file, struct uw_error *err)
+{
+    const struct uw_named_file results = {.flag = "--json", .file = o->json};
+    const struct uw_named_file read[] = {{.flag = "--model",
+                                          .file = uw_files_of_model(o->model)},
+                                         {.flag = "--data", .file = uw_files_of_data(o->data)},
+                                         {.flag = "--weights", .file = o->weights},
+                                         {.flag = "--key", .file = o->node.key},
+                                         {.flag = "FILE", .file = file}};
+    bool node = o->node.address != NULL;
+    int rc = uw_rules_check(UW_RULES(
+        {node && (o->model != NULL || o->weights != NULL), "node",
+         "has its model, leave --model and --weights out"},
+        {!node && o->model == NULL, "model", "is needed, see uwasa predict --help"},
+        {!node && (o->node.key != NULL || o->node.run != NULL || o->node.no_tls), "node",
+         "is needed with --key, --run and --no-tls"},
+        {!node && o->model != NULL && o->weights == NULL && !uw_job_is_onnx(o->model), "weights",
+         "is needed, see uwasa predict --help"},
+        {o->data != NULL && file != NULL, "data", "has the samples, leave FILE out"},
+        {o->samples != 0 && o->data == NULL, "samples", "needs --data D"}), err);
+    rc = rc < 0 || !node ? rc : uw_predict_node_check(&o->node, err);
+    return rc < 0 ? rc : uw_check_results(&results, 1, read, 5, err);
+}
+
+int uw_cmd_predict(int argc, char **argv)
+{
+    struct uw_predict_options o = {.backend = {"auto", UW_BACKEND_AUTO}, .batch = 32, .top = 1,
+                                   .seed = 1, .threshold = -1.0, .loss = UW_LOSS_DEFAULT,
+                                   .node = {.link = {"udp", 0}, .timeout_s = 5.0}};
+    struct uw_error err = {.text = ""};
+    const char *file = NULL;
+    int status = uw_args_parse(&spec, argc, argv, &o, &file);
+    if (status >= 0) {
+        return status;
+    }
+    return check(&o, file, &err) < 0 ? uw_cli_error("predict", UW_EXIT_USAGE, "%s", err.text)
+                                     : run(&o, file);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stream.h - samples that arrive while a model trains (private; uwasa/data.h has the rules)
+ *
+ * A read takes in what has arrived since the last one, at most every 2 ms, so there is no thread. A
+ * training set and a test set with one name share one stream: sample 2, 8, 14, ... is for the test.
+ *
+ * Memory     uw_stream_config.keep_n samples, and a sixth of that for the test, from the heap
+ * Blocking   open: until the first sample has arrived; reads never
+ * Context    open and close: one thread; reads: any thread
+ */
+#ifndef UWASA_DATA_STREAM_H
+#define UWASA_DATA_STREAM_H
+
+#include "uwasa/dataset.h"
+#include "uwasa/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct uw_stream;
+
+struct uw_stream_set {
+    struct uw_dataset base;     /* endless to train on; the test set grows */
+    struct uw_stream *stream;   /* NULL when closed */
+    bool test;
+};
+
+/* Open a set of the stream that `rest` names, as in "stream:REST".
+ *   sample_n   floats of the model's sample: rows of so many numbers have no label; 0: not known
+ *   classes_n  classes of the model: labels above are refused; 0: not known
+ * Returns the codes of uw_data_open, and UW_ERR_AGAIN: the program was asked to end. */
+int uw_stream_open(struct uw_stream_set *d, const char *rest, bool test, uint32_t sample_n,
+                   uint32_t classes_n, struct uw_error *err);
+
+/* The next sentence about what has arrived. Returns whether there is one. */
+bool uw_stream_news(const struct uw_stream_set *d, char *text, size_t text_bytes);
+
+void uw_stream_close(struct uw_stream_set *d);
+
+/* Read a line of numbers or of JSON (private, for tests).
+ *   x         [sample_n] written
+ *   labelled  the line has a label
+ * Returns UW_OK, or UW_ERR_CORRUPT with err->text saying what is wrong. */
+int uw_stream_read_line(const char *text, bool labelled, uint32_t sample_n, float *x,
+                        uint32_t *label, struct uw_error *err);
+
+/* How many numbers a line has, with its label; 0: it is none. */
+uint32_t uw_stream_count(const char *text);
+
+#endif

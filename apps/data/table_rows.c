@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "uwasa/table_rows.h"
+
+#include "table_text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int uw_table_rows_open(struct uw_table_rows *r, FILE *file, const char *name,
+                       struct uw_error *err)
+{
+    struct stat st;
+    *r = (struct uw_table_rows){.file = file, .name = name};
+    bool known = fstat(fileno(r->file), &st) == 0;
+    if (known && S_ISDIR(st.st_mode)) {
+        return uw_error_set(err, UW_ERR_IO, "%.160s: is a folder, needs a file of rows", name);
+    }
+    r->arrives = !known || !S_ISREG(st.st_mode);
+    return UW_OK;
+}
+
+void uw_table_rows_expect(struct uw_table_rows *r, uint32_t n,
+                          const struct uw_data_columns *columns)
+{
+    r->n = n;
+    r->columns = columns != NULL && columns->features_n == n ? columns : NULL;
+}
+
+void uw_table_rows_close(struct uw_table_rows *r)
+{
+    if (r->file != NULL && r->file != stdin) {
+        fclose(r->file);
+    }
+    free(r->line);
+    free(r->feature);
+    r->file = NULL;
+    r->line = NULL;
+    r->feature = NULL;
+}
+
+/* ---- columns ---- */
+
+/* Whether a cell of the line is a number. */
+static bool has_number(struct uw_lines l)
+{
+    struct uw_cell cell = {.is_last = false};
+    float value;
+    while (!cell.is_last) {
+        cell = uw_lines_cell(&l);
+        if (uw_cell_number(&cell, l.delimiter != ',', &value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int take_width(struct uw_table_rows *r, uint32_t cells_n, struct uw_error *err)
+{
+    r->feature = malloc(((size_t)cells_n + 1u) * sizeof *r->feature);
+    if (r->feature == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory for %u columns", r->name,
+                            (unsigned)cells_n);
+    }
+    r->cells_n = cells_n;
+    for (uint32_t i = 0; i < cells_n; i++) {
+        r->feature[i] = UINT32_MAX;
+    }
+    return UW_OK;
+}
+
+static void add_note(struct uw_table_rows *r, const char *text)
+{
+    size_t used = strlen(r->note);
+    snprintf(r->note + used, sizeof r->note - used, "%s%s", used > 0 ? "; " : "", text);
+}
+
+/* The cell of the line that is this word, and is no feature yet; UINT32_MAX: there is none. */
+static uint32_t find_cell(const struct uw_table_rows *r, struct uw_lines l, const char *word)
+{
+    struct uw_cell cell = {.is_last = false};
+    for (uint32_t i = 0; !cell.is_last; i++) {
+        cell = uw_lines_cell(&l);
+        if (uw_cell_is(&cell, word) && r->feature[i] == UINT32_MAX) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* Find the features by the names in a header. None of them: the header is of other names. */
+static int take_header(struct uw_table_rows *r, struct uw_lines l, struct uw_error *err)
+{
+    char *const *names = r->columns != NULL ? r->columns->features : NULL;
+    uint32_t found = 0, missing = UINT32_MAX, cells_n = uw_lines_count(&l);
+    char text[96];
+    if (names == NULL) {
+        add_note(r, "its first line is a header, skipped");
+        return UW_OK;
+    }
+    int rc = take_width(r, cells_n, err);
+    for (uint32_t k = 0; k < r->n && rc == UW_OK; k++) {
+        uint32_t at = find_cell(r, l, names[k]);
+        found += at != UINT32_MAX;
+        missing = at == UINT32_MAX && missing == UINT32_MAX ? k : missing;
+        if (at != UINT32_MAX) {
+            r->feature[at] = k;
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (found != 0 && missing != UINT32_MAX) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "%.90s:%u: no column \"%.40s\", which the model "
+                            "was trained on; it needs all %u, in any order", r->name,
+                            (unsigned)r->line_n, names[missing], (unsigned)r->n);
+    }
+    if (found == 0) {
+        free(r->feature);
+        r->feature = NULL;
+        r->cells_n = 0;
+        add_note(r, "the header has none of the training data's names: its columns are taken by "
+                    "their places");
+        return UW_OK;
+    }
+    snprintf(text, sizeof text, "columns are taken by their names, %u of %u", (unsigned)r->n,
+             (unsigned)cells_n);
+    add_note(r, text);
+    return UW_OK;
+}
+
+/* Without names: the features alone, or the columns of the training data. */
+static int take_places(struct uw_table_rows *r, uint32_t cells_n, struct uw_error *err)
+{
+    const struct uw_data_columns *c = r->columns;
+    bool all = c != NULL && c->places != NULL && cells_n == c->columns_n;
+    char text[120] = "";
+    if (cells_n != r->n && !all) {
+        if (c != NULL && c->places != NULL) {
+            snprintf(text, sizeof text, ", or all %u columns of the training data",
+                     (unsigned)c->columns_n);
+        }
+        return uw_error_set(err, UW_ERR_MISMATCH, "%.90s:%u: %u cells, the model takes %u "
+                            "numbers%s%s", r->name, (unsigned)r->line_n, (unsigned)cells_n,
+                            (unsigned)r->n, text,
+                            cells_n == r->n + 1 && c == NULL
+                                ? "; a table with labels goes with --data csv:FILE" : "");
+    }
+    int rc = take_width(r, cells_n, err);
+    for (uint32_t k = 0; k < r->n && rc == UW_OK; k++) {
+        r->feature[all ? c->places[k] : k] = k;
+    }
+    if (all) {
+        snprintf(text, sizeof text, "of %u columns, as the training data, %u are features",
+                 (unsigned)cells_n, (unsigned)r->n);
+        add_note(r, text);
+    }
+    return rc;
+}
+
+/* ---- lines ---- */
+
+/* Read a line that is not empty. Returns 1, 0 at the end, or UW_ERR_IO. */
+static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_error *err)
+{
+    bool is_row = false;
+    while (!is_row) {
+        errno = 0;
+        ssize_t n = getline(&r->line, &r->line_cap, r->file);
+        if (n < 0) {
+            return ferror(r->file) || errno == ENOMEM
+                       ? uw_error_set(err, UW_ERR_IO, "%.160s: %s", r->name, strerror(errno))
+                       : 0;
+        }
+        if (r->line_n == 0 && strncmp(r->line, "\xef\xbb\xbf", 3) == 0) {   /* UTF-8's mark */
+            memset(r->line, ' ', 3);
+        }
+        *l = (struct uw_lines){.text = r->line, .bytes = (size_t)n, .line = r->line_n++,
+                               .delimiter = r->delimiter};
+        if (l->delimiter == '\0') {
+            l->delimiter = uw_lines_delimiter(l->text, l->bytes);
+        }
+        is_row = uw_lines_next(l);
+    }
+    if (r->delimiter == '\0') {
+        char text[24], note[48];
+        r->delimiter = l->delimiter;
+        if (r->delimiter != ',') {
+            snprintf(note, sizeof note, "cells are between %s",
+                     uw_lines_delimiter_text(r->delimiter, text));
+            add_note(r, note);
+        }
+    }
+    return 1;
+}
+
+static int read_cells(const struct uw_table_rows *r, struct uw_lines l, float *x,
+                      struct uw_error *err)
+{
+    const struct uw_data_columns *c = r->columns;
+    struct uw_cell cell = {.is_last = false};
+    uint32_t n = uw_lines_count(&l);
+    if (n != r->cells_n) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "%.90s:%u: %u cells, the lines before have %u",
+                            r->name, (unsigned)r->line_n, (unsigned)n, (unsigned)r->cells_n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        float value;
+        cell = uw_lines_cell(&l);
+        uint32_t k = r->feature[i];
+        if (k == UINT32_MAX) {
+            continue;
+        }
+        if (!uw_cell_number(&cell, l.delimiter != ',', &value)) {
+            return uw_error_set(err, UW_ERR_CORRUPT,
+                                "%.90s:%u:%zu: \"%.*s\": not a number; a row has %u decimal "
+                                "numbers", r->name, (unsigned)r->line_n,
+                                (size_t)(cell.text - r->line) + 1,
+                                (int)(cell.bytes < 24 ? cell.bytes : 24), cell.text,
+                                (unsigned)r->n);
+        }
+        x[k] = c != NULL && c->mean != NULL ? (value - c->mean[k]) * c->inverse[k] : value;
+    }
+    return 1;
+}
+
+int uw_table_rows_next(struct uw_table_rows *r, float *x, struct uw_error *err)
+{
+    struct uw_lines l;
+    bool first = r->delimiter == '\0';
+    int rc = next_line(r, &l, err);
+    if (rc > 0 && first && !has_number(l)) {
+        rc = take_header(r, l, err);
+        rc = rc < 0 ? rc : next_line(r, &l, err);
+    }
+    if (rc > 0 && r->cells_n == 0) {
+        int taken = take_places(r, uw_lines_count(&l), err);
+        rc = taken < 0 ? taken : rc;
+    }
+    return rc <= 0 ? rc : read_cells(r, l, x, err);
+}

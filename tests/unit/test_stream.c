@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Samples that arrive: a bounded choice of them, lines as text, senders at a socket. */
+#include "test_support.h"
+
+#include "reservoir.h"
+#include "stream.h"
+
+#include "uwasa/data.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the reservoir ---- */
+
+/* One sample in twenty is of class 1, one in a hundred of class 2: each keeps a third, or all. */
+static void test_reservoir_keeps_classes_alike_and_any_sample_of_a_class(void **state)
+{
+    (void)state;
+    struct uw_reservoir r;
+    struct uw_rng rng;
+    double mean = 0.0;
+    uint32_t kept[3] = {0};
+    uw_rng_seed(&rng, uw_test_seed(3));
+    assert_int_equal(uw_reservoir_open(&r, 300, 1, 1), UW_OK);
+    for (uint32_t i = 0; i < 20000; i++) {
+        uint32_t u = uw_rng_below(&rng, 100), label = u == 0 ? 2 : u < 6 ? 1 : 0;
+        float x = (float)i;
+        int rc = uw_reservoir_add(&r, &x, label);
+        assert_true(rc == 0 || rc == 1);
+        assert_true(r.n == (i < 300 ? i + 1 : 300));
+    }
+    for (uint32_t i = 0; i < 300; i++) {
+        kept[r.label[i]]++;
+        mean += r.label[i] == 0 ? (double)r.x[i] : 0.0;
+    }
+    for (uint32_t c = 0; c < 3; c++) {
+        assert_in_range(kept[c], 99, 102);
+    }
+    mean /= kept[0];
+    assert_true(mean > 7500.0 && mean < 12500.0);   /* neither the first nor the last ones */
+    uint32_t drawn[3] = {0};
+    for (uint32_t i = 0; i < 3000; i++) {
+        drawn[r.label[uw_reservoir_draw(&r, i)]]++;
+    }
+    for (uint32_t c = 0; c < 3; c++) {
+        assert_in_range(drawn[c], 900, 1100);
+    }
+    uw_reservoir_close(&r);
+    uw_reservoir_close(&r);
+}
+
+static void test_reservoir_of_one_place_holds_one_sample(void **state)
+{
+    (void)state;
+    struct uw_reservoir r;
+    assert_int_equal(uw_reservoir_open(&r, 1, 2, 1), UW_OK);
+    for (uint32_t i = 0; i < 50; i++) {
+        const float x[2] = {(float)i, (float)-(int)i};
+        assert_true(uw_reservoir_add(&r, x, i % 3) >= 0);
+        uint32_t at = uw_reservoir_draw(&r, i);
+        assert_int_equal(at, 0);
+        assert_true(r.x[0] == -r.x[1]);
+    }
+    uw_reservoir_close(&r);
+}
+
+/* ---- lines ---- */
+
+static void test_stream_lines_in_every_form_are_the_same_sample(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "1,-2.5,3", "1;-2.5; 3", " 1 -2.5\t3 ", "1, -2.5, 3\r", "{\"x\": [1, -2.5], \"label\": 3}",
+        "{\"label\":3,\"x\":[1,-2.5]}", "+1,-.25e1,3"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        float x[2] = {0.0f, 0.0f};
+        uint32_t label = 99;
+        struct uw_error err = {.text = ""};
+        assert_int_equal(uw_stream_count(lines[i]), 3);
+        if (uw_stream_read_line(lines[i], true, 2, x, &label, &err) < 0) {
+            fail_msg("%s: %s", lines[i], err.text);
+        }
+        assert_true(x[0] == 1.0f && x[1] == -2.5f && label == 3);
+    }
+    float x[3];
+    uint32_t label;
+    struct uw_error err;
+    assert_int_equal(uw_stream_read_line("1,2,3", false, 3, x, &label, &err), UW_OK);
+    assert_int_equal(uw_stream_count("{\"x\": [1, 2, 3]}"), 3);
+    assert_int_equal(uw_stream_read_line("{\"x\": [1, 2, 3]}", false, 3, x, &label, &err), UW_OK);
+}
+
+static void test_stream_lines_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"1,2", "has no label"},        {"1", "too few numbers"},
+        {"1,2,3,4", "too many"},        {"1,x,3", "not a number"},
+        {"1,2,2.5", "has no label"},    {"1,2,-1", "has no label"},
+        {"1,2,70000", "has no label"},  {"nan,2,3", "not a number"},
+        {"0x1,2,3", "not a number"},    {"1,,3", "not a number"},
+        {"1 2,3", "not a number"},      {"{\"x\": [1, 2]}", "has no label"},
+        {"{\"x\": [1], \"label\": 1}", "too few"}, {"{\"y\": [1, 2], \"label\": 1}", "too few"},
+        {"{\"x\": [1, 2, 3], \"label\": 1}", "too many"}, {"1e999,2,3", "not a number"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        float *x = uw_test_floats(2);
+        uint32_t label;
+        struct uw_error err = {.text = ""};
+        int rc = uw_stream_read_line(cases[i].line, true, 2, x, &label, &err);
+        if (rc != UW_ERR_CORRUPT || strstr(err.text, cases[i].says) == NULL) {
+            fail_msg("%s gives %d: %s", cases[i].line, rc, err.text);
+        }
+        uw_test_release(x);
+    }
+    assert_int_equal(uw_stream_count("a,b,c"), 0);
+    assert_int_equal(uw_stream_count(""), 0);
+}
+
+/* ---- a stream at a socket ---- */
+
+static char path[64];
+
+static int reach(void)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strcpy(a.sun_path, path);
+    int fd = -1, rc = -1;
+    for (int i = 0; i < 500 && rc != 0; i++) {
+        fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        rc = connect(fd, (struct sockaddr *)&a, sizeof a);
+        if (rc != 0) {
+            close(fd);
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        }
+    }
+    assert_int_equal(rc, 0);
+    return fd;
+}
+
+static void send_text(int fd, const char *text)
+{
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+static void *first_sender(void *arg)
+{
+    int *fd = arg;
+    *fd = reach();
+    send_text(*fd, "a,b,label\n1,10,0");     /* its end comes later: the line does not count yet */
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    send_text(*fd, "\n2,20,1\n");
+    return NULL;
+}
+
+/* Read until all of these sums have been seen. */
+static void expect_sums(struct uw_dataset *d, uint32_t n)
+{
+    uint32_t seen = 0;
+    for (uint64_t i = 0; seen != (1u << n) - 1u; i++) {
+        float x[2];
+        uint32_t label;
+        assert_true(i < 2000000);
+        assert_int_equal(d->ops->read(d, i, x, &label), UW_OK);
+        assert_true(x[1] == 10.0f * x[0]);
+        uint32_t which = (uint32_t)x[0] - 1u;
+        assert_true(which < n);
+        seen |= 1u << which;
+    }
+}
+
+static void test_stream_at_a_socket_takes_lines_of_all_senders(void **state)
+{
+    (void)state;
+    struct uw_data train, test;
+    struct uw_error err = {.text = ""};
+    struct uw_data_config config = {.live = true, .outputs = 2};
+    char spec[96], text[320];
+    pthread_t thread;
+    int first = -1;
+    snprintf(path, sizeof path, "/tmp/uwasa-stream-%d", (int)getpid());
+    snprintf(spec, sizeof spec, "stream:unix:%s,keep=50,epoch=7", path);
+    assert_int_equal(pthread_create(&thread, NULL, first_sender, &first), 0);
+    if (uw_data_open(&train, spec, &config, &err) < 0) {
+        fail_msg("%s", err.text);
+    }
+    config.test = true;
+    assert_int_equal(uw_data_open(&test, spec, &config, &err), UW_OK);
+    assert_int_equal(train.base->samples_n, 7);
+    assert_int_equal(train.base->channels, 2);
+    assert_true(train.base->endless && !test.base->endless);
+    pthread_join(thread, NULL);
+
+    /* sample 2 is for the test; the others are drawn, those of a second sender too */
+    int second = reach();
+    send_text(first, "2,20,1\n1,10,0\n");
+    send_text(second, "3,30,1\nwrong\n1,10,9\n");
+    expect_sums(train.base, 3);
+    float x[2];
+    uint32_t label;
+    assert_int_equal(test.base->ops->read(test.base, 0, x, &label), UW_OK);
+    assert_true(x[0] == 2.0f && label == 1);
+    assert_int_equal(test.base->samples_n, 1);
+
+    assert_true(uw_data_news(&train, text, sizeof text));
+    assert_non_null(strstr(text, "lines of 2 numbers and a label; up to 50 samples"));
+    assert_true(uw_data_news(&train, text, sizeof text));
+    assert_non_null(strstr(text, "3 lines skipped"));    /* the header, and two of these */
+    assert_false(uw_data_news(&train, text, sizeof text));
+
+    /* a sender that leaves, and one that comes again */
+    close(second);
+    second = reach();
+    send_text(second, "4,40,0");
+    close(second);                      /* the last line needs no end */
+    expect_sums(train.base, 4);
+    uw_data_close(&train);
+    assert_int_equal(test.base->ops->read(test.base, 0, x, &label), UW_OK);
+    uw_data_close(&test);
+    close(first);
+    struct stat st;
+    assert_int_not_equal(stat(path, &st), 0);
+}
+
+static void test_stream_names_that_are_none_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *says;
+    } cases[] = {{"stream:", "allowed are stream:-"},
+                 {"stream:tcp:0.0.0.0:80", "allowed are stream:-"},
+                 {"stream:tcp:127.0.0.1:0", "needs a port"},
+                 {"stream:tcp:127.0.0.1:99999", "needs a port"},
+                 {"stream:unix:", "needs a path"},
+                 {"stream:unix:/tmp", "stream:unix:/tmp"},
+                 {"stream:-,keep=x", "options are keep=N"},
+                 {"stream:-,keep=0", "options are keep=N"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct uw_data d;
+        struct uw_error err = {.text = ""};
+        int rc = uw_data_open(&d, cases[i].spec, &(struct uw_data_config){.live = true}, &err);
+        if (rc >= 0 || strstr(err.text, cases[i].says) == NULL) {
+            fail_msg("%s gives %d: %s", cases[i].spec, rc, err.text);
+        }
+    }
+    struct uw_data d;
+    struct uw_error err;
+    assert_int_equal(uw_data_open(&d, "stream:-", NULL, &err), UW_ERR_INVALID);
+    assert_non_null(strstr(err.text, "needs data that is there"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reservoir_keeps_classes_alike_and_any_sample_of_a_class),
+        cmocka_unit_test(test_reservoir_of_one_place_holds_one_sample),
+        cmocka_unit_test(test_stream_lines_in_every_form_are_the_same_sample),
+        cmocka_unit_test(test_stream_lines_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_stream_at_a_socket_takes_lines_of_all_senders),
+        cmocka_unit_test(test_stream_names_that_are_none_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
