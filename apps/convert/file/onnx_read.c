@@ -189,16 +189,29 @@ static bool read_attribute(pb_istream_t *stream, const pb_field_t *field, void *
     return true;
 }
 
-/* Metadata that a rewriting rule of PyTorch's exporter leaves in a node. */
-static void look_for_folding(struct uw_onnx_reader *r, const struct uw_onnx_list *metadata,
-                             const char *node)
+/* The text of a list, "['', 't', 'linear_1']", without its last item, the operator. Returns NULL
+ * when out of memory. */
+static const char *without_last(struct uw_onnx_reader *r, const char *list)
+{
+    const char *last = strrchr(list, ',');
+    return uw_pool_text(r->pool, list, last != NULL ? (size_t)(last - list) : strlen(list));
+}
+
+/* What PyTorch's exporter leaves in a node: the module, and a rule that rewrote it. */
+static void read_metadata(struct uw_onnx_reader *r, const struct uw_onnx_list *metadata,
+                          struct uw_onnx_node *node)
 {
     const struct uw_onnx_entry *entry = metadata->item;
-    for (uint32_t i = 0; i < metadata->n && r->folded_batchnorm == NULL; i++) {
-        if (strcmp(entry[i].key, "pkg.onnxscript.rewriter.rule_name") == 0 &&
-            strncmp(entry[i].value, "FuseBatchNorm", 13) == 0) {
+    for (uint32_t i = 0; i < metadata->n; i++) {
+        if (strcmp(entry[i].key, "pkg.torch.onnx.name_scopes") == 0) {
+            node->module = without_last(r, entry[i].value);
+        } else if (strcmp(entry[i].key, "pkg.torch.onnx.class_hierarchy") == 0) {
+            node->classes = without_last(r, entry[i].value);
+        } else if (strcmp(entry[i].key, "pkg.onnxscript.rewriter.rule_name") == 0 &&
+                   r->folded_batchnorm == NULL &&
+                   strncmp(entry[i].value, "FuseBatchNorm", 13) == 0) {
             r->folded_batchnorm = uw_pool_format(r->pool, "node '%.60s' is made by the exporter's "
-                                                 "rule %.60s", node, entry[i].value);
+                                                 "rule %.60s", node->name, entry[i].value);
         }
     }
 }
@@ -231,7 +244,7 @@ static bool read_node(pb_istream_t *stream, const pb_field_t *field, void **arg)
             .domain = uw_onnx_last_text(&domain), .overload = uw_onnx_last_text(&overload),
             .input = in.item, .inputs_n = in.n, .output = out.item, .outputs_n = out.n,
             .attribute = attributes.item, .attributes_n = attributes.n};
-        look_for_folding(r, &metadata, node->name);
+        read_metadata(r, &metadata, node);
     }
     return node != NULL;
 }

@@ -230,6 +230,22 @@ static void count_inner_readers(struct uw_import *im, const struct uw_onnx_node 
     }
 }
 
+/* A module that a program copies begins with equal weights, and PyTorch's exporter writes equal
+ * weights once. The nodes tell whether one module or two read them. */
+static void add_reader(struct uw_value *v, const struct uw_onnx_node *n)
+{
+    v->users_n++;
+    if (v->reader == NULL) {
+        v->reader = n;
+    }
+    const struct uw_onnx_node *first = v->reader;
+    if (n->module != NULL && n->classes != NULL && first->module != NULL &&
+        first->classes != NULL && strcmp(n->module, first->module) != 0 &&
+        strcmp(n->classes, first->classes) == 0) {
+        v->apart = true;
+    }
+}
+
 int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
 {
     for (uint32_t i = 0; i < g->nodes_n; i++) {
@@ -243,7 +259,7 @@ int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
                                         n->input[k]);
             }
             if (v != NULL) {
-                v->users_n++;
+                add_reader(v, n);
             }
         }
         count_inner_readers(im, n);

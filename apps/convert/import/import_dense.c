@@ -168,6 +168,33 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
                  uw_onnx_float(n, "beta", 1.0f));
 }
 
+/* a b. Where one matrix b serves all samples, any axis of a but the last may count them. */
+static int product_of_rows(struct uw_import *im, const struct uw_onnx_node *n,
+                           const struct uw_value *a, const struct uw_value *b)
+{
+    struct uw_value *y = uw_import_out(im, n, 0), turned;
+    uint32_t order[UW_ONNX_RANK_MAX], back[UW_ONNX_RANK_MAX], axis = 0;
+    bool one = a->kind == UW_VALUE_DATA && b->kind == UW_VALUE_DATA && b->view.axes_n == 2 &&
+               uw_view_is_shared(&b->view);
+    while (one && axis + 1 < a->view.axes_n && !uw_view_is_batch(&a->view, axis)) {
+        axis++;
+    }
+    if (!one || y == NULL || axis == 0 || axis + 1 >= a->view.axes_n) {
+        return uw_import_product(im, n, a, b, false, false, 1.0f, y);
+    }
+    for (uint32_t k = 0; k < a->view.axes_n; k++) {
+        order[k] = k == 0 ? axis : k <= axis ? k - 1 : k;
+        back[k] = k == axis ? 0 : k < axis ? k + 1 : k;
+    }
+    turned = *a;
+    uw_view_permute(&turned.view, order);
+    int rc = uw_import_product(im, n, &turned, b, false, false, 1.0f, y);
+    if (rc == UW_OK) {
+        uw_view_permute(&y->view, back);
+    }
+    return rc;
+}
+
 /* A bias that a following Add holds is joined later, see fuse/. */
 int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
 {
@@ -176,7 +203,7 @@ int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
         return im->err->code;
     }
     if (!is_own_weight(b) || a == NULL || a->kind != UW_VALUE_DATA || a->view.axes_n < 2) {
-        return uw_import_product(im, n, a, b, false, false, 1.0f, uw_import_out(im, n, 0));
+        return product_of_rows(im, n, a, b);
     }
     struct uw_onnx_tensor w = turned(&b->t);
     return dense(im, n, a, &w, NULL, 1.0f, 1.0f);
