@@ -63,6 +63,24 @@ static int check_loss(const struct uw_loss_def *def, const char *name, struct uw
     return UW_OK;
 }
 
+/* Values for all samples: some layers cannot repeat them for each, and no loss is of one. */
+static int check_shared(const struct uw_graph *g, const struct uw_layer *l, struct uw_error *err)
+{
+    if (l->shared_inputs != 0 && !l->shared && !l->ops->repeats) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "layer '%s' (%s): an input is a parameter, the others are not",
+                            l->def->name, l->ops->name);
+    }
+    for (uint32_t h = 0; h < g->heads_n && l->shared; h++) {
+        if (g->heads[h].value == l->index + 1) {
+            return uw_error_set(err, UW_ERR_INVALID,
+                                "the loss of layer '%s', which does not depend on the sample",
+                                l->def->name);
+        }
+    }
+    return UW_OK;
+}
+
 /* Every output must be read: a mistyped "inputs" would otherwise drop a branch silently. */
 static int whole(const struct uw_graph *g, struct uw_error *err)
 {
@@ -70,6 +88,10 @@ static int whole(const struct uw_graph *g, struct uw_error *err)
         if (g->layers[i].consumers_n == 0) {
             return uw_error_set(err, UW_ERR_INVALID, "layer '%s': no layer reads its output",
                                 g->layers[i].def->name);
+        }
+        int rc = check_shared(g, &g->layers[i], err);
+        if (rc < 0) {
+            return rc;
         }
     }
     for (uint32_t h = 0; h < g->heads_n; h++) {

@@ -223,9 +223,6 @@ static int infer_layer(struct uw_graph *g, const struct uw_kernels *k, struct uw
     if (uw_device(k) != NULL && l->ops->processor_only) {
         rc = uw_error_set(&inner, UW_ERR_UNSUPPORTED, "has no GPU kernel yet");
     }
-    if (rc == UW_OK && l->shared_inputs != 0 && !l->shared && !l->ops->repeats) {
-        rc = uw_error_set(&inner, UW_ERR_INVALID, "an input is a parameter, the others are not");
-    }
     if (rc == UW_OK) {
         l->out_n = uw_shape_size(&l->out);
         if (l->out_n == 0) {
@@ -336,10 +333,6 @@ static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
                                 h->def->layer);
         }
         h->n = g->layers[h->value - 1].out_n;
-        if (g->layers[h->value - 1].shared) {
-            return uw_error_set(err, UW_ERR_INVALID, "layer '%s' does not depend on the sample",
-                                g->layers[h->value - 1].def->name);
-        }
         for (uint32_t j = 0; j < i; j++) {
             if (uw_graph_base(g->layers, g->heads[j].value) ==
                 uw_graph_base(g->layers, h->value)) {

@@ -50,7 +50,7 @@ struct uw_layer_tensor {
 struct uw_products {
     uint32_t m, k, n;
     uint32_t dim[UW_PRODUCT_AXES];
-    size_t step[2][UW_PRODUCT_AXES], sample[2];
+    uint32_t step[2][UW_PRODUCT_AXES], sample[2];
 };
 
 struct uw_layer {
@@ -60,8 +60,6 @@ struct uw_layer {
     uint32_t index;
     uint16_t consumers_n;           /* layers that name it as an input */
     uint8_t inputs_n, tensors_n;
-    uint8_t shared_inputs;          /* bit k: input k is one value for all samples */
-    bool shared;                    /* so is the output: a minibatch has one sample of it */
     /* Of a value that owns memory: the number of layers and losses that read it, directly or
      * through views, and the index of the last; a loss has index layers_n. */
     uint16_t readers_n, last_reader;
@@ -97,8 +95,10 @@ struct uw_layer {
     uint32_t lora_rank;             /* dense: if not 0, the last two tensors are lora_a, lora_b */
     float lora_scale;
     uint8_t trained;                /* bit t: tensor t is trained */
+    uint8_t shared_inputs;          /* bit k: input k is one value for all samples */
     uint16_t bucket;                /* deferred updates: the bucket of its trained tensors */
     bool constant;                  /* its tensors are the configuration's constants */
+    bool shared : 1;                /* all inputs are: a minibatch has one sample of the output */
     bool recomputed : 1;            /* see stage */
     bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */
     bool keeps_aux : 1;             /* the backward pass runs through it, so aux is kept */

@@ -4,6 +4,7 @@
 #include "job/job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct options {
@@ -17,7 +18,7 @@ static const struct uw_opt rows[] = {
 static const struct uw_args_spec spec = {
     .command = "models",
     .summary = "list the built-in models, or print one as JSON to start your own from",
-    .usage = "[NAME] [--json]",
+    .usage = "[NAME | FILE.json] [--json]",
     .example = "uwasa models lenet5 > my-model.json",
     .epilogue =
         "RAM is the memory for training at batch 1 with plain SGD on one thread, with the kernels\n"
@@ -69,6 +70,10 @@ static const struct uw_args_spec spec = {
         "  softmax           over the last axis; log: its logarithm (false)\n"
         "  take              axis (0), index: which elements of it, -1: a zero; taps: how\n"
         "                    many indices make one element (1), weight: their factors (1)\n"
+        "  upsample          scale: a number or [height, width]; mode: nearest, or linear or\n"
+        "                    bilinear (nearest); as torch.nn.Upsample, align_corners false\n"
+        "  pad               padding: a number, [left, right] or [left, right, top, bottom];\n"
+        "                    mode: zeros, reflect, replicate (zeros)\n"
         "  scale             factor (1), offset (0)\n"
         "  power             exponent\n"
         "  clip              min (-1), max (1)\n"
@@ -79,6 +84,9 @@ static const struct uw_args_spec spec = {
         "  threshold         threshold (0), value: in place of what is not above it (0)\n"
         "  quick_gelu        alpha (1.702)\n"
         "  abs, exp, log, sqrt, reciprocal, square, erf, softsign, mish, hardswish\n\n"
+        "An upsample or a pad becomes layers of type take, one for each axis that changes: of\n"
+        "two the first is named \"<name>.rows\". Of samples of fewer than three axes they change\n"
+        "the last one. `uwasa models FILE.json` prints a model with these layers.\n\n"
         "The input of a layer is the layer above, or the earlier layers or \"input\" that its\n"
         "\"inputs\" name. In two dimensions kernel, stride, padding, dilation and\n"
         "output_padding are a "
@@ -127,6 +135,26 @@ static int list_one(const struct uw_model_builtin *b, bool json)
     return UW_EXIT_DONE;
 }
 
+/* A file as the program writes it. */
+static int print_file(const char *name)
+{
+    struct uw_model_file m;
+    struct uw_error err = {.text = ""};
+    int rc = uw_model_load(&m, name, &err);
+    int n = rc == UW_OK ? uw_model_write(&m.def, NULL, 0) : rc;
+    char *text = n > 0 ? malloc((size_t)n + 1u) : NULL;
+    if (text != NULL) {
+        uw_model_write(&m.def, text, (size_t)n + 1u);
+        fputs(text, stdout);
+    } else if (rc == UW_OK) {
+        snprintf(err.text, sizeof err.text, "%.80s: out of memory", name);
+    }
+    free(text);
+    uw_model_file_deinit(&m);
+    return text != NULL ? UW_EXIT_DONE
+                        : uw_cli_error("models", UW_EXIT_FAILED, "%s", err.text);
+}
+
 int uw_cmd_models(int argc, char **argv)
 {
     struct options o = {.json = false};
@@ -134,6 +162,9 @@ int uw_cmd_models(int argc, char **argv)
     int status = uw_args_parse(&spec, argc, argv, &o, &name);
     if (status >= 0) {
         return status;
+    }
+    if (name != NULL && uw_args_ends_in(name, ".json")) {
+        return print_file(name);
     }
     if (name != NULL) {
         const struct uw_model_builtin *b = uw_model_builtin_find(name);

@@ -21,7 +21,9 @@ struct uw_data_parts {
     struct uw_subset subset;
     struct uw_augment augment;
     struct uw_turned turned;
-    const struct uw_csv *table; /* NULL: the set is none */
+    struct uw_images images;
+    const struct uw_data_columns *columns;      /* NULL: the set is no table */
+    const struct uw_notes *notes;
 };
 
 static int open_keywords(struct uw_data_parts *p, const char *rest,
@@ -174,14 +176,44 @@ static int open_cifar10(struct uw_data_parts *p, const char *folder,
     return uw_cifar10_open(&p->cifar10, folder, config->test, err);
 }
 
-/* ---- CSV ---- */
+/* ---- tables ---- */
+
+static int open_table(struct uw_data_parts *p, enum uw_table_kind kind, const char *rest,
+                      const struct uw_data_config *config, struct uw_error *err)
+{
+    p->whole = &p->csv.base;
+    p->columns = &p->csv.columns;
+    p->notes = &p->csv.notes;
+    return uw_csv_open(&p->csv, kind, rest, config, err);
+}
 
 static int open_csv(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
                     struct uw_error *err)
 {
-    p->whole = &p->csv.base;
-    p->table = &p->csv;
-    return uw_csv_open(&p->csv, rest, config, err);
+    return open_table(p, UW_TABLE_CSV, rest, config, err);
+}
+
+static int open_npy(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
+                    struct uw_error *err)
+{
+    return open_table(p, UW_TABLE_NPY, rest, config, err);
+}
+
+static int open_npz(struct uw_data_parts *p, const char *rest, const struct uw_data_config *config,
+                    struct uw_error *err)
+{
+    return open_table(p, UW_TABLE_NPZ, rest, config, err);
+}
+
+/* ---- images ---- */
+
+static int open_images(struct uw_data_parts *p, const char *rest,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    p->whole = &p->images.base;
+    p->columns = &p->images.columns;
+    p->notes = &p->images.notes;
+    return uw_images_open(&p->images, rest, config, err);
 }
 
 /* ---- by name ---- */
@@ -193,6 +225,7 @@ static const struct {
 } formats[] = {
     {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
     {"idx:", open_idx},         {"csv:", open_csv},
+    {"npy:", open_npy},         {"npz:", open_npz},          {"images:", open_images},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -211,9 +244,9 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
         }
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "data \"%.60s\": allowed are digits, keywords, mnist:DIR, "
+                        "data \"%.30s\": allowed are digits, keywords, mnist:DIR, "
                         "fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, cifar10:DIR, "
-                        "idx:IMAGES,LABELS and csv:FILE",
+                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE and images:DIR",
                         spec);
 }
 
@@ -314,13 +347,13 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
 
 const struct uw_data_columns *uw_data_columns(const struct uw_data *d)
 {
-    return d->parts != NULL && d->parts->table != NULL ? &d->parts->table->columns : NULL;
+    return d->parts != NULL ? d->parts->columns : NULL;
 }
 
 const char *uw_data_note(const struct uw_data *d, uint32_t i)
 {
-    const struct uw_csv *table = d->parts != NULL ? d->parts->table : NULL;
-    return table != NULL && i < table->notes.n ? table->notes.text[i] : NULL;
+    const struct uw_notes *notes = d->parts != NULL ? d->parts->notes : NULL;
+    return notes != NULL && i < notes->n ? notes->text[i] : NULL;
 }
 
 void uw_data_close(struct uw_data *d)
@@ -330,6 +363,7 @@ void uw_data_close(struct uw_data *d)
         uw_idx_close(&d->parts->idx);
         uw_cifar10_close(&d->parts->cifar10);
         uw_csv_close(&d->parts->csv);
+        uw_images_close(&d->parts->images);
         free(d->parts);
     }
     *d = (struct uw_data){.base = NULL};

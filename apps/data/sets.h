@@ -12,6 +12,7 @@
 
 #include "file.h"
 #include "notes.h"
+#include "table_files.h"
 #include "uwasa/data.h"
 #include "uwasa/dataset.h"
 
@@ -64,9 +65,9 @@ struct uw_cifar10 {
 int uw_cifar10_open(struct uw_cifar10 *d, const char *folder, bool test, struct uw_error *err);
 void uw_cifar10_close(struct uw_cifar10 *d);
 
-/* ---- CSV ----
+/* ---- tables ----
  *
- * A table of text, one sample a line; the rules are in uwasa/data.h. */
+ * Tables of text, one sample a line, and arrays of NumPy; the rules are in uwasa/data.h. */
 
 struct uw_csv {
     struct uw_dataset base;     /* opened with as many channels as features, of height and width 1;
@@ -78,11 +79,28 @@ struct uw_csv {
     struct uw_notes notes;
 };
 
-/* Read FILE[,TESTFILE][,OPTION...]: its training or test set.
+/* Read FILE[,FILE...][,OPTION...]: its training or test set.
  * err names file:line:byte. Returns the codes of uw_data_open. */
-int uw_csv_open(struct uw_csv *d, const char *text, const struct uw_data_config *config,
-                struct uw_error *err);
+int uw_csv_open(struct uw_csv *d, enum uw_table_kind kind, const char *text,
+                const struct uw_data_config *config, struct uw_error *err);
 void uw_csv_close(struct uw_csv *d);
+
+/* ---- images ----
+ *
+ * Files in a folder a class, decoded when the set is opened, and brought to the model's size. */
+
+struct uw_images {
+    struct uw_dataset base;
+    uint8_t *bytes;             /* [samples_n][C][H][W] */
+    uint32_t *labels;           /* [samples_n] */
+    struct uw_data_columns columns;
+    struct uw_notes notes;
+};
+
+/* Read DIR[,TESTDIR][,OPTION...]: its training or test set. Returns the codes of uw_data_open. */
+int uw_images_open(struct uw_images *d, const char *text, const struct uw_data_config *config,
+                   struct uw_error *err);
+void uw_images_close(struct uw_images *d);
 
 /* ---- channels last ----
  *

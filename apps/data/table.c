@@ -166,7 +166,7 @@ static void set_place(struct uw_place *p, const struct uw_lines *l, const struct
     }
 }
 
-static void add_number(struct uw_column *c, float value, float before)
+void uw_column_add(struct uw_column *c, float value, float before)
 {
     bool first = c->numbers_n++ == 0;
     bool whole = value == floorf(value);
@@ -190,8 +190,8 @@ static int read_row(struct uw_table *t, struct uw_lines *l, struct uw_error *err
         }
         struct uw_column *c = &t->columns[n];
         if (uw_cell_number(&cell, t->comma, &row[n])) {
-            add_number(c, row[n], t->rows_n != 0 ? row[(ptrdiff_t)n - (ptrdiff_t)t->columns_n]
-                                                 : 0.0f);
+            uw_column_add(c, row[n],
+                          t->rows_n != 0 ? row[(ptrdiff_t)n - (ptrdiff_t)t->columns_n] : 0.0f);
             continue;
         }
         row[n] = NAN;

@@ -10,6 +10,7 @@
 #ifndef UWASA_DATA_TABLE_H
 #define UWASA_DATA_TABLE_H
 
+#include "array.h"
 #include "table_options.h"
 #include "table_text.h"
 
@@ -32,7 +33,8 @@ struct uw_column {
 
 struct uw_table {
     const char *path;               /* borrowed */
-    char *text;
+    char origin[360];               /* arrays, in words; "": a table of text */
+    char *text;                     /* NULL: not of text */
     struct uw_lines body;           /* at the first sample */
     bool comma;                     /* the decimal point may be a comma */
     uint32_t header_n;              /* lines in front */
@@ -47,7 +49,14 @@ struct uw_table {
 int uw_table_open(struct uw_table *t, const char *path, const struct uw_table_options *o,
                   struct uw_error *err);
 
-/* The text of each row's cell in a column.
+/* Make a table of arrays: a row has an element of x, and behind it one of y.
+ *   x, y           [N]...; y NULL: none. Both are empty afterwards.
+ *   channels_last  elements of x are [H][W][C], and become [C][H][W]
+ * Returns UW_OK, UW_ERR_MISMATCH, UW_ERR_TOOBIG, UW_ERR_NOMEM. Close in any case. */
+int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *x,
+                         struct uw_array *y, bool channels_last, struct uw_error *err);
+
+/* The text of each row's cell in a column. Only for a table of text.
  *   cells  [rows_n] written */
 void uw_table_words(const struct uw_table *t, uint32_t column, struct uw_cell *cells);
 
@@ -59,6 +68,9 @@ const char *uw_column_text(const struct uw_table *t, uint32_t column, char text[
 
 /* Remove rows for which keep is false. */
 void uw_table_keep(struct uw_table *t, const bool *keep);
+
+/* Count a number in the statistics of a column; before: the one in the row above. */
+void uw_column_add(struct uw_column *c, float value, float before);
 
 void uw_table_close(struct uw_table *t);
 

@@ -272,11 +272,18 @@ static int number_by_names(struct reader *r)
         if (r->cells[i] == NULL) {
             return no_memory(r);
         }
-        if (rows_of(r, i) != 0) {
+        bool text = rows_of(r, i) != 0 && r->column[i].table->text != NULL;
+        if (text) {
             uw_table_words(r->column[i].table, r->column[i].columns[0], r->cells[i]);
         }
         for (uint32_t row = 0; row < rows_of(r, i); row++) {
-            const struct uw_cell *cell = &r->cells[i][row];
+            struct uw_cell *cell = &r->cells[i][row];
+            char number[2][32];
+            if (!text) {        /* of the row above and of this one */
+                cell->text = number[row % 2];
+                cell->bytes = (size_t)snprintf(number[row % 2], sizeof number[0], "%.9g",
+                                               (double)number_at(r, i, row));
+            }
             bool same = row != 0 && compare_words(cell, &r->cells[i][row - 1]) == 0;
             uint32_t k = same ? before : find_name(r->l, cell);
             if (k == UINT32_MAX) {

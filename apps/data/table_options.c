@@ -85,7 +85,8 @@ static const char **text_of(struct uw_table_options *o, const char *key)
         const char **value;
     } texts[] = {{"label", &o->label},   {"target", &o->target},   {"targets", &o->target},
                  {"drop", &o->drop},     {"classes", &o->classes}, {"labels", &o->labels},
-                 {"test-labels", &o->test_labels}};
+                 {"test-labels", &o->test_labels}, {"x", &o->x}, {"y", &o->y},
+                 {"test-x", &o->test_x}, {"test-y", &o->test_y}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strcmp(key, texts[i].key) == 0) {
             return texts[i].value;
@@ -115,7 +116,7 @@ static int read_option(struct uw_table_options *o, const char *key, const char *
         }
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "csv: no option %.40s=; there are label, target, labels, test-labels, "
+                        "no option %.40s=; there are label, target, labels, test-labels, "
                         "classes, drop, scale, test, missing, delimiter and skip", key);
 }
 
@@ -126,47 +127,24 @@ static bool is_option(const char *part)
     return n > 0 && part[n] == '=' && access(part, F_OK) != 0;
 }
 
-static int read_part(struct uw_table_options *o, char *part, struct uw_error *err)
+static int read_part(struct uw_table_options *o, char *part, const char *form, uint32_t parts_max,
+                     struct uw_error *err)
 {
     char *equals = strchr(part, '=');
     if (is_option(part)) {
         *equals = '\0';
         return read_option(o, part, equals + 1, err);
     }
-    const char **file = o->file == NULL ? &o->file : o->test == NULL ? &o->test : NULL;
-    if (file == NULL || *part == '\0') {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "csv:%.100s: allowed are csv:FILE and csv:FILE,TESTFILE, and then "
-                            "OPTION=VALUE,...", o->file != NULL ? o->file : "");
+    if (o->parts_n == parts_max || *part == '\0') {
+        return uw_error_set(err, UW_ERR_INVALID, "\"%.100s\": allowed are %.80s, and then "
+                            "OPTION=VALUE,...", part, form);
     }
-    *file = part;
+    o->part[o->parts_n++] = part;
     return UW_OK;
 }
 
-/* Only one of them can decide. */
-static int check(const struct uw_table_options *o, struct uw_error *err)
-{
-    if (o->label != NULL && o->target != NULL && strcmp(o->label, "none") != 0) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "label=%.40s and target=%.40s: a sample has a class or values, give "
-                            "one of them", o->label, o->target);
-    }
-    if (o->labels != NULL && (o->label != NULL || o->target != NULL)) {
-        return uw_error_set(err, UW_ERR_INVALID, "labels=%.80s: the labels are there, so label= "
-                            "and target= name no column", o->labels);
-    }
-    if (o->labels != NULL && o->test != NULL && o->test_labels == NULL) {
-        return uw_error_set(err, UW_ERR_INVALID, "labels=%.60s: the test set %.60s needs "
-                            "test-labels=FILE", o->labels, o->test);
-    }
-    if (o->test_labels != NULL && (o->test == NULL || o->labels == NULL)) {
-        return uw_error_set(err, UW_ERR_INVALID,
-                            "test-labels=%.80s: needs test=FILE and labels=FILE", o->test_labels);
-    }
-    return UW_OK;
-}
-
-int uw_table_options_read(struct uw_table_options *o, const char *text, struct uw_error *err)
+int uw_table_options_read(struct uw_table_options *o, const char *text, const char *form,
+                          uint32_t parts_max, struct uw_error *err)
 {
     *o = (struct uw_table_options){.test_share = TEST_SHARE, .skip = -1};
     if (strlen(text) >= sizeof o->copy) {
@@ -183,12 +161,16 @@ int uw_table_options_read(struct uw_table_options *o, const char *text, struct u
         if (strcmp(part, "delimiter=") == 0 && next != NULL && *next == ',') {
             next++;         /* delimiter=, */
         }
-        int rc = read_part(o, part, err);
+        int rc = read_part(o, part, form, parts_max, err);
         if (rc < 0) {
             return rc;
         }
     }
-    return check(o, err);
+    if (o->parts_n == 0) {
+        return uw_error_set(err, UW_ERR_INVALID, "\"%.100s\": allowed are %.80s", text, form);
+    }
+    o->file = o->part[0];
+    return UW_OK;
 }
 
 size_t uw_list_next(const char **list, const char **word)

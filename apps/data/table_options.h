@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table_options.h - what a user says of a table: FILE[,TESTFILE][,OPTION...], see uwasa/data.h
+ * table_options.h - what a user says of a table: FILE[,FILE...][,OPTION...], see uwasa/data.h
  *
  * Memory     a copy of the text, in the struct      Context  any thread
  */
@@ -15,11 +15,16 @@
 enum uw_table_scale { UW_SCALE_NONE = 0, UW_SCALE_255, UW_SCALE_STANDARD };
 enum uw_table_missing { UW_MISSING_REFUSE = 0, UW_MISSING_MEAN, UW_MISSING_DROP };
 
+#define UW_TABLE_PARTS_MAX 4u
+
 struct uw_table_options {
     char copy[6 * UW_FILE_PATH_BYTES];
+    const char *part[UW_TABLE_PARTS_MAX];   /* files, in order */
+    uint32_t parts_n;
     const char *file, *test;        /* test NULL: lines of the file */
     const char *labels, *test_labels;   /* NULL: in the table */
     const char *label, *target, *drop, *classes;    /* NULL: not said */
+    const char *x, *y, *test_x, *test_y;    /* names in an archive; NULL: the usual ones */
     double test_share;              /* of the lines */
     enum uw_table_scale scale;
     bool scale_said;
@@ -28,8 +33,12 @@ struct uw_table_options {
     int skip;                       /* -1: not said */
 };
 
-/* Returns UW_OK or UW_ERR_INVALID, err naming the option and what it takes. */
-int uw_table_options_read(struct uw_table_options *o, const char *text, struct uw_error *err);
+/* Read "FILE,FILE,OPTION=VALUE,...".
+ *   form       what is allowed, for the sentence about too many files or none
+ *   parts_max  files at most, up to UW_TABLE_PARTS_MAX
+ * Returns UW_OK or UW_ERR_INVALID, err naming the option and what it takes. */
+int uw_table_options_read(struct uw_table_options *o, const char *text, const char *form,
+                          uint32_t parts_max, struct uw_error *err);
 
 /* Take the next of "A+B+C". *list moves behind it; NULL after the last.
  * Returns its length; *word is where it begins. */

@@ -18,8 +18,8 @@ bool uw_rows_has(const struct uw_rows *rows, uint32_t row)
 
 /* The rows of all classes, one after the other, each class in an order of its own; every 1/share-th
  * is for testing. A class of one line is for training. */
-int uw_table_split(const struct uw_table *t, const uint32_t *label, uint32_t classes_n,
-                   double share, bool *test)
+int uw_table_split(uint32_t rows_n, const uint32_t *label, uint32_t classes_n, double share,
+                   bool *test)
 {
     uint32_t n = label != NULL ? classes_n : 1, test_n = 0;
     uint32_t *size = calloc(n + 1u, sizeof *size), *start = calloc(n + 1u, sizeof *start);
@@ -30,13 +30,13 @@ int uw_table_split(const struct uw_table *t, const uint32_t *label, uint32_t cla
         free(seen);
         return UW_ERR_NOMEM;
     }
-    for (uint32_t row = 0; row < t->rows_n; row++) {
+    for (uint32_t row = 0; row < rows_n; row++) {
         size[label != NULL ? label[row] : 0]++;
     }
     for (uint32_t c = 0; c < n; c++) {
         start[c + 1u] = start[c] + (size[c] > 1 ? size[c] : 0);
     }
-    for (uint32_t row = 0; row < t->rows_n; row++) {
+    for (uint32_t row = 0; row < rows_n; row++) {
         uint32_t c = label != NULL ? label[row] : 0;
         double at = start[c] + uw_rng_permute(uw_rng_mix(SPLIT_KEY, c), size[c], seen[c]);
         seen[c]++;

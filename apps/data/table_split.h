@@ -22,8 +22,8 @@ bool uw_rows_has(const struct uw_rows *rows, uint32_t row);
  *   label  [rows_n], below classes_n; NULL: none
  *   test   [rows_n] written
  * Returns how many are for testing, or UW_ERR_NOMEM. */
-int uw_table_split(const struct uw_table *t, const uint32_t *label, uint32_t classes_n,
-                   double share, bool *test);
+int uw_table_split(uint32_t rows_n, const uint32_t *label, uint32_t classes_n, double share,
+                   bool *test);
 
 /* Mean and 1 / deviation of each feature over the lines of a set, without values that are missing.
  * A column that never changes gets 1.

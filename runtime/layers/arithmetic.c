@@ -28,7 +28,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
         align(&in[k], dim[k]);
         rank = in[k].rank > rank ? in[k].rank : rank;
     }
-    size_t n[2] = {1, 1};
+    uint32_t n[2] = {1, 1};
     for (uint32_t i = UW_TENSOR_AXES; i-- > 0;) {
         g->dim[i] = dim[0][i] > dim[1][i] ? dim[0][i] : dim[1][i];
         for (uint32_t k = 0; k < 2; k++) {

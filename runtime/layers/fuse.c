@@ -27,7 +27,8 @@ static void order_addends(struct uw_graph *g)
 {
     for (uint32_t i = 0; i < g->layers_n; i++) {
         struct uw_layer *l = &g->layers[i];
-        if (l->def->kind == UW_LAYER_ADD && l->inputs_n == 2 && !is_read_once(g, l->input[0]) &&
+        bool alike = l->ops == uw_parts.layer[UW_LAYER_ADD];    /* else one of them is repeated */
+        if (alike && l->inputs_n == 2 && !is_read_once(g, l->input[0]) &&
             is_read_once(g, l->input[1])) {
             uint16_t first = l->input[0];
             l->input[0] = l->input[1];

@@ -41,7 +41,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     bool fits = a[1] == b[0];
     stack_of(&in[0], stack[0]);
     stack_of(&in[1], stack[1]);
-    size_t n[2] = {(size_t)a[0] * a[1], (size_t)b[0] * b[1]};
+    uint32_t n[2] = {a[0] * a[1], b[0] * b[1]};  /* within a value, which fits 32 bits */
     for (uint32_t i = UW_PRODUCT_AXES; i-- > 0;) {
         g->dim[i] = stack[0][i] > stack[1][i] ? stack[0][i] : stack[1][i];
         for (uint32_t o = 0; o < 2; o++) {
@@ -110,13 +110,13 @@ struct place {
 static struct place place_of(const struct uw_layer *l, uint32_t sample, uint32_t index)
 {
     const struct uw_products *g = &l->geometry.products;
-    struct place at = {.operand = {sample * g->sample[0], sample * g->sample[1]},
+    struct place at = {.operand = {(size_t)sample * g->sample[0], (size_t)sample * g->sample[1]},
                        .y = (size_t)sample * l->out_n + (size_t)index * g->m * g->n};
     for (uint32_t i = UW_PRODUCT_AXES; i-- > 0;) {
         uint32_t k = index % g->dim[i];
         index /= g->dim[i];
-        at.operand[0] += k * g->step[0][i];
-        at.operand[1] += k * g->step[1][i];
+        at.operand[0] += (size_t)k * g->step[0][i];
+        at.operand[1] += (size_t)k * g->step[1][i];
     }
     return at;
 }

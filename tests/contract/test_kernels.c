@@ -3,6 +3,8 @@
  * The contract of uwasa/kernels.h, over the table named on the command line. */
 #include "test_kernels.h"
 
+#include "uwasa/slots.h"
+
 #define SKIPPED 77
 
 static const struct uw_kernels *table;
@@ -11,6 +13,11 @@ static struct uw_rng rng;
 const struct uw_kernels *uw_test_table(void)
 {
     return table;
+}
+
+bool uw_test_has_no_tensors(void)
+{
+    return table->tensor == &uw_tensor_none;
 }
 
 float uw_test_random(void)
@@ -120,6 +127,10 @@ static void test_table_has_no_empty_slot(void **state)
     assert_true(table->activation->dropout != NULL);
     assert_true(table->loss->forward != NULL && table->loss->bw_input != NULL);
     assert_true(table->update->adam != NULL && table->update->rmsprop != NULL);
+    assert_true(table->tensor->arithmetic_fw != NULL && table->tensor->arithmetic_bw != NULL);
+    assert_true(table->tensor->reduce_fw != NULL && table->tensor->reduce_bw != NULL);
+    assert_true(table->tensor->log_softmax_fw != NULL && table->tensor->log_softmax_bw != NULL);
+    assert_true(table->tensor->take_fw != NULL && table->tensor->take_bw != NULL);
 }
 
 static void test_tables_are_found_by_name_and_ref_is_last(void **state)
@@ -159,6 +170,7 @@ int main(int argc, char **argv)
         {"activation", uw_test_activation, &uw_test_activation_n},
         {"sequence", uw_test_sequence, &uw_test_sequence_n},
         {"training", uw_test_training, &uw_test_training_n},
+        {"tensor", uw_test_tensor, &uw_test_tensor_n},
         {"winograd", uw_test_winograd, &uw_test_winograd_n},
         {"exact", uw_test_exact, &uw_test_exact_n},
     };

@@ -15,6 +15,9 @@
 /* The table under test. */
 const struct uw_kernels *uw_test_table(void);
 
+/* A GPU's table, which has no operators on tensors and no functions yet. */
+bool uw_test_has_no_tensors(void);
+
 /* An exec for `threads` threads whose scratch has exactly `bytes` bytes. threads > 1 uses a pool
  * that runs tasks last to first under changing thread numbers. */
 struct uw_test_exec {
@@ -56,5 +59,7 @@ extern const size_t uw_test_activation_n, uw_test_direct_n;
 extern const size_t uw_test_norm_n, uw_test_sequence_n, uw_test_training_n;
 extern const struct CMUnitTest uw_test_winograd[], uw_test_exact[];
 extern const size_t uw_test_winograd_n, uw_test_exact_n;
+extern const struct CMUnitTest uw_test_tensor[];
+extern const size_t uw_test_tensor_n;
 
 #endif

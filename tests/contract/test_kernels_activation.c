@@ -125,6 +125,155 @@ static void test_activations_nan_stays_and_the_ends_saturate(void **state)
     }
 }
 
+static double between(double x, double low, double high)
+{
+    return fmin(fmax(x, low), high);
+}
+
+static double function_in_double(enum uw_function f, double a, double b, double x)
+{
+    double softplus = fmax(x, 0.0) + log1p(exp(-fabs(x)));
+    switch (f) {
+    case UW_FUNCTION_SCALE:
+        return a * x + b;
+    case UW_FUNCTION_ABS:
+        return fabs(x);
+    case UW_FUNCTION_EXP:
+        return exp(x);
+    case UW_FUNCTION_LOG:
+        return log(x);
+    case UW_FUNCTION_SQRT:
+        return sqrt(x);
+    case UW_FUNCTION_RECIPROCAL:
+        return 1.0 / x;
+    case UW_FUNCTION_SQUARE:
+        return x * x;
+    case UW_FUNCTION_POWER:
+        return pow(x, a);
+    case UW_FUNCTION_ERF:
+        return erf(x);
+    case UW_FUNCTION_CLIP:
+        return between(x, a, b);
+    case UW_FUNCTION_ELU:
+        return x > 0.0 ? x : a * expm1(x);
+    case UW_FUNCTION_SELU:
+        return b * (x > 0.0 ? x : a * expm1(x));
+    case UW_FUNCTION_CELU:
+        return x > 0.0 ? x : a * expm1(x / a);
+    case UW_FUNCTION_SOFTPLUS:
+        return (fmax(a * x, 0.0) + log1p(exp(-fabs(a * x)))) / a;
+    case UW_FUNCTION_SOFTSIGN:
+        return x / (1.0 + fabs(x));
+    case UW_FUNCTION_MISH:
+        return x * tanh(softplus);
+    case UW_FUNCTION_HARDSIGMOID:
+        return between(a * x + b, 0.0, 1.0);
+    case UW_FUNCTION_HARDSWISH:
+        return x * between(x / 6.0 + 0.5, 0.0, 1.0);
+    case UW_FUNCTION_THRESHOLD:
+        return x > a ? x : b;
+    case UW_FUNCTION_QUICK_GELU:
+        break;
+    }
+    return x / (1.0 + exp(-a * x));
+}
+
+static bool wants_positive(enum uw_function f)
+{
+    return f == UW_FUNCTION_LOG || f == UW_FUNCTION_SQRT || f == UW_FUNCTION_RECIPROCAL ||
+           f == UW_FUNCTION_POWER;
+}
+
+static void check_function(enum uw_function f, float a, float b, size_t n, float spread)
+{
+    const struct uw_activation_kernels *k = uw_test_table()->activation;
+    const struct uw_activation act = {.kind = UW_ACTIVATION_FUNCTION + f, .a = a, .b = b};
+    float *x = uw_test_random_floats(n), *dy = uw_test_random_floats(n);
+    float *y = uw_test_floats(n), *dx = uw_test_floats(n), *sum = uw_test_random_floats(n);
+    float *before = uw_test_copy_floats(n, sum);
+    struct uw_test_exec e;
+
+    for (size_t i = 0; i < n; i++) {
+        x[i] = wants_positive(f) ? 0.1f + fabsf(x[i]) * spread : x[i] * spread;
+    }
+    uw_test_exec_begin(&e, 3, 0);
+    assert_int_equal(k->forward(&e.exec, &act, n, x, y), UW_OK);
+    assert_int_equal(k->bw_input(&e.exec, &act, n, x, dy, dx, false), UW_OK);
+    assert_int_equal(k->bw_input(&e.exec, &act, n, x, dy, sum, true), UW_OK);
+    for (size_t i = 0; i < n; i++) {
+        double at = (double)x[i], da = (double)a, db = (double)b, step = 1e-6 * (1.0 + fabs(at));
+        double want = function_in_double(f, da, db, at);
+        double over = function_in_double(f, da, db, at + step);
+        double under = function_in_double(f, da, db, at - step);
+        uw_test_assert_near((double)y[i], want, 2e-6 * (1.0 + fabs(want)));
+        if (fabs((over - want) - (want - under)) > 1e-3 * step * (1.0 + fabs(want))) {
+            continue;               /* a kink: either side */
+        }
+        double slope = (over - under) / (2.0 * step) * (double)dy[i];
+        uw_test_assert_near((double)dx[i], slope, 1e-5 * (1.0 + fabs(slope)));
+        uw_test_assert_near((double)sum[i], (double)before[i] + slope, 1e-5 * (1.0 + fabs(slope)));
+    }
+    assert_int_equal(k->bw_input(&e.exec, &act, n, x, dy, dy, false), UW_OK);
+    uw_test_assert_same_bits(n, dy, dx);
+    assert_int_equal(k->forward(&e.exec, &act, n, x, x), UW_OK);
+    uw_test_assert_same_bits(n, x, y);
+    float *const blocks[] = {x, dy, y, dx, sum, before};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        uw_test_release(blocks[i]);
+    }
+    uw_test_exec_end(&e);
+}
+
+static const float numbers[][2] = {
+    [UW_FUNCTION_SCALE] = {0.7f, -0.3f}, [UW_FUNCTION_POWER] = {-1.3f, 0.0f},
+    [UW_FUNCTION_CLIP] = {-0.4f, 0.9f}, [UW_FUNCTION_ELU] = {1.2f, 0.0f},
+    [UW_FUNCTION_SELU] = {1.67f, 1.05f}, [UW_FUNCTION_CELU] = {0.6f, 0.0f},
+    [UW_FUNCTION_SOFTPLUS] = {2.0f, 0.0f}, [UW_FUNCTION_HARDSIGMOID] = {0.2f, 0.5f},
+    [UW_FUNCTION_THRESHOLD] = {0.1f, -1.0f}, [UW_FUNCTION_QUICK_GELU] = {1.702f, 0.0f}};
+
+/* A device has no kernels for functions yet. */
+static void test_functions_match_definition(void **state)
+{
+    (void)state;
+    for (int f = 0; f <= UW_FUNCTION_QUICK_GELU && !uw_test_has_no_tensors(); f++) {
+        for (size_t l = 0; l < LENGTHS_N; l++) {
+            check_function((enum uw_function)f, numbers[f][0], numbers[f][1], lengths[l], 1.0f);
+        }
+        check_function((enum uw_function)f, numbers[f][0], numbers[f][1], 4001, 8.0f);
+    }
+}
+
+static float function_at(enum uw_function f, float a, float x)
+{
+    const struct uw_exec e = {.kernels = uw_test_table()};
+    const struct uw_activation act = {.kind = UW_ACTIVATION_FUNCTION + f, .a = a, .b = 1.0f};
+    float y = 0.0f;
+    assert_int_equal(uw_test_table()->activation->forward(&e, &act, 1, &x, &y), UW_OK);
+    return y;
+}
+
+static void test_functions_edges(void **state)
+{
+    (void)state;
+    if (uw_test_has_no_tensors()) {
+        return;
+    }
+    for (int f = 0; f <= UW_FUNCTION_QUICK_GELU; f++) {
+        assert_true(isnan(function_at((enum uw_function)f, 0.5f, NAN)));
+    }
+    assert_true(isinf(function_at(UW_FUNCTION_LOG, 0.0f, 0.0f)));
+    assert_true(isnan(function_at(UW_FUNCTION_LOG, 0.0f, -1.0f)));
+    assert_true(isnan(function_at(UW_FUNCTION_SQRT, 0.0f, -1.0f)));
+    assert_true(isinf(function_at(UW_FUNCTION_RECIPROCAL, 0.0f, 0.0f)));
+    uw_test_assert_near((double)function_at(UW_FUNCTION_POWER, 3.0f, -2.0f), -8.0, 1e-5);
+    assert_true(isnan(function_at(UW_FUNCTION_POWER, 0.5f, -2.0f)));
+    assert_true(function_at(UW_FUNCTION_POWER, 0.0f, -2.0f) == 1.0f);
+    assert_true(function_at(UW_FUNCTION_EXP, 0.0f, -200.0f) == 0.0f);
+    assert_true(function_at(UW_FUNCTION_SOFTPLUS, 1.0f, 200.0f) == 200.0f);
+    assert_true(function_at(UW_FUNCTION_SOFTPLUS, 1.0f, -200.0f) == 0.0f);
+    assert_true(function_at(UW_FUNCTION_THRESHOLD, 0.5f, 0.5f) == 1.0f);
+}
+
 static void test_dropout_depends_on_place_not_on_call(void **state)
 {
     (void)state;
@@ -160,6 +309,8 @@ static void test_dropout_depends_on_place_not_on_call(void **state)
 const struct CMUnitTest uw_test_activation[] = {
     cmocka_unit_test(test_activations_match_definition),
     cmocka_unit_test(test_activations_nan_stays_and_the_ends_saturate),
+    cmocka_unit_test(test_functions_match_definition),
+    cmocka_unit_test(test_functions_edges),
     cmocka_unit_test(test_dropout_depends_on_place_not_on_call),
 };
 const size_t uw_test_activation_n = sizeof uw_test_activation / sizeof *uw_test_activation;

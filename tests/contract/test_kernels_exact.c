@@ -175,8 +175,12 @@ static void test_exact_activations_give_the_references_bits(void **state)
     (void)state;
     const struct uw_kernels *k = uw_test_table();
     enum { N = 40009 };
-    for (uint32_t kind = 0; kind <= UW_ACTIVATION_SILU && is_exact(); kind++) {
-        const struct uw_activation a = {(enum uw_activation_kind)kind, 0.01f};
+    const uint32_t last = UW_ACTIVATION_FUNCTION + UW_FUNCTION_QUICK_GELU;
+    for (uint32_t kind = 0; kind <= last && is_exact(); kind++) {
+        if (kind > UW_ACTIVATION_SILU && kind < UW_ACTIVATION_FUNCTION) {
+            continue;
+        }
+        const struct uw_activation a = {kind, .slope = 0.01f, .a = 0.7f, .b = 0.9f};
         const struct uw_exec e = {.kernels = k};
         float *x = odd_floats(N), *dy = odd_floats(N), *want = odd_floats(N);
         float *got = uw_test_floats(N);
@@ -194,6 +198,44 @@ static void test_exact_activations_give_the_references_bits(void **state)
         uw_test_release(dy);
         uw_test_release(want);
         uw_test_release(got);
+    }
+}
+
+static void test_exact_tensors_give_the_references_bits(void **state)
+{
+    (void)state;
+    const struct uw_kernels *k = uw_test_table();
+    for (uint32_t i = 0; i < 10 * cases_n() && is_exact(); i++) {
+        const uint32_t n = 1 + uw_test_below(7), m = size_around(130), last = size_around(700);
+        const bool row = uw_test_below(2) != 0;
+        const struct uw_arithmetic g = {
+            .op = (enum uw_arithmetic_op)(i % (UW_ARITHMETIC_MASK + 1)), .dim = {n, 1, 1, m, last},
+            .step = {{m * last, 0, 0, last, 1}, {0, 0, 0, row ? 0 : 1, row ? 1 : 0}}};
+        const struct uw_reduce r = {.op = (enum uw_reduction)(i % (UW_REDUCE_NORM + 1)),
+                                    .outer = n, .n = m, .inner = last};
+        const uint32_t which = i % 2;
+        size_t all = (size_t)n * m * last;
+        float *x = odd_floats(all), *dy = odd_floats(all), *b = odd_floats(row ? last : m);
+        float *out[2] = {odd_floats(6 * all), NULL};
+        out[1] = uw_test_copy_floats(6 * all, out[0]);
+        struct uw_test_exec e;
+        uw_test_exec_begin(&e, 1 + 2 * uw_test_below(2), 0);
+        for (uint32_t j = 0; j < 2; j++) {
+            const struct uw_tensor_kernels *t = j == 0 ? uw_kernels_ref.tensor : k->tensor;
+            float *y = out[j], *dx = y + all, *reduced = y + 2 * all;
+            t->arithmetic_fw(&e.exec, &g, x, b, y);
+            t->arithmetic_bw(&e.exec, &g, which, x, b, dy, dx, true);
+            t->reduce_fw(&e.exec, &r, x, reduced);
+            t->reduce_bw(&e.exec, &r, x, reduced, dy, y + 3 * all, true);
+            t->log_softmax_fw(&e.exec, (size_t)n * m, last, x, y + 4 * all);
+            t->log_softmax_bw(&e.exec, (size_t)n * m, last, y + 4 * all, dy, y + 5 * all);
+        }
+        assert_bits("tensor", 6 * all, out[0], out[1]);
+        uw_test_exec_end(&e);
+        float *const blocks[] = {x, dy, b, out[0], out[1]};
+        for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) {
+            uw_test_release(blocks[j]);
+        }
     }
 }
 
@@ -305,6 +347,7 @@ const struct CMUnitTest uw_test_exact[] = {
     cmocka_unit_test(test_exact_dense_gives_the_references_bits),
     cmocka_unit_test(test_exact_conv2d_gives_the_references_bits),
     cmocka_unit_test(test_exact_activations_give_the_references_bits),
+    cmocka_unit_test(test_exact_tensors_give_the_references_bits),
     cmocka_unit_test(test_exact_norms_give_the_references_bits),
     cmocka_unit_test(test_exact_updates_give_the_references_bits),
 };

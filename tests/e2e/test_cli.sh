@@ -100,6 +100,20 @@ for fits in dscnn:digits:keywords gru:digits:keywords "lenet5:keywords:digits or
 done
 expect 0 "$uwasa" train --model dscnn --data keywords --steps 1 --eval-samples 10
 
+# a file of one's own as the program writes it, which is read again
+echo '{"name": "up", "input": [1, 28, 28], "layers": [{"name": "p", "type": "pad", "padding": 1},
+{"name": "u", "type": "upsample", "scale": [1, 2]}, {"name": "f", "type": "flatten"},
+{"name": "d", "type": "dense", "out": 10}]}' >up.json
+expect 0 "$uwasa" models up.json
+grep -q '{"name": "p.rows", "type": "take", "inputs": \["input"\], "axis": 1, "index": \[-1, 0, ' out ||
+    fail "a pad is no take: $(cat out)"
+mv out takes.json
+expect 0 "$uwasa" models takes.json
+cmp -s out takes.json || fail "a model is not written as it was read"
+expect 0 "$uwasa" train --model up.json --steps 1 --eval-samples 10
+expect 1 "$uwasa" models nope.json
+grep -q 'nope.json: no such file' err || fail "a file that is missing is not told"
+
 # files that are not what they should be
 echo garbage >weights.safetensors
 expect 1 "$uwasa" eval --model mlp --weights weights.safetensors

@@ -107,6 +107,102 @@ def slice_of(layer, shape):
     return cut
 
 
+class Parameter(torch.nn.Module):
+    """One value for all samples: a minibatch of one, which operators repeat."""
+
+    def __init__(self, layer):
+        super().__init__()
+        w = torch.full(layer["shape"], float(layer.get("value", 0)))
+        w += layer.get("deviation", 0) * torch.randn_like(w)
+        if layer.get("constant", False):
+            self.register_buffer("weight", w)
+        else:
+            self.weight = torch.nn.Parameter(w)
+
+    def forward(self):
+        return self.weight.unsqueeze(0)
+
+
+def aligned(function):
+    """Of two inputs whose samples may have different ranks: axes of 1 behind the minibatch."""
+    def call(a, b):
+        rank = max(a.dim(), b.dim())
+        return function(*(x.reshape(x.shape[0], *(rank - x.dim()) * (1,), *x.shape[1:])
+                          for x in (a, b)))
+    return lambda layer, shape: call
+
+
+def concat(layer, _):
+    def call(*x):
+        n = max(part.shape[0] for part in x)
+        return torch.cat([part.expand(n, *part.shape[1:]) for part in x], layer.get("axis", 0) + 1)
+    return call
+
+
+def matmul(layer, _):
+    def call(a, b):
+        a = a.transpose(-1, -2) if layer.get("transpose_a", False) else a
+        b = b.transpose(-1, -2) if layer.get("transpose_b", False) else b
+        return layer.get("scale", 1.0) * aligned(torch.matmul)(None, None)(a, b)
+    return call
+
+
+def reduction(function):
+    def make(layer, _):
+        first = layer.get("axis", 0) + 1
+        axes = tuple(range(first, first + layer.get("axes", 1)))
+        keep = layer.get("keep", False)
+
+        def call(x):
+            y = function(x, axes, keep)
+            return y if y.dim() > 1 else y.unsqueeze(1)     # a sample has one axis or more
+        return call
+    return make
+
+
+def take(layer, _):
+    axis, taps = layer.get("axis", 0) + 1, layer.get("taps", 1)
+    index = torch.tensor(layer["index"]).reshape(-1, taps)
+    factor = torch.tensor(layer.get("weight", [1.0] * index.numel())).reshape(-1, taps)
+    factor = factor * (index >= 0)
+
+    def call(x):
+        y = 0
+        for tap in range(taps):
+            wide = [1] * x.dim()
+            wide[axis] = -1
+            y = y + x.index_select(axis, index[:, tap].clamp(min=0)) * \
+                factor[:, tap].reshape(wide).to(x.dtype)
+        return y
+    return call
+
+
+def upsample(layer, x):
+    scale = layer["scale"]
+    scale = tuple(scale) if isinstance(scale, list) else (scale, scale) if x.dim() > 3 else (scale,)
+    mode = {"nearest": "nearest"}.get(layer.get("mode", "nearest"),
+                                      "bilinear" if len(scale) == 2 else "linear")
+    extra = {} if mode == "nearest" else {"align_corners": False}
+    wide = x if x.dim() > 2 else x.unsqueeze(1)
+    flat = wide.reshape(-1, 1, *wide.shape[-len(scale):])
+    y = F.interpolate(flat, scale_factor=scale, mode=mode, **extra)
+    return y.reshape(*x.shape[:x.dim() - len(scale)], *y.shape[2:])
+
+
+def pad(layer, x):
+    sides = layer["padding"]
+    sides = sides if isinstance(sides, list) else [sides] * (4 if x.dim() > 3 else 2)
+    axes = len(sides) // 2
+    mode = {"zeros": "constant"}.get(layer.get("mode", "zeros"), layer.get("mode"))
+    y = F.pad(x.reshape(-1, 1, *x.shape[-axes:]), sides, mode=mode)
+    return y.reshape(*x.shape[:x.dim() - axes], *y.shape[2:])
+
+
+def function(call):
+    """A function of each element, from the layer's numbers and x."""
+    return lambda layer, shape: lambda x: call(layer, x)
+
+
 MAKERS = {
     "conv2d": conv(torch.nn.Conv2d, pair),
     "conv_transpose2d": conv(torch.nn.ConvTranspose2d, pair),
@@ -133,8 +229,9 @@ MAKERS = {
     "gelu": lambda l, s: lambda x: F.gelu(x, approximate=l.get("approximate", "none")),
     "silu": lambda l, s: F.silu,
     "dropout": lambda l, s: torch.nn.Dropout(l["p"]),
-    "add": lambda l, s: lambda *x: sum(x[1:], x[0]),
-    "concat": lambda l, s: lambda *x: torch.cat(x, l.get("axis", 0) + 1),
+    "add": lambda l, s: lambda *x: (aligned(torch.add)(l, s)(*x) if len(x) == 2
+                                    else sum(x[1:], x[0])),
+    "concat": concat,
     "flatten": lambda l, s: lambda x: x.flatten(1),
     "reshape": lambda l, s: lambda x: x.reshape(x.shape[0], *l["shape"]),
     "transpose": lambda l, s: lambda x: x.permute(0, *[axis + 1 for axis in l["order"]]),
@@ -145,6 +242,47 @@ MAKERS = {
     "lstm": recurrent(torch.nn.LSTM),
     "attention": lambda l, s: Attention(s[-1], l["heads"], l.get("bias", True),
                                         l.get("causal", False)),
+    "parameter": lambda l, s: Parameter(l),
+    "sub": aligned(torch.sub),
+    "mul": aligned(torch.mul),
+    "div": aligned(torch.div),
+    "pow": aligned(torch.pow),
+    "min": aligned(torch.minimum),
+    "max": aligned(torch.maximum),
+    "mask": aligned(lambda a, b: torch.where(b != 0, a, torch.zeros_like(a))),
+    "matmul": matmul,
+    "reduce_mean": reduction(torch.mean),
+    "reduce_sum": reduction(torch.sum),
+    "reduce_max": reduction(torch.amax),
+    "reduce_min": reduction(torch.amin),
+    "reduce_norm": reduction(lambda x, axes, keep: torch.linalg.vector_norm(x, 2, axes, keep)),
+    "softmax": lambda l, s: lambda x: (F.log_softmax if l.get("log", False) else F.softmax)(x, -1),
+    "take": take,
+    "scale": function(lambda l, x: l.get("factor", 1.0) * x + l.get("offset", 0.0)),
+    "abs": function(lambda l, x: x.abs()),
+    "exp": function(lambda l, x: x.exp()),
+    "log": function(lambda l, x: x.log()),
+    "sqrt": function(lambda l, x: x.sqrt()),
+    "reciprocal": function(lambda l, x: x.reciprocal()),
+    "square": function(lambda l, x: x.square()),
+    "power": function(lambda l, x: x.pow(l["exponent"])),
+    "erf": function(lambda l, x: x.erf()),
+    "clip": function(lambda l, x: x.clamp(l.get("min", -1.0), l.get("max", 1.0))),
+    "elu": function(lambda l, x: F.elu(x, l.get("alpha", 1.0))),
+    "selu": function(lambda l, x: F.elu(x, l.get("alpha", 1.6732632423543772)) *
+                     l.get("scale", 1.0507009873554805)),
+    "celu": function(lambda l, x: F.celu(x, l.get("alpha", 1.0))),
+    "softplus": function(lambda l, x: F.softplus(x, l.get("beta", 1.0))),
+    "softsign": function(lambda l, x: F.softsign(x)),
+    "mish": function(lambda l, x: F.mish(x)),
+    "hardsigmoid": function(lambda l, x: (l.get("slope", 1 / 6) * x +
+                                          l.get("offset", 0.5)).clamp(0, 1)),
+    "hardswish": function(lambda l, x: F.hardswish(x)),
+    "threshold": function(lambda l, x: F.threshold(x, l.get("threshold", 0.0),
+                                                   l.get("value", 0.0))),
+    "upsample": lambda l, s: lambda x: upsample(l, x),
+    "pad": lambda l, s: lambda x: pad(l, x),
+    "quick_gelu": function(lambda l, x: x * torch.sigmoid(l.get("alpha", 1.702) * x)),
 }
 
 
@@ -161,9 +299,9 @@ class Graph(torch.nn.Module):
         previous = "input"
         self.eval()
         for number, layer in enumerate(self.layers):
-            names = layer.get("inputs", [previous])
+            names = layer.get("inputs", [] if layer["type"] == "parameter" else [previous])
             x = [values[name] for name in names]
-            step = MAKERS[layer["type"]](layer, tuple(x[0].shape))
+            step = MAKERS[layer["type"]](layer, tuple(x[0].shape) if x else None)
             if layer["type"] == "dropout" and not noise:
                 step = torch.nn.Identity()
             if isinstance(step, torch.nn.Module):

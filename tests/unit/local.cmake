@@ -40,6 +40,8 @@ uwasa_test(replica unit SOURCES test_replica.c LINKS uwasa::runtime uwasa::kerne
 if(TARGET uwasa::data)
   uwasa_test(digits unit SOURCES test_digits.c LINKS uwasa::data)
   uwasa_test(table unit SOURCES test_table.c LINKS uwasa::data)
+  uwasa_test(array unit SOURCES test_array.c LINKS uwasa::data)
+  uwasa_test(image_folders unit SOURCES test_image_folders.c LINKS uwasa::data)
   uwasa_test(data_made unit SOURCES test_data_made.c LINKS uwasa::data)
   target_include_directories(test_data_made PRIVATE ${PROJECT_SOURCE_DIR}/apps/data)
   uwasa_test(dataset unit SOURCES test_dataset.c LINKS uwasa::data)

@@ -42,6 +42,8 @@ class Refused(unittest.TestCase):
                 (("layers", 3, "out"), "two", "'out': 'two': needs a whole number"),
                 (("input", 1), 10**400, "input: 1000"),
                 (("input",), [], "input: []: needs a list"),
+                (("layers", 1, "type"), "pad", "layer 'l': type 'pad': use what `uwasa models"),
+                (("layers", 1, "type"), "padd", "layer 'l': 'padd': known are"),
                 (("loss", "delta"), 10**400, "loss, 'delta': 1000"),
                 (("loss", "huge"), 1, "loss: 'huge': known are delta, label_smoothing")):
             model = copy.deepcopy(MODEL)

@@ -86,6 +86,8 @@ static void test_gradient_tensor_arithmetic_broadcasts_a_value(void **state)
     const struct uw_layer_def row = {.kind = UW_LAYER_REDUCE, .name = "g", .inputs = {"front"},
         .reduce = {.op = UW_REDUCE_SUM, .axis = 0, .axes = 2}};
     CHECK("gate", gate, ARITHMETIC("y", MUL, "front", "g"));
+    CHECK("add by its old name", gate,
+          {.kind = UW_LAYER_ADD, .name = "y", .inputs = {"front", "g"}});
     CHECK("centre", gate, ARITHMETIC("y", SUB, "front", "g"));
     CHECK("row", row, ARITHMETIC("y", MUL, "g", "front"));
     CHECK("itself", ARITHMETIC("y", MUL, "front", "front"));

@@ -176,6 +176,10 @@ static void test_measure_bad_definitions_are_refused_by_name(void **state)
                                          .inputs = {"input", "c"}};
     const struct uw_layer_def skip = {.kind = UW_LAYER_DENSE, .name = "d", .inputs = {"input"},
                                       .dense = {.out = 2}};
+    const struct uw_layer_def own = {.kind = UW_LAYER_PARAMETER, .name = "p",
+                                     .parameter = {.dim = {4}, .rank = 1}};
+    const struct uw_layer_def three = {.kind = UW_LAYER_ADD, .name = "s",
+                                       .inputs = {"d", "p", "d"}};
     const struct {
         struct uw_model_def def;
         int code;
@@ -198,6 +202,10 @@ static void test_measure_bad_definitions_are_refused_by_name(void **state)
         {{"cycle", 1, 1, 1, LAYERS(later, DENSE("d", 2)), 2}, UW_ERR_NOTFOUND, "'d'"},
         {{"one", 3, 1, 1, LAYERS(one), 1}, UW_ERR_INVALID, "1 inputs, needs 2"},
         {{"unequal", 3, 4, 4, LAYERS(CONV("c", 3, 3, 1, 0), unequal), 2}, UW_ERR_SHAPE, "'s'"},
+        {{"mixed", 3, 1, 1, LAYERS(DENSE("d", 4), own, three), 3}, UW_ERR_INVALID,
+         "'s' (add): an input is a parameter"},
+        {{"shared", 3, 1, 1, LAYERS(own, FLATTEN("f")), 2}, UW_ERR_INVALID,
+         "loss of layer 'f', which does not depend on the sample"},
         {{"unread", 3, 1, 1, LAYERS(DENSE("lost", 4), skip), 2}, UW_ERR_INVALID, "'lost'"},
         {{"kernel", 1, 4, 4, LAYERS(CONV("c", 3, 7, 1, 1)), 1}, UW_ERR_SHAPE, "kernel 7x7"},
         {{"no out", 1, 4, 4, LAYERS(CONV("c", 0, 3, 1, 1)), 1}, UW_ERR_INVALID, "out_channels"},

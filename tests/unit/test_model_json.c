@@ -454,6 +454,26 @@ static const char *const bad[][2] = {
     {HEAD "{\"name\": \"a\", \"type\": \"gru\", \"hidden\": 1,\n\"nonlinearity\": 1}]}",
      "m.json:4: unknown key \"nonlinearity\" in a layer of type gru; allowed: name|type|inputs|"
      "frozen|hidden|bias|reverse|last"},
+    {HEAD "{\"name\": \"a\", \"type\": \"upsample\",\n\"scale\": 0}]}",
+     "m.json:4: \"scale\" needs a whole number from 1 to 1024"},
+    {HEAD "{\"name\": \"a\", \"type\": \"upsample\",\n\"scale\": [2]}]}",
+     "m.json:4: \"scale\" needs one number or [height, width]"},
+    {HEAD "{\"name\": \"a\", \"type\": \"upsample\", \"scale\": [2, 1]}]}",
+     "m.json:3: its input has 1 axes: rows are an axis of 3 or more"},
+    {HEAD "{\"name\": \"a\", \"type\": \"upsample\", \"scale\": 2, \"inputs\": [\"b\"]}]}",
+     "m.json:3: input 'b' is no earlier layer (and not \"input\")"},
+    {HEAD "{\"name\": \"c\", \"type\": \"conv2d\", \"out_channels\": 1, \"kernel\": 1},\n"
+          "{\"name\": \"a\", \"type\": \"upsample\", \"scale\": 2}]}",
+     "m.json:4: its input has no size: layer 'c' (conv2d): its input is 4: needs channels x height "
+     "x width"},
+    {HEAD "{\"name\": \"a\", \"type\": \"upsampel\", \"scale\": 2}]}",
+     "m.json:3: unknown layer type \"upsampel\", did you mean \"upsample\"?"},
+    {HEAD "{\"name\": \"a\", \"type\": \"pad\", \"padding\": [4, 0], \"mode\": \"reflect\"}]}",
+     "m.json:3: \"padding\" needs to be below the size of the axis, 4, to reflect"},
+    {HEAD "{\"name\": \"a\", \"type\": \"pad\",\n\"padding\": [4, 0, 1]}]}",
+     "m.json:4: \"padding\" needs one number, [left, right] or [left, right, top, bottom]"},
+    {HEAD "{\"name\": \"a\", \"type\": \"pad\", \"padding\": 40000}]}",
+     "m.json:3: an axis of 4 becomes longer than 65536"},
     {LOSS("\"loss\": {}"), "m.json:4: key \"type\" is missing here"},
     {LOSS("\"loss\": 1"), "m.json:4: a loss needs an object {...}"},
     {LOSS("\"loss\": {\"type\": \"ms\"}"),
@@ -485,6 +505,54 @@ static void test_model_mistakes_name_line_and_what_is_allowed(void **state)
         assert_string_equal(err.text, bad[i][1]);
         uw_model_file_deinit(&m);
     }
+}
+
+static void expect_take(const struct uw_layer_def *l, const char *name, const char *input,
+                        uint32_t axis, uint32_t n, const int32_t *index)
+{
+    assert_int_equal(l->kind, UW_LAYER_TAKE);
+    assert_string_equal(l->name, name);
+    assert_string_equal(l->inputs[0], input);
+    assert_int_equal(l->take.axis, axis);
+    assert_int_equal(l->take.n, n);
+    assert_memory_equal(l->take.index, index, n * (l->take.taps != 0 ? 2u : 1u) * sizeof *index);
+}
+
+/* The sizes come from the layers before: one of them is nobody's input. */
+static void test_upsample_and_pad_become_takes(void **state)
+{
+    (void)state;
+    struct uw_model_file m;
+    struct uw_error err = {.text = ""};
+    static const int32_t twice[] = {0, 0, 1, 1, 2, 2}, edge[] = {0, 0, 1, 2, 3, 4, 5, 5, 5};
+    static const int32_t zeros[] = {-1, 0, 1, 2, -1}, mirror[] = {2, 1, 0, 1, 2, 1};
+    static const int32_t linear[] = {0, 1, 0, 1, 0, 1, 1, 2, 1, 2, 2, 2};
+    static const float weight[] = {1.0f, 0.0f, 0.75f, 0.25f, 0.25f, 0.75f, 0.75f, 0.25f,
+                                   0.25f, 0.75f, 0.75f, 0.25f};
+    const char *text =
+        "{\"name\": \"t\", \"input\": [2, 5, 3], \"layers\": [\n"
+        "{\"name\": \"c\", \"type\": \"conv2d\", \"out_channels\": 4, \"kernel\": [3, 1]},\n"
+        "{\"name\": \"u\", \"type\": \"upsample\", \"scale\": 2},\n"
+        "{\"name\": \"p\", \"type\": \"pad\", \"padding\": [0, 0, 1, 2],\n"
+        " \"mode\": \"replicate\"},\n"
+        "{\"name\": \"q\", \"type\": \"pad\", \"padding\": 1, \"inputs\": [\"c\"]},\n"
+        "{\"name\": \"s\", \"type\": \"reduce_sum\", \"inputs\": [\"c\"]},\n"
+        "{\"name\": \"l\", \"type\": \"upsample\", \"scale\": 2, \"mode\": \"linear\"},\n"
+        "{\"name\": \"r\", \"type\": \"pad\", \"padding\": [2, 1], \"mode\": \"reflect\",\n"
+        " \"inputs\": [\"s\"]}]}";
+    assert_int_equal(parse(&m, text, &err), UW_OK);
+    const struct uw_layer_def *l = m.def.layers;
+    assert_int_equal(m.def.layers_n, 9);
+    expect_take(&l[1], "u.rows", "c", 1, 6, twice);
+    expect_take(&l[2], "u", "u.rows", 2, 6, twice);
+    expect_take(&l[3], "p", "u", 1, 9, edge);
+    expect_take(&l[4], "q.rows", "c", 1, 5, zeros);
+    expect_take(&l[5], "q", "q.rows", 2, 5, zeros);
+    assert_int_equal(l[6].kind, UW_LAYER_REDUCE);
+    expect_take(&l[7], "l", "s", 1, 6, linear);
+    assert_memory_equal(l[7].take.weight, weight, sizeof weight);
+    expect_take(&l[8], "r", "s", 1, 6, mirror);
+    uw_model_file_deinit(&m);
 }
 
 static void test_model_cut_anywhere_is_refused(void **state)
@@ -525,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_input_of_every_rank_is_read),
         cmocka_unit_test(test_builtins_are_written_as_they_are),
         cmocka_unit_test(test_model_mistakes_name_line_and_what_is_allowed),
+        cmocka_unit_test(test_upsample_and_pad_become_takes),
         cmocka_unit_test(test_model_cut_anywhere_is_refused),
         cmocka_unit_test(test_model_unknown_name_suggests_the_nearest),
     };

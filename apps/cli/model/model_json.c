@@ -111,15 +111,15 @@ static void read_layers(struct uw_model_file *m)
     const cJSON *layers = uw_json_member(j, j->root, "layers", true);
     uint32_t n = layers != NULL
                      ? uw_json_elements(j, layers, "layers", UW_MODEL_LAYERS_MAX, "layers") : 0;
-    m->layers = allocate(j, n, sizeof *m->layers);
+    m->layers = allocate(j, 2 * n, sizeof *m->layers);  /* an upsample or pad is up to two */
     if (m->layers == NULL) {
         return;
     }
     m->def.layers = m->layers;
-    m->def.layers_n = n;
-    struct uw_layer_def *def = m->layers;
     for (const cJSON *e = layers->child; e != NULL && j->err.code == UW_OK; e = e->next) {
-        uw_model_read_layer(j, e, def++);
+        if (!uw_model_read_resize(m, e)) {
+            uw_model_read_layer(j, e, &m->layers[m->def.layers_n++]);
+        }
     }
 }
 

@@ -38,7 +38,7 @@
 #define UW_MODEL_TARGETS "label|input|values"
 
 struct uw_model_file {
-    struct uw_model_def def;
+    struct uw_model_def def;    /* layers_n is above that of the file if it has upsample or pad */
     const char *about;      /* may be NULL */
     struct uw_layer_def *layers;
     struct uw_loss_def *losses;
@@ -74,6 +74,12 @@ int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_e
 /* Read one element of "layers", as uw_model_parse does. Texts stay in the document, mistakes in
  * j->err. */
 void uw_model_read_layer(struct uw_json *j, const cJSON *layer, struct uw_layer_def *def);
+
+/* Types that become layers of type take: "upsample" and "pad". Reads such an element of "layers"
+ * and appends its one or two layers to those of m, which has memory for them; false: another type.
+ */
+#define UW_MODEL_RESIZE_TYPES {"upsample", "pad"}
+bool uw_model_read_resize(struct uw_model_file *m, const cJSON *layer);
 
 /* Write a definition as JSON that uw_model_parse can read, one line per layer.
  *

@@ -177,6 +177,10 @@ static const struct uw_layer_type *find_type(struct uw_json *j, const cJSON *lay
         }
         uw_guess_try(&g, uw_layer_types[i].name, strlen(uw_layer_types[i].name));
     }
+    static const char *const resize[] = UW_MODEL_RESIZE_TYPES;
+    for (size_t i = 0; i < sizeof resize / sizeof resize[0]; i++) {
+        uw_guess_try(&g, resize[i], strlen(resize[i]));
+    }
     uw_json_fail(j, uw_json_member(j, layer, "type", true), "unknown layer type \"%.40s\"%s", name,
                  uw_guess_hint(&g, "\"", ", uwasa models --help lists them"));
     return NULL;

@@ -666,7 +666,7 @@ static const struct uw_opt rows[] = {
     UW_JOB_ONNX_ROWS(struct options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "digits, keywords, mnist:DIR, fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, "
-        "cifar10:DIR, idx:IMAGES,LABELS or csv:FILE (digits)"),
+        "cifar10:DIR, idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE or images:DIR (digits)"),
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
         "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
@@ -716,6 +716,9 @@ static const struct uw_args_spec spec = {
         "test=FILE|SHARE, missing=mean|drop, delimiter=C, skip=N. The features are the model's\n"
         "input in row-major order, channels first: [N], or any shape of N. Bytes of IDX files\n"
         "and CIFAR-10 are divided by 255.\n"
+        "npy:X,Y and npz:FILE are arrays of NumPy, samples in front; npz:FILE,x=A,y=B names them.\n"
+        "images:DIR has a folder for each class, with PNG or JPEG files, brought to the model's\n"
+        "size; DIR/train and DIR/test, or a share of the images, are training and test set.\n"
         "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS names a test set; with two files the test uses\n"
         "the training samples.\n\n"
         "SIGINT and SIGTERM save and stop; the same command with --resume continues.",

@@ -74,6 +74,8 @@ static const struct {
     {"Resize", uw_op_resize},
     {"Scan", uw_op_loop},
     {"Selu", uw_op_function},
+    {"SequenceAt", uw_op_list_at},
+    {"SequenceConstruct", uw_op_make_list},
     {"Sigmoid", uw_op_function},
     {"Slice", uw_op_slice},
     {"Softmax", uw_op_softmax},
@@ -81,6 +83,7 @@ static const struct {
     {"Softsign", uw_op_function},
     {"SpaceToDepth", uw_op_depth_to_space},
     {"Split", uw_op_split},
+    {"SplitToSequence", uw_op_split_to_list},
     {"Sqrt", uw_op_function},
     {"Squeeze", uw_op_squeeze},
     {"Sub", uw_op_arithmetic},
@@ -98,17 +101,18 @@ static const struct {
 
 const char *uw_convert_operators(void)
 {
-    return "Abs Add Attention AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
-           "ConvTranspose DepthToSpace Div Dropout Elu Erf Exp Expand Flatten GRU Gather Gelu "
-           "Gemm GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid HardSwish "
-           "Identity InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Log LogSoftmax "
-           "MatMul Max MaxPool Mean Min Mish Mul Neg PRelu Pad Pow RMSNormalization RNN "
-           "Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin "
-           "ReduceSum ReduceSumSquare Relu Reshape Resize Selu Sigmoid Slice Softmax Softplus "
-           "Softsign SpaceToDepth Split Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile "
-           "Transpose Unsqueeze Upsample Where; "
-           "of constants also And ConstantOfShape DequantizeLinear Equal Floor Greater If Less "
-           "Mod Not Or Shape and the like";
+    return "Abs Add AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
+           "ConvTranspose DepthToSpace DequantizeLinear Div Dropout Elu Erf Exp Expand "
+           "Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization "
+           "HardSigmoid HardSwish Identity If InstanceNormalization LRN LSTM "
+           "LayerNormalization LeakyRelu Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul "
+           "Neg PRelu Pad Pow RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
+           "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu "
+           "SequenceAt SequenceConstruct Sigmoid Slice Softmax Softplus Softsign "
+           "SpaceToDepth Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh "
+           "ThresholdedRelu Tile Transpose Unsqueeze Upsample Where; "
+           "of constants also And ConstantOfShape Equal Floor Greater Less Mod Not Or Shape and "
+           "the like";
 }
 
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,

@@ -43,7 +43,7 @@ struct uw_view {
     uint32_t axis_end[UW_ONNX_RANK_MAX];
 };
 
-enum uw_value_kind { UW_VALUE_OPAQUE = 0, UW_VALUE_CONST, UW_VALUE_DATA };
+enum uw_value_kind { UW_VALUE_OPAQUE = 0, UW_VALUE_CONST, UW_VALUE_DATA, UW_VALUE_LIST };
 
 struct uw_value {
     const char *name;
@@ -54,6 +54,8 @@ struct uw_value {
     int code;
     struct uw_onnx_tensor t;        /* constant */
     struct uw_view view;            /* data */
+    struct uw_value *item;          /* list: [items_n] */
+    uint32_t items_n;
 };
 
 struct uw_import_param {
@@ -282,9 +284,9 @@ typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
 uw_import_op uw_op_arithmetic, uw_op_batchnorm, uw_op_clip, uw_op_concat, uw_op_conv,
     uw_op_conv_transpose, uw_op_depth_to_space, uw_op_dropout, uw_op_expand, uw_op_flatten,
     uw_op_function, uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_groupnorm,
-    uw_op_identity, uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_lrn,
-    uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent, uw_op_reduce,
-    uw_op_reshape, uw_op_resize, uw_op_slice, uw_op_softmax, uw_op_split, uw_op_squeeze,
-    uw_op_transpose, uw_op_unsqueeze, uw_op_where;
+    uw_op_identity, uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at,
+    uw_op_lrn, uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent,
+    uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice, uw_op_softmax, uw_op_split,
+    uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_unsqueeze, uw_op_where;
 
 #endif

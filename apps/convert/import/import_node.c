@@ -84,6 +84,9 @@ struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node 
                          "the sample", (unsigned)i + 1);
     } else if (v->kind == UW_VALUE_OPAQUE) {
         uw_error_set(im->err, v->code, "%s", v->why);
+    } else if (v->kind == UW_VALUE_LIST) {
+        uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "input %u is a list of values",
+                         (unsigned)i + 1);
     } else {
         return v;
     }

@@ -57,6 +57,13 @@ int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n,
 int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                    uint32_t axis, const struct uw_import_picks *p);
 
+/* y, unless it is NULL, becomes elements start .. start + length - 1 of an axis of x, which is in
+ * one piece: uw_import_order_axis sees to that. */
+int uw_import_cut(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y,
+                  const struct uw_view *x, uint32_t axis, uint64_t start, uint64_t length);
+int uw_import_order_axis(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                         uint32_t axis);
+
 enum uw_import_padding { UW_PAD_ZEROS, UW_PAD_EDGE, UW_PAD_REFLECT, UW_PAD_WRAP };
 int uw_import_pad(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                   uint32_t axis, int64_t front, int64_t behind, enum uw_import_padding how);

@@ -23,7 +23,7 @@ struct uw_exec;
 struct uw_arithmetic {
     enum uw_arithmetic_op op;
     uint32_t dim[UW_TENSOR_AXES];
-    size_t step[2][UW_TENSOR_AXES];
+    uint32_t step[2][UW_TENSOR_AXES];
 };
 
 /* x is [outer][n][inner], y [outer][inner]. */

@@ -11,6 +11,9 @@
  *     cifar10:DIR                       CIFAR-10, binary: data_batch_1..5.bin, test_batch.bin
  *     idx:IMAGES,LABELS[,IMAGES,LABELS]     the second pair is the test set
  *     csv:FILE[,TESTFILE][,OPTION...]   a table of text
+ *     npy:X,Y[,TESTX,TESTY][,OPTION...]     arrays of NumPy: samples, and labels or values
+ *     npz:FILE[,OPTION...]              the same in an archive
+ *     images:DIR[,TESTDIR][,OPTION...]  files .png, .jpg, .ppm, .pgm, in a folder a class
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -31,6 +34,15 @@
  *     delimiter=C                    a character, or comma, semicolon, tab, blank
  *     skip=N                         lines before the first sample
  *
+ * Arrays take classes, scale, test=SHARE, missing and label=none of these; of an archive x=NAME,
+ * y=NAME, test-x=NAME and test-y=NAME name the arrays (x_train, y_train, x_test, y_test and others
+ * that are usual). Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of images are divided
+ * by 255. Labels are [N], or one-hot [N][CLASSES].
+ *
+ * Images are brought to the size of the model's input, or to that of the first one, and divided by
+ * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
+ * test=SHARE or test=DIR, classes, label=none. PNG needs libpng, JPEG libjpeg in the build.
+ *
  * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
  * training and test set is not split.
@@ -40,8 +52,9 @@
  *     uw_loader_init(&loader, &(struct uw_loader_config){.dataset = d.base, .batch_n = 20});
  *     uw_data_close(&d);
  *
- * Memory     samples of IDX and CIFAR-10 are read from the files when needed; a CSV file is kept as
- *            floats; a choice of classes takes 4 bytes per sample. All from the heap.
+ * Memory     samples of IDX and CIFAR-10 are read from the files when needed; tables are kept as
+ *            floats, images as bytes; a choice of classes takes 4 bytes per sample. All from the
+ *            heap.
  * Blocking   file access          Context  open and close: one thread; reads: any thread
  */
 #ifndef UWASA_DATA_H

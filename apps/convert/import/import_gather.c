@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gather: rows of a constant matrix by the sample, or elements of an axis by constant indices. */
+#include "import_parts.h"
+
+#include <string.h>
+
+static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
+                     const struct uw_onnx_tensor *w)
+{
+    struct uw_value *x = uw_import_data(im, n, 1);
+    if (x == NULL) {
+        return im->err->code;
+    }
+    struct uw_view v = x->view;
+    if (w->rank != 2 || uw_onnx_int(n, "axis", 0) != 0 || v.axes_n >= UW_ONNX_RANK_MAX ||
+        w->dim[0] > INT32_MAX || w->dim[1] > INT32_MAX / v.n || w->dim[1] == 0) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only rows of a matrix");
+    }
+    uint64_t dims[UW_ONNX_RANK_MAX];
+    uw_view_dims(&v, dims);
+    dims[v.axes_n] = w->dim[1];
+    int rc = uw_import_arrange(im, n, &v, 1);
+    struct uw_import_layer *l =
+        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_EMBEDDING, v.layer) : NULL;
+    if (l == NULL) {
+        return im->err->code;
+    }
+    l->def.embedding = (struct uw_embedding_def){(uint32_t)w->dim[0], (uint32_t)w->dim[1]};
+    uw_import_dims(l, 2, v.n, w->dim[1], 1);
+    rc = uw_import_param(im, l, 0, "weight", w, 0.0f, 2, w->dim);
+    return rc < 0 ? rc : uw_import_result(im, n, 0, dims, v.axes_n + 1, 0);
+}
+
+/* Elements of an axis by a constant list, whose axes take that axis's place. */
+static int pick(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
+                uint32_t axis, const struct uw_onnx_tensor *index)
+{
+    struct uw_value *y = uw_import_out(im, n, 0);
+    uint64_t count = uw_onnx_tensor_size(index), have[UW_ONNX_RANK_MAX], dim[UW_ONNX_RANK_MAX];
+    int64_t size = (int64_t)uw_view_dim(&x->view, axis);
+    struct uw_import_picks p;
+    struct uw_view v = x->view;
+    uint32_t axes = v.axes_n - 1 + index->rank;
+    if (axes > UW_ONNX_RANK_MAX) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 8 axes");
+    }
+    int rc = uw_import_picks(im, &p, count, 1, false);
+    for (uint64_t i = 0; i < count && rc == UW_OK; i++) {
+        int64_t k = uw_import_integer(index, i);
+        p.index[i] = (int32_t)(k < 0 ? k + size : k);
+    }
+    rc = rc < 0 ? rc : uw_import_take(im, n, &v, axis, &p);
+    uw_view_dims(&v, have);
+    for (uint32_t a = 0; a < axes; a++) {
+        dim[a] = a < axis ? have[a]
+                 : a < axis + index->rank ? index->dim[a - axis] : have[a + 1 - index->rank];
+    }
+    if (rc < 0 || y == NULL) {
+        return rc;
+    }
+    y->view = v;
+    y->kind = UW_VALUE_DATA;
+    return uw_view_reshape(&y->view, dim, axes)
+               ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+}
+
+int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *w = uw_import_in(im, n, 0);
+    if (w != NULL && w->kind == UW_VALUE_CONST) {
+        return embedding(im, n, &w->t);
+    }
+    struct uw_value *x = uw_import_data(im, n, 0);
+    const struct uw_onnx_tensor *index = uw_import_const(im, n, 1);
+    if (x == NULL || index == NULL) {
+        return im->err->code;
+    }
+    int axis = uw_view_axis(im, n, &x->view, uw_onnx_int(n, "axis", 0));
+    uint64_t count = uw_onnx_tensor_size(index);
+    if (axis < 0 || count == 0) {
+        return axis < 0 ? im->err->code : uw_import_refuse(im, n, UW_ERR_SHAPE, "picks nothing");
+    }
+    if (uw_import_order_axis(im, n, &x->view, (uint32_t)axis) < 0) {
+        return im->err->code;
+    }
+    int64_t size = (int64_t)uw_view_dim(&x->view, (uint32_t)axis);
+    int64_t first = uw_import_integer(index, 0);
+    first = first < 0 ? first + size : first;
+    bool range = index->rank < 2;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t k = uw_import_integer(index, i);
+        k = k < 0 ? k + size : k;
+        if (k < 0 || k >= size) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld values", (long long)k,
+                                    (long long)size);
+        }
+        range = range && k == first + (int64_t)i;
+    }
+    if (!range) {
+        return pick(im, n, x, (uint32_t)axis, index);
+    }
+    int rc = uw_import_cut(im, n, uw_import_out(im, n, 0), &x->view, (uint32_t)axis,
+                           (uint64_t)first, count);
+    struct uw_value *y = uw_import_out(im, n, 0);
+    if (rc == UW_OK && y != NULL && index->rank == 0 &&
+        !uw_view_remove(&y->view, (uint32_t)axis)) {
+        y->kind = UW_VALUE_OPAQUE;
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "picks a sample of the minibatch");
+    }
+    return rc;
+}

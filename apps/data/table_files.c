@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define OUTPUTS_MAX 4096u           /* elements of an array of labels or values */
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static bool has_test_file(const struct uw_table_files *f)
+{
+    return f->o.test != NULL && !same_file(f->o.file, f->o.test);
+}
+
+/* ---- text ---- */
+
+/* Only one of them can decide. */
+static int check_text(const struct uw_table_options *o, struct uw_error *err)
+{
+    if (o->label != NULL && o->target != NULL && strcmp(o->label, "none") != 0) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "label=%.40s and target=%.40s: a sample has a class or values, give "
+                            "one of them", o->label, o->target);
+    }
+    if (o->labels != NULL && (o->label != NULL || o->target != NULL)) {
+        return uw_error_set(err, UW_ERR_INVALID, "labels=%.80s: the labels are there, so label= "
+                            "and target= name no column", o->labels);
+    }
+    if (o->labels != NULL && o->test != NULL && o->test_labels == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "labels=%.60s: the test set %.60s needs "
+                            "test-labels=FILE", o->labels, o->test);
+    }
+    if (o->test_labels != NULL && (o->test == NULL || o->labels == NULL)) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "test-labels=%.80s: needs test=FILE and labels=FILE", o->test_labels);
+    }
+    return UW_OK;
+}
+
+/* Open a file of one label for each line of a table. */
+static int open_names(struct uw_table_files *f, int i, const char *path, struct uw_error *err)
+{
+    int rc = uw_table_open(&f->names[i], path, &(struct uw_table_options){.skip = -1}, err);
+    if (rc == UW_OK && f->names[i].rows_n != f->table[i].rows_n) {
+        rc = uw_error_set(err, UW_ERR_MISMATCH, "%.90s has %u labels, %.90s %u lines", path,
+                          (unsigned)f->names[i].rows_n, f->table[i].path,
+                          (unsigned)f->table[i].rows_n);
+    }
+    return rc;
+}
+
+static int open_text(struct uw_table_files *f, struct uw_error *err)
+{
+    f->o.test = f->o.parts_n > 1 ? f->o.part[1] : f->o.test;
+    int rc = check_text(&f->o, err);
+    rc = rc < 0 ? rc : uw_table_open(&f->table[0], f->o.file, &f->o, err);
+    if (rc == UW_OK && has_test_file(f)) {
+        rc = uw_table_open(&f->table[1], f->o.test, &f->o, err);
+    }
+    if (rc == UW_OK && f->o.labels != NULL) {
+        rc = open_names(f, 0, f->o.labels, err);
+        rc = rc < 0 || !has_test_file(f) ? rc : open_names(f, 1, f->o.test_labels, err);
+    }
+    return rc;
+}
+
+/* ---- arrays ---- */
+
+/* The arrays of one set; y empty: there is none. */
+struct pair {
+    struct uw_array x, y;
+};
+
+/* Options about columns, which arrays have not. */
+static int check_arrays(const struct uw_table_options *o, struct uw_error *err)
+{
+    const char *label = o->label;
+    if (o->target != NULL || o->labels != NULL || o->test_labels != NULL || o->drop != NULL ||
+        o->delimiter != '\0' || o->skip >= 0 ||
+        (label != NULL && strcmp(label, "none") != 0)) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.100s: target, labels, drop, delimiter, skip "
+                            "and label but label=none are for tables of text", o->file);
+    }
+    return UW_OK;
+}
+
+static int open_npy(struct uw_table_files *f, struct pair pair[2], struct uw_error *err)
+{
+    const char *const *part = f->o.part;
+    if (f->o.parts_n == 3) {
+        return uw_error_set(err, UW_ERR_INVALID, "npy:%.100s: a test set has two files, X and Y",
+                            part[0]);
+    }
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < f->o.parts_n && rc == UW_OK; i++) {
+        struct pair *p = &pair[i / 2];
+        rc = uw_array_open_npy(i % 2 == 0 ? &p->x : &p->y, part[i], err);
+    }
+    f->o.test = f->o.parts_n == 4 ? part[2] : NULL;
+    return rc;
+}
+
+/* An array that may be missing if no name was given. */
+static int open_optional(struct uw_array *a, const char *path, const char *given,
+                         const char *usual, struct uw_error *err)
+{
+    int rc = uw_array_open_npz(a, path, given != NULL ? given : usual, err);
+    return rc == UW_ERR_NOTFOUND && given == NULL ? UW_OK : rc;
+}
+
+static int open_npz(struct uw_table_files *f, struct pair pair[2], struct uw_error *err)
+{
+    static const char x[] = "x_train|X_train|train_images|train_x|x|X|images|data|features|arr_0";
+    static const char y[] = "y_train|Y_train|train_labels|train_y|y|Y|labels|label|target|targets|"
+                            "arr_1";
+    static const char test_x[] = "x_test|X_test|test_images|test_x";
+    static const char test_y[] = "y_test|Y_test|test_labels|test_y";
+    const struct uw_table_options *o = &f->o;
+    int rc = uw_array_open_npz(&pair[0].x, o->file, o->x != NULL ? o->x : x, err);
+    rc = rc < 0 ? rc : open_optional(&pair[0].y, o->file, o->y, y, err);
+    if (rc == UW_OK && o->test == NULL) {
+        rc = open_optional(&pair[1].x, o->file, o->test_x, test_x, err);
+        rc = rc < 0 ? rc : open_optional(&pair[1].y, o->file, o->test_y, test_y, err);
+        f->o.test = pair[1].x.n != 0 ? o->file : NULL;
+    }
+    return rc;
+}
+
+/* The axes of a sample, channels first. Returns whether they are last in the array. */
+static bool set_shape(uint32_t shape[3], const struct uw_array *x,
+                      const struct uw_data_config *config)
+{
+    const uint64_t *d = x->dim;
+    if (x->rank < 3 || x->rank > 4) {
+        shape[0] = (uint32_t)(x->n / d[0]);
+        shape[1] = shape[2] = 1;
+        return false;
+    }
+    uint64_t c = x->rank == 4 ? d[1] : 1, h = d[x->rank - 2], w = d[x->rank - 1];
+    bool as_wanted = c == config->channels && h == config->height && w == config->width;
+    bool last = x->rank == 4 && !as_wanted && (w == 1 || w == 3 || w == 4) && c > 4;
+    shape[0] = (uint32_t)(last ? w : c);
+    shape[1] = (uint32_t)(last ? c : h);
+    shape[2] = (uint32_t)(last ? h : w);
+    return last;
+}
+
+/* Whether in each row one element is 1 and the others are 0. */
+static bool is_one_hot(const struct uw_array *y, uint64_t n)
+{
+    for (uint64_t row = 0; row < y->dim[0]; row++) {
+        uint64_t ones = 0, zeros = 0;
+        for (uint64_t k = 0; k < n; k++) {
+            float value = uw_array_at(y, row * n + k);
+            ones += value == 1.0f;
+            zeros += value == 0.0f;
+        }
+        if (ones != 1 || zeros != n - 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Name the columns behind a sample of n numbers: a label, or several, or values. */
+static int name_columns(struct uw_table_files *f, const struct uw_array *y, uint64_t n,
+                        const struct uw_data_config *config, struct uw_error *err)
+{
+    uint64_t outputs = y->n / y->dim[0];
+    bool values = config->wanted == UW_DATA_WANT_VALUES || !is_one_hot(y, outputs);
+    if (outputs > OUTPUTS_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "%.100s: %.60s: more than %u labels or values for "
+                            "a sample", f->o.file, y->name, OUTPUTS_MAX);
+    }
+    f->list = malloc((size_t)outputs * 12u + 8u);
+    if (f->list == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory", f->o.file);
+    }
+    size_t used = 0;
+    for (uint64_t k = 0; k < outputs; k++) {
+        used += (size_t)snprintf(f->list + used, 12, "%s%llu", k == 0 ? "" : "+",
+                                 (unsigned long long)(n + k + 1));
+    }
+    const char **option = outputs == 1 || !values ? &f->o.label : &f->o.target;
+    *option = f->list;
+    return UW_OK;
+}
+
+static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_data_config *config,
+                struct uw_error *err)
+{
+    bool none = f->o.label != NULL, last = set_shape(f->shape, &pair[0].x, config);
+    int rc = UW_OK;
+    if (pair[0].x.rank > 2 && pair[0].x.kind == 'u' && pair[0].x.item_bytes == 1 &&
+        !f->o.scale_said) {
+        f->o.scale = UW_SCALE_255;      /* images of bytes, as those of IDX files */
+    }
+    if (!none && pair[0].y.n != 0) {
+        rc = name_columns(f, &pair[0].y, pair[0].x.n / pair[0].x.dim[0], config, err);
+    } else {
+        f->o.label = "none";
+    }
+    for (int i = 0; i < 2 && rc == UW_OK && pair[i].x.n != 0; i++) {
+        bool has_label = !none && pair[i].y.n != 0;
+        rc = uw_table_from_arrays(&f->table[i], i == 0 ? f->o.file : f->o.test, &pair[i].x,
+                                  has_label ? &pair[i].y : NULL, last, err);
+    }
+    return rc;
+}
+
+static int open_arrays(struct uw_table_files *f, enum uw_table_kind kind,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    struct pair pair[2] = {{{.n = 0}, {.n = 0}}, {{.n = 0}, {.n = 0}}};
+    int rc = check_arrays(&f->o, err);
+    rc = rc < 0 ? rc : (kind == UW_TABLE_NPY ? open_npy : open_npz)(f, pair, err);
+    rc = rc < 0 ? rc : join(f, pair, config, err);
+    for (int i = 0; i < 2; i++) {
+        uw_array_close(&pair[i].x);
+        uw_array_close(&pair[i].y);
+    }
+    return rc;
+}
+
+int uw_table_files_open(struct uw_table_files *f, enum uw_table_kind kind, const char *text,
+                        const struct uw_data_config *config, struct uw_error *err)
+{
+    static const struct {
+        const char *form;
+        uint32_t parts_max;
+    } kinds[] = {[UW_TABLE_CSV] = {"csv:FILE and csv:FILE,TESTFILE", 2},
+                 [UW_TABLE_NPY] = {"npy:X,Y and npy:X,Y,TESTX,TESTY", 4},
+                 [UW_TABLE_NPZ] = {"npz:FILE", 1}};
+    *f = (struct uw_table_files){.list = NULL};
+    int rc = uw_table_options_read(&f->o, text, kinds[kind].form, kinds[kind].parts_max, err);
+    if (rc < 0) {
+        return rc;
+    }
+    return kind == UW_TABLE_CSV ? open_text(f, err) : open_arrays(f, kind, config, err);
+}
+
+void uw_table_files_close(struct uw_table_files *f)
+{
+    for (int i = 0; i < 2; i++) {
+        uw_table_close(&f->table[i]);
+        uw_table_close(&f->names[i]);
+    }
+    free(f->list);
+    f->list = NULL;
+}
