@@ -101,16 +101,16 @@ static const struct {
 
 const char *uw_convert_operators(void)
 {
-    return "Abs Add AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
-           "ConvTranspose DepthToSpace DequantizeLinear Div Dropout Elu Erf Exp Expand "
-           "Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization "
-           "HardSigmoid HardSwish Identity If InstanceNormalization LRN LSTM "
-           "LayerNormalization LeakyRelu Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul "
-           "Neg PRelu Pad Pow RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
-           "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu "
-           "SequenceAt SequenceConstruct Sigmoid Slice Softmax Softplus Softsign "
-           "SpaceToDepth Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh "
-           "ThresholdedRelu Tile Transpose Unsqueeze Upsample Where; "
+    return "Abs Add Attention AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
+           "ConvTranspose DepthToSpace DequantizeLinear Div Dropout Elu Erf Exp Expand Flatten "
+           "GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool GroupNormalization HardSigmoid "
+           "HardSwish Identity If InstanceNormalization LRN LSTM LayerNormalization LeakyRelu "
+           "Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul Neg PRelu Pad Pow "
+           "RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
+           "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt "
+           "SequenceConstruct Sigmoid Slice Softmax Softplus Softsign SpaceToDepth Split "
+           "SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile Transpose "
+           "Unsqueeze Upsample Where; "
            "of constants also And ConstantOfShape Equal Floor Greater Less Mod Not Or Shape and "
            "the like";
 }
