@@ -312,12 +312,11 @@ void uw_job_deinit(struct uw_job *j)
     uw_convert_deinit(&j->onnx);
 }
 
-/* The name of a file of weights without ",loose". */
-static const char *file_of_weights(const char *weights, char file[4096])
+const char *uw_job_weights_file(const char *weights, char file[UW_WEIGHTS_FILE_BYTES])
 {
     static const char loose[] = ",loose";
-    size_t n = strlen(weights), tail = sizeof loose - 1;
-    if (!uw_args_ends_in(weights, loose) || n - tail >= 4096) {
+    size_t n = weights != NULL ? strlen(weights) : 0, tail = sizeof loose - 1;
+    if (n <= tail || !uw_args_ends_in(weights, loose) || n - tail >= UW_WEIGHTS_FILE_BYTES) {
         return weights;
     }
     memcpy(file, weights, n - tail);
@@ -328,8 +327,8 @@ static const char *file_of_weights(const char *weights, char file[4096])
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)
 {
     struct uw_storage_file files;
-    char text[4096];
-    const char *name = file_of_weights(file, text);
+    char text[UW_WEIGHTS_FILE_BYTES];
+    const char *name = uw_job_weights_file(file, text);
     uint64_t bytes;
     int rc = uw_storage_file_init(&files, NULL);
     j->weights = file;

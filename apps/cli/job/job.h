@@ -134,6 +134,11 @@ const char *uw_job_gpu_failure(const struct uw_job *j);
 /* Release everything. Safe on a zeroed struct and twice. */
 void uw_job_deinit(struct uw_job *j);
 
+/* The name of the file in "FILE,loose", written to `file`; what has another end, or is NULL, as it
+ * is. */
+#define UW_WEIGHTS_FILE_BYTES 4096u
+const char *uw_job_weights_file(const char *weights, char file[UW_WEIGHTS_FILE_BYTES]);
+
 /* Read weights from a safetensors file into the bound model; "FILE,loose": only what fits, and the
  * rest stays as it is. Errors as uw_checkpoint_load_weights, err filled. */
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);

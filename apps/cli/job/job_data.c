@@ -354,7 +354,8 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
 {
     const struct uw_data *first = train != NULL ? train : test;
     struct uw_job_columns earlier;
-    int rc = uw_job_columns_load(&earlier, c->weights, err);
+    char file[UW_WEIGHTS_FILE_BYTES];
+    int rc = uw_job_columns_load(&earlier, uw_job_weights_file(c->weights, file), err);
     if (rc < 0) {
         return rc;
     }
