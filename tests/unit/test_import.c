@@ -143,17 +143,20 @@ static struct message attention(const struct message *softmax)
     struct message g = {.n = 0};
     value(&g, 11, "x", 3, dim);
     value(&g, 12, "y", 3, dim);
-    weight(&g, "w", 2, matrix, 0);
+    weight(&g, "wq", 2, matrix, 0);
+    weight(&g, "wk", 2, matrix, 0);
+    weight(&g, "wv", 2, matrix, 0);
+    weight(&g, "wo", 2, matrix, 0);
     constant(&g, "half", 0, NULL, &half, 0);
-    add(&g, "MatMul", "x w", "q", "", 0, NULL);
-    add(&g, "MatMul", "x w", "k", "", 0, NULL);
-    add(&g, "MatMul", "x w", "v", "", 0, NULL);
+    add(&g, "MatMul", "x wq", "q", "", 0, NULL);
+    add(&g, "MatMul", "x wk", "k", "", 0, NULL);
+    add(&g, "MatMul", "x wv", "v", "", 0, NULL);
     add(&g, "Transpose", "k", "kt", "perm", 3, exchange);
     add(&g, "MatMul", "q kt", "qk", "", 0, NULL);
     add(&g, "Mul", "qk half", "scores", "", 0, NULL);
     inside(&g, 1, softmax);
     add(&g, "MatMul", "p v", "mixed", "", 0, NULL);
-    add(&g, "MatMul", "mixed w", "y", "", 0, NULL);
+    add(&g, "MatMul", "mixed wo", "y", "", 0, NULL);
     return g;
 }
 

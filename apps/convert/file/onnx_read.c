@@ -381,10 +381,12 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
     pb_istream_t stream = {.callback = uw_onnx_memory, .state = &at, .bytes_left = bytes_n};
     uw_onnx_Model pb = uw_onnx_Model_init_zero;
     struct opset_fields opset = {.r = r};
+    struct uw_onnx_list producer = {.r = r};
     struct graph_fields f;
 
     expect_graph(&pb.graph, &f, r);
     pb.opset_import = UW_ONNX_CALL(read_opset, &opset);
+    pb.producer_name = UW_ONNX_CALL(uw_onnx_take_text, &producer);
     pb.functions = UW_ONNX_CALL(read_function, &r->functions);
     if (!pb_decode_ex(&stream, uw_onnx_Model_fields, &pb, PB_DECODE_NOINIT)) {
         return r->rc < 0 ? r->rc
@@ -395,6 +397,7 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
     }
     *g = finish_graph(&f);
     g->opset = opset.version;
+    g->producer = uw_onnx_last_text(&producer);
     g->folded_batchnorm = r->folded_batchnorm;
     return pb.has_graph && g->nodes_n > 0 && g->outputs_n > 0
                ? UW_OK

@@ -97,6 +97,7 @@ struct uw_onnx_value_info {
 
 struct uw_onnx_graph {
     int64_t opset;                  /* of the file; 0 in a branch */
+    const char *producer;           /* the exporter, "pytorch"; "": unknown, and in a branch */
     struct uw_onnx_node *node;
     struct uw_onnx_tensor *initializer;
     struct uw_onnx_value_info *input, *output;

@@ -274,6 +274,11 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
     if (rc != 0) {
         return rc;
     }
+    return uw_import_lower_node(im, n);
+}
+
+int uw_import_lower_node(struct uw_import *im, const struct uw_onnx_node *n)
+{
     for (size_t i = 0; i < OPS_N; i++) {
         if (strcmp(table[i].op, n->op) == 0) {
             return table[i].run(im, n);

@@ -54,6 +54,8 @@ struct uw_value {
     int code;
     struct uw_onnx_tensor t;        /* constant */
     struct uw_view view;            /* data */
+    bool derived;                   /* constant: computed from parameters */
+    struct uw_value *as_value;      /* constant: computed as a value, once; NULL: not yet */
     struct uw_value *item;          /* list: [items_n] */
     uint32_t items_n;
 };
@@ -137,7 +139,13 @@ struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node 
 const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
                                              uint32_t i);
 
-/* Input `i`, a value or a constant; NULL with err set. */
+/* v, or if it has to be a value (import_value.c) the value; NULL with err set. */
+const struct uw_value *uw_import_as_value(struct uw_import *im, struct uw_value *v);
+
+/* A constant as a value in any case; NULL with err set. */
+struct uw_value *uw_import_make_value(struct uw_import *im, struct uw_value *v);
+
+/* Input `i`, a value or a constant that may stay one; NULL with err set. */
 const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_node *n,
                                      uint32_t i);
 
@@ -252,6 +260,10 @@ void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint6
  * `batch` is the minibatch. */
 int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
                      const uint64_t *dims, uint32_t axes_n, uint32_t batch);
+
+/* The same for any value; NULL: nothing to do. */
+int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y,
+                   const uint64_t *dims, uint32_t axes_n, uint32_t batch);
 
 /* Make output 0, if present, a view `v` of the output of `layer` (as uw_view.layer). */
 void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,

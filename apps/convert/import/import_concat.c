@@ -40,32 +40,6 @@ static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_v
     return rc;
 }
 
-/* A constant as a value that all samples share: its axis of the minibatch's size is repeated. */
-static int constant_view(struct uw_import *im, const struct uw_onnx_node *n,
-                         const struct uw_onnx_tensor *t, struct uw_view *v)
-{
-    struct uw_onnx_tensor one = *t;
-    uint64_t size, stride = 1;
-    for (uint32_t a = 0; a < one.rank; a++) {
-        one.dim[a] = one.dim[a] == im->batch && one.stride[a] == 0 ? 1 : one.dim[a];
-    }
-    size = uw_onnx_tensor_size(&one);
-    int64_t layer = size != 0 && size <= INT32_MAX
-                        ? uw_import_parameter(im, n, &one, 1, &size, uw_import_learns(&one))
-                        : uw_import_refuse(im, n, UW_ERR_SHAPE, "an input is empty");
-    if (layer < 0) {
-        return (int)layer;
-    }
-    *v = (struct uw_view){.layer = (uint32_t)layer, .n = size, .rank = 1,
-                          .dim = {size, 1, 1, 1}, .axes_n = one.rank, .atoms_n = one.rank};
-    for (uint32_t a = one.rank; a-- > 0;) {
-        v->atom[a] = (struct uw_atom){one.dim[a], stride, false};
-        v->axis_end[a] = a + 1;
-        stride *= one.dim[a];
-    }
-    return uw_view_reshape(v, one.dim, one.rank) ? UW_OK : UW_ERR_SHAPE;
-}
-
 static int check_concat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                         int *axis)
 {
@@ -76,7 +50,8 @@ static int check_concat(struct uw_import *im, const struct uw_onnx_node *n, stru
         }
         if (x->kind == UW_VALUE_DATA) {
             v[k] = x->view;
-        } else if (constant_view(im, n, &x->t, &v[k]) < 0) {
+        } else if (uw_import_constant_view(im, n, &x->t, uw_import_learns(im, &x->t),
+                                           &v[k]) < 0) {
             return im->err->code;
         }
         *axis = k == 0 ? uw_view_axis(im, n, &v[0], uw_onnx_int(n, "axis", 0)) : *axis;

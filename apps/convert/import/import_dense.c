@@ -49,14 +49,10 @@ static int dense_bias(struct uw_import *im, struct uw_import_layer *l,
 }
 
 /* y = x W^T + b on the last axis. weight is [out][in] by its strides. */
-static int dense(struct uw_import *im, const struct uw_onnx_node *n, uint32_t input,
+static int dense(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,
                  const struct uw_onnx_tensor *weight, const struct uw_onnx_tensor *bias,
                  float alpha, float beta)
 {
-    struct uw_value *x = uw_import_data(im, n, input);
-    if (x == NULL) {
-        return im->err->code;
-    }
     struct uw_view v = x->view;
     uint32_t last = v.axes_n - 1;
     uint64_t out = weight->dim[0];
@@ -117,8 +113,13 @@ static bool is_own_weight(const struct uw_value *b)
 static int general_gemm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *y = uw_import_out(im, n, 0);
-    int rc = uw_import_product(im, n, uw_onnx_int(n, "transA", 0) != 0,
-                               uw_onnx_int(n, "transB", 0) != 0, uw_onnx_float(n, "alpha", 1.0f));
+    const struct uw_value *a = uw_import_any(im, n, 0), *b = uw_import_any(im, n, 1);
+    if (a == NULL || b == NULL) {
+        return im->err->code;
+    }
+    int rc = uw_import_product(im, n, a, b, uw_onnx_int(n, "transA", 0) != 0,
+                               uw_onnx_int(n, "transB", 0) != 0, uw_onnx_float(n, "alpha", 1.0f),
+                               y);
     if (rc < 0 || y == NULL || uw_import_in(im, n, 2) == NULL) {
         return rc;
     }
@@ -144,8 +145,11 @@ static struct uw_onnx_tensor zero_bias(struct uw_import *im, const struct uw_onn
 
 int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    const struct uw_value *b = uw_import_in(im, n, 1), *c = uw_import_in(im, n, 2);
-    const struct uw_value *x = uw_import_in(im, n, 0);
+    const struct uw_value *x = uw_import_any(im, n, 0), *b = uw_import_any(im, n, 1);
+    const struct uw_value *c = uw_import_in(im, n, 2);
+    if (x == NULL || b == NULL) {
+        return im->err->code;
+    }
     bool row = c == NULL || (c->kind == UW_VALUE_CONST &&
                              (uw_onnx_tensor_size(&c->t) == 1 ||
                               (c->t.rank > 0 &&
@@ -158,19 +162,22 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
     struct uw_onnx_tensor zeros;
     if (c == NULL && uw_import_module(im->pool, b->t.name) != NULL) {
         zeros = zero_bias(im, &w);
-        return dense(im, n, 0, &w, &zeros, uw_onnx_float(n, "alpha", 1.0f), 1.0f);
+        return dense(im, n, x, &w, &zeros, uw_onnx_float(n, "alpha", 1.0f), 1.0f);
     }
-    return dense(im, n, 0, &w, c != NULL ? &c->t : NULL, uw_onnx_float(n, "alpha", 1.0f),
+    return dense(im, n, x, &w, c != NULL ? &c->t : NULL, uw_onnx_float(n, "alpha", 1.0f),
                  uw_onnx_float(n, "beta", 1.0f));
 }
 
 /* A bias that a following Add holds is joined later, see fuse/. */
 int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    const struct uw_value *a = uw_import_in(im, n, 0), *b = uw_import_in(im, n, 1);
+    const struct uw_value *a = uw_import_any(im, n, 0), *b = uw_import_any(im, n, 1);
+    if (a == NULL || b == NULL) {
+        return im->err->code;
+    }
     if (!is_own_weight(b) || a == NULL || a->kind != UW_VALUE_DATA || a->view.axes_n < 2) {
-        return uw_import_product(im, n, false, false, 1.0f);
+        return uw_import_product(im, n, a, b, false, false, 1.0f, uw_import_out(im, n, 0));
     }
     struct uw_onnx_tensor w = turned(&b->t);
-    return dense(im, n, 0, &w, NULL, 1.0f, 1.0f);
+    return dense(im, n, a, &w, NULL, 1.0f, 1.0f);
 }

@@ -43,7 +43,12 @@ void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint6
 int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i,
                      const uint64_t *dims, uint32_t axes_n, uint32_t batch)
 {
-    struct uw_value *y = uw_import_out(im, n, i);
+    return uw_import_show(im, n, uw_import_out(im, n, i), dims, axes_n, batch);
+}
+
+int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y,
+                   const uint64_t *dims, uint32_t axes_n, uint32_t batch)
+{
     const struct uw_import_layer *l = im->layer[im->layers_n - 1];
     struct uw_view *v = y != NULL ? &y->view : NULL;
     uint64_t stride = 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_const.h"
+#include "import_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -343,6 +344,104 @@ static int fold_range(struct uw_import *im, const struct uw_onnx_node *n,
     return data != NULL ? UW_OK : im->err->code;
 }
 
+/* One more element of a reduction. */
+static double gather_up(const char *what, double sum, double x, bool first)
+{
+    if (strcmp(what, "Max") == 0 || strcmp(what, "Min") == 0) {
+        bool better = what[1] == 'a' ? x > sum : x < sum;
+        return first || better ? x : sum;
+    }
+    if (strcmp(what, "Prod") == 0) {
+        return first ? x : sum * x;
+    }
+    bool squares = strcmp(what, "L2") == 0 || strcmp(what, "SumSquare") == 0;
+    return (first ? 0.0 : sum) + (squares ? x * x : x);
+}
+
+static int fold_reduce(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *x = in[0];
+    const char *what = n->op + strlen("Reduce");
+    uint32_t axes = 0, kept[UW_ONNX_RANK_MAX];
+    bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
+    int count = uw_import_axes(im, n, x->rank, false, &axes);
+    if (im->err->code != UW_OK) {
+        return im->err->code;
+    }
+    axes = count < 1 ? (1u << x->rank) - 1 : axes;
+    *out = (struct uw_onnx_tensor){.name = "", .is_float = x->is_float};
+    for (uint32_t a = 0; a < x->rank; a++) {
+        bool gone = (axes & 1u << a) != 0;
+        kept[a] = out->rank;
+        if (!gone || keep) {
+            out->dim[out->rank++] = gone ? 1 : x->dim[a];
+        }
+    }
+    void *data = uw_const_fresh(im, n, out, 0);
+    uint64_t total = uw_onnx_tensor_size(x), size = uw_onnx_tensor_size(out);
+    double *sum = data != NULL ? uw_pool_take(im->pool, 2 * size, sizeof *sum) : NULL;
+    if (sum == NULL || total > UW_FOLD_MAX * 16u || size == 0) {
+        return data == NULL ? im->err->code : sum == NULL ? uw_import_nomem(im) : 1;
+    }
+    for (uint64_t i = 0; i < total; i++) {
+        uint64_t left = i, at = 0, stride[UW_ONNX_RANK_MAX];
+        uint64_t step = 1;
+        for (uint32_t a = out->rank; a-- > 0;) {
+            stride[a] = step;
+            step *= out->dim[a];
+        }
+        for (uint32_t a = x->rank; a-- > 0;) {
+            uint64_t k = left % x->dim[a];
+            left /= x->dim[a];
+            at += (axes & 1u << a) != 0 ? 0 : k * stride[kept[a]];
+        }
+        sum[at] = gather_up(what, sum[at], uw_import_number(x, i), sum[size + at] == 0.0);
+        sum[size + at] += 1.0;
+    }
+    for (uint64_t i = 0; i < size; i++) {
+        double y = strcmp(what, "Mean") == 0 ? sum[i] / sum[size + i]
+                   : strcmp(what, "L2") == 0 ? sqrt(sum[i]) : sum[i];
+        uw_const_put(out, data, i, y, whole(y));
+    }
+    return UW_OK;
+}
+
+/* Parts of a constant along an axis. Returns 1 (done), 0 (no Split of a constant), or a code. */
+static int fold_split(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *x = uw_import_in(im, n, 0);
+    int64_t part[UW_ONNX_RANK_MAX], axis = uw_onnx_int(n, "axis", 0), at = 0;
+    if (strcmp(n->op, "Split") != 0 || x == NULL || x->kind != UW_VALUE_CONST) {
+        return 0;
+    }
+    axis = axis < 0 ? axis + x->t.rank : axis;
+    int parts = uw_import_ints(im, n, "split", 1, part);
+    if (axis < 0 || axis >= x->t.rank || im->err->code != UW_OK) {
+        return uw_import_lacks(im, n, "an axis and constant sizes");
+    }
+    int64_t size = (int64_t)x->t.dim[axis];
+    for (uint32_t i = 0; i < n->outputs_n; i++) {
+        int64_t length = parts < 0 ? (size + n->outputs_n - 1) / n->outputs_n
+                         : i < (uint32_t)parts ? part[i] : 0;
+        length = parts < 0 && length > size - at ? size - at : length;
+        if (length < 1 || length > size - at) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "its parts do not fit %lld values",
+                                    (long long)size);
+        }
+        struct uw_value *y = uw_import_out(im, n, i);
+        if (y != NULL) {
+            y->kind = UW_VALUE_CONST;
+            y->t = x->t;
+            y->t.dim[axis] = (uint64_t)length;
+            y->t.data += at * x->t.stride[axis] * (x->t.is_float ? 4 : 8);
+            y->derived = x->derived;
+        }
+        at += length;
+    }
+    return 1;
+}
+
 /* By operator; `inputs` is how many it must have, 0 any number. */
 static const struct {
     const char *op;
@@ -356,6 +455,13 @@ static const struct {
     {"Gather", 2, uw_fold_gather},
     {"Identity", 1, fold_identity},
     {"Range", 3, fold_range},
+    {"ReduceL2", 0, fold_reduce},
+    {"ReduceMax", 0, fold_reduce},
+    {"ReduceMean", 0, fold_reduce},
+    {"ReduceMin", 0, fold_reduce},
+    {"ReduceProd", 0, fold_reduce},
+    {"ReduceSum", 0, fold_reduce},
+    {"ReduceSumSquare", 0, fold_reduce},
     {"Reshape", 2, uw_fold_reshape},
     {"Slice", 0, uw_fold_slice},
     {"Squeeze", 0, uw_fold_axes},
@@ -378,6 +484,22 @@ static int compute(struct uw_import *im, const struct uw_onnx_node *n,
     return n->inputs_n <= 2 && arithmetic(n->op, 1.0, 1.0, &y) ? fold_arithmetic(im, n, x, out) : 1;
 }
 
+/* Whether the node computes with parameters. To move or cut one is no computation. */
+static bool is_derived(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    double unused;
+    bool computes = (arithmetic(n->op, 1.0, 1.0, &unused) && strcmp(n->op, "Equal") != 0) ||
+                    strncmp(n->op, "Reduce", 6) == 0;
+    for (uint32_t k = 0; k < n->inputs_n; k++) {
+        const struct uw_value *v = uw_import_in(im, n, k);
+        if (v != NULL && v->kind == UW_VALUE_CONST &&
+            (v->derived || (computes && uw_import_learns(im, &v->t)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_onnx_tensor *x[4] = {NULL};
@@ -388,6 +510,11 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
     if (y == NULL) {
         return 0;
     }
+    rc = fold_split(im, n);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = 1;
     struct uw_value *shaped = strcmp(n->op, "Shape") == 0 ? uw_import_in(im, n, 0) : NULL;
     if (strcmp(n->op, "Constant") == 0) {
         rc = uw_fold_constant(im, n, &out);
@@ -406,6 +533,7 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
     if (rc == UW_OK) {
         y->kind = UW_VALUE_CONST;
         y->t = out;
+        y->derived = is_derived(im, n);
         return 1;
     }
     return rc > 0 ? 0 : rc;

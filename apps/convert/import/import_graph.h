@@ -13,6 +13,9 @@
 /* Turn im->graph, which has been decoded, into layers. Returns UW_OK or a code with err set. */
 int uw_import_graph(struct uw_import *im);
 
+/* Run a node's operator, without computing constants. Returns UW_OK or a code with err set. */
+int uw_import_lower_node(struct uw_import *im, const struct uw_onnx_node *n);
+
 /* Add a value for a name; a name may be defined only once. `n` is the node whose output it is.
  * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_NOMEM, err set. */
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,

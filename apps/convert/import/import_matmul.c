@@ -34,14 +34,10 @@ static int order_matrix(struct uw_import *im, const struct uw_onnx_node *n, stru
     return uw_import_order(im, n, &m->v);
 }
 
-static int read_matrix(struct uw_import *im, const struct uw_onnx_node *n, uint32_t input,
-                       struct matrix *m, bool turn)
+static int read_matrix(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_value *x, struct matrix *m, bool turn)
 {
-    const struct uw_value *x = uw_import_any(im, n, input);
     *m = (struct matrix){.t = NULL};
-    if (x == NULL) {
-        return im->err->code;
-    }
     if (x->kind == UW_VALUE_CONST) {
         m->t = &x->t;
     } else {
@@ -219,7 +215,8 @@ static int64_t place(struct uw_import *im, const struct uw_onnx_node *n, struct 
 
 /* Output 0: [in front..][rows][columns] with the minibatch back in its axis. */
 static int set_product(struct uw_import *im, const struct uw_onnx_node *n,
-                       const struct matrix m[2], uint32_t rank, uint32_t batch)
+                       const struct matrix m[2], uint32_t rank, uint32_t batch,
+                       struct uw_value *y)
 {
     uint64_t dim[UW_ONNX_RANK_MAX];
     uint32_t axes = rank - (batch != 0 ? 1 : 0);
@@ -232,7 +229,7 @@ static int set_product(struct uw_import *im, const struct uw_onnx_node *n,
         dim[a] = from + 2 == axes ? d0 : from + 1 == axes ? d1 : d0 != 1 ? d0 : d1;
         from++;
     }
-    return uw_import_result(im, n, 0, dim, rank, batch != 0 ? batch - 1 : rank);
+    return uw_import_show(im, n, y, dim, rank, batch != 0 ? batch - 1 : rank);
 }
 
 /* The larger size of each axis. */
@@ -272,16 +269,28 @@ static int emit_product(struct uw_import *im, const struct uw_onnx_node *n, stru
     return UW_OK;
 }
 
+/* A row of the minibatch is a sample's matrix of one row. */
+static bool make_rows(struct matrix m[2])
+{
+    struct uw_view *v = &m[0].v;
+    bool rows = m[0].t == NULL && v->axes_n == 2 && uw_view_has_batch(v, 0) &&
+                !uw_view_has_batch(v, 1) &&
+                (m[1].t != NULL ? m[1].t->rank == 2 : uw_view_is_shared(&m[1].v));
+    return rows && uw_view_insert(v, 1);
+}
+
 /* y = scale op(a) op(b); op: turned as asked. */
-int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool turn_a, bool turn_b,
-                      float scale)
+int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *a,
+                      const struct uw_value *b, bool turn_a, bool turn_b, float scale,
+                      struct uw_value *y)
 {
     struct matrix m[2];
-    int rc = read_matrix(im, n, 0, &m[0], turn_a);
-    rc = rc < 0 ? rc : read_matrix(im, n, 1, &m[1], turn_b);
+    int rc = read_matrix(im, n, a, &m[0], turn_a);
+    rc = rc < 0 ? rc : read_matrix(im, n, b, &m[1], turn_b);
     if (rc < 0) {
         return rc;
     }
+    bool rows = make_rows(m);
     uint32_t rank = 0;
     for (uint32_t k = 0; k < 2; k++) {
         uint32_t r = m[k].t != NULL ? m[k].t->rank : m[k].v.axes_n;
@@ -314,13 +323,16 @@ int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool t
     if (rc < 0) {
         return rc;
     }
-    rc = set_product(im, n, m, rank, (uint32_t)batch);
-    struct uw_value *y = uw_import_out(im, n, 0);
-    if (rc < 0 || y == NULL || shown_n == rank) {
+    rc = y != NULL ? set_product(im, n, m, rank, (uint32_t)batch, y) : UW_OK;
+    if (rc < 0 || y == NULL || (shown_n == rank && !rows)) {
         return rc;
     }
     shown[shown_n - 2] = m[0].dim[axes];
     shown[shown_n - 1] = m[1].dim[axes + 1];
+    if (rows) {
+        return uw_view_remove(&y->view, 1)
+                   ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+    }
     return uw_view_reshape(&y->view, shown, shown_n)
                ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
 }

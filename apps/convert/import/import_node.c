@@ -79,6 +79,8 @@ struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node 
     struct uw_value *v = uw_import_in(im, n, i);
     if (v == NULL) {
         uw_import_refuse(im, n, UW_ERR_CORRUPT, "input %u is missing", (unsigned)i + 1);
+    } else if (v->kind == UW_VALUE_CONST && v->t.is_float) {
+        return uw_import_make_value(im, v);
     } else if (v->kind == UW_VALUE_CONST) {
         uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "input %u is a constant, not computed from "
                          "the sample", (unsigned)i + 1);
@@ -91,13 +93,6 @@ struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node 
         return v;
     }
     return NULL;
-}
-
-const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_node *n,
-                                     uint32_t i)
-{
-    const struct uw_value *v = uw_import_in(im, n, i);
-    return v != NULL && v->kind == UW_VALUE_CONST ? v : uw_import_data(im, n, i);
 }
 
 const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,

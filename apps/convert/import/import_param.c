@@ -4,6 +4,7 @@
  * trains; names and places do. */
 #include "import_parts.h"
 
+#include <float.h>
 #include <string.h>
 
 /* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0". */
@@ -19,18 +20,20 @@ static bool is_computed_name(const char *name)
     return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0;
 }
 
-static bool is_mask(const struct uw_onnx_tensor *t)
+/* Whether the numbers are those of a mask: huge ones, or, of a computed tensor, both 0 and 1 and no
+ * others. */
+static bool is_mask(const struct uw_onnx_tensor *t, bool computed)
 {
-    uint64_t n = uw_onnx_tensor_size(t);
-    bool mask = true;
+    uint64_t n = uw_onnx_tensor_size(t), zeros = 0, ones = 0;
     for (uint64_t i = 0; i < n; i++) {
         double v = uw_import_number(t, i);
         if (!(v > -1e4 && v < 1e4)) {
             return true;
         }
-        mask = mask && (v == 0.0 || v == 1.0);
+        zeros += v == 0.0 ? 1 : 0;
+        ones += v == 1.0 ? 1 : 0;
     }
-    return mask;
+    return computed && zeros + ones == n && zeros != 0 && ones != 0;
 }
 
 /* Whether nothing that trains lies between the model's input and this layer's output. */
@@ -54,38 +57,79 @@ static bool is_near_input(const struct uw_import *im, uint32_t layer)
     return true;
 }
 
-bool uw_import_learns(const struct uw_onnx_tensor *t)
+int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
+                            const struct uw_onnx_tensor *t, bool trains, struct uw_view *v)
+{
+    struct uw_onnx_tensor one = *t;
+    uint64_t size, stride = 1, dims[UW_ONNX_RANK_MAX];
+    bool repeated[UW_ONNX_RANK_MAX] = {false};
+    for (uint32_t a = 0; a < one.rank; a++) {
+        repeated[a] = one.dim[a] == im->batch && one.stride[a] == 0 && one.dim[a] != 1;
+        dims[a] = one.dim[a];
+        one.dim[a] = repeated[a] ? 1 : one.dim[a];
+    }
+    size = uw_onnx_tensor_size(&one);
+    if (size == 0 || size > INT32_MAX) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "an input is empty or too large");
+    }
+    uint32_t rank = one.rank >= 1 && one.rank <= UW_AXES_MAX ? one.rank : 1;
+    int64_t layer = uw_import_parameter(im, n, &one, rank, rank == one.rank ? one.dim : &size,
+                                        trains);
+    if (layer < 0) {
+        return (int)layer;
+    }
+    const struct uw_import_layer *l = im->layer[layer - 1];
+    *v = (struct uw_view){.layer = (uint32_t)layer, .n = size, .rank = l->rank,
+                          .axes_n = one.rank, .atoms_n = one.rank};
+    memcpy(v->dim, l->dim, sizeof v->dim);
+    for (uint32_t a = one.rank; a-- > 0;) {
+        v->atom[a] = (struct uw_atom){dims[a], repeated[a] ? 0 : stride, repeated[a]};
+        v->axis_end[a] = a + 1;
+        stride *= one.dim[a];
+    }
+    return uw_view_reshape(v, dims, one.rank)
+               ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "a constant has no shape");
+}
+
+bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     bool scalar = uw_onnx_tensor_size(t) == 1;
     if (!t->is_float || is_constant_name(t->name)) {
         return false;
     }
-    return is_computed_name(t->name) ? !scalar && !is_mask(t)
-                                     : !scalar || strchr(t->name, '.') != NULL;
+    bool computed = is_computed_name(t->name);
+    bool pytorch = im->graph.producer != NULL && strcmp(im->graph.producer, "pytorch") == 0;
+    if (scalar && (computed || !(pytorch || strchr(t->name, '.') != NULL))) {
+        return false;
+    }
+    return !is_mask(t, computed);
 }
 
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
                       enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer)
 {
-    if (!uw_import_learns(t)) {
+    if (!uw_import_learns(im, t)) {
         return false;
     }
     if (strcmp(n->op, "PRelu") == 0) {
         return true;
     }
-    bool normalizes = op == UW_ARITHMETIC_MUL && is_near_input(im, layer);
-    return (op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_MUL) && !normalizes;
+    bool linear = op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_SUB || op == UW_ARITHMETIC_MUL ||
+                  op == UW_ARITHMETIC_DIV;
+    bool named = strchr(t->name, '.') != NULL;
+    bool normalizes = op != UW_ARITHMETIC_ADD || (uw_onnx_tensor_size(t) == 1 && !named);
+    return linear && !(normalizes && is_near_input(im, layer));
 }
 
 /* Exporters write equal tensors once. Biases and weights of normalizations are equal because they
  * begin alike, and train apart; equal matrices are one matrix in the framework too. */
-static bool stays_one(const struct uw_onnx_tensor *t, bool trains)
+bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     uint32_t axes = 0;
     for (uint32_t a = 0; a < t->rank; a++) {
         axes += t->dim[a] > 1 ? 1 : 0;
     }
-    return !trains || axes > 1;
+    return axes > 1 && uw_import_learns(im, t);
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
@@ -108,7 +152,7 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
                             const struct uw_onnx_tensor *t, uint32_t rank, const uint64_t *dim,
                             bool trains)
 {
-    for (uint32_t i = 0; i < im->layers_n && stays_one(t, trains); i++) {
+    for (uint32_t i = 0; i < im->layers_n && (!trains || uw_import_is_one(im, t)); i++) {
         if (is_made_of(im->layer[i], t, rank, dim, trains)) {
             return i + 1;
         }
@@ -131,6 +175,10 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
         l->def.parameter.dim[a] = (uint32_t)dim[a];
     }
     int rc = uw_import_param(im, l, 0, "", t, 0.0f, rank, dim);
+    for (uint64_t i = 0; rc == UW_OK && i < uw_onnx_tensor_size(t); i++) { /* of a mask */
+        float *x = &l->param[0].data[i];
+        *x = *x < -FLT_MAX ? -FLT_MAX : *x > FLT_MAX ? FLT_MAX : *x;
+    }
     l->own_name = is_constant_name(t->name) || is_computed_name(t->name)
                       ? (trains ? "parameter" : "constant") : t->name;
     return rc < 0 ? rc : (int64_t)im->layers_n;

@@ -17,7 +17,17 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
                       enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer);
 
 /* Whether a constant looks like a parameter by itself: floats, with a name that a person gave. */
-bool uw_import_learns(const struct uw_onnx_tensor *t);
+bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t);
+
+/* A constant as a value that all samples share. An axis that repeats it as often as the minibatch
+ * has samples is the minibatch.
+ *   v  written
+ * Returns UW_OK or a code with err set. */
+int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
+                            const struct uw_onnx_tensor *t, bool trains, struct uw_view *v);
+
+/* Whether a parameter that several nodes read is one parameter in the framework, too: a matrix. */
+bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
 /* The layer that gives the constant as a value of that shape; the same one for the same constant.
  * Returns its number, as uw_view.layer, or a code with err set. */
@@ -42,9 +52,10 @@ int uw_import_clip(struct uw_import *im, const struct uw_onnx_node *n, double lo
 /* y is the same value as x. */
 int uw_import_rename(struct uw_value *y, const struct uw_value *x);
 
-/* Output 0 = scale a b, each transposed if asked. */
-int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, bool turn_a, bool turn_b,
-                      float scale);
+/* y = scale a b, each transposed if asked; y is neither. */
+int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *a,
+                      const struct uw_value *b, bool turn_a, bool turn_b, float scale,
+                      struct uw_value *y);
 
 /* Elements of an axis, as struct uw_take_def has them. */
 struct uw_import_picks {
