@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "import_const.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  *
  * Operators that pick or mix the elements of single axes by constant indices: padding, resizing,
  * slices with steps, repetition. One layer for each axis that changes. */
+#include "import_const.h"
 #include "import_parts.h"
 
 #include <math.h>

@@ -37,7 +37,8 @@ static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
     int rc = n != NULL && n->inputs_n <= 4 ? UW_OK : UW_ERR_UNSUPPORTED;
     for (uint32_t i = 0; rc == UW_OK && i < n->inputs_n; i++) {
         struct uw_value *x = uw_import_in(im, n, i);
-        if (x == NULL || x->kind != UW_VALUE_CONST || !(x->derived || uw_import_learns(im, &x->t))) {
+        if (x == NULL || x->kind != UW_VALUE_CONST ||
+            !(x->derived || uw_import_learns(im, &x->t))) {
             continue;
         }
         kept[i] = *x;
