@@ -67,6 +67,14 @@ grep -qF -- '--weights FILE,loose takes what fits' err || fail "the flag is not 
 expect 0 "$uwasa" train --model twelve.json --weights mlp.safetensors,loose --steps 1
 grep -qF '2 tensors of another shape than in the model, as at the start (first: fc2.weight)' err ||
     fail "what does not fit is not told"
+printf '1,0,cat\n0,1,dog\n1,1,cat\n0,0,dog\n' >pets.csv
+echo '{"name": "pets", "input": [2], "layers": [{"name": "a", "type": "dense", "out": 2}]}' >pets.json
+expect 0 "$uwasa" train --model pets.json --data csv:pets.csv,pets.csv --steps 1 --save pets.safetensors
+expect 0 "$uwasa" eval --model pets.json --data csv:pets.csv,pets.csv --weights pets.safetensors
+cp err strict
+expect 0 "$uwasa" eval --model pets.json --data csv:pets.csv,pets.csv \
+    --weights pets.safetensors,loose
+cmp -s err strict || fail "what is kept with weights is not read from loose ones"
 expect 2 "$uwasa" train --model twelve.json --weights mlp.safetensors,loose --steps 1 \
     --json mlp.safetensors
 grep -qF -- '--weights reads it' err || fail "a file of weights with a word behind it is replaced"

@@ -584,6 +584,35 @@ static void test_names_of_weights_and_ends_and_the_softmax_come_back(void **stat
     }
 }
 
+static void test_several_inputs_come_back_under_their_names(void **state)
+{
+    static const char *const names[2] = {"n", "width"};
+    static const int64_t five[2] = {0, 5}, out[2] = {0, 8};
+    (void)state;
+    struct message g = {.n = 0}, n = node("Concat", "join", "x wave", "y"), a = {.n = 0};
+    struct uw_convert_model c, again;
+    struct uw_error err = {.text = ""};
+    open_input(&g, 2, names, five);
+    value(&g, 11, "wave", 2, five);
+    value(&g, 12, "y", 2, out);
+    text(&a, 1, "axis");
+    number(&a, 3, 1);
+    inside(&n, 5, &a);
+    inside(&g, 1, &n);
+    assert_int_equal(read_with(&c, &g, &(struct uw_convert_options){.shape = "width=3"}, &err),
+                     UW_OK);
+    assert_int_equal(c.def.in_channels, 8);
+    struct message m = written(&c);
+    assert_int_equal(uw_convert_read(&again, m.bytes, m.n, "m", &err), UW_OK);
+    assert_int_equal(again.columns_n, 2);
+    assert_string_equal(again.columns[0].name, "x");
+    assert_string_equal(again.columns[1].name, "wave");
+    assert_int_equal(again.columns[0].dim[1], 3);
+    assert_int_equal(again.columns[1].dim[1], 5);
+    uw_convert_deinit(&again);
+    uw_convert_deinit(&c);
+}
+
 static void test_group_norm_up_to_opset_20_has_a_weight_for_each_group(void **state)
 {
     static const int64_t dim[3] = {0, 4, 5}, two[1] = {2};
@@ -673,6 +702,7 @@ int main(void)
         cmocka_unit_test(test_one_of_several_outputs_is_chosen),
         cmocka_unit_test(test_minibatch_behind_another_axis_is_written_there_again),
         cmocka_unit_test(test_names_of_weights_and_ends_and_the_softmax_come_back),
+        cmocka_unit_test(test_several_inputs_come_back_under_their_names),
         cmocka_unit_test(test_group_norm_up_to_opset_20_has_a_weight_for_each_group),
         cmocka_unit_test(test_attention_with_a_mask_is_refused),
         cmocka_unit_test(test_loop_is_refused_with_what_to_do),

@@ -313,8 +313,8 @@ void uw_job_deinit(struct uw_job *j)
 const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES])
 {
     static const char loose[] = ",loose";
-    size_t n = strlen(weights), tail = sizeof loose - 1;
-    if (!uw_args_ends_in(weights, loose) || n - tail >= UW_JOB_PATH_BYTES) {
+    size_t n = weights != NULL ? strlen(weights) : 0, tail = sizeof loose - 1;
+    if (n <= tail || !uw_args_ends_in(weights, loose) || n - tail >= UW_JOB_PATH_BYTES) {
         return weights;
     }
     memcpy(file, weights, n - tail);

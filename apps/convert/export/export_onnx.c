@@ -14,6 +14,8 @@
 /* The graph's input and outputs, and by output the layer that it is of. */
 struct ends {
     struct uw_convert_end input, output[UW_LOSSES_MAX];
+    const struct uw_convert_end *columns;   /* the inputs whose values make up `input`, or NULL */
+    uint32_t columns_n;
     uint32_t layer[UW_LOSSES_MAX];
     uint32_t outputs_n;
 };
@@ -189,7 +191,12 @@ static bool write_end(pb_ostream_t *stream, const pb_field_t *field,
 static bool write_input(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
 {
     const struct ends *ends = *arg;
-    return write_end(stream, field, &ends->input);
+    for (uint32_t i = 0; i < ends->columns_n; i++) {
+        if (!write_end(stream, field, &ends->columns[i])) {
+            return false;
+        }
+    }
+    return ends->columns_n > 0 || write_end(stream, field, &ends->input);
 }
 
 static bool write_outputs(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
@@ -271,6 +278,8 @@ static struct ends find_ends(const struct uw_export *e)
     }
     if (like != NULL) {
         ends.input = like->input;
+        ends.columns = like->columns;
+        ends.columns_n = like->columns_n;
         return ends;
     }
     uint32_t dim[UW_SHAPE_RANK_MAX];
@@ -281,24 +290,41 @@ static struct ends find_ends(const struct uw_export *e)
     return ends;
 }
 
-/* From the graph's input to what the layers read: floats, the minibatch in front. */
-static void begin(struct uw_export *e, const struct uw_convert_end *end)
+/* From an input of the graph to floats with the minibatch in front. Returns the name. */
+static const char *begin_one(struct uw_export *e, const struct uw_convert_end *end)
 {
     int64_t order[UW_CONVERT_RANK_MAX] = {end->batch};
-    e->name = "input";
-    e->parts = 0;
-    e->input = end->name;
+    const char *x = end->name;
     if (end->type != FLOAT && end->type != 0) {
-        e->input = uw_export_cast(e, e->input, FLOAT);
+        x = uw_export_cast(e, x, FLOAT);
     }
     for (uint32_t a = 0; a < end->rank; a++) {
         if (a != end->batch) {
             order[a < end->batch ? a + 1 : a] = a;
         }
     }
-    if (end->batch != 0) {
-        e->input = uw_export_transpose(e, e->input, end->rank, order);
+    return end->batch != 0 ? uw_export_transpose(e, x, end->rank, order) : x;
+}
+
+/* From the graph's inputs to what the layers read. */
+static void begin(struct uw_export *e, const struct ends *ends)
+{
+    struct uw_export_node *row = NULL;
+    const char *column[UW_EXPORT_INPUTS_MAX];
+    e->name = "input";
+    e->parts = 0;
+    for (uint32_t i = 0; i < ends->columns_n; i++) {
+        column[i] = uw_export_op(e, "Flatten", begin_one(e, &ends->columns[i]), NULL);
     }
+    for (uint32_t i = 0; i < ends->columns_n; i++) {
+        row = i == 0 ? uw_export_node(e, "Concat", column[0], NULL, NULL) : row;
+        row->input[i] = column[i];
+        row->inputs_n = i + 1;
+    }
+    if (row != NULL) {
+        uw_export_int(row, "axis", 1);
+    }
+    e->input = row != NULL ? row->output[0] : begin_one(e, &ends->input);
 }
 
 /* From a layer's output to the graph's: its axes, its softmax, its type. */
@@ -345,10 +371,14 @@ static int find_sources(struct uw_export *e)
         return UW_OK;
     }
     if (uw_names_init(&e->sources, e->pool, like->tensors_n) < 0 ||
-        uw_names_init(&taken, e->pool, 2 * (uint64_t)like->tensors_n + UW_LOSSES_MAX + 1) < 0) {
+        uw_names_init(&taken, e->pool, 2 * (uint64_t)like->tensors_n + like->columns_n +
+                                            UW_LOSSES_MAX + 1) < 0) {
         return UW_ERR_NOMEM;
     }
     uw_names_slot(&taken, like->input.name)->name = like->input.name;
+    for (uint32_t i = 0; i < like->columns_n; i++) {
+        uw_names_slot(&taken, like->columns[i].name)->name = like->columns[i].name;
+    }
     for (uint32_t i = 0; i < like->outputs_n; i++) {
         uw_names_slot(&taken, like->output[i].name)->name = like->output[i].name;
     }
@@ -379,7 +409,7 @@ static int build(struct uw_export *e, struct ends *ends)
     }
     *ends = find_ends(e);
     mark_needed(d, ends, needed);
-    begin(e, &ends->input);
+    begin(e, ends);
     for (uint32_t i = 0; i < d->layers_n; i++) {
         if (!needed[i]) {
             continue;

@@ -115,17 +115,17 @@ static const struct {
 
 const char *uw_convert_operators(void)
 {
-    return "Abs Add And AveragePool BatchNormalization Cast CastLike Celu Clip Concat Conv "
-           "ConvTranspose Cos CumSum DepthToSpace DequantizeLinear Div Dropout Einsum Elu "
-           "Equal Erf Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool "
-           "GlobalMaxPool Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish "
-           "Identity If InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Less "
-           "LessOrEqual Log LogSoftmax MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu "
-           "Pad Pow RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean "
-           "ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt "
+    return "Abs Add And Attention AveragePool BatchNormalization Cast CastLike Celu Clip Concat "
+           "Conv ConvTranspose Cos CumSum DepthToSpace DequantizeLinear Div Dropout Einsum Elu "
+           "Equal Erf Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool "
+           "Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity If "
+           "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log "
+           "LogSoftmax MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
+           "RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
+           "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt "
            "SequenceConstruct Sigmoid Sign Sin Slice Softmax Softplus Softsign SpaceToDepth "
-           "Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile "
-           "Transpose Unsqueeze Upsample Where; "
+           "Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile Transpose "
+           "Unsqueeze Upsample Where; "
            "of constants also ConstantOfShape Floor Mod Range ReduceProd Shape and the like";
 }
 

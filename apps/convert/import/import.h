@@ -165,10 +165,6 @@ int uw_import_opaque(struct uw_import *im, const struct uw_onnx_node *n, int cod
  * Returns 1 (done), 0 (not constant), or a code. */
 int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n);
 
-/* Count elements that are about to be computed. Returns UW_OK, or UW_ERR_UNSUPPORTED with err set
- * when all of them together are far more than a file of this size can mean. */
-int uw_import_count(struct uw_import *im, const struct uw_onnx_node *n, uint64_t count);
-
 /* Element i (row-major) of a constant. */
 double uw_import_number(const struct uw_onnx_tensor *t, uint64_t i);
 int64_t uw_import_integer(const struct uw_onnx_tensor *t, uint64_t i);

@@ -8,6 +8,10 @@
 
 #define UW_FOLD_MAX 262144u         /* limit of elements computed one by one */
 
+/* Count elements that are about to be computed. Returns UW_OK, or UW_ERR_UNSUPPORTED with err set
+ * when all of them together are far more than a file of this size can mean. */
+int uw_import_count(struct uw_import *im, const struct uw_onnx_node *n, uint64_t count);
+
 /* New memory for a constant of t's shape, row-major; NULL with err set.
  *   stored  elements that the file has for it; a constant may have more only up to UW_FOLD_MAX */
 void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct uw_onnx_tensor *t,

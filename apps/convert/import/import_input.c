@@ -73,7 +73,6 @@ static int name_sizes(struct uw_import *im, struct uw_onnx_value_info *x)
     while (*p != '\0') {
         size_t length = strcspn(p, "=,");
         const char *end;
-        bool known = false;
         int64_t size = p[length] == '=' ? read_size(p + length + 1, &end) : 0;
         if (size == 0) {
             return bad_shape(im, "no size");
@@ -82,15 +81,34 @@ static int name_sizes(struct uw_import *im, struct uw_onnx_value_info *x)
             const char *symbol = x->symbol[a];
             if (symbol != NULL && strlen(symbol) == length && strncmp(symbol, p, length) == 0) {
                 x->dim[a] = size;
-                known = true;
             }
         }
-        if (!known) {
+        p = *end == ',' ? end + 1 : end;
+    }
+    return UW_OK;
+}
+
+/* Check that every name of --shape is that of an axis of an input. */
+static int check_names(struct uw_import *im, const struct uw_onnx_value_info *const *info,
+                       uint32_t inputs_n)
+{
+    const char *p = im->options->shape;
+    while (p != NULL && strchr(p, '=') != NULL) {
+        size_t length = strcspn(p, "=,");
+        bool known = false;
+        for (uint32_t i = 0; i < inputs_n; i++) {
+            for (uint32_t a = 0; a < info[i]->rank && a < UW_ONNX_RANK_MAX; a++) {
+                const char *symbol = info[i]->symbol[a];
+                known = known || (symbol != NULL && strlen(symbol) == length &&
+                                  strncmp(symbol, p, length) == 0);
+            }
+        }
+        if (!known && p[length] == '=') {
             return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--shape %.60s: input '%.60s' has no "
-                                    "axis named %.*s", im->options->shape, x->name,
+                                    "axis named %.*s", im->options->shape, info[0]->name,
                                     (int)(length < 40 ? length : 40), p);
         }
-        p = *end == ',' ? end + 1 : end;
+        p = strchr(p, ',') != NULL ? strchr(p, ',') + 1 : NULL;
     }
     return UW_OK;
 }
@@ -249,13 +267,29 @@ static int set_view(struct uw_import *im, const struct uw_onnx_value_info *x, ui
     return UW_OK;
 }
 
-static void set_end(struct uw_import *im, const struct uw_onnx_value_info *x, uint32_t batch)
+static void set_end(struct uw_convert_end *end, const struct uw_onnx_value_info *x, uint32_t batch)
 {
-    im->out->input = (struct uw_convert_end){.name = x->name, .type = x->type, .rank = x->rank,
-                                              .batch = batch, .symbol = x->symbol[batch]};
+    *end = (struct uw_convert_end){.name = x->name, .type = x->type, .rank = x->rank,
+                                   .batch = batch, .symbol = x->symbol[batch]};
     for (uint32_t a = 0; a < x->rank; a++) {
-        im->out->input.dim[a] = (uint32_t)x->dim[a];
+        end->dim[a] = (uint32_t)x->dim[a];
     }
+}
+
+/* The inputs as the file has them, for who writes it again. */
+static int keep_columns(struct uw_import *im, const struct uw_onnx_value_info *x,
+                        uint32_t inputs_n, const uint32_t *batch)
+{
+    struct uw_convert_end *columns = uw_pool_take(im->pool, inputs_n, sizeof *columns);
+    if (columns == NULL) {
+        return uw_import_nomem(im);
+    }
+    for (uint32_t i = 0; i < inputs_n; i++) {
+        set_end(&columns[i], &x[i], batch[i]);
+    }
+    im->out->columns = columns;
+    im->out->columns_n = inputs_n;
+    return UW_OK;
 }
 
 /* Several inputs are the columns of one row, in the file's order: each is cut from it. */
@@ -285,7 +319,8 @@ static int cut_inputs(struct uw_import *im, struct uw_onnx_value_info *x, uint32
     *all = (struct uw_value){.name = "input", .kind = UW_VALUE_DATA};
     int rc = set_view(im, &row, 0, &all->view);
     im->input = all;
-    set_end(im, &row, 0);
+    set_end(&im->out->input, &row, 0);
+    rc = rc < 0 ? rc : keep_columns(im, x, inputs_n, batch);
     uint64_t at = 0;
     im->inputs_node = (struct uw_onnx_node){.name = "columns", .op = "", .domain = ""};
     for (uint32_t i = 0; i < inputs_n && rc == UW_OK; i++) {
@@ -320,6 +355,9 @@ int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *cons
 {
     struct uw_onnx_value_info copy[UW_IMPORT_INPUTS_MAX];
     uint32_t batch[UW_IMPORT_INPUTS_MAX];
+    if (check_names(im, info, inputs_n) < 0) {
+        return im->err->code;
+    }
     for (uint32_t i = 0; i < inputs_n; i++) {
         copy[i] = *info[i];
         int rc = settle_sizes(im, &copy[i], &batch[i]);
@@ -344,7 +382,7 @@ int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *cons
     rc = rc < 0 ? rc : set_view(im, &copy[0], batch[0], &im->input->view);
     if (rc == UW_OK) {
         im->input->kind = UW_VALUE_DATA;
-        set_end(im, &copy[0], batch[0]);
+        set_end(&im->out->input, &copy[0], batch[0]);
     }
     return rc;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "import_const.h"
 #include "import_parts.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  *
  * Operators that pick or mix the elements of single axes by constant indices: padding, resizing,
  * slices with steps, repetition. One layer for each axis that changes. */
+#include "import_const.h"
 #include "import_parts.h"
 
 #include <math.h>
@@ -131,11 +132,13 @@ int uw_import_pad(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
                   uint32_t axis, int64_t front, int64_t behind, enum uw_import_padding how)
 {
     struct uw_import_picks p;
-    int64_t size = (int64_t)uw_view_dim(v, axis), out = size + front + behind;
+    int64_t size = (int64_t)uw_view_dim(v, axis), most = INT32_MAX;
     if (front == 0 && behind == 0) {
         return UW_OK;
     }
-    if (out < 1 || out > INT32_MAX || front < -INT32_MAX || front > INT32_MAX) {
+    bool fits = front >= -most && front <= most && behind >= -most && behind <= most;
+    int64_t out = fits ? size + front + behind : 0;
+    if (out < 1 || out > most) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "pads %lld and %lld around %lld values",
                                 (long long)front, (long long)behind, (long long)size);
     }

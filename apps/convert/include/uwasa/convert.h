@@ -76,6 +76,9 @@ struct uw_convert_model {
     uint32_t tensors_n;
     struct uw_convert_end input, output[UW_LOSSES_MAX];     /* those that are trained */
     uint32_t outputs_n;
+    const struct uw_convert_end *columns;       /* several inputs, whose values follow each other in
+                                                   a row of `input`; NULL: there is one */
+    uint32_t columns_n;
     const char *notes[UW_CONVERT_NOTES_MAX];    /* sentences on what was left out or assumed */
     uint32_t notes_n;
     void *memory;                   /* private */
