@@ -77,6 +77,22 @@ told 'column 3 is not used'
 expect 0 "$uwasa" train --model twin.json --data csv:words.csv --loss mse --epochs 20 --lr 0.3 --json -
 better test_accuracy 0.85 1
 
+# ---- an output that is no row of logits ----
+echo '{"name": "mask", "input": [1, 2, 2], "layers": [
+ {"name": "c", "type": "conv2d", "out_channels": 1, "kernel": 1}]}' >mask.json
+awk 'BEGIN { srand(4); for (i = 0; i < 60; i++) { line = ""; mask = ""
+    for (k = 0; k < 4; k++) { x = rand(); line = line x ","; mask = mask "," (x > 0.5) }
+    print line "1" >"labelled.csv"; sub(/,$/, "", line); print line mask >"mask.csv"
+    print line >"grey.csv" } }'
+expect 1 "$uwasa" train --model mask.json --data csv:labelled.csv --steps 3
+told 'mse or binary with as many columns more, as a mask'
+expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --steps 3
+told 'columns 5 to 8 are taken for the values'
+told 'mse against the values'
+expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --loss binary --steps 3
+expect 0 "$uwasa" train --model mask.json --data csv:grey.csv --steps 3
+told 'the sample itself (autoencoder)'
+
 # ---- what the JSON file says stays ----
 sed 's/]}$/], "loss": {"type": "mse", "target": "values"}}/' one.json >own.json
 expect 0 "$uwasa" train --model own.json --data csv:sum.csv --epochs 20 --json -

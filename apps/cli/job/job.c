@@ -93,13 +93,16 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err)
     return j->onnx.memory != NULL ? uw_convert_apply(&j->onnx, &j->model, err) : UW_OK;
 }
 
-/* Let a loss that any output has stand in until the data decides. */
-static void leave_loss_open(struct uw_job *j)
+/* Let a loss that any output has stand in until the data decides, and count without a budget. */
+static int leave_loss_open(struct uw_job *j, struct uw_error *err)
 {
+    struct uw_model_config config = j->config;
+    config.budget_bytes = 0;
     j->losses[0] = (struct uw_loss_def){.kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES};
     j->file.def.losses = j->losses;
     j->file.def.losses_n = 1;
     j->loss_is_open = true;
+    return uw_job_measure(j, &config, &j->need, err);
 }
 
 /* Without data: an autoencoder if the output has the input's size, else labels, and values where
@@ -145,11 +148,13 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    if (j->onnx.memory == NULL || j->file.def.losses != NULL) {
-        return uw_job_measure(j, &j->config, &j->need, err);
+    bool says = j->file.def.losses != NULL;
+    if (j->onnx.memory == NULL || says) {
+        rc = uw_job_measure(j, &j->config, &j->need, err);
+        /* Outputs that are no row of logits may have values, or the sample, as targets. */
+        return rc == UW_ERR_SHAPE && config->waits && !says ? leave_loss_open(j, err) : rc;
     }
-    leave_loss_open(j);
-    rc = uw_job_measure(j, &j->config, &j->need, err);
+    rc = leave_loss_open(j, err);
     return rc < 0 || config->waits ? rc : settle_loss(j, err);
 }
 

@@ -30,7 +30,8 @@ struct uw_job_config {
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* a GPU is allowed, and "auto" uses it */
     bool tf32;                  /* a GPU may round products to TF32 */
-    bool waits;                 /* an ONNX model's loss waits for the data: uw_job_fit */
+    bool waits;                 /* a loss that the model's file does not say waits for the data:
+                                   uw_job_fit */
     bool unseen;                /* --backend cuda without a GPU: a partial plan, see job_gpu.h */
     uint32_t threads;           /* 0: one per core, or one with a GPU */
     struct uw_model_config plan;    /* minibatch, mode, optimizer and so on; the job fills in

@@ -209,9 +209,9 @@ static const char *loss_text(const struct uw_loss_def *l, char text[96])
                                         [UW_LOSS_BINARY_CROSS_ENTROPY] = "binary cross-entropy",
                                         [UW_LOSS_MSE] = "mse", [UW_LOSS_L1] = "l1",
                                         [UW_LOSS_HUBER] = "huber"};
+    static const char itself[] = "against the sample itself (autoencoder)";
     static const char *const targets[] = {[UW_TARGET_LABEL] = "against the label",
-                                          [UW_TARGET_INPUT] = "against the sample itself "
-                                                              "(autoencoder)",
+                                          [UW_TARGET_INPUT] = itself,
                                           [UW_TARGET_VALUES] = "against the values"};
     bool one = l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && l->target == UW_TARGET_VALUES;
     snprintf(text, 96, "%s %s", kinds[l->kind], one ? "of two classes" : targets[l->target]);
