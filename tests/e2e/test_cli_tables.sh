@@ -119,6 +119,22 @@ sed 's/,out$/,away/' wide.csv >other.csv
 expect 1 "$uwasa" eval --model twin.json --data csv:other.csv --weights wide.st
 told '"away" is none of the 2 classes, in to out; classes=A+B+C names others'
 
+sed 's/features_n/featuresXn/' wide.st >bent.st
+expect 1 "$uwasa" eval --model twin.json --data csv:wide.csv --weights bent.st
+told 'bent.st: uwasa.data, what it says of the columns of its data, is malformed'
+
+# ---- a folder for each class ----
+mkdir -p pictures/dark pictures/light
+for i in 1 2 3 4 5 6 7 8 9; do
+    printf 'P5 2 1 255\n\001\010' >pictures/dark/$i.pgm
+    printf 'P5 1 2 255\n\376\360' >pictures/light/$i.pgm
+done
+echo '{"name": "p", "input": [1, 2, 2], "layers": [{"name": "f", "type": "flatten"},
+ {"name": "d", "type": "dense", "out": 2}]}' >pictures.json
+expect 0 "$uwasa" train --model pictures.json --data images:pictures --epochs 40 --lr 0.5 --json -
+told 'pictures: 2 classes for training: dark (8), light (7)'
+better test_accuracy 1 1
+
 # ---- images with their channels last ----
 echo '{"name": "last", "input": [28, 28, 1], "layers": [{"name": "f", "type": "flatten"},
  {"name": "d", "type": "dense", "out": 10}]}' >last.json
