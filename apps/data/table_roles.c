@@ -149,12 +149,27 @@ static void take(struct choice *c, uint32_t column)
     c->taken[column] = true;
 }
 
+/* The first or last column that is not left out. */
+static uint32_t end_of(const struct choice *c, bool last)
+{
+    uint32_t n = c->t->columns_n, k = last ? n - 1 : 0;
+    while (c->out[k] && (last ? k > 0 : k + 1 < n)) {
+        k += last ? UINT32_MAX : 1;
+    }
+    return k;
+}
+
 /* "A+B+C": each is a column. */
 static int take_list(struct choice *c, const char *option, const char *list)
 {
     for (const char *word; list != NULL;) {
         size_t n = uw_list_next(&list, &word);
+        const struct uw_cell cell = {.text = word, .bytes = n};
+        bool last = uw_cell_is(&cell, "last"), end = last || uw_cell_is(&cell, "first");
         uint32_t column = uw_table_find(c->t, word, n);
+        if (end && column != UINT32_MAX && c->out[column]) {
+            column = end_of(c, last);
+        }
         if (column == UINT32_MAX || c->taken[column]) {
             return uw_error_set(c->err, UW_ERR_INVALID,
                                 "%s=%.*s: %.100s %s", option, (int)(n < 40 ? n : 40), word,
@@ -167,15 +182,6 @@ static int take_list(struct choice *c, const char *option, const char *list)
         take(c, column);
     }
     return UW_OK;
-}
-
-static uint32_t end_of(const struct choice *c, bool last)
-{
-    uint32_t n = c->t->columns_n, k = last ? n - 1 : 0;
-    while (c->out[k] && (last ? k > 0 : k + 1 < n)) {
-        k += last ? UINT32_MAX : 1;
-    }
-    return k;
 }
 
 /* The column of the label or value by name, words and place. */

@@ -149,6 +149,8 @@ static void test_table_options_decide(void **state)
     static const struct form forms[] = {
         {"label first", "1,5,7\n0,6,8\n", ",label=first", 2, 2, {{5.0f, 7.0f}, 1},
          {{6.0f, 8.0f}, 0}, 2, 2, "label in column 1"},
+        {"label last, behind it nothing", "5,7,1,\n6,8,0,\n", ",label=last", 2, 2,
+         {{5.0f, 7.0f}, 1}, {{6.0f, 8.0f}, 0}, 2, 2, "label in column 3"},
         {"label by name", "a,kind,b\n5,1,7\n6,0,8\n", ",label=KIND", 2, 2, {{5.0f, 7.0f}, 1},
          {{6.0f, 8.0f}, 0}, 2, 2, "label in column 2 \"kind\""},
         {"label by number", "5,1,7\n6,0,8\n", ",label=2", 2, 2, {{5.0f, 7.0f}, 1},
