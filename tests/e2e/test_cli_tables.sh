@@ -119,6 +119,9 @@ sed 's/,out$/,away/' wide.csv >other.csv
 expect 1 "$uwasa" eval --model twin.json --data csv:other.csv --weights wide.st
 told '"away" is none of the 2 classes, in to out; classes=A+B+C names others'
 
+expect 0 "$uwasa" eval --model twin.json --data csv:plain.csv,test=0 --loss none --weights twin.safetensors
+grep -q '^samples        600' out || fail "outputs without labels are not computed"
+grep -q 'loss\|accuracy' out && fail "a loss without labels"
 sed 's/features_n/featuresXn/' wide.st >bent.st
 expect 1 "$uwasa" eval --model twin.json --data csv:wide.csv --weights bent.st
 told 'bent.st: uwasa.data, what it says of the columns of its data, is malformed'

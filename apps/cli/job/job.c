@@ -341,8 +341,23 @@ static int evaluate_binary(struct uw_job *j, uint32_t n, double *loss, uint32_t 
     return UW_OK;
 }
 
+static int forward_only(struct uw_job *j, uint32_t n)
+{
+    struct uw_model *m = &j->model;
+    uint32_t most = m->config.micro_n != 0 ? m->config.micro_n : n;
+    int rc = UW_OK;
+    for (uint32_t first = 0; first < n && rc == UW_OK; first += most) {
+        uint32_t part = n - first < most ? n - first : most;
+        rc = uw_model_forward(m, m->input + (size_t)first * m->input_n, part, NULL);
+    }
+    return rc;
+}
+
 static int evaluate_part(struct uw_job *j, uint32_t n, double *loss, uint32_t *correct_n)
 {
+    if (j->compares_nothing) {
+        return forward_only(j, n);
+    }
     return uw_job_is_binary(j) ? evaluate_binary(j, n, loss, correct_n)
                                : uw_model_evaluate(&j->model, &(struct uw_minibatch){.n = n}, loss,
                                                    correct_n);
@@ -354,7 +369,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     struct uw_loader loader;
     double loss = 0.0;
     uint64_t correct = 0;
-    *score = (struct uw_score){.labels = has_labels(j)};
+    *score = (struct uw_score){.labels = has_labels(j), .none = j->compares_nothing};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});
@@ -364,7 +379,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
             return UW_ERR_AGAIN;
         }
         rc = uw_loader_next(&loader, j->model.input, j->model.label,
-                            uw_job_target(&j->model));
+                            j->compares_nothing ? NULL : uw_job_target(&j->model));
         if (rc > 0) {
             uint64_t left = limit == 0 ? UINT64_MAX : limit - score->samples_n;
             uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
@@ -395,7 +410,9 @@ void uw_score_print(const struct uw_score *s)
     if (s->labels) {
         printf("test accuracy  %.2f %%\n", 100.0 * s->accuracy);
     }
-    printf("test loss      %.4f\n", s->loss);
+    if (!s->none) {
+        printf("test loss      %.4f\n", s->loss);
+    }
 }
 
 int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
@@ -575,7 +592,8 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                             (unsigned)data->channels, (unsigned)data->height,
                             (unsigned)data->width, fitting(j, text));
     }
-    bool values = d->losses != NULL && d->losses[0].target == UW_TARGET_VALUES;
+    bool values = d->losses != NULL && d->losses[0].target == UW_TARGET_VALUES &&
+                  !j->compares_nothing;
     if (values && data->targets_n == 0 && j->need.classes != 1) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s: a loss with \"target\": \"values\" needs values "

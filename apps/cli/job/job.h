@@ -43,6 +43,7 @@ struct uw_job {
     struct uw_convert_model onnx;   /* an ONNX model: file.def points into it */
     struct uw_loss_def losses[UW_LOSSES_MAX];   /* file.def.losses, where the file has none */
     bool loss_is_open;              /* they stand in for what the data decides */
+    bool compares_nothing;          /* --loss none */
     bool drops_sigmoid;             /* file.def lacks the last layer */
     char *columns;                  /* of the training data, for uw_checkpoint.data; NULL: none */
     char loss_note[240];            /* what the loss was taken to be; "": nothing to tell */
@@ -122,6 +123,7 @@ struct uw_score {
     double accuracy, loss;      /* accuracy 0 if the loss does not use labels */
     uint64_t samples_n;
     bool labels;                /* the loss uses labels */
+    bool none;                  /* there is no loss: outputs were computed only */
 };
 
 /* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.

@@ -26,7 +26,8 @@ static const struct uw_opt rows[] = {
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any safetensors file with the same names; an ONNX model has "
         "its own"),
-    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
+    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS "|none",
+        UW_LOSS_HELP "; none: outputs only, without a label"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
     ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
     ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
@@ -86,8 +87,10 @@ static int evaluate(const struct options *o, struct uw_job *job, struct test *t,
         return rc;
     }
     cJSON *ev = uw_event("done");
-    UW_EVENT_NUMBERS(ev, {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss},
-                     {"samples", (double)t->score.samples_n},
+    if (!t->score.none) {
+        UW_EVENT_NUMBERS(ev, {"test_accuracy", t->score.accuracy}, {"test_loss", t->score.loss});
+    }
+    UW_EVENT_NUMBERS(ev, {"samples", (double)t->score.samples_n},
                      {"seconds", uw_seconds_since(start_us)},
                      {"arena_bytes", (double)job->arena.used_bytes},
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
