@@ -32,6 +32,37 @@ static bool name_is(const struct uw_table *t, uint32_t column, const char *const
     return false;
 }
 
+/* How many different whole numbers a column has; UINT32_MAX: too many to be classes. */
+static uint32_t count_classes(const struct uw_table *t, uint32_t column)
+{
+    static const float most = 65535.0f;
+    const struct uw_column *x = &t->columns[column];
+    bool *seen = x->most - x->least <= most ? calloc((size_t)most + 1u, sizeof *seen) : NULL;
+    uint32_t n = 0;
+    for (uint32_t row = 0; seen != NULL && row < t->rows_n; row++) {
+        float value = t->cells[(size_t)row * t->columns_n + column];
+        if (!isnan(value) && !seen[(uint32_t)(value - x->least)]) {
+            seen[(uint32_t)(value - x->least)] = true;
+            n++;
+        }
+    }
+    n = seen != NULL ? n : UINT32_MAX;
+    free(seen);
+    return n;
+}
+
+/* Whether the label may stand there: words, or whole numbers that change and repeat, no more of
+ * them than the model has classes. */
+static bool may_be_label(const struct choice *c, uint32_t column)
+{
+    const struct uw_column *x = &c->t->columns[column];
+    if (c->out[column] || x->words_n != 0) {
+        return !c->out[column];
+    }
+    uint32_t n = x->whole && x->changes ? count_classes(c->t, column) : UINT32_MAX;
+    return n <= c->t->rows_n / 2 && n <= (c->outputs > 1 ? c->outputs : 1000u);
+}
+
 /* ---- columns that are no features ---- */
 
 static void leave_out(struct choice *c, uint32_t column, const char *why)
@@ -54,6 +85,15 @@ static bool is_one_too_many(const struct choice *c)
     return c->inputs != 0 && c->left_n == c->inputs + label + 1;
 }
 
+/* Whether the first column numbers the samples in no order, and the last one may be the label. */
+static bool is_identifier(const struct choice *c)
+{
+    const struct uw_column *first = &c->t->columns[0];
+    bool whole = first->whole && first->words_n == 0 && first->least >= 0.0f;
+    return whole && c->t->rows_n > 2 && may_be_label(c, c->t->columns_n - 1) &&
+           count_classes(c->t, 0) > c->t->rows_n / 10u * 9u;
+}
+
 /* The row numbers or names that R, pandas and databases put in front. */
 static void leave_out_index(struct choice *c)
 {
@@ -69,6 +109,8 @@ static void leave_out_index(struct choice *c)
         leave_out(c, 0, counts ? "it counts the lines" : "by its name it numbers the samples");
     } else if (counts && is_one_too_many(c)) {
         leave_out(c, 0, "it counts the lines, and the model takes one column less");
+    } else if (is_one_too_many(c) && is_identifier(c)) {
+        leave_out(c, 0, "its numbers are all different, and the model takes one column less");
     } else if (first->words_n == c->t->rows_n && is_one_too_many(c)) {
         leave_out(c, 0, "it holds words, and the model takes one column less");
     } else if (counts && c->inputs == 0) {
@@ -107,12 +149,27 @@ static void take(struct choice *c, uint32_t column)
     c->taken[column] = true;
 }
 
+/* The first or last column that is not left out. */
+static uint32_t end_of(const struct choice *c, bool last)
+{
+    uint32_t n = c->t->columns_n, k = last ? n - 1 : 0;
+    while (c->out[k] && (last ? k > 0 : k + 1 < n)) {
+        k += last ? UINT32_MAX : 1;
+    }
+    return k;
+}
+
 /* "A+B+C": each is a column. */
 static int take_list(struct choice *c, const char *option, const char *list)
 {
     for (const char *word; list != NULL;) {
         size_t n = uw_list_next(&list, &word);
+        const struct uw_cell cell = {.text = word, .bytes = n};
+        bool last = uw_cell_is(&cell, "last"), end = last || uw_cell_is(&cell, "first");
         uint32_t column = uw_table_find(c->t, word, n);
+        if (end && column != UINT32_MAX && c->out[column]) {
+            column = end_of(c, last);
+        }
         if (column == UINT32_MAX || c->taken[column]) {
             return uw_error_set(c->err, UW_ERR_INVALID,
                                 "%s=%.*s: %.100s %s", option, (int)(n < 40 ? n : 40), word,
@@ -125,46 +182,6 @@ static int take_list(struct choice *c, const char *option, const char *list)
         take(c, column);
     }
     return UW_OK;
-}
-
-/* How many different whole numbers a column has; UINT32_MAX: too many to be classes. */
-static uint32_t count_classes(const struct uw_table *t, uint32_t column)
-{
-    static const float most = 65535.0f;
-    const struct uw_column *x = &t->columns[column];
-    bool *seen = x->most - x->least <= most ? calloc((size_t)most + 1u, sizeof *seen) : NULL;
-    uint32_t n = 0;
-    for (uint32_t row = 0; seen != NULL && row < t->rows_n; row++) {
-        float value = t->cells[(size_t)row * t->columns_n + column];
-        if (!isnan(value) && !seen[(uint32_t)(value - x->least)]) {
-            seen[(uint32_t)(value - x->least)] = true;
-            n++;
-        }
-    }
-    n = seen != NULL ? n : UINT32_MAX;
-    free(seen);
-    return n;
-}
-
-/* Whether the label may stand there: words, or whole numbers that change and repeat, no more of
- * them than the model has classes. */
-static bool may_be_label(const struct choice *c, uint32_t column)
-{
-    const struct uw_column *x = &c->t->columns[column];
-    if (c->out[column] || x->words_n != 0) {
-        return !c->out[column];
-    }
-    uint32_t n = x->whole && x->changes ? count_classes(c->t, column) : UINT32_MAX;
-    return n <= c->t->rows_n / 2 && n <= (c->outputs > 1 ? c->outputs : 1000u);
-}
-
-static uint32_t end_of(const struct choice *c, bool last)
-{
-    uint32_t n = c->t->columns_n, k = last ? n - 1 : 0;
-    while (c->out[k] && (last ? k > 0 : k + 1 < n)) {
-        k += last ? UINT32_MAX : 1;
-    }
-    return k;
 }
 
 /* The column of the label or value by name, words and place. */

@@ -77,6 +77,22 @@ told 'labels are for tests only'
 expect 0 "$uwasa" train --model twin.json --data csv:words.csv --loss mse --epochs 20 --lr 0.3 --json -
 better test_accuracy 0.85 1
 
+# ---- an output that is no row of logits ----
+echo '{"name": "mask", "input": [1, 2, 2], "layers": [
+ {"name": "c", "type": "conv2d", "out_channels": 1, "kernel": 1}]}' >mask.json
+awk 'BEGIN { srand(4); for (i = 0; i < 60; i++) { line = ""; mask = ""
+    for (k = 0; k < 4; k++) { x = rand(); line = line x ","; mask = mask "," (x > 0.5) }
+    print line "1" >"labelled.csv"; sub(/,$/, "", line); print line mask >"mask.csv"
+    print line >"grey.csv" } }'
+expect 1 "$uwasa" train --model mask.json --data csv:labelled.csv --steps 3
+told 'mse or binary with as many columns more, as a mask'
+expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --steps 3
+told 'columns 5 to 8 are taken for the values'
+told 'mse against the values'
+expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --loss binary --steps 3
+expect 0 "$uwasa" train --model mask.json --data csv:grey.csv --steps 3
+told 'the sample itself (autoencoder)'
+
 # ---- what the JSON file says stays ----
 sed 's/]}$/], "loss": {"type": "mse", "target": "values"}}/' one.json >own.json
 expect 0 "$uwasa" train --model own.json --data csv:sum.csv --epochs 20 --json -
@@ -102,6 +118,25 @@ expect 0 "$uwasa" train --model twin.json --data csv:wide.csv,scale=standard --e
 sed 's/,out$/,away/' wide.csv >other.csv
 expect 1 "$uwasa" eval --model twin.json --data csv:other.csv --weights wide.st
 told '"away" is none of the 2 classes, in to out; classes=A+B+C names others'
+
+expect 0 "$uwasa" eval --model twin.json --data csv:plain.csv,test=0 --loss none --weights twin.safetensors
+grep -q '^samples        600' out || fail "outputs without labels are not computed"
+grep -q 'loss\|accuracy' out && fail "a loss without labels"
+sed 's/features_n/featuresXn/' wide.st >bent.st
+expect 1 "$uwasa" eval --model twin.json --data csv:wide.csv --weights bent.st
+told 'bent.st: uwasa.data, what it says of the columns of its data, is malformed'
+
+# ---- a folder for each class ----
+mkdir -p pictures/dark pictures/light
+for i in 1 2 3 4 5 6 7 8 9; do
+    printf 'P5 2 1 255\n\001\010' >pictures/dark/$i.pgm
+    printf 'P5 1 2 255\n\376\360' >pictures/light/$i.pgm
+done
+echo '{"name": "p", "input": [1, 2, 2], "layers": [{"name": "f", "type": "flatten"},
+ {"name": "d", "type": "dense", "out": 2}]}' >pictures.json
+expect 0 "$uwasa" train --model pictures.json --data images:pictures --epochs 40 --lr 0.5 --json -
+told 'pictures: 2 classes for training: dark (8), light (7)'
+better test_accuracy 1 1
 
 # ---- images with their channels last ----
 echo '{"name": "last", "input": [28, 28, 1], "layers": [{"name": "f", "type": "flatten"},

@@ -95,6 +95,9 @@ static const struct form public_sets[] = {
      "no header"},
     {"spambase", "0,0.64,278,1\n0.21,0.28,1028,1\n0.3,0,61,0\n", "", 3, 2,
      {{0.0f, 0.64f, 278.0f}, 1}, {{0.3f, 0.0f, 61.0f}, 0}, 3, 2, "scale=standard"},
+    {"breast cancer without a header", "1000025,5,1,2\n1002945,5,4,4\n1015425,3,1,2\n"
+                                       "1016277,6,8,4\n", "", 2, 2, {{5.0f, 1.0f}, 0},
+     {{6.0f, 8.0f}, 1}, 4, 2, "its numbers are all different"},
     {"breast cancer", "id,diagnosis,radius,texture\n842302,M,17.9,10.3\n84,B,20.5,17.7\n", "", 2, 2,
      {{17.9f, 10.3f}, 1}, {{20.5f, 17.7f}, 0}, 2, 2, "numbers the samples"},
 };
@@ -146,6 +149,8 @@ static void test_table_options_decide(void **state)
     static const struct form forms[] = {
         {"label first", "1,5,7\n0,6,8\n", ",label=first", 2, 2, {{5.0f, 7.0f}, 1},
          {{6.0f, 8.0f}, 0}, 2, 2, "label in column 1"},
+        {"label last, behind it nothing", "5,7,1,\n6,8,0,\n", ",label=last", 2, 2,
+         {{5.0f, 7.0f}, 1}, {{6.0f, 8.0f}, 0}, 2, 2, "label in column 3"},
         {"label by name", "a,kind,b\n5,1,7\n6,0,8\n", ",label=KIND", 2, 2, {{5.0f, 7.0f}, 1},
          {{6.0f, 8.0f}, 0}, 2, 2, "label in column 2 \"kind\""},
         {"label by number", "5,1,7\n6,0,8\n", ",label=2", 2, 2, {{5.0f, 7.0f}, 1},

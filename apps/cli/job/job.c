@@ -124,13 +124,27 @@ static int plan_here(struct uw_job *j, const struct uw_error *why, struct uw_err
     return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
 }
 
-/* Let a loss that any output has stand in until the data decides. */
-static void leave_loss_open(struct uw_job *j)
+/* Count what the model needs; a GPU that has no kernel for a layer is left. */
+static int count(struct uw_job *j, const struct uw_model_config *config, struct uw_error *err)
 {
+    struct uw_error why = {.text = ""};
+    int rc = uw_job_measure(j, config, &j->need, &why);
+    if (rc == UW_ERR_UNSUPPORTED && j->gpu.cuda != NULL) {
+        return plan_here(j, &why, err);
+    }
+    return rc < 0 ? uw_error_set(err, rc, "%s", why.text) : rc;
+}
+
+/* Let a loss that any output has stand in until the data decides, and count without a budget. */
+static int leave_loss_open(struct uw_job *j, struct uw_error *err)
+{
+    struct uw_model_config config = j->config;
+    config.budget_bytes = 0;
     j->losses[0] = (struct uw_loss_def){.kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES};
     j->file.def.losses = j->losses;
     j->file.def.losses_n = 1;
     j->loss_is_open = true;
+    return count(j, &config, err);
 }
 
 int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
@@ -174,17 +188,14 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    if (j->onnx.memory != NULL && j->file.def.losses == NULL) {
-        leave_loss_open(j);
+    bool says = j->file.def.losses != NULL;
+    if (j->onnx.memory == NULL || says) {
+        rc = count(j, &j->config, err);
+        /* Outputs that are no row of logits may have values, or the sample, as targets. */
+        return rc == UW_ERR_SHAPE && config->waits && !says ? leave_loss_open(j, err) : rc;
     }
-    struct uw_error why = {.text = ""};
-    rc = uw_job_measure(j, &j->config, &j->need, &why);
-    if (rc == UW_ERR_UNSUPPORTED && j->gpu.cuda != NULL) {
-        rc = plan_here(j, &why, err);       /* a layer has no GPU kernel */
-    } else if (rc < 0) {
-        uw_error_set(err, rc, "%s", why.text);
-    }
-    return rc < 0 || !j->loss_is_open || config->waits ? rc : uw_job_settle_loss(j, err);
+    rc = leave_loss_open(j, err);
+    return rc < 0 || config->waits ? rc : uw_job_settle_loss(j, err);
 }
 
 size_t uw_job_budgeted_bytes(const struct uw_job *j, const struct uw_model_need *need)
@@ -414,8 +425,23 @@ static int evaluate_binary(struct uw_job *j, uint32_t n, double *loss, uint32_t 
     return UW_OK;
 }
 
+static int forward_only(struct uw_job *j, uint32_t n)
+{
+    struct uw_model *m = &j->model;
+    uint32_t most = m->config.micro_n != 0 ? m->config.micro_n : n;
+    int rc = UW_OK;
+    for (uint32_t first = 0; first < n && rc == UW_OK; first += most) {
+        uint32_t part = n - first < most ? n - first : most;
+        rc = uw_model_forward(m, m->input + (size_t)first * m->input_n, part, NULL);
+    }
+    return rc;
+}
+
 static int evaluate_part(struct uw_job *j, uint32_t n, double *loss, uint32_t *correct_n)
 {
+    if (j->compares_nothing) {
+        return forward_only(j, n);
+    }
     return uw_job_is_binary(j) ? evaluate_binary(j, n, loss, correct_n)
                                : uw_model_evaluate(&j->model, &(struct uw_minibatch){.n = n}, loss,
                                                    correct_n);
@@ -427,7 +453,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     struct uw_loader loader;
     double loss = 0.0;
     uint64_t correct = 0;
-    *score = (struct uw_score){.labels = has_labels(j)};
+    *score = (struct uw_score){.labels = has_labels(j), .none = j->compares_nothing};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
                                                                 .no_shuffle = true});
@@ -437,7 +463,7 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
             return UW_ERR_AGAIN;
         }
         rc = uw_loader_next(&loader, j->model.input, j->model.label,
-                            uw_job_target(&j->model));
+                            j->compares_nothing ? NULL : uw_job_target(&j->model));
         if (rc > 0) {
             uint64_t left = limit == 0 ? UINT64_MAX : limit - score->samples_n;
             uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
@@ -468,7 +494,9 @@ void uw_score_print(const struct uw_score *s)
     if (s->labels) {
         printf("test accuracy  %.2f %%\n", 100.0 * s->accuracy);
     }
-    printf("test loss      %.4f\n", s->loss);
+    if (!s->none) {
+        printf("test loss      %.4f\n", s->loss);
+    }
 }
 
 int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
@@ -648,7 +676,8 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                             (unsigned)data->channels, (unsigned)data->height,
                             (unsigned)data->width, fitting(j, text));
     }
-    bool values = d->losses != NULL && d->losses[0].target == UW_TARGET_VALUES;
+    bool values = d->losses != NULL && d->losses[0].target == UW_TARGET_VALUES &&
+                  !j->compares_nothing;
     if (values && data->targets_n == 0 && j->need.classes != 1) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s: a loss with \"target\": \"values\" needs values "

@@ -48,7 +48,8 @@ struct uw_job_config {
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* a GPU is allowed, and "auto" uses it */
     bool tf32;                  /* a GPU may round products to TF32 */
-    bool waits;                 /* an ONNX model's loss waits for the data: uw_job_fit */
+    bool waits;                 /* a loss that the model's file does not say waits for the data:
+                                   uw_job_fit */
     bool unseen;                /* --backend cuda without a GPU: a partial plan, see job_gpu.h */
     uint32_t threads;           /* 0: one per core, or one with a GPU */
     struct uw_model_config plan;    /* minibatch, mode, optimizer and so on; the job fills in
@@ -63,6 +64,7 @@ struct uw_job {
     struct uw_weights_report found;
     struct uw_loss_def losses[UW_LOSSES_MAX];   /* file.def.losses, where the file has none */
     bool loss_is_open;              /* they stand in for what the data decides */
+    bool compares_nothing;          /* --loss none */
     bool drops_sigmoid;             /* file.def lacks the last layer */
     char *columns;                  /* of the training data, for uw_checkpoint.data; NULL: none */
     char loss_note[240];            /* what the loss was taken to be; "": nothing to tell */
@@ -159,6 +161,7 @@ struct uw_score {
     double accuracy, loss;      /* accuracy 0 if the loss does not use labels */
     uint64_t samples_n;
     bool labels;                /* the loss uses labels */
+    bool none;                  /* there is no loss: outputs were computed only */
 };
 
 /* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.

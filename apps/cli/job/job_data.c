@@ -46,7 +46,8 @@ static enum uw_data_wanted wanted_by(const struct uw_job *j, enum uw_loss_word l
     case UW_LOSS_WORD_MSE:
     case UW_LOSS_WORD_L1:
     case UW_LOSS_WORD_HUBER: return UW_DATA_WANT_VALUES;
-    case UW_LOSS_WORD_AUTOENCODER: return UW_DATA_WANT_NOTHING;
+    case UW_LOSS_WORD_AUTOENCODER:
+    case UW_LOSS_WORD_NONE: return UW_DATA_WANT_NOTHING;
     case UW_LOSS_AUTO: break;
     }
     if (d->losses == NULL || j->loss_is_open) {
@@ -114,6 +115,10 @@ static int set_by_word(struct uw_job *j, enum uw_loss_word word, const struct uw
         return set_binary(j, data, spec, err);
     case UW_LOSS_WORD_AUTOENCODER:
         set_loss(j, UW_LOSS_MSE, UW_TARGET_INPUT);
+        return UW_OK;
+    case UW_LOSS_WORD_NONE:             /* it is not computed; any output has it */
+        set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
+        j->compares_nothing = true;
         return UW_OK;
     default:
         set_loss(j, kinds[word], one_hot ? UW_TARGET_LABEL : UW_TARGET_VALUES);
@@ -209,9 +214,9 @@ static const char *loss_text(const struct uw_loss_def *l, char text[96])
                                         [UW_LOSS_BINARY_CROSS_ENTROPY] = "binary cross-entropy",
                                         [UW_LOSS_MSE] = "mse", [UW_LOSS_L1] = "l1",
                                         [UW_LOSS_HUBER] = "huber"};
+    static const char itself[] = "against the sample itself (autoencoder)";
     static const char *const targets[] = {[UW_TARGET_LABEL] = "against the label",
-                                          [UW_TARGET_INPUT] = "against the sample itself "
-                                                              "(autoencoder)",
+                                          [UW_TARGET_INPUT] = itself,
                                           [UW_TARGET_VALUES] = "against the values"};
     bool one = l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && l->target == UW_TARGET_VALUES;
     snprintf(text, 96, "%s %s", kinds[l->kind], one ? "of two classes" : targets[l->target]);

@@ -25,10 +25,11 @@
 enum uw_loss_word {
     UW_LOSS_AUTO = 0,           /* the model file's, or by outputs and data */
     UW_LOSS_WORD_CROSS_ENTROPY, UW_LOSS_WORD_BINARY, UW_LOSS_WORD_MSE, UW_LOSS_WORD_L1,
-    UW_LOSS_WORD_HUBER, UW_LOSS_WORD_AUTOENCODER
+    UW_LOSS_WORD_HUBER, UW_LOSS_WORD_AUTOENCODER,
+    UW_LOSS_WORD_NONE           /* tests only: outputs are computed, and compared with nothing */
 };
 
-/* The words in this order, for an option of kind UW_OPT_CHOICE, and its help. */
+/* The words in this order, but for "none", for an option of kind UW_OPT_CHOICE, and its help. */
 #define UW_LOSS_WORDS "auto|cross_entropy|binary|mse|l1|huber|autoencoder"
 #define UW_LOSS_HELP                                                                              \
     "cross_entropy: labels; binary: two classes, one output; mse, l1, huber: values; "            \

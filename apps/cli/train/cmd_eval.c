@@ -33,7 +33,8 @@ static const struct uw_opt rows[] = {
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any with the same names (an ONNX model has its own): "
         UW_WEIGHTS_HELP),
-    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
+    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS "|none",
+         UW_LOSS_HELP "; none: outputs only, without a label"),
     ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
         "of an autoencoder: an error above X is an anomaly (that of the weights)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
@@ -91,12 +92,17 @@ static int test_all(struct test *t, struct uw_job *job, struct uw_error *err)
         if (uw_stop_asked(&t->stop)) {
             return UW_ERR_AGAIN;
         }
-        rc = uw_loader_next(&loader, m->input, m->label, uw_job_target(m));
+        float *target = job->compares_nothing ? NULL : uw_job_target(m);
+        rc = uw_loader_next(&loader, m->input, m->label, target);
         const struct uw_minibatch b = {.x = m->input, .label = m->label,
-                                       .target = uw_job_target(m),
+                                       .target = target,
                                        .n = rc > 0 ? (uint32_t)rc : 0};
         rc = rc < 0 ? rc : uw_model_forward(m, m->input, b.n, &out);
-        rc = rc < 0 ? rc : uw_scores_add(&t->scores, out, &b, err);
+        if (rc >= 0 && job->compares_nothing) {
+            t->scores.samples_n += b.n;
+        } else {
+            rc = rc < 0 ? rc : uw_scores_add(&t->scores, out, &b, err);
+        }
     }
     return rc < 0 ? rc : UW_OK;
 }
@@ -107,23 +113,30 @@ static void report(const struct test *t, const struct uw_job *job, struct uw_eve
     const struct uw_score score = {.accuracy = uw_scores_accuracy(&t->scores),
                                    .loss = uw_scores_loss(&t->scores),
                                    .samples_n = t->scores.samples_n,
-                                   .labels = t->answers.kind == UW_ANSWER_CLASS};
+                                   .labels = t->answers.kind == UW_ANSWER_CLASS,
+                                   .none = job->compares_nothing};
     cJSON *ev = uw_event("done");
-    UW_EVENT_NUMBERS(ev, {"test_accuracy", score.accuracy}, {"test_loss", score.loss},
-                     {"samples", (double)score.samples_n},
+    if (!score.none) {
+        UW_EVENT_NUMBERS(ev, {"test_accuracy", score.accuracy}, {"test_loss", score.loss});
+    }
+    UW_EVENT_NUMBERS(ev, {"samples", (double)score.samples_n},
                      {"seconds", uw_seconds_since(start_us)},
                      {"arena_bytes", (double)job->arena.used_bytes},
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
     uw_job_device_json(job, ev);
-    uw_scores_json(&t->scores, ev);
+    if (!score.none) {
+        uw_scores_json(&t->scores, ev);
+    }
     bool quiet = uw_events_take_stdout(events);
     uw_events_put(events, ev);
     if (!quiet) {
         uw_score_print(&score);
         printf("samples        %llu\n", (unsigned long long)score.samples_n);
         uw_job_print_device(job);
-        uw_scores_print(&t->scores);
+        if (!score.none) {
+            uw_scores_print(&t->scores);
+        }
     }
 }
 

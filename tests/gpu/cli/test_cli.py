@@ -387,7 +387,7 @@ def test_bench():
 
 
 def write_few():
-    """Ten kinds of stripes, 120 samples; every sixth is for testing. 7 steps of 16 an epoch."""
+    """Ten kinds of stripes, 120 samples; a sixth is for testing. 7 steps of 16 an epoch."""
     with open(FEW, "w", encoding="utf-8") as f:
         for i in range(120):
             row = [((k * (i % 10 + 1) + i) % 29) / 29 for k in range(784)]

@@ -27,7 +27,7 @@ def block():
 
 
 def write_few(path):
-    """96 images of 28 x 28 and ten kinds; every sixth is for testing."""
+    """96 images of 28 x 28 and ten kinds; a sixth is for testing."""
     with open(path, "w", encoding="utf-8") as f:
         for i in range(96):
             row = [((k * (i % 10 + 1) + i) % 29) / 29 for k in range(784)]
