@@ -290,6 +290,11 @@ MAKERS = {
 }
 
 
+def segment_name(step, name, suffix):
+    """A layer of type parameter gives its tensor its own name."""
+    return name if isinstance(step, Parameter) else f"{name}.{suffix}"
+
+
 class Graph(torch.nn.Module):
     """A model file's network. Dropout drops nothing when `noise` is false."""
 
@@ -327,10 +332,10 @@ class Graph(torch.nn.Module):
         for name, _, step in self.steps:
             if isinstance(step, torch.nn.Module):
                 for suffix, p in step.named_parameters():
-                    yield f"{name}.{suffix.replace('_l0', '')}", p, True
+                    yield segment_name(step, name, suffix.replace("_l0", "")), p, True
                 for suffix, p in step.named_buffers():
                     if suffix != "num_batches_tracked":
-                        yield f"{name}.{suffix}", p, False
+                        yield segment_name(step, name, suffix), p, False
 
     def loss(self, x, label):
         values, total = self(x), 0
