@@ -189,12 +189,11 @@ static bool read_attribute(pb_istream_t *stream, const pb_field_t *field, void *
     return true;
 }
 
-/* The text of a list, "['', 't', 'linear_1']", without its last item, the operator. Returns NULL
- * when out of memory. */
-static const char *without_last(struct uw_onnx_reader *r, const char *list)
+/* The text up to the last `end`; NULL: there is none, or out of memory. */
+static const char *until_last(struct uw_onnx_reader *r, const char *text, char end)
 {
-    const char *last = strrchr(list, ',');
-    return uw_pool_text(r->pool, list, last != NULL ? (size_t)(last - list) : strlen(list));
+    const char *last = strrchr(text, end);
+    return last != NULL ? uw_pool_text(r->pool, text, (size_t)(last - text)) : NULL;
 }
 
 /* What PyTorch's exporter leaves in a node: the module, and a rule that rewrote it. */
@@ -202,11 +201,10 @@ static void read_metadata(struct uw_onnx_reader *r, const struct uw_onnx_list *m
                           struct uw_onnx_node *node)
 {
     const struct uw_onnx_entry *entry = metadata->item;
+    node->module = node->name[0] == '/' ? until_last(r, node->name, '/') : NULL;
     for (uint32_t i = 0; i < metadata->n; i++) {
         if (strcmp(entry[i].key, "pkg.torch.onnx.name_scopes") == 0) {
-            node->module = without_last(r, entry[i].value);
-        } else if (strcmp(entry[i].key, "pkg.torch.onnx.class_hierarchy") == 0) {
-            node->classes = without_last(r, entry[i].value);
+            node->module = until_last(r, entry[i].value, ',');
         } else if (strcmp(entry[i].key, "pkg.onnxscript.rewriter.rule_name") == 0 &&
                    r->folded_batchnorm == NULL &&
                    strncmp(entry[i].value, "FuseBatchNorm", 13) == 0) {

@@ -79,8 +79,8 @@ struct uw_onnx_attribute {
 struct uw_onnx_node {
     const char *name, *op, *domain, *overload;
     const char *refused;            /* a sentence: no form that is read; NULL: none */
-    const char *module, *classes;   /* PyTorch's modules around it, "['', 't', 't.layers.0'", and
-                                       their classes; NULL: unknown */
+    const char *module;             /* PyTorch's modules around it, "/t/layers.0" or "['', 't',
+                                       't.layers.0'"; NULL: unknown */
     const char **input;             /* "" where an optional one is left out */
     const char **output;
     struct uw_onnx_attribute *attribute;

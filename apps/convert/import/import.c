@@ -230,20 +230,34 @@ static void count_inner_readers(struct uw_import *im, const struct uw_onnx_node 
     }
 }
 
+/* Whether names differ, and only in their numbers, as those of modules of one list. */
+static bool are_copies(const char *a, const char *b)
+{
+    bool differ = strcmp(a, b) != 0;
+    while (*a != '\0' || *b != '\0') {
+        a += strspn(a, "0123456789");
+        b += strspn(b, "0123456789");
+        if (*a != *b) {
+            return false;
+        }
+        a += *a != '\0' ? 1 : 0;
+        b += *b != '\0' ? 1 : 0;
+    }
+    return differ;
+}
+
 /* A module that a program copies begins with equal weights, and PyTorch's exporter writes equal
- * weights once. The nodes tell whether one module or two read them. */
+ * weights once. The nodes tell whether one module or several read them. */
 static void add_reader(struct uw_value *v, const struct uw_onnx_node *n)
 {
     v->users_n++;
     if (v->reader == NULL) {
         v->reader = n;
     }
-    const struct uw_onnx_node *first = v->reader;
-    if (n->module != NULL && n->classes != NULL && first->module != NULL &&
-        first->classes != NULL && strcmp(n->module, first->module) != 0 &&
-        strcmp(n->classes, first->classes) == 0) {
-        v->apart = true;
-    }
+    const char *first = v->reader->module;
+    bool renamed = strcmp(n->op, "Identity") == 0 && n->outputs_n == 1;
+    v->apart = v->apart || (renamed && are_copies(n->output[0], v->name)) ||
+               (n->module != NULL && first != NULL && are_copies(n->module, first));
 }
 
 int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)

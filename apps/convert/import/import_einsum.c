@@ -138,12 +138,18 @@ int uw_op_einsum(struct uw_import *im, const struct uw_onnx_node *n)
             size_of[(unsigned char)in[k].letter[a]] = uw_view_dim(&copy[k].view, a);
         }
     }
-    const struct term batch = letters(&in[0], &in[1], &out, true, true);
+    struct term batch = letters(&in[0], &in[1], &out, true, true);
     const struct term summed = letters(&in[0], &in[1], &out, true, false);
-    const struct term rows = letters(&in[0], &in[1], &out, false, true);
+    struct term rows = letters(&in[0], &in[1], &out, false, true);
     const struct term columns = letters(&in[1], &in[0], &out, false, true);
-    bool fits = arrange(&copy[0].view, &in[0], &batch, &rows, &summed) &&
-                arrange(&copy[1].view, &in[1], &batch, &summed, &columns);
+    bool fits = arrange(&copy[1].view, &in[1], &batch, &summed, &columns);
+    if (batch.n == 0 && rows.n > 1) {       /* one matrix for all: the minibatch may be a row */
+        batch = rows;
+        batch.n = rows.n - 1;
+        batch.letter[batch.n] = '\0';
+        rows = (struct term){.letter = {rows.letter[batch.n]}, .n = 1};
+    }
+    fits = fits && arrange(&copy[0].view, &in[0], &batch, &rows, &summed);
     if (!fits || y == NULL) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "equation '%.40s': no product of "
                                 "matrices", equation);

@@ -112,8 +112,8 @@ const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_
     }
     bool shared = v->users_n > 1 && uw_import_is_one(im, &v->t); /* several nodes train it */
     if (shared && v->apart) {
-        uw_import_note(im, "weights of several modules of one class that are equal, and once in "
-                           "the file, train apart");
+        uw_import_note(im, "equal weights of several modules of a list, which are once in the "
+                           "file, train apart");
         shared = false;
     }
     return shared ? uw_import_make_value(im, v) : uw_import_as_value(im, v);

@@ -1,0 +1,169 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""exported_networks.py UWASA [--networks A,B] [--exporters E,F] [--keep DIR] [-v]
+
+Train networks that PyTorch exports, as others write them: those of everyday_networks.py and
+odd_networks.py, from the same weights on the same samples, with PyTorch in double precision and
+with `uwasa train`. The loss of every step must agree to 1e-3, or, where steps amplify rounding, as
+well as three times PyTorch in single precision.
+
+Exporters: torchscript, the older one, which every PyTorch has; dynamo, the newer one.
+
+Prints one line a network that differs and the count. A network that is known not to work
+must fail: the list below tells why, of the older exporter of PyTorch 1.13. Exit status 0 when all is as expected, 1 when not, 77 without
+PyTorch."""
+
+import argparse
+import contextlib
+import copy
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+try:
+    import numpy as np
+    import torch
+    from torch import nn
+    import torch.nn.functional as F
+except ImportError:
+    print("exported_networks.py: no PyTorch here", file=sys.stderr)
+    sys.exit(77)
+
+import everyday_networks
+import odd_networks
+
+BATCH, SAMPLES, STEPS, LR = 8, 32, 8, 0.05
+KNOWN = {       # name: why it does not work with the older exporter
+    "lstm_cell_state": "the cell's state is no output of an LSTM layer",
+    "lstm_first_state": "an LSTM layer starts from zeros",
+    "siamese": "a convolution that two nodes share is copied",
+    "fourier_features": "the file does not say that its first matrix is a constant",
+    "cosine_head": "the file has the weight's length as a constant",
+    "circular": "PyTorch 1.13's exporter cuts the wrong rows and columns",
+}
+
+
+def has_batchnorm(module):
+    return any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
+
+
+def export(module, x, path, exporter):
+    module = copy.deepcopy(module)
+    names = {"input_names": ["x"], "output_names": ["y"]}
+    if exporter == "dynamo":
+        plain = {"optimize": False} if has_batchnorm(module) else {}
+        torch.onnx.export(module.eval(), (x,), path, dynamo=True, external_data=False,
+                          dynamic_shapes=({0: torch.export.Dim("batch")},), **names, **plain)
+        return
+    names["dynamic_axes"] = {"x": {0: "batch"}, "y": {0: "batch"}}
+    if has_batchnorm(module):
+        names.update(training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+    if "dynamo" in torch.onnx.export.__code__.co_varnames:
+        names["dynamo"] = False
+    torch.onnx.export(module.train(has_batchnorm(module)), (x,), path, opset_version=16, **names)
+
+
+def losses_of(module, x, target, dtype):
+    module = copy.deepcopy(module).to(dtype).train()
+    x = x.to(dtype)
+    optimizer = torch.optim.SGD(module.parameters(), lr=LR)
+    losses = []
+    for step in range(STEPS):
+        rows = [(step * BATCH + k) % SAMPLES for k in range(BATCH)]
+        optimizer.zero_grad()
+        y = module(x[rows])
+        if target.dtype == torch.float32:
+            loss = F.mse_loss(y.flatten(1), target[rows].to(dtype))
+        else:
+            loss = F.cross_entropy(y, target[rows])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def train(uwasa, path, table, is_values):
+    command = [uwasa, "train", "--model", path, "--data", f"csv:{table},{table}", "--no-shuffle",
+               "--steps", str(STEPS), "--batch", str(BATCH), "--lr", str(LR), "--json", "-",
+               "--loss", "mse" if is_values else "cross_entropy"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    losses = [e["loss"] for e in events if e["event"] == "step"]
+    return losses, done.stderr.strip().splitlines()[-1:]
+
+
+def distance(a, b):
+    return max(abs(x - y) for x, y in zip(a, b))
+
+
+def run(uwasa, name, exporters, folder):
+    """Yields exporter, what is wrong (None: nothing), and whether it could be exported."""
+    make, shape = networks()[name]
+    torch.manual_seed(3)
+    module = make()
+    x = torch.randn(SAMPLES, *shape)
+    outputs = module.eval()(x[:2]).flatten(1).shape[1]
+    is_values = outputs != 5
+    target = torch.randn(SAMPLES, outputs) if is_values else torch.randint(0, 5, (SAMPLES,))
+    table = os.path.join(folder, f"{name}.csv")
+    np.savetxt(table, np.concatenate([x.flatten(1).numpy(), target.numpy().reshape(SAMPLES, -1)],
+                                     1), fmt="%.9g", delimiter=",")
+    want = losses_of(module, x, target, torch.float64)
+    rounding = distance(want, losses_of(module, x, target, torch.float32))
+    for exporter in exporters:
+        path = os.path.join(folder, f"{name}.{exporter}.onnx")
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                export(module, x[:2], path, exporter)
+        except Exception as e:      # an exporter fails in many ways
+            yield exporter, str(e).splitlines()[0][:100], False
+            continue
+        got, said = train(uwasa, path, table, is_values)
+        if len(got) != STEPS:
+            yield exporter, f"{said}", True
+        elif distance(want, got) > max(1e-3, 3 * rounding):
+            yield exporter, f"PyTorch {want[:4]}, uwasa {got[:4]}", True
+        else:
+            yield exporter, None, True
+
+
+def networks():
+    return {**everyday_networks.NETWORKS, **odd_networks.NETWORKS}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("uwasa")
+    p.add_argument("--networks", default=",".join(networks()))
+    p.add_argument("--exporters", default="torchscript")
+    p.add_argument("--keep", help="leave the files there")
+    p.add_argument("-v", action="store_true", help="print every network")
+    args = p.parse_args()
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    agree = exported = unexpected = 0
+    with tempfile.TemporaryDirectory(prefix="uwasa-networks-") as folder:
+        for name in args.networks.split(","):
+            for exporter, wrong, could in run(args.uwasa, name, args.exporters.split(","),
+                                              args.keep or folder):
+                exported += could
+                agree += could and wrong is None
+                odd = could and (wrong is None) == (name in KNOWN)
+                unexpected += odd
+                if odd or args.v:
+                    print(f"{name} {exporter}: {wrong or 'agrees'}"
+                          f"{'' if could else ' (no export)'}", flush=True)
+    print(f"{agree} of {exported} exported networks agree, {len(KNOWN)} are known not to")
+    return 1 if unexpected else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
