@@ -7,10 +7,14 @@
 #include <float.h>
 #include <string.h>
 
-/* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0". */
+/* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0", and PyTorch's
+ * "scalar_tensor_default_1" and "beta_cast". */
 static bool is_constant_name(const char *name)
 {
-    return name[0] == '\0' || name[0] == '/' || strstr(name, "onst") != NULL;
+    size_t n = strlen(name);
+    return n == 0 || name[0] == '/' || strstr(name, "onst") != NULL ||
+           strncmp(name, "scalar_tensor_default", 21) == 0 ||
+           (n > 5 && strcmp(name + n - 5, "_cast") == 0);
 }
 
 /* Whether an exporter computed the tensor: "onnx::Add_5", "val_3". Its values are a parameter's,
