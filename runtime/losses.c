@@ -97,14 +97,6 @@ int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t
 
 int uw_losses_check(const struct uw_model *m, const struct uw_minibatch *b, struct uw_error *err)
 {
-    if (m->class_weights != NULL) {
-        int rc = uw_parts.weighing != NULL
-                     ? uw_parts.weighing->check(m, err)
-                     : uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without class weights");
-        if (rc < 0) {
-            return rc;
-        }
-    }
     for (uint32_t h = 0; h < m->heads_n; h++) {
         const struct uw_loss_def *d = m->heads[h].def;
         if (d->target == UW_TARGET_VALUES && b->target == NULL) {

@@ -296,15 +296,13 @@ UW_STEP_PART int uw_step_check(const struct uw_model *m, const struct uw_minibat
         return uw_error_set(err, UW_ERR_INVALID,
                             "the model was planned for another optimizer, momentum or clipping");
     }
-    if (m->guard.factor != 0.0f) {
-        int rc = uw_parts.guarding != NULL
-                     ? uw_parts.guarding->check(m, err)
-                     : uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without the spike guard");
-        if (rc < 0) {
-            return rc;
-        }
+    bool guards = m->guard.factor != 0.0f, weighs = m->class_weights != NULL;
+    if ((guards && uw_parts.guarding == NULL) || (weighs && uw_parts.weighing == NULL)) {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without a guard or class weights");
     }
-    return check_batch(m, b, err);
+    int rc = guards ? uw_parts.guarding->check(m, err) : UW_OK;
+    rc = rc < 0 || !weighs ? rc : uw_parts.weighing->check(m, err);
+    return rc < 0 ? rc : check_batch(m, b, err);
 }
 
 static int check_guard(const struct uw_model *m, struct uw_error *err)
