@@ -298,7 +298,7 @@ UW_STEP_PART int uw_step_check(const struct uw_model *m, const struct uw_minibat
     }
     bool guards = m->guard.factor != 0.0f, weighs = m->class_weights != NULL;
     if ((guards && uw_parts.guarding == NULL) || (weighs && uw_parts.weighing == NULL)) {
-        return uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without a guard or class weights");
+        return uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without spike guard or class weights");
     }
     int rc = guards ? uw_parts.guarding->check(m, err) : UW_OK;
     rc = rc < 0 || !weighs ? rc : uw_parts.weighing->check(m, err);
