@@ -3,6 +3,8 @@
  * Kernel contract: activations against their definitions in double, and dropout. */
 #include "test_kernels.h"
 
+#include "double_operators.h"
+
 static double phi(double x)
 {
     return exp(-0.5 * x * x) / sqrt(2.0 * 3.14159265358979323846);
@@ -125,67 +127,6 @@ static void test_activations_nan_stays_and_the_ends_saturate(void **state)
     }
 }
 
-static double between(double x, double low, double high)
-{
-    return fmin(fmax(x, low), high);
-}
-
-static double function_in_double(enum uw_function f, double a, double b, double x)
-{
-    double softplus = fmax(x, 0.0) + log1p(exp(-fabs(x)));
-    switch (f) {
-    case UW_FUNCTION_SCALE:
-        return a * x + b;
-    case UW_FUNCTION_ABS:
-        return fabs(x);
-    case UW_FUNCTION_EXP:
-        return exp(x);
-    case UW_FUNCTION_LOG:
-        return log(x);
-    case UW_FUNCTION_SQRT:
-        return sqrt(x);
-    case UW_FUNCTION_RECIPROCAL:
-        return 1.0 / x;
-    case UW_FUNCTION_SQUARE:
-        return x * x;
-    case UW_FUNCTION_POWER:
-        return pow(x, a);
-    case UW_FUNCTION_ERF:
-        return erf(x);
-    case UW_FUNCTION_CLIP:
-        return between(x, a, b);
-    case UW_FUNCTION_ELU:
-        return x > 0.0 ? x : a * expm1(x);
-    case UW_FUNCTION_SELU:
-        return b * (x > 0.0 ? x : a * expm1(x));
-    case UW_FUNCTION_CELU:
-        return x > 0.0 ? x : a * expm1(x / a);
-    case UW_FUNCTION_SOFTPLUS:
-        return (fmax(a * x, 0.0) + log1p(exp(-fabs(a * x)))) / a;
-    case UW_FUNCTION_SOFTSIGN:
-        return x / (1.0 + fabs(x));
-    case UW_FUNCTION_MISH:
-        return x * tanh(softplus);
-    case UW_FUNCTION_HARDSIGMOID:
-        return between(a * x + b, 0.0, 1.0);
-    case UW_FUNCTION_HARDSWISH:
-        return x * between(x / 6.0 + 0.5, 0.0, 1.0);
-    case UW_FUNCTION_THRESHOLD:
-        return x > a ? x : b;
-    case UW_FUNCTION_QUICK_GELU:
-        return x / (1.0 + exp(-a * x));
-    case UW_FUNCTION_SIN:
-        return sin(x);
-    case UW_FUNCTION_COS:
-        return cos(x);
-    case UW_FUNCTION_SIGN:
-        return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0;
-    case UW_FUNCTION_STEP:
-        break;
-    }
-    return x > a ? 1.0 : 0.0;
-}
-
 static bool wants_positive(enum uw_function f)
 {
     return f == UW_FUNCTION_LOG || f == UW_FUNCTION_SQRT || f == UW_FUNCTION_RECIPROCAL ||
@@ -210,9 +151,9 @@ static void check_function(enum uw_function f, float a, float b, size_t n, float
     assert_int_equal(k->bw_input(&e.exec, &act, n, x, dy, sum, true), UW_OK);
     for (size_t i = 0; i < n; i++) {
         double at = (double)x[i], da = (double)a, db = (double)b, step = 1e-6 * (1.0 + fabs(at));
-        double want = function_in_double(f, da, db, at);
-        double over = function_in_double(f, da, db, at + step);
-        double under = function_in_double(f, da, db, at - step);
+        double want = double_function(f, da, db, at);
+        double over = double_function(f, da, db, at + step);
+        double under = double_function(f, da, db, at - step);
         uw_test_assert_near((double)y[i], want, 2e-6 * (1.0 + fabs(want)));
         if (fabs((over - want) - (want - under)) > 1e-3 * step * (1.0 + fabs(want))) {
             continue;               /* a kink: either side */

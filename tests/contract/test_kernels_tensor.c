@@ -5,6 +5,8 @@
  * yet and says so. */
 #include "test_kernels.h"
 
+#include "double_operators.h"
+
 #define AXES UW_TENSOR_AXES
 #define OPS_N (UW_ARITHMETIC_MASK + 1)
 
@@ -24,29 +26,6 @@ static void release_all(float *const *blocks, size_t n)
                 sizeof (float *const[]){__VA_ARGS__} / sizeof(float *))
 
 /* ---- arithmetic ---- */
-
-static double value_of(enum uw_arithmetic_op op, double a, double b)
-{
-    switch (op) {
-    case UW_ARITHMETIC_ADD:
-        return a + b;
-    case UW_ARITHMETIC_SUB:
-        return a - b;
-    case UW_ARITHMETIC_MUL:
-        return a * b;
-    case UW_ARITHMETIC_DIV:
-        return a / b;
-    case UW_ARITHMETIC_POW:
-        return pow(a, b);
-    case UW_ARITHMETIC_MIN:
-        return a < b ? a : b;
-    case UW_ARITHMETIC_MAX:
-        return a > b ? a : b;
-    case UW_ARITHMETIC_MASK:
-        break;
-    }
-    return b != 0.0 ? a : 0.0;
-}
 
 static double derivative_of(enum uw_arithmetic_op op, uint32_t which, double a, double b)
 {
@@ -121,7 +100,7 @@ static void check_arithmetic(const struct uw_arithmetic *g, uint32_t threads)
     assert_int_equal(slots()->arithmetic_fw(&e.exec, g, in[0], in[1], y), UW_OK);
     for (size_t i = 0; i < n; i++) {
         place_of(g, i, at);
-        double want = value_of(g->op, (double)in[0][at[0]], (double)in[1][at[1]]);
+        double want = double_combine(g->op, (double)in[0][at[0]], (double)in[1][at[1]]);
         uw_test_assert_near((double)y[i], want, 2e-6 * (1.0 + fabs(want)));
     }
     for (uint32_t which = 0; which < 2; which++) {

@@ -4,7 +4,7 @@
 
 Train networks that PyTorch exports, as others write them: those of everyday_networks.py and
 odd_networks.py, from the same weights on the same samples, with PyTorch in double precision and
-with `uwasa train`. The loss of every step must agree to 1e-3, or, where steps amplify rounding, as
+with `uwasa train`. The loss of every step must agree to 2e-5, or, where steps amplify rounding, as
 well as three times PyTorch in single precision.
 
 Exporters: torchscript, the older one, which every PyTorch has; dynamo, the newer one.
@@ -34,10 +34,13 @@ except ImportError:
     print("exported_networks.py: no PyTorch here", file=sys.stderr)
     sys.exit(77)
 
-import everyday_networks
-import odd_networks
+sys.dont_write_bytecode = True
+import everyday_networks  # noqa: E402  pylint: disable=wrong-import-position
+import odd_networks  # noqa: E402  pylint: disable=wrong-import-position
+from random_models import BATCH, torch_losses  # noqa: E402  pylint: disable=wrong-import-position
 
-BATCH, SAMPLES, STEPS, LR = 8, 32, 8, 0.05
+STEPS, LR = 8, 0.05
+SAMPLES = STEPS * BATCH
 KNOWN = {       # name: why it does not work with the older exporter
     "lstm_cell_state": "the cell's state is no output of an LSTM layer",
     "lstm_first_state": "an LSTM layer starts from zeros",
@@ -69,22 +72,11 @@ def export(module, x, path, exporter):
 
 
 def losses_of(module, x, target, dtype):
-    module = copy.deepcopy(module).to(dtype).train()
-    x = x.to(dtype)
-    optimizer = torch.optim.SGD(module.parameters(), lr=LR)
-    losses = []
-    for step in range(STEPS):
-        rows = [(step * BATCH + k) % SAMPLES for k in range(BATCH)]
-        optimizer.zero_grad()
-        y = module(x[rows])
-        if target.dtype == torch.float32:
-            loss = F.mse_loss(y.flatten(1), target[rows].to(dtype))
-        else:
-            loss = F.cross_entropy(y, target[rows])
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+    module = copy.deepcopy(module).to(dtype)
+    if target.dtype != torch.float32:
+        return torch_losses(module, x.to(dtype), target, LR)
+    return torch_losses(module, x.to(dtype), target.to(dtype), LR,
+                        lambda y, t: F.mse_loss(y.flatten(1), t))
 
 
 def train(uwasa, path, table, is_values):
@@ -127,7 +119,7 @@ def run(uwasa, name, exporters, folder):
         got, said = train(uwasa, path, table, is_values)
         if len(got) != STEPS:
             yield exporter, f"{said}", True
-        elif distance(want, got) > max(1e-3, 3 * rounding):
+        elif distance(want, got) > max(2e-5, 3 * rounding):
             yield exporter, f"PyTorch {want[:4]}, uwasa {got[:4]}", True
         else:
             yield exporter, None, True

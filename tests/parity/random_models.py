@@ -226,13 +226,14 @@ def watch_kinks(model):
     return nearest
 
 
-def torch_losses(model, x, y, lr):
+def torch_losses(model, x, y, lr, loss_of=F.cross_entropy):
+    """Of a step for each BATCH samples of x."""
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
     model.train()
     losses = []
-    for step in range(STEPS):
+    for step in range(len(x) // BATCH):
         rows = slice(step * BATCH, (step + 1) * BATCH)
-        loss = F.cross_entropy(model(x[rows]), y[rows])
+        loss = loss_of(model(x[rows]), y[rows])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -5,6 +5,8 @@
 #ifndef UWASA_TEST_DOUBLE_TENSOR_H
 #define UWASA_TEST_DOUBLE_TENSOR_H
 
+#include "double_operators.h"
+
 #include "uwasa/parts.h"
 
 #define DOUBLE_AXES 5
@@ -70,29 +72,6 @@ static inline void double_transpose(const struct double_model *d, const struct u
         }
         y[i] = d->value[l->input[0]][double_index(from, in)];
     }
-}
-
-static inline double double_combine(enum uw_arithmetic_op op, double a, double b)
-{
-    switch (op) {
-    case UW_ARITHMETIC_ADD:
-        return a + b;
-    case UW_ARITHMETIC_SUB:
-        return a - b;
-    case UW_ARITHMETIC_MUL:
-        return a * b;
-    case UW_ARITHMETIC_DIV:
-        return a / b;
-    case UW_ARITHMETIC_POW:
-        return pow(a, b);
-    case UW_ARITHMETIC_MIN:
-        return fmin(a, b);
-    case UW_ARITHMETIC_MAX:
-        return fmax(a, b);
-    case UW_ARITHMETIC_MASK:
-        break;
-    }
-    return b != 0.0 ? a : 0.0;
 }
 
 static inline void double_arithmetic(const struct double_model *d, const struct uw_layer *l,
@@ -205,74 +184,19 @@ static inline void double_take(const struct double_model *d, const struct uw_lay
     }
 }
 
-static inline double double_function(const struct uw_function_def *def, double x)
-{
-    double a = (double)def->a, b = (double)def->b;
-    switch (def->function) {
-    case UW_FUNCTION_SCALE:
-        return a * x + b;
-    case UW_FUNCTION_ABS:
-        return fabs(x);
-    case UW_FUNCTION_EXP:
-        return exp(x);
-    case UW_FUNCTION_LOG:
-        return log(x);
-    case UW_FUNCTION_SQRT:
-        return sqrt(x);
-    case UW_FUNCTION_RECIPROCAL:
-        return 1.0 / x;
-    case UW_FUNCTION_SQUARE:
-        return x * x;
-    case UW_FUNCTION_POWER:
-        return pow(x, a);
-    case UW_FUNCTION_ERF:
-        return erf(x);
-    case UW_FUNCTION_CLIP:
-        return fmin(fmax(x, a), b);
-    case UW_FUNCTION_ELU:
-        return x > 0.0 ? x : a * expm1(x);
-    case UW_FUNCTION_SELU:
-        return b * (x > 0.0 ? x : a * expm1(x));
-    case UW_FUNCTION_CELU:
-        return fmax(x, 0.0) + fmin(0.0, a * expm1(x / a));
-    case UW_FUNCTION_SOFTPLUS:
-        return log1p(exp(a * x)) / a;
-    case UW_FUNCTION_SOFTSIGN:
-        return x / (1.0 + fabs(x));
-    case UW_FUNCTION_MISH:
-        return x * tanh(log1p(exp(x)));
-    case UW_FUNCTION_HARDSIGMOID:
-        return fmin(fmax(a * x + b, 0.0), 1.0);
-    case UW_FUNCTION_HARDSWISH:
-        return x * fmin(fmax(x + 3.0, 0.0), 6.0) / 6.0;
-    case UW_FUNCTION_THRESHOLD:
-        return x > a ? x : b;
-    case UW_FUNCTION_SIN:
-        return sin(x);
-    case UW_FUNCTION_COS:
-        return cos(x);
-    case UW_FUNCTION_SIGN:
-        return (x > 0.0) - (x < 0.0);
-    case UW_FUNCTION_STEP:
-        return x > a;
-    case UW_FUNCTION_QUICK_GELU:
-        break;
-    }
-    return x / (1.0 + exp(-a * x));
-}
-
 /* As double_layer_norm. */
 static inline bool double_layer_tensor(const struct double_model *d, const struct uw_layer *l,
                                        uint32_t n, double *y)
 {
     const double *x = d->value[l->input[0]];
+    const struct uw_function_def *f = &l->def->function;
     switch (l->def->kind) {
     case UW_LAYER_PARAMETER:
         memcpy(y, double_tensor(d, l, 0), l->out_n * sizeof *y);
         return true;
     case UW_LAYER_FUNCTION:
         for (size_t i = 0; i < (size_t)n * l->out_n; i++) {
-            y[i] = double_function(&l->def->function, x[i]);
+            y[i] = double_function(f->function, (double)f->a, (double)f->b, x[i]);
         }
         return true;
     case UW_LAYER_ARITHMETIC:
