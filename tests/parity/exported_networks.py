@@ -46,6 +46,9 @@ KNOWN = {       # name: why it does not work with the older exporter
     "lstm_first_state": "an LSTM layer starts from zeros",
     "siamese": "a convolution that two nodes share is copied",
     "fourier_features": "the file does not say that its first matrix is a constant",
+    "fixed_transform": "nor that the basis is",
+    "fixed_positions": "nor that the positions are",
+    "graph_convolution": "nor that the adjacency is",
     "cosine_head": "the file has the weight's length as a constant",
     "circular": "PyTorch 1.13's exporter cuts the wrong rows and columns",
 }
