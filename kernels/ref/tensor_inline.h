@@ -14,7 +14,7 @@
 
 struct reduce_job {
     const struct uw_reduce *r;
-    const float *x, *y, *dy;
+    const float *x, *y, *dy;        /* dy NULL: forward */
     float *out;                     /* y, or dx */
     size_t per_task;                /* of outer */
     bool accumulate;
@@ -47,19 +47,6 @@ static float reduce_one(const struct uw_reduce *r, const float *x)
     return uw_sqrtf((float)sum);
 }
 
-static void reduce_task(void *arg, uint32_t task, uint32_t thread)
-{
-    (void)thread;
-    const struct reduce_job *j = arg;
-    const struct uw_reduce *r = j->r;
-    size_t end = ((size_t)task + 1) * j->per_task;
-    for (size_t o = task * j->per_task; o < (end < r->outer ? end : r->outer); o++) {
-        for (size_t i = 0; i < r->inner; i++) {
-            j->out[o * r->inner + i] = reduce_one(r, j->x + o * r->n * r->inner + i);
-        }
-    }
-}
-
 /* dx of the elements that make one element of y. */
 static void reduce_gradient(const struct uw_reduce *r, const float *x, float y, float dy,
                             float *dx, bool accumulate)
@@ -79,7 +66,7 @@ static void reduce_gradient(const struct uw_reduce *r, const float *x, float y, 
     }
 }
 
-static void reduce_bw_task(void *arg, uint32_t task, uint32_t thread)
+static void reduce_task(void *arg, uint32_t task, uint32_t thread)
 {
     (void)thread;
     const struct reduce_job *j = arg;
@@ -88,22 +75,27 @@ static void reduce_bw_task(void *arg, uint32_t task, uint32_t thread)
     for (size_t o = task * j->per_task; o < (end < r->outer ? end : r->outer); o++) {
         for (size_t i = 0; i < r->inner; i++) {
             size_t at = o * r->n * r->inner + i, y = o * r->inner + i;
-            reduce_gradient(r, j->x + at, j->y[y], j->dy[y], j->out + at, j->accumulate);
+            if (j->dy == NULL) {
+                j->out[y] = reduce_one(r, j->x + at);
+            } else {
+                reduce_gradient(r, j->x + at, j->y[y], j->dy[y], j->out + at, j->accumulate);
+            }
         }
     }
 }
 
-static void run_reduce(const struct uw_exec *e, uw_task_fn fn, struct reduce_job *j)
+static void run_reduce(const struct uw_exec *e, struct reduce_job *j)
 {
     size_t each = (size_t)j->r->n * j->r->inner;
     j->per_task = each >= TASK_N ? 1 : (TASK_N + each - 1) / each;
-    uw_workers_run(e->workers, fn, j, (uint32_t)((j->r->outer + j->per_task - 1) / j->per_task));
+    uw_workers_run(e->workers, reduce_task, j,
+                   (uint32_t)((j->r->outer + j->per_task - 1) / j->per_task));
 }
 
 static int reduce_fw(const struct uw_exec *e, const struct uw_reduce *r, const float *x, float *y)
 {
     struct reduce_job j = {.r = r, .x = x, .out = y};
-    run_reduce(e, reduce_task, &j);
+    run_reduce(e, &j);
     return UW_OK;
 }
 
@@ -111,7 +103,7 @@ static int reduce_bw(const struct uw_exec *e, const struct uw_reduce *r, const f
                      const float *y, const float *dy, float *dx, bool accumulate)
 {
     struct reduce_job j = {.r = r, .x = x, .y = y, .dy = dy, .out = dx, .accumulate = accumulate};
-    run_reduce(e, reduce_bw_task, &j);
+    run_reduce(e, &j);
     return UW_OK;
 }
 

@@ -4,17 +4,6 @@
  * an axis of size 1, or a missing one, is repeated. */
 #include "layer_shared.h"
 
-/* The axes of a sample at the end of UW_TENSOR_AXES. Returns how many stand in front of them. */
-static uint32_t align(const struct uw_shape *s, uint32_t dim[UW_TENSOR_AXES])
-{
-    uint32_t axes[UW_AXES_MAX], before = UW_TENSOR_AXES - s->rank;
-    uw_axes_of(s, axes);
-    for (uint32_t i = 0; i < UW_TENSOR_AXES; i++) {
-        dim[i] = i < before ? 1 : axes[i - before];
-    }
-    return before;
-}
-
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     struct uw_arithmetic *g = &l->geometry.arithmetic;
@@ -25,7 +14,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     }
     *g = (struct uw_arithmetic){.op = l->def->arithmetic.op};
     for (uint32_t k = 0; k < 2; k++) {
-        align(&in[k], dim[k]);
+        uw_axes_at_end(&in[k], in[k].rank, UW_TENSOR_AXES, dim[k]);
         rank = in[k].rank > rank ? in[k].rank : rank;
     }
     uint32_t n[2] = {1, 1};

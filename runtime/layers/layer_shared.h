@@ -30,6 +30,17 @@ static inline const struct uw_recurrence_kernels *uw_recurrence(const struct uw_
 #endif
 }
 
+/* The first n axes of a sample at the end of dim[dims_n]; in front of them 1. */
+static inline void uw_axes_at_end(const struct uw_shape *s, uint32_t n, uint32_t dims_n,
+                                  uint32_t *dim)
+{
+    uint32_t axes[UW_AXES_MAX];
+    uw_axes_of(s, axes);
+    for (uint32_t i = 0; i < dims_n; i++) {
+        dim[i] = i + n < dims_n ? 1 : axes[i + n - dims_n];
+    }
+}
+
 /* Whether the layer does the ReLU after it, by the fused slots. */
 static inline bool uw_does_relu_behind(const struct uw_layer *l)
 {

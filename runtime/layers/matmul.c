@@ -14,17 +14,6 @@ static void matrix_of(const struct uw_shape *s, uint32_t *rows, uint32_t *n)
     *n = dim[s->rank - 1];
 }
 
-/* The axes in front of the matrix, at the end of dim. */
-static void stack_of(const struct uw_shape *s, uint32_t dim[UW_PRODUCT_AXES])
-{
-    uint32_t axes[UW_AXES_MAX], n = s->rank > 2 ? s->rank - 2 : 0;
-    uw_axes_of(s, axes);
-    for (uint32_t i = 0; i < UW_PRODUCT_AXES; i++) {
-        uint32_t before = UW_PRODUCT_AXES - n;
-        dim[i] = i < before ? 1 : axes[i - before];
-    }
-}
-
 static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error *err)
 {
     const struct uw_matmul_def *d = &l->def->matmul;
@@ -39,8 +28,9 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     matrix_of(&in[1], &b[d->trans_b], &b[!d->trans_b]);
     *g = (struct uw_products){.m = a[0], .k = a[1], .n = b[1]};
     bool fits = a[1] == b[0];
-    stack_of(&in[0], stack[0]);
-    stack_of(&in[1], stack[1]);
+    for (uint32_t o = 0; o < 2; o++) {  /* the axes in front of the matrices */
+        uw_axes_at_end(&in[o], in[o].rank - 2, UW_PRODUCT_AXES, stack[o]);
+    }
     uint32_t n[2] = {a[0] * a[1], b[0] * b[1]};  /* within a value, which fits 32 bits */
     for (uint32_t i = UW_PRODUCT_AXES; i-- > 0;) {
         g->dim[i] = stack[0][i] > stack[1][i] ? stack[0][i] : stack[1][i];

@@ -9,33 +9,11 @@
 
 #include "uwasa/data.h"
 
-
+#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[64];
-
-static const char *const names[] = {"images",
-                                    "labels",
-                                    "images2",
-                                    "labels2",
-                                    "a.csv",
-                                    "b.csv",
-                                    "y.txt",
-                                    "z.txt",
-                                    "emnist-letters-train-images-idx3-ubyte",
-                                    "emnist-letters-train-labels-idx1-ubyte",
-                                    "train-images-idx3-ubyte",
-                                    "train-images-idx3-ubyte.gz",
-                                    "train-labels-idx1-ubyte",
-                                    "t10k-images-idx3-ubyte",
-                                    "t10k-labels-idx1-ubyte",
-                                    "data_batch_1.bin",
-                                    "data_batch_2.bin",
-                                    "data_batch_3.bin",
-                                    "data_batch_4.bin",
-                                    "data_batch_5.bin",
-                                    "test_batch.bin"};
 
 static inline const char *at(const char *name)
 {
@@ -53,19 +31,33 @@ static inline int make_folder(void **state)
     return mkdtemp(folder) == NULL;
 }
 
-static inline int empty_folder(void **state)
+static inline int remove_all(const char *path)
 {
-    (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        unlink(at(names[i]));
+    DIR *d = opendir(path);
+    const struct dirent *entry;
+    while (d != NULL && (entry = readdir(d)) != NULL) {
+        char inside[600];
+        int n = snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
+        if (n < (int)sizeof inside && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0) {
+            (void)remove_all(inside);
+        }
     }
-    return 0;
+    if (d != NULL) {
+        closedir(d);
+    }
+    return remove(path);
 }
 
 static inline int remove_folder(void **state)
 {
-    empty_folder(state);
-    return rmdir(folder);
+    (void)state;
+    return remove_all(folder);
+}
+
+static inline int empty_folder(void **state)
+{
+    return remove_folder(state) != 0 || mkdir(folder, 0700) != 0;
 }
 
 static inline void write_file(const char *name, const void *data, size_t bytes)
@@ -113,6 +105,17 @@ static inline void expect_sample(struct uw_data *d, uint64_t index, const float 
     assert_int_equal(got_label, label);
     assert_memory_equal(got, x, n * sizeof *x);
     uw_test_release(got);
+}
+
+static inline bool tells(const struct uw_data *d, const char *part)
+{
+    const char *note;
+    for (uint32_t i = 0; (note = uw_data_note(d, i)) != NULL; i++) {
+        if (strstr(note, part) != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 #endif

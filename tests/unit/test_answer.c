@@ -3,20 +3,7 @@
  * What outputs mean by the loss. */
 #include "test_support.h"
 
-#include "job/answer.h"
-
-#include "uwasa/backends.h"
-
-/* Answers to outputs_n outputs by a loss; loss NULL: cross-entropy. */
-static struct uw_answers answers_by(const struct uw_loss_def *loss, uint32_t outputs_n)
-{
-    struct uw_job job = {.config = {.kernels = &uw_kernels_ref},
-                         .file = {.def = {.losses = loss, .losses_n = loss != NULL}},
-                         .model = {.classes = outputs_n, .input_n = outputs_n}};
-    struct uw_answers a;
-    uw_answers_init(&a, &job);
-    return a;
-}
+#include "answers_by.h"
 
 static void expect(const float *got, const float *want, uint32_t n)
 {

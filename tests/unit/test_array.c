@@ -57,17 +57,6 @@ static const char *spec(const char *options)
     return text;
 }
 
-static bool tells(const struct uw_data *d, const char *part)
-{
-    const char *note;
-    for (uint32_t i = 0; (note = uw_data_note(d, i)) != NULL; i++) {
-        if (strstr(note, part) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void test_npy_types_are_numbers(void **state)
 {
     (void)state;

@@ -2,50 +2,7 @@
  *
  * Images in a folder a class: what is a class, which images test, and how they are brought to the
  * size that a model takes. */
-#include "test_support.h"
-
-#include "uwasa/data.h"
-
-#include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static char folder[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/uwasa_images_XXXXXX");
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_all(const char *path)
-{
-    DIR *d = opendir(path);
-    const struct dirent *entry;
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        char inside[600];
-        snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            (void)remove_all(inside);
-        }
-    }
-    if (d != NULL) {
-        closedir(d);
-    }
-    return remove(path);
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return remove_all(folder);
-}
-
-static int empty_folder(void **state)
-{
-    return remove_folder(state) != 0 || mkdir(folder, 0700) != 0;
-}
+#include "dataset_files.h"
 
 /* Write a file; its folders are made. */
 static void put(const char *name, const void *data, size_t bytes)
@@ -107,17 +64,6 @@ static uint32_t read_one(struct uw_data *d, uint64_t index, float *x)
     uint32_t label = 99;
     assert_int_equal(d->base->ops->read(d->base, index, x, &label), UW_OK);
     return label;
-}
-
-static bool tells(const struct uw_data *d, const char *part)
-{
-    const char *note;
-    for (uint32_t i = 0; (note = uw_data_note(d, i)) != NULL; i++) {
-        if (strstr(note, part) != NULL) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void test_images_folders_are_classes(void **state)

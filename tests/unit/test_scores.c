@@ -6,17 +6,7 @@
 #include "base/events.h"
 #include "train/scores.h"
 
-#include "uwasa/backends.h"
-
-static struct uw_answers answers_by(const struct uw_loss_def *loss, uint32_t outputs_n)
-{
-    struct uw_job job = {.config = {.kernels = &uw_kernels_ref},
-                         .file = {.def = {.losses = loss, .losses_n = loss != NULL}},
-                         .model = {.classes = outputs_n, .input_n = outputs_n}};
-    struct uw_answers a;
-    uw_answers_init(&a, &job);
-    return a;
-}
+#include "answers_by.h"
 
 static double member(const cJSON *object, const char *key)
 {
