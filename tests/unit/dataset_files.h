@@ -73,17 +73,23 @@ static inline void write_text(const char *name, const char *text)
     write_file(name, text, strlen(text));
 }
 
-static inline void expect_error(const char *spec, int code, const char *part)
+static inline void expect_refused(const char *spec, const struct uw_data_config *config, int code,
+                                  const char *part)
 {
     struct uw_data d;
     struct uw_error err = {.text = ""};
-    assert_int_equal(uw_data_open(&d, spec, NULL, &err), code);
+    assert_int_equal(uw_data_open(&d, spec, config, &err), code);
     assert_null(d.base);
     assert_int_equal(err.code, code);
     if (strstr(err.text, part) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", err.text, part);
     }
     uw_data_close(&d);
+}
+
+static inline void expect_error(const char *spec, int code, const char *part)
+{
+    expect_refused(spec, NULL, code, part);
 }
 
 static inline struct uw_data open_good(const char *spec, const struct uw_data_config *config)
