@@ -2,6 +2,7 @@
 #include "job_columns.h"
 
 #include "job_data.h"
+#include "job_weights.h"
 #include "base/open_file.h"
 
 #include <cjson/cJSON.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job_data.h"
 
-#include "job_columns.h"
+#include "job_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -311,6 +311,12 @@ bool uw_job_is_binary(const struct uw_job *j)
     const struct uw_loss_def *l = j->file.def.losses;
     return l != NULL && l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && l->target == UW_TARGET_VALUES &&
            outputs_of(j) == 1;
+}
+
+bool uw_job_has_labels(const struct uw_job *j)
+{
+    const struct uw_model_def *d = &j->file.def;
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL || uw_job_is_binary(j);
 }
 
 /* ---- opening ---- */

@@ -6,6 +6,8 @@
 #include "base/stop.h"
 #include "job/answer.h"
 #include "job/job_data.h"
+#include "job/job_score.h"
+#include "job/job_weights.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"

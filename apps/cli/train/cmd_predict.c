@@ -2,6 +2,7 @@
 #include "predict.h"
 #include "base/commands.h"
 #include "base/open_file.h"
+#include "job/job_weights.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"

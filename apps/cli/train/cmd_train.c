@@ -2,6 +2,7 @@
 #include "profile_view.h"
 #include "train.h"
 #include "base/commands.h"
+#include "job/job_weights.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"

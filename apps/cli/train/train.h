@@ -18,6 +18,7 @@
 #include "base/stop.h"
 #include "base/trace.h"
 #include "job/job_data.h"
+#include "job/job_score.h"
 #include "job/recipe.h"
 
 #include "uwasa/data.h"
