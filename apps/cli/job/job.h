@@ -80,6 +80,15 @@ struct uw_job {
 /* Help of --exact in every command that has it. */
 #define UW_EXACT_HELP "the same weights, bit for bit, on every processor; slower"
 
+/* Rows of what computes, for a struct `options` with members of these names. */
+#define UW_JOB_COMPUTE_ROWS(options)                                                              \
+    UW_OPT_ROW(options, "threads", UW_OPT_U32, threads, 1, 256, "N",                              \
+               "threads that compute (one a core)"),                                              \
+    UW_OPT_ROW(options, "backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU,                 \
+               UW_BACKENDS_GPU_HELP),                                                             \
+    UW_OPT_ROW(options, "tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),                     \
+    UW_OPT_ROW(options, "exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP)
+
 /* Choose kernels by --backend and --exact.
  * Returns UW_OK; UW_ERR_UNSUPPORTED (not in this build or on this machine, or the machine cannot
  * compute exactly) or UW_ERR_INVALID (that backend is not exact), err filled. */

@@ -75,7 +75,5 @@ void uw_score_print(const struct uw_score *s)
     if (s->labels) {
         printf("test accuracy  %.2f %%\n", 100.0 * s->accuracy);
     }
-    if (!s->none) {
-        printf("test loss      %.4f\n", s->loss);
-    }
+    printf("test loss      %.4f\n", s->loss);
 }

@@ -15,7 +15,6 @@ struct uw_score {
     double accuracy, loss;      /* accuracy 0 if the loss does not use labels */
     uint64_t samples_n;
     bool labels;                /* the loss uses labels */
-    bool none;                  /* there is no loss: outputs were computed only */
 };
 
 /* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.
