@@ -332,14 +332,9 @@ int uw_images_open(struct uw_images *d, const char *text, const struct uw_data_c
 
 void uw_images_close(struct uw_images *d)
 {
-    for (uint32_t k = 0; d->columns.classes != NULL && k < d->columns.classes_n; k++) {
-        free(d->columns.classes[k]);
-    }
-    free(d->columns.classes);
-    free(d->columns.counts);
+    uw_data_columns_free(&d->columns);
     free(d->bytes);
     free(d->labels);
-    d->columns = (struct uw_data_columns){.features_n = 0};
     d->bytes = NULL;
     d->labels = NULL;
 }
