@@ -124,7 +124,7 @@ static void report(const struct test *t, const struct uw_job *job, struct uw_eve
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
     uw_job_device_json(job, ev);
-    if (compares) {
+    if (compares && events->file != NULL) {
         uw_scores_json(&t->scores, ev);
     }
     bool quiet = uw_events_take_stdout(events);
