@@ -2,6 +2,7 @@
 #include "base/commands.h"
 #include "base/open_file.h"
 #include "job/job.h"
+#include "job/job_weights.h"
 
 #include "uwasa/checkpoint.h"
 #include "uwasa/storage_file.h"

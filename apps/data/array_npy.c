@@ -124,15 +124,9 @@ int uw_array_open_npy(struct uw_array *a, const char *path, struct uw_error *err
     if (rc < 0) {
         return rc;
     }
-    uint8_t *memory = f.bytes < SIZE_MAX ? malloc((size_t)f.bytes + 1) : NULL;
-    if (memory == NULL) {
-        rc = refuse(path, UW_ERR_NOMEM, err, "no memory for it");
-    } else if (uw_file_read(&f, 0, memory, (size_t)f.bytes) < 0) {
-        free(memory);
-        rc = uw_file_read_error(&f, 0, err);
-    } else {
-        rc = uw_array_parse(a, memory, (size_t)f.bytes, path, err);
-    }
+    uint8_t *memory;
+    rc = uw_file_load(&f, &memory, err);
+    rc = rc < 0 ? rc : uw_array_parse(a, memory, (size_t)f.bytes, path, err);
     uw_file_close(&f);
     return rc;
 }

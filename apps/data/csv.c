@@ -423,28 +423,12 @@ int uw_csv_open(struct uw_csv *d, enum uw_table_kind kind, const char *text,
     return rc;
 }
 
-static void free_names(char **names, uint32_t n)
-{
-    for (uint32_t k = 0; names != NULL && k < n; k++) {
-        free(names[k]);
-    }
-    free(names);
-}
-
 void uw_csv_close(struct uw_csv *d)
 {
-    struct uw_data_columns *c = &d->columns;
-    free_names(c->features, c->features_n);
-    free_names(c->classes, c->classes_n);
-    free_names(c->targets, c->targets_n);
-    free(c->mean);
-    free(c->inverse);
-    free(c->places);
-    free(c->counts);
+    uw_data_columns_free(&d->columns);
     free(d->values);
     free(d->targets);
     free(d->labels);
-    *c = (struct uw_data_columns){.features_n = 0};
     d->values = d->targets = NULL;
     d->labels = NULL;
 }

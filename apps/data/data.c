@@ -22,7 +22,7 @@ struct uw_data_parts {
     bool classes_chosen; /* the set itself applied classes_mask */
     struct uw_subset subset;
     struct uw_augment augment;
-    struct uw_turned turned;
+    struct uw_turned turned, turned_plain;
     struct uw_images images;
     const struct uw_data_columns *columns;      /* NULL: the set is no table */
     const struct uw_notes *notes;
@@ -357,6 +357,7 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
         shape_rows(d->parts->whole, config);
         rc = choose(d, spec, config, err);
     }
+    d->plain = d->base;
     bool moves = !config->test && (config->crop != 0 || config->flip);
     if (rc == UW_OK && moves) {
         rc = check_images(d->base, spec, config, err);
@@ -367,7 +368,9 @@ int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_confi
     }
     if (rc == UW_OK && wants_channels_last(d->base, config)) {
         uw_turned_init(&d->parts->turned, d->base);
+        uw_turned_init(&d->parts->turned_plain, d->plain);
         d->base = &d->parts->turned.base;
+        d->plain = &d->parts->turned_plain.base;
     }
     if (rc < 0) {
         uw_data_close(d);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -86,6 +87,21 @@ int uw_file_read(const struct uw_file *f, uint64_t offset, void *buf, size_t byt
         p += got;
         offset += (uint64_t)got;
         bytes -= (size_t)got;
+    }
+    return UW_OK;
+}
+
+int uw_file_load(const struct uw_file *f, uint8_t **bytes, struct uw_error *err)
+{
+    *bytes = f->bytes < SIZE_MAX ? malloc((size_t)f->bytes + 1) : NULL;
+    if (*bytes == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory for its %llu bytes", f->path,
+                            (unsigned long long)f->bytes);
+    }
+    if (uw_file_read(f, 0, *bytes, (size_t)f->bytes) < 0) {
+        free(*bytes);
+        *bytes = NULL;
+        return uw_file_read_error(f, 0, err);
     }
     return UW_OK;
 }

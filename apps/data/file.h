@@ -33,6 +33,10 @@ int uw_file_open(struct uw_file *f, const char *path, const char *hint, struct u
 /* Read exactly `bytes`. Returns UW_OK or UW_ERR_IO (the file ends before, or the device fails). */
 int uw_file_read(const struct uw_file *f, uint64_t offset, void *buf, size_t bytes);
 
+/* Read all of it. *bytes is the caller's, with room for one more, to be freed; NULL on failure.
+ * Returns UW_OK, UW_ERR_NOMEM or UW_ERR_IO, err filled. */
+int uw_file_load(const struct uw_file *f, uint8_t **bytes, struct uw_error *err);
+
 /* The sentence for a failed uw_file_read. Returns UW_ERR_IO. */
 int uw_file_read_error(const struct uw_file *f, uint64_t offset, struct uw_error *err);
 

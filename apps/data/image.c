@@ -126,14 +126,11 @@ int uw_image_open(struct uw_image *m, const char *path, struct uw_error *err)
     if (rc < 0) {
         return rc;
     }
-    size_t n = f.bytes <= FILE_BYTES_MAX ? (size_t)f.bytes : 0;
-    uint8_t *bytes = malloc(n + 1);
-    if (bytes == NULL) {
-        rc = explain(UW_ERR_NOMEM, path, "image", err);
-    } else if (uw_file_read(&f, 0, bytes, n) < 0) {
-        rc = uw_file_read_error(&f, 0, err);
-    } else {
-        rc = decode(m, bytes, n, &kind);
+    bool fits = f.bytes <= FILE_BYTES_MAX;
+    uint8_t *bytes = NULL;
+    rc = fits ? uw_file_load(&f, &bytes, err) : UW_OK;
+    if (rc == UW_OK) {
+        rc = decode(m, bytes, fits ? (size_t)f.bytes : 0, &kind);
         rc = rc < 0 ? explain(rc, path, kind, err) : rc;
     }
     free(bytes);

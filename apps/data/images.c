@@ -197,6 +197,7 @@ static int choose_size(struct opening *p)
 
 /* ---- samples ---- */
 
+/* A second list is not split: all of it is wanted. */
 static bool is_wanted(const struct opening *p, uint32_t i)
 {
     return p->test == NULL || p->test[i] == p->config->test;
@@ -226,7 +227,7 @@ static int decode(struct opening *p)
     size_t bytes = (size_t)d->base.channels * d->base.height * d->base.width;
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        n += l == &p->list[1] || is_wanted(p, i);
+        n += is_wanted(p, i);
     }
     d->bytes = bytes < SIZE_MAX / ((size_t)n + 1u) ? malloc(bytes * n + 1u) : NULL;
     d->labels = calloc((size_t)n + 1u, sizeof *d->labels);
@@ -235,7 +236,7 @@ static int decode(struct opening *p)
     }
     int rc = UW_OK;
     for (uint32_t i = 0; i < l->n && rc == UW_OK; i++) {
-        if (l == &p->list[1] || is_wanted(p, i)) {
+        if (is_wanted(p, i)) {
             d->labels[d->base.samples_n] = l->classes_n != 0 ? l->labels[i] : 0;
             rc = decode_one(p, l->paths[i], d->bytes + bytes * d->base.samples_n++);
         }
@@ -332,14 +333,9 @@ int uw_images_open(struct uw_images *d, const char *text, const struct uw_data_c
 
 void uw_images_close(struct uw_images *d)
 {
-    for (uint32_t k = 0; d->columns.classes != NULL && k < d->columns.classes_n; k++) {
-        free(d->columns.classes[k]);
-    }
-    free(d->columns.classes);
-    free(d->columns.counts);
+    uw_data_columns_free(&d->columns);
     free(d->bytes);
     free(d->labels);
-    d->columns = (struct uw_data_columns){.features_n = 0};
     d->bytes = NULL;
     d->labels = NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "images_list.h"
 
+#include "columns.h"
 #include "file.h"
 #include "image.h"
 
@@ -30,14 +31,6 @@ static bool add_name(struct names *names, const char *name)
     }
     names->at[names->n] = strdup(name);
     return names->at[names->n++] != NULL;
-}
-
-static void free_names(char **names, uint32_t n)
-{
-    for (uint32_t i = 0; names != NULL && i < n; i++) {
-        free(names[i]);
-    }
-    free(names);
 }
 
 static bool is_number(const char *name)
@@ -119,7 +112,7 @@ static int add_images(struct uw_image_list *l, const char *folder, uint32_t labe
         l->labels[l->n] = label;
         l->paths[l->n++] = path;
     }
-    free_names(names.at, names.n);
+    uw_names_free(names.at, names.n);
     return rc;
 }
 
@@ -140,7 +133,7 @@ int uw_image_list_open(struct uw_image_list *l, const char *folder, struct uw_er
         rc = add_images(l, path, c, err);
     }
     if (rc == UW_OK && l->n == 0) {     /* no classes */
-        free_names(l->classes, l->classes_n);
+        uw_names_free(l->classes, l->classes_n);
         l->classes = NULL;
         l->classes_n = 0;
         rc = add_images(l, folder, 0, err);
@@ -172,8 +165,8 @@ int uw_image_list_number(struct uw_image_list *l, const char *const *names, uint
 
 void uw_image_list_close(struct uw_image_list *l)
 {
-    free_names(l->classes, l->classes_n);
-    free_names(l->paths, l->n);
+    uw_names_free(l->classes, l->classes_n);
+    uw_names_free(l->paths, l->n);
     free(l->labels);
     *l = (struct uw_image_list){.n = 0};
 }

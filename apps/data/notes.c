@@ -7,7 +7,7 @@
 void uw_note(struct uw_notes *n, const char *format, ...)
 {
     va_list args;
-    if (n == NULL || n->n == UW_NOTES_MAX) {
+    if (n->n == UW_NOTES_MAX) {
         return;
     }
     va_start(args, format);

@@ -15,7 +15,7 @@ struct uw_notes {
     uint32_t n;
 };
 
-/* Add a sentence; the last ones are lost when there are too many. n may be NULL. */
+/* Add a sentence; the last ones are lost when there are too many. */
 void uw_note(struct uw_notes *n, const char *format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3)))

@@ -7,26 +7,28 @@
 
 #define KEY UINT64_C(0x73706c697421)
 
+/* Where a sample of the part is in the whole set. */
+static int find(const struct uw_split_part *p, uint64_t index, uint64_t *at)
+{
+    uint64_t epoch = index / p->base.samples_n;
+    *at = p->index[index % p->base.samples_n] + epoch * p->inner->samples_n;
+    return epoch == 0 || p->base.endless ? UW_OK : UW_ERR_INVALID;
+}
+
 static int read_part(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
 {
     const struct uw_split_part *p = (const struct uw_split_part *)base;
-    uint64_t epoch = index / base->samples_n;
-    if (epoch != 0 && !base->endless) {
-        return UW_ERR_INVALID;
-    }
-    uint64_t at = p->index[index % base->samples_n] + epoch * p->inner->samples_n;
-    return p->inner->ops->read(p->inner, at, x, label);
+    uint64_t at;
+    int rc = find(p, index, &at);
+    return rc < 0 ? rc : p->inner->ops->read(p->inner, at, x, label);
 }
 
 static int read_part_target(struct uw_dataset *base, uint64_t index, float *target)
 {
     const struct uw_split_part *p = (const struct uw_split_part *)base;
-    uint64_t epoch = index / base->samples_n;
-    if (epoch != 0 && !base->endless) {
-        return UW_ERR_INVALID;
-    }
-    uint64_t at = p->index[index % base->samples_n] + epoch * p->inner->samples_n;
-    return p->inner->ops->read_target(p->inner, at, target);
+    uint64_t at;
+    int rc = find(p, index, &at);
+    return rc < 0 ? rc : p->inner->ops->read_target(p->inner, at, target);
 }
 
 static const struct uw_dataset_ops part_ops = {

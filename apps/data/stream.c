@@ -2,6 +2,7 @@
 #include "stream.h"
 
 #include "reservoir.h"
+#include "stream_lines.h"
 #include "stream_source.h"
 
 #include <pthread.h>

@@ -38,14 +38,4 @@ bool uw_stream_news(const struct uw_stream_set *d, char *text, size_t text_bytes
 
 void uw_stream_close(struct uw_stream_set *d);
 
-/* Read a line of numbers or of JSON (private, for tests).
- *   x         [sample_n] written
- *   labelled  the line has a label
- * Returns UW_OK, or UW_ERR_CORRUPT with err->text saying what is wrong. */
-int uw_stream_read_line(const char *text, bool labelled, uint32_t sample_n, float *x,
-                        uint32_t *label, struct uw_error *err);
-
-/* How many numbers a line has, with its label; 0: it is none. */
-uint32_t uw_stream_count(const char *text);
-
 #endif

@@ -1,7 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * A line of a stream: numbers, the label last, or a JSON object {"x": [numbers], "label": n}. */
-#include "stream.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream_lines.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -310,6 +310,22 @@ uint32_t uw_table_find(const struct uw_table *t, const char *name, size_t bytes)
     return number >= 1 && number <= t->columns_n ? (uint32_t)number - 1 : UINT32_MAX;
 }
 
+bool uw_table_is_one_hot(const struct uw_table *t, uint32_t from, uint32_t n)
+{
+    for (uint32_t row = 0; row < t->rows_n; row++) {
+        const float *x = t->cells + (size_t)row * t->columns_n + from;
+        uint32_t ones = 0, zeros = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            ones += x[k] == 1.0f;
+            zeros += x[k] == 0.0f;
+        }
+        if (ones != 1 || zeros != n - 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
 const char *uw_column_text(const struct uw_table *t, uint32_t column, char text[64])
 {
     const char *name = t->columns[column].name;

@@ -66,6 +66,9 @@ uint32_t uw_table_find(const struct uw_table *t, const char *name, size_t bytes)
 /* 'column 5 "class"'. Returns text. */
 const char *uw_column_text(const struct uw_table *t, uint32_t column, char text[64]);
 
+/* Whether in every row one of n columns from `from` on is 1 and the others are 0. */
+bool uw_table_is_one_hot(const struct uw_table *t, uint32_t from, uint32_t n);
+
 /* Remove rows for which keep is false. */
 void uw_table_keep(struct uw_table *t, const bool *keep);
 

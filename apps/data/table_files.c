@@ -152,41 +152,19 @@ static bool set_shape(uint32_t shape[3], const struct uw_array *x,
     return last;
 }
 
-/* Whether in each row one element is 1 and the others are 0. */
-static bool is_one_hot(const struct uw_array *y, uint64_t n)
-{
-    for (uint64_t row = 0; row < y->dim[0]; row++) {
-        uint64_t ones = 0, zeros = 0;
-        for (uint64_t k = 0; k < n; k++) {
-            float value = uw_array_at(y, row * n + k);
-            ones += value == 1.0f;
-            zeros += value == 0.0f;
-        }
-        if (ones != 1 || zeros != n - 1) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Name the columns behind a sample of n numbers: a label, or several, or values. */
-static int name_columns(struct uw_table_files *f, const struct uw_array *y, uint64_t n,
-                        const struct uw_data_config *config, struct uw_error *err)
+static int name_columns(struct uw_table_files *f, uint32_t n, uint32_t outputs,
+                        enum uw_data_wanted wanted, struct uw_error *err)
 {
-    uint64_t outputs = y->n / y->dim[0];
-    bool values = config->wanted == UW_DATA_WANT_VALUES || !is_one_hot(y, outputs);
-    if (outputs > OUTPUTS_MAX) {
-        return uw_error_set(err, UW_ERR_TOOBIG, "%.100s: %.60s: more than %u labels or values for "
-                            "a sample", f->o.file, y->name, OUTPUTS_MAX);
-    }
+    bool values = wanted == UW_DATA_WANT_VALUES || !uw_table_is_one_hot(&f->table[0], n, outputs);
     f->list = malloc((size_t)outputs * 12u + 8u);
     if (f->list == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory", f->o.file);
     }
     size_t used = 0;
-    for (uint64_t k = 0; k < outputs; k++) {
-        used += (size_t)snprintf(f->list + used, 12, "%s%llu", k == 0 ? "" : "+",
-                                 (unsigned long long)(n + k + 1));
+    for (uint32_t k = 0; k < outputs; k++) {
+        used += (size_t)snprintf(f->list + used, 12, "%s%u", k == 0 ? "" : "+",
+                                 (unsigned)(n + k + 1));
     }
     const char **option = outputs == 1 || !values ? &f->o.label : &f->o.target;
     *option = f->list;
@@ -196,23 +174,29 @@ static int name_columns(struct uw_table_files *f, const struct uw_array *y, uint
 static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_data_config *config,
                 struct uw_error *err)
 {
-    bool none = f->o.label != NULL, last = set_shape(f->shape, &pair[0].x, config);
+    const struct uw_array *x = &pair[0].x, *y = &pair[0].y;
+    bool none = f->o.label != NULL, last = set_shape(f->shape, x, config);
+    uint64_t outputs = none || y->n == 0 ? 0 : y->n / y->dim[0];
     int rc = UW_OK;
-    if (pair[0].x.rank > 2 && pair[0].x.kind == 'u' && pair[0].x.item_bytes == 1 &&
-        !f->o.scale_said) {
+    if (x->rank > 2 && x->kind == 'u' && x->item_bytes == 1 && !f->o.scale_said) {
         f->o.scale = UW_SCALE_255;      /* images of bytes, as those of IDX files */
     }
-    if (!none && pair[0].y.n != 0) {
-        rc = name_columns(f, &pair[0].y, pair[0].x.n / pair[0].x.dim[0], config, err);
-    } else {
-        f->o.label = "none";
+    if (outputs > OUTPUTS_MAX) {
+        return uw_error_set(err, UW_ERR_TOOBIG, "%.100s: %.60s: more than %u labels or values for "
+                            "a sample", f->o.file, y->name, OUTPUTS_MAX);
     }
     for (int i = 0; i < 2 && rc == UW_OK && pair[i].x.n != 0; i++) {
         bool has_label = !none && pair[i].y.n != 0;
         rc = uw_table_from_arrays(&f->table[i], i == 0 ? f->o.file : f->o.test, &pair[i].x,
                                   has_label ? &pair[i].y : NULL, last, err);
     }
-    return rc;
+    if (outputs == 0) {
+        f->o.label = "none";
+        return rc;
+    }
+    return rc < 0 ? rc
+                  : name_columns(f, f->table[0].columns_n - (uint32_t)outputs, (uint32_t)outputs,
+                                 config->wanted, err);
 }
 
 static int open_arrays(struct uw_table_files *f, enum uw_table_kind kind,

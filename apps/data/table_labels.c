@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table_labels.h"
 
+#include "columns.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -363,10 +365,7 @@ int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, ui
 
 void uw_labels_close(struct uw_labels *l)
 {
-    for (uint32_t k = 0; l->names != NULL && k < l->classes_n; k++) {
-        free(l->names[k]);
-    }
-    free(l->names);
+    uw_names_free(l->names, l->classes_n);
     free(l->of[0]);
     free(l->of[1]);
     *l = (struct uw_labels){.names = NULL};

@@ -219,29 +219,13 @@ static uint32_t likely_column(struct choice *c)
     return last;
 }
 
-/* Whether in every row one of n columns from `from` on is 1 and the others are 0. */
-static bool is_one_hot(const struct uw_table *t, uint32_t from, uint32_t n)
-{
-    for (uint32_t row = 0; row < t->rows_n; row++) {
-        const float *x = t->cells + (size_t)row * t->columns_n + from;
-        uint32_t ones = 0, zeros = 0;
-        for (uint32_t k = 0; k < n; k++) {
-            ones += x[k] == 1.0f;
-            zeros += x[k] == 0.0f;
-        }
-        if (ones != 1 || zeros != n - 1) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* As many columns as the model has outputs, at the end, or one-hot at the beginning. */
 static void take_block(struct choice *c)
 {
     uint32_t n = c->t->columns_n, from = n - c->outputs;
-    bool hot = c->config->wanted != UW_DATA_WANT_VALUES && is_one_hot(c->t, from, c->outputs);
-    if (!hot && c->config->wanted != UW_DATA_WANT_VALUES && is_one_hot(c->t, 0, c->outputs)) {
+    bool may_be_hot = c->config->wanted != UW_DATA_WANT_VALUES;
+    bool hot = may_be_hot && uw_table_is_one_hot(c->t, from, c->outputs);
+    if (!hot && may_be_hot && uw_table_is_one_hot(c->t, 0, c->outputs)) {
         hot = true;
         from = 0;
     }

@@ -26,7 +26,7 @@ struct uw_roles {
 };
 
 /* Choose the columns.
- *   inputs   floats of the model's sample; 0: not known
+ *   config   the model's sizes, and what the samples are wanted for
  * Returns UW_OK, UW_ERR_INVALID (an option names no column), UW_ERR_CORRUPT (no column is left, or
  * one that is needed holds no numbers; err names the place), UW_ERR_NOMEM. Close in any case. */
 int uw_roles_choose(struct uw_roles *r, const struct uw_table *t, const struct uw_table_options *o,

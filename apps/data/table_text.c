@@ -35,27 +35,15 @@ static int check_is_text(const struct uw_file *f, struct uw_error *err)
 int uw_table_load(const char *path, char **text, size_t *bytes, struct uw_error *err)
 {
     struct uw_file f;
+    uint8_t *all = NULL;
     int rc = uw_file_open(&f, path, NULL, err);
-    *text = NULL;
-    if (rc < 0) {
-        return rc;
-    }
-    rc = check_is_text(&f, err);
     if (rc == UW_OK) {
-        *bytes = (size_t)f.bytes;
-        *text = f.bytes < SIZE_MAX ? malloc(*bytes + 1) : NULL;
-        if (*text == NULL) {
-            rc = uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory for its %llu bytes", path,
-                              (unsigned long long)f.bytes);
-        } else if (uw_file_read(&f, 0, *text, *bytes) < 0) {
-            rc = uw_file_read_error(&f, 0, err);
-        }
+        rc = check_is_text(&f, err);
+        rc = rc < 0 ? rc : uw_file_load(&f, &all, err);
+        uw_file_close(&f);
     }
-    uw_file_close(&f);
-    if (rc < 0) {
-        free(*text);
-        *text = NULL;
-    }
+    *text = (char *)all;
+    *bytes = (size_t)f.bytes;
     return rc;
 }
 

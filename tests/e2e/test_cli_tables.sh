@@ -31,6 +31,14 @@ better() { # better KEY LOW HIGH: the last line of ./out has it between
         { tail -n 1 out >&2; fail "$1 is not in $2 .. $3"; }
 }
 
+# ---- images that are moved, and some to validate with: the table is read and told once ----
+awk 'BEGIN { for (i = 0; i < 60; i++) { for (k = 0; k < 16; k++) printf "%d,", (i * 7 + k) % 5
+    print i % 2 } }' >moved.csv
+model moved "1, 4, 4" 2
+sed -i 's/"layers": \[/&{"name": "f", "type": "flatten"},/' moved.json
+expect 0 "$uwasa" train --model moved.json --data csv:moved.csv --augment crop:1 --validation 0.3
+[ "$(grep -c 'lines of 17 columns' err)" = 1 ] || { cat err >&2; fail "not told once"; }
+
 # ---- one output ----
 model one 2 1
 onnx one "--data csv:disc.csv"

@@ -4,7 +4,7 @@
  * within their range. */
 #include "fuzz.h"
 
-#include "stream.h"
+#include "stream_lines.h"
 
 #include "uwasa/status.h"
 

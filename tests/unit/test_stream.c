@@ -4,7 +4,7 @@
 #include "test_support.h"
 
 #include "reservoir.h"
-#include "stream.h"
+#include "stream_lines.h"
 
 #include "uwasa/data.h"
 

@@ -19,9 +19,7 @@
 #include "uwasa/backends.h"
 #include "uwasa/checkpoint.h"
 #include "uwasa/convert.h"
-#include "uwasa/dataset.h"
 #include "uwasa/model.h"
-#include "uwasa/storage.h"
 
 /* What an ONNX file may leave open, see uwasa/convert.h. */
 struct uw_job_onnx {
@@ -35,10 +33,6 @@ struct uw_job_onnx {
     UW_OPT_ROW(options, "shape", UW_OPT_TEXT, onnx.shape, 0, 0, "S",                              \
                "of an ONNX file: sizes of the input that it leaves open, NAME=SIZE,.. or all of " \
                "them, 1,128,64")
-
-/* Help of --weights. */
-#define UW_WEIGHTS_HELP                                                                           \
-    "safetensors, F32, F16, BF16 or F64; FILE,loose takes what fits and leaves the rest as it is"
 
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
@@ -86,6 +80,15 @@ struct uw_job {
 /* Help of --exact in every command that has it. */
 #define UW_EXACT_HELP "the same weights, bit for bit, on every processor; slower"
 
+/* Rows of what computes, for a struct `options` with members of these names. */
+#define UW_JOB_COMPUTE_ROWS(options)                                                              \
+    UW_OPT_ROW(options, "threads", UW_OPT_U32, threads, 1, 256, "N",                              \
+               "threads that compute (one a core)"),                                              \
+    UW_OPT_ROW(options, "backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU,                 \
+               UW_BACKENDS_GPU_HELP),                                                             \
+    UW_OPT_ROW(options, "tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),                     \
+    UW_OPT_ROW(options, "exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP)
+
 /* Choose kernels by --backend and --exact.
  * Returns UW_OK; UW_ERR_UNSUPPORTED (not in this build or on this machine, or the machine cannot
  * compute exactly) or UW_ERR_INVALID (that backend is not exact), err filled. */
@@ -127,12 +130,6 @@ int uw_job_init_weights(struct uw_job *j, uint64_t seed, struct uw_error *err);
 /* Whether the model's name is that of an ONNX file. */
 bool uw_job_is_onnx(const char *model);
 
-/* Check that the model's input and classes fit the data, which may lack classes. Call after plan;
- * `spec` names the data. Returns UW_OK, or UW_ERR_MISMATCH with a sentence that gives both shapes
- * and data that would fit. */
-int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, const char *spec,
-                      struct uw_error *err);
-
 /* Why the model's GPU failed (uw_cuda_failure); NULL: it did not. Such a failure also explains
  * other errors, such as a code of the model or a weight that looks infinite. Waits for the GPU.
  * NULL without a GPU and before bind. */
@@ -140,52 +137,6 @@ const char *uw_job_gpu_failure(const struct uw_job *j);
 
 /* Release everything. Safe on a zeroed struct and twice. */
 void uw_job_deinit(struct uw_job *j);
-
-/* Read weights from a safetensors file into the bound model; "FILE,loose": only what fits, and the
- * rest stays as it is. Errors as uw_checkpoint_load_weights, err filled. */
-int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
-
-/* The file of weights without ",loose". Returns weights, or file. */
-#define UW_JOB_PATH_BYTES 4096u
-const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES]);
-
-/* The i-th sentence on what was assumed, left out or converted when model and weights were read;
- * NULL: there are no more. Written to text. */
-#define UW_JOB_NOTE_BYTES 640u
-const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOTE_BYTES]);
-
-/* Print these sentences on standard error. */
-void uw_job_print_notes(const struct uw_job *j);
-
-struct uw_score {
-    double accuracy, loss;      /* accuracy 0 if the loss does not use labels */
-    uint64_t samples_n;
-    bool labels;                /* the loss uses labels */
-    bool none;                  /* there is no loss: outputs were computed only */
-};
-
-/* Accuracy and mean loss over one epoch of `data`, in order. Uses the model's minibatch.
- *
- *   limit  most samples; 0: all
- *   score  samples_n is updated during the evaluation
- *   stop   called between minibatches, may be NULL; returns true to give up
- *
- * Returns UW_OK, UW_ERR_AGAIN (stopped), or the dataset's error. */
-int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
-                    bool (*stop)(void *), void *arg, struct uw_score *score);
-
-/* "test accuracy 97.25 %  loss 0.0953"; without labels the loss alone. */
-#define UW_SCORE_TEXT_BYTES 64u
-const char *uw_score_text(const struct uw_score *s, char text[UW_SCORE_TEXT_BYTES]);
-
-/* Print it as lines of a result, to standard output. */
-void uw_score_print(const struct uw_score *s);
-
-/* Check that this job may resume from the loaded checkpoint: both or neither must train in exact
- * mode, with the same order of sums. `option`: what asks for exact mode, "--exact".
- * Returns UW_OK or UW_ERR_MISMATCH, err filled. */
-int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
-                       const struct uw_checkpoint *state, const char *file, struct uw_error *err);
 
 /* Exit status for a result code: UW_EXIT_USAGE for mistakes in the user's input. */
 int uw_job_exit(int code);
@@ -198,18 +149,5 @@ void uw_job_device_json(const struct uw_job *j, cJSON *ev);
 
 /* Print the GPU in use, if any, as lines of a result. */
 void uw_job_print_device(const struct uw_job *j);
-
-/* Check that a checkpoint may be written to `file` (NULL: nothing to write): there is no such file,
- * or it contains weights. Data or models must not be overwritten. Returns UW_OK or UW_ERR_INVALID,
- * err filled. */
-int uw_job_guard_save(const char *what, const char *file, struct uw_error *err);
-
-/* Why the storage did not save an object, by its return code. */
-const char *uw_job_why_unsaved(int rc);
-
-/* Check before training, not after hours, that a file can be written; NULL: nothing to write.
- * `what` names it in messages, "--save". Returns UW_OK or a code of the storage, err filled. */
-int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
-                    struct uw_error *err);
 
 #endif

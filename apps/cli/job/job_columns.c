@@ -2,6 +2,7 @@
 #include "job_columns.h"
 
 #include "job_data.h"
+#include "job_weights.h"
 #include "base/open_file.h"
 
 #include <cjson/cJSON.h>
@@ -233,22 +234,8 @@ int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_er
     return rc;
 }
 
-static void free_names(char **names, uint32_t n)
-{
-    for (uint32_t i = 0; names != NULL && i < n; i++) {
-        free(names[i]);
-    }
-    free(names);
-}
-
 void uw_job_columns_close(struct uw_job_columns *c)
 {
-    struct uw_data_columns *k = &c->columns;
-    free_names(k->features, k->features_n);
-    free_names(k->classes, k->classes_n);
-    free_names(k->targets, k->targets_n);
-    free(k->mean);
-    free(k->inverse);
-    free(k->places);
-    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+    uw_data_columns_free(&c->columns);
+    c->loss = UW_LOSS_AUTO;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job_data.h"
 
-#include "job_columns.h"
+#include "job_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char loss_decides[] = "--loss decides otherwise";
 
 static uint64_t inputs_of(const struct uw_job *j)
 {
@@ -243,8 +241,8 @@ static void note_loss(struct uw_job *j, bool guessed)
     bool usual = j->onnx.memory == NULL && l != NULL && l->kind == UW_LOSS_CROSS_ENTROPY;
     j->loss_note[0] = '\0';
     if (guessed && l != NULL && !usual) {
-        snprintf(j->loss_note, sizeof j->loss_note, "the loss is taken to be %s; %s%s",
-                 loss_text(l, text), loss_decides,
+        snprintf(j->loss_note, sizeof j->loss_note, "the loss is taken to be %s; --loss decides "
+                 "otherwise%s", loss_text(l, text),
                  j->drops_sigmoid ? "; the sigmoid at the end is left out: the loss wants its "
                                     "input" : "");
     }
@@ -313,6 +311,12 @@ bool uw_job_is_binary(const struct uw_job *j)
            outputs_of(j) == 1;
 }
 
+bool uw_job_has_labels(const struct uw_job *j)
+{
+    const struct uw_model_def *d = &j->file.def;
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL || uw_job_is_binary(j);
+}
+
 /* ---- opening ---- */
 
 static void tell_notes(const struct uw_data *set, const char *spec)
@@ -332,10 +336,9 @@ static void tell_loss(const struct uw_job *j)
 }
 
 /* A loss that neither the model file nor --loss says is that of the weights' training. */
-static struct uw_choice loss_of(const struct uw_job *j, const struct uw_job_data_config *c,
+static struct uw_choice loss_of(const struct uw_job *j, struct uw_choice loss,
                                 const struct uw_job_columns *earlier)
 {
-    struct uw_choice loss = c->loss;
     bool said = loss.at != UW_LOSS_AUTO || (j->file.def.losses != NULL && !j->loss_is_open);
     if (!said && earlier->loss != UW_LOSS_AUTO) {
         loss.at = (int)earlier->loss;
@@ -346,11 +349,10 @@ static struct uw_choice loss_of(const struct uw_job *j, const struct uw_job_data
 int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_error *err)
 {
-    const struct uw_job_data_config config = {.loss = loss};
     const struct uw_data_columns *c = &earlier->columns;
     const struct uw_dataset like = {.classes = c->classes_n > 2 ? c->classes_n : 2,
                                     .targets_n = c->targets_n};
-    struct uw_choice chosen = loss_of(j, &config, earlier);
+    struct uw_choice chosen = loss_of(j, loss, earlier);
     int rc = UW_OK;
     if (chosen.at != UW_LOSS_AUTO) {
         rc = set_by_word(j, (enum uw_loss_word)chosen.at, &like, "of the weights", err);
@@ -391,7 +393,7 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     if (rc < 0) {
         return rc;
     }
-    struct uw_choice loss = loss_of(j, c, &earlier);
+    struct uw_choice loss = loss_of(j, c->loss, &earlier);
     rc = open_sets(j, c, loss, &earlier, train, test, err);
     if (rc == UW_OK) {
         tell_notes(first, c->spec);

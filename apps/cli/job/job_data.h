@@ -66,6 +66,9 @@ int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_jo
 /* Whether the loss is a cross-entropy of one output and two classes. */
 bool uw_job_is_binary(const struct uw_job *j);
 
+/* Whether the model is a classifier: its loss compares with no values and not with the sample. */
+bool uw_job_has_labels(const struct uw_job *j);
+
 /* Where uw_loader_next writes targets; NULL: the loss wants none. */
 static inline float *uw_job_target(const struct uw_model *m)
 {

@@ -203,12 +203,12 @@ static void append(struct uw_model_file *m, const cJSON *layer, const char *name
                  .weight = weight}};
 }
 
-/* Append the takes of the last two axes: c[0] is the last one's. */
+/* Append the takes of the last two axes: c[0] is the last one's. rank 0: after a mistake. */
 static void append_both(struct uw_model_file *m, const cJSON *layer, const char *input,
-                        const bool changes[2], const struct change c[2])
+                        const uint32_t dim[UW_AXES_MAX], uint32_t rank, const bool changes[2],
+                        const struct change c[2])
 {
     const char *name = uw_json_text(&m->json, layer, "name", NULL);
-    uint32_t dim[UW_AXES_MAX], rank = shape_of(m, layer, input, dim);
     bool both = changes[0] && changes[1];
     size_t bytes = strlen(name) + sizeof ".rows";
     char *rows = uw_json_keep(&m->json, bytes);
@@ -266,17 +266,20 @@ static void read_upsample(struct uw_model_file *m, const cJSON *layer)
     enum mode mode = choice_of(j, layer, "nearest|linear|bilinear") == 0 ? NEAREST : LINEAR;
     const struct change c[2] = {{.mode = mode, .scale = scale[0]},
                                 {.mode = mode, .scale = scale[1]}};
-    bool image = list || shape_of(m, layer, input, dim) > 2;
-    append_both(m, layer, input, (const bool[2]){scale[0] > 1, image && scale[1] > 1}, c);
+    uint32_t rank = shape_of(m, layer, input, dim);
+    bool image = list || rank > 2;
+    append_both(m, layer, input, dim, rank, (const bool[2]){scale[0] > 1, image && scale[1] > 1},
+                c);
 }
 
 static void read_pad(struct uw_model_file *m, const cJSON *layer)
 {
     struct uw_json *j = &m->json;
-    uint32_t dim[UW_AXES_MAX], side[4] = {0, 0, 0, 0}, n = 0;
+    uint32_t dim[UW_AXES_MAX], side[4] = {0, 0, 0, 0};
     uw_json_keys(j, layer, "a layer of type pad", "name|type|inputs|frozen|padding|mode");
     const cJSON *value = uw_json_member(j, layer, "padding", true);
     const char *input = input_of(m, layer);
+    uint32_t rank = shape_of(m, layer, input, dim), n = rank > 2 ? 4 : 2;
     if (cJSON_IsArray(value)) {
         n = (uint32_t)cJSON_GetArraySize(value);
         if (n != 2 && n != 4) {
@@ -288,7 +291,6 @@ static void read_pad(struct uw_model_file *m, const cJSON *layer)
             side[i] = uw_json_u32(j, cJSON_GetArrayItem(value, (int)i), "padding", 0, 65535);
         }
     } else if (value != NULL) {
-        n = shape_of(m, layer, input, dim) > 2 ? 4 : 2;
         for (uint32_t i = 0; i < n; i++) {
             side[i] = uw_json_u32(j, value, "padding", 0, 65535);
         }
@@ -296,7 +298,7 @@ static void read_pad(struct uw_model_file *m, const cJSON *layer)
     enum mode mode = (enum mode)choice_of(j, layer, "zeros|reflect|replicate");
     const struct change c[2] = {{.mode = mode, .before = side[0], .after = side[1]},
                                 {.mode = mode, .before = side[2], .after = side[3]}};
-    append_both(m, layer, input,
+    append_both(m, layer, input, dim, rank,
                 (const bool[2]){side[0] + side[1] > 0, side[2] + side[3] > 0}, c);
 }
 

@@ -4,6 +4,7 @@
 #include "node_config.h"
 
 #include "job/job_data.h"
+#include "job/job_weights.h"
 
 #include "uwasa/radio.h"
 

@@ -12,7 +12,7 @@
 #include "node_net.h"
 #include "base/events.h"
 #include "base/progress.h"
-#include "job/job.h"
+#include "job/job_score.h"
 
 struct uw_node_report {
     struct uw_events events;

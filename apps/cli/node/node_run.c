@@ -3,6 +3,7 @@
 
 #include "base/events.h"
 #include "base/progress.h"
+#include "job/job_weights.h"
 #include "job/recipe.h"
 #include "job/results.h"
 

@@ -14,6 +14,7 @@
 #include "base/trace.h"
 #include "job/answer.h"
 #include "job/job_data.h"
+#include "job/job_score.h"
 
 #include "uwasa/cuda_group.h"
 #include "uwasa/data.h"

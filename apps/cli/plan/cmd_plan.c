@@ -3,6 +3,7 @@
 #include "base/commands.h"
 #include "base/events.h"
 #include "base/progress.h"
+#include "job/job_weights.h"
 #include "job/recipe.h"
 
 #include "uwasa/describe.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_run.h"
+#include "job/job_score.h"
 
 #include "uwasa/board.h"
 

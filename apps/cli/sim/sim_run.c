@@ -2,6 +2,7 @@
 #include "sim_run.h"
 
 #include "sim_draw.h"
+#include "job/job_weights.h"
 #include "job/recipe.h"
 
 #include "uwasa/board.h"

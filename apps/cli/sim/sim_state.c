@@ -10,6 +10,7 @@
  * starts with its parameters. A rule over exact averages requires all nodes to start a round with
  * the same parameters; there they start with the mean of all. */
 #include "sim_run.h"
+#include "job/job_weights.h"
 
 #include "uwasa/hash.h"
 

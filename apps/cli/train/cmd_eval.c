@@ -6,6 +6,8 @@
 #include "base/stop.h"
 #include "job/answer.h"
 #include "job/job_data.h"
+#include "job/job_score.h"
+#include "job/job_weights.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
@@ -38,10 +40,7 @@ static const struct uw_opt rows[] = {
     ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
         "of an autoencoder: an error above X is an anomaly (that of the weights)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B", "samples at a time (100)"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
-    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
-    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
+    UW_JOB_COMPUTE_ROWS(struct options),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "seed of digits (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write events as JSON lines"),
 };
@@ -113,10 +112,10 @@ static void report(const struct test *t, const struct uw_job *job, struct uw_eve
     const struct uw_score score = {.accuracy = uw_scores_accuracy(&t->scores),
                                    .loss = uw_scores_loss(&t->scores),
                                    .samples_n = t->scores.samples_n,
-                                   .labels = t->answers.kind == UW_ANSWER_CLASS,
-                                   .none = job->compares_nothing};
+                                   .labels = t->answers.kind == UW_ANSWER_CLASS};
+    bool compares = !job->compares_nothing;
     cJSON *ev = uw_event("done");
-    if (!score.none) {
+    if (compares) {
         UW_EVENT_NUMBERS(ev, {"test_accuracy", score.accuracy}, {"test_loss", score.loss});
     }
     UW_EVENT_NUMBERS(ev, {"samples", (double)score.samples_n},
@@ -125,16 +124,18 @@ static void report(const struct test *t, const struct uw_job *job, struct uw_eve
                      {"peak_rss_bytes", (double)uw_board_peak_rss_bytes()});
     cJSON_AddStringToObject(ev, "backend", job->config.kernels->name);
     uw_job_device_json(job, ev);
-    if (!score.none) {
+    if (compares && events->file != NULL) {
         uw_scores_json(&t->scores, ev);
     }
     bool quiet = uw_events_take_stdout(events);
     uw_events_put(events, ev);
     if (!quiet) {
-        uw_score_print(&score);
+        if (compares) {
+            uw_score_print(&score);
+        }
         printf("samples        %llu\n", (unsigned long long)score.samples_n);
         uw_job_print_device(job);
-        if (!score.none) {
+        if (compares) {
             uw_scores_print(&t->scores);
         }
     }

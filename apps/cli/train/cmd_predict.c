@@ -2,6 +2,7 @@
 #include "predict.h"
 #include "base/commands.h"
 #include "base/open_file.h"
+#include "job/job_weights.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
@@ -40,10 +41,7 @@ static const struct uw_opt rows[] = {
         "--anomaly-percentile)"),
     ROW("batch", UW_OPT_U32, batch, 1, 0, "B",
         "samples at a time (32); of a pipe or a terminal always 1"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
-    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
-    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
+    UW_JOB_COMPUTE_ROWS(struct uw_predict_options),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N", "seed of digits (1)"),
     ROW("json", UW_OPT_TEXT, json, 0, 0, "FILE|-", "write the answers as JSON lines"),
 };

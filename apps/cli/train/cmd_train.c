@@ -2,6 +2,7 @@
 #include "profile_view.h"
 #include "train.h"
 #include "base/commands.h"
+#include "job/job_weights.h"
 #include "job/results.h"
 
 #include "uwasa/board.h"
@@ -211,10 +212,7 @@ static const struct uw_opt rows[] = {
     ROW("eval-samples", UW_OPT_U32, eval_samples, 0, 0, "N",
         "largest number of samples in a test, also in the last; 0: all (0)"),
     ROW("no-shuffle", UW_OPT_FLAG, no_shuffle, 0, 0, NULL, "use the samples in order"),
-    ROW("threads", UW_OPT_U32, threads, 1, 256, "N", "threads that compute (one a core)"),
-    ROW("backend", UW_OPT_CHOICE, backend, 0, 0, UW_BACKENDS_GPU, UW_BACKENDS_GPU_HELP),
-    ROW("tf32", UW_OPT_FLAG, tf32, 0, 0, NULL, UW_TF32_HELP),
-    ROW("exact", UW_OPT_FLAG, exact, 0, 0, NULL, UW_EXACT_HELP),
+    UW_JOB_COMPUTE_ROWS(struct uw_train_options),
     ROW("mode", UW_OPT_CHOICE, recipe.mode, 0, 0, "auto|immediate|buckets|full",
         "immediate: no gradient array (auto)"),
     ROW("spike", UW_OPT_REAL, spike, 1, 0, "X",

@@ -44,7 +44,6 @@ struct uw_predict {
     struct uw_events events;
     struct uw_progress progress;
     uint64_t samples;           /* answered */
-    uint64_t read;              /* of the dataset */
     uint32_t batch_n;
     float threshold;            /* of anomalies; 0: none */
     float *numbers;             /* [answers.numbers_n] */

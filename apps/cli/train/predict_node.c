@@ -32,8 +32,8 @@ int uw_predict_node_check(const struct uw_predict_node_config *c, struct uw_erro
         {c->no_tls && !tcp, "no-tls", "is for --link tcp, udp is always encrypted"}), err);
 }
 
-/* Step the client until it is done. */
-static int ask(struct uw_predict_node *n, const float *x, float *numbers, struct uw_error *err)
+int uw_predict_node_ask(struct uw_predict_node *n, const float *x, float *numbers,
+                        struct uw_error *err)
 {
     const char *address = n->config.address;
     int rc = UW_ERR_AGAIN;
@@ -90,7 +90,7 @@ int uw_predict_node_open(struct uw_predict_node **node,
                                   (uint32_t)uw_board_now_us());
         n->client.timeout_us = (uint64_t)(config->timeout_s * 1e6);
         rc = rc < 0 ? uw_error_set(err, rc, "%.100s: %s", config->address, uw_status_text(rc))
-                    : ask(n, NULL, NULL, err);
+                    : uw_predict_node_ask(n, NULL, NULL, err);
     }
     if (rc == UW_OK) {
         *sample_n = n->client.sample_n;
@@ -101,12 +101,6 @@ int uw_predict_node_open(struct uw_predict_node **node,
         }
     }
     return rc;
-}
-
-int uw_predict_node_ask(struct uw_predict_node *node, const float *x, float *numbers,
-                        struct uw_error *err)
-{
-    return ask(node, x, numbers, err);
 }
 
 void uw_predict_node_close(struct uw_predict_node *node)

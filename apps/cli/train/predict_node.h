@@ -34,7 +34,7 @@ int uw_predict_node_open(struct uw_predict_node **node,
 
 /* Ask about a sample x [sample_n]; numbers [answers->numbers_n]. Returns UW_OK or a code, err
  * filled. */
-int uw_predict_node_ask(struct uw_predict_node *node, const float *x, float *numbers,
+int uw_predict_node_ask(struct uw_predict_node *n, const float *x, float *numbers,
                         struct uw_error *err);
 
 /* NULL: nothing is open. */

@@ -91,7 +91,9 @@ void uw_predict_say(struct uw_predict *p, const uint32_t *label)
         uw_answers_top(&p->answers, p->numbers, p->o->top, p->top);
     }
     p->samples++;
-    put_answer(p, label);
+    if (p->events.file != NULL) {
+        put_answer(p, label);
+    }
     if (!uw_events_take_stdout(&p->events)) {
         print_answer(p);
     }

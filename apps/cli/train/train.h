@@ -18,6 +18,7 @@
 #include "base/stop.h"
 #include "base/trace.h"
 #include "job/job_data.h"
+#include "job/job_score.h"
 #include "job/recipe.h"
 
 #include "uwasa/data.h"
@@ -66,7 +67,7 @@ struct uw_train_begun {
 struct uw_train {
     const struct uw_train_options *o;
     struct uw_job job;
-    struct uw_data data, plain, test_data;      /* plain: `data` without augmentation */
+    struct uw_data data, test_data;
     struct uw_split split;          /* of `data`, with --validation */
     float *class_weights;           /* NULL: none */
     struct uw_best best;
@@ -138,9 +139,6 @@ int uw_train_end(struct uw_train *t);
 
 /* Report the GPU in use, or why none is used. */
 void uw_train_report_device(struct uw_train *t);
-
-/* The epoch of the last step, from 1. */
-unsigned long long uw_train_epoch(const struct uw_train *t);
 
 /* What is new about a stream of samples. */
 void uw_train_report_news(struct uw_train *t);

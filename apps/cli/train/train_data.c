@@ -33,32 +33,22 @@ static int read_augment(const char *text, struct uw_data_config *config, struct 
 }
 
 /* Part the training set. Its samples to validate with are not augmented. */
-static int open_split(struct uw_train *t, const struct uw_job_data_config *plain_set)
+static int open_split(struct uw_train *t)
 {
     const struct uw_train_options *o = t->o;
-    struct uw_dataset *plain = t->data.base;
     struct uw_error why = {.text = ""};
-    int rc = UW_OK;
     if (o->validation == 0.0) {
         return UW_OK;
     }
-    if (o->augment != NULL) {
-        rc = uw_job_open_data(&t->job, plain_set, &t->plain, NULL, &t->err);
-        plain = t->plain.base;
+    int rc = uw_split_open(&t->split, t->data.base, t->data.plain, o->validation, &why);
+    if (rc < 0) {
+        return uw_error_set(&t->err, rc, "--validation %g: %.180s", o->validation, why.text);
     }
-    if (rc == UW_OK) {
-        rc = uw_split_open(&t->split, t->data.base, plain, o->validation, &why);
-        if (rc < 0) {
-            uw_error_set(&t->err, rc, "--validation %g: %.180s", o->validation, why.text);
-        }
-    }
-    if (rc == UW_OK) {
-        t->validation.data = &t->split.validation.base;
-        uw_progress_print(&t->progress, "validation: %u samples, %u to train on",
-                          (unsigned)t->split.validation.base.samples_n,
-                          (unsigned)t->split.train.base.samples_n);
-    }
-    return rc;
+    t->validation.data = &t->split.validation.base;
+    uw_progress_print(&t->progress, "validation: %u samples, %u to train on",
+                      (unsigned)t->split.validation.base.samples_n,
+                      (unsigned)t->split.train.base.samples_n);
+    return UW_OK;
 }
 
 static int weigh_classes(struct uw_train *t, struct uw_dataset *data)
@@ -85,17 +75,16 @@ int uw_train_open_data(struct uw_train *t)
     uint64_t bytes;
     bool resumes = o->resume &&
                    t->files.base.ops->size(&t->files.base, o->save, &bytes) == UW_OK;
-    const struct uw_job_data_config plain = {.spec = o->data, .loss = o->loss,
-                                             .weights = resumes ? o->save : o->weights,
-                                             .data = {.seed = o->seed, .live = true}};
-    struct uw_job_data_config config = plain;
+    struct uw_job_data_config config = {.spec = o->data, .loss = o->loss,
+                                        .weights = resumes ? o->save : o->weights,
+                                        .data = {.seed = o->seed, .live = true}};
     int rc = read_augment(o->augment, &config.data, &t->err);
     t->test = (struct uw_train_test){.word = "test", .event = "eval"};
     t->validation = (struct uw_train_test){.word = "validation", .event = "validation"};
     rc = rc < 0 ? rc : uw_job_open_data(&t->job, &config, &t->data, &t->test_data, &t->err);
     t->test.data = t->test_data.base;
     uw_train_report_news(t);
-    rc = rc < 0 ? rc : open_split(t, &plain);
+    rc = rc < 0 ? rc : open_split(t);
     struct uw_dataset *data = t->validation.data != NULL ? &t->split.train.base : t->data.base;
     rc = rc < 0 ? rc : weigh_classes(t, data);
     if (rc == UW_OK) {
@@ -116,7 +105,6 @@ void uw_train_close_data(struct uw_train *t)
 {
     uw_split_close(&t->split);
     uw_data_close(&t->test_data);
-    uw_data_close(&t->plain);
     uw_data_close(&t->data);
     free(t->class_weights);
     t->class_weights = NULL;

@@ -18,7 +18,8 @@ void uw_train_report_device(struct uw_train *t)
     uw_job_gpu_log(&t->job.gpu, "train");
 }
 
-unsigned long long uw_train_epoch(const struct uw_train *t)
+/* The epoch of the last step, from 1. */
+static unsigned long long epoch_of(const struct uw_train *t)
 {
     return t->epoch + (t->position != 0 ? 1u : 0u);
 }
@@ -54,7 +55,7 @@ void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t no
         uw_progress_show(&t->progress,
                          "step %llu/%llu  epoch %llu  loss %.4f  %.0f samples/s  ETA %s",
                          (unsigned long long)t->step, (unsigned long long)t->steps,
-                         uw_train_epoch(t), t->shown_loss / t->shown_n, per_s,
+                         epoch_of(t), t->shown_loss / t->shown_n, per_s,
                          uw_text_time(left, eta));
         t->shown_loss = 0.0;
         t->shown_n = 0;
@@ -106,7 +107,7 @@ void uw_train_report_test(struct uw_train *t, const struct uw_train_test *test)
     UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->loader.epoch});
     add_score(ev, test);
     uw_events_put(&t->events, ev);
-    uw_progress_print(&t->progress, "epoch %llu  step %llu  %s%s", uw_train_epoch(t),
+    uw_progress_print(&t->progress, "epoch %llu  step %llu  %s%s", epoch_of(t),
                       (unsigned long long)t->step, test->word,
                       uw_score_text(&test->score, text) + sizeof "test" - 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train.h"
+#include "job/job_weights.h"
 
 #include "uwasa/checkpoint.h"
 

@@ -83,6 +83,7 @@ struct uw_data_parts;           /* private */
 
 struct uw_data {
     struct uw_dataset *base;    /* NULL when closed */
+    struct uw_dataset *plain;   /* its samples without crop and flip, each once */
     struct uw_data_parts *parts;
 };
 
@@ -149,6 +150,10 @@ bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes);
 
 /* What the columns of a table mean; valid until close. NULL: the set is no table. */
 const struct uw_data_columns *uw_data_columns(const struct uw_data *d);
+
+/* Free columns that a caller has made, each member of the heap, and clear them. Safe on a zeroed
+ * struct and twice. */
+void uw_data_columns_free(struct uw_data_columns *c);
 
 /* Sentence number i, from 0, about what was found in a table, taken for granted, or looks wrong.
  * NULL: there are no more. */

@@ -6,7 +6,7 @@
  * samples are then drawn only once, and files read once.
  *
  *     uw_kept_open(&k, data.base, 1000);
- *     uw_job_evaluate(&job, &k.base, 1000, ...);
+ *     uw_loader_init(&loader, &(struct uw_loader_config){.dataset = &k.base, .batch_n = 20});
  *     uw_kept_close(&k);
  *
  * Memory     4 (channels x height x width + 2) bytes per sample, from the heap; a page is touched

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "job_weights.h"
+
+#include "base/open_file.h"
+
+#include "uwasa/storage_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- files that are read ---- */
+
+const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES])
+{
+    static const char loose[] = ",loose";
+    size_t n = weights != NULL ? strlen(weights) : 0, tail = sizeof loose - 1;
+    if (n <= tail || !uw_args_ends_in(weights, loose) || n - tail >= UW_JOB_PATH_BYTES) {
+        return weights;
+    }
+    memcpy(file, weights, n - tail);
+    file[n - tail] = '\0';
+    return file;
+}
+
+int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)
+{
+    struct uw_storage_file files;
+    char text[UW_JOB_PATH_BYTES];
+    const char *name = uw_job_weights_file(file, text);
+    uint64_t bytes;
+    int rc = uw_storage_file_init(&files, NULL);
+    j->weights = file;
+    j->loose = name != file;
+    if (rc == UW_OK) {
+        rc = uw_checkpoint_load_weights(&j->model, j->loose, &j->found, &files.base, name, err);
+    }
+    bool misfits = rc == UW_ERR_MISMATCH || rc == UW_ERR_NOTFOUND;
+    if (misfits && !j->loose && files.base.ops->size(&files.base, name, &bytes) == UW_OK) {
+        struct uw_error why = *err;
+        uw_error_set(err, rc, "%.180s; --weights FILE,loose takes what fits", why.text);
+    }
+    uw_storage_file_deinit(&files);
+    return rc;
+}
+
+/* "; 3 tensors of the file are ..., the first NAME" */
+static void add_found(char *text, size_t *used, const struct uw_weights_tensors *t,
+                      const char *what)
+{
+    if (t->n > 0 && *used < UW_JOB_NOTE_BYTES) {
+        *used += (size_t)snprintf(text + *used, UW_JOB_NOTE_BYTES - *used,
+                                  "%s%u tensor%s %s (%s%.100s)", *used > 0 ? "; " : "",
+                                  (unsigned)t->n, t->n > 1 ? "s" : "", what,
+                                  t->n > 1 ? "first: " : "", t->first);
+    }
+}
+
+const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOTE_BYTES])
+{
+    const struct uw_weights_report *f = &j->found;
+    if (i < j->onnx.notes_n) {
+        snprintf(text, UW_JOB_NOTE_BYTES, "%s: %s", j->file.json.file, j->onnx.notes[i]);
+        return text;
+    }
+    if (i > j->onnx.notes_n || j->weights == NULL) {
+        return NULL;
+    }
+    char all[UW_JOB_NOTE_BYTES] = "", widened[48];
+    size_t used = 0;
+    snprintf(widened, sizeof widened, "of %.7s converted to float32", f->type);
+    add_found(all, &used, &f->widened, widened);
+    if (j->loose) {
+        add_found(all, &used, &f->unknown, "not in the model, left out");
+        add_found(all, &used, &f->missing, "not in the file, as at the start");
+        add_found(all, &used, &f->reshaped, "of another shape than in the model, as at the start");
+    }
+    snprintf(text, UW_JOB_NOTE_BYTES, "%.200s: %.430s", j->weights, all);
+    return used > 0 ? text : NULL;
+}
+
+void uw_job_print_notes(const struct uw_job *j)
+{
+    char text[UW_JOB_NOTE_BYTES];
+    for (uint32_t i = 0; uw_job_note(j, i, text) != NULL; i++) {
+        fprintf(stderr, "%s\n", text);
+    }
+}
+
+/* ---- files that are written ---- */
+
+int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
+                       const struct uw_checkpoint *state, const char *file, struct uw_error *err)
+{
+    if (exact && state->exact == 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: %.120s was trained without it, so its bits depend on the "
+                            "processor; its weights can start a new run", option, file);
+    }
+    if (!exact && state->exact != 0) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%.120s was trained with %s: give it again; its weights can start a "
+                            "new run", file, option);
+    }
+    if (exact && (state->mode != j->model.config.mode ||
+                  state->micro_n != j->model.config.micro_n)) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%s: %.120s was trained with another --mode or --micro-batch, which "
+                            "sums in another order", option, file);
+    }
+    return UW_OK;
+}
+
+int uw_job_guard_save(const char *what, const char *file, struct uw_error *err)
+{
+    char head[9];
+    FILE *f = file != NULL ? uw_open_file(file, false) : NULL;
+    if (f == NULL) {
+        return UW_OK;
+    }
+    size_t n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    if (n == 0 || (n == sizeof head && head[8] == '{')) {
+        return UW_OK;
+    }
+    return uw_error_set(err, UW_ERR_INVALID,
+                        "%s %.160s: exists and holds no weights (safetensors); it is not replaced",
+                        what, file);
+}
+
+const char *uw_job_why_unsaved(int rc)
+{
+    return rc == UW_ERR_AGAIN      ? "another process is writing it"
+           : rc == UW_ERR_NOTFOUND ? "its folder does not exist"
+           : rc == UW_ERR_INVALID  ? "it is not a regular file"
+           : rc == UW_ERR_DENIED   ? "permission is missing"
+                                   : uw_status_text(rc);
+}
+
+int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
+                    struct uw_error *err)
+{
+    int rc = file != NULL ? s->ops->begin(s, file) : UW_OK;
+    if (rc == UW_OK && file != NULL) {
+        rc = s->ops->end(s, 0);
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%s %.180s: cannot be written: %s", what, file,
+                            uw_job_why_unsaved(rc));
+    }
+    return UW_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job_weights.h - weights from files, what is told of them, and the files that weights go to
+ *
+ * Blocking   reads and writes files      Context  one thread
+ */
+#ifndef UWASA_CLI_JOB_WEIGHTS_H
+#define UWASA_CLI_JOB_WEIGHTS_H
+
+#include "job.h"
+
+#include "uwasa/storage.h"
+
+/* Help of --weights. */
+#define UW_WEIGHTS_HELP                                                                           \
+    "safetensors, F32, F16, BF16 or F64; FILE,loose takes what fits and leaves the rest as it is"
+
+/* Read weights from a safetensors file into the bound model; "FILE,loose": only what fits, and the
+ * rest stays as it is. Errors as uw_checkpoint_load_weights, err filled. */
+int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
+
+/* The file of weights without ",loose". Returns weights, or file. */
+#define UW_JOB_PATH_BYTES 4096u
+const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES]);
+
+/* The i-th sentence on what was assumed, left out or converted when model and weights were read;
+ * NULL: there are no more. Written to text. */
+#define UW_JOB_NOTE_BYTES 640u
+const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOTE_BYTES]);
+
+/* Print these sentences on standard error. */
+void uw_job_print_notes(const struct uw_job *j);
+
+/* Check that this job may resume from the loaded checkpoint: both or neither must train in exact
+ * mode, with the same order of sums. `option`: what asks for exact mode, "--exact".
+ * Returns UW_OK or UW_ERR_MISMATCH, err filled. */
+int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
+                       const struct uw_checkpoint *state, const char *file, struct uw_error *err);
+
+/* Check that a checkpoint may be written to `file` (NULL: nothing to write): there is no such file,
+ * or it contains weights. Data or models must not be overwritten. Returns UW_OK or UW_ERR_INVALID,
+ * err filled. */
+int uw_job_guard_save(const char *what, const char *file, struct uw_error *err);
+
+/* Why the storage did not save an object, by its return code. */
+const char *uw_job_why_unsaved(int rc);
+
+/* Check before training, not after hours, that a file can be written; NULL: nothing to write.
+ * `what` names it in messages, "--save". Returns UW_OK or a code of the storage, err filled. */
+int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
+                    struct uw_error *err);
+
+#endif
