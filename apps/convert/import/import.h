@@ -15,6 +15,7 @@
 #ifndef UWASA_CONVERT_IMPORT_H
 #define UWASA_CONVERT_IMPORT_H
 
+#include "file/names.h"
 #include "file/onnx_read.h"
 
 #include "uwasa/convert.h"
@@ -90,8 +91,7 @@ struct uw_import {
     const struct uw_convert_options *options;
     struct uw_convert_model *out;
     struct uw_error *err;
-    struct uw_value **map;          /* by name */
-    uint32_t map_n;                 /* power of two */
+    struct uw_names values;         /* struct uw_value by name */
     struct uw_import_layer **layer;
     uint32_t layers_n, layers_cap;  /* layers_n is the newest one's number, as uw_view.layer */
     const char *notes[UW_CONVERT_NOTES_MAX];
@@ -99,7 +99,6 @@ struct uw_import {
     uint64_t folded_n, folded_max;  /* elements of computed constants, and their limit */
     uint64_t batch;                 /* size of the minibatch axis in the file, or the symbol */
     struct uw_value *input;
-    bool by_parts;                  /* do not join layers: fuse/ */
     struct uw_onnx_node inputs_node;    /* stands for layers that cut the inputs */
 };
 
@@ -118,12 +117,6 @@ int uw_import_nomem(struct uw_import *im);
 
 /* Keep a sentence for the user; the same one once. */
 void uw_import_note(struct uw_import *im, const char *text);
-
-/* FNV-1a of a name. */
-uint32_t uw_import_hash(const char *name);
-
-/* The map's slot for a name; contains NULL if there is no such value so far. */
-struct uw_value **uw_import_slot(struct uw_import *im, const char *name);
 
 /* Find a value by name; NULL: not so far. */
 struct uw_value *uw_import_value(struct uw_import *im, const char *name);
@@ -238,9 +231,6 @@ bool uw_view_is_shared(const struct uw_view *v);
 /* Does the axis hold the minibatch, and nothing else? */
 bool uw_view_is_batch(const struct uw_view *v, uint32_t axis);
 bool uw_view_has_batch(const struct uw_view *v, uint32_t axis);
-
-/* Whether both views have the same floats at the same indices. */
-bool uw_view_same(const struct uw_view *a, const struct uw_view *b);
 
 /* Whether the sample is stored in the order of the view. */
 bool uw_view_ordered(const struct uw_view *v);

@@ -174,16 +174,3 @@ bool uw_view_remove(struct uw_view *v, uint32_t axis)
     v->axes_n--;
     return true;
 }
-
-bool uw_view_same(const struct uw_view *a, const struct uw_view *b)
-{
-    bool same = a->atoms_n == b->atoms_n && a->axes_n == b->axes_n && a->n == b->n;
-    for (uint32_t i = 0; same && i < a->axes_n; i++) {
-        same = a->axis_end[i] == b->axis_end[i];
-    }
-    for (uint32_t i = 0; same && i < a->atoms_n; i++) {
-        same = a->atom[i].batch == b->atom[i].batch && a->atom[i].size == b->atom[i].size &&
-               (a->atom[i].batch || a->atom[i].stride == b->atom[i].stride);
-    }
-    return same;
-}
