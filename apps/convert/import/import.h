@@ -253,9 +253,8 @@ int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_
 int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y,
                    const uint64_t *dims, uint32_t axes_n, uint32_t batch);
 
-/* Make output 0, if present, a view `v` of the output of `layer` (as uw_view.layer). */
-void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                    uint32_t layer);
+/* Make output 0, if present, the newest layer's output, seen as `v`. */
+void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v);
 
 /* Give a layer a parameter: the constant's elements under the given shape.
  *   t   NULL: `fill` everywhere

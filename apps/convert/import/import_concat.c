@@ -129,7 +129,6 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     if (n->inputs_n == 1) {
         return uw_op_identity(im, n);
     }
-    struct uw_value *y = uw_import_out(im, n, 0);
     uint32_t batch = v[0].axes_n;
     if (find_batch(im, n, v, &batch) < 0) {
         return im->err->code;
@@ -141,9 +140,6 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     dims[axis] = 0;
     for (uint32_t k = 0; k < n->inputs_n; k++) {
         dims[axis] += uw_view_dim(&v[k], (uint32_t)axis);
-    }
-    if (y == NULL) {
-        return UW_OK;
     }
     return uw_import_result(im, n, 0, dims, v[0].axes_n, batch);
 }

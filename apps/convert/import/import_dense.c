@@ -102,10 +102,10 @@ static struct uw_onnx_tensor turned(const struct uw_onnx_tensor *m)
     return t;
 }
 
-/* Whether the weight is one that a dense layer can own: a matrix that no other node multiplies. */
+/* Whether the weight is one that a dense layer can own: a matrix that stays a constant. */
 static bool is_own_weight(const struct uw_value *b)
 {
-    return b != NULL && b->kind == UW_VALUE_CONST && b->t.rank == 2 && b->t.dim[0] != 0 &&
+    return b->kind == UW_VALUE_CONST && b->t.rank == 2 && b->t.dim[0] != 0 &&
            b->t.dim[1] != 0;
 }
 
@@ -154,18 +154,19 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
                              (uw_onnx_tensor_size(&c->t) == 1 ||
                               (c->t.rank > 0 &&
                                uw_onnx_tensor_size(&c->t) == c->t.dim[c->t.rank - 1])));
-    if (!is_own_weight(b) || !row || uw_onnx_int(n, "transA", 0) != 0 || x == NULL ||
+    if (!is_own_weight(b) || !row || uw_onnx_int(n, "transA", 0) != 0 ||
         x->kind != UW_VALUE_DATA || uw_view_has_batch(&x->view, x->view.axes_n - 1)) {
         return general_gemm(im, n);
     }
     struct uw_onnx_tensor w = uw_onnx_int(n, "transB", 0) == 0 ? turned(&b->t) : b->t;
+    const struct uw_onnx_tensor *bias = c != NULL ? &c->t : NULL;
     struct uw_onnx_tensor zeros;
     if (c == NULL && uw_import_module(im->pool, b->t.name) != NULL) {
         zeros = zero_bias(im, &w);
-        return dense(im, n, x, &w, &zeros, uw_onnx_float(n, "alpha", 1.0f), 1.0f);
+        bias = &zeros;
     }
-    return dense(im, n, x, &w, c != NULL ? &c->t : NULL, uw_onnx_float(n, "alpha", 1.0f),
-                 uw_onnx_float(n, "beta", 1.0f));
+    return dense(im, n, x, &w, bias, uw_onnx_float(n, "alpha", 1.0f),
+                 c != NULL ? uw_onnx_float(n, "beta", 1.0f) : 1.0f);
 }
 
 /* a b. Where one matrix b serves all samples, any axis of a but the last may count them. */
@@ -202,7 +203,7 @@ int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
     if (a == NULL || b == NULL) {
         return im->err->code;
     }
-    if (!is_own_weight(b) || a == NULL || a->kind != UW_VALUE_DATA || a->view.axes_n < 2) {
+    if (!is_own_weight(b) || a->kind != UW_VALUE_DATA || a->view.axes_n < 2) {
         return product_of_rows(im, n, a, b);
     }
     struct uw_onnx_tensor w = turned(&b->t);

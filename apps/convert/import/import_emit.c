@@ -72,14 +72,13 @@ int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     return UW_OK;
 }
 
-void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                    uint32_t layer)
+void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v)
 {
     struct uw_value *y = uw_import_out(im, n, 0);
     if (y != NULL) {
         y->kind = UW_VALUE_DATA;
         y->view = *v;
-        y->view.layer = layer;
+        y->view.layer = im->layers_n;
     }
 }
 

@@ -191,13 +191,9 @@ static int add_frame(struct uw_import *im, const struct uw_onnx_node *n, const i
         t->dim[a] = uw_view_has_batch(v, a) ? 1 : dim[a];
         size *= t->dim[a];
     }
-    uw_onnx_set_strides(t);
-    if (uw_import_count(im, n, size) < 0) {
-        return im->err->code;
-    }
-    float *data = uw_pool_take(im->pool, size, sizeof *data);
+    float *data = uw_const_fresh(im, n, t, size);
     if (data == NULL) {
-        return uw_import_nomem(im);
+        return im->err->code;
     }
     for (uint64_t i = 0; i < size; i++) {
         uint64_t left = i;
@@ -210,8 +206,6 @@ static int add_frame(struct uw_import *im, const struct uw_onnx_node *n, const i
         }
         data[i] = inside ? 0.0f : fill;
     }
-    t->data = (const uint8_t *)data;
-    t->stored_n = size;
     struct uw_value padded_value = *y;
     return uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &padded_value, &frame, y);
 }
@@ -449,30 +443,24 @@ int uw_op_depth_to_space(struct uw_import *im, const struct uw_onnx_node *n)
     if (v.axes_n != 4 || b < 1 || b > 65535) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has %u axes", (unsigned)v.axes_n);
     }
+    static const uint32_t orders[3][6] = {
+        {0, 3, 5, 1, 2, 4}, {0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
     uw_view_dims(&v, d);
-    if (to_space) {
-        const uint64_t cut[6] = {d[0], crd ? d[1] / (b * b) : b, b, crd ? b : d[1] / (b * b), d[2],
-                                 d[3]};
-        static const uint32_t dcr_order[6] = {0, 3, 4, 1, 5, 2}, crd_order[6] = {0, 1, 4, 2, 5, 3};
-        const uint64_t out[4] = {d[0], d[1] / (b * b), d[2] * b, d[3] * b};
-        bool fits = uw_view_reshape(&v, cut, 6);
-        if (fits) {
-            uw_view_permute(&v, crd ? crd_order : dcr_order);
-        }
-        fits = fits && uw_view_reshape(&v, out, 4);
-        y->kind = fits ? UW_VALUE_DATA : y->kind;
-        y->view = v;
-        return fits ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its channels do not divide");
-    }
-    const uint64_t cut[6] = {d[0], d[1], d[2] / b, b, d[3] / b, b};
-    static const uint32_t order[6] = {0, 3, 5, 1, 2, 4};
-    const uint64_t out[4] = {d[0], d[1] * b * b, d[2] / b, d[3] / b};
-    bool fits = uw_view_reshape(&v, cut, 6);
+    uint64_t channels = d[1] / (b * b);
+    const uint64_t cut[3][6] = {{d[0], d[1], d[2] / b, b, d[3] / b, b},
+                                {d[0], b, b, channels, d[2], d[3]},
+                                {d[0], channels, b, b, d[2], d[3]}};
+    const uint64_t out[2][4] = {{d[0], d[1] * b * b, d[2] / b, d[3] / b},
+                                {d[0], channels, d[2] * b, d[3] * b}};
+    uint32_t form = !to_space ? 0 : crd ? 2 : 1;
+    bool fits = uw_view_reshape(&v, cut[form], 6);
     if (fits) {
-        uw_view_permute(&v, order);
+        uw_view_permute(&v, orders[form]);
     }
-    fits = fits && uw_view_reshape(&v, out, 4);
+    fits = fits && uw_view_reshape(&v, out[to_space ? 1 : 0], 4);
     y->kind = fits ? UW_VALUE_DATA : y->kind;
     y->view = v;
-    return fits ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its sides do not divide");
+    return fits ? UW_OK
+                : uw_import_refuse(im, n, UW_ERR_SHAPE, "its %s do not divide",
+                                   to_space ? "channels" : "sides");
 }

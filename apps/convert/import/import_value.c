@@ -42,8 +42,7 @@ static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
             continue;
         }
         kept[i] = *x;
-        struct uw_value *data = x->derived ? (struct uw_value *)(uintptr_t)uw_import_as_value(im, x)
-                                           : NULL;
+        const struct uw_value *data = x->derived ? uw_import_as_value(im, x) : NULL;
         struct uw_view view = {.n = 0};
         rc = data != NULL ? UW_OK : uw_import_constant_view(im, n, &x->t, true, &view);
         if (rc == UW_OK && (data == NULL || data->kind == UW_VALUE_DATA)) {
@@ -63,19 +62,26 @@ static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
     return out;
 }
 
+/* The constant's elements as a value, from now on. Returns false with err set. */
+static bool keep_as_value(struct uw_import *im, struct uw_value *v)
+{
+    struct uw_value *copy = copy_of(im, v);
+    if (copy == NULL || uw_import_constant_view(im, v->node, &v->t, uw_import_learns(im, &v->t),
+                                                &copy->view) < 0) {
+        return false;
+    }
+    copy->kind = UW_VALUE_DATA;
+    v->as_value = copy;
+    return true;
+}
+
 struct uw_value *uw_import_make_value(struct uw_import *im, struct uw_value *v)
 {
     if (uw_import_as_value(im, v) == NULL) {
         return NULL;
     }
     if (v->as_value == NULL) {
-        struct uw_value *copy = copy_of(im, v);
-        if (copy == NULL || uw_import_constant_view(im, v->node, &v->t, uw_import_learns(im, &v->t),
-                                                    &copy->view) < 0) {
-            return NULL;
-        }
-        copy->kind = UW_VALUE_DATA;
-        v->as_value = copy;
+        keep_as_value(im, v);
     }
     return v->as_value;
 }
@@ -91,14 +97,8 @@ const struct uw_value *uw_import_as_value(struct uw_import *im, struct uw_value 
         v->derived = v->as_value != NULL; /* else it stays a constant */
         *im->err = kept;
     }
-    if (v->as_value == NULL && v->t.is_float && is_repeated(im, &v->t)) {
-        struct uw_value *copy = copy_of(im, v);
-        if (copy == NULL || uw_import_constant_view(im, v->node, &v->t, uw_import_learns(im, &v->t),
-                                                    &copy->view) < 0) {
-            return NULL;
-        }
-        copy->kind = UW_VALUE_DATA;
-        v->as_value = copy;
+    if (v->as_value == NULL && v->t.is_float && is_repeated(im, &v->t) && !keep_as_value(im, v)) {
+        return NULL;
     }
     return v->as_value != NULL ? v->as_value : v;
 }
