@@ -110,20 +110,14 @@ static void count_readers(struct uw_fuse *f, const uint32_t *outputs, uint32_t o
 {
     struct uw_import *im = f->im;
     memset(f->readers, 0, (im->layers_n + 1) * sizeof *f->readers);
-    for (uint32_t i = 0; i < im->layers_n; i++) {
-        im->layer[i]->needed = false;
-    }
+    uw_import_need(im, outputs, outputs_n);
     for (uint32_t i = 0; i < outputs_n; i++) {
         f->readers[outputs[i]]++;
-        im->layer[outputs[i] - 1]->needed = true;
     }
-    for (uint32_t i = im->layers_n; i-- > 0;) {
+    for (uint32_t i = 0; i < im->layers_n; i++) {
         const struct uw_import_layer *l = im->layer[i];
         for (uint32_t k = 0; k < l->inputs_n && l->needed; k++) {
             f->readers[l->input[k]]++;
-            if (l->input[k] != 0) {
-                im->layer[l->input[k] - 1]->needed = true;
-            }
         }
     }
 }

@@ -222,6 +222,9 @@ int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struc
 bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n);
 
 void uw_view_permute(struct uw_view *v, const uint32_t *order);
+
+/* Axis `from` becomes axis `to`; the others keep their order. */
+void uw_view_move(struct uw_view *v, uint32_t from, uint32_t to);
 bool uw_view_insert(struct uw_view *v, uint32_t axis);
 bool uw_view_remove(struct uw_view *v, uint32_t axis);
 
@@ -240,6 +243,9 @@ bool uw_view_ordered(const struct uw_view *v);
 /* Add a layer that reads `input` and has its shape; NULL with err set. */
 struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onnx_node *n,
                                        enum uw_layer_kind kind, uint32_t input);
+
+/* Mark the layers that these outputs need, and no others. */
+void uw_import_need(struct uw_import *im, const uint32_t *outputs, uint32_t outputs_n);
 void uw_import_sizes(struct uw_import_layer *l, uint32_t rank, const uint64_t *dim);
 void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
                     uint64_t d2);
@@ -268,6 +274,9 @@ const char *uw_import_module(struct uw_pool *pool, const char *tensor);
 
 /* Put the sample in the order of the view; may add a transpose layer. */
 int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v);
+
+/* v becomes the newest layer's output, stored in order. */
+void uw_import_set_ordered(struct uw_import *im, struct uw_view *v);
 
 /* Give an ordered sample a shape of rank 1 to 3; may add a reshape layer. */
 int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,

@@ -25,6 +25,24 @@ struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onn
     return l;
 }
 
+void uw_import_need(struct uw_import *im, const uint32_t *outputs, uint32_t outputs_n)
+{
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        im->layer[i]->needed = false;
+    }
+    for (uint32_t i = 0; i < outputs_n; i++) {
+        im->layer[outputs[i] - 1]->needed = true;
+    }
+    for (uint32_t i = im->layers_n; i-- > 0;) {
+        const struct uw_import_layer *l = im->layer[i];
+        for (uint32_t k = 0; k < l->inputs_n && l->needed; k++) {
+            if (l->input[k] != 0) {
+                im->layer[l->input[k] - 1]->needed = true;
+            }
+        }
+    }
+}
+
 void uw_import_sizes(struct uw_import_layer *l, uint32_t rank, const uint64_t *dim)
 {
     l->rank = rank;
@@ -150,8 +168,7 @@ bool uw_view_ordered(const struct uw_view *v)
     return true;
 }
 
-/* v becomes the newest layer's output, stored in order. */
-static void set_ordered(struct uw_import *im, struct uw_view *v)
+void uw_import_set_ordered(struct uw_import *im, struct uw_view *v)
 {
     const struct uw_import_layer *l = im->layer[im->layers_n - 1];
     uint64_t stride = 1;
@@ -207,7 +224,7 @@ static int order_runs(struct uw_import *im, const struct uw_onnx_node *n, struct
         memmove(memory + next + 1, memory + next, (at - next) * sizeof memory[0]);
         memory[next] = next;
     }
-    set_ordered(im, v);
+    uw_import_set_ordered(im, v);
     return UW_OK;
 }
 
@@ -251,7 +268,7 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
     memcpy(l->def.transpose.order, order, sizeof order);
     uw_import_dims(l, runs_n, run[0].size, runs_n > 1 ? run[1].size : 1,
                    runs_n > 2 ? run[2].size : 1);
-    set_ordered(im, v);
+    uw_import_set_ordered(im, v);
     return UW_OK;
 }
 

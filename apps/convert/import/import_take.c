@@ -23,18 +23,6 @@ static bool insert_atom(struct uw_view *v, uint32_t axis, uint32_t first)
     return true;
 }
 
-/* The axis of the layer's own shape that has this size and stride; the rank: none has. */
-static uint32_t own_axis(const struct uw_view *v, uint64_t size, uint64_t inner)
-{
-    uint32_t at = v->rank;
-    uint64_t behind = 1;
-    for (uint32_t a = v->rank; a-- > 0;) {
-        at = behind == inner && v->dim[a] == size ? a : at;
-        behind *= v->dim[a];
-    }
-    return at;
-}
-
 int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                    uint32_t axis, const struct uw_import_picks *p)
 {
@@ -45,9 +33,8 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "changes the minibatch");
     }
     if (v->axis_end[axis] - first != 1) { /* of parts, or of one value */
-        int rc = uw_import_order(im, n, v);
-        if (rc < 0) {
-            return rc;
+        if (uw_import_order(im, n, v) < 0) {
+            return im->err->code;
         }
         if (!uw_view_reshape(v, dims, v->axes_n)) {
             return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its axis is made of parts");
@@ -57,16 +44,10 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     if (v->axis_end[axis] == first && !insert_atom(v, axis, first)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 16 axes");
     }
-    uint64_t inner = v->atom[first].stride, outer = v->n / (inner * size);
-    uint32_t at = own_axis(v, size, inner);
-    if (at == v->rank) {
-        const uint64_t split[3] = {outer, size, inner};
-        uint32_t skip = outer == 1 ? 1 : 0;
-        int rc = uw_import_shape(im, n, v, inner == 1 ? 2 - skip : 3 - skip, split + skip);
-        if (rc < 0) {
-            return rc;
-        }
-        at = 1 - skip;
+    uint32_t at;
+    int rc = uw_import_isolate(im, n, v, first, &at);
+    if (rc < 0) {
+        return rc;
     }
     if (p->n == 0 || v->n / size > INT32_MAX / p->n) {
         return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is empty or too large");
@@ -78,19 +59,7 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     l->def.take = (struct uw_take_def){.axis = at, .n = p->n, .taps = p->taps == 1 ? 0 : p->taps,
                                        .index = p->index, .weight = p->weight};
     l->dim[at] = p->n;
-    v->layer = im->layers_n;
-    v->n = v->n / size * p->n;
-    memcpy(v->dim, l->dim, sizeof v->dim);
-    for (uint32_t i = 0; i < v->atoms_n; i++) {
-        struct uw_atom *x = &v->atom[i];
-        if (i != first && !x->batch && x->stride >= inner * size) {
-            x->stride = x->stride / size * p->n;
-        }
-    }
-    v->atom[first].size = p->n;
-    dims[axis] = p->n;
-    return uw_view_reshape(v, dims, v->axes_n)
-               ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+    return uw_import_resized(im, n, v, v, first, p->n);
 }
 
 int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps,

@@ -151,6 +151,16 @@ void uw_view_permute(struct uw_view *v, const uint32_t *order)
     }
 }
 
+void uw_view_move(struct uw_view *v, uint32_t from, uint32_t to)
+{
+    uint32_t order[UW_ONNX_RANK_MAX];
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        uint32_t other = a < to ? a : a - 1; /* of those that do not move */
+        order[a] = a == to ? from : other < from ? other : other + 1;
+    }
+    uw_view_permute(v, order);
+}
+
 bool uw_view_insert(struct uw_view *v, uint32_t axis)
 {
     if (v->axes_n == UW_ONNX_RANK_MAX) {
