@@ -3,9 +3,6 @@
  * Nodes of the operators on tensors. A value that all samples share has a minibatch axis of 1. */
 #include "export.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- functions ---- */
 
 static const char *with_float(struct uw_export *e, const char *op, const char *x, float value)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_const.h"
 #include "import_graph.h"
 #include "import_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_parts.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Output 0: the axes of x before the last, with strides for the new last axis. */
 static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *x,
                       uint64_t size, uint64_t out)

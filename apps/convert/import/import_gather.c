@@ -3,8 +3,6 @@
  * Gather: rows of a constant matrix by the sample, or elements of an axis by constant indices. */
 #include "import_parts.h"
 
-#include <string.h>
-
 static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
                      const struct uw_onnx_tensor *w)
 {

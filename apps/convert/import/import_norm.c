@@ -3,7 +3,6 @@
 #include "import_parts.h"
 
 #include <math.h>
-#include <string.h>
 
 static bool all_equal(const struct uw_onnx_tensor *t, double value)
 {

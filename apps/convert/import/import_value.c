@@ -6,8 +6,6 @@
 #include "import_graph.h"
 #include "import_parts.h"
 
-#include <string.h>
-
 /* Whether the constant is repeated along an axis of the minibatch's size. */
 static bool is_repeated(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import.h"
 
-#include <string.h>
-
 static uint32_t begin_of(const struct uw_view *v, uint32_t axis)
 {
     return axis == 0 ? 0 : v->axis_end[axis - 1];
