@@ -68,7 +68,7 @@ int uw_fuse_layernorm(struct uw_fuse *f, uint32_t layer)
     return 1;
 }
 
-/* The parameter of a product or sum with a normalization; *norm: the other operand. */
+/* The parameter of a product or sum with a normalization; *other: the other operand. */
 static uint32_t affine_of(const struct uw_fuse *f, const struct uw_import_layer *l, bool row,
                           uint32_t *other)
 {

@@ -3,9 +3,9 @@
  * import.h - convert an ONNX graph to a table of layers (private)
  *
  * Each node is visited once, in the file's order. A value is a constant (computed at once), data (a
- * view of a layer's output), or opaque: the output of a node that is not a layer by itself. The
- * last node of a known pattern looks back through opaque values for the pattern's other nodes. If
+ * view of a layer's output), a list of those, or opaque: the output of a node that is no layers. If
  * an opaque value reaches the output, the import fails with the sentence of the node it came from.
+ * Layers that compute something faster together are joined afterwards, in fuse/.
  *
  * Reshape, Transpose and similar nodes cost nothing: a data value is a strided view, and a
  * transpose or reshape layer is added only if a consumer needs another order or shape.
@@ -127,15 +127,12 @@ struct uw_value *uw_import_in(struct uw_import *im, const struct uw_onnx_node *n
 /* Output `i`, to be filled; NULL when it is left out. */
 struct uw_value *uw_import_out(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i);
 
-/* Input `i` as data that is not scaled; NULL with err set. */
+/* Input `i` as data, also where it is a constant of floats; NULL with err set. */
 struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i);
 
 /* Input `i` as a constant; NULL with err set. */
 const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
                                              uint32_t i);
-
-/* v, or if it has to be a value (import_value.c) the value; NULL with err set. */
-const struct uw_value *uw_import_as_value(struct uw_import *im, struct uw_value *v);
 
 /* A constant as a value in any case; NULL with err set. */
 struct uw_value *uw_import_make_value(struct uw_import *im, struct uw_value *v);
@@ -201,7 +198,7 @@ int uw_const_masked(struct uw_import *im, const struct uw_onnx_node *n,
 /* Row-major floats of a constant, a copy; NULL with err set. */
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
 
-/* Compute the new shape of `t` (n elements) by Reshape's rules: 0 keeps a size, -1 is the rest.
+/* Compute the new shape of a tensor by Reshape's rules: 0 keeps a size, -1 is the rest.
  * Returns UW_OK or UW_ERR_SHAPE. */
 int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
                            const uint64_t *have, uint32_t have_n, const int64_t *want,
@@ -278,7 +275,7 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
 /* v becomes the newest layer's output, stored in order. */
 void uw_import_set_ordered(struct uw_import *im, struct uw_view *v);
 
-/* Give an ordered sample a shape of rank 1 to 3; may add a reshape layer. */
+/* Give an ordered sample a shape of rank 1 to 4; may add a reshape layer. */
 int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                     uint32_t rank, const uint64_t *dim);
 

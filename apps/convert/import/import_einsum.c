@@ -59,7 +59,7 @@ static struct term letters(const struct term *from, const struct term *other,
 }
 
 /* Axes of x in the order of the terms; each term becomes one axis, or stays as its axes (the first
- * term). sizes: of the letters. */
+ * term). */
 static bool arrange(struct uw_view *v, const struct term *has_letters, const struct term *a,
                     const struct term *b, const struct term *c)
 {

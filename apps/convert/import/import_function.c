@@ -66,7 +66,6 @@ int uw_import_clip(struct uw_import *im, const struct uw_onnx_node *n, double lo
     return UW_OK;
 }
 
-/* Kinds of their own: RELU6 stands for none. */
 static const struct {
     const char *op;
     enum uw_layer_kind kind;

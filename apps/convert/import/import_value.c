@@ -27,6 +27,9 @@ static struct uw_value *copy_of(struct uw_import *im, const struct uw_value *v)
     return copy;
 }
 
+/* v, or if it has to be a value the value; NULL with err set. */
+static const struct uw_value *as_value_of(struct uw_import *im, struct uw_value *v);
+
 /* Compute the constant from values: its node runs with the parameters that it reads as values. */
 static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
 {
@@ -40,7 +43,7 @@ static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
             continue;
         }
         kept[i] = *x;
-        const struct uw_value *data = x->derived ? uw_import_as_value(im, x) : NULL;
+        const struct uw_value *data = x->derived ? as_value_of(im, x) : NULL;
         struct uw_view view = {.n = 0};
         rc = data != NULL ? UW_OK : uw_import_constant_view(im, n, &x->t, true, &view);
         if (rc == UW_OK && (data == NULL || data->kind == UW_VALUE_DATA)) {
@@ -75,7 +78,7 @@ static bool keep_as_value(struct uw_import *im, struct uw_value *v)
 
 struct uw_value *uw_import_make_value(struct uw_import *im, struct uw_value *v)
 {
-    if (uw_import_as_value(im, v) == NULL) {
+    if (as_value_of(im, v) == NULL) {
         return NULL;
     }
     if (v->as_value == NULL) {
@@ -84,7 +87,7 @@ struct uw_value *uw_import_make_value(struct uw_import *im, struct uw_value *v)
     return v->as_value;
 }
 
-const struct uw_value *uw_import_as_value(struct uw_import *im, struct uw_value *v)
+static const struct uw_value *as_value_of(struct uw_import *im, struct uw_value *v)
 {
     if (v->kind != UW_VALUE_CONST) {
         return v;
@@ -114,5 +117,5 @@ const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_
                            "file, train apart");
         shared = false;
     }
-    return shared ? uw_import_make_value(im, v) : uw_import_as_value(im, v);
+    return shared ? uw_import_make_value(im, v) : as_value_of(im, v);
 }
