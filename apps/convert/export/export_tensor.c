@@ -10,14 +10,12 @@ static const char *with_float(struct uw_export *e, const char *op, const char *x
     return uw_export_op(e, op, x, uw_export_const_float(e, value));
 }
 
-/* A node with up to two float attributes. */
+/* A node with one or two float attributes. */
 static const char *with_attributes(struct uw_export *e, const char *op, const char *first, float a,
                                    const char *second, float b)
 {
     struct uw_export_node *n = uw_export_node(e, op, e->x, NULL, NULL);
-    if (first != NULL) {
-        uw_export_float(n, first, a);
-    }
+    uw_export_float(n, first, a);
     if (second != NULL) {
         uw_export_float(n, second, b);
     }

@@ -125,7 +125,7 @@ static int slice_by(struct uw_import *im, const struct uw_onnx_node *n, struct u
     end = end < low ? low : end > high ? high : end;
     int64_t count = s->step > 0 ? (end - start + s->step - 1) / s->step
                                 : (start - end - s->step - 1) / -s->step;
-    int rc = uw_import_picks(im, &p, count > 0 ? (uint64_t)count : 0, 1, false);
+    int rc = uw_import_picks(im, &p, count > 0 ? (uint64_t)count : 0, 1);
     for (int64_t k = 0; k < count && rc == UW_OK; k++) {
         p.index[k] = (int32_t)(start + k * s->step);
     }

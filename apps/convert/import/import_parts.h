@@ -66,10 +66,9 @@ int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, const 
 struct uw_import_picks {
     uint32_t n, taps;
     int32_t *index;
-    float *weight;                  /* NULL: 1 */
+    float *weight;                  /* NULL: 1, with one tap */
 };
-int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps,
-                    bool weighted);
+int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps);
 int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                    uint32_t axis, const struct uw_import_picks *p);
 

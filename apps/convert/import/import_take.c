@@ -62,8 +62,7 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     return uw_import_resized(im, n, v, v, first, p->n);
 }
 
-int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps,
-                    bool weighted)
+int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps)
 {
     *p = (struct uw_import_picks){.n = n <= INT32_MAX ? (uint32_t)n : 0, .taps = taps};
     int rc = uw_import_count(im, NULL, (uint64_t)p->n * taps);
@@ -71,8 +70,8 @@ int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n,
         return rc;
     }
     p->index = uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->index);
-    p->weight = weighted ? uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->weight) : NULL;
-    return p->index != NULL && (!weighted || p->weight != NULL) ? UW_OK : uw_import_nomem(im);
+    p->weight = taps > 1 ? uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->weight) : NULL;
+    return p->index != NULL && (taps == 1 || p->weight != NULL) ? UW_OK : uw_import_nomem(im);
 }
 
 /* ---- padding ---- */
@@ -111,7 +110,7 @@ int uw_import_pad(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "pads %lld and %lld around %lld values",
                                 (long long)front, (long long)behind, (long long)size);
     }
-    int rc = uw_import_picks(im, &p, (uint64_t)out, 1, false);
+    int rc = uw_import_picks(im, &p, (uint64_t)out, 1);
     for (int64_t k = 0; k < out && rc == UW_OK; k++) {
         p.index[k] = padded(k - front, size, how);
     }
@@ -260,7 +259,7 @@ static int resize_axis(struct uw_import *im, const struct uw_onnx_node *n, struc
     if (!linear && !by_cubes && strcmp(mode, "nearest") != 0) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "mode %.20s", mode);
     }
-    int rc = uw_import_picks(im, &p, (uint64_t)out, taps, taps > 1);
+    int rc = uw_import_picks(im, &p, (uint64_t)out, taps);
     for (int64_t k = 0; k < out && rc == UW_OK; k++) {
         double x = source_of(transform, k, scale, in, out), low = floor(x), w[4] = {0};
         if (taps == 1) {
@@ -355,7 +354,7 @@ static int repeat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "repeats an axis %llu times",
                                 (unsigned long long)times);
     }
-    int rc = uw_import_picks(im, &p, size * times, 1, false);
+    int rc = uw_import_picks(im, &p, size * times, 1);
     for (uint64_t k = 0; k < size * times && rc == UW_OK; k++) {
         p.index[k] = (int32_t)(k % size);
     }
