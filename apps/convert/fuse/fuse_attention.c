@@ -21,20 +21,6 @@ struct heads {
     uint64_t heads, steps, width;
 };
 
-static void start_view(struct uw_view *v, const struct uw_import_layer *l)
-{
-    uint64_t stride = 1, dim[UW_ONNX_RANK_MAX];
-    *v = (struct uw_view){.axes_n = l->rank, .atoms_n = l->rank};
-    for (uint32_t a = l->rank; a-- > 0;) {
-        v->atom[a] = (struct uw_atom){l->dim[a], stride, false};
-        v->axis_end[a] = a + 1;
-        stride *= l->dim[a];
-        dim[a] = l->dim[a];
-    }
-    v->n = stride;
-    uw_view_reshape(v, dim, l->rank);
-}
-
 /* Whether l only moves, cuts or scales its input; v, of the input, becomes that of its output. */
 static bool follow(const struct uw_import_layer *l, const struct uw_import_layer *from,
                    struct uw_view *v, uint64_t *offset, double *scale)
@@ -89,7 +75,8 @@ static bool trace(const struct uw_fuse *f, uint32_t layer, enum uw_layer_kind ki
         return false;
     }
     *s = (struct source){.dense = l, .scale = 1.0};
-    start_view(&s->v, l);
+    uw_view_start(&s->v, l->dim, l->rank, l->rank);
+    uw_view_reshape(&s->v, l->dim, l->rank);
     for (const struct uw_import_layer *from = l; n > 0; n--) {
         const struct uw_import_layer *next = uw_fuse_at(f, chain[n - 1]);
         if (!follow(next, from, &s->v, &s->offset, &s->scale)) {

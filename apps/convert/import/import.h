@@ -208,6 +208,10 @@ int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
 
 uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis);
 
+/* Make v, but for its layer, a sample of these axes in order; `batch`, if it is one of them, is the
+ * minibatch. */
+void uw_view_start(struct uw_view *v, const uint64_t *dims, uint32_t axes_n, uint32_t batch);
+
 /* The sizes of all axes. */
 void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX]);
 

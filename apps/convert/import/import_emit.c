@@ -69,20 +69,14 @@ int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 {
     const struct uw_import_layer *l = im->layer[im->layers_n - 1];
     struct uw_view *v = y != NULL ? &y->view : NULL;
-    uint64_t stride = 1;
     if (v == NULL) {
         return UW_OK;
     }
-    *v = (struct uw_view){.layer = im->layers_n, .rank = l->rank, .axes_n = axes_n,
-                          .atoms_n = axes_n};
+    uw_view_start(v, dims, axes_n, batch);
+    v->layer = im->layers_n;
+    v->rank = l->rank;
     memcpy(v->dim, l->dim, sizeof v->dim);
-    for (uint32_t a = axes_n; a-- > 0;) {
-        v->atom[a] = (struct uw_atom){dims[a], a == batch ? 0 : stride, a == batch};
-        v->axis_end[a] = a + 1;
-        stride *= a == batch ? 1 : dims[a];
-    }
-    v->n = stride;
-    if (l->dim[0] * l->dim[1] * l->dim[2] * l->dim[3] != stride ||
+    if (l->dim[0] * l->dim[1] * l->dim[2] * l->dim[3] != v->n ||
         !uw_view_reshape(v, dims, axes_n)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its output cannot be seen in that shape");
     }

@@ -15,6 +15,16 @@ uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis)
     return n;
 }
 
+void uw_view_start(struct uw_view *v, const uint64_t *dims, uint32_t axes_n, uint32_t batch)
+{
+    *v = (struct uw_view){.n = 1, .axes_n = axes_n, .atoms_n = axes_n};
+    for (uint32_t a = axes_n; a-- > 0;) {
+        v->atom[a] = (struct uw_atom){dims[a], a == batch ? 0 : v->n, a == batch};
+        v->axis_end[a] = a + 1;
+        v->n *= a == batch ? 1 : dims[a];
+    }
+}
+
 void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX])
 {
     for (uint32_t a = 0; a < v->axes_n; a++) {
