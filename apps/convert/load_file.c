@@ -129,8 +129,7 @@ static int open_folder(struct folder *f, const char *path)
 int uw_convert_load_with(struct uw_convert_model *c, const struct uw_convert_options *o,
                          const char *path, struct uw_error *err)
 {
-    struct uw_convert_options options = {.output = o != NULL ? o->output : NULL,
-                                         .shape = o != NULL ? o->shape : NULL};
+    struct uw_convert_options options = {.output = NULL};
     struct folder folder;
     struct stat st;
     char name[128];
@@ -151,6 +150,7 @@ int uw_convert_load_with(struct uw_convert_model *c, const struct uw_convert_opt
     uint8_t *bytes = n < SIZE_MAX ? malloc(n) : NULL;
     size_t have = bytes != NULL ? read_all(fd, bytes, n) : 0;
     close(fd);
+    options = o != NULL ? *o : options;
     options.files = &folder.base;
     int rc = bytes == NULL ? uw_error_set(err, UW_ERR_NOMEM, "%.120s: out of memory", path)
              : have < n    ? uw_error_set(err, UW_ERR_IO, "%.120s: cannot be read to its end", path)

@@ -155,14 +155,20 @@ static inline struct message begin(void)
     return g;
 }
 
-static inline int read_as(struct uw_convert_model *c, const struct message *g, int64_t opset,
-                          struct uw_error *err)
+static inline struct message file_of(const struct message *g, int64_t opset)
 {
     struct message m = {.n = 0}, set = {.n = 0};
     number(&m, 1, 7);
     inside(&m, 7, g);
     number(&set, 2, opset);
     inside(&m, 8, &set);
+    return m;
+}
+
+static inline int read_as(struct uw_convert_model *c, const struct message *g, int64_t opset,
+                          struct uw_error *err)
+{
+    struct message m = file_of(g, opset);
     return uw_convert_read(c, m.bytes, m.n, "m", err);
 }
 

@@ -3,9 +3,6 @@
  * Nodes of the operators on tensors. A value that all samples share has a minibatch axis of 1. */
 #include "export.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- functions ---- */
 
 static const char *with_float(struct uw_export *e, const char *op, const char *x, float value)
@@ -13,14 +10,12 @@ static const char *with_float(struct uw_export *e, const char *op, const char *x
     return uw_export_op(e, op, x, uw_export_const_float(e, value));
 }
 
-/* A node with up to two float attributes. */
+/* A node with one or two float attributes. */
 static const char *with_attributes(struct uw_export *e, const char *op, const char *first, float a,
                                    const char *second, float b)
 {
     struct uw_export_node *n = uw_export_node(e, op, e->x, NULL, NULL);
-    if (first != NULL) {
-        uw_export_float(n, first, a);
-    }
+    uw_export_float(n, first, a);
     if (second != NULL) {
         uw_export_float(n, second, b);
     }

@@ -12,7 +12,8 @@
 struct uw_name {
     const char *name;               /* NULL: free */
     const char *other;              /* the name that replaces it */
-    uint32_t at;                    /* an index */
+    uint32_t at;                    /* an index, or a number to try next */
+    void *value;
 };
 
 struct uw_names {

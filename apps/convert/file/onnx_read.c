@@ -13,7 +13,8 @@ struct graph_fields {
     struct uw_onnx_list nodes, initializers, inputs, outputs;
 };
 
-bool uw_onnx_memory(pb_istream_t *stream, pb_byte_t *buf, size_t count)
+/* nanopb's source: a stream over memory, whose state is the address of the next byte. */
+static bool read_memory(pb_istream_t *stream, pb_byte_t *buf, size_t count)
 {
     const uint8_t **at = stream->state;
     if (buf != NULL) {
@@ -29,7 +30,8 @@ bool uw_onnx_fail(struct uw_onnx_reader *r, int code)
     return false;
 }
 
-void *uw_onnx_append(struct uw_onnx_list *l, size_t element_bytes)
+/* Room for one element more; NULL: out of memory, which is recorded. */
+static void *append(struct uw_onnx_list *l, size_t element_bytes)
 {
     l->item = uw_pool_grow(l->r->pool, l->item, l->n, &l->cap, element_bytes);
     if (l->item == NULL) {
@@ -39,9 +41,10 @@ void *uw_onnx_append(struct uw_onnx_list *l, size_t element_bytes)
     return (uint8_t *)l->item + element_bytes * l->n++;
 }
 
-bool uw_onnx_borrow(pb_istream_t *stream, const uint8_t **bytes, uint64_t *n)
+/* Get the bytes of a length-delimited field without copying them. */
+static bool borrow(pb_istream_t *stream, const uint8_t **bytes, uint64_t *n)
 {
-    if (stream->callback != uw_onnx_memory) {
+    if (stream->callback != read_memory) {
         return false; /* the field came with another wire type */
     }
     const uint8_t **at = stream->state;
@@ -58,10 +61,10 @@ bool uw_onnx_take_text(pb_istream_t *stream, const pb_field_t *field, void **arg
     const uint8_t *bytes;
     uint64_t n;
     (void)field;
-    if (!uw_onnx_borrow(stream, &bytes, &n)) {
+    if (!borrow(stream, &bytes, &n)) {
         return false;
     }
-    const char **text = uw_onnx_append(l, sizeof *text);
+    const char **text = append(l, sizeof *text);
     if (text == NULL) {
         return false;
     }
@@ -81,7 +84,7 @@ const char *uw_onnx_last_text(const struct uw_onnx_list *l)
     {                                                                                         \
         read_type value;                                                                      \
         (void)field;                                                                          \
-        kept_type *to = decode(stream, &value) ? uw_onnx_append(*arg, sizeof *to) : NULL;     \
+        kept_type *to = decode(stream, &value) ? append(*arg, sizeof *to) : NULL;     \
         if (to != NULL) {                                                                     \
             *to = (kept_type)value;                                                           \
         }                                                                                     \
@@ -96,7 +99,7 @@ bool uw_onnx_take_raw(pb_istream_t *stream, const pb_field_t *field, void **arg)
     struct uw_onnx_tensor_fields *t = *arg;
     (void)field;
     t->has_raw = true;
-    return uw_onnx_borrow(stream, &t->raw, &t->raw_n);
+    return borrow(stream, &t->raw, &t->raw_n);
 }
 
 bool uw_onnx_take_entry(pb_istream_t *stream, const pb_field_t *field, void **arg)
@@ -109,7 +112,7 @@ bool uw_onnx_take_entry(pb_istream_t *stream, const pb_field_t *field, void **ar
     if (!pb_decode_ex(stream, uw_onnx_Entry_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_entry *entry = uw_onnx_append(l, sizeof *entry);
+    struct uw_onnx_entry *entry = append(l, sizeof *entry);
     if (entry != NULL) {
         *entry = (struct uw_onnx_entry){uw_onnx_last_text(&key), uw_onnx_last_text(&value)};
     }
@@ -127,7 +130,7 @@ static bool read_initializer(pb_istream_t *stream, const pb_field_t *field, void
     if (!pb_decode(stream, uw_onnx_Tensor_fields, &pb)) {
         return false;
     }
-    struct uw_onnx_tensor *out = uw_onnx_append(l, sizeof *out);
+    struct uw_onnx_tensor *out = append(l, sizeof *out);
     return out != NULL && uw_onnx_finish_tensor(&t, &pb, out);
 }
 
@@ -142,7 +145,7 @@ static bool read_sparse(pb_istream_t *stream, const pb_field_t *field, void **ar
     if (!pb_decode_ex(stream, uw_onnx_SparseTensor_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_tensor *out = uw_onnx_append(l, sizeof *out);
+    struct uw_onnx_tensor *out = append(l, sizeof *out);
     return out != NULL && uw_onnx_refuse_tensor(&t, out, UW_ERR_UNSUPPORTED, "is sparse: store it "
                                                 "as an ordinary tensor");
 }
@@ -171,7 +174,7 @@ static bool read_attribute(pb_istream_t *stream, const pb_field_t *field, void *
     if (!pb_decode_ex(stream, uw_onnx_Attribute_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_attribute *a = uw_onnx_append(l, sizeof *a);
+    struct uw_onnx_attribute *a = append(l, sizeof *a);
     if (a == NULL) {
         return false;
     }
@@ -235,7 +238,7 @@ static bool read_node(pb_istream_t *stream, const pb_field_t *field, void **arg)
     if (!pb_decode_ex(stream, uw_onnx_Node_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_node *node = uw_onnx_append(l, sizeof *node);
+    struct uw_onnx_node *node = append(l, sizeof *node);
     if (node != NULL) {
         *node = (struct uw_onnx_node){
             .name = uw_onnx_last_text(&name), .op = uw_onnx_last_text(&op),
@@ -271,7 +274,7 @@ static bool read_value_info(pb_istream_t *stream, const pb_field_t *field, void 
     struct uw_onnx_list *l = *arg;
     uw_onnx_ValueInfo pb = uw_onnx_ValueInfo_init_zero;
     struct uw_onnx_list name = {.r = l->r};
-    struct uw_onnx_value_info *out = uw_onnx_append(l, sizeof *out);
+    struct uw_onnx_value_info *out = append(l, sizeof *out);
     (void)field;
 
     if (out == NULL) {
@@ -323,7 +326,7 @@ static bool read_graph(pb_istream_t *stream, const pb_field_t *field, void **arg
     expect_graph(&pb, &f, l->r);
     bool fits = pb_decode_ex(stream, uw_onnx_Graph_fields, &pb, PB_DECODE_NOINIT);
     l->r->depth--;
-    struct uw_onnx_graph *g = fits ? uw_onnx_append(l, sizeof *g) : NULL;
+    struct uw_onnx_graph *g = fits ? append(l, sizeof *g) : NULL;
     if (g != NULL) {
         *g = finish_graph(&f);
     }
@@ -374,7 +377,7 @@ static bool read_function(pb_istream_t *stream, const pb_field_t *field, void **
     if (!pb_decode_ex(stream, uw_onnx_Function_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_function *f = uw_onnx_append(l, sizeof *f);
+    struct uw_onnx_function *f = append(l, sizeof *f);
     if (f != NULL) {
         *f = (struct uw_onnx_function){
             .name = uw_onnx_last_text(&name), .domain = uw_onnx_last_text(&domain),
@@ -389,7 +392,7 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
                   size_t bytes_n)
 {
     const uint8_t *at = bytes;
-    pb_istream_t stream = {.callback = uw_onnx_memory, .state = &at, .bytes_left = bytes_n};
+    pb_istream_t stream = {.callback = read_memory, .state = &at, .bytes_left = bytes_n};
     uw_onnx_Model pb = uw_onnx_Model_init_zero;
     struct opset_fields opset = {.r = r};
     struct uw_onnx_list producer = {.r = r};

@@ -51,17 +51,8 @@ struct uw_onnx_tensor_fields {
 
 #define UW_ONNX_CALL(function, argument) ((pb_callback_t){{.decode = (function)}, (argument)})
 
-/* nanopb's source: a stream over memory, whose state is the address of the next byte. */
-bool uw_onnx_memory(pb_istream_t *stream, pb_byte_t *buf, size_t count);
-
 /* Record an error, unless there is one already. Returns false, for nanopb. */
 bool uw_onnx_fail(struct uw_onnx_reader *r, int code);
-
-/* Room for one element more; NULL: out of memory, which is recorded. */
-void *uw_onnx_append(struct uw_onnx_list *l, size_t element_bytes);
-
-/* Get the bytes of a length-delimited field without copying them. */
-bool uw_onnx_borrow(pb_istream_t *stream, const uint8_t **bytes, uint64_t *n);
 
 /* Callbacks; the argument is the list that gets the element. */
 bool uw_onnx_take_text(pb_istream_t *stream, const pb_field_t *field, void **arg);

@@ -25,16 +25,19 @@ static void add(struct upgrade *u, const struct uw_onnx_node *node)
     }
 }
 
-/* Room for inputs, "" so far, of which the first `keep` are the node's. */
-static const char **new_inputs(struct upgrade *u, const struct uw_onnx_node *n, uint32_t count,
-                               uint32_t keep)
+/* The node reads its first input and these two. */
+static void set_inputs(struct upgrade *u, struct uw_onnx_node *n, const char *second,
+                       const char *third)
 {
-    const char **in = uw_pool_take(u->pool, count, sizeof *in);
+    const char **in = uw_pool_take(u->pool, 3, sizeof *in);
     u->failed = u->failed || in == NULL;
-    for (uint32_t i = 0; in != NULL && i < count; i++) {
-        in[i] = i < keep && i < n->inputs_n ? n->input[i] : "";
+    if (in != NULL) {
+        in[0] = n->inputs_n > 0 ? n->input[0] : "";
+        in[1] = second;
+        in[2] = third;
+        n->input = in;
+        n->inputs_n = 3;
     }
-    return in;
 }
 
 /* A Constant with that attribute of `n`, under a new name. The attribute becomes `as`: value_float,
@@ -83,40 +86,21 @@ static void text(struct upgrade *u, struct uw_onnx_node *n, const char *name, co
 static void clip(struct upgrade *u, struct uw_onnx_node *n)
 {
     const char *low = constant(u, n, "min", "value_float");
-    const char *high = constant(u, n, "max", "value_float");
-    const char **in = new_inputs(u, n, 3, 1);
-    if (in != NULL) {
-        in[1] = low;
-        in[2] = high;
-        n->input = in;
-        n->inputs_n = 3;
-    }
+    set_inputs(u, n, low, constant(u, n, "max", "value_float"));
 }
 
 /* Pad 2: pads and value are attributes. */
 static void pad(struct upgrade *u, struct uw_onnx_node *n)
 {
     const char *pads = constant(u, n, "pads", "value_ints");
-    const char *value = constant(u, n, "value", "value_float");
-    const char **in = new_inputs(u, n, 3, 1);
-    if (in != NULL) {
-        in[1] = pads;
-        in[2] = value;
-        n->input = in;
-        n->inputs_n = 3;
-    }
+    set_inputs(u, n, pads, constant(u, n, "value", "value_float"));
 }
 
 /* Upsample 7 and 9, Resize 10: a Resize that takes the nearest element in front. */
 static void resize(struct upgrade *u, struct uw_onnx_node *n)
 {
-    const char *scales = n->inputs_n > 1 ? n->input[1] : constant(u, n, "scales", "value_floats");
-    const char **in = new_inputs(u, n, 3, 1);
-    if (in != NULL) {
-        in[2] = scales;
-        n->input = in;
-        n->inputs_n = 3;
-    }
+    set_inputs(u, n, "", n->inputs_n > 1 ? n->input[1]
+                                         : constant(u, n, "scales", "value_floats"));
     n->op = "Resize";
     text(u, n, "coordinate_transformation_mode", "asymmetric");
     text(u, n, "nearest_mode", "floor");

@@ -3,8 +3,6 @@
  * Builds without nanopb. */
 #include "uwasa/convert.h"
 
-#include <stdio.h>
-
 #define ABSENT "this program was built without ONNX (-DUWASA_NET=OFF)"
 
 int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_options *o,

@@ -56,10 +56,11 @@ bool uw_fuse_is_plain(const struct uw_fuse *f, const struct uw_import_layer *l,
     return true;
 }
 
-static uint32_t parameter_of(const struct uw_fuse *f, const struct uw_import_layer *l, uint32_t k,
-                             uint32_t axis)
+uint32_t uw_fuse_parameter_of(const struct uw_fuse *f, const struct uw_import_layer *l, uint32_t k,
+                              bool last)
 {
     const struct uw_import_layer *p = uw_fuse_at(f, l->input[k]);
+    uint32_t axis = last ? l->rank - 1 : 0;
     if (p == NULL || p->def.kind != UW_LAYER_PARAMETER || p->rank > l->rank ||
         p->def.parameter.constant) {
         return 0;
@@ -72,16 +73,6 @@ static uint32_t parameter_of(const struct uw_fuse *f, const struct uw_import_lay
         }
     }
     return l->input[k];
-}
-
-uint32_t uw_fuse_row_of(const struct uw_fuse *f, const struct uw_import_layer *l, uint32_t k)
-{
-    return parameter_of(f, l, k, l->rank - 1);
-}
-
-uint32_t uw_fuse_column_of(const struct uw_fuse *f, const struct uw_import_layer *l, uint32_t k)
-{
-    return parameter_of(f, l, k, 0);
 }
 
 bool uw_fuse_same_shape(const struct uw_fuse *f, uint32_t a, uint32_t b)
@@ -110,20 +101,14 @@ static void count_readers(struct uw_fuse *f, const uint32_t *outputs, uint32_t o
 {
     struct uw_import *im = f->im;
     memset(f->readers, 0, (im->layers_n + 1) * sizeof *f->readers);
-    for (uint32_t i = 0; i < im->layers_n; i++) {
-        im->layer[i]->needed = false;
-    }
+    uw_import_need(im, outputs, outputs_n);
     for (uint32_t i = 0; i < outputs_n; i++) {
         f->readers[outputs[i]]++;
-        im->layer[outputs[i] - 1]->needed = true;
     }
-    for (uint32_t i = im->layers_n; i-- > 0;) {
+    for (uint32_t i = 0; i < im->layers_n; i++) {
         const struct uw_import_layer *l = im->layer[i];
         for (uint32_t k = 0; k < l->inputs_n && l->needed; k++) {
             f->readers[l->input[k]]++;
-            if (l->input[k] != 0) {
-                im->layer[l->input[k] - 1]->needed = true;
-            }
         }
     }
 }

@@ -42,10 +42,10 @@ bool uw_fuse_is_op(const struct uw_import_layer *l, enum uw_arithmetic_op op);
 bool uw_fuse_is_plain(const struct uw_fuse *f, const struct uw_import_layer *l,
                       enum uw_arithmetic_op op);
 
-/* Operand k of l if it is a parameter whose elements run along the last axis of l only (along = the
- * axis's number, else the first axis of two); its number, or 0. */
-uint32_t uw_fuse_row_of(const struct uw_fuse *f, const struct uw_import_layer *l, uint32_t k);
-uint32_t uw_fuse_column_of(const struct uw_fuse *f, const struct uw_import_layer *l, uint32_t k);
+/* Operand k of l if it is a parameter that trains and whose elements run along one axis of l only,
+ * the last or the first; its number, or 0. */
+uint32_t uw_fuse_parameter_of(const struct uw_fuse *f, const struct uw_import_layer *l, uint32_t k,
+                              bool last);
 
 /* Sizes and rank are equal. */
 bool uw_fuse_same_shape(const struct uw_fuse *f, uint32_t a, uint32_t b);

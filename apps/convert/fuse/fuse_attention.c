@@ -21,20 +21,6 @@ struct heads {
     uint64_t heads, steps, width;
 };
 
-static void start_view(struct uw_view *v, const struct uw_import_layer *l)
-{
-    uint64_t stride = 1, dim[UW_ONNX_RANK_MAX];
-    *v = (struct uw_view){.axes_n = l->rank, .atoms_n = l->rank};
-    for (uint32_t a = l->rank; a-- > 0;) {
-        v->atom[a] = (struct uw_atom){l->dim[a], stride, false};
-        v->axis_end[a] = a + 1;
-        stride *= l->dim[a];
-        dim[a] = l->dim[a];
-    }
-    v->n = stride;
-    uw_view_reshape(v, dim, l->rank);
-}
-
 /* Whether l only moves, cuts or scales its input; v, of the input, becomes that of its output. */
 static bool follow(const struct uw_import_layer *l, const struct uw_import_layer *from,
                    struct uw_view *v, uint64_t *offset, double *scale)
@@ -89,7 +75,8 @@ static bool trace(const struct uw_fuse *f, uint32_t layer, enum uw_layer_kind ki
         return false;
     }
     *s = (struct source){.dense = l, .scale = 1.0};
-    start_view(&s->v, l);
+    uw_view_start(&s->v, l->dim, l->rank, l->rank);
+    uw_view_reshape(&s->v, l->dim, l->rank);
     for (const struct uw_import_layer *from = l; n > 0; n--) {
         const struct uw_import_layer *next = uw_fuse_at(f, chain[n - 1]);
         if (!follow(next, from, &s->v, &s->offset, &s->scale)) {
@@ -197,13 +184,11 @@ static int set_weights(struct uw_import *im, struct uw_import_layer *l, const st
 {
     const size_t e = (size_t)features;
     const uint64_t dim[2] = {3 * features, features};
-    bool biases = out->param[1].suffix != NULL;
-    for (uint32_t k = 0; k < 3; k++) {
-        biases = biases || s[k].dense->param[1].suffix != NULL;
-    }
+    bool biases = out->param[1].suffix != NULL; /* all are there, or none */
     int rc = uw_import_param(im, l, 0, "in_proj_weight", NULL, 0.0f, 2, dim);
-    rc = rc < 0 ? rc : uw_import_param(im, l, 1, "in_proj_bias", NULL, 0.0f, 1, dim);
-    rc = rc < 0 ? rc : uw_import_param(im, l, 3, "out_proj.bias", NULL, 0.0f, 1, dim + 1);
+    if (biases && rc == UW_OK) {
+        rc = uw_import_param(im, l, 1, "in_proj_bias", NULL, 0.0f, 1, dim);
+    }
     if (rc < 0) {
         return rc;
     }
@@ -211,20 +196,17 @@ static int set_weights(struct uw_import *im, struct uw_import_layer *l, const st
         const struct uw_import_param *w = &s[k].dense->param[0], *b = &s[k].dense->param[1];
         memcpy(l->param[0].data + k * e * e, w->data + (size_t)s[k].offset * e,
                e * e * sizeof(float));
-        if (b->suffix != NULL) {
+        if (biases) {
             memcpy(l->param[1].data + k * e, b->data + s[k].offset, e * sizeof(float));
         }
     }
     l->param[2] = out->param[0];
     l->param[2].suffix = "out_proj.weight";
-    if (out->param[1].suffix != NULL) {
+    if (biases) {
         l->param[3] = out->param[1];
         l->param[3].suffix = "out_proj.bias";
     }
     l->def.attention.no_bias = !biases;
-    for (uint32_t i = 1; i < 4; i += 2) {
-        l->param[i].suffix = biases ? l->param[i].suffix : NULL;
-    }
     l->own_name = s[0].dense->own_name;
     const char *name = out->own_name;
     size_t length = name != NULL ? strlen(name) : 0;

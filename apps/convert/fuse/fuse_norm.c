@@ -68,12 +68,12 @@ int uw_fuse_layernorm(struct uw_fuse *f, uint32_t layer)
     return 1;
 }
 
-/* The parameter of a product or sum with a normalization; *norm: the other operand. */
+/* The parameter of a product or sum with a normalization; *other: the other operand. */
 static uint32_t affine_of(const struct uw_fuse *f, const struct uw_import_layer *l, bool row,
                           uint32_t *other)
 {
     for (uint32_t k = 0; k < 2; k++) {
-        uint32_t p = row ? uw_fuse_row_of(f, l, k) : uw_fuse_column_of(f, l, k);
+        uint32_t p = uw_fuse_parameter_of(f, l, k, row);
         if (p != 0) {
             *other = l->input[1 - k];
             return p;

@@ -41,7 +41,7 @@ int uw_fuse_bias(struct uw_fuse *f, uint32_t layer)
         struct uw_import_layer *x = uw_fuse_at(f, below);
         bool *no_bias = x != NULL ? no_bias_of(x) : NULL;
         bool dense = x != NULL && x->def.kind == UW_LAYER_DENSE;
-        uint32_t b = dense ? uw_fuse_row_of(f, l, k) : uw_fuse_column_of(f, l, k);
+        uint32_t b = uw_fuse_parameter_of(f, l, k, dense);
         uint64_t out = dense && x->rank > 0 ? x->dim[x->rank - 1] : x != NULL ? x->dim[0] : 0;
         const struct uw_import_layer *p = uw_fuse_at(f, b);
         if (no_bias == NULL || !*no_bias || b == 0 || f->readers[b] != 1 ||

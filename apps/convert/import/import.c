@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "import_const.h"
 #include "import_graph.h"
 #include "import_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -132,17 +130,17 @@ const char *uw_convert_operators(void)
 int uw_import_declare(struct uw_import *im, const char *name, const struct uw_onnx_node *n,
                       struct uw_value **out)
 {
-    struct uw_value **slot = uw_import_slot(im, name);
-    if (*slot != NULL) {
+    struct uw_name *slot = uw_names_slot(&im->values, name);
+    if (slot->name != NULL) {
         return uw_import_refuse(im, n, UW_ERR_CORRUPT, "'%.80s' is made twice", name);
     }
-    *slot = uw_pool_take(im->pool, 1, sizeof **slot);
-    if (*slot == NULL) {
+    struct uw_value *v = uw_pool_take(im->pool, 1, sizeof *v);
+    if (v == NULL) {
         return uw_import_nomem(im);
     }
-    (*slot)->name = name;
-    (*slot)->node = n;
-    *out = *slot;
+    *v = (struct uw_value){.name = name, .node = n};
+    *slot = (struct uw_name){.name = name, .value = v};
+    *out = v;
     return UW_OK;
 }
 
@@ -176,15 +174,10 @@ static uint64_t count_names(const struct uw_onnx_graph *g)
     return names;
 }
 
-static int make_map(struct uw_import *im)
+static int make_values(struct uw_import *im)
 {
-    uint64_t names = count_names(&im->graph);
-    im->map_n = 16;
-    while (im->map_n < 2 * names && im->map_n < 1u << 30) {
-        im->map_n *= 2;
-    }
-    im->map = uw_pool_take(im->pool, im->map_n, sizeof *im->map);
-    return im->map != NULL ? uw_import_declare_constants(im, &im->graph) : uw_import_nomem(im);
+    return uw_names_init(&im->values, im->pool, count_names(&im->graph)) == UW_OK
+               ? uw_import_declare_constants(im, &im->graph) : uw_import_nomem(im);
 }
 
 static int find_inputs(struct uw_import *im)
@@ -207,6 +200,14 @@ static int find_inputs(struct uw_import *im)
                : uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "the graph has no input");
 }
 
+static void count_reader(struct uw_import *im, const char *name)
+{
+    struct uw_value *v = uw_import_value(im, name);
+    if (v != NULL) {
+        v->users_n++;
+    }
+}
+
 /* Count the readers of values around the graphs within a node. */
 static void count_inner_readers(struct uw_import *im, const struct uw_onnx_node *n)
 {
@@ -214,18 +215,12 @@ static void count_inner_readers(struct uw_import *im, const struct uw_onnx_node 
         const struct uw_onnx_graph *g = n->attribute[a].g;
         for (uint32_t i = 0; g != NULL && i < g->nodes_n; i++) {
             for (uint32_t k = 0; k < g->node[i].inputs_n; k++) {
-                struct uw_value *v = uw_import_value(im, g->node[i].input[k]);
-                if (v != NULL) {
-                    v->users_n++;
-                }
+                count_reader(im, g->node[i].input[k]);
             }
             count_inner_readers(im, &g->node[i]);
         }
         for (uint32_t i = 0; g != NULL && i < g->outputs_n; i++) {
-            struct uw_value *v = uw_import_value(im, g->output[i].name);
-            if (v != NULL) {
-                v->users_n++;
-            }
+            count_reader(im, g->output[i].name);
         }
     }
 }
@@ -285,10 +280,7 @@ int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
         }
     }
     for (uint32_t i = 0; i < g->outputs_n; i++) {
-        struct uw_value *v = uw_import_value(im, g->output[i].name);
-        if (v != NULL) {
-            v->users_n++;
-        }
+        count_reader(im, g->output[i].name);
     }
     return UW_OK;
 }
@@ -383,7 +375,7 @@ int uw_import_run(struct uw_import *im, const struct uw_onnx_graph *g)
 
 int uw_import_graph(struct uw_import *im)
 {
-    int rc = make_map(im);
+    int rc = make_values(im);
     rc = rc < 0 ? rc : find_inputs(im);
     rc = rc < 0 ? rc : uw_import_declare_nodes(im, &im->graph);
     return rc < 0 ? rc : uw_import_run(im, &im->graph);

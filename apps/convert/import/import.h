@@ -3,9 +3,9 @@
  * import.h - convert an ONNX graph to a table of layers (private)
  *
  * Each node is visited once, in the file's order. A value is a constant (computed at once), data (a
- * view of a layer's output), or opaque: the output of a node that is not a layer by itself. The
- * last node of a known pattern looks back through opaque values for the pattern's other nodes. If
+ * view of a layer's output), a list of those, or opaque: the output of a node that is no layers. If
  * an opaque value reaches the output, the import fails with the sentence of the node it came from.
+ * Layers that compute something faster together are joined afterwards, in fuse/.
  *
  * Reshape, Transpose and similar nodes cost nothing: a data value is a strided view, and a
  * transpose or reshape layer is added only if a consumer needs another order or shape.
@@ -15,6 +15,7 @@
 #ifndef UWASA_CONVERT_IMPORT_H
 #define UWASA_CONVERT_IMPORT_H
 
+#include "file/names.h"
 #include "file/onnx_read.h"
 
 #include "uwasa/convert.h"
@@ -90,8 +91,7 @@ struct uw_import {
     const struct uw_convert_options *options;
     struct uw_convert_model *out;
     struct uw_error *err;
-    struct uw_value **map;          /* by name */
-    uint32_t map_n;                 /* power of two */
+    struct uw_names values;         /* struct uw_value by name */
     struct uw_import_layer **layer;
     uint32_t layers_n, layers_cap;  /* layers_n is the newest one's number, as uw_view.layer */
     const char *notes[UW_CONVERT_NOTES_MAX];
@@ -99,7 +99,6 @@ struct uw_import {
     uint64_t folded_n, folded_max;  /* elements of computed constants, and their limit */
     uint64_t batch;                 /* size of the minibatch axis in the file, or the symbol */
     struct uw_value *input;
-    bool by_parts;                  /* do not join layers: fuse/ */
     struct uw_onnx_node inputs_node;    /* stands for layers that cut the inputs */
 };
 
@@ -119,12 +118,6 @@ int uw_import_nomem(struct uw_import *im);
 /* Keep a sentence for the user; the same one once. */
 void uw_import_note(struct uw_import *im, const char *text);
 
-/* FNV-1a of a name. */
-uint32_t uw_import_hash(const char *name);
-
-/* The map's slot for a name; contains NULL if there is no such value so far. */
-struct uw_value **uw_import_slot(struct uw_import *im, const char *name);
-
 /* Find a value by name; NULL: not so far. */
 struct uw_value *uw_import_value(struct uw_import *im, const char *name);
 
@@ -134,15 +127,12 @@ struct uw_value *uw_import_in(struct uw_import *im, const struct uw_onnx_node *n
 /* Output `i`, to be filled; NULL when it is left out. */
 struct uw_value *uw_import_out(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i);
 
-/* Input `i` as data that is not scaled; NULL with err set. */
+/* Input `i` as data, also where it is a constant of floats; NULL with err set. */
 struct uw_value *uw_import_data(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i);
 
 /* Input `i` as a constant; NULL with err set. */
 const struct uw_onnx_tensor *uw_import_const(struct uw_import *im, const struct uw_onnx_node *n,
                                              uint32_t i);
-
-/* v, or if it has to be a value (import_value.c) the value; NULL with err set. */
-const struct uw_value *uw_import_as_value(struct uw_import *im, struct uw_value *v);
 
 /* A constant as a value in any case; NULL with err set. */
 struct uw_value *uw_import_make_value(struct uw_import *im, struct uw_value *v);
@@ -208,7 +198,7 @@ int uw_const_masked(struct uw_import *im, const struct uw_onnx_node *n,
 /* Row-major floats of a constant, a copy; NULL with err set. */
 float *uw_import_floats(struct uw_import *im, const struct uw_onnx_tensor *t);
 
-/* Compute the new shape of `t` (n elements) by Reshape's rules: 0 keeps a size, -1 is the rest.
+/* Compute the new shape of a tensor by Reshape's rules: 0 keeps a size, -1 is the rest.
  * Returns UW_OK or UW_ERR_SHAPE. */
 int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
                            const uint64_t *have, uint32_t have_n, const int64_t *want,
@@ -217,6 +207,10 @@ int uw_import_reshape_dims(struct uw_import *im, const struct uw_onnx_node *n,
 /* import_view.c */
 
 uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis);
+
+/* Make v, but for its layer, a sample of these axes in order; `batch`, if it is one of them, is the
+ * minibatch. */
+void uw_view_start(struct uw_view *v, const uint64_t *dims, uint32_t axes_n, uint32_t batch);
 
 /* The sizes of all axes. */
 void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX]);
@@ -229,6 +223,9 @@ int uw_view_axis(struct uw_import *im, const struct uw_onnx_node *n, const struc
 bool uw_view_reshape(struct uw_view *v, const uint64_t *dims, uint32_t axes_n);
 
 void uw_view_permute(struct uw_view *v, const uint32_t *order);
+
+/* Axis `from` becomes axis `to`; the others keep their order. */
+void uw_view_move(struct uw_view *v, uint32_t from, uint32_t to);
 bool uw_view_insert(struct uw_view *v, uint32_t axis);
 bool uw_view_remove(struct uw_view *v, uint32_t axis);
 
@@ -239,9 +236,6 @@ bool uw_view_is_shared(const struct uw_view *v);
 bool uw_view_is_batch(const struct uw_view *v, uint32_t axis);
 bool uw_view_has_batch(const struct uw_view *v, uint32_t axis);
 
-/* Whether both views have the same floats at the same indices. */
-bool uw_view_same(const struct uw_view *a, const struct uw_view *b);
-
 /* Whether the sample is stored in the order of the view. */
 bool uw_view_ordered(const struct uw_view *v);
 
@@ -250,6 +244,9 @@ bool uw_view_ordered(const struct uw_view *v);
 /* Add a layer that reads `input` and has its shape; NULL with err set. */
 struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onnx_node *n,
                                        enum uw_layer_kind kind, uint32_t input);
+
+/* Mark the layers that these outputs need, and no others. */
+void uw_import_need(struct uw_import *im, const uint32_t *outputs, uint32_t outputs_n);
 void uw_import_sizes(struct uw_import_layer *l, uint32_t rank, const uint64_t *dim);
 void uw_import_dims(struct uw_import_layer *l, uint32_t rank, uint64_t d0, uint64_t d1,
                     uint64_t d2);
@@ -263,9 +260,8 @@ int uw_import_result(struct uw_import *im, const struct uw_onnx_node *n, uint32_
 int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y,
                    const uint64_t *dims, uint32_t axes_n, uint32_t batch);
 
-/* Make output 0, if present, a view `v` of the output of `layer` (as uw_view.layer). */
-void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                    uint32_t layer);
+/* Make output 0, if present, the newest layer's output, seen as `v`. */
+void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v);
 
 /* Give a layer a parameter: the constant's elements under the given shape.
  *   t   NULL: `fill` everywhere
@@ -280,7 +276,10 @@ const char *uw_import_module(struct uw_pool *pool, const char *tensor);
 /* Put the sample in the order of the view; may add a transpose layer. */
 int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v);
 
-/* Give an ordered sample a shape of rank 1 to 3; may add a reshape layer. */
+/* v becomes the newest layer's output, stored in order. */
+void uw_import_set_ordered(struct uw_import *im, struct uw_view *v);
+
+/* Give an ordered sample a shape of rank 1 to 4; may add a reshape layer. */
 int uw_import_shape(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                     uint32_t rank, const uint64_t *dim);
 

@@ -6,8 +6,6 @@
 #include "import_graph.h"
 #include "import_parts.h"
 
-#include <string.h>
-
 /* An If with a constant condition is the graph that it chooses. */
 int uw_op_if(struct uw_import *im, const struct uw_onnx_node *n)
 {

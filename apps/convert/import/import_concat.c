@@ -19,14 +19,9 @@ static int align(struct uw_import *im, const struct uw_onnx_node *n, struct uw_v
     bool own = true; /* all have the axis in their shape, and the same rank */
     for (uint32_t k = 0; k < count && rc == UW_OK; k++) {
         rc = uw_import_order(im, n, &v[k]);
-        uint64_t behind = 1;
-        uint32_t found = UW_AXES_MAX;
-        for (uint32_t a = v[k].rank; a-- > 0;) {
-            found = behind == inner && v[k].dim[a] == uw_view_dim(&v[k], axis) ? a : found;
-            behind *= v[k].dim[a];
-        }
+        uint32_t found = uw_import_own_axis(&v[k], uw_view_dim(&v[k], axis), inner);
         *at = k == 0 ? found : *at;
-        own = own && found == *at && found < UW_AXES_MAX && v[k].rank == v[0].rank;
+        own = own && found == *at && found < v[k].rank && v[k].rank == v[0].rank;
         for (uint32_t a = 0; own && a < v[k].rank; a++) {
             own = a == found || v[k].dim[a] == v[0].dim[a];
         }
@@ -129,7 +124,6 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     if (n->inputs_n == 1) {
         return uw_op_identity(im, n);
     }
-    struct uw_value *y = uw_import_out(im, n, 0);
     uint32_t batch = v[0].axes_n;
     if (find_batch(im, n, v, &batch) < 0) {
         return im->err->code;
@@ -141,9 +135,6 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
     dims[axis] = 0;
     for (uint32_t k = 0; k < n->inputs_n; k++) {
         dims[axis] += uw_view_dim(&v[k], (uint32_t)axis);
-    }
-    if (y == NULL) {
-        return UW_OK;
     }
     return uw_import_result(im, n, 0, dims, v[0].axes_n, batch);
 }

@@ -5,32 +5,55 @@
 
 #include <string.h>
 
-/* View of a slice of v, whose atom `first` now has `length` steps. */
-static int cut_view(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *y,
-                    const struct uw_view *v, uint32_t first, uint64_t length)
+uint32_t uw_import_own_axis(const struct uw_view *v, uint64_t size, uint64_t inner)
+{
+    uint32_t at = v->rank;
+    uint64_t behind = 1;
+    for (uint32_t a = v->rank; a-- > 0;) {
+        at = behind == inner && v->dim[a] == size ? a : at;
+        behind *= v->dim[a];
+    }
+    return at;
+}
+
+int uw_import_isolate(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      uint32_t first, uint32_t *at)
+{
+    uint64_t size = v->atom[first].size, inner = v->atom[first].stride;
+    const uint64_t split[3] = {v->n / (inner * size), size, inner};
+    uint32_t skip = split[0] == 1 ? 1 : 0;
+    *at = uw_import_own_axis(v, size, inner);
+    if (*at < v->rank) {
+        return UW_OK;
+    }
+    *at = 1 - skip;
+    return uw_import_shape(im, n, v, inner == 1 ? 2 - skip : 3 - skip, split + skip);
+}
+
+int uw_import_resized(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *y,
+                      const struct uw_view *v, uint32_t first, uint64_t length)
 {
     const struct uw_import_layer *l = im->layer[im->layers_n - 1];
-    uint64_t size = v->atom[first].size;
+    const struct uw_atom old = v->atom[first];
     uint64_t dims[UW_ONNX_RANK_MAX];
     *y = *v;
     y->layer = im->layers_n;
     y->rank = l->rank;
-    y->n = v->n / size * length;
+    y->n = y->n / old.size * length;
     memcpy(y->dim, l->dim, sizeof l->dim);
     y->atom[first].size = length;
-    for (uint32_t k = 0; k < v->atoms_n; k++) {
+    for (uint32_t k = 0; k < y->atoms_n; k++) {
         struct uw_atom *atom = &y->atom[k];
-        if (k != first && !atom->batch && atom->stride >= v->atom[first].stride * size) {
-            atom->stride = atom->stride / size * length;
+        if (k != first && !atom->batch && atom->stride >= old.stride * old.size) {
+            atom->stride = atom->stride / old.size * length;
         }
     }
     uw_view_dims(y, dims);
-    return uw_view_reshape(y, dims, v->axes_n)
+    return uw_view_reshape(y, dims, y->axes_n)
                ? UW_OK
                : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
 }
 
-/* y, unless it is NULL, becomes elements start .. start + length - 1 of an axis of x. */
 int uw_import_cut(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *y,
                const struct uw_view *x, uint32_t axis, uint64_t start, uint64_t length)
 {
@@ -47,22 +70,8 @@ int uw_import_cut(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
     if (length == 0 || uw_view_has_batch(&v, axis) || v.axis_end[axis] - first != 1) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "cuts nothing, or the minibatch");
     }
-    uint64_t inner = v.atom[first].stride;
-    uint64_t outer = v.n / (inner * size);
-    const uint64_t split[3] = {outer, size, inner};
-    /* keep the layer's own shape if this axis is one of its axes */
-    uint32_t at = v.rank;
-    uint64_t behind = 1;
-    for (uint32_t a = v.rank; a-- > 0;) {
-        at = behind == inner && v.dim[a] == size ? a : at;
-        behind *= v.dim[a];
-    }
-    int rc = UW_OK;
-    if (at == v.rank) {
-        uint32_t skip = outer == 1 ? 1 : 0;
-        rc = uw_import_shape(im, n, &v, inner == 1 ? 2 - skip : 3 - skip, split + skip);
-        at = 1 - skip;
-    }
+    uint32_t at;
+    int rc = uw_import_isolate(im, n, &v, first, &at);
     struct uw_import_layer *l = rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_SLICE, v.layer) : NULL;
     if (l == NULL) {
         return im->err->code;
@@ -76,7 +85,7 @@ int uw_import_cut(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
     }
     l->rank -= l->def.slice.squeeze ? 1 : 0;
     y->kind = UW_VALUE_DATA;
-    return cut_view(im, n, &y->view, &v, first, length);
+    return uw_import_resized(im, n, &y->view, &v, first, length);
 }
 
 /* An axis that a transpose has assembled from parts is put in order before it is sliced. */
@@ -116,7 +125,7 @@ static int slice_by(struct uw_import *im, const struct uw_onnx_node *n, struct u
     end = end < low ? low : end > high ? high : end;
     int64_t count = s->step > 0 ? (end - start + s->step - 1) / s->step
                                 : (start - end - s->step - 1) / -s->step;
-    int rc = uw_import_picks(im, &p, count > 0 ? (uint64_t)count : 0, 1, false);
+    int rc = uw_import_picks(im, &p, count > 0 ? (uint64_t)count : 0, 1);
     for (int64_t k = 0; k < count && rc == UW_OK; k++) {
         p.index[k] = (int32_t)(start + k * s->step);
     }

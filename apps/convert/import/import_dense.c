@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_parts.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Output 0: the axes of x before the last, with strides for the new last axis. */
 static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *x,
-                      const struct uw_import_layer *l, uint64_t size, uint64_t out)
+                      uint64_t size, uint64_t out)
 {
     struct uw_value *y = uw_import_out(im, n, 0);
     uint32_t last = x->axes_n - 1;
     uint64_t dim[UW_ONNX_RANK_MAX];
-    uint64_t stride = out;
     if (y == NULL) {
         return UW_OK;
     }
     struct uw_view *to = &y->view;
     *to = *x;
     y->kind = UW_VALUE_DATA;
-    to->layer = im->layers_n;
     to->n = size;
-    to->rank = l->rank;
-    memcpy(to->dim, l->dim, sizeof l->dim);
     to->atoms_n = last == 0 ? 0 : to->axis_end[last - 1];
-    for (uint32_t i = to->atoms_n; i-- > 0;) {
-        to->atom[i].stride = stride;
-        stride *= to->atom[i].batch ? 1 : to->atom[i].size;
-    }
     to->atom[to->atoms_n++] = (struct uw_atom){out, 1, false};
     to->axis_end[last] = to->atoms_n;
+    uw_import_set_ordered(im, to);
     uw_view_dims(to, dim);
     return uw_view_reshape(to, dim, to->axes_n)
                ? UW_OK
@@ -88,7 +78,7 @@ static int dense(struct uw_import *im, const struct uw_onnx_node *n, const struc
     if (rc < 0) {
         return rc;
     }
-    return dense_view(im, n, &x->view, l, rows[0] * out, out);
+    return dense_view(im, n, &x->view, rows[0] * out, out);
 }
 
 /* The transposed matrix. */
@@ -102,10 +92,10 @@ static struct uw_onnx_tensor turned(const struct uw_onnx_tensor *m)
     return t;
 }
 
-/* Whether the weight is one that a dense layer can own: a matrix that no other node multiplies. */
+/* Whether the weight is one that a dense layer can own: a matrix that stays a constant. */
 static bool is_own_weight(const struct uw_value *b)
 {
-    return b != NULL && b->kind == UW_VALUE_CONST && b->t.rank == 2 && b->t.dim[0] != 0 &&
+    return b->kind == UW_VALUE_CONST && b->t.rank == 2 && b->t.dim[0] != 0 &&
            b->t.dim[1] != 0;
 }
 
@@ -154,18 +144,19 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
                              (uw_onnx_tensor_size(&c->t) == 1 ||
                               (c->t.rank > 0 &&
                                uw_onnx_tensor_size(&c->t) == c->t.dim[c->t.rank - 1])));
-    if (!is_own_weight(b) || !row || uw_onnx_int(n, "transA", 0) != 0 || x == NULL ||
+    if (!is_own_weight(b) || !row || uw_onnx_int(n, "transA", 0) != 0 ||
         x->kind != UW_VALUE_DATA || uw_view_has_batch(&x->view, x->view.axes_n - 1)) {
         return general_gemm(im, n);
     }
     struct uw_onnx_tensor w = uw_onnx_int(n, "transB", 0) == 0 ? turned(&b->t) : b->t;
+    const struct uw_onnx_tensor *bias = c != NULL ? &c->t : NULL;
     struct uw_onnx_tensor zeros;
     if (c == NULL && uw_import_module(im->pool, b->t.name) != NULL) {
         zeros = zero_bias(im, &w);
-        return dense(im, n, x, &w, &zeros, uw_onnx_float(n, "alpha", 1.0f), 1.0f);
+        bias = &zeros;
     }
-    return dense(im, n, x, &w, c != NULL ? &c->t : NULL, uw_onnx_float(n, "alpha", 1.0f),
-                 uw_onnx_float(n, "beta", 1.0f));
+    return dense(im, n, x, &w, bias, uw_onnx_float(n, "alpha", 1.0f),
+                 c != NULL ? uw_onnx_float(n, "beta", 1.0f) : 1.0f);
 }
 
 /* a b. Where one matrix b serves all samples, any axis of a but the last may count them. */
@@ -173,7 +164,7 @@ static int product_of_rows(struct uw_import *im, const struct uw_onnx_node *n,
                            const struct uw_value *a, const struct uw_value *b)
 {
     struct uw_value *y = uw_import_out(im, n, 0), turned;
-    uint32_t order[UW_ONNX_RANK_MAX], back[UW_ONNX_RANK_MAX], axis = 0;
+    uint32_t axis = 0;
     bool one = a->kind == UW_VALUE_DATA && b->kind == UW_VALUE_DATA && b->view.axes_n == 2 &&
                uw_view_is_shared(&b->view);
     while (one && axis + 1 < a->view.axes_n && !uw_view_is_batch(&a->view, axis)) {
@@ -182,15 +173,11 @@ static int product_of_rows(struct uw_import *im, const struct uw_onnx_node *n,
     if (!one || y == NULL || axis == 0 || axis + 1 >= a->view.axes_n) {
         return uw_import_product(im, n, a, b, false, false, 1.0f, y);
     }
-    for (uint32_t k = 0; k < a->view.axes_n; k++) {
-        order[k] = k == 0 ? axis : k <= axis ? k - 1 : k;
-        back[k] = k == axis ? 0 : k < axis ? k + 1 : k;
-    }
     turned = *a;
-    uw_view_permute(&turned.view, order);
+    uw_view_move(&turned.view, axis, 0);
     int rc = uw_import_product(im, n, &turned, b, false, false, 1.0f, y);
     if (rc == UW_OK) {
-        uw_view_permute(&y->view, back);
+        uw_view_move(&y->view, 0, axis);
     }
     return rc;
 }
@@ -202,7 +189,7 @@ int uw_op_matmul(struct uw_import *im, const struct uw_onnx_node *n)
     if (a == NULL || b == NULL) {
         return im->err->code;
     }
-    if (!is_own_weight(b) || a == NULL || a->kind != UW_VALUE_DATA || a->view.axes_n < 2) {
+    if (!is_own_weight(b) || a->kind != UW_VALUE_DATA || a->view.axes_n < 2) {
         return product_of_rows(im, n, a, b);
     }
     struct uw_onnx_tensor w = turned(&b->t);

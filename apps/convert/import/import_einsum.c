@@ -59,7 +59,7 @@ static struct term letters(const struct term *from, const struct term *other,
 }
 
 /* Axes of x in the order of the terms; each term becomes one axis, or stays as its axes (the first
- * term). sizes: of the letters. */
+ * term). */
 static bool arrange(struct uw_view *v, const struct term *has_letters, const struct term *a,
                     const struct term *b, const struct term *c)
 {
@@ -193,17 +193,11 @@ int uw_op_cumsum(struct uw_import *im, const struct uw_onnx_node *n)
                                       .stored_n = size * size}};
     uw_onnx_set_strides(&triangle.t);
     struct uw_value turned = *x;
-    uint32_t order[UW_ONNX_RANK_MAX], axes = turned.view.axes_n;
-    for (uint32_t a = 0; a < axes; a++) {
-        order[a] = a < (uint32_t)axis ? a : a + 1 < axes ? a + 1 : (uint32_t)axis;
-    }
-    uw_view_permute(&turned.view, order);
+    uint32_t last = turned.view.axes_n - 1;
+    uw_view_move(&turned.view, (uint32_t)axis, last);
     int rc = uw_import_product(im, n, &turned, &triangle, false, false, 1.0f, y);
-    for (uint32_t a = 0; a < axes; a++) {
-        order[a] = a < (uint32_t)axis ? a : a == (uint32_t)axis ? axes - 1 : a - 1;
-    }
     if (rc == UW_OK) {
-        uw_view_permute(&y->view, order);
+        uw_view_move(&y->view, last, (uint32_t)axis);
     }
     return rc;
 }

@@ -25,6 +25,24 @@ struct uw_import_layer *uw_import_emit(struct uw_import *im, const struct uw_onn
     return l;
 }
 
+void uw_import_need(struct uw_import *im, const uint32_t *outputs, uint32_t outputs_n)
+{
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        im->layer[i]->needed = false;
+    }
+    for (uint32_t i = 0; i < outputs_n; i++) {
+        im->layer[outputs[i] - 1]->needed = true;
+    }
+    for (uint32_t i = im->layers_n; i-- > 0;) {
+        const struct uw_import_layer *l = im->layer[i];
+        for (uint32_t k = 0; k < l->inputs_n && l->needed; k++) {
+            if (l->input[k] != 0) {
+                im->layer[l->input[k] - 1]->needed = true;
+            }
+        }
+    }
+}
+
 void uw_import_sizes(struct uw_import_layer *l, uint32_t rank, const uint64_t *dim)
 {
     l->rank = rank;
@@ -51,20 +69,14 @@ int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 {
     const struct uw_import_layer *l = im->layer[im->layers_n - 1];
     struct uw_view *v = y != NULL ? &y->view : NULL;
-    uint64_t stride = 1;
     if (v == NULL) {
         return UW_OK;
     }
-    *v = (struct uw_view){.layer = im->layers_n, .rank = l->rank, .axes_n = axes_n,
-                          .atoms_n = axes_n};
+    uw_view_start(v, dims, axes_n, batch);
+    v->layer = im->layers_n;
+    v->rank = l->rank;
     memcpy(v->dim, l->dim, sizeof v->dim);
-    for (uint32_t a = axes_n; a-- > 0;) {
-        v->atom[a] = (struct uw_atom){dims[a], a == batch ? 0 : stride, a == batch};
-        v->axis_end[a] = a + 1;
-        stride *= a == batch ? 1 : dims[a];
-    }
-    v->n = stride;
-    if (l->dim[0] * l->dim[1] * l->dim[2] * l->dim[3] != stride ||
+    if (l->dim[0] * l->dim[1] * l->dim[2] * l->dim[3] != v->n ||
         !uw_view_reshape(v, dims, axes_n)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its output cannot be seen in that shape");
     }
@@ -72,14 +84,13 @@ int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     return UW_OK;
 }
 
-void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                    uint32_t layer)
+void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v)
 {
     struct uw_value *y = uw_import_out(im, n, 0);
     if (y != NULL) {
         y->kind = UW_VALUE_DATA;
         y->view = *v;
-        y->view.layer = layer;
+        y->view.layer = im->layers_n;
     }
 }
 
@@ -151,8 +162,7 @@ bool uw_view_ordered(const struct uw_view *v)
     return true;
 }
 
-/* v becomes the newest layer's output, stored in order. */
-static void set_ordered(struct uw_import *im, struct uw_view *v)
+void uw_import_set_ordered(struct uw_import *im, struct uw_view *v)
 {
     const struct uw_import_layer *l = im->layer[im->layers_n - 1];
     uint64_t stride = 1;
@@ -208,7 +218,7 @@ static int order_runs(struct uw_import *im, const struct uw_onnx_node *n, struct
         memmove(memory + next + 1, memory + next, (at - next) * sizeof memory[0]);
         memory[next] = next;
     }
-    set_ordered(im, v);
+    uw_import_set_ordered(im, v);
     return UW_OK;
 }
 
@@ -252,7 +262,7 @@ int uw_import_order(struct uw_import *im, const struct uw_onnx_node *n, struct u
     memcpy(l->def.transpose.order, order, sizeof order);
     uw_import_dims(l, runs_n, run[0].size, runs_n > 1 ? run[1].size : 1,
                    runs_n > 2 ? run[2].size : 1);
-    set_ordered(im, v);
+    uw_import_set_ordered(im, v);
     return UW_OK;
 }
 

@@ -385,16 +385,11 @@ static int fold_reduce(struct uw_import *im, const struct uw_onnx_node *n,
         return data == NULL ? im->err->code : sum == NULL ? uw_import_nomem(im) : 1;
     }
     for (uint64_t i = 0; i < total; i++) {
-        uint64_t left = i, at = 0, stride[UW_ONNX_RANK_MAX];
-        uint64_t step = 1;
-        for (uint32_t a = out->rank; a-- > 0;) {
-            stride[a] = step;
-            step *= out->dim[a];
-        }
+        uint64_t left = i, at = 0;
         for (uint32_t a = x->rank; a-- > 0;) {
             uint64_t k = left % x->dim[a];
             left /= x->dim[a];
-            at += (axes & 1u << a) != 0 ? 0 : k * stride[kept[a]];
+            at += (axes & 1u << a) != 0 ? 0 : k * (uint64_t)out->stride[kept[a]];
         }
         sum[at] = gather_up(what, sum[at], uw_import_number(x, i), sum[size + at] == 0.0);
         sum[size + at] += 1.0;
@@ -505,12 +500,11 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_onnx_tensor *x[4] = {NULL};
     struct uw_onnx_tensor out = {.name = ""};
     struct uw_value *y = uw_import_out(im, n, 0);
-    int rc = 1;
 
     if (y == NULL) {
         return 0;
     }
-    rc = fold_split(im, n);
+    int rc = fold_split(im, n);
     if (rc != 0) {
         return rc;
     }

@@ -66,7 +66,6 @@ int uw_import_clip(struct uw_import *im, const struct uw_onnx_node *n, double lo
     return UW_OK;
 }
 
-/* Kinds of their own: RELU6 stands for none. */
 static const struct {
     const char *op;
     enum uw_layer_kind kind;
@@ -217,15 +216,14 @@ int uw_op_softmax(struct uw_import *im, const struct uw_onnx_node *n)
     if (axis < 0) {
         return im->err->code;
     }
-    uint32_t axes = v.axes_n, last = old ? (uint32_t)axis : axes - 1, order[UW_ONNX_RANK_MAX];
+    uint32_t axes = v.axes_n, last = old ? (uint32_t)axis : axes - 1;
     if (is_the_end(im, n, &v, (uint32_t)axis)) {
         uw_import_note(im, "the softmax at the end is left out: training and the loss want logits");
         return uw_import_rename(y, x);
     }
-    for (uint32_t a = 0; a < axes; a++) { /* the axis goes to the end */
-        order[a] = old || a < (uint32_t)axis ? a : a + 1 < axes ? a + 1 : (uint32_t)axis;
+    if (!old) { /* the axis goes to the end */
+        uw_view_move(&v, (uint32_t)axis, last);
     }
-    uw_view_permute(&v, order);
     uint64_t size = 1;
     for (uint32_t a = last; a < axes; a++) {
         if (uw_view_has_batch(&v, a)) {
@@ -244,10 +242,9 @@ int uw_op_softmax(struct uw_import *im, const struct uw_onnx_node *n)
     }
     l->def.softmax.log = n->op[0] == 'L';
     v.layer = im->layers_n;
-    for (uint32_t a = 0; a < axes; a++) { /* and back */
-        order[a] = old || a < (uint32_t)axis ? a : a == (uint32_t)axis ? axes - 1 : a - 1;
+    if (!old) { /* and back */
+        uw_view_move(&v, last, (uint32_t)axis);
     }
-    uw_view_permute(&v, order);
     y->kind = UW_VALUE_DATA;
     y->view = v;
     return UW_OK;

@@ -3,8 +3,6 @@
  * Gather: rows of a constant matrix by the sample, or elements of an axis by constant indices. */
 #include "import_parts.h"
 
-#include <string.h>
-
 static int embedding(struct uw_import *im, const struct uw_onnx_node *n,
                      const struct uw_onnx_tensor *w)
 {
@@ -45,7 +43,7 @@ static int pick(struct uw_import *im, const struct uw_onnx_node *n, const struct
     if (axes > UW_ONNX_RANK_MAX) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 8 axes");
     }
-    int rc = uw_import_picks(im, &p, count, 1, false);
+    int rc = uw_import_picks(im, &p, count, 1);
     for (uint64_t i = 0; i < count && rc == UW_OK; i++) {
         int64_t k = uw_import_integer(index, i);
         p.index[i] = (int32_t)(k < 0 ? k + size : k);

@@ -361,8 +361,10 @@ int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *cons
     for (uint32_t i = 0; i < inputs_n; i++) {
         copy[i] = *info[i];
         int rc = settle_sizes(im, &copy[i], &batch[i]);
-        copy[i].dim[rc == UW_OK ? batch[i] : 0] = rc == UW_OK ? info[i]->dim[batch[i]] : 0;
-        rc = rc < 0 ? rc : tell_input(im, &copy[i], batch[i]);
+        if (rc == UW_OK) {
+            copy[i].dim[batch[i]] = info[i]->dim[batch[i]];
+            rc = tell_input(im, &copy[i], batch[i]);
+        }
         if (rc < 0) {
             return rc;
         }
@@ -378,7 +380,6 @@ int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *cons
         return cut_inputs(im, copy, inputs_n, batch);
     }
     int rc = uw_import_declare(im, copy[0].name, NULL, &im->input);
-    im->input = rc < 0 ? NULL : im->input;
     rc = rc < 0 ? rc : set_view(im, &copy[0], batch[0], &im->input->view);
     if (rc == UW_OK) {
         im->input->kind = UW_VALUE_DATA;

@@ -393,7 +393,7 @@ static int mean_along_axis(struct uw_import *im, const struct uw_onnx_node *n)
     }
     struct uw_import_picks p;
     y->view = x->view;
-    int rc = uw_import_picks(im, &p, (uint64_t)(size - taps + 1), (uint32_t)taps, true);
+    int rc = uw_import_picks(im, &p, (uint64_t)(size - taps + 1), (uint32_t)taps);
     for (int64_t i = 0; i < (size - taps + 1) * taps && rc == UW_OK; i++) {
         p.index[i] = (int32_t)(i / taps + i % taps);
         p.weight[i] = 1.0f / (float)taps;

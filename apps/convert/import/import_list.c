@@ -3,8 +3,6 @@
  * Lists of values, as PyTorch's exporter writes chunk and split. */
 #include "import_parts.h"
 
-#include <string.h>
-
 static struct uw_value *new_list(struct uw_import *im, const struct uw_onnx_node *n, uint64_t items)
 {
     struct uw_value *y = uw_import_out(im, n, 0);

@@ -17,15 +17,12 @@ struct matrix {
  * turned, else with a transpose layer. */
 static int order_matrix(struct uw_import *im, const struct uw_onnx_node *n, struct matrix *m)
 {
-    uint32_t order[UW_ONNX_RANK_MAX], axes = m->v.axes_n;
+    uint32_t axes = m->v.axes_n;
     if (uw_view_ordered(&m->v)) {
         return UW_OK;
     }
     struct uw_view turned = m->v;
-    for (uint32_t a = 0; a < axes; a++) {
-        order[a] = a + 2 < axes ? a : a + 2 == axes ? a + 1 : a - 1;
-    }
-    uw_view_permute(&turned, order);
+    uw_view_move(&turned, axes - 1, axes - 2);
     if (uw_view_ordered(&turned)) {
         m->v = turned;
         m->turned = true;
@@ -49,12 +46,8 @@ static int read_matrix(struct uw_import *im, const struct uw_onnx_node *n,
                                 (unsigned)rank);
     }
     m->turned = m->t != NULL && turn;
-    uint32_t order[UW_ONNX_RANK_MAX];
-    for (uint32_t a = 0; a < rank; a++) {
-        order[a] = !turn || a + 2 < rank ? a : a + 2 == rank ? a + 1 : a - 1;
-    }
-    if (m->t == NULL) {
-        uw_view_permute(&m->v, order);
+    if (m->t == NULL && turn) {
+        uw_view_move(&m->v, rank - 1, rank - 2);
     }
     return UW_OK;
 }
@@ -129,14 +122,8 @@ static int find_batch(struct uw_import *im, const struct uw_onnx_node *n, struct
         }
     }
     for (uint32_t k = 0; k < 2 && batch > 1; k++) {
-        uint32_t order[UW_ONNX_RANK_MAX] = {(uint32_t)batch - 1};
-        for (uint32_t a = 0, to = 1; a < rank; a++) {
-            if (a != (uint32_t)batch - 1) {
-                order[to++] = a;
-            }
-        }
         if (m[k].t == NULL) {
-            uw_view_permute(&m[k].v, order);
+            uw_view_move(&m[k].v, (uint32_t)batch - 1, 0);
         }
     }
     return batch;

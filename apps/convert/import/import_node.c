@@ -41,27 +41,9 @@ void uw_import_note(struct uw_import *im, const char *text)
     }
 }
 
-uint32_t uw_import_hash(const char *name)
-{
-    uint32_t h = 2166136261u;
-    for (; *name != '\0'; name++) {
-        h = (h ^ (unsigned char)*name) * 16777619u;
-    }
-    return h;
-}
-
-struct uw_value **uw_import_slot(struct uw_import *im, const char *name)
-{
-    uint32_t i = uw_import_hash(name) & (im->map_n - 1);
-    while (im->map[i] != NULL && strcmp(im->map[i]->name, name) != 0) {
-        i = (i + 1) & (im->map_n - 1);
-    }
-    return &im->map[i];
-}
-
 struct uw_value *uw_import_value(struct uw_import *im, const char *name)
 {
-    return name[0] != '\0' ? *uw_import_slot(im, name) : NULL;
+    return name[0] != '\0' ? uw_names_slot(&im->values, name)->value : NULL;
 }
 
 struct uw_value *uw_import_in(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i)

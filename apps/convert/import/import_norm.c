@@ -3,7 +3,6 @@
 #include "import_parts.h"
 
 #include <math.h>
-#include <string.h>
 
 static bool all_equal(const struct uw_onnx_tensor *t, double value)
 {
@@ -66,7 +65,27 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
             rc = uw_import_param(im, l, i, suffix[i], t[i], 0.0f, 1, v.dim);
         }
     }
-    uw_import_same(im, n, &v, im->layers_n);
+    uw_import_same(im, n, &v);
+    return rc;
+}
+
+/* Output 0: v in groups of channels; weight and bias have a number for each channel. */
+static int emit_groupnorm(struct uw_import *im, const struct uw_onnx_node *n,
+                          const struct uw_view *v, uint64_t groups, float epsilon,
+                          const struct uw_onnx_tensor *weight, const struct uw_onnx_tensor *bias)
+{
+    struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_GROUPNORM, v->layer);
+    if (l == NULL) {
+        return im->err->code;
+    }
+    int rc = UW_OK;
+    l->def.norm = (struct uw_norm_def){.epsilon = epsilon, .groups = (uint32_t)groups,
+                                       .no_affine = plain(im, weight, bias)};
+    if (!l->def.norm.no_affine) {
+        rc = uw_import_param(im, l, 0, "weight", weight, 0.0f, 1, v->dim);
+        rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, v->dim);
+    }
+    uw_import_same(im, n, v);
     return rc;
 }
 
@@ -92,23 +111,10 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
         rc = uw_import_arrange(im, n, &v, 3);
         cut = false;
     }
-    struct uw_import_layer *l =
-        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_GROUPNORM, v.layer) : NULL;
-    if (l == NULL) {
-        return im->err->code;
-    }
-    bool none = plain(im, weight, bias);
-    if (cut && !none) {
+    if (rc == UW_OK && cut && !plain(im, weight, bias)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "groups with a weight of their own");
     }
-    l->def.norm = (struct uw_norm_def){
-        .epsilon = epsilon, .groups = (uint32_t)groups, .no_affine = none};
-    if (!none) {
-        rc = uw_import_param(im, l, 0, "weight", weight, 0.0f, 1, v.dim);
-        rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, v.dim);
-    }
-    uw_import_same(im, n, &v, im->layers_n);
-    return rc;
+    return rc < 0 ? rc : emit_groupnorm(im, n, &v, groups, epsilon, weight, bias);
 }
 
 /* A constant of one number for each group, repeated for each of its channels. */
@@ -118,21 +124,15 @@ static int spread(struct uw_import *im, const struct uw_onnx_node *n,
     uint64_t groups = uw_onnx_tensor_size(t);
     *out = (struct uw_onnx_tensor){.name = t->name, .is_float = true, .rank = 1,
                                    .dim = {channels}};
-    if (uw_import_count(im, n, channels) < 0) {
-        return im->err->code;
-    }
-    float *data = uw_pool_take(im->pool, channels, sizeof *data);
     if (groups == 0 || channels % groups != 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "a weight of %llu numbers for %llu channels",
                                 (unsigned long long)groups, (unsigned long long)channels);
     }
+    float *data = uw_const_fresh(im, n, out, channels);
     for (uint64_t i = 0; data != NULL && i < channels; i++) {
         data[i] = (float)uw_import_number(t, i / (channels / groups));
     }
-    uw_onnx_set_strides(out);
-    out->data = (const uint8_t *)data;
-    out->stored_n = channels;
-    return data != NULL ? UW_OK : uw_import_nomem(im);
+    return data != NULL ? UW_OK : im->err->code;
 }
 
 /* Its weights are a number for each channel; up to opset 20 for each group. */
@@ -142,7 +142,7 @@ int uw_op_groupnorm(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
     const struct uw_onnx_tensor *bias = uw_import_const(im, n, 2);
     int64_t groups = uw_onnx_int(n, "num_groups", 0);
-    struct uw_onnx_tensor spread_weight, spread_bias;
+    struct uw_onnx_tensor all_weights, all_biases;
     if (x == NULL || weight == NULL || bias == NULL) {
         return im->err->code;
     }
@@ -154,22 +154,11 @@ int uw_op_groupnorm(struct uw_import *im, const struct uw_onnx_node *n)
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "%lld groups of %llu channels",
                                 (long long)groups, (unsigned long long)v.dim[0]);
     }
-    rc = rc < 0 ? rc : spread(im, n, weight, v.dim[0], &spread_weight);
-    rc = rc < 0 ? rc : spread(im, n, bias, v.dim[0], &spread_bias);
-    struct uw_import_layer *l =
-        rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_GROUPNORM, v.layer) : NULL;
-    if (l == NULL) {
-        return im->err->code;
-    }
-    bool none = plain(im, weight, bias);
-    l->def.norm = (struct uw_norm_def){
-        .epsilon = epsilon, .groups = (uint32_t)groups, .no_affine = none};
-    if (!none) {
-        rc = uw_import_param(im, l, 0, "weight", &spread_weight, 0.0f, 1, v.dim);
-        rc = rc < 0 ? rc : uw_import_param(im, l, 1, "bias", &spread_bias, 0.0f, 1, v.dim);
-    }
-    uw_import_same(im, n, &v, im->layers_n);
-    return rc;
+    rc = rc < 0 ? rc : spread(im, n, weight, v.dim[0], &all_weights);
+    rc = rc < 0 ? rc : spread(im, n, bias, v.dim[0], &all_biases);
+    return rc < 0 ? rc
+                  : emit_groupnorm(im, n, &v, (uint64_t)groups, epsilon, &all_weights,
+                                   &all_biases);
 }
 
 /* Over the last `axes` axes of x; output 0 of n. Returns the layer in *out. */
@@ -207,7 +196,7 @@ static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
         return im->err->code;
     }
     (*out)->def.norm = (struct uw_norm_def){.epsilon = epsilon, .axes = axes, .no_affine = true};
-    uw_import_same(im, n, &v, im->layers_n);
+    uw_import_same(im, n, &v);
     return UW_OK;
 }
 
@@ -225,7 +214,7 @@ int uw_op_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
         const struct uw_onnx_tensor *t =
             i == 0 || uw_import_in(im, n, 2) != NULL ? uw_import_const(im, n, i + 1) : NULL;
         l->def.norm.no_affine = false;
-            rc = im->err->code;
+        rc = im->err->code;
         rc = rc < 0 ? rc : uw_import_param(im, l, i, i == 0 ? "weight" : "bias", t, 0.0f,
                                            l->def.norm.axes,
                                            l->dim + (l->rank - l->def.norm.axes));
@@ -233,22 +222,12 @@ int uw_op_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
     return rc;
 }
 
-static int set_lrn(struct uw_import *im, const struct uw_onnx_node *n, struct uw_import_layer *l,
-                   int64_t size, float alpha, float beta, float k)
-{
-    if (!(alpha > 0.0f && beta > 0.0f && k > 0.0f)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "alpha %g, beta %g, bias %g: need to "
-                                "be above 0", (double)alpha, (double)beta, (double)k);
-    }
-    l->def.lrn =
-        (struct uw_lrn_def){.size = (uint32_t)size, .alpha = alpha, .beta = beta, .k = k};
-    return UW_OK;
-}
-
 int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
     int64_t size = uw_onnx_int(n, "size", 0);
+    float alpha = uw_onnx_float(n, "alpha", 1e-4f), beta = uw_onnx_float(n, "beta", 0.75f);
+    float k = uw_onnx_float(n, "bias", 1.0f);
     if (x == NULL) {
         return im->err->code;
     }
@@ -257,12 +236,16 @@ int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
     }
     struct uw_view v = x->view;
     int rc = uw_import_arrange(im, n, &v, 3);
+    if (rc == UW_OK && !(alpha > 0.0f && beta > 0.0f && k > 0.0f)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "alpha %g, beta %g, bias %g: need to "
+                                "be above 0", (double)alpha, (double)beta, (double)k);
+    }
     struct uw_import_layer *l = rc == UW_OK ? uw_import_emit(im, n, UW_LAYER_LRN, v.layer) : NULL;
     if (l == NULL) {
         return im->err->code;
     }
-    rc = set_lrn(im, n, l, size, uw_onnx_float(n, "alpha", 1e-4f), uw_onnx_float(n, "beta", 0.75f),
-                 uw_onnx_float(n, "bias", 1.0f));
-    uw_import_same(im, n, &v, im->layers_n);
-    return rc;
+    l->def.lrn =
+        (struct uw_lrn_def){.size = (uint32_t)size, .alpha = alpha, .beta = beta, .k = k};
+    uw_import_same(im, n, &v);
+    return UW_OK;
 }

@@ -66,12 +66,22 @@ int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, const 
 struct uw_import_picks {
     uint32_t n, taps;
     int32_t *index;
-    float *weight;                  /* NULL: 1 */
+    float *weight;                  /* NULL: 1, with one tap */
 };
-int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps,
-                    bool weighted);
+int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps);
 int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                    uint32_t axis, const struct uw_import_picks *p);
+
+/* The axis of the layer's own shape that has this size and stride; the rank: none has. */
+uint32_t uw_import_own_axis(const struct uw_view *v, uint64_t size, uint64_t inner);
+
+/* Find atom `first` of v as an axis *at of the layer's shape, or give v such a shape. */
+int uw_import_isolate(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                      uint32_t first, uint32_t *at);
+
+/* y is v after the newest layer, which left atom `first` with `length` steps; y may be v. */
+int uw_import_resized(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *y,
+                      const struct uw_view *v, uint32_t first, uint64_t length);
 
 /* y, unless it is NULL, becomes elements start .. start + length - 1 of an axis of x, which is in
  * one piece: uw_import_order_axis sees to that. */

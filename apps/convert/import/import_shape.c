@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_parts.h"
 
-#include <string.h>
-
 /* Start output 0 as a view of input 0. */
 static struct uw_value *begin(struct uw_import *im, const struct uw_onnx_node *n)
 {

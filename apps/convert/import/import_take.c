@@ -23,18 +23,6 @@ static bool insert_atom(struct uw_view *v, uint32_t axis, uint32_t first)
     return true;
 }
 
-/* The axis of the layer's own shape that has this size and stride; the rank: none has. */
-static uint32_t own_axis(const struct uw_view *v, uint64_t size, uint64_t inner)
-{
-    uint32_t at = v->rank;
-    uint64_t behind = 1;
-    for (uint32_t a = v->rank; a-- > 0;) {
-        at = behind == inner && v->dim[a] == size ? a : at;
-        behind *= v->dim[a];
-    }
-    return at;
-}
-
 int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
                    uint32_t axis, const struct uw_import_picks *p)
 {
@@ -45,9 +33,8 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "changes the minibatch");
     }
     if (v->axis_end[axis] - first != 1) { /* of parts, or of one value */
-        int rc = uw_import_order(im, n, v);
-        if (rc < 0) {
-            return rc;
+        if (uw_import_order(im, n, v) < 0) {
+            return im->err->code;
         }
         if (!uw_view_reshape(v, dims, v->axes_n)) {
             return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its axis is made of parts");
@@ -57,16 +44,10 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     if (v->axis_end[axis] == first && !insert_atom(v, axis, first)) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than 16 axes");
     }
-    uint64_t inner = v->atom[first].stride, outer = v->n / (inner * size);
-    uint32_t at = own_axis(v, size, inner);
-    if (at == v->rank) {
-        const uint64_t split[3] = {outer, size, inner};
-        uint32_t skip = outer == 1 ? 1 : 0;
-        int rc = uw_import_shape(im, n, v, inner == 1 ? 2 - skip : 3 - skip, split + skip);
-        if (rc < 0) {
-            return rc;
-        }
-        at = 1 - skip;
+    uint32_t at;
+    int rc = uw_import_isolate(im, n, v, first, &at);
+    if (rc < 0) {
+        return rc;
     }
     if (p->n == 0 || v->n / size > INT32_MAX / p->n) {
         return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is empty or too large");
@@ -78,23 +59,10 @@ int uw_import_take(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     l->def.take = (struct uw_take_def){.axis = at, .n = p->n, .taps = p->taps == 1 ? 0 : p->taps,
                                        .index = p->index, .weight = p->weight};
     l->dim[at] = p->n;
-    v->layer = im->layers_n;
-    v->n = v->n / size * p->n;
-    memcpy(v->dim, l->dim, sizeof v->dim);
-    for (uint32_t i = 0; i < v->atoms_n; i++) {
-        struct uw_atom *x = &v->atom[i];
-        if (i != first && !x->batch && x->stride >= inner * size) {
-            x->stride = x->stride / size * p->n;
-        }
-    }
-    v->atom[first].size = p->n;
-    dims[axis] = p->n;
-    return uw_view_reshape(v, dims, v->axes_n)
-               ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+    return uw_import_resized(im, n, v, v, first, p->n);
 }
 
-int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps,
-                    bool weighted)
+int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n, uint32_t taps)
 {
     *p = (struct uw_import_picks){.n = n <= INT32_MAX ? (uint32_t)n : 0, .taps = taps};
     int rc = uw_import_count(im, NULL, (uint64_t)p->n * taps);
@@ -102,8 +70,8 @@ int uw_import_picks(struct uw_import *im, struct uw_import_picks *p, uint64_t n,
         return rc;
     }
     p->index = uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->index);
-    p->weight = weighted ? uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->weight) : NULL;
-    return p->index != NULL && (!weighted || p->weight != NULL) ? UW_OK : uw_import_nomem(im);
+    p->weight = taps > 1 ? uw_pool_take(im->pool, (uint64_t)p->n * taps, sizeof *p->weight) : NULL;
+    return p->index != NULL && (taps == 1 || p->weight != NULL) ? UW_OK : uw_import_nomem(im);
 }
 
 /* ---- padding ---- */
@@ -142,7 +110,7 @@ int uw_import_pad(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "pads %lld and %lld around %lld values",
                                 (long long)front, (long long)behind, (long long)size);
     }
-    int rc = uw_import_picks(im, &p, (uint64_t)out, 1, false);
+    int rc = uw_import_picks(im, &p, (uint64_t)out, 1);
     for (int64_t k = 0; k < out && rc == UW_OK; k++) {
         p.index[k] = padded(k - front, size, how);
     }
@@ -191,13 +159,9 @@ static int add_frame(struct uw_import *im, const struct uw_onnx_node *n, const i
         t->dim[a] = uw_view_has_batch(v, a) ? 1 : dim[a];
         size *= t->dim[a];
     }
-    uw_onnx_set_strides(t);
-    if (uw_import_count(im, n, size) < 0) {
-        return im->err->code;
-    }
-    float *data = uw_pool_take(im->pool, size, sizeof *data);
+    float *data = uw_const_fresh(im, n, t, size);
     if (data == NULL) {
-        return uw_import_nomem(im);
+        return im->err->code;
     }
     for (uint64_t i = 0; i < size; i++) {
         uint64_t left = i;
@@ -210,8 +174,6 @@ static int add_frame(struct uw_import *im, const struct uw_onnx_node *n, const i
         }
         data[i] = inside ? 0.0f : fill;
     }
-    t->data = (const uint8_t *)data;
-    t->stored_n = size;
     struct uw_value padded_value = *y;
     return uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &padded_value, &frame, y);
 }
@@ -297,7 +259,7 @@ static int resize_axis(struct uw_import *im, const struct uw_onnx_node *n, struc
     if (!linear && !by_cubes && strcmp(mode, "nearest") != 0) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "mode %.20s", mode);
     }
-    int rc = uw_import_picks(im, &p, (uint64_t)out, taps, taps > 1);
+    int rc = uw_import_picks(im, &p, (uint64_t)out, taps);
     for (int64_t k = 0; k < out && rc == UW_OK; k++) {
         double x = source_of(transform, k, scale, in, out), low = floor(x), w[4] = {0};
         if (taps == 1) {
@@ -392,7 +354,7 @@ static int repeat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "repeats an axis %llu times",
                                 (unsigned long long)times);
     }
-    int rc = uw_import_picks(im, &p, size * times, 1, false);
+    int rc = uw_import_picks(im, &p, size * times, 1);
     for (uint64_t k = 0; k < size * times && rc == UW_OK; k++) {
         p.index[k] = (int32_t)(k % size);
     }
@@ -449,30 +411,24 @@ int uw_op_depth_to_space(struct uw_import *im, const struct uw_onnx_node *n)
     if (v.axes_n != 4 || b < 1 || b > 65535) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has %u axes", (unsigned)v.axes_n);
     }
+    static const uint32_t orders[3][6] = {
+        {0, 3, 5, 1, 2, 4}, {0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
     uw_view_dims(&v, d);
-    if (to_space) {
-        const uint64_t cut[6] = {d[0], crd ? d[1] / (b * b) : b, b, crd ? b : d[1] / (b * b), d[2],
-                                 d[3]};
-        static const uint32_t dcr_order[6] = {0, 3, 4, 1, 5, 2}, crd_order[6] = {0, 1, 4, 2, 5, 3};
-        const uint64_t out[4] = {d[0], d[1] / (b * b), d[2] * b, d[3] * b};
-        bool fits = uw_view_reshape(&v, cut, 6);
-        if (fits) {
-            uw_view_permute(&v, crd ? crd_order : dcr_order);
-        }
-        fits = fits && uw_view_reshape(&v, out, 4);
-        y->kind = fits ? UW_VALUE_DATA : y->kind;
-        y->view = v;
-        return fits ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its channels do not divide");
-    }
-    const uint64_t cut[6] = {d[0], d[1], d[2] / b, b, d[3] / b, b};
-    static const uint32_t order[6] = {0, 3, 5, 1, 2, 4};
-    const uint64_t out[4] = {d[0], d[1] * b * b, d[2] / b, d[3] / b};
-    bool fits = uw_view_reshape(&v, cut, 6);
+    uint64_t channels = d[1] / (b * b);
+    const uint64_t cut[3][6] = {{d[0], d[1], d[2] / b, b, d[3] / b, b},
+                                {d[0], b, b, channels, d[2], d[3]},
+                                {d[0], channels, b, b, d[2], d[3]}};
+    const uint64_t out[2][4] = {{d[0], d[1] * b * b, d[2] / b, d[3] / b},
+                                {d[0], channels, d[2] * b, d[3] * b}};
+    uint32_t form = !to_space ? 0 : crd ? 2 : 1;
+    bool fits = uw_view_reshape(&v, cut[form], 6);
     if (fits) {
-        uw_view_permute(&v, order);
+        uw_view_permute(&v, orders[form]);
     }
-    fits = fits && uw_view_reshape(&v, out, 4);
+    fits = fits && uw_view_reshape(&v, out[to_space ? 1 : 0], 4);
     y->kind = fits ? UW_VALUE_DATA : y->kind;
     y->view = v;
-    return fits ? UW_OK : uw_import_refuse(im, n, UW_ERR_SHAPE, "its sides do not divide");
+    return fits ? UW_OK
+                : uw_import_refuse(im, n, UW_ERR_SHAPE, "its %s do not divide",
+                                   to_space ? "channels" : "sides");
 }

@@ -6,7 +6,6 @@
  * order in which the larger operand lies in memory. So that one is never moved: a constant is
  * written in its order. Neighbouring factors that both operands have, or that one repeats, become
  * one axis of the layer. */
-#include "import_const.h"
 #include "import_parts.h"
 
 #include <math.h>

@@ -6,8 +6,6 @@
 #include "import_graph.h"
 #include "import_parts.h"
 
-#include <string.h>
-
 /* Whether the constant is repeated along an axis of the minibatch's size. */
 static bool is_repeated(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
@@ -29,6 +27,9 @@ static struct uw_value *copy_of(struct uw_import *im, const struct uw_value *v)
     return copy;
 }
 
+/* v, or if it has to be a value the value; NULL with err set. */
+static const struct uw_value *as_value_of(struct uw_import *im, struct uw_value *v);
+
 /* Compute the constant from values: its node runs with the parameters that it reads as values. */
 static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
 {
@@ -42,8 +43,7 @@ static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
             continue;
         }
         kept[i] = *x;
-        struct uw_value *data = x->derived ? (struct uw_value *)(uintptr_t)uw_import_as_value(im, x)
-                                           : NULL;
+        const struct uw_value *data = x->derived ? as_value_of(im, x) : NULL;
         struct uw_view view = {.n = 0};
         rc = data != NULL ? UW_OK : uw_import_constant_view(im, n, &x->t, true, &view);
         if (rc == UW_OK && (data == NULL || data->kind == UW_VALUE_DATA)) {
@@ -63,24 +63,31 @@ static struct uw_value *lower(struct uw_import *im, struct uw_value *v)
     return out;
 }
 
+/* The constant's elements as a value, from now on. Returns false with err set. */
+static bool keep_as_value(struct uw_import *im, struct uw_value *v)
+{
+    struct uw_value *copy = copy_of(im, v);
+    if (copy == NULL || uw_import_constant_view(im, v->node, &v->t, uw_import_learns(im, &v->t),
+                                                &copy->view) < 0) {
+        return false;
+    }
+    copy->kind = UW_VALUE_DATA;
+    v->as_value = copy;
+    return true;
+}
+
 struct uw_value *uw_import_make_value(struct uw_import *im, struct uw_value *v)
 {
-    if (uw_import_as_value(im, v) == NULL) {
+    if (as_value_of(im, v) == NULL) {
         return NULL;
     }
     if (v->as_value == NULL) {
-        struct uw_value *copy = copy_of(im, v);
-        if (copy == NULL || uw_import_constant_view(im, v->node, &v->t, uw_import_learns(im, &v->t),
-                                                    &copy->view) < 0) {
-            return NULL;
-        }
-        copy->kind = UW_VALUE_DATA;
-        v->as_value = copy;
+        keep_as_value(im, v);
     }
     return v->as_value;
 }
 
-const struct uw_value *uw_import_as_value(struct uw_import *im, struct uw_value *v)
+static const struct uw_value *as_value_of(struct uw_import *im, struct uw_value *v)
 {
     if (v->kind != UW_VALUE_CONST) {
         return v;
@@ -91,14 +98,8 @@ const struct uw_value *uw_import_as_value(struct uw_import *im, struct uw_value 
         v->derived = v->as_value != NULL; /* else it stays a constant */
         *im->err = kept;
     }
-    if (v->as_value == NULL && v->t.is_float && is_repeated(im, &v->t)) {
-        struct uw_value *copy = copy_of(im, v);
-        if (copy == NULL || uw_import_constant_view(im, v->node, &v->t, uw_import_learns(im, &v->t),
-                                                    &copy->view) < 0) {
-            return NULL;
-        }
-        copy->kind = UW_VALUE_DATA;
-        v->as_value = copy;
+    if (v->as_value == NULL && v->t.is_float && is_repeated(im, &v->t) && !keep_as_value(im, v)) {
+        return NULL;
     }
     return v->as_value != NULL ? v->as_value : v;
 }
@@ -116,5 +117,5 @@ const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_
                            "file, train apart");
         shared = false;
     }
-    return shared ? uw_import_make_value(im, v) : uw_import_as_value(im, v);
+    return shared ? uw_import_make_value(im, v) : as_value_of(im, v);
 }

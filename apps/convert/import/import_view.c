@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import.h"
 
-#include <string.h>
-
 static uint32_t begin_of(const struct uw_view *v, uint32_t axis)
 {
     return axis == 0 ? 0 : v->axis_end[axis - 1];
@@ -15,6 +13,16 @@ uint64_t uw_view_dim(const struct uw_view *v, uint32_t axis)
         n *= v->atom[i].size;
     }
     return n;
+}
+
+void uw_view_start(struct uw_view *v, const uint64_t *dims, uint32_t axes_n, uint32_t batch)
+{
+    *v = (struct uw_view){.n = 1, .axes_n = axes_n, .atoms_n = axes_n};
+    for (uint32_t a = axes_n; a-- > 0;) {
+        v->atom[a] = (struct uw_atom){dims[a], a == batch ? 0 : v->n, a == batch};
+        v->axis_end[a] = a + 1;
+        v->n *= a == batch ? 1 : dims[a];
+    }
 }
 
 void uw_view_dims(const struct uw_view *v, uint64_t dims[UW_ONNX_RANK_MAX])
@@ -151,6 +159,16 @@ void uw_view_permute(struct uw_view *v, const uint32_t *order)
     }
 }
 
+void uw_view_move(struct uw_view *v, uint32_t from, uint32_t to)
+{
+    uint32_t order[UW_ONNX_RANK_MAX];
+    for (uint32_t a = 0; a < v->axes_n; a++) {
+        uint32_t other = a < to ? a : a - 1; /* of those that do not move */
+        order[a] = a == to ? from : other < from ? other : other + 1;
+    }
+    uw_view_permute(v, order);
+}
+
 bool uw_view_insert(struct uw_view *v, uint32_t axis)
 {
     if (v->axes_n == UW_ONNX_RANK_MAX) {
@@ -173,17 +191,4 @@ bool uw_view_remove(struct uw_view *v, uint32_t axis)
     }
     v->axes_n--;
     return true;
-}
-
-bool uw_view_same(const struct uw_view *a, const struct uw_view *b)
-{
-    bool same = a->atoms_n == b->atoms_n && a->axes_n == b->axes_n && a->n == b->n;
-    for (uint32_t i = 0; same && i < a->axes_n; i++) {
-        same = a->axis_end[i] == b->axis_end[i];
-    }
-    for (uint32_t i = 0; same && i < a->atoms_n; i++) {
-        same = a->atom[i].batch == b->atom[i].batch && a->atom[i].size == b->atom[i].size &&
-               (a->atom[i].batch || a->atom[i].stride == b->atom[i].stride);
-    }
-    return same;
 }

@@ -36,32 +36,13 @@ static const char *name_of_node(struct uw_import *im, const struct uw_onnx_node 
     return uw_pool_text(im->pool, out[0] != '\0' ? out : "layer", out[0] != '\0' ? used : 5);
 }
 
-/* The names so far, each with the number to try first for the next layer of that name. */
-struct names {
-    struct {
-        const char *name;
-        uint32_t next;
-    } *slot;
-    uint32_t n;                     /* power of two, more than twice the names */
-};
-
-static uint32_t find_name(const struct names *t, const char *name)
+static void keep_name(struct uw_names *names, const char *name)
 {
-    uint32_t i = uw_import_hash(name) & (t->n - 1);
-    while (t->slot[i].name != NULL && strcmp(t->slot[i].name, name) != 0) {
-        i = (i + 1) & (t->n - 1);
-    }
-    return i;
+    *uw_names_slot(names, name) = (struct uw_name){.name = name, .at = 2};
 }
 
-static void keep_name(struct names *t, const char *name)
-{
-    uint32_t i = find_name(t, name);
-    t->slot[i].name = name;
-    t->slot[i].next = 2;
-}
-
-static int give_name(struct uw_import *im, struct names *names, struct uw_import_layer *l,
+/* names: those so far, each with the number to try first for the next layer of that name. */
+static int give_name(struct uw_import *im, struct uw_names *names, struct uw_import_layer *l,
                      const char *wish)
 {
     size_t length = wish != NULL ? strlen(wish) : 0;
@@ -76,15 +57,15 @@ static int give_name(struct uw_import *im, struct names *names, struct uw_import
         return uw_import_nomem(im);
     }
     const char *name = base;
-    uint32_t first = find_name(names, base);
-    bool again = names->slot[first].name != NULL;
+    struct uw_name *first = uw_names_slot(names, base);
+    bool again = first->name != NULL;
     if (again && wish == l->own_name && !uw_read_is_recurrent(l->def.kind)) {
         uw_import_note(im, "weights that several layers share are copied: each layer trains its "
                            "own");
     }
     while (again && name != NULL) {
-        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)names->slot[first].next++);
-        again = name != NULL && names->slot[find_name(names, name)].name != NULL;
+        name = uw_pool_format(im->pool, "%s_%u", base, (unsigned)first->at++);
+        again = name != NULL && uw_names_slot(names, name)->name != NULL;
     }
     if (name != NULL) {
         keep_name(names, name);
@@ -110,13 +91,9 @@ static const char *plain_name(struct uw_import *im, const struct uw_import_layer
 
 int uw_read_names(struct uw_import *im)
 {
-    struct names names = {.n = 4};
+    struct uw_names names;
     int rc = UW_OK;
-    while (names.n / 2 <= im->layers_n + 1) {
-        names.n *= 2;
-    }
-    names.slot = uw_pool_take(im->pool, names.n, sizeof *names.slot);
-    if (names.slot == NULL) {
+    if (uw_names_init(&names, im->pool, im->layers_n + 1u) < 0) {
         return uw_import_nomem(im);
     }
     keep_name(&names, "input");

@@ -203,8 +203,7 @@ int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_opt
     }
     *pool = first; /* the pool lies in its own first block */
     struct uw_import im = {.pool = pool, .file = name, .options = o, .out = c, .err = err,
-                           .folded_max = 16u * UW_FOLD_MAX + bytes_n,
-                           .by_parts = o->by_parts};
+                           .folded_max = 16u * UW_FOLD_MAX + bytes_n};
     int rc = uw_onnx_read(&im.graph, pool, name, bytes, bytes_n, o->files, err);
     rc = rc < 0 ? rc : uw_import_graph(&im);
     c->memory = pool;

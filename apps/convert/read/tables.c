@@ -7,24 +7,6 @@
 
 #include <string.h>
 
-static void mark_needed(struct uw_import *im, struct uw_value *const *outputs, uint32_t outputs_n)
-{
-    for (uint32_t i = 0; i < im->layers_n; i++) {
-        im->layer[i]->needed = false;
-    }
-    for (uint32_t i = 0; i < outputs_n; i++) {
-        im->layer[outputs[i]->view.layer - 1]->needed = true;
-    }
-    for (uint32_t i = im->layers_n; i-- > 0;) {
-        const struct uw_import_layer *l = im->layer[i];
-        for (uint32_t k = 0; k < l->inputs_n && l->needed; k++) {
-            if (l->input[k] != 0) {
-                im->layer[l->input[k] - 1]->needed = true;
-            }
-        }
-    }
-}
-
 /* Let a recurrent layer of which only the last step is read output only that step. */
 static void fold_last_steps(struct uw_import *im)
 {
@@ -156,11 +138,11 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
     for (uint32_t i = 0; i < outputs_n; i++) {
         layers[i] = outputs[i]->view.layer;
     }
-    int rc = im->by_parts ? UW_OK : uw_fuse_all(im, layers, outputs_n);
+    int rc = uw_fuse_all(im, layers, outputs_n);
     if (rc < 0) {
         return rc;
     }
-    mark_needed(im, outputs, outputs_n);
+    uw_import_need(im, layers, outputs_n);
     fold_last_steps(im);
     for (uint32_t i = 0; i < im->layers_n; i++) {
         for (uint32_t k = 0; k < im->layer[i]->inputs_n; k++) {
@@ -168,10 +150,11 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
         }
     }
     for (uint32_t i = 0; i < outputs_n; i++) {
-        uint32_t layer = step_over(im, outputs[i]->view.layer);
-        outputs[i]->view.layer = layer != 0 ? layer : outputs[i]->view.layer;
+        uint32_t layer = step_over(im, layers[i]);
+        layers[i] = layer != 0 ? layer : layers[i];
+        outputs[i]->view.layer = layers[i];
     }
-    mark_needed(im, outputs, outputs_n);
+    uw_import_need(im, layers, outputs_n);
     rc = uw_read_names(im);
     rc = rc < 0 ? rc : build_tables(im, m);
     return rc < 0 ? rc : set_losses(im, m, outputs, outputs_n);

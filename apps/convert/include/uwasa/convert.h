@@ -42,8 +42,6 @@ struct uw_convert_options {
                                        heads of the same classes */
     const char *shape;              /* sizes of the input's axes beside the minibatch, "seq=128", or
                                        all in order, "1,128,64" with or without the minibatch */
-    bool by_parts;                  /* every node stays layers of its own: none are joined into
-                                       faster ones. Results are the same but for rounding */
     struct uw_storage *files;       /* has the tensors that lie in other files, under their names
                                        relative to the model's folder; NULL: none */
 };
