@@ -59,7 +59,8 @@ static int give_name(struct uw_import *im, struct uw_names *names, struct uw_imp
     const char *name = base;
     struct uw_name *first = uw_names_slot(names, base);
     bool again = first->name != NULL;
-    if (again && wish == l->own_name && !uw_read_is_recurrent(l->def.kind)) {
+    bool weights = l->made_of == NULL || (l->made_of->name == wish && !l->def.parameter.constant);
+    if (again && weights && wish == l->own_name && !uw_read_is_recurrent(l->def.kind)) {
         uw_import_note(im, "weights that several layers share are copied: each layer trains its "
                            "own");
     }
