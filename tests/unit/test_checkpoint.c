@@ -430,13 +430,14 @@ static void test_safetensors_header_variants_are_read_or_refused(void **state)
 /* Tensors of a file that is made here; `text` is its header. */
 static void make_file(struct memory_storage *s, const char *text, const void *data, size_t data_n)
 {
-    uint64_t header = strlen(text);
-    s->bytes_n = 8 + header + data_n;
+    size_t text_n = strlen(text);
+    uint64_t header = text_n;
+    s->bytes_n = 8 + text_n + data_n;
     s->bytes = malloc(s->bytes_n);
     assert_non_null(s->bytes);
     memcpy(s->bytes, &header, 8);
-    memcpy(s->bytes + 8, text, header);
-    memcpy(s->bytes + 8 + header, data, data_n);
+    memcpy(s->bytes + 8, text, text_n);
+    memcpy(s->bytes + 8 + text_n, data, data_n);
 }
 
 /* a.weight [6][5], a.bias [6], b.weight [3][6], b.bias [3] */
