@@ -19,6 +19,7 @@
     .all_finite = uw_all_finite_avx2,                                                             \
     .copy = &uw_copy_avx2,                                                                        \
     .activation = &uw_activation_avx2,                                                            \
+    .sequence = &uw_sequence_avx2,                                                                \
     .tensor = &uw_tensor_avx2,                                                                    \
     .update = &uw_update_avx2
 #define ROUNDED_AVX2_ENTRIES                                                                      \
@@ -36,7 +37,8 @@ static const struct uw_kernels avx2 = {
     ROUNDED_AVX2_ENTRIES,
 };
 
-/* AVX-512 has its own register tile, used by all products; other slots are AVX2's. */
+/* AVX-512 has its own register tile, used by all products, and its own functions; other slots are
+ * AVX2's. */
 static const struct uw_kernels avx512 = {
     .name = "avx512",
     .tile = &uw_tile_avx512,
@@ -44,6 +46,8 @@ static const struct uw_kernels avx512 = {
     UW_OTHER_ENTRIES(ref),
     EXACT_AVX2_ENTRIES,
     ROUNDED_AVX2_ENTRIES,
+    .activation = &uw_activation_avx512,
+    .sequence = &uw_sequence_avx512,
 };
 
 /* Every slot has the same bits as the reference; the contract test compares them. */

@@ -36,7 +36,8 @@ __typeof__(uw_distance_sq_ref) uw_distance_sq_avx2;
 __typeof__(uw_add_channels_ref) uw_add_channels_avx2;
 extern const struct uw_copy_kernels uw_copy_avx2;
 extern const struct uw_norm_kernels uw_norm_avx2;
-extern const struct uw_activation_kernels uw_activation_avx2;
+extern const struct uw_activation_kernels uw_activation_avx2, uw_activation_avx512;
+extern const struct uw_sequence_kernels uw_sequence_avx2, uw_sequence_avx512;
 extern const struct uw_update_kernels uw_update_avx2;
 extern const struct uw_tensor_kernels uw_tensor_avx2;
 

@@ -73,14 +73,16 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
     if (stays) {
         l->geometry.transpose.outer = size[0];
     }
+    /* Without a third block an axis of size 1 is in front, so that the kernels see what they are
+     * fast with: the last two axes change places. */
+    uint32_t base = stays ? 1 : 0, spare = n - base < 3 ? 3 - (n - base) : 0;
     for (uint32_t i = 0; i < 3; i++) {
-        uint32_t from = i + (stays ? 1 : 0), place = 0;
-        bool used = from < n;
-        for (uint32_t k = stays ? 1 : 0; k < n && used; k++) {
+        uint32_t from = base + i - spare, place = spare;
+        for (uint32_t k = base; k < n && i >= spare; k++) {
             place += first[k] < first[from] ? 1 : 0;
         }
-        g->order[i] = used ? place : i;
-        g->dim[g->order[i]] = used ? size[from] : 1;
+        g->order[i] = i < spare ? i : place;
+        g->dim[g->order[i]] = i < spare ? 1 : size[from];
     }
     return UW_OK;
 }

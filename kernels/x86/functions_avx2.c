@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Activations and recurrent cells. */
+#define VEC_N 8u
+#define FAMILY(name) name##_avx2
+#include "packed/activation_inline.h"
+#include "packed/sequence_inline.h"
