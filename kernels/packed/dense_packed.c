@@ -18,6 +18,7 @@
 #define STEP_WEIGHTS 65536u     /* weights per task of a step, about */
 #define STEP_TASKS 4u
 #define STEP_INPUTS 2048u
+#define BIAS_N 16u              /* biases whose gradients are summed at the same time */
 
 struct job {
     const struct uw_tile *t;
@@ -179,6 +180,21 @@ static void bw_param_task(void *arg, uint32_t task, uint32_t thread)
     }
 }
 
+/* db[j] += scale * sum over i of dy[i * step + j], j < n <= BIAS_N */
+static void add_sums(uint32_t rows, size_t step, uint32_t n, const float *dy, float scale,
+                     float *db)
+{
+    float sum[BIAS_N] = {0.0f};
+    for (; rows > 0; rows--, dy += step) {
+        for (uint32_t j = 0; j < n; j++) {
+            sum[j] += dy[j];
+        }
+    }
+    for (uint32_t j = 0; j < n; j++) {
+        db[j] += scale * sum[j];
+    }
+}
+
 int uw_dense_bw_param_packed(const struct uw_exec *all, const struct uw_dense *d, uint32_t batch_n,
                              const float *x, const float *dy, float scale, float *dw, float *db)
 {
@@ -198,12 +214,8 @@ int uw_dense_bw_param_packed(const struct uw_exec *all, const struct uw_dense *d
         struct uw_gemm g = uw_dense_bw_param_gemm_ref(d, batch_n, scale);
         rc = uw_gemm_packed(e, &g, dy, x, dw);
     }
-    for (uint32_t o = 0; rc == UW_OK && db != NULL && o < d->out; o++) {
-        float sum = 0.0f;
-        for (uint32_t n = 0; n < batch_n; n++) {
-            sum += dy[(size_t)n * d->out + o];
-        }
-        db[o] += scale * sum;
+    for (uint32_t o = 0; rc == UW_OK && db != NULL && o < d->out; o += BIAS_N) {
+        add_sums(batch_n, d->out, d->out - o < BIAS_N ? d->out - o : BIAS_N, dy + o, scale, db + o);
     }
     return rc;
 }

@@ -422,11 +422,15 @@ static int param_biases(const struct uw_exec *e, const struct tape *t, float sca
     size_t rows = (size_t)t->batch_n * t->l->geometry.recurrent.steps;
     int rc = UW_OK;
 
-    if (d_ih != NULL) {
-        rc = k->sum_rows(e, rows, all, t->gates_step, t->gates, scale, d_ih);
-    }
-    if (rc == UW_OK && d_hh != NULL) {
-        rc = k->sum_rows(e, rows, same, t->gates_step, t->gates, scale, d_hh);
+    if (d_ih != NULL && d_hh != NULL) {     /* sum once, in scratch */
+        float *sums = e->scratch;
+        rc = uw_zero(e, sums, all * sizeof *sums);
+        rc = rc < 0 ? rc : k->sum_rows(e, rows, all, t->gates_step, t->gates, scale, sums);
+        rc = rc < 0 ? rc : e->kernels->axpby(e, all, 1.0f, sums, 1.0f, d_ih);
+        rc = rc < 0 ? rc : e->kernels->axpby(e, same, 1.0f, sums, 1.0f, d_hh);
+    } else if (d_ih != NULL || d_hh != NULL) {
+        rc = k->sum_rows(e, rows, d_ih != NULL ? all : same, t->gates_step, t->gates, scale,
+                         d_ih != NULL ? d_ih : d_hh);
     }
     if (rc == UW_OK && d_hh != NULL && same < all) {
         rc = k->sum_rows(e, rows, hidden, t->gates_step, t->gates + 3 * (size_t)hidden, scale,

@@ -18,6 +18,7 @@ int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels
                             "--backend %s: not in this build or not on this processor",
                             backend.word);
     }
+    uw_kernels_enter(*kernels);
     if (exact && !(*kernels)->exact) {
         return uw_error_set(err, UW_ERR_INVALID,
                             "--exact: --backend %s sums in another order; leave it out, or use "
