@@ -337,12 +337,13 @@ class MixBlock(nn.Module):
 
 
 class Mixer(nn.Module):
-    def __init__(self):
+    def __init__(self, c=16, patch=8, depth=2):
         super().__init__()
-        self.p = nn.Conv2d(3, 16, 8, 8)
-        self.b = nn.Sequential(MixBlock(16, 16), MixBlock(16, 16))
-        self.n = nn.LayerNorm(16)
-        self.fc = nn.Linear(16, 5)
+        tokens = (32 // patch) ** 2
+        self.p = nn.Conv2d(3, c, patch, patch)
+        self.b = nn.Sequential(*[MixBlock(tokens, c) for _ in range(depth)])
+        self.n = nn.LayerNorm(c)
+        self.fc = nn.Linear(c, 5)
 
     def forward(self, x):
         x = self.p(x).flatten(2).transpose(1, 2)
@@ -350,10 +351,10 @@ class Mixer(nn.Module):
 
 
 class TwoLSTMs(nn.Module):
-    def __init__(self):
+    def __init__(self, h=12):
         super().__init__()
-        self.r = nn.LSTM(6, 12, 2, batch_first=True)
-        self.fc = nn.Linear(12, 5)
+        self.r = nn.LSTM(6, h, 2, batch_first=True)
+        self.fc = nn.Linear(h, 5)
 
     def forward(self, x):
         y, _ = self.r(x)
@@ -361,13 +362,13 @@ class TwoLSTMs(nn.Module):
 
 
 class DeepConvLSTM(nn.Module):
-    def __init__(self):
+    def __init__(self, c=8, h=12):
         super().__init__()
         self.c = nn.Sequential(
-            nn.Conv2d(1, 8, (5, 1)), nn.ReLU(), nn.Conv2d(8, 8, (5, 1)), nn.ReLU()
+            nn.Conv2d(1, c, (5, 1)), nn.ReLU(), nn.Conv2d(c, c, (5, 1)), nn.ReLU()
         )
-        self.r = nn.LSTM(8 * 6, 12, 2, batch_first=True)
-        self.fc = nn.Linear(12, 5)
+        self.r = nn.LSTM(c * 6, h, 2, batch_first=True)
+        self.fc = nn.Linear(h, 5)
 
     def forward(self, x):
         y = self.c(x.unsqueeze(1))
@@ -377,34 +378,34 @@ class DeepConvLSTM(nn.Module):
 
 
 class Activity(nn.Module):
-    def __init__(self):
+    def __init__(self, c=16):
         super().__init__()
         self.c = nn.Sequential(
-            nn.Conv1d(6, 16, 5, padding=2),
-            nn.BatchNorm1d(16),
+            nn.Conv1d(6, c, 5, padding=2),
+            nn.BatchNorm1d(c),
             nn.ReLU(),
             nn.MaxPool1d(2),
-            nn.Conv1d(16, 16, 5, padding=2),
+            nn.Conv1d(c, c, 5, padding=2),
             nn.ReLU(),
             nn.AdaptiveAvgPool1d(1),
         )
-        self.fc = nn.Linear(16, 5)
+        self.fc = nn.Linear(c, 5)
 
     def forward(self, x):
         return self.fc(self.c(x).squeeze(-1))
 
 
 class TimeTransformer(nn.Module):
-    def __init__(self):
+    def __init__(self, e=16, steps=24):
         super().__init__()
-        self.e = nn.Linear(6, 16)
-        self.pos = nn.Parameter(torch.randn(1, 24, 16) * 0.3)
+        self.e = nn.Linear(6, e)
+        self.pos = nn.Parameter(torch.randn(1, steps, e) * 0.3)
         self.t = nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True),
+            nn.TransformerEncoderLayer(e, 4, 2 * e, dropout=0.0, batch_first=True),
             2,
             enable_nested_tensor=False,
         )
-        self.fc = nn.Linear(16, 5)
+        self.fc = nn.Linear(e, 5)
 
     def forward(self, x):
         return self.fc(self.t(self.e(x) + self.pos).mean(1))
