@@ -6,17 +6,16 @@
 #include "ref/backend.h"
 #include "ref/table.h"
 
-/* Activations and recurrent cells have the same bits as the reference. */
 extern const struct uw_activation_kernels uw_activation_neon;
 extern const struct uw_sequence_kernels uw_sequence_neon;
-#define NEON_ENTRIES .activation = &uw_activation_neon, .sequence = &uw_sequence_neon
 
 static const struct uw_kernels neon = {
     .name = "neon",
     .tile = &uw_tile_neon,
     UW_PRODUCT_ENTRIES(packed),
     UW_OTHER_ENTRIES(ref),
-    NEON_ENTRIES,
+    .activation = &uw_activation_neon,
+    .sequence = &uw_sequence_neon,
 };
 
 /* Every slot has the same bits as the reference; the contract test compares them. */
@@ -26,7 +25,6 @@ static const struct uw_kernels exact = {
     UW_PRODUCT_ENTRIES(ref),
     UW_OTHER_ENTRIES(ref),
     UW_EXACT_ENTRIES,
-    NEON_ENTRIES,
 };
 
 /* NEON is part of every AArch64 processor. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations and recurrent cells. */
+ * Activations and recurrent cells, with fused multiply-adds. */
 #define VEC_N 4u
 #define FAMILY(name) name##_neon
 #include "packed/activation_inline.h"

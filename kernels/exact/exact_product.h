@@ -59,6 +59,9 @@ __typeof__(uw_dense_bw_input_ref) uw_dense_bw_input_exact;
 __typeof__(uw_dense_bw_param_ref) uw_dense_bw_param_exact;
 __typeof__(uw_dense_scratch_bytes_ref) uw_dense_scratch_bytes_exact;
 
+extern const struct uw_activation_kernels uw_activation_exact;
+extern const struct uw_sequence_kernels uw_sequence_exact;
+
 /* Their entries in a table. */
 #define UW_EXACT_ENTRIES                                                                          \
     .gemm = uw_gemm_exact,                                                                        \
@@ -70,6 +73,8 @@ __typeof__(uw_dense_scratch_bytes_ref) uw_dense_scratch_bytes_exact;
     .dense_fw = uw_dense_fw_exact,                                                                \
     .dense_bw_input = uw_dense_bw_input_exact,                                                    \
     .dense_bw_param = uw_dense_bw_param_exact,                                                    \
-    .dense_scratch_bytes = uw_dense_scratch_bytes_exact
+    .dense_scratch_bytes = uw_dense_scratch_bytes_exact,                                          \
+    .activation = &uw_activation_exact,                                                           \
+    .sequence = &uw_sequence_exact
 
 #endif

@@ -2,7 +2,7 @@
  *
  * activation_inline.h - slots of struct uw_activation_kernels, VEC_N elements at a time
  *
- * Included like functions_inline.h; the same bits as the reference. */
+ * Included like functions_inline.h. */
 #ifndef UW_KERNELS_ACTIVATION_INLINE_H
 #define UW_KERNELS_ACTIVATION_INLINE_H
 

@@ -2,9 +2,10 @@
  *
  * functions_inline.h - the functions of uwasa/fmath.h for VEC_N floats at a time
  *
- * The same constants and roundings, hence the same bits as the reference. Where fmath.c branches,
- * both sides are computed and one is selected. The including file defines VEC_N, the floats of a
- * register; the compiler makes the instructions from vectors of that size.
+ * The same constants in the same order: without fused multiply-adds the same bits as the reference.
+ * Where fmath.c branches, both sides are computed and one is selected. The including file defines
+ * VEC_N, the floats of a register, and FAMILY(name), the name of a family of slots; the compiler
+ * makes the instructions from vectors of that size.
  */
 #ifndef UW_KERNELS_FUNCTIONS_INLINE_H
 #define UW_KERNELS_FUNCTIONS_INLINE_H

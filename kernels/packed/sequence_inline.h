@@ -2,7 +2,7 @@
  *
  * sequence_inline.h - slots of struct uw_sequence_kernels, VEC_N states at a time
  *
- * Included like functions_inline.h; the same bits as the reference. */
+ * Included like functions_inline.h. */
 #ifndef UW_KERNELS_SEQUENCE_INLINE_H
 #define UW_KERNELS_SEQUENCE_INLINE_H
 

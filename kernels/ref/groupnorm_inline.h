@@ -9,7 +9,6 @@
 
 #include "ref/ref.h"
 
-#define EACH_LANES 4u
 #define STRIP_N 32u                 /* channels summed at the same time */
 
 /* A row with a weight per value: inner is 1. */
@@ -20,29 +19,6 @@ static void normalize_each(size_t n, const float *x, const float *stats, const f
     for (size_t c = 0; c < n; c++) {
         y[c] = or_one(gamma, c) * ((x[c] - mean) * second) + or_zero(beta, c);
     }
-}
-
-/* a = sum of gamma * dy, b = sum of gamma * dy * xhat, in EACH_LANES lanes. */
-static void weighted_sums(size_t n, const float *x, const float *dy, const float *gamma,
-                          const float *stats, double *a, double *b)
-{
-    const float mean = stats[0], second = stats[1];
-    double plain[EACH_LANES] = {0}, projected[EACH_LANES] = {0};
-    size_t c = 0;
-    for (; c + EACH_LANES <= n; c += EACH_LANES) {
-        for (size_t k = 0; k < EACH_LANES; k++) {
-            double g = (double)or_one(gamma, c + k) * (double)dy[c + k];
-            plain[k] += g;
-            projected[k] += g * (double)((x[c + k] - mean) * second);
-        }
-    }
-    for (size_t k = 0; c < n; c++, k++) {
-        double g = (double)or_one(gamma, c) * (double)dy[c];
-        plain[k] += g;
-        projected[k] += g * (double)((x[c] - mean) * second);
-    }
-    *a = (plain[0] + plain[1]) + (plain[2] + plain[3]);
-    *b = (projected[0] + projected[1]) + (projected[2] + projected[3]);
 }
 
 static void denormalize_each(size_t n, const float *x, const float *stats, const float *dy,

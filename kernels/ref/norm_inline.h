@@ -22,6 +22,9 @@
  *   spread_of(n, x, mean)        sum of (x - mean)^2, in double
  *   projection_of(n, x, dy, stats)
  *                                sum of dy * xhat, in double; xhat = (x - stats[0]) * stats[1]
+ *   weighted_sums(n, x, dy, gamma, stats, a, b)
+ *                                sums of gamma * dy and of gamma * dy * xhat, in four lanes of
+ *                                double; gamma may be NULL: 1
  *   normalize(n, x, stats, gamma, beta, y)
  *                                y = gamma * xhat + beta
  *   denormalize(n, x, stats, dy, gamma, a, b, dx, accumulate)

@@ -18,15 +18,15 @@
     .sgd_update = uw_sgd_update_avx2,                                                             \
     .all_finite = uw_all_finite_avx2,                                                             \
     .copy = &uw_copy_avx2,                                                                        \
-    .activation = &uw_activation_avx2,                                                            \
-    .sequence = &uw_sequence_avx2,                                                                \
     .tensor = &uw_tensor_avx2,                                                                    \
     .update = &uw_update_avx2
 #define ROUNDED_AVX2_ENTRIES                                                                      \
     .avgpool2d_fw = uw_avgpool2d_fw_avx2,                                                         \
     .avgpool2d_bw_input = uw_avgpool2d_bw_input_avx2,                                             \
     .distance_sq = uw_distance_sq_avx2,                                                           \
-    .norm = &uw_norm_avx2
+    .norm = &uw_norm_avx2,                                                                        \
+    .activation = &uw_activation_avx2,                                                            \
+    .sequence = &uw_sequence_avx2
 
 static const struct uw_kernels avx2 = {
     .name = "avx2",

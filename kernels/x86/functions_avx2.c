@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations and recurrent cells. */
+ * Activations and recurrent cells, with fused multiply-adds. */
 #define VEC_N 8u
 #define FAMILY(name) name##_avx2
 #include "packed/activation_inline.h"

@@ -13,6 +13,7 @@
 #include "ref/ref.h"
 
 #include <immintrin.h>
+#include <string.h>
 
 /* Eight lanes of double: values 0..3 and 4..7 of a vector. */
 struct lanes {
@@ -123,6 +124,33 @@ static double projection_of(size_t n, const float *x, const float *dy, const flo
                      _mm256_maskload_ps(dy + i, keep));
     }
     return total(s);
+}
+
+static void weighted_sums(size_t n, const float *x, const float *dy, const float *gamma,
+                          const float *stats, double *a, double *b)
+{
+    const __m128 mean = _mm_set1_ps(stats[0]), second = _mm_set1_ps(stats[1]);
+    __m256d plain = _mm256_setzero_pd(), projected = plain;
+    for (size_t c = 0; c < n; c += 4) {
+        float some[3][4] = {{0.0f}, {0.0f}, {1.0f, 1.0f, 1.0f, 1.0f}};
+        const float *xs = x + c, *dys = dy + c, *gs = gamma != NULL ? gamma + c : some[2];
+        if (n - c < 4) {                /* dy 0 adds nothing */
+            memcpy(some[0], xs, (n - c) * sizeof *xs);
+            memcpy(some[1], dys, (n - c) * sizeof *dys);
+            memcpy(some[2], gs, (n - c) * sizeof *gs);
+            xs = some[0], dys = some[1], gs = some[2];
+        }
+        __m128 xhat = _mm_mul_ps(_mm_sub_ps(_mm_loadu_ps(xs), mean), second);
+        __m256d g = _mm256_mul_pd(_mm256_cvtps_pd(_mm_loadu_ps(gs)),
+                                  _mm256_cvtps_pd(_mm_loadu_ps(dys)));
+        plain = _mm256_add_pd(plain, g);
+        projected = _mm256_add_pd(projected, _mm256_mul_pd(g, _mm256_cvtps_pd(xhat)));
+    }
+    double lane[2][4];
+    _mm256_storeu_pd(lane[0], plain);
+    _mm256_storeu_pd(lane[1], projected);
+    *a = (lane[0][0] + lane[0][1]) + (lane[0][2] + lane[0][3]);
+    *b = (lane[1][0] + lane[1][1]) + (lane[1][2] + lane[1][3]);
 }
 
 static inline __m256 normalized(__m256 x, const float *stats, float gamma, float beta)
