@@ -2,7 +2,8 @@
  *
  * sequence_inline.h - slots of struct uw_sequence_kernels, VEC_N states at a time
  *
- * Included like functions_inline.h. */
+ * Included like functions_inline.h. The including file also defines IN_ORDER: whether softmax sums
+ * in the reference's order. */
 #ifndef UW_KERNELS_SEQUENCE_INLINE_H
 #define UW_KERNELS_SEQUENCE_INLINE_H
 
@@ -180,28 +181,82 @@ static int lstm_bw(const struct uw_exec *e, const struct uw_cell *c, const float
     return run_cell(&t, lstm_backward);
 }
 
-/* The sum is in the order of the columns, as the reference has it. */
+VEC_INLINE float total(vec v)
+{
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < VEC_N; i++) {
+        sum += v[i];
+    }
+    return sum;
+}
+
+static float largest(size_t n, const float *x)
+{
+    vec most = all(x[0]);
+    for (size_t j = 0; j + VEC_N <= n; j += VEC_N) {
+        vec v = load(x + j, VEC_N);
+        most = choose(v > most, v, most);
+    }
+    float top = x[0];                   /* NaN stays */
+    for (uint32_t i = 0; i < VEC_N; i++) {
+        top = most[i] > top ? most[i] : top;
+    }
+    for (size_t j = n / VEC_N * VEC_N; j < n; j++) {
+        top = x[j] > top ? x[j] : top;
+    }
+    return top;
+}
+
+/* y = exp(x - top). Returns the sum of y; in the order of the reference if IN_ORDER is true. */
+static float exp_sum(size_t n, const float *x, float top, float *y)
+{
+    vec sums = all(0.0f);
+    size_t j = 0;
+    for (; j + VEC_N <= n; j += VEC_N) {
+        vec v = vec_exp(load(x + j, VEC_N) - all(top));
+        store(y + j, v, VEC_N);
+        sums = sums + v;
+    }
+    if (j < n) {
+        store(y + j, vec_exp(load(x + j, n - j) - all(top)), n - j);
+    }
+    float sum = IN_ORDER ? 0.0f : total(sums);
+    for (j = IN_ORDER ? 0 : j; j < n; j++) {
+        sum += y[j];
+    }
+    return sum;
+}
+
+static float dot(size_t n, const float *x, const float *y)
+{
+    if (IN_ORDER) {
+        return uw_dot_ref(n, x, y);
+    }
+    vec sums = all(0.0f);
+    size_t j = 0;
+    for (; j + VEC_N <= n; j += VEC_N) {
+        sums = sums + load(x + j, VEC_N) * load(y + j, VEC_N);
+    }
+    float sum = total(sums);
+    for (; j < n; j++) {
+        sum += x[j] * y[j];
+    }
+    return sum;
+}
+
 static int softmax_fw(const struct uw_exec *e, size_t rows, uint32_t n, bool causal,
                       const float *x, float *y)
 {
     (void)e;
     for (size_t r = 0; r < rows; r++, x += n, y += n) {
         uint32_t seen = causal ? (uint32_t)(r % n) + 1 : n, j = 0;
-        float top = x[0], sum = 0.0f;
-        for (j = 1; j < seen; j++) {
-            top = x[j] > top ? x[j] : top;
+        float sum = exp_sum(seen, x, largest(seen, x), y);
+        for (; j + VEC_N <= seen; j += VEC_N) {
+            store(y + j, load(y + j, VEC_N) / all(sum), VEC_N);
         }
-        for (j = 0; j < seen; j += VEC_N) {
-            size_t some = seen - j < VEC_N ? seen - j : VEC_N;
-            store(y + j, vec_exp(load(x + j, some) - all(top)), some);
+        for (; j < n; j++) {
+            y[j] = j < seen ? y[j] / sum : 0.0f;
         }
-        for (j = 0; j < seen; j++) {
-            sum += y[j];
-        }
-        for (j = 0; j < seen; j++) {
-            y[j] = y[j] / sum;
-        }
-        memset(y + seen, 0, (n - seen) * sizeof *y);
     }
     return UW_OK;
 }
@@ -211,9 +266,9 @@ static int softmax_bw_input(const struct uw_exec *e, size_t rows, uint32_t n, co
 {
     (void)e;
     for (size_t r = 0; r < rows; r++, y += n, dy += n, dx += n) {
-        float dot = uw_dot_ref(n, y, dy);
+        float sum = dot(n, y, dy);
         for (uint32_t j = 0; j < n; j++) {
-            dx[j] = y[j] * (dy[j] - dot);
+            dx[j] = y[j] * (dy[j] - sum);
         }
     }
     return UW_OK;

@@ -2,6 +2,7 @@
  *
  * Activations and recurrent cells, with fused multiply-adds. */
 #define VEC_N 8u
+#define IN_ORDER false
 #define FAMILY(name) name##_avx2
 #include "packed/activation_inline.h"
 #include "packed/sequence_inline.h"
