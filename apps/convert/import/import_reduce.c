@@ -61,15 +61,22 @@ static int reduce_atoms(struct uw_import *im, const struct uw_onnx_node *n, enum
 }
 
 static int reduce(struct uw_import *im, const struct uw_onnx_node *n, enum uw_reduction op,
-                  const struct uw_value *x, struct uw_value *y)
+                  struct uw_value *x, struct uw_value *y)
 {
-    struct uw_view v = x->view;
     bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
-    uint32_t axes = 0, marked = 0;
-    int count = uw_import_axes(im, n, v.axes_n, false, &axes);
+    uint32_t axes = 0, marked = 0, axes_n = x->view.axes_n;
+    int count = uw_import_axes(im, n, axes_n, false, &axes);
     if (im->err->code != UW_OK) {
         return im->err->code;
     }
+    /* Layer norm by parts begins like this, and is one layer if its axis is the last in memory. */
+    if (op == UW_REDUCE_MEAN && keep && axes_n > 0 && axes == 1u << (axes_n - 1)) {
+        int rc = uw_import_order(im, n, &x->view);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    struct uw_view v = x->view;
     if (count < 1 && uw_onnx_int(n, "noop_with_empty_axes", 0) != 0) {
         return uw_import_rename(y, x);
     }
@@ -127,7 +134,7 @@ int uw_op_reduce(struct uw_import *im, const struct uw_onnx_node *n)
                            : strcmp(what, "Min") == 0 ? UW_REDUCE_MIN
                            : strcmp(what, "L2") == 0  ? UW_REDUCE_NORM
                                                       : UW_REDUCE_SUM;
-    rc = rc < 0 ? rc : reduce(im, n, op, &inner, y);
+    rc = rc < 0 ? rc : reduce(im, n, op, op == UW_REDUCE_MEAN ? x : &inner, y);
     return rc == UW_OK && strncmp(what, "LogSum", 6) == 0
                ? uw_import_function(im, n, UW_FUNCTION_LOG, 0.0f, 0.0f, y, y) : rc;
 }
