@@ -4,11 +4,6 @@
 #include "ref/backend.h"
 #include "packed/tile.h"
 
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
-
-#include <stdint.h>
 #include <string.h>
 
 const struct uw_kernels *uw_kernels_at(uint32_t index)
@@ -41,19 +36,9 @@ const struct uw_kernels *uw_kernels_find(const char *name)
 
 void uw_kernels_enter(const struct uw_kernels *k)
 {
-    bool to_zero = k->tile != NULL;
-#if defined(__SSE__)
-    const uint32_t bits = 0x8040u;      /* results and operands */
-    _mm_setcsr(to_zero ? _mm_getcsr() | bits : _mm_getcsr() & ~bits);
-#elif defined(__aarch64__)
-    const uint64_t bit = UINT64_C(1) << 24;
-    uint64_t control;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
-    control = to_zero ? control | bit : control & ~bit;
-    __asm__ volatile("msr fpcr, %0" : : "r"(control));
-#else
-    (void)to_zero;
-#endif
+    if (uw_backends[0].subnormals_are_zero != NULL) {
+        uw_backends[0].subnormals_are_zero(k->tile != NULL);
+    }
 }
 
 double uw_kernels_fma_flop(const struct uw_kernels *k, uint32_t steps)

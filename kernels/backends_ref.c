@@ -6,6 +6,6 @@
 #include "ref/backend.h"
 
 const struct uw_backend uw_backends[] = {
-    {&uw_kernels_ref, NULL},
-    {NULL, NULL},
+    {&uw_kernels_ref, NULL, NULL},
+    {NULL, NULL, NULL},
 };

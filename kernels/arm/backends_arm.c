@@ -28,9 +28,18 @@ static const struct uw_kernels exact = {
 };
 
 /* NEON is part of every AArch64 processor. */
+static void subnormals_are_zero(bool zero)
+{
+    const uint64_t bit = UINT64_C(1) << 24;     /* of FPCR */
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    control = zero ? control | bit : control & ~bit;
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+}
+
 const struct uw_backend uw_backends[] = {
-    {&neon, NULL},
-    {&exact, NULL},
-    {&uw_kernels_ref, NULL},
-    {NULL, NULL},
+    {&neon, NULL, subnormals_are_zero},
+    {&exact, NULL, NULL},
+    {&uw_kernels_ref, NULL, NULL},
+    {NULL, NULL, NULL},
 };

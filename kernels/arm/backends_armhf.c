@@ -17,7 +17,7 @@ static bool has_vfpv4(void)
 }
 
 const struct uw_backend uw_backends[] = {
-    {&uw_kernels_fpu, has_vfpv4},
-    {&uw_kernels_ref, NULL},
-    {NULL, NULL},
+    {&uw_kernels_fpu, has_vfpv4, NULL},
+    {&uw_kernels_ref, NULL, NULL},
+    {NULL, NULL, NULL},
 };

@@ -7,8 +7,8 @@
 #include "ref/backend.h"
 
 const struct uw_backend uw_backends[] = {
-    {&uw_kernels_helium, NULL},
-    {&uw_kernels_lean, NULL},
-    {&uw_kernels_ref, NULL},
-    {NULL, NULL},
+    {&uw_kernels_helium, NULL, NULL},
+    {&uw_kernels_lean, NULL, NULL},
+    {&uw_kernels_ref, NULL, NULL},
+    {NULL, NULL, NULL},
 };

@@ -7,8 +7,8 @@
 #include "packed/packed.h"
 
 const struct uw_backend uw_backends[] = {
-    {&uw_kernels_fpu, NULL},
-    {&uw_kernels_lean, NULL},
-    {&uw_kernels_ref, NULL},
-    {NULL, NULL},
+    {&uw_kernels_fpu, NULL, NULL},
+    {&uw_kernels_lean, NULL, NULL},
+    {&uw_kernels_ref, NULL, NULL},
+    {NULL, NULL, NULL},
 };

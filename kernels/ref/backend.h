@@ -9,6 +9,7 @@
 struct uw_backend {
     const struct uw_kernels *kernels;
     bool (*usable)(void);           /* NULL: on every processor of the family */
+    void (*subnormals_are_zero)(bool zero); /* for this thread; NULL, or that of the first entry */
 };
 
 /* Fastest first, then ref, then an entry with kernels NULL. */

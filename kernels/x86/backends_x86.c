@@ -7,6 +7,8 @@
 #include "ref/table.h"
 #include "x86/x86.h"
 
+#include <immintrin.h>
+
 /* Slots with the same bits as the reference; those without follow. */
 #define EXACT_AVX2_ENTRIES                                                                        \
     .add_channels = uw_add_channels_avx2,                                                         \
@@ -71,12 +73,18 @@ static bool has_avx512(void)
     return has_avx2() && __builtin_cpu_supports("avx512f");
 }
 
+static void subnormals_are_zero(bool zero)
+{
+    const uint32_t bits = 0x8040u;      /* of MXCSR: results and operands */
+    _mm_setcsr(zero ? _mm_getcsr() | bits : _mm_getcsr() & ~bits);
+}
+
 const struct uw_backend uw_backends[] = {
-    {&avx512, has_avx512},
-    {&avx2, has_avx2},
-    {&exact, has_avx2},
-    {&uw_kernels_fpu, has_avx2},
-    {&uw_kernels_lean, has_avx2},
-    {&uw_kernels_ref, NULL},
-    {NULL, NULL},
+    {&avx512, has_avx512, subnormals_are_zero},
+    {&avx2, has_avx2, NULL},
+    {&exact, has_avx2, NULL},
+    {&uw_kernels_fpu, has_avx2, NULL},
+    {&uw_kernels_lean, has_avx2, NULL},
+    {&uw_kernels_ref, NULL, NULL},
+    {NULL, NULL, NULL},
 };

@@ -42,9 +42,9 @@ const struct uw_kernels *uw_kernels_best(void);
 const struct uw_kernels *uw_kernels_find(const char *name);
 
 /* Set how the calling thread, and threads that it creates later, treat subnormal numbers (below
- * 1.2e-38). Tuned tables: they count as 0, because many processors are a hundred times slower with
- * them, and gradients through many time steps have them. ref, lean and exact: they are kept. Boards:
- * nothing changes. Call it once, after the choice of k; without the call only speed differs. */
+ * 1.2e-38). With tuned tables they count as 0, because many processors are a hundred times slower
+ * with them, and gradients through many time steps have them. With ref, lean and exact they are
+ * kept; on boards nothing changes. Call it once, after the choice of k. */
 void uw_kernels_enter(const struct uw_kernels *k);
 
 /* Bytes of a core's caches, shared ones included; 0: none, or unknown. */
