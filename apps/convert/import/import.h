@@ -69,6 +69,7 @@ struct uw_import_param {
     uint32_t dim[4];
     float *data;
     const char *source;             /* its name in the file, if it has the same shape; or NULL */
+    enum uw_onnx_role role;
 };
 
 struct uw_import_layer {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants as values of the network. A file does not say which of its constants the framework
- * trains; names and places do. */
+ * Constants as values of the network. Which of them the framework trains a file of PyTorch's newer
+ * exporter tells, and --trained and --constant; else names and places do. */
 #include "import_parts.h"
 
 #include <float.h>
@@ -98,6 +98,9 @@ int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
 bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     bool scalar = uw_onnx_tensor_size(t) == 1;
+    if (t->role != UW_ONNX_ROLE_UNKNOWN) {
+        return t->is_float && t->role == UW_ONNX_ROLE_TRAINS;
+    }
     if (!t->is_float || is_constant_name(t->name)) {
         return false;
     }
@@ -115,7 +118,7 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     if (!uw_import_learns(im, t)) {
         return false;
     }
-    if (strcmp(n->op, "PRelu") == 0) {
+    if (strcmp(n->op, "PRelu") == 0 || t->role == UW_ONNX_ROLE_TRAINS) {
         return true;
     }
     bool linear = op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_SUB || op == UW_ARITHMETIC_MUL ||
@@ -125,15 +128,20 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     return linear && !(normalizes && is_near_input(im, layer));
 }
 
-/* Exporters write equal tensors once. Biases and weights of normalizations are equal because they
- * begin alike, and train apart; equal matrices are one matrix in the framework too. */
+/* Exporters write equal tensors once. Biases and weights of normalizations that are one number
+ * everywhere begin alike, and train apart; other equal tensors are one in the framework, too. */
 bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
+    uint64_t n = uw_onnx_tensor_size(t);
     uint32_t axes = 0;
+    bool differ = false;
     for (uint32_t a = 0; a < t->rank; a++) {
         axes += t->dim[a] > 1 ? 1 : 0;
     }
-    return axes > 1 && uw_import_learns(im, t);
+    for (uint64_t i = 1; i < n && axes == 1 && !differ; i++) {
+        differ = uw_import_number(t, i) != uw_import_number(t, 0);
+    }
+    return (axes > 1 || differ) && uw_import_learns(im, t);
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,

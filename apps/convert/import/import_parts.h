@@ -26,7 +26,7 @@ bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t
 int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
                             const struct uw_onnx_tensor *t, bool trains, struct uw_view *v);
 
-/* Whether a parameter that several nodes read is one parameter in the framework, too: a matrix. */
+/* Whether a parameter that several nodes read is one parameter in the framework, too. */
 bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
 /* The layer that gives the constant as a value of that shape; the same one for the same constant.
