@@ -59,6 +59,8 @@ struct uw_onnx_tensor {
     int code;                       /* of the refusal */
     bool is_float;
     enum uw_onnx_role role;
+    bool apart;                     /* those who read it are modules of a list that begin alike */
+    bool one;                       /* those who read it are the steps of a loop */
     uint32_t rank;
     uint64_t dim[UW_ONNX_RANK_MAX];
     int64_t stride[UW_ONNX_RANK_MAX];

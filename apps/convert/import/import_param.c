@@ -7,11 +7,26 @@
 #include <float.h>
 #include <string.h>
 
+/* Whether the tensor is a variable of TensorFlow: "dense/BiasAdd/ReadVariableOp:0". */
+static bool is_variable_name(const char *name)
+{
+    return strstr(name, "ReadVariableOp") != NULL;
+}
+
+/* Whether TensorFlow's exporter computed the tensor, from variables too. */
+static bool is_folded_name(const char *name)
+{
+    return strncmp(name, "const_fold_opt", 14) == 0;
+}
+
 /* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0", and PyTorch's
  * "scalar_tensor_default_1" and "beta_cast". */
 static bool is_constant_name(const char *name)
 {
     size_t n = strlen(name);
+    if (is_variable_name(name) || is_folded_name(name)) {
+        return false;
+    }
     return n == 0 || name[0] == '/' || strstr(name, "onst") != NULL ||
            strncmp(name, "scalar_tensor_default", 21) == 0 ||
            (n > 5 && strcmp(name + n - 5, "_cast") == 0);
@@ -21,7 +36,7 @@ static bool is_constant_name(const char *name)
  * unless they are a mask. */
 static bool is_computed_name(const char *name)
 {
-    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0;
+    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0 || is_folded_name(name);
 }
 
 /* Whether the numbers are those of a mask: huge ones, or, of a computed tensor, both 0 and 1 and no
@@ -106,7 +121,8 @@ bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t
     }
     bool computed = is_computed_name(t->name);
     bool pytorch = im->graph.producer != NULL && strcmp(im->graph.producer, "pytorch") == 0;
-    if (scalar && (computed || !(pytorch || strchr(t->name, '.') != NULL))) {
+    if (scalar && (computed || !(pytorch || strchr(t->name, '.') != NULL ||
+                                 is_variable_name(t->name)))) {
         return false;
     }
     return !is_mask(t, computed);
@@ -141,7 +157,7 @@ bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t
     for (uint64_t i = 1; i < n && axes == 1 && !differ; i++) {
         differ = uw_import_number(t, i) != uw_import_number(t, 0);
     }
-    return (axes > 1 || differ) && uw_import_learns(im, t);
+    return !t->apart && (t->one || axes > 1 || differ) && uw_import_learns(im, t);
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
