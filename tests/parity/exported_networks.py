@@ -43,8 +43,6 @@ from random_models import BATCH, torch_losses  # noqa: E402  pylint: disable=wro
 STEPS, LR = 8, 0.05
 SAMPLES = STEPS * BATCH
 KNOWN = {       # name: why it does not work with the older exporter
-    "lstm_cell_state": "the cell's state is no output of an LSTM layer",
-    "lstm_first_state": "an LSTM layer starts from zeros",
     "siamese": "a convolution that two nodes share is copied",
     "cosine_head": "the file has the weight's length as a constant",
     "circular": "PyTorch 1.13's exporter cuts the wrong rows and columns",

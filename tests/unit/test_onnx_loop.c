@@ -112,11 +112,51 @@ static void test_loop_whose_body_does_not_fit_is_refused(void **state_)
     expect(&g, 18, UW_ERR_CORRUPT, "its body");
 }
 
+/* A GRU of two steps whose reset is before the product: R of z and r, R of the new state. */
+static void test_gru_that_resets_first_is_layers_for_each_step(void **state_)
+{
+    static const int64_t turn[3] = {1, 0, 2}, w[3] = {1, 6, 2};
+    static const float weights[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    (void)state_;
+    for (int64_t after = 0; after < 2; after++) {
+        struct message g = {.n = 0}, n = node("GRU", "gru", "t w r", "all last"), a = {.n = 0};
+        struct message hidden = {.n = 0};
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        uint32_t gru_n = 0, sigmoid_n = 0;
+        value(&g, 11, "x", 3, input);
+        value(&g, 12, "y", 2, state);
+        constant(&g, "w", 3, w, weights, 0);
+        constant(&g, "r", 3, w, weights, 0);
+        whole(&g, "zero", 0);
+        add(&g, "Transpose", "x", "t", "perm", 3, turn);
+        text(&a, 1, "linear_before_reset");
+        number(&a, 3, after);
+        text(&hidden, 1, "hidden_size");
+        number(&hidden, 3, 2);
+        inside(&n, 5, &a);
+        inside(&n, 5, &hidden);
+        inside(&g, 1, &n);
+        add(&g, "Squeeze", "last zero", "y", "", 0, NULL);
+        read_as(&c, &g, 18, &err);
+        assert_string_equal(err.text, "");
+        for (uint32_t i = 0; i < c.def.layers_n; i++) {
+            gru_n += c.def.layers[i].kind == UW_LAYER_GRU ? 1 : 0;
+            sigmoid_n += c.def.layers[i].kind == UW_LAYER_SIGMOID ? 1 : 0;
+        }
+        assert_int_equal(gru_n, after);
+        assert_int_equal(sigmoid_n, after == 1 ? 0 : 2 * STEPS - 1); /* r of no state is not used */
+        assert_int_equal(c.tensors_n, after == 1 ? 2 : 3);
+        uw_convert_deinit(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_become_layers_that_share_their_weights),
         cmocka_unit_test(test_loop_without_a_known_end_is_refused),
+        cmocka_unit_test(test_gru_that_resets_first_is_layers_for_each_step),
         cmocka_unit_test(test_loop_whose_body_does_not_fit_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,12 @@ static struct uw_import_layer *pointwise(struct uw_import *im, const struct uw_o
     return l;
 }
 
+int uw_import_apply(struct uw_import *im, const struct uw_onnx_node *n, enum uw_layer_kind kind,
+                    const struct uw_value *x, struct uw_value *y)
+{
+    return pointwise(im, n, kind, x, y) != NULL ? UW_OK : im->err->code;
+}
+
 int uw_import_rename(struct uw_value *y, const struct uw_value *x)
 {
     y->kind = UW_VALUE_DATA;

@@ -128,6 +128,12 @@ bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t
     return !is_mask(t, computed);
 }
 
+bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    return uw_import_learns(im, t) &&
+           (t->role == UW_ONNX_ROLE_TRAINS || !is_computed_name(t->name));
+}
+
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
                       enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer)
 {

@@ -19,6 +19,9 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
 /* Whether a constant looks like a parameter by itself: floats, with a name that a person gave. */
 bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
+/* The same, and it is not one that an exporter computed. */
+bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t);
+
 /* A constant as a value that all samples share. An axis that repeats it as often as the minibatch
  * has samples is the minibatch.
  *   v  written
@@ -49,6 +52,10 @@ int uw_import_combine(struct uw_import *im, const struct uw_onnx_node *n,
                       const struct uw_value *b, struct uw_value *y);
 int uw_import_function(struct uw_import *im, const struct uw_onnx_node *n, enum uw_function f,
                        float a, float b, const struct uw_value *x, struct uw_value *y);
+
+/* A layer of a kind without options that keeps the shape. */
+int uw_import_apply(struct uw_import *im, const struct uw_onnx_node *n, enum uw_layer_kind kind,
+                    const struct uw_value *x, struct uw_value *y);
 
 /* Infinite limits: none. */
 int uw_import_clip(struct uw_import *im, const struct uw_onnx_node *n, double low, double high,
