@@ -33,7 +33,9 @@ void uw_stop_init(struct uw_stop *s)
 
 bool uw_stop_asked(struct uw_stop *s)
 {
-    if (!s->asked) {
+    if (!s->asked && s->listener != NULL) {
+        s->asked = s->listener->stop(s->listener->arg);
+    } else if (!s->asked) {
         sigset_t set;
         const struct timespec now = {0};
         signals(&set);
