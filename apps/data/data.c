@@ -235,23 +235,43 @@ static int open_images(struct uw_data_parts *p, const char *rest,
 
 /* ---- live ---- */
 
-static int open_stream(struct uw_data_parts *p, const char *rest,
-                       const struct uw_data_config *config, struct uw_error *err)
+static int open_live(struct uw_data_parts *p, const char *prefix, const char *rest,
+                     const struct uw_data_config *config, struct uw_error *err)
 {
+    char name[1200];
+    snprintf(name, sizeof name, "%s%.1100s", prefix, rest);
     if (!config->live) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "stream:%.100s: arrives while uwasa train or node runs; this needs "
-                            "data that is there", rest);
+                            "%.100s: arrives while uwasa train or node runs; this needs "
+                            "data that is there", name);
     }
     if (config->classes_mask != 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "stream:%.100s: takes no choice of classes", rest);
+        return uw_error_set(err, UW_ERR_INVALID, "%.100s: takes no choice of classes", name);
     }
     uint32_t h = config->height != 0 ? config->height : 1;
     uint32_t w = config->width != 0 ? config->width : 1;
     bool classes = config->outputs > 1u && config->wanted <= UW_DATA_WANT_LABELS;
     p->whole = &p->stream.base;
-    return uw_stream_open(&p->stream, rest, config->test, config->channels * h * w,
+    return uw_stream_open(&p->stream, name, config->test, config->channels * h * w,
                           classes ? config->outputs : 0, err);
+}
+
+static int open_stream(struct uw_data_parts *p, const char *rest,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    return open_live(p, "stream:", rest, config, err);
+}
+
+static int open_mqtt(struct uw_data_parts *p, const char *rest,
+                     const struct uw_data_config *config, struct uw_error *err)
+{
+    return open_live(p, "mqtt://", rest, config, err);
+}
+
+static int open_mqtts(struct uw_data_parts *p, const char *rest,
+                      const struct uw_data_config *config, struct uw_error *err)
+{
+    return open_live(p, "mqtts://", rest, config, err);
 }
 
 bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes)
@@ -270,7 +290,8 @@ static const struct {
     {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
     {"idx:", open_idx},         {"csv:", open_csv},
     {"npy:", open_npy},         {"npz:", open_npz},          {"images:", open_images},
-    {"stream:", open_stream},   {"arrays", open_arrays},
+    {"stream:", open_stream},   {"mqtt://", open_mqtt},      {"mqtts://", open_mqtts},
+    {"arrays", open_arrays},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -291,7 +312,8 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
     return uw_error_set(err, UW_ERR_INVALID,
                         "data \"%.30s\": allowed are digits, keywords, mnist:DIR, "
                         "fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, cifar10:DIR, "
-                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR and stream:-",
+                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR, stream:- and "
+                        "mqtt://HOST/TOPIC",
                         spec);
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#define NAME_BYTES 256u
+#define NAME_BYTES 1024u
 #define KEEP_N 4096u                /* samples to train on */
 #define EPOCH_N 1000u
 #define TEST_EVERY 6u
@@ -23,13 +23,14 @@
 #define SEED 0x73747265u
 
 struct uw_stream {
-    char name[NAME_BYTES];          /* what is behind "stream:" */
+    char name[NAME_BYTES];          /* as it was given */
     char address[NAME_BYTES];       /* the same without options */
     struct uw_stream *next;
     uint32_t opened_n;              /* sets */
     uint32_t keep_n, epoch_n;       /* options */
     uint32_t sample_n, classes_n;   /* sample_n 0: not known yet */
     bool labelled;
+    struct uw_mqtt_files files;
     struct uw_source source;
     pthread_mutex_t lock;           /* of all below */
     struct uw_reservoir train, test;
@@ -180,26 +181,47 @@ static bool take_number(const char *text, const char *key, uint32_t *n)
     return *end == '\0' && value <= 10000000;
 }
 
-/* ADDRESS[,keep=N][,epoch=N] */
+/* The path of an option. */
+static bool take_path(const char *text, const char *key, char *path, size_t path_bytes)
+{
+    size_t bytes = strlen(key), n = strlen(text);
+    if (strncmp(text, key, bytes) != 0 || n == bytes || n - bytes >= path_bytes) {
+        return false;
+    }
+    memcpy(path, text + bytes, n - bytes + 1u);
+    return true;
+}
+
+static bool take_file(struct uw_mqtt_files *f, const char *text)
+{
+    return take_path(text, "password=", f->password, sizeof f->password) ||
+           take_path(text, "ca=", f->ca, sizeof f->ca) ||
+           take_path(text, "cert=", f->cert, sizeof f->cert) ||
+           take_path(text, "key=", f->key, sizeof f->key);
+}
+
+/* ADDRESS[,keep=N][,epoch=N], of MQTT also files */
 static int read_options(struct uw_stream *s, struct uw_error *err)
 {
     char text[NAME_BYTES];
     snprintf(text, sizeof text, "%s", s->name);
     char *part = strchr(text, ',');
-    bool good = true;
+    bool good = true, mqtt = strncmp(text, "mqtt", 4) == 0;
     while (part != NULL && good) {
         *part++ = '\0';
         char *next = strchr(part, ',');
         char one[NAME_BYTES];
         snprintf(one, sizeof one, "%.*s", (int)strcspn(part, ","), part);
-        good = take_number(one, "keep=", &s->keep_n) || take_number(one, "epoch=", &s->epoch_n);
+        good = take_number(one, "keep=", &s->keep_n) || take_number(one, "epoch=", &s->epoch_n) ||
+               (mqtt && take_file(&s->files, one));
         part = next;
     }
     memcpy(s->address, text, sizeof text);
     return good ? UW_OK
                 : uw_error_set(err, UW_ERR_INVALID,
-                               "stream:%.100s: options are keep=N and epoch=N, whole numbers from "
-                               "1 to 10000000", s->name);
+                               "%.100s: options are keep=N and epoch=N, whole numbers from 1 to "
+                               "10000000%s", s->name,
+                               mqtt ? ", password=FILE, ca=FILE, cert=FILE and key=FILE" : "");
 }
 
 static void release(struct uw_stream *s)
@@ -222,37 +244,41 @@ static void release(struct uw_stream *s)
 static int wait_for_first(struct uw_stream *s, uint32_t model_n, struct uw_error *err)
 {
     int rc = UW_OK;
+    char why[240];
     while (rc == UW_OK && s->train.n == 0 && !s->source.over) {
         if (is_asked_to_end()) {
-            return uw_error_set(err, UW_ERR_AGAIN, "stream:%.100s: no sample arrived before the "
+            return uw_error_set(err, UW_ERR_AGAIN, "%.100s: no sample arrived before the "
                                 "program was asked to end", s->address);
+        }
+        if (s->source.mqtt != NULL && uw_mqtt_is_refused(s->source.mqtt, why, sizeof why)) {
+            return uw_error_set(err, UW_ERR_DENIED, "%s", why);
         }
         uw_source_wait(&s->source, WAIT_MS);
         rc = look(s, model_n);
     }
     if (rc < 0) {
-        return uw_error_set(err, rc, "stream:%.120s: %s", s->address, uw_status_text(rc));
+        return uw_error_set(err, rc, "%.120s: %s", s->address, uw_status_text(rc));
     }
     if (s->train.n != 0) {
         return UW_OK;
     }
-    return uw_error_set(err, UW_ERR_CORRUPT, "stream:%.60s: ended without a sample%s%.120s",
+    return uw_error_set(err, UW_ERR_CORRUPT, "%.60s: ended without a sample%s%.120s",
                         s->address, s->refused_n != 0 ? "; " : "", s->refusal);
 }
 
-static int start(struct uw_stream **stream, const char *rest, uint32_t sample_n,
+static int start(struct uw_stream **stream, const char *name, uint32_t sample_n,
                  uint32_t classes_n, struct uw_error *err)
 {
     struct uw_stream *s = calloc(1, sizeof *s);
     *stream = s;
-    if (s == NULL || strlen(rest) >= NAME_BYTES) {
+    if (s == NULL || strlen(name) >= NAME_BYTES) {
         free(s);
         *stream = NULL;
         return uw_error_set(err, s == NULL ? UW_ERR_NOMEM : UW_ERR_INVALID,
-                            "stream:%.60s: %s", rest,
-                            s == NULL ? "no memory" : "needs a name of at most 255 bytes");
+                            "%.60s: %s", name,
+                            s == NULL ? "no memory" : "needs a name of at most 1023 bytes");
     }
-    memcpy(s->name, rest, strlen(rest) + 1u);
+    memcpy(s->name, name, strlen(name) + 1u);
     s->keep_n = KEEP_N;
     s->epoch_n = EPOCH_N;
     s->classes_n = classes_n;
@@ -261,15 +287,15 @@ static int start(struct uw_stream **stream, const char *rest, uint32_t sample_n,
     s->next = streams;
     streams = s;
     int rc = read_options(s, err);
-    rc = rc < 0 ? rc : uw_source_open(&s->source, s->address, err);
+    rc = rc < 0 ? rc : uw_source_open(&s->source, s->address, &s->files, err);
     return rc < 0 ? rc : wait_for_first(s, sample_n, err);
 }
 
-int uw_stream_open(struct uw_stream_set *d, const char *rest, bool test, uint32_t sample_n,
+int uw_stream_open(struct uw_stream_set *d, const char *name, bool test, uint32_t sample_n,
                    uint32_t classes_n, struct uw_error *err)
 {
-    struct uw_stream *s = find(rest);
-    int rc = s != NULL ? UW_OK : start(&s, rest, sample_n, classes_n, err);
+    struct uw_stream *s = find(name);
+    int rc = s != NULL ? UW_OK : start(&s, name, sample_n, classes_n, err);
     *d = (struct uw_stream_set){.test = test};
     if (rc < 0) {
         if (s != NULL) {
@@ -300,22 +326,22 @@ bool uw_stream_news(const struct uw_stream_set *d, char *text, size_t text_bytes
     pthread_mutex_lock(&s->lock);
     if (!s->told_start) {
         s->told_start = true;
-        snprintf(text, text_bytes, "stream:%.60s: lines of %u numbers%s; up to %u samples are kept",
+        snprintf(text, text_bytes, "%.60s: lines of %u numbers%s; up to %u samples are kept",
                  s->address, (unsigned)s->sample_n, s->labelled ? " and a label" : "",
                  (unsigned)s->keep_n);
     } else if (s->refused_n != s->told_refused_n) {
         uint64_t n = s->refused_n - s->told_refused_n;
-        snprintf(text, text_bytes, "stream:%.60s: %llu line%s skipped, the last is %.120s",
+        snprintf(text, text_bytes, "%.60s: %llu line%s skipped, the last is %.120s",
                  s->address, (unsigned long long)n, n == 1 ? "" : "s", s->refusal);
         s->told_refused_n = s->refused_n;
     } else if (s->source.over && !s->told_end) {
         s->told_end = true;
-        snprintf(text, text_bytes, "stream:%.60s: ended after %llu samples, of which %u are kept; "
+        snprintf(text, text_bytes, "%.60s: ended after %llu samples, of which %u are kept; "
                                    "training goes on with them",
                  s->address, (unsigned long long)s->arrived_n,
                  (unsigned)(s->train.n + s->test.n));
     } else {
-        told = false;
+        told = s->source.mqtt != NULL && uw_mqtt_news(s->source.mqtt, text, text_bytes);
     }
     pthread_mutex_unlock(&s->lock);
     return told;

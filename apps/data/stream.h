@@ -2,7 +2,8 @@
  *
  * stream.h - samples that arrive while a model trains (private; uwasa/data.h has the rules)
  *
- * A read takes in what has arrived since the last one, at most every 2 ms, so there is no thread. A
+ * A read takes in what has arrived since the last one, at most every 2 ms, so there is no thread of
+ * its own. A
  * training set and a test set with one name share one stream: sample 2, 8, 14, ... is for the test.
  *
  * Memory     uw_stream_config.keep_n samples, and a sixth of that for the test, from the heap
@@ -26,11 +27,11 @@ struct uw_stream_set {
     bool test;
 };
 
-/* Open a set of the stream that `rest` names, as in "stream:REST".
+/* Open a set of the stream with this name, as "stream:-,keep=50".
  *   sample_n   floats of the model's sample: rows of so many numbers have no label; 0: not known
  *   classes_n  classes of the model: labels above are refused; 0: not known
  * Returns the codes of uw_data_open, and UW_ERR_AGAIN: the program was asked to end. */
-int uw_stream_open(struct uw_stream_set *d, const char *rest, bool test, uint32_t sample_n,
+int uw_stream_open(struct uw_stream_set *d, const char *name, bool test, uint32_t sample_n,
                    uint32_t classes_n, struct uw_error *err);
 
 /* The next sentence about what has arrived. Returns whether there is one. */

@@ -13,7 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define LOOPBACK "127.0.0.1:"
+#define UNIX "stream:unix:"
+#define TCP "stream:tcp:127.0.0.1:"
 
 static int take_sender(struct uw_source *s, int fd)
 {
@@ -41,7 +42,7 @@ static int listen_at(struct uw_source *s, const struct sockaddr *address, sockle
         setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     }
     if (s->listener < 0 || bind(s->listener, address, bytes) != 0 || listen(s->listener, 4) != 0) {
-        return uw_error_set(err, UW_ERR_IO, "stream:%.120s: %s", name, strerror(errno));
+        return uw_error_set(err, UW_ERR_IO, "%.120s: %s", name, strerror(errno));
     }
     fcntl(s->listener, F_SETFL, O_NONBLOCK);
     fcntl(s->listener, F_SETFD, FD_CLOEXEC);
@@ -68,7 +69,7 @@ static int open_unix(struct uw_source *s, const char *name, const char *path,
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     if (*path == '\0' || strlen(path) >= sizeof a.sun_path) {
         return uw_error_set(err, UW_ERR_INVALID,
-                            "stream:%.120s: needs a path of 1 to %zu bytes", name,
+                            "%.120s: needs a path of 1 to %zu bytes", name,
                             sizeof a.sun_path - 1u);
     }
     memcpy(a.sun_path, path, strlen(path) + 1u);
@@ -83,33 +84,47 @@ static int open_tcp(struct uw_source *s, const char *name, const char *port, str
     char *end;
     unsigned long number = *port >= '1' && *port <= '9' ? strtoul(port, &end, 10) : 0;
     if (number == 0 || number > 65535 || *end != '\0') {
-        return uw_error_set(err, UW_ERR_INVALID, "stream:%.120s: needs a port from 1 to 65535",
-                            name);
+        return uw_error_set(err, UW_ERR_INVALID, "%.120s: needs a port from 1 to 65535", name);
     }
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     return listen_at(s, (const struct sockaddr *)&a, sizeof a, name, err);
 }
 
-int uw_source_open(struct uw_source *s, const char *address, struct uw_error *err)
+static int open_mqtt(struct uw_source *s, const char *address, const struct uw_mqtt_files *files,
+                     struct uw_error *err)
+{
+    int fd, rc = uw_mqtt_open(&s->mqtt, address, files, &fd, err);
+    if (rc == UW_OK && (rc = take_sender(s, fd)) < 0) {
+        close(fd);
+        uw_error_set(err, rc, "%.120s: no memory for a line", address);
+    }
+    return rc;
+}
+
+int uw_source_open(struct uw_source *s, const char *address, const struct uw_mqtt_files *files,
+                   struct uw_error *err)
 {
     *s = (struct uw_source){.listener = -1};
     for (uint32_t i = 0; i < UW_SOURCE_SENDERS; i++) {
         s->sender[i].fd = -1;
     }
-    if (strcmp(address, "-") == 0) {
+    if (strncmp(address, "mqtt", 4) == 0) {
+        return open_mqtt(s, address, files, err);
+    }
+    if (strcmp(address, "stream:-") == 0) {
         int rc = take_sender(s, STDIN_FILENO);
         return rc < 0 ? uw_error_set(err, rc, "stream:-: no memory for a line") : rc;
     }
-    if (strncmp(address, "unix:", 5) == 0) {
-        return open_unix(s, address, address + 5, err);
+    if (strncmp(address, UNIX, sizeof UNIX - 1u) == 0) {
+        return open_unix(s, address, address + sizeof UNIX - 1u, err);
     }
-    if (strncmp(address, "tcp:" LOOPBACK, sizeof "tcp:" LOOPBACK - 1u) == 0) {
-        return open_tcp(s, address, address + sizeof "tcp:" LOOPBACK - 1u, err);
+    if (strncmp(address, TCP, sizeof TCP - 1u) == 0) {
+        return open_tcp(s, address, address + sizeof TCP - 1u, err);
     }
     return uw_error_set(err, UW_ERR_INVALID,
-                        "stream:%.100s: allowed are stream:-, stream:unix:PATH and "
-                        "stream:tcp:127.0.0.1:PORT", address);
+                        "%.100s: allowed are stream:-, stream:unix:PATH, "
+                        "stream:tcp:127.0.0.1:PORT and mqtt://HOST/TOPIC", address);
 }
 
 void uw_source_close(struct uw_source *s)
@@ -120,6 +135,7 @@ void uw_source_close(struct uw_source *s)
         }
         free(s->sender[i].text);
     }
+    uw_mqtt_close(s->mqtt);
     if (s->listener >= 0) {
         close(s->listener);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stream_source.h - lines of text that arrive: on standard input, a Unix socket or a TCP port of
- * this machine
+ * this machine, or as messages of an MQTT topic
  *
  * A socket is listened on; up to UW_SOURCE_SENDERS may send at a time, each whole lines.
  *
@@ -11,6 +11,7 @@
 #ifndef UWASA_DATA_STREAM_SOURCE_H
 #define UWASA_DATA_STREAM_SOURCE_H
 
+#include "stream_mqtt.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
@@ -32,13 +33,16 @@ struct uw_source {
     int listener;               /* -1: standard input */
     const char *path;           /* of a Unix socket, to remove; NULL: none. Borrowed */
     struct uw_sender sender[UW_SOURCE_SENDERS];
+    struct uw_mqtt *mqtt;       /* NULL: none */
     bool over;                  /* standard input has ended */
 };
 
-/* Open "-", "unix:PATH" or "tcp:127.0.0.1:PORT". A socket's file that nobody listens on is
- * replaced.
- * Returns UW_OK, UW_ERR_INVALID (none of the three), UW_ERR_IO or UW_ERR_NOMEM, err filled. */
-int uw_source_open(struct uw_source *s, const char *address, struct uw_error *err);
+/* Open "stream:-", "stream:unix:PATH", "stream:tcp:127.0.0.1:PORT", or what uw_mqtt_open opens,
+ * which the files are for. A socket's file that nobody listens on is replaced.
+ * Returns UW_OK, UW_ERR_INVALID (none of them), UW_ERR_IO, UW_ERR_NOMEM or the codes of
+ * uw_mqtt_open, err filled. */
+int uw_source_open(struct uw_source *s, const char *address, const struct uw_mqtt_files *files,
+                   struct uw_error *err);
 
 /* Wait until something has arrived, at most wait_ms. */
 void uw_source_wait(const struct uw_source *s, int wait_ms);

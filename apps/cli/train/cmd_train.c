@@ -92,8 +92,8 @@ static const struct uw_opt rows[] = {
     UW_JOB_ONNX_ROWS(struct uw_train_options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "digits, keywords, mnist:DIR, fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, "
-        "cifar10:DIR, idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR or stream:- "
-        "(digits)"),
+        "cifar10:DIR, idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR, stream:- "
+        "or mqtt://HOST/TOPIC (digits)"),
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
         "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
@@ -161,7 +161,9 @@ static const struct uw_args_spec spec = {
         "stream:- (standard input), stream:unix:PATH and stream:tcp:127.0.0.1:PORT are samples\n"
         "that arrive while training runs: lines of CSV, or {\"x\": [0.5, 1], \"label\": 0}.\n"
         "Training waits for the first. Up to 4096 are kept, equally many of each class\n"
-        "(stream:-,keep=N), an epoch is 1000 draws (epoch=N), every sixth is for the test.\n\n"
+        "(stream:-,keep=N), an epoch is 1000 draws (epoch=N), every sixth is for the test.\n"
+        "mqtt://[USER@]HOST[:PORT]/TOPIC is the same for the messages of a broker; mqtts:// with\n"
+        "TLS. password=FILE, ca=FILE, cert=FILE and key=FILE are options of both.\n\n"
         "SIGINT and SIGTERM save and stop; the same command with --resume continues.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
@@ -212,7 +214,8 @@ int uw_train_check(struct uw_train_options *o, struct uw_error *err)
         {o->save_every != 0 && !saves, "save-every", "needs --save FILE"},
         {o->spike != 0.0 && o->recipe.micro_batch != 0, "spike",
          "needs whole minibatches, no --micro-batch"},
-        {o->validation != 0.0 && strncmp(o->data, "stream:", 7) == 0, "validation",
+        {o->validation != 0.0 && (strncmp(o->data, "stream:", 7) == 0 ||
+                                  strncmp(o->data, "mqtt", 4) == 0), "validation",
          "is for data that is there, a stream tests with every sixth sample"},
         {o->class_weights != NULL && o->backend.at == UW_BACKEND_CUDA, "class-weights",
          "are computed on the processor, leave --backend cuda out"},

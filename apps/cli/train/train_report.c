@@ -119,6 +119,7 @@ void uw_train_report_test(struct uw_train *t, const struct uw_train_test *test)
 {
     char text[UW_SCORE_TEXT_BYTES];
     cJSON *ev = uw_event(test->event);
+    uw_train_report_news(t);
     UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->loader.epoch});
     add_score(ev, test);
     uw_events_put(&t->events, ev);

@@ -15,6 +15,7 @@
  *     npz:FILE[,OPTION...]              the same in an archive
  *     images:DIR[,TESTDIR][,OPTION...]  files .png, .jpg, .ppm, .pgm, in a folder a class
  *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
+ *     mqtt://[USER@]HOST[:PORT]/TOPIC[,OPTION...]   the same from a broker; mqtts:// with TLS
  *     arrays                            of the program's own memory (struct uw_data_arrays)
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
@@ -55,7 +56,10 @@
  * fit are skipped and counted. A bounded number of samples is kept, of all classes alike
  * (",keep=N", 4096), and drawn from at random, all classes with the same probability. Every sixth
  * sample is for the test. An epoch is a number of draws (",epoch=N", 1000). Opening waits for the
- * first sample. When standard input ends, what is kept is trained on.
+ * first sample. When standard input ends, what is kept is trained on. Each message of an MQTT topic
+ * (+ and # as there) is such a line, or several; options password=FILE, ca=FILE, cert=FILE and
+ * key=FILE name files with the user's password and with certificates. A broker that goes away is
+ * connected to again when it is there. MQTT needs libmosquitto in the build.
  *
  * Arrays in memory are neither copied nor split. Their y is read by what is wanted: labels are
  * whole numbers from 0, or one-hot; where neither the model nor the loss says, one number for a
@@ -159,8 +163,8 @@ struct uw_data_config {
 int uw_data_open(struct uw_data *d, const char *spec, const struct uw_data_config *config,
                  struct uw_error *err);
 
-/* The next sentence about a stream: how its lines are, lines that were skipped, its end. Returns
- * whether there is one. */
+/* The next sentence about a stream: how its lines are, lines that were skipped, its end, a broker
+ * that is gone. Returns whether there is one. */
 bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes);
 
 /* What the columns of a table mean; valid until close. NULL: the set is no table. */
