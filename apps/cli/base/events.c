@@ -23,6 +23,7 @@
 int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err)
 {
     e->file = NULL;
+    e->listener = NULL;
     e->path = path;
     e->failed = false;
     e->missed_n = e->gap_n = e->again_us = 0;

@@ -40,7 +40,8 @@ struct uw_events {
     bool torn;          /* part of a line was written and cannot be removed */
 };
 
-/* Start writing. path NULL: drop events; "-": standard output.
+/* Start writing, without a listener, which may be set after.
+ *   path   NULL: drop events; "-": standard output
  *   after  append: what is in the file stays until uw_events_empty
  * Returns UW_OK or UW_ERR_IO. */
 int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err);

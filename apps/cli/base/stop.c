@@ -27,7 +27,7 @@ void uw_stop_init(struct uw_stop *s)
     sigset_t set;
     signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    s->asked = false;
+    *s = (struct uw_stop){.asked = false};
     atomic_store(&taken, false);
 }
 

@@ -117,7 +117,7 @@ int uw_train_check(struct uw_train_options *o, struct uw_error *err);
 /* ---- train_open.c ---- */
 
 /* Everything before the first step: model, data, memory, weights, the file to resume from. t->o is
- * checked; a listener is in progress, stop and events. Returns UW_OK or a code, t->err filled;
+ * checked; a listener is in progress and stop. Returns UW_OK or a code, t->err filled;
  * *status is the exit status then. Close, and uw_job_deinit(&t->job), in any case. */
 int uw_train_open(struct uw_train *t, int *status);
 
