@@ -22,5 +22,6 @@ void uw_data_columns_free(struct uw_data_columns *c)
     free(c->inverse);
     free(c->places);
     free(c->counts);
+    free(c->sound);
     *c = (struct uw_data_columns){.features_n = 0};
 }

@@ -25,6 +25,7 @@ struct uw_data_parts {
     struct uw_turned turned, turned_plain;
     struct uw_images images;
     struct uw_arrays arrays;
+    struct uw_sounds sounds;
     const struct uw_data_columns *columns;      /* NULL: the set is no table */
     const struct uw_notes *notes;
 };
@@ -222,7 +223,7 @@ static int open_arrays(struct uw_data_parts *p, const char *rest,
     return uw_arrays_open(&p->arrays, config, err);
 }
 
-/* ---- images ---- */
+/* ---- images and sounds ---- */
 
 static int open_images(struct uw_data_parts *p, const char *rest,
                        const struct uw_data_config *config, struct uw_error *err)
@@ -231,6 +232,15 @@ static int open_images(struct uw_data_parts *p, const char *rest,
     p->columns = &p->images.columns;
     p->notes = &p->images.notes;
     return uw_images_open(&p->images, rest, config, err);
+}
+
+static int open_sounds(struct uw_data_parts *p, const char *rest,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    p->whole = &p->sounds.base;
+    p->columns = &p->sounds.columns;
+    p->notes = &p->sounds.notes;
+    return uw_sounds_open(&p->sounds, rest, config, err);
 }
 
 /* ---- live ---- */
@@ -290,8 +300,8 @@ static const struct {
     {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
     {"idx:", open_idx},         {"csv:", open_csv},
     {"npy:", open_npy},         {"npz:", open_npz},          {"images:", open_images},
-    {"stream:", open_stream},   {"mqtt://", open_mqtt},      {"mqtts://", open_mqtts},
-    {"arrays", open_arrays},
+    {"sounds:", open_sounds},   {"stream:", open_stream},    {"arrays", open_arrays},
+    {"mqtt://", open_mqtt},     {"mqtts://", open_mqtts},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -312,8 +322,8 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
     return uw_error_set(err, UW_ERR_INVALID,
                         "data \"%.30s\": allowed are digits, keywords, mnist:DIR, "
                         "fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, cifar10:DIR, "
-                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR, stream:- and "
-                        "mqtt://HOST/TOPIC",
+                        "idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR, sounds:DIR, "
+                        "stream:- and mqtt://HOST/TOPIC",
                         spec);
 }
 
@@ -436,6 +446,7 @@ void uw_data_close(struct uw_data *d)
         uw_stream_close(&d->parts->stream);
         uw_images_close(&d->parts->images);
         uw_arrays_close(&d->parts->arrays);
+        uw_sounds_close(&d->parts->sounds);
         free(d->parts);
     }
     *d = (struct uw_data){.base = NULL};

@@ -120,6 +120,23 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config,
                    struct uw_error *err);
 void uw_arrays_close(struct uw_arrays *d);
 
+/* ---- sounds ----
+ *
+ * WAV files in a folder a class, as features of uwasa/sound.h, computed when the set is opened. */
+
+struct uw_sounds {
+    struct uw_dataset base;     /* [1][frames][features] */
+    float *x;                   /* [samples_n][frames][features] */
+    uint32_t *labels;           /* [samples_n] */
+    struct uw_data_columns columns;
+    struct uw_notes notes;
+};
+
+/* Read DIR[,TESTDIR][,OPTION...]: its training or test set. Returns the codes of uw_data_open. */
+int uw_sounds_open(struct uw_sounds *d, const char *text, const struct uw_data_config *config,
+                   struct uw_error *err);
+void uw_sounds_close(struct uw_sounds *d);
+
 /* ---- channels last ----
  *
  * Images [C][H][W] as [H][W][C], for models that take them so. */

@@ -141,6 +141,14 @@ ask="predict --node $address --key run.key --run r"
 # shellcheck disable=SC2086
 expect 0 "$uwasa" $ask rows.csv
 cmp -s out rows.out || { cat out err >&2; fail "the node answers otherwise"; }
+# a weights file beside it has the names of the classes
+sed 's/,0$/,outside/; s/,1$/,inside/' disc.csv >named.csv
+expect 0 "$uwasa" train --model disc.json --data csv:named.csv,classes=outside+inside+never \
+    --epochs 1 --save named.safetensors
+# shellcheck disable=SC2086
+expect 0 "$uwasa" $ask rows.csv --weights named.safetensors
+sed 's/^1/inside/; s/^0/outside/' rows.out | cmp -s - out ||
+    { cat out err >&2; fail "names of classes beside a node"; }
 # shellcheck disable=SC2086
 "$uwasa" predict $model --data csv:disc.csv --probabilities >here 2>err
 for i in 1 2 3; do      # at the same time
@@ -182,7 +190,7 @@ done <<'END'
 2|--node 127.0.0.1:1 rows.csv|--key: is needed with --node
 2|--node 127.0.0.1:1 --key run.key rows.csv|--run: is needed with --node
 2|--node nowhere --key run.key --run r rows.csv|--node nowhere: needs HOST:PORT
-2|--node 127.0.0.1:1 --model disc.json rows.csv|leave --model and --weights out
+2|--node 127.0.0.1:1 --model disc.json rows.csv|leave --model out
 2|--model disc.json --weights disc.safetensors --run r rows.csv|--node: is needed with --key
 2|--model disc.json --weights disc.safetensors --samples 3 rows.csv|--samples: needs --data
 2|--model disc.json --weights disc.safetensors --json rows.csv rows.csv|FILE reads it

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDX, CIFAR10, CSV, NPZ, IMAGE, FORMATS, RECORD_BYTES = 3073, SAMPLES_MAX = 4096 };
+enum { IDX, CIFAR10, CSV, NPZ, IMAGE, SOUND, FORMATS, RECORD_BYTES = 3073, SAMPLES_MAX = 4096 };
 
 static char folder[64];
 
@@ -70,6 +70,12 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
         220, 192, 144, 246, 159, 1, 0, 14, 227, 3, 24, 167, 73, 140, 9, 0, 0, 0, 0, 73, 69, 78,
         68, 174, 66, 96, 130};
     static const char ppm[] = "\4P6\n2 1\n255\nabcdef";
+    static const uint8_t wav[] = {
+        SOUND,
+        82, 73, 70, 70, 68, 0, 0, 0, 87, 65, 86, 69, 102, 109, 116, 32, 16, 0, 0, 0, 1, 0, 2, 0,
+        200, 0, 0, 0, 32, 3, 0, 0, 4, 0, 16, 0, 76, 73, 83, 84, 1, 0, 0, 0, 7, 0, 100, 97, 116, 97,
+        16, 0, 0, 0, 1, 0, 2, 0, 255, 255, 0, 128, 255, 127, 3, 0, 9, 0, 200, 17};
+    uw_fuzz_add(corpus, wav, sizeof wav);
     uw_fuzz_add(corpus, archive, sizeof archive);
     uw_fuzz_add(corpus, png, sizeof png);
     uw_fuzz_add(corpus, ppm, sizeof ppm - 1);
@@ -95,6 +101,9 @@ static int write_input(int format, const uint8_t *input, size_t bytes)
     }
     if (format == IMAGE) {
         return write_file("a/1.png", input, bytes);
+    }
+    if (format == SOUND) {
+        return write_file("b/1.wav", input, bytes);
     }
     size_t images_bytes = bytes < 2 ? 0 : (size_t)input[0] << 8 | input[1];
     size_t start = bytes < 2 ? bytes : 2;
@@ -154,6 +163,8 @@ static int try_one(const uint8_t *input, size_t bytes)
         snprintf(spec, sizeof spec, "npz:%s/table.npz", folder);
     } else if (format == IMAGE) {
         snprintf(spec, sizeof spec, "images:%s", folder);
+    } else if (format == SOUND) {
+        snprintf(spec, sizeof spec, "sounds:%s,mels=1,window=20,hop=10", folder);
     } else {
         static const char *const options[] = {"", ",missing=mean,scale=standard", ",missing=drop",
                                               ",label=first,scale=255", ",target=2"};
@@ -181,21 +192,24 @@ int main(int argc, char **argv)
     if (mkdtemp(folder) == NULL) {
         return 1;
     }
-    char classes[80];
-    snprintf(classes, sizeof classes, "%s/a", folder);
-    if (mkdir(classes, 0700) != 0) {
-        return 1;
+    char classes[2][80];
+    for (int i = 0; i < 2; i++) {
+        snprintf(classes[i], sizeof classes[i], "%s/%c", folder, "ab"[i]);
+        if (mkdir(classes[i], 0700) != 0) {
+            return 1;
+        }
     }
     const struct uw_fuzz_target target = {"dataset", add_inputs, try_one, 2 * RECORD_BYTES + 64};
     int rc = uw_fuzz_run(&target, argc, argv);
     static const char *const names[] = {"images",    "labels",    "test_batch.bin",
-                                        "table.csv", "table.npz", "a/1.png"};
+                                        "table.csv", "table.npz", "a/1.png", "b/1.wav"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         unlink(path);
     }
-    rmdir(classes);
+    rmdir(classes[0]);
+    rmdir(classes[1]);
     rmdir(folder);
     return rc;
 }

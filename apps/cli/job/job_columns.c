@@ -72,6 +72,34 @@ static void add_places(cJSON *to, const struct uw_data_columns *c)
     }
 }
 
+/* The whole numbers of struct uw_sound_config, and how they are called. */
+static uint32_t *sound_member(struct uw_sound_config *c, uint32_t i, const char **key)
+{
+    static const char *const keys[] = {"rate_hz", "window_n", "hop_n", "frames_n", "mels_n",
+                                       "cepstra_n"};
+    uint32_t *const members[] = {&c->rate_hz, &c->window_n, &c->hop_n, &c->frames_n, &c->mels_n,
+                                 &c->cepstra_n};
+    if (i == sizeof keys / sizeof keys[0]) {
+        return NULL;
+    }
+    *key = keys[i];
+    return members[i];
+}
+
+static void add_sound(cJSON *to, struct uw_sound_config *c)
+{
+    cJSON *sound = c != NULL ? cJSON_AddObjectToObject(to, "sound") : NULL;
+    const char *key;
+    const uint32_t *n;
+    for (uint32_t i = 0; sound != NULL && (n = sound_member(c, i, &key)) != NULL; i++) {
+        cJSON_AddNumberToObject(sound, key, *n);
+    }
+    if (sound != NULL) {
+        cJSON_AddNumberToObject(sound, "low_hz", (double)c->low_hz);
+        cJSON_AddNumberToObject(sound, "high_hz", (double)c->high_hz);
+    }
+}
+
 static const char *const words[] = {"auto", "cross_entropy", "binary", "mse", "l1", "huber",
                                     "autoencoder"};
 
@@ -88,6 +116,7 @@ char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss)
     add_numbers(root, "mean", c->mean, c->features_n);
     add_numbers(root, "inverse", c->inverse, c->features_n);
     add_places(root, c);
+    add_sound(root, c->sound);
     if (loss != UW_LOSS_AUTO) {
         cJSON_AddStringToObject(root, "loss", words[loss]);
     }
@@ -186,6 +215,35 @@ static bool take_places(struct uw_data_columns *c, const cJSON *root)
     return true;
 }
 
+/* How features were made of sound; a file without it is good. */
+static bool take_sound(struct uw_data_columns *c, const cJSON *root)
+{
+    const cJSON *sound = cJSON_GetObjectItemCaseSensitive(root, "sound");
+    const cJSON *low = cJSON_GetObjectItemCaseSensitive(sound, "low_hz");
+    const cJSON *high = cJSON_GetObjectItemCaseSensitive(sound, "high_hz");
+    const char *key;
+    uint32_t *n;
+    size_t bytes;
+    if (sound == NULL) {
+        return true;
+    }
+    c->sound = calloc(1, sizeof *c->sound);
+    if (c->sound == NULL || !cJSON_IsNumber(low) || !cJSON_IsNumber(high)) {
+        return false;
+    }
+    c->sound->low_hz = (float)low->valuedouble;
+    c->sound->high_hz = (float)high->valuedouble;
+    for (uint32_t i = 0; (n = sound_member(c->sound, i, &key)) != NULL; i++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(sound, key);
+        if (!cJSON_IsNumber(item) || item->valueint < 0 || item->valueint > 1000000) {
+            return false;
+        }
+        *n = (uint32_t)item->valueint;
+    }
+    uint64_t all = (uint64_t)c->sound->frames_n * uw_sound_features_n(c->sound);
+    return uw_sound_measure(c->sound, &bytes) == UW_OK && all == c->features_n;
+}
+
 static bool take_columns(struct uw_job_columns *out, const cJSON *root)
 {
     struct uw_data_columns *c = &out->columns;
@@ -205,7 +263,7 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
                 (features_n == 0 || features_n == (int)all) && (mean_n == 0 || mean_n == (int)all);
     if (good) {
         c->features_n = (uint32_t)all;
-        good = take_places(c, root);
+        good = take_places(c, root) && take_sound(c, root);
     }
     for (uint32_t i = 0; cJSON_IsString(loss) && i < sizeof words / sizeof words[0]; i++) {
         out->loss = strcmp(loss->valuestring, words[i]) == 0 ? i : out->loss;

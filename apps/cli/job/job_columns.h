@@ -6,11 +6,12 @@
  *
  *     {"features_n": 4, "features": ["length", ...], "classes": ["setosa", ...],
  *      "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...],
- *      "columns_n": 5, "columns": [1, 2, 3, 4], "loss": "cross_entropy"}
+ *      "columns_n": 5, "columns": [1, 2, 3, 4], "loss": "cross_entropy",
+ *      "sound": {"rate_hz": 16000, "window_n": 480, ...}}
  *
  * A sample is (column - mean) * inverse; without both it is as in the table. "columns" are the
- * places of the features among the columns_n of a line; without them it has no other. Entries that
- * are not known are left out.
+ * places of the features among the columns_n of a line; without them it has no other. "sound" has
+ * the members of struct uw_sound_config. Entries that are not known are left out.
  *
  * Memory     heap      Blocking  reads one file      Context  one thread
  */

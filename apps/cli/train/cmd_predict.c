@@ -19,13 +19,13 @@ static const struct uw_opt rows[] = {
     UW_JOB_ONNX_ROWS(struct uw_predict_options),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any with the same names (an ONNX model has its own): "
-        UW_WEIGHTS_HELP),
+        UW_WEIGHTS_HELP "; with --node only its names of classes, scale and sound are used"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "in place of rows: the test samples of a dataset, as for train"),
     ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
     ROW("samples", UW_OPT_U64, samples, 0, 0, "N", "with --data: the first N only; 0: all (0)"),
     ROW("node", UW_OPT_TEXT, node.address, 0, 0, "ADDRESS",
-        "in place of --model and --weights: ask this node of a run, while it trains"),
+        "in place of --model: ask this node of a run, while it trains"),
     ROW("key", UW_OPT_TEXT, node.key, 0, 0, "FILE", "with --node: key of the run"),
     ROW("run", UW_OPT_TEXT, node.run, 0, 0, "TEXT", "with --node: name of the run"),
     ROW("link", UW_OPT_CHOICE, node.link, 0, 0, "udp|tcp", "with --node: its link (udp)"),
@@ -57,7 +57,8 @@ static const struct uw_args_spec spec = {
         "header the features of the training data are found, in any order; without names a line\n"
         "has the features, in row-major order, channels first, or all columns of the training\n"
         "data, the label too. They are scaled as in training. Without FILE lines of standard\n"
-        "input are answered as they arrive.\n\n"
+        "input are answered as they arrive. A FILE that ends in .wav is a sample of a model that\n"
+        "was trained on sounds:DIR, heard as in training.\n\n"
         "A line is printed for each sample, its columns separated by tabs. The model's loss says\n"
         "what they are. cross_entropy, binary_cross_entropy: class and probability (with --top\n"
         "more such pairs, with --probabilities then one number a class). mse, l1, huber: the\n"
@@ -142,6 +143,25 @@ static int answer_rows(struct uw_predict *p, struct uw_error *err)
     return more < 0 ? more : UW_OK;
 }
 
+static bool is_sound(const char *file)
+{
+    return file != NULL && (uw_args_ends_in(file, ".wav") || uw_args_ends_in(file, ".WAV"));
+}
+
+static int answer_sound(struct uw_predict *p, const char *file, struct uw_error *err)
+{
+    const struct uw_sound_config *sound = p->columns.columns.sound;
+    float *x = p->node != NULL ? p->asked : p->job.model.input;
+    if (sound == NULL) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "%.100s: how a sound is heard is not in %.100s, "
+                            "which was not trained on sounds:DIR", file,
+                            p->o->weights != NULL ? p->o->weights : "the model; --weights FILE has "
+                                                                    "it");
+    }
+    int rc = uw_data_read_sound(sound, file, x, err);
+    return rc < 0 ? rc : p->node != NULL ? ask(p, NULL, err) : answer(p, 1, NULL, err);
+}
+
 static int answer_data(struct uw_predict *p, struct uw_error *err)
 {
     struct uw_loader loader;
@@ -181,7 +201,11 @@ static int open_rows(struct uw_predict *p, const char *file, struct uw_error *er
 static int open_input(struct uw_predict *p, const char *file, struct uw_error *err)
 {
     const struct uw_predict_options *o = p->o;
-    p->batch_n = o->node.address != NULL ? 1u : o->batch;
+    const struct uw_data_columns *c = &p->columns.columns;
+    p->batch_n = o->node.address != NULL || is_sound(file) ? 1u : o->batch;
+    if (is_sound(file)) {
+        return UW_OK;
+    }
     if (o->data == NULL) {
         int rc = open_rows(p, file, err);
         p->batch_n = p->rows.arrives ? 1u : p->batch_n;
@@ -190,7 +214,9 @@ static int open_input(struct uw_predict *p, const char *file, struct uw_error *e
     return o->node.address == NULL
                ? UW_OK      /* after the model is planned: its loss depends on them */
                : uw_data_open(&p->data, o->data,
-                              &(struct uw_data_config){.seed = o->seed, .test = true}, err);
+                              &(struct uw_data_config){
+                                  .seed = o->seed, .test = true,
+                                  .like = c->features_n != 0 ? c : NULL}, err);
 }
 
 /* Take the threshold of --threshold or of the weights, and tell it. */
@@ -236,21 +262,27 @@ static int take_answers(struct uw_predict *p, struct uw_predict_options *o, cons
     return uw_events_open(&p->events, o->json, false, err);
 }
 
+/* The weights' columns are the model's. */
+static int check_columns(const struct uw_predict *p, const char *model, uint64_t input_n,
+                         struct uw_error *err)
+{
+    uint32_t n = p->columns.columns.features_n;
+    return n == 0 || n == input_n
+               ? UW_OK
+               : uw_error_set(err, UW_ERR_MISMATCH, "%.100s was trained on %u columns, model %.60s "
+                              "takes %llu numbers", p->o->weights, (unsigned)n, model,
+                              (unsigned long long)input_n);
+}
+
 /* Bind the model that is here. */
 static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct uw_error *err)
 {
     const struct uw_job_data_config data = {.spec = o->data, .loss = o->loss,
                                             .weights = o->weights, .data = {.seed = o->seed}};
     struct uw_data_columns *c = &p->columns.columns;
-    int rc = uw_job_columns_load(&p->columns, o->weights, err);
-    rc = rc < 0          ? rc
-         : o->data != NULL ? uw_job_open_data(&p->job, &data, NULL, &p->data, err)
-                           : uw_job_take_loss(&p->job, o->loss, &p->columns, err);
-    if (rc == UW_OK && c->features_n != 0 && c->features_n != p->job.need.input_n) {
-        rc = uw_error_set(err, UW_ERR_MISMATCH, "%.100s was trained on %u columns, model %.40s "
-                          "takes %llu numbers", o->weights, (unsigned)c->features_n,
-                          p->job.file.def.name, (unsigned long long)p->job.need.input_n);
-    }
+    int rc = o->data != NULL ? uw_job_open_data(&p->job, &data, NULL, &p->data, err)
+                             : uw_job_take_loss(&p->job, o->loss, &p->columns, err);
+    rc = rc < 0 ? rc : check_columns(p, p->job.file.def.name, p->job.need.input_n, err);
     rc = rc < 0 ? rc : uw_job_bind(&p->job, err);
     uw_job_gpu_log(&p->job.gpu, "predict");
     rc = rc < 0 ? rc : uw_job_init_weights(&p->job, o->seed, err);
@@ -277,7 +309,9 @@ static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct 
                             "%ux%ux%u", o->node.address, (unsigned)p->sample_n, o->data,
                             (unsigned)d->channels, (unsigned)d->height, (unsigned)d->width);
     }
+    rc = rc < 0 ? rc : check_columns(p, o->node.address, p->sample_n, err);
     if (rc == UW_OK) {
+        p->answers.names = uw_answers_names(&p->answers, &p->columns.columns);
         p->asked = malloc(p->sample_n * sizeof *p->asked);
         rc = p->asked != NULL ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "no memory for a sample");
     }
@@ -306,7 +340,8 @@ static int run(struct uw_predict_options *o, const char *file)
     struct uw_error err = {.text = ""};
     uint64_t start_us = uw_board_now_us();
     uw_progress_init(&p.progress);
-    int rc = open_input(&p, file, &err);
+    int rc = uw_job_columns_load(&p.columns, o->weights, &err);
+    rc = rc < 0 ? rc : open_input(&p, file, &err);
     int status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK && o->node.address == NULL) {
         const struct uw_job_config config = {.model = o->model, .onnx = o->onnx,
@@ -323,7 +358,8 @@ static int run(struct uw_predict_options *o, const char *file)
         rc = o->node.address != NULL ? open_node(&p, o, &err) : open_model(&p, o, &err);
         status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     }
-    rc = rc < 0 ? rc : o->data != NULL ? answer_data(&p, &err) : answer_rows(&p, &err);
+    rc = rc < 0 ? rc : o->data != NULL ? answer_data(&p, &err)
+         : is_sound(file) ? answer_sound(&p, file, &err) : answer_rows(&p, &err);
     if (rc == UW_OK) {
         put_done(&p, start_us);
         rc = uw_events_close(&p.events, &err);
@@ -356,8 +392,7 @@ static int check(const struct uw_predict_options *o, const char *file, struct uw
                                          {.flag = "FILE", .file = file}};
     bool node = o->node.address != NULL;
     int rc = uw_rules_check(UW_RULES(
-        {node && (o->model != NULL || o->weights != NULL), "node",
-         "has its model, leave --model and --weights out"},
+        {node && o->model != NULL, "node", "has its model, leave --model out"},
         {!node && o->model == NULL, "model", "is needed, see uwasa predict --help"},
         {!node && (o->node.key != NULL || o->node.run != NULL || o->node.no_tls), "node",
          "is needed with --key, --run and --no-tls"},

@@ -92,8 +92,8 @@ static const struct uw_opt rows[] = {
     UW_JOB_ONNX_ROWS(struct uw_train_options),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "digits, keywords, mnist:DIR, fashion-mnist:DIR, kmnist:DIR, emnist-letters:DIR, "
-        "cifar10:DIR, idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR, stream:- "
-        "or mqtt://HOST/TOPIC (digits)"),
+        "cifar10:DIR, idx:IMAGES,LABELS, csv:FILE, npy:X,Y, npz:FILE, images:DIR, "
+        "sounds:DIR, stream:- or mqtt://HOST/TOPIC (digits)"),
     ROW("augment", UW_OPT_TEXT, augment, 0, 0, "WHAT",
         "flip, crop:N or flip,crop:N: mirror images, move them by up to N pixels"),
     ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
@@ -156,6 +156,10 @@ static const struct uw_args_spec spec = {
         "npy:X,Y and npz:FILE are arrays of NumPy, samples in front; npz:FILE,x=A,y=B names them.\n"
         "images:DIR has a folder for each class, with PNG or JPEG files, brought to the model's\n"
         "size; DIR/train and DIR/test, or a share of the images, are training and test set.\n"
+        "sounds:DIR is the same with WAV files of one rate, PCM or floats, heard as the model's\n"
+        "frames of log-mel energies, or of mfcc where a frame has fewer than 20: window=30 and\n"
+        "hop=20 ms, mels=N, mfcc=N, low=HZ, high=HZ. testing_list.txt and validation_list.txt are\n"
+        "used; with classes=A+B+_silence_+_unknown_ other words and noise are classes.\n"
         "idx:IMAGES,LABELS,TESTIMAGES,TESTLABELS names a test set; with two files the test uses\n"
         "the training samples.\n\n"
         "stream:- (standard input), stream:unix:PATH and stream:tcp:127.0.0.1:PORT are samples\n"

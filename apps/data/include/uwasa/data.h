@@ -14,6 +14,7 @@
  *     npy:X,Y[,TESTX,TESTY][,OPTION...]     arrays of NumPy: samples, and labels or values
  *     npz:FILE[,OPTION...]              the same in an archive
  *     images:DIR[,TESTDIR][,OPTION...]  files .png, .jpg, .ppm, .pgm, in a folder a class
+ *     sounds:DIR[,TESTDIR][,OPTION...]     files .wav, in a folder a class
  *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
  *     mqtt://[USER@]HOST[:PORT]/TOPIC[,OPTION...]   the same from a broker; mqtts:// with TLS
  *     arrays                            of the program's own memory (struct uw_data_arrays)
@@ -45,6 +46,15 @@
  * Images are brought to the size of the model's input, or to that of the first one, and divided by
  * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
  * test=SHARE or test=DIR, classes, label=none. PNG needs libpng, JPEG libjpeg in the build.
+ *
+ * Sounds become the features of uwasa/sound.h: of the middle of a file as many frames, and features
+ * of each, as the model's input has. All files have the rate of the first one. Options, beside
+ * those of images: window=MS (30), hop=MS (20), mels=N, mfcc=N (cepstra; 0: mels), low=HZ (20),
+ * high=HZ (half the rate). Of a frame fewer than 20 features are cepstra of 40 mels, if nothing
+ * else is said. In a folder like Speech Commands testing_list.txt names the test set, or with
+ * test=validation validation_list.txt; the other list's clips are in neither. With classes=A+B+...
+ * a class _unknown_ has clips of all other folders, not more than the largest class, and _silence_
+ * pieces of the files in _background_noise_, which is no class.
  *
  * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
@@ -81,6 +91,7 @@
 
 #include "uwasa/cplusplus.h"
 #include "uwasa/dataset.h"
+#include "uwasa/sound.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
@@ -110,6 +121,7 @@ struct uw_data_columns {
     uint32_t *places;           /* [features_n] ... and where the features are, from 0; NULL: a line
                                    has nothing else, or it is not known */
     uint32_t *counts;           /* [classes_n] training samples of each class; NULL: not known */
+    struct uw_sound_config *sound;      /* what features are of sound; NULL: of none */
 };
 
 /* What the samples are wanted for. */
@@ -143,7 +155,7 @@ struct uw_data_config {
     /* For tables, to tell features from labels; 0: not known. */
     uint32_t outputs;           /* of the model, for one sample */
     enum uw_data_wanted wanted;
-    const struct uw_data_columns *like;     /* scale and classes of an earlier set; may be NULL */
+    const struct uw_data_columns *like;     /* an earlier set: scale, classes; may be NULL */
     uint32_t shard, shards_n;   /* every shards_n-th kept sample, from `shard` on; 0, 0: all */
 };
 
@@ -169,6 +181,14 @@ bool uw_data_news(const struct uw_data *d, char *text, size_t text_bytes);
 
 /* What the columns of a table mean; valid until close. NULL: the set is no table. */
 const struct uw_data_columns *uw_data_columns(const struct uw_data *d);
+
+/* Compute a model's sample from the middle of a WAV file.
+ *   c  of the training data
+ *   x  [frames_n][features] written
+ * Returns UW_OK, UW_ERR_MISMATCH (another rate) or the codes of uw_data_open for files; err
+ * filled. */
+int uw_data_read_sound(const struct uw_sound_config *c, const char *path, float *x,
+                       struct uw_error *err);
 
 /* Free columns that a caller has made, each member of the heap, and clear them. Safe on a zeroed
  * struct and twice. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "images_list.h"
+#include "folder_list.h"
 
 #include "columns.h"
 #include "file.h"
-#include "image.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -57,8 +56,9 @@ static bool is_folder(const char *folder, const char *name)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The folders, or the images, in a folder; sorted. */
-static int list(const char *folder, bool folders, struct names *names, struct uw_error *err)
+/* The files in a folder, or without a kind its folders; sorted. */
+static int list(const char *folder, const struct uw_folder_kind *kind, struct names *names,
+                struct uw_error *err)
 {
     DIR *d = opendir(folder);
     const struct dirent *entry;
@@ -71,8 +71,8 @@ static int list(const char *folder, bool folders, struct names *names, struct uw
                             strerror(errno));
     }
     while (good && (entry = readdir(d)) != NULL) {
-        if (entry->d_name[0] != '.' && (folders ? is_folder(folder, entry->d_name)
-                                                : uw_image_is_name(entry->d_name))) {
+        if (entry->d_name[0] != '.' && (kind == NULL ? is_folder(folder, entry->d_name)
+                                                     : kind->is_name(entry->d_name))) {
             good = add_name(names, entry->d_name);
             numbers = numbers && is_number(entry->d_name);
         }
@@ -87,12 +87,12 @@ static int list(const char *folder, bool folders, struct names *names, struct uw
     return UW_OK;
 }
 
-/* Add the images of a folder. */
-static int add_images(struct uw_image_list *l, const char *folder, uint32_t label,
-                      struct uw_error *err)
+/* Add the files of a folder. */
+static int add_files(struct uw_folder_list *l, const struct uw_folder_kind *kind,
+                     const char *folder, uint32_t label, struct uw_error *err)
 {
     struct names names = {.n = 0};
-    int rc = list(folder, false, &names, err);
+    int rc = list(folder, kind, &names, err);
     uint32_t all = l->n + names.n;
     char **paths = rc < 0 ? NULL : realloc(l->paths, ((size_t)all + 1u) * sizeof *paths);
     l->paths = paths != NULL ? paths : l->paths;
@@ -116,43 +116,51 @@ static int add_images(struct uw_image_list *l, const char *folder, uint32_t labe
     return rc;
 }
 
-int uw_image_list_open(struct uw_image_list *l, const char *folder, struct uw_error *err)
+int uw_folder_list_open(struct uw_folder_list *l, const struct uw_folder_kind *kind,
+                        const char *folder, struct uw_error *err)
 {
     struct names names = {.n = 0};
-    *l = (struct uw_image_list){.n = 0};
+    *l = (struct uw_folder_list){.n = 0};
     if (strlen(folder) >= UW_FILE_PATH_BYTES) {
         return uw_error_set(err, UW_ERR_INVALID, "%.100s...: path longer than %u bytes", folder,
                             UW_FILE_PATH_BYTES - 1);
     }
-    int rc = list(folder, true, &names, err);
+    int rc = list(folder, NULL, &names, err);
     l->classes = names.at;
     l->classes_n = names.n;
     for (uint32_t c = 0; c < names.n && rc == UW_OK; c++) {
         char path[2 * UW_FILE_PATH_BYTES];
         snprintf(path, sizeof path, "%s/%s", folder, names.at[c]);
-        rc = add_images(l, path, c, err);
+        rc = add_files(l, kind, path, c, err);
     }
     if (rc == UW_OK && l->n == 0) {     /* no classes */
         uw_names_free(l->classes, l->classes_n);
         l->classes = NULL;
         l->classes_n = 0;
-        rc = add_images(l, folder, 0, err);
+        rc = add_files(l, kind, folder, 0, err);
     }
     return rc < 0 || l->n != 0
                ? rc
                : uw_error_set(err, UW_ERR_NOTFOUND,
-                              "%.140s: no image inside: a folder for each class is expected, with "
-                              "files .png, .jpg, .ppm or .pgm", folder);
+                              "%.140s: no %s inside: a folder for each class is expected, with "
+                              "files %s", folder, kind->thing, kind->endings);
 }
 
-int uw_image_list_number(struct uw_image_list *l, const char *const *names, uint32_t names_n,
+static uint32_t find(const char *const *names, uint32_t n, const char *name)
+{
+    uint32_t k = 0;
+    while (k < n && strcmp(names[k], name) != 0) {
+        k++;
+    }
+    return k;
+}
+
+int uw_folder_list_number(struct uw_folder_list *l, const char *const *names, uint32_t names_n,
                          const char *folder, struct uw_error *err)
 {
-    for (uint32_t i = l->n; i-- > 0;) {     /* classes without images do not matter */
-        uint32_t k = 0;
-        while (k < names_n && strcmp(names[k], l->classes[l->labels[i]]) != 0) {
-            k++;
-        }
+    for (uint32_t i = l->n; i-- > 0;) {     /* classes without files do not matter */
+        uint32_t k = find(names, names_n, l->classes[l->labels[i]]);
+        k = k < names_n ? k : find(names, names_n, UW_FOLDER_OTHERS);
         if (k == names_n) {
             return uw_error_set(err, UW_ERR_MISMATCH,
                                 "%.100s: folder %.60s is none of the %u classes for training",
@@ -163,10 +171,36 @@ int uw_image_list_number(struct uw_image_list *l, const char *const *names, uint
     return UW_OK;
 }
 
-void uw_image_list_close(struct uw_image_list *l)
+int uw_folder_list_drop(struct uw_folder_list *l, const char *name, struct uw_folder_list *to)
+{
+    uint32_t k = find((const char *const *)l->classes, l->classes_n, name), n = 0;
+    *to = (struct uw_folder_list){.n = 0};
+    if (k == l->classes_n) {
+        return UW_OK;
+    }
+    to->paths = calloc((size_t)l->n + 1u, sizeof *to->paths);
+    if (to->paths == NULL) {
+        return UW_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->labels[i] == k) {
+            to->paths[to->n++] = l->paths[i];
+        } else {
+            l->paths[n] = l->paths[i];
+            l->labels[n++] = l->labels[i] - (l->labels[i] > k ? 1u : 0u);
+        }
+    }
+    l->n = n;
+    free(l->classes[k]);
+    l->classes_n--;
+    memmove(l->classes + k, l->classes + k + 1, (l->classes_n - k) * sizeof *l->classes);
+    return UW_OK;
+}
+
+void uw_folder_list_close(struct uw_folder_list *l)
 {
     uw_names_free(l->classes, l->classes_n);
     uw_names_free(l->paths, l->n);
     free(l->labels);
-    *l = (struct uw_image_list){.n = 0};
+    *l = (struct uw_folder_list){.n = 0};
 }
