@@ -14,6 +14,7 @@
 
 #include "job_gpu.h"
 #include "base/args.h"
+#include "base/listener.h"
 #include "model/model_json.h"
 
 #include "uwasa/backends.h"
@@ -24,6 +25,7 @@
 /* What an ONNX file may leave open, see uwasa/convert.h. */
 struct uw_job_onnx {
     const char *output, *shape, *constant, *trained;    /* NULL: not given */
+    bool unfused;
 };
 
 /* Rows for a struct `options` with a member struct uw_job_onnx onnx. */
@@ -37,13 +39,19 @@ struct uw_job_onnx {
                "of an ONNX file: tensors or layers, NAME,.., that do not train; all: every "      \
                "tensor that is no layer's weight"),                                               \
     UW_OPT_ROW(options, "trained", UW_OPT_TEXT, onnx.trained, 0, 0, "NAMES",                      \
-               "of an ONNX file: tensors or layers, NAME,.., that train")
+               "of an ONNX file: tensors or layers, NAME,.., that train"),                        \
+    UW_OPT_ROW(options, "unfused", UW_OPT_FLAG, onnx.unfused, 0, 0, NULL,                         \
+               "of an ONNX file: layers that could be joined into one, as GELU or attention by "  \
+               "parts, stay apart; slower, the same up to rounding: to look for a mistake")
 
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
     struct uw_job_onnx onnx;
     struct uw_choice backend;   /* enum uw_backend; UW_BACKEND_CUDA only with gpu */
     const struct uw_kernels *kernels;   /* used instead of backend's; NULL: none */
+    const struct uw_job *of;    /* a job whose model is borrowed, and outlives this one; NULL: the
+                                   model's file is read */
+    const struct uw_listener *listener; /* hears what was found; NULL: standard error */
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* a GPU is allowed, and "auto" uses it */
     bool tf32;                  /* a GPU may round products to TF32 */
@@ -58,6 +66,8 @@ struct uw_job_config {
 struct uw_job {
     struct uw_model_file file;
     struct uw_convert_model onnx;   /* an ONNX model: file.def points into it */
+    bool borrows;                   /* file and onnx are another job's */
+    const struct uw_listener *listener;
     const char *weights;            /* the file that was loaded last, and what it was like */
     bool loose;
     struct uw_weights_report found;
@@ -99,6 +109,9 @@ struct uw_job {
  * compute exactly) or UW_ERR_INVALID (that backend is not exact), err filled. */
 int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err);
+
+/* Only read the model, for jobs that borrow it. Deinit in every case. */
+int uw_job_read(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
 /* Read the model, choose kernels, count bytes. May set j->gpu.note.
  * Returns UW_OK, an error of uw_model_load, uw_model_measure or uw_job_gpu_open,

@@ -271,6 +271,21 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
     return good;
 }
 
+int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,
+                        struct uw_error *err)
+{
+    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+    cJSON *root = cJSON_Parse(text);
+    int rc = UW_OK;
+    if (root == NULL || !take_columns(c, root)) {
+        uw_job_columns_close(c);
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the columns "
+                          "of its data, is malformed", file);
+    }
+    cJSON_Delete(root);
+    return rc;
+}
+
 int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_error *err)
 {
     *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
@@ -280,13 +295,7 @@ int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_er
     const cJSON *text = cJSON_GetObjectItemCaseSensitive(metadata, "uwasa.data");
     int rc = UW_OK;
     if (cJSON_IsString(text)) {
-        cJSON *root = cJSON_Parse(text->valuestring);
-        if (root == NULL || !take_columns(c, root)) {
-            uw_job_columns_close(c);
-            rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the "
-                              "columns of its data, is malformed", file);
-        }
-        cJSON_Delete(root);
+        rc = uw_job_columns_read(c, text->valuestring, file, err);
     }
     cJSON_Delete(header);
     return rc;
