@@ -138,9 +138,23 @@ bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t
            (t->role == UW_ONNX_ROLE_TRAINS || !is_computed_name(t->name));
 }
 
+/* Whether a single number added to a layer is its bias: that of one output. */
+static bool is_bias(const struct uw_import *im, enum uw_arithmetic_op op,
+                    const struct uw_onnx_tensor *t, uint32_t layer)
+{
+    const struct uw_import_layer *l = layer != 0 ? im->layer[layer - 1] : NULL;
+    return op == UW_ARITHMETIC_ADD && l != NULL && l->def.kind == UW_LAYER_DENSE &&
+           l->def.dense.out == 1 && l->def.dense.no_bias && t->is_float && t->rank > 0 &&
+           t->role == UW_ONNX_ROLE_UNKNOWN && !is_constant_name(t->name) &&
+           !is_computed_name(t->name) && uw_onnx_tensor_size(t) == 1;
+}
+
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
                       enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer)
 {
+    if (is_bias(im, op, t, layer)) {
+        return true;
+    }
     if (!uw_import_learns(im, t)) {
         return false;
     }
