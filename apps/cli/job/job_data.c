@@ -389,7 +389,7 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
 {
     const struct uw_data *first = train != NULL ? train : test;
     struct uw_job_columns earlier;
-    int rc = uw_job_columns_load(&earlier, c->weights, err);
+    int rc = uw_job_columns_load(&earlier, c->weights, &j->onnx, err);
     if (rc < 0) {
         return rc;
     }
