@@ -222,6 +222,29 @@ def lstm_first_state(x, lstm, last, h, c):
     return last(lstm(x, (state[0], state[1]))[0][:, -1])
 
 
+@network(SERIES, lambda: [nn.RNN(6, 7, batch_first=True), Linear(7, 5), parameter(1, 1, 7)])
+def rnn_first_state(x, rnn, last, h):
+    return last(rnn(x, h.expand(-1, x.shape[0], -1).contiguous())[0].mean(1))
+
+
+@network(SERIES, lambda: [Linear(6, 7), nn.GRU(6, 7, 2, batch_first=True, bidirectional=True),
+                          Linear(14, 5)])
+def gru_state_of_sample(x, first, gru, last):
+    h = first(x[:, 0]).tanh().unsqueeze(0).expand(4, -1, -1).contiguous()
+    return last(gru(x, h)[0][:, -1])
+
+
+@network(SERIES, lambda: [nn.LSTM(6, 7, 2, batch_first=True, bidirectional=True), Linear(28, 5)])
+def lstm_cells_both_ways(x, lstm, last):
+    return last(lstm(x)[1][1].permute(1, 0, 2).flatten(1))
+
+
+@network(SERIES, lambda: [nn.LSTM(6, 7, batch_first=True), nn.LSTM(6, 7, batch_first=True),
+                          Linear(7, 5)])
+def seq2seq(x, encoder, decoder, last):
+    return last(decoder(x[:, :4], encoder(x)[1])[0].mean(1))
+
+
 @network(SERIES, lambda: [nn.LSTM(6, 7, batch_first=True), Linear(7, 1), Linear(7, 5)])
 def lstm_attention(x, lstm, score, last):
     y = lstm(x)[0]

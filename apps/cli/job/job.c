@@ -72,11 +72,15 @@ bool uw_job_is_onnx(const char *model)
 static int load(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
     const char *model = config->model;
-    const struct uw_convert_options options = {.output = config->onnx.output,
-                                               .shape = config->onnx.shape};
-    if (!uw_job_is_onnx(model) && (options.output != NULL || options.shape != NULL)) {
-        return uw_error_set(err, UW_ERR_INVALID, "--%s: %.120s is no ONNX file",
-                            options.output != NULL ? "output" : "shape", model);
+    const struct uw_job_onnx *o = &config->onnx;
+    const struct uw_convert_options options = {.output = o->output, .shape = o->shape,
+                                               .constant = o->constant, .trained = o->trained};
+    const char *given = o->output != NULL     ? "output"
+                        : o->shape != NULL    ? "shape"
+                        : o->constant != NULL ? "constant"
+                        : o->trained != NULL  ? "trained" : NULL;
+    if (!uw_job_is_onnx(model) && given != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: %.120s is no ONNX file", given, model);
     }
     if (!uw_job_is_onnx(model)) {
         return uw_model_load(&j->file, model, err);

@@ -23,7 +23,7 @@
 
 /* What an ONNX file may leave open, see uwasa/convert.h. */
 struct uw_job_onnx {
-    const char *output, *shape; /* NULL: not given */
+    const char *output, *shape, *constant, *trained;    /* NULL: not given */
 };
 
 /* Rows for a struct `options` with a member struct uw_job_onnx onnx. */
@@ -32,7 +32,12 @@ struct uw_job_onnx {
                "of an ONNX file: the output that is trained, the others are left out (all)"),     \
     UW_OPT_ROW(options, "shape", UW_OPT_TEXT, onnx.shape, 0, 0, "S",                              \
                "of an ONNX file: sizes of the input that it leaves open, NAME=SIZE,.. or all of " \
-               "them, 1,128,64")
+               "them, 1,128,64"),                                                                 \
+    UW_OPT_ROW(options, "constant", UW_OPT_TEXT, onnx.constant, 0, 0, "NAMES",                    \
+               "of an ONNX file: tensors or layers, NAME,.., that do not train; all: every "      \
+               "tensor that is no layer's weight"),                                               \
+    UW_OPT_ROW(options, "trained", UW_OPT_TEXT, onnx.trained, 0, 0, "NAMES",                      \
+               "of an ONNX file: tensors or layers, NAME,.., that train")
 
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */

@@ -282,13 +282,14 @@ int uw_job_columns_load(struct uw_job_columns *c, const char *file,
     const char *of_onnx = onnx != NULL ? uw_convert_entry(onnx, UW_CONVERT_DATA) : NULL;
     const char *text = cJSON_IsString(item) ? item->valuestring : of_onnx;
     int rc = UW_OK;
+    c->of_model = text != NULL && text == of_onnx;
     if (text != NULL) {
         cJSON *root = cJSON_Parse(text);
         if (root == NULL || !take_columns(c, root)) {
             uw_job_columns_close(c);
             rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the "
                               "columns of its data, is malformed",
-                              text == of_onnx ? onnx->def.name : file);
+                              c->of_model ? onnx->def.name : file);
         }
         cJSON_Delete(root);
     }

@@ -26,6 +26,7 @@
 struct uw_job_columns {
     struct uw_data_columns columns;     /* features_n 0: the file has none */
     uint32_t loss;                      /* enum uw_loss_word; UW_LOSS_AUTO: not known */
+    bool of_model;                      /* from the ONNX model */
 };
 
 /* The text for a set and a loss, to be freed; NULL: no table, or no memory. */

@@ -393,6 +393,9 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     if (rc < 0) {
         return rc;
     }
+    if (train != NULL && earlier.of_model) {
+        earlier.loss = UW_LOSS_AUTO;        /* a model that is trained on may get other data */
+    }
     struct uw_choice loss = loss_of(j, c->loss, &earlier);
     rc = open_sets(j, c, loss, &earlier, train, test, err);
     if (rc == UW_OK) {

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants as values of the network. A file does not say which of its constants the framework
- * trains; names and places do. */
+ * Constants as values of the network. Which of them the framework trains a file of PyTorch's newer
+ * exporter tells, and --trained and --constant; else names and places do. */
 #include "import_parts.h"
 
 #include <float.h>
 #include <string.h>
+
+/* Whether the tensor is a variable of TensorFlow: "dense/BiasAdd/ReadVariableOp:0". */
+static bool is_variable_name(const char *name)
+{
+    return strstr(name, "ReadVariableOp") != NULL;
+}
+
+/* Whether TensorFlow's exporter computed the tensor, from variables too. */
+static bool is_folded_name(const char *name)
+{
+    return strncmp(name, "const_fold_opt", 14) == 0;
+}
 
 /* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0", and PyTorch's
  * "scalar_tensor_default_1" and "beta_cast". */
 static bool is_constant_name(const char *name)
 {
     size_t n = strlen(name);
+    if (is_variable_name(name) || is_folded_name(name)) {
+        return false;
+    }
     return n == 0 || name[0] == '/' || strstr(name, "onst") != NULL ||
            strncmp(name, "scalar_tensor_default", 21) == 0 ||
            (n > 5 && strcmp(name + n - 5, "_cast") == 0);
@@ -21,7 +36,7 @@ static bool is_constant_name(const char *name)
  * unless they are a mask. */
 static bool is_computed_name(const char *name)
 {
-    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0;
+    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0 || is_folded_name(name);
 }
 
 /* Whether the numbers are those of a mask: huge ones, or, of a computed tensor, both 0 and 1 and no
@@ -98,15 +113,25 @@ int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
 bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     bool scalar = uw_onnx_tensor_size(t) == 1;
+    if (t->role != UW_ONNX_ROLE_UNKNOWN) {
+        return t->is_float && t->role == UW_ONNX_ROLE_TRAINS;
+    }
     if (!t->is_float || is_constant_name(t->name)) {
         return false;
     }
     bool computed = is_computed_name(t->name);
     bool pytorch = im->graph.producer != NULL && strcmp(im->graph.producer, "pytorch") == 0;
-    if (scalar && (computed || !(pytorch || strchr(t->name, '.') != NULL))) {
+    if (scalar && (computed || !(pytorch || strchr(t->name, '.') != NULL ||
+                                 is_variable_name(t->name)))) {
         return false;
     }
     return !is_mask(t, computed);
+}
+
+bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    return uw_import_learns(im, t) &&
+           (t->role == UW_ONNX_ROLE_TRAINS || !is_computed_name(t->name));
 }
 
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
@@ -115,7 +140,7 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     if (!uw_import_learns(im, t)) {
         return false;
     }
-    if (strcmp(n->op, "PRelu") == 0) {
+    if (strcmp(n->op, "PRelu") == 0 || t->role == UW_ONNX_ROLE_TRAINS) {
         return true;
     }
     bool linear = op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_SUB || op == UW_ARITHMETIC_MUL ||
@@ -125,15 +150,20 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     return linear && !(normalizes && is_near_input(im, layer));
 }
 
-/* Exporters write equal tensors once. Biases and weights of normalizations are equal because they
- * begin alike, and train apart; equal matrices are one matrix in the framework too. */
+/* Exporters write equal tensors once. Biases and weights of normalizations that are one number
+ * everywhere begin alike, and train apart; other equal tensors are one in the framework, too. */
 bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
+    uint64_t n = uw_onnx_tensor_size(t);
     uint32_t axes = 0;
+    bool differ = false;
     for (uint32_t a = 0; a < t->rank; a++) {
         axes += t->dim[a] > 1 ? 1 : 0;
     }
-    return axes > 1 && uw_import_learns(im, t);
+    for (uint64_t i = 1; i < n && axes == 1 && !differ; i++) {
+        differ = uw_import_number(t, i) != uw_import_number(t, 0);
+    }
+    return !t->apart && (t->one || axes > 1 || differ) && uw_import_learns(im, t);
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,

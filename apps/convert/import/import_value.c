@@ -111,11 +111,12 @@ const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_
     if (v == NULL || v->kind != UW_VALUE_CONST) {
         return uw_import_data(im, n, i);
     }
-    bool shared = v->users_n > 1 && uw_import_is_one(im, &v->t); /* several nodes train it */
-    if (shared && v->apart) {
+    struct uw_onnx_tensor together = v->t;
+    together.apart = false;
+    if (v->users_n > 1 && v->t.apart && uw_import_is_one(im, &together)) {
         uw_import_note(im, "equal weights of several modules of a list, which are once in the "
                            "file, train apart");
-        shared = false;
     }
-    return shared ? uw_import_make_value(im, v) : as_value_of(im, v);
+    return (v->users_n > 1 || v->t.one) && uw_import_is_one(im, &v->t) /* several nodes train it */
+               ? uw_import_make_value(im, v) : as_value_of(im, v);
 }

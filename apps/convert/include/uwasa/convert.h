@@ -43,6 +43,10 @@ struct uw_convert_options {
                                        heads of the same classes */
     const char *shape;              /* sizes of the input's axes beside the minibatch, "seq=128", or
                                        all in order, "1,128,64" with or without the minibatch */
+    const char *constant;           /* names of tensors of the file, or of layers as the model has
+                                       them, that do not train, "mask,basis"; "all": every tensor
+                                       that is no layer's weight; NULL: none is named */
+    const char *trained;            /* likewise of those that train, without "all" */
     struct uw_storage *files;       /* has the tensors that lie in other files, under their names
                                        relative to the model's folder; NULL: none */
 };
