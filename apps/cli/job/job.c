@@ -69,8 +69,15 @@ bool uw_job_is_onnx(const char *model)
     return uw_args_ends_in(model, ".onnx");
 }
 
-static int load(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
+int uw_job_read(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
+    *j = (struct uw_job){.listener = config->listener};
+    if (config->of != NULL) {
+        j->file = config->of->file;
+        j->onnx = config->of->onnx;
+        j->borrows = true;
+        return UW_OK;
+    }
     const char *model = config->model;
     const struct uw_job_onnx *o = &config->onnx;
     const struct uw_convert_options options = {.output = o->output, .shape = o->shape,
@@ -166,8 +173,7 @@ int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
 
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
-    *j = (struct uw_job){.pool = NULL};
-    int rc = load(j, config, err);
+    int rc = uw_job_read(j, config, err);
     if (rc < 0) {
         return rc;
     }
@@ -316,8 +322,10 @@ void uw_job_deinit(struct uw_job *j)
     free(j->columns);
     j->workspace = NULL;
     j->columns = NULL;
-    uw_model_file_deinit(&j->file);
-    uw_convert_deinit(&j->onnx);
+    if (!j->borrows) {
+        uw_model_file_deinit(&j->file);
+        uw_convert_deinit(&j->onnx);
+    }
 }
 
 int uw_job_exit(int code)

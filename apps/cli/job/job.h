@@ -14,6 +14,7 @@
 
 #include "job_gpu.h"
 #include "base/args.h"
+#include "base/listener.h"
 #include "model/model_json.h"
 
 #include "uwasa/backends.h"
@@ -44,6 +45,9 @@ struct uw_job_config {
     struct uw_job_onnx onnx;
     struct uw_choice backend;   /* enum uw_backend; UW_BACKEND_CUDA only with gpu */
     const struct uw_kernels *kernels;   /* used instead of backend's; NULL: none */
+    const struct uw_job *of;    /* a job whose model is borrowed, and outlives this one; NULL: the
+                                   model's file is read */
+    const struct uw_listener *listener; /* hears what was found; NULL: standard error */
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* a GPU is allowed, and "auto" uses it */
     bool tf32;                  /* a GPU may round products to TF32 */
@@ -58,6 +62,8 @@ struct uw_job_config {
 struct uw_job {
     struct uw_model_file file;
     struct uw_convert_model onnx;   /* an ONNX model: file.def points into it */
+    bool borrows;                   /* file and onnx are another job's */
+    const struct uw_listener *listener;
     const char *weights;            /* the file that was loaded last, and what it was like */
     bool loose;
     struct uw_weights_report found;
@@ -99,6 +105,9 @@ struct uw_job {
  * compute exactly) or UW_ERR_INVALID (that backend is not exact), err filled. */
 int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err);
+
+/* Only read the model, for jobs that borrow it. Deinit in every case. */
+int uw_job_read(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
 /* Read the model, choose kernels, count bytes. May set j->gpu.note.
  * Returns UW_OK, an error of uw_model_load, uw_model_measure or uw_job_gpu_open,

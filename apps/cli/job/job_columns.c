@@ -271,6 +271,21 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
     return good;
 }
 
+int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,
+                        struct uw_error *err)
+{
+    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+    cJSON *root = cJSON_Parse(text);
+    int rc = UW_OK;
+    if (root == NULL || !take_columns(c, root)) {
+        uw_job_columns_close(c);
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the columns "
+                          "of its data, is malformed", file);
+    }
+    cJSON_Delete(root);
+    return rc;
+}
+
 int uw_job_columns_load(struct uw_job_columns *c, const char *file,
                         const struct uw_convert_model *onnx, struct uw_error *err)
 {
@@ -282,16 +297,9 @@ int uw_job_columns_load(struct uw_job_columns *c, const char *file,
     const char *of_onnx = onnx != NULL ? uw_convert_entry(onnx, UW_CONVERT_DATA) : NULL;
     const char *text = cJSON_IsString(item) ? item->valuestring : of_onnx;
     int rc = UW_OK;
-    c->of_model = text != NULL && text == of_onnx;
     if (text != NULL) {
-        cJSON *root = cJSON_Parse(text);
-        if (root == NULL || !take_columns(c, root)) {
-            uw_job_columns_close(c);
-            rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the "
-                              "columns of its data, is malformed",
-                              c->of_model ? onnx->def.name : file);
-        }
-        cJSON_Delete(root);
+        rc = uw_job_columns_read(c, text, text == of_onnx ? onnx->def.name : file, err);
+        c->of_model = text == of_onnx;
     }
     cJSON_Delete(header);
     return rc;

@@ -38,6 +38,11 @@ char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss);
 int uw_job_columns_load(struct uw_job_columns *c, const char *file,
                         const struct uw_convert_model *onnx, struct uw_error *err);
 
+/* Read them from their text; `file` names its origin. Close in any case.
+ * Returns UW_OK or UW_ERR_CORRUPT, err filled. */
+int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,
+                        struct uw_error *err);
+
 /* Safe on a zeroed struct and twice. */
 void uw_job_columns_close(struct uw_job_columns *c);
 
