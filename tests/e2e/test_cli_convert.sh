@@ -52,6 +52,8 @@ expect 2 "$uwasa" eval --model "$onnx/residual.onnx" --shape 2,6,7
 grep -qF -- '--shape 2,6,7: axis 3 of input' err || fail "a wrong size is not named"
 expect 2 "$uwasa" train --model mlp --shape 784
 grep -qF -- '--shape: mlp is no ONNX file' err || fail "--shape of a built-in model is not refused"
+expect 2 "$uwasa" train --model mlp --unfused
+grep -qF -- '--unfused: mlp is no ONNX file' err || fail "--unfused of a built-in model is not refused"
 cp "$onnx/forms.onnx" .
 expect 2 "$uwasa" plan --model forms.onnx
 grep -qF "tensor w1: its data lies in 'forms.weights': no such file" err ||

@@ -43,7 +43,7 @@ from random_models import BATCH, torch_losses  # noqa: E402  pylint: disable=wro
 STEPS, LR = 8, 0.05
 SAMPLES = STEPS * BATCH
 KNOWN = {       # name: why it does not work with the older exporter
-    "siamese": "a convolution that two nodes share is copied",
+    "siamese_lstm": "the file has the weights of an LSTM that two nodes share twice",
     "cosine_head": "the file has the weight's length as a constant",
     "circular": "PyTorch 1.13's exporter cuts the wrong rows and columns",
 }

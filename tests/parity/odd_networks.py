@@ -423,6 +423,31 @@ def siamese(x, conv, last):
     return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
 
 
+@network((6, 12, 12), lambda: [Sequential(Conv2d(3, 8, 3, 2, 1), ReLU(),
+                                          Conv2d(8, 8, 3, padding=1, groups=4, bias=False)),
+                               Linear(8, 5)])
+def siamese_groups(x, conv, last):
+    return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
+
+
+@network((6, 10), lambda: [nn.Conv1d(3, 8, 3, dilation=2, padding=2), Linear(8, 5)])
+def siamese_series(x, conv, last):
+    return last(conv(x[:, :3]).relu().mean(2) * conv(x[:, 3:]).relu().mean(2))
+
+
+@network(IMAGE, lambda: [Conv2d(3, 6, 3, padding=1), Conv2d(6, 6, 3, padding=1), head(6)])
+def repeated_convolution(x, first, again, last):
+    y = first(x)
+    for _ in range(3):
+        y = again(y).relu() + y
+    return last(y)
+
+
+@network(SERIES, lambda: [nn.LSTM(6, 7, batch_first=True), Linear(7, 5)])
+def siamese_lstm(x, lstm, last):
+    return last((lstm(x[:, :5])[0][:, -1] - lstm(x[:, 5:])[0][:, -1]).abs())
+
+
 @network(IMAGE, lambda: [Conv2d(3, 6, 3, padding=1), Conv2d(6, 6, 3, padding=1, groups=6),
                          head(12)])
 def ghost(x, conv, cheap, last):

@@ -81,11 +81,14 @@ int uw_job_read(struct uw_job *j, const struct uw_job_config *config, struct uw_
     const char *model = config->model;
     const struct uw_job_onnx *o = &config->onnx;
     const struct uw_convert_options options = {.output = o->output, .shape = o->shape,
-                                               .constant = o->constant, .trained = o->trained};
+                                               .constant = o->constant, .trained = o->trained,
+                                               .unfused = o->unfused};
     const char *given = o->output != NULL     ? "output"
                         : o->shape != NULL    ? "shape"
                         : o->constant != NULL ? "constant"
-                        : o->trained != NULL  ? "trained" : NULL;
+                        : o->trained != NULL  ? "trained"
+                        : o->unfused          ? "unfused"
+                                              : NULL;
     if (!uw_job_is_onnx(model) && given != NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "--%s: %.120s is no ONNX file", given, model);
     }

@@ -25,6 +25,7 @@
 /* What an ONNX file may leave open, see uwasa/convert.h. */
 struct uw_job_onnx {
     const char *output, *shape, *constant, *trained;    /* NULL: not given */
+    bool unfused;
 };
 
 /* Rows for a struct `options` with a member struct uw_job_onnx onnx. */
@@ -38,7 +39,10 @@ struct uw_job_onnx {
                "of an ONNX file: tensors or layers, NAME,.., that do not train; all: every "      \
                "tensor that is no layer's weight"),                                               \
     UW_OPT_ROW(options, "trained", UW_OPT_TEXT, onnx.trained, 0, 0, "NAMES",                      \
-               "of an ONNX file: tensors or layers, NAME,.., that train")
+               "of an ONNX file: tensors or layers, NAME,.., that train"),                        \
+    UW_OPT_ROW(options, "unfused", UW_OPT_FLAG, onnx.unfused, 0, 0, NULL,                         \
+               "of an ONNX file: layers that could be joined into one, as GELU or attention by "  \
+               "parts, stay apart; slower, the same up to rounding: to look for a mistake")
 
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */

@@ -494,6 +494,7 @@ static int settle(struct uw_onnx_graph *g, struct uw_onnx_reader *r)
                             "nodes than the file has", r->file);
     }
     rc = rc < 0 ? rc : uw_onnx_sort(r->pool, g, &at);
+    rc = rc < 0 ? rc : uw_onnx_ends(r->pool, g);
     return rc != UW_ERR_CORRUPT
                ? rc
                : uw_error_set(r->err, rc, "%.60s: node '%.60s' (%.30s): reads what it makes itself "

@@ -288,12 +288,14 @@ int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
 
 static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    if (n->domain[0] != '\0' && strcmp(n->domain, "ai.onnx") != 0) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "is of domain '%.40s', not of ONNX",
-                                n->domain);
-    }
     if (n->refused != NULL) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "%s", n->refused);
+    }
+    if (n->domain[0] != '\0' && strcmp(n->domain, "ai.onnx") != 0) {
+        return uw_import_opaque_input(im, n)
+                   ? im->err->code
+                   : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "is of domain '%.40s', not of "
+                                      "ONNX", n->domain);
     }
     for (uint32_t k = 0; k < n->attributes_n; k++) {
         const struct uw_onnx_tensor *t = n->attribute[k].t;

@@ -106,13 +106,9 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
     float epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
     int rc = check_epsilon(im, n, epsilon);
     rc = rc < 0 ? rc : uw_import_order(im, n, &v);
-    bool cut = v.dim[0] != groups;
-    if (rc == UW_OK && !(cut && v.dim[0] % groups == 0)) {
+    bool halves = v.dim[0] != groups && v.dim[0] % groups == 0 && plain(im, weight, bias);
+    if (rc == UW_OK && !halves) {
         rc = uw_import_arrange(im, n, &v, 3);
-        cut = false;
-    }
-    if (rc == UW_OK && cut && !plain(im, weight, bias)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "groups with a weight of their own");
     }
     return rc < 0 ? rc : emit_groupnorm(im, n, &v, groups, epsilon, weight, bias);
 }

@@ -55,12 +55,15 @@ static bool is_mask(const struct uw_onnx_tensor *t, bool computed)
     return computed && zeros + ones == n && zeros != 0 && ones != 0;
 }
 
-/* Whether nothing that trains lies between the model's input and this layer's output. */
+/* Whether neither what trains nor a normalization, whose weight may follow, lies between the
+ * model's input and this layer's output. */
 static bool is_near_input(const struct uw_import *im, uint32_t layer)
 {
     while (layer != 0) {
         const struct uw_import_layer *l = im->layer[layer - 1];
-        if (l->inputs_n == 0 || l->param[0].suffix != NULL) {
+        bool normalizes = l->def.kind == UW_LAYER_BATCHNORM || l->def.kind == UW_LAYER_GROUPNORM ||
+                          l->def.kind == UW_LAYER_LAYERNORM;
+        if (l->inputs_n == 0 || l->param[0].suffix != NULL || normalizes) {
             return false;
         }
         for (uint32_t k = 1; k < l->inputs_n; k++) {
@@ -81,9 +84,10 @@ int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
 {
     struct uw_onnx_tensor one = *t;
     uint64_t size, stride = 1, dims[UW_ONNX_RANK_MAX];
-    bool repeated[UW_ONNX_RANK_MAX] = {false};
+    bool repeated[UW_ONNX_RANK_MAX] = {false}, found = false;
     for (uint32_t a = 0; a < one.rank; a++) {
-        repeated[a] = one.dim[a] == im->batch && one.stride[a] == 0 && one.dim[a] != 1;
+        repeated[a] = one.dim[a] == im->batch && one.stride[a] == 0 && one.dim[a] != 1 && !found;
+        found = found || repeated[a];
         dims[a] = one.dim[a];
         one.dim[a] = repeated[a] ? 1 : one.dim[a];
     }
@@ -134,9 +138,23 @@ bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t
            (t->role == UW_ONNX_ROLE_TRAINS || !is_computed_name(t->name));
 }
 
+/* Whether a single number added to a layer is its bias: that of one output. */
+static bool is_bias(const struct uw_import *im, enum uw_arithmetic_op op,
+                    const struct uw_onnx_tensor *t, uint32_t layer)
+{
+    const struct uw_import_layer *l = layer != 0 ? im->layer[layer - 1] : NULL;
+    return op == UW_ARITHMETIC_ADD && l != NULL && l->def.kind == UW_LAYER_DENSE &&
+           l->def.dense.out == 1 && l->def.dense.no_bias && t->is_float && t->rank > 0 &&
+           t->role == UW_ONNX_ROLE_UNKNOWN && !is_constant_name(t->name) &&
+           !is_computed_name(t->name) && uw_onnx_tensor_size(t) == 1;
+}
+
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
                       enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer)
 {
+    if (is_bias(im, op, t, layer)) {
+        return true;
+    }
     if (!uw_import_learns(im, t)) {
         return false;
     }
@@ -164,6 +182,18 @@ bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t
         differ = uw_import_number(t, i) != uw_import_number(t, 0);
     }
     return !t->apart && (t->one || axes > 1 || differ) && uw_import_learns(im, t);
+}
+
+/* Whether the elements follow each other as in the file. */
+static bool is_in_order(const struct uw_onnx_tensor *t)
+{
+    int64_t stride = 1;
+    bool in_order = true;
+    for (uint32_t a = t->rank; a-- > 0;) {
+        in_order = in_order && (t->dim[a] == 1 || t->stride[a] == stride);
+        stride *= (int64_t)t->dim[a];
+    }
+    return in_order;
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
@@ -214,6 +244,11 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
         *x = *x < -FLT_MAX ? -FLT_MAX : *x > FLT_MAX ? FLT_MAX : *x;
     }
     l->own_name = is_constant_name(t->name) || is_computed_name(t->name)
-                      ? (trains ? "parameter" : "constant") : t->name;
+                      ? (trains ? "parameter" : "constant")
+                  : is_in_order(t) ? t->name
+                                   : uw_pool_format(im->pool, "%s_transposed", t->name);
+    if (l->own_name == NULL) {
+        return uw_import_nomem(im);
+    }
     return rc < 0 ? rc : (int64_t)im->layers_n;
 }

@@ -61,6 +61,10 @@ int uw_import_apply(struct uw_import *im, const struct uw_onnx_node *n, enum uw_
 int uw_import_clip(struct uw_import *im, const struct uw_onnx_node *n, double low, double high,
                    const struct uw_value *x, struct uw_value *y);
 
+/* y = x reduced over the axes whose bits are set. */
+int uw_import_reduce(struct uw_import *im, const struct uw_onnx_node *n, enum uw_reduction op,
+                     uint32_t axes, bool keep, const struct uw_value *x, struct uw_value *y);
+
 /* y is the same value as x. */
 int uw_import_rename(struct uw_value *y, const struct uw_value *x);
 

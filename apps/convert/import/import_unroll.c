@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recurrent nodes that no recurrent layer is, because their first state is not zero, their last
- * cell is read, or they reset before the product: as layers, step after step, which share the
- * weights. */
+ * cell is read, they reset before the product or have the weights of another node: as layers, step
+ * after step, which share the weights. */
 #include "import_parts.h"
 #include "import_sequence.h"
 
@@ -263,7 +263,8 @@ int uw_import_unroll(struct uw_import *im, const struct uw_onnx_node *n,
     }
     if (rc == UW_OK) {
         uw_import_note(im, "recurrent layers with a first state, a cell that is read or a reset "
-                           "before the product are layers for each step");
+                           "before the product, or weights that others have too, are layers for "
+                           "each step");
     }
     return rc;
 }

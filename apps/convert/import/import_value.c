@@ -6,14 +6,15 @@
 #include "import_graph.h"
 #include "import_parts.h"
 
-/* Whether the constant is repeated along an axis of the minibatch's size. */
+/* Whether the constant is repeated along an axis of the minibatch's size, and only one. Which of
+ * several it is, the other operand tells: so it stays a constant. */
 static bool is_repeated(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
-    bool repeated = false;
+    uint32_t axes = 0;
     for (uint32_t a = 0; a < t->rank; a++) {
-        repeated = repeated || (t->dim[a] == im->batch && t->stride[a] == 0 && t->dim[a] != 1);
+        axes += t->dim[a] == im->batch && t->stride[a] == 0 && t->dim[a] != 1 ? 1 : 0;
     }
-    return repeated;
+    return axes == 1;
 }
 
 static struct uw_value *copy_of(struct uw_import *im, const struct uw_value *v)

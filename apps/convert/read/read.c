@@ -109,6 +109,15 @@ static int choose_outputs(struct uw_import *im, const struct uw_onnx_value_info 
         return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--output %.60s: no such output: it has "
                                 "%.120s", name, others);
     }
+    const char *labels = g->labels != NULL
+                             ? uw_pool_format(im->pool, "left out, because they are the class and "
+                                              "have no gradient: outputs %s", g->labels) : "";
+    if (labels == NULL) {
+        return uw_import_nomem(im);
+    }
+    if (g->labels != NULL) {
+        uw_import_note(im, labels);
+    }
     const char *note = used > 0 ? uw_pool_format(im->pool, "output '%s' is trained; %s %s left out",
                                                  name, others,
                                                  g->outputs_n - *chosen_n > 1 ? "are" : "is")

@@ -47,6 +47,8 @@ struct uw_convert_options {
                                        them, that do not train, "mask,basis"; "all": every tensor
                                        that is no layer's weight; NULL: none is named */
     const char *trained;            /* likewise of those that train, without "all" */
+    bool unfused;                   /* layers that could be joined into one stay apart: slower, the
+                                       same up to rounding */
     struct uw_storage *files;       /* has the tensors that lie in other files, under their names
                                        relative to the model's folder; NULL: none */
 };
