@@ -170,7 +170,7 @@ static bool is_ambiguous(const struct uw_job *j, const struct uw_data *set)
     }
     bool table = uw_data_columns(set) != NULL;
     bool lacks_some = table && classes < n && 2u * classes >= n;
-    return n > 1 && n == inputs_of(j) && classes != n && !lacks_some;
+    return n > 1 && !uw_job_ends_in_softmax(j) && n == inputs_of(j) && classes != n && !lacks_some;
 }
 
 static int choose_by_data(struct uw_job *j, const struct uw_data *set, const char *spec,
