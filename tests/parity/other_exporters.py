@@ -4,8 +4,8 @@
 
 Train networks that Keras (with tf2onnx) and scikit-learn (with skl2onnx) export, as others write
 them. Keras's: the losses of six steps must be those of Keras, from the same weights on the same
-samples, with batch norm as a constant, since that is how it is exported. scikit-learn's: the first loss must be that of the model's own answers, and training must
-lessen it. The chosen loss is what `uwasa train` takes it to be.
+samples, with batch norm as a constant, since that is how it is exported. scikit-learn's: the first
+loss must be that of the model's own answers, and training must lessen it. The chosen loss is what `uwasa train` takes it to be.
 
 Prints one line a network that differs and the counts. A network that is known not to work must
 fail. Exit status 0 when all is as expected, 1 when not, 77 without the packages: a virtual
