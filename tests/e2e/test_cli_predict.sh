@@ -120,6 +120,9 @@ cmp -s out rows.out || fail "the ONNX model answers otherwise"
 
 expect 0 "$uwasa" convert auto.json auto.onnx --weights auto.safetensors
 expect 0 "$uwasa" predict --model auto.onnx rows.csv
+grep -q 'the loss is taken' err && fail "the loss of the training is guessed"
+sed 's/uwasa\.data/other.data/' auto.onnx >foreign.onnx     # as another program writes it
+expect 0 "$uwasa" predict --model foreign.onnx rows.csv
 grep -q 'the loss is taken to be mse against the sample itself' err ||
     { cat err >&2; fail "the loss that was taken is not told"; }
 
