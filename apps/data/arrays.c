@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGE 100.0f                /* features of which the scale is doubted, as of tables */
 #define LABEL_MAX 16777215.0f       /* whole numbers up to here are exact as floats */
 
 static int read_arrays(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
@@ -43,6 +44,20 @@ static int check_finite(const float *x, size_t rows_n, size_t row_n, const char 
         }
     }
     return UW_OK;
+}
+
+static void doubt_scale(struct uw_arrays *d, size_t n)
+{
+    float least = 0.0f, most = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        least = d->x[i] < least ? d->x[i] : least;
+        most = d->x[i] > most ? d->x[i] : most;
+    }
+    if (most - least > LARGE) {
+        uw_note(&d->notes, "WARNING: x goes from %g to %g and is not scaled, which learns badly: "
+                "(x - x.mean(0)) / x.std(0), or images / 255, for training and prediction alike",
+                (double)least, (double)most);
+    }
 }
 
 /* Whether each row is zeros with a single 1 among them. */
@@ -126,6 +141,7 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, str
     if (rc < 0 || (nothing && a->y == NULL)) {
         return rc;
     }
+    doubt_scale(d, a->samples_n * n);
     if (a->y == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "
                             "without any, loss autoencoder compares with the sample itself");

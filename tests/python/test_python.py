@@ -199,6 +199,12 @@ def test_float32_is_not_copied_and_bytes_of_images_are_divided():
     assert "divided by 255" in told[0]
 
 
+def test_features_that_are_not_scaled_are_doubted():
+    x, y = points()
+    assert not any("WARNING" in note for note in open_model().fit(x, y).notes)
+    assert any("is not scaled" in note for note in open_model().fit(100 * x, y, lr=1e-6).notes)
+
+
 X, Y = points(6)
 WRONG = [
     (dict(x=X[:, :3], y=Y), "x: samples have shape (3,), the model takes (4,)"),
