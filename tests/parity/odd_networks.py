@@ -430,6 +430,12 @@ def siamese_groups(x, conv, last):
     return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
 
 
+@network((6, 12, 12), lambda: [Sequential(Conv2d(3, 8, 3), nn.BatchNorm2d(8), ReLU()),
+                               Linear(8, 5)])
+def siamese_batchnorm(x, conv, last):
+    return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
+
+
 @network((6, 10), lambda: [nn.Conv1d(3, 8, 3, dilation=2, padding=2), Linear(8, 5)])
 def siamese_series(x, conv, last):
     return last(conv(x[:, :3]).relu().mean(2) * conv(x[:, 3:]).relu().mean(2))

@@ -388,25 +388,30 @@ static void test_einsum_of_rows_by_rows_is_a_sum_of_products(void **state)
     assert_int_equal(count_of(&g, 13, UW_LAYER_REDUCE), 1);
 }
 
-/* Else a square one would be read into the framework the wrong way round. */
+/* Else a square one would be read into the framework the wrong way round. A dense layer's weight
+ * is transposed in its kernel. */
 static void test_transposed_parameter_has_another_name(void **state)
 {
     static const int64_t exchange[2] = {1, 0}, dim[2] = {6, 6};
+    static const struct {
+        const char *op, *in, *name;
+    } cases[] = {
+        {"Add", "x p.weight", "p.weight"},      {"Add", "x t", "p.weight_transposed"},
+        {"MatMul", "x t", "p.weight"},          {"MatMul", "x p.weight", "p_transposed.weight"},
+    };
     (void)state;
-    for (uint32_t turned = 0; turned < 2; turned++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct message g = square();
         struct uw_convert_model c;
         struct uw_error err;
-        bool found = false;
-        weight(&g, "p.w", 2, dim, 0);
-        add(&g, "Transpose", "p.w", "t", "perm", 2, exchange);
-        add(&g, "Add", turned != 0 ? "x t" : "x p.w", "y", "", 0, NULL);
-        assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
-        for (uint32_t i = 0; i < c.tensors_n; i++) {
-            found = found || strcmp(c.tensors[i].name, turned != 0 ? "p.w_transposed"
-                                                                   : "p.w") == 0;
+        weight(&g, "p.weight", 2, dim, 0);
+        if (strcmp(cases[i].in, "x t") == 0) {
+            add(&g, "Transpose", "p.weight", "t", "perm", 2, exchange);
         }
-        assert_true(found);
+        add(&g, cases[i].op, cases[i].in, "y", "", 0, NULL);
+        assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+        assert_int_equal(c.tensors_n, 1);
+        assert_string_equal(c.tensors[0].name, cases[i].name);
         uw_convert_deinit(&c);
     }
 }

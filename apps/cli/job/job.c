@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err)
@@ -156,10 +157,16 @@ static int leave_loss_open(struct uw_job *j, struct uw_error *err)
     return count(j, &config, err);
 }
 
+bool uw_job_ends_in_softmax(const struct uw_job *j)
+{
+    const char *end = j->onnx.outputs_n == 1 ? j->onnx.output[0].left_out : NULL;
+    return end != NULL && strcmp(end, "Sigmoid") != 0;
+}
+
 int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
 {
     j->loss_is_open = false;
-    if (j->need.classes == j->need.input_n) {
+    if (j->need.classes == j->need.input_n && !uw_job_ends_in_softmax(j)) {
         j->losses[0].target = UW_TARGET_INPUT;
         return uw_job_measure(j, &j->config, &j->need, err);
     }

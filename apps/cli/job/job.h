@@ -119,9 +119,12 @@ int uw_job_read(struct uw_job *j, const struct uw_job_config *config, struct uw_
  * filled. Deinit in every case. */
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
+/* Whether an ONNX file ends in a softmax, which was left out: it tells classes apart. */
+bool uw_job_ends_in_softmax(const struct uw_job *j);
+
 /* Without data, decide the loss of an ONNX model that waits: an autoencoder if the output has the
- * input's size, else labels, and values where the output is no row of logits. Counts again.
- * Returns what uw_job_measure returns. */
+ * input's size and no softmax, else labels, and values where the output is no row of logits. Counts
+ * again. Returns what uw_job_measure returns. */
 int uw_job_settle_loss(struct uw_job *j, struct uw_error *err);
 
 /* Count again for a changed copy of j->config. */

@@ -190,7 +190,7 @@ static int load_weights(struct uw_session *s, struct uw_job *j, const char *file
 {
     struct uw_job_columns columns = {.loss = UW_LOSS_AUTO};
     int rc = uw_job_load_weights(j, file, &s->err);
-    rc = rc < 0 ? rc : uw_job_columns_load(&columns, file, &s->err);
+    rc = rc < 0 ? rc : uw_job_columns_load(&columns, file, &s->model.onnx, &s->err);
     if (rc == UW_OK) {
         bool known = columns.columns.features_n != 0;
         free(s->columns);
@@ -219,7 +219,7 @@ int uw_session_open(struct uw_session *s, const char *model, const char *const *
     const char *weights = s->options.weights;
     s->options.weights = NULL;          /* later calls start from what the model has */
     rc = rc < 0 ? rc : start(s, NULL, &w);
-    rc = rc < 0 ? rc : uw_job_columns_load(&earlier, weights, &s->err);
+    rc = rc < 0 ? rc : uw_job_columns_load(&earlier, weights, &s->model.onnx, &s->err);
     rc = rc < 0 ? rc : plan_answers(s, w, true);
     rc = rc < 0 ? rc : uw_job_take_loss(&w->train.job, s->loss, &earlier, &s->err);
     rc = rc < 0 ? rc : uw_job_bind(&w->train.job, &s->err);

@@ -197,13 +197,23 @@ static int settle_pair(struct ends *e, struct uw_onnx_node *n)
     return UW_OK;
 }
 
+/* Whether a node only gives an output its name or form. */
+static bool names_an_end(const struct uw_onnx_graph *g, const struct uw_onnx_node *n)
+{
+    bool end = strcmp(n->op, "ZipMap") == 0;
+    for (uint32_t i = 0; i < g->outputs_n && !end && strcmp(n->op, "Identity") == 0; i++) {
+        end = n->outputs_n == 1 && strcmp(n->output[0], g->output[i].name) == 0;
+    }
+    return end;
+}
+
 int uw_onnx_ends(struct uw_pool *pool, struct uw_onnx_graph *g)
 {
     struct ends e = {.pool = pool, .g = g};
     int dropped = drop_labels(pool, g);
     bool classic = false;
     for (uint32_t i = 0; i < g->nodes_n; i++) {
-        classic = classic || strcmp(g->node[i].op, "ZipMap") == 0;
+        classic = classic || names_an_end(g, &g->node[i]);
     }
     if (dropped < 0 || (dropped == 0 && !classic)) {
         return dropped;

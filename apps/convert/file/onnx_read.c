@@ -113,9 +113,9 @@ bool uw_onnx_take_entry(pb_istream_t *stream, const pb_field_t *field, void **ar
     if (!pb_decode_ex(stream, uw_onnx_Entry_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_entry *entry = append(l, sizeof *entry);
+    struct uw_convert_entry *entry = append(l, sizeof *entry);
     if (entry != NULL) {
-        *entry = (struct uw_onnx_entry){uw_onnx_last_text(&key), uw_onnx_last_text(&value)};
+        *entry = (struct uw_convert_entry){uw_onnx_last_text(&key), uw_onnx_last_text(&value)};
     }
     return entry != NULL;
 }
@@ -204,7 +204,7 @@ static const char *until_last(struct uw_onnx_reader *r, const char *text, char e
 static void read_metadata(struct uw_onnx_reader *r, const struct uw_onnx_list *metadata,
                           struct uw_onnx_node *node)
 {
-    const struct uw_onnx_entry *entry = metadata->item;
+    const struct uw_convert_entry *entry = metadata->item;
     node->module = node->name[0] == '/' ? until_last(r, node->name, '/') : NULL;
     for (uint32_t i = 0; i < metadata->n; i++) {
         if (strcmp(entry[i].key, "pkg.torch.onnx.name_scopes") == 0) {
@@ -305,14 +305,14 @@ static bool read_note(pb_istream_t *stream, const pb_field_t *field, void **arg)
     if (!pb_decode_ex(stream, uw_onnx_ValueNote_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    const struct uw_onnx_entry *entry = metadata.item;
+    const struct uw_convert_entry *entry = metadata.item;
     for (uint32_t i = 0; i < metadata.n; i++) {
         if (strcmp(entry[i].key, "pkg.torch.export.graph_signature.InputSpec.kind") == 0) {
-            struct uw_onnx_entry *note = append(l, sizeof *note);
+            struct uw_convert_entry *note = append(l, sizeof *note);
             if (note == NULL) {
                 return false;
             }
-            *note = (struct uw_onnx_entry){uw_onnx_last_text(&name), entry[i].value};
+            *note = (struct uw_convert_entry){uw_onnx_last_text(&name), entry[i].value};
         }
     }
     return true;
@@ -322,7 +322,7 @@ static bool read_note(pb_istream_t *stream, const pb_field_t *field, void **arg)
 static int set_roles(struct uw_onnx_graph *g, struct uw_pool *pool,
                      const struct uw_onnx_list *notes)
 {
-    const struct uw_onnx_entry *note = notes->item;
+    const struct uw_convert_entry *note = notes->item;
     struct uw_names names;
     if (notes->n == 0) {
         return UW_OK;
@@ -448,13 +448,14 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
     pb_istream_t stream = {.callback = read_memory, .state = &at, .bytes_left = bytes_n};
     uw_onnx_Model pb = uw_onnx_Model_init_zero;
     struct opset_fields opset = {.r = r};
-    struct uw_onnx_list producer = {.r = r};
+    struct uw_onnx_list producer = {.r = r}, metadata = {.r = r};
     struct graph_fields f;
 
     expect_graph(&pb.graph, &f, r);
     pb.opset_import = UW_ONNX_CALL(read_opset, &opset);
     pb.producer_name = UW_ONNX_CALL(uw_onnx_take_text, &producer);
     pb.functions = UW_ONNX_CALL(read_function, &r->functions);
+    pb.metadata_props = UW_ONNX_CALL(uw_onnx_take_entry, &metadata);
     if (!pb_decode_ex(&stream, uw_onnx_Model_fields, &pb, PB_DECODE_NOINIT)) {
         return r->rc < 0 ? r->rc
                          : uw_error_set(r->err, UW_ERR_CORRUPT,
@@ -465,6 +466,8 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
     *g = finish_graph(&f);
     g->opset = opset.version;
     g->producer = uw_onnx_last_text(&producer);
+    g->entry = metadata.item;
+    g->entries_n = metadata.n;
     g->folded_batchnorm = r->folded_batchnorm;
     if (set_roles(g, r->pool, &f.notes) < 0) {
         return UW_ERR_NOMEM;

@@ -114,6 +114,8 @@ struct uw_onnx_graph {
     struct uw_onnx_tensor *initializer;
     struct uw_onnx_value_info *input, *output;
     uint32_t nodes_n, initializers_n, inputs_n, outputs_n;
+    const struct uw_convert_entry *entry;   /* of the whole model; in a branch none */
+    uint32_t entries_n;
     const char *labels;             /* names of outputs that are left out, since they are classes
                                        beside values; NULL: none are */
     const char *folded_batchnorm;   /* how the file tells that an exporter folded batch norms into

@@ -10,6 +10,7 @@
 #define UWASA_CONVERT_ONNX_READER_H
 
 #include "onnx_read.h"
+#include "uwasa/convert.h"
 
 #include "onnx.pb.h"
 
@@ -33,11 +34,6 @@ struct uw_onnx_reader {
     const char *folded_batchnorm;   /* as struct uw_onnx_graph */
     uint32_t depth;                 /* of nested graphs */
     int rc;
-};
-
-/* "location" with "weights.bin", as nanopb decodes it. */
-struct uw_onnx_entry {
-    const char *key, *value;
 };
 
 /* One tensor while it is read. */

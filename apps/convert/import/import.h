@@ -263,6 +263,9 @@ int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 /* Make output 0, if present, the newest layer's output, seen as `v`. */
 void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v);
 
+/* Whether the elements follow each other as in the file. */
+bool uw_import_in_order(const struct uw_onnx_tensor *t);
+
 /* Give a layer a parameter: the constant's elements under the given shape.
  *   t   NULL: `fill` everywhere
  * The layer is named after the constant if that has a name. */

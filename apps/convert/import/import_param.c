@@ -184,18 +184,6 @@ bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t
     return !t->apart && (t->one || axes > 1 || differ) && uw_import_learns(im, t);
 }
 
-/* Whether the elements follow each other as in the file. */
-static bool is_in_order(const struct uw_onnx_tensor *t)
-{
-    int64_t stride = 1;
-    bool in_order = true;
-    for (uint32_t a = t->rank; a-- > 0;) {
-        in_order = in_order && (t->dim[a] == 1 || t->stride[a] == stride);
-        stride *= (int64_t)t->dim[a];
-    }
-    return in_order;
-}
-
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
                        uint32_t rank, const uint64_t *dim, bool trains)
 {
@@ -245,7 +233,7 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
     }
     l->own_name = is_constant_name(t->name) || is_computed_name(t->name)
                       ? (trains ? "parameter" : "constant")
-                  : is_in_order(t) ? t->name
+                  : uw_import_in_order(t) ? t->name
                                    : uw_pool_format(im->pool, "%s_transposed", t->name);
     if (l->own_name == NULL) {
         return uw_import_nomem(im);

@@ -165,6 +165,8 @@ static int finish(struct uw_import *im, struct uw_convert_model *m)
     rc = rc < 0 ? rc : tell_folding(im);
     memcpy(m->notes, im->notes, sizeof m->notes);
     m->notes_n = im->notes_n;
+    m->entry = im->graph.entry;
+    m->entries_n = im->graph.entries_n;
     return rc;
 }
 
