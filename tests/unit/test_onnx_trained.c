@@ -130,6 +130,25 @@ static void test_transposed_copy_of_a_constant_is_one(void **state)
     check(&g, NULL, &(struct outcome){false, true, NULL});
 }
 
+static void test_biases_that_tf2onnx_leaves_out_are_told(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        struct message g = graph(NULL, NULL), m = file_of(&g, 17);
+        bool told = false;
+        text(&m, 2, i == 0 ? "tf2onnx" : "keras2onnx");
+        uw_convert_read(&c, m.bytes, m.n, "m", &err);
+        assert_string_equal(err.text, "");
+        for (uint32_t k = 0; k < c.notes_n; k++) {
+            told = told || strstr(c.notes[k], "layers without a bias: ") != NULL;
+        }
+        assert_int_equal(told, i == 0);
+        uw_convert_deinit(&c);
+    }
+}
+
 static void test_name_that_is_nowhere_is_refused_with_those_that_are(void **state)
 {
     struct uw_convert_model c;
@@ -153,6 +172,7 @@ int main(void)
         cmocka_unit_test(test_file_tells_parameters_from_buffers),
         cmocka_unit_test(test_names_of_the_user_decide),
         cmocka_unit_test(test_transposed_copy_of_a_constant_is_one),
+        cmocka_unit_test(test_biases_that_tf2onnx_leaves_out_are_told),
         cmocka_unit_test(test_name_that_is_nowhere_is_refused_with_those_that_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,26 @@ static int tell_lone(struct uw_import *im)
                                          (unsigned)lone.n, lone.text));
 }
 
+/* TensorFlow's exporter leaves out biases of zeros. */
+static int tell_no_biases(struct uw_import *im)
+{
+    struct names_text without = {.text = ""};
+    bool tensorflow = im->graph.producer != NULL && strcmp(im->graph.producer, "tf2onnx") == 0;
+    for (uint32_t i = 0; i < im->layers_n && tensorflow; i++) {
+        const struct uw_import_layer *l = im->layer[i];
+        if (l->needed && ((l->def.kind == UW_LAYER_DENSE && l->def.dense.no_bias) ||
+                          (l->def.kind == UW_LAYER_CONV2D && l->def.conv2d.no_bias))) {
+            add_name(&without, l->def.name);
+        }
+    }
+    return without.n == 0
+               ? UW_OK
+               : tell(im, uw_pool_format(im->pool, "layers without a bias: %s: tf2onnx leaves out "
+                                         "biases that are all zero, as before training; a model "
+                                         "that is exported after a step of training has them",
+                                         without.text));
+}
+
 int uw_read_trained(struct uw_import *im)
 {
     struct names_text frozen = {.text = ""}, mixed = {.text = ""};
@@ -208,5 +228,6 @@ int uw_read_trained(struct uw_import *im)
                                      "constant, but both train: %s; --constant NAME trains "
                                      "neither", mixed.text));
     }
+    rc = rc < 0 ? rc : tell_no_biases(im);
     return rc < 0 ? rc : tell_lone(im);
 }
