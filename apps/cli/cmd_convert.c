@@ -2,6 +2,7 @@
 #include "base/commands.h"
 #include "base/open_file.h"
 #include "job/job.h"
+#include "job/job_columns.h"
 #include "job/job_weights.h"
 
 #include "uwasa/checkpoint.h"
@@ -38,6 +39,11 @@ static const struct uw_args_spec spec = {
     "or in .c, or is a folder that gets model.json and weights.safetensors, for train:\n\n"      \
     "  uwasa train --model my-model/model.json --weights my-model/weights.safetensors\n\n"       \
     "train, eval and plan also take the ONNX file itself as --model.\n\n"                        \
+    "What is kept with the weights goes along: names of classes, scale of columns, how sound\n"  \
+    "is heard, threshold of anomalies. In ONNX it is metadata (uwasa.data,\n"                    \
+    "uwasa.anomaly_threshold), which predict, eval and train read: the graph itself takes\n"     \
+    "numbers that are scaled. In C it is NAME_scale, NAME_classes, NAME_sound and\n"             \
+    "NAME_anomaly_threshold, declared in the comment in front.\n\n"                              \
     "Operators that are read: "
 
 static int append(void *arg, const void *bytes, size_t bytes_n)
@@ -54,7 +60,47 @@ static int write_onnx(const struct uw_job *job, uw_convert_put put, void *arg,
 
 static int write_c(const struct uw_job *job, uw_convert_put put, void *arg, struct uw_error *err)
 {
-    return uw_convert_write_c(&job->model, put, arg, err);
+    struct uw_job_columns kept;
+    const struct uw_data_columns *c = &kept.columns;
+    int rc = uw_job_columns_load(&kept, NULL, &job->onnx, err);
+    if (rc == UW_OK) {
+        const struct uw_convert_kept constants = {
+            .classes = (const char *const *)c->classes, .classes_n = c->classes_n,
+            .mean = c->mean, .inverse = c->inverse, .features_n = c->features_n,
+            .sound = c->sound};
+        rc = uw_convert_write_c_with(&job->model, &constants, put, arg, err);
+    }
+    uw_job_columns_close(&kept);
+    return rc;
+}
+
+/* Give the model what is kept with its weights as an entry. *entries: to be freed after the job. */
+static int take_kept(struct uw_job *job, const char *weights, struct uw_convert_entry **entries,
+                     struct uw_error *err)
+{
+    struct uw_job_columns kept;
+    struct uw_convert_model *onnx = &job->onnx;
+    uint32_t n = 0;
+    int rc = uw_job_columns_load(&kept, weights, onnx, err);
+    if (rc == UW_OK && kept.columns.features_n != 0) {
+        job->columns = uw_job_columns_text(&kept.columns, kept.loss);
+        *entries = malloc(((size_t)onnx->entries_n + 1u) * sizeof **entries);
+        if (job->columns == NULL || *entries == NULL) {
+            rc = uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+        }
+    }
+    for (uint32_t i = 0; rc == UW_OK && *entries != NULL && i < onnx->entries_n; i++) {
+        if (strcmp(onnx->entry[i].key, UW_CONVERT_DATA) != 0) {
+            (*entries)[n++] = onnx->entry[i];
+        }
+    }
+    if (rc == UW_OK && *entries != NULL) {
+        (*entries)[n++] = (struct uw_convert_entry){UW_CONVERT_DATA, job->columns};
+        onnx->entry = *entries;
+        onnx->entries_n = n;
+    }
+    uw_job_columns_close(&kept);
+    return rc;
 }
 
 /* Write one file completely or not at all. `write` NULL: write the text. */
@@ -98,13 +144,14 @@ static int write_folder(struct uw_storage *s, const char *folder, const struct u
     free(text);
     if (rc >= 0) {
         snprintf(path, sizeof path, "%s/weights.safetensors", folder);
-        rc = uw_checkpoint_save(m, NULL, s, path, err);
+        const struct uw_checkpoint kept = {.data = job->columns};
+        rc = uw_checkpoint_save(m, job->columns != NULL ? &kept : NULL, s, path, err);
     }
     return rc;
 }
 
 static int convert(struct uw_job *job, const char *in, const char *out, const struct options *o,
-                   struct uw_error *err)
+                   struct uw_convert_entry **entries, struct uw_error *err)
 {
     struct uw_storage_file files;
     const struct uw_job_config config = {
@@ -114,6 +161,7 @@ static int convert(struct uw_job *job, const char *in, const char *out, const st
     rc = rc < 0 ? rc : uw_job_bind(job, err);
     rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
+    rc = rc < 0 ? rc : take_kept(job, o->weights, entries, err);
     if (rc < 0) {
         return rc;
     }
@@ -146,6 +194,7 @@ int uw_cmd_convert(int argc, char **argv)
     const char *name[2] = {NULL, NULL};
     struct uw_error err = {.text = ""};
     struct uw_job job = {.pool = NULL};
+    struct uw_convert_entry *entries = NULL;
     struct uw_args_spec with_operators = spec;
     char epilogue[2048];
     snprintf(epilogue, sizeof epilogue, "%s%s.", EPILOGUE, uw_convert_operators());
@@ -172,7 +221,7 @@ int uw_cmd_convert(int argc, char **argv)
         return uw_cli_error("convert", UW_EXIT_USAGE,
                             "--weights: is needed, %s is a model without weights", name[0]);
     }
-    int rc = convert(&job, name[0], name[1], &o, &err);
+    int rc = convert(&job, name[0], name[1], &o, &entries, &err);
     if (rc >= 0) {
         uw_job_print_notes(&job);
         print_ends(&job, name[1]);
@@ -180,6 +229,7 @@ int uw_cmd_convert(int argc, char **argv)
                (unsigned)job.need.parameters_n);
     }
     uw_job_deinit(&job);
+    free(entries);
     return rc < 0 ? uw_cli_error("convert", uw_job_exit(rc), "%s",
                                  uw_error_sentence(&err, rc))
                   : UW_EXIT_DONE;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct uw_convert_tensor *find(const struct uw_convert_model *c, const char *name,
@@ -64,6 +65,15 @@ static bool is_addition(const struct uw_model *m, const struct uw_segment *s)
     return m->config.adapt.lora_rank != 0 && dot != NULL && strncmp(dot, ".lora_", 6) == 0;
 }
 
+const char *uw_convert_entry(const struct uw_convert_model *c, const char *key)
+{
+    const char *value = NULL;
+    for (uint32_t i = 0; i < c->entries_n; i++) {
+        value = strcmp(c->entry[i].key, key) == 0 ? c->entry[i].value : value;
+    }
+    return value;
+}
+
 int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struct uw_error *err)
 {
     const struct uw_params *p = &m->params;
@@ -83,6 +93,9 @@ int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struc
         }
         memcpy(p->x + s->offset_n, find(c, s->name, i)->data, (size_t)s->size_n * sizeof(float));
     }
+    const char *threshold = uw_convert_entry(c, UW_CONVERT_THRESHOLD);
+    float value = threshold != NULL ? strtof(threshold, NULL) : 0.0f;
+    m->anomaly_threshold = value > 0.0f && isfinite(value) ? value : m->anomaly_threshold;
     (void)uw_model_push(m); /* the first step reports a failed device */
     return UW_OK;
 }

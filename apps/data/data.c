@@ -24,6 +24,7 @@ struct uw_data_parts {
     struct uw_augment augment;
     struct uw_turned turned, turned_plain;
     struct uw_images images;
+    struct uw_arrays arrays;
     struct uw_sounds sounds;
     const struct uw_data_columns *columns;      /* NULL: the set is no table */
     const struct uw_notes *notes;
@@ -208,6 +209,22 @@ static int open_npz(struct uw_data_parts *p, const char *rest, const struct uw_d
     return open_table(p, UW_TABLE_NPZ, rest, config, err);
 }
 
+/* ---- arrays ---- */
+
+static int open_arrays(struct uw_data_parts *p, const char *rest,
+                       const struct uw_data_config *config, struct uw_error *err)
+{
+    if (*rest != '\0' || (config->test ? config->held : config->train) == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "data \"arrays%.20s\": are only for a program "
+                            "that has them in memory", rest);
+    }
+    p->whole = &p->arrays.base;
+    p->notes = &p->arrays.notes;
+    int rc = uw_arrays_open(&p->arrays, config, err);
+    p->columns = p->arrays.columns.features_n != 0 ? &p->arrays.columns : NULL;
+    return rc;
+}
+
 /* ---- images and sounds ---- */
 
 static int open_images(struct uw_data_parts *p, const char *rest,
@@ -285,8 +302,8 @@ static const struct {
     {"digits", open_digits},    {"keywords", open_keywords}, {"cifar10:", open_cifar10},
     {"idx:", open_idx},         {"csv:", open_csv},
     {"npy:", open_npy},         {"npz:", open_npz},          {"images:", open_images},
-    {"sounds:", open_sounds},   {"stream:", open_stream},
-    {"mqtt://", open_mqtt},      {"mqtts://", open_mqtts},
+    {"sounds:", open_sounds},   {"stream:", open_stream},    {"arrays", open_arrays},
+    {"mqtt://", open_mqtt},     {"mqtts://", open_mqtts},
 };
 
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
@@ -430,6 +447,7 @@ void uw_data_close(struct uw_data *d)
         uw_csv_close(&d->parts->csv);
         uw_stream_close(&d->parts->stream);
         uw_images_close(&d->parts->images);
+        uw_arrays_close(&d->parts->arrays);
         uw_sounds_close(&d->parts->sounds);
         free(d->parts);
     }

@@ -102,6 +102,25 @@ int uw_images_open(struct uw_images *d, const char *text, const struct uw_data_c
                    struct uw_error *err);
 void uw_images_close(struct uw_images *d);
 
+/* ---- arrays ----
+ *
+ * Samples in the program's own memory. */
+
+struct uw_arrays {
+    struct uw_dataset base;
+    const float *x;             /* borrowed */
+    const float *y;             /* borrowed; NULL: labels, or nothing */
+    uint32_t *labels;           /* [samples_n]; NULL: values, or nothing */
+    struct uw_data_columns columns;     /* an earlier set's scale; features_n 0: none */
+    struct uw_notes notes;
+};
+
+/* Read y as labels or values, and check that every number is finite. Returns UW_OK,
+ * UW_ERR_INVALID, UW_ERR_MISMATCH or UW_ERR_NOMEM; err names the array and the place. */
+int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config,
+                   struct uw_error *err);
+void uw_arrays_close(struct uw_arrays *d);
+
 /* ---- sounds ----
  *
  * WAV files in a folder a class, as features of uwasa/sound.h, computed when the set is opened. */

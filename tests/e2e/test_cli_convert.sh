@@ -52,6 +52,8 @@ expect 2 "$uwasa" eval --model "$onnx/residual.onnx" --shape 2,6,7
 grep -qF -- '--shape 2,6,7: axis 3 of input' err || fail "a wrong size is not named"
 expect 2 "$uwasa" train --model mlp --shape 784
 grep -qF -- '--shape: mlp is no ONNX file' err || fail "--shape of a built-in model is not refused"
+expect 2 "$uwasa" train --model mlp --unfused
+grep -qF -- '--unfused: mlp is no ONNX file' err || fail "--unfused of a built-in model is not refused"
 cp "$onnx/forms.onnx" .
 expect 2 "$uwasa" plan --model forms.onnx
 grep -qF "tensor w1: its data lies in 'forms.weights': no such file" err ||
@@ -86,4 +88,57 @@ expect 0 "$uwasa" convert "$onnx/shapes.onnx" back.onnx
 grep -qF "back.onnx: output 'output' ends in LogSoftmax again" err || fail "no word of its end"
 expect 0 "$uwasa" convert back.onnx shapes
 grep -qF 'the softmax at the end is left out' err || fail "the file that comes back has no softmax"
+
+# what is kept with the weights goes along: names of classes, scale of columns, the threshold
+awk 'BEGIN { srand(3); print "a,b,c,kind"; for (; n < 300; n++) { a = 100 + 20 * rand()
+    print a "," rand() "," 5 * rand() "," (a > 110 ? "warm?" : "cold") } }' >heat.csv
+head -n 21 heat.csv >rows.csv
+echo '{"name": "heat", "input": [3], "layers": [{"name": "fc", "type": "dense", "out": 2}]}' >heat.json
+echo '{"name": "odd", "input": [3], "layers": [{"name": "fc1", "type": "dense", "out": 2},
+ {"name": "fc2", "type": "dense", "out": 3}], "loss": {"type": "mse", "target": "input"}}' >odd.json
+expect 0 "$uwasa" train --model heat.json --data csv:heat.csv,scale=standard --epochs 9 \
+    --save heat.safetensors
+expect 0 "$uwasa" train --model odd.json --data csv:heat.csv,scale=standard,drop=kind,label=none \
+    --epochs 5 --anomaly-percentile 50 --save odd.safetensors
+for m in heat odd; do
+    expect 0 "$uwasa" predict --model $m.json --weights $m.safetensors rows.csv
+    mv out $m.rows
+    expect 0 "$uwasa" convert $m.json $m.onnx --weights $m.safetensors
+    expect 0 "$uwasa" convert $m.onnx $m-again.onnx
+    expect 0 "$uwasa" convert $m-again.onnx $m-folder
+    for from in $m.onnx $m-again.onnx "$m-folder/model.json --weights $m-folder/weights.safetensors"; do
+        # shellcheck disable=SC2086
+        expect 0 "$uwasa" predict --model $from rows.csv
+        cmp -s out $m.rows || { cat out err >&2; fail "$from does not know what was kept"; }
+    done
+    expect 0 "$uwasa" convert $m-again.onnx $m.c
+done
+grep -q 'warm?' heat.rows || fail "heat has no names of classes"
+grep -q 'anomaly$' odd.rows || fail "odd has no threshold"
+expect 0 "$uwasa" eval --model heat.onnx --data csv:heat.csv
+grep -q 'features are scaled as in training' err || fail "eval does not scale as in training"
+# the constants of a board: the source says what its comment declares
+if command -v cc >/dev/null; then
+    sed -n 's/^ \* *\(extern .*;\)$/\1/p' heat.c odd.c >declared.h
+    cat >board.c <<'END'
+#include <stdio.h>
+#include <uwasa/model.h>
+#include "declared.h"
+int main(void)
+{
+    float x[3] = {110.0f, 0.5f, 2.5f};
+    heat_again_scale(x);
+    printf("%s %s %d %.6g\n", heat_again_classes[0], heat_again_classes[1],
+           x[0] > -0.2f && x[0] < 0.2f && x[2] > -0.2f && x[2] < 0.2f,
+           (double)odd_again_anomaly_threshold);
+    return 0;
+}
+END
+    cc -std=c11 -Wall -Wextra -Werror -I "$onnx/../../../runtime/include" -o board board.c heat.c \
+        odd.c || fail "the constants do not compile"
+    ./board >said || fail "the constants do not run"
+    threshold=$("$uwasa" predict --model odd.onnx rows.csv 2>&1 >/dev/null |
+        sed -n 's/^anomalies: errors above \([0-9.e-]*\),.*/\1/p')
+    [ "$(cat said)" = "cold warm? 1 $threshold" ] || { cat said declared.h >&2; fail "constants"; }
+fi
 echo passed

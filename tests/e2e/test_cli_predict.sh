@@ -120,8 +120,25 @@ cmp -s out rows.out || fail "the ONNX model answers otherwise"
 
 expect 0 "$uwasa" convert auto.json auto.onnx --weights auto.safetensors
 expect 0 "$uwasa" predict --model auto.onnx rows.csv
+grep -q 'the loss is taken' err && fail "the loss of the training is guessed"
+sed 's/uwasa\.data/other.data/' auto.onnx >foreign.onnx     # as another program writes it
+expect 0 "$uwasa" predict --model foreign.onnx rows.csv
 grep -q 'the loss is taken to be mse against the sample itself' err ||
     { cat err >&2; fail "the loss that was taken is not told"; }
+
+# a softmax at the end makes a classifier of as many outputs as inputs
+echo '{"name": "s", "input": [2], "layers": [{"name": "d", "type": "dense", "out": 2},
+    {"name": "p", "type": "softmax"}]}' >soft.json
+expect 0 "$uwasa" train --model soft.json --data csv:shapes.csv --loss mse --steps 1 --save soft.st
+expect 0 "$uwasa" convert soft.json soft.onnx --weights soft.st
+echo '0.1,0.2' | "$uwasa" predict --model soft.onnx >out 2>err || { cat err >&2; fail "a softmax"; }
+grep -q 'autoencoder' err && { cat err >&2; fail "a classifier is taken for an autoencoder"; }
+awk '{ exit !(NF == 2 && $1 ~ /^[a-z]+$/ && $2 >= 0.5) }' out ||
+    { cat out >&2; fail "no class and probability"; }
+sed 's/uwasa\.data/other.data/' soft.onnx >foreign.onnx
+echo '0.1,0.2' | "$uwasa" predict --model foreign.onnx >out 2>err || { cat err >&2; fail "a softmax"; }
+grep -q 'autoencoder' err && { cat err >&2; fail "a classifier is taken for an autoencoder"; }
+awk '{ exit !(NF == 2 && $1 ~ /^[01]$/) }' out || { cat out >&2; fail "no class and probability"; }
 
 # a node that trains answers as its weights do; a rate of 1e-30 leaves them as they are
 expect 0 "$uwasa" keygen run.key

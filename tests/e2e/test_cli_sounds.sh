@@ -45,6 +45,14 @@ done
 expect 0 "$uwasa" eval --model words.json --weights words.safetensors --data sounds:tones
 grep -q '^test accuracy  100.00 %' out || fail "eval"
 
+# an ONNX file and C source know how it hears
+expect 0 "$uwasa" convert words.json words.onnx --weights words.safetensors
+expect 0 "$uwasa" predict --model words.onnx tones/mid/2.wav
+grep -q '^mid	' out || { cat out >&2; fail "the ONNX file hears otherwise"; }
+expect 0 "$uwasa" convert words.onnx words.c
+grep -q '\.rate_hz = 8000, \.window_n = 240, \.hop_n = 160, \.frames_n = 24, \.mels_n = 24,$' words.c ||
+    fail "the C source does not say how sound is heard"
+
 # other options, another file, and weights that know of no sound
 wav other.wav 500 1
 printf 'x' | dd of=other.wav bs=1 seek=24 conv=notrunc 2>/dev/null

@@ -222,6 +222,29 @@ def lstm_first_state(x, lstm, last, h, c):
     return last(lstm(x, (state[0], state[1]))[0][:, -1])
 
 
+@network(SERIES, lambda: [nn.RNN(6, 7, batch_first=True), Linear(7, 5), parameter(1, 1, 7)])
+def rnn_first_state(x, rnn, last, h):
+    return last(rnn(x, h.expand(-1, x.shape[0], -1).contiguous())[0].mean(1))
+
+
+@network(SERIES, lambda: [Linear(6, 7), nn.GRU(6, 7, 2, batch_first=True, bidirectional=True),
+                          Linear(14, 5)])
+def gru_state_of_sample(x, first, gru, last):
+    h = first(x[:, 0]).tanh().unsqueeze(0).expand(4, -1, -1).contiguous()
+    return last(gru(x, h)[0][:, -1])
+
+
+@network(SERIES, lambda: [nn.LSTM(6, 7, 2, batch_first=True, bidirectional=True), Linear(28, 5)])
+def lstm_cells_both_ways(x, lstm, last):
+    return last(lstm(x)[1][1].permute(1, 0, 2).flatten(1))
+
+
+@network(SERIES, lambda: [nn.LSTM(6, 7, batch_first=True), nn.LSTM(6, 7, batch_first=True),
+                          Linear(7, 5)])
+def seq2seq(x, encoder, decoder, last):
+    return last(decoder(x[:, :4], encoder(x)[1])[0].mean(1))
+
+
 @network(SERIES, lambda: [nn.LSTM(6, 7, batch_first=True), Linear(7, 1), Linear(7, 5)])
 def lstm_attention(x, lstm, score, last):
     y = lstm(x)[0]
@@ -398,6 +421,37 @@ def coordinates(x, conv, last, grid):
 @network((6, 12, 12), lambda: [Conv2d(3, 8, 3), Linear(8, 5)])
 def siamese(x, conv, last):
     return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
+
+
+@network((6, 12, 12), lambda: [Sequential(Conv2d(3, 8, 3, 2, 1), ReLU(),
+                                          Conv2d(8, 8, 3, padding=1, groups=4, bias=False)),
+                               Linear(8, 5)])
+def siamese_groups(x, conv, last):
+    return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
+
+
+@network((6, 12, 12), lambda: [Sequential(Conv2d(3, 8, 3), nn.BatchNorm2d(8), ReLU()),
+                               Linear(8, 5)])
+def siamese_batchnorm(x, conv, last):
+    return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
+
+
+@network((6, 10), lambda: [nn.Conv1d(3, 8, 3, dilation=2, padding=2), Linear(8, 5)])
+def siamese_series(x, conv, last):
+    return last(conv(x[:, :3]).relu().mean(2) * conv(x[:, 3:]).relu().mean(2))
+
+
+@network(IMAGE, lambda: [Conv2d(3, 6, 3, padding=1), Conv2d(6, 6, 3, padding=1), head(6)])
+def repeated_convolution(x, first, again, last):
+    y = first(x)
+    for _ in range(3):
+        y = again(y).relu() + y
+    return last(y)
+
+
+@network(SERIES, lambda: [nn.LSTM(6, 7, batch_first=True), Linear(7, 5)])
+def siamese_lstm(x, lstm, last):
+    return last((lstm(x[:, :5])[0][:, -1] - lstm(x[:, 5:])[0][:, -1]).abs())
 
 
 @network(IMAGE, lambda: [Conv2d(3, 6, 3, padding=1), Conv2d(6, 6, 3, padding=1, groups=6),

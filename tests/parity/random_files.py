@@ -32,7 +32,7 @@ except ImportError:
 sys.dont_write_bytecode = True
 import gen_models  # noqa: E402  pylint: disable=wrong-import-position
 from random_models import (  # noqa: E402  pylint: disable=wrong-import-position
-    BATCH, CLASSES, STEPS, torch_losses, write_idx)
+    BATCH, CLASSES, STEPS, far_apart, torch_losses, write_idx)
 
 TOLERANCE = 1e-4
 FREE = ["abs", "erf", "softsign", "mish", "hardsigmoid", "hardswish", "selu", "square", "clip",
@@ -258,10 +258,6 @@ class Logits(torch.nn.Module):
         return self.graph(x)[self.graph.last]
 
 
-def far_apart(a, b):
-    return any(not abs(x - y) <= TOLERANCE * max(1.0, abs(x)) for x, y in zip(a, b))
-
-
 def expected(description, state, x, y, lr):
     graph = gen_models.Graph(description)
     graph.load_state_dict(state)
@@ -297,10 +293,10 @@ def run(args, seed, folder):
     got = [e["loss"] for e in events if e["event"] == "step"]
     if len(got) != STEPS:
         return f"{len(got)} steps instead of {STEPS}", False
-    if not far_apart(want, got):
+    if not far_apart(want, got, TOLERANCE):
         return None
     steep = any(far_apart(want, expected(description, state, x * (1 + 1e-6 * torch.randn_like(x)),
-                                         y, lr)) for _ in range(5))
+                                         y, lr), TOLERANCE) for _ in range(5))
     return f"PyTorch {want}, uwasa {got}, of {types}", steep
 
 

@@ -1,14 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""random_models.py UWASA [--first SEED] [--count N] [--keep DIR] [-v]
+"""random_models.py UWASA [--first SEED] [--count N] [--exporter E] [--keep DIR] [-v]
 
-Train random networks in PyTorch and, from their ONNX export, with `uwasa train`; the losses of
-every step must agree. Networks are chains, residual and inception blocks, and sequence models,
-drawn from a seed, so that no list of supported models can be learned by heart.
+Train random networks in PyTorch, in double precision, and from their ONNX export with `uwasa
+train`, with layers joined and with --unfused; the losses of every step and the weights after the
+last one must agree. Networks are chains, residual and inception blocks, sequence models, and, two
+of three, operators on tensors (random_operators.py), drawn from a seed, so that no list of
+supported models can be learned by heart. (random_files.py does so with model files.)
 
-Where a ReLU's input comes closer to its kink than float's rounding, two right programs may take
-different sides: a network that differs and has such an input is counted apart. One in a hundred
-is allowed; of less than a hundred, none.
+Where two right programs may differ, because an input stands at a kink or a network amplifies
+rounding, PyTorch itself differs between two inputs that differ by float's rounding, or from itself
+in single precision: such networks are counted apart. One in a hundred is allowed; of less than a
+hundred, none.
+
+Exporters: torchscript, the older one, which every PyTorch has; dynamo, the newer one.
 
 Prints one line a network that differs, with the command that runs it alone. Exit status 0 when
 all agree, 1 when one does not, 77 when PyTorch is not there."""
@@ -31,6 +36,9 @@ try:
 except ImportError:
     print("skipped: no python3-torch")
     sys.exit(77)
+
+sys.dont_write_bytecode = True
+import random_operators  # noqa: E402  pylint: disable=wrong-import-position
 
 STEPS = 6
 BATCH = 4
@@ -197,7 +205,10 @@ def sequence_model(r):
 def make(seed):
     r = random.Random(seed)
     torch.manual_seed(seed)
-    model, shape = sequence_model(r) if r.random() < 0.25 else image_model(r)
+    if r.random() < 0.67:
+        model, shape = random_operators.draw(r, CLASSES)
+    else:
+        model, shape = sequence_model(r) if r.random() < 0.25 else image_model(r)
     return r, model, shape
 
 
@@ -209,21 +220,16 @@ def write_idx(path, kind, tensor):
         f.write(struct.pack(f">{tensor.numel()}{code}", *tensor.flatten().tolist()))
 
 
-KINK = 1e-6
-
-
-def watch_kinks(model):
-    """How near the ReLUs' inputs come to a kink, in a list that the forward passes fill."""
-    nearest = []
-
-    def look(module, inputs):
-        v = inputs[0].detach()
-        places = [v, v - 6] if isinstance(module, nn.ReLU6) else [v]
-        nearest.extend(p[p != 0].abs().min().item() for p in places if (p != 0).any())
-    for module in model.modules():
-        if isinstance(module, (nn.ReLU, nn.ReLU6, nn.LeakyReLU)):
-            module.register_forward_pre_hook(look)
-    return nearest
+def write_data(folder, x, y):
+    """Returns what --data takes."""
+    if x.dim() > 2:
+        write_idx(os.path.join(folder, "x"), 0x0D, x)
+        write_idx(os.path.join(folder, "y"), 0x08, y)
+        return f"idx:{folder}/x,{folder}/y"
+    with open(os.path.join(folder, "xy.csv"), "w", encoding="ascii") as f:
+        for row, label in zip(x.tolist(), y.tolist()):
+            f.write(",".join(f"{v:.9g}" for v in row) + f",{label}\n")
+    return f"csv:{folder}/xy.csv,{folder}/xy.csv"
 
 
 def torch_losses(model, x, y, lr, loss_of=F.cross_entropy):
@@ -241,50 +247,141 @@ def torch_losses(model, x, y, lr, loss_of=F.cross_entropy):
     return losses
 
 
-def run(args, seed, folder):
-    """Returns None, or what is wrong and whether it is a kink."""
+def far_apart(a, b, tolerance):
+    return any(not abs(x - y) <= tolerance * max(1.0, abs(x)) for x, y in zip(a, b))
+
+
+def make_file(args, seed, path):
+    """Of what PyTorch itself cannot export, the next network is drawn."""
+    for again in range(9):
+        r, model, shape = make(seed + again * 1000003)
+        x = torch.randn(STEPS * BATCH, *shape)
+        try:
+            export(model, x, path, r, args.exporter)
+            return r, model, x
+        except Exception as e:  # pylint: disable=broad-except
+            print(f"seed={seed}: drawn again: {str(e).splitlines()[0][:120]}")
+    raise RuntimeError(f"seed={seed}: no network can be exported")
+
+
+def own_parameters(model):
+    """Those that no layer of PyTorch has."""
+    return [f"{step}.{name}" for step, module in model.named_modules()
+            if isinstance(module, random_operators.Step)
+            for name, _ in module.named_parameters(recurse=False)]
+
+
+def export(model, x, path, r, exporter):
+    """Write it as one of the files that people have of it."""
     warnings.simplefilter("ignore")
-    r, model, shape = make(seed)
-    lr = r.choice([0.01, 0.05])
-    opset = r.choice([11, 12, 13, 14, 15, 16, 17])
     training = r.random() < 0.5
-    x = torch.randn(STEPS * BATCH, *shape)
+    opset = r.choice([12, 13, 14, 15, 16, 17])
+    dynamic = r.random() < 0.5
+    x = x[:2 if dynamic else BATCH]
+    if exporter == "dynamo":
+        torch.onnx.export(model.eval(), (x,), path, dynamo=True, external_data=False,
+                          optimize=False, verbose=False, input_names=["input"],
+                          dynamic_shapes=({0: torch.export.Dim("batch")},) if dynamic else None)
+        return
+    more = {"dynamo": False} if "dynamo" in torch.onnx.export.__code__.co_varnames else {}
+    # PRESERVE: mode EVAL would melt batch norm into the convolution before it.
+    # Folding would train half of a weight apart from the weight.
+    mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.PRESERVE
+    torch.onnx.export(model.train(training), x, path, opset_version=opset, training=mode,
+                      do_constant_folding=not training and not own_parameters(model),
+                      input_names=["input"], output_names=["logits"],
+                      dynamic_axes={"input": {0: "n"}, "logits": {0: "n"}} if dynamic else None,
+                      **more)
+
+
+def trained(model, path):
+    """What tells uwasa which tensors of a file of the older exporter train."""
+    with open(path, "rb") as f:
+        data = f.read()
+    names = [name for name in own_parameters(model)
+             if bytes([len(name)]) + name.encode() in data]
+    return ["--trained", ",".join(names)] if names else []
+
+
+def read_weights(path):
+    """Tensors of a safetensors file, by name: shape without leading ones, elements."""
+    with open(path, "rb") as f:
+        header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+        data = f.read()
+    tensors = {}
+    for name, t in header.items():
+        if name != "__metadata__" and t["dtype"] == "F32":
+            first, last = t["data_offsets"]
+            tensors[name] = without_ones(t["shape"]), struct.unpack(
+                f"<{(last - first) // 4}f", data[first:last])
+    return tensors
+
+
+def without_ones(shape):
+    shape = list(shape)
+    while shape and shape[0] == 1:
+        shape.pop(0)
+    return shape
+
+
+def train(command):
+    """Returns the losses, or what is wrong."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        return None, f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    losses = [e["loss"] for e in events if e["event"] == "step"]
+    return (losses, None) if len(losses) == STEPS else (None, f"{len(losses)} steps, not {STEPS}")
+
+
+def run(args, seed, folder):
+    """Returns the number of tensors compared and None, or what is wrong and whether it is a kink."""
+    file = os.path.join(folder, "model.onnx")
+    r, model, x = make_file(args, seed, file)
+    lr = r.choice([0.01, 0.05])
     y = torch.randint(0, CLASSES, (STEPS * BATCH,))
     y[0] = CLASSES - 1  # the number of classes is taken from the labels
-    # PRESERVE: mode EVAL would melt batch norm into the convolution before it.
-    mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.PRESERVE
-    file = os.path.join(folder, "model.onnx")
-    model.train(training)
-    dynamic = {"input": {0: "n"}, "logits": {0: "n"}} if r.random() < 0.5 else None
-    batch = BATCH if dynamic is None else 2
+    # Exporting trains statistics of batch norm.
     before = {k: v.clone() for k, v in model.state_dict().items()}
-    torch.onnx.export(model, x[:batch], file, opset_version=opset, training=mode,
-                      do_constant_folding=not training, input_names=["input"],
-                      output_names=["logits"], dynamic_axes=dynamic)
-    model.load_state_dict(before)
-    write_idx(os.path.join(folder, "x"), 0x0D, x)
-    write_idx(os.path.join(folder, "y"), 0x08, y)
-    # In double: in float, GELU of some builds of PyTorch gives another gradient in every run.
-    nearest = watch_kinks(model)
-    want = torch_losses(model.double(), x.double(), y, lr)
-    command = [args.uwasa, "train", "--model", file, "--data",
-               f"idx:{folder}/x,{folder}/y", "--no-shuffle", "--steps", str(STEPS), "--batch",
-               str(BATCH), "--lr", str(lr), "--json", "-"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if done.returncode != 0:
-        return f"status {done.returncode}: {done.stderr.strip().splitlines()[-1:]}", False
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    got = [e["loss"] for e in events if e["event"] == "step"]
-    if len(got) != STEPS:
-        return f"{len(got)} steps instead of {STEPS}", False
+    data = write_data(folder, x, y)
+    told = trained(model, file) if args.exporter == "torchscript" else []
+
+    def expected(x, dtype=torch.float64):
+        # In double: in float, GELU of some builds of PyTorch gives another gradient in every run.
+        model.load_state_dict(before)
+        losses = torch_losses(model.to(dtype), x.to(dtype), y, lr)
+        return losses, {k: v.flatten().tolist() for k, v in model.state_dict().items()}
     tolerance = 1e-3 if any(isinstance(m, (nn.BatchNorm2d, nn.InstanceNorm2d, nn.GroupNorm))
                             for m in model.modules()) else 1e-4
-    for step, (a, b) in enumerate(zip(want, got)):
-        if abs(a - b) > tolerance * max(1.0, abs(a)):
-            kink = min(nearest, default=1.0)
-            return (f"step {step + 1}: PyTorch {a:.6f}, uwasa {b:.6f}, nearest kink {kink:.1e}, "
-                    f"of {model}"), kink < KINK
-    return None
+    want, weights = expected(x)
+    shapes = {k: without_ones(v.shape) for k, v in before.items()}
+
+    def is_steep(losses, others):
+        return far_apart(want, losses, tolerance) or any(
+            far_apart(weights[k], others[k], tolerance) for k in weights)
+    compared_n = 0
+    for way in ([], ["--unfused"]):
+        compared = []
+        saved = os.path.join(folder, "trained.safetensors")
+        got, wrong = train([args.uwasa, "train", "--model", file, "--data", data, "--no-shuffle",
+                            "--steps", str(STEPS), "--batch", str(BATCH), "--lr", str(lr),
+                            "--json", "-", "--save", saved, *told, *way])
+        if got is not None and far_apart(want, got, tolerance):
+            wrong = f"PyTorch {want}, uwasa {got}"
+        for name, (sizes, values) in read_weights(saved).items() if wrong is None else ():
+            if shapes.get(name) == sizes:
+                compared.append(name)
+                if far_apart(weights[name], values, tolerance):
+                    a, b = max(zip(weights[name], values), key=lambda p: abs(p[0] - p[1]))
+                    wrong = f"{name}: PyTorch {a}, uwasa {b}"
+        if not compared and wrong is None:
+            wrong = "no weight has its name in PyTorch"
+        if wrong is not None:
+            steep = got is not None and (is_steep(*expected(x, torch.float32)) or any(
+                is_steep(*expected(x * (1 + 1e-6 * torch.randn_like(x)))) for _ in range(5)))
+            return 0, (f"{' '.join(way)} {wrong}, of {model}", steep)
+        compared_n += len(compared)
+    return compared_n, None
 
 
 def main():
@@ -293,15 +390,17 @@ def main():
     p.add_argument("uwasa")
     p.add_argument("--first", type=int, default=1)
     p.add_argument("--count", type=int, default=20)
+    p.add_argument("--exporter", default="torchscript", choices=["torchscript", "dynamo"])
     p.add_argument("--keep", help="leave the files of the networks that differ there")
     p.add_argument("-v", action="store_true", help="print every network")
     args = p.parse_args()
     torch.set_num_threads(1)
-    failed = kinks = 0
+    failed = kinks = tensors_n = 0
     for seed in range(args.first, args.first + args.count):
         folder = tempfile.mkdtemp(prefix="uwasa-random-")
         try:
-            wrong = run(args, seed, folder)
+            compared_n, wrong = run(args, seed, folder)
+            tensors_n += compared_n
             if args.v:
                 print(seed, make(seed)[1])
             if wrong is not None:
@@ -313,7 +412,8 @@ def main():
                     shutil.copytree(folder, os.path.join(args.keep, str(seed)))
         finally:
             shutil.rmtree(folder)
-    print(f"{args.count - failed - kinks} of {args.count} networks agree, {kinks} stand on a kink")
+    print(f"{args.count - failed - kinks} of {args.count} networks agree, {kinks} stand on a kink; "
+          f"{tensors_n} tensors compared")
     return 1 if failed or kinks > args.count // 100 else 0
 
 

@@ -5,12 +5,15 @@
 #include "onnx_message.h"
 
 /* Read the graph. Returns how many of its layers are of that kind. */
-static uint32_t count_of(const struct message *g, int64_t opset, enum uw_layer_kind kind)
+static uint32_t count_with(const struct message *g, int64_t opset, bool unfused,
+                           enum uw_layer_kind kind)
 {
+    const struct uw_convert_options o = {.unfused = unfused};
+    const struct message m = file_of(g, opset);
     struct uw_convert_model c;
     struct uw_error err;
     uint32_t n = 0;
-    int rc = read_as(&c, g, opset, &err);
+    int rc = uw_convert_read_with(&c, &o, m.bytes, m.n, "m", &err);
     if (rc != UW_OK) {
         fail_msg("%s", err.text);
     }
@@ -19,6 +22,11 @@ static uint32_t count_of(const struct message *g, int64_t opset, enum uw_layer_k
     }
     uw_convert_deinit(&c);
     return n;
+}
+
+static uint32_t count_of(const struct message *g, int64_t opset, enum uw_layer_kind kind)
+{
+    return count_with(g, opset, false, kind);
 }
 
 static void test_node_without_an_output_does_no_harm(void **state)
@@ -130,6 +138,7 @@ static void test_mean_and_spread_over_different_axes_are_no_layer_norm(void **st
         add(&g, "Sqrt", "sum", "root", "", 0, NULL);
         add(&g, "Div", "d root", "y", "", 0, NULL);
         assert_int_equal(count_of(&g, 13, UW_LAYER_LAYERNORM), same);
+        assert_int_equal(count_with(&g, 13, true, UW_LAYER_LAYERNORM), 0);
     }
 }
 
@@ -281,6 +290,132 @@ static void test_zero_epsilon_and_response_norm_of_zero_are_refused(void **state
     expect(&h, 17, UW_ERR_UNSUPPORTED, "epsilon 0: needs to be above 0");
 }
 
+/* Not a constant that the input is scaled by. */
+static void test_weight_of_a_normalization_of_the_input_is_its_own(void **state)
+{
+    static const float one[6] = {1, 1, 1, 1, 1, 1};
+    static const int64_t column[2] = {6, 1};
+    (void)state;
+    struct message g = square();
+    constant(&g, "ones", 1, column, one, 0);
+    weight(&g, "zeros", 1, column, 0);
+    weight(&g, "norm.weight", 2, column, 0);
+    weight(&g, "norm.bias", 2, column, 0);
+    add(&g, "InstanceNormalization", "x ones zeros", "n", "", 0, NULL);
+    add(&g, "Mul", "n norm.weight", "m", "", 0, NULL);
+    add(&g, "Add", "m norm.bias", "y", "", 0, NULL);
+    assert_int_equal(count_of(&g, 17, UW_LAYER_GROUPNORM), 1);
+    assert_int_equal(count_of(&g, 17, UW_LAYER_PARAMETER), 0);
+}
+
+/* [N][6][6] as one channel: the weight is a number, and the rows are no channels. */
+static void test_instance_norm_of_one_channel_has_a_weight(void **state)
+{
+    static const int64_t axis[1] = {1};
+    (void)state;
+    struct message g = square();
+    weight(&g, "norm.weight", 1, axis, 0);
+    weight(&g, "norm.bias", 1, axis, 0);
+    add(&g, "Unsqueeze", "x", "u", "axes", 1, axis);
+    add(&g, "InstanceNormalization", "u norm.weight norm.bias", "y", "", 0, NULL);
+    assert_int_equal(count_of(&g, 11, UW_LAYER_GROUPNORM), 1);
+}
+
+/* exp of large numbers overflows, of their distance to the largest it does not. */
+static void test_log_of_a_sum_of_exp_takes_the_maximum_off(void **state)
+{
+    static const int64_t axis[1] = {2};
+    (void)state;
+    struct message g = square();
+    add(&g, "ReduceLogSumExp", "x", "y", "axes", 1, axis);
+    assert_int_equal(count_of(&g, 13, UW_LAYER_REDUCE), 2);
+    assert_int_equal(count_of(&g, 13, UW_LAYER_ARITHMETIC), 1);
+}
+
+/* Files of a fixed minibatch have constants of its size. */
+static void test_constant_that_is_equal_for_all_samples_is_one(void **state)
+{
+    static const int64_t rows[2] = {2, 3}, row[1] = {3};
+    static const float equal[6] = {1, 2, 3, 1, 2, 3}, others[6] = {1, 2, 3, 1, 5, 3};
+    static const float keep[3] = {1, 0, 1};
+    (void)state;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct message g = {.n = 0};
+        value(&g, 11, "x", 2, rows);
+        value(&g, 12, "y", 2, rows);
+        constant(&g, "fill", 2, rows, k == 0 ? equal : others, 0);
+        constant(&g, "keep", 1, row, keep, 0);
+        add(&g, "Where", "keep x fill", "y", "", 0, NULL);
+        if (k == 0) {
+            assert_int_equal(count_of(&g, 13, UW_LAYER_PARAMETER), 2);
+        } else {
+            expect(&g, 13, UW_ERR_UNSUPPORTED, "a value of its own for each of 2 samples");
+        }
+    }
+}
+
+static void test_minibatch_is_told_from_an_axis_of_its_size_by_the_other_operand(void **state)
+{
+    static const int64_t dim[3] = {4, 4, 6}, three[1] = {3}, exchange[3] = {1, 0, 2};
+    static const float sizes[3] = {4, 4, 6}, keep[6] = {1, 0, 1, 1, 1, 1};
+    (void)state;
+    for (uint32_t turned = 0; turned < 2; turned++) {
+        struct message g = {.n = 0};
+        value(&g, 11, "x", 3, dim);
+        value(&g, 12, "y", 3, dim);
+        constant(&g, "sizes", 1, three, sizes, 0);
+        constant(&g, "keep", 1, dim + 2, keep, 0);
+        add(&g, "ConstantOfShape", "sizes", "zeros", "", 0, NULL);
+        add(&g, "Transpose", "x", "t", "perm", 3, exchange);
+        add(&g, "Where", turned != 0 ? "keep t zeros" : "keep x zeros", "z", "", 0, NULL);
+        add(&g, turned != 0 ? "Transpose" : "Identity", "z", "y", "perm", turned != 0 ? 3 : 0,
+            exchange);
+        assert_int_equal(count_of(&g, 13, UW_LAYER_ARITHMETIC), 2);
+    }
+}
+
+/* The minibatch is in one input only, and so no product of matrices. */
+static void test_einsum_of_rows_by_rows_is_a_sum_of_products(void **state)
+{
+    static const char *const equation[1] = {"btf,tf->bt"};
+    static const int64_t dim[2] = {6, 6};
+    (void)state;
+    struct message g = square(), n = node("Einsum", "e", "x p.w", "y");
+    weight(&g, "p.w", 2, dim, 0);
+    words(&n, "equation", 1, equation);
+    inside(&g, 1, &n);
+    assert_int_equal(count_of(&g, 13, UW_LAYER_MATMUL), 0);
+    assert_int_equal(count_of(&g, 13, UW_LAYER_REDUCE), 1);
+}
+
+/* Else a square one would be read into the framework the wrong way round. A dense layer's weight
+ * is transposed in its kernel. */
+static void test_transposed_parameter_has_another_name(void **state)
+{
+    static const int64_t exchange[2] = {1, 0}, dim[2] = {6, 6};
+    static const struct {
+        const char *op, *in, *name;
+    } cases[] = {
+        {"Add", "x p.weight", "p.weight"},      {"Add", "x t", "p.weight_transposed"},
+        {"MatMul", "x t", "p.weight"},          {"MatMul", "x p.weight", "p_transposed.weight"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct message g = square();
+        struct uw_convert_model c;
+        struct uw_error err;
+        weight(&g, "p.weight", 2, dim, 0);
+        if (strcmp(cases[i].in, "x t") == 0) {
+            add(&g, "Transpose", "p.weight", "t", "perm", 2, exchange);
+        }
+        add(&g, cases[i].op, cases[i].in, "y", "", 0, NULL);
+        assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+        assert_int_equal(c.tensors_n, 1);
+        assert_string_equal(c.tensors[0].name, cases[i].name);
+        uw_convert_deinit(&c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +431,13 @@ int main(void)
         cmocka_unit_test(test_same_padding_of_a_transposed_convolution_is_its_own),
         cmocka_unit_test(test_average_of_two_kinds_of_padding_keeps_them_apart),
         cmocka_unit_test(test_zero_epsilon_and_response_norm_of_zero_are_refused),
+        cmocka_unit_test(test_weight_of_a_normalization_of_the_input_is_its_own),
+        cmocka_unit_test(test_instance_norm_of_one_channel_has_a_weight),
+        cmocka_unit_test(test_log_of_a_sum_of_exp_takes_the_maximum_off),
+        cmocka_unit_test(test_constant_that_is_equal_for_all_samples_is_one),
+        cmocka_unit_test(test_minibatch_is_told_from_an_axis_of_its_size_by_the_other_operand),
+        cmocka_unit_test(test_einsum_of_rows_by_rows_is_a_sum_of_products),
+        cmocka_unit_test(test_transposed_parameter_has_another_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

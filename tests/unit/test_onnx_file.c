@@ -643,9 +643,9 @@ static void test_attention_with_a_mask_is_refused(void **state)
 static void test_loop_is_refused_with_what_to_do(void **state)
 {
     (void)state;
-    struct message g = dense(), n = node("Loop", "l", "x x x", "y");
+    struct message g = dense(), n = node("Scan", "l", "x x x", "y");
     inside(&g, 1, &n);
-    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "a loop has no fixed layers");
+    expect_with(&g, NULL, UW_ERR_UNSUPPORTED, "a loop over an axis: export the model");
 }
 
 static void test_folded_batch_norm_is_told(void **state)

@@ -23,6 +23,7 @@
 int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err)
 {
     e->file = NULL;
+    e->listener = NULL;
     e->path = path;
     e->failed = false;
     e->missed_n = e->gap_n = e->again_us = 0;
@@ -46,9 +47,14 @@ void uw_events_empty(struct uw_events *e)
     }
 }
 
+bool uw_events_are_read(const struct uw_events *e)
+{
+    return e->file != NULL || e->listener != NULL;
+}
+
 bool uw_events_take_stdout(const struct uw_events *e)
 {
-    return e->file == stdout;
+    return e->file == stdout || e->listener != NULL;
 }
 
 cJSON *uw_event(const char *name)
@@ -190,7 +196,13 @@ static void put_or_miss(struct uw_events *e, const char *line, size_t bytes)
 
 void uw_events_put(struct uw_events *e, cJSON *event)
 {
-    if (e->file != NULL) {
+    if (e->listener != NULL) {
+        char *line = cJSON_PrintUnformatted(event);
+        if (line != NULL) {
+            e->listener->event(e->listener->arg, line);
+        }
+        cJSON_free(line);
+    } else if (e->file != NULL) {
         char *line = cJSON_PrintUnformatted(event);
         flockfile(e->file);
         if (line == NULL) {

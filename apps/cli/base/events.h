@@ -19,6 +19,8 @@
 #ifndef UWASA_CLI_EVENTS_H
 #define UWASA_CLI_EVENTS_H
 
+#include "listener.h"
+
 #include "uwasa/status.h"
 #include "uwasa/vitals.h"
 
@@ -29,6 +31,7 @@
 
 struct uw_events {
     FILE *file;         /* written to directly, without its buffer; NULL: events are dropped */
+    const struct uw_listener *listener;     /* gets them instead of a file; NULL: none */
     const char *path;
     atomic_bool failed; /* a write failed: nothing more is written */
     uint64_t missed_n;  /* events dropped because the disk was full, reported by close ... */
@@ -37,7 +40,8 @@ struct uw_events {
     bool torn;          /* part of a line was written and cannot be removed */
 };
 
-/* Start writing. path NULL: drop events; "-": standard output.
+/* Start writing, without a listener, which may be set after.
+ *   path   NULL: drop events; "-": standard output
  *   after  append: what is in the file stays until uw_events_empty
  * Returns UW_OK or UW_ERR_IO. */
 int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err);
@@ -45,7 +49,10 @@ int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_
 /* Drop what was in the file before. */
 void uw_events_empty(struct uw_events *e);
 
-/* Whether events go to standard output, so that results for people must not. */
+/* Whether anybody reads them. */
+bool uw_events_are_read(const struct uw_events *e);
+
+/* Whether results for people must not go to standard output: events do, or there is a listener. */
 bool uw_events_take_stdout(const struct uw_events *e);
 
 /* A new event of that name; NULL without memory, which every cJSON_Add... call accepts. */

@@ -54,7 +54,11 @@ static void put(struct uw_progress *p, bool kept, const char *format, va_list ar
     }
     uw_progress_clear(p);
     (void)vsnprintf(line, sizeof line, format, args);
-    if (p->terminal && !kept) {
+    if (p->listener != NULL) {
+        if (kept) {
+            uw_tell(p->listener, "%s", line);
+        }
+    } else if (p->terminal && !kept) {
         uw_progress_fit(line);
         fputs(line, stderr);
         p->open = true;

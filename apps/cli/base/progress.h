@@ -9,6 +9,8 @@
 #ifndef UWASA_CLI_PROGRESS_H
 #define UWASA_CLI_PROGRESS_H
 
+#include "listener.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,6 +19,7 @@ struct uw_progress {
     bool open;              /* a live line is displayed */
     bool quiet;             /* nothing is shown */
     uint64_t next_us;
+    const struct uw_listener *listener;     /* gets the lines that stay; NULL: none */
     char who[40];           /* "n3: ", put before every line where several write to one pipe */
 };
 

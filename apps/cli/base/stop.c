@@ -27,13 +27,15 @@ void uw_stop_init(struct uw_stop *s)
     sigset_t set;
     signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    s->asked = false;
+    *s = (struct uw_stop){.asked = false};
     atomic_store(&taken, false);
 }
 
 bool uw_stop_asked(struct uw_stop *s)
 {
-    if (!s->asked) {
+    if (!s->asked && s->listener != NULL) {
+        s->asked = s->listener->stop(s->listener->arg);
+    } else if (!s->asked) {
         sigset_t set;
         const struct timespec now = {0};
         signals(&set);

@@ -5,19 +5,23 @@
  * The signals are blocked; the program polls for them where it is ready to end. So no handler runs
  * and no output is cut off. After the first signal the default action is restored: a second one
  * ends the process at once. SIGHUP stays ignored if it was at the start of the program (nohup).
+ * With a listener signals are left alone.
  *
  * Blocking   never      Context  uw_stop_init before any thread is started
  */
 #ifndef UWASA_CLI_STOP_H
 #define UWASA_CLI_STOP_H
 
+#include "listener.h"
+
 #include <stdbool.h>
 
 struct uw_stop {
     bool asked;
+    const struct uw_listener *listener;     /* asked instead of the signals; NULL: none */
 };
 
-/* Block the signals from now on. */
+/* Block the signals from now on. Not for a run with a listener. */
 void uw_stop_init(struct uw_stop *s);
 
 /* Whether a signal has arrived; stays true. For one thread. */

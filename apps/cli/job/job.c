@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err)
@@ -70,14 +71,28 @@ bool uw_job_is_onnx(const char *model)
     return uw_args_ends_in(model, ".onnx");
 }
 
-static int load(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
+int uw_job_read(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
+    *j = (struct uw_job){.listener = config->listener};
+    if (config->of != NULL) {
+        j->file = config->of->file;
+        j->onnx = config->of->onnx;
+        j->borrows = true;
+        return UW_OK;
+    }
     const char *model = config->model;
-    const struct uw_convert_options options = {.output = config->onnx.output,
-                                               .shape = config->onnx.shape};
-    if (!uw_job_is_onnx(model) && (options.output != NULL || options.shape != NULL)) {
-        return uw_error_set(err, UW_ERR_INVALID, "--%s: %.120s is no ONNX file",
-                            options.output != NULL ? "output" : "shape", model);
+    const struct uw_job_onnx *o = &config->onnx;
+    const struct uw_convert_options options = {.output = o->output, .shape = o->shape,
+                                               .constant = o->constant, .trained = o->trained,
+                                               .unfused = o->unfused};
+    const char *given = o->output != NULL     ? "output"
+                        : o->shape != NULL    ? "shape"
+                        : o->constant != NULL ? "constant"
+                        : o->trained != NULL  ? "trained"
+                        : o->unfused          ? "unfused"
+                                              : NULL;
+    if (!uw_job_is_onnx(model) && given != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "--%s: %.120s is no ONNX file", given, model);
     }
     if (!uw_job_is_onnx(model)) {
         return uw_model_load(&j->file, model, err);
@@ -143,10 +158,16 @@ static int leave_loss_open(struct uw_job *j, struct uw_error *err)
     return count(j, &config, err);
 }
 
+bool uw_job_ends_in_softmax(const struct uw_job *j)
+{
+    const char *end = j->onnx.outputs_n == 1 ? j->onnx.output[0].left_out : NULL;
+    return end != NULL && strcmp(end, "Sigmoid") != 0;
+}
+
 int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
 {
     j->loss_is_open = false;
-    if (j->need.classes == j->need.input_n) {
+    if (j->need.classes == j->need.input_n && !uw_job_ends_in_softmax(j)) {
         j->losses[0].target = UW_TARGET_INPUT;
         return uw_job_measure(j, &j->config, &j->need, err);
     }
@@ -163,8 +184,7 @@ int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
 
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err)
 {
-    *j = (struct uw_job){.pool = NULL};
-    int rc = load(j, config, err);
+    int rc = uw_job_read(j, config, err);
     if (rc < 0) {
         return rc;
     }
@@ -313,8 +333,10 @@ void uw_job_deinit(struct uw_job *j)
     free(j->columns);
     j->workspace = NULL;
     j->columns = NULL;
-    uw_model_file_deinit(&j->file);
-    uw_convert_deinit(&j->onnx);
+    if (!j->borrows) {
+        uw_model_file_deinit(&j->file);
+        uw_convert_deinit(&j->onnx);
+    }
 }
 
 int uw_job_exit(int code)

@@ -14,6 +14,7 @@
 
 #include "job_gpu.h"
 #include "base/args.h"
+#include "base/listener.h"
 #include "model/model_json.h"
 
 #include "uwasa/backends.h"
@@ -23,7 +24,8 @@
 
 /* What an ONNX file may leave open, see uwasa/convert.h. */
 struct uw_job_onnx {
-    const char *output, *shape; /* NULL: not given */
+    const char *output, *shape, *constant, *trained;    /* NULL: not given */
+    bool unfused;
 };
 
 /* Rows for a struct `options` with a member struct uw_job_onnx onnx. */
@@ -32,13 +34,24 @@ struct uw_job_onnx {
                "of an ONNX file: the output that is trained, the others are left out (all)"),     \
     UW_OPT_ROW(options, "shape", UW_OPT_TEXT, onnx.shape, 0, 0, "S",                              \
                "of an ONNX file: sizes of the input that it leaves open, NAME=SIZE,.. or all of " \
-               "them, 1,128,64")
+               "them, 1,128,64"),                                                                 \
+    UW_OPT_ROW(options, "constant", UW_OPT_TEXT, onnx.constant, 0, 0, "NAMES",                    \
+               "of an ONNX file: tensors or layers, NAME,.., that do not train; all: every "      \
+               "tensor that is no layer's weight"),                                               \
+    UW_OPT_ROW(options, "trained", UW_OPT_TEXT, onnx.trained, 0, 0, "NAMES",                      \
+               "of an ONNX file: tensors or layers, NAME,.., that train"),                        \
+    UW_OPT_ROW(options, "unfused", UW_OPT_FLAG, onnx.unfused, 0, 0, NULL,                         \
+               "of an ONNX file: layers that could be joined into one, as GELU or attention by "  \
+               "parts, stay apart; slower, the same up to rounding: to look for a mistake")
 
 struct uw_job_config {
     const char *model;          /* built-in name or file; *.onnx is ONNX */
     struct uw_job_onnx onnx;
     struct uw_choice backend;   /* enum uw_backend; UW_BACKEND_CUDA only with gpu */
     const struct uw_kernels *kernels;   /* used instead of backend's; NULL: none */
+    const struct uw_job *of;    /* a job whose model is borrowed, and outlives this one; NULL: the
+                                   model's file is read */
+    const struct uw_listener *listener; /* hears what was found; NULL: standard error */
     bool exact;                 /* bit for bit the same everywhere, see uwasa/exact.h */
     bool gpu;                   /* a GPU is allowed, and "auto" uses it */
     bool tf32;                  /* a GPU may round products to TF32 */
@@ -53,6 +66,8 @@ struct uw_job_config {
 struct uw_job {
     struct uw_model_file file;
     struct uw_convert_model onnx;   /* an ONNX model: file.def points into it */
+    bool borrows;                   /* file and onnx are another job's */
+    const struct uw_listener *listener;
     const char *weights;            /* the file that was loaded last, and what it was like */
     bool loose;
     struct uw_weights_report found;
@@ -95,15 +110,21 @@ struct uw_job {
 int uw_job_kernels(struct uw_choice backend, bool exact, const struct uw_kernels **kernels,
                    struct uw_error *err);
 
+/* Only read the model, for jobs that borrow it. Deinit in every case. */
+int uw_job_read(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
+
 /* Read the model, choose kernels, count bytes. May set j->gpu.note.
  * Returns UW_OK, an error of uw_model_load, uw_model_measure or uw_job_gpu_open,
  * UW_ERR_UNSUPPORTED (the backend is not in this build or not on this machine), UW_ERR_NOMEM; err
  * filled. Deinit in every case. */
 int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_error *err);
 
+/* Whether an ONNX file ends in a softmax, which was left out: it tells classes apart. */
+bool uw_job_ends_in_softmax(const struct uw_job *j);
+
 /* Without data, decide the loss of an ONNX model that waits: an autoencoder if the output has the
- * input's size, else labels, and values where the output is no row of logits. Counts again.
- * Returns what uw_job_measure returns. */
+ * input's size and no softmax, else labels, and values where the output is no row of logits. Counts
+ * again. Returns what uw_job_measure returns. */
 int uw_job_settle_loss(struct uw_job *j, struct uw_error *err);
 
 /* Count again for a changed copy of j->config. */

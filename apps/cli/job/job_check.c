@@ -78,9 +78,11 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
     }
     if (values && data->targets_n != 0 && data->targets_n != j->need.classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s computes %u values, data %.60s has %u beside each sample: "
-                            "csv:FILE,target=A+B names their columns",
-                            d->name, (unsigned)j->need.classes, spec, (unsigned)data->targets_n);
+                            "model %.40s computes %u values, data %.60s has %u beside each "
+                            "sample%s",
+                            d->name, (unsigned)j->need.classes, spec, (unsigned)data->targets_n,
+                            strcmp(spec, "arrays") == 0
+                                ? "" : ": csv:FILE,target=A+B names their columns");
     }
     if (uw_job_has_labels(j) && !uw_job_is_binary(j) && data->targets_n != 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,

@@ -271,22 +271,37 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
     return good;
 }
 
-int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_error *err)
+int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,
+                        struct uw_error *err)
+{
+    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+    cJSON *root = cJSON_Parse(text);
+    int rc = UW_OK;
+    if (root == NULL || !take_columns(c, root)) {
+        uw_job_columns_close(c);
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the columns "
+                          "of its data, is malformed", file);
+    }
+    cJSON_Delete(root);
+    return rc;
+}
+
+int uw_job_columns_load(struct uw_job_columns *c, const char *file,
+                        const struct uw_convert_model *onnx, struct uw_error *err)
 {
     *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
     char path[UW_JOB_PATH_BYTES];
     cJSON *header = file != NULL ? read_header(uw_job_weights_file(file, path)) : NULL;
     const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(header, "__metadata__");
-    const cJSON *text = cJSON_GetObjectItemCaseSensitive(metadata, "uwasa.data");
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(metadata, UW_CONVERT_DATA);
+    const char *of_onnx = onnx != NULL ? uw_convert_entry(onnx, UW_CONVERT_DATA) : NULL;
+    const char *text = cJSON_IsString(item) ? item->valuestring : of_onnx;
     int rc = UW_OK;
-    if (cJSON_IsString(text)) {
-        cJSON *root = cJSON_Parse(text->valuestring);
-        if (root == NULL || !take_columns(c, root)) {
-            uw_job_columns_close(c);
-            rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: uwasa.data, what it says of the "
-                              "columns of its data, is malformed", file);
-        }
-        cJSON_Delete(root);
+    if (text != NULL) {
+        rc = uw_job_columns_read(c, text, text == of_onnx ? onnx->def.name : file, err);
+        c->of_model = text == of_onnx;
+        bool cut = c->of_model && onnx->output[0].left_out != NULL;
+        c->loss = cut ? (uint32_t)UW_LOSS_AUTO : c->loss;   /* it was one of the whole model */
     }
     cJSON_Delete(header);
     return rc;

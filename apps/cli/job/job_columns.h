@@ -2,7 +2,8 @@
  *
  * job_columns.h - what the columns of the training data mean, kept with the weights
  *
- * The text of __metadata__ "uwasa.data" in a safetensors file is JSON:
+ * The text of __metadata__ "uwasa.data" in a safetensors file, and of metadata_props in an ONNX
+ * file, is JSON:
  *
  *     {"features_n": 4, "features": ["length", ...], "classes": ["setosa", ...],
  *      "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...],
@@ -18,21 +19,29 @@
 #ifndef UWASA_CLI_JOB_COLUMNS_H
 #define UWASA_CLI_JOB_COLUMNS_H
 
+#include "uwasa/convert.h"
 #include "uwasa/data.h"
 #include "uwasa/status.h"
 
 struct uw_job_columns {
     struct uw_data_columns columns;     /* features_n 0: the file has none */
     uint32_t loss;                      /* enum uw_loss_word; UW_LOSS_AUTO: not known */
+    bool of_model;                      /* from the ONNX model */
 };
 
 /* The text for a set and a loss, to be freed; NULL: no table, or no memory. */
 char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss);
 
-/* Read the columns from a file of --weights; a file without them, and one that is not there, gives
- * none. Close in any case.
+/* Read the columns from a file of --weights, or where it has none from an ONNX model (NULL: none).
+ * Neither of them needs to have any. Close in any case.
  * Returns UW_OK, UW_ERR_CORRUPT (they are there, but malformed), UW_ERR_NOMEM; err filled. */
-int uw_job_columns_load(struct uw_job_columns *c, const char *file, struct uw_error *err);
+int uw_job_columns_load(struct uw_job_columns *c, const char *file,
+                        const struct uw_convert_model *onnx, struct uw_error *err);
+
+/* Read them from their text; `file` names its origin. Close in any case.
+ * Returns UW_OK or UW_ERR_CORRUPT, err filled. */
+int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,
+                        struct uw_error *err);
 
 /* Safe on a zeroed struct and twice. */
 void uw_job_columns_close(struct uw_job_columns *c);

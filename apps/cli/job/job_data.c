@@ -170,7 +170,7 @@ static bool is_ambiguous(const struct uw_job *j, const struct uw_data *set)
     }
     bool table = uw_data_columns(set) != NULL;
     bool lacks_some = table && classes < n && 2u * classes >= n;
-    return n > 1 && n == inputs_of(j) && classes != n && !lacks_some;
+    return n > 1 && !uw_job_ends_in_softmax(j) && n == inputs_of(j) && classes != n && !lacks_some;
 }
 
 static int choose_by_data(struct uw_job *j, const struct uw_data *set, const char *spec,
@@ -319,19 +319,19 @@ bool uw_job_has_labels(const struct uw_job *j)
 
 /* ---- opening ---- */
 
-static void tell_notes(const struct uw_data *set, const char *spec)
+static void tell_notes(const struct uw_job *j, const struct uw_data *set, const char *spec)
 {
     char name[80];
     const char *note;
     for (uint32_t i = 0; (note = uw_data_note(set, i)) != NULL; i++) {
-        fprintf(stderr, "%s: %s\n", short_name(spec, name), note);
+        uw_tell(j->listener, "%s: %s", short_name(spec, name), note);
     }
 }
 
 static void tell_loss(const struct uw_job *j)
 {
     if (j->loss_note[0] != '\0') {
-        fprintf(stderr, "%s: %s\n", j->file.def.name, j->loss_note);
+        uw_tell(j->listener, "%s: %s", j->file.def.name, j->loss_note);
     }
 }
 
@@ -389,14 +389,19 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
 {
     const struct uw_data *first = train != NULL ? train : test;
     struct uw_job_columns earlier;
-    int rc = uw_job_columns_load(&earlier, c->weights, err);
+    int rc = c->columns != NULL
+                 ? uw_job_columns_read(&earlier, c->columns, "the weights", err)
+                 : uw_job_columns_load(&earlier, c->weights, &j->onnx, err);
     if (rc < 0) {
         return rc;
+    }
+    if (train != NULL && earlier.of_model) {
+        earlier.loss = UW_LOSS_AUTO;        /* a model that is trained on may get other data */
     }
     struct uw_choice loss = loss_of(j, c->loss, &earlier);
     rc = open_sets(j, c, loss, &earlier, train, test, err);
     if (rc == UW_OK) {
-        tell_notes(first, c->spec);
+        tell_notes(j, first, c->spec);
         rc = uw_job_fit(j, first, c->spec, loss, err);
     }
     if (rc == UW_OK) {

@@ -42,6 +42,7 @@ struct uw_job_data_config {
     struct uw_data_config data; /* of the training set; the job fills in the model's shape */
     const char *weights;        /* loaded weights: columns, classes and loss are read as they were
                                    in their training, if the file tells; NULL: none */
+    const char *columns;        /* what such a file tells, instead; NULL: it is read */
 };
 
 /* Open training set and test set, choose the loss, check that model and data fit, and count bytes

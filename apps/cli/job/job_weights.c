@@ -82,7 +82,7 @@ void uw_job_print_notes(const struct uw_job *j)
 {
     char text[UW_JOB_NOTE_BYTES];
     for (uint32_t i = 0; uw_job_note(j, i, text) != NULL; i++) {
-        fprintf(stderr, "%s\n", text);
+        uw_tell(j->listener, "%s", text);
     }
 }
 

@@ -68,42 +68,16 @@ struct test {
     struct uw_progress progress;
 };
 
-static void show(struct test *t)
+/* Between two minibatches. */
+static bool stop_asked(void *arg)
 {
+    struct test *t = arg;
     if (t->scores.samples_n != 0 && uw_progress_due(&t->progress, uw_board_now_us())) {
         uw_progress_show(&t->progress, "testing %llu/%u samples",
                          (unsigned long long)t->scores.samples_n,
                          (unsigned)t->data.base->samples_n);
     }
-}
-
-/* One epoch of the data, in order. Returns UW_OK, UW_ERR_AGAIN (stopped) or a code. */
-static int test_all(struct test *t, struct uw_job *job, struct uw_error *err)
-{
-    struct uw_model *m = &job->model;
-    struct uw_loader loader;
-    int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = t->data.base,
-                                                                .batch_n = job->config.batch_n,
-                                                                .no_shuffle = true});
-    while (rc >= 0 && loader.epoch == 0) {
-        const float *out;
-        show(t);
-        if (uw_stop_asked(&t->stop)) {
-            return UW_ERR_AGAIN;
-        }
-        float *target = job->compares_nothing ? NULL : uw_job_target(m);
-        rc = uw_loader_next(&loader, m->input, m->label, target);
-        const struct uw_minibatch b = {.x = m->input, .label = m->label,
-                                       .target = target,
-                                       .n = rc > 0 ? (uint32_t)rc : 0};
-        rc = rc < 0 ? rc : uw_model_forward(m, m->input, b.n, &out);
-        if (rc >= 0 && job->compares_nothing) {
-            t->scores.samples_n += b.n;
-        } else {
-            rc = rc < 0 ? rc : uw_scores_add(&t->scores, out, &b, err);
-        }
-    }
-    return rc < 0 ? rc : UW_OK;
+    return uw_stop_asked(&t->stop);
 }
 
 static void report(const struct test *t, const struct uw_job *job, struct uw_events *events,
@@ -167,7 +141,7 @@ static int evaluate(const struct options *o, struct uw_job *job, struct test *te
     }
     if (rc == UW_OK) {
         struct uw_error why = {.text = ""};
-        rc = test_all(test, job, &why);
+        rc = uw_scores_run(&test->scores, job, test->data.base, stop_asked, test, &why);
         if (rc < 0) {
             uw_error_set(err, rc, "%.120s: %.120s", o->data,
                          rc == UW_ERR_AGAIN ? "interrupted" : uw_error_sentence(&why, rc));

@@ -280,8 +280,11 @@ static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct
     const struct uw_job_data_config data = {.spec = o->data, .loss = o->loss,
                                             .weights = o->weights, .data = {.seed = o->seed}};
     struct uw_data_columns *c = &p->columns.columns;
-    int rc = o->data != NULL ? uw_job_open_data(&p->job, &data, NULL, &p->data, err)
-                             : uw_job_take_loss(&p->job, o->loss, &p->columns, err);
+    uw_job_columns_close(&p->columns);
+    int rc = uw_job_columns_load(&p->columns, o->weights, &p->job.onnx, err);
+    rc = rc < 0          ? rc
+         : o->data != NULL ? uw_job_open_data(&p->job, &data, NULL, &p->data, err)
+                           : uw_job_take_loss(&p->job, o->loss, &p->columns, err);
     rc = rc < 0 ? rc : check_columns(p, p->job.file.def.name, p->job.need.input_n, err);
     rc = rc < 0 ? rc : uw_job_bind(&p->job, err);
     uw_job_gpu_log(&p->job.gpu, "predict");
@@ -340,7 +343,7 @@ static int run(struct uw_predict_options *o, const char *file)
     struct uw_error err = {.text = ""};
     uint64_t start_us = uw_board_now_us();
     uw_progress_init(&p.progress);
-    int rc = uw_job_columns_load(&p.columns, o->weights, &err);
+    int rc = uw_job_columns_load(&p.columns, o->weights, NULL, &err);
     rc = rc < 0 ? rc : open_input(&p, file, &err);
     int status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
     if (rc == UW_OK && o->node.address == NULL) {

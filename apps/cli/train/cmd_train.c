@@ -13,85 +13,6 @@
 
 /* ---- the run ---- */
 
-static int start_profile(struct uw_train *t)
-{
-    struct uw_model *m = &t->job.model;
-    m->guard.factor = (float)t->o->spike;
-    if (!t->o->profile && t->o->trace == NULL) {
-        return UW_OK;
-    }
-    int rc = uw_trace_open(&t->trace, t->o->trace, "uwasa train", &t->err);
-    if (rc < 0) {
-        return rc;
-    }
-    uw_trace_thread(&t->trace, UW_TRACE_COMPUTE, "training");
-    return uw_trace_profile(&t->trace, m, true, &t->err);
-}
-
-static bool is_autoencoder(const struct uw_train *t)
-{
-    const struct uw_loss_def *loss = t->job.file.def.losses;
-    return loss != NULL && loss[0].target == UW_TARGET_INPUT;
-}
-
-/* Everything before the first step. Returns UW_OK or a code; *status is the exit status then. */
-static int prepare(struct uw_train *t, int *status)
-{
-    const struct uw_train_options *o = t->o;
-    struct uw_job_config config = {.model = o->model,
-                                   .onnx = o->onnx,
-                                   .backend = o->backend,
-                                   .exact = o->exact,
-                                   .gpu = o->class_weights == NULL,
-                                   .tf32 = o->tf32,
-                                   .waits = true,
-                                   .threads = o->threads,
-                                   .plan = {.batch_n = o->batch}};
-
-    uw_lr_parse(o->schedule, &t->schedule);
-    t->saved_step = UINT64_MAX;
-    int rc = uw_recipe_apply(&o->recipe, &config.plan, &t->err);
-    rc = rc < 0 ? rc : uw_job_plan(&t->job, &config, &t->err);
-    *status = rc < 0 ? uw_job_exit(rc) : UW_EXIT_USAGE;
-    if (rc < 0) {
-        return rc;
-    }
-    rc = uw_storage_file_init(&t->files, NULL);
-    rc = rc < 0 ? rc : uw_train_open_data(t);
-    if (rc == UW_OK && o->anomaly_percentile >= 0.0 && !is_autoencoder(t)) {
-        return uw_error_set(&t->err, UW_ERR_INVALID,
-                            "--anomaly-percentile: model %.60s is no autoencoder; --loss "
-                            "autoencoder, or \"target\": \"input\" of its loss, makes it one",
-                            t->job.file.def.name);
-    }
-    rc = rc < 0 ? rc : uw_job_bind(&t->job, &t->err);
-    if (rc == UW_OK) {
-        uw_train_report_device(t);
-        t->job.model.class_weights = t->class_weights;
-        bool keep = o->keep.at == UW_TRAIN_KEEP_BEST;
-        rc = uw_best_open(&t->best, &t->job.model, keep || o->patience != 0, keep, &t->err);
-    }
-    rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
-    *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
-    rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);
-    if (rc == UW_OK) {
-        rc = uw_job_init_weights(&t->job, o->seed, &t->err);
-        rc = rc < 0 || o->weights == NULL ? rc
-                                          : uw_job_load_weights(&t->job, o->weights, &t->err);
-        char note[UW_JOB_NOTE_BYTES];
-        for (uint32_t i = 0; uw_job_note(&t->job, i, note) != NULL; i++) {
-            uw_progress_print(&t->progress, "%s", note);
-        }
-    }
-    if (rc == UW_OK && o->exact) {
-        uw_progress_print(&t->progress, "exact: kernels %s, the same bits on every processor",
-                          t->job.config.kernels->name);
-    }
-    rc = rc < 0 ? rc : start_profile(t);
-    rc = rc < 0 ? rc : uw_train_resume(t);
-    return rc < 0 ? rc : uw_events_open(&t->events, o->json, false, &t->err);
-}
-
 /* A failed GPU replaces the errors that follow from it as the reported cause. */
 static void name_failed_gpu(struct uw_train *t)
 {
@@ -132,7 +53,7 @@ static int run(const struct uw_train_options *o)
     int status;
     uw_progress_init(&t.progress);
     uw_stop_init(&t.stop);
-    int rc = prepare(&t, &status);
+    int rc = uw_train_open(&t, &status);
     if (rc == UW_OK) {
         status = UW_EXIT_FAILED;
         rc = uw_train_run(&t);
@@ -156,11 +77,7 @@ static int run(const struct uw_train_options *o)
     } else {
         status = t.interrupted ? uw_train_report_interrupted(&t) : UW_EXIT_DONE;
     }
-    uw_events_close(&t.events, NULL);
-    uw_trace_close(&t.trace, NULL);
-    uw_best_close(&t.job.model);
-    uw_train_close_data(&t);
-    uw_storage_file_deinit(&t.files);
+    uw_train_close(&t);
     uw_job_deinit(&t.job);
     return (int)status;
 }
@@ -255,7 +172,29 @@ static const struct uw_args_spec spec = {
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
-static int check(const struct uw_train_options *o, struct uw_error *err)
+struct uw_train_options uw_train_defaults(void)
+{
+    return (struct uw_train_options){
+        .data = "digits",
+        .batch = 32,
+        .lr = -1.0,
+        .recipe = UW_RECIPE_DEFAULTS,
+        .schedule = "constant",
+        .backend = {"auto", UW_BACKEND_AUTO},
+        .loss = UW_LOSS_DEFAULT,
+        .keep = {"last", UW_TRAIN_KEEP_LAST},
+        .anomaly_percentile = -1.0,
+        .seed = 1};
+}
+
+int uw_train_set(struct uw_train_options *o, const char *key, const char *value,
+                 struct uw_error *err)
+{
+    const struct uw_opt_given given = {.key = key, .value = value, .flag = true};
+    return uw_opt_assign(spec.opts, &given, o, err);
+}
+
+int uw_train_check(struct uw_train_options *o, struct uw_error *err)
 {
     const struct uw_named_file results[] = {{"--save", o->save, .goes_on = "--weights"},
                                             {.flag = "--json", .file = o->json},
@@ -269,6 +208,7 @@ static int check(const struct uw_train_options *o, struct uw_error *err)
     char save[160], schedule[80];
     snprintf(save, sizeof save, "save %.120s", saves ? o->save : "");
     snprintf(schedule, sizeof schedule, "schedule %.60s", o->schedule);
+    o->lr = o->lr >= 0.0 ? o->lr : uw_recipe_lr(&o->recipe);
     int rc = uw_rules_check(UW_RULES(
         {o->model == NULL, "model", "is needed, uwasa models lists some"},
         {o->steps != 0 && o->epochs != 0, "steps and --epochs", "give one of them"},
@@ -289,22 +229,12 @@ static int check(const struct uw_train_options *o, struct uw_error *err)
 
 int uw_cmd_train(int argc, char **argv)
 {
-    struct uw_train_options o = {.data = "digits",
-                                 .batch = 32,
-                                 .lr = -1.0,
-                                 .recipe = UW_RECIPE_DEFAULTS,
-                                 .schedule = "constant",
-                                 .backend = {"auto", UW_BACKEND_AUTO},
-                                 .loss = UW_LOSS_DEFAULT,
-                                 .keep = {"last", UW_TRAIN_KEEP_LAST},
-                                 .anomaly_percentile = -1.0,
-                                 .seed = 1};
+    struct uw_train_options o = uw_train_defaults();
     int status = uw_args_parse(&spec, argc, argv, &o, NULL);
     struct uw_error err = {.text = ""};
     if (status >= 0) {
         return status;
     }
-    o.lr = o.lr >= 0.0 ? o.lr : uw_recipe_lr(&o.recipe);
-    return check(&o, &err) < 0 ? uw_cli_error("train", UW_EXIT_USAGE, "%s", err.text)
-                               : run(&o);
+    return uw_train_check(&o, &err) < 0 ? uw_cli_error("train", UW_EXIT_USAGE, "%s", err.text)
+                                        : run(&o);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scores.h"
+#include "job/job_data.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -138,6 +139,34 @@ int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibat
         s->loss_sum += uw_answers_loss(a, b->n, out, b->x, b->label, b->target, s->room);
     }
     return rc;
+}
+
+int uw_scores_run(struct uw_scores *s, struct uw_job *job, struct uw_dataset *data,
+                  bool (*stop)(void *), void *arg, struct uw_error *err)
+{
+    struct uw_model *m = &job->model;
+    struct uw_loader loader;
+    int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
+                                                                .batch_n = job->config.batch_n,
+                                                                .no_shuffle = true});
+    while (rc >= 0 && loader.epoch == 0) {
+        const float *out;
+        if (stop != NULL && stop(arg)) {
+            return UW_ERR_AGAIN;
+        }
+        float *target = job->compares_nothing ? NULL : uw_job_target(m);
+        rc = uw_loader_next(&loader, m->input, m->label, target);
+        const struct uw_minibatch b = {.x = m->input, .label = m->label,
+                                       .target = target,
+                                       .n = rc > 0 ? (uint32_t)rc : 0};
+        rc = rc < 0 ? rc : uw_model_forward(m, m->input, b.n, &out);
+        if (rc >= 0 && job->compares_nothing) {
+            s->samples_n += b.n;
+        } else {
+            rc = rc < 0 ? rc : uw_scores_add(s, out, &b, err);
+        }
+    }
+    return rc < 0 ? rc : UW_OK;
 }
 
 /* ---- figures ---- */

@@ -60,6 +60,12 @@ int uw_scores_open(struct uw_scores *s, const struct uw_answers *answers, struct
 int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibatch *b,
                   struct uw_error *err);
 
+/* Count all samples of a set, in order; with --loss none they are only computed.
+ *   stop  asked before each minibatch; true: give up. NULL: none
+ * Returns UW_OK, UW_ERR_AGAIN (stopped), or as uw_scores_add and the set. */
+int uw_scores_run(struct uw_scores *s, struct uw_job *job, struct uw_dataset *data,
+                  bool (*stop)(void *), void *arg, struct uw_error *err);
+
 /* The area under the ROC curve; NAN: there are not two classes, or labels are not 0 and 1. */
 double uw_scores_auc(const struct uw_scores *s);
 

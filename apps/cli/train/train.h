@@ -2,9 +2,9 @@
  *
  * train.h - a run of `uwasa train`: what its parts share
  *
- * cmd_train.c has the options and opens what a run needs; train_data.c its samples; train_save.c
- * the file of --save; train_run.c the steps and tests; train_end.c what follows the last step;
- * train_report.c what people and programs see.
+ * cmd_train.c has the options; train_open.c opens what a run needs; train_data.c its samples;
+ * train_save.c the file of --save; train_run.c the steps and tests; train_end.c what follows the
+ * last step; train_report.c what people and programs see.
  *
  * Memory     heap before the first step and after the last      Blocking  as the work takes
  * Context    one thread
@@ -66,6 +66,10 @@ struct uw_train_begun {
 
 struct uw_train {
     const struct uw_train_options *o;
+    const struct uw_job *of;        /* whose model is trained; NULL: --model is read */
+    struct uw_storage *before;      /* weights to start from; NULL: as the options say */
+    const char *columns;            /* what their data was like; NULL: the file of --weights says */
+    const struct uw_data_arrays *arrays, *held;     /* for --data arrays; held NULL: no test set */
     struct uw_job job;
     struct uw_data data, test_data;
     struct uw_split split;          /* of `data`, with --validation */
@@ -90,11 +94,35 @@ struct uw_train {
     uint64_t samples;               /* computed by this process */
     double shown_loss;
     uint32_t shown_n;               /* steps in shown_loss */
+    double epoch_loss;              /* sum over the samples of this epoch so far */
+    uint64_t epoch_samples, epoch_us;
     bool interrupted;
     bool changed;                   /* since the file was saved, though not by a step */
     struct uw_train_test test, validation, *testing;    /* testing: the one that runs */
     struct uw_error err;
 };
+
+/* ---- cmd_train.c ---- */
+
+/* The options of a command line without any. */
+struct uw_train_options uw_train_defaults(void);
+
+/* Set one by its name, "weight_decay". Returns as uw_opt_assign. */
+int uw_train_set(struct uw_train_options *o, const char *key, const char *value,
+                 struct uw_error *err);
+
+/* Check them together, and choose the learning rate. Returns UW_OK or UW_ERR_INVALID. */
+int uw_train_check(struct uw_train_options *o, struct uw_error *err);
+
+/* ---- train_open.c ---- */
+
+/* Everything before the first step: model, data, memory, weights, the file to resume from. t->o is
+ * checked; a listener is in progress and stop. Returns UW_OK or a code, t->err filled;
+ * *status is the exit status then. Close, and uw_job_deinit(&t->job), in any case. */
+int uw_train_open(struct uw_train *t, int *status);
+
+/* Close everything but the job, whose model stays. */
+void uw_train_close(struct uw_train *t);
 
 /* ---- train_data.c ---- */
 
@@ -145,6 +173,9 @@ void uw_train_report_news(struct uw_train *t);
 
 /* The event and the live line of a step that is done. */
 void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t now_us);
+
+/* The event of an epoch that is done, or of a part of one at the end. */
+void uw_train_report_epoch(struct uw_train *t);
 
 /* The live line of a test. */
 void uw_train_show_testing(struct uw_train *t);

@@ -77,13 +77,23 @@ int uw_train_open_data(struct uw_train *t)
                    t->files.base.ops->size(&t->files.base, o->save, &bytes) == UW_OK;
     struct uw_job_data_config config = {.spec = o->data, .loss = o->loss,
                                         .weights = resumes ? o->save : o->weights,
-                                        .data = {.seed = o->seed, .live = true}};
+                                        .columns = t->columns,
+                                        .data = {.seed = o->seed, .live = true,
+                                                 .train = t->arrays, .held = t->held}};
+    bool tests = t->arrays == NULL || t->held != NULL;
     int rc = read_augment(o->augment, &config.data, &t->err);
     t->test = (struct uw_train_test){.word = "test", .event = "eval"};
     t->validation = (struct uw_train_test){.word = "validation", .event = "validation"};
-    rc = rc < 0 ? rc : uw_job_open_data(&t->job, &config, &t->data, &t->test_data, &t->err);
+    rc = rc < 0 ? rc : uw_job_open_data(&t->job, &config, &t->data, tests ? &t->test_data : NULL,
+                                    &t->err);
     t->test.data = t->test_data.base;
     uw_train_report_news(t);
+    if (rc == UW_OK && !tests && o->validation == 0.0 &&
+        (o->patience != 0 || o->keep.at == UW_TRAIN_KEEP_BEST)) {
+        return uw_error_set(&t->err, UW_ERR_INVALID, "--%s: needs a test after each epoch: "
+                            "--validation SHARE, or a test set",
+                            o->patience != 0 ? "patience" : "keep best");
+    }
     rc = rc < 0 ? rc : open_split(t);
     struct uw_dataset *data = t->validation.data != NULL ? &t->split.train.base : t->data.base;
     rc = rc < 0 ? rc : weigh_classes(t, data);

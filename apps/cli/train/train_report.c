@@ -37,10 +37,11 @@ void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t no
     bool every = t->o->no_shuffle && t->o->steps != 0;
     t->shown_loss += loss;
     t->shown_n++;
-    if (t->events.file != NULL &&
+    if (uw_events_are_read(&t->events) &&
         (every || t->step == t->steps || now_us - t->event_us >= EVENT_US)) {
         cJSON *ev = uw_event("step");
-        UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->epoch}, {"loss", loss},
+        UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"steps", (double)t->steps},
+                         {"epoch", (double)t->epoch}, {"loss", loss},
                          {"samples", (double)t->samples});
         uw_event_float(ev, "lr", lr);
         uw_events_put(&t->events, ev);
@@ -60,6 +61,20 @@ void uw_train_report_step(struct uw_train *t, double loss, float lr, uint64_t no
         t->shown_loss = 0.0;
         t->shown_n = 0;
     }
+}
+
+void uw_train_report_epoch(struct uw_train *t)
+{
+    if (t->epoch_samples == 0) {
+        return;
+    }
+    cJSON *ev = uw_event("epoch");
+    UW_EVENT_NUMBERS(ev, {"epoch", (double)epoch_of(t)}, {"step", (double)t->step},
+                     {"loss", t->epoch_loss / (double)t->epoch_samples},
+                     {"seconds", (double)t->epoch_us / 1e6});
+    uw_events_put(&t->events, ev);
+    t->epoch_loss = 0.0;
+    t->epoch_samples = t->epoch_us = 0;
 }
 
 /* Of a test. */
@@ -108,9 +123,11 @@ void uw_train_report_test(struct uw_train *t, const struct uw_train_test *test)
     UW_EVENT_NUMBERS(ev, {"step", (double)t->step}, {"epoch", (double)t->loader.epoch});
     add_score(ev, test);
     uw_events_put(&t->events, ev);
-    uw_progress_print(&t->progress, "epoch %llu  step %llu  %s%s", epoch_of(t),
-                      (unsigned long long)t->step, test->word,
-                      uw_score_text(&test->score, text) + sizeof "test" - 1);
+    if (t->events.listener == NULL) {       /* which has the event */
+        uw_progress_print(&t->progress, "epoch %llu  step %llu  %s%s", epoch_of(t),
+                          (unsigned long long)t->step, test->word,
+                          uw_score_text(&test->score, text) + sizeof "test" - 1);
+    }
 }
 
 void uw_train_trace_step(struct uw_train *t, const char *what, uint64_t from_us, uint64_t until_us)

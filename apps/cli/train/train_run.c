@@ -15,7 +15,7 @@ static bool stop_asked(void *arg)
 
 int uw_train_evaluate(struct uw_train *t, struct uw_train_test *test)
 {
-    if (test->done && test->step == t->step) {
+    if (test->data == NULL || (test->done && test->step == t->step)) {
         return UW_OK;
     }
     t->testing_us = uw_board_now_us();
@@ -111,6 +111,9 @@ static int end_one(struct uw_train *t)
     uw_train_trace_step(t, "step", from_us, now_us);
     t->samples += b.n;
     t->computing_us += now_us - from_us;
+    t->epoch_loss += (double)result.loss * (double)b.n;
+    t->epoch_samples += b.n;
+    t->epoch_us += now_us - from_us;
     uw_train_report_step(t, result.loss, b.lr, now_us);
     return UW_OK;
 }
@@ -155,6 +158,9 @@ int uw_train_run(struct uw_train *t)
         rc = run_to_mark(t);
         bool epoch_end = rc == UW_OK && t->loader.position == 0;
         uint64_t every = t->o->save_every;
+        if (epoch_end) {
+            uw_train_report_epoch(t);
+        }
         if (rc == UW_OK && (every != 0 ? t->step % every == 0 : epoch_end)) {
             rc = uw_train_save(t);
         }
@@ -167,6 +173,7 @@ int uw_train_run(struct uw_train *t)
     }
     t->interrupted = t->step < t->steps && !uw_train_out_of_patience(t);
     if (rc == UW_OK) {
+        uw_train_report_epoch(t);
         rc = uw_train_save(t);
     }
     return rc < 0 || t->interrupted ? rc : uw_train_end(t);

@@ -194,7 +194,79 @@ static const char *identifier(char out[64], const char *name)
     return out;
 }
 
-static void write_manual(struct writer *w, const char *name, uint32_t tensors_n)
+/* What is kept with the weights, in the words of a program that uses it. */
+static void write_manual_of_kept(struct writer *w, const char *name,
+                                 const struct uw_convert_kept *k, float threshold)
+{
+    if (k->mean != NULL) {
+        print(w, " *\n *     extern void %s_scale(float *x);\n *\n * brings the %u numbers of a "
+                 "sample to the scale of the training data, before the model gets them.\n",
+              name, (unsigned)k->features_n);
+    }
+    if (k->sound != NULL) {
+        print(w, " *\n *     extern const struct uw_sound_config %s_sound;\n *\n * is for "
+                 "uw_sound_init (uwasa/sound.h), which makes samples of sound as in training.\n",
+              name);
+    }
+    if (k->classes_n != 0) {
+        print(w, " *\n *     extern const char *const %s_classes[%u];\n *\n * are the names of the "
+                 "classes.\n", name, (unsigned)k->classes_n);
+    }
+    if (threshold != 0.0f) {
+        print(w, " *\n *     extern const float %s_anomaly_threshold;\n *\n * goes into "
+                 "m.anomaly_threshold after uw_model_bind, for uw_anomaly_found "
+                 "(uwasa/anomaly.h).\n", name);
+    }
+}
+
+static void write_floats(struct writer *w, const char *name, const char *what, const float *x,
+                         uint32_t n)
+{
+    print(w, "\nstatic const float %s_%s[%u] = {", name, what, (unsigned)n);
+    for (uint32_t i = 0; i < n; i++) {
+        print(w, "%s%af,", i % 6 == 0 ? "\n    " : " ", (double)x[i]);
+    }
+    print(w, "\n};\n");
+}
+
+static void write_kept(struct writer *w, const char *name, const struct uw_convert_kept *k,
+                       float threshold)
+{
+    if (k->mean != NULL) {
+        write_floats(w, name, "mean", k->mean, k->features_n);
+        write_floats(w, name, "inverse", k->inverse, k->features_n);
+        print(w, "\nextern void %s_scale(float *x);\nvoid %s_scale(float *x)\n{\n"
+                 "    for (unsigned i = 0; i < %uu; i++) {\n", name, name, (unsigned)k->features_n);
+        print(w, "        x[i] = (x[i] - %s_mean[i]) * %s_inverse[i];\n    }\n}\n", name, name);
+    }
+    if (k->sound != NULL) {
+        const struct uw_sound_config *s = k->sound;
+        print(w, "\nextern const struct uw_sound_config %s_sound;\n"
+                 "const struct uw_sound_config %s_sound = {\n"
+                 "    .rate_hz = %u, .window_n = %u, .hop_n = %u, .frames_n = %u, .mels_n = %u,\n",
+              name, name, (unsigned)s->rate_hz, (unsigned)s->window_n, (unsigned)s->hop_n,
+              (unsigned)s->frames_n, (unsigned)s->mels_n);
+        print(w, "    .cepstra_n = %u, .low_hz = %af, .high_hz = %af};\n", (unsigned)s->cepstra_n,
+              (double)s->low_hz, (double)s->high_hz);
+    }
+    if (k->classes_n != 0) {
+        print(w, "\nextern const char *const %s_classes[%u];\nconst char *const %s_classes[%u] = "
+                 "{\n", name, (unsigned)k->classes_n, name, (unsigned)k->classes_n);
+        for (uint32_t i = 0; i < k->classes_n; i++) {
+            print(w, "    ");
+            print_string(w, k->classes[i]);
+            print(w, ",\n");
+        }
+        print(w, "};\n");
+    }
+    if (threshold != 0.0f) {
+        print(w, "\nextern const float %s_anomaly_threshold;\nconst float %s_anomaly_threshold = "
+                 "%af;\n", name, name, (double)threshold);
+    }
+}
+
+static void write_manual(struct writer *w, const char *name, uint32_t tensors_n,
+                         const struct uw_convert_kept *kept, float threshold)
 {
     print(w, "/* A trained model, written by uwasa convert. Declare in your program\n *\n"
              " *     extern const struct uw_model_def %s_def;\n"
@@ -202,9 +274,11 @@ static void write_manual(struct writer *w, const char *name, uint32_t tensors_n)
           name, name, (unsigned)tensors_n);
     print(w, " * and configure it with .def = &%s_def, .constants = %s_constants,\n"
            " * .constants_n = %u: layers that are not trained use the tables where they are, the\n"
-             " * others start with a copy. With .mode = UW_PLAN_INFERENCE no layer is trained. */\n"
-             "#include <uwasa/model.h>\n\n",
+             " * others start with a copy. With .mode = UW_PLAN_INFERENCE no layer is trained.\n",
           name, name, (unsigned)tensors_n);
+    write_manual_of_kept(w, name, kept, threshold);
+    print(w, " */\n#include <uwasa/model.h>\n%s\n",
+          kept->sound != NULL ? "#include <uwasa/sound.h>\n" : "");
 }
 
 static void write_definition(struct writer *w, const struct uw_model_def *d, const char *name)
@@ -263,6 +337,13 @@ static void write_tables(struct writer *w, const struct uw_params *p, const char
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
                        struct uw_error *err)
 {
+    return uw_convert_write_c_with(m, NULL, put, arg, err);
+}
+
+int uw_convert_write_c_with(const struct uw_model *m, const struct uw_convert_kept *kept,
+                            uw_convert_put put, void *arg, struct uw_error *err)
+{
+    static const struct uw_convert_kept nothing = {.classes = NULL};
     struct writer w = {.put = put, .arg = arg};
     const struct uw_model_def *d = m->config.def;
     const struct uw_params *p = &m->params;
@@ -276,10 +357,12 @@ int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
         }
     }
     identifier(name, d->name);
-    write_manual(&w, name, p->segments_n);
+    kept = kept != NULL ? kept : &nothing;
+    write_manual(&w, name, p->segments_n, kept, m->anomaly_threshold);
     write_definition(&w, d, name);
     if (p->segments_n > 0) {
         write_tables(&w, p, name);
     }
+    write_kept(&w, name, kept, m->anomaly_threshold);
     return w.rc < 0 ? uw_error_set(err, w.rc, "%.60s: cannot be written", name) : UW_OK;
 }

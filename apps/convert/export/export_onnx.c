@@ -5,6 +5,7 @@
 
 #include <pb_encode.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #define OPSET 13
@@ -216,6 +217,33 @@ static bool write_opset(pb_ostream_t *stream, const pb_field_t *field, void *con
     const struct uw_export *e = *arg;
     pb.version = e->opset;
     return write_message(stream, field, uw_onnx_OperatorSet_fields, &pb);
+}
+
+struct entries {
+    const struct uw_convert_model *like;    /* may be NULL */
+    float threshold;                        /* 0: none */
+};
+
+static bool write_entry(pb_ostream_t *stream, const pb_field_t *field, const char *key,
+                        const char *value)
+{
+    uw_onnx_Entry pb = {.key = text_of(key), .value = text_of(value)};
+    return write_message(stream, field, uw_onnx_Entry_fields, &pb);
+}
+
+static bool write_entries(pb_ostream_t *stream, const pb_field_t *field, void *const *arg)
+{
+    const struct entries *s = *arg;
+    bool good = true;
+    for (uint32_t i = 0; s->like != NULL && i < s->like->entries_n && good; i++) {
+        const struct uw_convert_entry *entry = &s->like->entry[i];
+        good = strcmp(entry->key, UW_CONVERT_THRESHOLD) == 0 ||
+               write_entry(stream, field, entry->key, entry->value);
+    }
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", (double)s->threshold);
+    return good && (s->threshold == 0.0f ||
+                    write_entry(stream, field, UW_CONVERT_THRESHOLD, text));
 }
 
 /* The layer of a loss. */
@@ -431,7 +459,8 @@ static int build(struct uw_export *e, struct ends *ends)
     return e->failed ? uw_error_set(e->err, UW_ERR_NOMEM, "%.60s: out of memory", d->name) : UW_OK;
 }
 
-static int encode(struct uw_export *e, struct ends *ends, uw_convert_put put, void *arg)
+static int encode(struct uw_export *e, struct ends *ends, struct entries *entries,
+                  uw_convert_put put, void *arg)
 {
     const struct uw_model_def *d = e->m->config.def;
     struct out out = {.put = put, .arg = arg};
@@ -452,6 +481,7 @@ static int encode(struct uw_export *e, struct ends *ends, uw_convert_put put, vo
     pb.graph.input = (pb_callback_t){{.encode = write_input}, ends};
     pb.graph.output = (pb_callback_t){{.encode = write_outputs}, ends};
     pb.opset_import = (pb_callback_t){{.encode = write_opset}, e};
+    pb.metadata_props = (pb_callback_t){{.encode = write_entries}, entries};
     if (!pb_encode(&stream, uw_onnx_Model_fields, &pb)) {
         return uw_error_set(e->err, out.rc < 0 ? out.rc : UW_ERR_IO, "%.60s: cannot be written",
                             d->name);
@@ -473,7 +503,8 @@ int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert
                             "ONNX layer: add them to the weights first", m->config.def->name);
     }
     int rc = build(&e, &ends);
-    rc = rc < 0 ? rc : encode(&e, &ends, put, arg);
+    struct entries entries = {.like = like, .threshold = m->anomaly_threshold};
+    rc = rc < 0 ? rc : encode(&e, &ends, &entries, put, arg);
     uw_pool_deinit(&pool);
     return rc;
 }

@@ -2,6 +2,7 @@
  *
  * nanopb reads from a stream over the file's bytes, so raw tensor data is referenced by address and
  * skipped. */
+#include "names.h"
 #include "onnx_reader.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 
 /* A graph while it is read. */
 struct graph_fields {
-    struct uw_onnx_list nodes, initializers, inputs, outputs;
+    struct uw_onnx_list nodes, initializers, inputs, outputs, notes;
 };
 
 /* nanopb's source: a stream over memory, whose state is the address of the next byte. */
@@ -112,9 +113,9 @@ bool uw_onnx_take_entry(pb_istream_t *stream, const pb_field_t *field, void **ar
     if (!pb_decode_ex(stream, uw_onnx_Entry_fields, &pb, PB_DECODE_NOINIT)) {
         return false;
     }
-    struct uw_onnx_entry *entry = append(l, sizeof *entry);
+    struct uw_convert_entry *entry = append(l, sizeof *entry);
     if (entry != NULL) {
-        *entry = (struct uw_onnx_entry){uw_onnx_last_text(&key), uw_onnx_last_text(&value)};
+        *entry = (struct uw_convert_entry){uw_onnx_last_text(&key), uw_onnx_last_text(&value)};
     }
     return entry != NULL;
 }
@@ -203,7 +204,7 @@ static const char *until_last(struct uw_onnx_reader *r, const char *text, char e
 static void read_metadata(struct uw_onnx_reader *r, const struct uw_onnx_list *metadata,
                           struct uw_onnx_node *node)
 {
-    const struct uw_onnx_entry *entry = metadata->item;
+    const struct uw_convert_entry *entry = metadata->item;
     node->module = node->name[0] == '/' ? until_last(r, node->name, '/') : NULL;
     for (uint32_t i = 0; i < metadata->n; i++) {
         if (strcmp(entry[i].key, "pkg.torch.onnx.name_scopes") == 0) {
@@ -292,15 +293,67 @@ static bool read_value_info(pb_istream_t *stream, const pb_field_t *field, void 
     return true;
 }
 
+/* PyTorch's newer exporter tells of each constant what it is in the program: a PARAMETER, a BUFFER,
+ * a CONSTANT_TENSOR. The list gets names with such a word; other notes are left out. */
+static bool read_note(pb_istream_t *stream, const pb_field_t *field, void **arg)
+{
+    struct uw_onnx_list *l = *arg, name = {.r = l->r}, metadata = {.r = l->r};
+    uw_onnx_ValueNote pb = uw_onnx_ValueNote_init_zero;
+    (void)field;
+    pb.name = UW_ONNX_CALL(uw_onnx_take_text, &name);
+    pb.metadata_props = UW_ONNX_CALL(uw_onnx_take_entry, &metadata);
+    if (!pb_decode_ex(stream, uw_onnx_ValueNote_fields, &pb, PB_DECODE_NOINIT)) {
+        return false;
+    }
+    const struct uw_convert_entry *entry = metadata.item;
+    for (uint32_t i = 0; i < metadata.n; i++) {
+        if (strcmp(entry[i].key, "pkg.torch.export.graph_signature.InputSpec.kind") == 0) {
+            struct uw_convert_entry *note = append(l, sizeof *note);
+            if (note == NULL) {
+                return false;
+            }
+            *note = (struct uw_convert_entry){uw_onnx_last_text(&name), entry[i].value};
+        }
+    }
+    return true;
+}
+
+/* Give the constants the roles that the notes tell. */
+static int set_roles(struct uw_onnx_graph *g, struct uw_pool *pool,
+                     const struct uw_onnx_list *notes)
+{
+    const struct uw_convert_entry *note = notes->item;
+    struct uw_names names;
+    if (notes->n == 0) {
+        return UW_OK;
+    }
+    if (uw_names_init(&names, pool, g->initializers_n) < 0) {
+        return UW_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < g->initializers_n; i++) {
+        struct uw_name *slot = uw_names_slot(&names, g->initializer[i].name);
+        *slot = (struct uw_name){.name = g->initializer[i].name, .value = &g->initializer[i]};
+    }
+    for (uint32_t i = 0; i < notes->n; i++) {
+        struct uw_onnx_tensor *t = uw_names_slot(&names, note[i].key)->value;
+        if (t != NULL) {
+            t->role = strcmp(note[i].value, "PARAMETER") == 0 ? UW_ONNX_ROLE_TRAINS
+                                                              : UW_ONNX_ROLE_FIXED;
+        }
+    }
+    return UW_OK;
+}
+
 static void expect_graph(uw_onnx_Graph *pb, struct graph_fields *f, struct uw_onnx_reader *r)
 {
     *pb = (uw_onnx_Graph)uw_onnx_Graph_init_zero;
-    *f = (struct graph_fields){{.r = r}, {.r = r}, {.r = r}, {.r = r}};
+    *f = (struct graph_fields){{.r = r}, {.r = r}, {.r = r}, {.r = r}, {.r = r}};
     pb->node = UW_ONNX_CALL(read_node, &f->nodes);
     pb->initializer = UW_ONNX_CALL(read_initializer, &f->initializers);
     pb->sparse_initializer = UW_ONNX_CALL(read_sparse, &f->initializers);
     pb->input = UW_ONNX_CALL(read_value_info, &f->inputs);
     pb->output = UW_ONNX_CALL(read_value_info, &f->outputs);
+    pb->value_info = UW_ONNX_CALL(read_note, &f->notes);
 }
 
 static struct uw_onnx_graph finish_graph(const struct graph_fields *f)
@@ -395,13 +448,14 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
     pb_istream_t stream = {.callback = read_memory, .state = &at, .bytes_left = bytes_n};
     uw_onnx_Model pb = uw_onnx_Model_init_zero;
     struct opset_fields opset = {.r = r};
-    struct uw_onnx_list producer = {.r = r};
+    struct uw_onnx_list producer = {.r = r}, metadata = {.r = r};
     struct graph_fields f;
 
     expect_graph(&pb.graph, &f, r);
     pb.opset_import = UW_ONNX_CALL(read_opset, &opset);
     pb.producer_name = UW_ONNX_CALL(uw_onnx_take_text, &producer);
     pb.functions = UW_ONNX_CALL(read_function, &r->functions);
+    pb.metadata_props = UW_ONNX_CALL(uw_onnx_take_entry, &metadata);
     if (!pb_decode_ex(&stream, uw_onnx_Model_fields, &pb, PB_DECODE_NOINIT)) {
         return r->rc < 0 ? r->rc
                          : uw_error_set(r->err, UW_ERR_CORRUPT,
@@ -412,7 +466,12 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
     *g = finish_graph(&f);
     g->opset = opset.version;
     g->producer = uw_onnx_last_text(&producer);
+    g->entry = metadata.item;
+    g->entries_n = metadata.n;
     g->folded_batchnorm = r->folded_batchnorm;
+    if (set_roles(g, r->pool, &f.notes) < 0) {
+        return UW_ERR_NOMEM;
+    }
     return pb.has_graph && g->nodes_n > 0 && g->outputs_n > 0
                ? UW_OK
                : uw_error_set(r->err, UW_ERR_CORRUPT, "%.60s: no ONNX file: it has no graph",
@@ -435,6 +494,7 @@ static int settle(struct uw_onnx_graph *g, struct uw_onnx_reader *r)
                             "nodes than the file has", r->file);
     }
     rc = rc < 0 ? rc : uw_onnx_sort(r->pool, g, &at);
+    rc = rc < 0 ? rc : uw_onnx_ends(r->pool, g);
     return rc != UW_ERR_CORRUPT
                ? rc
                : uw_error_set(r->err, rc, "%.60s: node '%.60s' (%.30s): reads what it makes itself "

@@ -44,6 +44,13 @@ enum uw_onnx_type {
     UW_ONNX_BFLOAT16 = 16
 };
 
+/* What the framework does with a constant. */
+enum uw_onnx_role {
+    UW_ONNX_ROLE_UNKNOWN = 0,       /* the file does not tell */
+    UW_ONNX_ROLE_TRAINS,
+    UW_ONNX_ROLE_FIXED
+};
+
 /* A constant with strides in elements; stride 0 repeats an element. Elements are float or int64, at
  * any alignment. */
 struct uw_onnx_tensor {
@@ -51,6 +58,9 @@ struct uw_onnx_tensor {
     const char *refused;            /* a sentence: it cannot be read; NULL: it can */
     int code;                       /* of the refusal */
     bool is_float;
+    enum uw_onnx_role role;
+    bool apart;                     /* those who read it are modules of a list that begin alike */
+    bool one;                       /* those who read it are the steps of a loop */
     uint32_t rank;
     uint64_t dim[UW_ONNX_RANK_MAX];
     int64_t stride[UW_ONNX_RANK_MAX];
@@ -104,6 +114,10 @@ struct uw_onnx_graph {
     struct uw_onnx_tensor *initializer;
     struct uw_onnx_value_info *input, *output;
     uint32_t nodes_n, initializers_n, inputs_n, outputs_n;
+    const struct uw_convert_entry *entry;   /* of the whole model; in a branch none */
+    uint32_t entries_n;
+    const char *labels;             /* names of outputs that are left out, since they are classes
+                                       beside values; NULL: none are */
     const char *folded_batchnorm;   /* how the file tells that an exporter folded batch norms into
                                        other layers; NULL: it does not */
 };

@@ -10,6 +10,7 @@
 #define UWASA_CONVERT_ONNX_READER_H
 
 #include "onnx_read.h"
+#include "uwasa/convert.h"
 
 #include "onnx.pb.h"
 
@@ -33,11 +34,6 @@ struct uw_onnx_reader {
     const char *folded_batchnorm;   /* as struct uw_onnx_graph */
     uint32_t depth;                 /* of nested graphs */
     int rc;
-};
-
-/* "location" with "weights.bin", as nanopb decodes it. */
-struct uw_onnx_entry {
-    const char *key, *value;
 };
 
 /* One tensor while it is read. */
@@ -92,6 +88,11 @@ int uw_onnx_upgrade(struct uw_pool *pool, struct uw_onnx_node **node, uint32_t *
  * UW_ERR_NOMEM. */
 int uw_onnx_inline(struct uw_pool *pool, struct uw_onnx_graph *g,
                    const struct uw_onnx_function *functions, uint32_t functions_n);
+
+/* onnx_ends.c: leave out outputs that are the class of samples (integers or texts), if there are
+ * others, and nodes that only they need; end in the softmax what makes maps of it, or pairs of a
+ * sigmoid. Nodes are in order. Returns UW_OK or UW_ERR_NOMEM. */
+int uw_onnx_ends(struct uw_pool *pool, struct uw_onnx_graph *g);
 
 /* onnx_sort.c: put nodes behind those whose outputs they read; nodes in order stay where they are.
  * Returns UW_OK, UW_ERR_CORRUPT with *at a node of a cycle, UW_ERR_NOMEM. */

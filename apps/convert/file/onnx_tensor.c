@@ -180,7 +180,7 @@ static bool take_list(const struct uw_onnx_tensor_fields *t, struct uw_onnx_tens
 
 static const char *external_value(const struct uw_onnx_tensor_fields *t, const char *key)
 {
-    const struct uw_onnx_entry *entry = t->external.item;
+    const struct uw_convert_entry *entry = t->external.item;
     for (uint32_t i = 0; i < t->external.n; i++) {
         if (strcmp(entry[i].key, key) == 0) {
             return entry[i].value;

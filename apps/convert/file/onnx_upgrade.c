@@ -3,7 +3,7 @@
  * What differs between opsets in a way that an operator's reader would have to know. Lists that are
  * an attribute in one opset and an input in another (axes, shape, starts, split) need nothing here:
  * uw_import_ints reads either. Operators that stand for several others (Attention and
- * RMSNormalization of opset 23) become those. */
+ * RMSNormalization of opset 23; linear models of scikit-learn) become those. */
 #include "onnx_reader.h"
 
 #include <string.h>
@@ -209,12 +209,158 @@ static bool rms_norm(struct upgrade *u, struct uw_onnx_node *n)
     return true;
 }
 
+/* ---- ai.onnx.ml, as scikit-learn's exporter writes it ---- */
+
+/* (x - offset) * scale */
+static bool scaler(struct upgrade *u, const struct uw_onnx_node *n)
+{
+    const char *offset = constant(u, n, "offset", "value_floats");
+    const char *scale = constant(u, n, "scale", "value_floats");
+    if (n->inputs_n != 1 || offset[0] == '\0' || scale[0] == '\0') {
+        return false;
+    }
+    part(u, n, "Mul", part(u, n, "Sub", n->input[0], offset, NULL, 0), scale, NULL, 0);
+    end_parts(u, n);
+    return true;
+}
+
+/* x W^T + b, with a row of W for each of `rows` outputs. Returns its name; "": it has no such
+ * numbers. */
+static const char *linear(struct upgrade *u, const struct uw_onnx_node *n, uint32_t rows)
+{
+    const struct uw_onnx_attribute *w = uw_onnx_attribute(n, "coefficients");
+    const struct uw_onnx_attribute *b = uw_onnx_attribute(n, "intercepts");
+    int64_t *shape = uw_pool_take(u->pool, 2, sizeof *shape);
+    const char **in = uw_pool_take(u->pool, 3, sizeof *in);
+    if (shape == NULL || in == NULL) {
+        u->failed = true;
+        return "";
+    }
+    if (w == NULL || rows == 0 || w->floats_n == 0 || w->floats_n % rows != 0 ||
+        n->inputs_n != 1 || (b != NULL && b->floats_n != rows)) {
+        return "";
+    }
+    shape[0] = rows;
+    shape[1] = w->floats_n / rows;
+    const struct uw_onnx_attribute sizes = {.name = "shape", .reference = "", .ints = shape,
+                                            .ints_n = 2};
+    const struct uw_onnx_node with = {.output = n->output, .outputs_n = 1, .attributes_n = 1,
+                                      .attribute = (struct uw_onnx_attribute *)&sizes};
+    const char *flat = constant(u, n, "coefficients", "value_floats");
+    in[0] = n->input[0];
+    in[1] = part(u, n, "Reshape", flat, constant(u, &with, "shape", "value_ints"), NULL, 0);
+    in[2] = constant(u, n, "intercepts", "value_floats");
+    const char *y = part(u, n, "Gemm", in[0], in[1], "transB", 1);
+    if (!u->failed) {
+        u->out[u->n - 1].input = in;
+        u->out[u->n - 1].inputs_n = b != NULL ? 3 : 2;
+    }
+    return y;
+}
+
+static bool linear_regressor(struct upgrade *u, struct uw_onnx_node *n)
+{
+    if (strcmp(uw_onnx_text(n, "post_transform", "NONE"), "NONE") != 0) {
+        n->refused = "only with post_transform NONE";
+        return false;
+    }
+    if (linear(u, n, (uint32_t)uw_onnx_int(n, "targets", 1))[0] == '\0') {
+        return false;
+    }
+    end_parts(u, n);
+    return true;
+}
+
+/* Half of the difference of two rows of which one is the other's opposite: the logistic function of
+ * z is the softmax of -z/2 and z/2. Returns the attribute; NULL: they are not. */
+static const struct uw_onnx_attribute *halves(struct upgrade *u, const struct uw_onnx_attribute *a)
+{
+    struct uw_onnx_attribute *half = uw_pool_take(u->pool, 1, sizeof *half);
+    uint32_t rows = a != NULL && a->floats_n % 2 == 0 ? a->floats_n / 2 : 0;
+    float *x = uw_pool_take(u->pool, 2 * (uint64_t)rows, sizeof *x);
+    u->failed = u->failed || half == NULL || x == NULL;
+    for (uint32_t i = 0; i < rows && !u->failed; i++) {
+        if (a->floats[i] != -a->floats[rows + i]) {
+            return NULL;
+        }
+        x[i] = a->floats[i] / 2.0f;
+        x[rows + i] = -x[i];
+    }
+    if (u->failed || rows == 0) {
+        return NULL;
+    }
+    *half = *a;
+    half->floats = x;
+    return half;
+}
+
+/* The class, and a value or probability for each of them. */
+static bool linear_classifier(struct upgrade *u, struct uw_onnx_node *n)
+{
+    const struct uw_onnx_attribute *labels = uw_onnx_attribute(n, "classlabels_ints");
+    const struct uw_onnx_attribute *names = uw_onnx_attribute(n, "classlabels_strings");
+    const char *ends = uw_onnx_text(n, "post_transform", "NONE");
+    uint32_t classes = labels != NULL && labels->ints_n > 0 ? labels->ints_n
+                       : names != NULL                      ? names->strings_n : 0;
+    struct uw_onnx_node m = *n;
+    bool logistic = strcmp(ends, "LOGISTIC") == 0, softmax = strcmp(ends, "SOFTMAX") == 0;
+    if (logistic) {
+        struct uw_onnx_attribute *both = uw_pool_take(u->pool, 2, sizeof *both);
+        const struct uw_onnx_attribute *w = halves(u, uw_onnx_attribute(n, "coefficients"));
+        const struct uw_onnx_attribute *b = halves(u, uw_onnx_attribute(n, "intercepts"));
+        if (classes != 2 || both == NULL || w == NULL || b == NULL) {
+            n->refused = "post_transform LOGISTIC only of two classes: more need one model of all "
+                         "classes, as LogisticRegression without OneVsRest";
+            return false;
+        }
+        both[0] = *w;
+        both[1] = *b;
+        m.attribute = both;
+        m.attributes_n = 2;
+    }
+    if (n->outputs_n < 2 || (!logistic && !softmax && strcmp(ends, "NONE") != 0)) {
+        n->refused = "only with values of the classes, post_transform NONE, SOFTMAX or LOGISTIC";
+        return false;
+    }
+    const char *scores = linear(u, &m, classes);
+    if (scores[0] == '\0') {
+        return false;
+    }
+    if (logistic || softmax) {
+        scores = part(u, n, "Softmax", scores, NULL, "axis", 1);
+    }
+    part(u, n, "ArgMax", scores, NULL, "axis", 1); /* the class: only to name it */
+    end_parts(u, n);
+    part(u, n, "Identity", scores, NULL, NULL, 0);
+    if (!u->failed) {
+        u->out[u->n - 1].output[0] = n->output[1];
+    }
+    return true;
+}
+
+/* Whether a node of scikit-learn's domain has become others. */
+static bool classic(struct upgrade *u, struct uw_onnx_node *n)
+{
+    if (n->outputs_n == 0) {
+        return false;
+    }
+    if (strcmp(n->op, "Scaler") == 0) {
+        return scaler(u, n);
+    }
+    if (strcmp(n->op, "LinearRegressor") == 0) {
+        return linear_regressor(u, n);
+    }
+    return strcmp(n->op, "LinearClassifier") == 0 && linear_classifier(u, n);
+}
+
 static void upgrade(struct upgrade *u, const struct uw_onnx_node *from)
 {
     struct uw_onnx_node n = *from;
     bool own = n.domain[0] != '\0' && strcmp(n.domain, "ai.onnx") != 0;
     if (own) {
-        add(u, &n);
+        if (strcmp(n.domain, "ai.onnx.ml") != 0 || !classic(u, &n)) {
+            add(u, &n);
+        }
         return;
     }
     if (u->opset >= 23 && ((strcmp(n.op, "Attention") == 0 && attention(u, &n)) ||

@@ -46,7 +46,8 @@ int uw_fuse_bias(struct uw_fuse *f, uint32_t layer)
         const struct uw_import_layer *p = uw_fuse_at(f, b);
         if (no_bias == NULL || !*no_bias || b == 0 || f->readers[b] != 1 ||
             f->readers[l->input[1 - k]] != 1 || f->readers[below] != 1 ||
-            (dense ? l->dim[l->rank - 1] : l->dim[0]) != out) {
+            (dense ? l->dim[l->rank - 1] : l->dim[0]) != out ||
+            (x->param[0].role == UW_ONNX_ROLE_FIXED) != (p->param[0].role == UW_ONNX_ROLE_FIXED)) {
             continue;
         }
         *no_bias = false;

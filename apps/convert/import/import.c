@@ -30,6 +30,7 @@ static const struct {
     {"Elu", uw_op_function},
     {"Equal", uw_op_compare},
     {"Erf", uw_op_function},
+    {"Erfc", uw_op_erfc},
     {"Exp", uw_op_function},
     {"Expand", uw_op_expand},
     {"Flatten", uw_op_flatten},
@@ -115,10 +116,10 @@ const char *uw_convert_operators(void)
 {
     return "Abs Add And Attention AveragePool BatchNormalization Cast CastLike Celu Clip Concat "
            "Conv ConvTranspose Cos CumSum DepthToSpace DequantizeLinear Div Dropout Einsum Elu "
-           "Equal Erf Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool "
+           "Equal Erf Erfc Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool "
            "Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity If "
            "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log "
-           "LogSoftmax MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
+           "LogSoftmax Loop MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
            "RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
            "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt "
            "SequenceConstruct Sigmoid Sign Sin Slice Softmax Softplus Softsign SpaceToDepth "
@@ -251,8 +252,8 @@ static void add_reader(struct uw_value *v, const struct uw_onnx_node *n)
     }
     const char *first = v->reader->module;
     bool renamed = strcmp(n->op, "Identity") == 0 && n->outputs_n == 1;
-    v->apart = v->apart || (renamed && are_copies(n->output[0], v->name)) ||
-               (n->module != NULL && first != NULL && are_copies(n->module, first));
+    v->t.apart = v->t.apart || (renamed && are_copies(n->output[0], v->name)) ||
+                 (n->module != NULL && first != NULL && are_copies(n->module, first));
 }
 
 int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
@@ -287,12 +288,14 @@ int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
 
 static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    if (n->domain[0] != '\0' && strcmp(n->domain, "ai.onnx") != 0) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "is of domain '%.40s', not of ONNX",
-                                n->domain);
-    }
     if (n->refused != NULL) {
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "%s", n->refused);
+    }
+    if (n->domain[0] != '\0' && strcmp(n->domain, "ai.onnx") != 0) {
+        return uw_import_opaque_input(im, n)
+                   ? im->err->code
+                   : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "is of domain '%.40s', not of "
+                                      "ONNX", n->domain);
     }
     for (uint32_t k = 0; k < n->attributes_n; k++) {
         const struct uw_onnx_tensor *t = n->attribute[k].t;

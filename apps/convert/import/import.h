@@ -52,7 +52,6 @@ struct uw_value {
     const struct uw_onnx_node *node;    /* whose output it is; NULL: none */
     uint32_t users_n;
     const struct uw_onnx_node *reader;  /* the first of the users; NULL: none */
-    bool apart;                     /* users are modules of a list that begin alike */
     const char *why;                /* opaque: the sentence */
     int code;
     struct uw_onnx_tensor t;        /* constant */
@@ -69,6 +68,7 @@ struct uw_import_param {
     uint32_t dim[4];
     float *data;
     const char *source;             /* its name in the file, if it has the same shape; or NULL */
+    enum uw_onnx_role role;
 };
 
 struct uw_import_layer {
@@ -262,6 +262,9 @@ int uw_import_show(struct uw_import *im, const struct uw_onnx_node *n, struct uw
 
 /* Make output 0, if present, the newest layer's output, seen as `v`. */
 void uw_import_same(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v);
+
+/* Whether the elements follow each other as in the file. */
+bool uw_import_in_order(const struct uw_onnx_tensor *t);
 
 /* Give a layer a parameter: the constant's elements under the given shape.
  *   t   NULL: `fill` everywhere

@@ -42,12 +42,6 @@ int uw_op_if(struct uw_import *im, const struct uw_onnx_node *n)
     return rc;
 }
 
-int uw_op_loop(struct uw_import *im, const struct uw_onnx_node *n)
-{
-    return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a loop has no fixed layers: export the "
-                            "model with its steps written out, or as LSTM, GRU or RNN");
-}
-
 /* A Cast to the type that another value has. What depends on the sample is float here. */
 int uw_op_cast_like(struct uw_import *im, const struct uw_onnx_node *n)
 {

@@ -72,9 +72,9 @@ static int check_concat(struct uw_import *im, const struct uw_onnx_node *n, stru
 
 /* The axis that is the minibatch in any of the inputs; *batch stays if there is none. */
 static int find_batch(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *v,
-                      uint32_t *batch)
+                      uint32_t count, uint32_t *batch)
 {
-    for (uint32_t k = 0; k < n->inputs_n; k++) {
+    for (uint32_t k = 0; k < count; k++) {
         for (uint32_t a = 0; a < v[k].axes_n; a++) {
             *batch = uw_view_has_batch(&v[k], a) ? a : *batch;
             if (uw_view_has_batch(&v[k], a) && !uw_view_is_batch(&v[k], a)) {
@@ -86,24 +86,18 @@ static int find_batch(struct uw_import *im, const struct uw_onnx_node *n, const 
     return UW_OK;
 }
 
-int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
+int uw_import_concat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                     uint32_t count, uint32_t axis, struct uw_value *y)
 {
-    int axis = -1;
     uint32_t at = 0;
     uint64_t dims[UW_ONNX_RANK_MAX];
-    struct uw_view *v = uw_pool_take(im->pool, n->inputs_n, sizeof *v);
-    if (v == NULL || n->inputs_n == 0) {
-        return v == NULL ? uw_import_nomem(im)
-                         : uw_import_refuse(im, n, UW_ERR_INVALID, "has no input");
-    }
-    int rc = check_concat(im, n, v, &axis);
-    rc = rc < 0 ? rc : align(im, n, v, n->inputs_n, (uint32_t)axis, &at);
+    int rc = align(im, n, v, count, axis, &at);
     if (rc < 0) {
         return rc;
     }
     uint64_t total = v[0].dim[at];
     uint32_t front = v[0].layer;
-    for (uint32_t k = 1; k < n->inputs_n;) {
+    for (uint32_t k = 1; k < count;) {
         struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_CONCAT, front);
         if (l == NULL) {
             return im->err->code;
@@ -111,7 +105,7 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
         l->def.concat.axis = at;
         l->rank = v[0].rank;
         memcpy(l->dim, v[0].dim, sizeof l->dim);
-        for (; k < n->inputs_n && l->inputs_n < UW_LAYER_INPUTS_MAX; k++) {
+        for (; k < count && l->inputs_n < UW_LAYER_INPUTS_MAX; k++) {
             l->input[l->inputs_n++] = v[k].layer;
             total += v[k].dim[at];
         }
@@ -121,11 +115,13 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
             return uw_import_refuse(im, n, UW_ERR_TOOBIG, "its output is too large");
         }
     }
-    if (n->inputs_n == 1) {
-        return uw_op_identity(im, n);
+    if (count == 1) {
+        y->view = v[0];
+        y->kind = UW_VALUE_DATA;
+        return UW_OK;
     }
     uint32_t batch = v[0].axes_n;
-    if (find_batch(im, n, v, &batch) < 0) {
+    if (find_batch(im, n, v, count, &batch) < 0) {
         return im->err->code;
     }
     uw_view_dims(&v[0], dims);
@@ -133,8 +129,25 @@ int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
         dims[batch] = im->batch;
     }
     dims[axis] = 0;
-    for (uint32_t k = 0; k < n->inputs_n; k++) {
-        dims[axis] += uw_view_dim(&v[k], (uint32_t)axis);
+    for (uint32_t k = 0; k < count; k++) {
+        dims[axis] += uw_view_dim(&v[k], axis);
     }
-    return uw_import_result(im, n, 0, dims, v[0].axes_n, batch);
+    return uw_import_show(im, n, y, dims, v[0].axes_n, batch);
+}
+
+int uw_op_concat(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    int axis = -1;
+    struct uw_value *y = uw_import_out(im, n, 0);
+    struct uw_view *v = uw_pool_take(im->pool, n->inputs_n, sizeof *v);
+    if (v == NULL || n->inputs_n == 0) {
+        return v == NULL ? uw_import_nomem(im)
+                         : uw_import_refuse(im, n, UW_ERR_INVALID, "has no input");
+    }
+    if (n->inputs_n == 1) {
+        return uw_op_identity(im, n);
+    }
+    int rc = check_concat(im, n, v, &axis);
+    return rc < 0 || y == NULL ? rc
+                               : uw_import_concat(im, n, v, n->inputs_n, (uint32_t)axis, y);
 }

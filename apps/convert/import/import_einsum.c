@@ -114,6 +114,63 @@ static bool show(struct uw_view *v, const struct term *batch, const struct term 
     return true;
 }
 
+/* Whether one of the letters is the minibatch. */
+static bool sample_in(const struct term *t, const struct term in[2], const struct uw_value x[2])
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        for (uint32_t a = 0; a < in[k].n; a++) {
+            if (has(t, in[k].letter[a]) && uw_view_has_batch(&x[k].view, a)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* x with all these axes, of size 1 where it has none. */
+static bool spread(struct uw_view *v, const struct term *has_letters, const struct term *all)
+{
+    uint32_t order[UW_ONNX_RANK_MAX], at = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        const char *place = strchr(has_letters->letter, all->letter[i]);
+        if (place != NULL) {
+            order[at++] = (uint32_t)(place - has_letters->letter);
+        }
+    }
+    if (at != has_letters->n) {
+        return false;
+    }
+    uw_view_permute(v, order);
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (!has(has_letters, all->letter[i]) && !uw_view_insert(v, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Without columns: the sum over the axes that the output lacks of a product element by element. */
+static int sum_of_elements(struct uw_import *im, const struct uw_onnx_node *n,
+                           struct uw_value x[2], const struct term in[2],
+                           const struct term *summed, const struct term *out, struct uw_value *y)
+{
+    struct term all = *out;
+    struct uw_value product = {.name = ""};
+    bool fits = out->n + summed->n <= UW_ONNX_RANK_MAX && out->n + summed->n <= LETTERS_MAX;
+    for (uint32_t i = 0; i < summed->n && fits; i++) {
+        all.letter[all.n++] = summed->letter[i];
+    }
+    fits = fits && spread(&x[0].view, &in[0], &all) && spread(&x[1].view, &in[1], &all);
+    if (!fits) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "more than %u axes", LETTERS_MAX);
+    }
+    uint32_t axes = ((1u << all.n) - 1) & ~((1u << out->n) - 1);
+    int rc = uw_import_combine(im, n, UW_ARITHMETIC_MUL, &x[0], &x[1],
+                               summed->n > 0 ? &product : y);
+    return rc < 0 || summed->n == 0
+               ? rc : uw_import_reduce(im, n, UW_REDUCE_SUM, axes, false, &product, y);
+}
+
 int uw_op_einsum(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct term in[2] = {{.n = 0}, {.n = 0}}, out = {.n = 0};
@@ -142,6 +199,10 @@ int uw_op_einsum(struct uw_import *im, const struct uw_onnx_node *n)
     const struct term summed = letters(&in[0], &in[1], &out, true, false);
     struct term rows = letters(&in[0], &in[1], &out, false, true);
     const struct term columns = letters(&in[1], &in[0], &out, false, true);
+    if (batch.n > 0 && (rows.n == 0 || columns.n == 0) && y != NULL &&
+        (sample_in(&rows, in, copy) || sample_in(&columns, in, copy))) {
+        return sum_of_elements(im, n, copy, in, &summed, &out, y);
+    }
     bool fits = arrange(&copy[1].view, &in[1], &batch, &summed, &columns);
     if (batch.n == 0 && rows.n > 1) {       /* one matrix for all: the minibatch may be a row */
         batch = rows;

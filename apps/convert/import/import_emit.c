@@ -111,6 +111,29 @@ const char *uw_import_module(struct uw_pool *pool, const char *tensor)
     return NULL;
 }
 
+bool uw_import_in_order(const struct uw_onnx_tensor *t)
+{
+    int64_t stride = 1;
+    bool in_order = true;
+    for (uint32_t a = t->rank; a-- > 0;) {
+        in_order = in_order && (t->dim[a] == 1 || t->stride[a] == stride);
+        stride *= (int64_t)t->dim[a];
+    }
+    return in_order;
+}
+
+/* The module that the tensor belongs to. Where its parameter would have the tensor's name and shape
+ * and other places of the elements, a framework that reads it would not notice: another name. */
+static const char *module_of(struct uw_import *im, const struct uw_onnx_tensor *t,
+                             const char *suffix)
+{
+    const char *module = uw_import_module(im->pool, t->name);
+    bool same = module != NULL && strcmp(t->name + strlen(module) + 1, suffix) == 0 &&
+                t->rank == 2 && t->dim[0] == t->dim[1];
+    return same && !uw_import_in_order(t) ? uw_pool_format(im->pool, "%s_transposed", module)
+                                          : module;
+}
+
 int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
                     const char *suffix, const struct uw_onnx_tensor *t, float fill, uint32_t rank,
                     const uint64_t *dim)
@@ -123,6 +146,7 @@ int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t sl
     }
     p->suffix = suffix;
     p->rank = rank;
+    p->role = t != NULL ? t->role : UW_ONNX_ROLE_UNKNOWN;
     if (t != NULL && uw_onnx_tensor_size(t) != n) {
         return uw_import_refuse(im, l->node, UW_ERR_SHAPE,
                                 "its %s '%.40s' has %llu elements, its input needs %llu", suffix,
@@ -143,7 +167,7 @@ int uw_import_param(struct uw_import *im, struct uw_import_layer *l, uint32_t sl
     }
     p->source = same ? t->name : NULL;
     if (t != NULL && l->own_name == NULL) {
-        l->own_name = uw_import_module(im->pool, t->name);
+        l->own_name = module_of(im, t, suffix);
     }
     return UW_OK;
 }

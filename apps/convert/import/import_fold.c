@@ -214,6 +214,22 @@ static int64_t concat_dims(struct uw_import *im, const struct uw_onnx_node *n,
     return axis;
 }
 
+/* Whether all that is joined repeats the same number, as states of zeros of two directions. */
+static bool is_one_number(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_onnx_tensor *first = &uw_import_in(im, n, 0)->t;
+    bool same = first->is_float;
+    for (uint32_t k = 0; k < n->inputs_n && same; k++) {
+        const struct uw_onnx_tensor *t = &uw_import_in(im, n, k)->t;
+        same = uw_onnx_tensor_size(t) > 0;
+        for (uint32_t a = 0; a < t->rank && same; a++) {
+            same = t->dim[a] == 1 || t->stride[a] == 0;
+        }
+        same = same && uw_import_number(t, 0) == uw_import_number(first, 0);
+    }
+    return same;
+}
+
 static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
                        const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
@@ -224,6 +240,10 @@ static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
     int64_t axis = concat_dims(im, n, out, &stored);
     if (axis < 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "joins constants of different shapes");
+    }
+    if (is_one_number(im, n)) {
+        memset(out->stride, 0, sizeof out->stride);
+        return UW_OK;
     }
     void *data = uw_const_fresh(im, n, out, stored);
     for (uint32_t a = (uint32_t)axis + 1; a < out->rank; a++) {
@@ -526,6 +546,8 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
     }
     if (rc == UW_OK) {
         y->kind = UW_VALUE_CONST;
+        out.apart = out.apart || y->t.apart;
+        out.one = out.one || y->t.one;
         y->t = out;
         y->derived = is_derived(im, n);
         return 1;

@@ -21,6 +21,12 @@ static struct uw_import_layer *pointwise(struct uw_import *im, const struct uw_o
     return l;
 }
 
+int uw_import_apply(struct uw_import *im, const struct uw_onnx_node *n, enum uw_layer_kind kind,
+                    const struct uw_value *x, struct uw_value *y)
+{
+    return pointwise(im, n, kind, x, y) != NULL ? UW_OK : im->err->code;
+}
+
 int uw_import_rename(struct uw_value *y, const struct uw_value *x)
 {
     y->kind = UW_VALUE_DATA;
@@ -117,6 +123,17 @@ int uw_op_function(struct uw_import *im, const struct uw_onnx_node *n)
         }
     }
     return l != NULL ? UW_OK : im->err->code;
+}
+
+/* 1 - erf(x) */
+int uw_op_erfc(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *x = uw_import_data(im, n, 0), *y = uw_import_out(im, n, 0);
+    if (x == NULL || y == NULL) {
+        return x == NULL ? im->err->code : UW_OK;
+    }
+    int rc = uw_import_function(im, n, UW_FUNCTION_ERF, 0.0f, 0.0f, x, y);
+    return rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_SCALE, -1.0f, 1.0f, y, y);
 }
 
 int uw_op_gelu(struct uw_import *im, const struct uw_onnx_node *n)

@@ -220,6 +220,92 @@ static int conv_params(struct uw_import *im, const struct uw_onnx_node *n,
                ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, &channels);
 }
 
+/* Whether several nodes train the weight, which then is no layer's own. */
+static bool is_shared(const struct uw_import *im, const struct uw_value *weight)
+{
+    return (weight->users_n > 1 || weight->t.one) && uw_import_is_one(im, &weight->t);
+}
+
+/* The inputs of each output, [C][kernel][out] for [C][H][W]. */
+static int pick_patches(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
+                        struct uw_view *v, const uint64_t out[2])
+{
+    struct uw_import_picks p;
+    uint32_t high = w->axes == 2 ? 0 : 1;  /* a length is the width of one row */
+    int64_t size[2] = {w->axes == 2 ? (int64_t)v->dim[1] : 1, (int64_t)v->dim[w->axes]};
+    uint32_t kernel[2] = {high == 0 ? w->kernel[0] : 1, w->kernel[1 - high]};
+    uint64_t rows = high == 0 ? out[0] : 1, columns = out[1 - high], places = rows * columns;
+    int rc = uw_import_picks(im, &p, kernel[0] * kernel[1] * places, 1);
+    for (uint64_t i = 0; rc == UW_OK && i < p.n; i++) {
+        uint64_t tap = i / places, place = i % places;
+        int64_t at[2] = {0, 0};
+        uint64_t k[2] = {tap / kernel[1], tap % kernel[1]};
+        uint64_t o[2] = {place / columns, place % columns};
+        for (uint32_t a = high; a < 2; a++) {
+            at[a] = (int64_t)(o[a] * w->stride[a - high] + k[a] * w->dilation[a - high]) -
+                    (int64_t)w->pad[a - high];
+        }
+        bool inside = at[0] >= 0 && at[0] < size[0] && at[1] >= 0 && at[1] < size[1];
+        p.index[i] = inside ? (int32_t)(at[0] * size[1] + at[1]) : -1;
+    }
+    const uint64_t flat[3] = {im->batch, v->dim[0], (uint64_t)(size[0] * size[1])};
+    if (rc == UW_OK && !uw_view_reshape(v, flat, 3)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has no shape");
+    }
+    return rc < 0 ? rc : uw_import_take(im, n, v, 2, &p);
+}
+
+/* The value of a weight or bias that several nodes train, in another shape. */
+static int shared_value(struct uw_import *im, struct uw_value *from, const uint64_t *dims,
+                        uint32_t axes, struct uw_value *y)
+{
+    from->t.one = true;
+    const struct uw_value *v = uw_import_make_value(im, from);
+    if (v == NULL) {
+        return im->err->code;
+    }
+    *y = *v;
+    return uw_view_reshape(&y->view, dims, axes)
+               ? UW_OK : uw_import_refuse(im, from->node, UW_ERR_SHAPE, "a weight has no shape");
+}
+
+/* A convolution whose weight other nodes have, too: weight times the inputs of each output. */
+static int shared_conv(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
+                       struct uw_view *v, uint64_t groups, const uint64_t out[2])
+{
+    struct uw_value *weight = uw_import_in(im, n, 1), *bias = uw_import_in(im, n, 2), m, b;
+    struct uw_value *y = uw_import_out(im, n, 0), x = {.kind = UW_VALUE_DATA}, sum = {.name = ""};
+    uint64_t taps = weight->t.dim[1] * w->kernel[0] * (w->axes == 2 ? w->kernel[1] : 1);
+    uint64_t channels = weight->t.dim[0], places = out[0] * (w->axes == 2 ? out[1] : 1);
+    uint32_t skip = groups == 1 ? 1 : 0;
+    const uint64_t columns[4] = {im->batch, groups, taps, places};
+    const uint64_t plain[3] = {im->batch, taps, places};
+    const uint64_t rows[3] = {groups, channels / groups, taps}, ones[3] = {channels, 1, 1};
+    const uint64_t shown[4] = {im->batch, channels, out[0], out[1]};
+    int rc = pick_patches(im, n, w, v, out);
+    if (rc < 0 || y == NULL) {
+        return rc;
+    }
+    x.view = *v;
+    if (!uw_view_reshape(&x.view, skip == 1 ? plain : columns, 4 - skip)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has no shape");
+    }
+    rc = shared_value(im, weight, rows + skip, 3 - skip, &m);
+    rc = rc < 0 ? rc : uw_import_product(im, n, &m, &x, false, false, 1.0f, y);
+    if (rc == UW_OK && !uw_view_reshape(&y->view, shown, w->axes + 2)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+    }
+    uw_import_note(im, "convolutions with one weight are products, which take more memory, and "
+                       "train that weight together");
+    if (rc < 0 || bias == NULL) {
+        return rc;
+    }
+    sum.view = y->view;
+    sum.kind = UW_VALUE_DATA;
+    rc = shared_value(im, bias, ones, w->axes + 1, &b);
+    return rc < 0 ? rc : uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &sum, &b, y);
+}
+
 int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct window w;
@@ -239,6 +325,14 @@ int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
     }
     if (!slide(&w, v.dim + 1, false, out)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its kernel does not fit its input");
+    }
+    const struct uw_value *bias = uw_import_in(im, n, 2);
+    if (is_shared(im, uw_import_in(im, n, 1)) &&
+        (bias == NULL || bias->kind == UW_VALUE_CONST)) {
+        return weight->dim[0] % (uint64_t)groups == 0 &&
+                       weight->dim[1] * (uint64_t)groups == v.dim[0]
+                   ? shared_conv(im, n, &w, &v, (uint64_t)groups, out)
+                   : uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight does not fit its groups");
     }
     struct uw_import_layer *l =
         uw_import_emit(im, n, w.axes == 2 ? UW_LAYER_CONV2D : UW_LAYER_CONV1D, v.layer);

@@ -194,7 +194,8 @@ static int64_t place(struct uw_import *im, const struct uw_onnx_node *n, struct 
     dim[lead_n] = m->dim[rows];
     dim[lead_n + 1] = m->dim[rows == axes ? axes + 1 : axes];
     if (m->t != NULL) {
-        bool trains = m->t->name[0] != '\0';    /* without a name: made here */
+        bool trains = m->t->role != UW_ONNX_ROLE_FIXED &&
+                      m->t->name[0] != '\0';    /* without a name: made here */
         return uw_import_parameter(im, n, m->t, lead_n + 2, dim, trains);
     }
     int rc = uw_import_shape(im, n, &m->v, lead_n + 2, dim);

@@ -3,6 +3,7 @@
 #include "import_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool all_equal(const struct uw_onnx_tensor *t, double value)
 {
@@ -32,6 +33,56 @@ static int check_epsilon(struct uw_import *im, const struct uw_onnx_node *n, flo
                                              "epsilon %g: needs to be above 0", (double)epsilon);
 }
 
+/* Whether one module, which is called several times, reads the weight. Copies of one module read
+ * equal weights, too, but they are other modules, or, of PyTorch's older exporter, whose nodes have
+ * names like "/bn/Batch...", read them through an Identity. */
+static bool is_called_again(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *w = uw_import_in(im, n, 1);
+    uint32_t readers = 0;
+    for (uint32_t i = 0; i < im->graph.nodes_n; i++) {
+        const struct uw_onnx_node *other = &im->graph.node[i];
+        if (strcmp(other->op, n->op) == 0 && other->inputs_n > 1 &&
+            strcmp(other->input[1], n->input[1]) == 0) {
+            bool same = n->module != NULL && other->module != NULL &&
+                        (n->name[0] == '/' || strcmp(n->module, other->module) == 0);
+            readers += same ? 1 : 0;
+        }
+    }
+    return readers > 1 && readers == w->users_n;
+}
+
+/* weight * x + bias with the weight and bias of several nodes, along axis 1. */
+static int shared_affine(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *y = uw_import_out(im, n, 0), x, part;
+    uint64_t dims[UW_ONNX_RANK_MAX] = {0};
+    for (uint32_t k = 1; y != NULL && k < 3; k++) {
+        struct uw_value *from = uw_import_in(im, n, k);
+        from->t.one = true;
+        const struct uw_value *v = uw_import_make_value(im, from);
+        if (v == NULL) {
+            return im->err->code;
+        }
+        x = *y;
+        part = *v;
+        for (uint32_t a = 0; a < x.view.axes_n; a++) {
+            dims[a] = a == 0 ? v->view.n : 1;
+        }
+        if (!uw_view_reshape(&part.view, dims, x.view.axes_n - 1)) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight has no shape");
+        }
+        int rc = uw_import_arithmetic(im, n, k == 1 ? UW_ARITHMETIC_MUL : UW_ARITHMETIC_ADD, &x,
+                                      &part, y);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    uw_import_note(im, "batch norms with one weight train it together, and have statistics of "
+                       "their own");
+    return UW_OK;
+}
+
 int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     static const char *const suffix[4] = {"weight", "bias", "running_mean", "running_var"};
@@ -59,14 +110,15 @@ int uw_op_batchnorm(struct uw_import *im, const struct uw_onnx_node *n)
     /* ONNX gives the weight of the old statistics */
     l->def.norm.momentum = (float)round((1.0 - (double)uw_onnx_float(n, "momentum", 0.9f)) * 1e6) *
                            1e-6f;
-    l->def.norm.no_affine = plain(im, t[0], t[1]);
+    bool again = is_called_again(im, n);
+    l->def.norm.no_affine = again || plain(im, t[0], t[1]);
     for (uint32_t i = 0; i < 4 && rc == UW_OK; i++) {
         if (i >= 2 || !l->def.norm.no_affine) {
             rc = uw_import_param(im, l, i, suffix[i], t[i], 0.0f, 1, v.dim);
         }
     }
     uw_import_same(im, n, &v);
-    return rc;
+    return rc < 0 || !again ? rc : shared_affine(im, n);
 }
 
 /* Output 0: v in groups of channels; weight and bias have a number for each channel. */
@@ -106,13 +158,9 @@ int uw_op_instancenorm(struct uw_import *im, const struct uw_onnx_node *n)
     float epsilon = uw_onnx_float(n, "epsilon", 1e-5f);
     int rc = check_epsilon(im, n, epsilon);
     rc = rc < 0 ? rc : uw_import_order(im, n, &v);
-    bool cut = v.dim[0] != groups;
-    if (rc == UW_OK && !(cut && v.dim[0] % groups == 0)) {
+    bool halves = v.dim[0] != groups && v.dim[0] % groups == 0 && plain(im, weight, bias);
+    if (rc == UW_OK && !halves) {
         rc = uw_import_arrange(im, n, &v, 3);
-        cut = false;
-    }
-    if (rc == UW_OK && cut && !plain(im, weight, bias)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "groups with a weight of their own");
     }
     return rc < 0 ? rc : emit_groupnorm(im, n, &v, groups, epsilon, weight, bias);
 }

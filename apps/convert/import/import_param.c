@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constants as values of the network. A file does not say which of its constants the framework
- * trains; names and places do. */
+ * Constants as values of the network. Which of them the framework trains a file of PyTorch's newer
+ * exporter tells, and --trained and --constant; else names and places do. */
 #include "import_parts.h"
 
 #include <float.h>
 #include <string.h>
+
+/* Whether the tensor is a variable of TensorFlow: "dense/BiasAdd/ReadVariableOp:0". */
+static bool is_variable_name(const char *name)
+{
+    return strstr(name, "ReadVariableOp") != NULL;
+}
+
+/* Whether TensorFlow's exporter computed the tensor, from variables too. */
+static bool is_folded_name(const char *name)
+{
+    return strncmp(name, "const_fold_opt", 14) == 0;
+}
 
 /* Whether the name is that of a number in the code: "/Constant_output_0", "Const:0", and PyTorch's
  * "scalar_tensor_default_1" and "beta_cast". */
 static bool is_constant_name(const char *name)
 {
     size_t n = strlen(name);
+    if (is_variable_name(name) || is_folded_name(name)) {
+        return false;
+    }
     return n == 0 || name[0] == '/' || strstr(name, "onst") != NULL ||
            strncmp(name, "scalar_tensor_default", 21) == 0 ||
            (n > 5 && strcmp(name + n - 5, "_cast") == 0);
@@ -21,7 +36,7 @@ static bool is_constant_name(const char *name)
  * unless they are a mask. */
 static bool is_computed_name(const char *name)
 {
-    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0;
+    return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0 || is_folded_name(name);
 }
 
 /* Whether the numbers are those of a mask: huge ones, or, of a computed tensor, both 0 and 1 and no
@@ -40,12 +55,15 @@ static bool is_mask(const struct uw_onnx_tensor *t, bool computed)
     return computed && zeros + ones == n && zeros != 0 && ones != 0;
 }
 
-/* Whether nothing that trains lies between the model's input and this layer's output. */
+/* Whether neither what trains nor a normalization, whose weight may follow, lies between the
+ * model's input and this layer's output. */
 static bool is_near_input(const struct uw_import *im, uint32_t layer)
 {
     while (layer != 0) {
         const struct uw_import_layer *l = im->layer[layer - 1];
-        if (l->inputs_n == 0 || l->param[0].suffix != NULL) {
+        bool normalizes = l->def.kind == UW_LAYER_BATCHNORM || l->def.kind == UW_LAYER_GROUPNORM ||
+                          l->def.kind == UW_LAYER_LAYERNORM;
+        if (l->inputs_n == 0 || l->param[0].suffix != NULL || normalizes) {
             return false;
         }
         for (uint32_t k = 1; k < l->inputs_n; k++) {
@@ -66,9 +84,10 @@ int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
 {
     struct uw_onnx_tensor one = *t;
     uint64_t size, stride = 1, dims[UW_ONNX_RANK_MAX];
-    bool repeated[UW_ONNX_RANK_MAX] = {false};
+    bool repeated[UW_ONNX_RANK_MAX] = {false}, found = false;
     for (uint32_t a = 0; a < one.rank; a++) {
-        repeated[a] = one.dim[a] == im->batch && one.stride[a] == 0 && one.dim[a] != 1;
+        repeated[a] = one.dim[a] == im->batch && one.stride[a] == 0 && one.dim[a] != 1 && !found;
+        found = found || repeated[a];
         dims[a] = one.dim[a];
         one.dim[a] = repeated[a] ? 1 : one.dim[a];
     }
@@ -98,24 +117,48 @@ int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
 bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
     bool scalar = uw_onnx_tensor_size(t) == 1;
+    if (t->role != UW_ONNX_ROLE_UNKNOWN) {
+        return t->is_float && t->role == UW_ONNX_ROLE_TRAINS;
+    }
     if (!t->is_float || is_constant_name(t->name)) {
         return false;
     }
     bool computed = is_computed_name(t->name);
     bool pytorch = im->graph.producer != NULL && strcmp(im->graph.producer, "pytorch") == 0;
-    if (scalar && (computed || !(pytorch || strchr(t->name, '.') != NULL))) {
+    if (scalar && (computed || !(pytorch || strchr(t->name, '.') != NULL ||
+                                 is_variable_name(t->name)))) {
         return false;
     }
     return !is_mask(t, computed);
 }
 
+bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    return uw_import_learns(im, t) &&
+           (t->role == UW_ONNX_ROLE_TRAINS || !is_computed_name(t->name));
+}
+
+/* Whether a single number added to a layer is its bias: that of one output. */
+static bool is_bias(const struct uw_import *im, enum uw_arithmetic_op op,
+                    const struct uw_onnx_tensor *t, uint32_t layer)
+{
+    const struct uw_import_layer *l = layer != 0 ? im->layer[layer - 1] : NULL;
+    return op == UW_ARITHMETIC_ADD && l != NULL && l->def.kind == UW_LAYER_DENSE &&
+           l->def.dense.out == 1 && l->def.dense.no_bias && t->is_float && t->rank > 0 &&
+           t->role == UW_ONNX_ROLE_UNKNOWN && !is_constant_name(t->name) &&
+           !is_computed_name(t->name) && uw_onnx_tensor_size(t) == 1;
+}
+
 bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
                       enum uw_arithmetic_op op, const struct uw_onnx_tensor *t, uint32_t layer)
 {
+    if (is_bias(im, op, t, layer)) {
+        return true;
+    }
     if (!uw_import_learns(im, t)) {
         return false;
     }
-    if (strcmp(n->op, "PRelu") == 0) {
+    if (strcmp(n->op, "PRelu") == 0 || t->role == UW_ONNX_ROLE_TRAINS) {
         return true;
     }
     bool linear = op == UW_ARITHMETIC_ADD || op == UW_ARITHMETIC_SUB || op == UW_ARITHMETIC_MUL ||
@@ -125,15 +168,20 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
     return linear && !(normalizes && is_near_input(im, layer));
 }
 
-/* Exporters write equal tensors once. Biases and weights of normalizations are equal because they
- * begin alike, and train apart; equal matrices are one matrix in the framework too. */
+/* Exporters write equal tensors once. Biases and weights of normalizations that are one number
+ * everywhere begin alike, and train apart; other equal tensors are one in the framework, too. */
 bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
+    uint64_t n = uw_onnx_tensor_size(t);
     uint32_t axes = 0;
+    bool differ = false;
     for (uint32_t a = 0; a < t->rank; a++) {
         axes += t->dim[a] > 1 ? 1 : 0;
     }
-    return axes > 1 && uw_import_learns(im, t);
+    for (uint64_t i = 1; i < n && axes == 1 && !differ; i++) {
+        differ = uw_import_number(t, i) != uw_import_number(t, 0);
+    }
+    return !t->apart && (t->one || axes > 1 || differ) && uw_import_learns(im, t);
 }
 
 static bool is_made_of(const struct uw_import_layer *l, const struct uw_onnx_tensor *t,
@@ -184,6 +232,11 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
         *x = *x < -FLT_MAX ? -FLT_MAX : *x > FLT_MAX ? FLT_MAX : *x;
     }
     l->own_name = is_constant_name(t->name) || is_computed_name(t->name)
-                      ? (trains ? "parameter" : "constant") : t->name;
+                      ? (trains ? "parameter" : "constant")
+                  : uw_import_in_order(t) ? t->name
+                                   : uw_pool_format(im->pool, "%s_transposed", t->name);
+    if (l->own_name == NULL) {
+        return uw_import_nomem(im);
+    }
     return rc < 0 ? rc : (int64_t)im->layers_n;
 }

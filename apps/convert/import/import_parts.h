@@ -19,6 +19,9 @@ bool uw_import_trains(struct uw_import *im, const struct uw_onnx_node *n,
 /* Whether a constant looks like a parameter by itself: floats, with a name that a person gave. */
 bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
+/* The same, and it is not one that an exporter computed. */
+bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t);
+
 /* A constant as a value that all samples share. An axis that repeats it as often as the minibatch
  * has samples is the minibatch.
  *   v  written
@@ -26,7 +29,7 @@ bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t
 int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
                             const struct uw_onnx_tensor *t, bool trains, struct uw_view *v);
 
-/* Whether a parameter that several nodes read is one parameter in the framework, too: a matrix. */
+/* Whether a parameter that several nodes read is one parameter in the framework, too. */
 bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
 /* The layer that gives the constant as a value of that shape; the same one for the same constant.
@@ -50,9 +53,17 @@ int uw_import_combine(struct uw_import *im, const struct uw_onnx_node *n,
 int uw_import_function(struct uw_import *im, const struct uw_onnx_node *n, enum uw_function f,
                        float a, float b, const struct uw_value *x, struct uw_value *y);
 
+/* A layer of a kind without options that keeps the shape. */
+int uw_import_apply(struct uw_import *im, const struct uw_onnx_node *n, enum uw_layer_kind kind,
+                    const struct uw_value *x, struct uw_value *y);
+
 /* Infinite limits: none. */
 int uw_import_clip(struct uw_import *im, const struct uw_onnx_node *n, double low, double high,
                    const struct uw_value *x, struct uw_value *y);
+
+/* y = x reduced over the axes whose bits are set. */
+int uw_import_reduce(struct uw_import *im, const struct uw_onnx_node *n, enum uw_reduction op,
+                     uint32_t axes, bool keep, const struct uw_value *x, struct uw_value *y);
 
 /* y is the same value as x. */
 int uw_import_rename(struct uw_value *y, const struct uw_value *x);
@@ -61,6 +72,10 @@ int uw_import_rename(struct uw_value *y, const struct uw_value *x);
 int uw_import_product(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *a,
                       const struct uw_value *b, bool turn_a, bool turn_b, float scale,
                       struct uw_value *y);
+
+/* y = the `count` views, which are changed, one after the other along an axis. */
+int uw_import_concat(struct uw_import *im, const struct uw_onnx_node *n, struct uw_view *v,
+                     uint32_t count, uint32_t axis, struct uw_value *y);
 
 /* Elements of an axis, as struct uw_take_def has them. */
 struct uw_import_picks {
@@ -102,11 +117,12 @@ int uw_import_pads(struct uw_import *im, const struct uw_onnx_node *n, uint32_t 
 typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
 uw_import_op uw_op_arithmetic, uw_op_batchnorm, uw_op_cast_like, uw_op_clip, uw_op_compare,
     uw_op_concat, uw_op_conv, uw_op_conv_transpose, uw_op_cumsum, uw_op_depth_to_space,
-    uw_op_dequantize, uw_op_dropout, uw_op_einsum, uw_op_expand, uw_op_flatten, uw_op_function,
-    uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_groupnorm, uw_op_identity,
-    uw_op_if, uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at, uw_op_logic,
-    uw_op_loop, uw_op_lrn, uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu,
-    uw_op_recurrent, uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice, uw_op_softmax,
-    uw_op_split, uw_op_split_to_list, uw_op_squeeze, uw_op_transpose, uw_op_unsqueeze, uw_op_where;
+    uw_op_dequantize, uw_op_dropout, uw_op_einsum, uw_op_erfc, uw_op_expand, uw_op_flatten,
+    uw_op_function, uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_groupnorm,
+    uw_op_identity, uw_op_if, uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at,
+    uw_op_logic, uw_op_loop, uw_op_lrn, uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool,
+    uw_op_prelu, uw_op_recurrent, uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice,
+    uw_op_softmax, uw_op_split, uw_op_split_to_list, uw_op_squeeze, uw_op_transpose,
+    uw_op_unsqueeze, uw_op_where;
 
 #endif

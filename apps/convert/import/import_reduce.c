@@ -60,27 +60,11 @@ static int reduce_atoms(struct uw_import *im, const struct uw_onnx_node *n, enum
     return UW_OK;
 }
 
-static int reduce(struct uw_import *im, const struct uw_onnx_node *n, enum uw_reduction op,
-                  struct uw_value *x, struct uw_value *y)
+int uw_import_reduce(struct uw_import *im, const struct uw_onnx_node *n, enum uw_reduction op,
+                     uint32_t axes, bool keep, const struct uw_value *x, struct uw_value *y)
 {
-    bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
-    uint32_t axes = 0, marked = 0, axes_n = x->view.axes_n;
-    int count = uw_import_axes(im, n, axes_n, false, &axes);
-    if (im->err->code != UW_OK) {
-        return im->err->code;
-    }
-    /* Layer norm by parts begins like this, and is one layer if its axis is the last in memory. */
-    if (op == UW_REDUCE_MEAN && keep && axes_n > 0 && axes == 1u << (axes_n - 1)) {
-        int rc = uw_import_order(im, n, &x->view);
-        if (rc < 0) {
-            return rc;
-        }
-    }
     struct uw_view v = x->view;
-    if (count < 1 && uw_onnx_int(n, "noop_with_empty_axes", 0) != 0) {
-        return uw_import_rename(y, x);
-    }
-    axes = count < 1 ? (1u << v.axes_n) - 1 : axes;
+    uint32_t marked = 0;
     for (uint32_t a = 0; a < v.axes_n; a++) {
         for (uint32_t i = a == 0 ? 0 : v.axis_end[a - 1];
              i < v.axis_end[a] && (axes & 1u << a) != 0; i++) {
@@ -112,29 +96,63 @@ static int reduce(struct uw_import *im, const struct uw_onnx_node *n, enum uw_re
     return UW_OK;
 }
 
+/* log of the sum of exp(x), of x less its maximum, so that no exp overflows. */
+static int log_sum_exp(struct uw_import *im, const struct uw_onnx_node *n, uint32_t axes, bool keep,
+                       const struct uw_value *x, struct uw_value *y)
+{
+    struct uw_value most = {.name = ""}, less = {.name = ""};
+    uint64_t dim[UW_ONNX_RANK_MAX];
+    int rc = uw_import_reduce(im, n, UW_REDUCE_MAX, axes, true, x, &most);
+    rc = rc < 0 ? rc : uw_import_combine(im, n, UW_ARITHMETIC_SUB, x, &most, &less);
+    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_EXP, 0.0f, 0.0f, &less, &less);
+    rc = rc < 0 ? rc : uw_import_reduce(im, n, UW_REDUCE_SUM, axes, keep, &less, &less);
+    rc = rc < 0 ? rc : uw_import_function(im, n, UW_FUNCTION_LOG, 0.0f, 0.0f, &less, &less);
+    if (rc < 0) {
+        return rc;
+    }
+    uw_view_dims(&less.view, dim);
+    return uw_view_reshape(&most.view, dim, less.view.axes_n)
+               ? uw_import_combine(im, n, UW_ARITHMETIC_ADD, &less, &most, y)
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+}
+
 int uw_op_reduce(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0), *y = uw_import_out(im, n, 0);
     const char *what = n->op + strlen("Reduce");
-    struct uw_value inner;
+    bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
+    uint32_t axes = 0;
     if (x == NULL || y == NULL) {
         return im->err->code;
     }
-    inner = *x;
+    int count = uw_import_axes(im, n, x->view.axes_n, false, &axes);
+    if (im->err->code != UW_OK) {
+        return im->err->code;
+    }
+    bool none = count < 1 && uw_onnx_int(n, "noop_with_empty_axes", 0) != 0;
+    axes = count < 1 && !none ? (1u << x->view.axes_n) - 1 : axes;
+    if (strcmp(what, "LogSumExp") == 0) {
+        return log_sum_exp(im, n, axes, keep, x, y);
+    }
+    struct uw_value inner = *x;
     int rc = UW_OK;
     if (strcmp(what, "L1") == 0) {
         rc = uw_import_function(im, n, UW_FUNCTION_ABS, 0.0f, 0.0f, x, &inner);
     } else if (strcmp(what, "SumSquare") == 0) {
         rc = uw_import_function(im, n, UW_FUNCTION_SQUARE, 0.0f, 0.0f, x, &inner);
-    } else if (strcmp(what, "LogSumExp") == 0) {
-        rc = uw_import_function(im, n, UW_FUNCTION_EXP, 0.0f, 0.0f, x, &inner);
     }
     enum uw_reduction op = strcmp(what, "Mean") == 0  ? UW_REDUCE_MEAN
                            : strcmp(what, "Max") == 0 ? UW_REDUCE_MAX
                            : strcmp(what, "Min") == 0 ? UW_REDUCE_MIN
                            : strcmp(what, "L2") == 0  ? UW_REDUCE_NORM
                                                       : UW_REDUCE_SUM;
-    rc = rc < 0 ? rc : reduce(im, n, op, op == UW_REDUCE_MEAN ? x : &inner, y);
-    return rc == UW_OK && strncmp(what, "LogSum", 6) == 0
-               ? uw_import_function(im, n, UW_FUNCTION_LOG, 0.0f, 0.0f, y, y) : rc;
+    if (rc == UW_OK && none) {
+        return uw_import_rename(y, &inner);
+    }
+    /* Layer norm by parts begins like this, and is one layer if its axis is the last in memory. */
+    if (op == UW_REDUCE_MEAN && keep && axes == 1u << (x->view.axes_n - 1)) {
+        rc = rc < 0 ? rc : uw_import_order(im, n, &x->view);
+        inner = *x;
+    }
+    return rc < 0 ? rc : uw_import_reduce(im, n, op, axes, keep, &inner, y);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_parts.h"
+#include "import_sequence.h"
 
 #include <string.h>
 
@@ -7,15 +8,6 @@
 static const uint32_t lstm_gates[4] = {0, 2, 3, 1};
 static const uint32_t gru_gates[3] = {1, 0, 2};
 static const uint32_t rnn_gates[1] = {0};
-
-struct recurrent {
-    enum uw_layer_kind kind;
-    const uint32_t *gate;
-    uint64_t gates, steps, in, hidden, directions;
-    bool reverse, relu;
-    const struct uw_onnx_tensor *w, *r, *b;     /* b may be NULL */
-    uint32_t input;
-};
 
 /* A parameter of all gates: [gates * hidden][columns]; a bias has no columns and begins at element
  * `at` of a direction. */
@@ -27,7 +19,8 @@ struct gates {
 
 /* Rows of one direction, gates in PyTorch's order. */
 static int gate_param(struct uw_import *im, struct uw_import_layer *l, uint32_t slot,
-                      const struct recurrent *s, uint64_t direction, const struct gates *g)
+                      const struct uw_import_recurrent *s, uint64_t direction,
+                      const struct gates *g)
 {
     const uint64_t dim[2] = {s->gates * s->hidden, g->columns};
     const struct uw_onnx_tensor *t = g->t;
@@ -44,7 +37,7 @@ static int gate_param(struct uw_import *im, struct uw_import_layer *l, uint32_t 
 }
 
 static int emit_direction(struct uw_import *im, const struct uw_onnx_node *n,
-                          const struct recurrent *s, uint64_t direction, bool last)
+                          const struct uw_import_recurrent *s, uint64_t direction, bool last)
 {
     struct uw_import_layer *l = uw_import_emit(im, n, s->kind, s->input);
     if (l == NULL) {
@@ -65,8 +58,27 @@ static int emit_direction(struct uw_import *im, const struct uw_onnx_node *n,
     return rc;
 }
 
+/* Whether a first state, input i, is left out or a constant of zeros. */
+static bool is_zero_state(struct uw_import *im, const struct uw_onnx_node *n, uint32_t i)
+{
+    const struct uw_value *h = i < n->inputs_n ? uw_import_in(im, n, i) : NULL;
+    if (h == NULL || h->kind != UW_VALUE_CONST) {
+        return h == NULL;
+    }
+    struct uw_onnx_tensor t = h->t;
+    for (uint32_t a = 0; a < t.rank; a++) {
+        t.dim[a] = t.stride[a] == 0 && t.dim[a] > 1 ? 1 : t.dim[a]; /* repeated */
+    }
+    uint64_t count = uw_onnx_tensor_size(&t);
+    bool zero = !uw_import_is_own(im, &h->t);
+    for (uint64_t k = 0; zero && k < count; k++) {
+        zero = uw_import_number(&t, k) == 0.0;
+    }
+    return zero;
+}
+
 static int check_recurrent(struct uw_import *im, const struct uw_onnx_node *n,
-                           struct recurrent *s)
+                           struct uw_import_recurrent *s)
 {
     const struct uw_onnx_attribute *act = uw_onnx_attribute(n, "activations");
     const char *direction = uw_onnx_text(n, "direction", "forward");
@@ -88,31 +100,17 @@ static int check_recurrent(struct uw_import *im, const struct uw_onnx_node *n,
         return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only PyTorch's form: usual "
                                 "activations, no clip, peepholes or sequence lengths");
     }
-    if (s->kind == UW_LAYER_GRU && uw_onnx_int(n, "linear_before_reset", 0) != 1) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "only with linear_before_reset=1");
-    }
-    for (uint32_t i = 5; i < 7 && i < n->inputs_n; i++) {
-        const struct uw_value *h = uw_import_in(im, n, i);
-        bool zero = h == NULL || h->kind == UW_VALUE_CONST;
-        struct uw_onnx_tensor t = h != NULL ? h->t : (struct uw_onnx_tensor){.name = ""};
-        for (uint32_t a = 0; a < t.rank; a++) {
-            t.dim[a] = t.stride[a] == 0 && t.dim[a] > 1 ? 1 : t.dim[a]; /* repeated */
-        }
-        uint64_t count = h != NULL && zero ? uw_onnx_tensor_size(&t) : 0;
-        for (uint64_t k = 0; zero && k < count; k++) {
-            zero = uw_import_number(&t, k) == 0.0;
-        }
-        if (!zero) {
-            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "its initial state is not zero");
-        }
-    }
+    s->resets_before = s->kind == UW_LAYER_GRU && uw_onnx_int(n, "linear_before_reset", 0) != 1;
+    s->has_state = !is_zero_state(im, n, 5);
+    s->has_cell = !is_zero_state(im, n, 6);
     return UW_OK;
 }
 
-static int read_recurrent(struct uw_import *im, const struct uw_onnx_node *n, struct recurrent *s)
+static int read_recurrent(struct uw_import *im, const struct uw_onnx_node *n,
+                          struct uw_import_recurrent *s)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
-    *s = (struct recurrent){.kind = n->op[0] == 'L'   ? UW_LAYER_LSTM
+    *s = (struct uw_import_recurrent){.kind = n->op[0] == 'L'   ? UW_LAYER_LSTM
                                     : n->op[0] == 'G' ? UW_LAYER_GRU : UW_LAYER_RNN};
     s->gates = s->kind == UW_LAYER_LSTM ? 4 : s->kind == UW_LAYER_GRU ? 3 : 1;
     s->gate = s->gates == 4 ? lstm_gates : s->gates == 3 ? gru_gates : rnn_gates;
@@ -123,7 +121,7 @@ static int read_recurrent(struct uw_import *im, const struct uw_onnx_node *n, st
         return im->err->code;
     }
     int rc = check_recurrent(im, n, s);
-    struct uw_view v = x->view;
+    const struct uw_view v = x->view;
     if (rc < 0) {
         return rc;
     }
@@ -144,8 +142,16 @@ static int read_recurrent(struct uw_import *im, const struct uw_onnx_node *n, st
                                 "%llu hidden", (unsigned long long)s->in,
                                 (unsigned long long)s->hidden);
     }
+    return UW_OK;
+}
+
+/* Bring the input into the order of a recurrent layer. */
+static int arrange(struct uw_import *im, const struct uw_onnx_node *n,
+                   struct uw_import_recurrent *s, const struct uw_value *x)
+{
+    struct uw_view v = x->view;
     const uint64_t dim[2] = {s->steps, s->in};
-    rc = uw_import_order(im, n, &v);
+    int rc = uw_import_order(im, n, &v);
     rc = rc < 0 ? rc : uw_import_shape(im, n, &v, 2, dim);
     s->input = v.layer;
     return rc;
@@ -166,7 +172,7 @@ static int join(struct uw_import *im, const struct uw_onnx_node *n, const uint32
 
 /* The state after the last step of each direction, from the whole sequence. */
 static int final_states(struct uw_import *im, const struct uw_onnx_node *n,
-                        const struct recurrent *s, uint32_t *layer)
+                        const struct uw_import_recurrent *s, uint32_t *layer)
 {
     for (uint64_t d = 0; d < s->directions; d++) {
         struct uw_import_layer *l = uw_import_emit(im, n, UW_LAYER_SLICE, layer[d]);
@@ -184,14 +190,21 @@ static int final_states(struct uw_import *im, const struct uw_onnx_node *n,
 
 int uw_op_recurrent(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    struct recurrent s;
+    struct uw_import_recurrent s;
     uint32_t layer[2] = {0, 0};
     struct uw_value *all = uw_import_out(im, n, 0);
-    struct uw_value *state = uw_import_out(im, n, 1);
+    struct uw_value *state = uw_import_out(im, n, 1), *cell = uw_import_out(im, n, 2);
     bool whole = all != NULL && all->users_n > 0;
     bool final = state != NULL && state->users_n > 0;
     int rc = read_recurrent(im, n, &s);
 
+    const struct uw_value *w = uw_import_in(im, n, 1);
+    bool shared = rc == UW_OK && (w->users_n > 1 || w->t.one) && uw_import_is_one(im, &w->t);
+    if (rc == UW_OK && (shared || s.has_state || s.has_cell || s.resets_before ||
+                        (cell != NULL && cell->users_n > 0))) {
+        return uw_import_unroll(im, n, &s, uw_import_data(im, n, 0));
+    }
+    rc = rc < 0 ? rc : arrange(im, n, &s, uw_import_data(im, n, 0));
     for (uint64_t d = 0; rc == UW_OK && d < s.directions; d++) {
         rc = emit_direction(im, n, &s, d, !whole);
         layer[d] = im->layers_n;

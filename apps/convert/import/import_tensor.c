@@ -50,6 +50,19 @@ static int read_operand(struct uw_import *im, const struct uw_onnx_node *n,
     return UW_OK;
 }
 
+/* Whether all along the axis is equal. */
+static bool is_equal_along(const struct uw_onnx_tensor *t, uint32_t axis)
+{
+    struct uw_onnx_tensor first = *t;
+    first.stride[axis] = 0;
+    for (uint64_t i = 0; t->stride[axis] != 0 && i < uw_onnx_tensor_size(t); i++) {
+        if (uw_import_number(t, i) != uw_import_number(&first, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Give both operands the output's rank, and find its sizes. */
 static int align(struct uw_import *im, const struct uw_onnx_node *n, struct operand o[2],
                  struct output *out)
@@ -82,7 +95,7 @@ static int align(struct uw_import *im, const struct uw_onnx_node *n, struct oper
             uint64_t d = o[k].t == NULL ? uw_view_dim(&o[k].v, a)
                          : a < skip     ? 1 : o[k].t->dim[a - skip];
             if (a == out->batch && o[k].shared && d == im->batch && o[k].t != NULL &&
-                (d == 1 || o[k].t->stride[a - skip] == 0)) {
+                (d == 1 || is_equal_along(o[k].t, a - skip))) {
                 d = 1; /* repeated for every sample */
             }
             if (a == out->batch && o[k].shared && d != 1) {
@@ -246,6 +259,35 @@ static int join_factors(struct uw_import *im, const struct uw_onnx_node *n,
     return axes;
 }
 
+/* Into how many axes join_factors joins them. */
+static uint32_t joined_axes(const struct operand o[2], const struct factors *f)
+{
+    uint32_t axes = 0, last = 0;
+    for (uint32_t k = 0; k < f->n; k++) {
+        const struct factor *x = &f->f[f->order[k]];
+        uint32_t has = (size_in(&o[0], x) != 1 ? 1u : 0u) | (size_in(&o[1], x) != 1 ? 2u : 0u);
+        axes += !x->batch && (axes == 0 || has != last) ? 1 : 0;
+        last = x->batch ? last : has;
+    }
+    return axes;
+}
+
+/* Cut the output into factors, in the order of the larger operand in memory: *full. Where the other
+ * one were repeated along too many axes then, both are moved to the order of the output: NULL. */
+static int choose_order(struct uw_import *im, const struct uw_onnx_node *n, struct operand o[2],
+                        const struct output *out, struct factors *f, const struct operand **full)
+{
+    uint32_t k = is_full(&o[0], out) ? 0 : 1;
+    *full = is_full(&o[k], out) ? &o[k] : NULL;
+    find_factors(*full, out, f);
+    if (*full == NULL || joined_axes(o, f) <= UW_AXES_MAX) {
+        return UW_OK;
+    }
+    *full = NULL;
+    find_factors(NULL, out, f);
+    return uw_import_order(im, n, &o[k].v);
+}
+
 /* The axes of the larger operand's layer, if the other has or repeats each of them as a whole.
  * Returns their number, or 0. */
 static int keep_axes(const struct operand *full, const struct operand o[2],
@@ -341,8 +383,8 @@ int uw_import_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
     if (rc < 0 || y == NULL) {
         return rc;
     }
-    const struct operand *full = is_full(&o[0], &out) ? &o[0] : is_full(&o[1], &out) ? &o[1] : NULL;
-    find_factors(full, &out, &f);
+    const struct operand *full;
+    rc = choose_order(im, n, o, &out, &f, &full);
     for (uint32_t k = 0; k < 2 && rc == UW_OK; k++) {
         rc = o[k].t == NULL ? order_value(im, n, &o[k], &f) : UW_OK;
     }

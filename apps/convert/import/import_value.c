@@ -6,14 +6,15 @@
 #include "import_graph.h"
 #include "import_parts.h"
 
-/* Whether the constant is repeated along an axis of the minibatch's size. */
+/* Whether the constant is repeated along an axis of the minibatch's size, and only one. Which of
+ * several it is, the other operand tells: so it stays a constant. */
 static bool is_repeated(const struct uw_import *im, const struct uw_onnx_tensor *t)
 {
-    bool repeated = false;
+    uint32_t axes = 0;
     for (uint32_t a = 0; a < t->rank; a++) {
-        repeated = repeated || (t->dim[a] == im->batch && t->stride[a] == 0 && t->dim[a] != 1);
+        axes += t->dim[a] == im->batch && t->stride[a] == 0 && t->dim[a] != 1 ? 1 : 0;
     }
-    return repeated;
+    return axes == 1;
 }
 
 static struct uw_value *copy_of(struct uw_import *im, const struct uw_value *v)
@@ -111,11 +112,12 @@ const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_
     if (v == NULL || v->kind != UW_VALUE_CONST) {
         return uw_import_data(im, n, i);
     }
-    bool shared = v->users_n > 1 && uw_import_is_one(im, &v->t); /* several nodes train it */
-    if (shared && v->apart) {
+    struct uw_onnx_tensor together = v->t;
+    together.apart = false;
+    if (v->users_n > 1 && v->t.apart && uw_import_is_one(im, &together)) {
         uw_import_note(im, "equal weights of several modules of a list, which are once in the "
                            "file, train apart");
-        shared = false;
     }
-    return shared ? uw_import_make_value(im, v) : as_value_of(im, v);
+    return (v->users_n > 1 || v->t.one) && uw_import_is_one(im, &v->t) /* several nodes train it */
+               ? uw_import_make_value(im, v) : as_value_of(im, v);
 }

@@ -41,6 +41,18 @@ static void keep_name(struct uw_names *names, const char *name)
     *uw_names_slot(names, name) = (struct uw_name){.name = name, .at = 2};
 }
 
+/* Whether a layer of its own weights, or the same elements of a tensor that another one has. */
+static bool copies(const struct uw_import *im, const struct uw_import_layer *l)
+{
+    bool same = l->made_of == NULL;
+    for (uint32_t i = 0; i < im->layers_n && !same && !l->def.parameter.constant; i++) {
+        const struct uw_import_layer *other = im->layer[i];
+        same = other != l && other->needed && other->made_of != NULL &&
+               other->made_of->data == l->made_of->data;
+    }
+    return same;
+}
+
 /* names: those so far, each with the number to try first for the next layer of that name. */
 static int give_name(struct uw_import *im, struct uw_names *names, struct uw_import_layer *l,
                      const char *wish)
@@ -59,8 +71,7 @@ static int give_name(struct uw_import *im, struct uw_names *names, struct uw_imp
     const char *name = base;
     struct uw_name *first = uw_names_slot(names, base);
     bool again = first->name != NULL;
-    bool weights = l->made_of == NULL || (l->made_of->name == wish && !l->def.parameter.constant);
-    if (again && weights && wish == l->own_name && !uw_read_is_recurrent(l->def.kind)) {
+    if (again && wish == l->own_name && !uw_read_is_recurrent(l->def.kind) && copies(im, l)) {
         uw_import_note(im, "weights that several layers share are copied: each layer trains its "
                            "own");
     }

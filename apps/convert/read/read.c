@@ -59,31 +59,6 @@ static int tell_folding(struct uw_import *im)
     return UW_OK;
 }
 
-/* Tell of the tensors that train and are no layer's weight, as positions. */
-static int tell_parameters(struct uw_import *im, const struct uw_model_def *def)
-{
-    const char *first = NULL;
-    uint32_t trained_n = 0;
-    for (uint32_t i = 0; i < def->layers_n; i++) {
-        const struct uw_layer_def *l = &def->layers[i];
-        if (l->kind == UW_LAYER_PARAMETER && !l->parameter.constant) {
-            first = first == NULL ? l->name : first;
-            trained_n++;
-        }
-    }
-    if (trained_n == 0) {
-        return UW_OK;
-    }
-    const char *note = uw_pool_format(im->pool, "%u tensors that are no layer's weight train, the "
-                                      "first is '%.60s': a file does not tell parameters from "
-                                      "constants", (unsigned)trained_n, first);
-    if (note == NULL) {
-        return uw_import_nomem(im);
-    }
-    uw_import_note(im, note);
-    return UW_OK;
-}
-
 /* What the file says of an output; before the value is arranged as a layer's output. */
 static void describe_output(const struct uw_import *im, const struct uw_onnx_value_info *info,
                             const struct uw_value *v, struct uw_convert_end *end)
@@ -134,6 +109,15 @@ static int choose_outputs(struct uw_import *im, const struct uw_onnx_value_info 
         return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--output %.60s: no such output: it has "
                                 "%.120s", name, others);
     }
+    const char *labels = g->labels != NULL
+                             ? uw_pool_format(im->pool, "left out, because they are the class and "
+                                              "have no gradient: outputs %s", g->labels) : "";
+    if (labels == NULL) {
+        return uw_import_nomem(im);
+    }
+    if (g->labels != NULL) {
+        uw_import_note(im, labels);
+    }
     const char *note = used > 0 ? uw_pool_format(im->pool, "output '%s' is trained; %s %s left out",
                                                  name, others,
                                                  g->outputs_n - *chosen_n > 1 ? "are" : "is")
@@ -179,9 +163,10 @@ static int finish(struct uw_import *im, struct uw_convert_model *m)
     m->def.in_w = x->rank == 3 ? (uint32_t)x->dim[2] : x->rank == 2 ? (uint32_t)x->dim[1] : 0;
     rc = uw_read_tables(im, m, out, outputs_n);
     rc = rc < 0 ? rc : tell_folding(im);
-    rc = rc < 0 ? rc : tell_parameters(im, &m->def);
     memcpy(m->notes, im->notes, sizeof m->notes);
     m->notes_n = im->notes_n;
+    m->entry = im->graph.entry;
+    m->entries_n = im->graph.entries_n;
     return rc;
 }
 
@@ -205,7 +190,10 @@ int uw_convert_read_with(struct uw_convert_model *c, const struct uw_convert_opt
     struct uw_import im = {.pool = pool, .file = name, .options = o, .out = c, .err = err,
                            .folded_max = 16u * UW_FOLD_MAX + bytes_n};
     int rc = uw_onnx_read(&im.graph, pool, name, bytes, bytes_n, o->files, err);
-    rc = rc < 0 ? rc : uw_import_graph(&im);
+    if (rc == UW_OK) {
+        uw_read_roles(&im);
+        rc = uw_import_graph(&im);
+    }
     c->memory = pool;
     rc = rc < 0 ? rc : finish(&im, c);
     c->def.name = uw_pool_text(pool, name, strlen(name));

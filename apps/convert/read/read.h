@@ -17,6 +17,15 @@ static inline bool uw_read_is_recurrent(enum uw_layer_kind kind)
     return kind == UW_LAYER_RNN || kind == UW_LAYER_GRU || kind == UW_LAYER_LSTM;
 }
 
+/* roles.c: what of the model trains. Give the constants that --constant and --trained name their
+ * roles, before the graph becomes layers. */
+void uw_read_roles(struct uw_import *im);
+
+/* Let the named layers train, or not: those of constants with a role, and those that --constant and
+ * --trained name. Tell of tensors that are no layer's weight. Returns UW_OK, UW_ERR_INVALID (a name
+ * that the file does not have), UW_ERR_NOMEM, err set. */
+int uw_read_trained(struct uw_import *im);
+
 /* Name the needed layers. Returns UW_OK or UW_ERR_NOMEM, err set. */
 int uw_read_names(struct uw_import *im);
 

@@ -138,7 +138,7 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
     for (uint32_t i = 0; i < outputs_n; i++) {
         layers[i] = outputs[i]->view.layer;
     }
-    int rc = uw_fuse_all(im, layers, outputs_n);
+    int rc = im->options->unfused ? UW_OK : uw_fuse_all(im, layers, outputs_n);
     if (rc < 0) {
         return rc;
     }
@@ -156,6 +156,7 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
     }
     uw_import_need(im, layers, outputs_n);
     rc = uw_read_names(im);
+    rc = rc < 0 ? rc : uw_read_trained(im);
     rc = rc < 0 ? rc : build_tables(im, m);
     return rc < 0 ? rc : set_losses(im, m, outputs, outputs_n);
 }

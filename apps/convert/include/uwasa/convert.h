@@ -27,6 +27,7 @@
 
 #include "uwasa/cplusplus.h"
 #include "uwasa/model.h"
+#include "uwasa/sound.h"
 #include "uwasa/storage.h"
 
 #include <stddef.h>
@@ -42,6 +43,12 @@ struct uw_convert_options {
                                        heads of the same classes */
     const char *shape;              /* sizes of the input's axes beside the minibatch, "seq=128", or
                                        all in order, "1,128,64" with or without the minibatch */
+    const char *constant;           /* names of tensors of the file, or of layers as the model has
+                                       them, that do not train, "mask,basis"; "all": every tensor
+                                       that is no layer's weight; NULL: none is named */
+    const char *trained;            /* likewise of those that train, without "all" */
+    bool unfused;                   /* layers that could be joined into one stay apart: slower, the
+                                       same up to rounding */
     struct uw_storage *files;       /* has the tensors that lie in other files, under their names
                                        relative to the model's folder; NULL: none */
 };
@@ -68,6 +75,25 @@ struct uw_convert_end {
     int64_t axis;                   /* of that operator */
 };
 
+/* What an ONNX file says about its model (metadata_props). Two keys mean what they mean in a file
+ * of weights: UW_CONVERT_DATA, a text about the columns of the training data, which is the
+ * caller's, and UW_CONVERT_THRESHOLD, that of anomalies, a decimal number. */
+struct uw_convert_entry {
+    const char *key, *value;
+};
+
+#define UW_CONVERT_DATA "uwasa.data"
+#define UW_CONVERT_THRESHOLD "uwasa.anomaly_threshold"
+
+/* What is kept with weights of their training data, for C source; zeros: nothing. */
+struct uw_convert_kept {
+    const char *const *classes;     /* [classes_n] names */
+    uint32_t classes_n;
+    const float *mean, *inverse;    /* [features_n] a sample is (number - mean) * inverse */
+    uint32_t features_n;
+    const struct uw_sound_config *sound;    /* how features are made of sound */
+};
+
 struct uw_convert_model {
     struct uw_model_def def;
     const struct uw_convert_tensor *tensors;
@@ -77,6 +103,8 @@ struct uw_convert_model {
     const struct uw_convert_end *columns;       /* several inputs, whose values follow each other in
                                                    a row of `input`; NULL: there is one */
     uint32_t columns_n;
+    const struct uw_convert_entry *entry;       /* [entries_n] */
+    uint32_t entries_n;
     const char *notes[UW_CONVERT_NOTES_MAX];    /* sentences on what was left out or assumed */
     uint32_t notes_n;
     void *memory;                   /* private */
@@ -105,7 +133,11 @@ int uw_convert_load(struct uw_convert_model *c, const char *path, struct uw_erro
 int uw_convert_load_with(struct uw_convert_model *c, const struct uw_convert_options *o,
                          const char *path, struct uw_error *err);
 
-/* Copy the imported parameters into a model that is bound to c->def, and to its device.
+/* The value of a key that the file has; NULL: it has none. */
+const char *uw_convert_entry(const struct uw_convert_model *c, const char *key);
+
+/* Copy the imported parameters into a model that is bound to c->def, and to its device, and the
+ * threshold of anomalies, if the file has one.
  * Returns UW_OK, UW_ERR_NOTFOUND (the file lacks a tensor), UW_ERR_MISMATCH (err names the tensor
  * and both shapes), UW_ERR_NONFINITE. The model is unchanged after an error. */
 int uw_convert_apply(const struct uw_convert_model *c, struct uw_model *m, struct uw_error *err);
@@ -130,7 +162,8 @@ int uw_convert_write_onnx(const struct uw_model *m, uw_convert_put put, void *ar
 /* As uw_convert_write_onnx, for a model that was read from `like`: its input and outputs have the
  * names, types and axes that they had there, and end in the softmax or sigmoid that was left out;
  * parameters of the file's shape have the file's names.
- * `like` NULL or without layers: as uw_convert_write_onnx. */
+ * The entries of `like` are written, and the model's threshold of anomalies.
+ * `like` NULL or without outputs: the rest is as in uw_convert_write_onnx. */
 int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert_model *like,
                                uw_convert_put put, void *arg, struct uw_error *err);
 
@@ -140,6 +173,13 @@ int uw_convert_write_onnx_like(const struct uw_model *m, const struct uw_convert
  * Returns UW_OK, UW_ERR_NONFINITE (err names the tensor), or what put returned. */
 int uw_convert_write_c(const struct uw_model *m, uw_convert_put put, void *arg,
                        struct uw_error *err);
+
+/* As uw_convert_write_c, with what is kept with the weights: `NAME_classes[]`, the names;
+ * `NAME_scale(x)`, which brings a sample to the scale of the training data; `NAME_sound`, for
+ * uw_sound_init. NAME_anomaly_threshold is that of the model, where it has one. The comment in
+ * front declares what is there. kept NULL: nothing. */
+int uw_convert_write_c_with(const struct uw_model *m, const struct uw_convert_kept *kept,
+                            uw_convert_put put, void *arg, struct uw_error *err);
 
 UW_C_END
 #endif

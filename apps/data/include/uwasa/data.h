@@ -17,6 +17,7 @@
  *     sounds:DIR[,TESTDIR][,OPTION...]     files .wav, in a folder a class
  *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
  *     mqtt://[USER@]HOST[:PORT]/TOPIC[,OPTION...]   the same from a broker; mqtts:// with TLS
+ *     arrays                            of the program's own memory (struct uw_data_arrays)
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -69,6 +70,11 @@
  * (+ and # as there) is such a line, or several; options password=FILE, ca=FILE, cert=FILE and
  * key=FILE name files with the user's password and with certificates. A broker that goes away is
  * connected to again when it is there. MQTT needs libmosquitto in the build.
+ *
+ * Arrays in memory are neither copied nor split. Their y is read by what is wanted: labels are
+ * whole numbers from 0, or one-hot; where neither the model nor the loss says, one number for a
+ * sample is a label if it comes from an integer type or the model has several outputs, and anything
+ * else is values.
  *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
@@ -126,6 +132,14 @@ enum uw_data_wanted {
     UW_DATA_WANT_NOTHING        /* the sample itself is the target */
 };
 
+/* Samples in the memory of a program, for "arrays". */
+struct uw_data_arrays {
+    const float *x;             /* [samples_n][channels][height][width] borrowed until close */
+    const float *y;             /* [samples_n][y_n] borrowed until close; NULL: none */
+    uint32_t samples_n, channels, height, width, y_n;
+    bool whole;                 /* y comes from an integer type */
+};
+
 struct uw_data_config {
     uint64_t seed;              /* of digits, keywords and augmentation */
     bool test;
@@ -137,6 +151,7 @@ struct uw_data_config {
      * of the same axes in another order are turned, channels last. */
     uint32_t channels, height, width;
     bool live;                  /* streams are allowed */
+    const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */
     /* For tables, to tell features from labels; 0: not known. */
     uint32_t outputs;           /* of the model, for one sample */
     enum uw_data_wanted wanted;

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What of the model trains: what the file tells of its constants, what the user names, and what
+ * names and places suggest. */
+#include "read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct word {
+    const char *text;
+    size_t n;
+};
+
+/* The i-th name of a list between commas; text NULL: there is none. */
+static struct word word_at(const char *list, uint32_t i)
+{
+    while (list != NULL && i > 0) {
+        list = strchr(list, ',');
+        list = list != NULL ? list + 1 : NULL;
+        i--;
+    }
+    return (struct word){list, list != NULL ? strcspn(list, ",") : 0};
+}
+
+static bool is(struct word w, const char *name)
+{
+    return w.text != NULL && w.n > 0 && strlen(name) == w.n && memcmp(w.text, name, w.n) == 0;
+}
+
+static bool lists(const char *list, const char *name)
+{
+    for (uint32_t i = 0; word_at(list, i).text != NULL; i++) {
+        if (is(word_at(list, i), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether b is the matrix a, transposed. */
+static bool is_turned(const struct uw_onnx_tensor *a, const struct uw_onnx_tensor *b)
+{
+    if (a->rank != 2 || b->rank != 2 || a->refused != NULL || b->refused != NULL ||
+        !a->is_float || !b->is_float || a->dim[0] != b->dim[1] || a->dim[1] != b->dim[0]) {
+        return false;
+    }
+    for (uint64_t i = 0; i < a->dim[0]; i++) {
+        for (uint64_t k = 0; k < a->dim[1]; k++) {
+            if (uw_import_number(a, i * a->dim[1] + k) != uw_import_number(b, k * b->dim[1] + i)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void uw_read_roles(struct uw_import *im)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    for (uint32_t i = 0; i < g->initializers_n; i++) {
+        struct uw_onnx_tensor *t = &g->initializer[i];
+        t->role = lists(im->options->constant, t->name)  ? UW_ONNX_ROLE_FIXED
+                  : lists(im->options->trained, t->name) ? UW_ONNX_ROLE_TRAINS : t->role;
+    }
+    for (uint32_t i = 0; i < g->initializers_n; i++) { /* exporters transpose in advance */
+        const struct uw_onnx_tensor *t = &g->initializer[i];
+        for (uint32_t k = 0; t->role == UW_ONNX_ROLE_FIXED && k < g->initializers_n; k++) {
+            if (g->initializer[k].role == UW_ONNX_ROLE_UNKNOWN &&
+                is_turned(t, &g->initializer[k])) {
+                g->initializer[k].role = UW_ONNX_ROLE_FIXED;
+            }
+        }
+    }
+}
+
+/* A text that names are added to while they fit. */
+struct names_text {
+    char text[160];
+    size_t used;
+    uint32_t n;
+};
+
+static void add_name(struct names_text *t, const char *name)
+{
+    size_t room = sizeof t->text - t->used;
+    t->n++;
+    if (strlen(name) + 8 < room) {
+        t->used += (size_t)snprintf(t->text + t->used, room, "%s'%s'", t->used > 0 ? ", " : "",
+                                    name);
+    } else if (room > 8 && t->text[t->used - 1] != '.') {
+        t->used += (size_t)snprintf(t->text + t->used, room, ", ..");
+    }
+}
+
+static bool is_lone(const struct uw_import_layer *l)
+{
+    return l->needed && l->def.kind == UW_LAYER_PARAMETER;
+}
+
+/* Find each name among the file's tensors, whose role it has set, or among the layers. */
+static int set_named(struct uw_import *im, const char *list, bool trains)
+{
+    for (uint32_t i = 0; word_at(list, i).text != NULL; i++) {
+        const struct word w = word_at(list, i);
+        bool found = !trains && is(w, "all");
+        for (uint32_t k = 0; k < im->graph.initializers_n && !found; k++) {
+            found = is(w, im->graph.initializer[k].name);
+        }
+        for (uint32_t k = 0; k < im->layers_n && !found; k++) {
+            struct uw_import_layer *l = im->layer[k];
+            found = l->needed && is(w, l->def.name);
+            if (found && l->def.kind == UW_LAYER_PARAMETER) {
+                l->def.parameter.constant = !trains;
+            } else if (found) {
+                l->def.frozen = !trains;
+            }
+        }
+        if (!found) {
+            struct names_text lone = {.text = ""};
+            for (uint32_t k = 0; k < im->layers_n; k++) {
+                if (is_lone(im->layer[k])) {
+                    add_name(&lone, im->layer[k]->def.name);
+                }
+            }
+            return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--%s %.*s: no tensor and no layer "
+                                    "has that name; tensors that are no layer's weight: %s",
+                                    trains ? "trained" : "constant", (int)(w.n < 60 ? w.n : 60),
+                                    w.text, lone.n > 0 ? lone.text : "none");
+        }
+    }
+    return UW_OK;
+}
+
+/* A layer whose weights are fixed is not trained. Batch norm's statistics are no weights. */
+static void freeze(const struct uw_import *im, struct uw_import_layer *l,
+                   struct names_text *frozen, struct names_text *mixed)
+{
+    bool fixed = false, trains = false;
+    for (uint32_t p = 0; p < UW_PARAMS_MAX; p++) {
+        bool has = l->param[p].suffix != NULL;
+        fixed = fixed || (has && l->param[p].role == UW_ONNX_ROLE_FIXED);
+        trains = trains || (has && l->param[p].role != UW_ONNX_ROLE_FIXED);
+    }
+    if (!l->needed || !fixed || lists(im->options->trained, l->def.name) ||
+        l->def.kind == UW_LAYER_BATCHNORM || l->def.kind == UW_LAYER_PARAMETER) {
+        return;
+    }
+    l->def.frozen = !trains;
+    add_name(trains ? mixed : frozen, l->def.name);
+}
+
+static int tell(struct uw_import *im, const char *note)
+{
+    if (note == NULL) {
+        return uw_import_nomem(im);
+    }
+    uw_import_note(im, note);
+    return UW_OK;
+}
+
+/* Tell of the tensors that train as far as names and places tell. */
+static int tell_lone(struct uw_import *im)
+{
+    struct names_text lone = {.text = ""};
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        const struct uw_import_layer *l = im->layer[i];
+        if (is_lone(l) && !l->def.parameter.constant &&
+            l->param[0].role == UW_ONNX_ROLE_UNKNOWN &&
+            !lists(im->options->trained, l->def.name)) {
+            add_name(&lone, l->def.name);
+        }
+    }
+    if (lone.n == 0) {
+        return UW_OK;
+    }
+    return tell(im, lone.n == 1
+                        ? uw_pool_format(im->pool, "tensor %s, which is no layer's weight, trains: "
+                                         "the file does not tell parameters from constants; "
+                                         "--constant NAME keeps it as it is", lone.text)
+                        : uw_pool_format(im->pool, "%u tensors that are no layer's weight train: "
+                                         "%s: the file does not tell parameters from constants; "
+                                         "--constant NAME,.. or all keeps them as they are",
+                                         (unsigned)lone.n, lone.text));
+}
+
+/* TensorFlow's exporter leaves out biases of zeros. */
+static int tell_no_biases(struct uw_import *im)
+{
+    struct names_text without = {.text = ""};
+    bool tensorflow = im->graph.producer != NULL && strcmp(im->graph.producer, "tf2onnx") == 0;
+    for (uint32_t i = 0; i < im->layers_n && tensorflow; i++) {
+        const struct uw_import_layer *l = im->layer[i];
+        if (l->needed && ((l->def.kind == UW_LAYER_DENSE && l->def.dense.no_bias) ||
+                          (l->def.kind == UW_LAYER_CONV2D && l->def.conv2d.no_bias))) {
+            add_name(&without, l->def.name);
+        }
+    }
+    return without.n == 0
+               ? UW_OK
+               : tell(im, uw_pool_format(im->pool, "layers without a bias: %s: tf2onnx leaves out "
+                                         "biases that are all zero, as before training; a model "
+                                         "that is exported after a step of training has them",
+                                         without.text));
+}
+
+int uw_read_trained(struct uw_import *im)
+{
+    struct names_text frozen = {.text = ""}, mixed = {.text = ""};
+    bool all = lists(im->options->constant, "all");
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        struct uw_import_layer *l = im->layer[i];
+        freeze(im, l, &frozen, &mixed);
+        if (all && is_lone(l) && !(l->made_of != NULL &&
+                                   lists(im->options->trained, l->made_of->name))) {
+            l->def.parameter.constant = true;
+        }
+    }
+    int rc = set_named(im, im->options->constant, false);
+    rc = rc < 0 ? rc : set_named(im, im->options->trained, true);
+    if (rc == UW_OK && frozen.n > 0) {
+        rc = tell(im, uw_pool_format(im->pool, "not trained, because the file or --constant says "
+                                     "that these weights are no parameters: %s; --trained NAME "
+                                     "trains them", frozen.text));
+    }
+    if (rc == UW_OK && mixed.n > 0) {
+        rc = tell(im, uw_pool_format(im->pool, "of these layers one of weight and bias is a "
+                                     "constant, but both train: %s; --constant NAME trains "
+                                     "neither", mixed.text));
+    }
+    rc = rc < 0 ? rc : tell_no_biases(im);
+    return rc < 0 ? rc : tell_lone(im);
+}

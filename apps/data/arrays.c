@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sets.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGE 100.0f                /* features of which the scale is doubted, as of tables */
+#define LABEL_MAX 16777215.0f       /* whole numbers up to here are exact as floats */
+
+static int read_arrays(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
+{
+    const struct uw_arrays *d = (const struct uw_arrays *)base;
+    size_t n = (size_t)base->channels * base->height * base->width;
+    if (index >= base->samples_n) {
+        return UW_ERR_INVALID;
+    }
+    const float *from = d->x + (size_t)index * n;
+    memcpy(x, from, n * sizeof *x);
+    for (size_t k = 0; k < d->columns.features_n; k++) {
+        x[k] = (from[k] - d->columns.mean[k]) * d->columns.inverse[k];
+    }
+    *label = d->labels != NULL ? d->labels[index] : 0;
+    return UW_OK;
+}
+
+static int read_arrays_target(struct uw_dataset *base, uint64_t index, float *target)
+{
+    const struct uw_arrays *d = (const struct uw_arrays *)base;
+    if (index >= base->samples_n) {
+        return UW_ERR_INVALID;
+    }
+    memcpy(target, d->y + (size_t)index * base->targets_n, base->targets_n * sizeof *target);
+    return UW_OK;
+}
+
+static const struct uw_dataset_ops arrays_ops = {
+    .name = "arrays", .read = read_arrays, .read_target = read_arrays_target};
+
+static int check_finite(const float *x, size_t rows_n, size_t row_n, const char *name,
+                        struct uw_error *err)
+{
+    for (size_t i = 0; i < rows_n * row_n; i++) {
+        if (!isfinite(x[i])) {
+            return uw_error_set(err, UW_ERR_INVALID, "%s: number %zu of sample %zu, counted from "
+                                "0, is %s; leave such samples out, or put a value in its place",
+                                name, i % row_n, i / row_n, isnan(x[i]) ? "NaN" : "infinite");
+        }
+    }
+    return UW_OK;
+}
+
+static void doubt_scale(struct uw_arrays *d, size_t n)
+{
+    float least = 0.0f, most = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        least = d->x[i] < least ? d->x[i] : least;
+        most = d->x[i] > most ? d->x[i] : most;
+    }
+    if (most - least > LARGE) {
+        uw_note(&d->notes, "WARNING: x goes from %g to %g and is not scaled, which learns badly: "
+                "(x - x.mean(0)) / x.std(0), or images / 255, for training and prediction alike",
+                (double)least, (double)most);
+    }
+}
+
+/* The scale of the data that the model's weights are for. */
+static int take_scale(struct uw_arrays *d, const struct uw_data_columns *like, size_t n,
+                      struct uw_error *err)
+{
+    if (like == NULL || like->mean == NULL || like->features_n != n) {
+        return UW_OK;
+    }
+    d->columns.mean = malloc(n * sizeof(float));
+    d->columns.inverse = malloc(n * sizeof(float));
+    if (d->columns.mean == NULL || d->columns.inverse == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "x: no memory for its scale");
+    }
+    d->columns.features_n = like->features_n;
+    memcpy(d->columns.mean, like->mean, n * sizeof(float));
+    memcpy(d->columns.inverse, like->inverse, n * sizeof(float));
+    uw_note(&d->notes, "features are scaled as in training");
+    return UW_OK;
+}
+
+/* Whether each row is zeros with a single 1 among them. */
+static bool is_one_hot(const struct uw_data_arrays *a)
+{
+    for (size_t i = 0; i < a->samples_n; i++) {
+        const float *y = a->y + i * a->y_n;
+        uint32_t ones = 0, others = 0;
+        for (uint32_t k = 0; k < a->y_n; k++) {
+            ones += y[k] == 1.0f;
+            others += y[k] != 1.0f && y[k] != 0.0f;
+        }
+        if (ones != 1 || others != 0) {
+            return false;
+        }
+    }
+    return a->y_n > 1;
+}
+
+/* One number for each sample of a model with several outputs is a label. */
+static bool wants_labels(const struct uw_data_arrays *a, const struct uw_data_config *config)
+{
+    bool one = a->y_n == 1 && (a->whole || config->outputs > 1);
+    return config->wanted == UW_DATA_WANT_LABELS ||
+           (config->wanted == UW_DATA_WANT_ANY && (one || is_one_hot(a)));
+}
+
+static uint32_t place_of_one(const float *y, uint32_t n)
+{
+    uint32_t k = 0;
+    while (k + 1u < n && y[k] != 1.0f) {
+        k++;
+    }
+    return k;
+}
+
+static int read_labels(struct uw_arrays *d, const struct uw_data_arrays *a, struct uw_error *err)
+{
+    bool one_hot = is_one_hot(a);
+    uint32_t classes = one_hot ? a->y_n : 2;
+    if (a->y_n != 1 && !one_hot) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "y: %u numbers for each sample; labels are one "
+                            "whole number for each, or a row of zeros with a single 1",
+                            (unsigned)a->y_n);
+    }
+    d->labels = malloc((size_t)a->samples_n * sizeof *d->labels);
+    if (d->labels == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "y: no memory for %u labels",
+                            (unsigned)a->samples_n);
+    }
+    for (size_t i = 0; i < a->samples_n; i++) {
+        float y = one_hot ? (float)place_of_one(a->y + i * a->y_n, a->y_n) : a->y[i];
+        if (!(y >= 0.0f && y <= LABEL_MAX) || y != floorf(y)) {
+            return uw_error_set(err, UW_ERR_INVALID, "y: sample %zu, counted from 0, has the label "
+                                "%g; labels are 0, 1, 2, ...: numpy.unique(y, return_inverse=True) "
+                                "numbers others, and loss mse trains on values", i, (double)y);
+        }
+        d->labels[i] = (uint32_t)y;
+        classes = d->labels[i] >= classes ? d->labels[i] + 1u : classes;
+    }
+    d->base.classes = classes;
+    if (one_hot) {
+        uw_note(&d->notes, "y is one-hot: %u classes", (unsigned)classes);
+    } else if (!a->whole) {
+        uw_note(&d->notes, "y is read as labels, up to %u", (unsigned)classes - 1u);
+    }
+    return UW_OK;
+}
+
+int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, struct uw_error *err)
+{
+    const struct uw_data_arrays *a = config->test ? config->held : config->train;
+    size_t n = (size_t)a->channels * a->height * a->width;
+    bool nothing = config->wanted == UW_DATA_WANT_NOTHING;
+    *d = (struct uw_arrays){.x = a->x,
+                            .base = {.ops = &arrays_ops, .channels = a->channels,
+                                     .height = a->height, .width = a->width, .classes = 2,
+                                     .samples_n = a->samples_n}};
+    int rc = check_finite(a->x, a->samples_n, n, "x", err);
+    rc = rc < 0 || a->y == NULL ? rc : check_finite(a->y, a->samples_n, a->y_n, "y", err);
+    rc = rc < 0 ? rc : take_scale(d, config->like, n, err);
+    if (rc < 0 || (nothing && a->y == NULL)) {
+        return rc;
+    }
+    if (d->columns.features_n == 0) {
+        doubt_scale(d, a->samples_n * n);
+    }
+    if (a->y == NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "
+                            "without any, loss autoencoder compares with the sample itself");
+    }
+    if (wants_labels(a, config) || (nothing && a->whole && a->y_n == 1)) {
+        return read_labels(d, a, err);
+    }
+    if (!nothing) {
+        d->y = a->y;
+        d->base.targets_n = a->y_n;
+    }
+    return UW_OK;
+}
+
+void uw_arrays_close(struct uw_arrays *d)
+{
+    free(d->labels);
+    d->labels = NULL;
+    uw_data_columns_free(&d->columns);
+}

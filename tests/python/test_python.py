@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package, beside PyTorch."""
+
+import gc
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+
+import numpy
+import pytest
+
+import uwasa
+from uwasa import arrays, history, program
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def network(outputs=3, inputs=4):
+    return {"name": "small", "input": [inputs], "layers": [
+        {"name": "fc1", "type": "dense", "out": 16}, {"name": "relu1", "type": "relu"},
+        {"name": "fc2", "type": "dense", "out": outputs}]}
+
+
+def twin(model, outputs=3, inputs=4):
+    """The same network in PyTorch, with the same weights."""
+    net = torch.nn.Sequential(OrderedDict(fc1=torch.nn.Linear(inputs, 16), relu1=torch.nn.ReLU(),
+                                          fc2=torch.nn.Linear(16, outputs)))
+    net.load_state_dict(model.to_torch_state_dict())
+    return net
+
+
+def points(n=96, classes=3, inputs=4, seed=1):
+    """Clusters around as many centres as classes, and their labels."""
+    rng = numpy.random.default_rng(seed)
+    y = numpy.arange(n) % classes
+    x = rng.normal(size=(n, inputs)) + 2 * numpy.eye(classes, inputs)[y]
+    return x.astype(numpy.float32), y
+
+
+def open_model(outputs=3, **options):
+    return uwasa.Model(network(outputs), verbose=0, threads=1, **options)
+
+
+OPTIMIZERS = [
+    (dict(lr=0.1, momentum=0.9, weight_decay=1e-3),
+     lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3)),
+    (dict(lr=0.01, optimizer="adamw", weight_decay=0.1),
+     lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1))]
+
+
+@pytest.mark.parametrize("options, optimizer", OPTIMIZERS, ids=["sgd", "adamw"])
+def test_fit_follows_pytorch(options, optimizer):
+    x, y = points()
+    model = open_model()
+    net = twin(model)
+    step = optimizer(net.parameters())
+    losses = []
+    for _ in range(3):
+        total = 0.0
+        for i in range(0, len(x), 20):
+            loss = torch.nn.functional.cross_entropy(net(torch.from_numpy(x[i:i + 20])),
+                                                     torch.from_numpy(y[i:i + 20]))
+            step.zero_grad()
+            loss.backward()
+            step.step()
+            total += loss.item() * len(x[i:i + 20])
+        losses.append(total / len(x))
+    told = model.fit(x, y, epochs=3, batch=20, no_shuffle=True, **options)
+    assert told["epoch"] == [1, 2, 3]
+    numpy.testing.assert_allclose(told["loss"], losses, rtol=1e-5)
+    for name, value in net.state_dict().items():
+        numpy.testing.assert_allclose(model.state_dict()[name], value.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_predict_and_evaluate_are_those_of_pytorch():
+    x, y = points()
+    model = open_model()
+    model.fit(x, y, epochs=2)
+    logits = twin(model)(torch.from_numpy(x)).detach()
+    numpy.testing.assert_allclose(model.forward(x), logits.numpy(), rtol=1e-5, atol=1e-5)
+    numpy.testing.assert_allclose(model.predict(x), logits.softmax(1).numpy(), rtol=1e-5, atol=1e-6)
+    test = model.evaluate(x, y)
+    loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(y)).item()
+    assert test["loss"] == pytest.approx(loss, rel=1e-5)
+    assert test["accuracy"] == (logits.argmax(1).numpy() == y).mean()
+    assert numpy.sum(test["confusion"]) == len(y)
+
+
+def test_weights_come_from_pytorch_and_files_and_go_there(tmp_path):
+    x, y = points()
+    net = twin(open_model(seed=1))
+    model = open_model(seed=2)
+    model.load(net.state_dict())
+    numpy.testing.assert_allclose(model.forward(x), net(torch.from_numpy(x)).detach().numpy(),
+                                  rtol=1e-5, atol=1e-5)
+    model.save(tmp_path / "w.safetensors")
+    again = open_model(weights=tmp_path / "w.safetensors")
+    numpy.testing.assert_array_equal(again.forward(x), model.forward(x))
+    other = open_model(seed=3)
+    other.load(str(tmp_path / "w.safetensors"))
+    numpy.testing.assert_array_equal(other.forward(x), model.forward(x))
+
+
+def test_fit_computes_the_bits_of_the_program(tmp_path):
+    options = dict(steps=30, lr=0.02, momentum=0.9, batch=20)
+    model = uwasa.Model("lenet5", seed=7, threads=1, verbose=0)
+    model.fit("digits", eval_samples=100, **options)
+    file = tmp_path / "w.safetensors"
+    program.run("train", "--model", "lenet5", "--seed", "7", "--threads", "1", "--eval-samples", "100",
+                "--save", str(file), *program.flags(options))
+    theirs = arrays.read_safetensors(file.read_bytes())
+    for name, mine in model.state_dict().items():
+        numpy.testing.assert_array_equal(mine, theirs[name])
+
+
+def test_onnx_comes_in_is_trained_and_goes_out(tmp_path):
+    x, y = points()
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    file = tmp_path / "mine.onnx"
+    extra = {"dynamo": False} if torch.__version__ >= "2" else {}
+    torch.onnx.export(net, torch.from_numpy(x), str(file), do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.TRAINING, **extra)
+    model = uwasa.Model(file, verbose=0, threads=1)
+    numpy.testing.assert_allclose(model.forward(x), net(torch.from_numpy(x)).detach().numpy(),
+                                  rtol=1e-5, atol=1e-5)
+    told = model.fit(x, y, epochs=5)
+    assert any("the loss is taken to be cross_entropy" in note for note in told.notes)
+    model.export(tmp_path / "out.onnx")
+    again = uwasa.Model(tmp_path / "out.onnx", verbose=0)
+    numpy.testing.assert_allclose(again.forward(x), model.forward(x), rtol=1e-5, atol=1e-5)
+    file.unlink()
+    model.fit(x, y)                             # the model is in memory
+    with pytest.raises(ValueError, match="mine.onnx"):
+        model.export(tmp_path / "third.onnx")
+
+
+def test_values_two_classes_one_hot_and_the_sample_itself():
+    x, y = points()
+    values = numpy.stack([x.sum(1), x[:, 0] - x[:, 1]], 1)
+    model = open_model(2)
+    notes = model.fit(x, values, epochs=3).notes
+    assert any("the loss is taken to be mse against the values" in note for note in notes)
+    assert model.answer == "values" and {"mae", "rmse", "r2"} <= set(model.evaluate(x, values))
+    numpy.testing.assert_array_equal(model.predict(x), model.forward(x))
+    one = open_model(1)
+    one.fit(x, y == 0)
+    assert one.answer == "class" and one.predict(x).shape == (96, 2)
+    hot = open_model(seed=5)
+    hot.fit(x, numpy.eye(3)[y])
+    plain = open_model(seed=5)
+    plain.fit(x, y)
+    numpy.testing.assert_array_equal(hot.forward(x), plain.forward(x))
+    itself = open_model(4)
+    itself.fit(x, loss="autoencoder", anomaly_percentile=99)
+    assert itself.answer == "error" and itself.predict(x).shape == (96,)
+
+
+def test_fit_goes_on_from_the_weights_and_validates():
+    x, y = points(400)
+    model = open_model()
+    first = model.fit(x, y, epochs=2, lr=0.1, validation=0.2, keep="best")
+    assert len(first["validation_loss"]) == 2 and first.done["samples"] < 2 * 400
+    second = model.fit(x, y, epochs=1, lr=0.1, test=(x, y))
+    assert second["loss"][0] < first["loss"][0]
+    assert second["test_accuracy"][0] == pytest.approx(model.evaluate(x, y)["accuracy"])
+    assert model.evaluate(x, y)["accuracy"] > 0.8
+
+
+LAYOUTS = {"float64": lambda x: x.astype(numpy.float64), "fortran": numpy.asfortranarray,
+           "strided": lambda x: numpy.repeat(x, 2, 1)[:, ::2], "torch": torch.from_numpy,
+           "float16": lambda x: x.astype(numpy.float16), "list": lambda x: x.tolist()}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_other_layouts_give_the_same_and_are_told(layout):
+    x, y = points()
+    x = x.astype(numpy.float16).astype(numpy.float32)
+    model, plain = open_model(seed=4), open_model(seed=4)
+    told = model.fit(LAYOUTS[layout](x), y)
+    plain.fit(x, y)
+    numpy.testing.assert_array_equal(model.predict(LAYOUTS[layout](x)), plain.predict(x))
+    assert ("x: " in "".join(told.notes)) == (layout != "torch")
+
+
+def test_float32_is_not_copied_and_bytes_of_images_are_divided():
+    x, _ = points()
+    of, kept = arrays.data(x, None, (4,), None)
+    assert of.x == x.ctypes.data and kept[0] is x
+    told = []
+    image = numpy.full((2, 28, 28), 255, numpy.uint8)
+    assert arrays.samples(image, (1, 28, 28), told.append).max() == 1.0
+    assert "divided by 255" in told[0]
+
+
+def test_features_that_are_not_scaled_are_doubted():
+    x, y = points()
+    assert not any("WARNING" in note for note in open_model().fit(x, y).notes)
+    assert any("is not scaled" in note for note in open_model().fit(100 * x, y, lr=1e-6).notes)
+
+
+def test_a_scale_of_the_training_data_holds_for_arrays(tmp_path):
+    x, y = points(200)
+    wide = 1000 * x + 5000
+    file = tmp_path / "wide.csv"
+    numpy.savetxt(file, numpy.column_stack([wide, y]), delimiter=",")
+    model = open_model()
+    model.fit(f"csv:{file},scale=standard", epochs=10, lr=0.1)
+    assert (model.predict(wide).argmax(1) == y).mean() > 0.8
+    assert model.evaluate(wide, y)["accuracy"] == (model.predict(wide).argmax(1) == y).mean()
+    model.fit(wide, y, epochs=2)
+    model.save(tmp_path / "w.safetensors")
+    again = uwasa.Model(network(), tmp_path / "w.safetensors", verbose=0)
+    numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
+    assert (again.predict(wide).argmax(1) == y).mean() > 0.8
+
+
+X, Y = points(6)
+WRONG = [
+    (dict(x=X[:, :3], y=Y), "x: samples have shape (3,), the model takes (4,)"),
+    (dict(x=X[0], y=Y), "x[None] is one sample"),
+    (dict(x=X[:0], y=Y[:0]), "no sample"),
+    (dict(x=X, y=Y[:5]), "y: has 5 rows, x has 6 samples"),
+    (dict(x=X), "y: is needed"),
+    (dict(x=numpy.where(X == X.max(), numpy.nan, X), y=Y), "is NaN"),
+    (dict(x=X, y=Y + numpy.inf), "is infinite"),
+    (dict(x=X, y=Y - 1), "sample 0, counted from 0, has the label -1"),
+    (dict(x=X, y=Y + 0.5), "has the label 0.5"),
+    (dict(x=X, y=Y + 1), "has labels up to 3"),
+    (dict(x=X, y=Y.astype(str)), "numpy.unique"),
+    (dict(x=X, y=X[:, :2]), "computes 3 values, data arrays has 2 beside each sample"),
+    (dict(x=X, y=Y, lr=-1), "lr -1: needs a number"),
+    (dict(x=X, y=Y, weight_decay="much"), "weight_decay much: needs"),
+    (dict(x=X, y=Y, epoch=3), "did you mean epochs"),
+    (dict(x=X, y=Y, epochs=1, steps=2), "steps and epochs: give one of them"),
+    (dict(x=X, y=Y, patience=2), "patience: needs a test"),
+    (dict(x=X, y=Y, test=(X, Y[:2])), "y: has 2 rows"),
+    (dict(x="csv:none.csv"), "none.csv")]
+
+
+@pytest.mark.parametrize("call, sentence", WRONG, ids=[sentence for _, sentence in WRONG])
+def test_a_mistake_is_named_and_changes_nothing(call, sentence):
+    model = open_model()
+    before = model.forward(X)
+    with pytest.raises((ValueError, OSError), match=re.escape(sentence)):
+        model.fit(**call)
+    numpy.testing.assert_array_equal(model.forward(X), before)
+
+
+def test_a_loss_that_explodes_leaves_the_weights_of_before():
+    x, y = points()
+    model = open_model()
+    before = model.forward(x)
+    with pytest.raises(FloatingPointError, match="a lower learning rate may help"):
+        model.fit(x, y, lr=1e30, epochs=3)
+    numpy.testing.assert_array_equal(model.forward(x), before)
+
+
+@pytest.mark.parametrize("model, error, sentence", [
+    ("lenet6", OSError, "did you mean lenet5"), ("none.onnx", OSError, "none.onnx"),
+    ({"name": "bad", "input": [2], "layers": [{"name": "a", "type": "dens"}]}, ValueError, "dens")])
+def test_a_model_that_cannot_be_opened_says_why(model, error, sentence):
+    with pytest.raises(error, match=sentence):
+        uwasa.Model(model)
+
+
+def interrupt_soon():
+    """A thread that gets its turn only where training has released the GIL."""
+    thread = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    thread.start()
+    return thread
+
+
+def test_ctrl_c_stops_and_the_model_stays():
+    x, y = points()
+    model = open_model()
+    before = model.forward(x)
+    thread = interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(x, y, steps=10 ** 9)
+    thread.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert model.history.interrupted and model.history.done["step"] < 10 ** 9
+    assert not numpy.array_equal(model.forward(x), before)
+    model.fit(x, y)
+
+
+def test_two_models_train_in_two_threads_as_one_after_the_other():
+    x, y = points(400)
+    alone = [open_model(seed=seed) for seed in (1, 2)]
+    for model in alone:
+        model.fit(x, y, epochs=20)
+    beside = [open_model(seed=seed) for seed in (1, 2)]
+    threads = [threading.Thread(target=m.fit, args=(x, y), kwargs={"epochs": 20}) for m in beside]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one, other in zip(alone, beside):
+        numpy.testing.assert_array_equal(one.forward(x), other.forward(x))
+
+
+def test_a_model_in_use_is_refused_to_others_and_lives_until_it_is_done():
+    x, y = points()
+    model = open_model()
+    inside, refused, told = threading.Event(), threading.Event(), []
+    plain = model._screen.show
+
+    def show(screen, event, _):
+        inside.set()
+        refused.wait(30)
+    thread = threading.Thread(target=lambda m: told.append(m.fit(x, y, verbose=0)), args=(model,))
+    old, history.Screen.show = history.Screen.show, show
+    try:
+        thread.start()
+        assert inside.wait(30)
+        with pytest.raises(RuntimeError, match="another thread"):
+            model.predict(x)
+        of = weakref.ref(model)
+        del model, plain
+        gc.collect()
+        assert of() is not None
+    finally:
+        refused.set()
+        thread.join()
+        history.Screen.show = old
+    assert told[0]["epoch"] == [1]
+    del thread
+    gc.collect()
+    assert of() is None
+
+
+def test_a_model_is_freed_with_its_last_reference():
+    model = open_model()
+    of = weakref.ref(model)
+    gc.disable()
+    try:
+        del model
+        assert of() is None
+    finally:
+        gc.enable()
+
+
+def test_plan_says_what_training_takes():
+    x, y = points()
+    model = open_model()
+    done = model.fit(x, y, batch=8, momentum=0.9).done
+    told = uwasa.plan(model.name, batch=8, momentum=0.9, threads=1)
+    assert told["total_bytes"] == done["arena_bytes"]
+    with pytest.raises(ValueError, match="did you mean batch"):
+        uwasa.plan("lenet5", btch=8)
+
+
+def test_a_terminal_gets_a_bar(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    screen, told = history.Screen(1), history.History()
+    events = [{"event": "step", "step": 5, "steps": 10, "loss": 0.5},
+              {"event": "epoch", "epoch": 1, "loss": 0.4, "seconds": 1.0},
+              {"event": "eval", "test_loss": 0.25, "test_accuracy": 0.5},
+              {"event": "epoch", "epoch": 2, "loss": 0.3, "seconds": 1.0},
+              {"event": "done", "interrupted": False}]
+    for event in events:
+        told.add(event)
+        screen.show(event, told)
+    lines = [line.strip() for line in re.split("[\r\n]", capsys.readouterr().out) if line.strip()]
+    assert lines == ["[############............]  50 %  step 5/10  loss 0.5000",
+                     "epoch 1  loss 0.4000  test loss 0.2500  test accuracy 0.5000",
+                     "epoch 2  loss 0.3000"]
+
+
+def test_a_node_trains_on_arrays_and_its_checkpoint_is_loaded(tmp_path):
+    x, y = points()
+    key = tmp_path / "run.key"
+    program.run("keygen", str(key))
+    model = open_model()
+    saved = str(tmp_path / "node.safetensors")
+    with uwasa.Node({"name": "one", "run": "test", "key": str(key), "model": model.name,
+                     "checkpoint": saved}, data=(x, y), steps=20, consensus_seconds=0,
+                    linger_seconds=0, listen="127.0.0.1:0") as node:
+        assert node.wait(60)["event"] == "done"
+    before = model.forward(x)
+    model.load(saved)
+    assert not numpy.array_equal(model.forward(x), before)
+    with uwasa.Node({"name": "one"}) as node:
+        with pytest.raises(RuntimeError, match=".run. is missing"):
+            node.wait(60)
+
+
+def test_the_readme_example_works_word_for_word(tmp_path):
+    page = (ROOT / "README.md").read_text()
+    example = re.search(r"\n## Python\n.*?```python\n(.*?)```", page, re.S)[1]
+    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, text=True, timeout=100,
+                          capture_output=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which tensors of an ONNX file train: what the file tells, what the user names, what is told. */
+#include "onnx_message.h"
+
+static const int64_t row[1] = {3}, square[2] = {3, 3}, features[2] = {0, 3};
+static const float ramp[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+
+/* What PyTorch's newer exporter notes of a constant. */
+static void tell_kind(struct message *g, const char *name, const char *kind)
+{
+    struct message e = {.n = 0}, info = {.n = 0};
+    text(&e, 1, "pkg.torch.export.graph_signature.InputSpec.kind");
+    text(&e, 2, kind);
+    text(&info, 1, name);
+    inside(&info, 4, &e);
+    inside(g, 13, &info);
+}
+
+/* y = (x w + p) v */
+static struct message graph(const char *kind_of_p, const char *kind_of_v)
+{
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 2, features);
+    value(&g, 12, "y", 2, features);
+    constant(&g, "w", 2, square, ramp, 0);
+    constant(&g, "p.x", 1, row, ramp, 0);
+    constant(&g, "v", 2, square, ramp, 0);
+    add(&g, "MatMul", "x w", "h", "", 0, NULL);
+    add(&g, "Relu", "h", "r", "", 0, NULL);
+    add(&g, "Add", "r p.x", "s", "", 0, NULL);
+    add(&g, "MatMul", "s v", "y", "", 0, NULL);
+    if (kind_of_p != NULL) {
+        tell_kind(&g, "p.x", kind_of_p);
+    }
+    if (kind_of_v != NULL) {
+        tell_kind(&g, "v", kind_of_v);
+    }
+    return g;
+}
+
+struct outcome {
+    bool p_trains, v_trains;
+    const char *told;               /* part of a note; NULL: no note speaks of p.x */
+};
+
+static void check(const struct message *g, const struct uw_convert_options *o,
+                  const struct outcome *want)
+{
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    struct message m = file_of(g, 17);
+    bool told = false, spoken = false;
+    int rc = uw_convert_read_with(&c, o, m.bytes, m.n, "m", &err);
+    assert_string_equal(err.text, "");
+    assert_int_equal(rc, UW_OK);
+    for (uint32_t i = 0; i < c.def.layers_n; i++) {
+        const struct uw_layer_def *l = &c.def.layers[i];
+        if (l->kind == UW_LAYER_PARAMETER) {
+            assert_int_equal(!l->parameter.constant, want->p_trains);
+        }
+    }
+    assert_int_equal(!c.def.layers[c.def.layers_n - 1].frozen, want->v_trains);
+    for (uint32_t i = 0; i < c.notes_n; i++) {
+        told = told || (want->told != NULL && strstr(c.notes[i], want->told) != NULL);
+        spoken = spoken || strstr(c.notes[i], "p.x") != NULL;
+    }
+    assert_int_equal(told, want->told != NULL);
+    assert_true(want->told != NULL || !spoken);
+    uw_convert_deinit(&c);
+}
+
+static void test_file_that_tells_nothing_has_a_line_about_lone_tensors(void **state)
+{
+    (void)state;
+    struct message g = graph(NULL, NULL);
+    check(&g, NULL, &(struct outcome){true, true, "tensor 'p.x', which is no layer's weight, "
+                                      "trains: the file does not tell parameters from constants; "
+                                      "--constant NAME keeps it"});
+}
+
+static void test_file_tells_parameters_from_buffers(void **state)
+{
+    (void)state;
+    struct message g = graph("PARAMETER", NULL);
+    check(&g, NULL, &(struct outcome){true, true, NULL});
+    g = graph("BUFFER", NULL);
+    check(&g, NULL, &(struct outcome){false, true, NULL});
+    g = graph("CONSTANT_TENSOR", "BUFFER");
+    check(&g, NULL, &(struct outcome){false, false, "no parameters: "});
+}
+
+static void test_names_of_the_user_decide(void **state)
+{
+    static const struct {
+        const char *constant, *trained, *kind_of_p;
+        struct outcome want;
+    } cases[] = {
+        {"p.x", NULL, NULL, {false, true, NULL}},
+        {"all", NULL, NULL, {false, true, NULL}},
+        {"p.x,v", NULL, NULL, {false, false, "no parameters: "}},
+        {"v", NULL, NULL, {true, false, "tensor 'p.x'"}},
+        {NULL, "p.x", NULL, {true, true, NULL}},
+        {NULL, "p.x", "BUFFER", {true, true, NULL}},
+        {"all", "p.x", NULL, {true, true, NULL}},
+        {"p.x", NULL, "PARAMETER", {false, true, NULL}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct uw_convert_options o = {.constant = cases[i].constant,
+                                             .trained = cases[i].trained};
+        struct message g = graph(cases[i].kind_of_p, NULL);
+        check(&g, &o, &cases[i].want);
+    }
+}
+
+static void test_transposed_copy_of_a_constant_is_one(void **state)
+{
+    static const float turned[9] = {0, 3, 6, 1, 4, 7, 2, 5, 8};
+    (void)state;
+    struct message g = {.n = 0};
+    value(&g, 11, "x", 2, features);
+    value(&g, 12, "y", 2, features);
+    constant(&g, "w", 2, square, ramp, 0);
+    constant(&g, "onnx::MatMul_3", 2, square, turned, 0);
+    add(&g, "MatMul", "x w", "h", "", 0, NULL);
+    add(&g, "MatMul", "h onnx::MatMul_3", "y", "", 0, NULL);
+    check(&g, &(struct uw_convert_options){.constant = "w"},
+          &(struct outcome){false, false, "no parameters: "});
+    check(&g, NULL, &(struct outcome){false, true, NULL});
+}
+
+static void test_biases_that_tf2onnx_leaves_out_are_told(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        struct message g = graph(NULL, NULL), m = file_of(&g, 17);
+        bool told = false;
+        text(&m, 2, i == 0 ? "tf2onnx" : "keras2onnx");
+        uw_convert_read(&c, m.bytes, m.n, "m", &err);
+        assert_string_equal(err.text, "");
+        for (uint32_t k = 0; k < c.notes_n; k++) {
+            told = told || strstr(c.notes[k], "layers without a bias: ") != NULL;
+        }
+        assert_int_equal(told, i == 0);
+        uw_convert_deinit(&c);
+    }
+}
+
+static void test_name_that_is_nowhere_is_refused_with_those_that_are(void **state)
+{
+    struct uw_convert_model c;
+    struct uw_error err = {.text = ""};
+    (void)state;
+    struct message g = graph(NULL, NULL), m = file_of(&g, 17);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct uw_convert_options o = {.constant = i == 0 ? "v,p" : NULL,
+                                             .trained = i == 0 ? NULL : "all"};
+        assert_int_equal(uw_convert_read_with(&c, &o, m.bytes, m.n, "m", &err), UW_ERR_INVALID);
+        assert_non_null(strstr(err.text, i == 0 ? "--constant p: no tensor and no layer"
+                                                : "--trained all: no tensor and no layer"));
+        assert_non_null(strstr(err.text, "no layer's weight: 'p.x'"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_that_tells_nothing_has_a_line_about_lone_tensors),
+        cmocka_unit_test(test_file_tells_parameters_from_buffers),
+        cmocka_unit_test(test_names_of_the_user_decide),
+        cmocka_unit_test(test_transposed_copy_of_a_constant_is_one),
+        cmocka_unit_test(test_biases_that_tf2onnx_leaves_out_are_told),
+        cmocka_unit_test(test_name_that_is_nowhere_is_refused_with_those_that_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
