@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LARGE 100.0f                /* features of which the scale is doubted, as of tables */
 #define LABEL_MAX 16777215.0f       /* whole numbers up to here are exact as floats */
 
 static int read_arrays(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
@@ -14,7 +15,11 @@ static int read_arrays(struct uw_dataset *base, uint64_t index, float *x, uint32
     if (index >= base->samples_n) {
         return UW_ERR_INVALID;
     }
-    memcpy(x, d->x + (size_t)index * n, n * sizeof *x);
+    const float *from = d->x + (size_t)index * n;
+    memcpy(x, from, n * sizeof *x);
+    for (size_t k = 0; k < d->columns.features_n; k++) {
+        x[k] = (from[k] - d->columns.mean[k]) * d->columns.inverse[k];
+    }
     *label = d->labels != NULL ? d->labels[index] : 0;
     return UW_OK;
 }
@@ -42,6 +47,39 @@ static int check_finite(const float *x, size_t rows_n, size_t row_n, const char 
                                 name, i % row_n, i / row_n, isnan(x[i]) ? "NaN" : "infinite");
         }
     }
+    return UW_OK;
+}
+
+static void doubt_scale(struct uw_arrays *d, size_t n)
+{
+    float least = 0.0f, most = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        least = d->x[i] < least ? d->x[i] : least;
+        most = d->x[i] > most ? d->x[i] : most;
+    }
+    if (most - least > LARGE) {
+        uw_note(&d->notes, "WARNING: x goes from %g to %g and is not scaled, which learns badly: "
+                "(x - x.mean(0)) / x.std(0), or images / 255, for training and prediction alike",
+                (double)least, (double)most);
+    }
+}
+
+/* The scale of the data that the model's weights are for. */
+static int take_scale(struct uw_arrays *d, const struct uw_data_columns *like, size_t n,
+                      struct uw_error *err)
+{
+    if (like == NULL || like->mean == NULL || like->features_n != n) {
+        return UW_OK;
+    }
+    d->columns.mean = malloc(n * sizeof(float));
+    d->columns.inverse = malloc(n * sizeof(float));
+    if (d->columns.mean == NULL || d->columns.inverse == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "x: no memory for its scale");
+    }
+    d->columns.features_n = like->features_n;
+    memcpy(d->columns.mean, like->mean, n * sizeof(float));
+    memcpy(d->columns.inverse, like->inverse, n * sizeof(float));
+    uw_note(&d->notes, "features are scaled as in training");
     return UW_OK;
 }
 
@@ -123,8 +161,12 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, str
                                      .samples_n = a->samples_n}};
     int rc = check_finite(a->x, a->samples_n, n, "x", err);
     rc = rc < 0 || a->y == NULL ? rc : check_finite(a->y, a->samples_n, a->y_n, "y", err);
+    rc = rc < 0 ? rc : take_scale(d, config->like, n, err);
     if (rc < 0 || (nothing && a->y == NULL)) {
         return rc;
+    }
+    if (d->columns.features_n == 0) {
+        doubt_scale(d, a->samples_n * n);
     }
     if (a->y == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "
@@ -144,4 +186,5 @@ void uw_arrays_close(struct uw_arrays *d)
 {
     free(d->labels);
     d->labels = NULL;
+    uw_data_columns_free(&d->columns);
 }

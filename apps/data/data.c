@@ -220,7 +220,9 @@ static int open_arrays(struct uw_data_parts *p, const char *rest,
     }
     p->whole = &p->arrays.base;
     p->notes = &p->arrays.notes;
-    return uw_arrays_open(&p->arrays, config, err);
+    int rc = uw_arrays_open(&p->arrays, config, err);
+    p->columns = p->arrays.columns.features_n != 0 ? &p->arrays.columns : NULL;
+    return rc;
 }
 
 /* ---- images and sounds ---- */

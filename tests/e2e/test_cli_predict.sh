@@ -133,6 +133,11 @@ expect 0 "$uwasa" train --model soft.json --data csv:shapes.csv --loss mse --ste
 expect 0 "$uwasa" convert soft.json soft.onnx --weights soft.st
 echo '0.1,0.2' | "$uwasa" predict --model soft.onnx >out 2>err || { cat err >&2; fail "a softmax"; }
 grep -q 'autoencoder' err && { cat err >&2; fail "a classifier is taken for an autoencoder"; }
+awk '{ exit !(NF == 2 && $1 ~ /^[a-z]+$/ && $2 >= 0.5) }' out ||
+    { cat out >&2; fail "no class and probability"; }
+sed 's/uwasa\.data/other.data/' soft.onnx >foreign.onnx
+echo '0.1,0.2' | "$uwasa" predict --model foreign.onnx >out 2>err || { cat err >&2; fail "a softmax"; }
+grep -q 'autoencoder' err && { cat err >&2; fail "a classifier is taken for an autoencoder"; }
 awk '{ exit !(NF == 2 && $1 ~ /^[01]$/) }' out || { cat out >&2; fail "no class and probability"; }
 
 # a node that trains answers as its weights do; a rate of 1e-30 leaves them as they are

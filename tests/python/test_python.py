@@ -199,6 +199,28 @@ def test_float32_is_not_copied_and_bytes_of_images_are_divided():
     assert "divided by 255" in told[0]
 
 
+def test_features_that_are_not_scaled_are_doubted():
+    x, y = points()
+    assert not any("WARNING" in note for note in open_model().fit(x, y).notes)
+    assert any("is not scaled" in note for note in open_model().fit(100 * x, y, lr=1e-6).notes)
+
+
+def test_a_scale_of_the_training_data_holds_for_arrays(tmp_path):
+    x, y = points(200)
+    wide = 1000 * x + 5000
+    file = tmp_path / "wide.csv"
+    numpy.savetxt(file, numpy.column_stack([wide, y]), delimiter=",")
+    model = open_model()
+    model.fit(f"csv:{file},scale=standard", epochs=10, lr=0.1)
+    assert (model.predict(wide).argmax(1) == y).mean() > 0.8
+    assert model.evaluate(wide, y)["accuracy"] == (model.predict(wide).argmax(1) == y).mean()
+    model.fit(wide, y, epochs=2)
+    model.save(tmp_path / "w.safetensors")
+    again = uwasa.Model(network(), tmp_path / "w.safetensors", verbose=0)
+    numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
+    assert (again.predict(wide).argmax(1) == y).mean() > 0.8
+
+
 X, Y = points(6)
 WRONG = [
     (dict(x=X[:, :3], y=Y), "x: samples have shape (3,), the model takes (4,)"),

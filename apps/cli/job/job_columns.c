@@ -300,6 +300,8 @@ int uw_job_columns_load(struct uw_job_columns *c, const char *file,
     if (text != NULL) {
         rc = uw_job_columns_read(c, text, text == of_onnx ? onnx->def.name : file, err);
         c->of_model = text == of_onnx;
+        bool cut = c->of_model && onnx->output[0].left_out != NULL;
+        c->loss = cut ? (uint32_t)UW_LOSS_AUTO : c->loss;   /* it was one of the whole model */
     }
     cJSON_Delete(header);
     return rc;

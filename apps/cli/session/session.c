@@ -402,7 +402,22 @@ int uw_session_evaluate(struct uw_session *s, const char *data, const struct uw_
     return rc < 0 ? fail(s, rc, &s->err) : rc;
 }
 
-int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool raw, float *out)
+/* Samples as in training, in the model's own minibatch; as they are where no scale is known. */
+static const float *scaled(struct uw_model *m, const struct uw_data_columns *c, const float *x,
+                           uint32_t n)
+{
+    if (c->mean == NULL || c->features_n != m->input_n) {
+        return x;
+    }
+    for (size_t i = 0; i < (size_t)n * m->input_n; i++) {
+        size_t k = i % m->input_n;
+        m->input[i] = (x[i] - c->mean[k]) * c->inverse[k];
+    }
+    return m->input;
+}
+
+static int predict(struct uw_session *s, const struct uw_data_columns *c, const float *x,
+                   uint32_t n, bool raw, float *out)
 {
     struct uw_train *t = &s->now->train;
     struct uw_model *m = &t->job.model;
@@ -413,7 +428,7 @@ int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool ra
     size_t numbers_n = raw ? a.outputs_n : a.numbers_n;
     for (uint32_t at = 0; at < n;) {
         uint32_t part = n - at < most ? n - at : most;
-        const float *y, *mine = x + (size_t)at * a.input_n;
+        const float *y, *mine = scaled(m, c, x + (size_t)at * a.input_n, part);
         t->stop.asked = false;
         if (uw_stop_asked(&t->stop)) {
             return UW_ERR_AGAIN;
@@ -432,4 +447,17 @@ int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool ra
         }
     }
     return UW_OK;
+}
+
+int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool raw, float *out)
+{
+    struct uw_job_columns c = {.loss = UW_LOSS_AUTO};
+    int rc = s->columns != NULL ? uw_job_columns_read(&c, s->columns, "the weights", &s->err)
+                                : UW_OK;
+    if (c.columns.mean != NULL) {
+        uw_tell(&s->listener, "features are scaled as in training");
+    }
+    rc = rc < 0 ? rc : predict(s, &c.columns, x, n, raw, out);
+    uw_job_columns_close(&c);
+    return rc;
 }

@@ -35,7 +35,7 @@ class Model:
     def __init__(self, model, weights=None, *, verbose=1, **options):
         self.history, self.input, self.parameters = History(), (), 0
         self.name = self._file_of(model)
-        self._said = set()
+        self._said, self._found = set(), []
         self._lock, self._pid, self._verbose = threading.Lock(), os.getpid(), verbose
         self._kept = texts(self._checked(options) | {"weights": self._path(weights)})
         self._options = {k: v for k, v in options.items() if k in ("output", "shape")}
@@ -64,7 +64,7 @@ class Model:
         held, keep_held = self._data(*test, verbose) if test is not None else (None, None)
         with self._busy(verbose):
             self.history = History()
-            self.history.notes += self._found
+            self.history.notes = self._found
             self._session.call("fit", b"arrays" if train else os.fsencode(x),
                                byref(train) if train else None, byref(held) if held else None,
                                texts(self._checked(options)))
@@ -163,10 +163,13 @@ class Model:
 
         def tell(sentence):
             self._found.append(sentence)
-            if sentence not in self._said:      # once is enough
-                self._said.add(sentence)
-                screen.line(sentence)
+            self._say(screen, sentence)
         return tell
+
+    def _say(self, screen, sentence):
+        if sentence not in self._said:          # once is enough
+            self._said.add(sentence)
+            screen.line(sentence)
 
     def _forward(self, x, raw, width, verbose):
         self._found = []
@@ -206,8 +209,8 @@ class Model:
             raise self._raised
 
     def _line(self, sentence):
-        self.history.notes.append(sentence)
-        self._screen.line(sentence)
+        self._found.append(sentence)
+        self._say(self._screen, sentence)
 
     def _event(self, line):
         event = json.loads(line)

@@ -70,7 +70,8 @@ int uw_session_evaluate(struct uw_session *s, const char *data, const struct uw_
 /* Compute answers: classes' probabilities, values, or errors.
  *   x    [n][input_n]
  *   out  [n][numbers_n] written; raw: [n][outputs_n], what the model's last layer gives
- * Stopped by the listener: UW_ERR_AGAIN. */
+ * Samples are scaled where the data that the weights are for was. Stopped by the listener:
+ * UW_ERR_AGAIN. */
 int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool raw, float *out);
 
 /* Write the weights to a file, or take those of a file ("FILE,loose": what fits). */
