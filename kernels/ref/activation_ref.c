@@ -132,7 +132,7 @@ static float function_slope(enum uw_function f, float a, float b, float x)
     case UW_FUNCTION_LOG:
         return 1.0f / x;
     case UW_FUNCTION_SQRT:
-        return 0.5f / uw_sqrtf(x);
+        return x == 0.0f ? 0.0f : 0.5f / uw_sqrtf(x); /* a spread of 0 stays where it is */
     case UW_FUNCTION_RECIPROCAL:
         return -1.0f / (x * x);
     case UW_FUNCTION_SQUARE:

@@ -225,6 +225,22 @@ static void test_functions_edges(void **state)
     assert_true(function_at(UW_FUNCTION_THRESHOLD, 0.5f, 0.5f) == 1.0f);
 }
 
+/* The spread of equal values has a gradient, as in PyTorch: none. */
+static void test_root_of_zero_has_no_gradient(void **state)
+{
+    const struct uw_exec e = {.kernels = uw_test_table()};
+    const struct uw_activation act = {.kind = UW_ACTIVATION_FUNCTION + UW_FUNCTION_SQRT};
+    const float x[3] = {0.0f, -0.0f, 4.0f}, dy[3] = {1.0f, 1.0f, 2.0f};
+    float dx[3] = {NAN, NAN, NAN};
+    (void)state;
+    if (uw_test_has_no_tensors()) {
+        return;
+    }
+    assert_int_equal(uw_test_table()->activation->bw_input(&e, &act, 3, x, dy, dx, false), UW_OK);
+    assert_true(dx[0] == 0.0f && dx[1] == 0.0f);
+    uw_test_assert_near((double)dx[2], 0.5, 1e-6);
+}
+
 static void test_dropout_depends_on_place_not_on_call(void **state)
 {
     (void)state;
@@ -262,6 +278,7 @@ const struct CMUnitTest uw_test_activation[] = {
     cmocka_unit_test(test_activations_nan_stays_and_the_ends_saturate),
     cmocka_unit_test(test_functions_match_definition),
     cmocka_unit_test(test_functions_edges),
+    cmocka_unit_test(test_root_of_zero_has_no_gradient),
     cmocka_unit_test(test_dropout_depends_on_place_not_on_call),
 };
 const size_t uw_test_activation_n = sizeof uw_test_activation / sizeof *uw_test_activation;

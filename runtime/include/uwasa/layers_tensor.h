@@ -33,7 +33,7 @@ enum uw_function {
     UW_FUNCTION_ABS,
     UW_FUNCTION_EXP,
     UW_FUNCTION_LOG,
-    UW_FUNCTION_SQRT,
+    UW_FUNCTION_SQRT,               /* its gradient at 0 is taken for 0 */
     UW_FUNCTION_RECIPROCAL,
     UW_FUNCTION_SQUARE,
     UW_FUNCTION_POWER,              /* x^a */
