@@ -430,6 +430,11 @@ def siamese_groups(x, conv, last):
     return last((conv(x[:, :3]).mean((2, 3)) - conv(x[:, 3:]).mean((2, 3))).abs())
 
 
+@network(IMAGE, lambda: [Conv2d(3, 6, 3), nn.MaxPool2d((3, 2), 2, 1, dilation=(2, 3)), head(6)])
+def dilated_pool(x, conv, pool, last):
+    return last(pool(conv(x)))
+
+
 @network((6, 12, 12), lambda: [Sequential(Conv2d(3, 8, 3), nn.BatchNorm2d(8), ReLU()),
                                Linear(8, 5)])
 def siamese_batchnorm(x, conv, last):

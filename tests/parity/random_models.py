@@ -335,7 +335,7 @@ def train(command):
 
 
 def run(args, seed, folder):
-    """Returns the number of tensors compared and None, or what is wrong and whether it is a kink."""
+    """Returns how many tensors were compared and None, or what is wrong and whether it is a kink."""
     file = os.path.join(folder, "model.onnx")
     r, model, x = make_file(args, seed, file)
     lr = r.choice([0.01, 0.05])
@@ -375,7 +375,7 @@ def run(args, seed, folder):
                     a, b = max(zip(weights[name], values), key=lambda p: abs(p[0] - p[1]))
                     wrong = f"{name}: PyTorch {a}, uwasa {b}"
         if not compared and wrong is None:
-            wrong = "no weight has its name in PyTorch"
+            return 0, (f"no weight has its name in PyTorch, of {model}", False)
         if wrong is not None:
             steep = got is not None and (is_steep(*expected(x, torch.float32)) or any(
                 is_steep(*expected(x * (1 + 1e-6 * torch.randn_like(x)))) for _ in range(5)))

@@ -268,7 +268,7 @@ def place(r, shape):
     if n < 3 and even:
         at = r.choice(even)
         cut = (*shape[:at], 2, shape[at] // 2, *shape[at + 1:])
-        choices += [step(lambda x: x.view(-1, *cut)), step(lambda x: x.reshape(x.shape[0], *cut))]
+        choices += [step(lambda x: x.view(-1, *cut)), step(lambda x: x.reshape(-1, *cut))]
     if n > 1:
         at = r.randint(1, n - 1)
         choices += [step(lambda x: x.permute(*order).flatten(at, at + 1)),

@@ -226,9 +226,10 @@ static bool is_shared(const struct uw_import *im, const struct uw_value *weight)
     return (weight->users_n > 1 || weight->t.one) && uw_import_is_one(im, &weight->t);
 }
 
-/* The inputs of each output, [C][kernel][out] for [C][H][W]. */
+/* The inputs of each output, [C][kernel][out] for [C][H][W]; beyond the edge zeros, or, for a
+ * maximum, another input of the window. */
 static int pick_patches(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
-                        struct uw_view *v, const uint64_t out[2])
+                        struct uw_view *v, const uint64_t out[2], bool max)
 {
     struct uw_import_picks p;
     uint32_t high = w->axes == 2 ? 0 : 1;  /* a length is the width of one row */
@@ -247,6 +248,14 @@ static int pick_patches(struct uw_import *im, const struct uw_onnx_node *n, cons
         }
         bool inside = at[0] >= 0 && at[0] < size[0] && at[1] >= 0 && at[1] < size[1];
         p.index[i] = inside ? (int32_t)(at[0] * size[1] + at[1]) : -1;
+    }
+    for (uint64_t i = 0; rc == UW_OK && max && i < p.n; i++) {
+        for (uint64_t k = i % places; k < p.n && p.index[i] < 0; k += places) {
+            p.index[i] = p.index[k];
+        }
+        if (p.index[i] < 0) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "a window is all padding");
+        }
     }
     const uint64_t flat[3] = {im->batch, v->dim[0], (uint64_t)(size[0] * size[1])};
     if (rc == UW_OK && !uw_view_reshape(v, flat, 3)) {
@@ -282,7 +291,7 @@ static int shared_conv(struct uw_import *im, const struct uw_onnx_node *n, const
     const uint64_t plain[3] = {im->batch, taps, places};
     const uint64_t rows[3] = {groups, channels / groups, taps}, ones[3] = {channels, 1, 1};
     const uint64_t shown[4] = {im->batch, channels, out[0], out[1]};
-    int rc = pick_patches(im, n, w, v, out);
+    int rc = pick_patches(im, n, w, v, out, false);
     if (rc < 0 || y == NULL) {
         return rc;
     }
@@ -497,6 +506,37 @@ static int mean_along_axis(struct uw_import *im, const struct uw_onnx_node *n)
     return rc < 0 ? rc : 1;
 }
 
+/* The maximum of windows whose elements are apart: of the inputs of each output. */
+static int dilated_max(struct uw_import *im, const struct uw_onnx_node *n, struct window *w,
+                       struct uw_view *v)
+{
+    struct uw_value *y = uw_import_out(im, n, 0), x = {.kind = UW_VALUE_DATA};
+    uint64_t out[2] = {1, 1}, taps = w->kernel[0] * (w->axes == 2 ? (uint64_t)w->kernel[1] : 1);
+    bool alike = w->front[0] == w->behind[0] && w->front[1] == w->behind[1];
+    if (n->op[0] != 'M' || !alike || uw_onnx_int(n, "ceil_mode", 0) != 0) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a dilated pool only as a maximum, "
+                                "without ceil_mode, padded alike on both sides");
+    }
+    int rc = pad_window(im, n, w, v, UW_PAD_ZEROS);
+    if (rc < 0 || y == NULL) {
+        return rc;
+    }
+    if (!slide(w, v->dim + 1, false, out)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its kernel does not fit its input");
+    }
+    const uint64_t channels = v->dim[0], places = out[0] * (w->axes == 2 ? out[1] : 1);
+    const uint64_t apart[4] = {im->batch, channels, taps, places};
+    const uint64_t shown[4] = {im->batch, channels, out[0], out[1]};
+    rc = pick_patches(im, n, w, v, out, true);
+    x.view = *v;
+    if (rc == UW_OK && !uw_view_reshape(&x.view, apart, 4)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has no shape");
+    }
+    rc = rc < 0 ? rc : uw_import_reduce(im, n, UW_REDUCE_MAX, 1u << 2, false, &x, y);
+    return rc < 0 || uw_view_reshape(&y->view, shown, w->axes + 2)
+               ? rc : uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
+}
+
 static int pool(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct window w;
@@ -509,7 +549,7 @@ static int pool(struct uw_import *im, const struct uw_onnx_node *n)
         return rc;
     }
     if (w.dilation[0] != 1 || w.dilation[1] != 1) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "dilated pools are not trained");
+        return dilated_max(im, n, &w, &v);
     }
     bool any = false, alike = true;
     for (uint32_t i = 0; i < w.axes; i++) {
