@@ -172,9 +172,15 @@ static int choose_scale(struct uw_table_set *p, float *mean)
 {
     struct uw_data_columns *c = &p->d->columns;
     const struct uw_data_columns *like = p->config->like;
-    bool earlier = !p->files.o.scale_said && like != NULL && like->mean != NULL &&
-                   like->features_n == c->features_n;
+    bool known = like != NULL && like->mean != NULL && like->features_n == c->features_n;
+    bool standard = p->files.o.scale == UW_SCALE_STANDARD;
+    bool earlier = known && (standard || !p->files.o.scale_said);
     size_t bytes = ((size_t)c->features_n + 1u) * sizeof(float);
+    if (known && !earlier &&
+        (p->files.o.scale == UW_SCALE_NONE || like->inverse[0] != 1.0f / 255.0f)) {
+        uw_note(&p->d->notes, "WARNING: the model was trained on another scale, which scale= "
+                              "replaces here: leave it out");
+    }
     if (!earlier && p->files.o.scale == UW_SCALE_NONE) {
         return UW_OK;
     }
@@ -189,8 +195,12 @@ static int choose_scale(struct uw_table_set *p, float *mean)
     if (earlier) {
         memcpy(c->mean, like->mean, bytes - sizeof(float));
         memcpy(c->inverse, like->inverse, bytes - sizeof(float));
-        uw_note(&p->d->notes, "features are scaled as in training");
-    } else if (p->files.o.scale == UW_SCALE_STANDARD) {
+        for (uint32_t k = 0; k < c->features_n; k++) {
+            mean[k] = like->mean[k] != 0.0f ? like->mean[k] : mean[k];  /* 0: not standard */
+        }
+        uw_note(&p->d->notes, standard ? "features are scaled as in training, not by this file"
+                                       : "features are scaled as in training");
+    } else if (standard) {
         uw_table_moments(&p->rows[0], &p->roles, mean, c->inverse);
         memcpy(c->mean, mean, bytes - sizeof(float));
     }
@@ -291,7 +301,11 @@ static int copy_places(struct uw_table_set *p)
     const struct uw_table *t = &p->files.table[0];
     struct uw_data_columns *c = &p->d->columns;
     size_t bytes = c->features_n * sizeof *c->places;
-    if (t->text == NULL || t->columns_n == c->features_n) {
+    bool in_order = t->columns_n == c->features_n;
+    for (uint32_t k = 0; k < c->features_n; k++) {
+        in_order = in_order && p->roles.features[k] == k;
+    }
+    if (t->text == NULL || in_order) {
         return UW_OK;
     }
     c->columns_n = t->columns_n;

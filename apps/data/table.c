@@ -194,8 +194,9 @@ static int read_row(struct uw_table *t, struct uw_lines *l, struct uw_error *err
                           t->rows_n != 0 ? row[(ptrdiff_t)n - (ptrdiff_t)t->columns_n] : 0.0f);
             continue;
         }
-        row[n] = NAN;
-        bool missing = uw_cell_missing(&cell);
+        bool truth = uw_cell_truth(&cell, &row[n]), missing = uw_cell_missing(&cell);
+        row[n] = truth ? row[n] : NAN;
+        c->truths_n += truth;
         c->missing_n += missing;
         c->words_n += !missing;
         set_place(missing ? &c->missing : &c->word, l, &cell);

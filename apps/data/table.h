@@ -24,6 +24,7 @@ struct uw_place {
 struct uw_column {
     char *name;                     /* NULL: the file has no names */
     uint32_t numbers_n, missing_n, words_n;
+    uint32_t truths_n;              /* words that are true or false; their cells are 1 and 0 */
     bool whole;                     /* all numbers are whole ... */
     bool counts;                    /* ... and each is the one before plus 1 */
     bool changes;                   /* they are not all the same */

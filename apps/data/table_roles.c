@@ -18,6 +18,7 @@ struct choice {
     uint32_t left_n;                /* columns that are not left out */
     bool *out;                      /* [columns_n] left out */
     bool *taken;                    /* [columns_n] label or value */
+    bool *named;                    /* [columns_n] features of training; NULL: not by name */
 };
 
 static bool name_is(const struct uw_table *t, uint32_t column, const char *const *words)
@@ -63,6 +64,12 @@ static bool may_be_label(const struct choice *c, uint32_t column)
     return n <= c->t->rows_n / 2 && n <= (c->outputs > 1 ? c->outputs : 1000u);
 }
 
+/* Whether a column of words can be a feature: all are true or false. */
+static bool is_truth(const struct uw_column *x)
+{
+    return x->words_n != 0 && x->truths_n == x->words_n && x->numbers_n == 0;
+}
+
 /* ---- columns that are no features ---- */
 
 static void leave_out(struct choice *c, uint32_t column, const char *why)
@@ -81,7 +88,9 @@ static void leave_out(struct choice *c, uint32_t column, const char *why)
 static bool is_one_too_many(const struct choice *c)
 {
     uint32_t values = c->config->wanted == UW_DATA_WANT_VALUES ? c->outputs : 1;
-    uint64_t label = c->o->labels != NULL || c->config->wanted == UW_DATA_WANT_NOTHING ? 0 : values;
+    bool none = c->o->label != NULL && strcmp(c->o->label, "none") == 0;
+    uint64_t label = c->o->labels != NULL || none || c->config->wanted == UW_DATA_WANT_NOTHING
+                         ? 0 : values;
     return c->inputs != 0 && c->left_n == c->inputs + label + 1;
 }
 
@@ -92,6 +101,18 @@ static bool is_identifier(const struct choice *c)
     bool whole = first->whole && first->words_n == 0 && first->least >= 0.0f;
     return whole && c->t->rows_n > 2 && may_be_label(c, c->t->columns_n - 1) &&
            count_classes(c->t, 0) > c->t->rows_n / 10u * 9u;
+}
+
+/* Whether a list of columns has the first one, by its name or as 1. */
+static bool has_first(const struct choice *c, const char *list)
+{
+    bool found = false;
+    for (const char *word; list != NULL;) {
+        size_t n = uw_list_next(&list, &word);
+        const struct uw_cell cell = {.text = word, .bytes = n};
+        found = found || (!uw_cell_is(&cell, "first") && uw_table_find(c->t, word, n) == 0);
+    }
+    return found;
 }
 
 /* The row numbers or names that R, pandas and databases put in front. */
@@ -135,10 +156,86 @@ static int leave_out_chosen(struct choice *c)
             leave_out(c, k, "it is empty");
         }
     }
-    if (c->o->label == NULL && c->o->target == NULL) {
-        leave_out_index(c);
-    }
     return UW_OK;
+}
+
+/* ---- by the names of an earlier set ---- */
+
+/* The column of that name which is no feature yet; UINT32_MAX: there is none. */
+static uint32_t find_name(const struct choice *c, const char *word)
+{
+    const char *const words[] = {word, NULL};
+    for (uint32_t k = 0; k < c->t->columns_n; k++) {
+        if (!c->named[k] && name_is(c->t, k, words)) {
+            return k;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* Take the features of the training data by their names, in whatever columns they are now. For the
+ * choice of the label they count as left out. */
+static int take_named(struct choice *c)
+{
+    const struct uw_data_columns *like = c->config->like;
+    const char *missing = NULL;
+    uint32_t n = 0;
+    if (like == NULL || like->features == NULL || c->t->columns[0].name == NULL) {
+        return UW_OK;
+    }
+    c->named = calloc(c->t->columns_n, sizeof *c->named);
+    if (c->named == NULL) {
+        return uw_error_set(c->err, UW_ERR_NOMEM, "%.120s: no memory", c->t->path);
+    }
+    for (uint32_t k = 0; k < like->features_n; k++) {
+        uint32_t column = find_name(c, like->features[k]);
+        if (column == UINT32_MAX) {
+            missing = missing == NULL ? like->features[k] : missing;
+            continue;
+        }
+        c->named[column] = true;
+        c->r->features[n++] = column;
+    }
+    if (n != 0 && missing != NULL) {
+        return uw_error_set(c->err, UW_ERR_MISMATCH, "%.90s: no column \"%.40s\", which the model "
+                            "was trained on; it needs all %u, in any order", c->t->path, missing,
+                            (unsigned)like->features_n);
+    }
+    if (n == 0) {
+        free(c->named);
+        c->named = NULL;
+        uw_note(c->notes, "the header has none of the training data's names: columns are taken by "
+                          "their places");
+        return UW_OK;
+    }
+    c->r->features_n = n;
+    c->left_n = 0;
+    for (uint32_t k = 0; k < c->t->columns_n; k++) {
+        c->out[k] = c->out[k] || c->named[k];
+        c->left_n += !c->out[k];
+    }
+    c->inputs = c->left_n == 0 ? n : 1;     /* none is left for the label, or one is */
+    c->left_n = c->left_n == 0 ? n : 2;
+    uw_note(c->notes, "columns are taken by the names of the training data");
+    return UW_OK;
+}
+
+/* The values of the training data by their names. Returns whether all are there. */
+static bool take_named_values(struct choice *c)
+{
+    const struct uw_data_columns *like = c->config->like;
+    uint32_t found = 0;
+    for (uint32_t k = 0; c->named != NULL && like->targets != NULL && k < like->targets_n; k++) {
+        found += find_name(c, like->targets[k]) != UINT32_MAX;
+    }
+    if (found == 0 || found != like->targets_n) {
+        return false;
+    }
+    for (uint32_t k = 0; k < found; k++) {
+        c->r->targets[c->r->targets_n++] = find_name(c, like->targets[k]);
+        c->taken[c->r->targets[k]] = true;
+    }
+    return true;
 }
 
 /* ---- the label or the values ---- */
@@ -303,6 +400,10 @@ static int choose_target(struct choice *c)
         c->r->role = UW_ROLE_VALUES;
         return take_list(c, "target", o->target);
     }
+    if (o->label == NULL && take_named_values(c)) {
+        c->r->role = UW_ROLE_VALUES;
+        return UW_OK;
+    }
     if (o->label != NULL && !none) {
         int rc = take_list(c, "label", o->label);
         c->r->role = UW_ROLE_ONE_HOT;
@@ -315,7 +416,7 @@ static int choose_target(struct choice *c)
         c->r->role = UW_ROLE_NOTHING;
         return UW_OK;
     }
-    if (whole) {
+    if (whole && c->t->columns[end_of(c, true)].words_n == 0) {
         return uw_error_set(c->err, UW_ERR_MISMATCH,
                             "%.80s: its %u columns are as many as the model's inputs, none is left "
                             "for the label: labels=FILE names a file of them, or --loss "
@@ -340,8 +441,9 @@ static int check_numbers(const struct choice *c)
     uint32_t at = 0;
     for (uint32_t k = 0; k < c->t->columns_n; k++) {
         const struct uw_place *p = &c->t->columns[k].word;
-        bool needed = !c->out[k] && (!c->taken[k] || c->r->role == UW_ROLE_VALUES ||
-                                     c->r->role == UW_ROLE_ONE_HOT);
+        bool needed = !c->out[k] && !is_truth(&c->t->columns[k]) &&
+                      (!c->taken[k] || c->r->role == UW_ROLE_VALUES ||
+                       c->r->role == UW_ROLE_ONE_HOT);
         if (needed && p->line != 0 && (worst == NULL || p->line < worst->line)) {
             worst = p;
             at = k;
@@ -363,9 +465,23 @@ static int check_numbers(const struct choice *c)
 
 static int take_features(struct choice *c)
 {
+    char text[64];
     for (uint32_t k = 0; k < c->t->columns_n; k++) {
-        if (!c->out[k] && !c->taken[k]) {
+        if (c->named != NULL && c->named[k] && c->taken[k]) {
+            return uw_error_set(c->err, UW_ERR_INVALID, "%.100s: %s is a feature of the training "
+                                "data, so it cannot be what the model computes", c->t->path,
+                                uw_column_text(c->t, k, text));
+        }
+        if (c->named != NULL) {
+            c->out[k] = !c->named[k] && !c->taken[k];
+        } else if (!c->out[k] && !c->taken[k]) {
             c->r->features[c->r->features_n++] = k;
+        }
+    }
+    for (uint32_t i = 0; i < c->r->features_n; i++) {
+        if (is_truth(&c->t->columns[c->r->features[i]])) {
+            uw_note(c->notes, "%s: true is 1, false is 0",
+                    uw_column_text(c->t, c->r->features[i], text));
         }
     }
     if (c->r->features_n == 0) {
@@ -394,10 +510,15 @@ int uw_roles_choose(struct uw_roles *r, const struct uw_table *t, const struct u
         rc = uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory", t->path);
     }
     rc = rc < 0 ? rc : leave_out_chosen(&c);
+    rc = rc < 0 ? rc : take_named(&c);
+    if (rc == UW_OK && c.named == NULL && !has_first(&c, o->label) && !has_first(&c, o->target)) {
+        leave_out_index(&c);
+    }
     rc = rc < 0 ? rc : choose_target(&c);
     rc = rc < 0 ? rc : take_features(&c);
     free(c.out);
     free(c.taken);
+    free(c.named);
     return rc;
 }
 
@@ -410,9 +531,17 @@ int uw_roles_check_like(const struct uw_roles *r, const struct uw_table *first,
                             "differ in shape", first->path, (unsigned)first->columns_n, other->path,
                             (unsigned)other->columns_n);
     }
+    for (uint32_t i = 0; i < first->columns_n; i++) {
+        const char *a = first->columns[i].name, *b = other->columns[i].name;
+        if (a != NULL && b != NULL && strcmp(a, b) != 0) {
+            return uw_error_set(err, UW_ERR_MISMATCH, "%.90s: column %u is \"%.40s\", and in %.90s "
+                                "\"%.40s\": both files need the same columns in the same order",
+                                other->path, (unsigned)i + 1, b, first->path, a);
+        }
+    }
     for (uint32_t i = 0; i < r->features_n; i++) {
         const struct uw_place *p = &other->columns[r->features[i]].word;
-        if (p->line != 0) {
+        if (p->line != 0 && !is_truth(&other->columns[r->features[i]])) {
             return uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%u: \"%s\": not a number",
                                 other->path, (unsigned)p->line, (unsigned)p->byte, p->text);
         }

@@ -195,14 +195,14 @@ static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
     return 1;
 }
 
-static int read_cells(const struct uw_table_rows *r, struct uw_lines l, float *x,
+static int read_cells(struct uw_table_rows *r, struct uw_lines l, float *x,
                       struct uw_error *err)
 {
     const struct uw_data_columns *c = r->columns;
     struct uw_cell cell = {.is_last = false};
     uint32_t n = uw_lines_count(&l);
     if (n != r->cells_n) {
-        return uw_error_set(err, UW_ERR_MISMATCH, "%.90s:%u: %u cells, the lines before have %u",
+        return uw_error_set(err, UW_ERR_CORRUPT, "%.90s:%u: %u cells, the lines before have %u",
                             r->name, (unsigned)r->line_n, (unsigned)n, (unsigned)r->cells_n);
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -212,7 +212,13 @@ static int read_cells(const struct uw_table_rows *r, struct uw_lines l, float *x
         if (k == UINT32_MAX) {
             continue;
         }
-        if (!uw_cell_number(&cell, l.delimiter != ',', &value)) {
+        if (uw_cell_missing(&cell) && c != NULL && c->mean != NULL && c->mean[k] != 0.0f) {
+            x[k] = 0.0f;                /* the mean of the training data */
+            r->gaps_n++;
+            continue;
+        }
+        if (!uw_cell_number(&cell, l.delimiter != ',', &value) &&
+            !uw_cell_truth(&cell, &value)) {
             return uw_error_set(err, UW_ERR_CORRUPT,
                                 "%.90s:%u:%zu: \"%.*s\": not a number; a row has %u decimal "
                                 "numbers", r->name, (unsigned)r->line_n,

@@ -86,7 +86,7 @@ static uint32_t add_sets(const struct uw_table_set *p, char *text, uint32_t n)
     if (p->test != NULL) {
         return uw_note_add(text, n, UW_NOTE_BYTES,
                            "; %u lines for training, %u for testing, by a hash of the line's "
-                           "number", (unsigned)of[0], (unsigned)of[1]);
+                           "number (test=0 takes all for both)", (unsigned)of[0], (unsigned)of[1]);
     }
     if (p->files.table[1].path == NULL) {
         return uw_note_add(text, n, UW_NOTE_BYTES, "; all %u lines for training and testing",

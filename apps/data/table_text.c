@@ -258,6 +258,12 @@ bool uw_cell_is(const struct uw_cell *c, const char *word)
     return strlen(word) == c->bytes && strncasecmp(c->text, word, c->bytes) == 0;
 }
 
+bool uw_cell_truth(const struct uw_cell *c, float *value)
+{
+    *value = uw_cell_is(c, "true") ? 1.0f : 0.0f;
+    return *value != 0.0f || uw_cell_is(c, "false");
+}
+
 bool uw_cell_missing(const struct uw_cell *c)
 {
     static const char *const words[] = {"?", "na", "n/a", "nan", "null", "none"};

@@ -60,6 +60,9 @@ bool uw_cell_number(const struct uw_cell *c, bool comma, float *value);
 /* Whether a cell says that its value is missing: empty, ?, NA, N/A, nan, null, none. */
 bool uw_cell_missing(const struct uw_cell *c);
 
+/* Whether a cell is true (1) or false (0), as pandas writes them. */
+bool uw_cell_truth(const struct uw_cell *c, float *value);
+
 /* Whether a cell is this word, whatever its case. */
 bool uw_cell_is(const struct uw_cell *c, const char *word);
 

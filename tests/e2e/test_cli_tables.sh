@@ -159,3 +159,46 @@ expect 0 "$uwasa" sim --model twin.onnx --data csv:disc.csv --train-loss binary 
 "$uwasa" keygen run.key >/dev/null 2>&1
 expect 0 "$uwasa" node --set name=a --set run=r --set key=run.key --set model=one.json --set data=csv:sum.csv \
     --set steps=20 --loss huber --set listen=127.0.0.1:0 --set linger_seconds=0
+
+# ---- as pandas writes it: a column that numbers the lines, True and False; later in another order ----
+awk 'BEGIN { srand(4); print ",x,wet,y,inside" >"frame.csv"; print "inside,y,extra,wet,x" >"later.csv"
+    for (i = 0; i < 400; i++) { x = 3 + 2 * rand(); y = 20 * rand(); w = rand() < 0.5
+        c = (x > 4) == w ? "in" : "out"; t = w ? "True" : "False"
+        printf "%d,%.4f,%s,%.4f,%s\n", i, x, t, y, c >"frame.csv"
+        printf "%s,%.4f,7,%s,%.4f\n", c, y, t, x >"later.csv" } }'
+model frame 3 2
+frame="--model frame.json --weights frame.st"
+for options in label=inside label=last scale=standard; do
+    expect 0 "$uwasa" train --model frame.json --data "csv:frame.csv,scale=standard,$options" --epochs 60 \
+        --lr 0.5 --seed 3 --json - --save frame.st
+    told 'column 1 is left out: it has no name'
+    told 'column 3 "wet": true is 1, false is 0'
+    told '3 features: x, wet, y; label in column 5 "inside"'
+done
+better test_accuracy 0.9 1
+# shellcheck disable=SC2086
+expect 0 "$uwasa" eval $frame --data csv:frame.csv,test=0 --json -
+same=$(number out test_loss)
+for options in test=0 test=0,scale=standard test=0,label=inside; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" eval $frame --data "csv:later.csv,$options" --json -
+    told 'columns are taken by the names of the training data'
+    told 'features are scaled as in training'
+    [ "$(number out test_loss)" = "$same" ] || fail "columns in another order give another loss"
+done
+# shellcheck disable=SC2086
+expect 0 "$uwasa" eval $frame --data csv:later.csv,scale=255 --json -
+told 'WARNING: the model was trained on another scale'
+sed '1s/wet/damp/' later.csv >other.csv
+# shellcheck disable=SC2086
+expect 1 "$uwasa" eval $frame --data csv:other.csv
+told 'other.csv: no column "wet", which the model was trained on'
+expect 1 "$uwasa" train --model frame.json --data csv:frame.csv,test=later.csv
+told 'both files need the same columns in the same order'
+# shellcheck disable=SC2086
+printf '4.5,True,\n4.5,wet,1\n3.5,false,1\n' | "$uwasa" predict $frame >out 2>err &&
+    fail "a line without an answer is no mistake"
+[ "$(wc -l <out)" = 2 ] || fail "a line that is no row ends the answers"
+told 'standard input:2:5: "wet": not a number; a row has 3 decimal numbers; no answer'
+told '1 cells without a number got the mean of the training data'
+told '1 lines are no rows of numbers and have no answer'

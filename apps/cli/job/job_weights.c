@@ -69,8 +69,8 @@ const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOT
     size_t used = 0;
     snprintf(widened, sizeof widened, "of %.7s converted to float32", f->type);
     add_found(all, &used, &f->widened, widened);
+    add_found(all, &used, &f->unknown, "not in the model, left out");
     if (j->loose) {
-        add_found(all, &used, &f->unknown, "not in the model, left out");
         add_found(all, &used, &f->missing, "not in the file, as at the start");
         add_found(all, &used, &f->reshaped, "of another shape than in the model, as at the start");
     }

@@ -116,6 +116,7 @@ static void tell_rows(struct uw_predict *p)
 static int answer_rows(struct uw_predict *p, struct uw_error *err)
 {
     float *x = p->node != NULL ? p->asked : p->job.model.input;
+    uint32_t unanswered = 0;
     int more = 1;
     uw_table_rows_expect(&p->rows, p->sample_n, &p->columns.columns);
     while (more > 0 && !p->events.failed) {
@@ -123,6 +124,11 @@ static int answer_rows(struct uw_predict *p, struct uw_error *err)
         while (n < p->batch_n && more > 0) {
             more = uw_table_rows_next(&p->rows, x + (size_t)n * p->sample_n, err);
             n += more > 0;
+            if (more == UW_ERR_CORRUPT && p->rows.arrives && p->rows.cells_n != 0) {
+                uw_progress_print(&p->progress, "WARNING: %s; no answer", err->text);
+                unanswered++;
+                more = 1;
+            }
         }
         if (n > 0) {
             tell_rows(p);
@@ -140,7 +146,13 @@ static int answer_rows(struct uw_predict *p, struct uw_error *err)
     if (more == 0 && p->samples == 0) {
         return uw_error_set(err, UW_ERR_CORRUPT, "%.160s: no row of numbers inside", p->rows.name);
     }
-    return more < 0 ? more : UW_OK;
+    if (p->rows.gaps_n != 0) {
+        uw_progress_print(&p->progress, "%s: %u cells without a number got the mean of the "
+                          "training data", p->rows.name, (unsigned)p->rows.gaps_n);
+    }
+    return more < 0 || unanswered == 0
+               ? more : uw_error_set(err, UW_ERR_CORRUPT, "%.160s: %u lines are no rows of numbers "
+                                     "and have no answer", p->rows.name, (unsigned)unanswered);
 }
 
 static bool is_sound(const char *file)

@@ -56,6 +56,10 @@
  * a class _unknown_ has clips of all other folders, not more than the largest class, and _silence_
  * pieces of the files in _background_noise_, which is no class.
  *
+ * With an earlier set (`like`) whose columns have names, features and values are found by them, in
+ * any order, and a standard scale and the means for gaps are the earlier ones. True and false are 1
+ * and 0.
+ *
  * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
  * training and test set is not split.

@@ -25,6 +25,8 @@ struct uw_table_rows {
     const char *name;               /* for messages */
     bool arrives;                   /* a pipe or a terminal: a line is to be answered at once */
     char note[240];                 /* how the lines are read; "": as numbers between commas */
+    uint32_t gaps_n;                /* cells without a number that got the mean of the training
+                                       data; only with columns of a standard scale */
 
     /* private */
     const struct uw_data_columns *columns;
