@@ -306,9 +306,25 @@ static const struct {
     {"mqtt://", open_mqtt},     {"mqtts://", open_mqtts},
 };
 
+/* The format of a file by the end of its name; NULL: not known. */
+static const char *format_of(const char *file)
+{
+    static const char *const ends[][2] = {{".csv", "csv"}, {".tsv", "csv"}, {".txt", "csv"},
+                                          {".npz", "npz"}, {".npy", "npy"}};
+    size_t n = strlen(file);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t tail = strlen(ends[i][0]);
+        if (n > tail && strcmp(file + n - tail, ends[i][0]) == 0) {
+            return ends[i][1];
+        }
+    }
+    return NULL;
+}
+
 static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_data_config *config,
                     struct uw_error *err)
 {
+    const char *format = format_of(spec);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         size_t prefix_bytes = strlen(formats[i].prefix);
         if (strncmp(spec, formats[i].prefix, prefix_bytes) == 0) {
@@ -320,6 +336,10 @@ static int open_set(struct uw_data_parts *p, const char *spec, const struct uw_d
         if (strncmp(spec, idx_sets[i].prefix, prefix_bytes) == 0) {
             return open_idx_set(p, &idx_sets[i], spec + prefix_bytes, config, err);
         }
+    }
+    if (format != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "data \"%.100s\": say %s:%.100s", spec, format,
+                            spec);
     }
     return uw_error_set(err, UW_ERR_INVALID,
                         "data \"%.30s\": allowed are digits, keywords, mnist:DIR, "

@@ -22,6 +22,27 @@ const char *uw_job_weights_file(const char *weights, char file[UW_JOB_PATH_BYTES
     return file;
 }
 
+/* Whether a file is none of safetensors but a PyTorch archive, or an ONNX model: says so. */
+static int name_other_format(const char *file, struct uw_error *err)
+{
+    char head[4] = "";
+    FILE *f = uw_open_file(file, false);
+    size_t n = f != NULL ? fread(head, 1, sizeof head, f) : 0;
+    if (f != NULL) {
+        fclose(f);
+    }
+    if (n == sizeof head && memcmp(head, "PK\003\004", 4) == 0) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%.160s: an archive of PyTorch, not safetensors: "
+                            "safetensors.torch.save_file(model.state_dict(), \"NAME.safetensors\") "
+                            "writes what is read here", file);
+    }
+    if (uw_args_ends_in(file, ".onnx")) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%.160s: an ONNX file has its weights inside: "
+                            "--model %.160s", file, file);
+    }
+    return UW_ERR_CORRUPT;
+}
+
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err)
 {
     struct uw_storage_file files;
@@ -40,7 +61,7 @@ int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err
         uw_error_set(err, rc, "%.180s; --weights FILE,loose takes what fits", why.text);
     }
     uw_storage_file_deinit(&files);
-    return rc;
+    return rc == UW_ERR_CORRUPT ? name_other_format(name, err) : rc;
 }
 
 /* "; 3 tensors of the file are ..., the first NAME" */
