@@ -16,7 +16,7 @@ enum {
 /* A member of the archive. */
 struct member {
     char name[80];
-    uint32_t method, packed_bytes, bytes, local_at;
+    uint32_t method, crc, packed_bytes, bytes, local_at;
 };
 
 struct archive {
@@ -84,8 +84,8 @@ static int next_member(struct archive *z, struct member *m, struct uw_error *err
     if (all > left) {
         return corrupt(z, err);
     }
-    *m = (struct member){.method = u16(p + 10), .packed_bytes = u32(p + 20), .bytes = u32(p + 24),
-                         .local_at = u32(p + 42)};
+    *m = (struct member){.method = u16(p + 10), .crc = u32(p + 16), .packed_bytes = u32(p + 20),
+                         .bytes = u32(p + 24), .local_at = u32(p + 42)};
     uint32_t kept = name_bytes < sizeof m->name ? name_bytes : (uint32_t)sizeof m->name - 1;
     memcpy(m->name, p + ENTRY_BYTES, kept);
     if (kept > 4 && strcmp(m->name + kept - 4, ".npy") == 0) {
@@ -93,6 +93,22 @@ static int next_member(struct archive *z, struct member *m, struct uw_error *err
     }
     z->at += all;
     return 1;
+}
+
+/* Of zip archives (ISO 3309). */
+static uint32_t crc_of(const uint8_t *bytes, size_t n)
+{
+    uint32_t crc = UINT32_MAX, table[256];
+    for (uint32_t i = 0; i < 256; i++) {
+        table[i] = i;
+        for (int bit = 0; bit < 8; bit++) {
+            table[i] = table[i] >> 1 ^ ((table[i] & 1u) != 0 ? 0xedb88320u : 0);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 255u];
+    }
+    return ~crc;
 }
 
 /* Whether a name is in a list "A|B". */
@@ -156,6 +172,10 @@ static int read_member(struct archive *z, const struct member *m, uint8_t **out,
                  ? uw_error_set(err, rc, "%.100s: is compressed, and this build has no zlib: save "
                                 "it with numpy.savez", z->file.path)
              : rc < 0 ? corrupt(z, err) : rc;
+    }
+    if (rc == UW_OK && crc_of(*out, m->bytes) != m->crc) {
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "%.100s: array %.40s is damaged: its check sum is "
+                          "another", z->file.path, m->name);
     }
     if (packed || rc < 0) {
         free(bytes);

@@ -452,6 +452,17 @@ const struct uw_data_columns *uw_data_columns(const struct uw_data *d)
     return d->parts != NULL ? d->parts->columns : NULL;
 }
 
+bool uw_data_has_targets(const struct uw_data *d)
+{
+    const struct uw_data_parts *p = d->parts;
+    const struct uw_data_columns *c = uw_data_columns(d);
+    if (p == NULL || c == &p->arrays.columns) {
+        return true;
+    }
+    return p->stream.stream != NULL ? uw_stream_is_labelled(&p->stream)
+                                    : c == NULL || c->classes_n != 0 || c->targets_n != 0;
+}
+
 const char *uw_data_note(const struct uw_data *d, uint32_t i)
 {
     const struct uw_notes *notes = d->parts != NULL ? d->parts->notes : NULL;

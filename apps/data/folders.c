@@ -163,6 +163,18 @@ void uw_folders_tell(struct uw_folders *p, const char *how, const char *end)
                            c->classes[k], (unsigned)c->counts[k]);
     }
     text[used] = '\0';
+    uint32_t empty = 0, first = 0;
+    for (uint32_t k = c->classes_n; k-- > 0;) {
+        empty += c->counts[k] == 0;
+        first = c->counts[k] == 0 ? k : first;
+    }
+    if (c->classes_n == 1 || empty > 0) {
+        uw_note(p->notes, c->classes_n == 1
+                              ? "WARNING: the only class is %.40s: nothing can be told apart; DIR "
+                                "needs a folder for each class"
+                              : "WARNING: class %.40s has no %s for training",
+                c->classes[first], p->kind->thing);
+    }
     if (c->classes_n != 0) {
         uw_note(p->notes, "%u classes for training%s%s", (unsigned)c->classes_n, text,
                 c->classes_n > LISTED ? ", ..." : "");

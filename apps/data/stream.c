@@ -319,6 +319,11 @@ void uw_stream_close(struct uw_stream_set *d)
     d->stream = NULL;
 }
 
+bool uw_stream_is_labelled(const struct uw_stream_set *d)
+{
+    return d->stream->labelled;
+}
+
 bool uw_stream_news(const struct uw_stream_set *d, char *text, size_t text_bytes)
 {
     struct uw_stream *s = d->stream;

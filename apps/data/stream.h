@@ -37,6 +37,8 @@ int uw_stream_open(struct uw_stream_set *d, const char *name, bool test, uint32_
 /* The next sentence about what has arrived. Returns whether there is one. */
 bool uw_stream_news(const struct uw_stream_set *d, char *text, size_t text_bytes);
 
+bool uw_stream_is_labelled(const struct uw_stream_set *d);
+
 void uw_stream_close(struct uw_stream_set *d);
 
 #endif

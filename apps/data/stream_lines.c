@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream_lines.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,6 @@
 struct cursor {
     const char *at;
     char separator;             /* ' ' stands for blanks */
-    bool closed;                /* by ']' */
 };
 
 static bool is_blank(char c)
@@ -32,7 +32,7 @@ static int take_number(struct cursor *c, float *value)
 {
     char *end;
     c->at = skip(c->at);
-    if (*c->at == '\0' || c->closed) {
+    if (*c->at == '\0') {
         return 0;
     }
     if (strchr("0123456789+-.", *c->at) == NULL || (c->at[0] == '0' && (c->at[1] | 32) == 'x')) {
@@ -43,10 +43,7 @@ static int take_number(struct cursor *c, float *value)
     if (end == c->at || !isfinite(*value)) {
         return -1;
     }
-    if (*next == ']') {
-        c->closed = true;
-        c->at = next + 1;
-    } else if (*next == c->separator) {
+    if (*next == c->separator) {
         c->at = next + 1;
     } else {
         c->at = next;
@@ -61,37 +58,30 @@ static struct cursor cursor_of(const char *text)
     return (struct cursor){.at = text, .separator = separator};
 }
 
-/* The value of a key in a JSON object of one level, or NULL. */
-static const char *value_of(const char *text, const char *key)
-{
-    const char *p = strstr(text, key);
-    p = p != NULL ? skip(p + strlen(key)) : NULL;
-    return p != NULL && *p == ':' ? skip(p + 1) : NULL;
-}
-
 static bool is_json(const char *text)
 {
     return *skip(text) == '{';
 }
 
-static struct cursor json_cursor(const char *text)
+/* ---- JSON ---- */
+
+static bool is_number(const cJSON *item)
 {
-    const char *list = value_of(text, "\"x\"");
-    return (struct cursor){.at = list != NULL && *list == '[' ? list + 1 : "", .separator = ','};
+    return cJSON_IsNumber(item) && isfinite((float)item->valuedouble);
 }
 
-uint32_t uw_stream_count(const char *text)
+/* Elements of "x", all of them numbers, and 1 more for a label; 0: the line has no such list. */
+static uint32_t count_json(const cJSON *line)
 {
-    struct cursor c = is_json(text) ? json_cursor(text) : cursor_of(text);
-    float value;
+    const cJSON *x = cJSON_GetObjectItemCaseSensitive(line, "x"), *item;
     uint32_t n = 0;
-    int rc = 1;
-    while (rc > 0) {
-        rc = take_number(&c, &value);
-        n += rc > 0 ? 1u : 0u;
+    bool good = cJSON_IsArray(x);
+    cJSON_ArrayForEach(item, x) {
+        good = good && is_number(item);
+        n++;
     }
-    bool labelled = is_json(text) && value_of(text, "\"label\"") != NULL;
-    return rc < 0 || n == 0 ? 0 : n + (labelled ? 1u : 0u);
+    n += cJSON_GetObjectItemCaseSensitive(line, "label") != NULL && n != 0 ? 1u : 0u;
+    return good ? n : 0;
 }
 
 static int fail(struct uw_error *err, const char *at, const char *what)
@@ -99,34 +89,71 @@ static int fail(struct uw_error *err, const char *at, const char *what)
     return uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": %s", at, what);
 }
 
-/* Take the label, at the end of a row or as a member of JSON. */
-static int take_label(const char *text, struct cursor *c, uint32_t *label, struct uw_error *err)
+static int check_label(float value, const char *at, uint32_t *label, struct uw_error *err)
 {
-    struct cursor of_json = {.separator = ','};
-    float value = -1.0f;
-    if (is_json(text)) {
-        const char *p = value_of(text, "\"label\"");
-        of_json.at = p != NULL ? p : "";
-        char *end = NULL;
-        value = p != NULL ? strtof(p, &end) : -1.0f;
-    } else if (take_number(c, &value) != 1) {
-        value = -1.0f;
-    }
-    if (value < 0.0f || value > LABEL_MAX || value != floorf(value)) {
-        return fail(err, is_json(text) ? of_json.at : text,
-                    "has no label, a whole number from 0 to 65535");
+    if (!(value >= 0.0f && value <= LABEL_MAX) || value != floorf(value)) {
+        return fail(err, at, "has no label, a whole number from 0 to 65535");
     }
     *label = (uint32_t)value;
     return UW_OK;
 }
 
+static int read_json(const char *text, bool labelled, uint32_t sample_n, float *x, uint32_t *label,
+                     struct uw_error *err)
+{
+    cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
+    const cJSON *item, *of = cJSON_GetObjectItemCaseSensitive(line, "label");
+    uint32_t n = count_json(line), i = 0;
+    int rc = UW_OK;
+    n -= n != 0 && of != NULL ? 1u : 0u;
+    if (n != sample_n) {
+        rc = fail(err, text, line == NULL ? "is no JSON"
+                             : n == 0     ? "has no list \"x\" of numbers"
+                             : n < sample_n ? "too few numbers" : "too many numbers");
+    }
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "x")) {
+        if (rc == UW_OK) {
+            x[i++] = (float)item->valuedouble;
+        }
+    }
+    if (rc == UW_OK && labelled) {
+        rc = check_label(is_number(of) ? (float)of->valuedouble : -1.0f, text, label, err);
+    }
+    cJSON_Delete(line);
+    return rc;
+}
+
+/* ---- lines ---- */
+
+uint32_t uw_stream_count(const char *text)
+{
+    struct cursor c = cursor_of(text);
+    float value;
+    uint32_t n = 0;
+    int rc = 1;
+    if (is_json(text)) {
+        cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
+        n = count_json(line);
+        cJSON_Delete(line);
+        return n;
+    }
+    while (rc > 0) {
+        rc = take_number(&c, &value);
+        n += rc > 0 ? 1u : 0u;
+    }
+    return rc < 0 ? 0 : n;
+}
+
 int uw_stream_read_line(const char *text, bool labelled, uint32_t sample_n, float *x,
                         uint32_t *label, struct uw_error *err)
 {
-    struct cursor c = is_json(text) ? json_cursor(text) : cursor_of(text);
-    float value;
+    struct cursor c = cursor_of(text);
+    float value = -1.0f;
     int rc = UW_OK;
     *label = 0;
+    if (is_json(text)) {
+        return read_json(text, labelled, sample_n, x, label, err);
+    }
     for (uint32_t i = 0; i < sample_n; i++) {
         int n = take_number(&c, &x[i]);
         if (n != 1) {
@@ -134,7 +161,7 @@ int uw_stream_read_line(const char *text, bool labelled, uint32_t sample_n, floa
         }
     }
     if (labelled) {
-        rc = take_label(text, &c, label, err);
+        rc = check_label(take_number(&c, &value) == 1 ? value : -1.0f, text, label, err);
     }
     if (rc == UW_OK && take_number(&c, &value) != 0) {
         return fail(err, c.at, "too many numbers");

@@ -131,7 +131,7 @@ static int pass_header(struct uw_table *t, int skip, struct uw_error *err)
     bool *numeric = find_numeric(t, t->body), named = false;
     int rc = numeric != NULL ? UW_OK
                              : uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory", t->path);
-    while (rc == UW_OK && t->header_n < HEADER_MAX && uw_lines_next(&ahead)) {
+    while (rc == UW_OK && (skip >= 0 || t->header_n < HEADER_MAX) && uw_lines_next(&ahead)) {
         bool counted = t->header_n == 0 && counts_columns(t, ahead);
         if (skip >= 0 ? ahead.line > (uint32_t)skip
                       : !counted && !is_header(t, ahead, numeric)) {

@@ -61,6 +61,19 @@ static size_t behind_line(const struct uw_lines *l, size_t at)
     return end == NULL ? l->bytes : (size_t)(end - l->text) + 1;
 }
 
+/* Whether text begins with what spreadsheets write for a value that they cannot compute. */
+static bool is_error(const char *text, size_t bytes)
+{
+    static const char *const words[] = {"#N/A", "#DIV/0!", "#REF!", "#NAME?", "#VALUE!", "#NUM!",
+                                        "#NULL!"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t n = strlen(words[i]);
+        found = found || (bytes >= n && memcmp(text, words[i], n) == 0);
+    }
+    return found;
+}
+
 /* Whether the line has nothing but blanks and delimiters, or is a comment. */
 static bool is_nothing(const struct uw_lines *l)
 {
@@ -69,7 +82,8 @@ static bool is_nothing(const struct uw_lines *l)
            (is_blank(l->text[at]) || l->text[at] == l->delimiter)) {
         at++;
     }
-    return at == l->bytes || l->text[at] == '\n' || l->text[at] == '#';
+    return at == l->bytes || l->text[at] == '\n' ||
+           (l->text[at] == '#' && !is_error(l->text + at, l->bytes - at));
 }
 
 bool uw_lines_next(struct uw_lines *l)
@@ -267,7 +281,7 @@ bool uw_cell_truth(const struct uw_cell *c, float *value)
 bool uw_cell_missing(const struct uw_cell *c)
 {
     static const char *const words[] = {"?", "na", "n/a", "nan", "null", "none"};
-    bool missing = c->bytes == 0;
+    bool missing = c->bytes == 0 || is_error(c->text, c->bytes);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         missing = missing || uw_cell_is(c, words[i]);
     }

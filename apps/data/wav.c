@@ -9,6 +9,7 @@
 #define EXTENSIBLE 0xfffeu
 #define CHANNELS_MOST 8u
 #define PIECE_BYTES 4096u
+#define PIPE_BYTES 0x7ff00000u      /* this or more: not known, as programs write to a pipe */
 
 bool uw_wav_is_name(const char *name)
 {
@@ -74,9 +75,12 @@ static int find_chunks(struct uw_wav *w, struct uw_error *err)
             if (w->rate_hz == 0) {
                 return corrupt(w, "its format comes after its data", err);
             }
+            if (bytes > left && bytes < PIPE_BYTES) {
+                return corrupt(w, "it is cut off: its header tells more samples than it has", err);
+            }
             w->at = at;
             w->samples_n = (bytes < left ? bytes : left) / (w->bits / 8u * w->channels_n);
-            return UW_OK;
+            return w->samples_n != 0 ? UW_OK : corrupt(w, "it has no sample", err);
         }
         bool format = memcmp(head, "fmt ", 4) == 0;
         if (format && uw_file_read(&w->file, at, head, have) < 0) {

@@ -146,6 +146,22 @@ expect 0 "$uwasa" train --model pictures.json --data images:pictures --epochs 40
 told 'pictures: 2 classes for training: dark (8), light (7)'
 better test_accuracy 1 1
 
+# ---- nothing to compare with, and lines that must not disappear ----
+expect 1 "$uwasa" train --model one.json --data csv:plain.csv,label=none --steps 2
+told 'plain.csv,label=none has samples only, no labels and no values'
+printf '0.5,0.1,1\n#N/A,0.2,0\n0.1,0.3,1\n' >errors.csv
+expect 1 "$uwasa" train --model one.json --data csv:errors.csv --steps 2
+told 'errors.csv:2:1:'
+awk 'BEGIN { for (i = 0; i < 100; i++) print "0,0,7"
+    for (i = 0; i < 60; i++) print i / 60 ",0.5," i % 2 }' >long.csv
+expect 0 "$uwasa" train --model one.json --data csv:long.csv,skip=100 --steps 2
+told 'long.csv: 60 lines of 3 columns'
+mkdir -p pair/dark pair/light
+printf 'P5 2 2 255\n\001\010\001\010' >pair/dark/1.pgm
+cp pair/dark/1.pgm pair/dark/2.pgm
+expect 0 "$uwasa" train --model pictures.json --data images:pair,test=0 --steps 2
+told 'WARNING: '
+
 # ---- images with their channels last ----
 echo '{"name": "last", "input": [28, 28, 1], "layers": [{"name": "f", "type": "flatten"},
  {"name": "d", "type": "dense", "out": 10}]}' >last.json

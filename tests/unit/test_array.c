@@ -183,6 +183,7 @@ static void test_npy_that_is_malformed_is_refused(void **state)
 
 /* (4,) of bytes 1, 2, 3, 1, deflated; DEFLATED_N bytes unpacked */
 enum { DEFLATED_N = 132 };
+#define DEFLATED_CRC 0x15318a75u
 static const uint8_t deflated[] = {
     0x9b, 0xec, 0x17, 0xea, 0x1b, 0x10, 0xc9, 0xc8, 0x50, 0xc6, 0x50, 0xad, 0x9e, 0x92, 0x5a,
     0x9c, 0x5c, 0xa4, 0x6e, 0xa5, 0xa0, 0x5e, 0x53, 0x6a, 0xa8, 0xae, 0xa3, 0xa0, 0x9e, 0x96,
@@ -195,8 +196,20 @@ struct archive {
     uint32_t members_n;
 };
 
+/* The check sum of zip archives, bit by bit. */
+static uint32_t crc_of(const uint8_t *bytes, size_t n)
+{
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < 8 * n; i++) {
+        uint32_t bit = bytes[i / 8] >> i % 8 & 1u;
+        crc = crc >> 1 ^ ((crc & 1u) != bit ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}
+
+/* crc: of the data as it is unpacked */
 static void add_member(struct archive *z, const char *name, uint32_t method, const void *data,
-                       size_t packed, size_t bytes)
+                       size_t packed, size_t bytes, uint32_t crc)
 {
     uint32_t start = (uint32_t)z->all.n, name_n = (uint32_t)strlen(name);
     add(&z->all, "PK\3\4\x14\0\0\0", 8);
@@ -208,7 +221,8 @@ static void add_member(struct archive *z, const char *name, uint32_t method, con
     add(&z->all, data, packed);
     add(&z->directory, "PK\1\2\x14\0\x14\0\0\0", 10);
     add_number(&z->directory, method, 2);
-    add_number(&z->directory, 0, 4 + 4);
+    add_number(&z->directory, 0, 4);
+    add_number(&z->directory, crc, 4);
     add_number(&z->directory, (uint32_t)packed, 4);
     add_number(&z->directory, (uint32_t)bytes, 4);
     add_number(&z->directory, name_n, 2);
@@ -222,7 +236,7 @@ static void add_array(struct archive *z, const char *name, const char *descr, co
                       const void *data, size_t bytes)
 {
     struct bytes b = npy(descr, shape, data, bytes);
-    add_member(z, name, 0, b.at, b.n, b.n);
+    add_member(z, name, 0, b.at, b.n, b.n, crc_of(b.at, b.n));
 }
 
 static void write_archive(const char *name, const struct archive *z)
@@ -276,7 +290,7 @@ static void test_npz_that_is_compressed_is_read(void **state)
     static const float x[] = {1.0f, 2.0f, 3.0f, 4.0f};
     struct archive z = {.members_n = 0};
     add_array(&z, "x.npy", "<f4", "(4, 1)", x, sizeof x);
-    add_member(&z, "y.npy", 8, deflated, sizeof deflated, DEFLATED_N);
+    add_member(&z, "y.npy", 8, deflated, sizeof deflated, DEFLATED_N, DEFLATED_CRC);
     write_archive("a.csv", &z);
     if (!UWASA_ZLIB) {
         expect_error(npz(""), UW_ERR_UNSUPPORTED, "numpy.savez");
@@ -285,6 +299,17 @@ static void test_npz_that_is_compressed_is_read(void **state)
     struct uw_data d = open_good(npz(",test=0"), NULL);
     expect_sample(&d, 2, x + 2, 2);
     uw_data_close(&d);
+}
+
+static void test_npz_with_another_check_sum_is_refused(void **state)
+{
+    (void)state;
+    static const float x[] = {1.0f, 2.0f};
+    struct bytes b = npy("<f4", "(2, 1)", x, sizeof x);
+    struct archive z = {.members_n = 0};
+    add_member(&z, "x.npy", 0, b.at, b.n, b.n, crc_of(b.at, b.n) ^ 4u);
+    write_archive("a.csv", &z);
+    expect_error(npz(""), UW_ERR_CORRUPT, "array x is damaged: its check sum is another");
 }
 
 static void test_npz_that_is_damaged_is_refused(void **state)
@@ -329,6 +354,7 @@ int main(void)
         cmocka_unit_test_teardown(test_npz_has_training_and_test_set_by_the_usual_names,
                                   empty_folder),
         cmocka_unit_test_teardown(test_npz_that_is_compressed_is_read, empty_folder),
+        cmocka_unit_test_teardown(test_npz_with_another_check_sum_is_refused, empty_folder),
         cmocka_unit_test_teardown(test_npz_that_is_damaged_is_refused, empty_folder),
     };
     return cmocka_run_group_tests_name("array", tests, make_folder, remove_folder);

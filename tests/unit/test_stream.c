@@ -107,7 +107,13 @@ static void test_stream_lines_that_do_not_fit_are_refused(void **state)
         {"1,2,70000", "has no label"},  {"nan,2,3", "not a number"},
         {"0x1,2,3", "not a number"},    {"1,,3", "not a number"},
         {"1 2,3", "not a number"},      {"{\"x\": [1, 2]}", "has no label"},
-        {"{\"x\": [1], \"label\": 1}", "too few"}, {"{\"y\": [1, 2], \"label\": 1}", "too few"},
+        {"{\"x\": [1], \"label\": 1}", "too few"},
+        {"{\"y\": [1, 2], \"label\": 1}", "no list \"x\""},
+        {"{\"x\": [1, 2], \"label\": \"cat\"}", "has no label"},
+        {"{\"x\": [1, 2], \"label\": true}", "has no label"},
+        {"{\"x\": [1, 2], \"kind\": \"label\"}", "has no label"},
+        {"{\"x\": [1, 2], \"label\": 1", "no JSON"},
+        {"{\"x\": [1, 2], \"label\": 1} more", "no JSON"},
         {"{\"x\": [1, 2, 3], \"label\": 1}", "too many"}, {"1e999,2,3", "not a number"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         float *x = uw_test_floats(2);

@@ -300,6 +300,14 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
             return explain_shape(j, spec, err);
         }
     }
+    own = j->file.def.losses;
+    if (rc == UW_OK && !uw_data_has_targets(set) && !j->compares_nothing &&
+        (own == NULL || own->target != UW_TARGET_INPUT)) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "data %.70s has samples only, no labels and no values: --loss "
+                            "autoencoder compares with the sample itself, %s", spec,
+                            "eval --loss none computes outputs only");
+    }
     rc = rc < 0 ? rc : check_columns(j, set, spec, err);
     return rc < 0 ? rc : uw_job_check_data(j, set->base, spec, err);
 }

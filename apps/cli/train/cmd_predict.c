@@ -8,6 +8,7 @@
 #include "uwasa/board.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,13 @@ static int answer(struct uw_predict *p, uint32_t n, const uint32_t *label, struc
                             rc == UW_ERR_INVALID ? "a number is none of the indices that the "
                                                    "model's embedding takes"
                                                  : uw_status_text(rc));
+    }
+    for (size_t i = 0; rc == UW_OK && i < (size_t)n * a->outputs_n; i++) {
+        if (!isfinite(out[i])) {
+            return uw_error_set(err, UW_ERR_NONFINITE, "sample %llu: an output of the model is NaN "
+                                "or infinite: the sample's numbers or the weights are too large",
+                                (unsigned long long)(p->samples + i / a->outputs_n + 1));
+        }
     }
     for (uint32_t i = 0; i < n; i++) {
         uw_answers_read(a, out + (size_t)i * a->outputs_n, m->input + (size_t)i * m->input_n,

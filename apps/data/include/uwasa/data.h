@@ -198,6 +198,9 @@ int uw_data_read_sound(const struct uw_sound_config *c, const char *path, float 
  * struct and twice. */
 void uw_data_columns_free(struct uw_data_columns *c);
 
+/* Whether the set has labels or values beside its samples. */
+bool uw_data_has_targets(const struct uw_data *d);
+
 /* Sentence number i, from 0, about what was found in a table, taken for granted, or looks wrong.
  * NULL: there are no more. */
 const char *uw_data_note(const struct uw_data *d, uint32_t i);
