@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SPLIT_KEY 0x7565u           /* fixed: eval tests on what train has not seen */
-#define LARGE 100.0f                /* features of which the scale is doubted */
+#define LARGE 100.0f                /* features and values of which the scale is doubted */
 
 bool uw_rows_has(const struct uw_rows *rows, uint32_t row)
 {
@@ -103,6 +103,23 @@ static void doubt_scale(const struct uw_rows *rows, const struct uw_roles *r,
     }
 }
 
+/* Values to compute are not scaled by anything. */
+static void doubt_values(const struct uw_rows *rows, const struct uw_roles *r,
+                         struct uw_notes *notes)
+{
+    char text[64];
+    for (uint32_t k = 0; k < r->targets_n && r->role == UW_ROLE_VALUES; k++) {
+        const struct uw_column *c = &rows->table->columns[r->targets[k]];
+        if (c->most >= LARGE || c->least <= -LARGE) {
+            uw_note(notes, "WARNING: the values in %s go from %g to %g, which a model learns "
+                           "badly: divide them, to about 1, in the table",
+                    uw_column_text(rows->table, r->targets[k], text), (double)c->least,
+                    (double)c->most);
+            return;
+        }
+    }
+}
+
 static void count(const struct uw_rows *rows, uint32_t *counts)
 {
     for (uint32_t row = 0; row < rows->table->rows_n; row++) {
@@ -185,5 +202,6 @@ void uw_table_doubt(const struct uw_rows *train, const struct uw_rows *test,
     if (!scaled) {
         doubt_scale(train, r, notes);
     }
+    doubt_values(train, r, notes);
     doubt_repeats(train, notes);
 }

@@ -156,6 +156,9 @@ awk 'BEGIN { for (i = 0; i < 100; i++) print "0,0,7"
     for (i = 0; i < 60; i++) print i / 60 ",0.5," i % 2 }' >long.csv
 expect 0 "$uwasa" train --model one.json --data csv:long.csv,skip=100 --steps 2
 told 'long.csv: 60 lines of 3 columns'
+awk 'BEGIN { for (i = 0; i < 60; i++) print i / 60 ",0.5," 3000 * i + 0.5 }' >prices.csv
+expect 0 "$uwasa" train --model one.json --data csv:prices.csv --loss mse --lr 1e-9 --steps 2
+told 'WARNING: the values in column 3 go from 0.5 to 177000'
 mkdir -p pair/dark pair/light
 printf 'P5 2 2 255\n\001\010\001\010' >pair/dark/1.pgm
 cp pair/dark/1.pgm pair/dark/2.pgm
