@@ -98,11 +98,28 @@ static bool is_lone(const struct uw_import_layer *l)
     return l->needed && l->def.kind == UW_LAYER_PARAMETER;
 }
 
+/* The same name in the other one of the lists --constant and --trained; text NULL: it lacks it. */
+static struct word other_of(const struct uw_import *im, const char *list, struct word w)
+{
+    const char *other = list == im->options->trained ? im->options->constant
+                                                     : im->options->trained;
+    uint32_t i = 0;
+    struct word o = word_at(other, i);
+    while (o.text != NULL && (o.n != w.n || memcmp(o.text, w.text, w.n) != 0)) {
+        o = word_at(other, ++i);
+    }
+    return o;
+}
+
 /* Find each name among the file's tensors, whose role it has set, or among the layers. */
 static int set_named(struct uw_import *im, const char *list, bool trains)
 {
     for (uint32_t i = 0; word_at(list, i).text != NULL; i++) {
-        const struct word w = word_at(list, i);
+        const struct word w = word_at(list, i), twin = other_of(im, list, w);
+        if (twin.text != NULL) {
+            return uw_import_refuse(im, NULL, UW_ERR_INVALID, "%.*s is in --constant and in "
+                                    "--trained: leave out one", (int)w.n, w.text);
+        }
         bool found = !trains && is(w, "all");
         for (uint32_t k = 0; k < im->graph.initializers_n && !found; k++) {
             found = is(w, im->graph.initializer[k].name);
@@ -224,9 +241,9 @@ int uw_read_trained(struct uw_import *im)
                                      "trains them", frozen.text));
     }
     if (rc == UW_OK && mixed.n > 0) {
-        rc = tell(im, uw_pool_format(im->pool, "of these layers one of weight and bias is a "
-                                     "constant, but both train: %s; --constant NAME trains "
-                                     "neither", mixed.text));
+        rc = tell(im, uw_pool_format(im->pool, "a layer trains as a whole, and of these one of "
+                                     "weight and bias is a constant: %s; --constant with a layer's "
+                                     "name keeps both as they are", mixed.text));
     }
     rc = rc < 0 ? rc : tell_no_biases(im);
     return rc < 0 ? rc : tell_lone(im);
