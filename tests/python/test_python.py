@@ -199,6 +199,14 @@ def test_float32_is_not_copied_and_bytes_of_images_are_divided():
     assert "divided by 255" in told[0]
 
 
+def test_numpy_keeps_its_small_numbers():
+    x, y = points()
+    model = open_model()
+    model.fit(x, y)
+    model.evaluate(x, y)
+    assert (numpy.full(16, 1e-40, numpy.float32) * numpy.float32(1.0) > 0).all()
+
+
 def test_features_that_are_not_scaled_are_doubted():
     x, y = points()
     assert not any("WARNING" in note for note in open_model().fit(x, y).notes)

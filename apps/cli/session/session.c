@@ -6,6 +6,7 @@
 #include "train/scores.h"
 #include "train/train.h"
 
+#include "uwasa/backends.h"
 #include "uwasa/board.h"
 
 #include <stdlib.h>
@@ -201,7 +202,7 @@ static int load_weights(struct uw_session *s, struct uw_job *j, const char *file
     return rc;
 }
 
-int uw_session_open(struct uw_session *s, const char *model, const char *const *options)
+static int open_model(struct uw_session *s, const char *model, const char *const *options)
 {
     struct uw_job_columns earlier = {.loss = UW_LOSS_AUTO};
     struct work *w = NULL;
@@ -237,6 +238,18 @@ int uw_session_open(struct uw_session *s, const char *model, const char *const *
     s->now = w;
     tell_model(s);
     return UW_OK;
+}
+
+/* The thread is the caller's: subnormal numbers count again as they did. */
+static int leave(int rc)
+{
+    uw_kernels_enter(&uw_kernels_ref);
+    return rc;
+}
+
+int uw_session_open(struct uw_session *s, const char *model, const char *const *options)
+{
+    return leave(open_model(s, model, options));
 }
 
 /* ---- weights ---- */
@@ -305,8 +318,8 @@ static void keep(struct uw_session *s, struct work *w)
     tell_model(s);
 }
 
-int uw_session_fit(struct uw_session *s, const char *data, const struct uw_data_arrays *train,
-                   const struct uw_data_arrays *held, const char *const *options)
+static int fit(struct uw_session *s, const char *data, const struct uw_data_arrays *train,
+               const struct uw_data_arrays *held, const char *const *options)
 {
     struct work *w;
     int status, rc = start(s, options, &w);
@@ -343,6 +356,12 @@ int uw_session_fit(struct uw_session *s, const char *data, const struct uw_data_
     return t->interrupted ? 1 : 0;
 }
 
+int uw_session_fit(struct uw_session *s, const char *data, const struct uw_data_arrays *train,
+                   const struct uw_data_arrays *held, const char *const *options)
+{
+    return leave(fit(s, data, train, held, options));
+}
+
 /* ---- answers ---- */
 
 static bool stop_asked(void *arg)
@@ -373,8 +392,8 @@ static int run_test(struct uw_session *s, struct work *w, struct uw_dataset *dat
     return rc;
 }
 
-int uw_session_evaluate(struct uw_session *s, const char *data, const struct uw_data_arrays *held,
-                        const char *const *options)
+static int evaluate(struct uw_session *s, const char *data, const struct uw_data_arrays *held,
+                    const char *const *options)
 {
     struct uw_data test = {.base = NULL};
     struct work *w;
@@ -400,6 +419,12 @@ int uw_session_evaluate(struct uw_session *s, const char *data, const struct uw_
     uw_data_close(&test);
     drop(w);
     return rc < 0 ? fail(s, rc, &s->err) : rc;
+}
+
+int uw_session_evaluate(struct uw_session *s, const char *data, const struct uw_data_arrays *held,
+                        const char *const *options)
+{
+    return leave(evaluate(s, data, held, options));
 }
 
 /* Samples as in training, in the model's own minibatch; as they are where no scale is known. */
