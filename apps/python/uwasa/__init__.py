@@ -11,7 +11,7 @@ taken for granted, is printed in a line, unless verbose=0. Errors are ValueError
 do not fit, a malformed file), OSError, MemoryError, FloatingPointError (NaN while training)."""
 
 from .history import History
-from .library import version as __version__
+from .native import version as __version__
 from .model import Model
 from .program import Node, plan
 

@@ -6,7 +6,7 @@ import math
 
 import numpy
 
-from .library import Arrays
+from .native import Arrays
 
 
 def floats(a, name, tell, images=False):

@@ -14,7 +14,7 @@ import numpy
 
 from . import arrays
 from .history import History, Screen
-from .library import Session, texts
+from .native import Session, texts
 from .program import flags, run
 
 

@@ -10,7 +10,7 @@ import tempfile
 
 import numpy
 
-from .library import spoken, text
+from .native import spoken, text
 
 PROGRAM = str(pathlib.Path(__file__).parent / "bin" / "uwasa")
 
