@@ -69,7 +69,7 @@ static void open_model(struct fixture *f, const struct uw_model_def *def, bool m
 
 static const struct uw_checkpoint full_state = {
     .step = UINT64_MAX, .epoch = 3, .position = 40, .seed = 0, .batch_n = 20, .user = {1, 2, 3, 4},
-    .exact = 1};
+    .exact = 1, .layers = 9};
 
 static void test_checkpoint_saved_then_loaded_is_the_same_bits(void **state)
 {
