@@ -109,6 +109,17 @@ better test_loss 0 0.01
 expect 0 "$uwasa" train --model own.json --data csv:disc.csv --loss binary --epochs 40 --lr 0.5 --json -
 better test_accuracy 0.9 1
 
+# ---- the loss that weights were trained with: told, behind --loss and the model, not of other models ----
+expect 0 "$uwasa" train --model one.json --data csv:sum.csv --loss l1 --steps 5 --save l1.st
+expect 0 "$uwasa" train --model one.json --data csv:sum.csv --weights l1.st --steps 5
+told 'one: the loss is l1 against the values, as l1.st was trained; --loss decides otherwise'
+expect 0 "$uwasa" train --model one.json --data csv:sum.csv --weights l1.st --loss mse --steps 5
+grep -q 'the loss is' err && fail "--loss is told"
+expect 0 "$uwasa" train --model own.json --data csv:sum.csv --weights l1.st --steps 5
+grep -q 'the loss is' err && fail "the model's own loss is told"
+expect 0 "$uwasa" train --model one.json --data csv:disc.csv --weights l1.st,loose --steps 5
+told 'the loss is taken to be binary cross-entropy of two classes; --loss decides'
+
 # ---- scale and classes are saved, and used again ----
 awk -F, '{ print $1 * 100 "," $2 * 3 "," $3 }' words.csv >wide.csv
 expect 0 "$uwasa" train --model twin.json --data csv:wide.csv,scale=standard --epochs 20 --lr 0.3 --save wide.st
