@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Imitations of ten public tables: each is read with no option, or with those that the program's own
 # sentences name, and a small network learns from it.
-. "$(dirname "$(realpath "$0")")/cli.sh"
+here=$(dirname "$(realpath "$0")")
+. "$here/cli.sh"
 
 told() { grep -q -e "$1" err || { cat err >&2; fail "not told: $1"; }; }
 above() { # above KEY LEAST: the last line of ./out has it larger
@@ -212,7 +213,7 @@ int main(void)
 }
 END
     cc -std=c11 -Wall -Wextra -Werror -o board board.c m.c \
-        -I "$(dirname "$(realpath "$0")")/../../runtime/include" || fail "the constants do not compile"
+        -I "$here/../../runtime/include" || fail "the constants do not compile"
     [ "$(./board)" = '1 7' ] || fail "m_values: $(./board)"
 fi
 # --loss and target-scale decide
