@@ -54,7 +54,8 @@ static const struct uw_args_spec spec = {
     .epilogue =
         "Of classes: precision, recall and F1 of each and their means, and the matrix of\n"
         "confusion, printed for up to 20 classes and written to --json for up to 1000; of two\n"
-        "classes the area under the ROC curve, too. Of values: MAE, RMSE and R2. Of an\n"
+        "classes the area under the ROC curve, too. Of values: MAE, RMSE and R2, in the table's\n"
+        "units; the loss is that of training, of scaled values where they were scaled. Of an\n"
         "autoencoder: percentiles of the error, the area under the ROC curve where labels are 0\n"
         "and 1, and what is above the threshold of train --anomaly-percentile.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
@@ -127,9 +128,8 @@ static int evaluate(const struct options *o, struct uw_job *job, struct test *te
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
         uw_job_print_notes(job);
-        const struct uw_data_columns *c = uw_data_columns(&test->data);
         uw_answers_init(&test->answers, job);
-        test->answers.names = c != NULL ? uw_answers_names(&test->answers, c) : NULL;
+        uw_answers_take(&test->answers, uw_data_columns(&test->data));
         if (test->answers.kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
             rc = uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
                               job->file.def.name);

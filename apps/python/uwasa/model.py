@@ -72,8 +72,8 @@ class Model:
         return self.history
 
     def predict(self, x, *, verbose=None):
-        """What the model says: [n, classes] probabilities, [n, outputs] values, or the [n] errors of
-        an autoencoder. The class is predict(x).argmax(1)."""
+        """What the model says: [n, classes] probabilities, [n, outputs] values in the units of the
+        training data, or the [n] errors of an autoencoder. The class is predict(x).argmax(1)."""
         numbers = self._forward(x, False, self._answers, verbose)
         return numbers[:, 0] if self.answer == "error" else numbers
 
@@ -112,7 +112,8 @@ class Model:
             return arrays.read_safetensors(self._session.weights())
 
     def to_torch_state_dict(self):
-        """The same as tensors of PyTorch: network.load_state_dict(model.to_torch_state_dict())."""
+        """The same as tensors of PyTorch: network.load_state_dict(model.to_torch_state_dict()). The
+        network then computes what forward does, of samples that are scaled as in training."""
         import torch
         return {name: torch.from_numpy(a) for name, a in self.state_dict().items()}
 
