@@ -25,7 +25,7 @@ static inline uint32_t gradient_index(const struct uw_model *m, uint32_t i)
 static inline void check_slopes(const struct uw_model *m, struct double_model *d,
                                 const uint32_t *label, uint32_t n, struct uw_rng *r)
 {
-    const uint32_t slopes_n = uw_test_emulated() ? 40 : 120;
+    const uint32_t slopes_n = uw_test_slow() ? 40 : 120;
     uint32_t judged = 0, skipped = 0;
 
     for (uint32_t t = 0; t < slopes_n && m->params.size_n > 0; t++) {
