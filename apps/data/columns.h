@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * columns.h - lists of names (private); uwasa/data.h has the columns that they belong to
+ * columns.h - names of columns (private); uwasa/data.h has the columns that they belong to
  */
 #ifndef UWASA_DATA_COLUMNS_H
 #define UWASA_DATA_COLUMNS_H
 
-#include <stdint.h>
+#include "table_text.h"
+
+#include "uwasa/data.h"
 
 /* Free names [n] of the heap, some of which may be NULL, and their list, which may be NULL. */
 void uw_names_free(char **names, uint32_t n);
+
+/* The column of that name which is no feature yet, as it is written or else whatever its case;
+ * UINT32_MAX: there is none.
+ *   names    [n] of the columns
+ *   feature  [n] which feature of the training data each of them is; UINT32_MAX: none */
+uint32_t uw_columns_find(const struct uw_cell *names, uint32_t n, const uint32_t *feature,
+                         const char *name);
+
+/* Find the features of the training data by their names, in whatever columns they are now.
+ *   names    [n] of the columns
+ *   feature  [n] written: as above
+ *   where    of the names, for sentences
+ * Returns how many are found, all of them or 0, or UW_ERR_MISMATCH (some are missing). */
+int uw_columns_match(const struct uw_data_columns *like, const struct uw_cell *names, uint32_t n,
+                     uint32_t *feature, const char *where, struct uw_error *err);
 
 #endif

@@ -20,6 +20,7 @@ struct uw_folder_kind {
     const char *prefix;             /* "images" */
     const char *thing;              /* "image" */
     const char *endings;            /* for sentences */
+    const char *options;            /* for sentences */
     bool (*is_name)(const char *name);
 };
 

@@ -41,8 +41,8 @@ static int choose_folders(struct uw_folders *p)
     if ((o->label != NULL && !none) || o->target != NULL || o->labels != NULL || o->drop != NULL ||
         o->scale_said || o->missing != UW_MISSING_REFUSE || o->delimiter != '\0' || o->skip >= 0) {
         return uw_error_set(p->err, UW_ERR_INVALID,
-                            "%s:%.100s: of the options it takes test, classes and label=none",
-                            p->kind->prefix, o->file);
+                            "%s:%.100s: the options are %s", p->kind->prefix, o->file,
+                            p->kind->options);
     }
     const char *second = o->parts_n > 1 ? o->part[1] : o->test;
     if (strlen(o->file) >= UW_FILE_PATH_BYTES ||
@@ -107,7 +107,8 @@ int uw_folders_open(struct uw_folders *p, const char *text)
 {
     char form[80];
     snprintf(form, sizeof form, "%s:DIR and %s:DIR,TESTDIR", p->kind->prefix, p->kind->prefix);
-    int rc = uw_table_options_read(&p->o, text, form, 2, p->err);
+    int rc = uw_table_options_read(&p->o, text,
+                                   &(struct uw_table_form){form, p->kind->options, 2}, p->err);
     rc = rc < 0 ? rc : choose_folders(p);
     rc = rc < 0 ? rc : uw_folder_list_open(&p->list[0], p->kind, p->folder[0], p->err);
     if (rc == UW_OK && p->folder[1][0] != '\0') {

@@ -7,6 +7,7 @@
 
 static const struct uw_folder_kind images = {.prefix = "images", .thing = "image",
                                              .endings = ".png, .jpg, .ppm or .pgm",
+                                             .options = "test, classes and label=none",
                                              .is_name = uw_image_is_name};
 
 struct opening {

@@ -22,6 +22,8 @@
 #define LOW_HZ 20.0
 
 static const struct uw_folder_kind wavs = {.prefix = "sounds", .thing = "clip", .endings = ".wav",
+                                           .options = "window, hop, mels, mfcc, low, high, test, "
+                                                      "classes and label=none",
                                            .is_name = uw_wav_is_name};
 
 /* What a user says; below 0: nothing. */

@@ -223,6 +223,16 @@ static size_t count_lines(const struct uw_lines *l)
     return n;
 }
 
+/* Whether every cell so far is a word. */
+static bool is_only_names(const struct uw_table *t)
+{
+    uint32_t n = 0;
+    for (uint32_t c = 0; c < t->columns_n; c++) {
+        n += t->columns[c].words_n > t->columns[c].truths_n;
+    }
+    return n == t->columns_n;
+}
+
 static int read_rows(struct uw_table *t, struct uw_error *err)
 {
     size_t most = count_lines(&t->body);
@@ -240,6 +250,10 @@ static int read_rows(struct uw_table *t, struct uw_error *err)
     }
     if (rc == UW_OK && t->rows_n == 0) {
         rc = uw_error_set(err, UW_ERR_CORRUPT, "%.160s: no line of numbers inside", t->path);
+    }
+    if (rc == UW_OK && t->rows_n == 1 && t->columns_n > 1 && is_only_names(t)) {
+        rc = uw_error_set(err, UW_ERR_CORRUPT, "%.120s:%u: no samples: a line of words, as a "
+                          "header, and none behind it", t->path, (unsigned)t->line[0]);
     }
     return rc;
 }
@@ -290,14 +304,29 @@ void uw_table_words(const struct uw_table *t, uint32_t column, struct uw_cell *c
     }
 }
 
-uint32_t uw_table_find(const struct uw_table *t, const char *name, size_t bytes)
+uint32_t uw_table_find(const struct uw_table *t, const char *name, size_t bytes, uint32_t *twin)
 {
     struct uw_cell want = {.text = name, .bytes = bytes};
     uint64_t number = 0;
+    uint32_t found = UINT32_MAX;
+    bool written = false;           /* found as it is written */
+    *twin = UINT32_MAX;
     for (uint32_t c = 0; c < t->columns_n; c++) {
-        if (t->columns[c].name != NULL && uw_cell_is(&want, t->columns[c].name)) {
-            return c;
+        const char *its = t->columns[c].name;
+        if (its == NULL || !uw_cell_is(&want, its)) {
+            continue;
         }
+        bool same = memcmp(its, name, bytes) == 0;
+        if (found == UINT32_MAX || (same && !written)) {
+            found = c;
+            written = same;
+            *twin = UINT32_MAX;
+        } else if (same == written && *twin == UINT32_MAX) {
+            *twin = c;
+        }
+    }
+    if (found != UINT32_MAX) {
+        return found;
     }
     if (uw_cell_is(&want, "first") || uw_cell_is(&want, "last")) {
         return uw_cell_is(&want, "first") ? 0 : t->columns_n - 1;

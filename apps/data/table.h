@@ -61,8 +61,9 @@ int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *
  *   cells  [rows_n] written */
 void uw_table_words(const struct uw_table *t, uint32_t column, struct uw_cell *cells);
 
-/* A column by its name, or its number from 1, or first or last. UINT32_MAX: there is none. */
-uint32_t uw_table_find(const struct uw_table *t, const char *name, size_t bytes);
+/* A column by its name, as it is written or else whatever its case, or its number from 1, or first
+ * or last. UINT32_MAX: there is none. *twin: a second one of the name, or UINT32_MAX. */
+uint32_t uw_table_find(const struct uw_table *t, const char *name, size_t bytes, uint32_t *twin);
 
 /* 'column 5 "class"'. Returns text. */
 const char *uw_column_text(const struct uw_table *t, uint32_t column, char text[64]);

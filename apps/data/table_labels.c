@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXACT_MAX 16777215.0f       /* whole numbers up to here are exact as floats */
+
 enum { CLASSES_MAX = 65536 };
 
 struct reader {
@@ -158,6 +160,15 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Refuse numbers of arrays that may stand for several labels: a table has them as floats. */
+static int check_exact(const struct reader *r, int i, uint32_t row, float value)
+{
+    return fabsf(value) <= EXACT_MAX
+               ? UW_OK
+               : fail_at(r, i, row, "a label above 16777215 or below -16777215 is not exact: "
+                                    "numpy.unique(y, return_inverse=True) numbers the classes");
+}
+
 /* Each number once, sorted. Returns how many, or a code. */
 static int collect_numbers(struct reader *r)
 {
@@ -175,6 +186,10 @@ static int collect_numbers(struct reader *r)
             }
             if (value != floorf(value)) {
                 return fail_at(r, i, row, "a label is a whole number or a word");
+            }
+            int rc = check_exact(r, i, row, value);
+            if (rc < 0) {
+                return rc;
             }
             r->number[all++] = value;
         }
@@ -238,10 +253,12 @@ static int number_numbers(struct reader *r, uint32_t outputs)
 
 /* ---- classes that are given ---- */
 
+/* The class of that name, or of the same number; numbers that floats do not tell apart are words.
+ * UINT32_MAX: there is none. */
 static uint32_t find_name(const struct uw_labels *l, const struct uw_cell *cell)
 {
     float value, other;
-    bool number = uw_cell_number(cell, false, &value);
+    bool number = uw_cell_number(cell, false, &value) && fabsf(value) <= EXACT_MAX;
     for (uint32_t k = 0; k < l->classes_n; k++) {
         struct uw_cell name = {.text = l->names[k], .bytes = strlen(l->names[k])};
         if (compare_words(&name, cell) == 0 ||
@@ -282,6 +299,10 @@ static int number_by_names(struct reader *r)
         for (uint32_t row = 0; row < rows_of(r, i); row++) {
             struct uw_cell *cell = &r->cells[i][row];
             char number[2][32];
+            int rc = text ? UW_OK : check_exact(r, i, row, number_at(r, i, row));
+            if (rc < 0) {
+                return rc;
+            }
             if (!text) {        /* of the row above and of this one */
                 cell->text = number[row % 2];
                 cell->bytes = (size_t)snprintf(number[row % 2], sizeof number[0], "%.9g",
@@ -331,6 +352,14 @@ static int number_one_hot(struct reader *r)
     return rc;
 }
 
+/* Whether labels are compared as text: words, or numbers that floats do not tell apart. */
+static bool holds_words(const struct uw_label_column *c)
+{
+    const struct uw_column *x = &c->table->columns[c->columns[0]];
+    bool large = x->numbers_n != 0 && (x->most > EXACT_MAX || x->least < -EXACT_MAX);
+    return x->words_n != 0 || (large && c->table->text != NULL);
+}
+
 int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, uint32_t outputs,
                    const char *known, const struct uw_data_columns *like, struct uw_notes *notes,
                    struct uw_error *err)
@@ -342,8 +371,7 @@ int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, ui
     for (int i = 0; i < 2; i++) {
         l->of[i] = calloc((size_t)rows_of(&r, i) + 1u, sizeof *l->of[i]);
         rc = l->of[i] != NULL ? rc : no_memory(&r);
-        words = words || (column[i].table != NULL &&
-                          column[i].table->columns[column[i].columns[0]].words_n != 0);
+        words = words || (column[i].table != NULL && holds_words(&column[i]));
     }
     if (rc < 0) {
         return rc;

@@ -95,8 +95,23 @@ static const char **text_of(struct uw_table_options *o, const char *key)
     return NULL;
 }
 
+/* Each name of a list is there once. */
+static int check_each_once(const char *key, const char *all, struct uw_error *err)
+{
+    for (const char *list = all, *word, *other; list != NULL;) {
+        size_t n = uw_list_next(&list, &word);
+        for (const char *later = list; later != NULL;) {
+            if (uw_list_next(&later, &other) == n && memcmp(word, other, n) == 0) {
+                return uw_error_set(err, UW_ERR_INVALID, "%s=%.60s: names \"%.*s\" twice", key, all,
+                                    (int)(n < 40 ? n : 40), word);
+            }
+        }
+    }
+    return UW_OK;
+}
+
 static int read_option(struct uw_table_options *o, const char *key, const char *value,
-                       struct uw_error *err)
+                       const char *options, struct uw_error *err)
 {
     static const struct {
         const char *key;
@@ -106,18 +121,16 @@ static int read_option(struct uw_table_options *o, const char *key, const char *
     const char **text = text_of(o, key);
     if (text != NULL) {
         *text = value;
-        return *value != '\0'
-                   ? UW_OK
-                   : uw_error_set(err, UW_ERR_INVALID, "%s=: has nothing behind it", key);
+        return *value == '\0' ? uw_error_set(err, UW_ERR_INVALID, "%s=: has nothing behind it", key)
+               : text == &o->classes ? check_each_once(key, value, err)
+                                     : UW_OK;
     }
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (strcmp(key, keys[i].key) == 0) {
             return keys[i].read(o, value, err);
         }
     }
-    return uw_error_set(err, UW_ERR_INVALID,
-                        "no option %.40s=; there are label, target, labels, test-labels, "
-                        "classes, drop, scale, test, missing, delimiter and skip", key);
+    return uw_error_set(err, UW_ERR_INVALID, "no option %.40s=; there are %s", key, options);
 }
 
 /* Whether the part is an option, and not a file with such a name. */
@@ -127,24 +140,24 @@ static bool is_option(const char *part)
     return n > 0 && part[n] == '=' && access(part, F_OK) != 0;
 }
 
-static int read_part(struct uw_table_options *o, char *part, const char *form, uint32_t parts_max,
+static int read_part(struct uw_table_options *o, char *part, const struct uw_table_form *form,
                      struct uw_error *err)
 {
     char *equals = strchr(part, '=');
     if (is_option(part)) {
         *equals = '\0';
-        return read_option(o, part, equals + 1, err);
+        return read_option(o, part, equals + 1, form->options, err);
     }
-    if (o->parts_n == parts_max || *part == '\0') {
+    if (o->parts_n == form->files_max || *part == '\0') {
         return uw_error_set(err, UW_ERR_INVALID, "\"%.100s\": allowed are %.80s, and then "
-                            "OPTION=VALUE,...", part, form);
+                            "OPTION=VALUE,...", part, form->files);
     }
     o->part[o->parts_n++] = part;
     return UW_OK;
 }
 
-int uw_table_options_read(struct uw_table_options *o, const char *text, const char *form,
-                          uint32_t parts_max, struct uw_error *err)
+int uw_table_options_read(struct uw_table_options *o, const char *text,
+                          const struct uw_table_form *form, struct uw_error *err)
 {
     *o = (struct uw_table_options){.test_share = TEST_SHARE, .skip = -1};
     if (strlen(text) >= sizeof o->copy) {
@@ -161,13 +174,14 @@ int uw_table_options_read(struct uw_table_options *o, const char *text, const ch
         if (strcmp(part, "delimiter=") == 0 && next != NULL && *next == ',') {
             next++;         /* delimiter=, */
         }
-        int rc = read_part(o, part, form, parts_max, err);
+        int rc = read_part(o, part, form, err);
         if (rc < 0) {
             return rc;
         }
     }
     if (o->parts_n == 0) {
-        return uw_error_set(err, UW_ERR_INVALID, "\"%.100s\": allowed are %.80s", text, form);
+        return uw_error_set(err, UW_ERR_INVALID, "\"%.100s\": allowed are %.80s", text,
+                            form->files);
     }
     o->file = o->part[0];
     return UW_OK;

@@ -33,12 +33,17 @@ struct uw_table_options {
     int skip;                       /* -1: not said */
 };
 
+/* What one kind of data takes. */
+struct uw_table_form {
+    const char *files;              /* for the sentence about too many files or none */
+    const char *options;            /* for the one about an option that is none */
+    uint32_t files_max;             /* up to UW_TABLE_PARTS_MAX */
+};
+
 /* Read "FILE,FILE,OPTION=VALUE,...".
- *   form       what is allowed, for the sentence about too many files or none
- *   parts_max  files at most, up to UW_TABLE_PARTS_MAX
  * Returns UW_OK or UW_ERR_INVALID, err naming the option and what it takes. */
-int uw_table_options_read(struct uw_table_options *o, const char *text, const char *form,
-                          uint32_t parts_max, struct uw_error *err);
+int uw_table_options_read(struct uw_table_options *o, const char *text,
+                          const struct uw_table_form *form, struct uw_error *err);
 
 /* Take the next of "A+B+C". *list moves behind it; NULL after the last.
  * Returns its length; *word is where it begins. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table_roles.h"
 
+#include "columns.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,8 @@ struct choice {
     uint32_t left_n;                /* columns that are not left out */
     bool *out;                      /* [columns_n] left out */
     bool *taken;                    /* [columns_n] label or value */
-    bool *named;                    /* [columns_n] features of training; NULL: not by name */
+    struct uw_cell *names;          /* [columns_n] ... */
+    uint32_t *feature;              /* ... which of training each is; NULL: not by name */
 };
 
 static bool name_is(const struct uw_table *t, uint32_t column, const char *const *words)
@@ -107,10 +110,11 @@ static bool is_identifier(const struct choice *c)
 static bool has_first(const struct choice *c, const char *list)
 {
     bool found = false;
+    uint32_t twin;
     for (const char *word; list != NULL;) {
         size_t n = uw_list_next(&list, &word);
         const struct uw_cell cell = {.text = word, .bytes = n};
-        found = found || (!uw_cell_is(&cell, "first") && uw_table_find(c->t, word, n) == 0);
+        found = found || (!uw_cell_is(&cell, "first") && uw_table_find(c->t, word, n, &twin) == 0);
     }
     return found;
 }
@@ -139,14 +143,35 @@ static void leave_out_index(struct choice *c)
     }
 }
 
+/* The column that an option names. Returns UW_OK or UW_ERR_INVALID, err filled. */
+static int find_chosen(const struct choice *c, const char *option, const char *word, size_t n,
+                       uint32_t *column)
+{
+    uint32_t twin;
+    int shown = (int)(n < 40 ? n : 40);
+    *column = uw_table_find(c->t, word, n, &twin);
+    if (*column == UINT32_MAX) {
+        return uw_error_set(c->err, UW_ERR_INVALID,
+                            "%s=%.*s: %.100s has no such column; a name, a number from 1, first "
+                            "and last are allowed", option, shown, word, c->t->path);
+    }
+    if (twin != UINT32_MAX) {
+        return uw_error_set(c->err, UW_ERR_INVALID,
+                            "%s=%.*s: columns %u and %u of %.100s have that name; the number of "
+                            "one tells them apart", option, shown, word, (unsigned)*column + 1,
+                            (unsigned)twin + 1, c->t->path);
+    }
+    return UW_OK;
+}
+
 static int leave_out_chosen(struct choice *c)
 {
     for (const char *list = c->o->drop, *word; list != NULL;) {
         size_t n = uw_list_next(&list, &word);
-        uint32_t column = uw_table_find(c->t, word, n);
-        if (column == UINT32_MAX) {
-            return uw_error_set(c->err, UW_ERR_INVALID, "drop=%.*s: %.100s has no such column",
-                                (int)n, word, c->t->path);
+        uint32_t column;
+        int rc = find_chosen(c, "drop", word, n, &column);
+        if (rc < 0) {
+            return rc;
         }
         leave_out(c, column, NULL);
     }
@@ -161,16 +186,15 @@ static int leave_out_chosen(struct choice *c)
 
 /* ---- by the names of an earlier set ---- */
 
-/* The column of that name which is no feature yet; UINT32_MAX: there is none. */
-static uint32_t find_name(const struct choice *c, const char *word)
+/* The column of that name which is no feature; UINT32_MAX: there is none. */
+static uint32_t find_name(const struct choice *c, const char *name)
 {
-    const char *const words[] = {word, NULL};
-    for (uint32_t k = 0; k < c->t->columns_n; k++) {
-        if (!c->named[k] && name_is(c->t, k, words)) {
-            return k;
-        }
-    }
-    return UINT32_MAX;
+    return uw_columns_find(c->names, c->t->columns_n, c->feature, name);
+}
+
+static bool is_named(const struct choice *c, uint32_t column)
+{
+    return c->feature != NULL && c->feature[column] != UINT32_MAX;
 }
 
 /* Take the features of the training data by their names, in whatever columns they are now. For the
@@ -178,44 +202,42 @@ static uint32_t find_name(const struct choice *c, const char *word)
 static int take_named(struct choice *c)
 {
     const struct uw_data_columns *like = c->config->like;
-    const char *missing = NULL;
-    uint32_t n = 0;
-    if (like == NULL || like->features == NULL || c->t->columns[0].name == NULL) {
+    const struct uw_table *t = c->t;
+    if (like == NULL || like->features == NULL || t->columns[0].name == NULL) {
         return UW_OK;
     }
-    c->named = calloc(c->t->columns_n, sizeof *c->named);
-    if (c->named == NULL) {
-        return uw_error_set(c->err, UW_ERR_NOMEM, "%.120s: no memory", c->t->path);
+    c->names = calloc(t->columns_n, sizeof *c->names);
+    c->feature = calloc(t->columns_n, sizeof *c->feature);
+    if (c->names == NULL || c->feature == NULL) {
+        return uw_error_set(c->err, UW_ERR_NOMEM, "%.120s: no memory", t->path);
     }
-    for (uint32_t k = 0; k < like->features_n; k++) {
-        uint32_t column = find_name(c, like->features[k]);
-        if (column == UINT32_MAX) {
-            missing = missing == NULL ? like->features[k] : missing;
-            continue;
-        }
-        c->named[column] = true;
-        c->r->features[n++] = column;
+    for (uint32_t k = 0; k < t->columns_n; k++) {
+        c->names[k].text = t->columns[k].name;
+        c->names[k].bytes = strlen(t->columns[k].name);
     }
-    if (n != 0 && missing != NULL) {
-        return uw_error_set(c->err, UW_ERR_MISMATCH, "%.90s: no column \"%.40s\", which the model "
-                            "was trained on; it needs all %u, in any order", c->t->path, missing,
-                            (unsigned)like->features_n);
+    int found = uw_columns_match(like, c->names, t->columns_n, c->feature, t->path, c->err);
+    if (found < 0) {
+        return found;
     }
-    if (n == 0) {
-        free(c->named);
-        c->named = NULL;
+    if (found == 0) {
+        free(c->feature);
+        c->feature = NULL;
         uw_note(c->notes, "the header has none of the training data's names: columns are taken by "
                           "their places");
         return UW_OK;
     }
-    c->r->features_n = n;
+    c->r->features_n = (uint32_t)found;
     c->left_n = 0;
-    for (uint32_t k = 0; k < c->t->columns_n; k++) {
-        c->out[k] = c->out[k] || c->named[k];
+    for (uint32_t k = 0; k < t->columns_n; k++) {
+        if (is_named(c, k)) {
+            c->r->features[c->feature[k]] = k;
+            c->out[k] = true;
+        }
         c->left_n += !c->out[k];
     }
-    c->inputs = c->left_n == 0 ? n : 1;     /* none is left for the label, or one is */
-    c->left_n = c->left_n == 0 ? n : 2;
+    bool none = c->left_n == 0;         /* is left for the label, or one is */
+    c->inputs = none ? c->r->features_n : 1;
+    c->left_n = none ? c->r->features_n : 2;
     uw_note(c->notes, "columns are taken by the names of the training data");
     return UW_OK;
 }
@@ -225,7 +247,7 @@ static bool take_named_values(struct choice *c)
 {
     const struct uw_data_columns *like = c->config->like;
     uint32_t found = 0;
-    for (uint32_t k = 0; c->named != NULL && like->targets != NULL && k < like->targets_n; k++) {
+    for (uint32_t k = 0; c->feature != NULL && like->targets != NULL && k < like->targets_n; k++) {
         found += find_name(c, like->targets[k]) != UINT32_MAX;
     }
     if (found == 0 || found != like->targets_n) {
@@ -263,17 +285,17 @@ static int take_list(struct choice *c, const char *option, const char *list)
         size_t n = uw_list_next(&list, &word);
         const struct uw_cell cell = {.text = word, .bytes = n};
         bool last = uw_cell_is(&cell, "last"), end = last || uw_cell_is(&cell, "first");
-        uint32_t column = uw_table_find(c->t, word, n);
-        if (end && column != UINT32_MAX && c->out[column]) {
+        uint32_t column;
+        int rc = find_chosen(c, option, word, n, &column);
+        if (rc < 0) {
+            return rc;
+        }
+        if (end && c->out[column]) {
             column = end_of(c, last);
         }
-        if (column == UINT32_MAX || c->taken[column]) {
-            return uw_error_set(c->err, UW_ERR_INVALID,
-                                "%s=%.*s: %.100s %s", option, (int)(n < 40 ? n : 40), word,
-                                c->t->path, column == UINT32_MAX
-                                    ? "has no such column; a name, a number from 1, first and last "
-                                      "are allowed"
-                                    : "has that column once");
+        if (c->taken[column]) {
+            return uw_error_set(c->err, UW_ERR_INVALID, "%s=%.*s: %.100s has that column once",
+                                option, (int)(n < 40 ? n : 40), word, c->t->path);
         }
         c->out[column] = false;
         take(c, column);
@@ -434,6 +456,11 @@ static int choose_target(struct choice *c)
 
 /* ---- features ---- */
 
+static const char *fault_of(const struct uw_place *p)
+{
+    return uw_cell_fault(&(struct uw_cell){.text = p->text, .bytes = strlen(p->text)});
+}
+
 /* Every feature must be numbers. */
 static int check_numbers(const struct choice *c)
 {
@@ -454,26 +481,27 @@ static int check_numbers(const struct choice *c)
     }
     char text[64];
     const struct uw_column *x = &c->t->columns[at];
-    return uw_error_set(c->err, UW_ERR_CORRUPT, "%.90s:%u:%u: \"%s\": not a number%s%s%s",
+    const char *fault = fault_of(worst);
+    bool word = strcmp(fault, "not a number") == 0, words = word && x->words_n > x->numbers_n;
+    return uw_error_set(c->err, UW_ERR_CORRUPT, "%.90s:%u:%u: \"%s\": %s%s%s",
                         c->t->path, (unsigned)worst->line, (unsigned)worst->byte, worst->text,
-                        x->words_n > x->numbers_n ? "; drop=N leaves out a column of words, "
-                                                    "label=N makes it the label: " : "",
-                        x->words_n > x->numbers_n ? uw_column_text(c->t, at, text) : "",
-                        x->words_n > x->numbers_n ? "" : "; delimiter= and skip= tell where "
-                                                         "numbers are");
+                        fault, words ? "; drop=N leaves out a column of words, label=N makes it "
+                                       "the label: "
+                               : word ? "; delimiter= and skip= tell where numbers are" : "",
+                        words ? uw_column_text(c->t, at, text) : "");
 }
 
 static int take_features(struct choice *c)
 {
     char text[64];
     for (uint32_t k = 0; k < c->t->columns_n; k++) {
-        if (c->named != NULL && c->named[k] && c->taken[k]) {
+        if (is_named(c, k) && c->taken[k]) {
             return uw_error_set(c->err, UW_ERR_INVALID, "%.100s: %s is a feature of the training "
                                 "data, so it cannot be what the model computes", c->t->path,
                                 uw_column_text(c->t, k, text));
         }
-        if (c->named != NULL) {
-            c->out[k] = !c->named[k] && !c->taken[k];
+        if (c->feature != NULL) {
+            c->out[k] = !is_named(c, k) && !c->taken[k];
         } else if (!c->out[k] && !c->taken[k]) {
             c->r->features[c->r->features_n++] = k;
         }
@@ -511,14 +539,15 @@ int uw_roles_choose(struct uw_roles *r, const struct uw_table *t, const struct u
     }
     rc = rc < 0 ? rc : leave_out_chosen(&c);
     rc = rc < 0 ? rc : take_named(&c);
-    if (rc == UW_OK && c.named == NULL && !has_first(&c, o->label) && !has_first(&c, o->target)) {
+    if (rc == UW_OK && c.feature == NULL && !has_first(&c, o->label) && !has_first(&c, o->target)) {
         leave_out_index(&c);
     }
     rc = rc < 0 ? rc : choose_target(&c);
     rc = rc < 0 ? rc : take_features(&c);
     free(c.out);
     free(c.taken);
-    free(c.named);
+    free(c.names);
+    free(c.feature);
     return rc;
 }
 
@@ -542,8 +571,8 @@ int uw_roles_check_like(const struct uw_roles *r, const struct uw_table *first,
     for (uint32_t i = 0; i < r->features_n; i++) {
         const struct uw_place *p = &other->columns[r->features[i]].word;
         if (p->line != 0 && !is_truth(&other->columns[r->features[i]])) {
-            return uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%u: \"%s\": not a number",
-                                other->path, (unsigned)p->line, (unsigned)p->byte, p->text);
+            return uw_error_set(err, UW_ERR_CORRUPT, "%.100s:%u:%u: \"%s\": %s", other->path,
+                                (unsigned)p->line, (unsigned)p->byte, p->text, fault_of(p));
         }
     }
     return UW_OK;

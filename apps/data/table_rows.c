@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "uwasa/table_rows.h"
 
-#include "table_text.h"
+#include "columns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -76,45 +76,30 @@ static void add_note(struct uw_table_rows *r, const char *text)
     snprintf(r->note + used, sizeof r->note - used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-/* The cell of the line that is this word, and is no feature yet; UINT32_MAX: there is none. */
-static uint32_t find_cell(const struct uw_table_rows *r, struct uw_lines l, const char *word)
-{
-    struct uw_cell cell = {.is_last = false};
-    for (uint32_t i = 0; !cell.is_last; i++) {
-        cell = uw_lines_cell(&l);
-        if (uw_cell_is(&cell, word) && r->feature[i] == UINT32_MAX) {
-            return i;
-        }
-    }
-    return UINT32_MAX;
-}
-
 /* Find the features by the names in a header. None of them: the header is of other names. */
 static int take_header(struct uw_table_rows *r, struct uw_lines l, struct uw_error *err)
 {
-    char *const *names = r->columns != NULL ? r->columns->features : NULL;
-    uint32_t found = 0, missing = UINT32_MAX, cells_n = uw_lines_count(&l);
-    char text[96];
-    if (names == NULL) {
+    uint32_t cells_n = uw_lines_count(&l);
+    char text[128];
+    if (r->columns == NULL || r->columns->features == NULL) {
         add_note(r, "its first line is a header, skipped");
         return UW_OK;
     }
-    int rc = take_width(r, cells_n, err);
-    for (uint32_t k = 0; k < r->n && rc == UW_OK; k++) {
-        uint32_t at = find_cell(r, l, names[k]);
-        found += at != UINT32_MAX;
-        missing = at == UINT32_MAX && missing == UINT32_MAX ? k : missing;
-        if (at != UINT32_MAX) {
-            r->feature[at] = k;
-        }
+    int found = take_width(r, cells_n, err);
+    struct uw_cell *names = calloc((size_t)cells_n + 1u, sizeof *names);
+    if (names == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory", r->name);
     }
-    if (rc < 0) {
-        return rc;
+    for (uint32_t i = 0; i < cells_n; i++) {
+        names[i] = uw_lines_cell(&l);
     }
-    if (found != 0 && missing != UINT32_MAX) {
-        return uw_error_set(err, UW_ERR_MISMATCH, "%.90s:%u: no column \"%.40s\", which the model "
-                            "was trained on; it needs all %u, in any order", r->name,
-                            (unsigned)r->line_n, names[missing], (unsigned)r->n);
+    snprintf(text, sizeof text, "%.90s:%u", r->name, (unsigned)r->line_n);
+    if (found == UW_OK) {
+        found = uw_columns_match(r->columns, names, cells_n, r->feature, text, err);
+    }
+    free(names);
+    if (found < 0) {
+        return found;
     }
     if (found == 0) {
         free(r->feature);
@@ -220,11 +205,11 @@ static int read_cells(struct uw_table_rows *r, struct uw_lines l, float *x,
         if (!uw_cell_number(&cell, l.delimiter != ',', &value) &&
             !uw_cell_truth(&cell, &value)) {
             return uw_error_set(err, UW_ERR_CORRUPT,
-                                "%.90s:%u:%zu: \"%.*s\": not a number; a row has %u decimal "
-                                "numbers", r->name, (unsigned)r->line_n,
+                                "%.90s:%u:%zu: \"%.*s\": %s; a row has %u decimal numbers",
+                                r->name, (unsigned)r->line_n,
                                 (size_t)(cell.text - r->line) + 1,
                                 (int)(cell.bytes < 24 ? cell.bytes : 24), cell.text,
-                                (unsigned)r->n);
+                                uw_cell_fault(&cell), (unsigned)r->n);
         }
         x[k] = c != NULL && c->mean != NULL ? (value - c->mean[k]) * c->inverse[k] : value;
     }

@@ -267,6 +267,20 @@ bool uw_cell_number(const struct uw_cell *c, bool comma, float *value)
     return end == copy + c->bytes && isfinite(*value);
 }
 
+const char *uw_cell_fault(const struct uw_cell *c)
+{
+    char copy[NUMBER_BYTES], *end = copy;
+    size_t n = c->bytes < sizeof copy ? c->bytes : 0;
+    memcpy(copy, c->text, n);
+    copy[n] = '\0';
+    if (uw_cell_missing(c)) {
+        return "the value is missing";
+    }
+    return n != 0 && isinf(strtof(copy, &end)) && end == copy + n
+               ? "not finite; a value is needed in its place, or no such line"
+               : "not a number";
+}
+
 bool uw_cell_is(const struct uw_cell *c, const char *word)
 {
     return strlen(word) == c->bytes && strncasecmp(c->text, word, c->bytes) == 0;

@@ -57,6 +57,9 @@ uint32_t uw_lines_count(const struct uw_lines *l);
  *   comma  the decimal point may be a comma */
 bool uw_cell_number(const struct uw_cell *c, bool comma, float *value);
 
+/* What a cell that is no number is instead, for sentences: "not a number", "not finite". */
+const char *uw_cell_fault(const struct uw_cell *c);
+
 /* Whether a cell says that its value is missing: empty, ?, NA, N/A, nan, null, none, or
  * a spreadsheet's error, as #DIV/0!. */
 bool uw_cell_missing(const struct uw_cell *c);

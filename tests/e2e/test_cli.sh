@@ -29,8 +29,8 @@ while IFS='|' read -r arguments sentence; do
     grep -qF -- "$sentence" err || { cat err >&2; fail "no '$sentence': $arguments"; }
 done <<'END'
 train|--model: is needed
-train --model lenet5 --batch 0|--batch 0: needs 1 or more
-train --model lenet5 --batch 1.5|--batch 1.5: needs 1 or more
+train --model lenet5 --batch 0|--batch 0: needs a whole number, 1 or more
+train --model lenet5 --batch 1.5|--batch 1.5: needs a whole number, 1 or more
 train --model lenet5 --bach 3|did you mean --batch?
 train --modle lenet5|did you mean --model?
 train --model lenet5 --lr -1|--lr -1: needs a number, 0 or more
@@ -50,7 +50,7 @@ train --model lenet5 --epsilon 1e-6|--epsilon: needs --optimizer adam
 train --model lenet5 --train last:0|--train last:0: needs all, bias, last:N
 train --model lenet5 --train lora:4:-1|--train lora:4:-1: needs all, bias
 train --model lenet5 --mode immediate --clip-norm 1|needs plan mode full
-train --model lenet5 --micro-batch 0|--micro-batch 0: needs 1 or more
+train --model lenet5 --micro-batch 0|--micro-batch 0: needs a whole number, 1 or more
 train --model lenet5 --micro-batch 64|--micro-batch 64: needs at most --batch 32
 train --model lenet5 --schedule multistep:5s,6:0.1|needs constant
 train --model lenet5 --micro-batch 4 --spike 3|whole minibatches

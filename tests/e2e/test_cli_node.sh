@@ -35,8 +35,8 @@ check_config '{"run": "r", "key": "run.key", "model": "mlp"}' '"name" is missing
 check_config "{$head,
 \"bach\": 3}" 'bad.json:2: unknown key "bach", did you mean "batch"?'
 check_config "{$head,
-\"batch\": 0}" 'bad.json:2: "batch" needs 1 or more'
-check_config "{$head, \"batch\": \"3\"}" '"batch" needs 1 or more'
+\"batch\": 0}" 'bad.json:2: "batch" needs a whole number, 1 or more'
+check_config "{$head, \"batch\": \"3\"}" '"batch" needs a whole number, 1 or more'
 check_config "{$head, \"emulate\": {\"los\": 1}}" 'did you mean "emulate.loss"?'
 check_config "{$head, \"emulate\": {\"loss\": 2}}" '"emulate.loss" needs a number from 0 to 1'
 check_config "{$head, \"momentum_rule\": \"gq\"}" 'needs one of qg'
@@ -78,7 +78,7 @@ expect 2 "$uwasa" node --config good.json --link radio
 grep -q -- 'link.radio=udp:GROUP:PORT with --set link.address=N' err || fail "which radio?"
 # every key is a flag
 expect 2 "$uwasa" node --config good.json --batch 0
-grep -q -- '--batch 0: needs 1 or more' err || { cat err >&2; fail "a key as a flag"; }
+grep -q -- '--batch 0: needs a whole number, 1 or more' err || { cat err >&2; fail "a key as a flag"; }
 expect 2 "$uwasa" node --config good.json --period=auto --exchange allreduce
 grep -q -- '--period auto: "period" can adapt in' err || { cat err >&2; fail "two keys as flags"; }
 expect 2 "$uwasa" node --config good.json --peroid 5

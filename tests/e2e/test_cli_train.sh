@@ -87,7 +87,7 @@ done <<END
 1|$base --save whole.safetensors --resume --validation 0.3|was trained with --validation 0.2
 1|$base --save whole.safetensors --resume --validation 0.2|of --keep best
 2|$base --validation 0|needs a number from 0.001 to 0.9
-2|$base --patience 0|--patience 0: needs 1 or more
+2|$base --patience 0|--patience 0: needs a whole number, 1 or more
 2|$base --keep first|needs one of last best
 2|$base --class-weights 1,2,3|3 numbers, the model has 2 classes
 2|$base --class-weights 1,-2|needs balanced, or a number above 0

@@ -190,7 +190,7 @@ static void test_args_allowed_sentences(void **state)
     (void)state;
     char text[160];
     uw_opt_allowed(&rows[3], text, sizeof text);
-    assert_string_equal(text, "needs 1 or more");
+    assert_string_equal(text, "needs a whole number, 1 or more");
     uw_opt_allowed(&rows[2], text, sizeof text);
     assert_string_equal(text, "needs one of none qg");
     uw_opt_allowed(&rows[7], text, sizeof text);
@@ -212,9 +212,9 @@ static void test_assign_sets_keys_and_refuses_others(void **state)
     assert_int_equal(uw_opt_assign(opts, &unknown, &o, &err), UW_ERR_INVALID);
     assert_non_null(strstr(err.text, "did you mean emulate.loss?"));
     assert_int_equal(uw_opt_assign(opts, &wrong, &o, &err), UW_ERR_INVALID);
-    assert_string_equal(err.text, "--set batch=0: needs 1 or more");
+    assert_string_equal(err.text, "--set batch=0: needs a whole number, 1 or more");
     assert_int_equal(uw_opt_assign(opts, &flag, &o, &err), UW_ERR_INVALID);
-    assert_string_equal(err.text, "--batch 0: needs 1 or more");
+    assert_string_equal(err.text, "--batch 0: needs a whole number, 1 or more");
 }
 
 static void read_config(const char *text, struct options *o, char *err)
@@ -283,8 +283,8 @@ static void test_config_mistakes_name_line_and_key(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"{\n\"batch\":\n 0}", "c.json:2: \"batch\" needs 1 or more"},
-        {"{\"batch\": \"3\"}", "c.json:1: \"batch\" needs 1 or more"},
+        {"{\n\"batch\":\n 0}", "c.json:2: \"batch\" needs a whole number, 1 or more"},
+        {"{\"batch\": \"3\"}", "c.json:1: \"batch\" needs a whole number, 1 or more"},
         {"{\"period\": \"7\"}", "c.json:1: \"period\" needs a whole number from 1 to 100, or auto"},
         {"{\"lr\": 1,\n\n\"bach\": 1}", "c.json:3: unknown key \"bach\", did you mean \"batch\"?"},
         {"{\"emulate\": {\"loss\": 0,\n \"los\": 1}}",

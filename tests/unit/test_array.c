@@ -175,6 +175,12 @@ static void test_npy_that_is_malformed_is_refused(void **state)
         expect_error(spec(""), UW_ERR_CORRUPT, "a.csv");
     }
     write_file("a.csv", good.at, good.n);
+    static const int32_t large[] = {3, 16777217};
+    write_npy("b.csv", "<i4", "(2,)", large, sizeof large);
+    expect_error(spec(",test=0"), UW_ERR_CORRUPT, "a.csv:2: column 2: a label above 16777215");
+    expect_error(spec(",test=0,classes=3+16777216"), UW_ERR_CORRUPT, "a label above 16777215");
+    expect_error(spec(",label=1"), UW_ERR_INVALID, "are for tables of text");
+    expect_error(spec(",lable=1"), UW_ERR_INVALID, "there are label=none, classes, scale");
     expect_error(spec(",drop=1"), UW_ERR_INVALID, "are for tables of text");
     expect_error(spec(",x.npy"), UW_ERR_INVALID, "a test set has two files");
 }

@@ -59,7 +59,9 @@ static void test_csv_errors_name_line_and_column(void **state)
     } bad[] = {
         {"", "no line of numbers"},
         {"\n\n", "no line of numbers"},
-        {"a,b\n", "a.csv:1:1: \"a\": not a number"},
+        {"a,b\n", "a.csv:1: no samples: a line of words"},
+        {"1,2,0\n1,-Inf,0\n", "a.csv:2:3: \"-Inf\": not finite; a value is needed"},
+        {"1,2,0\n1,1e99,0\n", "a.csv:2:3: \"1e99\": not finite"},
         {"1,2,0\n1,x,0\n", "a.csv:2:3: \"x\": not a number"},
         {"1,x,0\n", "a.csv:1:3: \"x\": not a number"},
         {"1,0\n2,1\n3,0\n4,1\n5,0\n6,1\n7,0\n8,1\n9,0\n10,1\n11,y\n",

@@ -177,6 +177,7 @@ static void test_table_options_that_are_wrong_are_refused(void **state)
         const char *part;
     } bad[] = {
         {",lable=first", UW_ERR_INVALID, "no option lable="},
+        {",classes=0+1+0", UW_ERR_INVALID, "classes=0+1+0: names \"0\" twice"},
         {",label=kind", UW_ERR_INVALID, "has no such column"},
         {",drop=9", UW_ERR_INVALID, "has no such column"},
         {",label=last,target=1", UW_ERR_INVALID, "give one of them"},
@@ -192,6 +193,46 @@ static void test_table_options_that_are_wrong_are_refused(void **state)
         write_text("a.csv", "1,2,0\n3,4,1\n");
         expect_error(spec(bad[i].options), bad[i].code, bad[i].part);
     }
+}
+
+/* Names as they are written before names of another case; an option that means two is refused. */
+static void test_table_columns_of_one_name_are_told_apart(void **state)
+{
+    (void)state;
+    static const struct uw_data_config two = {.channels = 2, .outputs = 2};
+    static char *names[] = {"a", "A"};
+    static const struct uw_data_columns like = {.features_n = 2, .features = names};
+    write_text("a.csv", "A,a,y,b,b\n7,1,0,1,2\n9,0,1,3,4\n");
+    expect_error(spec(",label=b"), UW_ERR_INVALID, "label=b: columns 4 and 5 of");
+    expect_error(spec(",target=B"), UW_ERR_INVALID, "target=B: columns 4 and 5 of");
+    expect_error(spec(",drop=b"), UW_ERR_INVALID, "drop=b: columns 4 and 5 of");
+    struct uw_data d = open_good(spec(",label=a,drop=4+5,test=0"), &two);
+    expect_sample(&d, 0, (float[]){7.0f, 0.0f}, 1);
+    uw_data_close(&d);
+    d = open_good(spec(",label=y,test=0"), &(struct uw_data_config){.like = &like});
+    expect_sample(&d, 1, (float[]){0.0f, 9.0f}, 1);
+    uw_data_close(&d);
+}
+
+/* Numbers that are the same as floats are different labels. */
+static void test_table_large_labels_are_told_apart(void **state)
+{
+    (void)state;
+    write_text("a.csv", "1,16777216\n2,16777217\n3,16777217\n");
+    struct uw_data d = open_good(spec(",label=2,test=0"), NULL);
+    const struct uw_data_columns *c = uw_data_columns(&d);
+    assert_int_equal(c->classes_n, 2);
+    assert_string_equal(c->classes[1], "16777217");
+    expect_sample(&d, 0, (float[]){1.0f}, 0);
+    expect_sample(&d, 2, (float[]){3.0f}, 1);
+    write_text("a.csv", "1,16777217\n");
+    struct uw_data later = open_good(spec(",label=2,test=0"), &(struct uw_data_config){.like = c});
+    expect_sample(&later, 0, (float[]){1.0f}, 1);
+    uw_data_close(&later);
+    write_text("a.csv", "1,16777217\n2,16777218\n");
+    expect_refused(spec(",label=2,test=0"), &(struct uw_data_config){.like = c}, UW_ERR_CORRUPT,
+                   "a.csv:2: column 2: \"16777218\" is none of the 2 classes");
+    uw_data_close(&d);
 }
 
 static void test_table_labels_may_be_in_a_file_of_their_own(void **state)
@@ -390,6 +431,8 @@ int main(void)
         cmocka_unit_test_teardown(test_table_is_read_as_programs_write_it, empty_folder),
         cmocka_unit_test_teardown(test_table_options_decide, empty_folder),
         cmocka_unit_test_teardown(test_table_options_that_are_wrong_are_refused, empty_folder),
+        cmocka_unit_test_teardown(test_table_columns_of_one_name_are_told_apart, empty_folder),
+        cmocka_unit_test_teardown(test_table_large_labels_are_told_apart, empty_folder),
         cmocka_unit_test_teardown(test_table_labels_may_be_in_a_file_of_their_own, empty_folder),
         cmocka_unit_test_teardown(test_table_values_are_targets, empty_folder),
         cmocka_unit_test_teardown(test_table_values_follow_parts_and_the_loader, empty_folder),

@@ -78,10 +78,12 @@ static void test_rows_mistakes_name_line_and_byte(void **state)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"1,2\n3,x\n", ":2:3: \"x\": not a number"}, {"1,2\n3,\n", ":2:3: \"\": not a number"},
+        {"1,2\n3,x\n", ":2:3: \"x\": not a number"},
+        {"1,2\n3,\n", ":2:3: \"\": the value is missing"},
         {"1,2\n3\n", ":2: 1 cells, the lines before have 2"},
         {"\n3,4,0\n", ":2: 3 cells, the model takes 2 numbers; a table with labels goes with"},
-        {"1,nan\n", ":1:3: \"nan\": not a number"},
+        {"1,nan\n", ":1:3: \"nan\": the value is missing; a row has 2"},
+        {"1,inf\n", ":1:3: \"inf\": not finite"},
         {"1;2,3,4\n", "\"2,3,4\": not a number"},
         {"a,b\nc,d\n", ":2:1: \"c\": not a number"},
         {"1,2,3,4\n", ":1: 4 cells, the model takes 2 numbers"}};

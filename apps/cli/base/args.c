@@ -178,7 +178,7 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     if (o->max > 0.0) {
         snprintf(text, text_bytes, "needs %s from %.10g to %.10g", whole, o->min, o->max);
     } else if (o->min == 1.0 && !uw_opt_is_bytes(o)) {
-        snprintf(text, text_bytes, "needs 1 or more");
+        snprintf(text, text_bytes, "needs %s, 1 or more", whole);
     } else if (o->kind == UW_OPT_U32) {
         snprintf(text, text_bytes, "needs %s from %.10g to %lu", whole, o->min,
                  (unsigned long)UINT32_MAX);

@@ -100,7 +100,8 @@ struct uw_args_spec {
     uint32_t positional_max;
 };
 
-/* Write the values that a row allows to text, "needs 1 or more"; truncated to fit. */
+/* Write the values that a row allows to text, "needs a whole number, 1 or more";
+ * truncated to fit. */
 void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes);
 
 /* Whether a file name ends in tail and is longer than it. */
