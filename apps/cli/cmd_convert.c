@@ -83,7 +83,8 @@ static int take_kept(struct uw_job *job, const char *weights, struct uw_convert_
     uint32_t n = 0;
     int rc = uw_job_columns_load(&kept, weights, onnx, err);
     if (rc == UW_OK && kept.columns.features_n != 0) {
-        job->columns = uw_job_columns_text(&kept.columns, kept.loss);
+        job->columns = uw_job_columns_text(&kept.columns,
+                                           uw_job_columns_loss(&kept));
         *entries = malloc(((size_t)onnx->entries_n + 1u) * sizeof **entries);
         if (job->columns == NULL || *entries == NULL) {
             rc = uw_error_set(err, UW_ERR_NOMEM, "out of memory");

@@ -2,6 +2,7 @@
 #include "job_data.h"
 
 #include "job_check.h"
+#include "job_heads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,11 +35,27 @@ static bool ends_in(const struct uw_job *j, enum uw_layer_kind kind)
 
 /* ---- what the samples are wanted for ---- */
 
-static enum uw_data_wanted wanted_by(const struct uw_job *j, enum uw_loss_word loss)
+/* Whether the outputs are a row of logits, and no image or sequence. */
+static bool has_logits(const struct uw_job *j)
+{
+    struct uw_model_def def = j->file.def;
+    struct uw_model_config config = j->config;
+    struct uw_model_need need;
+    def.losses = NULL;
+    def.losses_n = 0;
+    config.def = &def;
+    return uw_job_measure(j, &config, &need, NULL) != UW_ERR_SHAPE;
+}
+
+static enum uw_data_wanted wanted_by(const struct uw_job *j, struct uw_choice loss)
 {
     const struct uw_model_def *d = &j->file.def;
-    switch (loss) {
-    case UW_LOSS_WORD_CROSS_ENTROPY: return UW_DATA_WANT_LABELS;
+    if (uw_job_wants_each(j, loss)) {
+        return UW_DATA_WANT_VALUES;
+    }
+    switch ((enum uw_loss_word)loss.at) {
+    case UW_LOSS_WORD_CROSS_ENTROPY:
+        return has_logits(j) ? UW_DATA_WANT_LABELS : UW_DATA_WANT_VALUES;
     case UW_LOSS_WORD_BINARY:
         return outputs_of(j) == 1 ? UW_DATA_WANT_LABELS : UW_DATA_WANT_ANY;
     case UW_LOSS_WORD_MSE:
@@ -98,15 +115,22 @@ static int set_binary(struct uw_job *j, const struct uw_dataset *data, const cha
     return UW_OK;
 }
 
-static int set_by_word(struct uw_job *j, enum uw_loss_word word, const struct uw_dataset *data,
+static int set_by_word(struct uw_job *j, struct uw_choice loss, const struct uw_dataset *data,
                        const char *spec, struct uw_error *err)
 {
     static const enum uw_loss_kind kinds[] = {[UW_LOSS_WORD_MSE] = UW_LOSS_MSE,
                                               [UW_LOSS_WORD_L1] = UW_LOSS_L1,
                                               [UW_LOSS_WORD_HUBER] = UW_LOSS_HUBER};
     bool one_hot = data->targets_n == 0 && outputs_of(j) > 1;
+    enum uw_loss_word word = (enum uw_loss_word)loss.at;
+    if (uw_job_wants_each(j, loss)) {
+        return uw_job_set_each(j, loss, err);
+    }
     switch (word) {
     case UW_LOSS_WORD_CROSS_ENTROPY:
+        if (!has_logits(j)) {
+            return uw_job_set_positions(j, data->targets_n, spec, err);
+        }
         set_loss(j, UW_LOSS_CROSS_ENTROPY, UW_TARGET_LABEL);
         return UW_OK;
     case UW_LOSS_WORD_BINARY:
@@ -149,18 +173,6 @@ static bool all_binary(struct uw_dataset *data)
     return good;
 }
 
-/* Whether the outputs are a row of logits, and no image or sequence. */
-static bool has_logits(const struct uw_job *j)
-{
-    struct uw_model_def def = j->file.def;
-    struct uw_model_config config = j->config;
-    struct uw_model_need need;
-    def.losses = NULL;
-    def.losses_n = 0;
-    config.def = &def;
-    return uw_job_measure(j, &config, &need, NULL) != UW_ERR_SHAPE;
-}
-
 /* As many outputs as inputs, but data with labels: an autoencoder, or classes? */
 static bool is_ambiguous(const struct uw_job *j, const struct uw_data *set)
 {
@@ -178,10 +190,17 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
 {
     const struct uw_data_columns *c = uw_data_columns(set);
     uint32_t outputs = outputs_of(j);
+    if (uw_job_wants_each(j, (struct uw_choice)UW_LOSS_DEFAULT)) {
+        return uw_job_set_each(j, (struct uw_choice)UW_LOSS_DEFAULT, err);
+    }
     bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
     if (set->base->targets_n != 0) {
-        if (sigmoid && all_binary(set->base)) {
+        bool each = set->base->targets_n == outputs;
+        if ((sigmoid || each) && all_binary(set->base)) {
             return set_binary(j, set->base, spec, err);
+        }
+        if (!each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
+            return uw_job_set_positions(j, set->base->targets_n, spec, err);
         }
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
         return UW_OK;
@@ -206,8 +225,9 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
     return UW_OK;
 }
 
-static const char *loss_text(const struct uw_loss_def *l, char text[96])
+static const char *loss_text(const struct uw_job *j, char text[96])
 {
+    const struct uw_loss_def *l = j->file.def.losses;
     static const char *const kinds[] = {[UW_LOSS_CROSS_ENTROPY] = "cross_entropy",
                                         [UW_LOSS_BINARY_CROSS_ENTROPY] = "binary cross-entropy",
                                         [UW_LOSS_MSE] = "mse", [UW_LOSS_L1] = "l1",
@@ -216,22 +236,34 @@ static const char *loss_text(const struct uw_loss_def *l, char text[96])
     static const char *const targets[] = {[UW_TARGET_LABEL] = "against the label",
                                           [UW_TARGET_INPUT] = itself,
                                           [UW_TARGET_VALUES] = "against the values"};
-    bool one = l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && l->target == UW_TARGET_VALUES;
-    snprintf(text, 96, "%s %s", kinds[l->kind], one ? "of two classes" : targets[l->target]);
+    bool values = l->target == UW_TARGET_VALUES;
+    bool one = l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && values && outputs_of(j) == 1;
+    if (values && l->kind == UW_LOSS_CROSS_ENTROPY) {
+        snprintf(text, 96, "%s of a class for each of %u positions, classes along the %s axis",
+                 kinds[l->kind], (unsigned)j->need.target_n, l->classes_last ? "last" : "first");
+    } else {
+        snprintf(text, 96, "%s %s", kinds[l->kind], one ? "of two classes" : targets[l->target]);
+    }
     return text;
 }
 
-/* The word of --loss for the loss that was chosen. */
-static uint32_t word_of(const struct uw_job *j)
+/* The words of --loss for what was chosen. */
+static const char *words_of(const struct uw_job *j, char text[UW_LOSS_TEXT_BYTES])
 {
-    static const enum uw_loss_word by_kind[] = {
-        [UW_LOSS_CROSS_ENTROPY] = UW_LOSS_WORD_CROSS_ENTROPY,
-        [UW_LOSS_BINARY_CROSS_ENTROPY] = UW_LOSS_WORD_BINARY, [UW_LOSS_MSE] = UW_LOSS_WORD_MSE,
-        [UW_LOSS_L1] = UW_LOSS_WORD_L1, [UW_LOSS_HUBER] = UW_LOSS_WORD_HUBER};
+    static const char *const by_kind[] = {
+        [UW_LOSS_CROSS_ENTROPY] = "cross_entropy", [UW_LOSS_BINARY_CROSS_ENTROPY] = "binary",
+        [UW_LOSS_MSE] = "mse", [UW_LOSS_L1] = "l1", [UW_LOSS_HUBER] = "huber"};
     const struct uw_loss_def *l = j->file.def.losses;
-    return l == NULL                      ? UW_LOSS_WORD_CROSS_ENTROPY
-           : l->target == UW_TARGET_INPUT ? UW_LOSS_WORD_AUTOENCODER
-                                          : by_kind[l->kind];
+    uint32_t n = l == NULL || !j->each_loss ? 1 : j->file.def.losses_n;
+    size_t used = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *word = l == NULL                         ? "cross_entropy"
+                           : l[i].target == UW_TARGET_INPUT ? "autoencoder"
+                                                            : by_kind[l[i].kind];
+        used += (size_t)snprintf(text + used, UW_LOSS_TEXT_BYTES - used, "%s%s", i > 0 ? "," : "",
+                                 word);
+    }
+    return text;
 }
 
 static void note_loss(struct uw_job *j, bool guessed)
@@ -242,7 +274,7 @@ static void note_loss(struct uw_job *j, bool guessed)
     j->loss_note[0] = '\0';
     if (guessed && l != NULL && !usual) {
         snprintf(j->loss_note, sizeof j->loss_note, "the loss is taken to be %s; --loss decides "
-                 "otherwise%s", loss_text(l, text),
+                 "otherwise%s", loss_text(j, text),
                  j->drops_sigmoid ? "; the sigmoid at the end is left out: the loss wants its "
                                     "input" : "");
     }
@@ -284,8 +316,8 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
                own->target == UW_TARGET_LABEL && outputs_of(j) == 1;
     int rc = UW_OK;
     if (loss.at != UW_LOSS_AUTO || one) {
-        rc = set_by_word(j, one ? UW_LOSS_WORD_BINARY : (enum uw_loss_word)loss.at, set->base, spec,
-                         err);
+        const struct uw_choice binary = {.at = UW_LOSS_WORD_BINARY};
+        rc = set_by_word(j, one ? binary : loss, set->base, spec, err);
     } else if (guesses) {
         rc = choose_by_data(j, set, spec, err);
     }
@@ -294,8 +326,8 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
     }
     j->loss_is_open = false;
     if (guesses || one || loss.at != UW_LOSS_AUTO) {
-        note_loss(j, guesses);
         rc = uw_job_measure(j, &j->config, &j->need, err);
+        note_loss(j, guesses);
         if (rc == UW_ERR_SHAPE && j->losses[0].target == UW_TARGET_LABEL) {
             return explain_shape(j, spec, err);
         }
@@ -322,7 +354,8 @@ bool uw_job_is_binary(const struct uw_job *j)
 bool uw_job_has_labels(const struct uw_job *j)
 {
     const struct uw_model_def *d = &j->file.def;
-    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL || uw_job_is_binary(j);
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL || uw_job_is_binary(j) ||
+           d->losses[0].kind == UW_LOSS_CROSS_ENTROPY;
 }
 
 /* ---- opening ---- */
@@ -348,10 +381,7 @@ static struct uw_choice loss_of(const struct uw_job *j, struct uw_choice loss,
                                 const struct uw_job_columns *earlier)
 {
     bool said = loss.at != UW_LOSS_AUTO || (j->file.def.losses != NULL && !j->loss_is_open);
-    if (!said && earlier->loss != UW_LOSS_AUTO) {
-        loss.at = (int)earlier->loss;
-    }
-    return loss;
+    return said || earlier->loss.at == UW_LOSS_AUTO ? loss : earlier->loss;
 }
 
 int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_job_columns *earlier,
@@ -363,7 +393,7 @@ int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_jo
     struct uw_choice chosen = loss_of(j, loss, earlier);
     int rc = UW_OK;
     if (chosen.at != UW_LOSS_AUTO) {
-        rc = set_by_word(j, (enum uw_loss_word)chosen.at, &like, "of the weights", err);
+        rc = set_by_word(j, chosen, &like, "of the weights", err);
         j->loss_is_open = false;
         return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
     }
@@ -374,7 +404,23 @@ int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_jo
     return rc;
 }
 
-static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
+/* The values beside a sample that the loss takes, as far as it is known without data; 0: it takes
+ * none, or is not known. */
+static int count_values(struct uw_job *j, struct uw_choice loss, uint32_t *n, struct uw_error *err)
+{
+    enum uw_data_wanted wanted = wanted_by(j, loss);
+    int rc = UW_OK;
+    if (uw_job_wants_each(j, loss)) {
+        rc = uw_job_set_each(j, loss, err);
+        rc = rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+    } else if (loss.at == UW_LOSS_WORD_CROSS_ENTROPY && wanted == UW_DATA_WANT_VALUES) {
+        rc = uw_job_set_positions(j, 0, "", err);
+    }
+    *n = rc == UW_OK && wanted == UW_DATA_WANT_VALUES ? j->need.target_n : 0;
+    return rc;
+}
+
+static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                      struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_data *train, struct uw_data *test, struct uw_error *err)
 {
@@ -383,10 +429,15 @@ static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
     config.channels = def->in_channels;
     config.height = def->in_h;
     config.width = def->in_w;
-    config.outputs = outputs_of(j);
-    config.wanted = wanted_by(j, (enum uw_loss_word)loss.at);
+    uint32_t values_n;
+    int rc = count_values(j, loss, &values_n, err);
+    if (rc < 0) {
+        return rc;
+    }
+    config.outputs = values_n != 0 ? values_n : outputs_of(j);
+    config.wanted = wanted_by(j, loss);
     config.like = earlier->columns.features_n != 0 ? &earlier->columns : NULL;
-    int rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
+    rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;
     return rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
@@ -404,7 +455,7 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
         return rc;
     }
     if (train != NULL && earlier.of_model) {
-        earlier.loss = UW_LOSS_AUTO;        /* a model that is trained on may get other data */
+        earlier.loss.at = UW_LOSS_AUTO;     /* a model that is trained on may get other data */
     }
     struct uw_choice loss = loss_of(j, c->loss, &earlier);
     rc = open_sets(j, c, loss, &earlier, train, test, err);
@@ -415,7 +466,8 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     if (rc == UW_OK) {
         tell_loss(j);
         free(j->columns);
-        j->columns = uw_job_columns_text(uw_data_columns(first), word_of(j));
+        char words[UW_LOSS_TEXT_BYTES];
+        j->columns = uw_job_columns_text(uw_data_columns(first), words_of(j, words));
     }
     uw_job_columns_close(&earlier);
     return rc;

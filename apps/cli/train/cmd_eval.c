@@ -35,7 +35,7 @@ static const struct uw_opt rows[] = {
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any with the same names (an ONNX model has its own): "
         UW_WEIGHTS_HELP),
-    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS "|none",
+    ROW("loss", UW_OPT_CHOICES, loss, 0, 0, UW_LOSS_WORDS "|none",
          UW_LOSS_HELP "; none: outputs only, without a label"),
     ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
         "of an autoencoder: an error above X is an anomaly (that of the weights)"),
@@ -86,7 +86,7 @@ static void report(const struct test *t, const struct uw_job *job, struct uw_eve
     const struct uw_score score = {.accuracy = uw_scores_accuracy(&t->scores),
                                    .loss = uw_scores_loss(&t->scores),
                                    .samples_n = t->scores.samples_n,
-                                   .labels = t->answers.kind == UW_ANSWER_CLASS};
+                                   .labels = t->answers.classes_n != 0};
     bool compares = !job->compares_nothing;
     cJSON *ev = uw_event("done");
     if (compares) {
