@@ -408,7 +408,7 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
         return rc;
     }
     rc = uw_safetensors_open(&st, storage, object, err);
-
+    rc = rc < 0 ? rc : uw_safetensors_check_data(&st, err);
     if (rc == UW_OK && state != NULL) {
         rc = load_state(&st, &loaded, err);
     }
@@ -457,6 +457,7 @@ int uw_checkpoint_load_weights(struct uw_model *m, bool loose, struct uw_weights
 
     *report = (struct uw_weights_report){.type = ""};
     rc = rc < 0 ? rc : uw_safetensors_open(&st, storage, object, err);
+    rc = rc < 0 ? rc : uw_safetensors_check_data(&st, err);
     if (rc < 0) {
         return rc;
     }

@@ -28,11 +28,12 @@
     X("uwasa.user2", user[2])      \
     X("uwasa.user3", user[3])
 
-/* Files written before exact mode existed lack these: 0. */
+/* Older files lack these: 0. */
 #define UW_EXACT_NUMBERS(X)           \
     X("uwasa.exact", exact)        \
     X("uwasa.mode", mode)          \
-    X("uwasa.micro_batch", micro_n)
+    X("uwasa.micro_batch", micro_n) \
+    X("uwasa.layers", layers)
 
 /* One vector of training state, saved beside the parameters. */
 struct uw_vector {

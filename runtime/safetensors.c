@@ -416,6 +416,98 @@ int uw_safetensors_each(const struct uw_safetensors *st,
     return rc < 0 ? rc : UW_OK;
 }
 
+/* ---- whether tensors fill the data ---- */
+
+struct filling {
+    uint64_t at;                                /* bytes before it are in one tensor each */
+    uint64_t all;                               /* bytes of all tensors */
+    uint32_t index;                             /* of the tensor that is seen next */
+    uint32_t of;                                /* ... and of the one that others are compared to */
+    struct uw_safetensors_entry one, other;     /* other: nearest behind `at`, or overlaps one */
+    bool found;
+};
+
+static void follow(void *arg, const struct uw_safetensors_entry *e)
+{
+    struct filling *f = arg;
+    f->all += e->end - e->begin;
+    if (e->begin == f->at && e->end > e->begin) {
+        f->at = e->end;
+        f->one = *e;
+    }
+}
+
+static void find_nearest(void *arg, const struct uw_safetensors_entry *e)
+{
+    struct filling *f = arg;
+    if (e->begin > f->at && (!f->found || e->begin < f->other.begin)) {
+        f->other = *e;
+        f->found = true;
+    }
+}
+
+static void take_one(void *arg, const struct uw_safetensors_entry *e)
+{
+    struct filling *f = arg;
+    if (f->index++ == f->of) {
+        f->one = *e;
+        f->found = true;
+    }
+}
+
+static void find_overlap(void *arg, const struct uw_safetensors_entry *e)
+{
+    struct filling *f = arg;
+    uint64_t begin = e->begin > f->one.begin ? e->begin : f->one.begin;
+    uint64_t end = e->end < f->one.end ? e->end : f->one.end;
+    if (f->index++ > f->of && begin < end && !f->found) {
+        f->other = *e;
+        f->found = true;
+    }
+}
+
+/* Name two tensors that overlap; without any, those around the hole at f->at. */
+static int name_fault(const struct uw_safetensors *st, struct filling *f, struct uw_error *err)
+{
+    const struct uw_safetensors_entry before = f->one;
+    int rc = UW_OK;
+    for (f->of = 0, f->found = true; f->found && rc == UW_OK; f->of++) {
+        f->found = false;
+        f->index = 0;
+        rc = uw_safetensors_each(st, take_one, f, err);
+        bool more = f->found;
+        f->found = false;
+        f->index = 0;
+        rc = rc < 0 || !more ? rc : uw_safetensors_each(st, find_overlap, f, err);
+        if (rc == UW_OK && f->found) {
+            return uw_error_set(err, UW_ERR_CORRUPT, "%s: tensors %.70s and %.70s overlap",
+                                st->object, f->one.name, f->other.name);
+        }
+        f->found = more;
+    }
+    f->found = false;
+    rc = rc < 0 ? rc : uw_safetensors_each(st, find_nearest, f, err);
+    return rc < 0 ? rc
+                  : uw_error_set(err, UW_ERR_CORRUPT, "%s: %llu bytes before tensor %.70s%s%.70s "
+                                 "belong to none", st->object,
+                                 (unsigned long long)(f->other.begin - f->at), f->other.name,
+                                 f->at != 0 ? ", behind " : "", before.name);
+}
+
+int uw_safetensors_check_data(const struct uw_safetensors *st, struct uw_error *err)
+{
+    struct filling f = {.at = 0};
+    uint64_t before = UINT64_MAX;
+    int rc = UW_OK;
+    while (rc == UW_OK && f.at != st->data_bytes && f.at != before) {
+        before = f.at;
+        f.all = 0;
+        rc = uw_safetensors_each(st, follow, &f, err);
+    }
+    return rc < 0 || (f.at == st->data_bytes && f.all == st->data_bytes) ? rc
+                                                                         : name_fault(st, &f, err);
+}
+
 int uw_safetensors_number(const struct uw_safetensors *st, const char *key, uint64_t *value,
                           struct uw_error *err)
 {

@@ -62,6 +62,11 @@ int uw_safetensors_each(const struct uw_safetensors *st,
                         void (*visit)(void *arg, const struct uw_safetensors_entry *entry),
                         void *arg, struct uw_error *err);
 
+/* Check that the tensors fill the data without holes, each byte in one of them. A header in the
+ * order of the data is read once, one in another order up to once for each tensor.
+ * Returns UW_OK, UW_ERR_CORRUPT naming two tensors, or an error as uw_safetensors_find. */
+int uw_safetensors_check_data(const struct uw_safetensors *st, struct uw_error *err);
+
 /* Look up a string of __metadata__ that holds a decimal number.
  * Returns 1 (found), 0 (not there), UW_ERR_CORRUPT (no number, or a bad header), UW_ERR_IO. */
 int uw_safetensors_number(const struct uw_safetensors *st, const char *key, uint64_t *value,

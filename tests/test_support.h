@@ -28,8 +28,8 @@ static inline uint64_t uw_test_seed(uint64_t fallback)
     return seed;
 }
 
-/* Does all take several times as long (UWASA_TEST_SLOW, which the presets of emulated processors and
- * of the address sanitizer set)? Tests of many random cases then have fewer. */
+/* Does all take several times as long (UWASA_TEST_SLOW, which the presets of emulated processors
+ * and of the address sanitizer set)? Tests of many random cases then have fewer. */
 static inline bool uw_test_slow(void)
 {
     return getenv("UWASA_TEST_SLOW") != NULL;

@@ -318,10 +318,34 @@ grep -q 'two.csv: --data reads it, so it is not replaced' err || fail "--save ov
 expect 2 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save images.csv
 grep -q 'images.csv: exists and holds no weights' err || fail "--save over a table is not refused"
 grep -q '^3,4,1' two.csv || fail "--save has replaced the data"
+mkdir -p photos/a photos/b
+for i in 1 2 3; do
+    printf 'P5 2 2 255 abcd' | tee photos/a/$i.pgm >photos/b/$i.pgm
+done
+touch two.onnx two.onnx.data
+while IFS='|' read -r flag command; do
+    # shellcheck disable=SC2086
+    expect 2 "$uwasa" $command
+    grep -q "reads it, so it is not replaced" err || { cat err >&2; fail "$flag: $command"; }
+done <<END
+--json|train --model images.json --data images:photos --json photos/a/1.pgm
+--trace|train --model images.json --data images:photos/,test=0 --trace photos/b/9.PGM
+--json|eval --model two.onnx --data csv:two.csv --json two.onnx.data
+--json|sim time --model two.json --json two.json
+END
+grep -q '^P5' photos/a/1.pgm || fail "an image is replaced"
+expect 0 "$uwasa" train --model images.json --data images:photos --steps 2 --json photos/log.json
 expect 0 "$uwasa" train --model two.json --data csv:two.csv --steps 1 --save two.safetensors
 cp two.safetensors before
 expect 1 "$uwasa" train --model two.json --data csv:two.csv --lr 3e38 --steps 9 --save two.safetensors
 cmp -s two.safetensors before || fail "weights that are no numbers have replaced good ones"
+
+# a loss that is no number ends badly
+expect 0 "$uwasa" train --model two.json --data csv:two.csv --lr 1e20 --steps 1 --save two.safetensors
+printf '1e30,2,0\n3e30,4,1\n' >large.csv
+expect 1 "$uwasa" eval --model two.json --data csv:large.csv,test=0 --weights two.safetensors
+grep -q 'large.csv,test=0: the loss is ' err || fail "eval does not tell that the loss is no number"
+mv before two.safetensors
 
 # a device that has seen some of the classes only
 sed 's/"out": 2/"out": 4/' two.json >four.json

@@ -53,4 +53,17 @@ head -c 1000 whole.safetensors >cut.safetensors
 expect 1 "$uwasa" train --model mlp --steps 401 --batch 16 --seed 3 --resume --save cut.safetensors
 expect 1 "$uwasa" train --model lenet5 --steps 401 --batch 16 --seed 3 --resume \
     --save whole.safetensors
+
+# Another model of the same shapes; a file of a version that did not save what computed it is taken
+"$uwasa" models mlp >mine.json
+sed 's/"relu"/"tanh"/' mine.json >other.json
+if cmp -s mine.json other.json; then fail "the models are the same"; fi
+resume="--steps 401 --batch 16 --momentum 0.9 --seed 3 --threads 1 --resume --save whole.safetensors"
+# shellcheck disable=SC2086
+expect 1 "$uwasa" train --model other.json $resume
+grep -q 'whole.safetensors: was saved by another model, whose layers differ' err || fail "the other model"
+sed 's/uwasa.layers/uwasa.lay_rs/' whole.safetensors >older.safetensors
+# shellcheck disable=SC2086
+expect 0 "$uwasa" train --model mine.json ${resume% *} older.safetensors
+grep -q 'older.safetensors: resuming at step 400' err || fail "an older file"
 echo passed

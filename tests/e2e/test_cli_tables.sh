@@ -96,7 +96,7 @@ expect 1 "$uwasa" train --model mask.json --data csv:labelled.csv --steps 3
 told 'mse or binary with as many columns more, as a mask'
 expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --steps 3
 told 'columns 5 to 8 are taken for the values'
-told 'mse against the values'
+told 'binary cross-entropy against the values'
 expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --loss binary --steps 3
 expect 0 "$uwasa" train --model mask.json --data csv:grey.csv --steps 3
 told 'the sample itself (autoencoder)'
@@ -108,6 +108,17 @@ grep -q 'taken to be' err && fail "the file's own loss is guessed"
 better test_loss 0 0.01
 expect 0 "$uwasa" train --model own.json --data csv:disc.csv --loss binary --epochs 40 --lr 0.5 --json -
 better test_accuracy 0.9 1
+
+# ---- the loss that weights were trained with: told, behind --loss and the model, not of other models ----
+expect 0 "$uwasa" train --model one.json --data csv:sum.csv --loss l1 --steps 5 --save l1.st
+expect 0 "$uwasa" train --model one.json --data csv:sum.csv --weights l1.st --steps 5
+told 'one: the loss is l1 against the values, as l1.st was trained; --loss decides otherwise'
+expect 0 "$uwasa" train --model one.json --data csv:sum.csv --weights l1.st --loss mse --steps 5
+grep -q 'the loss is' err && fail "--loss is told"
+expect 0 "$uwasa" train --model own.json --data csv:sum.csv --weights l1.st --steps 5
+grep -q 'the loss is' err && fail "the model's own loss is told"
+expect 0 "$uwasa" train --model one.json --data csv:disc.csv --weights l1.st,loose --steps 5
+told 'the loss is taken to be binary cross-entropy of two classes; --loss decides'
 
 # ---- scale and classes are saved, and used again ----
 awk -F, '{ print $1 * 100 "," $2 * 3 "," $3 }' words.csv >wide.csv

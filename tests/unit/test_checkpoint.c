@@ -69,7 +69,7 @@ static void open_model(struct fixture *f, const struct uw_model_def *def, bool m
 
 static const struct uw_checkpoint full_state = {
     .step = UINT64_MAX, .epoch = 3, .position = 40, .seed = 0, .batch_n = 20, .user = {1, 2, 3, 4},
-    .exact = 1};
+    .exact = 1, .layers = 9};
 
 static void test_checkpoint_saved_then_loaded_is_the_same_bits(void **state)
 {
@@ -368,7 +368,7 @@ static const struct {
      UW_OK},
     {"{\"__metadata__\":{},\"d\\u002eweight\":{\"dtype\":\"F32\",\"shape\":[1,2],"
      "\"data_offsets\":[0,8]}}", UW_OK},
-    {"{\"e\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"d.weight\":{\"dtype\":"
+    {"{\"e\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[4,4]},\"d.weight\":{\"dtype\":"
      "\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]}}", UW_OK},
     {"{\"e\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}", UW_ERR_NOTFOUND},
     {"{}", UW_ERR_CORRUPT},
@@ -438,6 +438,57 @@ static void make_file(struct memory_storage *s, const char *text, const void *da
     memcpy(s->bytes, &header, 8);
     memcpy(s->bytes + 8, text, text_n);
     memcpy(s->bytes + 8 + text_n, data, data_n);
+}
+
+struct span {
+    uint32_t begin, end;
+};
+
+/* Bytes that two tensors claim, or none; in the order of the data and in another. */
+static void test_safetensors_whose_tensors_do_not_fill_the_data_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct span span[4];    /* of tensors a, b, c and d */
+        const char *part;       /* NULL: they fill it */
+    } files[] = {
+        {{{0, 8}, {8, 12}, {12, 16}, {16, 24}}, NULL},
+        {{{16, 24}, {12, 16}, {8, 12}, {0, 8}}, NULL},
+        {{{8, 24}, {0, 0}, {0, 8}, {24, 24}}, NULL},
+        {{{0, 8}, {4, 12}, {12, 16}, {16, 24}}, "t: tensors a and b overlap"},
+        {{{12, 24}, {0, 4}, {0, 4}, {4, 12}}, "t: tensors b and c overlap"},
+        {{{0, 24}, {0, 4}, {4, 4}, {4, 4}}, "t: tensors a and b overlap"},
+        {{{0, 8}, {8, 12}, {12, 16}, {20, 24}}, "t: 4 bytes before tensor d, behind c belong"},
+        {{{4, 8}, {8, 12}, {12, 16}, {16, 24}}, "t: 4 bytes before tensor a belong to none"},
+        {{{0, 8}, {4, 12}, {16, 20}, {20, 24}}, "t: tensors a and b overlap"},
+    };
+    static const uint8_t data[24] = {0};
+    static struct fixture f;
+    struct uw_weights_report report;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char text[600] = "";
+        size_t used = 0;
+        for (uint32_t k = 0; k < 4; k++) {
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "%s\"%c\":{\"dtype\":\"U8\",\"shape\":[%u],"
+                                     "\"data_offsets\":[%u,%u]}%s", k == 0 ? "{" : ",", "abcd"[k],
+                                     (unsigned)(files[i].span[k].end - files[i].span[k].begin),
+                                     (unsigned)files[i].span[k].begin,
+                                     (unsigned)files[i].span[k].end, k == 3 ? "}" : "");
+        }
+        open_model(&f, &tiny, false);
+        make_file(&f.storage, text, data, sizeof data);
+        bool fills = files[i].part == NULL;
+        const char *part = fills ? "no tensor d.weight inside" : files[i].part;
+        int want = fills ? UW_ERR_NOTFOUND : UW_ERR_CORRUPT;
+        assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "t", &f.err), want);
+        if (strstr(f.err.text, part) == NULL) {
+            fail_msg("file %zu: \"%s\" does not say \"%s\"", i, f.err.text, part);
+        }
+        assert_int_equal(uw_checkpoint_load_weights(&f.m, false, &report, &f.storage.base, "t",
+                                                    &f.err), want);
+        memory_storage_release(&f.storage);
+    }
 }
 
 /* a.weight [6][5], a.bias [6], b.weight [3][6], b.bias [3] */
@@ -580,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_stored_nan_is_refused),
         cmocka_unit_test(test_checkpoint_keeps_a_second_set_and_the_threshold),
         cmocka_unit_test(test_safetensors_header_variants_are_read_or_refused),
+        cmocka_unit_test(test_safetensors_whose_tensors_do_not_fill_the_data_are_refused),
         cmocka_unit_test(test_weights_of_other_types_are_widened_and_told),
         cmocka_unit_test(test_loose_weights_take_what_fits),
     };

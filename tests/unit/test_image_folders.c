@@ -68,7 +68,7 @@ static void test_images_folders_are_classes(void **state)
     assert_int_equal(read_one(&d, 0, x), 2);
     uw_data_close(&d);
     expect_error(spec(",classes=dog+bird"), UW_ERR_MISMATCH, "folder cat is none of the 2 classes");
-    expect_error(spec(",label=first"), UW_ERR_INVALID, "it takes test, classes and label=none");
+    expect_error(spec(",label=first"), UW_ERR_INVALID, "options are test, classes and label=none");
 }
 
 static void test_images_numbers_are_in_their_order(void **state)

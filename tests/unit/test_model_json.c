@@ -488,7 +488,8 @@ static const char *const bad[][2] = {
      "m.json:4: unknown loss \"hinge\"; allowed: "
      "cross_entropy|binary_cross_entropy|mse|l1|huber"},
     {LOSS("\"loss\": {\"type\": \"mse\", \"delta\": 1}"),
-     "m.json:4: unknown key \"delta\" in a loss of type mse; allowed: type|layer|target|first|weight"},
+     "m.json:4: unknown key \"delta\" in a loss of type mse; allowed: "
+     "type|layer|target|first|weight"},
     {LOSS("\"loss\": {\"type\": \"mse\", \"weight\": 0}"),
      "m.json:4: \"weight\" needs a number above 0"},
     {LOSS("\"loss\": {\"type\": \"mse\", \"target\": \"inputs\"}"),

@@ -207,8 +207,8 @@ uint32_t uw_answers_label(const struct uw_answers *a, uint32_t label, const floa
 
 const float *uw_answers_target(const struct uw_answers *a, const float *target, uint32_t i)
 {
-    return target != NULL ? target + (size_t)i * a->target_n + (a->loss != NULL ? a->loss->first : 0)
-                          : NULL;
+    size_t first = a->loss != NULL ? a->loss->first : 0;
+    return target != NULL ? target + (size_t)i * a->target_n + first : NULL;
 }
 
 double uw_answers_loss(const struct uw_answers *a, uint32_t rows, const float *out, const float *x,

@@ -31,8 +31,8 @@ struct uw_job_onnx {
 /* Rows for a struct `options` with a member struct uw_job_onnx onnx. */
 #define UW_JOB_ONNX_ROWS(options)                                                                 \
     UW_OPT_ROW(options, "output", UW_OPT_TEXT, onnx.output, 0, 0, "NAMES",                        \
-               "of an ONNX file: the output that is trained, or several, NAME,NAME, with a --loss " \
-               "for each; the others are left out (all)"),                                        \
+               "of an ONNX file: the output that is trained, or several, NAME,NAME, with a "      \
+               "--loss for each; the others are left out (all)"),                                 \
     UW_OPT_ROW(options, "shape", UW_OPT_TEXT, onnx.shape, 0, 0, "S",                              \
                "of an ONNX file: sizes of the input that it leaves open, NAME=SIZE,.. or all of " \
                "them, 1,128,64"),                                                                 \

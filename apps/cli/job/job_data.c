@@ -3,6 +3,7 @@
 
 #include "job_check.h"
 #include "job_heads.h"
+#include "job_weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,13 +267,30 @@ static const char *words_of(const struct uw_job *j, char text[UW_LOSS_TEXT_BYTES
     return text;
 }
 
+/* Cross-entropy of a model file needs no word. */
+static bool is_usual(const struct uw_job *j)
+{
+    const struct uw_loss_def *l = j->file.def.losses;
+    return l == NULL || (j->onnx.memory == NULL && l->kind == UW_LOSS_CROSS_ENTROPY &&
+                         l->target == UW_TARGET_LABEL);
+}
+
+/* Of a loss that is kept with the weights. */
+static void note_kept_loss(struct uw_job *j, const char *weights)
+{
+    char text[96];
+    if (!is_usual(j)) {
+        snprintf(j->loss_note, sizeof j->loss_note, "the loss is %s, as %.60s was trained; --loss "
+                 "decides otherwise", loss_text(j, text),
+                 weights != NULL ? weights : "it");
+    }
+}
+
 static void note_loss(struct uw_job *j, bool guessed)
 {
     char text[96];
-    const struct uw_loss_def *l = j->file.def.losses;
-    bool usual = j->onnx.memory == NULL && l != NULL && l->kind == UW_LOSS_CROSS_ENTROPY;
     j->loss_note[0] = '\0';
-    if (guessed && l != NULL && !usual) {
+    if (guessed && !is_usual(j)) {
         snprintf(j->loss_note, sizeof j->loss_note, "the loss is taken to be %s; --loss decides "
                  "otherwise%s", loss_text(j, text),
                  j->drops_sigmoid ? "; the sigmoid at the end is left out: the loss wants its "
@@ -381,7 +399,8 @@ static struct uw_choice loss_of(const struct uw_job *j, struct uw_choice loss,
                                 const struct uw_job_columns *earlier)
 {
     bool said = loss.at != UW_LOSS_AUTO || (j->file.def.losses != NULL && !j->loss_is_open);
-    return said || earlier->loss.at == UW_LOSS_AUTO ? loss : earlier->loss;
+    bool fits = uw_job_words_fit(j, earlier->loss);
+    return said || earlier->loss.at == UW_LOSS_AUTO || !fits ? loss : earlier->loss;
 }
 
 int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_job_columns *earlier,
@@ -454,7 +473,9 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     if (rc < 0) {
         return rc;
     }
-    if (train != NULL && earlier.of_model) {
+    char file[UW_JOB_PATH_BYTES];
+    bool loose = c->weights != NULL && uw_job_weights_file(c->weights, file) != c->weights;
+    if (train != NULL && (earlier.of_model || loose)) {
         earlier.loss.at = UW_LOSS_AUTO;     /* a model that is trained on may get other data */
     }
     struct uw_choice loss = loss_of(j, c->loss, &earlier);
@@ -462,6 +483,9 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     if (rc == UW_OK) {
         tell_notes(j, first, c->spec);
         rc = uw_job_fit(j, first, c->spec, loss, err);
+    }
+    if (rc == UW_OK && train != NULL && loss.at != c->loss.at) {
+        note_kept_loss(j, c->weights);
     }
     if (rc == UW_OK) {
         tell_loss(j);

@@ -41,7 +41,8 @@ struct uw_job_data_config {
     struct uw_choice loss;      /* enum uw_loss_word */
     struct uw_data_config data; /* of the training set; the job fills in the model's shape */
     const char *weights;        /* loaded weights: columns, classes and loss are read as they were
-                                   in their training, if the file tells; NULL: none */
+                                   in their training, if the file tells; of FILE,loose a
+                                   set for training takes no loss. NULL: none */
     const char *columns;        /* what such a file tells, instead; NULL: it is read */
 };
 

@@ -11,6 +11,15 @@ bool uw_job_wants_each(const struct uw_job *j, struct uw_choice loss)
            (j->loss_is_open && j->onnx.outputs_n > 1);
 }
 
+bool uw_job_words_fit(const struct uw_job *j, struct uw_choice loss)
+{
+    uint32_t n = 1;
+    for (const char *more = loss.word; more != NULL && (more = strchr(more, ',')) != NULL; more++) {
+        n++;
+    }
+    return n == 1 || n == j->onnx.outputs_n;
+}
+
 /* Whether the classes of output i are usually along its last axis: a softmax at its end says so;
  * otherwise those of [tokens][classes] are, and those of [classes][h][w] are not. */
 static bool has_classes_last(const struct uw_job *j, uint32_t i)

@@ -25,6 +25,9 @@ bool uw_job_values_are_classes(const struct uw_job *j, struct uw_dataset *data);
 /* Whether each output needs a word of its own: `loss` has several, or --output has. */
 bool uw_job_wants_each(const struct uw_job *j, struct uw_choice loss);
 
+/* Whether a word stands alone, or there are as many as outputs. */
+bool uw_job_words_fit(const struct uw_job *j, struct uw_choice loss);
+
 /* Set a loss for each output of an ONNX model by the words of `loss`, "cross_entropy,mse". Returns
  * UW_OK or UW_ERR_INVALID (not as many outputs as words), err filled. */
 int uw_job_set_each(struct uw_job *j, struct uw_choice loss, struct uw_error *err);

@@ -3,9 +3,11 @@
 
 #include "base/open_file.h"
 
+#include "uwasa/hash.h"
 #include "uwasa/storage_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- files that are read ---- */
@@ -109,9 +111,31 @@ void uw_job_print_notes(const struct uw_job *j)
 
 /* ---- files that are written ---- */
 
-int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
+uint64_t uw_job_layers(const struct uw_job *j)
+{
+    struct uw_model_def def = *j->model.config.def;
+    def.name = "";
+    def.losses = NULL;
+    int n = uw_model_write(&def, NULL, 0);
+    char *text = n > 0 ? malloc((size_t)n + 1u) : NULL;
+    uint64_t hash = 0;
+    if (text != NULL && uw_model_write(&def, text, (size_t)n + 1u) == n) {
+        hash = uw_hash64(UW_HASH64_START, text, (size_t)n);
+    }
+    free(text);
+    return hash;
+}
+
+int uw_job_check_state(const struct uw_job *j, bool exact, const char *option,
                        const struct uw_checkpoint *state, const char *file, struct uw_error *err)
 {
+    uint64_t layers = state->layers != 0 ? uw_job_layers(j) : 0;
+    if (layers != 0 && state->layers != layers) {
+        return uw_error_set(err, UW_ERR_MISMATCH,
+                            "%.120s: was saved by another model, whose layers differ from those of "
+                            "%.60s though their shapes are the same; its weights can start a new "
+                            "run", file, j->model.config.def->name);
+    }
     if (exact && state->exact == 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "%s: %.120s was trained without it, so its bits depend on the "

@@ -31,10 +31,14 @@ const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOT
 /* Print these sentences on standard error. */
 void uw_job_print_notes(const struct uw_job *j);
 
-/* Check that this job may resume from the loaded checkpoint: both or neither must train in exact
- * mode, with the same order of sums. `option`: what asks for exact mode, "--exact".
+/* A hash of the model's layers, their options and wiring, for a checkpoint; 0: not known. */
+uint64_t uw_job_layers(const struct uw_job *j);
+
+/* Check that this job may resume from the loaded checkpoint: the layers must be the same, and both
+ * or neither must train in exact mode, with the same order of sums.
+ *   option  what asks for exact mode, "--exact"
  * Returns UW_OK or UW_ERR_MISMATCH, err filled. */
-int uw_job_check_exact(const struct uw_job *j, bool exact, const char *option,
+int uw_job_check_state(const struct uw_job *j, bool exact, const char *option,
                        const struct uw_checkpoint *state, const char *file, struct uw_error *err);
 
 /* Check that a checkpoint may be written to `file` (NULL: nothing to write): there is no such file,

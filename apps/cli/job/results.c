@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 static bool stat_folder(const char *path, struct stat *st)
@@ -33,17 +34,50 @@ static bool same_place(const char *a, const char *b)
            stat_folder(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Whether the file, or the target of its link, is in the folder and is named like MNIST's or
- * CIFAR-10's files. Other files in the folder are not read. */
+/* Whether the name is one of MNIST's or CIFAR-10's, an image's, a sound's or a list's of them. */
+static bool is_data_name(const char *path)
+{
+    static const char *const ends[] = {"-ubyte", "-ubyte.gz", ".bin", ".png", ".jpg", ".jpeg",
+                                       ".pgm", ".ppm", ".wav", "_list.txt"};
+    size_t n = strlen(path);
+    bool found = false;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t e = strlen(ends[i]);
+        found = found || (n > e && strcasecmp(path + n - e, ends[i]) == 0);
+    }
+    return found;
+}
+
+/* Whether the file, or the target of its link, is in the folder or in one inside, and is named as
+ * data are. Other files there are not read. */
 static bool is_in(const char *file, const char *folder)
 {
+    struct stat st;
+    char path[PATH_MAX], parent[PATH_MAX], top[PATH_MAX];
+    if (realpath(file, path) == NULL) {     /* it does not exist yet */
+        int n = snprintf(parent, sizeof parent, "%.*s.", (int)(uw_file_name(file) - file), file);
+        if (n >= (int)sizeof parent || realpath(parent, path) == NULL) {
+            return false;
+        }
+        snprintf(path + strlen(path), sizeof path - strlen(path), "/");
+    }
+    if (!is_data_name(file) && !is_data_name(path)) {
+        return false;
+    }
+    size_t n = realpath(folder, top) != NULL ? strlen(top) : 0;
+    return n != 0 && stat(top, &st) == 0 && S_ISDIR(st.st_mode) && strncmp(path, top, n) == 0 &&
+           (path[n] == '/' || top[n - 1] == '/');
+}
+
+/* Whether the file is one of weights beside an ONNX model: "NAME.onnx.data", "NAME.onnx_data". */
+static bool is_beside(const char *file, const char *model)
+{
     struct stat x, y;
-    char real[PATH_MAX];
-    const char *path = realpath(file, real) != NULL ? real : file;
-    bool data = uw_args_ends_in(path, "-ubyte") || uw_args_ends_in(path, "-ubyte.gz") ||
-                uw_args_ends_in(path, ".bin");
-    return data && stat(folder, &y) == 0 && S_ISDIR(y.st_mode) && stat_folder(path, &x) &&
-           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    const char *name = uw_file_name(model);
+    return uw_args_ends_in(model, ".onnx") && strlen(uw_file_name(file)) > strlen(name) &&
+           strncmp(uw_file_name(file), name, strlen(name)) == 0 && stat(file, &x) == 0 &&
+           stat_folder(file, &x) && stat_folder(model, &y) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }
 
 /* Whether the file is the input, or one of "FILE,word", "kind:FILE,FILE", or of "kind:FOLDER". */
@@ -60,7 +94,7 @@ static bool is_read(const char *file, const char *read)
             memcpy(one, p, n);
             one[n] = '\0';
             const char *value = strchr(one, '=');   /* "test=FILE" */
-            if (same_file(file, one) || is_in(file, one) ||
+            if (same_file(file, one) || is_in(file, one) || is_beside(file, one) ||
                 (value != NULL && same_file(file, value + 1))) {
                 return true;
             }

@@ -22,7 +22,8 @@ const char *uw_files_of_model(const char *model);
 const char *uw_files_of_data(const char *data);
 
 /* Check that all output files differ from each other and from every input file, even if links give
- * one file two names. "mnist:DIR" reads all files in DIR. "-", pipes and devices are not checked.
+ * one file two names. "mnist:DIR" and "images:DIR" read all data in DIR and its folders, an ONNX
+ * model what is called as it is, with more behind. "-", pipes and devices are not checked.
  * Returns UW_OK, or UW_ERR_INVALID with err naming both flags. */
 int uw_check_results(const struct uw_named_file *results, uint32_t results_n,
                      const struct uw_named_file *read, uint32_t read_n, struct uw_error *err);

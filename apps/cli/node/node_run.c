@@ -66,7 +66,7 @@ static int load_checkpoint(struct uw_node_work *r)
                                          "beginning",
                             why.text);
     }
-    rc = uw_job_check_exact(&r->job, r->o->exact, "\"exact\"", &state, file, &r->err);
+    rc = uw_job_check_state(&r->job, r->o->exact, "\"exact\"", &state, file, &r->err);
     if (rc < 0) {
         return rc;
     }
@@ -96,6 +96,7 @@ static int save(struct uw_node_work *r)
                                         .batch_n = r->o->batch,
                                         .user = {r->incarnation, rule_at_work(r)},
                                         .exact = r->o->exact,
+                                        .layers = uw_job_layers(&r->job),
                                         .data = r->job.columns};
     int rc = uw_checkpoint_save(&r->job.model, &state, &r->files.base, r->o->checkpoint, &r->err);
     uw_node_trace_part(r, "checkpoint", before_us, uw_board_now_us());

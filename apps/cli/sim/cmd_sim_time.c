@@ -3,6 +3,7 @@
 #include "base/commands.h"
 #include "base/events.h"
 #include "job/job.h"
+#include "job/results.h"
 
 #include "uwasa/describe.h"
 #include "uwasa/sim_devices.h"
@@ -271,6 +272,16 @@ static int choose_rate(struct options *o)
     return -1;
 }
 
+static int check_result(const struct options *o)
+{
+    const struct uw_named_file result = {.flag = "--json", .file = o->json};
+    const struct uw_named_file read = {.flag = "--model", .file = uw_files_of_model(o->model)};
+    struct uw_error err;
+    return uw_check_results(&result, 1, &read, 1, &err) < 0
+               ? uw_cli_error(spec.command, UW_EXIT_USAGE, "%s", err.text)
+               : -1;
+}
+
 int uw_cmd_sim_time(int argc, char **argv)
 {
     struct options o = {.nodes = "1,2,4,8,16,32,64,128,256", .batch = 256,
@@ -297,6 +308,7 @@ int uw_cmd_sim_time(int argc, char **argv)
                             "2,4,8", o.nodes, NODES_MAX, LIST_MAX);
     }
     status = check(&o);
+    status = status >= 0 ? status : check_result(&o);
     status = status >= 0 ? status : choose_rate(&o);
     if (status >= 0) {
         return status;

@@ -13,6 +13,7 @@
 #include "uwasa/board.h"
 #include "uwasa/data.h"
 
+#include <math.h>
 #include <stdio.h>
 
 struct options {
@@ -149,7 +150,13 @@ static int evaluate(const struct options *o, struct uw_job *job, struct test *te
     }
     uw_progress_clear(&test->progress);
     if (rc == UW_OK) {
+        double loss = uw_scores_loss(&test->scores);
         report(test, job, events, start_us);
+        if (!job->compares_nothing && !isfinite(loss)) {
+            rc = uw_error_set(err, UW_ERR_NONFINITE, "%.120s: the loss is %s: numbers have grown "
+                              "beyond floats; other weights, or samples with the scale of "
+                              "training, help", o->data, isnan(loss) ? "not a number" : "infinite");
+        }
     }
     uw_scores_close(&test->scores);
     return rc;

@@ -21,6 +21,7 @@ int uw_train_save(struct uw_train *t)
                                   .seed = t->o->seed,
                                   .batch_n = t->o->batch,
                                   .exact = t->o->exact,
+                                  .layers = uw_job_layers(&t->job),
                                   .data = t->job.columns};
     uw_best_store(&t->best, t->o->validation, &state);
     int rc = uw_checkpoint_save(&t->job.model, &state, &t->files.base, t->o->save, &t->err);
@@ -57,7 +58,7 @@ int uw_train_resume(struct uw_train *t)
                             "--batch %u: %.120s was trained with --batch %llu", (unsigned)o->batch,
                             o->save, (unsigned long long)state.batch_n);
     }
-    rc = uw_job_check_exact(&t->job, o->exact, "--exact", &state, o->save, &t->err);
+    rc = uw_job_check_state(&t->job, o->exact, "--exact", &state, o->save, &t->err);
     if (rc < 0) {
         return rc;
     }

@@ -110,8 +110,8 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
     return UW_OK;
 }
 
-/* Of all outputs those after the first are auxiliary heads. What the loss of a single output is, its
- * data decides; what those of chosen ones are, --loss: a squared error stands in. */
+/* Of all outputs those after the first are auxiliary heads. What the loss of a single output is,
+ * its data decides; what those of chosen ones are, --loss: a squared error stands in. */
 static int set_losses(struct uw_import *im, struct uw_convert_model *m,
                       struct uw_value *const *outputs, uint32_t outputs_n)
 {

@@ -39,6 +39,8 @@ struct uw_checkpoint {
     uint64_t exact;                 /* 1: exact mode (uwasa/exact.h) */
     uint64_t mode, micro_n;         /* of the plan, written by save; in exact mode they decide the
                                        order of sums */
+    uint64_t layers;                /* the caller's hash of what the model computes beyond its
+                                       shapes; 0: not known, as in older files */
     const char *data;               /* a text about the samples, which save writes into __metadata__
                                        as uwasa.data; NULL: none. load sets NULL */
 };
