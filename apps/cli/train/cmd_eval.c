@@ -54,7 +54,8 @@ static const struct uw_args_spec spec = {
     .epilogue =
         "Of classes: precision, recall and F1 of each and their means, and the matrix of\n"
         "confusion, printed for up to 20 classes and written to --json for up to 1000; of two\n"
-        "classes the area under the ROC curve, too. Of values: MAE, RMSE and R2. Of an\n"
+        "classes the area under the ROC curve, too. Of a class for each pixel or token the same,\n"
+        "counted at each, and the intersection over union. Of values: MAE, RMSE and R2. Of an\n"
         "autoencoder: percentiles of the error, the area under the ROC curve where labels are 0\n"
         "and 1, and what is above the threshold of train --anomaly-percentile.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
