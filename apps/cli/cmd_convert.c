@@ -46,9 +46,9 @@ static const struct uw_args_spec spec = {
     "train, eval and plan also take the ONNX file itself as --model.\n\n"                        \
     "What is kept with the weights goes along: names of classes, scale of columns, how sound\n"  \
     "is heard, threshold of anomalies. In ONNX it is metadata (uwasa.data,\n"                    \
-    "uwasa.anomaly_threshold), which predict, eval and train read: the graph itself takes\n"     \
-    "numbers that are scaled. In C it is NAME_scale, NAME_classes, NAME_sound and\n"             \
-    "NAME_anomaly_threshold, declared in the comment in front.\n\n"                              \
+    "uwasa.anomaly_threshold), which predict, eval and train read: the graph itself takes and\n" \
+    "gives numbers that are scaled. In C it is NAME_scale, NAME_values, NAME_classes,\n"         \
+    "NAME_sound and NAME_anomaly_threshold, declared in the comment in front.\n\n"               \
     "Operators that are read: "
 
 static int append(void *arg, const void *bytes, size_t bytes_n)
@@ -72,6 +72,8 @@ static int write_c(const struct uw_job *job, uw_convert_put put, void *arg, stru
         const struct uw_convert_kept constants = {
             .classes = (const char *const *)c->classes, .classes_n = c->classes_n,
             .mean = c->mean, .inverse = c->inverse, .features_n = c->features_n,
+            .target_mean = c->target_mean, .target_inverse = c->target_inverse,
+            .targets_n = c->targets_n,
             .sound = c->sound};
         rc = uw_convert_write_c_with(&job->model, &constants, put, arg, err);
     }
@@ -193,9 +195,17 @@ static int convert(struct uw_job *job, const char *in, const char *out, const st
     return rc;
 }
 
-/* Tell which operators at the end are in the file again. */
+/* Tell which operators at the end are in the file again, and what its outputs mean. */
 static void print_ends(const struct uw_job *job, const char *out)
 {
+    bool scaled = job->columns != NULL && strstr(job->columns, "\"target_mean\"") != NULL;
+    if (scaled && uw_args_ends_in(out, ".onnx")) {
+        fprintf(stderr, "%s: its outputs are scaled values: an answer is output / target_inverse + "
+                "target_mean, in its metadata uwasa.data\n", out);
+    } else if (scaled && uw_args_ends_in(out, ".c")) {
+        fprintf(stderr, "%s: its outputs are scaled values: NAME_values makes answers of them\n",
+                out);
+    }
     for (uint32_t i = 0; i < job->onnx.outputs_n && uw_args_ends_in(out, ".onnx"); i++) {
         const struct uw_convert_end *end = &job->onnx.output[i];
         if (end->left_out != NULL) {

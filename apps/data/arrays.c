@@ -17,7 +17,7 @@ static int read_arrays(struct uw_dataset *base, uint64_t index, float *x, uint32
     }
     const float *from = d->x + (size_t)index * n;
     memcpy(x, from, n * sizeof *x);
-    for (size_t k = 0; k < d->columns.features_n; k++) {
+    for (size_t k = 0; k < d->columns.features_n && d->columns.mean != NULL; k++) {
         x[k] = (from[k] - d->columns.mean[k]) * d->columns.inverse[k];
     }
     *label = d->labels != NULL ? d->labels[index] : 0;
@@ -30,7 +30,11 @@ static int read_arrays_target(struct uw_dataset *base, uint64_t index, float *ta
     if (index >= base->samples_n) {
         return UW_ERR_INVALID;
     }
+    const struct uw_data_columns *c = &d->columns;
     memcpy(target, d->y + (size_t)index * base->targets_n, base->targets_n * sizeof *target);
+    for (uint32_t k = 0; k < c->targets_n; k++) {
+        target[k] = (target[k] - c->target_mean[k]) * c->target_inverse[k];
+    }
     return UW_OK;
 }
 
@@ -50,18 +54,29 @@ static int check_finite(const float *x, size_t rows_n, size_t row_n, const char 
     return UW_OK;
 }
 
-static void doubt_scale(struct uw_arrays *d, size_t n)
+static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what)
 {
     float least = 0.0f, most = 0.0f;
     for (size_t i = 0; i < n; i++) {
-        least = d->x[i] < least ? d->x[i] : least;
-        most = d->x[i] > most ? d->x[i] : most;
+        least = x[i] < least ? x[i] : least;
+        most = x[i] > most ? x[i] : most;
     }
     if (most - least > LARGE) {
-        uw_note(&d->notes, "WARNING: x goes from %g to %g and is not scaled, which learns badly: "
-                "(x - x.mean(0)) / x.std(0), or images / 255, for training and prediction alike",
-                (double)least, (double)most);
+        uw_note(&d->notes, "WARNING: %s goes from %g to %g and is not scaled, which learns badly: "
+                "(%s - %s.mean(0)) / %s.std(0)%s", what, (double)least, (double)most, what, what,
+                what, what[0] == 'x' ? ", or images / 255, for training and prediction alike"
+                                     : ", and answers back the same way");
     }
+}
+
+/* Copy n numbers; NULL: there is no memory. */
+static float *copy_of(const float *from, size_t n)
+{
+    float *copy = malloc(n * sizeof *copy);
+    if (copy != NULL) {
+        memcpy(copy, from, n * sizeof *copy);
+    }
+    return copy;
 }
 
 /* The scale of the data that the model's weights are for. */
@@ -71,15 +86,33 @@ static int take_scale(struct uw_arrays *d, const struct uw_data_columns *like, s
     if (like == NULL || like->mean == NULL || like->features_n != n) {
         return UW_OK;
     }
-    d->columns.mean = malloc(n * sizeof(float));
-    d->columns.inverse = malloc(n * sizeof(float));
+    d->columns.mean = copy_of(like->mean, n);
+    d->columns.inverse = copy_of(like->inverse, n);
     if (d->columns.mean == NULL || d->columns.inverse == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "x: no memory for its scale");
     }
     d->columns.features_n = like->features_n;
-    memcpy(d->columns.mean, like->mean, n * sizeof(float));
-    memcpy(d->columns.inverse, like->inverse, n * sizeof(float));
     uw_note(&d->notes, "features are scaled as in training");
+    return UW_OK;
+}
+
+/* The scale of the values that the model's weights are for. */
+static int take_value_scale(struct uw_arrays *d, const struct uw_data_columns *like,
+                            const struct uw_data_arrays *a, struct uw_error *err)
+{
+    struct uw_data_columns *c = &d->columns;
+    if (like == NULL || like->target_mean == NULL || like->targets_n != a->y_n) {
+        doubt_scale(d, a->y, (size_t)a->samples_n * a->y_n, "y");
+        return UW_OK;
+    }
+    c->target_mean = copy_of(like->target_mean, a->y_n);
+    c->target_inverse = copy_of(like->target_inverse, a->y_n);
+    if (c->target_mean == NULL || c->target_inverse == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "y: no memory for its scale");
+    }
+    c->features_n = like->features_n;
+    c->targets_n = a->y_n;
+    uw_note(&d->notes, "values are scaled as in training: losses are those of scaled values");
     return UW_OK;
 }
 
@@ -166,7 +199,7 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, str
         return rc;
     }
     if (d->columns.features_n == 0) {
-        doubt_scale(d, a->samples_n * n);
+        doubt_scale(d, a->x, a->samples_n * n, "x");
     }
     if (a->y == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "
@@ -178,6 +211,7 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, str
     if (!nothing) {
         d->y = a->y;
         d->base.targets_n = a->y_n;
+        return take_value_scale(d, config->like, a, err);
     }
     return UW_OK;
 }

@@ -60,6 +60,8 @@ void uw_data_columns_free(struct uw_data_columns *c)
     uw_names_free(c->targets, c->targets_n);
     free(c->mean);
     free(c->inverse);
+    free(c->target_mean);
+    free(c->target_inverse);
     free(c->places);
     free(c->counts);
     free(c->sound);

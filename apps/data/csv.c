@@ -119,7 +119,7 @@ static int treat_missing(struct uw_table_set *p)
     return rc;
 }
 
-/* ---- labels, sets, scale ---- */
+/* ---- labels and sets ---- */
 
 static int read_labels(struct uw_table_set *p)
 {
@@ -167,46 +167,6 @@ static int choose_rows(struct uw_table_set *p)
     return UW_OK;
 }
 
-/* Mean and inverse of the wanted scale, in the columns. */
-static int choose_scale(struct uw_table_set *p, float *mean)
-{
-    struct uw_data_columns *c = &p->d->columns;
-    const struct uw_data_columns *like = p->config->like;
-    bool known = like != NULL && like->mean != NULL && like->features_n == c->features_n;
-    bool standard = p->files.o.scale == UW_SCALE_STANDARD;
-    bool earlier = known && (standard || !p->files.o.scale_said);
-    size_t bytes = ((size_t)c->features_n + 1u) * sizeof(float);
-    if (known && !earlier &&
-        (p->files.o.scale == UW_SCALE_NONE || like->inverse[0] != 1.0f / 255.0f)) {
-        uw_note(&p->d->notes, "WARNING: the model was trained on another scale, which scale= "
-                              "replaces here: leave it out");
-    }
-    if (!earlier && p->files.o.scale == UW_SCALE_NONE) {
-        return UW_OK;
-    }
-    c->mean = calloc(1, bytes);
-    c->inverse = calloc(1, bytes);
-    if (c->mean == NULL || c->inverse == NULL) {
-        return no_memory(p);
-    }
-    for (uint32_t k = 0; k < c->features_n; k++) {
-        c->inverse[k] = 1.0f / 255.0f;
-    }
-    if (earlier) {
-        memcpy(c->mean, like->mean, bytes - sizeof(float));
-        memcpy(c->inverse, like->inverse, bytes - sizeof(float));
-        for (uint32_t k = 0; k < c->features_n; k++) {
-            mean[k] = like->mean[k] != 0.0f ? like->mean[k] : mean[k];  /* 0: not standard */
-        }
-        uw_note(&p->d->notes, standard ? "features are scaled as in training, not by this file"
-                                       : "features are scaled as in training");
-    } else if (standard) {
-        uw_table_moments(&p->rows[0], &p->roles, mean, c->inverse);
-        memcpy(c->mean, mean, bytes - sizeof(float));
-    }
-    return UW_OK;
-}
-
 /* ---- samples ---- */
 
 /* Copy the rows of one set. mean: of each feature, instead of a value that is missing. */
@@ -239,7 +199,10 @@ static int take_rows(struct uw_table_set *p, const struct uw_rows *rows, const f
                        ? (value - d->columns.mean[k]) * d->columns.inverse[k] : value;
         }
         for (uint32_t k = 0; k < targets_n; k++) {
-            *target++ = cells[r->targets[k]];
+            float value = cells[r->targets[k]];
+            *target++ = d->columns.target_mean != NULL
+                            ? (value - d->columns.target_mean[k]) * d->columns.target_inverse[k]
+                            : value;
         }
         d->labels[at++] = rows->label != NULL ? rows->label[row] : 0;
     }
@@ -255,9 +218,11 @@ static int take_samples(struct uw_table_set *p)
         return no_memory(p);
     }
     if (p->files.o.missing == UW_MISSING_MEAN) {
-        uw_table_moments(&p->rows[0], &p->roles, moments, moments + p->roles.features_n);
+        uw_table_moments(&p->rows[0], p->roles.features, p->roles.features_n, moments,
+                         moments + p->roles.features_n);
     }
-    int rc = choose_scale(p, moments);
+    int rc = uw_table_scale(p, moments);
+    rc = rc < 0 ? rc : uw_table_scale_values(p);
     rc = rc < 0 ? rc : take_rows(p, rows, moments);
     free(moments);
     for (uint32_t k = 0; k < p->d->base.targets_n && rc == UW_OK; k++) {

@@ -111,7 +111,7 @@ struct uw_arrays {
     const float *x;             /* borrowed */
     const float *y;             /* borrowed; NULL: labels, or nothing */
     uint32_t *labels;           /* [samples_n]; NULL: values, or nothing */
-    struct uw_data_columns columns;     /* an earlier set's scale; features_n 0: none */
+    struct uw_data_columns columns;     /* an earlier set's scales; features_n 0: none */
     struct uw_notes notes;
 };
 

@@ -218,12 +218,12 @@ int uw_table_files_open(struct uw_table_files *f, enum uw_table_kind kind, const
 {
     static const struct uw_table_form kinds[] = {
         [UW_TABLE_CSV] = {"csv:FILE and csv:FILE,TESTFILE",
-                          "label, target, labels, test-labels, classes, drop, scale, test, "
-                          "missing, delimiter and skip", 2},
+                          "label, target, labels, test-labels, classes, drop, scale, "
+                          "target-scale, test, missing, delimiter and skip", 2},
         [UW_TABLE_NPY] = {"npy:X,Y and npy:X,Y,TESTX,TESTY",
-                          "label=none, classes, scale, test and missing", 4},
-        [UW_TABLE_NPZ] = {"npz:FILE", "x, y, test-x, test-y, label=none, classes, scale, test and "
-                          "missing", 1}};
+                          "label=none, classes, scale, target-scale, test and missing", 4},
+        [UW_TABLE_NPZ] = {"npz:FILE", "x, y, test-x, test-y, label=none, classes, scale, "
+                          "target-scale, test and missing", 1}};
     *f = (struct uw_table_files){.list = NULL};
     int rc = uw_table_options_read(&f->o, text, &kinds[kind], err);
     if (rc < 0) {

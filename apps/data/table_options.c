@@ -37,6 +37,22 @@ static int read_scale(struct uw_table_options *o, const char *value, struct uw_e
     return uw_error_set(err, UW_ERR_INVALID, "scale=%.40s: needs none, 255 or standard", value);
 }
 
+static int read_target_scale(struct uw_table_options *o, const char *value, struct uw_error *err)
+{
+    char *end;
+    if (strcmp(value, "none") == 0 || strcmp(value, "standard") == 0) {
+        o->target_scale = value[0] == 'n' ? UW_TARGET_SCALE_NONE : UW_TARGET_SCALE_STANDARD;
+        return UW_OK;
+    }
+    o->target_scale = UW_TARGET_SCALE_DIVIDE;
+    o->divisor = strtof(value, &end);
+    return *end == '\0' && end != value && o->divisor > 0.0f && isfinite(1.0f / o->divisor) &&
+                   isfinite(o->divisor)
+               ? UW_OK
+               : uw_error_set(err, UW_ERR_INVALID, "target-scale=%.40s: needs none, standard or a "
+                              "number above 0, which values are divided by", value);
+}
+
 static int read_missing(struct uw_table_options *o, const char *value, struct uw_error *err)
 {
     static const char *const words[] = {"refuse", "mean", "drop"};
@@ -117,7 +133,8 @@ static int read_option(struct uw_table_options *o, const char *key, const char *
         const char *key;
         int (*read)(struct uw_table_options *o, const char *value, struct uw_error *err);
     } keys[] = {{"test", read_test},   {"scale", read_scale},         {"missing", read_missing},
-                {"skip", read_skip},   {"delimiter", read_delimiter}};
+                {"skip", read_skip},   {"delimiter", read_delimiter},
+                {"target-scale", read_target_scale}};
     const char **text = text_of(o, key);
     if (text != NULL) {
         *text = value;

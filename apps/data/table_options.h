@@ -13,6 +13,8 @@
 #include <stdbool.h>
 
 enum uw_table_scale { UW_SCALE_NONE = 0, UW_SCALE_255, UW_SCALE_STANDARD };
+enum uw_target_scale { UW_TARGET_SCALE_AUTO = 0, UW_TARGET_SCALE_NONE, UW_TARGET_SCALE_STANDARD,
+                       UW_TARGET_SCALE_DIVIDE };
 enum uw_table_missing { UW_MISSING_REFUSE = 0, UW_MISSING_MEAN, UW_MISSING_DROP };
 
 #define UW_TABLE_PARTS_MAX 4u
@@ -28,6 +30,8 @@ struct uw_table_options {
     double test_share;              /* of the lines */
     enum uw_table_scale scale;
     bool scale_said;
+    enum uw_target_scale target_scale;
+    float divisor;                  /* of values */
     enum uw_table_missing missing;
     char delimiter;                 /* 0: not said */
     int skip;                       /* -1: not said */

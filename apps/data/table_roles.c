@@ -441,8 +441,9 @@ static int choose_target(struct choice *c)
     if (whole && c->t->columns[end_of(c, true)].words_n == 0) {
         return uw_error_set(c->err, UW_ERR_MISMATCH,
                             "%.80s: its %u columns are as many as the model's inputs, none is left "
-                            "for the label: labels=FILE names a file of them, or --loss "
-                            "autoencoder needs none", c->t->path, (unsigned)c->left_n);
+                            "for the label: labels=FILE names a file of them, --loss "
+                            "autoencoder needs none, uwasa predict FILE asks without", c->t->path,
+                            (unsigned)c->left_n);
     }
     if (c->inputs != 0 && c->outputs > 1 && c->left_n == c->t->columns_n &&
         c->left_n == c->inputs + c->outputs) {
@@ -479,16 +480,17 @@ static int check_numbers(const struct choice *c)
     if (worst == NULL) {
         return UW_OK;
     }
-    char text[64];
+    char text[64], hint[160] = "; delimiter= and skip= tell where numbers are";
     const struct uw_column *x = &c->t->columns[at];
     const char *fault = fault_of(worst);
-    bool word = strcmp(fault, "not a number") == 0, words = word && x->words_n > x->numbers_n;
-    return uw_error_set(c->err, UW_ERR_CORRUPT, "%.90s:%u:%u: \"%s\": %s%s%s",
-                        c->t->path, (unsigned)worst->line, (unsigned)worst->byte, worst->text,
-                        fault, words ? "; drop=N leaves out a column of words, label=N makes it "
-                                       "the label: "
-                               : word ? "; delimiter= and skip= tell where numbers are" : "",
-                        words ? uw_column_text(c->t, at, text) : "");
+    bool word = strcmp(fault, "not a number") == 0;
+    if (word && x->words_n > x->numbers_n) {
+        snprintf(hint, sizeof hint, "; drop=%u leaves out %s, which holds words, label=%u makes it "
+                 "the label", (unsigned)at + 1, uw_column_text(c->t, at, text), (unsigned)at + 1);
+    }
+    return uw_error_set(c->err, UW_ERR_CORRUPT, "%.80s:%u:%u: \"%s\": %s%s", c->t->path,
+                        (unsigned)worst->line, (unsigned)worst->byte, worst->text, fault,
+                        word ? hint : "");
 }
 
 static int take_features(struct choice *c)

@@ -216,6 +216,22 @@ static int read_cells(struct uw_table_rows *r, struct uw_lines l, float *x,
     return 1;
 }
 
+/* Tabs of which some are there twice, so that a line has the right number of cells only if tabs are
+ * blanks. */
+static void join_tabs(const struct uw_table_rows *r, struct uw_lines *l)
+{
+    const struct uw_data_columns *c = r->columns;
+    struct uw_lines joined = *l;
+    joined.delimiter = UW_DELIMITER_BLANKS;
+    uint32_t n = uw_lines_count(l), joined_n = uw_lines_count(&joined);
+    uint32_t all = c != NULL && c->places != NULL ? c->columns_n : r->n;
+    bool known = r->cells_n != 0;
+    if (known ? n != r->cells_n && joined_n == r->cells_n
+              : n != r->n && n != all && (joined_n == r->n || joined_n == all)) {
+        *l = joined;
+    }
+}
+
 int uw_table_rows_next(struct uw_table_rows *r, float *x, struct uw_error *err)
 {
     struct uw_lines l;
@@ -224,6 +240,9 @@ int uw_table_rows_next(struct uw_table_rows *r, float *x, struct uw_error *err)
     if (rc > 0 && first && !has_number(l)) {
         rc = take_header(r, l, err);
         rc = rc < 0 ? rc : next_line(r, &l, err);
+    }
+    if (rc > 0 && l.delimiter == '\t') {
+        join_tabs(r, &l);
     }
     if (rc > 0 && r->cells_n == 0) {
         int taken = take_places(r, uw_lines_count(&l), err);

@@ -20,6 +20,14 @@ struct uw_table_set {
     struct uw_rows rows[2];         /* of the training and the test set */
 };
 
+/* Choose the scale of the features, in the columns.
+ *   mean  [features_n] for gaps: those of the training data where its scale is known
+ * Returns UW_OK or UW_ERR_NOMEM, err filled. */
+int uw_table_scale(struct uw_table_set *p, float *mean);
+
+/* Choose the scale of the values to compute, and tell it. Returns as uw_table_scale. */
+int uw_table_scale_values(struct uw_table_set *p);
+
 /* Put the two sentences that say what was found in front of the notes. */
 void uw_table_tell(struct uw_table_set *p);
 

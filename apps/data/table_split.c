@@ -9,7 +9,9 @@
 #include <string.h>
 
 #define SPLIT_KEY 0x7565u           /* fixed: eval tests on what train has not seen */
-#define LARGE 100.0f                /* features and values of which the scale is doubted */
+#define LARGE 10.0f                 /* features of which the scale is doubted */
+#define RARE 50u                    /* times fewer than its share: a class is rare */
+#define BYTES_LEAST 100.0f          /* whole ones up to here are no bytes of images */
 
 bool uw_rows_has(const struct uw_rows *rows, uint32_t row)
 {
@@ -49,27 +51,27 @@ int uw_table_split(uint32_t rows_n, const uint32_t *label, uint32_t classes_n, d
     return (int)test_n;
 }
 
-void uw_table_moments(const struct uw_rows *rows, const struct uw_roles *r, float *mean,
-                      float *inverse)
+void uw_table_moments(const struct uw_rows *rows, const uint32_t *columns, uint32_t n,
+                      float *mean, float *inverse)
 {
     const struct uw_table *t = rows->table;
-    for (uint32_t k = 0; k < r->features_n; k++) {
+    for (uint32_t k = 0; k < n; k++) {
         double sum = 0.0, squares = 0.0;
-        uint32_t n = 0;
+        uint32_t rows_n = 0;
         for (int pass = 0; pass < 2; pass++) {
-            double middle = n != 0 ? sum / n : 0.0;
-            n = 0;
+            double middle = rows_n != 0 ? sum / rows_n : 0.0;
+            rows_n = 0;
             for (uint32_t row = 0; row < t->rows_n; row++) {
-                float x = t->cells[(size_t)row * t->columns_n + r->features[k]];
+                float x = t->cells[(size_t)row * t->columns_n + columns[k]];
                 if (uw_rows_has(rows, row) && !isnan(x)) {
                     sum += pass == 0 ? (double)x : 0.0;
                     squares += pass == 1 ? (x - middle) * (x - middle) : 0.0;
-                    n++;
+                    rows_n++;
                 }
             }
         }
-        double deviation = n != 0 ? sqrt(squares / n) : 0.0;
-        mean[k] = n != 0 ? (float)(sum / n) : 0.0f;
+        double deviation = rows_n != 0 ? sqrt(squares / rows_n) : 0.0;
+        mean[k] = rows_n != 0 ? (float)(sum / rows_n) : 0.0f;
         inverse[k] = deviation > 1e-12 ? (float)(1.0 / deviation) : 1.0f;
     }
 }
@@ -93,30 +95,13 @@ static void doubt_scale(const struct uw_rows *rows, const struct uw_roles *r,
     if (most < LARGE && least > -LARGE) {
         return;
     }
-    if (whole && least >= 0.0f && most <= 255.0f) {
+    if (whole && least >= 0.0f && most >= BYTES_LEAST && most <= 255.0f) {
         uw_note(notes, "WARNING: features go from %g to %g and are not scaled, which learns badly: "
                        "scale=255 divides them", (double)least, (double)most);
     } else {
         uw_note(notes, "WARNING: features go from %g to %g (%s) and are not scaled, which learns "
                        "badly: scale=standard gives each mean 0 and deviation 1", (double)least,
                 (double)most, uw_column_text(rows->table, at, text));
-    }
-}
-
-/* Values to compute are not scaled by anything. */
-static void doubt_values(const struct uw_rows *rows, const struct uw_roles *r,
-                         struct uw_notes *notes)
-{
-    char text[64];
-    for (uint32_t k = 0; k < r->targets_n && r->role == UW_ROLE_VALUES; k++) {
-        const struct uw_column *c = &rows->table->columns[r->targets[k]];
-        if (c->most >= LARGE || c->least <= -LARGE) {
-            uw_note(notes, "WARNING: the values in %s go from %g to %g, which a model learns "
-                           "badly: divide them, to about 1, in the table",
-                    uw_column_text(rows->table, r->targets[k], text), (double)c->least,
-                    (double)c->most);
-            return;
-        }
     }
 }
 
@@ -131,7 +116,7 @@ static void doubt_classes(const struct uw_rows *train, const struct uw_rows *tes
                           const struct uw_labels *l, struct uw_notes *notes)
 {
     uint32_t *counts = calloc(2u * l->classes_n + 1u, sizeof *counts), seen_n = 0, lacks_n = 0;
-    uint32_t seen = 0, lacks = 0;
+    uint32_t seen = 0, lacks = 0, rare = 0, sum = 0;
     if (counts == NULL) {
         return;
     }
@@ -140,6 +125,8 @@ static void doubt_classes(const struct uw_rows *train, const struct uw_rows *tes
     for (uint32_t k = 0; k < l->classes_n; k++) {
         seen = counts[k] != 0 ? k : seen;
         seen_n += counts[k] != 0;
+        sum += counts[k];
+        rare = counts[k] != 0 && (counts[rare] == 0 || counts[k] < counts[rare]) ? k : rare;
         bool untrained = counts[k] == 0 && counts[l->classes_n + k] != 0;
         lacks = untrained ? k : lacks;
         lacks_n += untrained;
@@ -147,6 +134,11 @@ static void doubt_classes(const struct uw_rows *train, const struct uw_rows *tes
     if (seen_n == 1) {
         uw_note(notes, "WARNING: all %u labels for training are %.60s: nothing can be told apart; "
                        "label=NAME names another column", (unsigned)counts[seen], l->names[seen]);
+    }
+    if (seen_n > 1 && RARE * seen_n * (uint64_t)counts[rare] < sum) {
+        uw_note(notes, "WARNING: only %u of %u lines for training are of class %.60s, which the "
+                       "accuracy hardly shows: train --class-weights balanced lets it count as "
+                       "much as others", (unsigned)counts[rare], (unsigned)sum, l->names[rare]);
     }
     if (lacks_n != 0) {
         uw_note(notes, "WARNING: the test set has %u classes that training never sees, as %.60s",
@@ -202,6 +194,5 @@ void uw_table_doubt(const struct uw_rows *train, const struct uw_rows *test,
     if (!scaled) {
         doubt_scale(train, r, notes);
     }
-    doubt_values(train, r, notes);
     doubt_repeats(train, notes);
 }

@@ -25,13 +25,15 @@ bool uw_rows_has(const struct uw_rows *rows, uint32_t row);
 int uw_table_split(uint32_t rows_n, const uint32_t *label, uint32_t classes_n, double share,
                    bool *test);
 
-/* Mean and 1 / deviation of each feature over the lines of a set, without values that are missing.
- * A column that never changes gets 1.
- *   mean, inverse  [features_n] written */
-void uw_table_moments(const struct uw_rows *rows, const struct uw_roles *r, float *mean,
-                      float *inverse);
+/* Mean and 1 / deviation of columns over the lines of a set, without values that are missing. A
+ * column that never changes gets 1.
+ *   columns        [n]
+ *   mean, inverse  [n] written */
+void uw_table_moments(const struct uw_rows *rows, const uint32_t *columns, uint32_t n,
+                      float *mean, float *inverse);
 
-/* Note what looks wrong in the training set, beside its test set. */
+/* Note what looks wrong in the training set, beside its test set.
+ *   scaled  the features are */
 void uw_table_doubt(const struct uw_rows *train, const struct uw_rows *test,
                     const struct uw_roles *r, const struct uw_labels *labels, bool scaled,
                     struct uw_notes *notes);

@@ -169,7 +169,14 @@ expect 0 "$uwasa" train --model one.json --data csv:long.csv,skip=100 --steps 2
 told 'long.csv: 60 lines of 3 columns'
 awk 'BEGIN { for (i = 0; i < 60; i++) print i / 60 ",0.5," 3000 * i + 0.5 }' >prices.csv
 expect 0 "$uwasa" train --model one.json --data csv:prices.csv --loss mse --lr 1e-9 --steps 2
-told 'WARNING: the values in column 3 go from 0.5 to 177000'
+told 'the value in column 3 is learned minus .*; target-scale=none leaves values as they are'
+expect 0 "$uwasa" train --model one.json --data csv:prices.csv,target-scale=none --loss mse --lr 1e-9 \
+    --steps 2
+grep -q 'is learned' err && fail "target-scale=none is scaled"
+expect 0 "$uwasa" train --model one.json --data csv:prices.csv --loss mse --steps 2 --save prices.st
+sed 's/target_inverse/target_inverze/' prices.st >bent.st
+expect 1 "$uwasa" eval --model one.json --data csv:prices.csv --weights bent.st
+told 'bent.st: uwasa.data, what it says of the columns of its data, is malformed'
 mkdir -p pair/dark pair/light
 printf 'P5 2 2 255\n\001\010\001\010' >pair/dark/1.pgm
 cp pair/dark/1.pgm pair/dark/2.pgm

@@ -57,6 +57,15 @@ static void test_answer_mse_is_the_value_or_the_error(void **state)
     assert_int_equal(a.kind, UW_ANSWER_VALUES);
     uw_answers_read(&a, out, NULL, got);
     expect(got, out, 2);
+    float mean[2] = {100.0f, 0.5f}, inverse[2] = {0.5f, 2.0f};
+    struct uw_data_columns c = {.targets_n = 2, .target_mean = mean, .target_inverse = inverse};
+    uw_answers_take(&a, &c);        /* in the units of the training data */
+    uw_answers_read(&a, out, NULL, got);
+    expect(got, (const float[]){102.0f, -1.0f}, 2);
+    c.targets_n = 1;                /* of another model */
+    uw_answers_take(&a, &c);
+    uw_answers_read(&a, out, NULL, got);
+    expect(got, out, 2);
     a = answers_by(&input, 2);
     assert_int_equal(a.kind, UW_ANSWER_ERROR);
     uw_answers_read(&a, out, x, got);

@@ -133,6 +133,29 @@ static void test_scores_of_values(void **state)
     uw_scores_close(&s);
 }
 
+/* Values that were divided by 1000 for the model: errors are in their units, the loss is not. */
+static void test_scores_of_scaled_values_are_in_their_units(void **state)
+{
+    (void)state;
+    const struct uw_loss_def mse = {.kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES};
+    float mean[1] = {5000.0f}, inverse[1] = {1e-3f};
+    const struct uw_data_columns c = {.targets_n = 1, .target_mean = mean,
+                                      .target_inverse = inverse};
+    static const float target[3] = {-1, 0, 1}, out[3] = {-1, 2, 1};
+    const struct uw_minibatch b = {.x = out, .target = target, .n = 3};
+    struct uw_answers a = answers_by(&mse, 1);
+    struct uw_scores s;
+    struct uw_error err;
+    uw_answers_take(&a, &c);
+    assert_int_equal(uw_scores_open(&s, &a, &err), UW_OK);
+    assert_int_equal(uw_scores_add(&s, out, &b, &err), UW_OK);
+    const struct uw_scores_values f = uw_scores_values(&s);
+    assert_true(fabs(f.mae - 2000.0 / 3) < 0.01 && fabs(f.rmse - sqrt(4e6 / 3)) < 0.01);
+    assert_true(fabs(s.value[0].mean - 5000.0) < 0.01 && fabs(f.r2 + 1.0) < 1e-5);
+    expect(uw_scores_loss(&s), 4.0 / 3);
+    uw_scores_close(&s);
+}
+
 /* Errors 0 .. 4 with a tie, labels 0 and 1: of 2 x 3 pairs 4 are in order and one is equal. */
 static void test_scores_of_errors(void **state)
 {
@@ -172,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_scores_of_two_classes_by_one_output_have_a_roc_area),
         cmocka_unit_test(test_scores_of_many_classes_have_no_matrix),
         cmocka_unit_test(test_scores_of_values),
+        cmocka_unit_test(test_scores_of_scaled_values_are_in_their_units),
         cmocka_unit_test(test_scores_of_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -306,6 +306,87 @@ static void test_table_values_are_targets(void **state)
     }
 }
 
+/* Mean 30 and deviation 10, of two values. */
+static void test_table_values_far_from_1_are_scaled(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *options;
+        bool fresh;
+        float value, mean, inverse; /* 0, 0: no scale */
+        const char *told;
+    } good[] = {
+        {"1,20\n2,40\n", "", true, -1.0f, 30.0f, 0.1f, "minus 30 and divided by 10: losses are "
+         "those of scaled values, answers are in the table's units; target-scale=none leaves"},
+        {"1,20\n2,40\n", "", false, 20.0f, 0.0f, 0.0f, "target-scale=standard gives them mean 0"},
+        {"1,20\n2,40\n", ",target-scale=none", true, 20.0f, 0.0f, 0.0f, "value in column 2"},
+        {"1,20\n2,40\n", ",target-scale=standard", false, -1.0f, 30.0f, 0.1f, "divided by 10"},
+        {"1,20\n2,40\n", ",target-scale=40", true, 0.5f, 0.0f, 1.0f / 40.0f, "divided by 40: "},
+        {"1,20\n2,20\n", "", true, 0.0f, 20.0f, 1.0f, "minus 20 and divided by 1: "},
+        {"1,0.01\n2,0.03\n", "", true, -1.0f, 0.02f, 100.0f, "minus 0.02 and divided by 0.01: "},
+        {"1,0.5\n2,2.5\n", "", true, 0.5f, 0.0f, 0.0f, "value in column 2"},
+        {"1,0\n2,1\n", "", true, 0.0f, 0.0f, 0.0f, "value in column 2"},
+    };
+    char options[80];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        float got;
+        print_message("row %zu\n", i);
+        write_text("a.csv", good[i].text);
+        snprintf(options, sizeof options, ",test=0%s", good[i].options);
+        struct uw_data d = open_good(
+            spec(options), &(struct uw_data_config){.outputs = 1, .channels = 1,
+                                                    .wanted = UW_DATA_WANT_VALUES,
+                                                    .scale_values = good[i].fresh});
+        const struct uw_data_columns *c = uw_data_columns(&d);
+        assert_int_equal(d.base->ops->read_target(d.base, 0, &got), UW_OK);
+        assert_true(fabsf(got - good[i].value) < 1e-6f);
+        assert_int_equal(c->target_mean != NULL, good[i].inverse != 0.0f);
+        if (good[i].inverse != 0.0f) {
+            assert_true(c->target_mean[0] == good[i].mean);
+            assert_true(fabsf(c->target_inverse[0] - good[i].inverse) < 1e-6f * good[i].inverse);
+        }
+        expect_told(&d, good[i].told);
+        uw_data_close(&d);
+    }
+    expect_error(spec(",target-scale=0"), UW_ERR_INVALID, "needs none, standard or a number");
+    expect_error(spec(",target-scale=big"), UW_ERR_INVALID, "needs none, standard or a number");
+    write_text("a.csv", "1,a\n2,b\n");
+    expect_error(spec(",target-scale=2"), UW_ERR_INVALID, "target=NAME names their column");
+}
+
+/* Later values have the scale that the weights are for, in a table and in memory. */
+static void test_table_scale_of_values_is_used_again(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.outputs = 2, .channels = 1, .scale_values = true};
+    float got[2];
+    write_text("a.csv", "1,20,0.5\n2,40,1.5\n");
+    struct uw_data first = open_good(spec(",test=0"), &config);
+    expect_values(&first, 1, (float[]){1.0f, 1.0f});
+    config.like = uw_data_columns(&first);
+    config.scale_values = false;
+    write_text("a.csv", "1,50,0.5\n");
+    struct uw_data d = open_good(spec(",test=0"), &config);
+    expect_values(&d, 0, (float[]){2.0f, -1.0f});
+    expect_told(&d, "values are scaled as in training");
+    uw_data_close(&d);
+    d = open_good(spec(",test=0,target-scale=none"), &config);
+    expect_values(&d, 0, (float[]){50.0f, 0.5f});
+    expect_told(&d, "WARNING: the model was trained on values of another scale");
+    uw_data_close(&d);
+    const float x = 1.0f, y[2] = {50.0f, 0.5f};
+    const struct uw_data_arrays arrays = {.x = &x, .y = y, .samples_n = 1, .channels = 1,
+                                          .height = 1, .width = 1, .y_n = 2};
+    config.train = &arrays;
+    config.wanted = UW_DATA_WANT_VALUES;
+    d = open_good("arrays", &config);
+    assert_int_equal(d.base->ops->read(d.base, 0, got, &(uint32_t){0}), UW_OK);
+    assert_true(got[0] == 1.0f);
+    expect_values(&d, 0, (float[]){2.0f, -1.0f});
+    uw_data_close(&d);
+    uw_data_close(&first);
+}
+
 static void test_table_values_follow_parts_and_the_loader(void **state)
 {
     (void)state;
@@ -435,6 +516,8 @@ int main(void)
         cmocka_unit_test_teardown(test_table_large_labels_are_told_apart, empty_folder),
         cmocka_unit_test_teardown(test_table_labels_may_be_in_a_file_of_their_own, empty_folder),
         cmocka_unit_test_teardown(test_table_values_are_targets, empty_folder),
+        cmocka_unit_test_teardown(test_table_values_far_from_1_are_scaled, empty_folder),
+        cmocka_unit_test_teardown(test_table_scale_of_values_is_used_again, empty_folder),
         cmocka_unit_test_teardown(test_table_values_follow_parts_and_the_loader, empty_folder),
         cmocka_unit_test_teardown(test_table_without_a_label_is_for_an_autoencoder, empty_folder),
         cmocka_unit_test_teardown(test_table_columns_are_kept_and_used_again, empty_folder),

@@ -64,7 +64,8 @@ static void test_rows_every_delimiter_gives_the_same_numbers(void **state)
     static const char *const texts[] = {
         "1,-2.5,3e2\n\n# more\n1, -2.5 ,300", "a,b,c\n1,-2.5,3e2\n1,-2.5,300\n",
         "1;-2.5;3e2\n1; -2,5 ;300\n", "\"1\",\"-2.5\",\"3e2\"\n1,'-2.5',3e2\n",
-        "1\t-2.5\t3e2\r\n1\t-2.5\t300\r\n", "  1 -2.5   3e2  \r\n1 -2.5 300\r\n",
+        "1\t-2.5\t3e2\r\n1\t-2.5\t300\r\n", "1\t\t-2.5\t3e2\n1\t-2.5\t\t300\n",
+        "1\t-2.5\t3e2\n1\t\t-2.5\t3e2\n", "  1 -2.5   3e2  \r\n1 -2.5 300\r\n",
         "\xef\xbb\xbf 1, -2.5, 3e2\n1,-2.5,300\n"};
     const float want[3] = {1.0f, -2.5f, 300.0f};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {

@@ -62,6 +62,18 @@ const char *const *uw_answers_names(const struct uw_answers *a, const struct uw_
     return fits ? (const char *const *)c->classes : NULL;
 }
 
+void uw_answers_take(struct uw_answers *a, const struct uw_data_columns *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    a->names = uw_answers_names(a, c);
+    bool scaled = a->kind == UW_ANSWER_VALUES && !a->probabilities && c->target_mean != NULL &&
+                  c->targets_n == a->numbers_n;
+    a->mean = scaled ? c->target_mean : NULL;
+    a->inverse = scaled ? c->target_inverse : NULL;
+}
+
 static void softmax(uint32_t n, const float *z, float *p)
 {
     double max = (double)z[0], sum = 0.0;
@@ -151,7 +163,7 @@ void uw_answers_read(const struct uw_answers *a, const float *out, const float *
         numbers[1] = sigmoid(out[0]);
     } else {
         for (uint32_t i = 0; i < a->outputs_n; i++) {
-            numbers[i] = a->probabilities ? sigmoid(out[i]) : out[i];
+            numbers[i] = a->probabilities ? sigmoid(out[i]) : uw_answers_value(a, i, out[i]);
         }
     }
 }

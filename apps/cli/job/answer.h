@@ -6,7 +6,8 @@
  *                                     position the classes, as numbers
  *     binary_cross_entropy            sigmoid: a probability for each output; a single output
  *                                     stands for class 1 of two
- *     mse, l1, huber                  the outputs themselves; with labels the largest is the class
+ *     mse, l1, huber                  the outputs themselves, brought back to the units of the
+ *                                     training data; with labels the largest is the class
  *     any, with "target": "input"     the error: the loss between the sample and its output
  *
  *     uw_answers_init(&a, &job);                       after bind
@@ -35,6 +36,8 @@ struct uw_answers {
                                    something is so */
     const char *const *names;   /* [classes_n] of classes; NULL: they are numbers */
     bool probabilities;         /* numbers are between 0 and 1 */
+    const float *mean, *inverse;        /* [numbers_n] of values: an output is (answer - mean) *
+                                           inverse; NULL: it is the answer */
 
     /* private */
     const struct uw_loss_def *loss;     /* NULL: cross_entropy */
@@ -48,6 +51,16 @@ void uw_answers_init(struct uw_answers *a, const struct uw_job *j);
 
 /* The names of classes in a table's columns, for a->names; NULL: it has none, or other ones. */
 const char *const *uw_answers_names(const struct uw_answers *a, const struct uw_data_columns *c);
+
+/* Take the names of classes and the scale of values from a table's columns, which are borrowed;
+ * NULL: there are none. */
+void uw_answers_take(struct uw_answers *a, const struct uw_data_columns *c);
+
+/* The answer that number i of an output, or of a target, stands for. */
+static inline float uw_answers_value(const struct uw_answers *a, uint32_t i, float x)
+{
+    return a->mean != NULL ? x / a->inverse[i] + a->mean[i] : x;
+}
 
 /* Turn the output for one sample into an answer.
  *   out      [outputs_n] of uw_model_forward

@@ -112,6 +112,8 @@ char *uw_job_columns_text(const struct uw_data_columns *c, const char *loss)
     add_names(root, "targets", c->targets, c->targets_n);
     add_numbers(root, "mean", c->mean, c->features_n);
     add_numbers(root, "inverse", c->inverse, c->features_n);
+    add_numbers(root, "target_mean", c->target_mean, c->targets_n);
+    add_numbers(root, "target_inverse", c->target_inverse, c->targets_n);
     add_places(root, c);
     add_sound(root, c->sound);
     if (loss != NULL) {
@@ -256,6 +258,22 @@ static void take_loss(struct uw_job_columns *out, const cJSON *loss)
     }
 }
 
+/* The scale of values; a file without it is good. */
+static bool take_target_scale(struct uw_data_columns *c, const cJSON *root)
+{
+    int mean_n = take_numbers(root, "target_mean", &c->target_mean);
+    int inverse_n = take_numbers(root, "target_inverse", &c->target_inverse);
+    bool good = mean_n == inverse_n && mean_n >= 0 &&
+                (mean_n == 0 || c->targets == NULL || mean_n == (int)c->targets_n);
+    for (int i = 0; good && i < inverse_n; i++) {
+        good = c->target_inverse[i] != 0.0f && isfinite(1.0f / c->target_inverse[i]);
+    }
+    if (good && mean_n != 0) {
+        c->targets_n = (uint32_t)mean_n;
+    }
+    return good;
+}
+
 static bool take_columns(struct uw_job_columns *out, const cJSON *root)
 {
     struct uw_data_columns *c = &out->columns;
@@ -275,7 +293,7 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
                 (features_n == 0 || features_n == (int)all) && (mean_n == 0 || mean_n == (int)all);
     if (good) {
         c->features_n = (uint32_t)all;
-        good = take_places(c, root) && take_sound(c, root);
+        good = take_places(c, root) && take_sound(c, root) && take_target_scale(c, root);
     }
     take_loss(out, loss);
     return good;

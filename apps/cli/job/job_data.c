@@ -34,6 +34,20 @@ static bool ends_in(const struct uw_job *j, enum uw_layer_kind kind)
     return d->layers_n > 1 && d->layers[d->layers_n - 1].kind == kind;
 }
 
+/* Whether the outputs are within bounds, so that values of mean 0 are out of reach. */
+static bool ends_in_bounds(const struct uw_job *j)
+{
+    static const enum uw_layer_kind kinds[] = {
+        UW_LAYER_RELU, UW_LAYER_RELU6, UW_LAYER_LEAKY_RELU, UW_LAYER_SIGMOID, UW_LAYER_TANH,
+        UW_LAYER_GELU, UW_LAYER_SILU, UW_LAYER_FUNCTION, UW_LAYER_SOFTMAX};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (ends_in(j, kinds[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- what the samples are wanted for ---- */
 
 /* Whether the outputs are a row of logits, and no image or sequence. */
@@ -106,8 +120,9 @@ static int set_binary(struct uw_job *j, const struct uw_dataset *data, const cha
     if (outputs_of(j) == 1 && data->targets_n == 0 && data->classes > 2) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s has one output, which tells two classes apart, data %.60s "
-                            "has %u: its last layer needs %u outputs, or --loss mse takes the "
-                            "class for a value", j->file.def.name, spec, (unsigned)data->classes,
+                            "has %u: its last layer needs %u outputs, target=NAME names a value to "
+                            "compute instead, --loss mse takes the class for one",
+                            j->file.def.name, spec, (unsigned)data->classes,
                             (unsigned)data->classes);
     }
     bool values = outputs_of(j) == 1 || data->targets_n != 0;
@@ -351,6 +366,13 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
         }
     }
     own = j->file.def.losses;
+    const struct uw_data_columns *c = uw_data_columns(set);
+    if (rc == UW_OK && c != NULL && c->target_mean != NULL && own != NULL &&
+        own->kind == UW_LOSS_BINARY_CROSS_ENTROPY) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "data %.70s: the values are scaled, and binary "
+                            "cross-entropy compares with 0 and 1: target-scale=none leaves them, "
+                            "--loss mse is for values", spec);
+    }
     if (rc == UW_OK && !uw_data_has_targets(set) && !j->compares_nothing &&
         (own == NULL || own->target != UW_TARGET_INPUT)) {
         return uw_error_set(err, UW_ERR_MISMATCH,
@@ -439,6 +461,15 @@ static int count_values(struct uw_job *j, struct uw_choice loss, uint32_t *n, st
     return rc;
 }
 
+/* Whether values beside a sample are classes, all or some of them. */
+static bool may_be_classes(const struct uw_job *j, struct uw_choice loss)
+{
+    const struct uw_loss_def *own = j->loss_is_open ? NULL : j->file.def.losses;
+    bool said = loss.at == UW_LOSS_WORD_CROSS_ENTROPY || loss.at == UW_LOSS_WORD_BINARY;
+    return said || uw_job_wants_each(j, loss) ||
+           (own != NULL && (own->kind <= UW_LOSS_BINARY_CROSS_ENTROPY || j->file.def.losses_n > 1));
+}
+
 static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                      struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_data *train, struct uw_data *test, struct uw_error *err)
@@ -456,6 +487,10 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
     config.outputs = values_n != 0 ? values_n : outputs_of(j);
     config.wanted = wanted_by(j, loss);
     config.like = earlier->columns.features_n != 0 ? &earlier->columns : NULL;
+    bool classes = may_be_classes(j, loss);
+    config.leave_values = classes;
+    config.scale_values = c->data.scale_values && config.like == NULL && c->weights == NULL &&
+                          j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;

@@ -10,8 +10,8 @@
  * decide: as many outputs as classes are logits of a cross-entropy; one output and two classes a
  * binary cross-entropy; values, a squared error, but as many values of 0 and 1 as outputs a binary
  * cross-entropy, and as many classes as positions of the output a cross-entropy at each; a table
- * without labels and as many outputs as inputs, an autoencoder. What was decided is told on standard error, and so is what was found in
- * a table.
+ * without labels and as many outputs as inputs, an autoencoder. What was decided is told on
+ * standard error, and so is what was found in a table.
  *
  * Blocking   reads the data's files      Context  one thread
  */

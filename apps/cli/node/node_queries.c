@@ -10,6 +10,7 @@ int uw_node_work_open_queries(struct uw_node_work *r)
     const struct uw_model *m = &r->job.model;
     struct uw_queries *q = &r->queries;
     uw_answers_init(&r->answers, &r->job);
+    uw_answers_take(&r->answers, uw_data_columns(&r->data));
     q->sample_n = m->input_n;
     q->numbers_n = r->answers.numbers_n;
     q->form = uw_answers_form(&r->answers);

@@ -380,15 +380,16 @@ static bool stop_asked(void *arg)
     return uw_stop_asked(arg);
 }
 
-static int run_test(struct uw_session *s, struct work *w, struct uw_dataset *data)
+static int run_test(struct uw_session *s, struct work *w, const struct uw_data *data)
 {
     struct uw_train *t = &w->train;
     struct uw_answers answers;
     struct uw_scores scores;
     uw_answers_init(&answers, &t->job);
+    uw_answers_take(&answers, uw_data_columns(data));
     int rc = uw_scores_open(&scores, &answers, &s->err);
     scores.threshold = t->job.model.anomaly_threshold;
-    rc = rc < 0 ? rc : uw_scores_run(&scores, &t->job, data, stop_asked, &t->stop, &s->err);
+    rc = rc < 0 ? rc : uw_scores_run(&scores, &t->job, data->base, stop_asked, &t->stop, &s->err);
     if (rc == UW_OK) {
         cJSON *ev = uw_event("test");
         if (answers.classes_n != 0) {
@@ -426,7 +427,7 @@ static int evaluate(struct uw_session *s, const char *data, const struct uw_data
     rc = rc < 0 ? rc : uw_checkpoint_load(&j->model, NULL, &s->weights.base, "the weights",
                                           &s->err);
     uw_storage_memory_close(&s->weights);
-    rc = rc < 0 ? rc : run_test(s, w, test.base);
+    rc = rc < 0 ? rc : run_test(s, w, &test);
     uw_data_close(&test);
     drop(w);
     return rc < 0 ? fail(s, rc, &s->err) : rc;
@@ -461,6 +462,7 @@ static int predict(struct uw_session *s, const struct uw_data_columns *c, const 
     uint32_t most = m->config.micro_n != 0 ? m->config.micro_n : m->config.batch_n;
     s->err.text[0] = '\0';
     uw_answers_init(&a, &t->job);
+    uw_answers_take(&a, c);
     size_t numbers_n = raw ? a.outputs_n : a.numbers_n;
     for (uint32_t at = 0; at < n;) {
         uint32_t part = n - at < most ? n - at : most;

@@ -38,7 +38,7 @@ static int open_sets(struct uw_sim_inputs *in, const struct uw_sim_options *o,
                      struct uw_job *job, struct uw_error *err)
 {
     const struct uw_job_data_config config = {.spec = o->data, .loss = o->train_loss,
-                                              .data = {.seed = o->seed}};
+                                              .data = {.seed = o->seed, .scale_values = true}};
     int rc = uw_job_open_data(job, &config, &in->data, &in->test, err);
     if (rc < 0) {
         return rc;

@@ -53,11 +53,13 @@ static const struct uw_args_spec spec = {
     .example = "uwasa eval --model lenet5 --data digits --weights lenet5.safetensors",
     .epilogue =
         "Of classes: precision, recall and F1 of each and their means, and the matrix of\n"
-        "confusion, printed for up to 20 classes and written to --json for up to 1000; of two\n"
-        "classes the area under the ROC curve, too. Of a class for each pixel or token the same,\n"
-        "counted at each, and the intersection over union. Of values: MAE, RMSE and R2. Of an\n"
-        "autoencoder: percentiles of the error, the area under the ROC curve where labels are 0\n"
-        "and 1, and what is above the threshold of train --anomaly-percentile.",
+        "confusion, printed for up to 20 classes and written to --json for up to 1000; of\n"
+        "two classes the area under the ROC curve, too. Of a class for each pixel or\n"
+        "token the same, counted at each, and the intersection over union. Of values:\n"
+        "MAE, RMSE and R2, in the table's units; the loss is that of training, of scaled\n"
+        "values where they were scaled. Of an autoencoder: percentiles of the error, the\n"
+        "area under the ROC curve where labels are 0 and 1, and what is above the\n"
+        "threshold of train --anomaly-percentile.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -128,9 +130,8 @@ static int evaluate(const struct options *o, struct uw_job *job, struct test *te
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
     if (rc == UW_OK) {
         uw_job_print_notes(job);
-        const struct uw_data_columns *c = uw_data_columns(&test->data);
         uw_answers_init(&test->answers, job);
-        test->answers.names = c != NULL ? uw_answers_names(&test->answers, c) : NULL;
+        uw_answers_take(&test->answers, uw_data_columns(&test->data));
         if (test->answers.kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
             rc = uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
                               job->file.def.name);

@@ -315,7 +315,7 @@ static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct
     }
     uw_job_print_notes(&p->job);
     uw_answers_init(&p->answers, &p->job);
-    p->answers.names = uw_answers_names(&p->answers, c);
+    uw_answers_take(&p->answers, c);
     p->sample_n = p->job.model.input_n;
     p->threshold = p->job.model.anomaly_threshold;
     return take_answers(p, o, p->job.file.def.name, err);

@@ -57,7 +57,8 @@ static void add_values(struct uw_scores *s, const float *target)
 {
     for (uint32_t i = 0; i < s->answers->numbers_n; i++) {
         struct uw_scores_value *v = &s->value[i];
-        double t = (double)target[i], d = (double)s->numbers[i] - t, before = t - v->mean;
+        double t = (double)uw_answers_value(s->answers, i, target[i]);
+        double d = (double)s->numbers[i] - t, before = t - v->mean;
         v->mean += before / (double)s->samples_n;
         v->spread += before * (t - v->mean);
         v->squared += d * d;

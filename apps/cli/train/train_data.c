@@ -79,7 +79,8 @@ int uw_train_open_data(struct uw_train *t)
                                         .weights = resumes ? o->save : o->weights,
                                         .columns = t->columns,
                                         .data = {.seed = o->seed, .live = true,
-                                                 .train = t->arrays, .held = t->held}};
+                                                 .scale_values = true, .train = t->arrays,
+                                                 .held = t->held}};
     bool tests = t->arrays == NULL || t->held != NULL;
     int rc = read_augment(o->augment, &config.data, &t->err);
     t->test = (struct uw_train_test){.word = "test", .event = "eval"};

@@ -204,6 +204,10 @@ static void write_manual_of_kept(struct writer *w, const char *name,
                  "sample to the scale of the training data, before the model gets them.\n",
               name, (unsigned)k->features_n);
     }
+    if (k->target_mean != NULL) {
+        print(w, " *\n *     extern void %s_values(float *y);\n *\n * brings the outputs, %u, back "
+                 "to the units of the training data.\n", name, (unsigned)k->targets_n);
+    }
     if (k->sound != NULL) {
         print(w, " *\n *     extern const struct uw_sound_config %s_sound;\n *\n * is for "
                  "uw_sound_init (uwasa/sound.h), which makes samples of sound as in training.\n",
@@ -239,6 +243,14 @@ static void write_kept(struct writer *w, const char *name, const struct uw_conve
         print(w, "\nextern void %s_scale(float *x);\nvoid %s_scale(float *x)\n{\n"
                  "    for (unsigned i = 0; i < %uu; i++) {\n", name, name, (unsigned)k->features_n);
         print(w, "        x[i] = (x[i] - %s_mean[i]) * %s_inverse[i];\n    }\n}\n", name, name);
+    }
+    if (k->target_mean != NULL) {
+        write_floats(w, name, "target_mean", k->target_mean, k->targets_n);
+        write_floats(w, name, "target_inverse", k->target_inverse, k->targets_n);
+        print(w, "\nextern void %s_values(float *y);\nvoid %s_values(float *y)\n{\n"
+                 "    for (unsigned i = 0; i < %uu; i++) {\n", name, name, (unsigned)k->targets_n);
+        print(w, "        y[i] = y[i] / %s_target_inverse[i] + %s_target_mean[i];\n    }\n}\n",
+              name, name);
     }
     if (k->sound != NULL) {
         const struct uw_sound_config *s = k->sound;

@@ -73,9 +73,9 @@ class Model:
         return self.history
 
     def predict(self, x, *, verbose=None):
-        """What the model says: [n, classes] probabilities, [n, outputs] values, the [n] errors of an
-        autoencoder, or [n, places] whole numbers, the classes of pixels or tokens in their order.
-        The class is predict(x).argmax(1)."""
+        """What the model says: [n, classes] probabilities, [n, outputs] values in the units of the
+        training data, the [n] errors of an autoencoder, or [n, places] whole numbers, the classes
+        of pixels or tokens in their order. The class is predict(x).argmax(1)."""
         numbers = self._forward(x, False, self._answers, verbose)
         if self.answer == "mask":
             return numbers.astype(numpy.int64)
@@ -116,7 +116,8 @@ class Model:
             return arrays.read_safetensors(self._session.weights())
 
     def to_torch_state_dict(self):
-        """The same as tensors of PyTorch: network.load_state_dict(model.to_torch_state_dict())."""
+        """The same as tensors of PyTorch: network.load_state_dict(model.to_torch_state_dict()). The
+        network then computes what forward does, of samples that are scaled as in training."""
         import torch
         return {name: torch.from_numpy(a) for name, a in self.state_dict().items()}
 

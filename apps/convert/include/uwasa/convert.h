@@ -92,6 +92,9 @@ struct uw_convert_kept {
     uint32_t classes_n;
     const float *mean, *inverse;    /* [features_n] a sample is (number - mean) * inverse */
     uint32_t features_n;
+    const float *target_mean, *target_inverse;  /* [targets_n] an output is (value - mean) *
+                                                   inverse */
+    uint32_t targets_n;
     const struct uw_sound_config *sound;    /* how features are made of sound */
 };
 

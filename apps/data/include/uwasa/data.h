@@ -33,15 +33,16 @@
  *     classes=A+B+C                  every class, in this order, also those that the file lacks
  *     drop=NAME[+NAME..]             columns to leave out
  *     scale=none|255|standard        divide by 255; or to mean 0 and deviation 1, column by column
+ *     target-scale=none|standard|N   the same of values to compute; N: divide by N
  *     test=FILE|SHARE                the test set (1/6 of the lines, by a hash of their numbers)
  *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample
  *     delimiter=C                    a character, or comma, semicolon, tab, blank
  *     skip=N                         lines before the first sample
  *
- * Arrays take classes, scale, test=SHARE, missing and label=none of these; of an archive x=NAME,
- * y=NAME, test-x=NAME and test-y=NAME name the arrays (x_train, y_train, x_test, y_test and others
- * that are usual). Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of images are divided
- * by 255. Labels are [N], or one-hot [N][CLASSES].
+ * Arrays take classes, scale, target-scale, test=SHARE, missing and label=none of these; of an
+ * archive x=NAME, y=NAME, test-x=NAME and test-y=NAME name the arrays (x_train, y_train, x_test,
+ * y_test and others that are usual). Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of
+ * images are divided by 255. Labels are [N], or one-hot [N][CLASSES].
  *
  * Images are brought to the size of the model's input, or to that of the first one, and divided by
  * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
@@ -57,8 +58,8 @@
  * pieces of the files in _background_noise_, which is no class.
  *
  * With an earlier set (`like`) whose columns have names, features and values are found by them, in
- * any order, and a standard scale and the means for gaps are the earlier ones. True and false are 1
- * and 0.
+ * any order, and a standard scale, that of values and the means for gaps are the earlier ones. True
+ * and false are 1 and 0.
  *
  * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
@@ -121,6 +122,7 @@ struct uw_data_columns {
     char **targets;             /* [targets_n] names; NULL: none */
     float *mean, *inverse;      /* [features_n] a sample is (column - mean) * inverse; NULL: as it
                                    is in the file */
+    float *target_mean, *target_inverse;    /* [targets_n] the same of values */
     uint32_t columns_n;         /* of a line of the table ... */
     uint32_t *places;           /* [features_n] ... and where the features are, from 0; NULL: a line
                                    has nothing else, or it is not known */
@@ -155,6 +157,10 @@ struct uw_data_config {
      * of the same axes in another order are turned, channels last. */
     uint32_t channels, height, width;
     bool live;                  /* streams are allowed */
+    bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
+                                   if nothing else is said: for weights that nobody has trained */
+    bool leave_values;          /* values may be classes: they are not scaled, nor doubted; nor are
+                                   those of which there are not as many as outputs */
     const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */
     /* For tables, to tell features from labels; 0: not known. */
     uint32_t outputs;           /* of the model, for one sample */

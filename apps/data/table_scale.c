@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The scale of features, and of the values that a model computes. */
+#include "table_set.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Values as large as the one, or all smaller than the other, are learned badly as they are. */
+#define LARGE 4.0f
+#define SMALL 0.1f
+
+static int no_memory(const struct uw_table_set *p)
+{
+    return uw_error_set(p->err, UW_ERR_NOMEM, "%.120s: no memory for its scale", p->files.o.file);
+}
+
+/* Zeros for n numbers each. */
+static int take_room(const struct uw_table_set *p, uint32_t n, float **mean, float **inverse)
+{
+    *mean = calloc((size_t)n + 1u, sizeof **mean);
+    *inverse = calloc((size_t)n + 1u, sizeof **inverse);
+    return *mean != NULL && *inverse != NULL ? UW_OK : no_memory(p);
+}
+
+/* ---- features ---- */
+
+int uw_table_scale(struct uw_table_set *p, float *mean)
+{
+    struct uw_data_columns *c = &p->d->columns;
+    const struct uw_data_columns *like = p->config->like;
+    bool known = like != NULL && like->mean != NULL && like->features_n == c->features_n;
+    bool standard = p->files.o.scale == UW_SCALE_STANDARD;
+    bool earlier = known && (standard || !p->files.o.scale_said);
+    size_t bytes = c->features_n * sizeof(float);
+    if (known && !earlier &&
+        (p->files.o.scale == UW_SCALE_NONE || like->inverse[0] != 1.0f / 255.0f)) {
+        uw_note(&p->d->notes, "WARNING: the model was trained on another scale, which scale= "
+                              "replaces here: leave it out");
+    }
+    if (!earlier && p->files.o.scale == UW_SCALE_NONE) {
+        return UW_OK;
+    }
+    if (take_room(p, c->features_n, &c->mean, &c->inverse) < 0) {
+        return UW_ERR_NOMEM;
+    }
+    for (uint32_t k = 0; k < c->features_n; k++) {
+        c->inverse[k] = 1.0f / 255.0f;
+    }
+    if (earlier) {
+        memcpy(c->mean, like->mean, bytes);
+        memcpy(c->inverse, like->inverse, bytes);
+        for (uint32_t k = 0; k < c->features_n; k++) {
+            mean[k] = like->mean[k] != 0.0f ? like->mean[k] : mean[k];  /* 0: not standard */
+        }
+        uw_note(&p->d->notes, standard ? "features are scaled as in training, not by this file"
+                                       : "features are scaled as in training");
+    } else if (standard) {
+        uw_table_moments(&p->rows[0], p->roles.features, p->roles.features_n, mean, c->inverse);
+        memcpy(c->mean, mean, bytes);
+    }
+    return UW_OK;
+}
+
+/* ---- values ---- */
+
+/* The first value that is far from 1, as a column; UINT32_MAX: there is none. */
+static uint32_t find_far(const struct uw_table_set *p, const float *mean, const float *inverse)
+{
+    for (uint32_t k = 0; k < p->d->base.targets_n; k++) {
+        const struct uw_column *c = &p->rows[0].table->columns[p->roles.targets[k]];
+        float size = fmaxf(fabsf(c->least), fabsf(c->most));
+        if (hypotf(mean[k], c->changes ? 1.0f / inverse[k] : 0.0f) > LARGE ||
+            (size < SMALL && c->changes)) {
+            return p->roles.targets[k];
+        }
+    }
+    return UINT32_MAX;
+}
+
+static void tell_values(struct uw_table_set *p, bool chosen)
+{
+    const struct uw_data_columns *c = &p->d->columns;
+    const struct uw_table_options *o = &p->files.o;
+    uint32_t n = p->d->base.targets_n;
+    char text[UW_NOTE_BYTES], column[64];
+    uint32_t used = uw_note_add(text, 0, sizeof text, n == 1 ? "the value in %s is learned "
+                                                    : "values are learned, the one in %s ",
+                       uw_column_text(p->rows[0].table, p->roles.targets[0], column));
+    if (o->target_scale == UW_TARGET_SCALE_DIVIDE) {
+        uw_note_add(text, used, sizeof text, "divided by %g", (double)o->divisor);
+    } else {
+        uw_note_add(text, used, sizeof text, "minus %g and divided by %g",
+                    (double)c->target_mean[0], 1.0 / (double)c->target_inverse[0]);
+    }
+    uw_note(&p->d->notes, "%s: losses are those of scaled values, answers are in the table's "
+            "units%s", text, chosen ? "; target-scale=none leaves values as they are" : "");
+}
+
+/* Values far from 1 that nothing scales. */
+static void doubt_values(struct uw_table_set *p, uint32_t column)
+{
+    const struct uw_column *c = &p->rows[0].table->columns[column];
+    char text[64];
+    uw_note(&p->d->notes, "WARNING: the values in %s go from %g to %g, which a model learns badly: "
+            "target-scale=standard gives them mean 0 and deviation 1, target-scale=N divides by N",
+            uw_column_text(p->rows[0].table, column, text), (double)c->least, (double)c->most);
+}
+
+/* The scale that the model's weights are for. Returns whether it is taken. */
+static bool take_earlier(struct uw_table_set *p)
+{
+    const struct uw_data_columns *like = p->config->like;
+    const struct uw_table_options *o = &p->files.o;
+    struct uw_data_columns *c = &p->d->columns;
+    size_t bytes = p->d->base.targets_n * sizeof(float);
+    if (like == NULL || like->target_mean == NULL || like->targets_n != p->d->base.targets_n) {
+        return false;
+    }
+    bool same = o->target_scale == UW_TARGET_SCALE_DIVIDE && like->target_mean[0] == 0.0f &&
+                like->target_inverse[0] == 1.0f / o->divisor;
+    if (o->target_scale != UW_TARGET_SCALE_AUTO && o->target_scale != UW_TARGET_SCALE_STANDARD &&
+        !same) {
+        uw_note(&p->d->notes, "WARNING: the model was trained on values of another scale, which "
+                              "target-scale= replaces here: leave it out");
+        return false;
+    }
+    memcpy(c->target_mean, like->target_mean, bytes);
+    memcpy(c->target_inverse, like->target_inverse, bytes);
+    uw_note(&p->d->notes, "values are scaled as in training: losses are those of scaled values, "
+                          "answers are in the table's units");
+    return true;
+}
+
+/* The scale that is said, or that values far from 1 get. */
+static void choose_values(struct uw_table_set *p, bool *scaled)
+{
+    const struct uw_table_options *o = &p->files.o;
+    struct uw_data_columns *c = &p->d->columns;
+    uint32_t n = p->d->base.targets_n;
+    uw_table_moments(&p->rows[0], p->roles.targets, n, c->target_mean, c->target_inverse);
+    uint32_t far = find_far(p, c->target_mean, c->target_inverse);
+    bool standard = o->target_scale == UW_TARGET_SCALE_STANDARD;
+    bool chosen = o->target_scale == UW_TARGET_SCALE_AUTO && far != UINT32_MAX &&
+                  p->config->scale_values;
+    for (uint32_t k = 0; k < n && o->target_scale == UW_TARGET_SCALE_DIVIDE; k++) {
+        c->target_mean[k] = 0.0f;
+        c->target_inverse[k] = 1.0f / o->divisor;
+    }
+    *scaled = standard || chosen || o->target_scale == UW_TARGET_SCALE_DIVIDE;
+    if (*scaled) {
+        tell_values(p, chosen);
+    } else if (far != UINT32_MAX && o->target_scale == UW_TARGET_SCALE_AUTO &&
+               p->config->like == NULL) {
+        doubt_values(p, far);
+    }
+}
+
+int uw_table_scale_values(struct uw_table_set *p)
+{
+    struct uw_data_columns *c = &p->d->columns;
+    const struct uw_table_options *o = &p->files.o;
+    uint32_t n = p->d->base.targets_n;
+    bool said = o->target_scale != UW_TARGET_SCALE_AUTO;
+    bool scaled = false, others = p->config->outputs != 0 && n != p->config->outputs;
+    if (n == 0) {
+        return !said || p->config->wanted == UW_DATA_WANT_NOTHING
+                   ? UW_OK
+                   : uw_error_set(p->err, UW_ERR_INVALID, "target-scale= is for values, %.100s has "
+                                  "none: target=NAME names their column", o->file);
+    }
+    if (!said && (p->config->leave_values || others)) {
+        return UW_OK;
+    }
+    if (take_room(p, n, &c->target_mean, &c->target_inverse) < 0) {
+        return UW_ERR_NOMEM;
+    }
+    scaled = take_earlier(p);
+    if (!scaled) {
+        choose_values(p, &scaled);
+    }
+    if (!scaled) {
+        free(c->target_mean);
+        free(c->target_inverse);
+        c->target_mean = c->target_inverse = NULL;
+    }
+    return UW_OK;
+}
