@@ -449,8 +449,9 @@ static int build_layer(struct uw_graph *g, const struct uw_model_config *config,
         if (uw_parts.lora == NULL) {
             return uw_error_set(err, UW_ERR_UNSUPPORTED, "linked without low-rank additions");
         }
-        l->lora_rank = config->adapt.lora_rank;
-        l->lora_scale = uw_lora_scale(&config->adapt);
+        l->lora = true;
+        l->geometry.lora_rank = config->adapt.lora_rank;
+        l->geometry.lora_scale = uw_lora_scale(&config->adapt);
     }
     rc = resolve_inputs(g, l, err);
     return rc < 0 ? rc : infer_layer(g, config->kernels, l, err);

@@ -68,7 +68,7 @@ struct uw_layer {
     uint32_t in_n, out_n;           /* floats of one sample */
     union {
         struct uw_conv2d conv2d;
-        struct uw_dense dense;
+        struct { struct uw_dense dense; uint32_t lora_rank; float lora_scale; };   /* with lora */
         struct uw_pool2d pool2d;
         struct uw_norm norm;
         struct uw_lrn lrn;
@@ -92,12 +92,11 @@ struct uw_layer {
         struct uw_take take;        /* of one sample */
     } geometry;
     uint32_t segment;               /* its first segment; a constant layer has none */
-    uint32_t lora_rank;             /* dense: if not 0, the last two tensors are lora_a, lora_b */
-    float lora_scale;
     uint8_t trained;                /* bit t: tensor t is trained */
     uint8_t shared_inputs;          /* bit k: input k is one value for all samples */
     uint16_t bucket;                /* deferred updates: the bucket of its trained tensors */
     bool constant;                  /* its tensors are the configuration's constants */
+    bool lora : 1;                  /* dense: the last two tensors are lora_a, lora_b */
     bool shared : 1;                /* all inputs are: a minibatch has one sample of the output */
     bool recomputed : 1;            /* see stage */
     bool kept : 1, best_kept : 1;   /* not recomputed, though its stage is */

@@ -22,7 +22,7 @@ static bool tensor_is_trained(const struct uw_layer *l, const struct uw_adapt *a
         return false;
     }
     if (adapt->lora_rank != 0) {
-        return l->lora_rank != 0 && t + 2 >= l->tensors_n;
+        return l->lora && t + 2 >= l->tensors_n;
     }
     return !adapt->bias_only || tensor.bias;
 }

@@ -120,7 +120,7 @@ bool uw_update_in_one_pass(const struct uw_update *u, const struct uw_layer *l)
 {
     uint32_t all = (1u << l->tensors_n) - 1;
     return l->ops->bw_step != NULL && is_fused(u->m) && u->m->optimizer.momentum == 0.0f &&
-           l->lora_rank == 0 && l->trained == all;
+           !l->lora && l->trained == all;
 }
 
 int uw_update_with_input(struct uw_update *u, const struct uw_layer *l, const struct uw_pass *p,

@@ -5,6 +5,7 @@
 #include "job/job_columns.h"
 #include "job/job_data.h"
 #include "job/job_weights.h"
+#include "job/results.h"
 
 #include "uwasa/checkpoint.h"
 #include "uwasa/storage_file.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct options {
     const char *weights;
@@ -51,10 +53,18 @@ static const struct uw_args_spec spec = {
     "NAME_sound and NAME_anomaly_threshold, declared in the comment in front.\n\n"               \
     "Operators that are read: "
 
+/* A file that is written, and why it could not be. */
+struct output {
+    struct uw_storage *s;
+    int rc, error;              /* error: errno */
+};
+
 static int append(void *arg, const void *bytes, size_t bytes_n)
 {
-    struct uw_storage *s = arg;
-    return s->ops->append(s, bytes, bytes_n);
+    struct output *o = arg;
+    o->rc = o->s->ops->append(o->s, bytes, bytes_n);
+    o->error = errno;
+    return o->rc;
 }
 
 static int write_onnx(const struct uw_job *job, uw_convert_put put, void *arg,
@@ -128,20 +138,24 @@ static int write_file(struct uw_storage *s, const char *path, const struct uw_jo
     if (rc < 0) {
         return rc;
     }
-    rc = write != NULL ? write(job, append, s, err) : append(s, text, strlen(text));
+    struct output o = {.s = s};
+    rc = write != NULL ? write(job, append, &o, err) : append(&o, text, strlen(text));
     int ended = s->ops->end(s, rc >= 0);
-    rc = rc < 0 ? rc : ended;
-    return rc < 0 && err->text[0] == '\0'
-               ? uw_error_set(err, rc, "%.180s: cannot be written: %s", path, uw_status_text(rc))
-               : rc;
+    if (o.rc < 0 || (rc >= 0 && ended < 0)) {
+        rc = o.rc < 0 ? o.rc : ended;
+        return uw_error_set(err, rc, "%.180s: cannot be written: %s", path,
+                            o.rc < 0 ? strerror(o.error) : uw_job_why_unsaved(rc));
+    }
+    return rc;
 }
 
 static int write_folder(struct uw_storage *s, const char *folder, const struct uw_job *job,
                         struct uw_error *err)
 {
     const struct uw_model *m = &job->model;
-    char path[4096];
-    if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
+    char path[4096], weights[4096];
+    bool made = mkdir(folder, 0777) == 0;
+    if (!made && errno != EEXIST) {
         return uw_error_set(err, UW_ERR_IO, "%.180s: cannot be made: %s", folder,
                             strerror(errno));
     }
@@ -154,12 +168,17 @@ static int write_folder(struct uw_storage *s, const char *folder, const struct u
     }
     uw_model_write(m->config.def, text, (size_t)length + 1);
     snprintf(path, sizeof path, "%s/model.json", folder);
-    int rc = write_file(s, path, job, NULL, text, err);
+    snprintf(weights, sizeof weights, "%s/weights.safetensors", folder);
+    const struct uw_checkpoint kept = {.data = job->columns};
+    int rc = uw_checkpoint_save(m, job->columns != NULL ? &kept : NULL, s, weights, err);
+    bool saved = rc >= 0;
+    rc = rc < 0 ? rc : write_file(s, path, job, NULL, text, err);
     free(text);
-    if (rc >= 0) {
-        snprintf(path, sizeof path, "%s/weights.safetensors", folder);
-        const struct uw_checkpoint kept = {.data = job->columns};
-        rc = uw_checkpoint_save(m, job->columns != NULL ? &kept : NULL, s, path, err);
+    if (rc < 0 && made) {               /* no half of it */
+        if (saved) {
+            remove(weights);
+        }
+        rmdir(folder);
     }
     return rc;
 }
@@ -193,6 +212,15 @@ static int convert(struct uw_job *job, const char *in, const char *out, const st
     }
     uw_storage_file_deinit(&files);
     return rc;
+}
+
+static int check_output(const char *in, const char *out, const char *weights,
+                        struct uw_error *err)
+{
+    const struct uw_named_file result = {.flag = "OUT", .file = out};
+    const struct uw_named_file read[] = {{.flag = "IN", .file = uw_files_of_model(in)},
+                                         {.flag = "--weights", .file = weights}};
+    return uw_check_results(&result, 1, read, 2, err);
 }
 
 /* Tell which operators at the end are in the file again, and what its outputs mean. */
@@ -240,8 +268,8 @@ int uw_cmd_convert(int argc, char **argv)
                             "%.120s: OUT ends in .onnx or .c, or is a folder without a dot in its "
                             "name", name[1]);
     }
-    if (strcmp(name[0], name[1]) == 0) {
-        return uw_cli_error("convert", UW_EXIT_USAGE, "%.120s: is IN and OUT", name[0]);
+    if (check_output(name[0], name[1], o.weights, &err) < 0) {
+        return uw_cli_error("convert", UW_EXIT_USAGE, "%s", err.text);
     }
     if (!uw_job_is_onnx(name[0]) && o.weights == NULL) {
         return uw_cli_error("convert", UW_EXIT_USAGE,

@@ -20,7 +20,9 @@ static void print_help(FILE *out)
     }
     fprintf(out,
             "\nuwasa COMMAND --help lists the flags of a command. Start with: %s\n"
-            "Exit status: 0 done, 1 failed, 2 wrong use.\n",
+            "Exit status: 0 done, 1 failed, 2 wrong use. SIGINT and SIGTERM end training, tests\n"
+            "and simulations with 0 if the state is saved, else 1, and other commands at once,\n"
+            "which shells show as 130 and 143.\n",
             uw_commands_start);
 }
 

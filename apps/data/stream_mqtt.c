@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PORT 1883
 #define PORT_TLS 8883
 #define KEEPALIVE_S 60
 #define RETRY_S 1u
-#define RETRY_MOST_S 4u           /* closing waits as long while the broker is away */
+#define RETRY_MOST_S 4u
+#define ANSWER_S 10             /* a broker's first answer takes at most */
 #define QOS 1                   /* at least once */
 
 struct uw_mqtt {
@@ -26,7 +28,9 @@ struct uw_mqtt {
     bool tls, started;
     struct mosquitto *client;
     int out;                    /* the pipe's end that is written */
+    time_t opened_s;            /* monotonic */
     pthread_mutex_t lock;       /* of all below */
+    bool answered;              /* the broker has, once */
     bool lost, told_lost;
     uint32_t lost_n, told_n;    /* times */
     bool refused;               /* by the broker, since the last connection ... */
@@ -112,6 +116,9 @@ static void note(struct uw_mqtt *m, bool lost, bool refused, const char *why)
 static void on_connect(struct mosquitto *client, void *mqtt, int rc)
 {
     struct uw_mqtt *m = mqtt;
+    pthread_mutex_lock(&m->lock);
+    m->answered = true;
+    pthread_mutex_unlock(&m->lock);
     if (rc != 0) {
         note(m, true, true, mosquitto_connack_string(rc));
     } else {
@@ -210,6 +217,13 @@ static int set_tls(struct uw_mqtt *m, const struct uw_mqtt_files *f, struct uw_e
                               f->ca, f->cert, f->key);
 }
 
+static time_t now_s(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
 static int connect_first(struct uw_mqtt *m, struct uw_error *err)
 {
     sigset_t all, before;
@@ -218,7 +232,8 @@ static int connect_first(struct uw_mqtt *m, struct uw_error *err)
     mosquitto_disconnect_callback_set(m->client, on_disconnect);
     mosquitto_message_callback_set(m->client, on_message);
     mosquitto_reconnect_delay_set(m->client, RETRY_S, RETRY_MOST_S, true);
-    int rc = mosquitto_connect(m->client, m->host, m->port, KEEPALIVE_S);
+    m->opened_s = now_s();
+    int rc = mosquitto_connect_async(m->client, m->host, m->port, KEEPALIVE_S);
     if (rc == MOSQ_ERR_SUCCESS) {
         sigfillset(&all);           /* signals are the program's */
         pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -274,12 +289,20 @@ int uw_mqtt_open(struct uw_mqtt **mqtt, const char *url, const struct uw_mqtt_fi
 bool uw_mqtt_is_refused(struct uw_mqtt *m, char *text, size_t text_bytes)
 {
     pthread_mutex_lock(&m->lock);
-    bool refused = m->refused;
+    bool refused = m->refused, failed = !m->answered && m->lost;
+    bool silent = !m->answered && now_s() - m->opened_s >= ANSWER_S;
     if (refused) {
         snprintf(text, text_bytes, "%.120s: %s", m->url, m->why);
+    } else if (failed) {
+        snprintf(text, text_bytes, "%.100s: no broker at %.60s port %d: %s", m->url, m->host,
+                 m->port, m->why);
+    } else if (silent) {
+        snprintf(text, text_bytes, "%.80s: %.60s port %d has not answered for %d s: is it a "
+                 "broker%s?", m->url, m->host, m->port, ANSWER_S,
+                 m->tls ? "'s port for TLS, with a certificate that ca=FILE signs" : "");
     }
     pthread_mutex_unlock(&m->lock);
-    return refused;
+    return refused || failed || silent;
 }
 
 bool uw_mqtt_news(struct uw_mqtt *m, char *text, size_t text_bytes)
@@ -307,7 +330,10 @@ void uw_mqtt_close(struct uw_mqtt *m)
     }
     if (m->started) {
         mosquitto_disconnect(m->client);
-        mosquitto_loop_stop(m->client, false);
+        pthread_mutex_lock(&m->lock);
+        bool away = !m->answered || m->lost;
+        pthread_mutex_unlock(&m->lock);
+        mosquitto_loop_stop(m->client, away);       /* at once: it may wait for an answer */
     }
     if (m->client != NULL) {
         mosquitto_destroy(m->client);

@@ -8,7 +8,7 @@
  * many as it is configured to.
  *
  * Memory     libmosquitto's, of the heap       Context  one thread at a time
- * Blocking   open: until the connection is made; close: up to 4 s while the broker is away
+ * Blocking   open: while the host's name is looked up; close: never long
  */
 #ifndef UWASA_DATA_STREAM_MQTT_H
 #define UWASA_DATA_STREAM_MQTT_H
@@ -35,7 +35,8 @@ struct uw_mqtt_files {
 int uw_mqtt_open(struct uw_mqtt **mqtt, const char *url, const struct uw_mqtt_files *files,
                  int *fd, struct uw_error *err);
 
-/* Whether the broker has refused the connection or the topic, with a sentence. */
+/* Whether the broker has refused the connection or the topic, or there was no connection yet and
+ * it failed, or had no answer for 10 s; with a sentence. */
 bool uw_mqtt_is_refused(struct uw_mqtt *m, char *text, size_t text_bytes);
 
 /* The next sentence about the connection: lost, or there again. Returns whether there is one. */

@@ -23,7 +23,7 @@ static int infer(struct uw_layer *l, const struct uw_shape *in, struct uw_error 
         l->out = uw_shape_matrix(in->c, d->out);
     }
     l->tensors_n = d->no_bias ? 1 : 2;
-    if (l->lora_rank != 0) {
+    if (l->lora) {
         uw_parts.lora->infer(l);
     }
     return UW_OK;
@@ -60,7 +60,7 @@ static size_t scratch_bytes(const struct uw_layer *l, const struct uw_kernels *k
                             uint32_t batch_n, uint32_t threads)
 {
     uint32_t n = rows(l, batch_n);
-    return l->lora_rank != 0 ? uw_parts.lora->scratch_bytes(l, k, n, threads)
+    return l->lora ? uw_parts.lora->scratch_bytes(l, k, n, threads)
                              : k->dense_scratch_bytes(k, &l->geometry.dense, n, threads);
 }
 
@@ -78,7 +78,7 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, const stru
         return uw_dense_relu(e, l, n, x[0], b, y);
     }
     int rc = e->kernels->dense_fw(e, &l->geometry.dense, n, x[0], l->param[0], b, y);
-    return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->forward(e, l, n, x[0], y);
+    return rc < 0 || !l->lora ? rc : uw_parts.lora->forward(e, l, n, x[0], y);
 }
 
 /* Whether one launch does the whole backward pass. bw_input starts it, or bw_param where no earlier
@@ -106,7 +106,7 @@ static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, const s
         const struct uw_planes s = planes(l, p);
         return uw_relu_behind_bw(e, l, &s, p, bias_by_sums(e, l, s.n));
     }
-    return l->lora_rank != 0 ? uw_parts.lora->bw_prepare(e, l, rows(l, p->batch_n)) : UW_OK;
+    return l->lora ? uw_parts.lora->bw_prepare(e, l, rows(l, p->batch_n)) : UW_OK;
 }
 
 static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -119,7 +119,7 @@ static int bw_input(const struct uw_exec *e, const struct uw_layer *l, const str
     }
     int rc = e->kernels->dense_bw_input(e, &l->geometry.dense, n, l->dy, l->param[0], dx,
                                         accumulate);
-    return rc < 0 || l->lora_rank == 0 ? rc : uw_parts.lora->bw_input(e, l, n, dx);
+    return rc < 0 || !l->lora ? rc : uw_parts.lora->bw_input(e, l, n, dx);
 }
 
 static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const struct uw_pass *p,
@@ -136,7 +136,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, const str
                    : e->kernels->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy, scale, d[0],
                                                 NULL);
     }
-    return l->lora_rank != 0 ? uw_parts.lora->bw_param(e, l, n, x[0], scale, d)
+    return l->lora ? uw_parts.lora->bw_param(e, l, n, x[0], scale, d)
                              : e->kernels->dense_bw_param(e, &l->geometry.dense, n, x[0], l->dy,
                                                           scale, d[0], d[1]);
 }

@@ -12,8 +12,8 @@
 static void infer(struct uw_layer *l)
 {
     l->tensors_n += 2;
-    l->aux_sample_bytes = uw_size_mul(uw_size_mul(l->in_n / l->geometry.dense.in, l->lora_rank),
-                                      2 * sizeof(float));
+    l->aux_sample_bytes = uw_size_mul(
+        uw_size_mul(l->in_n / l->geometry.dense.in, l->geometry.lora_rank), 2 * sizeof(float));
 }
 
 /* Index of lora_a; lora_b is the next. */
@@ -27,43 +27,45 @@ static struct uw_layer_tensor tensor(const struct uw_layer *l, uint32_t t)
     const struct uw_dense *g = &l->geometry.dense;
 
     if (t == lora_at(l)) {
-        return (struct uw_layer_tensor){.suffix = "lora_a", .dim = {l->lora_rank, g->in},
+        return (struct uw_layer_tensor){.suffix = "lora_a", .dim = {l->geometry.lora_rank, g->in},
                                         .rank = 2, .init = UW_INIT_UNIFORM, .fan_in = g->in};
     }
-    return (struct uw_layer_tensor){.suffix = "lora_b", .dim = {g->out, l->lora_rank}, .rank = 2};
+    return (struct uw_layer_tensor){
+        .suffix = "lora_b", .dim = {g->out, l->geometry.lora_rank}, .rank = 2};
 }
 
 static struct uw_dense lora_a(const struct uw_layer *l)
 {
-    return (struct uw_dense){.in = l->geometry.dense.in, .out = l->lora_rank};
+    return (struct uw_dense){.in = l->geometry.dense.in, .out = l->geometry.lora_rank};
 }
 
 static struct uw_dense lora_b(const struct uw_layer *l)
 {
-    return (struct uw_dense){.in = l->lora_rank, .out = l->geometry.dense.out};
+    return (struct uw_dense){.in = l->geometry.lora_rank, .out = l->geometry.dense.out};
 }
 
 /* y += scale * t B^T */
 static struct uw_gemm add_fw(const struct uw_layer *l, uint32_t n)
 {
     const struct uw_dense *g = &l->geometry.dense;
-    return (struct uw_gemm){.trans_b = true, .m = n, .n = g->out, .k = l->lora_rank,
-                            .lda = l->lora_rank, .ldb = l->lora_rank, .ldc = g->out,
-                            .alpha = l->lora_scale, .beta = 1.0f};
+    return (struct uw_gemm){.trans_b = true, .m = n, .n = g->out, .k = l->geometry.lora_rank,
+                            .lda = l->geometry.lora_rank, .ldb = l->geometry.lora_rank,
+                            .ldc = g->out, .alpha = l->geometry.lora_scale, .beta = 1.0f};
 }
 
 /* dx += scale * u A */
 static struct uw_gemm add_bw_input(const struct uw_layer *l, uint32_t n)
 {
     const struct uw_dense *g = &l->geometry.dense;
-    return (struct uw_gemm){.m = n, .n = g->in, .k = l->lora_rank, .lda = l->lora_rank,
-                            .ldb = g->in, .ldc = g->in, .alpha = l->lora_scale, .beta = 1.0f};
+    return (struct uw_gemm){.m = n, .n = g->in, .k = l->geometry.lora_rank,
+                            .lda = l->geometry.lora_rank, .ldb = g->in, .ldc = g->in,
+                            .alpha = l->geometry.lora_scale, .beta = 1.0f};
 }
 
 /* Bytes of x A^T at the beginning of scratch, for a layer without aux. */
 static size_t front_bytes(const struct uw_layer *l, uint32_t n)
 {
-    return uw_arena_padded(uw_size_mul(n, l->lora_rank * sizeof(float)));
+    return uw_arena_padded(uw_size_mul(n, l->geometry.lora_rank * sizeof(float)));
 }
 
 static size_t larger(size_t a, size_t b)
@@ -109,7 +111,7 @@ static int forward(const struct uw_exec *e, const struct uw_layer *l, uint32_t n
 /* dy B, after x A^T in aux. */
 static float *delta(const struct uw_layer *l, uint32_t n)
 {
-    return (float *)l->aux + (size_t)n * l->lora_rank;
+    return (float *)l->aux + (size_t)n * l->geometry.lora_rank;
 }
 
 static int bw_prepare(const struct uw_exec *e, const struct uw_layer *l, uint32_t n)
@@ -130,7 +132,7 @@ static int bw_param(const struct uw_exec *e, const struct uw_layer *l, uint32_t 
 {
     const struct uw_kernels *k = e->kernels;
     const struct uw_dense a = lora_a(l), b = lora_b(l);
-    scale *= l->lora_scale;
+    scale *= l->geometry.lora_scale;
     int rc = k->dense_bw_param(e, &a, n, x, delta(l, n), scale, d[lora_at(l)], NULL);
     return rc < 0 ? rc
                   : k->dense_bw_param(e, &b, n, l->aux, l->dy, scale, d[lora_at(l) + 1], NULL);

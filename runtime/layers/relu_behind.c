@@ -16,7 +16,7 @@
 
 bool uw_take_relu_behind(struct uw_layer *l, const struct uw_kernels *k, float ceiling)
 {
-    if (uw_fused(k) == NULL || l->lora_rank != 0) {
+    if (uw_fused(k) == NULL || l->lora) {
         return false;
     }
     l->relu_behind = true;
@@ -74,7 +74,7 @@ bool uw_dense_bw_is_one(const struct uw_exec *e, const struct uw_layer *l, const
                         uint32_t rows)
 {
     float *const *gradient = uw_gradient_of(p);
-    return gradient != NULL && gradient[0] != NULL && l->lora_rank == 0 &&
+    return gradient != NULL && gradient[0] != NULL && !l->lora &&
            uw_fused(e->kernels) != NULL &&
            uw_fused(e->kernels)->dense_bw_takes(e->kernels, &l->geometry.dense, rows);
 }

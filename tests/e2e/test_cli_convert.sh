@@ -27,6 +27,17 @@ grep -qF 'mine.onnx: holds weights' err || fail "--save over an ONNX file is not
 expect 0 "$uwasa" train --model mlp --data digits --steps 5 --save mlp.safetensors
 expect 0 "$uwasa" convert mlp mlp.onnx --weights mlp.safetensors
 expect 0 "$uwasa" convert mlp.onnx folder
+expect 2 "$uwasa" convert mlp.onnx ./mlp.onnx
+grep -qF 'OUT ./mlp.onnx: IN reads it, so it is not replaced' err || fail "OUT is IN by another name"
+
+# no room: told, and nothing half is left (a limit for files, in blocks of 512 bytes or of 1024)
+for out in full.onnx full.c full; do
+    (ulimit -f 40 && "$uwasa" convert mlp $out --weights mlp.safetensors >out 2>err)
+    [ $? = 1 ] || fail "a full disk: $out"
+    grep -q "$out.*: cannot be written: File too large\|$out.*: cannot write: no space is left" err ||
+        { cat err >&2; fail "a full disk is not told: $out"; }
+    [ ! -e $out ] || fail "half of $out is left"
+done
 expect 0 "$uwasa" convert folder/model.json mlp.c --weights folder/weights.safetensors
 grep -q '^const struct uw_model_def ' mlp.c || fail "the C source has no definition"
 expect 0 "$uwasa" train --model mlp.onnx --data digits --no-shuffle --steps 5 --json a.jsonl

@@ -20,8 +20,10 @@ fi
 
 broker=
 trainer=
+silent=
+unanswered=
 finish() {
-    for pid in $trainer $broker; do
+    for pid in $trainer $broker $unanswered $silent; do
         kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
     done
     rm -rf "$work"
@@ -70,6 +72,25 @@ awk 'BEGIN { srand(5); for (; n < 2000; n++) { x = 2 * rand() - 1; y = 2 * rand(
     print x "," y "," (x * x + y * y < 0.6) } }' >disc.csv
 url=mqtt://127.0.0.1:$port/plant/+/disc
 
+# what takes connections and never answers, for TLS or without: told after 10 s, while the rest is tested
+for try in 1 2 3 4 5; do
+    dead=$((20000 + ($$ * 11 + try * 2003) % 12000))
+    "$uwasa" train --model disc.json --data stream:tcp:127.0.0.1:$dead --steps 1 >silent.out 2>silent.err &
+    silent=$!
+    sleep 0.3
+    kill -0 $silent 2>/dev/null && break
+done
+"$uwasa" train --model disc.json --data mqtts://127.0.0.1:$dead/a --steps 1 >dead.out 2>dead.err &
+unanswered=$!
+"$uwasa" train --model disc.json --data mqtts://127.0.0.1:$dead/b --steps 1 >int.out 2>int.err &
+trainer=$!
+sleep 0.5
+kill -INT $trainer
+gone() { ! kill -0 "$1" 2>/dev/null; }
+until_true 8 gone $trainer || fail "SIGINT does not end it while nobody answers"
+wait $trainer && fail "no sample is a success"
+trainer=
+
 # training waits for the first message ...
 "$uwasa" train --model disc.json --lr 0.1 --data "$url,epoch=5000" --steps 1000000000 \
     --save live.safetensors --json events.jsonl >out 2>err &
@@ -100,6 +121,15 @@ wait $trainer || { tail -n 3 err >&2; fail "SIGTERM with --save is no failure"; 
 trainer=
 expect 0 "$uwasa" eval --model disc.json --weights live.safetensors --data csv:disc.csv --json -
 awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a > 0.9) }' || fail "it learned nothing"
+
+until_true 15 gone $unanswered || fail "it waits for an answer for ever"
+wait $unanswered && fail "no answer is a success"
+unanswered=
+has "127.0.0.1 port $dead has not answered for 10 s: is it a broker's port for TLS" \
+    dead.err || { cat dead.err >&2; fail "that nobody answers is not told"; }
+kill $silent
+wait $silent 2>/dev/null
+silent=
 
 # a user that the broker does not know, and one that it knows
 stop_broker

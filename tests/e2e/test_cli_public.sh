@@ -228,6 +228,24 @@ expect 1 "$uwasa" train --model m.json --data "$california" --loss binary --epoc
 told 'the values are scaled, and binary cross-entropy compares with 0 and 1'
 expect 0 "$uwasa" sim --model m.json --data "$california" --nodes 3 --steps 20 --step-seconds 0.01
 told 'is learned minus'
+# a node leaves values as they are, because other nodes have other ones
+"$uwasa" keygen run.key >/dev/null 2>&1
+houses=csv:housing.csv,missing=mean,target=median_house_value,drop=10,scale
+node() { # node DATA: alone, of few steps
+    timeout 60 "$uwasa" node --set name=a --set run=r --set key=run.key --set model=m.json \
+        --set data="$1" --set steps=20 --set lr=1e-12 --set listen=127.0.0.1:0 \
+        --set linger_seconds=0 >out 2>err </dev/null || { cat err >&2; fail "node of $1"; }
+}
+node $houses=255
+told 'WARNING: the values in column 9 .* target-scale=N divides by N'
+grep -q 'is learned' err && fail "a node scales values unasked"
+node $houses=255,target-scale=100000
+told 'is learned divided by 100000: '
+grep -q WARNING.*scale err && fail "a scale that all nodes have is doubted"
+for own in 255,target-scale=standard standard,target-scale=100000; do
+    node $houses=$own
+    told "WARNING: scale standard is that of this node's data"
+done
 # weights that somebody has trained are for the values as they are; one option is named
 sed 's/"m"/"fresh"/' m.json >fresh.json
 expect 0 "$uwasa" train --model fresh.json --data $california,target-scale=none --steps 1 --lr 0 \

@@ -45,6 +45,27 @@ grep -q '^uwasa train: interrupted at step [0-9]* of 100000, saved; --resume' er
 grep -q '^interrupted    at step [0-9]* of 100000$' out || fail "the result does not tell SIGTERM"
 [ -s term.safetensors ] || fail "SIGTERM saved nothing"
 
+# What is not saved is a failure; a command that keeps nothing ends at once. As uwasa --help says
+"$uwasa" --help | tr '\n' ' ' | grep -q 'with 0 if the state is saved, else 1, and other commands at once' ||
+    fail "the help does not tell"
+"$uwasa" train --model lenet5 --steps 100000 >out 2>err &
+pid=$!
+sleep 0.6
+kill -INT $pid
+wait $pid
+status=$?
+[ $status = 1 ] || { cat err >&2; fail "SIGINT without --save gives status $status"; }
+mkfifo lines
+"$uwasa" predict --model lenet5 --weights term.safetensors <lines >out 2>err &
+pid=$!
+exec 3>lines
+sleep 0.3
+kill -TERM $pid
+wait $pid
+status=$?
+exec 3>&-
+[ $status = 143 ] || { cat err >&2; fail "predict and SIGTERM give status $status"; }
+
 # Another seed, another batch, another file: refused with a sentence
 expect 1 "$uwasa" train --model mlp --steps 401 --batch 16 --momentum 0.9 --seed 4 --resume \
     --save whole.safetensors

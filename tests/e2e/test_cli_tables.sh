@@ -128,6 +128,10 @@ head -c 1000 wide.st | grep -q 'uwasa.data.*classes.*in.*out.*mean.*inverse.*cro
 expect 0 "$uwasa" eval --model twin.json --data csv:wide.csv --weights wide.st --json -
 told 'features are scaled as in training'
 better test_accuracy 0.85 1
+# names that are no UTF-8 are kept as such: a byte of Latin-1, a surrogate
+awk -F, '{ printf "%s,%s,%s\n", $1, $2, $3 == "in" ? "gr\374n" : "\355\240\200\303\244" }' words.csv >odd.csv
+expect 0 "$uwasa" train --model twin.json --data csv:odd.csv --steps 3 --save odd.st
+head -c 1000 odd.st | grep -qF 'gr?n\",\"???ä\"' || { head -c 600 odd.st >&2; fail "names that are no UTF-8"; }
 grep ',out$' wide.csv >away.csv
 expect 0 "$uwasa" eval --model twin.json --data csv:away.csv,test=0 --weights wide.st --json -
 told '2 classes: in (0), out'

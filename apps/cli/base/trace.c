@@ -2,6 +2,7 @@
 #include "trace.h"
 
 #include "open_file.h"
+#include "utf8.h"
 
 #include "uwasa/board.h"
 
@@ -96,27 +97,6 @@ static void put(struct uw_trace *t, const char *format, ...)
     }
 }
 
-/* Length of the UTF-8 character at s, at most `most`; 0: invalid, which includes surrogates,
- * overlong forms and values above U+10FFFF (RFC 3629, section 4). */
-static size_t utf8_bytes(const char *s, size_t most)
-{
-    uint8_t c = (uint8_t)s[0];
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0u) == 0xe0 ? 3
-                                                        : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (n > most) {
-        return 0;
-    }
-    for (size_t i = 1; i < n; i++) {
-        if (((uint8_t)s[i] & 0xc0u) != 0x80u) {
-            return 0;
-        }
-    }
-    uint8_t second = n > 1 ? (uint8_t)s[1] : 0;
-    bool bad = (c == 0xe0 && second < 0xa0) || (c == 0xed && second >= 0xa0) ||
-               (c == 0xf0 && second < 0x90) || (c == 0xf4 && second >= 0x90);
-    return bad ? 0 : n;
-}
-
 #define QUOTED_BYTES (UW_TRACE_NAME_BYTES * 6u + 1u)
 
 /* The inside of a JSON string. */
@@ -125,7 +105,7 @@ static const char *quoted(const char *name, char text[QUOTED_BYTES])
     size_t bytes = strlen(name), used = 0;
     bytes = bytes < UW_TRACE_NAME_BYTES ? bytes : UW_TRACE_NAME_BYTES;
     for (size_t i = 0; i < bytes;) {
-        size_t n = utf8_bytes(name + i, bytes - i);
+        size_t n = uw_utf8_bytes(name + i, bytes - i);
         uint8_t c = (uint8_t)name[i];
         if (n == 0) {
             text[used++] = '?';

@@ -4,6 +4,7 @@
 #include "job_data.h"
 #include "job_weights.h"
 #include "base/open_file.h"
+#include "base/utf8.h"
 
 #include <cjson/cJSON.h>
 
@@ -16,25 +17,12 @@
 
 /* ---- writing ---- */
 
-/* Bytes of a sequence of UTF-8 that begins here; 0: it is none. */
-static uint32_t sequence_bytes(const unsigned char *c)
-{
-    uint32_t n = c[0] < 0x80 ? 1 : c[0] >= 0xc2 && c[0] < 0xe0 ? 2 : (c[0] & 0xf0) == 0xe0 ? 3
-                 : c[0] >= 0xf0 && c[0] < 0xf5 ? 4 : 0;
-    for (uint32_t i = 1; i < n; i++) {
-        if ((c[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return n;
-}
-
 /* A name as UTF-8: bytes that are none become question marks. */
 static cJSON *name_of(const char *name)
 {
     char *copy = strdup(name);
     for (char *c = copy; c != NULL && *c != '\0';) {
-        uint32_t n = sequence_bytes((const unsigned char *)c);
+        size_t n = uw_utf8_bytes(c, 4);
         *c = n == 0 ? '?' : *c;
         c += n == 0 ? 1 : n;
     }

@@ -79,6 +79,30 @@ static int open_pool(struct uw_node_work *r, struct uw_dataset **dataset)
     return UW_OK;
 }
 
+/* Whether numbers are means of columns: without any the scale is a divisor. */
+static bool has_means(const float *mean, uint32_t n)
+{
+    bool found = false;
+    for (uint32_t k = 0; mean != NULL && k < n; k++) {
+        found = found || mean[k] != 0.0f;
+    }
+    return found;
+}
+
+/* A scale that comes from this node's own data is not that of others. */
+static void doubt_scale(const struct uw_node_work *r)
+{
+    const struct uw_data_columns *c = uw_data_columns(&r->data);
+    bool own = r->o->weights == NULL && r->o->shards_n == 0 &&
+               uw_convert_entry(&r->job.onnx, UW_CONVERT_DATA) == NULL;
+    if (c != NULL && own && (has_means(c->mean, c->features_n) ||
+                             has_means(c->target_mean, c->targets_n))) {
+        uw_tell(r->job.listener, "WARNING: scale standard is that of this node's data, and models "
+                "of nodes with other data do not fit it: scale=255 and target-scale=N are the same "
+                "on all, and so is what a file of \"weights\" keeps");
+    }
+}
+
 int uw_node_work_open_data(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
@@ -88,6 +112,9 @@ int uw_node_work_open_data(struct uw_node_work *r)
                  .shard = o->skew == NULL ? o->shard_i : 0,
                  .shards_n = o->skew == NULL ? o->shards_n : 0, .live = true}};
     int rc = uw_job_open_data(&r->job, &config, &r->data, &r->test, &r->err);
+    if (rc == UW_OK) {
+        doubt_scale(r);
+    }
     rc = rc < 0 ? rc : take_share(r);
     if (rc < 0) {
         return rc;
