@@ -114,7 +114,22 @@ static void drop_sigmoid(struct uw_job *j)
     }
 }
 
-static int set_binary(struct uw_job *j, const struct uw_dataset *data, const char *spec,
+/* Whether each value beside the samples is 0 or 1, or with `between` from 0 to 1. */
+static bool is_binary(struct uw_dataset *data, bool between)
+{
+    float *t = malloc((size_t)data->targets_n * sizeof *t);
+    bool good = t != NULL;
+    for (uint32_t i = 0; good && i < data->samples_n; i++) {
+        good = data->ops->read_target(data, i, t) == UW_OK;
+        for (uint32_t k = 0; good && k < data->targets_n; k++) {
+            good = t[k] == 0.0f || t[k] == 1.0f || (between && t[k] > 0.0f && t[k] < 1.0f);
+        }
+    }
+    free(t);
+    return good;
+}
+
+static int set_binary(struct uw_job *j, struct uw_dataset *data, const char *spec,
                       struct uw_error *err)
 {
     if (outputs_of(j) == 1 && data->targets_n == 0 && data->classes > 2) {
@@ -125,13 +140,17 @@ static int set_binary(struct uw_job *j, const struct uw_dataset *data, const cha
                             j->file.def.name, spec, (unsigned)data->classes,
                             (unsigned)data->classes);
     }
+    if (data->targets_n != 0 && data->ops != NULL && !is_binary(data, true)) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "data %.70s: binary cross-entropy compares with "
+                            "values from 0 to 1, here are others: --loss mse is for them", spec);
+    }
     bool values = outputs_of(j) == 1 || data->targets_n != 0;
     set_loss(j, UW_LOSS_BINARY_CROSS_ENTROPY, values ? UW_TARGET_VALUES : UW_TARGET_LABEL);
     drop_sigmoid(j);
     return UW_OK;
 }
 
-static int set_by_word(struct uw_job *j, struct uw_choice loss, const struct uw_dataset *data,
+static int set_by_word(struct uw_job *j, struct uw_choice loss, struct uw_dataset *data,
                        const char *spec, struct uw_error *err)
 {
     static const enum uw_loss_kind kinds[] = {[UW_LOSS_WORD_MSE] = UW_LOSS_MSE,
@@ -174,21 +193,6 @@ static bool is_constant(const struct uw_data_columns *c)
     return seen == 1;
 }
 
-/* Whether each value beside the samples is 0 or 1. */
-static bool all_binary(struct uw_dataset *data)
-{
-    float *t = malloc((size_t)data->targets_n * sizeof *t);
-    bool good = t != NULL;
-    for (uint32_t i = 0; good && i < data->samples_n; i++) {
-        good = data->ops->read_target(data, i, t) == UW_OK;
-        for (uint32_t k = 0; good && k < data->targets_n; k++) {
-            good = t[k] == 0.0f || t[k] == 1.0f;
-        }
-    }
-    free(t);
-    return good;
-}
-
 /* As many outputs as inputs, but data with labels: an autoencoder, or classes? */
 static bool is_ambiguous(const struct uw_job *j, const struct uw_data *set)
 {
@@ -212,7 +216,7 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
     bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
     if (set->base->targets_n != 0) {
         bool each = set->base->targets_n == outputs;
-        if ((sigmoid || each) && all_binary(set->base)) {
+        if ((sigmoid || each) && is_binary(set->base, false)) {
             return set_binary(j, set->base, spec, err);
         }
         if (!each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
@@ -366,13 +370,6 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
         }
     }
     own = j->file.def.losses;
-    const struct uw_data_columns *c = uw_data_columns(set);
-    if (rc == UW_OK && c != NULL && c->target_mean != NULL && own != NULL &&
-        own->kind == UW_LOSS_BINARY_CROSS_ENTROPY) {
-        return uw_error_set(err, UW_ERR_MISMATCH, "data %.70s: the values are scaled, and binary "
-                            "cross-entropy compares with 0 and 1: target-scale=none leaves them, "
-                            "--loss mse is for values", spec);
-    }
     if (rc == UW_OK && !uw_data_has_targets(set) && !j->compares_nothing &&
         (own == NULL || own->target != UW_TARGET_INPUT)) {
         return uw_error_set(err, UW_ERR_MISMATCH,
@@ -429,7 +426,7 @@ int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_jo
                      struct uw_error *err)
 {
     const struct uw_data_columns *c = &earlier->columns;
-    const struct uw_dataset like = {.classes = c->classes_n > 2 ? c->classes_n : 2,
+    struct uw_dataset like = {.classes = c->classes_n > 2 ? c->classes_n : 2,
                                     .targets_n = c->targets_n};
     struct uw_choice chosen = loss_of(j, loss, earlier);
     int rc = UW_OK;
