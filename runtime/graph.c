@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph.h"
+#include "step.h"
 
 #include "uwasa/parts.h"
 
@@ -276,11 +276,11 @@ static void find_auxiliary(struct uw_graph *g)
     }
 }
 
-static int check_target(struct uw_graph *g, struct uw_head *h, struct uw_error *err)
+static int check_target(struct uw_graph *g, struct uw_head *h, const struct uw_kernels *k,
+                        struct uw_error *err)
 {
     const struct uw_layer *l = &g->layers[h->value - 1];
     char out[UW_SHAPE_TEXT_BYTES];
-    char in[UW_SHAPE_TEXT_BYTES];
 
     if (h->def->target == UW_TARGET_LABEL && h->n != l->out.c) {
         return uw_error_set(err, UW_ERR_SHAPE,
@@ -288,32 +288,17 @@ static int check_target(struct uw_graph *g, struct uw_head *h, struct uw_error *
                             "logits: end with flatten and dense",
                             l->def->name, uw_shape_text(&l->out, out));
     }
-    if (h->def->kind != UW_LOSS_CROSS_ENTROPY && uw_parts.elementwise == NULL) {
+    if (h->def->kind == UW_LOSS_CROSS_ENTROPY && h->def->target == UW_TARGET_LABEL) {
+        return UW_OK;
+    }
+    if (uw_parts.elementwise == NULL) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED, "this program has no loss but cross-entropy");
     }
-    if (h->def->kind == UW_LOSS_CROSS_ENTROPY && h->def->target != UW_TARGET_LABEL) {
-        return uw_error_set(err, UW_ERR_INVALID, "layer '%s': cross-entropy needs labels",
-                            l->def->name);
-    }
-    if (h->def->target == UW_TARGET_INPUT && h->n != g->in_n) {
-        return uw_error_set(err, UW_ERR_SHAPE,
-                            "layer '%s': its output is %s, the input that it must equal is %s",
-                            l->def->name, uw_shape_text(&l->out, out),
-                            uw_shape_text(&g->in, in));
-    }
-    if (h->def->target == UW_TARGET_VALUES) {
-        if (g->target_n != 0 && g->target_n != h->n) {
-            return uw_error_set(err, UW_ERR_SHAPE, "layer '%s': another loss has %u target values, "
-                                "this one %u", l->def->name, (unsigned)g->target_n,
-                                (unsigned)h->n);
-        }
-        g->target_n = h->n;
-    }
-    return UW_OK;
+    return uw_parts.elementwise->check(g, h, k, err);
 }
 
 static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
-                          struct uw_error *err)
+                          const struct uw_kernels *k, struct uw_error *err)
 {
     static const struct uw_loss_def cross_entropy = {.kind = UW_LOSS_CROSS_ENTROPY};
     const struct uw_loss_def *losses = def->losses != NULL ? def->losses : &cross_entropy;
@@ -340,7 +325,7 @@ static int resolve_losses(struct uw_graph *g, const struct uw_model_def *def,
                                     g->layers[h->value - 1].def->name);
             }
         }
-        int rc = check_target(g, h, err);
+        int rc = check_target(g, h, k, err);
         if (rc < 0) {
             return rc;
         }
@@ -497,7 +482,7 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
             return rc;
         }
     }
-    rc = resolve_losses(g, def, err);
+    rc = resolve_losses(g, def, config->kernels, err);
     if (rc < 0) {
         return rc;
     }

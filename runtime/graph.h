@@ -17,6 +17,8 @@ struct uw_head {
     const struct uw_loss_def *def;
     uint32_t value;                 /* the value that the loss reads */
     uint32_t n;                     /* floats of one sample of that value */
+    uint32_t values_n;              /* target values: of one sample ... */
+    uint32_t classes;               /* ... and the classes of each position; 1: they are numbers */
 };
 
 struct uw_graph {

@@ -6,7 +6,6 @@
 
 #include "uwasa/parts.h"
 
-#include <string.h>
 
 UW_STEP_PART float *uw_loss_gradient(const struct uw_model *m, const struct uw_head *h)
 {
@@ -28,7 +27,7 @@ UW_STEP_PART double uw_loss_weight(const struct uw_loss_def *d)
 
 static bool is_elementwise(const struct uw_head *h)
 {
-    return h->def->kind != UW_LOSS_CROSS_ENTROPY;
+    return h->def->kind != UW_LOSS_CROSS_ENTROPY || h->def->target != UW_TARGET_LABEL;
 }
 
 /* Whether samples count by the weights of their classes. */
@@ -82,7 +81,7 @@ int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t
             continue;
         }
         if (is_elementwise(h)) {
-            rc = uw_parts.elementwise->backward(m, s, h, (float)(scale / h->n), dy);
+            rc = uw_parts.elementwise->backward(m, s, h, scale, dy);
         } else if (is_weighted(m, s, h)) {
             rc = uw_parts.weighing->backward(m, s, h, uw_loss_weight(h->def), dy);
         } else {
@@ -104,6 +103,10 @@ int uw_losses_check(const struct uw_model *m, const struct uw_minibatch *b, stru
                                 "none");
         }
         if (d->target != UW_TARGET_LABEL) {
+            int rc = uw_parts.elementwise->check_values(m, b, &m->heads[h], err);
+            if (rc < 0) {
+                return rc;
+            }
             continue;
         }
         if (b->label == NULL) {
@@ -118,93 +121,3 @@ int uw_losses_check(const struct uw_model *m, const struct uw_minibatch *b, stru
     }
     return UW_OK;
 }
-
-/* ---- losses that sum over elements of output and target ---- */
-
-static enum uw_elementwise_loss kind_of(const struct uw_loss_def *d)
-{
-    switch (d->kind) {
-    case UW_LOSS_MSE:
-        return UW_ELEMENTWISE_MSE;
-    case UW_LOSS_L1:
-        return UW_ELEMENTWISE_L1;
-    case UW_LOSS_HUBER:
-        return UW_ELEMENTWISE_HUBER;
-    default:
-        return UW_ELEMENTWISE_BCE;
-    }
-}
-
-/* Write labels as one-hot targets t; *correct_n: rows whose largest output is the label. */
-static int onehot(uint32_t rows, uint32_t n, const uint32_t *label, const float *z, float *t,
-                  uint32_t *correct_n)
-{
-    memset(t, 0, (size_t)rows * n * sizeof(float));
-    for (uint32_t i = 0; i < rows; i++, z += n) {
-        uint32_t top = 0;
-        for (uint32_t k = 1; k < n; k++) {
-            top = z[k] > z[top] ? k : top;
-        }
-        *correct_n += top == label[i] ? 1 : 0;
-        t[(size_t)i * n + label[i]] = 1.0f;
-    }
-    return UW_OK;
-}
-
-static const float *target_of(const struct uw_model *m, const struct uw_labelled *s,
-                              const struct uw_head *h, const float *room)
-{
-    switch (h->def->target) {
-    case UW_TARGET_INPUT:
-        return s->x;
-    case UW_TARGET_VALUES:
-        return s->b->target + (size_t)s->pass->first * m->target_n;
-    case UW_TARGET_LABEL:
-        break;
-    }
-    return room;
-}
-
-static float delta_of(const struct uw_loss_def *d)
-{
-    return d->delta != 0.0f ? d->delta : 1.0f;
-}
-
-static int elementwise_forward(struct uw_model *m, const struct uw_labelled *s,
-                               const struct uw_head *h, float *room, double *loss,
-                               uint32_t *correct_n)
-{
-    const float *z = uw_value_of(m, h->value, s->x);
-    uint32_t rows = s->pass->batch_n;
-    const struct uw_device_kernels *d = uw_device(m->config.kernels);
-    int rc = UW_OK;
-
-    if (d == NULL) {
-        *correct_n = 0;
-    }
-    if (h->def->target == UW_TARGET_LABEL) {
-        const uint32_t *label = s->b->label + s->pass->first;
-        rc = d != NULL ? d->onehot(&m->exec, rows, h->n, label, z, room, correct_n)
-                       : onehot(rows, h->n, label, z, room, correct_n);
-    }
-    rc = rc < 0 ? rc
-                : m->config.kernels->loss->forward(&m->exec, kind_of(h->def), delta_of(h->def),
-                                                   (size_t)rows * h->n, z,
-                                                   target_of(m, s, h, room), loss);
-    if (d == NULL) {
-        *loss /= h->n;
-    }
-    return rc;
-}
-
-static int elementwise_backward(struct uw_model *m, const struct uw_labelled *s,
-                                const struct uw_head *h, float scale, float *dy)
-{
-    return m->config.kernels->loss->bw_input(&m->exec, kind_of(h->def), delta_of(h->def),
-                                             (size_t)s->pass->batch_n * h->n,
-                                             uw_value_of(m, h->value, s->x),
-                                             target_of(m, s, h, dy), scale, dy);
-}
-
-const struct uw_elementwise uw_elementwise = {.forward = elementwise_forward,
-                                             .backward = elementwise_backward};

@@ -170,6 +170,7 @@ static int fill_need(struct uw_draft *d, const struct uw_model_config *config, u
         .constants_n = g->constants_n,
         .classes = g->heads[0].n,
         .input_n = g->in_n,
+        .target_n = g->target_n,
     };
     size_blocks(config, d, bytes);
     bytes[SCRATCH] = kernel_scratch_bytes(config, g);
@@ -528,4 +529,9 @@ uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[U
     struct uw_shape s = layer == UINT32_MAX ? uw_graph_input(m->config.def) : m->layers[layer].out;
     uw_axes_of(&s, dim);
     return s.rank;
+}
+
+uint32_t uw_model_positions(const struct uw_model *m)
+{
+    return m->heads[0].classes > 1 ? m->heads[0].values_n : 1;
 }

@@ -28,11 +28,11 @@ static inline uint64_t uw_test_seed(uint64_t fallback)
     return seed;
 }
 
-/* Is the processor emulated (UWASA_TEST_EMULATED, which the presets of cross builds set)? All takes
- * ten times as long there: tests of many random cases then have fewer. */
-static inline bool uw_test_emulated(void)
+/* Does all take several times as long (UWASA_TEST_SLOW, which the presets of emulated processors
+ * and of the address sanitizer set)? Tests of many random cases then have fewer. */
+static inline bool uw_test_slow(void)
 {
-    return getenv("UWASA_TEST_EMULATED") != NULL;
+    return getenv("UWASA_TEST_SLOW") != NULL;
 }
 
 /* Where blocks come from. A GPU's tests take them where it and the processor see them. */

@@ -3,6 +3,7 @@
 #include "base/open_file.h"
 #include "job/job.h"
 #include "job/job_columns.h"
+#include "job/job_data.h"
 #include "job/job_weights.h"
 #include "job/results.h"
 
@@ -19,12 +20,16 @@
 struct options {
     const char *weights;
     struct uw_job_onnx onnx;
+    struct uw_choice loss;              /* enum uw_loss_word */
 };
 
 static const struct uw_opt rows[] = {
     {"weights", UW_OPT_TEXT, offsetof(struct options, weights), 0, 0, "FILE",
      "trained weights (an ONNX file has its own): " UW_WEIGHTS_HELP},
     UW_JOB_ONNX_ROWS(struct options),
+    UW_OPT_ROW(struct options, "loss", UW_OPT_CHOICES, loss, 0, 0, UW_LOSS_WORDS,
+               "of the model that is written, in C and model.json (that of the weights' "
+               "training)"),
 };
 
 static const struct uw_args_spec spec = {
@@ -87,15 +92,14 @@ static int write_c(const struct uw_job *job, uw_convert_put put, void *arg, stru
 }
 
 /* Give the model what is kept with its weights as an entry. *entries: to be freed after the job. */
-static int take_kept(struct uw_job *job, const char *weights, struct uw_convert_entry **entries,
-                     struct uw_error *err)
+static int take_kept(struct uw_job *job, const struct uw_job_columns *kept,
+                     struct uw_convert_entry **entries, struct uw_error *err)
 {
-    struct uw_job_columns kept;
     struct uw_convert_model *onnx = &job->onnx;
     uint32_t n = 0;
-    int rc = uw_job_columns_load(&kept, weights, onnx, err);
-    if (rc == UW_OK && kept.columns.features_n != 0) {
-        job->columns = uw_job_columns_text(&kept.columns, kept.loss);
+    int rc = UW_OK;
+    if (kept->columns.features_n != 0) {
+        job->columns = uw_job_columns_text(&kept->columns, uw_job_columns_loss(kept));
         *entries = malloc(((size_t)onnx->entries_n + 1u) * sizeof **entries);
         if (job->columns == NULL || *entries == NULL) {
             rc = uw_error_set(err, UW_ERR_NOMEM, "out of memory");
@@ -111,8 +115,16 @@ static int take_kept(struct uw_job *job, const char *weights, struct uw_convert_
         onnx->entry = *entries;
         onnx->entries_n = n;
     }
-    uw_job_columns_close(&kept);
     return rc;
+}
+
+/* The loss that the written model is to have. A sigmoid that ends a model file stays. */
+static int take_loss(struct uw_job *job, const struct options *o, const struct uw_job_columns *kept,
+                     struct uw_error *err)
+{
+    bool sigmoid = kept->loss.at == UW_LOSS_WORD_BINARY && job->onnx.memory == NULL;
+    return sigmoid && o->loss.at == UW_LOSS_AUTO ? UW_OK
+                                                 : uw_job_take_loss(job, o->loss, kept, err);
 }
 
 /* Write one file completely or not at all. `write` NULL: write the text. */
@@ -175,14 +187,18 @@ static int convert(struct uw_job *job, const char *in, const char *out, const st
                    struct uw_convert_entry **entries, struct uw_error *err)
 {
     struct uw_storage_file files;
+    struct uw_job_columns kept = {.of_model = false};
     const struct uw_job_config config = {
         .model = in, .onnx = o->onnx, .backend = {"ref", UW_BACKEND_REF}, .threads = 1,
-        .plan = {.batch_n = 1, .mode = UW_PLAN_INFERENCE}};
+        .waits = true, .plan = {.batch_n = 1, .mode = UW_PLAN_INFERENCE}};
     int rc = uw_job_plan(job, &config, err);
+    rc = rc < 0 ? rc : uw_job_columns_load(&kept, o->weights, &job->onnx, err);
+    rc = rc < 0 ? rc : take_loss(job, o, &kept, err);
     rc = rc < 0 ? rc : uw_job_bind(job, err);
     rc = rc < 0 ? rc : uw_job_init_weights(job, 1, err);
     rc = rc < 0 || o->weights == NULL ? rc : uw_job_load_weights(job, o->weights, err);
-    rc = rc < 0 ? rc : take_kept(job, o->weights, entries, err);
+    rc = rc < 0 ? rc : take_kept(job, &kept, entries, err);
+    uw_job_columns_close(&kept);
     if (rc < 0) {
         return rc;
     }
@@ -228,7 +244,7 @@ static void print_ends(const struct uw_job *job, const char *out)
 
 int uw_cmd_convert(int argc, char **argv)
 {
-    struct options o = {.weights = NULL};
+    struct options o = {.weights = NULL, .loss = UW_LOSS_DEFAULT};
     const char *name[2] = {NULL, NULL};
     struct uw_error err = {.text = ""};
     struct uw_job job = {.pool = NULL};

@@ -163,12 +163,15 @@ int uw_table_scale_values(struct uw_table_set *p)
     const struct uw_table_options *o = &p->files.o;
     uint32_t n = p->d->base.targets_n;
     bool said = o->target_scale != UW_TARGET_SCALE_AUTO;
-    bool scaled = false;
+    bool scaled = false, others = p->config->outputs != 0 && n != p->config->outputs;
     if (n == 0) {
         return !said || p->config->wanted == UW_DATA_WANT_NOTHING
                    ? UW_OK
                    : uw_error_set(p->err, UW_ERR_INVALID, "target-scale= is for values, %.100s has "
                                   "none: target=NAME names their column", o->file);
+    }
+    if (!said && (p->config->leave_values || others)) {
+        return UW_OK;
     }
     if (take_room(p, n, &c->target_mean, &c->target_inverse) < 0) {
         return UW_ERR_NOMEM;

@@ -285,7 +285,7 @@ static void test_winograd_groups_match_twin(void **state)
 static void test_winograd_few_tiles_match_twin(void **state)
 {
     (void)state;
-    if (!uw_test_emulated()) {      /* the other has its blocks, and ends within them */
+    if (!uw_test_slow()) {      /* the other has its blocks, and ends within them */
         check_taken(square(144, 144, 2, 2, 1), 64, 1);
     }
     check_taken(square(150, 131, 2, 2, 1), 67, 3);
@@ -297,7 +297,7 @@ static void test_winograd_few_tiles_match_twin(void **state)
 static void test_winograd_blocks_match_twin_and_threads_agree(void **state)
 {
     (void)state;
-    bool few = uw_test_emulated();
+    bool few = uw_test_slow();
     check_sampled(square(192, 208, 2, 2, 1), 172);
     check_sampled(few ? square(264, 33, 5, 5, 1) : square(264, 80, 5, 5, 1), few ? 9 : 30);
     check_sampled(square(64, 64, 24, 26, 1), few ? 3 : 4);

@@ -225,7 +225,7 @@ for loss in l1 huber; do
 done
 expect 1 "$uwasa" train --model m.json --data "$california,target-scale=none" --epochs 20 --lr 0.1
 expect 1 "$uwasa" train --model m.json --data "$california" --loss binary --epochs 1
-told 'the values are scaled, and binary cross-entropy compares with 0 and 1'
+told 'binary cross-entropy compares with values from 0 to 1, here are others'
 expect 0 "$uwasa" sim --model m.json --data "$california" --nodes 3 --steps 20 --step-seconds 0.01
 told 'is learned minus'
 # a node leaves values as they are, because other nodes have other ones

@@ -96,7 +96,7 @@ expect 1 "$uwasa" train --model mask.json --data csv:labelled.csv --steps 3
 told 'mse or binary with as many columns more, as a mask'
 expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --steps 3
 told 'columns 5 to 8 are taken for the values'
-told 'mse against the values'
+told 'binary cross-entropy against the values'
 expect 0 "$uwasa" train --model mask.json --data csv:mask.csv --loss binary --steps 3
 expect 0 "$uwasa" train --model mask.json --data csv:grey.csv --steps 3
 told 'the sample itself (autoencoder)'

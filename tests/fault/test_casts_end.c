@@ -186,7 +186,7 @@ static void test_pauses_at_the_end_split_no_group(void **state)
 {
     (void)state;
     uint64_t seed = uw_test_seed(SEED);
-    for (uint32_t k = 0; k < (uw_test_emulated() ? 4u : 40u); k++) {
+    for (uint32_t k = 0; k < (uw_test_slow() ? 4u : 40u); k++) {
         struct radio_world *r = cell_with_pauses(seed + k, 4000000);
         assert_one_model(r->w);
         radio_world_free(r);
@@ -198,7 +198,7 @@ static void test_nobody_waits_for_ever_for_who_is_paused_for_long(void **state)
 {
     (void)state;
     uint64_t seed = uw_test_seed(SEED);
-    for (uint32_t k = 0; k < (uw_test_emulated() ? 4u : 40u); k++) {
+    for (uint32_t k = 0; k < (uw_test_slow() ? 4u : 40u); k++) {
         struct radio_world *r = cell_with_pauses(seed + k, 14000000);
         assert_int_equal(let_go(r->w), 0);
         radio_world_free(r);
@@ -225,7 +225,7 @@ static void test_where_all_stay_all_know_in_the_end(void **state)
 {
     (void)state;
     uint64_t seed = uw_test_seed(SEED);
-    for (uint32_t k = 0; k < (uw_test_emulated() ? 4u : 40u); k++) {
+    for (uint32_t k = 0; k < (uw_test_slow() ? 4u : 40u); k++) {
         struct uw_rng rng;
         uw_rng_seed(&rng, seed + k);
         struct radio_world *r = cell(0.05f, seed + k);

@@ -135,7 +135,7 @@ static void found(const struct crowd *c, uint32_t away_s, double *first_s, doubl
 /* Emulated, 24 nodes: what 72 do depends on no processor, and natively they do it. */
 static uint32_t largest(void)
 {
-    return uw_test_emulated() ? NODES_MAX / 3u : NODES_MAX;
+    return uw_test_slow() ? NODES_MAX / 3u : NODES_MAX;
 }
 
 static void test_what_a_node_spends_does_not_grow_with_its_table(void **state)

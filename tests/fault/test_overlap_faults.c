@@ -303,7 +303,7 @@ static void test_scenarios_end_with_means_or_say_so(void **state)
     (void)state;
     const char *one = getenv("UWASA_TEST_SEED");
     uint64_t seed = uw_test_seed(1);
-    uint32_t some = uw_test_emulated() ? SCENARIOS_N / 10u : SCENARIOS_N;
+    uint32_t some = uw_test_slow() ? SCENARIOS_N / 10u : SCENARIOS_N;
     uint32_t given_up = 0, scenarios = one != NULL ? 1 : some;
     for (uint32_t i = 0; i < scenarios; i++) {
         given_up += run_scenario(seed + i);

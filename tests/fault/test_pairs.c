@@ -113,7 +113,7 @@ static void test_loss_of_a_fifth_parts_no_pair(void **state)
 static void test_loss_of_a_tenth_holds_up_no_pair_for_long(void **state)
 {
     (void)state;
-    for (uint32_t seed = 8; seed <= (uw_test_emulated() ? 8 : 14); seed += 3) {
+    for (uint32_t seed = 8; seed <= (uw_test_slow() ? 8 : 14); seed += 3) {
         struct pairs_world *a = pairs_world_new(3, 25000, 1200);
         a->w->seed = seed;
         a->w->impairment.loss = 0.1f;
@@ -131,7 +131,7 @@ static void test_loss_of_a_tenth_holds_up_no_pair_for_long(void **state)
 static void test_partner_that_dies_at_any_moment_leaves_a_whole_survivor(void **state)
 {
     (void)state;
-    for (uint32_t moment = 0; moment < 24; moment += uw_test_emulated() ? 6 : 1) {
+    for (uint32_t moment = 0; moment < 24; moment += uw_test_slow() ? 6 : 1) {
         struct pairs_world *a = pairs_world_new(3, 3000, 300);
         a->w->impairment.rate_bits_per_s = 4000000;
         world_start(a->w);

@@ -160,7 +160,7 @@ static void share_a_channel(enum uw_node_mode mode, uint32_t most)
     }
     world_run(r->w, 100000000);
     uint64_t busy_us = r->medium.busy_us;
-    uint32_t window_s = uw_test_emulated() ? 200 : 600;
+    uint32_t window_s = uw_test_slow() ? 200 : 600;
     uint32_t low = UINT32_MAX, high = 0;
     double models = 0.0;
     for (uint32_t k = 0; k < window_s; k++) {

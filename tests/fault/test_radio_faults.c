@@ -433,14 +433,14 @@ static void test_random_trouble_ends_with_the_heal(void **state)
 {
     enum uw_node_mode mode = UW_NODE_GOSSIP;
     (void)state;
-    trouble_seeds(uw_test_emulated() ? 2 : 8, scenario, &mode);
+    trouble_seeds(uw_test_slow() ? 2 : 8, scenario, &mode);
 }
 
 static void test_random_trouble_of_averages_ends_with_the_heal(void **state)
 {
     enum uw_node_mode mode = UW_NODE_BROADCAST;
     (void)state;
-    trouble_seeds(uw_test_emulated() ? 2 : 8, scenario, &mode);
+    trouble_seeds(uw_test_slow() ? 2 : 8, scenario, &mode);
 }
 
 int main(void)

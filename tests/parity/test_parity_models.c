@@ -200,7 +200,7 @@ static bool is_large(const char *model)
  * they keep the case with momentum; the small models have every optimizer. */
 static bool is_left_out(const char *name)
 {
-    return uw_test_emulated() && !ends_in(name, ":momentum") &&
+    return uw_test_slow() && !ends_in(name, ":momentum") &&
            (strncmp(name, "fedavg-cnn:", 11) == 0 || strncmp(name, "dscnn:", 6) == 0);
 }
 
@@ -212,7 +212,7 @@ static void run_backends(const struct vector_case *c, bool one, bool full)
     for (uint32_t i = 0; uw_kernels_at(i) != NULL; i++) {
         const struct uw_kernels *k = uw_kernels_at(i);
         if (k != &uw_kernels_lean && (!one || k == uw_kernels_best())) {
-            if (!full || !uw_test_emulated()) {
+            if (!full || !uw_test_slow()) {
                 train_and_compare(c, k, UW_PLAN_IMMEDIATE);
             }
             if (full) {

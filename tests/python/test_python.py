@@ -162,6 +162,45 @@ def test_values_two_classes_one_hot_and_the_sample_itself():
     assert itself.answer == "error" and itself.predict(x).shape == (96,)
 
 
+def test_a_class_for_each_pixel_and_two_outputs(tmp_path):
+    rng = numpy.random.default_rng(2)
+    mask = (rng.random((60, 4, 5)) > 0.5).astype(int) * 2
+    x = (mask[:, None] + rng.normal(0, 0.1, (60, 1, 4, 5))).astype(numpy.float32)
+    model = uwasa.Model({"name": "pixels", "input": [1, 4, 5], "layers": [
+        {"name": "c", "type": "conv2d", "out_channels": 3, "kernel": 1}]}, verbose=0)
+    notes = model.fit(x, mask, epochs=30, lr=0.5, batch=10).notes
+    assert any("a class for each of 20 positions" in note for note in notes)
+    answers = model.predict(x)
+    assert model.answer == "mask" and answers.dtype == numpy.int64
+    right = (answers.reshape(mask.shape) == mask).mean()
+    test = model.evaluate(x, mask)
+    assert right > 0.95 and test["accuracy"] == pytest.approx(right)
+    assert test["classes"][2]["iou"] == pytest.approx(
+        ((answers == 2) & (mask.reshape(60, -1) == 2)).sum() / ((answers == 2) |
+                                                              (mask.reshape(60, -1) == 2)).sum())
+
+    class Heads(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kind, self.size = torch.nn.Linear(4, 3), torch.nn.Linear(4, 1)
+
+        def forward(self, z):
+            return self.kind(z), self.size(z)
+
+    x, y = points()
+    net, size = Heads(), x.sum(1).astype(numpy.float32)
+    extra = {"dynamo": False} if torch.__version__ >= "2" else {}
+    torch.onnx.export(net, torch.from_numpy(x), str(tmp_path / "heads.onnx"),
+                      output_names=["kind", "size"], **extra)
+    model = uwasa.Model(tmp_path / "heads.onnx", output="kind,size", verbose=0)
+    told = model.fit(x, (y, size), loss="cross_entropy,mse", batch=96, lr=0.1)
+    kind, value = net(torch.from_numpy(x))
+    want = torch.nn.functional.cross_entropy(kind, torch.from_numpy(y)) + \
+        torch.nn.functional.mse_loss(value[:, 0], torch.from_numpy(size))
+    assert told["loss"][0] == pytest.approx(want.item(), rel=1e-5)
+    assert model.answer == "class" and model.predict(x).shape == (96, 3)
+
+
 def test_fit_goes_on_from_the_weights_and_validates():
     x, y = points(400)
     model = open_model()

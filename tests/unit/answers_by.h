@@ -14,6 +14,7 @@ static inline struct uw_answers answers_by(const struct uw_loss_def *loss, uint3
     struct uw_job job = {.config = {.kernels = &uw_kernels_ref},
                          .file = {.def = {.losses = loss, .losses_n = loss != NULL}},
                          .model = {.classes = outputs_n, .input_n = outputs_n}};
+    job.model.target_n = loss != NULL && loss->target == UW_TARGET_VALUES ? outputs_n : 0;
     struct uw_answers a;
     uw_answers_init(&a, &job);
     return a;

@@ -197,6 +197,27 @@ static double double_loss(const struct uw_loss_def *def, uint32_t n, const doubl
     return sum / n;
 }
 
+/* Mean cross-entropy over the positions of n samples whose class is not below 0. */
+static double double_positions_loss(const struct double_model *d, const struct uw_head *head,
+                                    uint32_t n)
+{
+    const struct uw_layer *l = &d->m->layers[head->value - 1];
+    bool last = head->def->classes_last;
+    uint32_t classes = last && l->out.rank > 1 ? l->out.w : l->out.c, at_n = head->n / classes;
+    double sum = 0.0, row[16];
+    uint32_t counted = 0;
+    for (uint32_t i = 0; i < n * at_n; i++) {
+        const double *z = d->value[head->value] + i / at_n * head->n;
+        double t = d->target[i / at_n * d->m->target_n + head->def->first + i % at_n];
+        for (uint32_t c = 0; c < classes; c++) {
+            row[c] = last ? z[i % at_n * classes + c] : z[c * at_n + i % at_n];
+        }
+        sum += t >= 0.0 ? double_loss(head->def, classes, row, NULL, (uint32_t)t) : 0.0;
+        counted += t >= 0.0 ? 1 : 0;
+    }
+    return sum / counted;
+}
+
 /* Mean loss of n samples. */
 static double double_model_loss(struct double_model *d, const uint32_t *label, uint32_t n)
 {
@@ -208,12 +229,16 @@ static double double_model_loss(struct double_model *d, const uint32_t *label, u
     for (uint32_t h = 0; h < d->m->heads_n; h++) {
         const struct uw_head *head = &d->m->heads[h];
         double weight = head->def->weight != 0.0f ? (double)head->def->weight : 1.0;
+        bool values = head->def->target == UW_TARGET_VALUES;
+        if (values && head->def->kind == UW_LOSS_CROSS_ENTROPY) {
+            sum += weight * n * double_positions_loss(d, head, n);
+            continue;
+        }
         for (uint32_t s = 0; s < n; s++) {
-            const double *t = head->def->target == UW_TARGET_INPUT    ? d->value[0]
-                              : head->def->target == UW_TARGET_VALUES ? d->target
-                                                                      : NULL;
+            const double *t = head->def->target == UW_TARGET_INPUT ? d->value[0] + s * head->n
+                              : values ? d->target + s * d->m->target_n + head->def->first : NULL;
             sum += weight * double_loss(head->def, head->n, d->value[head->value] + s * head->n,
-                                        t != NULL ? t + s * head->n : NULL, label[s]);
+                                        t, label[s]);
         }
     }
     return sum / n;

@@ -25,7 +25,7 @@ static inline uint32_t gradient_index(const struct uw_model *m, uint32_t i)
 static inline void check_slopes(const struct uw_model *m, struct double_model *d,
                                 const uint32_t *label, uint32_t n, struct uw_rng *r)
 {
-    const uint32_t slopes_n = uw_test_emulated() ? 40 : 120;
+    const uint32_t slopes_n = uw_test_slow() ? 40 : 120;
     uint32_t judged = 0, skipped = 0;
 
     for (uint32_t t = 0; t < slopes_n && m->params.size_n > 0; t++) {
@@ -56,6 +56,21 @@ static inline void check_slopes(const struct uw_model *m, struct double_model *d
     assert_true(judged >= 4 * skipped);
 }
 
+/* Values for n samples; where a class is wanted one of them, or one that does not count. */
+static inline void random_targets(struct uw_rng *r, const struct uw_model *m, uint32_t n, float *t)
+{
+    for (size_t i = 0; i < (size_t)n * m->target_n; i++) {
+        t[i] = uw_rng_uniform(r);
+        for (uint32_t h = 0; h < m->heads_n; h++) {
+            const struct uw_head *head = &m->heads[h];
+            uint32_t at = (uint32_t)(i % m->target_n) - head->def->first;
+            if (head->classes > 1 && at < head->values_n) {
+                t[i] = i % 3 == 2 ? -1.0f : (float)uw_rng_below(r, head->classes);
+            }
+        }
+    }
+}
+
 /* Loss and gradients of a step on n random samples. What the configuration does not train is not
  * judged; minibatch, mode and optimizer are set here. */
 static inline void check_gradients_with(const struct uw_model_config *config, uint32_t n,
@@ -81,9 +96,7 @@ static inline void check_gradients_with(const struct uw_model_config *config, ui
     uint32_t *label = uw_test_block(n * sizeof *label);
     random_batch(&r, &f.m, n, x, label);
     float *target = uw_test_floats((size_t)n * f.m.target_n);
-    for (size_t i = 0; i < (size_t)n * f.m.target_n; i++) {
-        target[i] = uw_rng_uniform(&r);
-    }
+    random_targets(&r, &f.m, n, target);
     const struct uw_minibatch batch = {.x = x, .label = label, .target = target, .n = n};
     int rc = uw_model_train_step(&f.m, &batch, &result, &f.err);
     if (rc != UW_OK) {

@@ -222,7 +222,7 @@ static const uint32_t sizes[] = {1, 7, 299, 301, 5000, 20000};
 static void run_all(double loss, double twice, uint64_t jitter_us, float floats_per_us,
                     uint32_t rounds)
 {
-    for (uint32_t p = 1; p <= RANKS_MAX; p += uw_test_emulated() ? 3 : p < 8 ? 1 : 2) {
+    for (uint32_t p = 1; p <= RANKS_MAX; p += uw_test_slow() ? 3 : p < 8 ? 1 : 2) {
         for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
             for (size_t i = 0; i < SIZES_N; i++) {
                 struct world w;

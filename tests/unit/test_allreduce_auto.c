@@ -218,7 +218,7 @@ static void assert_good_choices(const struct world_network *network, uint32_t la
                                 uint32_t large_bytes, uint32_t bytes)
 {
     struct tally t = {0};
-    for (uint32_t p = 2; p <= WORLD_RANKS_MAX; p += uw_test_emulated() ? 10 : is_quick() ? 5 : 1) {
+    for (uint32_t p = 2; p <= WORLD_RANKS_MAX; p += uw_test_slow() ? 10 : is_quick() ? 5 : 1) {
         try_ranks(network, p, largest(p <= large_p ? large_bytes : bytes), false, &t);
     }
     assert_good(network->name, &t);

@@ -140,7 +140,7 @@ static void test_large_vectors_of_an_odd_size(void **state)
     (void)state;
     uint32_t step = getenv("UWASA_TEST_QUICK") != NULL ? 4 : 1;
     for (uint32_t p = 1; p <= 33; p += step) {
-        check_all(p, uw_test_emulated() ? 100003 : 1000003);
+        check_all(p, uw_test_slow() ? 100003 : 1000003);
     }
 }
 

@@ -221,7 +221,7 @@ static void run(enum uw_allreduce_kind kind, uint32_t p, uint32_t n, uint32_t se
 static void test_stream_every_kind_and_number_of_ranks_gives_the_sum(void **state)
 {
     (void)state;
-    for (uint32_t p = 1; p <= RANKS_MAX; p += uw_test_emulated() ? 3 : 1) {
+    for (uint32_t p = 1; p <= RANKS_MAX; p += uw_test_slow() && p > 3 ? 9 : 1) {
         const uint32_t sizes[] = {0, 1, p - 1, p, p + 1, 700, p <= 8 ? N_MAX : 1300u};
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
@@ -239,7 +239,8 @@ static void test_stream_what_comes_early_is_bounded(void **state)
     (void)state;
     w.keeps = true;
     for (int kind = 0; kind < UW_ALLREDUCE_KINDS_N; kind++) {
-        for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+        for (size_t i = 0; i < sizeof ranks / sizeof ranks[0];
+             i += uw_test_slow() ? 3 : 1) {
             run((enum uw_allreduce_kind)kind, ranks[i], N_MAX, 1003);
             run((enum uw_allreduce_kind)kind, ranks[i], 1200, 301);
         }

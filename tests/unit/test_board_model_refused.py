@@ -45,7 +45,7 @@ class Refused(unittest.TestCase):
                 (("layers", 1, "type"), "pad", "layer 'l': type 'pad': use what `uwasa models"),
                 (("layers", 1, "type"), "padd", "layer 'l': 'padd': known are"),
                 (("loss", "delta"), 10**400, "loss, 'delta': 1000"),
-                (("loss", "huge"), 1, "loss: 'huge': known are delta, label_smoothing")):
+                (("loss", "huge"), 1, "loss: 'huge': known are classes_last, delta, first, label_smoothing")):
             model = copy.deepcopy(MODEL)
             at = model
             for key in place[:-1]:

@@ -285,6 +285,8 @@ static void test_losses_are_written_as_they_were_read(void **state)
         "\"losses\": [\n    {\"type\": \"mse\", \"layer\": \"r\", \"target\": \"input\"},\n"
         "    {\"type\": \"l1\", \"layer\": \"q\"},\n"
         "    {\"type\": \"huber\", \"layer\": \"s\", \"weight\": 3, \"delta\": 0.25}\n  ]",
+        "\"loss\": {\"type\": \"cross_entropy\", \"target\": \"values\", \"first\": 2, "
+        "\"weight\": 1, \"classes_last\": true}",
     };
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
         struct uw_model_file m;
@@ -298,7 +300,7 @@ static void test_losses_are_written_as_they_were_read(void **state)
         }
         expect_written(&m.def, text);
         assert_int_equal(m.def.losses_n, i == 2 ? 3 : 1);
-        assert_int_equal(m.def.losses[0].kind, i);
+        assert_int_equal(m.def.losses[0].kind, i % 3);
         uw_model_file_deinit(&m);
         assert_null(m.def.losses);
     }
@@ -486,7 +488,8 @@ static const char *const bad[][2] = {
      "m.json:4: unknown loss \"hinge\"; allowed: "
      "cross_entropy|binary_cross_entropy|mse|l1|huber"},
     {LOSS("\"loss\": {\"type\": \"mse\", \"delta\": 1}"),
-     "m.json:4: unknown key \"delta\" in a loss of type mse; allowed: type|layer|target|weight"},
+     "m.json:4: unknown key \"delta\" in a loss of type mse; allowed: "
+     "type|layer|target|first|weight"},
     {LOSS("\"loss\": {\"type\": \"mse\", \"weight\": 0}"),
      "m.json:4: \"weight\" needs a number above 0"},
     {LOSS("\"loss\": {\"type\": \"mse\", \"target\": \"inputs\"}"),

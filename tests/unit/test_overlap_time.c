@@ -340,7 +340,7 @@ static void test_alexnet_averaging_is_hidden_behind_computing(void **state)
     static const struct run runs[] = {
         {UW_ALLREDUCE_HALVING, 2}, {UW_ALLREDUCE_HALVING, 4}, {UW_ALLREDUCE_RING, 6},
         {UW_ALLREDUCE_HALVING, 8}, {UW_ALLREDUCE_RING, 8}};
-    size_t runs_n = uw_test_emulated()                   ? 1
+    size_t runs_n = uw_test_slow()                   ? 1
                     : getenv("UWASA_TEST_QUICK") != NULL ? 3
                                                          : sizeof runs / sizeof runs[0];
     struct shape s;

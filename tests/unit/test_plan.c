@@ -77,7 +77,7 @@ static unsigned long smallest(struct uw_model_config config)
 static void test_plan_within_a_budget_trains_bit_for_bit_the_same(void **state)
 {
     (void)state;
-    const uint32_t trials_n = uw_test_emulated() ? 15 : 60;
+    const uint32_t trials_n = uw_test_slow() ? 15 : 60;
     struct uw_rng r;
     uint32_t recomputed = 0;
 
@@ -143,7 +143,7 @@ static void test_plan_micro_batches_give_the_minibatch_result_in_less_memory(voi
         {UW_PLAN_FULL, {.lr = 0.05f, .clip_global = 0.1f}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        for (uint32_t micro = 1; micro <= 3; micro += uw_test_emulated() ? 2 : 1) {
+        for (uint32_t micro = 1; micro <= 3; micro += uw_test_slow() ? 2 : 1) {
             struct uw_model_config config = config_of(&deep);
             struct fixture a, b;
             config.mode = cases[i].mode;
@@ -394,7 +394,7 @@ static void check_sizes(const struct uw_kernels *k, const struct uw_model_def *d
     uint32_t *label = uw_test_block(most * sizeof *label);
     uw_rng_seed(&r, 99);
     random_batch(&r, &f.m, most, x, label);
-    uint32_t step = uw_test_emulated() && most - least >= 8 ? 8 : 1;
+    uint32_t step = uw_test_slow() && most - least >= 8 ? 8 : 1;
     for (uint32_t n = least + (most - least) % step; n <= most; n += step) {
         struct uw_step_result result;
         const struct uw_minibatch b = {.x = x, .label = label, .n = n};

@@ -188,7 +188,7 @@ static void test_averages_take_the_formulas_time_and_four_latencies(void **state
         {UW_SIM_HALVING, UW_ALLREDUCE_HALVING, .size_n = 500000},
         {UW_SIM_RING, UW_ALLREDUCE_RING, .size_n = 500000},
         {UW_SIM_BUTTERFLY, UW_ALLREDUCE_DOUBLING, .size_n = 500000}};
-    for (uint32_t i = 0; i < 4u * sizeof all / sizeof all[0]; i += uw_test_emulated() ? 3 : 1) {
+    for (uint32_t i = 0; i < 4u * sizeof all / sizeof all[0]; i += uw_test_slow() ? 3 : 1) {
         struct case_of c = all[i / 4u];
         c.nodes = i % 2u != 0 ? 8 : 4;
         c.bits_per_s = i / 2u % 2u != 0 ? 1e9 : 1e8;
@@ -203,7 +203,7 @@ static void test_averages_over_latency_wait_for_no_window(void **state)
 {
     (void)state;
     uint32_t largest_n = getenv("UWASA_TEST_QUICK") != NULL ? 125000 : 2000000;
-    uint32_t most_n = uw_test_emulated() ? 4 : NODES_MAX;
+    uint32_t most_n = uw_test_slow() ? 4 : NODES_MAX;
     for (uint32_t nodes = 2; nodes <= most_n; nodes *= 2u) {
         for (uint32_t size_n = 16000; size_n <= largest_n; size_n = size_n == 16000 ? 125000
                                                                                     : 4u * size_n) {
@@ -250,7 +250,7 @@ static void compare_pulls(uint32_t nodes, uint32_t size_n, double bits_per_s, ui
 static void test_pulls_take_the_formulas_time_and_the_round_trips_of_their_start(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 8u; i += uw_test_emulated() ? 3 : 1) {
+    for (uint32_t i = 0; i < 8u; i += uw_test_slow() ? 3 : 1) {
         bool fast = i / 4u != 0;
         compare_pulls(i % 2u != 0 ? 8 : 4, i / 2u % 2u != 0 ? 500000 : 25000, fast ? 1e9 : 1e8,
                       fast ? 5000 : 1000);

@@ -84,6 +84,89 @@ static void test_gradient_of_losses_on_sequences(void **state)
     check_gradients(&def, 3, uw_test_seed(93));
 }
 
+static void test_gradient_of_a_class_for_each_position(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        const struct uw_loss_def loss = {.target = UW_TARGET_VALUES, .classes_last = way % 2 != 0,
+                                         .label_smoothing = way < 2 ? 0.0f : 0.2f,
+                                         .weight = way < 2 ? 0.0f : 0.7f};
+        const struct uw_model_def tokens = {
+            .name = "tokens", .in_channels = 4, .in_w = 3,
+            .layers = LAYERS({.kind = UW_LAYER_LSTM, .name = "l", .recurrent = {.hidden = 5}}),
+            .layers_n = 1, .losses = &loss, .losses_n = 1};
+        const struct uw_model_def pixels = {
+            .name = "pixels", .in_channels = 2, .in_h = 4, .in_w = 3,
+            .layers = LAYERS(CONV("c", 3, 3, 1, 1)),
+            .layers_n = 1, .losses = &loss, .losses_n = 1};
+        check_gradients(&tokens, 3, uw_test_seed(95));
+        check_gradients(&pixels, 2, uw_test_seed(96));
+    }
+}
+
+/* A class from the label, another from the values, and two values behind it. */
+static void test_gradient_of_heads_with_values_of_their_own(void **state)
+{
+    (void)state;
+    const struct uw_loss_def losses[] = {
+        {.layer = "d2"},
+        {.layer = "d3", .target = UW_TARGET_VALUES, .weight = 0.5f},
+        {.layer = "d4", .kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES, .first = 1},
+        {.layer = "d5", .kind = UW_LOSS_HUBER, .target = UW_TARGET_VALUES, .first = 1}};
+    const struct uw_model_def def = {
+        .name = "heads", .in_channels = 5,
+        .layers = LAYERS(DENSE("d1", 7), RELU("r"), DENSE("d2", 4),
+                         {.kind = UW_LAYER_DENSE, .name = "d3", .inputs = {"r"},
+                          .dense = {.out = 3}},
+                         {.kind = UW_LAYER_DENSE, .name = "d4", .inputs = {"r"},
+                          .dense = {.out = 2}},
+                         {.kind = UW_LAYER_DENSE, .name = "d5", .inputs = {"r"},
+                          .dense = {.out = 2}}),
+        .layers_n = 6, .losses = losses, .losses_n = 4};
+    check_gradients(&def, 3, uw_test_seed(97));
+}
+
+static void expect_step(struct fixture *f, float value, const char *sentence)
+{
+    const float x[5] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f};
+    struct uw_step_result result;
+    const struct uw_minibatch b = {.x = x, .target = &value, .n = 1};
+    int rc = uw_model_train_step(&f->m, &b, &result, &f->err);
+    assert_int_equal(rc, sentence == NULL ? UW_OK : UW_ERR_INVALID);
+    if (sentence != NULL) {
+        assert_non_null(strstr(f->err.text, sentence));
+    }
+}
+
+static void test_values_that_are_no_class_are_refused(void **state)
+{
+    (void)state;
+    const struct uw_loss_def loss = {.target = UW_TARGET_VALUES};
+    const struct uw_model_def def = {.name = "net", .in_channels = 5, .layers = two_heads,
+                                     .layers_n = 3, .losses = &loss, .losses_n = 1};
+    struct fixture f = {.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 1}};
+    assert_int_equal(open_config(&f), UW_OK);
+    expect_step(&f, 4.0f, NULL);
+    expect_step(&f, -100.0f, NULL);
+    expect_step(&f, 5.0f, "is 5: it is a class, from 0 to 4");
+    expect_step(&f, 1.5f, "is 1.5");
+    expect_step(&f, NAN, "is nan");
+    close_model(&f);
+}
+
+static void test_values_of_two_losses_that_overlap_in_part_are_refused(void **state)
+{
+    (void)state;
+    const struct uw_loss_def losses[] = {
+        {.layer = "d2", .kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES},
+        {.layer = "d3", .kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES, .first = 4}};
+    const struct uw_model_def def = {.name = "net", .in_channels = 5, .layers = two_heads,
+                                     .layers_n = 4, .losses = losses, .losses_n = 2};
+    struct fixture f = {.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 1}};
+    assert_int_equal(open_config(&f), UW_ERR_SHAPE);
+    assert_non_null(strstr(f.err.text, "another loss has 5 target values from 0 on"));
+}
+
 static void train(struct fixture *f, uint32_t first, uint32_t steps)
 {
     struct uw_step_result result;
@@ -277,6 +360,10 @@ int main(void)
         cmocka_unit_test(test_gradient_two_losses_match_central_differences),
         cmocka_unit_test(test_gradient_beside_a_head_that_is_not_trained),
         cmocka_unit_test(test_gradient_of_losses_on_sequences),
+        cmocka_unit_test(test_gradient_of_a_class_for_each_position),
+        cmocka_unit_test(test_gradient_of_heads_with_values_of_their_own),
+        cmocka_unit_test(test_values_that_are_no_class_are_refused),
+        cmocka_unit_test(test_values_of_two_losses_that_overlap_in_part_are_refused),
         cmocka_unit_test(test_resume_is_bit_for_bit_with_every_optimizer_and_plan),
         cmocka_unit_test(test_spike_left_out_leaves_no_trace),
         cmocka_unit_test(test_class_weights_are_those_of_pytorch),

@@ -143,8 +143,10 @@ void uw_opt_allowed(const struct uw_opt *o, char *text, size_t text_bytes)
     case UW_OPT_FLAG:
         snprintf(text, text_bytes, "needs true or false");
         return;
-    case UW_OPT_CHOICE: {
-        int n = snprintf(text, text_bytes, "needs one of %s", o->values);
+    case UW_OPT_CHOICE:
+    case UW_OPT_CHOICES: {
+        const char *some = o->kind == UW_OPT_CHOICES ? ", or several, WORD,WORD" : "";
+        int n = snprintf(text, text_bytes, "needs one of %s%s", o->values, some);
         for (int i = 0; i < n && (size_t)i < text_bytes; i++) {
             text[i] = text[i] == '|' ? ' ' : text[i];
         }
@@ -311,6 +313,29 @@ static int set_list(struct uw_opt_list *list, const char *text)
     return UW_OK;
 }
 
+int uw_words_find(const char *words, const char *text, uint32_t i)
+{
+    for (; i > 0; i--) {
+        text = strchr(text, ',');
+        if (text == NULL) {
+            return UW_WORDS_END;
+        }
+        text++;
+    }
+    return uw_word_find(words, &(struct uw_guess){.word = text, .word_bytes = strcspn(text, ",")});
+}
+
+static int set_choice(const struct uw_opt *o, struct uw_choice *choice, const char *text)
+{
+    uint32_t n = 1;
+    while (o->kind == UW_OPT_CHOICES && uw_words_find(o->values, text, n) >= 0) {
+        n++;
+    }
+    bool all = uw_words_find(o->values, text, n) == UW_WORDS_END;
+    *choice = (struct uw_choice){text, uw_words_find(o->values, text, 0)};
+    return choice->at >= 0 && all ? UW_OK : UW_ERR_INVALID;
+}
+
 static int set_key(struct uw_opt_sets *sets, const struct uw_opt_given *given)
 {
     if (given->value == NULL || sets->n == UW_OPT_LIST_MAX) {
@@ -336,15 +361,9 @@ int uw_opt_set(const struct uw_opt *o, const char *text, void *out)
         }
         *(const char **)at = text;
         return UW_OK;
-    case UW_OPT_CHOICE: {
-        size_t n = strlen(text);
-        int place = uw_word_find(o->values, &(struct uw_guess){.word = text, .word_bytes = n});
-        if (place < 0) {
-            return UW_ERR_INVALID;
-        }
-        *(struct uw_choice *)at = (struct uw_choice){text, place};
-        return UW_OK;
-    }
+    case UW_OPT_CHOICE:
+    case UW_OPT_CHOICES:
+        return set_choice(o, at, text);
     case UW_OPT_BITS:
         return set_bits(at, text);
     case UW_OPT_LIST:
@@ -380,7 +399,8 @@ void uw_opt_text(const struct uw_opt *o, const void *options, char *text, size_t
         snprintf(text, text_bytes, "%s", *(const bool *)at ? "true" : "false");
         break;
     case UW_OPT_TEXT:
-    case UW_OPT_CHOICE: {
+    case UW_OPT_CHOICE:
+    case UW_OPT_CHOICES: {
         const char *word = *(const char *const *)at;
         snprintf(text, text_bytes, "%s", word != NULL ? word : "");
         break;

@@ -26,6 +26,7 @@ enum uw_opt_kind {
     UW_OPT_FLAG,        /* bool; the flag takes no value */
     UW_OPT_TEXT,        /* const char * */
     UW_OPT_CHOICE,      /* struct uw_choice, one of the words in `values` ("sgd|momentum") */
+    UW_OPT_CHOICES,     /* the same, or several with commas between them: `at` is of the first */
     UW_OPT_U32,         /* uint32_t; "1e7" and "1.5e6" count as whole numbers */
     UW_OPT_U32_AUTO,    /* struct uw_or_auto: the same, or "auto" */
     UW_OPT_U64,         /* uint64_t, the same */
@@ -40,7 +41,8 @@ enum uw_opt_kind {
 #define UW_OPT_LIST_MAX 64
 
 struct uw_choice {
-    const char *word;       /* NULL: not given. Must come first, so that it can be read as a text */
+    const char *word;       /* the text as given; NULL: it was not. Must come first, so that it
+                               can be read as a text */
     int at;                 /* index of the word among `values`: an enumerator of the command's */
 };
 
@@ -68,7 +70,7 @@ struct uw_opt {
     enum uw_opt_kind kind;
     size_t offset;          /* of the value in the command's struct of options */
     double min, max;        /* for numbers; max 0: no upper limit */
-    const char *values;     /* placeholder in help, "N"; for UW_OPT_CHOICE its words */
+    const char *values;     /* placeholder in help, "N"; for UW_OPT_CHOICE and _CHOICES its words */
     const char *help;
 };
 
@@ -135,6 +137,10 @@ const char *uw_guess_hint(struct uw_guess *g, const char *mark, const char *othe
 /* Index of g->word among "a|b|c", from 0. Returns -1 if it is none of them; g then has the nearest
  * one. */
 int uw_word_find(const char *words, struct uw_guess *g);
+
+/* The same for word i of "word,word": UW_WORDS_END if the text has no more. */
+#define UW_WORDS_END (-2)
+int uw_words_find(const char *words, const char *text, uint32_t i);
 
 /* A rule that options must keep. UW_RULES makes a list, ended by a sentence of NULL. */
 struct uw_rule {

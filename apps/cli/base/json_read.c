@@ -334,6 +334,7 @@ void uw_json_option(struct uw_json *j, const struct uw_opt *o, const cJSON *valu
     char allowed[160];
     const char *text = NULL;
     bool wants_text = o->kind == UW_OPT_TEXT || o->kind == UW_OPT_CHOICE ||
+                      o->kind == UW_OPT_CHOICES ||
                       o->kind == UW_OPT_BITS || o->kind == UW_OPT_LIST;
     bool takes_text = wants_text || uw_opt_is_bytes(o) || o->kind == UW_OPT_U64;
     if (cJSON_IsString(value) &&

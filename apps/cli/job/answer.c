@@ -24,6 +24,12 @@ static bool is_pair(const struct uw_answers *a)
            target_of(a) != UW_TARGET_INPUT;
 }
 
+/* Whether the targets are classes, of one position or many. */
+static bool has_positions(const struct uw_answers *a)
+{
+    return kind_of(a) == UW_LOSS_CROSS_ENTROPY && target_of(a) == UW_TARGET_VALUES;
+}
+
 void uw_answers_init(struct uw_answers *a, const struct uw_job *j)
 {
     const struct uw_model_def *d = &j->file.def;
@@ -31,20 +37,28 @@ void uw_answers_init(struct uw_answers *a, const struct uw_job *j)
     *a = (struct uw_answers){.loss = d->losses,
                              .kernels = k->device == NULL ? k : uw_kernels_find("ref"),
                              .outputs_n = j->model.classes,
-                             .input_n = j->model.input_n};
+                             .input_n = j->model.input_n, .target_n = j->model.target_n};
+    uint32_t positions_n = has_positions(a) ? uw_model_positions(&j->model) : 1;
     a->weight = a->loss == NULL || a->loss->weight == 0.0f ? 1.0f : a->loss->weight;
-    a->kind = target_of(a) == UW_TARGET_LABEL || is_pair(a) ? UW_ANSWER_CLASS
+    a->kind = positions_n > 1 ? UW_ANSWER_MASK
+              : target_of(a) == UW_TARGET_LABEL || is_pair(a) || has_positions(a) ? UW_ANSWER_CLASS
               : target_of(a) == UW_TARGET_INPUT ? UW_ANSWER_ERROR
                                                 : UW_ANSWER_VALUES;
-    a->probabilities = a->kind != UW_ANSWER_ERROR &&
+    a->probabilities = a->kind != UW_ANSWER_ERROR && a->kind != UW_ANSWER_MASK &&
                        (kind_of(a) == UW_LOSS_CROSS_ENTROPY ||
                         kind_of(a) == UW_LOSS_BINARY_CROSS_ENTROPY);
-    a->numbers_n = a->kind == UW_ANSWER_ERROR ? 1u : is_pair(a) ? 2u : a->outputs_n;
+    a->numbers_n = a->kind == UW_ANSWER_ERROR  ? 1u
+                   : a->kind == UW_ANSWER_MASK ? positions_n
+                   : is_pair(a)                ? 2u
+                                               : a->outputs_n;
+    a->classes_n = a->kind == UW_ANSWER_CLASS  ? a->numbers_n
+                   : a->kind == UW_ANSWER_MASK ? a->outputs_n / positions_n
+                   : a->kind == UW_ANSWER_VALUES && a->probabilities ? 2u : 0;
 }
 
 const char *const *uw_answers_names(const struct uw_answers *a, const struct uw_data_columns *c)
 {
-    bool fits = a->kind == UW_ANSWER_CLASS && c->classes != NULL && c->classes_n == a->numbers_n;
+    bool fits = a->classes_n != 0 && c->classes != NULL && c->classes_n == a->classes_n;
     return fits ? (const char *const *)c->classes : NULL;
 }
 
@@ -79,6 +93,50 @@ static float sigmoid(float z)
     return (float)(1.0 / (1.0 + exp(-(double)z)));
 }
 
+/* Where the logits of a position are, and how far apart. */
+static const float *position_of(const struct uw_answers *a, const float *out, uint32_t k,
+                                size_t *stride)
+{
+    *stride = a->loss->classes_last ? 1 : a->numbers_n;
+    return out + (a->loss->classes_last ? (size_t)k * a->classes_n : k);
+}
+
+static void classes_of_positions(const struct uw_answers *a, const float *out, float *numbers)
+{
+    for (uint32_t k = 0; k < a->numbers_n; k++) {
+        size_t stride;
+        const float *z = position_of(a, out, k, &stride);
+        uint32_t top = 0;
+        for (uint32_t c = 1; c < a->classes_n; c++) {
+            top = z[c * stride] > z[top * stride] ? c : top;
+        }
+        numbers[k] = (float)top;
+    }
+}
+
+/* Sum of the losses of the positions that count. */
+static double mask_loss(const struct uw_answers *a, const float *out, const float *target)
+{
+    double sum = 0.0, smoothing = (double)a->loss->label_smoothing;
+    for (uint32_t k = 0; k < a->numbers_n; k++) {
+        size_t stride;
+        const float *z = position_of(a, out, k, &stride);
+        double max = (double)z[0], total = 0.0, mean = 0.0;
+        for (uint32_t c = 1; c < a->classes_n; c++) {
+            max = fmax(max, (double)z[c * stride]);
+        }
+        for (uint32_t c = 0; c < a->classes_n; c++) {
+            total += exp((double)z[c * stride] - max);
+            mean += (double)z[c * stride] / a->classes_n;
+        }
+        if (target[k] >= 0.0f) {
+            double own = (double)z[(uint32_t)target[k] * stride];
+            sum += max + log(total) - (1.0 - smoothing) * own - smoothing * mean;
+        }
+    }
+    return (double)a->weight * sum;
+}
+
 /* Loss between n outputs and n targets, their mean. */
 static double elementwise(const struct uw_answers *a, const float *out, const float *target)
 {
@@ -96,6 +154,8 @@ void uw_answers_read(const struct uw_answers *a, const float *out, const float *
 {
     if (a->kind == UW_ANSWER_ERROR) {
         numbers[0] = (float)elementwise(a, out, x);
+    } else if (a->kind == UW_ANSWER_MASK) {
+        classes_of_positions(a, out, numbers);
     } else if (kind_of(a) == UW_LOSS_CROSS_ENTROPY) {
         softmax(a->outputs_n, out, numbers);
     } else if (is_pair(a)) {
@@ -119,8 +179,9 @@ int uw_answers_told(struct uw_answers *a, uint32_t form, uint32_t numbers_n)
 {
     uint32_t kind = form & ~FORM_PROBABILITIES;
     *a = (struct uw_answers){.kind = (enum uw_answer_kind)kind, .numbers_n = numbers_n,
+                             .classes_n = kind == UW_ANSWER_CLASS ? numbers_n : 0,
                              .probabilities = (form & FORM_PROBABILITIES) != 0};
-    return kind <= UW_ANSWER_ERROR ? UW_OK : UW_ERR_UNSUPPORTED;
+    return kind <= UW_ANSWER_MASK ? UW_OK : UW_ERR_UNSUPPORTED;
 }
 
 uint32_t uw_answers_class(const struct uw_answers *a, const float *numbers)
@@ -150,31 +211,45 @@ void uw_answers_top(const struct uw_answers *a, const float *numbers, uint32_t n
 
 uint32_t uw_answers_label(const struct uw_answers *a, uint32_t label, const float *target)
 {
-    return is_pair(a) && target != NULL ? target[0] > 0.5f : label;
+    if (target == NULL || !(is_pair(a) || has_positions(a))) {
+        return label;
+    }
+    return is_pair(a) ? target[0] > 0.5f : (uint32_t)target[0];
+}
+
+const float *uw_answers_target(const struct uw_answers *a, const float *target, uint32_t i)
+{
+    size_t first = a->loss != NULL ? a->loss->first : 0;
+    return target != NULL ? target + (size_t)i * a->target_n + first : NULL;
 }
 
 double uw_answers_loss(const struct uw_answers *a, uint32_t rows, const float *out, const float *x,
                        const uint32_t *label, const float *target, float *room)
 {
+    const struct uw_exec exec = {.kernels = a->kernels};
+    float smoothing = a->loss != NULL ? a->loss->label_smoothing : 0.0f;
     double loss = 0.0;
-    if (kind_of(a) == UW_LOSS_CROSS_ENTROPY) {
-        const struct uw_exec exec = {.kernels = a->kernels};
+    for (uint32_t i = 0; i < rows; i++, out += a->outputs_n) {
+        const float *values = uw_answers_target(a, target, i);
+        uint32_t own = a->kind == UW_ANSWER_CLASS
+                           ? uw_answers_label(a, label != NULL ? label[i] : 0, values) : 0;
+        double one = 0.0;
         uint32_t correct_n;
-        a->kernels->softmax_xent_fw(&exec, rows, a->outputs_n,
-                                    a->loss != NULL ? a->loss->label_smoothing : 0.0f, out, label,
-                                    room, &loss, &correct_n);
-        return (double)a->weight * loss;
-    }
-    for (uint32_t i = 0; i < rows; i++) {
-        bool values = target_of(a) == UW_TARGET_VALUES && target != NULL;
-        const float *t = target_of(a) == UW_TARGET_INPUT ? x + (size_t)i * a->input_n
-                         : values                        ? target + (size_t)i * a->outputs_n
-                                                         : room;
-        if (t == room) {
+        if (a->kind == UW_ANSWER_MASK) {
+            loss += mask_loss(a, out, values);
+        } else if (kind_of(a) == UW_LOSS_CROSS_ENTROPY) {
+            a->kernels->softmax_xent_fw(&exec, 1, a->outputs_n, smoothing, out, &own, room, &one,
+                                        &correct_n);
+            loss += (double)a->weight * one;
+        } else if (target_of(a) == UW_TARGET_INPUT) {
+            loss += elementwise(a, out, x + (size_t)i * a->input_n);
+        } else if (target_of(a) == UW_TARGET_VALUES && values != NULL) {
+            loss += elementwise(a, out, values);
+        } else {
             memset(room, 0, a->outputs_n * sizeof *room);
-            room[is_pair(a) ? 0 : label[i]] = is_pair(a) ? (float)label[i] : 1.0f;
+            room[is_pair(a) ? 0 : own] = is_pair(a) ? (float)own : 1.0f;
+            loss += elementwise(a, out, room);
         }
-        loss += elementwise(a, out + (size_t)i * a->outputs_n, t);
     }
     return loss;
 }

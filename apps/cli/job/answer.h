@@ -2,7 +2,8 @@
  *
  * answer.h - what the output of a model means: classes, values or an error, by its first loss
  *
- *     cross_entropy                   softmax: a probability for each class
+ *     cross_entropy                   softmax: a probability for each class; of a class for each
+ *                                     position the classes, as numbers
  *     binary_cross_entropy            sigmoid: a probability for each output; a single output
  *                                     stands for class 1 of two
  *     mse, l1, huber                  the outputs themselves, brought back to the units of the
@@ -22,13 +23,18 @@
 
 #include "uwasa/data.h"
 
-enum uw_answer_kind { UW_ANSWER_CLASS, UW_ANSWER_VALUES, UW_ANSWER_ERROR };
+enum uw_answer_kind {
+    UW_ANSWER_CLASS, UW_ANSWER_VALUES, UW_ANSWER_ERROR,
+    UW_ANSWER_MASK              /* a class for each position */
+};
 
 struct uw_answers {
     enum uw_answer_kind kind;
     uint32_t outputs_n;         /* floats of the model's output for a sample */
-    uint32_t numbers_n;         /* of an answer: classes or values; of an error 1 */
-    const char *const *names;   /* [numbers_n] of classes; NULL: they are numbers */
+    uint32_t numbers_n;         /* of an answer: classes, values or positions; of an error 1 */
+    uint32_t classes_n;         /* of classes and masks; 2 where each value is the probability that
+                                   something is so */
+    const char *const *names;   /* [classes_n] of classes; NULL: they are numbers */
     bool probabilities;         /* numbers are between 0 and 1 */
     const float *mean, *inverse;        /* [numbers_n] of values: an output is (answer - mean) *
                                            inverse; NULL: it is the answer */
@@ -36,7 +42,7 @@ struct uw_answers {
     /* private */
     const struct uw_loss_def *loss;     /* NULL: cross_entropy */
     const struct uw_kernels *kernels;   /* the processor's */
-    uint32_t input_n;
+    uint32_t input_n, target_n; /* floats of a sample, and of the values beside it */
     float weight;
 };
 
@@ -75,14 +81,18 @@ uint32_t uw_answers_class(const struct uw_answers *a, const float *numbers);
 /* Write the n largest numbers' places to `top`, the largest first; n is numbers_n at most. */
 void uw_answers_top(const struct uw_answers *a, const float *numbers, uint32_t n, uint32_t *top);
 
-/* The label of a sample beside its target, for two classes by one output. target NULL: none. */
+/* The label of a sample: `label`, or the class that its target tells. target NULL: none. */
 uint32_t uw_answers_label(const struct uw_answers *a, uint32_t label, const float *target);
+
+/* The values beside sample i that the first loss reads; target as uw_answers_loss has it. */
+const float *uw_answers_target(const struct uw_answers *a, const float *target, uint32_t i);
 
 /* Sum of the losses of samples, as uw_model_evaluate computes it.
  *   out      [rows][outputs_n]      x  [rows][input_n]
  *   label    [rows] below outputs_n, or of two classes; read if answers are classes
- *   target   [rows][outputs_n]; read if the loss has values
- *   room     [rows][outputs_n] overwritten */
+ *   target   [rows][target_n]; read if the loss has values
+ *   room     [rows][outputs_n] overwritten
+ * Of masks it is the sum over the positions that count. */
 double uw_answers_loss(const struct uw_answers *a, uint32_t rows, const float *out, const float *x,
                        const uint32_t *label, const float *target, float *room);
 

@@ -151,9 +151,11 @@ static int leave_loss_open(struct uw_job *j, struct uw_error *err)
 {
     struct uw_model_config config = j->config;
     config.budget_bytes = 0;
-    j->losses[0] = (struct uw_loss_def){.kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES};
-    j->file.def.losses = j->losses;
-    j->file.def.losses_n = 1;
+    if (j->onnx.outputs_n <= 1) {
+        j->losses[0] = (struct uw_loss_def){.kind = UW_LOSS_MSE, .target = UW_TARGET_VALUES};
+        j->file.def.losses = j->losses;
+        j->file.def.losses_n = 1;
+    }
     j->loss_is_open = true;
     return count(j, &config, err);
 }
@@ -167,6 +169,9 @@ bool uw_job_ends_in_softmax(const struct uw_job *j)
 int uw_job_settle_loss(struct uw_job *j, struct uw_error *err)
 {
     j->loss_is_open = false;
+    if (j->onnx.outputs_n > 1) {
+        return uw_job_measure(j, &j->config, &j->need, err);
+    }
     if (j->need.classes == j->need.input_n && !uw_job_ends_in_softmax(j)) {
         j->losses[0].target = UW_TARGET_INPUT;
         return uw_job_measure(j, &j->config, &j->need, err);
@@ -204,7 +209,8 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     if (j->workspace == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "%s: out of memory", config->model);
     }
-    bool says = j->file.def.losses != NULL;
+    bool each = j->onnx.outputs_n > 1 && config->onnx.output != NULL;
+    bool says = j->file.def.losses != NULL && !each;
     if (j->onnx.memory == NULL || says) {
         rc = count(j, &j->config, err);
         /* Outputs that are no row of logits may have values, or the sample, as targets. */

@@ -30,8 +30,9 @@ struct uw_job_onnx {
 
 /* Rows for a struct `options` with a member struct uw_job_onnx onnx. */
 #define UW_JOB_ONNX_ROWS(options)                                                                 \
-    UW_OPT_ROW(options, "output", UW_OPT_TEXT, onnx.output, 0, 0, "NAME",                         \
-               "of an ONNX file: the output that is trained, the others are left out (all)"),     \
+    UW_OPT_ROW(options, "output", UW_OPT_TEXT, onnx.output, 0, 0, "NAMES",                        \
+               "of an ONNX file: the output that is trained, or several, NAME,NAME, with a "      \
+               "--loss for each; the others are left out (all)"),                                 \
     UW_OPT_ROW(options, "shape", UW_OPT_TEXT, onnx.shape, 0, 0, "S",                              \
                "of an ONNX file: sizes of the input that it leaves open, NAME=SIZE,.. or all of " \
                "them, 1,128,64"),                                                                 \
@@ -72,7 +73,8 @@ struct uw_job {
     bool loose;
     struct uw_weights_report found;
     struct uw_loss_def losses[UW_LOSSES_MAX];   /* file.def.losses, where the file has none */
-    bool loss_is_open;              /* they stand in for what the data decides */
+    bool loss_is_open;              /* they stand in for what the data or --loss decides */
+    bool each_loss;                 /* --loss said one for each output */
     bool compares_nothing;          /* --loss none */
     bool drops_sigmoid;             /* file.def lacks the last layer */
     char *columns;                  /* of the training data, for uw_checkpoint.data; NULL: none */

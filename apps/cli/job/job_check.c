@@ -70,27 +70,28 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
     }
     bool values = d->losses != NULL && d->losses[0].target == UW_TARGET_VALUES &&
                   !j->compares_nothing;
-    if (values && data->targets_n == 0 && j->need.classes != 1) {
+    if (values && data->targets_n == 0 && j->need.target_n != 1) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s: a loss with \"target\": \"values\" needs values "
                             "beside each sample, data %.80s has labels",
                             d->name, spec);
     }
-    if (values && data->targets_n != 0 && data->targets_n != j->need.classes) {
+    if (values && data->targets_n != 0 && data->targets_n != j->need.target_n) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s computes %u values, data %.60s has %u beside each "
                             "sample%s",
-                            d->name, (unsigned)j->need.classes, spec, (unsigned)data->targets_n,
+                            d->name, (unsigned)j->need.target_n, spec, (unsigned)data->targets_n,
                             strcmp(spec, "arrays") == 0
                                 ? "" : ": csv:FILE,target=A+B names their columns");
     }
-    if (uw_job_has_labels(j) && !uw_job_is_binary(j) && data->targets_n != 0) {
+    bool labels = d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
+    if (labels && data->targets_n != 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s tells classes apart, data %.60s has values: --loss mse "
                             "trains on them, csv:FILE,label=NAME names a column of classes",
                             d->name, spec);
     }
-    if (uw_job_has_labels(j) && !uw_job_is_binary(j) && j->need.classes < data->classes) {
+    if (labels && j->need.classes < data->classes) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s has %u classes, data %.80s has labels up to %u: its last "
                             "layer needs more outputs",

@@ -88,10 +88,7 @@ static void add_sound(cJSON *to, struct uw_sound_config *c)
     }
 }
 
-static const char *const words[] = {"auto", "cross_entropy", "binary", "mse", "l1", "huber",
-                                    "autoencoder"};
-
-char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss)
+char *uw_job_columns_text(const struct uw_data_columns *c, const char *loss)
 {
     cJSON *root = c != NULL ? cJSON_CreateObject() : NULL;
     if (root == NULL) {
@@ -107,8 +104,8 @@ char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss)
     add_numbers(root, "target_inverse", c->target_inverse, c->targets_n);
     add_places(root, c);
     add_sound(root, c->sound);
-    if (loss != UW_LOSS_AUTO) {
-        cJSON_AddStringToObject(root, "loss", words[loss]);
+    if (loss != NULL) {
+        cJSON_AddStringToObject(root, "loss", loss);
     }
     char *text = cJSON_PrintUnformatted(root);
     cJSON_Delete(root);
@@ -234,6 +231,21 @@ static bool take_sound(struct uw_data_columns *c, const cJSON *root)
     return uw_sound_measure(c->sound, &bytes) == UW_OK && all == c->features_n;
 }
 
+/* The words of --loss, if all are known. */
+static void take_loss(struct uw_job_columns *out, const cJSON *loss)
+{
+    int at = cJSON_IsString(loss) ? uw_words_find(UW_LOSS_WORDS, loss->valuestring, 0) : -1;
+    uint32_t n = 1;
+    while (at > UW_LOSS_AUTO && uw_words_find(UW_LOSS_WORDS, loss->valuestring, n) >= 0) {
+        n++;
+    }
+    if (at > UW_LOSS_AUTO && strlen(loss->valuestring) < sizeof out->words &&
+        uw_words_find(UW_LOSS_WORDS, loss->valuestring, n) == UW_WORDS_END) {
+        strcpy(out->words, loss->valuestring);
+        out->loss = (struct uw_choice){out->words, at};
+    }
+}
+
 /* The scale of values; a file without it is good. */
 static bool take_target_scale(struct uw_data_columns *c, const cJSON *root)
 {
@@ -271,16 +283,14 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
         c->features_n = (uint32_t)all;
         good = take_places(c, root) && take_sound(c, root) && take_target_scale(c, root);
     }
-    for (uint32_t i = 0; cJSON_IsString(loss) && i < sizeof words / sizeof words[0]; i++) {
-        out->loss = strcmp(loss->valuestring, words[i]) == 0 ? i : out->loss;
-    }
+    take_loss(out, loss);
     return good;
 }
 
 int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,
                         struct uw_error *err)
 {
-    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+    *c = (struct uw_job_columns){.loss = {.at = UW_LOSS_AUTO}};
     cJSON *root = cJSON_Parse(text);
     int rc = UW_OK;
     if (root == NULL || !take_columns(c, root)) {
@@ -295,7 +305,7 @@ int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *
 int uw_job_columns_load(struct uw_job_columns *c, const char *file,
                         const struct uw_convert_model *onnx, struct uw_error *err)
 {
-    *c = (struct uw_job_columns){.loss = UW_LOSS_AUTO};
+    *c = (struct uw_job_columns){.loss = {.at = UW_LOSS_AUTO}};
     char path[UW_JOB_PATH_BYTES];
     cJSON *header = file != NULL ? read_header(uw_job_weights_file(file, path)) : NULL;
     const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(header, "__metadata__");
@@ -307,14 +317,19 @@ int uw_job_columns_load(struct uw_job_columns *c, const char *file,
         rc = uw_job_columns_read(c, text, text == of_onnx ? onnx->def.name : file, err);
         c->of_model = text == of_onnx;
         bool cut = c->of_model && onnx->output[0].left_out != NULL;
-        c->loss = cut ? (uint32_t)UW_LOSS_AUTO : c->loss;   /* it was one of the whole model */
+        c->loss.at = cut ? UW_LOSS_AUTO : c->loss.at;   /* it was one of the whole model */
     }
     cJSON_Delete(header);
     return rc;
 }
 
+const char *uw_job_columns_loss(const struct uw_job_columns *c)
+{
+    return c->loss.at != UW_LOSS_AUTO ? c->words : NULL;
+}
+
 void uw_job_columns_close(struct uw_job_columns *c)
 {
     uw_data_columns_free(&c->columns);
-    c->loss = UW_LOSS_AUTO;
+    c->loss.at = UW_LOSS_AUTO;
 }

@@ -21,18 +21,26 @@
 #ifndef UWASA_CLI_JOB_COLUMNS_H
 #define UWASA_CLI_JOB_COLUMNS_H
 
+#include "base/args.h"
+
 #include "uwasa/convert.h"
 #include "uwasa/data.h"
 #include "uwasa/status.h"
 
+/* Bytes of a word for each of UW_LOSSES_MAX outputs. */
+#define UW_LOSS_TEXT_BYTES (16u * UW_LOSSES_MAX)
+
 struct uw_job_columns {
     struct uw_data_columns columns;     /* features_n 0: the file has none */
-    uint32_t loss;                      /* enum uw_loss_word; UW_LOSS_AUTO: not known */
+    char words[UW_LOSS_TEXT_BYTES];
+    struct uw_choice loss;              /* as --loss would say it, in `words`; UW_LOSS_AUTO: not
+                                           known */
     bool of_model;                      /* from the ONNX model */
 };
 
-/* The text for a set and a loss, to be freed; NULL: no table, or no memory. */
-char *uw_job_columns_text(const struct uw_data_columns *c, uint32_t loss);
+/* The text for a set and the words of --loss, NULL: not known; to be freed. NULL: no table, or no
+ * memory. */
+char *uw_job_columns_text(const struct uw_data_columns *c, const char *loss);
 
 /* Read the columns from a file of --weights, or where it has none from an ONNX model (NULL: none).
  * Neither of them needs to have any. Close in any case.
@@ -44,6 +52,9 @@ int uw_job_columns_load(struct uw_job_columns *c, const char *file,
  * Returns UW_OK or UW_ERR_CORRUPT, err filled. */
 int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,
                         struct uw_error *err);
+
+/* The words of --loss, for uw_job_columns_text. */
+const char *uw_job_columns_loss(const struct uw_job_columns *c);
 
 /* Safe on a zeroed struct and twice. */
 void uw_job_columns_close(struct uw_job_columns *c);

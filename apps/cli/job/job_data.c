@@ -2,6 +2,7 @@
 #include "job_data.h"
 
 #include "job_check.h"
+#include "job_heads.h"
 #include "job_weights.h"
 
 #include <stdio.h>
@@ -49,11 +50,27 @@ static bool ends_in_bounds(const struct uw_job *j)
 
 /* ---- what the samples are wanted for ---- */
 
-static enum uw_data_wanted wanted_by(const struct uw_job *j, enum uw_loss_word loss)
+/* Whether the outputs are a row of logits, and no image or sequence. */
+static bool has_logits(const struct uw_job *j)
+{
+    struct uw_model_def def = j->file.def;
+    struct uw_model_config config = j->config;
+    struct uw_model_need need;
+    def.losses = NULL;
+    def.losses_n = 0;
+    config.def = &def;
+    return uw_job_measure(j, &config, &need, NULL) != UW_ERR_SHAPE;
+}
+
+static enum uw_data_wanted wanted_by(const struct uw_job *j, struct uw_choice loss)
 {
     const struct uw_model_def *d = &j->file.def;
-    switch (loss) {
-    case UW_LOSS_WORD_CROSS_ENTROPY: return UW_DATA_WANT_LABELS;
+    if (uw_job_wants_each(j, loss)) {
+        return UW_DATA_WANT_VALUES;
+    }
+    switch ((enum uw_loss_word)loss.at) {
+    case UW_LOSS_WORD_CROSS_ENTROPY:
+        return has_logits(j) ? UW_DATA_WANT_LABELS : UW_DATA_WANT_VALUES;
     case UW_LOSS_WORD_BINARY:
         return outputs_of(j) == 1 ? UW_DATA_WANT_LABELS : UW_DATA_WANT_ANY;
     case UW_LOSS_WORD_MSE:
@@ -97,7 +114,22 @@ static void drop_sigmoid(struct uw_job *j)
     }
 }
 
-static int set_binary(struct uw_job *j, const struct uw_dataset *data, const char *spec,
+/* Whether each value beside the samples is 0 or 1, or with `between` from 0 to 1. */
+static bool is_binary(struct uw_dataset *data, bool between)
+{
+    float *t = malloc((size_t)data->targets_n * sizeof *t);
+    bool good = t != NULL;
+    for (uint32_t i = 0; good && i < data->samples_n; i++) {
+        good = data->ops->read_target(data, i, t) == UW_OK;
+        for (uint32_t k = 0; good && k < data->targets_n; k++) {
+            good = t[k] == 0.0f || t[k] == 1.0f || (between && t[k] > 0.0f && t[k] < 1.0f);
+        }
+    }
+    free(t);
+    return good;
+}
+
+static int set_binary(struct uw_job *j, struct uw_dataset *data, const char *spec,
                       struct uw_error *err)
 {
     if (outputs_of(j) == 1 && data->targets_n == 0 && data->classes > 2) {
@@ -108,21 +140,32 @@ static int set_binary(struct uw_job *j, const struct uw_dataset *data, const cha
                             j->file.def.name, spec, (unsigned)data->classes,
                             (unsigned)data->classes);
     }
+    if (data->targets_n != 0 && data->ops != NULL && !is_binary(data, true)) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "data %.70s: binary cross-entropy compares with "
+                            "values from 0 to 1, here are others: --loss mse is for them", spec);
+    }
     bool values = outputs_of(j) == 1 || data->targets_n != 0;
     set_loss(j, UW_LOSS_BINARY_CROSS_ENTROPY, values ? UW_TARGET_VALUES : UW_TARGET_LABEL);
     drop_sigmoid(j);
     return UW_OK;
 }
 
-static int set_by_word(struct uw_job *j, enum uw_loss_word word, const struct uw_dataset *data,
+static int set_by_word(struct uw_job *j, struct uw_choice loss, struct uw_dataset *data,
                        const char *spec, struct uw_error *err)
 {
     static const enum uw_loss_kind kinds[] = {[UW_LOSS_WORD_MSE] = UW_LOSS_MSE,
                                               [UW_LOSS_WORD_L1] = UW_LOSS_L1,
                                               [UW_LOSS_WORD_HUBER] = UW_LOSS_HUBER};
     bool one_hot = data->targets_n == 0 && outputs_of(j) > 1;
+    enum uw_loss_word word = (enum uw_loss_word)loss.at;
+    if (uw_job_wants_each(j, loss)) {
+        return uw_job_set_each(j, loss, err);
+    }
     switch (word) {
     case UW_LOSS_WORD_CROSS_ENTROPY:
+        if (!has_logits(j)) {
+            return uw_job_set_positions(j, data->targets_n, spec, err);
+        }
         set_loss(j, UW_LOSS_CROSS_ENTROPY, UW_TARGET_LABEL);
         return UW_OK;
     case UW_LOSS_WORD_BINARY:
@@ -150,33 +193,6 @@ static bool is_constant(const struct uw_data_columns *c)
     return seen == 1;
 }
 
-/* Whether each value beside the samples is 0 or 1. */
-static bool all_binary(struct uw_dataset *data)
-{
-    float *t = malloc((size_t)data->targets_n * sizeof *t);
-    bool good = t != NULL;
-    for (uint32_t i = 0; good && i < data->samples_n; i++) {
-        good = data->ops->read_target(data, i, t) == UW_OK;
-        for (uint32_t k = 0; good && k < data->targets_n; k++) {
-            good = t[k] == 0.0f || t[k] == 1.0f;
-        }
-    }
-    free(t);
-    return good;
-}
-
-/* Whether the outputs are a row of logits, and no image or sequence. */
-static bool has_logits(const struct uw_job *j)
-{
-    struct uw_model_def def = j->file.def;
-    struct uw_model_config config = j->config;
-    struct uw_model_need need;
-    def.losses = NULL;
-    def.losses_n = 0;
-    config.def = &def;
-    return uw_job_measure(j, &config, &need, NULL) != UW_ERR_SHAPE;
-}
-
 /* As many outputs as inputs, but data with labels: an autoencoder, or classes? */
 static bool is_ambiguous(const struct uw_job *j, const struct uw_data *set)
 {
@@ -194,10 +210,17 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
 {
     const struct uw_data_columns *c = uw_data_columns(set);
     uint32_t outputs = outputs_of(j);
+    if (uw_job_wants_each(j, (struct uw_choice)UW_LOSS_DEFAULT)) {
+        return uw_job_set_each(j, (struct uw_choice)UW_LOSS_DEFAULT, err);
+    }
     bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
     if (set->base->targets_n != 0) {
-        if (sigmoid && all_binary(set->base)) {
+        bool each = set->base->targets_n == outputs;
+        if ((sigmoid || each) && is_binary(set->base, false)) {
             return set_binary(j, set->base, spec, err);
+        }
+        if (!each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
+            return uw_job_set_positions(j, set->base->targets_n, spec, err);
         }
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
         return UW_OK;
@@ -222,8 +245,9 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
     return UW_OK;
 }
 
-static const char *loss_text(const struct uw_loss_def *l, char text[96])
+static const char *loss_text(const struct uw_job *j, char text[96])
 {
+    const struct uw_loss_def *l = j->file.def.losses;
     static const char *const kinds[] = {[UW_LOSS_CROSS_ENTROPY] = "cross_entropy",
                                         [UW_LOSS_BINARY_CROSS_ENTROPY] = "binary cross-entropy",
                                         [UW_LOSS_MSE] = "mse", [UW_LOSS_L1] = "l1",
@@ -232,29 +256,42 @@ static const char *loss_text(const struct uw_loss_def *l, char text[96])
     static const char *const targets[] = {[UW_TARGET_LABEL] = "against the label",
                                           [UW_TARGET_INPUT] = itself,
                                           [UW_TARGET_VALUES] = "against the values"};
-    bool one = l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && l->target == UW_TARGET_VALUES;
-    snprintf(text, 96, "%s %s", kinds[l->kind], one ? "of two classes" : targets[l->target]);
+    bool values = l->target == UW_TARGET_VALUES;
+    bool one = l->kind == UW_LOSS_BINARY_CROSS_ENTROPY && values && outputs_of(j) == 1;
+    if (values && l->kind == UW_LOSS_CROSS_ENTROPY) {
+        snprintf(text, 96, "%s of a class for each of %u positions, classes along the %s axis",
+                 kinds[l->kind], (unsigned)j->need.target_n, l->classes_last ? "last" : "first");
+    } else {
+        snprintf(text, 96, "%s %s", kinds[l->kind], one ? "of two classes" : targets[l->target]);
+    }
     return text;
 }
 
-/* The word of --loss for the loss that was chosen. */
-static uint32_t word_of(const struct uw_job *j)
+/* The words of --loss for what was chosen. */
+static const char *words_of(const struct uw_job *j, char text[UW_LOSS_TEXT_BYTES])
 {
-    static const enum uw_loss_word by_kind[] = {
-        [UW_LOSS_CROSS_ENTROPY] = UW_LOSS_WORD_CROSS_ENTROPY,
-        [UW_LOSS_BINARY_CROSS_ENTROPY] = UW_LOSS_WORD_BINARY, [UW_LOSS_MSE] = UW_LOSS_WORD_MSE,
-        [UW_LOSS_L1] = UW_LOSS_WORD_L1, [UW_LOSS_HUBER] = UW_LOSS_WORD_HUBER};
+    static const char *const by_kind[] = {
+        [UW_LOSS_CROSS_ENTROPY] = "cross_entropy", [UW_LOSS_BINARY_CROSS_ENTROPY] = "binary",
+        [UW_LOSS_MSE] = "mse", [UW_LOSS_L1] = "l1", [UW_LOSS_HUBER] = "huber"};
     const struct uw_loss_def *l = j->file.def.losses;
-    return l == NULL                      ? UW_LOSS_WORD_CROSS_ENTROPY
-           : l->target == UW_TARGET_INPUT ? UW_LOSS_WORD_AUTOENCODER
-                                          : by_kind[l->kind];
+    uint32_t n = l == NULL || !j->each_loss ? 1 : j->file.def.losses_n;
+    size_t used = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *word = l == NULL                         ? "cross_entropy"
+                           : l[i].target == UW_TARGET_INPUT ? "autoencoder"
+                                                            : by_kind[l[i].kind];
+        used += (size_t)snprintf(text + used, UW_LOSS_TEXT_BYTES - used, "%s%s", i > 0 ? "," : "",
+                                 word);
+    }
+    return text;
 }
 
 /* Cross-entropy of a model file needs no word. */
 static bool is_usual(const struct uw_job *j)
 {
     const struct uw_loss_def *l = j->file.def.losses;
-    return l == NULL || (j->onnx.memory == NULL && l->kind == UW_LOSS_CROSS_ENTROPY);
+    return l == NULL || (j->onnx.memory == NULL && l->kind == UW_LOSS_CROSS_ENTROPY &&
+                         l->target == UW_TARGET_LABEL);
 }
 
 /* Of a loss that is kept with the weights. */
@@ -263,7 +300,7 @@ static void note_kept_loss(struct uw_job *j, const char *weights)
     char text[96];
     if (!is_usual(j)) {
         snprintf(j->loss_note, sizeof j->loss_note, "the loss is %s, as %.60s was trained; --loss "
-                 "decides otherwise", loss_text(j->file.def.losses, text),
+                 "decides otherwise", loss_text(j, text),
                  weights != NULL ? weights : "it");
     }
 }
@@ -271,11 +308,10 @@ static void note_kept_loss(struct uw_job *j, const char *weights)
 static void note_loss(struct uw_job *j, bool guessed)
 {
     char text[96];
-    const struct uw_loss_def *l = j->file.def.losses;
     j->loss_note[0] = '\0';
     if (guessed && !is_usual(j)) {
         snprintf(j->loss_note, sizeof j->loss_note, "the loss is taken to be %s; --loss decides "
-                 "otherwise%s", loss_text(l, text),
+                 "otherwise%s", loss_text(j, text),
                  j->drops_sigmoid ? "; the sigmoid at the end is left out: the loss wants its "
                                     "input" : "");
     }
@@ -317,8 +353,8 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
                own->target == UW_TARGET_LABEL && outputs_of(j) == 1;
     int rc = UW_OK;
     if (loss.at != UW_LOSS_AUTO || one) {
-        rc = set_by_word(j, one ? UW_LOSS_WORD_BINARY : (enum uw_loss_word)loss.at, set->base, spec,
-                         err);
+        const struct uw_choice binary = {.at = UW_LOSS_WORD_BINARY};
+        rc = set_by_word(j, one ? binary : loss, set->base, spec, err);
     } else if (guesses) {
         rc = choose_by_data(j, set, spec, err);
     }
@@ -327,20 +363,13 @@ int uw_job_fit(struct uw_job *j, const struct uw_data *set, const char *spec,
     }
     j->loss_is_open = false;
     if (guesses || one || loss.at != UW_LOSS_AUTO) {
-        note_loss(j, guesses);
         rc = uw_job_measure(j, &j->config, &j->need, err);
+        note_loss(j, guesses);
         if (rc == UW_ERR_SHAPE && j->losses[0].target == UW_TARGET_LABEL) {
             return explain_shape(j, spec, err);
         }
     }
     own = j->file.def.losses;
-    const struct uw_data_columns *c = uw_data_columns(set);
-    if (rc == UW_OK && c != NULL && c->target_mean != NULL && own != NULL &&
-        own->kind == UW_LOSS_BINARY_CROSS_ENTROPY) {
-        return uw_error_set(err, UW_ERR_MISMATCH, "data %.70s: the values are scaled, and binary "
-                            "cross-entropy compares with 0 and 1: target-scale=none leaves them, "
-                            "--loss mse is for values", spec);
-    }
     if (rc == UW_OK && !uw_data_has_targets(set) && !j->compares_nothing &&
         (own == NULL || own->target != UW_TARGET_INPUT)) {
         return uw_error_set(err, UW_ERR_MISMATCH,
@@ -362,7 +391,8 @@ bool uw_job_is_binary(const struct uw_job *j)
 bool uw_job_has_labels(const struct uw_job *j)
 {
     const struct uw_model_def *d = &j->file.def;
-    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL || uw_job_is_binary(j);
+    return d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL || uw_job_is_binary(j) ||
+           d->losses[0].kind == UW_LOSS_CROSS_ENTROPY;
 }
 
 /* ---- opening ---- */
@@ -388,22 +418,20 @@ static struct uw_choice loss_of(const struct uw_job *j, struct uw_choice loss,
                                 const struct uw_job_columns *earlier)
 {
     bool said = loss.at != UW_LOSS_AUTO || (j->file.def.losses != NULL && !j->loss_is_open);
-    if (!said && earlier->loss != UW_LOSS_AUTO) {
-        loss.at = (int)earlier->loss;
-    }
-    return loss;
+    bool fits = uw_job_words_fit(j, earlier->loss);
+    return said || earlier->loss.at == UW_LOSS_AUTO || !fits ? loss : earlier->loss;
 }
 
 int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_error *err)
 {
     const struct uw_data_columns *c = &earlier->columns;
-    const struct uw_dataset like = {.classes = c->classes_n > 2 ? c->classes_n : 2,
+    struct uw_dataset like = {.classes = c->classes_n > 2 ? c->classes_n : 2,
                                     .targets_n = c->targets_n};
     struct uw_choice chosen = loss_of(j, loss, earlier);
     int rc = UW_OK;
     if (chosen.at != UW_LOSS_AUTO) {
-        rc = set_by_word(j, (enum uw_loss_word)chosen.at, &like, "of the weights", err);
+        rc = set_by_word(j, chosen, &like, "of the weights", err);
         j->loss_is_open = false;
         return rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
     }
@@ -414,7 +442,32 @@ int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_jo
     return rc;
 }
 
-static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
+/* The values beside a sample that the loss takes, as far as it is known without data; 0: it takes
+ * none, or is not known. */
+static int count_values(struct uw_job *j, struct uw_choice loss, uint32_t *n, struct uw_error *err)
+{
+    enum uw_data_wanted wanted = wanted_by(j, loss);
+    int rc = UW_OK;
+    if (uw_job_wants_each(j, loss)) {
+        rc = uw_job_set_each(j, loss, err);
+        rc = rc < 0 ? rc : uw_job_measure(j, &j->config, &j->need, err);
+    } else if (loss.at == UW_LOSS_WORD_CROSS_ENTROPY && wanted == UW_DATA_WANT_VALUES) {
+        rc = uw_job_set_positions(j, 0, "", err);
+    }
+    *n = rc == UW_OK && wanted == UW_DATA_WANT_VALUES ? j->need.target_n : 0;
+    return rc;
+}
+
+/* Whether values beside a sample are classes, all or some of them. */
+static bool may_be_classes(const struct uw_job *j, struct uw_choice loss)
+{
+    const struct uw_loss_def *own = j->loss_is_open ? NULL : j->file.def.losses;
+    bool said = loss.at == UW_LOSS_WORD_CROSS_ENTROPY || loss.at == UW_LOSS_WORD_BINARY;
+    return said || uw_job_wants_each(j, loss) ||
+           (own != NULL && (own->kind <= UW_LOSS_BINARY_CROSS_ENTROPY || j->file.def.losses_n > 1));
+}
+
+static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                      struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_data *train, struct uw_data *test, struct uw_error *err)
 {
@@ -423,12 +476,19 @@ static int open_sets(const struct uw_job *j, const struct uw_job_data_config *c,
     config.channels = def->in_channels;
     config.height = def->in_h;
     config.width = def->in_w;
-    config.outputs = outputs_of(j);
-    config.wanted = wanted_by(j, (enum uw_loss_word)loss.at);
+    uint32_t values_n;
+    int rc = count_values(j, loss, &values_n, err);
+    if (rc < 0) {
+        return rc;
+    }
+    config.outputs = values_n != 0 ? values_n : outputs_of(j);
+    config.wanted = wanted_by(j, loss);
     config.like = earlier->columns.features_n != 0 ? &earlier->columns : NULL;
+    bool classes = may_be_classes(j, loss);
+    config.leave_values = classes;
     config.scale_values = c->data.scale_values && config.like == NULL && c->weights == NULL &&
-                          j->onnx.memory == NULL && !ends_in_bounds(j);
-    int rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
+                          j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
+    rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;
     return rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
@@ -448,7 +508,7 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     char file[UW_JOB_PATH_BYTES];
     bool loose = c->weights != NULL && uw_job_weights_file(c->weights, file) != c->weights;
     if (train != NULL && (earlier.of_model || loose)) {
-        earlier.loss = UW_LOSS_AUTO;        /* a model that is trained on may get other data */
+        earlier.loss.at = UW_LOSS_AUTO;     /* a model that is trained on may get other data */
     }
     struct uw_choice loss = loss_of(j, c->loss, &earlier);
     rc = open_sets(j, c, loss, &earlier, train, test, err);
@@ -462,7 +522,8 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     if (rc == UW_OK) {
         tell_loss(j);
         free(j->columns);
-        j->columns = uw_job_columns_text(uw_data_columns(first), word_of(j));
+        char words[UW_LOSS_TEXT_BYTES];
+        j->columns = uw_job_columns_text(uw_data_columns(first), words_of(j, words));
     }
     uw_job_columns_close(&earlier);
     return rc;

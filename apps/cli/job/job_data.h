@@ -8,9 +8,10 @@
  *
  * A model file says what its loss is, or --loss does. Otherwise the model's outputs and the data
  * decide: as many outputs as classes are logits of a cross-entropy; one output and two classes a
- * binary cross-entropy; values, a squared error; a table without labels and as many outputs as
- * inputs, an autoencoder. What was decided is told on standard error, and so is what was found in
- * a table.
+ * binary cross-entropy; values, a squared error, but as many values of 0 and 1 as outputs a binary
+ * cross-entropy, and as many classes as positions of the output a cross-entropy at each; a table
+ * without labels and as many outputs as inputs, an autoencoder. What was decided is told on
+ * standard error, and so is what was found in a table.
  *
  * Blocking   reads the data's files      Context  one thread
  */
@@ -32,8 +33,9 @@ enum uw_loss_word {
 /* The words in this order, but for "none", for an option of kind UW_OPT_CHOICE, and its help. */
 #define UW_LOSS_WORDS "auto|cross_entropy|binary|mse|l1|huber|autoencoder"
 #define UW_LOSS_HELP                                                                              \
-    "cross_entropy: labels; binary: two classes, one output; mse, l1, huber: values; "            \
-    "autoencoder: the sample itself, mse; auto: the model file's, or by outputs and data (auto)"
+    "cross_entropy: labels, or a class for each pixel or token; binary: two classes, one output; " \
+    "mse, l1, huber: values; autoencoder: the sample itself, mse; auto: the model file's, or by "  \
+    "outputs and data; of several outputs a word for each, WORD,WORD (auto)"
 #define UW_LOSS_DEFAULT {"auto", UW_LOSS_AUTO}
 
 struct uw_job_data_config {

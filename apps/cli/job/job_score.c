@@ -26,13 +26,31 @@ static int evaluate_binary(struct uw_model *m, uint32_t n, double *loss, uint32_
     return UW_OK;
 }
 
+/* How many answers n samples ask for: one each, or one for each position that counts. */
+static uint64_t count_answers(const struct uw_job *j, uint32_t n)
+{
+    const struct uw_model *m = &j->model;
+    const struct uw_loss_def *l = j->file.def.losses;
+    uint64_t counted = 0;
+    if (l == NULL || l->kind != UW_LOSS_CROSS_ENTROPY || l->target != UW_TARGET_VALUES) {
+        return n;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const float *t = m->target + (size_t)i * m->target_n + l->first;
+        for (uint32_t k = 0; k < uw_model_positions(m); k++) {
+            counted += t[k] >= 0.0f;
+        }
+    }
+    return counted;
+}
+
 int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
                     bool (*stop)(void *), void *arg, struct uw_score *score)
 {
     struct uw_model *m = &j->model;
     struct uw_loader loader;
     double loss = 0.0;
-    uint64_t correct = 0;
+    uint64_t correct = 0, answers = 0;
     *score = (struct uw_score){.labels = uw_job_has_labels(j)};
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){.dataset = data,
                                                                 .batch_n = j->config.batch_n,
@@ -46,18 +64,23 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
         if (rc > 0) {
             uint64_t left = limit == 0 ? UINT64_MAX : limit - score->samples_n;
             uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
+            uint64_t asked = count_answers(j, n);
+            double sum = 0.0;
             score->samples_n += n;
             rc = uw_job_is_binary(j)
-                     ? evaluate_binary(m, n, &loss, &correct_n)
-                     : uw_model_evaluate(m, &(struct uw_minibatch){.n = n}, &loss, &correct_n);
+                     ? evaluate_binary(m, n, &sum, &correct_n)
+                     : uw_model_evaluate(m, &(struct uw_minibatch){.n = n}, &sum, &correct_n);
             correct += correct_n;
+            answers += asked;
+            loss += sum * (double)asked / n;    /* where positions count, their mean */
         }
     }
     if (rc < 0) {
         return rc;
     }
-    score->accuracy = (double)correct / (double)score->samples_n;
-    score->loss = loss / (double)score->samples_n;
+    answers = answers != 0 ? answers : 1;
+    score->accuracy = (double)correct / (double)answers;
+    score->loss = loss / (double)answers;
     return UW_OK;
 }
 

@@ -38,11 +38,11 @@ static float read_real(struct uw_json *j, const cJSON *object, const char *key,
 static void read_loss(struct uw_json *j, const cJSON *loss, struct uw_loss_def *def)
 {
     static const char *const keys[] = {
-        [UW_LOSS_CROSS_ENTROPY] = "type|layer|target|weight|label_smoothing",
-        [UW_LOSS_BINARY_CROSS_ENTROPY] = "type|layer|target|weight",
-        [UW_LOSS_MSE] = "type|layer|target|weight",
-        [UW_LOSS_L1] = "type|layer|target|weight",
-        [UW_LOSS_HUBER] = "type|layer|target|weight|delta"};
+        [UW_LOSS_CROSS_ENTROPY] = "type|layer|target|first|weight|label_smoothing|classes_last",
+        [UW_LOSS_BINARY_CROSS_ENTROPY] = "type|layer|target|first|weight",
+        [UW_LOSS_MSE] = "type|layer|target|first|weight",
+        [UW_LOSS_L1] = "type|layer|target|first|weight",
+        [UW_LOSS_HUBER] = "type|layer|target|first|weight|delta"};
     char what[40];
     if (!cJSON_IsObject(loss)) {
         uw_json_fail(j, loss, "a loss needs an object {...}");
@@ -50,6 +50,7 @@ static void read_loss(struct uw_json *j, const cJSON *loss, struct uw_loss_def *
     }
     const cJSON *type = uw_json_member(j, loss, "type", true);
     const cJSON *target = uw_json_member(j, loss, "target", false);
+    const cJSON *first = uw_json_member(j, loss, "first", false);
     if (type == NULL) {
         return;
     }
@@ -65,6 +66,8 @@ static void read_loss(struct uw_json *j, const cJSON *loss, struct uw_loss_def *
     if (target != NULL) {
         def->target = (enum uw_target_kind)uw_json_choice(j, target, "target", UW_MODEL_TARGETS);
     }
+    def->first = first != NULL ? uw_json_u32(j, first, "first", 0, INT32_MAX) : 0;
+    def->classes_last = uw_json_bool(j, loss, "classes_last", false);
     def->weight = read_real(j, loss, "weight", UW_REAL_POSITIVE);
     def->label_smoothing = read_real(j, loss, "label_smoothing", UW_REAL_SHARE);
     def->delta = read_real(j, loss, "delta", UW_REAL_POSITIVE);

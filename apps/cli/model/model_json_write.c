@@ -210,6 +210,9 @@ static int put_loss(struct sink *s, const struct uw_loss_def *def)
         put(s, ", \"target\": ");
         put_choice(s, UW_MODEL_TARGETS, (uint32_t)def->target);
     }
+    if (def->first != 0) {
+        put(s, ", \"first\": %u", (unsigned)def->first);
+    }
     const struct { const char *name; float value; } reals[] = {
         {"weight", def->weight},
         {"label_smoothing", def->kind == UW_LOSS_CROSS_ENTROPY ? def->label_smoothing : 0.0f},
@@ -220,7 +223,7 @@ static int put_loss(struct sink *s, const struct uw_loss_def *def)
             put_real(s, reals[i].value);
         }
     }
-    put(s, "}");
+    put(s, "%s}", def->classes_last ? ", \"classes_last\": true" : "");
     return UW_OK;
 }
 

@@ -31,6 +31,7 @@ struct uw_session {
     struct work *now;                   /* its job has the weights */
     char *columns;                      /* of the data that they are for; NULL: not known */
     struct uw_choice loss;              /* of the last training */
+    char words[2][UW_LOSS_TEXT_BYTES];  /* of options.loss and loss, whose texts go */
     struct uw_storage_memory weights;   /* a copy that somebody reads */
     struct uw_error err;
 };
@@ -44,6 +45,13 @@ struct uw_session *uw_session_new(void)
         uw_storage_memory_init(&s->weights);
     }
     return s;
+}
+
+/* A loss with its words in memory of the session. */
+static struct uw_choice keep_words(char words[UW_LOSS_TEXT_BYTES], struct uw_choice loss)
+{
+    snprintf(words, UW_LOSS_TEXT_BYTES, "%s", loss.word);
+    return (struct uw_choice){words, loss.at};
 }
 
 static void drop(struct work *w)
@@ -151,7 +159,8 @@ static void tell_model(struct uw_session *s)
 {
     static const char *const kinds[] = {[UW_ANSWER_CLASS] = "class",
                                         [UW_ANSWER_VALUES] = "values",
-                                        [UW_ANSWER_ERROR] = "error"};
+                                        [UW_ANSWER_ERROR] = "error",
+                                        [UW_ANSWER_MASK] = "mask"};
     const struct uw_job *j = &s->now->train.job;
     struct uw_answers a;
     uint32_t dim[UW_AXES_MAX];
@@ -189,13 +198,14 @@ static int plan_answers(struct uw_session *s, struct work *w, bool waits)
 
 static int load_weights(struct uw_session *s, struct uw_job *j, const char *file)
 {
-    struct uw_job_columns columns = {.loss = UW_LOSS_AUTO};
+    struct uw_job_columns columns = {.loss = {.at = UW_LOSS_AUTO}};
     int rc = uw_job_load_weights(j, file, &s->err);
     rc = rc < 0 ? rc : uw_job_columns_load(&columns, file, &s->model.onnx, &s->err);
     if (rc == UW_OK) {
         bool known = columns.columns.features_n != 0;
         free(s->columns);
-        s->columns = known ? uw_job_columns_text(&columns.columns, columns.loss) : NULL;
+        s->columns = known ? uw_job_columns_text(&columns.columns,
+                                                   uw_job_columns_loss(&columns)) : NULL;
         uw_job_print_notes(j);
     }
     uw_job_columns_close(&columns);
@@ -204,11 +214,12 @@ static int load_weights(struct uw_session *s, struct uw_job *j, const char *file
 
 static int open_model(struct uw_session *s, const char *model, const char *const *options)
 {
-    struct uw_job_columns earlier = {.loss = UW_LOSS_AUTO};
+    struct uw_job_columns earlier = {.loss = {.at = UW_LOSS_AUTO}};
     struct work *w = NULL;
     int rc = set_options(s, &s->options, options);
     s->name = strdup(model);
-    s->loss = s->options.loss;
+    s->options.loss = keep_words(s->words[0], s->options.loss);
+    s->loss = keep_words(s->words[1], s->options.loss);
     if (rc == UW_OK && s->name == NULL) {
         rc = uw_error_set(&s->err, UW_ERR_NOMEM, "%.120s: out of memory", model);
     }
@@ -312,7 +323,7 @@ static void keep(struct uw_session *s, struct work *w)
     const char *columns = w->train.job.columns;
     free(s->columns);
     s->columns = columns != NULL ? strdup(columns) : NULL;
-    s->loss = w->options.loss;
+    s->loss = keep_words(s->words[1], w->options.loss);
     drop(s->now);
     s->now = w;
     tell_model(s);
@@ -381,7 +392,7 @@ static int run_test(struct uw_session *s, struct work *w, const struct uw_data *
     rc = rc < 0 ? rc : uw_scores_run(&scores, &t->job, data->base, stop_asked, &t->stop, &s->err);
     if (rc == UW_OK) {
         cJSON *ev = uw_event("test");
-        if (answers.kind == UW_ANSWER_CLASS) {
+        if (answers.classes_n != 0) {
             cJSON_AddNumberToObject(ev, "accuracy", uw_scores_accuracy(&scores));
         }
         UW_EVENT_NUMBERS(ev, {"loss", uw_scores_loss(&scores)},
@@ -478,7 +489,7 @@ static int predict(struct uw_session *s, const struct uw_data_columns *c, const 
 
 int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool raw, float *out)
 {
-    struct uw_job_columns c = {.loss = UW_LOSS_AUTO};
+    struct uw_job_columns c = {.loss = {.at = UW_LOSS_AUTO}};
     int rc = s->columns != NULL ? uw_job_columns_read(&c, s->columns, "the weights", &s->err)
                                 : UW_OK;
     if (c.columns.mean != NULL) {

@@ -27,7 +27,7 @@ static const struct uw_opt rows[] = {
         "built-in name (see uwasa models), ONNX file or JSON file"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "digits, mnist:DIR, csv:FILE ..., as for uwasa train (digits)"),
-    ROW("train-loss", UW_OPT_CHOICE, train_loss, 0, 0, UW_LOSS_WORDS,
+    ROW("train-loss", UW_OPT_CHOICES, train_loss, 0, 0, UW_LOSS_WORDS,
         "as --loss of uwasa train: what the model learns (auto)"),
     ROW("skew", UW_OPT_TEXT, skew, 0, 0, "S",
         "how samples are divided among nodes: even, sorted or dirichlet:A (even)"),

@@ -246,7 +246,8 @@ static void add_other_flags(cJSON *ev, const struct uw_sim_options *o)
         if (uw_sim_flag_is(UW_SIM_FLAG_UNTOLD, row->name) || cJSON_HasObjectItem(ev, key)) {
             continue;
         }
-        if (row->kind == UW_OPT_TEXT || row->kind == UW_OPT_CHOICE) {
+        if (row->kind == UW_OPT_TEXT || row->kind == UW_OPT_CHOICE ||
+            row->kind == UW_OPT_CHOICES) {
             const char *text = *(const char *const *)at;
             cJSON_AddStringToObject(ev, key, text != NULL ? text : "");
         } else if (row->kind == UW_OPT_FLAG) {

@@ -36,7 +36,7 @@ static const struct uw_opt rows[] = {
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any with the same names (an ONNX model has its own): "
         UW_WEIGHTS_HELP),
-    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS "|none",
+    ROW("loss", UW_OPT_CHOICES, loss, 0, 0, UW_LOSS_WORDS "|none",
          UW_LOSS_HELP "; none: outputs only, without a label"),
     ROW("threshold", UW_OPT_REAL, threshold, 0, 0, "X",
         "of an autoencoder: an error above X is an anomaly (that of the weights)"),
@@ -53,11 +53,13 @@ static const struct uw_args_spec spec = {
     .example = "uwasa eval --model lenet5 --data digits --weights lenet5.safetensors",
     .epilogue =
         "Of classes: precision, recall and F1 of each and their means, and the matrix of\n"
-        "confusion, printed for up to 20 classes and written to --json for up to 1000; of two\n"
-        "classes the area under the ROC curve, too. Of values: MAE, RMSE and R2, in the table's\n"
-        "units; the loss is that of training, of scaled values where they were scaled. Of an\n"
-        "autoencoder: percentiles of the error, the area under the ROC curve where labels are 0\n"
-        "and 1, and what is above the threshold of train --anomaly-percentile.",
+        "confusion, printed for up to 20 classes and written to --json for up to 1000; of\n"
+        "two classes the area under the ROC curve, too. Of a class for each pixel or\n"
+        "token the same, counted at each, and the intersection over union. Of values:\n"
+        "MAE, RMSE and R2, in the table's units; the loss is that of training, of scaled\n"
+        "values where they were scaled. Of an autoencoder: percentiles of the error, the\n"
+        "area under the ROC curve where labels are 0 and 1, and what is above the\n"
+        "threshold of train --anomaly-percentile.",
     .opts = {rows, sizeof rows / sizeof rows[0]},
 };
 
@@ -88,7 +90,7 @@ static void report(const struct test *t, const struct uw_job *job, struct uw_eve
     const struct uw_score score = {.accuracy = uw_scores_accuracy(&t->scores),
                                    .loss = uw_scores_loss(&t->scores),
                                    .samples_n = t->scores.samples_n,
-                                   .labels = t->answers.kind == UW_ANSWER_CLASS};
+                                   .labels = t->answers.classes_n != 0};
     bool compares = !job->compares_nothing;
     cJSON *ev = uw_event("done");
     if (compares) {

@@ -23,7 +23,7 @@ static const struct uw_opt rows[] = {
         UW_WEIGHTS_HELP "; with --node only its names of classes, scale and sound are used"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "in place of rows: the test samples of a dataset, as for train"),
-    ROW("loss", UW_OPT_CHOICE, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
+    ROW("loss", UW_OPT_CHOICES, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
     ROW("samples", UW_OPT_U64, samples, 0, 0, "N", "with --data: the first N only; 0: all (0)"),
     ROW("node", UW_OPT_TEXT, node.address, 0, 0, "ADDRESS",
         "in place of --model: ask this node of a run, while it trains"),

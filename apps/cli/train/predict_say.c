@@ -25,7 +25,11 @@ static void print_answer(const struct uw_predict *p)
         printf(number, gap, (double)p->numbers[p->top[i]]);
     }
     for (uint32_t i = 0; i < a->numbers_n && (tops == 0 || p->o->probabilities); i++) {
-        printf(number, gap, (double)p->numbers[i]);
+        if (a->kind == UW_ANSWER_MASK) {
+            printf("%s%s", gap, uw_answers_name(a, (uint32_t)p->numbers[i], name));
+        } else {
+            printf(number, gap, (double)p->numbers[i]);
+        }
         gap = "\t";
     }
     if (p->threshold > 0.0f) {
@@ -76,6 +80,8 @@ static void put_answer(struct uw_predict *p, const uint32_t *label)
         }
     } else if (a->kind == UW_ANSWER_VALUES) {
         add_numbers(p, ev, a->probabilities ? "probabilities" : "values");
+    } else if (a->kind == UW_ANSWER_MASK) {
+        add_numbers(p, ev, "classes");
     } else {
         uw_event_float(ev, "error", p->numbers[0]);
         if (p->threshold > 0.0f) {

@@ -13,13 +13,13 @@ static int out_of_memory(struct uw_error *err)
 
 int uw_scores_open(struct uw_scores *s, const struct uw_answers *answers, struct uw_error *err)
 {
-    size_t n = answers->numbers_n;
-    bool classes = answers->kind == UW_ANSWER_CLASS, values = answers->kind == UW_ANSWER_VALUES;
+    size_t n = answers->numbers_n, k = answers->classes_n;
+    bool classes = k != 0, values = answers->kind == UW_ANSWER_VALUES && !classes;
     *s = (struct uw_scores){.answers = answers, .numbers = malloc(n * sizeof(float))};
-    s->class = classes ? calloc(n, sizeof *s->class) : NULL;
+    s->class = classes ? calloc(k, sizeof *s->class) : NULL;
     s->value = values ? calloc(n, sizeof *s->value) : NULL;
-    bool pairs = classes && n <= UW_SCORES_PAIRS_MAX;
-    s->pairs = pairs ? calloc(n * n, sizeof *s->pairs) : NULL;
+    bool pairs = classes && k <= UW_SCORES_PAIRS_MAX;
+    s->pairs = pairs ? calloc(k * k, sizeof *s->pairs) : NULL;
     bool good = s->numbers != NULL && (!classes || s->class != NULL) &&
                 (!values || s->value != NULL) && (!pairs || s->pairs != NULL);
     return good ? UW_OK : out_of_memory(err);
@@ -39,9 +39,9 @@ void uw_scores_close(struct uw_scores *s)
 
 /* ---- counting ---- */
 
-static void add_class(struct uw_scores *s, uint32_t label)
+static void add_class(struct uw_scores *s, uint32_t label, uint32_t class)
 {
-    uint32_t class = uw_answers_class(s->answers, s->numbers);
+    s->judged_n++;
     s->class[label].samples_n++;
     s->class[class].answers_n++;
     if (class == label) {
@@ -49,7 +49,7 @@ static void add_class(struct uw_scores *s, uint32_t label)
         s->right_n++;
     }
     if (s->pairs != NULL) {
-        s->pairs[(size_t)label * s->answers->numbers_n + class]++;
+        s->pairs[(size_t)label * s->answers->classes_n + class]++;
     }
 }
 
@@ -97,23 +97,57 @@ static int take_room(struct uw_scores *s, size_t n, struct uw_error *err)
     return s->room != NULL ? UW_OK : out_of_memory(err);
 }
 
+/* The values beside sample i; NULL: it has none. */
+static const float *target_of(const struct uw_scores *s, const struct uw_minibatch *b, uint32_t i)
+{
+    return uw_answers_target(s->answers, b->target, i);
+}
+
 static uint32_t label_of(const struct uw_scores *s, const struct uw_minibatch *b, uint32_t i)
 {
-    return uw_answers_label(s->answers, b->label != NULL ? b->label[i] : 0,
-                            b->target != NULL ? b->target + i : NULL);
+    return uw_answers_label(s->answers, b->label != NULL ? b->label[i] : 0, target_of(s, b, i));
+}
+
+static int refuse_label(const struct uw_scores *s, double label, struct uw_error *err)
+{
+    return uw_error_set(err, UW_ERR_INVALID, "label %g: the model has %u classes", label,
+                        (unsigned)s->answers->classes_n);
 }
 
 static int check_labels(const struct uw_scores *s, const struct uw_minibatch *b,
                         struct uw_error *err)
 {
-    for (uint32_t i = 0; i < b->n && s->class != NULL; i++) {
-        uint32_t label = label_of(s, b, i);
-        if (label >= s->answers->numbers_n) {
-            return uw_error_set(err, UW_ERR_INVALID, "label %u: the model has %u classes",
-                                (unsigned)label, (unsigned)s->answers->numbers_n);
+    bool mask = s->answers->kind == UW_ANSWER_MASK, one = s->answers->kind == UW_ANSWER_CLASS;
+    for (uint32_t i = 0; i < b->n && one; i++) {
+        if (label_of(s, b, i) >= s->answers->classes_n) {
+            return refuse_label(s, label_of(s, b, i), err);
+        }
+    }
+    for (uint32_t i = 0; i < b->n && mask; i++) {
+        const float *t = target_of(s, b, i);
+        for (uint32_t k = 0; k < s->answers->numbers_n; k++) {
+            if (!(t[k] < (float)s->answers->classes_n)) {
+                return refuse_label(s, (double)t[k], err);
+            }
         }
     }
     return UW_OK;
+}
+
+/* A class for each position, or the probability that it is 1. */
+static void add_positions(struct uw_scores *s, const float *target)
+{
+    if (s->answers->kind == UW_ANSWER_VALUES) {
+        for (uint32_t k = 0; k < s->answers->numbers_n; k++) {
+            add_class(s, target[k] > 0.5f, s->numbers[k] > 0.5f);
+        }
+        return;
+    }
+    for (uint32_t k = 0; k < s->answers->numbers_n; k++) {
+        if (target[k] >= 0.0f) {
+            add_class(s, (uint32_t)target[k], (uint32_t)s->numbers[k]);
+        }
+    }
 }
 
 int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibatch *b,
@@ -126,12 +160,14 @@ int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibat
         const float *x = b->x + (size_t)i * a->input_n;
         uw_answers_read(a, out + (size_t)i * a->outputs_n, x, s->numbers);
         s->samples_n++;
-        if (s->class != NULL) {
+        if (a->kind != UW_ANSWER_CLASS && s->class != NULL) {
+            add_positions(s, target_of(s, b, i));
+        } else if (s->class != NULL) {
             uint32_t label = label_of(s, b, i);
-            add_class(s, label);
+            add_class(s, label, uw_answers_class(a, s->numbers));
             rc = a->numbers_n == 2 ? add_ranked(s, s->numbers[1], label, err) : UW_OK;
         } else if (s->value != NULL) {
-            add_values(s, b->target + (size_t)i * a->outputs_n);
+            add_values(s, target_of(s, b, i));
         } else {
             rc = add_ranked(s, s->numbers[0], b->label != NULL ? b->label[i] : 0, err);
         }
@@ -174,12 +210,14 @@ int uw_scores_run(struct uw_scores *s, struct uw_job *job, struct uw_dataset *da
 
 double uw_scores_accuracy(const struct uw_scores *s)
 {
-    return s->samples_n != 0 ? (double)s->right_n / (double)s->samples_n : 0.0;
+    return s->judged_n != 0 ? (double)s->right_n / (double)s->judged_n : 0.0;
 }
 
 double uw_scores_loss(const struct uw_scores *s)
 {
-    return s->samples_n != 0 ? s->loss_sum / (double)s->samples_n : 0.0;
+    bool mask = s->answers->kind == UW_ANSWER_MASK;
+    uint64_t n = mask ? s->judged_n : s->samples_n;
+    return n != 0 ? s->loss_sum / (double)n : 0.0;
 }
 
 /* a / b; NAN where b is 0. */
@@ -192,23 +230,27 @@ struct uw_scores_figures uw_scores_of_class(const struct uw_scores_class *c)
 {
     return (struct uw_scores_figures){.precision = share(c->right_n, c->answers_n),
                             .recall = share(c->right_n, c->samples_n),
-                            .f1 = share(2 * c->right_n, c->answers_n + c->samples_n)};
+                            .f1 = share(2 * c->right_n, c->answers_n + c->samples_n),
+                            .iou = share(c->right_n,
+                                         c->answers_n + c->samples_n - c->right_n)};
 }
 
 struct uw_scores_figures uw_scores_means(const struct uw_scores *s)
 {
-    struct uw_scores_figures sum = {0.0, 0.0, 0.0};
+    struct uw_scores_figures sum = {0.0, 0.0, 0.0, 0.0};
     uint32_t n = 0;
-    for (uint32_t c = 0; c < s->answers->numbers_n; c++) {
+    for (uint32_t c = 0; c < s->answers->classes_n; c++) {
         if (s->class[c].samples_n != 0) {
             struct uw_scores_figures f = uw_scores_of_class(&s->class[c]);
             sum.precision += isnan(f.precision) ? 0.0 : f.precision;
             sum.recall += f.recall;
             sum.f1 += f.f1;
+            sum.iou += f.iou;
             n++;
         }
     }
-    return (struct uw_scores_figures){sum.precision / n, sum.recall / n, sum.f1 / n};
+    return (struct uw_scores_figures){sum.precision / n, sum.recall / n, sum.f1 / n,
+                                      sum.iou / n};
 }
 
 double uw_scores_r2(const struct uw_scores_value *v)

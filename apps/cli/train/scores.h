@@ -36,9 +36,10 @@ struct uw_scores_value {
 
 struct uw_scores {
     const struct uw_answers *answers;
-    uint64_t samples_n, right_n;
+    uint64_t samples_n;
+    uint64_t judged_n, right_n;         /* samples, or positions of masks */
     double loss_sum;
-    struct uw_scores_class *class;      /* [numbers_n] of classes */
+    struct uw_scores_class *class;      /* [classes_n] of classes */
     uint64_t *pairs;                    /* [label][answer]; NULL: too many classes */
     struct uw_scores_value *value;      /* [numbers_n] of values */
     float *error;                       /* [samples_n] of an autoencoder; of two classes the number
@@ -72,7 +73,7 @@ double uw_scores_auc(const struct uw_scores *s);
 /* Of a class, or the means over the classes with samples. NAN: there is none; a mean counts it
  * as 0. */
 struct uw_scores_figures {
-    double precision, recall, f1;
+    double precision, recall, f1, iou;
 };
 struct uw_scores_figures uw_scores_of_class(const struct uw_scores_class *c);
 struct uw_scores_figures uw_scores_means(const struct uw_scores *s);

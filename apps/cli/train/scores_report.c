@@ -33,16 +33,19 @@ static const char *percent(double value, char text[16])
     return text;
 }
 
-static void print_class(const char *name, uint64_t samples_n, const struct uw_scores_figures *f)
+static void print_class(const struct uw_scores *s, const char *name, uint64_t samples_n,
+                        const struct uw_scores_figures *f)
 {
-    char a[16], b[16], c[16];
-    printf("%-14.14s %8llu %10s %10s %10s\n", name, (unsigned long long)samples_n,
-           percent(f->precision, a), percent(f->recall, b), percent(f->f1, c));
+    char a[16], b[16], c[16], d[16];
+    bool mask = s->answers->kind != UW_ANSWER_CLASS;
+    printf("%-14.14s %8llu %10s %10s %10s%s%s\n", name, (unsigned long long)samples_n,
+           percent(f->precision, a), percent(f->recall, b), percent(f->f1, c), mask ? " " : "",
+           mask ? percent(f->iou, d) : "");
 }
 
 static void print_pairs(const struct uw_scores *s)
 {
-    uint32_t n = s->answers->numbers_n;
+    uint32_t n = s->answers->classes_n;
     char text[UW_ANSWER_TEXT_BYTES];
     printf("\nconfusion      a row a label, a column an answer\n%-8s", "");
     for (uint32_t c = 0; c < n; c++) {
@@ -71,21 +74,24 @@ static double print_auc(const struct uw_scores *s)
 static void print_classes(const struct uw_scores *s)
 {
     const struct uw_scores_figures means = uw_scores_means(s);
-    uint32_t n = s->answers->numbers_n;
+    uint32_t n = s->answers->classes_n;
     char text[UW_ANSWER_TEXT_BYTES];
+    bool mask = s->answers->kind != UW_ANSWER_CLASS;
     print_auc(s);
     if (n > UW_SCORES_SHOWN_MAX) {
-        char a[16], b[16], c[16];
-        printf("mean of classes  precision %s, recall %s, F1 %s; --json has each class\n",
-               percent(means.precision, a), percent(means.recall, b), percent(means.f1, c));
+        char a[16], b[16], c[16], d[16];
+        printf("mean of classes  precision %s, recall %s, F1 %s%s%s; --json has each class\n",
+               percent(means.precision, a), percent(means.recall, b), percent(means.f1, c),
+               mask ? ", IoU " : "", mask ? percent(means.iou, d) : "");
         return;
     }
-    printf("\n%-14s %8s %10s %10s %10s\n", "class", "samples", "precision", "recall", "F1");
+    printf("\n%-14s %8s %10s %10s %10s%s\n", "class", mask ? "places" : "samples", "precision",
+           "recall", "F1", mask ? "        IoU" : "");
     for (uint32_t c = 0; c < n; c++) {
         const struct uw_scores_figures f = uw_scores_of_class(&s->class[c]);
-        print_class(uw_answers_name(s->answers, c, text), s->class[c].samples_n, &f);
+        print_class(s, uw_answers_name(s->answers, c, text), s->class[c].samples_n, &f);
     }
-    print_class("mean", s->samples_n, &means);
+    print_class(s, "mean", s->judged_n, &means);
     print_pairs(s);
 }
 
@@ -146,11 +152,14 @@ static void add_number(cJSON *to, const char *key, double value)
     }
 }
 
-static void add_figures(cJSON *to, const struct uw_scores_figures *f)
+static void add_figures(cJSON *to, const struct uw_scores *s, const struct uw_scores_figures *f)
 {
     add_number(to, "precision", f->precision);
     add_number(to, "recall", f->recall);
     add_number(to, "f1", f->f1);
+    if (s->class != NULL && s->answers->kind != UW_ANSWER_CLASS) {
+        add_number(to, "iou", f->iou);
+    }
 }
 
 /* Returns it; NAN: there is none. */
@@ -166,9 +175,9 @@ static double add_auc(cJSON *ev, const struct uw_scores *s)
 static void json_classes(const struct uw_scores *s, cJSON *ev)
 {
     const struct uw_scores_figures means = uw_scores_means(s);
-    uint32_t n = s->answers->numbers_n;
+    uint32_t n = s->answers->classes_n;
     cJSON *mean = cJSON_AddObjectToObject(ev, "mean_of_classes");
-    add_figures(mean, &means);
+    add_figures(mean, s, &means);
     cJSON *list = cJSON_AddArrayToObject(ev, "classes");
     for (uint32_t c = 0; c < n; c++) {
         const struct uw_scores_figures f = uw_scores_of_class(&s->class[c]);
@@ -179,7 +188,7 @@ static void json_classes(const struct uw_scores *s, cJSON *ev)
         }
         UW_EVENT_NUMBERS(one, {"samples", (double)s->class[c].samples_n},
                          {"answers", (double)s->class[c].answers_n});
-        add_figures(one, &f);
+        add_figures(one, s, &f);
         cJSON_AddItemToArray(list, one);
     }
     add_auc(ev, s);
@@ -230,7 +239,7 @@ static void json_errors(const struct uw_scores *s, cJSON *ev)
         cJSON_AddNumberToObject(ev, "anomalies", (double)of[1].answers_n);
         if (!isnan(auc)) {
             const struct uw_scores_figures f = uw_scores_of_class(&of[1]);
-            add_figures(ev, &f);
+            add_figures(ev, s, &f);
         }
     }
 }

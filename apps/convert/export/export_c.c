@@ -169,8 +169,9 @@ static void write_losses(struct writer *w, const struct uw_model_def *d, const c
             print(w, ", .layer = ");
             print_string(w, l->layer);
         }
-        print(w, ", .weight = %af, .label_smoothing = %af, .delta = %af},\n", (double)l->weight,
+        print(w, ", .weight = %af, .label_smoothing = %af, .delta = %af", (double)l->weight,
               (double)l->label_smoothing, (double)l->delta);
+        print(w, ", .first = %u, .classes_last = %d},\n", (unsigned)l->first, l->classes_last);
     }
     print(w, "};\n\n");
 }

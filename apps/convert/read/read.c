@@ -81,51 +81,92 @@ static void describe_output(const struct uw_import *im, const struct uw_onnx_val
     }
 }
 
+/* The names of the file's outputs that are chosen, or of the others: "'a', 'b'". */
+static const char *names_of(const struct uw_import *im,
+                            const struct uw_onnx_value_info *const *chosen, uint32_t chosen_n,
+                            bool others, char text[160])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < im->graph.outputs_n && used < 160; i++) {
+        bool among = false;
+        for (uint32_t k = 0; k < chosen_n; k++) {
+            among = among || chosen[k] == &im->graph.output[i];
+        }
+        if (among != others) {
+            used += (size_t)snprintf(text + used, 160 - used, "%s'%.60s'", used > 0 ? ", " : "",
+                                     im->graph.output[i].name);
+        }
+    }
+    return text;
+}
+
+/* The outputs of --output NAME,NAME, in this order. */
+static int take_named(struct uw_import *im, const struct uw_onnx_value_info **chosen,
+                      uint32_t *chosen_n)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    char text[160];
+    for (const char *name = im->options->output; name != NULL;) {
+        size_t bytes = strcspn(name, ",");
+        const struct uw_onnx_value_info *found = NULL;
+        for (uint32_t i = 0; i < g->outputs_n && found == NULL; i++) {
+            bool same = strlen(g->output[i].name) == bytes &&
+                        memcmp(g->output[i].name, name, bytes) == 0;
+            found = same ? &g->output[i] : NULL;
+        }
+        for (uint32_t i = 0; i < *chosen_n; i++) {
+            found = chosen[i] != found ? found : NULL;
+        }
+        if (found == NULL || *chosen_n == UW_LOSSES_MAX) {
+            return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--output %.60s: %s: it has %.120s",
+                                    im->options->output,
+                                    found == NULL ? "no such output" : "too many",
+                                    names_of(im, NULL, 0, true, text));
+        }
+        chosen[(*chosen_n)++] = found;
+        name = name[bytes] == ',' ? name + bytes + 1 : NULL;
+    }
+    return UW_OK;
+}
+
 /* The outputs that are trained: --output, or all. Returns UW_OK, or a code with err set. */
 static int choose_outputs(struct uw_import *im, const struct uw_onnx_value_info **chosen,
                           uint32_t *chosen_n)
 {
     const struct uw_onnx_graph *g = &im->graph;
-    const char *name = im->options->output;
-    char others[160] = "";
-    size_t used = 0;
+    char text[160], others[160];
     *chosen_n = 0;
-    if (name == NULL && g->outputs_n > UW_LOSSES_MAX) {
+    if (im->options->output == NULL && g->outputs_n > UW_LOSSES_MAX) {
         return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED, "%u outputs: needs one, the logits: "
                                 "--output NAME chooses it", (unsigned)g->outputs_n);
     }
-    for (uint32_t i = 0; i < g->outputs_n; i++) {
-        if (name == NULL || strcmp(g->output[i].name, name) == 0) {
-            chosen[(*chosen_n)++] = &g->output[i];
-        } else if (used < sizeof others) {
-            used += (size_t)snprintf(others + used, sizeof others - used, "%s'%.60s'",
-                                     used > 0 ? ", " : "", g->output[i].name);
-        }
-        if (*chosen_n > 0 && name != NULL && *chosen_n == UW_LOSSES_MAX) {
-            break; /* a damaged file: names are unique */
-        }
+    for (uint32_t i = 0; i < g->outputs_n && im->options->output == NULL; i++) {
+        chosen[(*chosen_n)++] = &g->output[i];
     }
-    if (*chosen_n == 0) {
-        return uw_import_refuse(im, NULL, UW_ERR_INVALID, "--output %.60s: no such output: it has "
-                                "%.120s", name, others);
+    int rc = take_named(im, chosen, chosen_n);
+    if (rc < 0) {
+        return rc;
     }
+    uint32_t left_n = g->outputs_n - *chosen_n;
     const char *labels = g->labels != NULL
                              ? uw_pool_format(im->pool, "left out, because they are the class and "
                                               "have no gradient: outputs %s", g->labels) : "";
-    if (labels == NULL) {
+    const char *note = left_n != 0
+                           ? uw_pool_format(im->pool, "output%s %s %s trained; %s %s left out",
+                                            *chosen_n > 1 ? "s" : "",
+                                            names_of(im, chosen, *chosen_n, false, text),
+                                            *chosen_n > 1 ? "are" : "is",
+                                            names_of(im, chosen, *chosen_n, true, others),
+                                            left_n > 1 ? "are" : "is")
+                           : "";
+    if (labels == NULL || note == NULL) {
         return uw_import_nomem(im);
     }
     if (g->labels != NULL) {
         uw_import_note(im, labels);
     }
-    const char *note = used > 0 ? uw_pool_format(im->pool, "output '%s' is trained; %s %s left out",
-                                                 name, others,
-                                                 g->outputs_n - *chosen_n > 1 ? "are" : "is")
-                                : "";
-    if (note == NULL) {
-        return uw_import_nomem(im);
-    }
-    if (used > 0) {
+    if (left_n != 0) {
         uw_import_note(im, note);
     }
     return UW_OK;
@@ -144,13 +185,13 @@ static int finish(struct uw_import *im, struct uw_convert_model *m)
         }
         rc = check_output(im, out[i], info[i]->name);
         const struct uw_view *v = rc == UW_OK ? &out[i]->view : NULL;
-        if (v != NULL && i > 0 &&
+        if (v != NULL && i > 0 && im->options->output == NULL &&
             (v->n != out[0]->view.n || v->rank != 1 || out[0]->view.rank != 1)) {
             return uw_import_refuse(im, NULL, UW_ERR_UNSUPPORTED,
-                                    "outputs '%.40s' and '%.40s': needs one, the logits, or heads "
-                                    "of the same classes: --output %.40s trains that one and "
-                                    "leaves out the others", info[0]->name, info[i]->name,
-                                    info[0]->name);
+                                    "outputs '%.30s' and '%.30s': --output %.30s trains that one "
+                                    "and leaves out the others, --output %.30s,%.30s --loss "
+                                    "cross_entropy,mse both, each with its loss", info[0]->name,
+                                    info[i]->name, info[0]->name, info[0]->name, info[i]->name);
         }
     }
     if (rc < 0) {

@@ -110,7 +110,8 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
     return UW_OK;
 }
 
-/* Further outputs are auxiliary heads. What the loss of a single output is, its data decides. */
+/* Of all outputs those after the first are auxiliary heads. What the loss of a single output is,
+ * its data decides; what those of chosen ones are, --loss: a squared error stands in. */
 static int set_losses(struct uw_import *im, struct uw_convert_model *m,
                       struct uw_value *const *outputs, uint32_t outputs_n)
 {
@@ -121,10 +122,20 @@ static int set_losses(struct uw_import *im, struct uw_convert_model *m,
     if (loss == NULL) {
         return uw_import_nomem(im);
     }
-    uw_import_note(im, "the outputs after the first are taken for auxiliary heads, weight 0.3");
-    for (uint32_t i = 0; i < outputs_n; i++) {
+    bool chosen = im->options->output != NULL;
+    if (!chosen) {
+        uw_import_note(im, "the outputs after the first are taken for auxiliary heads, weight 0.3");
+    }
+    for (uint32_t i = 0, first = 0; i < outputs_n; i++) {
         loss[i].layer = im->layer[outputs[i]->view.layer - 1]->def.name;
-        loss[i].weight = i == 0 ? 1.0f : 0.3f;
+        if (chosen) {
+            loss[i].kind = UW_LOSS_MSE;
+            loss[i].target = UW_TARGET_VALUES;
+            loss[i].first = first;
+            first += (uint32_t)outputs[i]->view.n;
+        } else {
+            loss[i].weight = i == 0 ? 1.0f : 0.3f;
+        }
     }
     m->def.losses = loss;
     m->def.losses_n = outputs_n;

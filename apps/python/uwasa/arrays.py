@@ -46,6 +46,14 @@ def samples(x, shape, tell):
     raise ValueError(f"x: samples have shape {mine}, the model takes {wanted}{hint}")
 
 
+def rows(y, n, tell):
+    """[n, numbers of a sample] as float32."""
+    y = floats(y, "y", tell)
+    if y.ndim == 0 or y.shape[0] != n:
+        raise ValueError(f"y: has {y.shape[0] if y.ndim else 1} rows, x has {n} samples")
+    return y.reshape(n, -1)
+
+
 def data(x, y, shape, tell):
     """(struct uw_data_arrays, the arrays that it points into)."""
     x = samples(x, shape, tell)
@@ -53,11 +61,10 @@ def data(x, y, shape, tell):
     of = Arrays(x=x.ctypes.data, samples_n=n, channels=size, height=1, width=1)
     if y is None:
         return of, (x,)
+    if isinstance(y, tuple):        # one for each output
+        y = numpy.concatenate([rows(part, n, tell) for part in y], axis=1)
     whole = numpy.asarray(y).dtype.kind in "iub"
-    y = floats(y, "y", tell)
-    if y.ndim == 0 or y.shape[0] != n:
-        raise ValueError(f"y: has {y.shape[0] if y.ndim else 1} rows, x has {n} samples")
-    y = y.reshape(n, -1)
+    y = rows(y, n, tell)
     if y.shape[1] == 0:
         raise ValueError(f"y: has shape {y.shape}, no number for a sample")
     of.y, of.y_n, of.whole = y.ctypes.data, y.shape[1], whole

@@ -55,7 +55,8 @@ class Model:
             model.fit("csv:mine.csv", epochs=20)             what `uwasa train --data` reads
 
         x     [samples, ...] in the shape of model.input; float32 that is contiguous is not copied
-        y     labels (whole numbers from 0, or one-hot) or values; None: loss="autoencoder"
+        y     labels (whole numbers from 0, or one-hot), values, or a class for each pixel or token;
+              a tuple of them for several outputs; None: loss="autoencoder"
         test  (x, y), tested after each epoch
 
         Ctrl-C stops: the model has the weights so far, model.history what was told. After an error
@@ -73,8 +74,11 @@ class Model:
 
     def predict(self, x, *, verbose=None):
         """What the model says: [n, classes] probabilities, [n, outputs] values in the units of the
-        training data, or the [n] errors of an autoencoder. The class is predict(x).argmax(1)."""
+        training data, the [n] errors of an autoencoder, or [n, places] whole numbers, the classes
+        of pixels or tokens in their order. The class is predict(x).argmax(1)."""
         numbers = self._forward(x, False, self._answers, verbose)
+        if self.answer == "mask":
+            return numbers.astype(numpy.int64)
         return numbers[:, 0] if self.answer == "error" else numbers
 
     def forward(self, x, *, verbose=None):

@@ -236,11 +236,14 @@ enum uw_loss_kind {
 enum uw_target_kind {
     UW_TARGET_LABEL = 0,            /* the class; one-hot for losses other than cross_entropy */
     UW_TARGET_INPUT,                /* the sample itself, for an autoencoder */
-    UW_TARGET_VALUES                /* floats beside the sample */
+    UW_TARGET_VALUES                /* floats beside the sample. For cross_entropy a class for each
+                                       position: of an output [classes][h][w] a mask [h][w] of
+                                       whole numbers; below 0 a position does not count */
 };
 
 /* A loss on one layer's output: the mean over the minibatch, and over the output's elements where
- * the loss is elementwise. The model's loss is the weighted sum. */
+ * the loss is elementwise, over the positions that count where each has a class. The model's loss
+ * is the weighted sum. */
 struct uw_loss_def {
     const char *layer;              /* NULL: the last one */
     enum uw_loss_kind kind;
@@ -248,6 +251,10 @@ struct uw_loss_def {
     float weight;                   /* 0: 1 */
     float label_smoothing;          /* cross_entropy */
     float delta;                    /* huber; 0: 1 */
+    uint32_t first;                 /* target values: where the loss's own begin among those of a
+                                       sample, of which every loss has some */
+    bool classes_last;              /* a class for each position: the output's last axis has the
+                                       classes, not the first, as in [tokens][classes] */
 };
 
 #endif

@@ -161,6 +161,9 @@ uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[U
  * Returns UW_OK or UW_ERR_INVALID (n is 0 or too large; an embedding's index out of range). */
 int uw_model_forward(struct uw_model *m, const float *x, uint32_t n, const float **logits);
 
+/* Positions that have a class each in the first loss, or 1. */
+uint32_t uw_model_positions(const struct uw_model *m);
+
 /* Forward pass and first loss on b->n <= batch_n samples, as in inference, no update.
  * Adds the samples' losses to *loss_sum and to *correct_n. Returns UW_OK or UW_ERR_INVALID. */
 int uw_model_evaluate(struct uw_model *m, const struct uw_minibatch *b, double *loss_sum,

@@ -92,7 +92,7 @@ struct uw_model_config {
 struct uw_model_need {
     uint32_t parameters_n;          /* weights and biases, frozen ones too */
     uint32_t auxiliary_n;           /* of these, needed by auxiliary losses only */
-    uint32_t trainable_n, classes, input_n; /* as in struct uw_model */
+    uint32_t trainable_n, classes, input_n, target_n;   /* as in struct uw_model */
     uint32_t statistics_n;          /* running statistics, part of the flat vector */
     uint32_t constants_n;           /* floats that stay in constant memory */
     uint32_t recomputed_n;          /* layers recomputed in backward to meet the budget */

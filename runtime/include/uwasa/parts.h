@@ -44,7 +44,8 @@ struct uw_parts {
                                                micro-batches */
     const struct uw_budgeting *budgeting;   /* config.budget_bytes: recomputed activations */
     const struct uw_lora *lora;             /* config.adapt.lora_rank */
-    const struct uw_elementwise *elementwise;   /* losses other than cross-entropy */
+    const struct uw_elementwise *elementwise;   /* losses other than the cross-entropy
+                                                   of a label */
     const struct uw_constants *constants;   /* config.constants */
     const struct uw_fusing *fusing; /* batch norm fused with the convolution or ReLU behind it, to
                                        save memory */

@@ -293,7 +293,7 @@ int main(void)
     };
     struct uw_error err = {.text = ""};
     int rc = UW_OK, failed = 0;
-    ranks = getenv("UWASA_TEST_EMULATED") != NULL ? 2 : 1;
+    ranks = getenv("UWASA_TEST_SLOW") != NULL ? 2 : 1;
     for (uint32_t k = 0; rc == UW_OK && k < ranks; k++) {
         rc = open_rank(&of[k], &err);
     }

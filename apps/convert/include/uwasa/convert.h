@@ -39,8 +39,9 @@ UW_C_BEGIN
 
 /* What the file leaves open; zero: nothing is said. */
 struct uw_convert_options {
-    const char *output;             /* the output that is trained; NULL: the only one, or all as
-                                       heads of the same classes */
+    const char *output;             /* the output that is trained, or several, "a,b", whose losses
+                                       the caller sets; NULL: the only one, or all as heads of the
+                                       same classes */
     const char *shape;              /* sizes of the input's axes beside the minibatch, "seq=128", or
                                        all in order, "1,128,64" with or without the minibatch */
     const char *constant;           /* names of tensors of the file, or of layers as the model has
