@@ -268,6 +268,32 @@ def test_a_scale_of_the_training_data_holds_for_arrays(tmp_path):
     assert (again.predict(wide).argmax(1) == y).mean() > 0.8
 
 
+def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_path):
+    x, _ = points(200)
+    price = 200000 + 50000 * x.sum(1)
+    file = tmp_path / "prices.csv"
+    numpy.savetxt(file, numpy.column_stack([x, price]), delimiter=",")
+    model = open_model(1)
+    notes = model.fit(f"csv:{file}", epochs=30, lr=0.02).notes
+    assert any("is learned minus" in note for note in notes)
+    answers = model.predict(x)[:, 0]
+    assert numpy.corrcoef(answers, price)[0, 1] > 0.9 and abs(answers.mean() - price.mean()) < 50000
+    numpy.testing.assert_allclose(model.evaluate(x, price)["mae"], abs(answers - price).mean(),
+                                  rtol=1e-4)
+    assert abs(model.forward(x)).max() < 10         # the last layer as it is
+    model.fit(x, price, epochs=2, lr=0.02)          # in the scale that the weights are for
+    model.save(tmp_path / "w.safetensors")
+    again = uwasa.Model(network(1), tmp_path / "w.safetensors", verbose=0)
+    numpy.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-5)
+    assert model.evaluate(x, price)["r2"] > 0.8
+    told = open_model(1).fit(x, price, lr=1e-12).notes
+    assert any("y goes from" in note for note in told)
+    other = open_model(1)
+    other.load(again.state_dict())                  # for values of which nothing is known
+    told = other.fit(f"csv:{file}", lr=1e-12).notes
+    assert any("target-scale=standard gives" in note for note in told)
+
+
 X, Y = points(6)
 WRONG = [
     (dict(x=X[:, :3], y=Y), "x: samples have shape (3,), the model takes (4,)"),

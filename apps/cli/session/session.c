@@ -30,6 +30,7 @@ struct uw_session {
     char *name;                         /* of the model, as given */
     struct work *now;                   /* its job has the weights */
     char *columns;                      /* of the data that they are for; NULL: not known */
+    bool trained;                       /* they are not the initial ones */
     struct uw_choice loss;              /* of the last training */
     char words[2][UW_LOSS_TEXT_BYTES];  /* of options.loss and loss, whose texts go */
     struct uw_storage_memory weights;   /* a copy that somebody reads */
@@ -144,6 +145,7 @@ static int start(struct uw_session *s, const char *const *options, struct work *
     t->o = o;
     t->of = &s->model;
     t->columns = s->columns;
+    t->trained = s->trained;
     t->start_us = uw_board_now_us();
     t->stop.listener = t->progress.listener = t->events.listener = &s->listener;
     if (rc < 0) {
@@ -203,6 +205,7 @@ static int load_weights(struct uw_session *s, struct uw_job *j, const char *file
     rc = rc < 0 ? rc : uw_job_columns_load(&columns, file, &s->model.onnx, &s->err);
     if (rc == UW_OK) {
         bool known = columns.columns.features_n != 0;
+        s->trained = true;
         free(s->columns);
         s->columns = known ? uw_job_columns_text(&columns.columns,
                                                    uw_job_columns_loss(&columns)) : NULL;
@@ -288,6 +291,7 @@ int uw_session_set_weights(struct uw_session *s, const void *bytes, size_t bytes
     int rc = uw_checkpoint_load_weights(&s->now->train.job.model, false, &report, &given.base,
                                         "weights", &s->err);
     uw_storage_memory_close(&given);
+    s->trained = s->trained || rc == UW_OK;
     return rc < 0 ? fail(s, rc, &s->err) : rc;
 }
 
@@ -323,6 +327,7 @@ static void keep(struct uw_session *s, struct work *w)
     const char *columns = w->train.job.columns;
     free(s->columns);
     s->columns = columns != NULL ? strdup(columns) : NULL;
+    s->trained = true;
     s->loss = keep_words(s->words[1], w->options.loss);
     drop(s->now);
     s->now = w;

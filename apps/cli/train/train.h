@@ -69,6 +69,7 @@ struct uw_train {
     const struct uw_job *of;        /* whose model is trained; NULL: --model is read */
     struct uw_storage *before;      /* weights to start from; NULL: as the options say */
     const char *columns;            /* what their data was like; NULL: the file of --weights says */
+    bool trained;                   /* with weights that somebody has trained */
     const struct uw_data_arrays *arrays, *held;     /* for --data arrays; held NULL: no test set */
     struct uw_job job;
     struct uw_data data, test_data;

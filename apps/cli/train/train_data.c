@@ -79,7 +79,7 @@ int uw_train_open_data(struct uw_train *t)
                                         .weights = resumes ? o->save : o->weights,
                                         .columns = t->columns,
                                         .data = {.seed = o->seed, .live = true,
-                                                 .scale_values = true, .train = t->arrays,
+                                                 .scale_values = !t->trained, .train = t->arrays,
                                                  .held = t->held}};
     bool tests = t->arrays == NULL || t->held != NULL;
     int rc = read_augment(o->augment, &config.data, &t->err);
