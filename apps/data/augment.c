@@ -42,35 +42,48 @@ static void mirror(float *plane, uint32_t height, uint32_t width)
     }
 }
 
-static int read_augmented(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
+/* Move planes as the sample of this index is moved. */
+static void move(const struct uw_augment *a, uint64_t index, uint32_t planes_n, float *plane)
 {
-    const struct uw_augment *a = (const struct uw_augment *)base;
-    uint64_t inner = a->inner->endless ? index : index % base->samples_n;
-    int rc = a->inner->ops->read(a->inner, inner, x, label);
+    const struct uw_dataset *base = &a->base;
     struct uw_rng r;
-
-    if (rc < 0) {
-        return rc;
-    }
     uw_rng_seed(&r, uw_rng_mix(a->seed, index));
     int32_t dy = (int32_t)uw_rng_below(&r, 2 * a->crop + 1) - (int32_t)a->crop;
     int32_t dx = (int32_t)uw_rng_below(&r, 2 * a->crop + 1) - (int32_t)a->crop;
     bool flip = a->flip && uw_rng_below(&r, 2) == 1;
-    for (uint32_t c = 0; c < base->channels; c++) {
-        float *plane = x + (size_t)c * base->height * base->width;
+    for (uint32_t c = 0; c < planes_n; c++, plane += (size_t)base->height * base->width) {
         shift(plane, base->height, base->width, dy, dx);
         if (flip) {
             mirror(plane, base->height, base->width);
         }
     }
-    return UW_OK;
 }
 
+static uint64_t inner_index(const struct uw_augment *a, uint64_t index)
+{
+    return a->inner->endless ? index : index % a->base.samples_n;
+}
+
+static int read_augmented(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
+{
+    const struct uw_augment *a = (const struct uw_augment *)base;
+    int rc = a->inner->ops->read(a->inner, inner_index(a, index), x, label);
+    if (rc == UW_OK) {
+        move(a, index, base->channels, x);
+    }
+    return rc;
+}
+
+/* Values as many as pixels are an image, such as a mask, and go with the sample. */
 static int read_augmented_target(struct uw_dataset *base, uint64_t index, float *target)
 {
     const struct uw_augment *a = (const struct uw_augment *)base;
-    uint64_t inner = a->inner->endless ? index : index % base->samples_n;
-    return a->inner->ops->read_target(a->inner, inner, target);
+    uint32_t plane_n = base->height * base->width;
+    int rc = a->inner->ops->read_target(a->inner, inner_index(a, index), target);
+    if (rc == UW_OK && base->targets_n % plane_n == 0) {
+        move(a, index, base->targets_n / plane_n, target);
+    }
+    return rc;
 }
 
 static const struct uw_dataset_ops augment_ops = {

@@ -78,7 +78,18 @@ static int read_ramp(struct uw_dataset *d, uint64_t index, float *x, uint32_t *l
     return UW_OK;
 }
 
-static const struct uw_dataset_ops ramp_ops = {.name = "ramp", .read = read_ramp};
+/* Its mask is its first channel; of a set of other values they count from 1. */
+static int read_ramp_target(struct uw_dataset *d, uint64_t index, float *target)
+{
+    (void)index;
+    for (uint32_t i = 0; i < d->targets_n; i++) {
+        target[i] = (float)(i + 1);
+    }
+    return UW_OK;
+}
+
+static const struct uw_dataset_ops ramp_ops = {
+    .name = "ramp", .read = read_ramp, .read_target = read_ramp_target};
 
 /* The pixel that a sample moved by (dy, dx) and perhaps mirrored shows at (c, row, column). */
 static float want(uint32_t c, int row, int column, int dy, int dx, bool flip)
@@ -146,6 +157,25 @@ static void test_augment_moved_out_of_sight_is_black(void **state)
     }
 }
 
+static void test_augment_moves_a_mask_as_its_image_and_no_other_values(void **state)
+{
+    (void)state;
+    float x[24], target[24];
+    uint32_t label;
+    for (uint32_t targets_n = 5; targets_n <= 12; targets_n += 7) {
+        struct uw_dataset ramp = {&ramp_ops, 2, 3, 4, 10, 5, false, targets_n};
+        struct uw_augment a;
+        uw_augment_init(&a, &ramp, 3, 2, true);
+        for (uint64_t i = 0; i < 100; i++) {
+            assert_int_equal(a.base.ops->read(&a.base, i, x, &label), UW_OK);
+            assert_int_equal(a.base.ops->read_target(&a.base, i, target), UW_OK);
+            for (uint32_t k = 0; k < targets_n; k++) {
+                assert_true(target[k] == (targets_n == 12 ? x[k] : (float)(k + 1)));
+            }
+        }
+    }
+}
+
 static uint32_t reads;
 
 static int read_counted(struct uw_dataset *base, uint64_t index, float *x, uint32_t *label)
@@ -189,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_keywords_first_samples_have_the_known_bits),
         cmocka_unit_test(test_augment_shows_every_move_and_mirror_and_nothing_else),
         cmocka_unit_test(test_augment_moved_out_of_sight_is_black),
+        cmocka_unit_test(test_augment_moves_a_mask_as_its_image_and_no_other_values),
         cmocka_unit_test(test_kept_samples_are_read_once_and_the_rest_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

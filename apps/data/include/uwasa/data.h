@@ -150,7 +150,8 @@ struct uw_data_config {
     uint64_t seed;              /* of digits, keywords and augmentation */
     bool test;
     uint32_t classes_mask;      /* bit c set: keep class c (c below 32); 0: keep all */
-    /* Training set only. The set is then endless: images differ from epoch to epoch. */
+    /* Training set only. The set is then endless: images differ from epoch to epoch. Values as many
+     * as pixels go with the image, as masks do. */
     uint32_t crop;              /* shift images by up to this many pixels, filling with zeros */
     bool flip;                  /* mirror half of the images, at random */
     /* Shape of the model's sample, 0: not known. A table's row of so many numbers gets it; images
