@@ -276,7 +276,7 @@ static void find_auxiliary(struct uw_graph *g)
     }
 }
 
-static int check_target(struct uw_graph *g, struct uw_head *h, const struct uw_kernels *k,
+static int check_target(struct uw_graph *g, const struct uw_head *h, const struct uw_kernels *k,
                         struct uw_error *err)
 {
     const struct uw_layer *l = &g->layers[h->value - 1];

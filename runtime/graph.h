@@ -17,8 +17,6 @@ struct uw_head {
     const struct uw_loss_def *def;
     uint32_t value;                 /* the value that the loss reads */
     uint32_t n;                     /* floats of one sample of that value */
-    uint32_t values_n;              /* target values: of one sample ... */
-    uint32_t classes;               /* ... and the classes of each position; 1: they are numbers */
 };
 
 struct uw_graph {
@@ -54,6 +52,10 @@ int uw_graph_build(struct uw_graph *g, const struct uw_model_config *config,
 
 /* Give every deferred batch norm back its own pass. */
 void uw_graph_undefer(struct uw_graph *g);
+
+/* How many values beside a sample a loss with target values reads: of a cross-entropy one for each
+ * position of the output, else one for each element. */
+uint32_t uw_head_values(const struct uw_layer *layers, const struct uw_head *h);
 
 /* Whether a loss reads the layer's output. */
 bool uw_graph_is_head(const struct uw_graph *g, const struct uw_layer *l);

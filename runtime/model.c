@@ -533,5 +533,7 @@ uint32_t uw_model_shape(const struct uw_model *m, uint32_t layer, uint32_t dim[U
 
 uint32_t uw_model_positions(const struct uw_model *m)
 {
-    return m->heads[0].classes > 1 ? m->heads[0].values_n : 1;
+    const struct uw_loss_def *d = m->heads[0].def;
+    bool each = d->kind == UW_LOSS_CROSS_ENTROPY && d->target == UW_TARGET_VALUES;
+    return each ? uw_head_values(m->layers, &m->heads[0]) : 1;
 }

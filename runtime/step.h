@@ -77,10 +77,9 @@ int uw_losses_backward(struct uw_model *m, const struct uw_labelled *s, uint32_t
 /* Optional part: losses other than the cross-entropy of a label, of head h.
  *   room  where forward leaves the targets or probabilities, for backward */
 struct uw_elementwise {
-    /* Check the head's definition and that the kernels can compute it; fill values_n and classes of
-     * h, and g->target_n. Returns UW_OK, UW_ERR_INVALID, UW_ERR_SHAPE, UW_ERR_UNSUPPORTED or
-     * UW_ERR_TOOBIG. */
-    int (*check)(struct uw_graph *g, struct uw_head *h, const struct uw_kernels *k,
+    /* Check the head's definition and that the kernels can compute it; raise g->target_n. Returns
+     * UW_OK, UW_ERR_INVALID, UW_ERR_SHAPE, UW_ERR_UNSUPPORTED or UW_ERR_TOOBIG. */
+    int (*check)(struct uw_graph *g, const struct uw_head *h, const struct uw_kernels *k,
                  struct uw_error *err);
     /* Check the target values of a minibatch. Returns UW_OK or UW_ERR_INVALID. */
     int (*check_values)(const struct uw_model *m, const struct uw_minibatch *b,

@@ -16,19 +16,26 @@ static bool has_positions(const struct uw_head *h)
     return h->def->kind == UW_LOSS_CROSS_ENTROPY;
 }
 
-/* Values that only some heads read lie between those of others. */
+uint32_t uw_head_values(const struct uw_layer *layers, const struct uw_head *h)
+{
+    const struct uw_shape *s = &layers[h->value - 1].out;
+    uint32_t classes = h->def->classes_last && s->rank > 1 ? s->w : s->c;
+    return has_positions(h) ? h->n / classes : h->n;
+}
+
+/* The values that two heads read are the same ones, or all different. */
 static int check_places(struct uw_graph *g, const struct uw_head *h, const char *name,
                         struct uw_error *err)
 {
-    uint32_t end = h->def->first + h->values_n;
+    uint32_t values_n = uw_head_values(g->layers, h), end = h->def->first + values_n;
     for (const struct uw_head *e = g->heads; e < h; e++) {
-        uint32_t its = e->def->first + e->values_n;
-        bool same = e->def->first == h->def->first && e->values_n == h->values_n;
+        uint32_t its_n = uw_head_values(g->layers, e), its = e->def->first + its_n;
+        bool same = e->def->first == h->def->first && its_n == values_n;
         if (e->def->target == UW_TARGET_VALUES && !same && e->def->first < end &&
             h->def->first < its) {
             return uw_error_set(err, UW_ERR_SHAPE, "layer '%s': another loss has %u target values "
-                                "from %u on, this one %u from %u on", name, (unsigned)e->values_n,
-                                (unsigned)e->def->first, (unsigned)h->values_n,
+                                "from %u on, this one %u from %u on", name, (unsigned)its_n,
+                                (unsigned)e->def->first, (unsigned)values_n,
                                 (unsigned)h->def->first);
         }
     }
@@ -36,12 +43,7 @@ static int check_places(struct uw_graph *g, const struct uw_head *h, const char 
     return UW_OK;
 }
 
-static uint32_t classes_of(const struct uw_layer *l, const struct uw_loss_def *d)
-{
-    return d->classes_last && l->out.rank > 1 ? l->out.w : l->out.c;
-}
-
-static int check(struct uw_graph *g, struct uw_head *h, const struct uw_kernels *k,
+static int check(struct uw_graph *g, const struct uw_head *h, const struct uw_kernels *k,
                  struct uw_error *err)
 {
     const struct uw_layer *l = &g->layers[h->value - 1];
@@ -61,16 +63,26 @@ static int check(struct uw_graph *g, struct uw_head *h, const struct uw_kernels 
     if (h->def->target != UW_TARGET_VALUES) {
         return UW_OK;
     }
-    h->classes = has_positions(h) ? classes_of(l, h->def) : 1;
-    h->values_n = h->n / h->classes;
     if (uw_device(k) != NULL && (has_positions(h) || h->def->first != 0)) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED, "layer '%s': its loss is not computed on a "
                             "GPU", l->def->name);
     }
-    return h->def->first > UINT32_MAX - h->values_n
+    return h->def->first > UINT32_MAX - h->n
                ? uw_error_set(err, UW_ERR_TOOBIG, "layer '%s': too many target values",
                               l->def->name)
                : check_places(g, h, l->def->name, err);
+}
+
+/* The positions of one sample, and the classes of each. */
+struct spots {
+    const struct uw_loss_def *def;
+    uint32_t n, classes;
+};
+
+static struct spots spots_of(const struct uw_model *m, const struct uw_head *h)
+{
+    uint32_t n = uw_head_values(m->layers, h);
+    return (struct spots){.def = h->def, .n = n, .classes = h->n / n};
 }
 
 /* The first of the head's targets for sample i of the minibatch. */
@@ -83,13 +95,14 @@ static const float *values_of(const struct uw_model *m, const struct uw_minibatc
 static int check_values(const struct uw_model *m, const struct uw_minibatch *b,
                         const struct uw_head *h, struct uw_error *err)
 {
+    const struct spots s = spots_of(m, h);
     for (uint32_t i = 0; i < b->n && has_positions(h); i++) {
         const float *t = values_of(m, b, h, i);
-        for (uint32_t k = 0; k < h->values_n; k++) {
-            if (!(t[k] < (float)h->classes) || (t[k] >= 0.0f && t[k] != (float)(uint32_t)t[k])) {
+        for (uint32_t k = 0; k < s.n; k++) {
+            if (!(t[k] < (float)s.classes) || (t[k] >= 0.0f && t[k] != (float)(uint32_t)t[k])) {
                 return uw_error_set(err, UW_ERR_INVALID, "target value %u of a sample is %g: it is "
                                     "a class, from 0 to %u", (unsigned)(h->def->first + k),
-                                    (double)t[k], (unsigned)h->classes - 1u);
+                                    (double)t[k], (unsigned)s.classes - 1u);
             }
         }
     }
@@ -103,49 +116,51 @@ struct place {
     size_t at, stride;
 };
 
-static struct place place_of(const struct uw_head *h, uint32_t k)
+static struct place place_of(const struct spots *s, uint32_t k)
 {
-    return h->def->classes_last ? (struct place){.at = (size_t)k * h->classes, .stride = 1}
-                                : (struct place){.at = k, .stride = h->values_n};
+    return s->def->classes_last ? (struct place){.at = (size_t)k * s->classes, .stride = 1}
+                                : (struct place){.at = k, .stride = s->n};
 }
 
 /* p = softmax(z) at one position. Returns its loss; *right: the largest is the class. */
-static double one_position(const struct uw_head *h, struct place at, uint32_t class,
-                           const float *z, float *p, bool *right)
+static double one_position(const struct spots *s, uint32_t k, uint32_t class, const float *z,
+                           float *p, bool *right)
 {
-    float smoothing = h->def->label_smoothing;
+    const struct place at = place_of(s, k);
+    float smoothing = s->def->label_smoothing;
     uint32_t top = 0;
     float sum = 0.0f;
     double shifted = 0.0;
     z += at.at;
     p += at.at;
-    for (uint32_t i = 1; i < h->classes; i++) {
+    for (uint32_t i = 1; i < s->classes; i++) {
         top = z[i * at.stride] > z[top * at.stride] ? i : top;
     }
     float max = z[top * at.stride];
     float own = z[class * at.stride] - max;
-    for (uint32_t i = 0; i < h->classes; i++) {
+    for (uint32_t i = 0; i < s->classes; i++) {
         float down = z[i * at.stride] - max;
         shifted += (double)down;
         p[i * at.stride] = uw_expf(down);
         sum += p[i * at.stride];
     }
-    for (uint32_t i = 0; i < h->classes; i++) {
+    for (uint32_t i = 0; i < s->classes; i++) {
         p[i * at.stride] /= sum;
     }
     *right = top == class;
     return (double)uw_logf(sum) - (double)(1.0f - smoothing) * (double)own -
-           (double)smoothing * shifted / h->classes;
+           (double)smoothing * shifted / s->classes;
 }
 
 /* Positions of the whole minibatch that count. */
 static uint64_t count(const struct uw_model *m, const struct uw_minibatch *b,
                       const struct uw_head *h)
 {
+    uint32_t values_n = uw_head_values(m->layers, h);
     uint64_t n = 0;
     for (uint32_t i = 0; i < b->n; i++) {
         const float *t = values_of(m, b, h, i);
-        for (uint32_t k = 0; k < h->values_n; k++) {
+        for (uint32_t k = 0; k < values_n; k++) {
             n += t[k] >= 0.0f ? 1 : 0;
         }
     }
@@ -157,15 +172,15 @@ static int positions_forward(const struct uw_model *m, const struct uw_labelled 
                              const struct uw_head *h, float *p, double *loss, uint32_t *correct_n)
 {
     const float *z = uw_value_of(m, h->value, s->x);
+    const struct spots spots = spots_of(m, h);
     uint64_t counted = count(m, s->b, h);
     double sum = 0.0;
     *correct_n = 0;
     for (uint32_t i = 0; i < s->pass->batch_n; i++, z += h->n, p += h->n) {
         const float *t = values_of(m, s->b, h, s->pass->first + i);
-        for (uint32_t k = 0; k < h->values_n; k++) {
+        for (uint32_t k = 0; k < spots.n; k++) {
             bool right = false;
-            sum += t[k] >= 0.0f
-                       ? one_position(h, place_of(h, k), (uint32_t)t[k], z, p, &right) : 0.0;
+            sum += t[k] >= 0.0f ? one_position(&spots, k, (uint32_t)t[k], z, p, &right) : 0.0;
             *correct_n += right ? 1 : 0;
         }
     }
@@ -177,19 +192,20 @@ static int positions_forward(const struct uw_model *m, const struct uw_labelled 
 static int positions_backward(const struct uw_model *m, const struct uw_labelled *s,
                               const struct uw_head *h, double scale, float *dy)
 {
+    const struct spots spots = spots_of(m, h);
     uint64_t counted = count(m, s->b, h);
     float factor = counted != 0 ? (float)(scale * s->b->n / (double)counted) : 0.0f;
-    float rest = h->def->label_smoothing / (float)h->classes;
+    float rest = h->def->label_smoothing / (float)spots.classes;
     for (uint32_t i = 0; i < s->pass->batch_n; i++, dy += h->n) {
         const float *t = values_of(m, s->b, h, s->pass->first + i);
-        for (uint32_t k = 0; k < h->values_n; k++) {
-            struct place at = place_of(h, k);
+        for (uint32_t k = 0; k < spots.n; k++) {
+            struct place at = place_of(&spots, k);
             float *own = dy + at.at;
-            for (uint32_t c = 0; c < h->classes && t[k] >= 0.0f; c++) {
+            for (uint32_t c = 0; c < spots.classes && t[k] >= 0.0f; c++) {
                 float q = rest + ((float)c == t[k] ? 1.0f - h->def->label_smoothing : 0.0f);
                 own[c * at.stride] = factor * (own[c * at.stride] - q);
             }
-            for (uint32_t c = 0; c < h->classes && !(t[k] >= 0.0f); c++) {
+            for (uint32_t c = 0; c < spots.classes && !(t[k] >= 0.0f); c++) {
                 own[c * at.stride] = 0.0f;
             }
         }

@@ -63,9 +63,12 @@ static inline void random_targets(struct uw_rng *r, const struct uw_model *m, ui
         t[i] = uw_rng_uniform(r);
         for (uint32_t h = 0; h < m->heads_n; h++) {
             const struct uw_head *head = &m->heads[h];
+            bool classes = head->def->kind == UW_LOSS_CROSS_ENTROPY &&
+                           head->def->target == UW_TARGET_VALUES;
             uint32_t at = (uint32_t)(i % m->target_n) - head->def->first;
-            if (head->classes > 1 && at < head->values_n) {
-                t[i] = i % 3 == 2 ? -1.0f : (float)uw_rng_below(r, head->classes);
+            uint32_t values_n = uw_head_values(m->layers, head);
+            if (classes && at < values_n) {
+                t[i] = i % 3 == 2 ? -1.0f : (float)uw_rng_below(r, head->n / values_n);
             }
         }
     }
