@@ -4,6 +4,7 @@
 #include "cell_priv.h"
 
 #include "base/backoff.h"
+#include "base/bits.h"
 
 #include <string.h>
 
@@ -16,10 +17,9 @@
 #define POLL_REPEAT_US 200000u
 #define START_REPEAT_US 300000u     /* ranks that have begun send STATE sooner */
 #define POLLS_MAX 4u                /* unanswered polls before a rank is the culprit */
-#define AVOID_US 2000000u           /* doubles with each strike */
-#define AVOID_DOUBLINGS 5u
 #define OWES_US 3000000u            /* a head repeats an outcome for so long */
 #define OWES_REPEAT_US 100000u
+#define UNHEARD_US 1500000u         /* a rank that has just joined is heard by then */
 
 /* Called directly if this node is the head. */
 static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
@@ -29,8 +29,9 @@ static void head_gone(struct uw_cell *c, uint32_t id);
 static void take_over(struct uw_cell *c, uint32_t lost);
 /* Gather, watch, decide. Returns the time of the next call. */
 static uint64_t run_head(struct uw_cell *c);
-/* Go on without an average: this node is an outlier or unable, or the cell is full. */
-static void go_without(struct uw_cell *c, enum uw_cell_news_kind why);
+/* Go on without an average: this node is an outlier, the cell is full, or it does not hear the
+ * culprit, a rank; with a kind of algorithm that it lacks it is unable. */
+static void go_without(struct uw_cell *c, uint32_t culprit);
 
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
@@ -50,6 +51,15 @@ void uw_cell_report(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
     c->config.report(c->config.arg, &news);
 }
 
+static void send_to(struct uw_cell *c, uint32_t to, const struct uw_cell_message *m)
+{
+    if (to == c->config.self) {
+        head_state(c, to, m);
+    } else {
+        c->config.send(c->config.arg, to, m);
+    }
+}
+
 void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round)
 {
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = group, .round = round,
@@ -60,11 +70,7 @@ void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t
         m.step = c->config.progress(c->config.arg, &waits_for);
         m.waits_for = waits_for < c->ranks_n ? c->ranks[waits_for] : UW_CELL_NOBODY;
     }
-    if (to == c->config.self) {
-        head_state(c, to, &m);
-    } else {
-        c->config.send(c->config.arg, to, &m);
-    }
+    send_to(c, to, &m);
 }
 
 bool uw_cell_is_over(const struct uw_cell *c, uint32_t group, uint32_t round)
@@ -120,7 +126,9 @@ static void receive_start(struct uw_cell *c, uint32_t from, const struct uw_cell
         uw_cell_note(c, m->group, m->round, false);
         uw_cell_send_state(c, from, m->group, m->round);
         if (c->state == UW_CELL_WAITING && m->asks == c->asks && m->kind >= UW_ALLREDUCE_KINDS_N) {
-            go_without(c, UW_CELL_NEWS_UNABLE);
+            c->state = UW_CELL_IDLE;
+            uw_cell_report(c, UW_CELL_NEWS_UNABLE, c->config.self);
+            c->config.give_up(c->config.arg);
         }
         return;
     }
@@ -216,13 +224,15 @@ void uw_cell_prepared(struct uw_cell *c, uint64_t now_us)
     }
 }
 
-/* culprit: this node, if it leaves the round. */
+/* culprit: this node, if it leaves the round; a rank that it does not hear. */
 static void end_round(struct uw_cell *c, uint32_t culprit)
 {
-    uint32_t decider = c->decider, group = c->group, round = c->round;
+    uint32_t decider = c->decider;
+    struct uw_cell_message m = {.act = UW_CELL_STATE, .group = c->group, .round = c->round,
+                                .status = UW_CELL_ABORTED, .culprit = culprit};
     conclude(c, false, culprit);
-    c->direct = c->direct && culprit == UW_CELL_NOBODY;
-    uw_cell_send_state(c, decider, group, round);
+    c->direct = m.direct = c->direct && culprit == UW_CELL_NOBODY;
+    send_to(c, decider, &m);
 }
 
 void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
@@ -230,6 +240,21 @@ void uw_cell_refuse(struct uw_cell *c, uint64_t now_us)
     c->now_us = now_us;
     if (c->state == UW_CELL_IN_ROUND) {
         end_round(c, UW_CELL_NOBODY);
+    }
+}
+
+/* Nodes that this one does not hear: as its owner says, and those that it ended rounds for. */
+static void add_deaf(struct uw_cell *c, struct uw_cell_message *m)
+{
+    m->deaf_n = c->config.deaf != NULL ? c->config.deaf(c->config.arg, m->deaf) : 0;
+    for (uint32_t i = 0; i < UW_CELL_DEAF_MAX && m->deaf_n < UW_CELL_DEAF_MAX; i++) {
+        bool listed = c->unheard[i] == UW_CELL_NOBODY || uw_cell_reaches(c, c->unheard[i]);
+        for (uint32_t k = 0; k < m->deaf_n; k++) {
+            listed = listed || m->deaf[k] == c->unheard[i];
+        }
+        if (!listed) {
+            m->deaf[m->deaf_n++] = c->unheard[i];
+        }
     }
 }
 
@@ -241,6 +266,7 @@ static void send_ready(struct uw_cell *c, enum uw_cell_status status)
                                 .stream_n = c->config.stream_n,
                                 .ids_n = c->met ? c->ranks_n : 0};
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
+    add_deaf(c, &m);
     if (c->head == c->config.self) {
         head_ready(c, c->head, &m);
     } else if (c->head != UW_CELL_NOBODY) {
@@ -248,10 +274,14 @@ static void send_ready(struct uw_cell *c, enum uw_cell_status status)
     }
 }
 
-static void go_without(struct uw_cell *c, enum uw_cell_news_kind why)
+static void go_without(struct uw_cell *c, uint32_t culprit)
 {
+    bool own = culprit == c->config.self;
     c->state = UW_CELL_IDLE;
-    uw_cell_report(c, why, c->config.self);
+    uw_cell_report(c, own                         ? UW_CELL_NEWS_OUTLIER
+                      : culprit == UW_CELL_NOBODY ? UW_CELL_NEWS_FULL
+                                                  : UW_CELL_NEWS_APART,
+                   culprit != UW_CELL_NOBODY ? culprit : c->config.self);
     c->config.give_up(c->config.arg);
 }
 
@@ -281,8 +311,7 @@ static void receive_state(struct uw_cell *c, uint32_t from, const struct uw_cell
             c->state = UW_CELL_IDLE;
             c->config.give_up(c->config.arg);
         } else {
-            go_without(c, m->culprit == c->config.self ? UW_CELL_NEWS_OUTLIER
-                                                            : UW_CELL_NEWS_FULL);
+            go_without(c, m->culprit);
         }
         return;
     }
@@ -331,6 +360,18 @@ static uint64_t patience_us(const struct uw_cell *c)
     return c->config.round_us + 2u * c->config.gather_us;
 }
 
+/* The rank that this node waits for, if it does not hear it. */
+static uint32_t unheard_rank(const struct uw_cell *c)
+{
+    uint32_t waits_for = UW_RANK_NONE;
+    if (c->state != UW_CELL_IN_ROUND || c->direct) {
+        return UW_CELL_NOBODY;
+    }
+    (void)c->config.progress(c->config.arg, &waits_for);
+    return waits_for < c->ranks_n && !uw_cell_reaches(c, c->ranks[waits_for]) ? c->ranks[waits_for]
+                                                                              : UW_CELL_NOBODY;
+}
+
 static void run_member(struct uw_cell *c)
 {
     if (c->state == UW_CELL_WAITING) {
@@ -355,6 +396,12 @@ static void run_member(struct uw_cell *c)
         succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
+        uint32_t unheard = c->now_us - c->since_us > UNHEARD_US ? unheard_rank(c) : UW_CELL_NOBODY;
+        if (unheard != UW_CELL_NOBODY) {
+            c->unheard[c->unheard_n++ % UW_CELL_DEAF_MAX] = unheard;
+            end_round(c, unheard);
+            return;
+        }
         uw_cell_send_state(c, c->decider, c->group, c->round);
     }
 }
@@ -390,6 +437,8 @@ static void begin_watch(struct uw_cell *c, bool taken_over)
         if (s != NULL) {
             s->ranked = true;
             s->ready = s->expected = false;
+            s->left_out = 0;
+            s->unheard = UW_CELL_NOBODY;
             s->status = UW_CELL_UNKNOWN;
             s->step = 0;
             s->heard_us = taken_over ? 0 : c->now_us;  /* only answers count */
@@ -421,7 +470,7 @@ static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t cu
     const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
                                       .asks = asks, .culprit = culprit};
     if (to == c->config.self) {
-        go_without(c, culprit == to ? UW_CELL_NEWS_OUTLIER : UW_CELL_NEWS_FULL);
+        go_without(c, culprit);
     } else {
         c->config.send(c->config.arg, to, &m);
     }
@@ -476,6 +525,8 @@ static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     seat->asks = m->asks;
     seat->chunk_n = m->chunk_n;
     seat->stream_n = m->stream_n;
+    seat->deaf_n = (uint8_t)uw_min_u32(m->deaf_n, UW_CELL_DEAF_MAX);
+    memcpy(seat->deaf, m->deaf, seat->deaf_n * sizeof m->deaf[0]);
     for (uint32_t i = 0; i < m->ids_n; i++) {
         struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
         if (other != NULL) {
@@ -505,6 +556,8 @@ static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_me
     }
     if (seat != NULL && seat->ranked) {
         seat->status = m->status;
+        seat->unheard = m->status == UW_CELL_ABORTED && m->culprit != from ? m->culprit
+                                                                           : UW_CELL_NOBODY;
         seat->direct = m->direct;
         seat->step = m->step;
         seat->waits_for = m->waits_for;
@@ -556,6 +609,20 @@ static uint32_t next_group(struct uw_cell *c)
     return x != 0 ? x : 1u;
 }
 
+/* Send away ready nodes that a round leaves out. */
+static void leave_out(struct uw_cell *c, const struct uw_cell_message *start)
+{
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        struct uw_cell_seat *s = &c->h.seats[i];
+        uint32_t rank = uw_cell_can_take_part(c, s) ? uw_cell_deaf_rank(c, start, s)
+                                                    : UW_CELL_NOBODY;
+        if (rank != UW_CELL_NOBODY) {
+            s->left_out++;
+            refuse_seat(c, s, s->asks, rank);
+        }
+    }
+}
+
 static void begin_round(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
@@ -564,6 +631,7 @@ static void begin_round(struct uw_cell *c)
     if (m.ids_n == 0) {
         return;
     }
+    leave_out(c, &m);
     m.kind = c->config.choose(c->config.arg, &m);
     bool same = h->committed && m.ids_n == h->start.ids_n &&
                 memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0 &&
@@ -588,6 +656,26 @@ static void begin_round(struct uw_cell *c)
     }
 }
 
+/* Nodes that take this one for the head do not hear the head: they go on without. Returns the time
+ * of the next call. */
+static uint64_t turn_away(struct uw_cell *c)
+{
+    uint64_t next_us = UINT64_MAX;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        struct uw_cell_seat *s = &c->h.seats[i];
+        uint64_t until_us = s->since_us + UNHEARD_US;
+        if (!s->ready || s->id == c->config.self) {
+            continue;
+        }
+        if (c->now_us >= until_us) {
+            refuse_seat(c, s, s->asks, c->head);
+        } else {
+            next_us = until_us < next_us ? until_us : next_us;
+        }
+    }
+    return next_us;
+}
+
 /* Count the ready nodes and begin a round. Returns the time of the next call. */
 static uint64_t gather(struct uw_cell *c)
 {
@@ -597,7 +685,7 @@ static uint64_t gather(struct uw_cell *c)
         s->ready = s->ready && c->now_us - s->ready_us < UW_CELL_READY_STALE_US;
     }
     if (c->head != c->config.self) {
-        return UINT64_MAX;
+        return turn_away(c);
     }
     struct uw_cell_gathered g = uw_cell_gather(c);
     if (g.since_us == UINT64_MAX) {
@@ -630,7 +718,8 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     for (uint32_t i = 0; i < h->seats_n; i++) {
         struct uw_cell_seat *s = &h->seats[i];
         if (s->id == culprit && culprit != c->config.self) {
-            s->avoid_until_us = c->now_us + uw_backoff_us(AVOID_US, &s->strikes, AVOID_DOUBLINGS);
+            s->avoid_until_us = c->now_us + uw_backoff_us(UW_CELL_AVOID_US, &s->strikes,
+                                                          UW_CELL_AVOID_DOUBLINGS);
         } else if (commit && s->ranked) {
             s->strikes = 0;
         }
@@ -639,6 +728,7 @@ static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
     }
     if (commit) {
         uw_deadline_add(&h->took, c->now_us - h->started_us);
+        uw_cell_joined(c);
     }
     const struct uw_cell_message m = {
         .act = UW_CELL_STATE, .group = h->start.group, .round = h->start.round,
@@ -689,13 +779,48 @@ static void settle(struct uw_cell *c, const struct uw_cell_tally *t, uint32_t lo
     decide(c, commit, lost);
 }
 
+static void report_broken(struct uw_cell *c, uint32_t a, uint32_t b)
+{
+    c->config.report(c->config.arg, &(struct uw_cell_news){.kind = UW_CELL_NEWS_BROKEN, .id = a,
+                                                           .other = b});
+}
+
+/* Report pairs of which one rank has ended the round because it does not hear the other, as its next
+ * READY will say. Returns whether there is one. */
+static bool report_unheard(struct uw_cell *c)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        const struct uw_cell_seat *s = &c->h.seats[i];
+        if (s->ranked && s->unheard != UW_CELL_NOBODY) {
+            report_broken(c, s->id, s->unheard);
+            some = true;
+        }
+    }
+    return some;
+}
+
+/* All ranks answer, but a round does not end: two of them do not hear each other. */
+static void give_up_stalled(struct uw_cell *c)
+{
+    uint32_t waits, culprit = c->h.start.direct ? UW_CELL_NOBODY : uw_cell_culprit(c, &waits);
+    if (culprit == UW_CELL_NOBODY || culprit == waits) {
+        decide(c, false, c->h.start.direct ? UW_CELL_NOBODY : waits);
+        return;
+    }
+    uw_cell_part(c, waits, culprit);
+    report_broken(c, waits, culprit);
+    decide(c, false, UW_CELL_NOBODY);
+}
+
 static uint64_t watch(struct uw_cell *c)
 {
     struct uw_cell_head *h = &c->h;
     uw_cell_send_state(c, c->config.self, h->start.group, h->start.round);
     struct uw_cell_tally t = uw_cell_count(c);
     if (t.committed || t.aborted) {
-        decide(c, t.committed, h->taken_over ? h->lost : t.aborter);
+        bool apart = !t.committed && report_unheard(c);
+        decide(c, t.committed, h->taken_over ? h->lost : apart ? UW_CELL_NOBODY : t.aborter);
         return c->now_us;
     }
     if (t.prepared_n == t.ranks_n) {
@@ -728,7 +853,7 @@ static uint64_t watch(struct uw_cell *c)
         h->polls = 0;
         h->deadline_us = c->now_us + ROUND_MIN_US / 2u;
     } else {
-        decide(c, false, h->start.direct ? UW_CELL_NOBODY : uw_cell_culprit(c));
+        give_up_stalled(c);
     }
     return c->now_us;
 }

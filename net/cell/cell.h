@@ -21,6 +21,11 @@
  *
  * When a round between devices (direct) fails, no node is to blame: the next one uses the link.
  *
+ * Two nodes that do not hear each other are in no round together. A node reports in READY whom
+ * others hear and it does not; and where a round stalls, the rank that is behind and the one that it
+ * waits for are taken for such a pair for a while. The head, of those who hear most, leaves out as
+ * few as it can, another one each time; who is left out is informed and goes on without.
+ *
  * A late node is left out, and is ready for the next round. A node for which the head has no place,
  * or which it avoids after an aborted round, is informed and goes on without; a node that cannot
  * follow a START goes on without, too. Patient cells and the run's last average avoid no node. A
@@ -47,6 +52,8 @@
 #define UW_CELL_NOBODY 0u           /* no identity */
 #define UW_CELL_HINTS 6u            /* numbers of the owner that a head sends with a round */
 #define UW_CELL_LOG 8u              /* stored decisions */
+#define UW_CELL_DEAF_MAX 8u         /* nodes that a node says it does not hear */
+#define UW_CELL_BROKEN 8u           /* pairs that stalled a round, stored by a head */
 
 enum uw_cell_act { UW_CELL_READY = 1, UW_CELL_START, UW_CELL_STATE, UW_CELL_POLL, UW_CELL_BUSY };
 
@@ -67,9 +74,11 @@ struct uw_cell_message {
     bool direct;                    /* start: average between the devices (node_direct.h) instead;
                                        state aborted: because of the devices */
     uint32_t step, waits_for;       /* state running: of the all-reduce; an identity */
-    uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY. Of no group,
+    uint32_t culprit;               /* state aborted: an identity, or UW_CELL_NOBODY; to the head: a
+                                       rank that the sender does not hear. Of no group,
                                        from the head: the receiver: it has diverged; the head: the
-                                       receiver is avoided; nobody: no place is left */
+                                       receiver is avoided; another: a rank that it does not hear;
+                                       nobody: no place is left */
     uint32_t incarnation, asks;     /* ready: the sender's; number of this wait. start, and state of
                                        no group: the receiver's wait that it answers; start 0: not
                                        known */
@@ -79,12 +88,14 @@ struct uw_cell_message {
     float hints[UW_CELL_HINTS];     /* start */
     uint32_t ids_n;
     uint32_t ids[UW_CELL_RANKS_MAX];    /* start: the ranks in order; ready: of its last round */
+    uint32_t deaf_n, deaf[UW_CELL_DEAF_MAX];    /* ready: nodes that others hear, but not it */
 };
 
 /* A node of the cell. */
 struct uw_cell_member {
     uint32_t id;                    /* not 0 */
     uint32_t weight;                /* to be head */
+    uint32_t deaf;                  /* nodes that others hear, but not it: fewer lead */
     bool usable;                    /* can be reached now; ignored for this node */
 };
 
@@ -104,12 +115,15 @@ enum uw_cell_news_kind {
     UW_CELL_NEWS_OUTLIER,           /* id: its parameters are far too large, and left out */
     UW_CELL_NEWS_FULL,              /* id: this node; the cell has ranks_max nodes already */
     UW_CELL_NEWS_UNABLE,            /* id: this node; it cannot average as the others do */
+    UW_CELL_NEWS_APART,             /* id: a rank of the next round, which is without this node: the
+                                       two do not hear each other */
+    UW_CELL_NEWS_BROKEN,            /* id, other: a round stalled between them */
     UW_CELL_NEWS_TAKEN_OVER         /* id: the lost head; this node decides in its place */
 };
 
 struct uw_cell_news {
     enum uw_cell_news_kind kind;
-    uint32_t id, ranks_n;
+    uint32_t id, other, ranks_n;
     uint64_t duration_us;
 };
 
@@ -140,6 +154,9 @@ struct uw_cell_config {
     /* Progress of the round: returns its step; sets the rank that it waits for, or UW_RANK_NONE. */
     uint32_t (*progress)(void *arg, uint32_t *waits_for);
     void (*report)(void *arg, const struct uw_cell_news *news);
+    /* Write up to UW_CELL_DEAF_MAX identities of nodes that others hear, but not this one. Returns
+     * their number. NULL: it hears all. */
+    uint32_t (*deaf)(void *arg, uint32_t ids[UW_CELL_DEAF_MAX]);
 };
 
 /* A node as its head knows it. */
@@ -157,7 +174,10 @@ struct uw_cell_seat {
     uint64_t since_us, ready_us;    /* ready since; last READY */
     uint64_t heard_us;              /* last message in this round */
     bool uninformed;                /* may not know the outcome */
-    uint8_t strikes;
+    uint8_t strikes, deaf_n;
+    uint32_t deaf[UW_CELL_DEAF_MAX];
+    uint32_t left_out;              /* rounds without it since its last one */
+    uint32_t unheard;               /* the rank that it ended the round for; UW_CELL_NOBODY: none */
     uint64_t avoid_until_us;
 };
 
@@ -174,6 +194,11 @@ struct uw_cell_head {
     uint64_t decided_us, informed_us;   /* the last decision; the last time it was sent */
     uint32_t polls, progress;
     struct uw_deadline spread, took;    /* time from the first to the last READY; of rounds */
+    struct uw_cell_pair {
+        uint32_t a, b;
+        uint8_t strikes;
+        uint64_t until_us;          /* not in one round before */
+    } broken[UW_CELL_BROKEN];
 };
 
 struct uw_cell {
@@ -201,6 +226,7 @@ struct uw_cell {
         bool committed;
     } log[UW_CELL_LOG];
     uint32_t log_n, noted_n;
+    uint32_t unheard[UW_CELL_DEAF_MAX], unheard_n;  /* ranks that it ended rounds for, in turn */
     struct uw_cell_head h;
 };
 

@@ -7,6 +7,8 @@
 
 #include "cell.h"
 
+#define UW_CELL_AVOID_US 2000000u       /* of a node or a pair; doubles with each strike */
+#define UW_CELL_AVOID_DOUBLINGS 5u
 #define UW_CELL_READY_STALE_US 3000000u /* READY is repeated more often */
 
 /* Is it this node, or a reachable one? */
@@ -41,8 +43,19 @@ bool uw_cell_lacks_one(struct uw_cell *c);
 /* The lower median of the rms of all ready nodes. */
 float uw_cell_median_rms(const struct uw_cell *c);
 
-/* List the ready and reachable nodes, in order, in a START. */
+/* List the ready and reachable nodes, in order, in a START, but of two that do not hear each other
+ * only one. */
 void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m);
+
+/* A listed rank that a node and it do not hear each other; UW_CELL_NOBODY: there is none. */
+uint32_t uw_cell_deaf_rank(const struct uw_cell *c, const struct uw_cell_message *start,
+                           const struct uw_cell_seat *s);
+
+/* Keep two nodes out of each other's rounds for a while. */
+void uw_cell_part(struct uw_cell *c, uint32_t a, uint32_t b);
+
+/* A round is committed: its ranks hear each other. */
+void uw_cell_joined(struct uw_cell *c);
 
 /* Progress of the ranks of the round. */
 struct uw_cell_tally {
@@ -52,8 +65,9 @@ struct uw_cell_tally {
 };
 struct uw_cell_tally uw_cell_count(const struct uw_cell *c);
 
-/* The cause of a stall although all ranks answer: the rank that the slowest one waits for. */
-uint32_t uw_cell_culprit(struct uw_cell *c);
+/* The cause of a stall although all ranks answer: the slowest rank, and the one that it waits for;
+ * UW_CELL_NOBODY: not known. */
+uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits);
 
 /* Does a message belong to an earlier wait of its sender? */
 bool uw_cell_is_late(const struct uw_cell *c, const struct uw_cell_seat *seat,

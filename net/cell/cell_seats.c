@@ -4,6 +4,7 @@
  * These functions neither send nor decide. */
 #include "cell_priv.h"
 
+#include "base/backoff.h"
 #include "base/bits.h"
 
 static const struct uw_cell_member *find(const struct uw_cell *c, uint32_t id)
@@ -37,8 +38,10 @@ uint32_t uw_cell_best(const struct uw_cell *c, bool ranks, uint32_t not)
     const struct uw_cell_member *best = NULL;
     for (uint32_t i = 0; i < c->members_n; i++) {
         const struct uw_cell_member *m = &c->members[i];
+        bool better = best == NULL || m->deaf < best->deaf ||
+                      (m->deaf == best->deaf && m->weight > best->weight);
         if (m->id != not && uw_cell_reaches(c, m->id) && (!ranks || uw_cell_ranks(c, m->id)) &&
-            (best == NULL || m->weight > best->weight)) {
+            better) {
             best = m;
         }
     }
@@ -155,13 +158,102 @@ float uw_cell_median_rms(const struct uw_cell *c)
     return n != 0 ? rms[(n - 1u) / 2u] : 0.0f;
 }
 
-void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m)
+/* ---- who does not hear whom ---- */
+
+static bool says_deaf(const struct uw_cell_seat *s, uint32_t id)
+{
+    for (uint32_t i = 0; i < s->deaf_n; i++) {
+        if (s->deaf[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct uw_cell_pair *pair_of(struct uw_cell *c, uint32_t a, uint32_t b)
+{
+    struct uw_cell_pair *oldest = c->h.broken;
+    for (struct uw_cell_pair *p = c->h.broken; p < c->h.broken + UW_CELL_BROKEN; p++) {
+        if ((p->a == a && p->b == b) || (p->a == b && p->b == a)) {
+            return p;
+        }
+        oldest = p->until_us < oldest->until_us ? p : oldest;
+    }
+    *oldest = (struct uw_cell_pair){.a = a, .b = b};
+    return oldest;
+}
+
+void uw_cell_part(struct uw_cell *c, uint32_t a, uint32_t b)
+{
+    struct uw_cell_pair *p = pair_of(c, a, b);
+    p->until_us = c->now_us + uw_backoff_us(UW_CELL_AVOID_US, &p->strikes, UW_CELL_AVOID_DOUBLINGS);
+}
+
+static bool is_listed(const struct uw_cell_message *m, uint32_t id)
+{
+    for (uint32_t i = 0; i < m->ids_n; i++) {
+        if (m->ids[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void uw_cell_joined(struct uw_cell *c)
+{
+    for (struct uw_cell_pair *p = c->h.broken; p < c->h.broken + UW_CELL_BROKEN; p++) {
+        if (is_listed(&c->h.start, p->a) && is_listed(&c->h.start, p->b)) {
+            *p = (struct uw_cell_pair){.until_us = 0};
+        }
+    }
+}
+
+static bool is_apart(const struct uw_cell *c, const struct uw_cell_seat *a,
+                     const struct uw_cell_seat *b)
+{
+    bool broken = false;
+    for (uint32_t i = 0; i < UW_CELL_BROKEN; i++) {
+        const struct uw_cell_pair *p = &c->h.broken[i];
+        broken = broken || (c->now_us < p->until_us && ((p->a == a->id && p->b == b->id) ||
+                                                        (p->a == b->id && p->b == a->id)));
+    }
+    return broken || says_deaf(a, b->id) || says_deaf(b, a->id);
+}
+
+uint32_t uw_cell_deaf_rank(const struct uw_cell *c, const struct uw_cell_message *start,
+                           const struct uw_cell_seat *s)
 {
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
+        const struct uw_cell_seat *other = &c->h.seats[i];
+        if (other != s && is_listed(start, other->id) && is_apart(c, s, other)) {
+            return other->id;
+        }
+    }
+    return UW_CELL_NOBODY;
+}
+
+/* The next seat to be listed: this node's, then whom most rounds have left out. NULL: none. */
+static const struct uw_cell_seat *next_rank(const struct uw_cell *c,
+                                            const struct uw_cell_message *m)
+{
+    const struct uw_cell_seat *best = NULL;
+    for (uint32_t i = 0; i < c->h.seats_n; i++) {
         const struct uw_cell_seat *s = &c->h.seats[i];
-        if (!uw_cell_can_take_part(c, s)) {
+        if (!uw_cell_can_take_part(c, s) || is_listed(m, s->id) ||
+            uw_cell_deaf_rank(c, m, s) != UW_CELL_NOBODY) {
             continue;
         }
+        bool own = s->id == c->config.self;
+        if (best == NULL || own || (best->id != c->config.self && s->left_out > best->left_out)) {
+            best = s;
+        }
+    }
+    return best;
+}
+
+void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m)
+{
+    for (const struct uw_cell_seat *s; (s = next_rank(c, m)) != NULL;) {
         m->stream_n = m->ids_n == 0 ? s->stream_n : uw_min_u32(m->stream_n, s->stream_n);
         if (s->chunk_n != 0) {
             m->chunk_n = m->chunk_n == 0 ? s->chunk_n : uw_min_u32(m->chunk_n, s->chunk_n);
@@ -170,9 +262,7 @@ void uw_cell_list_ranks(struct uw_cell *c, struct uw_cell_message *m)
     }
 }
 
-/* Follow the chain of waiting ranks from the slowest one: a link that only two of them use is
- * broken. */
-uint32_t uw_cell_culprit(struct uw_cell *c)
+uint32_t uw_cell_culprit(struct uw_cell *c, uint32_t *waits)
 {
     struct uw_cell_seat *last = NULL;
     for (uint32_t i = 0; i < c->h.seats_n; i++) {
@@ -181,11 +271,8 @@ uint32_t uw_cell_culprit(struct uw_cell *c)
             last = s;
         }
     }
-    if (last == NULL) {
-        return UW_CELL_NOBODY;
-    }
-    return last->waits_for != UW_CELL_NOBODY && last->waits_for != c->config.self ? last->waits_for
-                                                                                  : last->id;
+    *waits = last != NULL ? last->id : UW_CELL_NOBODY;
+    return last != NULL ? last->waits_for : UW_CELL_NOBODY;
 }
 
 struct uw_cell_tally uw_cell_count(const struct uw_cell *c)

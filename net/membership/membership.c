@@ -328,13 +328,14 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
             return;
         }
         it->incarnation = peer->incarnation;
-        it->heard_us = now_us;
+        it->heard_us = it->told_us = now_us;
         uw_copy_text(it->address, peer->address, m->address_bytes);
         set_pace(it, peer);
         it->next_us = UINT64_MAX;
         uw_membership_soon(m, it);
         return;
     }
+    it->told_us = peer->state == uwasa_State_ALIVE ? now_us : it->told_us;
     /* Another member receives nothing from it. */
     if (peer->state != uwasa_State_ALIVE && peer->incarnation >= it->incarnation) {
         uw_membership_doubt(m, it, now_us);
@@ -351,6 +352,15 @@ void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint6
         it->next_us = now_us;
         uw_membership_rush(m, it);
     }
+}
+
+bool uw_membership_is_deaf(const struct uw_membership *m, const struct uw_member *it,
+                           uint64_t now_us)
+{
+    bool met = it->state != UW_MEMBER_UNKNOWN;
+    uint64_t wait_us = met ? m->config.dead_us : m->config.suspect_us;
+    return (!met || it->state == UW_MEMBER_DEAD) && it->told_us > it->heard_us + wait_us &&
+           now_us < it->told_us + m->config.dead_us;
 }
 
 void uw_membership_goodbye(struct uw_membership *m, uint16_t station, const uwasa_Peer *peer,

@@ -73,6 +73,7 @@ struct uw_member {      /* small fields first: boards access them with short ins
     uint16_t was_station;
     uint32_t srtt_us;
     uint64_t heard_us;              /* last sign of life */
+    uint64_t told_us;               /* last rumour that it is alive; 0: none */
     uint64_t asked_us;              /* first ping since; 0: none */
     uint64_t next_us;               /* next ping */
     uint64_t due_us;                /* key in the heap, not later than its next event */
@@ -184,6 +185,11 @@ int uw_membership_update(struct uw_membership *m, uint16_t station, const uwasa_
 
 /* Handle a rumour about another member, or about this device. */
 void uw_membership_rumour(struct uw_membership *m, const uwasa_Peer *peer, uint64_t now_us);
+
+/* Do others hear a member now, and this device has not for as long as it takes to declare a member
+ * dead, or a new one suspect? */
+bool uw_membership_is_deaf(const struct uw_membership *m, const struct uw_member *it,
+                           uint64_t now_us);
 
 /* Handle a goodbye: the member is not pinged until it sends a hello again. Ignored from another
  * station, and for an older incarnation. */

@@ -190,6 +190,7 @@ static void widest(const struct uw_node_config *c, uwasa_Averaging *p)
     p->pairs = c->rule->over == UW_MIX_OVER_PAIRS;
     p->train_us = near ? UINT32_MAX : 0;
     p->drift = near ? 1.0f : 0.0f;
+    p->deaf = c->members_max;
 }
 
 static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
@@ -201,6 +202,7 @@ static void fill(const struct uw_node_state *s, uwasa_Averaging *p)
     p->train_us = near->on ? near->train_us : 0;
     p->drift = near->on ? uw_average_drift(&s->cell->average) : 0.0f;
     p->pairs = (uint32_t)s->pairs->state;
+    p->deaf = s->cell->deaf_n;
 }
 
 /* ---- the table changes ---- */
@@ -211,7 +213,7 @@ static bool otherwise(const struct uw_member *known, const uwasa_Ping *ping)
     const uwasa_Averaging *a = known != NULL ? known->averaging : &nothing;
     const uwasa_Averaging *b = &ping->averaging;
     return ping->has_progress &&
-           (a->head_weight != b->head_weight || a->averages != b->averages ||
+           (a->head_weight != b->head_weight || a->averages != b->averages || a->deaf != b->deaf ||
             a->pairs != b->pairs || strcmp(a->cell, b->cell) != 0);
 }
 
@@ -253,7 +255,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
         .step = w->step, .waits_for = w->waits_for, .culprit = w->culprit,
         .incarnation = w->incarnation, .rms = w->rms, .asks = w->asks, .chunk_n = w->chunk_n,
         .stream_n = w->stream_n,
-        .ids_n = w->ids_count};
+        .ids_n = w->ids_count, .deaf_n = w->deaf_count};
     if (w->run != s->run || w->model != s->model) {
         return;     /* its pings are refused with a reason */
     }
@@ -263,6 +265,7 @@ static void take_cell(struct uw_node_state *s, uint16_t station, const uwasa_Cel
         return;
     }
     memcpy(m.ids, w->ids, m.ids_n * sizeof m.ids[0]);
+    memcpy(m.deaf, w->deaf, m.deaf_n * sizeof m.deaf[0]);
     if ((uint32_t)m.act >= UW_GRADIENTS_BREAK) {
         uw_node_gradients_message(s, member, &m);
         return;

@@ -78,6 +78,8 @@ struct uw_node_cell {
     struct uw_node_near near;
     enum uw_allreduce_kind algorithm;   /* UW_ALLREDUCE_KINDS_N: the fastest */
     bool stale;                     /* the rows have to be rebuilt */
+    uint32_t deaf_n;                /* members that others hear, but not this node */
+    uint64_t deaf_us;               /* time of the next count */
     struct uw_node_direct_state *direct;    /* node_direct_priv.h; NULL: not supported */
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define DIRECT_POLL_US 200u
+#define DEAF_US 500000u             /* interval of counts */
 
 /* ---- members of the cell ---- */
 
@@ -41,12 +42,48 @@ static void list_rows(struct uw_node_state *s, struct uw_node_scope *o)
         }
         o->rows[k] = (struct uw_cell_member){
             .id = m->id, .usable = i == 0 || m->state == UW_MEMBER_ALIVE,
+            .deaf = i == 0 ? s->cell->deaf_n : m->averaging->deaf,
             .weight = i == 0 ? s->config.head_weight : m->averaging->head_weight};
     }
     uw_cell_members(&o->cell, o->rows, n);
 }
 
+/* Write up to `most` identities of members that others hear, but not this node. Returns how many
+ * there are. */
+static uint32_t list_deaf(const struct uw_node_state *s, uint32_t *ids, uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < s->membership.members_n; i++) {
+        const struct uw_member *m = &s->membership.members[i];
+        if (uw_membership_is_deaf(&s->membership, m, s->outer_us)) {
+            if (n < most) {
+                ids[n] = m->id;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Others elect their head by this number. Returns the time of the next count. */
+static uint64_t count_deaf(struct uw_node_state *s)
+{
+    if (s->now_us >= s->cell->deaf_us) {
+        uint32_t n = list_deaf(s, NULL, 0);
+        s->cell->stale = s->cell->stale || n != s->cell->deaf_n;
+        s->cell->deaf_n = n;
+        s->cell->deaf_us = s->now_us + DEAF_US;
+    }
+    return s->cell->deaf_us;
+}
+
 /* ---- callbacks of the cell ---- */
+
+static uint32_t deaf(void *arg, uint32_t ids[UW_CELL_DEAF_MAX])
+{
+    const struct uw_node_scope *o = arg;
+    return uw_min_u32(list_deaf(o->node, ids, UW_CELL_DEAF_MAX), UW_CELL_DEAF_MAX);
+}
 
 static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m)
 {
@@ -62,11 +99,12 @@ static void send_message(void *arg, uint32_t to, const struct uw_cell_message *m
                       .waits_for = m->waits_for, .culprit = m->culprit,
                       .incarnation = m->incarnation, .rms = m->rms, .asks = m->asks,
                       .chunk_n = m->chunk_n, .stream_n = m->stream_n,
-                      .ids_count = (pb_size_t)m->ids_n,
+                      .ids_count = (pb_size_t)m->ids_n, .deaf_count = (pb_size_t)m->deaf_n,
                       .hints_count = m->hints[2] > 0.0f ? UW_CELL_HINTS : 0};
     uwasa_Cell *w = &cell;
     memcpy(w->hints, m->hints, sizeof m->hints);
     memcpy(w->ids, m->ids, m->ids_n * sizeof m->ids[0]);
+    memcpy(w->deaf, m->deaf, m->deaf_n * sizeof m->deaf[0]);
     if (o->scope == UW_AVERAGE_PAIR) {
         uw_node_pairs_fill(s, to, w);
     }
@@ -228,7 +266,7 @@ int uw_node_cell_place(struct uw_node_state *s, struct uw_arena *arena,
         .round_us = c->round_us, .tries_max = pair ? 1u : 0, .chunk_n = a->chunk_n,
         .is_last = scope == UW_AVERAGE_RUN, .arg = o, .send = send_message,
         .choose = choose, .begin = begin, .decided = decided, .give_up = give_up,
-        .progress = progress, .report = report};
+        .progress = progress, .report = report, .deaf = pair ? NULL : deaf};
     o->node = s;
     o->scope = scope;
     int rc = uw_cell_place(&o->cell, arena, &cell);
@@ -310,13 +348,14 @@ static uint64_t look_again_us(const struct uw_node_state *s)
 
 uint64_t uw_node_cell_step(struct uw_node_state *s)
 {
+    uint64_t deaf_us = count_deaf(s);
     if (s->cell->stale) {
         s->cell->stale = false;
         for (uint32_t i = 0; i < UW_NODE_SCOPES; i++) {
             list_rows(s, &s->cell->scopes[i]);
         }
     }
-    uint64_t next_us = uw_node_near_step(s);
+    uint64_t next_us = uw_min_u64(uw_node_near_step(s), deaf_us);
     take_up(s);
     if (s->cell->asked != NULL && uw_average_recalled(&s->cell->average)) {
         uw_cell_withdraw(&s->cell->asked->cell, s->now_us);

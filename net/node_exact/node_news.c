@@ -112,6 +112,20 @@ static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
                       : ", with it over the network at first");
 }
 
+/* Two nodes do not hear each other. Returns whether it was not told lately. */
+static bool write_apart(struct uw_node_state *s, const struct uw_cell_news *news)
+{
+    bool own = news->kind == UW_CELL_NEWS_APART;
+    const char *other = own ? "this node" : name_of(s, news->other);
+    if (!uw_node_is_news(s, UW_NODE_APART, news->id ^ news->other)) {
+        return false;
+    }
+    snprintf(s->text, UW_NODE_TEXT_BYTES,
+             "%s and %s do not hear each other: an average takes one of them, in turns",
+             name_of(s, news->id), other);
+    return true;
+}
+
 void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                        const struct uw_cell_news *news)
 {
@@ -151,6 +165,13 @@ void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
             return;
         }
         snprintf(text, cap, "%s has diverged from the others: not averaged with", named);
+        break;
+    case UW_CELL_NEWS_APART:
+    case UW_CELL_NEWS_BROKEN:
+        if (!write_apart(s, news)) {
+            return;
+        }
+        e.kind = UW_NODE_APART;
         break;
     case UW_CELL_NEWS_TAKEN_OVER:
         e.kind = UW_NODE_HEAD_LOST;

@@ -31,6 +31,7 @@ struct station {
     uint64_t works_us, ready_at_us; /* its part in an all-reduce takes so long; is done then */
     uint32_t commits, given_up;
     uint32_t news[UW_CELL_NEWS_TAKEN_OVER + 1u];
+    uint32_t deaf; /* bits of stations that it says it does not hear */
 };
 
 struct letter {

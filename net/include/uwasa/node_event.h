@@ -37,6 +37,8 @@ UW_C_BEGIN
     X(GRADIENTS, "gradients")               /* a group averages every step's gradients */        \
     X(GRADIENTS_CUT, "gradients_cut")       /* that group is given up; peer: the cause */        \
     X(AVERAGE_OUTLIER, "average_outlier")   /* a member has diverged and is excluded */          \
+    X(APART, "apart")                       /* this node, or two others, do not hear each other: \
+                                               they are in no average together */                \
     X(HEAD, "head")                         /* the cell has a new head */                        \
     X(CELL_ALONE, "cell_alone")             /* no other cell can be reached */                   \
     X(CELLS_MEET, "cells_meet")             /* the cell mixes with another one */                \
