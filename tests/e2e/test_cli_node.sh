@@ -250,4 +250,27 @@ grep -q 'another momentum_rule' d.err && fail "the velocity of the same rule is 
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2 --set momentum_rule=kgt
 wait $last || fail "a node with a checkpoint of another rule"
 grep -q 'another momentum_rule than kgt' d.err || fail "a velocity of another rule is kept in silence"
+
+# events: each with its time; SIGHUP opens the file again and ends nothing; a restart appends, and
+# one that fails takes nothing away
+start i --set key=run.key --set listen=127.0.0.1:0 --set step_seconds=0.05
+pid=$last
+until_in i.jsonl '"event":"status"'
+mv i.jsonl i.jsonl.1
+kill -HUP $pid
+until_in i.jsonl '"event":"status"'
+grep -q '"event":"start"' i.jsonl && fail "SIGHUP began a new run"
+grep -qv '"time":[0-9.]*}$' i.jsonl.1 && fail "an event without its time"
+kill -TERM $pid
+wait $pid || { cat i.err >&2; fail "a node that got SIGHUP"; }
+tail -n 1 i.jsonl | grep -q '"event":"done"' || fail "the end is not in the file of after SIGHUP"
+cp i.jsonl kept.jsonl
+start i --set key=run.key --set listen=300.0.0.1:1
+wait $last && fail "listens at 300.0.0.1"
+head -n "$(wc -l <kept.jsonl)" i.jsonl | cmp -s - kept.jsonl || fail "a failed start took events away"
+start i --set key=run.key --set steps=40 --set events_seconds=3600
+wait $last || fail "a node with few events"
+sed -n '/"event":"start"/,$p' i.jsonl | sed '1,/"event":"start"/d' >few.jsonl
+[ "$(grep -c '"event":"step"' few.jsonl)" = 1 ] || { cat few.jsonl >&2; fail "not one step an hour"; }
+tail -n 1 few.jsonl | grep -q '"event":"done","step":40' || fail "few events without the end"
 echo passed

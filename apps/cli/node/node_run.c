@@ -390,7 +390,11 @@ int uw_node_run(struct uw_node_file *file)
     r->start_us = r->scored_us = uw_board_now_us();
     uw_node_report_init(&r->report);
     r->report.broadcasts = uw_node_work_broadcasts(r->o);
+    r->report.every_us = (uint64_t)(r->o->events_seconds * 1e6);
     uw_stop_init(&r->stop);
+    if (r->o->events != NULL && strcmp(r->o->events, "-") != 0) {
+        uw_stop_keep_hangup();
+    }
     int rc = join_ranks(r, file, &status);
     rc = rc < 0 ? rc : check_files(r, file, &status);
     rc = rc < 0 ? rc : prepare(r, &status);

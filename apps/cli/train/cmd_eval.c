@@ -212,7 +212,7 @@ int uw_cmd_eval(int argc, char **argv)
         rc = uw_job_open_data(&job, &data, NULL, &test.data, &err);
         rc = rc < 0 ? rc : uw_job_bind(&job, &err);
         uw_job_gpu_log(&job.gpu, "eval");
-        rc = rc < 0 ? rc : uw_events_open(&events, o.json, false, &err);
+        rc = rc < 0 ? rc : uw_events_open(&events, o.json, UW_EVENTS_NEW, &err);
         rc = rc < 0 ? rc : evaluate(&o, &job, &test, &events, &err);
         rc = rc < 0 ? rc : uw_events_close(&events, &err);
     }

@@ -279,7 +279,7 @@ static int take_answers(struct uw_predict *p, struct uw_predict_options *o, cons
     if (p->numbers == NULL || p->top == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "no memory for the answers");
     }
-    return uw_events_open(&p->events, o->json, false, err);
+    return uw_events_open(&p->events, o->json, UW_EVENTS_TIMELESS, err);
 }
 
 /* The weights' columns are the model's. */
