@@ -621,12 +621,13 @@ static void test_folded_batch_norm_is_told(void **state)
     struct message g = dense(), n = node("Gemm", "fc", "x w", "y"), e = {.n = 0};
     constant(&g, "w", 2, square, ramp, 0);
     text(&e, 1, "pkg.onnxscript.rewriter.rule_name");
-    text(&e, 2, "FuseBatchNormIntoGemm");
+    text(&e, 2, "RemoveOptionalBiasFromGemm, FuseBatchNormIntoGemm, RemoveOptionalBiasFromGemm");
     inside(&n, 9, &e);
     inside(&g, 1, &n);
     struct uw_convert_model c;
     reads(&c, &g, NULL, NULL);
     assert_true(tells(&c, "batch norm was folded"));
+    assert_true(tells(&c, "rule FuseBatchNormIntoGemm), "));
     uw_convert_deinit(&c);
 }
 
