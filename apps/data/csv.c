@@ -371,7 +371,7 @@ static int open_set(struct uw_table_set *p)
     rc = rc < 0 ? rc : take_samples(p);
     if (rc == UW_OK) {
         uw_table_doubt(&p->rows[0], &p->rows[1], &p->roles, &p->labels,
-                       p->d->columns.mean != NULL, &p->d->notes);
+                       p->d->columns.mean != NULL || p->config->unscaled, &p->d->notes);
         uw_table_tell(p);
         set_shape(p);
     }

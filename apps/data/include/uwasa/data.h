@@ -161,6 +161,8 @@ struct uw_data_config {
     bool live;                  /* streams are allowed */
     bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
                                    if nothing else is said: for weights that nobody has trained */
+    bool unscaled;              /* features of a table are as in the file, whatever is said or was
+                                   earlier: for who scales them */
     bool leave_values;          /* values may be classes: they are not scaled, nor doubted; nor are
                                    those of which there are not as many as outputs */
     const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */
