@@ -41,8 +41,9 @@
  *
  * Arrays take classes, scale, target-scale, test=SHARE, missing and label=none of these; of an
  * archive x=NAME, y=NAME, test-x=NAME and test-y=NAME name the arrays (x_train, y_train, x_test,
- * y_test and others that are usual). Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of
- * images are divided by 255. Labels are [N], or one-hot [N][CLASSES].
+ * y_test and others that are usual), and test=FILE is an archive with the test set.
+ * Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of images are divided by 255. Labels
+ * are [N], or one-hot [N][CLASSES].
  *
  * Images are brought to the size of the model's input, or to that of the first one, and divided by
  * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
