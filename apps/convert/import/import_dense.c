@@ -130,7 +130,7 @@ static bool lost_its_bias(struct uw_import *im, const struct uw_onnx_node *n,
                           const struct uw_onnx_tensor *w)
 {
     bool notes = n->module != NULL && n->name[0] != '/';
-    return uw_import_module(im->pool, w->name) != NULL &&
+    return uw_import_in(im, n, 2) == NULL && uw_import_module(im->pool, w->name) != NULL &&
            (!notes || (n->rule != NULL && strstr(n->rule, "RemoveOptionalBias") != NULL));
 }
 
