@@ -58,9 +58,9 @@
  * a class _unknown_ has clips of all other folders, not more than the largest class, and _silence_
  * pieces of the files in _background_noise_, which is no class.
  *
- * With an earlier set (`like`) whose columns have names, features and values are found by them, in
- * any order, and a standard scale, that of values and the means for gaps are the earlier ones. True
- * and false are 1 and 0.
+ * With an earlier set (`like`) whose columns have names, features, label and values are found by
+ * them, in any order, and a standard scale, that of values and the means for gaps are the earlier
+ * ones. True and false are 1 and 0.
  *
  * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
@@ -121,6 +121,7 @@ struct uw_data_columns {
     char **features;            /* [features_n] names; NULL: the columns have none */
     char **classes;             /* [classes_n] what the file calls each class; NULL: no labels */
     char **targets;             /* [targets_n] names; NULL: none */
+    char *label;                /* the name of the label's column; NULL: it has none, or several */
     float *mean, *inverse;      /* [features_n] a sample is (column - mean) * inverse; NULL: as it
                                    is in the file */
     float *target_mean, *target_inverse;    /* [targets_n] the same of values */
