@@ -159,13 +159,16 @@ static int read_stream(struct uw_dataset *base, uint64_t index, float *x, uint32
 
 static const struct uw_dataset_ops stream_ops = {.name = "stream", .read = read_stream};
 
-/* Whether a signal to end waits, which programs block and ask for. */
+/* Whether a signal to end waits, which programs block and ask for. SIGHUP is one unless it is
+ * ignored or has a handler. */
 static bool is_asked_to_end(void)
 {
     sigset_t pending;
+    struct sigaction hangup;
     return sigpending(&pending) == 0 &&
            (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-            sigismember(&pending, SIGHUP) == 1);
+            (sigismember(&pending, SIGHUP) == 1 && sigaction(SIGHUP, NULL, &hangup) == 0 &&
+             hangup.sa_handler == SIG_DFL));
 }
 
 /* A whole number of an option, 1 to 10 million. */

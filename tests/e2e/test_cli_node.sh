@@ -235,6 +235,22 @@ for flags in "--json run.key" "--pcap run.key" "--trace ./run.key" "--set checkp
     cmp -s run.key kept.key && cmp -s good.json kept.json || fail "$flags: it is gone"
 done
 
+# with 64 peers the line, the events and the status know all of them
+seeds=$(awk 'BEGIN { for (i = 1; i <= 64; i++) printf "%s\"127.0.0.2:%d\"", (i > 1 ? "," : ""), 9000 + i }')
+echo "{\"membership\": \"static\", \"members\": 128, \"seeds\": [$seeds]}" >many.json
+start m --config many.json --set key=run.key --set listen=127.0.0.1:0 --set step_seconds=0.05 \
+    --set linger_seconds=0
+pid=$last
+until_in m.jsonl '"event":"status"'
+m=$(sed -n 's/.*"event":"listening","address":"\([^"]*\).*/\1/p' m.jsonl)
+expect 0 "$uwasa" status "$m" --key run.key --run r --json
+[ "$(grep -o '"state":' out | wc -l)" = 65 ] || { cat out >&2; fail "status lists another number"; }
+kill -TERM $pid
+wait $pid || { cat m.err >&2; fail "a node with 64 peers"; }
+[ "$(grep '"event":"status"' m.jsonl | head -n 1 | grep -o '"state":' | wc -l)" = 64 ] ||
+    fail "the events list other members than the status"
+grep -q ' of 64 peers' m.err || { cat m.err >&2; fail "the line counts another number of peers"; }
+
 # SIGTERM ends a node without limits, saved
 start d --set key=run.key --set checkpoint=d.safetensors
 pid=$last
@@ -250,4 +266,27 @@ grep -q 'another momentum_rule' d.err && fail "the velocity of the same rule is 
 start d --set key=run.key --set checkpoint=d.safetensors --set seconds=0.2 --set momentum_rule=kgt
 wait $last || fail "a node with a checkpoint of another rule"
 grep -q 'another momentum_rule than kgt' d.err || fail "a velocity of another rule is kept in silence"
+
+# events: each with its time; SIGHUP opens the file again and ends nothing; a restart appends, and
+# one that fails takes nothing away
+start i --set key=run.key --set listen=127.0.0.1:0 --set step_seconds=0.05
+pid=$last
+until_in i.jsonl '"event":"status"'
+mv i.jsonl i.jsonl.1
+kill -HUP $pid
+until_in i.jsonl '"event":"status"'
+grep -q '"event":"start"' i.jsonl && fail "SIGHUP began a new run"
+grep -qv '"time":[0-9.]*}$' i.jsonl.1 && fail "an event without its time"
+kill -TERM $pid
+wait $pid || { cat i.err >&2; fail "a node that got SIGHUP"; }
+tail -n 1 i.jsonl | grep -q '"event":"done"' || fail "the end is not in the file of after SIGHUP"
+cp i.jsonl kept.jsonl
+start i --set key=run.key --set listen=300.0.0.1:1
+wait $last && fail "listens at 300.0.0.1"
+head -n "$(wc -l <kept.jsonl)" i.jsonl | cmp -s - kept.jsonl || fail "a failed start took events away"
+start i --set key=run.key --set steps=40 --set events_seconds=3600
+wait $last || fail "a node with few events"
+sed -n '/"event":"start"/,$p' i.jsonl | sed '1,/"event":"start"/d' >few.jsonl
+[ "$(grep -c '"event":"step"' few.jsonl)" = 1 ] || { cat few.jsonl >&2; fail "not one step an hour"; }
+tail -n 1 few.jsonl | grep -q '"event":"done","step":40' || fail "few events without the end"
 echo passed

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Events and captures where the disk is full for a while, or a pipe's reader pauses. A limit on the
- * size of files stands for the disk. */
+ * size of files stands for the disk. Events whose file is cut or renamed meanwhile. */
 #include "test_support.h"
 
 #include "base/events.h"
+#include "base/stop.h"
 #include "links/capture_file.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static void limit_files(rlim_t bytes)
@@ -46,7 +48,7 @@ static void test_events_go_on_after_a_gap_where_the_disk_was_full(void **state)
     for (uint32_t cut = 0; cut < 24; cut += 6) {
         struct uw_events e;
         struct uw_error err = {.text = ""};
-        assert_int_equal(uw_events_open(&e, path, false, NULL), UW_OK);
+        assert_int_equal(uw_events_open(&e, path, UW_EVENTS_TIMELESS, NULL), UW_OK);
         put_number(&e, 1);
         off_t whole = size_of(path);
         limit_files((rlim_t)whole + cut);
@@ -67,6 +69,115 @@ static void test_events_go_on_after_a_gap_where_the_disk_was_full(void **state)
                                   "{\"event\":\"step\",\"n\":4}\n");
     }
     remove(path);
+}
+
+static const char *text_of(const char *path, char text[400])
+{
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    size_t n = fread(text, 1, 399, f);
+    fclose(f);
+    assert_null(memchr(text, 0, n));
+    text[n] = '\0';
+    return text;
+}
+
+static void test_events_tell_the_time_unless_it_is_virtual(void **state)
+{
+    (void)state;
+    for (unsigned how = UW_EVENTS_NEW; how <= UW_EVENTS_TIMELESS; how += UW_EVENTS_TIMELESS) {
+        char path[] = "/tmp/uwasa-events-XXXXXX", text[400];
+        struct uw_events e;
+        close(mkstemp(path));
+        time_t before = time(NULL);
+        assert_int_equal(uw_events_open(&e, path, how, NULL), UW_OK);
+        put_number(&e, 1);
+        assert_int_equal(uw_events_close(&e, NULL), UW_OK);
+        cJSON *event = cJSON_Parse(text_of(path, text));
+        const cJSON *when = cJSON_GetObjectItem(event, "time");
+        assert_int_equal(when != NULL, how == UW_EVENTS_NEW);
+        if (when != NULL) {
+            assert_true(when->valuedouble >= (double)before);
+            assert_true(when->valuedouble < (double)time(NULL) + 1.0);
+        }
+        cJSON_Delete(event);
+        remove(path);
+    }
+}
+
+static void test_events_kept_follow_those_of_before_on_a_line_of_their_own(void **state)
+{
+    (void)state;
+    static const char *const before[] = {"", "{\"event\":\"done\"}\n", "{\"event\":\"st"};
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+        char path[] = "/tmp/uwasa-events-XXXXXX", text[400], want[400];
+        struct uw_events e;
+        int fd = mkstemp(path);
+        assert_int_equal(write(fd, before[i], strlen(before[i])), strlen(before[i]));
+        close(fd);
+        assert_int_equal(uw_events_open(&e, path, UW_EVENTS_KEEP | UW_EVENTS_TIMELESS, NULL),
+                         UW_OK);
+        assert_string_equal(text_of(path, text), before[i]);
+        put_number(&e, 1);
+        assert_int_equal(uw_events_close(&e, NULL), UW_OK);
+        snprintf(want, sizeof want, "%s%s{\"event\":\"step\",\"n\":1}\n", before[i],
+                 i == 2 ? "\n" : "");
+        assert_string_equal(text_of(path, text), want);
+        remove(path);
+    }
+}
+
+static void test_events_go_on_where_the_file_is_cut(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/uwasa-events-XXXXXX", text[400];
+    struct uw_events e;
+    close(mkstemp(path));
+    assert_int_equal(uw_events_open(&e, path, UW_EVENTS_TIMELESS, NULL), UW_OK);
+    put_number(&e, 1);
+    assert_int_equal(truncate(path, 0), 0);
+    put_number(&e, 2);
+    assert_string_equal(text_of(path, text), "{\"event\":\"step\",\"n\":2}\n");
+    limit_files(30);                            /* the next line's end is torn off again */
+    assert_int_equal(truncate(path, 0), 0);
+    put_number(&e, 3);
+    put_number(&e, 4);
+    limit_files(RLIM_INFINITY);
+    assert_string_equal(text_of(path, text), "{\"event\":\"step\",\"n\":3}\n");
+    assert_int_equal(uw_events_close(&e, NULL), UW_ERR_IO);
+    remove(path);
+}
+
+static void test_events_of_a_renamed_file_go_to_a_new_one_after_a_hangup(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/uwasa-events-XXXXXX", old[64], text[400];
+    struct uw_events e;
+    struct uw_stop stop;
+    uw_stop_init(&stop);
+    uw_stop_keep_hangup();
+    close(mkstemp(path));
+    snprintf(old, sizeof old, "%s.1", path);
+    assert_int_equal(uw_events_open(&e, path, UW_EVENTS_TIMELESS | UW_EVENTS_ROTATE, NULL), UW_OK);
+    put_number(&e, 1);
+    assert_int_equal(rename(path, old), 0);
+    put_number(&e, 2);
+    assert_int_equal(raise(SIGHUP), 0);
+    assert_false(uw_stop_near());
+    assert_false(uw_stop_asked(&stop));
+    put_number(&e, 3);
+    assert_string_equal(text_of(old, text), "{\"event\":\"step\",\"n\":1}\n"
+                                            "{\"event\":\"step\",\"n\":2}\n");
+    assert_string_equal(text_of(path, text), "{\"event\":\"step\",\"n\":3}\n");
+    remove(old);
+    assert_int_equal(rename(path, old), 0);
+    assert_int_equal(raise(SIGHUP), 0);
+    uw_events_rotate(&e);                       /* with nothing to write */
+    assert_string_equal(text_of(path, text), "");
+    assert_int_equal(uw_events_close(&e, NULL), UW_OK);
+    remove(old);
+    remove(path);
+    uw_stop_release();
 }
 
 /* ---- captures ---- */
@@ -179,6 +290,10 @@ int main(void)
     signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events_go_on_after_a_gap_where_the_disk_was_full),
+        cmocka_unit_test(test_events_tell_the_time_unless_it_is_virtual),
+        cmocka_unit_test(test_events_kept_follow_those_of_before_on_a_line_of_their_own),
+        cmocka_unit_test(test_events_go_on_where_the_file_is_cut),
+        cmocka_unit_test(test_events_of_a_renamed_file_go_to_a_new_one_after_a_hangup),
         cmocka_unit_test(test_captures_leave_out_what_a_paused_reader_does_not_take),
         cmocka_unit_test(test_captures_go_on_where_the_disk_was_full),
     };

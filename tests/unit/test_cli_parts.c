@@ -89,7 +89,7 @@ static void test_events_numbers_read_back_to_the_same_bits(void **state)
     struct uw_events e;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    assert_int_equal(uw_events_open(&e, path, false, NULL), UW_OK);
+    assert_int_equal(uw_events_open(&e, path, UW_EVENTS_NEW, NULL), UW_OK);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         cJSON *ev = uw_event("step");
         cJSON_AddNumberToObject(ev, "loss", values[i]);
@@ -130,7 +130,7 @@ static void test_events_to_a_full_device_fail_at_close(void **state)
     (void)state;
     struct uw_events e;
     struct uw_error err = {.text = ""};
-    if (uw_events_open(&e, "/dev/full", false, &err) < 0) {
+    if (uw_events_open(&e, "/dev/full", UW_EVENTS_NEW, &err) < 0) {
         skip();
     }
     uw_events_put(&e, uw_event("done"));

@@ -165,6 +165,7 @@ static void test_values_of_two_losses_that_overlap_in_part_are_refused(void **st
     struct fixture f = {.config = {.def = &def, .kernels = &uw_kernels_ref, .batch_n = 1}};
     assert_int_equal(open_config(&f), UW_ERR_SHAPE);
     assert_non_null(strstr(f.err.text, "another loss has 5 target values from 0 on"));
+    close_model(&f);
 }
 
 static void train(struct fixture *f, uint32_t first, uint32_t steps)

@@ -8,34 +8,40 @@
 #include "uwasa/board.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOOK_MS 100             /* interval of checks for a stop while a reader is slow */
 #define PATIENCE_US 300000u     /* wait for a reader that does not read, after a stop */
 #define AGAIN_US 1000000u       /* until the next try after the disk was full */
-#define GAP_BYTES 64u
+#define GAP_BYTES 96u
 
-int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err)
+int uw_events_open(struct uw_events *e, const char *path, unsigned how, struct uw_error *err)
 {
     e->file = NULL;
     e->listener = NULL;
     e->path = path;
+    e->how = how;
     e->failed = false;
     e->missed_n = e->gap_n = e->again_us = 0;
     e->torn = false;
     if (path == NULL) {
         return UW_OK;
     }
-    e->file = strcmp(path, "-") == 0 ? stdout
-              : after                ? uw_open_file_again(path)
-                                     : uw_open_file(path, true);
+    e->file = strcmp(path, "-") == 0 ? stdout : uw_open_file_again(path);
     if (e->file == NULL) {
         return uw_error_set(err, UW_ERR_IO, "--json %s: %s", path, strerror(errno));
+    }
+    if ((how & UW_EVENTS_KEEP) == 0) {
+        uw_events_empty(e);
+    } else if (e->file != stdout) {
+        e->torn = !uw_file_ends_a_line(path);   /* whoever wrote it was killed */
     }
     return UW_OK;
 }
@@ -44,6 +50,7 @@ void uw_events_empty(struct uw_events *e)
 {
     if (e->file != NULL && e->file != stdout) {
         uw_empty_file(e->file);
+        e->torn = false;
     }
 }
 
@@ -147,7 +154,6 @@ static int write_line(int fd, const char *line, size_t bytes, size_t *written)
 static int put_line(struct uw_events *e, const char *line, size_t bytes)
 {
     int fd = fileno(e->file);
-    off_t at = lseek(fd, 0, SEEK_CUR);
     size_t written = 0;
     if (e->torn) {
         int rc = write_line(fd, "\n", 1, &written);
@@ -158,16 +164,29 @@ static int put_line(struct uw_events *e, const char *line, size_t bytes)
     }
     int rc = write_line(fd, line, bytes, &written);
     if (rc == UW_ERR_AGAIN && written > 0) {
+        off_t at = lseek(fd, 0, SEEK_END) - (off_t)written;
         e->torn = e->file == stdout || at < 0 || !uw_cut_file(fd, at);
     }
     return rc;
 }
 
+/* Unix time in milliseconds. */
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static int put_gap(struct uw_events *e)
 {
-    char gap[GAP_BYTES];
-    int bytes = snprintf(gap, sizeof gap, "{\"event\":\"gap\",\"missed\":%" PRIu64 "}\n",
-                         e->gap_n);
+    char gap[GAP_BYTES], when[40] = "";
+    int64_t ms = clock_ms();
+    if ((e->how & UW_EVENTS_TIMELESS) == 0) {
+        snprintf(when, sizeof when, ",\"time\":%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
+    }
+    int bytes = snprintf(gap, sizeof gap, "{\"event\":\"gap\",\"missed\":%" PRIu64 "%s}\n",
+                         e->gap_n, when);
     int rc = put_line(e, gap, (size_t)bytes);
     e->gap_n = rc == UW_OK ? 0 : e->gap_n;
     return rc;
@@ -194,8 +213,40 @@ static void put_or_miss(struct uw_events *e, const char *line, size_t bytes)
     }
 }
 
+/* The descriptor stays the same, as other threads may be about to write to it. */
+static void open_again(struct uw_events *e)
+{
+    FILE *f = uw_open_file_again(e->path);
+    if (f == NULL || dup2(fileno(f), fileno(e->file)) < 0) {
+        (void)uw_cli_error("", 0, "--json %.160s: SIGHUP cannot open it again: %s: events go on to "
+                                  "the file that was open", e->path, strerror(errno));
+    } else {
+        (void)fcntl(fileno(e->file), F_SETFD, FD_CLOEXEC);
+        e->torn = !uw_file_ends_a_line(e->path);
+        e->failed = false;
+    }
+    if (f != NULL) {
+        fclose(f);
+    }
+}
+
+void uw_events_rotate(struct uw_events *e)
+{
+    if (e->file != NULL && e->file != stdout && (e->how & UW_EVENTS_ROTATE) != 0) {
+        flockfile(e->file);
+        if (uw_stop_hangup()) {
+            open_again(e);
+        }
+        funlockfile(e->file);
+    }
+}
+
 void uw_events_put(struct uw_events *e, cJSON *event)
 {
+    uw_events_rotate(e);
+    if ((e->how & UW_EVENTS_TIMELESS) == 0 && uw_events_are_read(e)) {
+        cJSON_AddNumberToObject(event, "time", (double)clock_ms() / 1e3);
+    }
     if (e->listener != NULL) {
         char *line = cJSON_PrintUnformatted(event);
         if (line != NULL) {

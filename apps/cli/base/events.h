@@ -2,14 +2,17 @@
  *
  * events.h - events as JSON lines: one object per line, first key "event", last line "done"
  *
- *     uw_events_open(&e, "run.jsonl", false, &err);       "-": standard output, NULL: nowhere
+ *     uw_events_open(&e, "run.jsonl", UW_EVENTS_NEW, &err);   "-": standard output, NULL: nowhere
  *     cJSON *ev = uw_event("step");
  *     cJSON_AddNumberToObject(ev, "loss", loss);   enough digits are written to read back
  *     uw_events_put(&e, ev);                       the same bits
  *     uw_events_close(&e, &err);
  *
+ * "time" is when an event was put: Unix seconds, to the millisecond. Lines are appended to whatever
+ * the file is then: who cuts or renames it (logrotate) harms none.
+ *
  * While the disk is full, which standard error reports at once, events are dropped; then follows
- * {"event":"gap","missed":N}.
+ * {"event":"gap","missed":N,"time":S}.
  *
  * Memory     heap (cJSON), released by put
  * Blocking   put: until a slow reader has read more; at most 0.3 s after the program was asked to
@@ -29,10 +32,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+enum uw_events_how {                /* may be added up */
+    UW_EVENTS_NEW = 0,              /* what is in the file is dropped */
+    UW_EVENTS_KEEP = 1,             /* ... stays, until uw_events_empty */
+    UW_EVENTS_TIMELESS = 2,         /* without "time": the run is virtual, or these are results */
+    UW_EVENTS_ROTATE = 4            /* SIGHUP opens a file again (uw_stop_keep_hangup) */
+};
+
 struct uw_events {
     FILE *file;         /* written to directly, without its buffer; NULL: events are dropped */
     const struct uw_listener *listener;     /* gets them instead of a file; NULL: none */
     const char *path;
+    unsigned how;       /* of enum uw_events_how */
     atomic_bool failed; /* a write failed: nothing more is written */
     uint64_t missed_n;  /* events dropped because the disk was full, reported by close ... */
     uint64_t gap_n;     /* ... of these, not yet reported by a gap event */
@@ -42,9 +53,14 @@ struct uw_events {
 
 /* Start writing, without a listener, which may be set after.
  *   path   NULL: drop events; "-": standard output
- *   after  append: what is in the file stays until uw_events_empty
+ *   how    sum of enum uw_events_how
  * Returns UW_OK or UW_ERR_IO. */
-int uw_events_open(struct uw_events *e, const char *path, bool after, struct uw_error *err);
+int uw_events_open(struct uw_events *e, const char *path, unsigned how, struct uw_error *err);
+
+/* Open the file again if SIGHUP has asked for it, which put does as well: for a program that may
+ * have nothing to put for a while. If that fails, which standard error reports, events go on to the
+ * file that was open. */
+void uw_events_rotate(struct uw_events *e);
 
 /* Drop what was in the file before. */
 void uw_events_empty(struct uw_events *e);

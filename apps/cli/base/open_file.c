@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FIRST_BYTES 16384u
@@ -80,6 +81,20 @@ FILE *uw_open_file_again(const char *path)
         (void)fseek(f, 0, SEEK_END);    /* so that ftell is the size; a pipe has no end */
     }
     return f;
+}
+
+bool uw_file_ends_a_line(const char *path)
+{
+    char last = '\n';
+    struct stat st;
+    int fd = open_at_once(path, O_RDONLY);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+        (void)!pread(fd, &last, 1, st.st_size - 1);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return last == '\n';
 }
 
 bool uw_file_is_full(int error)

@@ -32,6 +32,9 @@ char *uw_read_file(const char *path, size_t most, size_t *bytes);
 /* Open a file for appending, created if needed. As uw_open_file. */
 FILE *uw_open_file_again(const char *path);
 
+/* Whether the last byte of a file ends a line. True of an empty one, and of what is no file. */
+bool uw_file_ends_a_line(const char *path);
+
 /* Remove its earlier content; for files that are emptied only after all others could be opened. */
 void uw_empty_file(FILE *f);
 

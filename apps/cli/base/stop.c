@@ -9,7 +9,8 @@
 
 static atomic_bool taken;   /* uw_stop_asked has seen one */
 
-/* SIGHUP is left out if it is ignored, as under nohup: the program should outlive its terminal.
+/* SIGHUP is left out if it is ignored, as under nohup: the program should outlive its terminal; or
+ * has a handler: it is kept for something else.
  * SIGINT is included even if a script's & ignores it: whoever sends it there means it. */
 static void signals(sigset_t *set)
 {
@@ -17,7 +18,7 @@ static void signals(sigset_t *set)
     sigemptyset(set);
     sigaddset(set, SIGINT);
     sigaddset(set, SIGTERM);
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_DFL) {
         sigaddset(set, SIGHUP);
     }
 }
@@ -29,6 +30,32 @@ void uw_stop_init(struct uw_stop *s)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     *s = (struct uw_stop){.asked = false};
     atomic_store(&taken, false);
+}
+
+/* Never runs, as SIGHUP stays blocked: it marks that the signal is no end. */
+static void hold(int signal)
+{
+    (void)signal;
+}
+
+void uw_stop_keep_hangup(void)
+{
+    struct sigaction keep = {.sa_handler = hold, .sa_flags = SA_RESTART};
+    sigset_t set;
+    sigemptyset(&keep.sa_mask);
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    sigaction(SIGHUP, &keep, NULL);
+}
+
+bool uw_stop_hangup(void)
+{
+    sigset_t set;
+    const struct timespec now = {0};
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    return sigtimedwait(&set, NULL, &now) > 0;
 }
 
 bool uw_stop_asked(struct uw_stop *s)
@@ -50,13 +77,14 @@ bool uw_stop_asked(struct uw_stop *s)
 
 bool uw_stop_near(void)
 {
-    sigset_t pending;
+    sigset_t pending, set;
     if (atomic_load(&taken)) {
         return true;
     }
+    signals(&set);
     return sigpending(&pending) == 0 &&
            (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-            sigismember(&pending, SIGHUP) == 1);
+            (sigismember(&pending, SIGHUP) == 1 && sigismember(&set, SIGHUP) == 1));
 }
 
 void uw_stop_release(void)

@@ -4,7 +4,8 @@
  *
  * The signals are blocked; the program polls for them where it is ready to end. So no handler runs
  * and no output is cut off. After the first signal the default action is restored: a second one
- * ends the process at once. SIGHUP stays ignored if it was at the start of the program (nohup).
+ * ends the process at once. SIGHUP stays ignored if it was at the start of the program (nohup), and
+ * may be taken to mean something else than an end (uw_stop_keep_hangup).
  * With a listener signals are left alone.
  *
  * Blocking   never      Context  uw_stop_init before any thread is started
@@ -23,6 +24,12 @@ struct uw_stop {
 
 /* Block the signals from now on. Not for a run with a listener. */
 void uw_stop_init(struct uw_stop *s);
+
+/* From now on SIGHUP ends nothing: uw_stop_hangup tells of it. After uw_stop_init. */
+void uw_stop_keep_hangup(void);
+
+/* Whether SIGHUP has arrived since the last call. Any thread. */
+bool uw_stop_hangup(void);
 
 /* Whether a signal has arrived; stays true. For one thread. */
 bool uw_stop_asked(struct uw_stop *s);

@@ -153,7 +153,7 @@ int uw_cmd_bench_allreduce(int argc, char **argv)
                                 whole[i].name, (unsigned long)whole[i].bytes);
         }
     }
-    int rc = uw_events_open(&events, o.json, false, &err);
+    int rc = uw_events_open(&events, o.json, UW_EVENTS_NEW, &err);
     rc = rc < 0 ? rc : run(&o, &events, &err);
     int closed = uw_events_close(&events, rc < 0 ? NULL : &err);
     rc = rc < 0 ? rc : closed;

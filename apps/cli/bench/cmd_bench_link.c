@@ -396,7 +396,7 @@ int uw_cmd_bench_link(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    int rc = uw_events_open(&events, o.json, false, &err);
+    int rc = uw_events_open(&events, o.json, UW_EVENTS_TIMELESS, &err);
     rc = rc < 0 ? rc : run(&o.b, &events, &err);
     int closed = uw_events_close(&events, rc < 0 ? NULL : &err);
     rc = rc < 0 ? rc : closed;

@@ -215,7 +215,7 @@ static int run(struct uw_demo *d, const struct options *o, struct uw_error *err)
     struct uw_stop stop;
     char key[UW_DEMO_PATH_BYTES];
     uw_stop_init(&stop);
-    int rc = uw_events_open(&d->events, o->json, false, err);
+    int rc = uw_events_open(&d->events, o->json, UW_EVENTS_NEW, err);
     rc = rc < 0 ? rc : uw_janitor_open(&d->directory, "uwasa-demo", err);
     if (rc < 0) {
         return rc;

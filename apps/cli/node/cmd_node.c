@@ -17,7 +17,7 @@ static const struct uw_opt rows[] = {
     {"set", UW_OPT_SET, offsetof(struct options, set), 0, 0, "KEY=VALUE",
      "sets a key, as --KEY VALUE and --KEY=VALUE do; overrides the file; may be repeated"},
     {"json", UW_OPT_TEXT, offsetof(struct options, json), 0, 0, "FILE|-",
-     "write events as JSON lines"},
+     "append events as JSON lines; SIGHUP opens the file again"},
 };
 
 static const struct uw_args_spec spec = {

@@ -74,6 +74,7 @@ struct uw_node_options {
     double emulate_cut_after, emulate_cut_seconds;
     bool exact, tf32, nccl;
     const char *events, *trace, *pcap, *sensors;
+    double events_seconds;              /* least time between frequent events of a kind; 0: none */
     uint32_t classes_mask;              /* 0: all */
     uint32_t shard_i, shards_n;         /* parsed from shard */
     struct uw_skew dealt;               /* parsed from skew */

@@ -174,7 +174,11 @@ static const struct uw_opt rows[] = {
     ROW("emulate.cut_seconds", UW_OPT_REAL, emulate_cut_seconds, 0, SECONDS_MAX, "S",
         "how long it is cut; 0: never (0)"),
     ROW("emulate.seed", UW_OPT_U64, emulate_seed, 0, 0, "N", "seed of the emulated network (1)"),
-    ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-", "write events as JSON lines, as --json"),
+    ROW("events", UW_OPT_TEXT, events, 0, 0, "FILE|-",
+        "append events to a file as JSON lines, as --json; SIGHUP opens it again"),
+    ROW("events_seconds", UW_OPT_REAL, events_seconds, 0, SECONDS_MAX, "S",
+        "least time between two events step, status, and of each kind of pull and average; 0: "
+        "write all of them (0)"),
     ROW("trace", UW_OPT_TEXT, trace, 0, 0, "FILE",
         "write a timeline for chrome://tracing or ui.perfetto.dev"),
     ROW("pcap", UW_OPT_TEXT, pcap, 0, 0, "FILE",

@@ -16,6 +16,8 @@ void uw_node_report_init(struct uw_node_report *r)
 {
     r->events.file = NULL;
     r->status_us = r->alone_us = r->waiting_us = 0;
+    r->every_us = r->step_us = r->table_us = 0;
+    memset(r->kind_us, 0, sizeof r->kind_us);
     r->waiting_logged = false;
     r->seeds = NULL;
     atomic_store(&r->refused, false);
@@ -28,7 +30,7 @@ void uw_node_report_init(struct uw_node_report *r)
 int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
                         struct uw_error *err)
 {
-    int rc = uw_events_open(&r->events, path, false, err);
+    int rc = uw_events_open(&r->events, path, UW_EVENTS_KEEP | UW_EVENTS_ROTATE, err);
     if (rc == UW_OK) {
         cJSON *ev = uw_event("start");
         cJSON_AddStringToObject(ev, "name", name);
@@ -60,6 +62,14 @@ void uw_node_report_log(struct uw_node_report *r, const char *format, ...)
     pthread_mutex_lock(&r->lock);
     uw_progress_print(&r->progress, "%s", line);
     pthread_mutex_unlock(&r->lock);
+}
+
+/* Whether a frequent event may be written, the last one of which was written at *last_us. */
+static bool is_due(const struct uw_node_report *r, uint64_t *last_us, uint64_t now_us)
+{
+    bool due = *last_us == 0 || now_us - *last_us >= r->every_us;
+    *last_us = due ? now_us : *last_us;
+    return due;
 }
 
 static bool has_seeds(const struct uw_node_report *r)
@@ -118,13 +128,13 @@ static void log_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us
 void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                             uint32_t nodes_n)
 {
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    const struct uw_node_member *rows;
     struct uw_node_counters counters;
     r->waiting_us = r->waiting_us != 0 ? r->waiting_us : now_us;
     if (r->waiting_logged || now_us - r->waiting_us < WAITING_US) {
         return;
     }
-    uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters), here = 1;
+    uint32_t rows_n = uw_node_net_members(net, &rows, &counters), here = 1;
     for (uint32_t i = 1; i < rows_n; i++) {
         bool same = strcmp(rows[i].cell, rows[0].cell) == 0;
         here += same && rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
@@ -142,6 +152,9 @@ void uw_node_report_step(struct uw_node_report *r, uint64_t step, double loss, d
 {
     r->loss = loss;
     r->samples_per_s = samples_per_s;
+    if (!is_due(r, &r->step_us, uw_board_now_us())) {
+        return;
+    }
     cJSON *ev = uw_event("step");
     UW_EVENT_NUMBERS(ev, {"step", (double)step}, {"loss", loss}, {"samples", samples});
     uw_event_float(ev, "samples_per_s", (float)samples_per_s);
@@ -202,18 +215,21 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                            uint64_t step, uint64_t steps, double left_s)
 {
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    const struct uw_node_member *rows;
     struct uw_node_counters counters;
     bool event_due = now_us - r->status_us >= STATUS_US;
     bool line_due = uw_progress_due(&r->progress, now_us);
+    uw_events_rotate(&r->events);
     if (!event_due && !line_due) {
         return;
     }
-    uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters);
+    uint32_t rows_n = uw_node_net_members(net, &rows, &counters);
     log_alone(r, rows_n, now_us);
     if (event_due) {
-        put_status(r, rows, rows_n, &counters, step);
         r->status_us = now_us;
+        if (is_due(r, &r->table_us, now_us)) {
+            put_status(r, rows, rows_n, &counters, step);
+        }
     }
     if (line_due) {
         uint32_t alive = 0;
@@ -317,11 +333,18 @@ void uw_node_report_done(struct uw_node_report *r, const struct uw_node_summary 
     }
 }
 
-void uw_node_report_event(void *arg, const struct uw_node_event *event)
+static bool is_pull(const struct uw_node_event *event)
 {
-    struct uw_node_report *r = arg;
-    bool pull = event->kind >= UW_NODE_PULL_STARTED && event->kind <= UW_NODE_PULL_MOVED;
+    return event->kind >= UW_NODE_PULL_STARTED && event->kind <= UW_NODE_PULL_MOVED;
+}
+
+static void put_event(struct uw_node_report *r, const struct uw_node_event *event)
+{
+    bool pull = is_pull(event);
     bool average = event->kind >= UW_NODE_AVERAGED && event->kind <= UW_NODE_GRADIENTS_CUT;
+    if ((pull || average) && !is_due(r, &r->kind_us[event->kind], uw_board_now_us())) {
+        return;
+    }
     cJSON *ev = uw_event(pull ? "pull" : average ? "average" : "member");
     cJSON_AddStringToObject(ev, "kind", uw_node_event_name(event->kind));
     cJSON_AddStringToObject(ev, "peer", event->peer);
@@ -336,6 +359,12 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
                          {"seconds", (double)event->duration_us / 1e6});
     }
     uw_events_put(&r->events, ev);
+}
+
+void uw_node_report_event(void *arg, const struct uw_node_event *event)
+{
+    struct uw_node_report *r = arg;
+    put_event(r, event);
     if (event->kind == UW_NODE_NAME_TAKEN || event->kind == UW_NODE_WRONG_RUN) {
         atomic_store(&r->refused, true);
     }
@@ -343,7 +372,7 @@ void uw_node_report_event(void *arg, const struct uw_node_event *event)
         atomic_exchange(&r->averaged_n, event->chunks_n) == event->chunks_n) {
         return;     /* like the one before: the progress line counts them */
     }
-    if (!pull) {
+    if (!is_pull(event)) {
         uw_node_report_log(r, "%s", event->text);
     }
 }

@@ -18,7 +18,11 @@ struct uw_node_report {
     struct uw_events events;
     struct uw_progress progress;
     pthread_mutex_t lock;           /* of progress: both threads write sentences */
-    uint64_t status_us;             /* last status event */
+    uint64_t status_us;             /* when members were last looked at */
+    uint64_t every_us;              /* least time between two events step, status, and pull or
+                                       average of a kind; 0: none */
+    uint64_t step_us, table_us;     /* last events step and status; 0: none yet */
+    uint64_t kind_us[UW_NODE_EVENTS_N];     /* ... pull and average; of the network thread */
     uint64_t alone_us;              /* when to report that no seed answers; 0: done */
     atomic_bool refused;            /* a peer or this node was refused, and that was reported */
     _Atomic uint32_t refused_n;     /* events "refused" */
@@ -45,7 +49,7 @@ struct uw_node_summary {
 
 void uw_node_report_init(struct uw_node_report *r);
 
-/* Start writing events. Returns UW_OK or UW_ERR_IO, err filled. */
+/* Start writing events behind what is in the file. Returns UW_OK or UW_ERR_IO, err filled. */
 int uw_node_report_open(struct uw_node_report *r, const char *path, const char *name,
                         struct uw_error *err);
 

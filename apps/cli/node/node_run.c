@@ -312,7 +312,7 @@ static int work(struct uw_node_work *r)
                                                      r->pool_block.bytes,
                                     .score = r->scored ? &r->score : NULL,
                                     .interrupted = r->stop.asked};
-        uw_node_net_members(&r->net, NULL, 0, &s.counters);
+        uw_node_net_members(&r->net, NULL, &s.counters);
         uw_node_report_done(&r->report, &s);
     }
     return rc;
@@ -390,7 +390,11 @@ int uw_node_run(struct uw_node_file *file)
     r->start_us = r->scored_us = uw_board_now_us();
     uw_node_report_init(&r->report);
     r->report.broadcasts = uw_node_work_broadcasts(r->o);
+    r->report.every_us = (uint64_t)(r->o->events_seconds * 1e6);
     uw_stop_init(&r->stop);
+    if (r->o->events != NULL && strcmp(r->o->events, "-") != 0) {
+        uw_stop_keep_hangup();
+    }
     int rc = join_ranks(r, file, &status);
     rc = rc < 0 ? rc : check_files(r, file, &status);
     rc = rc < 0 ? rc : prepare(r, &status);

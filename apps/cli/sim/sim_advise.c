@@ -400,7 +400,8 @@ static int open_search(struct search *s)
     s->trial.on_step = on_step;
     s->trial.on_test = on_test;
     uw_progress_init(&s->progress);
-    return uw_events_open(&s->events, o->json, true, &s->err);  /* emptied when the search begins */
+    return uw_events_open(&s->events, o->json, UW_EVENTS_TIMELESS | UW_EVENTS_KEEP,
+                          &s->err);     /* emptied when the search begins */
 }
 
 /* Set the error of a search without a result. */

@@ -379,7 +379,7 @@ int uw_sim_print_devices(const char *json)
     struct uw_events events;
     struct uw_error err = {.text = ""};
     const struct uw_sim_kind *k;
-    int rc = uw_events_open(&events, json, false, &err);
+    int rc = uw_events_open(&events, json, UW_EVENTS_TIMELESS, &err);
     bool quiet = rc == UW_OK && uw_events_take_stdout(&events);
     if (rc == UW_OK && !quiet) {
         printf("Assumptions: multiply-adds a second = clock x multiply-adds a cycle x efficiency\n"

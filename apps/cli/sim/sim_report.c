@@ -205,7 +205,8 @@ static int close_table(struct uw_sim_report *r, struct uw_error *err)
 
 int uw_sim_report_open(struct uw_sim_report *r, struct uw_error *err)
 {
-    int rc = uw_events_open(&r->events, r->o->json, true, err);
+    int rc = uw_events_open(&r->events, r->o->json, UW_EVENTS_TIMELESS | UW_EVENTS_KEEP,
+                            err);
     rc = rc < 0 ? rc : open_table(r, err);
     if (rc == UW_OK && !r->resumed) {
         uw_events_empty(&r->events);

@@ -632,7 +632,7 @@ static int show(const struct dry *d, struct uw_error *err)
 {
     bool radio = d->o->link != NULL;
     struct uw_events events;
-    int rc = uw_events_open(&events, d->o->json, false, err);
+    int rc = uw_events_open(&events, d->o->json, UW_EVENTS_TIMELESS, err);
     bool print = rc == UW_OK && !uw_events_take_stdout(&events);
     rc = rc < 0 ? rc : uw_sim_fleet_show(&events, &d->draw, radio, print);
     if (rc == UW_OK) {

@@ -89,7 +89,7 @@ int uw_train_open(struct uw_train *t, int *status)
     }
     rc = rc < 0 ? rc : start_profile(t);
     rc = rc < 0 ? rc : uw_train_resume(t);
-    rc = rc < 0 ? rc : uw_events_open(&t->events, o->json, false, &t->err);
+    rc = rc < 0 ? rc : uw_events_open(&t->events, o->json, UW_EVENTS_NEW, &t->err);
     t->events.listener = t->progress.listener;
     return rc;
 }
