@@ -118,13 +118,17 @@ static int take_kept(struct uw_job *job, const struct uw_job_columns *kept,
     return rc;
 }
 
-/* The loss that the written model is to have. A sigmoid that ends a model file stays. */
+/* The loss that the written model is to have. A sigmoid at the end stays. */
 static int take_loss(struct uw_job *job, const struct options *o, const struct uw_job_columns *kept,
                      struct uw_error *err)
 {
-    bool sigmoid = kept->loss.at == UW_LOSS_WORD_BINARY && job->onnx.memory == NULL;
-    return sigmoid && o->loss.at == UW_LOSS_AUTO ? UW_OK
-                                                 : uw_job_take_loss(job, o->loss, kept, err);
+    const struct uw_model_def *d = &job->file.def;
+    const struct uw_choice loss = o->loss.at != UW_LOSS_AUTO ? o->loss : kept->loss;
+    bool sigmoid = loss.at == UW_LOSS_WORD_BINARY && d->layers_n > 0 &&
+                   d->layers[d->layers_n - 1].kind == UW_LAYER_SIGMOID;
+    return !sigmoid            ? uw_job_take_loss(job, o->loss, kept, err)
+           : job->loss_is_open ? uw_job_settle_loss(job, err)
+                               : UW_OK;
 }
 
 /* Write one file completely or not at all. `write` NULL: write the text. */

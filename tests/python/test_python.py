@@ -141,7 +141,7 @@ def test_onnx_comes_in_is_trained_and_goes_out(tmp_path):
         model.export(tmp_path / "third.onnx")
 
 
-def test_values_two_classes_one_hot_and_the_sample_itself():
+def test_values_two_classes_one_hot_and_the_sample_itself(tmp_path):
     x, y = points()
     values = numpy.stack([x.sum(1), x[:, 0] - x[:, 1]], 1)
     model = open_model(2)
@@ -149,6 +149,11 @@ def test_values_two_classes_one_hot_and_the_sample_itself():
     assert any("the loss is taken to be mse against the values" in note for note in notes)
     assert model.answer == "values" and {"mae", "rmse", "r2"} <= set(model.evaluate(x, values))
     numpy.testing.assert_array_equal(model.predict(x), model.forward(x))
+    model.save(tmp_path / "values.safetensors")
+    again = uwasa.Model(network(2), tmp_path / "values.safetensors", verbose=0)
+    numpy.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-3, atol=1e-5)
+    with pytest.raises(ValueError, match="the test set has 3 values beside each sample"):
+        model.fit(x, values, test=(x, numpy.zeros((96, 3), numpy.float32)))
     one = open_model(1)
     one.fit(x, y == 0)
     assert one.answer == "class" and one.predict(x).shape == (96, 2)
