@@ -34,6 +34,9 @@ int uw_table_scale(struct uw_table_set *p, float *mean)
     bool standard = p->files.o.scale == UW_SCALE_STANDARD;
     bool earlier = known && (standard || !p->files.o.scale_said);
     size_t bytes = c->features_n * sizeof(float);
+    if (p->config->unscaled) {
+        return UW_OK;
+    }
     if (known && !earlier &&
         (p->files.o.scale == UW_SCALE_NONE || like->inverse[0] != 1.0f / 255.0f)) {
         uw_note(&p->d->notes, "WARNING: the model was trained on another scale, which scale= "

@@ -24,6 +24,13 @@ bool uw_ip_address_is_ipv4(const struct uw_ip_address *a)
     return memcmp(a->ip, mapped_prefix, sizeof mapped_prefix) == 0;
 }
 
+bool uw_ip_address_is_any(const struct uw_ip_address *a)
+{
+    static const uint8_t any[16];
+    return memcmp(a->ip, any, sizeof any) == 0 ||
+           (uw_ip_address_is_ipv4(a) && memcmp(a->ip + 12, any, 4) == 0);
+}
+
 bool uw_ip_address_equal(const struct uw_ip_address *a, const struct uw_ip_address *b)
 {
     return a->port == b->port && a->scope == b->scope && memcmp(a->ip, b->ip, 16) == 0;

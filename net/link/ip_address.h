@@ -29,6 +29,9 @@ void uw_ip_address_set_ipv4(struct uw_ip_address *a, const uint8_t ip[4]);
 
 bool uw_ip_address_is_ipv4(const struct uw_ip_address *a);
 
+/* 0.0.0.0 or ::, what a socket has that is bound to any address. */
+bool uw_ip_address_is_any(const struct uw_ip_address *a);
+
 bool uw_ip_address_equal(const struct uw_ip_address *a, const struct uw_ip_address *b);
 
 /* Write "10.0.0.9:4433" or "[fe80::1%2]:4433". Returns UW_OK. */

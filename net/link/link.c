@@ -30,6 +30,35 @@ int uw_link_describe(struct uw_link *l, uint16_t station, char text[UW_LINK_ADDR
     return text != NULL ? l->ops->describe(l, station, text) : UW_ERR_INVALID;
 }
 
+/* The scope in the text of a link-local address, with its '%', up to the ']'; NULL: none. */
+static const char *scope_of(const char *address, size_t *scope_bytes)
+{
+    bool local = strncmp(address, "[fe", 3) == 0 && address[3] != '\0' &&
+                 strchr("89ab", address[3]) != NULL;
+    const char *scope = local ? strchr(address, '%') : NULL;
+    const char *end = scope != NULL ? strchr(scope, ']') : NULL;
+    *scope_bytes = end != NULL ? (size_t)(end - scope) : 0;
+    return end != NULL ? scope : NULL;
+}
+
+void uw_link_localize(struct uw_link *l, uint16_t peer, char address[UW_LINK_ADDRESS_BYTES])
+{
+    char seen[UW_LINK_ADDRESS_BYTES], text[UW_LINK_ADDRESS_BYTES];
+    size_t told_bytes, bytes;
+    const char *told = scope_of(address, &told_bytes);
+    if (told == NULL || uw_link_describe(l, peer, seen) < 0) {
+        return;
+    }
+    const char *scope = scope_of(seen, &bytes);
+    size_t head = (size_t)(told - address), rest = strlen(told + told_bytes);
+    if (scope != NULL && head + bytes + rest < sizeof text) {
+        memcpy(text, address, head);
+        memcpy(text + head, scope, bytes);
+        memcpy(text + head + bytes, told + told_bytes, rest + 1u);
+        memcpy(address, text, head + bytes + rest + 1u);
+    }
+}
+
 bool uw_link_hold(struct uw_link *l, uint16_t station, bool hold)
 {
     return check(l) == UW_OK && l->ops->hold(l, station, hold);

@@ -148,9 +148,7 @@ static void bind_source(const struct uw_link_tcp *l, int fd)
 {
     struct sockaddr_storage s;
     struct uw_ip_address a;
-    static const uint8_t any[16];
-    if (uw_ip_address_of(l->listener, false, &a) && memcmp(a.ip, any, sizeof any) != 0 &&
-        !(uw_ip_address_is_ipv4(&a) && memcmp(a.ip + 12, any, 4) == 0)) {
+    if (uw_ip_address_of(l->listener, false, &a) && !uw_ip_address_is_any(&a)) {
         a.port = 0;
         socklen_t bytes = uw_ip_address_to(&a, l->ipv6, &s);
         (void)bind(fd, (struct sockaddr *)&s, bytes);

@@ -3,11 +3,10 @@
 
 #include "ip_errno.h"
 #include "link_ip.h"
+#include "link_udp_io.h"
 #include "station_table.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,19 +17,22 @@
 #define BLOCK_BYTES 65507u              /* most bytes of one system call */
 #define BLOCK_IN_BYTES 65536u           /* largest block received */
 #define TOGETHER_BYTES (BLOCK_BYTES + BLOCK_IN_BYTES)
-
-/* An aligned control message with an int. */
-union control {
-    struct cmsghdr head;
-    uint8_t bytes[CMSG_SPACE(sizeof(int))];
-};
+#define OWN_SILENT_US 10000000u         /* the network may have changed: the system chooses again */
 
 static int udp_resolve(struct uw_link *link, const char *address, uint16_t *station)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
     struct uw_ip_address a;
     int rc = uw_ip_resolve(address, !l->ipv6 ? UW_IP_V4 : !l->ipv4 ? UW_IP_V6 : UW_IP_ANY, &a);
-    return rc < 0 ? rc : uw_stations_resolve(&l->stations, &a, station);
+    bool is_new = false;
+    rc = rc < 0 ? rc : uw_stations_enter(&l->stations, &a, station, &is_new);
+    if (rc == UW_OK) {
+        (void)uw_stations_hold(&l->stations, *station, true);
+    }
+    if (is_new) {
+        l->own[*station] = (struct uw_udp_own){.interface = 0};
+    }
+    return rc;
 }
 
 static int udp_describe(struct uw_link *link, uint16_t station, char text[UW_LINK_ADDRESS_BYTES])
@@ -43,26 +45,34 @@ static bool udp_hold(struct uw_link *link, uint16_t station, bool hold)
     return uw_stations_hold(&((struct uw_link_udp *)link)->stations, station, hold);
 }
 
-/* Send one datagram. Returns as uw_ip_send_error; UW_OK also for a lost one. */
-static int send_one(struct uw_link *link, const struct uw_ip_address *a, const void *buf,
-                    uint32_t buf_bytes)
+/* The address that a station asked: answers leave from there. */
+static struct uw_udp_own *own_of(struct uw_link_udp *l, uint16_t station)
 {
-    struct sockaddr_storage address;
-    socklen_t address_bytes = uw_ip_address_to(a, ((struct uw_link_udp *)link)->ipv6, &address);
-    for (int i = 0; i < UW_IP_RETRIES; i++) {
-        ssize_t n = sendto(link->fd, buf, buf_bytes, MSG_NOSIGNAL, (struct sockaddr *)&address,
-                           address_bytes);
-        if (n >= 0) {
-            link->stats.sent_n++;
-            link->stats.sent_bytes += buf_bytes;
-            return UW_OK;
-        }
-        if (errno != EINTR && errno != ECONNREFUSED) {
-            break;
-        }
+    struct uw_udp_own *own = &l->own[station];
+    if (l->now_us - own->heard_us > OWN_SILENT_US) {
+        *own = (struct uw_udp_own){.heard_us = l->now_us};
     }
-    int rc = uw_ip_send_error(errno);
-    link->stats.dropped_n += rc == UW_OK;
+    return own;
+}
+
+/* Send one datagram. Returns as uw_ip_send_error; UW_OK also for a lost one. */
+static int send_one(struct uw_link_udp *l, uint16_t to, const struct uw_ip_address *a,
+                    const void *buf, uint32_t buf_bytes)
+{
+    struct uw_udp_own *own = own_of(l, to);
+    int n = uw_udp_send(l->link.fd, l->ipv6, a, own, buf, buf_bytes, 0);
+    int rc = n < 0 ? uw_ip_send_error(errno) : UW_OK;
+    if (n < 0 && (rc == UW_OK || rc == UW_ERR_IO) && uw_udp_own_is_known(own)) {
+        *own = (struct uw_udp_own){.heard_us = l->now_us};  /* this end has lost that address */
+        n = uw_udp_send(l->link.fd, l->ipv6, a, own, buf, buf_bytes, 0);
+        rc = n < 0 ? uw_ip_send_error(errno) : UW_OK;
+    }
+    if (n >= 0) {
+        l->link.stats.sent_n++;
+        l->link.stats.sent_bytes += buf_bytes;
+    } else {
+        l->link.stats.dropped_n += rc == UW_OK;
+    }
     return rc;
 }
 
@@ -94,45 +104,23 @@ static uint32_t next_bytes(const struct uw_link_udp_block *b)
 
 /* Send the waiting messages in one call: all or none. Returns UW_OK, UW_ERR_AGAIN, or
  * UW_ERR_UNSUPPORTED: send them one by one, also to find out which are lost. */
-#if defined(UDP_SEGMENT)
 static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
 {
     const struct uw_link_udp_block *b = &l->out;
     uint32_t bytes = b->end - b->at;
-    uint16_t each = (uint16_t)b->each_bytes;
-    struct sockaddr_storage address;
-    union control control;
-    struct iovec part = {.iov_base = b->bytes + b->at, .iov_len = bytes};
-    struct msghdr m = {.msg_name = &address, .msg_namelen = uw_ip_address_to(a, l->ipv6, &address),
-                       .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
-                       .msg_controllen = CMSG_SPACE(sizeof each)};
-    memset(&control, 0, sizeof control);
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = IPPROTO_UDP;
-    c->cmsg_type = UDP_SEGMENT;
-    c->cmsg_len = CMSG_LEN(sizeof each);
-    memcpy(CMSG_DATA(c), &each, sizeof each);
-    for (int i = 0; i < UW_IP_RETRIES; i++) {
-        if (sendmsg(l->link.fd, &m, MSG_NOSIGNAL) >= 0) {
-            l->link.stats.sent_n += (bytes + b->each_bytes - 1u) / b->each_bytes;
-            l->link.stats.sent_bytes += bytes;
-            return UW_OK;
-        }
-        if (errno != EINTR && errno != ECONNREFUSED) {
-            break;
-        }
+    if (!uw_udp_sends_blocks()) {
+        return UW_ERR_UNSUPPORTED;
     }
-    /* Other errors: too large for the path, a device without checksums, an old kernel. */
+    if (uw_udp_send(l->link.fd, l->ipv6, a, own_of(l, b->station), b->bytes + b->at, bytes,
+                    b->each_bytes) >= 0) {
+        l->link.stats.sent_n += (bytes + b->each_bytes - 1u) / b->each_bytes;
+        l->link.stats.sent_bytes += bytes;
+        return UW_OK;
+    }
+    /* Other errors: too large for the path, a device without checksums, an old kernel, an address
+     * that this end has lost. */
     return uw_ip_send_error(errno) == UW_ERR_AGAIN ? UW_ERR_AGAIN : UW_ERR_UNSUPPORTED;
 }
-#else
-static int send_block(struct uw_link_udp *l, const struct uw_ip_address *a)
-{
-    (void)l;
-    (void)a;
-    return UW_ERR_UNSUPPORTED;
-}
-#endif
 
 /* Send the waiting messages. Returns UW_OK or UW_ERR_AGAIN (some still wait). */
 static int flush(struct uw_link_udp *l)
@@ -145,7 +133,7 @@ static int flush(struct uw_link_udp *l)
     }
     while (rc != UW_ERR_AGAIN && b->at < b->end) {
         uint32_t bytes = next_bytes(b);
-        rc = send_one(&l->link, &a, b->bytes + b->at, bytes);
+        rc = send_one(l, b->station, &a, b->bytes + b->at, bytes);
         if (rc != UW_ERR_AGAIN) {
             b->at += bytes;
             l->link.stats.dropped_n += rc < 0;
@@ -182,40 +170,16 @@ static int udp_send(struct uw_link *link, uint16_t to, const void *buf, uint32_t
         return UW_ERR_AGAIN;
     }
     if (b->bytes == NULL || buf_bytes == 0) {
-        return send_one(link, a, buf, buf_bytes);
+        return send_one(l, to, a, buf, buf_bytes);
     }
     if (b->end == 0) {
         set_address(b, a);
+        b->station = to;
         b->each_bytes = buf_bytes;
     }
     memcpy(b->bytes + b->end, buf, buf_bytes);
     b->end += buf_bytes;
     return UW_OK;
-}
-
-/* Receive consecutive datagrams of one sender.
- *   each_bytes  set to the size of each; the last may be shorter
- * Returns as recvmsg. */
-static ssize_t receive_block(int fd, uint8_t *bytes, size_t cap_bytes, uint32_t *each_bytes,
-                             struct sockaddr_storage *from)
-{
-    union control control;
-    struct iovec part = {.iov_base = bytes, .iov_len = cap_bytes};
-    struct msghdr m = {.msg_name = from, .msg_namelen = sizeof *from, .msg_iov = &part,
-                       .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n = recvmsg(fd, &m, 0);
-    *each_bytes = n > 0 ? (uint32_t)n : 0;
-#if defined(UDP_GRO)
-    for (struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL; c != NULL; c = CMSG_NXTHDR(&m, c)) {
-        int each = 0;
-        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO &&
-            c->cmsg_len >= CMSG_LEN(sizeof each)) {
-            memcpy(&each, CMSG_DATA(c), sizeof each);
-            *each_bytes = each > 0 ? (uint32_t)each : *each_bytes;
-        }
-    }
-#endif
-    return n;
 }
 
 /* Receive a block into l->in.
@@ -224,12 +188,11 @@ static int fill_block(struct uw_link_udp *l)
 {
     struct uw_link_udp_block *b = &l->in;
     for (int i = 0; i < UW_IP_RETRIES; i++) {
-        struct sockaddr_storage sender;
         struct uw_ip_address a;
-        memset(&sender, 0, sizeof sender);
-        ssize_t n = receive_block(l->link.fd, b->bytes, room_of(l), &b->each_bytes, &sender);
+        struct uw_udp_own *own = &l->own[l->stations.slots_n];
+        int n = uw_udp_receive(l->link.fd, b->bytes, room_of(l), &b->each_bytes, &a, own);
         int rc = n < 0 ? uw_ip_recv_error(errno) : UW_OK;
-        if (n >= 0 && uw_ip_address_from(&sender, &a)) {
+        if (n >= 0 && a.port != 0) {
             b->at = 0;
             b->end = (uint32_t)n;
             set_address(b, &a);
@@ -262,6 +225,10 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
         b->at += bytes;
         rc = uw_stations_receive(&l->stations, link, &a, bytes, from);
     }
+    if (rc != UW_ERR_AGAIN) {
+        l->own[*from] = l->own[l->stations.slots_n];
+        l->own[*from].heard_us = l->now_us;
+    }
     return rc;
 }
 
@@ -269,6 +236,7 @@ static int udp_recv_view(struct uw_link *link, uint16_t *from, void **view)
 static uint64_t udp_step(struct uw_link *link, uint64_t now_us)
 {
     struct uw_link_udp *l = (struct uw_link_udp *)link;
+    l->now_us = now_us;
     int rc = flush(l);
     return l->in.at < l->in.end ? now_us : rc == UW_ERR_AGAIN ? now_us + RETRY_US : UINT64_MAX;
 }
@@ -297,13 +265,23 @@ static uint32_t mtu_of(const struct uw_link_udp_config *c)
     return c->mtu_bytes != 0 ? c->mtu_bytes : UW_LINK_UDP_MTU_DEFAULT;
 }
 
+/* Of each station, and of the sender of l->in. */
+static size_t own_bytes(const struct uw_link_udp_config *c)
+{
+    uint32_t stations_n = c->stations_n != 0 ? c->stations_n : UW_STATIONS_DEFAULT;
+    return (stations_n + 1u) * sizeof(struct uw_udp_own);
+}
+
 size_t uw_link_udp_bytes(const struct uw_link_udp_config *config)
 {
     if (config == NULL || mtu_of(config) > UW_LINK_UDP_MTU_MAX) {
         return SIZE_MAX;
     }
     size_t bytes = uw_stations_bytes(config->stations_n, mtu_of(config));
-    return bytes == SIZE_MAX || !config->together ? bytes : bytes + TOGETHER_BYTES;
+    if (bytes == SIZE_MAX) {
+        return SIZE_MAX;
+    }
+    return own_bytes(config) + bytes + (config->together ? TOGETHER_BYTES : 0);
 }
 
 int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *config,
@@ -330,15 +308,16 @@ int uw_link_udp_init(struct uw_link_udp *l, const struct uw_link_udp_config *con
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
     l->link.fd = fd;
-    uw_stations_init(&l->stations, config->memory, config->stations_n);
+    l->own = config->memory;
+    memset(l->own, 0, own_bytes(config));
+    uw_stations_init(&l->stations, (uint8_t *)config->memory + own_bytes(config),
+                     config->stations_n);
+    uw_udp_ask_own(fd, l->ipv6);
     l->in.bytes = l->stations.datagram;
     if (config->together) {
         l->in.bytes = (uint8_t *)config->memory + need - TOGETHER_BYTES;
         l->out.bytes = l->in.bytes + BLOCK_IN_BYTES;
-#if defined(UDP_GRO)
-        int on = 1;
-        (void)setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on);
-#endif
+        uw_udp_ask_blocks(fd);
     }
     l->link.mtu_bytes = mtu_of(config);
     l->link.ops = &udp_ops;

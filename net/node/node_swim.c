@@ -106,11 +106,12 @@ static void answer(struct uw_node_state *s, uint16_t station, enum uw_wire_type 
     }
 }
 
-static void receive_rumours(struct uw_node_state *s, uint32_t bytes)
+static void receive_rumours(struct uw_node_state *s, uint16_t station, uint32_t bytes)
 {
     uwasa_Peer peer;
     uint32_t at = 0;
     while (uw_message_next_peer(s->config.link->frames, s->in, bytes, &at, &peer)) {
+        uw_link_localize(s->config.link, station, peer.address);
         uw_membership_rumour(&s->membership, &peer, s->outer_us);
     }
 }
@@ -133,6 +134,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     }
     bool otherwise = s->averages != NULL &&
                      s->averages->otherwise(uw_membership_at(&s->membership, station), ping);
+    uw_link_localize(s->config.link, station, ping->self.address);
     int rc = uw_membership_update(&s->membership, station, ping, s->outer_us, &m);
     if (rc == UW_ERR_DENIED) {
         const struct uw_node_cause c = {.own = strcmp(ping->self.name, s->config.name) == 0};
@@ -163,7 +165,7 @@ static void on_ping(struct uw_node_state *s, uint16_t station, enum uw_wire_type
     if (type == UW_WIRE_ACK) {
         uw_membership_acked(&s->membership, m, ping->seq, s->outer_us);
     }
-    receive_rumours(s, bytes);
+    receive_rumours(s, station, bytes);
     answer(s, station, type, ping);
 }
 

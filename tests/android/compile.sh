@@ -19,7 +19,7 @@ clang --target=aarch64-linux-android28 -fsyntax-only -std=c11 -D_POSIX_C_SOURCE=
     -isystem $headers -isystem "$build/net/proto" -idirafter /usr/include \
     -Iruntime/include -Ikernels/include -Inet/include -Inet -Iboards/linux/include \
     -Iapps/data/include -Iapps/cli -Iapps/convert/include -Iapps/sim/include -Itests/android \
-    boards/linux/*.c boards/android/app/uwasa_jni.c net/link/link_ip.c net/link/link_udp.c \
+    boards/linux/*.c boards/android/app/uwasa_jni.c net/link/link_ip.c net/link/link_udp*.c \
     net/link/link_tcp*.c net/secure/secure_mbedtls*.c \
     apps/cli/cmd_status.c apps/cli/demo/cmd_demo.c apps/cli/demo/demo_nodes.c apps/cli/base/events.c apps/cli/demo/janitor.c apps/cli/links/keyfile.c \
     apps/cli/node/*.c apps/cli/base/open_file.c apps/cli/base/stop.c

@@ -236,6 +236,14 @@ expect 1 "$uwasa" eval $frame --data csv:other.csv
 told 'other.csv: no column "wet", which the model was trained on'
 expect 1 "$uwasa" train --model frame.json --data csv:frame.csv,test=later.csv
 told 'both files need the same columns in the same order'
+# the label is remembered by its name, also where another column looks more like one
+sed '1s/,inside$/,rain/' frame.csv | awk -F, -v OFS=, '{ print $0, NR == 1 ? "class" : NR % 2 }' >rain.csv
+expect 0 "$uwasa" train --model frame.json --data csv:rain.csv,label=rain --weights frame.st --steps 5 --save rain.st
+expect 0 "$uwasa" train --model frame.json --data csv:rain.csv --weights rain.st --steps 5 --save rain.st
+told 'the label is column 5 "rain", as in the training data; label= decides otherwise'
+expect 0 "$uwasa" eval --model frame.json --data csv:rain.csv,test=0 --weights rain.st --json -
+told 'label in column 5 "rain"'
+better test_accuracy 0.9 1
 # shellcheck disable=SC2086
 printf '4.5,True,\n4.5,wet,1\n3.5,false,1\n' | "$uwasa" predict $frame >out 2>err &&
     fail "a line without an answer is no mistake"

@@ -271,6 +271,9 @@ def test_a_scale_of_the_training_data_holds_for_arrays(tmp_path):
     again = uwasa.Model(network(), tmp_path / "w.safetensors", verbose=0)
     numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
     assert (again.predict(wide).argmax(1) == y).mean() > 0.8
+    model.export(tmp_path / "wide.onnx")
+    again = uwasa.Model(tmp_path / "wide.onnx", verbose=0)
+    numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
 
 
 def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_path):
@@ -291,6 +294,12 @@ def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_p
     again = uwasa.Model(network(1), tmp_path / "w.safetensors", verbose=0)
     numpy.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-5)
     assert model.evaluate(x, price)["r2"] > 0.8
+    model.export(tmp_path / "prices.onnx")          # with its scale
+    again = uwasa.Model(tmp_path / "prices.onnx", verbose=0)
+    numpy.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-5)
+    assert again.evaluate(x, price)["r2"] == pytest.approx(model.evaluate(x, price)["r2"], rel=1e-4)
+    again.fit(x, price, epochs=1, lr=0.02)
+    assert again.evaluate(x, price)["r2"] > 0.8
     told = open_model(1).fit(x, price, lr=1e-12).notes
     assert any("y goes from" in note for note in told)
     other = open_model(1)
@@ -442,6 +451,7 @@ def test_a_terminal_gets_a_bar(capsys, monkeypatch):
               {"event": "epoch", "epoch": 1, "loss": 0.4, "seconds": 1.0},
               {"event": "eval", "test_loss": 0.25, "test_accuracy": 0.5},
               {"event": "epoch", "epoch": 2, "loss": 0.3, "seconds": 1.0},
+              {"event": "epoch", "epoch": 3, "loss": 0.2, "seconds": 1.0},
               {"event": "done", "interrupted": False}]
     for event in events:
         told.add(event)
@@ -449,7 +459,20 @@ def test_a_terminal_gets_a_bar(capsys, monkeypatch):
     lines = [line.strip() for line in re.split("[\r\n]", capsys.readouterr().out) if line.strip()]
     assert lines == ["[############............]  50 %  step 5/10  loss 0.5000",
                      "epoch 1  loss 0.4000  test loss 0.2500  test accuracy 0.5000",
-                     "epoch 2  loss 0.3000"]
+                     "epoch 2  loss 0.3000", "epoch 3  loss 0.2000"]
+
+
+def test_each_epoch_has_its_line_and_values_have_no_accuracy(capsys):
+    x, y = points()
+    for test in ({}, {"validation": 0.2}):
+        values = open_model(1).fit(x, x.sum(1), epochs=3, verbose=1, **test)
+        lines = [line.split("  ") for line in capsys.readouterr().out.splitlines()
+                 if line.startswith("epoch ")]
+        assert [(line[0], line[1]) for line in lines] == [
+            (f"epoch {i + 1}", f"loss {loss:.4f}") for i, loss in enumerate(values["loss"])]
+        assert all(line[2:] == [] if not test else line[2].startswith("validation loss ")
+                   for line in lines)
+        assert not any("accuracy" in key for key in values)
 
 
 def test_a_node_trains_on_arrays_and_its_checkpoint_is_loaded(tmp_path):

@@ -150,6 +150,11 @@ uint64_t uw_link_step(struct uw_link *l, uint64_t now_us);
 void uw_link_deinit(struct uw_link *l);
 void uw_link_forget(struct uw_link *l, uint16_t station);
 
+/* Turn an address that a peer tells into one for this end: the scope of a link-local IPv6 address
+ * ("[fe80::1%2]:4433") is the number of an interface of the peer. It becomes that of the interface
+ * on which this end hears the peer, where the peer's address is link-local, too. */
+void uw_link_localize(struct uw_link *l, uint16_t peer, char address[UW_LINK_ADDRESS_BYTES]);
+
 /* Send one message of two parts, over any link.
  *   scratch  [head_bytes + body_bytes] for links that cannot gather; may be NULL for those that do
  * Returns what send returns, UW_ERR_UNSUPPORTED (the link cannot gather, and scratch is NULL). */

@@ -5,6 +5,10 @@
  * A station is a slot of the address table (uwasa/stations.h). The link does not authenticate
  * peers: put a secure channel on top.
  *
+ * Where this machine has several addresses and the link is bound to any, messages to a station
+ * leave from the address that it asked (Linux); after 10 s of silence, or if this end has lost that
+ * address, from the one that the system chooses.
+ *
  * With `together` set, consecutive messages to one station wait until they are 64, or until the
  * next step, recv or deinit, and go to the system in one call where it can (Linux); receive does
  * likewise. A message that the system refuses later counts as dropped.
@@ -49,12 +53,18 @@ struct uw_link_udp_block {
     uint8_t ip[16];             /* of the other end */
     uint32_t scope;
     uint16_t port;
+    uint16_t station;           /* out */
 };
+
+struct uw_udp_own;
 
 struct uw_link_udp {
     struct uw_link link;
     struct uw_stations stations;
     struct uw_link_udp_block in, out;
+    struct uw_udp_own *own;     /* addresses of this end that the stations asked, one each, and of
+                                   the sender of `in` */
+    uint64_t now_us;
     bool ipv6, ipv4;            /* families the socket reaches */
 };
 
