@@ -54,14 +54,18 @@ static int check_finite(const float *x, size_t rows_n, size_t row_n, const char 
     return UW_OK;
 }
 
-static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what)
+static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what,
+                        enum uw_data_advice advice)
 {
     float least = 0.0f, most = 0.0f;
     for (size_t i = 0; i < n; i++) {
         least = x[i] < least ? x[i] : least;
         most = x[i] > most ? x[i] : most;
     }
-    if (most - least > LARGE) {
+    if (most - least > LARGE && advice == UW_DATA_ADVISES_NEW) {
+        uw_note(&d->notes, "%s goes from %g to %g and is not scaled: so it should be if that is "
+                "what the model's own weights were trained on", what, (double)least, (double)most);
+    } else if (most - least > LARGE && advice == UW_DATA_ADVISES) {
         uw_note(&d->notes, "WARNING: %s goes from %g to %g and is not scaled, which learns badly: "
                 "(%s - %s.mean(0)) / %s.std(0)%s", what, (double)least, (double)most, what, what,
                 what, what[0] == 'x' ? ", or images / 255, for training and prediction alike"
@@ -97,12 +101,15 @@ static int take_scale(struct uw_arrays *d, const struct uw_data_columns *like, s
 }
 
 /* The scale of the values that the model's weights are for. */
-static int take_value_scale(struct uw_arrays *d, const struct uw_data_columns *like,
+static int take_value_scale(struct uw_arrays *d, const struct uw_data_config *config,
                             const struct uw_data_arrays *a, struct uw_error *err)
 {
+    const struct uw_data_columns *like = config->like;
+    bool masks = config->leave_values || (config->outputs != 0 && config->outputs != a->y_n);
     struct uw_data_columns *c = &d->columns;
     if (like == NULL || like->target_mean == NULL || like->targets_n != a->y_n) {
-        doubt_scale(d, a->y, (size_t)a->samples_n * a->y_n, "y");
+        doubt_scale(d, a->y, (size_t)a->samples_n * a->y_n, "y",
+                    masks ? UW_DATA_ADVISES_NOTHING : config->advice);
         return UW_OK;
     }
     c->target_mean = copy_of(like->target_mean, a->y_n);
@@ -198,8 +205,8 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, str
     if (rc < 0 || (nothing && a->y == NULL)) {
         return rc;
     }
-    if (d->columns.features_n == 0) {
-        doubt_scale(d, a->x, a->samples_n * n, "x");
+    if (d->columns.features_n == 0 && !config->tokens) {
+        doubt_scale(d, a->x, a->samples_n * n, "x", config->advice);
     }
     if (a->y == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "
@@ -211,7 +218,7 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, str
     if (!nothing) {
         d->y = a->y;
         d->base.targets_n = a->y_n;
-        return take_value_scale(d, config->like, a, err);
+        return take_value_scale(d, config, a, err);
     }
     return UW_OK;
 }
