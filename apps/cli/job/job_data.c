@@ -225,7 +225,7 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
         return UW_OK;
     }
-    if (c != NULL && twin && (c->classes == NULL || (is_constant(c) && has_logits(j)))) {
+    if (c != NULL && twin && (!uw_data_has_targets(set) || (is_constant(c) && has_logits(j)))) {
         set_loss(j, UW_LOSS_MSE, UW_TARGET_INPUT);
         return UW_OK;
     }

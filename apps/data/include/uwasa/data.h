@@ -17,7 +17,7 @@
  *     sounds:DIR[,TESTDIR][,OPTION...]     files .wav, in a folder a class
  *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
  *     mqtt://[USER@]HOST[:PORT]/TOPIC[,OPTION...]   the same from a broker; mqtts:// with TLS
- *     arrays                            of the program's own memory (struct uw_data_arrays)
+ *     arrays[,OPTION...]                of the program's own memory (struct uw_data_arrays)
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -77,10 +77,10 @@
  * key=FILE name files with the user's password and with certificates. A broker that goes away is
  * connected to again when it is there. MQTT needs libmosquitto in the build.
  *
- * Arrays in memory are neither copied nor split. Their y is read by what is wanted: labels are
- * whole numbers from 0, or one-hot; where neither the model nor the loss says, one number for a
- * sample is a label if it comes from an integer type or the model has several outputs, and anything
- * else is values.
+ * Arrays in memory are neither copied nor split; they take the options scale and target-scale.
+ * Their y is read by what is wanted: labels are whole numbers from 0, or one-hot; where neither the
+ * model nor the loss says, one number for a sample is a label if it comes from an integer type or
+ * the model has several outputs, and anything else is values.
  *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
