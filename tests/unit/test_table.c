@@ -515,6 +515,28 @@ static void test_table_scale_is_advised_where_it_helps(void **state)
     }
 }
 
+/* The model's outputs have the order of the training data. */
+static void test_table_values_keep_their_order_by_name(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.outputs = 2, .channels = 1, .scale_values = true};
+    write_text("a.csv", "x,price,tiny,other\n1,2000,0.5,1\n2,4000,1.5,2\n");
+    struct uw_data first = open_good(spec(",target=price+tiny,drop=other,test=0"), &config);
+    config.like = uw_data_columns(&first);
+    struct uw_data d = open_good(spec(",target=tiny+price,test=0"), &config);
+    expect_values(&d, 1, (float[]){1.0f, 1.0f});
+    expect_told(&d, "values are in the order of the training data, \"price\" first");
+    uw_data_close(&d);
+    d = open_good(spec(",target=price+tiny,test=0"), &config);
+    assert_false(tells(&d, "order of the training data"));
+    assert_false(tells(&d, "trained on other values"));
+    uw_data_close(&d);
+    d = open_good(spec(",target=tiny+other,test=0"), &config);
+    expect_told(&d, "WARNING: the model was trained on other values, as \"price\"");
+    uw_data_close(&d);
+    uw_data_close(&first);
+}
+
 static void test_table_that_looks_wrong_is_told(void **state)
 {
     (void)state;
@@ -584,6 +606,7 @@ int main(void)
         cmocka_unit_test_teardown(test_table_columns_are_kept_and_used_again, empty_folder),
         cmocka_unit_test_teardown(test_table_label_is_found_by_its_name_again, empty_folder),
         cmocka_unit_test_teardown(test_table_scale_is_advised_where_it_helps, empty_folder),
+        cmocka_unit_test_teardown(test_table_values_keep_their_order_by_name, empty_folder),
         cmocka_unit_test_teardown(test_table_that_looks_wrong_is_told, empty_folder),
         cmocka_unit_test_teardown(test_table_in_turns_is_tested_on_every_class, empty_folder),
     };

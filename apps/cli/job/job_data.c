@@ -216,10 +216,11 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
     bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
     if (set->base->targets_n != 0) {
         bool each = set->base->targets_n == outputs;
-        if ((sigmoid || each) && is_binary(set->base, false)) {
+        bool scaled = c != NULL && c->target_mean != NULL;  /* other numbers than in the table */
+        if (!scaled && (sigmoid || each) && is_binary(set->base, false)) {
             return set_binary(j, set->base, spec, err);
         }
-        if (!each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
+        if (!scaled && !each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
             return uw_job_set_positions(j, set->base->targets_n, spec, err);
         }
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
