@@ -300,12 +300,37 @@ def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_p
     assert again.evaluate(x, price)["r2"] == pytest.approx(model.evaluate(x, price)["r2"], rel=1e-4)
     again.fit(x, price, epochs=1, lr=0.02)
     assert again.evaluate(x, price)["r2"] > 0.8
-    told = open_model(1).fit(x, price, lr=1e-12).notes
-    assert any("y goes from" in note for note in told)
     other = open_model(1)
     other.load(again.state_dict())                  # for values of which nothing is known
     told = other.fit(f"csv:{file}", lr=1e-12).notes
-    assert any("target-scale=standard gives" in note for note in told)
+    assert any("target-scale=standard" in note for note in told)
+    other = open_model(1)
+    other.load(again.state_dict())
+    told = other.fit(x, price, lr=1e-12).notes
+    assert any('target_scale="standard" gives' in note for note in told)
+
+
+def test_arrays_are_scaled_as_a_table_is(tmp_path):
+    x, _ = points(200)
+    wide, price = 1000 * x + 5000, 200000 + 50000 * x.sum(1)
+    file = tmp_path / "all.csv"
+    numpy.savetxt(file, numpy.column_stack([wide, price]), "%.9g", delimiter=",")
+    for said in ({}, {"target_scale": "standard"}, {"target_scale": 1e5}, {"target_scale": "none"}):
+        options = dict(scale="standard", epochs=3, lr=1e-12 if "none" in said.values() else 0.02)
+        tables, model = open_model(1), open_model(1)
+        table = tables.fit(f"csv:{file},test=0", **options, **said)
+        told = model.fit(wide, price.astype(numpy.float32), **options, **said)
+        numpy.testing.assert_allclose(told["loss"], table["loss"], rtol=1e-5)
+        numpy.testing.assert_allclose(model.predict(wide), tables.predict(wide), rtol=1e-5)
+        assert any("y is learned" in note for note in told.notes) == ("none" not in said.values())
+    labels = (x[:, 0] > 1).astype(int)
+    model = open_model(4)                           # as many outputs as inputs
+    model.fit(wide, labels, test=(wide, labels), scale="standard", epochs=10, lr=0.1)
+    right = (model.predict(wide).argmax(1) == labels).mean()
+    assert right > 0.9 and model.evaluate(wide, labels)["accuracy"] == right
+    model.save(tmp_path / "w.safetensors")
+    again = uwasa.Model(network(4), tmp_path / "w.safetensors", verbose=0)
+    numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
 
 
 X, Y = points(6)
@@ -328,6 +353,8 @@ WRONG = [
     (dict(x=X, y=Y, epochs=1, steps=2), "steps and epochs: give one of them"),
     (dict(x=X, y=Y, patience=2), "patience: needs a test"),
     (dict(x=X, y=Y, test=(X, Y[:2])), "y: has 2 rows"),
+    (dict(x=X, y=Y, scale="much"), "scale=much: needs none, 255 or standard"),
+    (dict(x=X, y=Y, target_scale="standard"), "target_scale is for values"),
     (dict(x="csv:none.csv"), "none.csv")]
 
 

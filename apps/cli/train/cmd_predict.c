@@ -326,6 +326,7 @@ static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct 
     if (rc == UW_OK && o->data != NULL) {
         rc = uw_data_open(&p->data, o->data,
                           &(struct uw_data_config){.seed = o->seed, .test = true, .unscaled = true,
+                                                   .advice = UW_DATA_ADVISES_NOTHING,
                                                    .like = c->features_n != 0 ? c : NULL}, err);
     }
     const struct uw_dataset *d = p->data.base;

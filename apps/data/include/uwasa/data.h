@@ -17,7 +17,7 @@
  *     sounds:DIR[,TESTDIR][,OPTION...]     files .wav, in a folder a class
  *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
  *     mqtt://[USER@]HOST[:PORT]/TOPIC[,OPTION...]   the same from a broker; mqtts:// with TLS
- *     arrays                            of the program's own memory (struct uw_data_arrays)
+ *     arrays[,OPTION...]                of the program's own memory (struct uw_data_arrays)
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -77,10 +77,10 @@
  * key=FILE name files with the user's password and with certificates. A broker that goes away is
  * connected to again when it is there. MQTT needs libmosquitto in the build.
  *
- * Arrays in memory are neither copied nor split. Their y is read by what is wanted: labels are
- * whole numbers from 0, or one-hot; where neither the model nor the loss says, one number for a
- * sample is a label if it comes from an integer type or the model has several outputs, and anything
- * else is values.
+ * Arrays in memory are neither copied nor split; they take the options scale and target-scale.
+ * Their y is read by what is wanted: labels are whole numbers from 0, or one-hot; where neither the
+ * model nor the loss says, one number for a sample is a label if it comes from an integer type or
+ * the model has several outputs, and anything else is values.
  *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
@@ -140,6 +140,13 @@ enum uw_data_wanted {
     UW_DATA_WANT_NOTHING        /* the sample itself is the target */
 };
 
+/* Whether to tell that features or values are far from 1 and not scaled. */
+enum uw_data_advice {
+    UW_DATA_ADVISES = 0,        /* with what scales them: nobody has trained the weights */
+    UW_DATA_ADVISES_NEW,        /* the model has weights of its own, which a scale would spoil */
+    UW_DATA_ADVISES_NOTHING
+};
+
 /* Samples in the memory of a program, for "arrays". */
 struct uw_data_arrays {
     const float *x;             /* [samples_n][channels][height][width] borrowed until close */
@@ -164,6 +171,8 @@ struct uw_data_config {
                                    if nothing else is said: for weights that nobody has trained */
     bool unscaled;              /* features of a table are as in the file, whatever is said or was
                                    earlier: for who scales them */
+    enum uw_data_advice advice;
+    bool tokens;                /* features may be numbers of tokens, which have no scale */
     bool leave_values;          /* values may be classes: they are not scaled, nor doubted; nor are
                                    those of which there are not as many as outputs */
     const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */
