@@ -542,7 +542,10 @@ static int check_numbers(const struct choice *c)
     const struct uw_column *x = &c->t->columns[at];
     const char *fault = fault_of(worst);
     bool word = strcmp(fault, "not a number") == 0;
-    if (word && x->words_n > x->numbers_n) {
+    if (word && x->words_n > x->numbers_n && c->taken[at]) {
+        snprintf(hint, sizeof hint, "; a value to compute is a number, label=%u takes the words of "
+                 "%s for classes", (unsigned)at + 1, uw_column_text(c->t, at, text));
+    } else if (word && x->words_n > x->numbers_n) {
         snprintf(hint, sizeof hint, "; drop=%u leaves out %s, which holds words, label=%u makes it "
                  "the label", (unsigned)at + 1, uw_column_text(c->t, at, text), (unsigned)at + 1);
     }

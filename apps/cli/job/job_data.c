@@ -328,10 +328,14 @@ static int check_columns(const struct uw_job *j, const struct uw_data *set, cons
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_MISMATCH,
-                        "model %.40s takes %llu features, %.70s has %u: drop=NAME+NAME leaves "
-                        "columns out, or the model's \"input\" becomes [%u]",
+                        "model %.40s takes %llu features, %.70s has %u: %s, or the model's "
+                        "\"input\" becomes [%u]",
                         j->file.def.name, (unsigned long long)inputs_of(j),
-                        short_name(spec, name), (unsigned)c->features_n, (unsigned)c->features_n);
+                        short_name(spec, name), (unsigned)c->features_n,
+                        c->features_n > inputs_of(j)
+                            ? "drop=NAME+NAME leaves columns out"
+                            : "a column that drop= names, or that is label or value, is no feature",
+                        (unsigned)c->features_n);
 }
 
 /* An output that is an image or a sequence has no label. */
