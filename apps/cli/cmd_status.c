@@ -13,10 +13,10 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ROWS_MAX 256u
 #define REFRESH_US 1000000u
 #define WAIT_US 50000u
 
@@ -187,7 +187,7 @@ static int ask(struct uw_status_client *client, struct uw_link *link, struct uw_
 {
     for (;;) {
         uint64_t now_us = uw_board_now_us();
-        int rc = uw_status_client_step(client, now_us, m, ROWS_MAX, c);
+        int rc = uw_status_client_step(client, now_us, m, UW_NODE_MEMBERS_MAX, c);
         if (rc != UW_ERR_AGAIN || uw_stop_asked(stop)) {
             return rc;
         }
@@ -201,12 +201,16 @@ static int ask(struct uw_status_client *client, struct uw_link *link, struct uw_
 static int watch(const struct options *o, const char *address, struct uw_link *link,
                  struct uw_error *err)
 {
-    struct uw_node_member m[ROWS_MAX];
+    struct uw_node_member *m = calloc(UW_NODE_MEMBERS_MAX, sizeof *m);
     struct uw_status_client client;
     struct uw_node_counters counters = {0};
     struct uw_stop stop;
     bool live = isatty(STDOUT_FILENO) == 1 && !o->once && !o->json;
     bool answered = false;
+    if (m == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "no memory for %u members",
+                            (unsigned)UW_NODE_MEMBERS_MAX);
+    }
     uw_stop_init(&stop);
     int rc = uw_status_client_init(&client, link, address);
     client.timeout_us = (uint64_t)(o->timeout * 1e6);
@@ -226,6 +230,7 @@ static int watch(const struct options *o, const char *address, struct uw_link *l
             break;
         }
     }
+    free(m);
     if (stop.asked) {
         return answered ? UW_OK : uw_error_set(err, UW_ERR_CLOSED, "stopped before an answer");
     }

@@ -38,7 +38,6 @@ struct uw_node_setup {
     int (*place)(struct uw_node_state *s, struct uw_arena *arena);
 };
 
-#define UW_NODE_MEMBERS_DEFAULT 32u
 
 /* For checks: set the fault. Returns UW_ERR_INVALID. */
 static inline int uw_node_fault(struct uw_node_fault *fault, size_t field, const char *name,

@@ -235,6 +235,22 @@ for flags in "--json run.key" "--pcap run.key" "--trace ./run.key" "--set checkp
     cmp -s run.key kept.key && cmp -s good.json kept.json || fail "$flags: it is gone"
 done
 
+# with 64 peers the line, the events and the status know all of them
+seeds=$(awk 'BEGIN { for (i = 1; i <= 64; i++) printf "%s\"127.0.0.2:%d\"", (i > 1 ? "," : ""), 9000 + i }')
+echo "{\"membership\": \"static\", \"members\": 128, \"seeds\": [$seeds]}" >many.json
+start m --config many.json --set key=run.key --set listen=127.0.0.1:0 --set step_seconds=0.05 \
+    --set linger_seconds=0
+pid=$last
+until_in m.jsonl '"event":"status"'
+m=$(sed -n 's/.*"event":"listening","address":"\([^"]*\).*/\1/p' m.jsonl)
+expect 0 "$uwasa" status "$m" --key run.key --run r --json
+[ "$(grep -o '"state":' out | wc -l)" = 65 ] || { cat out >&2; fail "status lists another number"; }
+kill -TERM $pid
+wait $pid || { cat m.err >&2; fail "a node with 64 peers"; }
+[ "$(grep '"event":"status"' m.jsonl | head -n 1 | grep -o '"state":' | wc -l)" = 64 ] ||
+    fail "the events list other members than the status"
+grep -q ' of 64 peers' m.err || { cat m.err >&2; fail "the line counts another number of peers"; }
+
 # SIGTERM ends a node without limits, saved
 start d --set key=run.key --set checkpoint=d.safetensors
 pid=$last

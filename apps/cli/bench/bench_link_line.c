@@ -217,11 +217,11 @@ static void close_pair(struct pair *p)
 /* Wait until both nodes know each other, and the puller knows the other's snapshot. */
 static int wait_until_met(struct pair *p, struct uw_error *err)
 {
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    const struct uw_node_member *rows;
     struct uw_node_counters counters;
     uint64_t until_us = uw_board_now_us() + MEET_US;
     for (uint32_t i = 0; i < 2u;) {
-        uint32_t n = uw_node_net_members(&p->ends[i].net, rows, UW_NODE_NET_ROWS, &counters);
+        uint32_t n = uw_node_net_members(&p->ends[i].net, &rows, &counters);
         if (uw_bench_node_sees(rows, n, 2)) {
             i++;
             continue;
@@ -247,7 +247,7 @@ static void show_progress(struct pair *p, uint32_t i)
 {
     struct uw_node_counters c;
     if (uw_progress_due(p->b->progress, uw_board_now_us())) {
-        (void)uw_node_net_members(&p->ends[1].net, NULL, 0, &c);
+        (void)uw_node_net_members(&p->ends[1].net, NULL, &c);
         double done = (double)c.pulled_bytes / (double)p->b->bytes - i;
         uw_progress_show(p->b->progress, "pull %u of %u: %.0f %% of the parameters have arrived",
                          (unsigned)i + 1u, (unsigned)p->b->windows,

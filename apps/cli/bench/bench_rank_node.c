@@ -59,9 +59,9 @@ void uw_bench_rank_node_close(struct uw_bench_rank_node *n)
 
 bool uw_bench_rank_node_sees(struct uw_bench_rank_node *n, uint32_t ranks)
 {
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    const struct uw_node_member *rows;
     struct uw_node_counters counters;
-    uint32_t rows_n = uw_node_net_members(&n->net, rows, UW_NODE_NET_ROWS, &counters);
+    uint32_t rows_n = uw_node_net_members(&n->net, &rows, &counters);
     return uw_bench_node_sees(rows, rows_n, ranks);
 }
 

@@ -22,8 +22,8 @@ struct others {
 static struct others look(struct uw_node_work *r)
 {
     struct others o = {0};
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
-    uint32_t n = uw_node_net_members(&r->net, rows, UW_NODE_NET_ROWS, &o.counters);
+    const struct uw_node_member *rows;
+    uint32_t n = uw_node_net_members(&r->net, &rows, &o.counters);
     for (uint32_t i = 1; i < n; i++) {
         bool here = rows[i].state == UW_MEMBER_ALIVE || rows[i].state == UW_MEMBER_SUSPECT;
         bool alive = here && rows[i].same_model;

@@ -42,6 +42,21 @@ static int suggest_name(const struct uw_node_config *config, uint32_t mtu_bytes,
     return rc;
 }
 
+static int open_tables(struct uw_node_net *n, uint32_t members_max, struct uw_error *err)
+{
+    n->rows_max = members_max != 0 ? members_max : UW_NODE_MEMBERS_DEFAULT;
+    size_t bytes = 2u * n->rows_max * sizeof *n->rows;
+    void *at;
+    int rc = uw_board_memory_take(bytes, &at);
+    if (rc < 0) {
+        return uw_error_set(err, rc, "the members: %zu bytes cannot be allocated", bytes);
+    }
+    n->tables = (struct uw_stack_block){at, bytes};
+    n->rows = at;
+    n->copied = n->rows + n->rows_max;
+    return UW_OK;
+}
+
 int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
                      const struct uw_node_config *node, bool listed, struct uw_error *err)
 {
@@ -73,6 +88,7 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
     rc = listed ? uw_node_bind_listed(&n->node, &config, &arena, err)
                 : uw_node_bind(&n->node, &config, &arena, err);
     uw_arena_seal(&arena);
+    rc = rc < 0 ? rc : open_tables(n, config.members_max, err);
     if (rc == UW_OK && pipe(n->wake) != 0) {
         rc = uw_error_set(err, UW_ERR_IO, "the network: no pipe can be opened");
     }
@@ -86,7 +102,7 @@ int uw_node_net_open(struct uw_node_net *n, const struct uw_stack_config *stack,
 static void copy_members(struct uw_node_net *n, uint64_t now_us)
 {
     pthread_mutex_lock(&n->lock);
-    n->rows_n = uw_node_status(&n->node, now_us, n->rows, UW_NODE_NET_ROWS, &n->counters);
+    n->rows_n = uw_node_status(&n->node, now_us, n->rows, n->rows_max, &n->counters);
     pthread_mutex_unlock(&n->lock);
 }
 
@@ -196,16 +212,19 @@ void uw_node_net_wait(struct uw_node_net *n)
     pthread_mutex_unlock(&n->lock);
 }
 
-uint32_t uw_node_net_members(struct uw_node_net *n, struct uw_node_member *rows, uint32_t cap_n,
+uint32_t uw_node_net_members(struct uw_node_net *n, const struct uw_node_member **rows,
                              struct uw_node_counters *counters)
 {
     pthread_mutex_lock(&n->lock);
-    uint32_t rows_n = n->rows_n < cap_n ? n->rows_n : cap_n;
-    if (rows_n > 0) {
-        memcpy(rows, n->rows, rows_n * sizeof *rows);
+    uint32_t rows_n = n->rows_n;
+    if (rows != NULL && rows_n > 0) {
+        memcpy(n->copied, n->rows, rows_n * sizeof *n->rows);
     }
     *counters = n->counters;
     pthread_mutex_unlock(&n->lock);
+    if (rows != NULL) {
+        *rows = n->copied;
+    }
     return rows_n;
 }
 
@@ -235,7 +254,10 @@ void uw_node_net_close(struct uw_node_net *n)
     }
     uw_stack_close(&n->stack);
     uw_board_memory_release(n->block.at, n->block.bytes);
-    n->block = (struct uw_stack_block){NULL, 0};
+    uw_board_memory_release(n->tables.at, n->tables.bytes);
+    n->block = n->tables = (struct uw_stack_block){NULL, 0};
+    n->rows = n->copied = NULL;
+    n->rows_n = 0;
     pthread_mutex_destroy(&n->lock);
     pthread_cond_destroy(&n->stepped);
 }

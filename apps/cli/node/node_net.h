@@ -22,8 +22,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define UW_NODE_NET_ROWS 64u
-
 struct uw_node_net {
     struct uw_stack stack;
     struct uw_node node;
@@ -35,8 +33,11 @@ struct uw_node_net {
     atomic_bool quit;
     atomic_bool awaited;                /* the training thread waits for a step of the network */
     pthread_cond_t stepped;
+    struct uw_stack_block tables;       /* of rows and copied */
+    uint32_t rows_max;                  /* of each: all members that the node may know */
+    struct uw_node_member *copied;      /* of rows, for the training thread */
     pthread_mutex_t lock;               /* of everything below */
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    struct uw_node_member *rows;
     uint32_t rows_n;
     struct uw_node_counters counters;
 };
@@ -58,8 +59,10 @@ void uw_node_net_wake(struct uw_node_net *n);
  * milliseconds. */
 void uw_node_net_wait(struct uw_node_net *n);
 
-/* Copy the member table as of a moment ago. rows may be NULL. Returns the rows written. */
-uint32_t uw_node_net_members(struct uw_node_net *n, struct uw_node_member *rows, uint32_t cap_n,
+/* Get the member table as of a moment ago: all members, this node first.
+ *   rows  set to a copy, valid until the next call; NULL: only the counters are wanted
+ * Returns the number of rows. */
+uint32_t uw_node_net_members(struct uw_node_net *n, const struct uw_node_member **rows,
                              struct uw_node_counters *counters);
 
 /* Say goodbye and end the thread. Safe when it never ran, and twice. */

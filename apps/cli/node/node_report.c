@@ -128,13 +128,13 @@ static void log_alone(struct uw_node_report *r, uint32_t rows_n, uint64_t now_us
 void uw_node_report_waiting(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                             uint32_t nodes_n)
 {
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    const struct uw_node_member *rows;
     struct uw_node_counters counters;
     r->waiting_us = r->waiting_us != 0 ? r->waiting_us : now_us;
     if (r->waiting_logged || now_us - r->waiting_us < WAITING_US) {
         return;
     }
-    uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters), here = 1;
+    uint32_t rows_n = uw_node_net_members(net, &rows, &counters), here = 1;
     for (uint32_t i = 1; i < rows_n; i++) {
         bool same = strcmp(rows[i].cell, rows[0].cell) == 0;
         here += same && rows[i].state == UW_MEMBER_ALIVE ? 1u : 0u;
@@ -215,7 +215,7 @@ static void put_status(struct uw_node_report *r, const struct uw_node_member *ro
 void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, uint64_t now_us,
                            uint64_t step, uint64_t steps, double left_s)
 {
-    struct uw_node_member rows[UW_NODE_NET_ROWS];
+    const struct uw_node_member *rows;
     struct uw_node_counters counters;
     bool event_due = now_us - r->status_us >= STATUS_US;
     bool line_due = uw_progress_due(&r->progress, now_us);
@@ -223,7 +223,7 @@ void uw_node_report_status(struct uw_node_report *r, struct uw_node_net *net, ui
     if (!event_due && !line_due) {
         return;
     }
-    uint32_t rows_n = uw_node_net_members(net, rows, UW_NODE_NET_ROWS, &counters);
+    uint32_t rows_n = uw_node_net_members(net, &rows, &counters);
     log_alone(r, rows_n, now_us);
     if (event_due) {
         r->status_us = now_us;

@@ -312,7 +312,7 @@ static int work(struct uw_node_work *r)
                                                      r->pool_block.bytes,
                                     .score = r->scored ? &r->score : NULL,
                                     .interrupted = r->stop.asked};
-        uw_node_net_members(&r->net, NULL, 0, &s.counters);
+        uw_node_net_members(&r->net, NULL, &s.counters);
         uw_node_report_done(&r->report, &s);
     }
     return rc;

@@ -18,6 +18,7 @@
 UW_C_BEGIN
 
 #define UW_NODE_MEMBERS_MAX 4096u   /* of the table */
+#define UW_NODE_MEMBERS_DEFAULT 32u
 #define UW_NODE_NAME_BYTES 32u      /* a device's name with its NUL */
 #define UW_NODE_KERNELS_BYTES 48u   /* name of the kernels with its NUL */
 
