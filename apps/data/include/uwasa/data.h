@@ -35,7 +35,8 @@
  *     scale=none|255|standard        divide by 255; or to mean 0 and deviation 1, column by column
  *     target-scale=none|standard|N   the same of values to compute; N: divide by N
  *     test=FILE|SHARE                the test set (1/6 of the lines, by a hash of their numbers)
- *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample
+ *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample; a
+ *                                    line without label or value to compute is none with mean
  *     delimiter=C                    a character, or comma, semicolon, tab, blank
  *     skip=N                         lines before the first sample
  *
