@@ -54,66 +54,167 @@ static int check_finite(const float *x, size_t rows_n, size_t row_n, const char 
     return UW_OK;
 }
 
-static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what)
+static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what,
+                        enum uw_data_advice advice)
 {
     float least = 0.0f, most = 0.0f;
     for (size_t i = 0; i < n; i++) {
         least = x[i] < least ? x[i] : least;
         most = x[i] > most ? x[i] : most;
     }
-    if (most - least > LARGE) {
+    if (most - least > LARGE && advice == UW_DATA_ADVISES_NEW) {
+        uw_note(&d->notes, "%s goes from %g to %g and is not scaled: so it should be if that is "
+                "what the model's own weights were trained on", what, (double)least, (double)most);
+    } else if (most - least > LARGE && advice == UW_DATA_ADVISES) {
         uw_note(&d->notes, "WARNING: %s goes from %g to %g and is not scaled, which learns badly: "
-                "(%s - %s.mean(0)) / %s.std(0)%s", what, (double)least, (double)most, what, what,
-                what, what[0] == 'x' ? ", or images / 255, for training and prediction alike"
-                                     : ", and answers back the same way");
+                "%s=\"standard\" gives it mean 0 and deviation 1%s", what, (double)least,
+                (double)most, what[0] == 'x' ? "scale" : "target_scale",
+                what[0] == 'x' ? ", images / 255 values from 0 to 1" : "");
     }
 }
 
-/* Copy n numbers; NULL: there is no memory. */
-static float *copy_of(const float *from, size_t n)
+/* Zeros for n numbers each. */
+static int take_room(size_t n, float **mean, float **inverse, const char *what,
+                     struct uw_error *err)
 {
-    float *copy = malloc(n * sizeof *copy);
-    if (copy != NULL) {
-        memcpy(copy, from, n * sizeof *copy);
-    }
-    return copy;
+    *mean = calloc(n, sizeof **mean);
+    *inverse = calloc(n, sizeof **inverse);
+    return *mean != NULL && *inverse != NULL
+               ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "%s: no memory for its scale", what);
 }
 
-/* The scale of the data that the model's weights are for. */
-static int take_scale(struct uw_arrays *d, const struct uw_data_columns *like, size_t n,
+/* Mean and 1 / deviation of each of a row's n numbers, as of a table's columns. */
+static int take_moments(const float *x, size_t rows_n, size_t n, float *mean, float *inverse)
+{
+    double *sum = calloc(n, sizeof *sum), *squares = calloc(n, sizeof *squares);
+    bool there = sum != NULL && squares != NULL;
+    for (size_t i = 0; there && i < rows_n * n; i++) {
+        sum[i % n] += (double)x[i];
+    }
+    for (size_t i = 0; there && i < rows_n * n; i++) {
+        double from = (double)x[i] - sum[i % n] / (double)rows_n;
+        squares[i % n] += from * from;
+    }
+    for (size_t k = 0; there && k < n; k++) {
+        double deviation = sqrt(squares[k] / (double)rows_n);
+        mean[k] = (float)(sum[k] / (double)rows_n);
+        inverse[k] = deviation > 1e-12 ? (float)(1.0 / deviation) : 1.0f;
+    }
+    free(sum);
+    free(squares);
+    return there ? UW_OK : UW_ERR_NOMEM;
+}
+
+/* The scale that is said, or of the data that the model's weights are for.
+ *   a  the training set, or the only one */
+static int take_scale(struct uw_arrays *d, const struct uw_table_options *o,
+                      const struct uw_data_columns *like, const struct uw_data_arrays *a,
                       struct uw_error *err)
 {
-    if (like == NULL || like->mean == NULL || like->features_n != n) {
+    struct uw_data_columns *c = &d->columns;
+    size_t n = (size_t)a->channels * a->height * a->width;
+    bool known = like != NULL && like->mean != NULL && like->features_n == n;
+    bool standard = o->scale == UW_SCALE_STANDARD, earlier = known && (standard || !o->scale_said);
+    if (known && !earlier) {
+        uw_note(&d->notes, "WARNING: the model was trained on another scale, which scale replaces "
+                           "here: leave it out");
+    }
+    if (!earlier && o->scale == UW_SCALE_NONE) {
         return UW_OK;
     }
-    d->columns.mean = copy_of(like->mean, n);
-    d->columns.inverse = copy_of(like->inverse, n);
-    if (d->columns.mean == NULL || d->columns.inverse == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "x: no memory for its scale");
+    int rc = take_room(n, &c->mean, &c->inverse, "x", err);
+    if (rc == UW_OK && earlier) {
+        memcpy(c->mean, like->mean, n * sizeof *c->mean);
+        memcpy(c->inverse, like->inverse, n * sizeof *c->inverse);
+        uw_note(&d->notes, standard ? "features are scaled as in training, not by these arrays"
+                                    : "features are scaled as in training");
+    } else if (rc == UW_OK && standard) {
+        rc = take_moments(a->x, a->samples_n, n, c->mean, c->inverse);
     }
-    d->columns.features_n = like->features_n;
-    uw_note(&d->notes, "features are scaled as in training");
-    return UW_OK;
+    for (size_t k = 0; rc == UW_OK && o->scale == UW_SCALE_255 && k < n; k++) {
+        c->inverse[k] = 1.0f / 255.0f;
+    }
+    c->features_n = (uint32_t)n;
+    return rc;
 }
 
-/* The scale of the values that the model's weights are for. */
-static int take_value_scale(struct uw_arrays *d, const struct uw_data_columns *like,
-                            const struct uw_data_arrays *a, struct uw_error *err)
+/* Whether the values of one column are. */
+static bool has_far(const struct uw_data_arrays *a, const float *mean, const float *inverse)
+{
+    bool far = false;
+    for (size_t k = 0; k < a->y_n; k++) {
+        float least = a->y[k], most = a->y[k];
+        for (size_t i = 1; i < a->samples_n; i++) {
+            least = fminf(least, a->y[i * a->y_n + k]);
+            most = fmaxf(most, a->y[i * a->y_n + k]);
+        }
+        far = far || uw_values_are_far(mean[k], inverse[k], least, most);
+    }
+    return far;
+}
+
+/* The scale of y that is said, or that values far from 1 get. Returns whether there is one. */
+static bool choose_values(struct uw_arrays *d, const struct uw_table_options *o,
+                          const struct uw_data_arrays *a, bool scales)
 {
     struct uw_data_columns *c = &d->columns;
-    if (like == NULL || like->target_mean == NULL || like->targets_n != a->y_n) {
-        doubt_scale(d, a->y, (size_t)a->samples_n * a->y_n, "y");
+    bool far = o->target_scale == UW_TARGET_SCALE_AUTO && scales &&
+               has_far(a, c->target_mean, c->target_inverse);
+    for (uint32_t k = 0; k < a->y_n && o->target_scale == UW_TARGET_SCALE_DIVIDE; k++) {
+        c->target_mean[k] = 0.0f;
+        c->target_inverse[k] = 1.0f / o->divisor;
+    }
+    if (o->target_scale == UW_TARGET_SCALE_NONE || (o->target_scale == UW_TARGET_SCALE_AUTO &&
+                                                    !far)) {
+        return false;
+    }
+    uw_note(&d->notes, "y%s is learned minus %g and divided by %g: losses are those of scaled "
+            "values, answers are in the units of y%s", a->y_n == 1 ? "" : ", its first column,",
+            (double)c->target_mean[0], 1.0 / (double)c->target_inverse[0],
+            far ? "; target_scale=\"none\" leaves values as they are" : "");
+    return true;
+}
+
+/* The scale of the values: that of the training that the model's weights are for, or another. */
+static int take_value_scale(struct uw_arrays *d, const struct uw_table_options *o,
+                            const struct uw_data_config *config, const struct uw_data_arrays *a,
+                            struct uw_error *err)
+{
+    const struct uw_data_columns *like = config->like;
+    struct uw_data_columns *c = &d->columns;
+    bool said = o->target_scale != UW_TARGET_SCALE_AUTO;
+    bool known = like != NULL && like->target_mean != NULL && like->targets_n == a->y_n;
+    bool earlier = known && (!said || o->target_scale == UW_TARGET_SCALE_STANDARD);
+    bool others = config->outputs != 0 && a->y_n != config->outputs;
+    if (!said && !known && (config->leave_values || others)) {
         return UW_OK;
     }
-    c->target_mean = copy_of(like->target_mean, a->y_n);
-    c->target_inverse = copy_of(like->target_inverse, a->y_n);
-    if (c->target_mean == NULL || c->target_inverse == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "y: no memory for its scale");
+    if (known && !earlier) {
+        uw_note(&d->notes, "WARNING: the model was trained on values of another scale, which "
+                           "target_scale replaces here: leave it out");
     }
-    c->features_n = like->features_n;
-    c->targets_n = a->y_n;
-    uw_note(&d->notes, "values are scaled as in training: losses are those of scaled values");
-    return UW_OK;
+    int rc = take_room(a->y_n, &c->target_mean, &c->target_inverse, "y", err);
+    bool scaled = rc == UW_OK && earlier;
+    if (scaled) {
+        memcpy(c->target_mean, like->target_mean, a->y_n * sizeof *c->target_mean);
+        memcpy(c->target_inverse, like->target_inverse, a->y_n * sizeof *c->target_inverse);
+        uw_note(&d->notes, "values are scaled as in training: losses are those of scaled values");
+    } else if (rc == UW_OK) {
+        rc = take_moments(a->y, a->samples_n, a->y_n, c->target_mean, c->target_inverse);
+        scaled = rc == UW_OK && choose_values(d, o, a, config->scale_values);
+    }
+    if (scaled) {
+        c->features_n = a->channels * a->height * a->width;
+        c->targets_n = a->y_n;
+        return UW_OK;
+    }
+    free(c->target_mean);
+    free(c->target_inverse);
+    c->target_mean = c->target_inverse = NULL;
+    if (rc == UW_OK && !said) {
+        doubt_scale(d, a->y, (size_t)a->samples_n * a->y_n, "y", config->advice);
+    }
+    return rc;
 }
 
 /* Whether each row is zeros with a single 1 among them. */
@@ -183,9 +284,11 @@ static int read_labels(struct uw_arrays *d, const struct uw_data_arrays *a, stru
     return UW_OK;
 }
 
-int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, struct uw_error *err)
+int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
+                   const struct uw_data_config *config, struct uw_error *err)
 {
     const struct uw_data_arrays *a = config->test ? config->held : config->train;
+    const struct uw_data_arrays *first = config->train != NULL ? config->train : a;
     size_t n = (size_t)a->channels * a->height * a->width;
     bool nothing = config->wanted == UW_DATA_WANT_NOTHING;
     *d = (struct uw_arrays){.x = a->x,
@@ -194,24 +297,28 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config, str
                                      .samples_n = a->samples_n}};
     int rc = check_finite(a->x, a->samples_n, n, "x", err);
     rc = rc < 0 || a->y == NULL ? rc : check_finite(a->y, a->samples_n, a->y_n, "y", err);
-    rc = rc < 0 ? rc : take_scale(d, config->like, n, err);
+    rc = rc < 0 ? rc : take_scale(d, options, config->like, first, err);
     if (rc < 0 || (nothing && a->y == NULL)) {
         return rc;
     }
-    if (d->columns.features_n == 0) {
-        doubt_scale(d, a->x, a->samples_n * n, "x");
+    if (d->columns.mean == NULL && !options->scale_said && !config->tokens) {
+        doubt_scale(d, a->x, a->samples_n * n, "x", config->advice);
     }
     if (a->y == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "
                             "without any, loss autoencoder compares with the sample itself");
     }
     if (wants_labels(a, config) || (nothing && a->whole && a->y_n == 1)) {
+        if (options->target_scale != UW_TARGET_SCALE_AUTO) {
+            return uw_error_set(err, UW_ERR_INVALID, "target_scale is for values, y has labels: "
+                                "loss mse trains on values");
+        }
         return read_labels(d, a, err);
     }
     if (!nothing) {
         d->y = a->y;
         d->base.targets_n = a->y_n;
-        return take_value_scale(d, config->like, a, err);
+        return take_value_scale(d, options, config, first, err);
     }
     return UW_OK;
 }

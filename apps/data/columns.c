@@ -58,6 +58,7 @@ void uw_data_columns_free(struct uw_data_columns *c)
     uw_names_free(c->features, c->features_n);
     uw_names_free(c->classes, c->classes_n);
     uw_names_free(c->targets, c->targets_n);
+    free(c->label);
     free(c->mean);
     free(c->inverse);
     free(c->target_mean);

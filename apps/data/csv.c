@@ -260,6 +260,18 @@ static int copy_names(struct uw_table_set *p, const uint32_t *columns, uint32_t 
     return *names != NULL ? UW_OK : no_memory(p);
 }
 
+static int copy_label(struct uw_table_set *p)
+{
+    const struct uw_roles *r = &p->roles;
+    bool one = r->role == UW_ROLE_LABEL && r->targets_n == 1;
+    const char *name = one ? p->files.table[0].columns[r->targets[0]].name : NULL;
+    if (name == NULL) {
+        return UW_OK;
+    }
+    p->d->columns.label = strdup(name);
+    return p->d->columns.label != NULL ? UW_OK : no_memory(p);
+}
+
 /* Where the features are in a line of text that has more. */
 static int copy_places(struct uw_table_set *p)
 {
@@ -290,6 +302,7 @@ static int describe_columns(struct uw_table_set *p)
     int rc = copy_places(p);
     rc = rc < 0 ? rc : copy_names(p, p->roles.features, c->features_n, &c->features);
     rc = rc < 0 ? rc : copy_names(p, p->roles.targets, c->targets_n, &c->targets);
+    rc = rc < 0 ? rc : copy_label(p);
     if (rc < 0 || p->labels.classes_n == 0) {
         return rc;
     }
@@ -370,8 +383,9 @@ static int open_set(struct uw_table_set *p)
     rc = describe_columns(p);
     rc = rc < 0 ? rc : take_samples(p);
     if (rc == UW_OK) {
+        bool good = p->d->columns.mean != NULL || p->config->unscaled || p->config->tokens;
         uw_table_doubt(&p->rows[0], &p->rows[1], &p->roles, &p->labels,
-                       p->d->columns.mean != NULL, &p->d->notes);
+                       good ? UW_DATA_ADVISES_NOTHING : p->config->advice, &p->d->notes);
         uw_table_tell(p);
         set_shape(p);
     }

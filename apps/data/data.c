@@ -211,16 +211,32 @@ static int open_npz(struct uw_data_parts *p, const char *rest, const struct uw_d
 
 /* ---- arrays ---- */
 
+/* Options of arrays: all other ones are of files. */
+static bool is_array_scale(const char *rest)
+{
+    for (; rest != NULL && *rest != '\0'; rest = strchr(rest + 1, ',')) {
+        if (strncmp(rest, ",scale=", 7) != 0 && strncmp(rest, ",target-scale=", 14) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int open_arrays(struct uw_data_parts *p, const char *rest,
                        const struct uw_data_config *config, struct uw_error *err)
 {
-    if (*rest != '\0' || (config->test ? config->held : config->train) == NULL) {
+    static const struct uw_table_form form = {"arrays", "scale and target-scale", 1};
+    struct uw_table_options o;
+    char text[120];
+    snprintf(text, sizeof text, "arrays%.100s", rest);
+    if (!is_array_scale(rest) || (config->test ? config->held : config->train) == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "data \"arrays%.20s\": are only for a program "
                             "that has them in memory", rest);
     }
     p->whole = &p->arrays.base;
     p->notes = &p->arrays.notes;
-    int rc = uw_arrays_open(&p->arrays, config, err);
+    int rc = uw_table_options_read(&o, text, &form, err);
+    rc = rc < 0 ? rc : uw_arrays_open(&p->arrays, &o, config, err);
     p->columns = p->arrays.columns.features_n != 0 ? &p->arrays.columns : NULL;
     return rc;
 }

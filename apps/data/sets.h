@@ -111,14 +111,17 @@ struct uw_arrays {
     const float *x;             /* borrowed */
     const float *y;             /* borrowed; NULL: labels, or nothing */
     uint32_t *labels;           /* [samples_n]; NULL: values, or nothing */
-    struct uw_data_columns columns;     /* an earlier set's scales; features_n 0: none */
+    struct uw_data_columns columns;     /* the scales; features_n 0: none */
     struct uw_notes notes;
 };
 
+/* Whether values are so far from 1 that they are learned badly as they are. */
+bool uw_values_are_far(float mean, float inverse, float least, float most);
+
 /* Read y as labels or values, and check that every number is finite. Returns UW_OK,
  * UW_ERR_INVALID, UW_ERR_MISMATCH or UW_ERR_NOMEM; err names the array and the place. */
-int uw_arrays_open(struct uw_arrays *d, const struct uw_data_config *config,
-                   struct uw_error *err);
+int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
+                   const struct uw_data_config *config, struct uw_error *err);
 void uw_arrays_close(struct uw_arrays *d);
 
 /* ---- sounds ----

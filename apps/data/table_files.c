@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define OUTPUTS_MAX 4096u           /* elements of an array of labels or values */
 
@@ -98,6 +99,10 @@ static int open_npy(struct uw_table_files *f, struct pair pair[2], struct uw_err
         return uw_error_set(err, UW_ERR_INVALID, "npy:%.100s: a test set has two files, X and Y",
                             part[0]);
     }
+    if (f->o.test != NULL) {
+        return uw_error_set(err, UW_ERR_INVALID, "test=%.100s: needs a share of the samples from 0 "
+                            "to below 1; a test set of files is npy:X,Y,TESTX,TESTY", f->o.test);
+    }
     int rc = UW_OK;
     for (uint32_t i = 0; i < f->o.parts_n && rc == UW_OK; i++) {
         struct pair *p = &pair[i / 2];
@@ -115,22 +120,64 @@ static int open_optional(struct uw_array *a, const char *path, const char *given
     return rc == UW_ERR_NOTFOUND && given == NULL ? UW_OK : rc;
 }
 
+static const char npz_x[] = "x_train|X_train|train_images|train_x|x|X|images|data|features|arr_0";
+static const char npz_y[] = "y_train|Y_train|train_labels|train_y|y|Y|labels|label|target|targets|"
+                            "arr_1";
+static const char npz_masks[] = "masks|mask";
+static const char npz_test_x[] = "x_test|X_test|test_images|test_x";
+static const char npz_test_y[] = "y_test|Y_test|test_labels|test_y";
+
+/* Labels or values, or else masks. */
+static int open_npz_y(struct uw_array *y, const char *path, const char *given,
+                      struct uw_error *err)
+{
+    int rc = open_optional(y, path, given, npz_y, err);
+    return rc < 0 || y->n != 0 ? rc : open_optional(y, path, NULL, npz_masks, err);
+}
+
+/* A test set in an archive of its own, by the names of a test set or those of a training set. */
+static int open_npz_test(struct uw_table_files *f, struct pair *p, struct uw_error *err)
+{
+    const struct uw_table_options *o = &f->o;
+    const char *file = o->test, *x = o->test_x, *y = o->test_y;
+    if (access(file, F_OK) != 0) {
+        return uw_error_set(err, UW_ERR_NOTFOUND, "test=%.100s: is neither a file nor a share of "
+                            "the samples from 0 to below 1", file);
+    }
+    int rc = open_optional(&p->x, file, x, npz_test_x, err);
+    if (rc == UW_OK && p->x.n == 0) {
+        rc = uw_array_open_npz(&p->x, file, o->x != NULL ? o->x : npz_x, err);
+    }
+    rc = rc < 0 ? rc : open_optional(&p->y, file, y, npz_test_y, err);
+    return rc < 0 || p->y.n != 0 ? rc : open_npz_y(&p->y, file, o->y, err);
+}
+
 static int open_npz(struct uw_table_files *f, struct pair pair[2], struct uw_error *err)
 {
-    static const char x[] = "x_train|X_train|train_images|train_x|x|X|images|data|features|arr_0";
-    static const char y[] = "y_train|Y_train|train_labels|train_y|y|Y|labels|label|target|targets|"
-                            "arr_1";
-    static const char test_x[] = "x_test|X_test|test_images|test_x";
-    static const char test_y[] = "y_test|Y_test|test_labels|test_y";
     const struct uw_table_options *o = &f->o;
-    int rc = uw_array_open_npz(&pair[0].x, o->file, o->x != NULL ? o->x : x, err);
-    rc = rc < 0 ? rc : open_optional(&pair[0].y, o->file, o->y, y, err);
+    int rc = uw_array_open_npz(&pair[0].x, o->file, o->x != NULL ? o->x : npz_x, err);
+    rc = rc < 0 ? rc : open_npz_y(&pair[0].y, o->file, o->y, err);
+    if (rc == UW_OK && has_test_file(f)) {
+        return open_npz_test(f, &pair[1], err);
+    }
     if (rc == UW_OK && o->test == NULL) {
-        rc = open_optional(&pair[1].x, o->file, o->test_x, test_x, err);
-        rc = rc < 0 ? rc : open_optional(&pair[1].y, o->file, o->test_y, test_y, err);
+        rc = open_optional(&pair[1].x, o->file, o->test_x, npz_test_x, err);
+        rc = rc < 0 ? rc : open_optional(&pair[1].y, o->file, o->test_y, npz_test_y, err);
         f->o.test = pair[1].x.n != 0 ? o->file : NULL;
     }
     return rc;
+}
+
+/* Images of both sets have their axes in one order. */
+static int check_axes(const struct uw_array *a, const struct uw_array *b, struct uw_error *err)
+{
+    char one[160], two[160];
+    bool images = a->rank == 4 && b->rank == 4;
+    bool same = !images || memcmp(a->dim + 1, b->dim + 1, 3 * sizeof *a->dim) == 0;
+    return same ? UW_OK
+                : uw_error_set(err, UW_ERR_MISMATCH, "%.110s and %.110s: samples of training and "
+                               "test set differ in shape", uw_array_text(a, one),
+                               uw_array_text(b, two));
 }
 
 /* The axes of a sample, channels first. Returns whether they are last in the array. */
@@ -177,11 +224,11 @@ static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_d
     const struct uw_array *x = &pair[0].x, *y = &pair[0].y;
     bool none = f->o.label != NULL, last = set_shape(f->shape, x, config);
     uint64_t outputs = none || y->n == 0 ? 0 : y->n / y->dim[0];
-    int rc = UW_OK;
+    int rc = pair[1].x.n != 0 ? check_axes(x, &pair[1].x, err) : UW_OK;
     if (x->rank > 2 && x->kind == 'u' && x->item_bytes == 1 && !f->o.scale_said) {
         f->o.scale = UW_SCALE_255;      /* images of bytes, as those of IDX files */
     }
-    if (outputs > OUTPUTS_MAX) {
+    if (rc == UW_OK && outputs > OUTPUTS_MAX) {
         return uw_error_set(err, UW_ERR_TOOBIG, "%.100s: %.60s: more than %u labels or values for "
                             "a sample", f->o.file, y->name, OUTPUTS_MAX);
     }

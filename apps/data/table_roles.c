@@ -260,6 +260,26 @@ static bool take_named_values(struct choice *c)
     return true;
 }
 
+/* The label of the training data by its name. Returns whether it is there. */
+static bool take_named_label(struct choice *c)
+{
+    const char *label = c->feature != NULL ? c->config->like->label : NULL;
+    uint32_t k = label != NULL ? find_name(c, label) : UINT32_MAX;
+    char text[64];
+    if (k != UINT32_MAX && !c->out[k]) {
+        c->r->targets[c->r->targets_n++] = k;
+        c->taken[k] = true;
+        uw_note(c->notes, "the label is %s, as in the training data; label= decides otherwise",
+                uw_column_text(c->t, k, text));
+        return true;
+    }
+    if (label != NULL && k == UINT32_MAX && c->inputs == 1) {
+        uw_note(c->notes, "WARNING: no column \"%.40s\", the label of the training data: another "
+                "one is taken; label=NAME decides, label=none is for samples without", label);
+    }
+    return false;
+}
+
 /* ---- the label or the values ---- */
 
 static void take(struct choice *c, uint32_t column)
@@ -430,6 +450,9 @@ static int choose_target(struct choice *c)
         int rc = take_list(c, "label", o->label);
         c->r->role = UW_ROLE_ONE_HOT;
         return rc < 0 || c->r->targets_n > 1 ? rc : decide_kind(c, c->r->targets[0]);
+    }
+    if (!none && o->labels == NULL && take_named_label(c)) {
+        return decide_kind(c, c->r->targets[0]);
     }
     bool whole = c->inputs != 0 && c->left_n == c->inputs;
     bool nothing = c->config->wanted == UW_DATA_WANT_NOTHING && (c->inputs == 0 || whole);

@@ -82,7 +82,8 @@ static int take_header(struct uw_table_rows *r, struct uw_lines l, struct uw_err
     uint32_t cells_n = uw_lines_count(&l);
     char text[128];
     if (r->columns == NULL || r->columns->features == NULL) {
-        add_note(r, "its first line is a header, skipped");
+        add_note(r, "its first line is a header, skipped: columns are taken by their places, names "
+                    "of the training data are not known");
         return UW_OK;
     }
     int found = take_width(r, cells_n, err);

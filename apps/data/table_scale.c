@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values as large as the one, or all smaller than the other, are learned badly as they are. */
-#define LARGE 4.0f
-#define SMALL 0.1f
-
 static int no_memory(const struct uw_table_set *p)
 {
     return uw_error_set(p->err, UW_ERR_NOMEM, "%.120s: no memory for its scale", p->files.o.file);
@@ -34,6 +30,9 @@ int uw_table_scale(struct uw_table_set *p, float *mean)
     bool standard = p->files.o.scale == UW_SCALE_STANDARD;
     bool earlier = known && (standard || !p->files.o.scale_said);
     size_t bytes = c->features_n * sizeof(float);
+    if (p->config->unscaled) {
+        return UW_OK;
+    }
     if (known && !earlier &&
         (p->files.o.scale == UW_SCALE_NONE || like->inverse[0] != 1.0f / 255.0f)) {
         uw_note(&p->d->notes, "WARNING: the model was trained on another scale, which scale= "
@@ -65,14 +64,20 @@ int uw_table_scale(struct uw_table_set *p, float *mean)
 
 /* ---- values ---- */
 
+bool uw_values_are_far(float mean, float inverse, float least, float most)
+{
+    const float large = 4.0f, small = 0.1f;     /* beyond the one, or all within the other */
+    float size = fmaxf(fabsf(least), fabsf(most));
+    bool changes = least < most;
+    return hypotf(mean, changes ? 1.0f / inverse : 0.0f) > large || (size < small && changes);
+}
+
 /* The first value that is far from 1, as a column; UINT32_MAX: there is none. */
 static uint32_t find_far(const struct uw_table_set *p, const float *mean, const float *inverse)
 {
     for (uint32_t k = 0; k < p->d->base.targets_n; k++) {
         const struct uw_column *c = &p->rows[0].table->columns[p->roles.targets[k]];
-        float size = fmaxf(fabsf(c->least), fabsf(c->most));
-        if (hypotf(mean[k], c->changes ? 1.0f / inverse[k] : 0.0f) > LARGE ||
-            (size < SMALL && c->changes)) {
+        if (uw_values_are_far(mean[k], inverse[k], c->least, c->most)) {
             return p->roles.targets[k];
         }
     }
@@ -103,6 +108,13 @@ static void doubt_values(struct uw_table_set *p, uint32_t column)
 {
     const struct uw_column *c = &p->rows[0].table->columns[column];
     char text[64];
+    if (p->config->advice == UW_DATA_ADVISES_NEW) {
+        uw_note(&p->d->notes, "the values in %s go from %g to %g and are not scaled: target-scale="
+                "standard is for a model that nobody has trained; weights of the model's own "
+                "compute the units of their training",
+                uw_column_text(p->rows[0].table, column, text), (double)c->least, (double)c->most);
+        return;
+    }
     uw_note(&p->d->notes, "WARNING: the values in %s go from %g to %g, which a model learns badly: "
             "target-scale=standard gives them mean 0 and deviation 1, target-scale=N divides by N",
             uw_column_text(p->rows[0].table, column, text), (double)c->least, (double)c->most);
@@ -152,7 +164,7 @@ static void choose_values(struct uw_table_set *p, bool *scaled)
     if (*scaled) {
         tell_values(p, chosen);
     } else if (far != UINT32_MAX && o->target_scale == UW_TARGET_SCALE_AUTO &&
-               p->config->like == NULL) {
+               p->config->like == NULL && p->config->advice != UW_DATA_ADVISES_NOTHING) {
         doubt_values(p, far);
     }
 }

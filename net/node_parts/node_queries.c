@@ -5,6 +5,8 @@
 
 #include "status/query_wire.h"
 
+#include <string.h>
+
 #define SILENT_US 2000000u          /* then another asker may have its turn */
 
 /* COMING: the network writes the sample. ASKED: the program owns it. ANSWERED: the network reads
@@ -43,6 +45,17 @@ static void take(struct uw_queries *q, const uwasa_Query *m)
     }
 }
 
+/* The part of the text that is asked for. */
+static void tell_text(const struct uw_queries *q, uint32_t at, uint32_t most, uwasa_QueryReply *r)
+{
+    if (at < q->text_n) {
+        uint32_t n = uw_min_u32(q->text_n - at, most);
+        r->text_at = at;
+        memcpy(r->text.bytes, q->text + at, n);
+        r->text.size = (pb_size_t)n;
+    }
+}
+
 static bool message(struct uw_node_state *s, uint16_t station, const uwasa_StatusRequest *request,
                     uint32_t bytes)
 {
@@ -72,7 +85,8 @@ static bool message(struct uw_node_state *s, uint16_t station, const uwasa_Statu
     const uwasa_StatusReply reply = {.run = s->run, .seq = request->seq};
     uwasa_QueryReply r = {.number = m.number, .sample_n = q->sample_n, .numbers_n = q->numbers_n,
                           .form = q->form, .threshold = q->threshold,
-                          .arrived = mine ? q->arrived_n : 0, .from = m.from};
+                          .arrived = mine ? q->arrived_n : 0, .from = m.from,
+                          .text_n = q->text_n};
     if (mine && state == ANSWERED && m.from < q->numbers_n) {
         uint32_t n = uw_min_u32(q->numbers_n - m.from, uw_query_part_n(uw_node_mtu(s)));
         uw_put_floats(r.numbers.bytes, q->numbers + m.from, n);
@@ -80,6 +94,9 @@ static bool message(struct uw_node_state *s, uint16_t station, const uwasa_Statu
         if (n == q->numbers_n - m.from) {   /* should it be lost, the question is asked again */
             q->until_us = s->outer_us;
         }
+    }
+    if (m.text != 0 && r.numbers.size == 0) {
+        tell_text(q, m.text - 1u, 4u * uw_query_part_n(uw_node_mtu(s)), &r);
     }
     int sent = uw_message_write(s->config.link->frames, UW_WIRE_STATUS_REPLY,
                                 &uw_form_status_reply, &reply, s->buffer, s->buffer_bytes);

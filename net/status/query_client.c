@@ -3,6 +3,8 @@
 
 #include "query_wire.h"
 
+#include <string.h>
+
 #define TIMEOUT_US 5000000u
 #define AGAIN_US 300000u            /* a message or its reply may be lost */
 #define SOON_US 20000u              /* a name lookup, a handshake */
@@ -10,10 +12,11 @@
 #define MOST_US 50000u              /* twice as long each time */
 #define BUFFER_BYTES 2048u
 #define RECEIVE_MOST 64u            /* messages received per call */
-#define FLOATS_MOST (1u << 24)      /* of a sample or an answer; more is no model of a node */
+#define FLOATS_MOST (1u << 24)      /* of a sample, an answer or bytes of a text; more is no node */
 
 _Static_assert(sizeof((uwasa_Query *)0)->sample.bytes == UW_QUERY_PART_N * 4u &&
-                   sizeof((uwasa_QueryReply *)0)->numbers.bytes == UW_QUERY_PART_N * 4u,
+                   sizeof((uwasa_QueryReply *)0)->numbers.bytes == UW_QUERY_PART_N * 4u &&
+                   sizeof((uwasa_QueryReply *)0)->text.bytes == UW_QUERY_PART_N * 4u,
                "parts of a question are as large as its messages");
 
 static bool query_is_sound(const void *body)
@@ -25,7 +28,8 @@ static bool query_is_sound(const void *body)
 static bool reply_is_sound(const void *body)
 {
     const uwasa_QueryReply *r = body;
-    return r->numbers.size % 4u == 0 && r->sample_n <= FLOATS_MOST && r->numbers_n <= FLOATS_MOST;
+    return r->numbers.size % 4u == 0 && r->sample_n <= FLOATS_MOST && r->numbers_n <= FLOATS_MOST &&
+           r->text_n <= FLOATS_MOST;
 }
 
 const struct uw_message_form uw_form_query = {uwasa_Query_fields, query_is_sound};
@@ -44,7 +48,9 @@ int uw_query_client_init(struct uw_query_client *c, struct uw_link *link, const 
 static void ask(struct uw_query_client *c, uint64_t now_us, const float *x)
 {
     const uwasa_StatusRequest request = {.seq = c->number};
-    uwasa_Query q = {.number = c->number, .at = c->sent_n, .from = c->got_n};
+    bool reads = x == NULL && c->text != NULL;
+    uwasa_Query q = {.number = c->number, .at = c->sent_n, .from = reads ? 0 : c->got_n,
+                     .text = reads ? c->got_n + 1u : 0};
     uint32_t left = x != NULL ? c->sample_n - c->sent_n : 0;
     uint32_t most = uw_query_part_n(c->link->mtu_bytes), n = left < most ? left : most;
     uint8_t buf[BUFFER_BYTES];
@@ -67,14 +73,29 @@ static int take_shape(struct uw_query_client *c, const uwasa_QueryReply *r)
         return UW_ERR_UNSUPPORTED;
     }
     if (c->sample_n != 0 && (r->sample_n != c->sample_n || r->numbers_n != c->numbers_n ||
-                             r->form != c->form)) {
+                             r->form != c->form || r->text_n != c->text_n)) {
         return UW_ERR_MISMATCH;
     }
     c->sample_n = r->sample_n;
     c->numbers_n = r->numbers_n;
     c->form = r->form;
     c->threshold = r->threshold;
+    c->text_n = r->text_n;
     return UW_OK;
+}
+
+/* Returns UW_OK (all of the text is there, or none is wanted) or UW_ERR_AGAIN. */
+static int take_text(struct uw_query_client *c, uint64_t now_us, const uwasa_QueryReply *r)
+{
+    if (c->text == NULL || c->got_n == c->text_n) {
+        return UW_OK;
+    }
+    if (r->text.size != 0 && r->text_at == c->got_n && r->text.size <= c->text_n - c->got_n) {
+        memcpy(c->text + c->got_n, r->text.bytes, r->text.size);
+        c->got_n += r->text.size;
+        c->next_us = now_us;
+    }
+    return c->got_n == c->text_n ? UW_OK : UW_ERR_AGAIN;
 }
 
 /* Returns UW_OK (all numbers are there), UW_ERR_AGAIN or a code. */
@@ -83,7 +104,7 @@ static int take_reply(struct uw_query_client *c, uint64_t now_us, const uwasa_Qu
 {
     int rc = take_shape(c, r);
     if (rc < 0 || x == NULL) {
-        return rc;
+        return rc < 0 ? rc : take_text(c, now_us, r);
     }
     uint32_t n = r->numbers.size / 4u;
     bool more = r->arrived > c->sent_n && r->arrived <= c->sample_n;

@@ -18,7 +18,8 @@ model="--model disc.json --weights disc.safetensors"
 printf 'x;y\n0.1;0.2\n\n0.95;0.95\n' >rows.csv
 # shellcheck disable=SC2086
 expect 0 "$uwasa" predict $model rows.csv
-grep -q 'first line is a header' err || fail "the header is not told"
+grep -q 'first line is a header, skipped: columns are taken by their places' err ||
+    fail "the header is not told"
 grep -q 'cells are between semicolons' err || fail "the separator is not told"
 awk -F '\t' '{ print NF, $1 } $2 < 0.5 || $2 > 1 { exit 1 }' out >classes ||
     fail "that is no probability of the most probable class"
@@ -142,18 +143,25 @@ awk '{ exit !(NF == 2 && $1 ~ /^[01]$/) }' out || { cat out >&2; fail "no class 
 
 # a node that trains answers as its weights do; a rate of 1e-30 leaves them as they are
 expect 0 "$uwasa" keygen run.key
-# shellcheck disable=SC2086
-"$uwasa" node --name a --run r --key run.key $model --data csv:disc.csv --lr 1e-30 \
-    --listen 127.0.0.1:0 --seconds 60 --json node.jsonl >node.out 2>node.err &
-pid=$!
+pid=
 trap 'kill $pid 2>/dev/null; rm -rf "$work"' EXIT
-address=
-for _ in $(seq 100); do
-    address=$(sed -n 's/.*"event":"listening".*"address":"\([^"]*\)".*/\1/p' node.jsonl 2>/dev/null)
-    [ -n "$address" ] && break
-    sleep 0.1
-done
-[ -n "$address" ] || { cat node.jsonl node.err >&2; fail "the node does not listen"; }
+start_node()      # with these options; sets pid, address
+{
+    rm -f node.jsonl
+    "$uwasa" node --name a --run r --key run.key "$@" --lr 1e-30 --listen 127.0.0.1:0 \
+        --seconds 60 --json node.jsonl >node.out 2>node.err &
+    pid=$!
+    address=
+    for _ in $(seq 100); do
+        address=$(sed -n 's/.*"event":"listening".*"address":"\([^"]*\)".*/\1/p' node.jsonl 2>/dev/null)
+        [ -n "$address" ] && return
+        sleep 0.1
+    done
+    cat node.jsonl node.err >&2
+    fail "the node does not listen"
+}
+# shellcheck disable=SC2086
+start_node $model --data csv:disc.csv
 ask="predict --node $address --key run.key --run r"
 # shellcheck disable=SC2086
 expect 0 "$uwasa" $ask rows.csv
@@ -182,16 +190,44 @@ for i in 1 2 3; do
 done
 expect 1 "$uwasa" predict --node "$address" --key run.key --run other --timeout 0.5 rows.csv
 grep -q 'no answer for 0.5 s' err || fail "another run is not told"
+echo 1,2,3,4 >four.csv
 # shellcheck disable=SC2086
-expect 1 "$uwasa" $ask disc.csv
+expect 1 "$uwasa" $ask four.csv
+grep -q 'the model takes 2 numbers, or all 3 columns' err || fail "the node's columns are not told"
 # shellcheck disable=SC2086
 expect 1 "$uwasa" $ask --data digits
 grep -q 'takes samples of 2 numbers, data digits has 1x28x28' err || fail "other data is not told"
 kill -INT $pid
 wait $pid || { cat node.err >&2; fail "the node that answered ends with an error"; }
 
+# a node scales samples itself, and tells the names of columns and classes: a file of weights, a
+# dataset and a table in another order are answered as by the weights here
+shapes="--model shapes.json --weights shapes.st"
+# shellcheck disable=SC2086
+start_node $shapes --data csv:shapes.csv,scale=standard
+ask="predict --node $address --key run.key --run r"
+printf 'length,width\n900,0.0001\n100,0.0009\n' >right.csv
+printf 'width,kind,length\n0.0001,?,900\n0.0009,?,100\n' >turned.csv
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $shapes right.csv
+cp out rows.out
+for rows in right.csv turned.csv "right.csv --weights shapes.st" "turned.csv --weights shapes.st"; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" $ask $rows
+    cmp -s out rows.out || { cat out err >&2; fail "the node answers otherwise: $rows"; }
+done
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $shapes --data csv:shapes.csv --samples 20
+cp out rows.out
+for data in csv:shapes.csv csv:shapes.csv,scale=standard; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" $ask --data $data --samples 20
+    cmp -s out rows.out || { cat out err >&2; fail "the node answers otherwise: $data"; }
+done
+kill -INT $pid
+wait $pid || { cat node.err >&2; fail "the node that scales ends with an error"; }
+
 # mistakes
-echo 1,2,3,4 >four.csv
 while IFS='|' read -r status arguments sentence; do
     # shellcheck disable=SC2086
     expect "$status" "$uwasa" predict $arguments

@@ -181,6 +181,24 @@ expect 0 "$uwasa" train --model one.json --data csv:prices.csv --loss mse --step
 sed 's/target_inverse/target_inverze/' prices.st >bent.st
 expect 1 "$uwasa" eval --model one.json --data csv:prices.csv --weights bent.st
 told 'bent.st: uwasa.data, what it says of the columns of its data, is malformed'
+# a scale is advised for weights that nobody has trained: not for an ONNX model's own, nor in eval, nor for tokens
+awk 'BEGIN { for (i = 0; i < 60; i++) print i % 40 "," i * 7 % 40 "," 3000 * i + 0.5 }' >far.csv
+expect 0 "$uwasa" train --model one.json --data csv:far.csv,target-scale=none --loss mse --lr 1e-20 --steps 2
+told 'WARNING: features go from 0 to 39'
+sed s/uwasa.data/other.data/ one.onnx >foreign.onnx
+expect 0 "$uwasa" train --model foreign.onnx --data csv:far.csv --loss mse --lr 1e-20 --steps 2 --save far.st
+told 'scale=standard is for a model that nobody has trained'
+told 'target-scale=standard is for a model that nobody has trained'
+grep -q WARNING err && fail "a model with weights of its own is advised to scale"
+for weights in "" "--weights far.st"; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" eval --model foreign.onnx --data csv:far.csv,test=0 --loss mse $weights
+    grep -q 'scale=' err && fail "eval advises a scale"
+done
+echo '{"name": "words", "input": [2], "layers": [{"name": "e", "type": "embedding", "vocabulary": 40, "size": 4},
+ {"name": "f", "type": "flatten"}, {"name": "d", "type": "dense", "out": 1}]}' >tokens.json
+expect 0 "$uwasa" train --model tokens.json --data csv:far.csv --loss mse --steps 2
+grep -q 'features go' err && fail "tokens are advised to scale"
 mkdir -p pair/dark pair/light
 printf 'P5 2 2 255\n\001\010\001\010' >pair/dark/1.pgm
 cp pair/dark/1.pgm pair/dark/2.pgm
@@ -236,6 +254,14 @@ expect 1 "$uwasa" eval $frame --data csv:other.csv
 told 'other.csv: no column "wet", which the model was trained on'
 expect 1 "$uwasa" train --model frame.json --data csv:frame.csv,test=later.csv
 told 'both files need the same columns in the same order'
+# the label is remembered by its name, also where another column looks more like one
+sed '1s/,inside$/,rain/' frame.csv | awk -F, -v OFS=, '{ print $0, NR == 1 ? "class" : NR % 2 }' >rain.csv
+expect 0 "$uwasa" train --model frame.json --data csv:rain.csv,label=rain --weights frame.st --steps 5 --save rain.st
+expect 0 "$uwasa" train --model frame.json --data csv:rain.csv --weights rain.st --steps 5 --save rain.st
+told 'the label is column 5 "rain", as in the training data; label= decides otherwise'
+expect 0 "$uwasa" eval --model frame.json --data csv:rain.csv,test=0 --weights rain.st --json -
+told 'label in column 5 "rain"'
+better test_accuracy 0.9 1
 # shellcheck disable=SC2086
 printf '4.5,True,\n4.5,wet,1\n3.5,false,1\n' | "$uwasa" predict $frame >out 2>err &&
     fail "a line without an answer is no mistake"

@@ -17,6 +17,7 @@
 #define MOST_BYTES 1500u
 #define SAMPLE_N 200u
 #define NUMBERS_N 150u
+#define TEXT_N 700u
 
 /* Both ends: what a client gets is `message`; what a node sends is dropped. */
 struct one {
@@ -79,10 +80,11 @@ static size_t seal(int bytes, const struct uw_message_form *form, const void *bo
     return (size_t)bytes;
 }
 
-static size_t make_query(uint32_t number, uint32_t at, uint32_t n, uint32_t from, uint8_t *buf)
+static size_t make_query(uint32_t number, uint32_t at, uint32_t n, uint32_t from, uint32_t text,
+                         uint8_t *buf)
 {
     const uwasa_StatusRequest request = {.seq = 2};
-    uwasa_Query q = {.number = number, .at = at, .from = from};
+    uwasa_Query q = {.number = number, .at = at, .from = from, .text = text};
     q.sample.size = (pb_size_t)(n * 4u);
     return seal(uw_message_write(false, UW_WIRE_STATUS_REQUEST, &uw_form_status_request, &request,
                                  buf, MOST_BYTES), &uw_form_query, &q, buf);
@@ -106,15 +108,24 @@ static uwasa_QueryReply reply_of(uint32_t arrived, uint32_t from, uint32_t n)
 static void add_inputs(struct uw_fuzz_corpus *corpus)
 {
     uint8_t buf[MOST_BYTES];
-    static const uint32_t parts[][4] = {{2, 0, 128, 0}, {2, 128, 72, 0}, {2, 200, 0, 0},
-                                        {2, 0, 0, 128}, {7, 0, 0, 0}, {0, 0, 0, 0}};
+    static const uint32_t parts[][5] = {{2, 0, 128, 0}, {2, 128, 72, 0}, {2, 200, 0, 0},
+                                        {2, 0, 0, 128}, {7, 0, 0, 0}, {0, 0, 0, 0},
+                                        {9, 0, 0, 0, 1}, {9, 0, 0, 0, 513}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         uw_fuzz_add(corpus, buf,
-                    make_query(parts[i][0], parts[i][1], parts[i][2], parts[i][3], buf));
+                    make_query(parts[i][0], parts[i][1], parts[i][2], parts[i][3], parts[i][4],
+                               buf));
     }
-    const uwasa_QueryReply replies[] = {reply_of(0, 0, 0),     reply_of(128, 0, 0),
-                                        reply_of(200, 0, 128), reply_of(200, 128, 22),
-                                        {.number = 2},         {.number = 0}};
+    uwasa_QueryReply text = reply_of(0, 0, 0);
+    text.text_n = TEXT_N;
+    text.text.size = 512;
+    const uwasa_QueryReply replies[] = {text,
+                                        reply_of(0, 0, 0),
+                                        reply_of(128, 0, 0),
+                                        reply_of(200, 0, 128),
+                                        reply_of(200, 128, 22),
+                                        {.number = 2},
+                                        {.number = 0}};
     for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
         uw_fuzz_add(corpus, buf, make_reply(&replies[i], buf));
     }
@@ -130,8 +141,9 @@ static int try_node(const uint8_t *input, size_t bytes)
         struct one o = {.link = {.ops = &ops, .mtu_bytes = MOST_BYTES, .fd = -1}};
         float *sample = malloc(SAMPLE_N * sizeof *sample);
         float *numbers = calloc(NUMBERS_N, sizeof *numbers);
+        char *text = calloc(1, TEXT_N);
         struct uw_queries q = {.sample_n = SAMPLE_N, .numbers_n = NUMBERS_N, .sample = sample,
-                               .numbers = numbers};
+                               .numbers = numbers, .text = text, .text_n = TEXT_N};
         const uwasa_StatusRequest request = {.seq = 2};
         memset(&s, 0, sizeof s);
         s.config.link = &o.link;
@@ -139,7 +151,7 @@ static int try_node(const uint8_t *input, size_t bytes)
         s.buffer = out;
         s.buffer_bytes = sizeof out;
         for (int i = 0; i < before && i < 2; i++) {
-            size_t n = make_query(2, 128u * (uint32_t)i, i == 0 ? 128 : 72, 0, in);
+            size_t n = make_query(2, 128u * (uint32_t)i, i == 0 ? 128 : 72, 0, 0, in);
             s.in = in;
             uw_node_queries.message(&s, 3, &request, (uint32_t)n);
         }
@@ -154,6 +166,7 @@ static int try_node(const uint8_t *input, size_t bytes)
                   (q.arrived_n != 0);
         bool bad = q.arrived_n > SAMPLE_N || (taken && o.sent_n == 0);
         free(copy);
+        free(text);
         free(sample);
         free(numbers);
         if (bad) {
@@ -163,17 +176,18 @@ static int try_node(const uint8_t *input, size_t bytes)
     return outcome;
 }
 
-/* A client that knows nothing, waits for its answer, or has a part of it. */
+/* A client that knows nothing, waits for its answer, has a part of it, or reads a text. */
 static int try_client(const uint8_t *input, size_t bytes)
 {
     int outcome = 0;
-    for (int before = 0; before < 3; before++) {
+    for (int before = 0; before < 4; before++) {
         struct one o = {.link = {.ops = &ops, .mtu_bytes = MOST_BYTES, .fd = -1}};
         struct uw_query_client c;
         uint8_t reply[MOST_BYTES];
         float *x = calloc(SAMPLE_N, sizeof *x), *numbers = malloc(NUMBERS_N * sizeof *numbers);
+        bool reads = before == 3;
         int rc = uw_query_client_init(&c, &o.link, "x:1", before == 0 ? 1 : 0);
-        for (int i = 0; i < before && rc >= 0; i++) {
+        for (int i = 0; i < before && !reads && rc >= 0; i++) {
             const uwasa_QueryReply r = i == 0 ? (uwasa_QueryReply){.number = 1, .form = 1,
                                                                    .sample_n = SAMPLE_N,
                                                                    .numbers_n = NUMBERS_N}
@@ -184,14 +198,22 @@ static int try_client(const uint8_t *input, size_t bytes)
             o.there = true;
             rc = uw_query_client_step(&c, 1500, i == 0 ? NULL : x, numbers);
         }
-        const float *asks = before == 0 ? NULL : x;
+        if (reads) {
+            c.sample_n = SAMPLE_N;
+            c.numbers_n = NUMBERS_N;
+            c.text_n = TEXT_N;
+            c.text = malloc(TEXT_N);
+        }
+        const float *asks = before == 0 || reads ? NULL : x;
         rc = uw_query_client_step(&c, 2000, asks, numbers);
         o.message = input;
         o.bytes = bytes;
         o.there = true;
         rc = rc == UW_ERR_AGAIN ? uw_query_client_step(&c, 3000, asks, numbers) : -1000;
         outcome = outcome * 64 - rc;
-        bool bad = rc == -1000 || c.got_n > NUMBERS_N || (before != 0 && c.sent_n > SAMPLE_N);
+        bool bad = rc == -1000 || c.got_n > (reads ? TEXT_N : NUMBERS_N) ||
+                   (before != 0 && c.sent_n > SAMPLE_N);
+        free(c.text);
         free(x);
         free(numbers);
         if (bad) {

@@ -266,6 +266,9 @@ def test_a_scale_of_the_training_data_holds_for_arrays(tmp_path):
     again = uwasa.Model(network(), tmp_path / "w.safetensors", verbose=0)
     numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
     assert (again.predict(wide).argmax(1) == y).mean() > 0.8
+    model.export(tmp_path / "wide.onnx")
+    again = uwasa.Model(tmp_path / "wide.onnx", verbose=0)
+    numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
 
 
 def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_path):
@@ -286,12 +289,43 @@ def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_p
     again = uwasa.Model(network(1), tmp_path / "w.safetensors", verbose=0)
     numpy.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-5)
     assert model.evaluate(x, price)["r2"] > 0.8
-    told = open_model(1).fit(x, price, lr=1e-12).notes
-    assert any("y goes from" in note for note in told)
+    model.export(tmp_path / "prices.onnx")          # with its scale
+    again = uwasa.Model(tmp_path / "prices.onnx", verbose=0)
+    numpy.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-5)
+    assert again.evaluate(x, price)["r2"] == pytest.approx(model.evaluate(x, price)["r2"], rel=1e-4)
+    again.fit(x, price, epochs=1, lr=0.02)
+    assert again.evaluate(x, price)["r2"] > 0.8
     other = open_model(1)
     other.load(again.state_dict())                  # for values of which nothing is known
     told = other.fit(f"csv:{file}", lr=1e-12).notes
     assert any("target-scale=standard gives" in note for note in told)
+    other = open_model(1)
+    other.load(again.state_dict())
+    told = other.fit(x, price, lr=1e-12).notes
+    assert any('target_scale="standard" gives' in note for note in told)
+
+
+def test_arrays_are_scaled_as_a_table_is(tmp_path):
+    x, _ = points(200)
+    wide, price = 1000 * x + 5000, 200000 + 50000 * x.sum(1)
+    file = tmp_path / "all.csv"
+    numpy.savetxt(file, numpy.column_stack([wide, price]), "%.9g", delimiter=",")
+    for said in ({}, {"target_scale": "standard"}, {"target_scale": 1e5}, {"target_scale": "none"}):
+        options = dict(scale="standard", epochs=3, lr=1e-12 if "none" in said.values() else 0.02)
+        tables, model = open_model(1), open_model(1)
+        table = tables.fit(f"csv:{file},test=0", **options, **said)
+        told = model.fit(wide, price.astype(numpy.float32), **options, **said)
+        numpy.testing.assert_allclose(told["loss"], table["loss"], rtol=1e-5)
+        numpy.testing.assert_allclose(model.predict(wide), tables.predict(wide), rtol=1e-5)
+        assert any("y is learned" in note for note in told.notes) == ("none" not in said.values())
+    labels = (x[:, 0] > 1).astype(int)
+    model = open_model(4)                           # as many outputs as inputs
+    model.fit(wide, labels, test=(wide, labels), scale="standard", epochs=10, lr=0.1)
+    right = (model.predict(wide).argmax(1) == labels).mean()
+    assert right > 0.9 and model.evaluate(wide, labels)["accuracy"] == right
+    model.save(tmp_path / "w.safetensors")
+    again = uwasa.Model(network(4), tmp_path / "w.safetensors", verbose=0)
+    numpy.testing.assert_allclose(again.predict(wide), model.predict(wide), rtol=1e-5)
 
 
 X, Y = points(6)
@@ -314,6 +348,8 @@ WRONG = [
     (dict(x=X, y=Y, epochs=1, steps=2), "steps and epochs: give one of them"),
     (dict(x=X, y=Y, patience=2), "patience: needs a test"),
     (dict(x=X, y=Y, test=(X, Y[:2])), "y: has 2 rows"),
+    (dict(x=X, y=Y, scale="much"), "scale=much: needs none, 255 or standard"),
+    (dict(x=X, y=Y, target_scale="standard"), "target_scale is for values"),
     (dict(x="csv:none.csv"), "none.csv")]
 
 
@@ -437,6 +473,7 @@ def test_a_terminal_gets_a_bar(capsys, monkeypatch):
               {"event": "epoch", "epoch": 1, "loss": 0.4, "seconds": 1.0},
               {"event": "eval", "test_loss": 0.25, "test_accuracy": 0.5},
               {"event": "epoch", "epoch": 2, "loss": 0.3, "seconds": 1.0},
+              {"event": "epoch", "epoch": 3, "loss": 0.2, "seconds": 1.0},
               {"event": "done", "interrupted": False}]
     for event in events:
         told.add(event)
@@ -444,7 +481,20 @@ def test_a_terminal_gets_a_bar(capsys, monkeypatch):
     lines = [line.strip() for line in re.split("[\r\n]", capsys.readouterr().out) if line.strip()]
     assert lines == ["[############............]  50 %  step 5/10  loss 0.5000",
                      "epoch 1  loss 0.4000  test loss 0.2500  test accuracy 0.5000",
-                     "epoch 2  loss 0.3000"]
+                     "epoch 2  loss 0.3000", "epoch 3  loss 0.2000"]
+
+
+def test_each_epoch_has_its_line_and_values_have_no_accuracy(capsys):
+    x, y = points()
+    for test in ({}, {"validation": 0.2}):
+        values = open_model(1).fit(x, x.sum(1), epochs=3, verbose=1, **test)
+        lines = [line.split("  ") for line in capsys.readouterr().out.splitlines()
+                 if line.startswith("epoch ")]
+        assert [(line[0], line[1]) for line in lines] == [
+            (f"epoch {i + 1}", f"loss {loss:.4f}") for i, loss in enumerate(values["loss"])]
+        assert all(line[2:] == [] if not test else line[2].startswith("validation loss ")
+                   for line in lines)
+        assert not any("accuracy" in key for key in values)
 
 
 def test_a_node_trains_on_arrays_and_its_checkpoint_is_loaded(tmp_path):

@@ -290,6 +290,41 @@ static void test_npz_has_training_and_test_set_by_the_usual_names(void **state)
     expect_error(npz(",x=q"), UW_ERR_NOTFOUND, "no array q inside; it has \"x_train, y_train");
 }
 
+static void test_npz_test_set_may_be_an_archive_of_its_own(void **state)
+{
+    (void)state;
+    static const float x[] = {1.0f, 2.0f, 3.0f, 4.0f};
+    static const uint8_t y[] = {0, 1}, other[] = {1};
+    struct archive z = {.members_n = 0}, t = {.members_n = 0}, images = {.members_n = 0};
+    char options[200];
+    add_array(&z, "x.npy", "<f4", "(2, 2)", x, sizeof x);
+    add_array(&z, "masks.npy", "|u1", "(2,)", y, sizeof y);
+    write_archive("a.csv", &z);
+    add_array(&t, "x.npy", "<f4", "(1, 2)", x + 2, 8);
+    add_array(&t, "y.npy", "|u1", "(1,)", other, sizeof other);
+    write_archive("t.npz", &t);
+    add_array(&images, "x.npy", "<f4", "(1, 1, 1, 2)", x, 8);
+    add_array(&images, "x_test.npy", "<f4", "(1, 2, 1, 1)", x, 8);
+    write_archive("i.npz", &images);
+    snprintf(options, sizeof options, ",test=%s", at("t.npz"));
+    struct uw_data d = open_good(npz(options), NULL);
+    assert_int_equal(d.base->samples_n, 2);
+    expect_sample(&d, 1, x + 2, 1);
+    uw_data_close(&d);
+    d = open_good(npz(options), &(struct uw_data_config){.test = true});
+    assert_int_equal(d.base->samples_n, 1);
+    expect_sample(&d, 0, x + 2, 1);
+    assert_true(tells(&d, "1 of "));
+    uw_data_close(&d);
+    expect_error(npz(",test=abc"), UW_ERR_NOTFOUND, "test=abc: is neither a file nor a share");
+    snprintf(options, sizeof options, "npz:%s", at("i.npz"));
+    expect_error(options, UW_ERR_MISMATCH, "training and test set differ in shape");
+    struct bytes b = npy("<f4", "(2, 2)", x, sizeof x);
+    write_file("x.npy", b.at, b.n);
+    snprintf(options, sizeof options, "npy:%s,label=none,test=%s", at("x.npy"), at("x.npy"));
+    expect_error(options, UW_ERR_INVALID, "a test set of files is npy:X,Y,TESTX,TESTY");
+}
+
 static void test_npz_that_is_compressed_is_read(void **state)
 {
     (void)state;
@@ -359,6 +394,7 @@ int main(void)
         cmocka_unit_test_teardown(test_npy_that_is_malformed_is_refused, empty_folder),
         cmocka_unit_test_teardown(test_npz_has_training_and_test_set_by_the_usual_names,
                                   empty_folder),
+        cmocka_unit_test_teardown(test_npz_test_set_may_be_an_archive_of_its_own, empty_folder),
         cmocka_unit_test_teardown(test_npz_that_is_compressed_is_read, empty_folder),
         cmocka_unit_test_teardown(test_npz_with_another_check_sum_is_refused, empty_folder),
         cmocka_unit_test_teardown(test_npz_that_is_damaged_is_refused, empty_folder),

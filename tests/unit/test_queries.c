@@ -10,6 +10,8 @@
 #include "uwasa/queries.h"
 #include "uwasa/query_client.h"
 
+#include <stdlib.h>
+
 #define MTU_BYTES 1200u
 #define QUEUE 64u
 #define STEP_US 1000u
@@ -164,6 +166,14 @@ static void expect_answers(struct pair *p)
     assert_int_equal(c.numbers_n, p->q.numbers_n);
     assert_int_equal(c.form, 7);
     assert_true(c.threshold == 0.5f);
+    assert_int_equal(c.text_n, p->q.text_n);
+    if (c.text_n != 0) {
+        c.text = calloc(1, c.text_n);
+        assert_int_equal(run(p, &c, &now_us, NULL, NULL, 20000), UW_OK);
+        assert_memory_equal(c.text, p->q.text, c.text_n);
+        free(c.text);
+        c.text = NULL;
+    }
     float *x = uw_test_floats(c.sample_n), *numbers = uw_test_floats(c.numbers_n);
     for (uint32_t k = 0; k < 3; k++) {
         float sum = 0.0f;
@@ -185,11 +195,17 @@ static void test_queries_of_any_size_are_answered_whatever_is_lost(void **state)
     (void)state;
     static const uint32_t sizes[] = {1, 127, 128, 129, 784}, lose_every[] = {0, 3, 4, 5, 7};
     static struct pair p;
+    static char text[1301];
+    for (uint32_t i = 0; i < sizeof text; i++) {
+        text[i] = (char)(i % 251u);
+    }
     for (uint32_t i = 0; i < 5; i++) {
         for (uint32_t k = 0; k < 5; k++) {
             for (uint32_t narrow = 0; narrow < 2; narrow++) {
                 open_pair(&p, narrow != 0 ? 200 : MTU_BYTES, sizes[i], sizes[4 - i]);
                 p.lose_every = lose_every[k];
+                p.q.text = text;
+                p.q.text_n = i == 4 ? sizeof text : 512u * i;     /* 0: it tells nothing */
                 expect_answers(&p);
                 close_pair(&p);
             }

@@ -454,6 +454,67 @@ static void test_table_columns_are_kept_and_used_again(void **state)
     uw_data_close(&d);
 }
 
+/* The label is the column of the same name, wherever it is; label= decides otherwise. */
+static void test_table_label_is_found_by_its_name_again(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.outputs = 2, .channels = 2};
+    write_text("a.csv", "a,b,wet,class\n1,5,0,1\n2,6,1,1\n3,7,0,0\n4,8,1,0\n");
+    struct uw_data first = open_good(spec(",label=wet,drop=class,test=0"), &config);
+    const struct uw_data_columns *c = uw_data_columns(&first);
+    assert_string_equal(c->label, "wet");
+    config.like = c;
+    struct uw_data d = open_good(spec(",test=0"), &config);
+    expect_sample(&d, 1, (float[]){2.0f, 6.0f}, 1);
+    expect_sample(&d, 2, (float[]){3.0f, 7.0f}, 0);
+    expect_told(&d, "the label is column 3 \"wet\", as in the training data");
+    uw_data_close(&d);
+    d = open_good(spec(",label=class,test=0"), &config);
+    expect_sample(&d, 2, (float[]){3.0f, 7.0f}, 0);
+    expect_sample(&d, 3, (float[]){4.0f, 8.0f}, 0);
+    uw_data_close(&d);
+    d = open_good(spec(",drop=wet,test=0"), &config);
+    expect_sample(&d, 3, (float[]){4.0f, 8.0f}, 0);
+    uw_data_close(&d);
+    write_text("a.csv", "a,b,damp,class\n1,5,0,1\n2,6,1,1\n3,7,0,0\n4,8,1,0\n");
+    d = open_good(spec(",test=0"), &config);
+    expect_sample(&d, 3, (float[]){4.0f, 8.0f}, 0);
+    expect_told(&d, "WARNING: no column \"wet\", the label of the training data");
+    uw_data_close(&d);
+    uw_data_close(&first);
+}
+
+/* A scale is advised for weights that nobody has trained, and not for numbers of tokens. */
+static void test_table_scale_is_advised_where_it_helps(void **state)
+{
+    (void)state;
+    static const struct {
+        enum uw_data_advice advice;
+        bool tokens;
+        const char *features, *values;      /* NULL: nothing of the kind */
+    } cases[] = {
+        {UW_DATA_ADVISES, false, "WARNING: features go from 1 to 900", "WARNING: the values in"},
+        {UW_DATA_ADVISES, true, NULL, "WARNING: the values in"},
+        {UW_DATA_ADVISES_NEW, false, "scale=standard is for a model that nobody has trained; wei",
+         "target-scale=standard is for a model that nobody has trained"},
+        {UW_DATA_ADVISES_NOTHING, false, NULL, NULL},
+    };
+    write_text("a.csv", "1,20000\n900,40000\n77,1000\n");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct uw_data d = open_good(
+            spec(",test=0"), &(struct uw_data_config){.outputs = 1, .channels = 1,
+                                                      .wanted = UW_DATA_WANT_VALUES,
+                                                      .advice = cases[i].advice,
+                                                      .tokens = cases[i].tokens});
+        assert_int_equal(tells(&d, "features go from"), cases[i].features != NULL);
+        assert_int_equal(tells(&d, "the values in"), cases[i].values != NULL);
+        assert_true(cases[i].features == NULL || tells(&d, cases[i].features));
+        assert_true(cases[i].values == NULL || tells(&d, cases[i].values));
+        assert_int_equal(tells(&d, "WARNING"), cases[i].advice == UW_DATA_ADVISES);
+        uw_data_close(&d);
+    }
+}
+
 static void test_table_that_looks_wrong_is_told(void **state)
 {
     (void)state;
@@ -521,6 +582,8 @@ int main(void)
         cmocka_unit_test_teardown(test_table_values_follow_parts_and_the_loader, empty_folder),
         cmocka_unit_test_teardown(test_table_without_a_label_is_for_an_autoencoder, empty_folder),
         cmocka_unit_test_teardown(test_table_columns_are_kept_and_used_again, empty_folder),
+        cmocka_unit_test_teardown(test_table_label_is_found_by_its_name_again, empty_folder),
+        cmocka_unit_test_teardown(test_table_scale_is_advised_where_it_helps, empty_folder),
         cmocka_unit_test_teardown(test_table_that_looks_wrong_is_told, empty_folder),
         cmocka_unit_test_teardown(test_table_in_turns_is_tested_on_every_class, empty_folder),
     };

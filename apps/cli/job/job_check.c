@@ -81,7 +81,7 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                             "model %.40s computes %u values, data %.60s has %u beside each "
                             "sample%s",
                             d->name, (unsigned)j->need.target_n, spec, (unsigned)data->targets_n,
-                            strcmp(spec, "arrays") == 0
+                            strncmp(spec, "arrays", 6) == 0
                                 ? "" : ": csv:FILE,target=A+B names their columns");
     }
     bool labels = d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;

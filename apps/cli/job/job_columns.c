@@ -98,6 +98,9 @@ char *uw_job_columns_text(const struct uw_data_columns *c, const char *loss)
     add_names(root, "features", c->features, c->features_n);
     add_names(root, "classes", c->classes, c->classes_n);
     add_names(root, "targets", c->targets, c->targets_n);
+    if (c->label != NULL) {
+        cJSON_AddItemToObject(root, "label", name_of(c->label));
+    }
     add_numbers(root, "mean", c->mean, c->features_n);
     add_numbers(root, "inverse", c->inverse, c->features_n);
     add_numbers(root, "target_mean", c->target_mean, c->targets_n);
@@ -272,6 +275,7 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
     int features_n = take_names(root, "features", &c->features);
     int mean_n = take_numbers(root, "mean", &c->mean);
     int inverse_n = take_numbers(root, "inverse", &c->inverse);
+    const cJSON *label = cJSON_GetObjectItemCaseSensitive(root, "label");
     double all = cJSON_IsNumber(n) ? n->valuedouble : 0.0;
     c->classes_n = classes_n > 0 ? (uint32_t)classes_n : 0;
     c->targets_n = targets_n > 0 ? (uint32_t)targets_n : 0;
@@ -283,8 +287,9 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
         c->features_n = (uint32_t)all;
         good = take_places(c, root) && take_sound(c, root) && take_target_scale(c, root);
     }
+    c->label = cJSON_IsString(label) ? strdup(label->valuestring) : NULL;
     take_loss(out, loss);
-    return good;
+    return good && (label == NULL || c->label != NULL);
 }
 
 int uw_job_columns_read(struct uw_job_columns *c, const char *text, const char *file,

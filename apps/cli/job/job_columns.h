@@ -6,7 +6,7 @@
  * file, is JSON:
  *
  *     {"features_n": 4, "features": ["length", ...], "classes": ["setosa", ...],
- *      "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...],
+ *      "label": "species", "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...],
  *      "target_mean": [206855], "target_inverse": [8.7e-06],
  *      "columns_n": 5, "columns": [1, 2, 3, 4], "loss": "cross_entropy",
  *      "sound": {"rate_hz": 16000, "window_n": 480, ...}}

@@ -225,7 +225,7 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
         return UW_OK;
     }
-    if (c != NULL && twin && (c->classes == NULL || (is_constant(c) && has_logits(j)))) {
+    if (c != NULL && twin && (!uw_data_has_targets(set) || (is_constant(c) && has_logits(j)))) {
         set_loss(j, UW_LOSS_MSE, UW_TARGET_INPUT);
         return UW_OK;
     }
@@ -467,6 +467,25 @@ static bool may_be_classes(const struct uw_job *j, struct uw_choice loss)
            (own != NULL && (own->kind <= UW_LOSS_BINARY_CROSS_ENTROPY || j->file.def.losses_n > 1));
 }
 
+static bool has_embedding(const struct uw_model_def *d)
+{
+    for (uint32_t i = 0; i < d->layers_n; i++) {
+        if (d->layers[i].kind == UW_LAYER_EMBEDDING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only weights that nobody has trained learn better with another scale. */
+static enum uw_data_advice advice_for(const struct uw_job *j, const struct uw_job_data_config *c,
+                                      bool known, bool trains)
+{
+    bool trained = c->weights != NULL || c->columns != NULL || known;
+    return !trains || trained ? UW_DATA_ADVISES_NOTHING
+           : j->onnx.memory != NULL ? UW_DATA_ADVISES_NEW : c->data.advice;
+}
+
 static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                      struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_data *train, struct uw_data *test, struct uw_error *err)
@@ -488,6 +507,8 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
     config.leave_values = classes;
     config.scale_values = c->data.scale_values && config.like == NULL && c->weights == NULL &&
                           j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
+    config.advice = advice_for(j, c, config.like != NULL, train != NULL);
+    config.tokens = has_embedding(def);
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;

@@ -4,6 +4,19 @@
 #include "node_work.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* What samples are, but for the scale, which is this node's part. NULL: nothing is known. */
+static char *text_of(const struct uw_data_columns *c)
+{
+    if (c == NULL || (c->features == NULL && c->classes == NULL && c->places == NULL &&
+                      c->sound == NULL)) {
+        return NULL;
+    }
+    struct uw_data_columns told = *c;
+    told.mean = told.inverse = told.target_mean = told.target_inverse = NULL;
+    return uw_job_columns_text(&told, NULL);
+}
 
 int uw_node_work_open_queries(struct uw_node_work *r)
 {
@@ -15,6 +28,8 @@ int uw_node_work_open_queries(struct uw_node_work *r)
     q->numbers_n = r->answers.numbers_n;
     q->form = uw_answers_form(&r->answers);
     q->threshold = m->anomaly_threshold;
+    q->text = r->queries_text = text_of(uw_data_columns(&r->data));
+    q->text_n = q->text != NULL ? (uint32_t)strlen(q->text) : 0;
     q->sample = malloc((size_t)q->sample_n * sizeof *q->sample);
     q->numbers = malloc((size_t)q->numbers_n * sizeof *q->numbers);
     return q->sample != NULL && q->numbers != NULL
@@ -26,6 +41,8 @@ void uw_node_work_close_queries(struct uw_node_work *r)
 {
     free(r->queries.sample);
     free(r->queries.numbers);
+    free(r->queries_text);
+    r->queries_text = NULL;
     r->queries = (struct uw_queries){.sample = NULL};
 }
 

@@ -72,6 +72,7 @@ struct uw_node_work {
     bool averaging;                     /* the network owns the parameters */
     struct uw_answers answers;
     struct uw_queries queries;          /* of predict --node; sample NULL: not open */
+    char *queries_text;
     struct uw_stack_block spare;        /* for rules that need it */
     struct uw_gradients gradients;      /* empty: parameters are averaged instead */
     char kernels[UW_GPU_TEXT_BYTES];    /* for the status */

@@ -30,6 +30,8 @@ struct uw_session {
     char *name;                         /* of the model, as given */
     struct work *now;                   /* its job has the weights */
     char *columns;                      /* of the data that they are for; NULL: not known */
+    bool of_model;                      /* the columns are those in the ONNX file, to which other
+                                           data need not keep */
     bool trained;                       /* they are not the initial ones */
     struct uw_choice loss;              /* of the last training */
     char words[2][UW_LOSS_TEXT_BYTES];  /* of options.loss and loss, whose texts go */
@@ -144,7 +146,7 @@ static int start(struct uw_session *s, const char *const *options, struct work *
     uw_progress_init(&t->progress);
     t->o = o;
     t->of = &s->model;
-    t->columns = s->columns;
+    t->columns = s->of_model ? NULL : s->columns;
     t->trained = s->trained;
     t->start_us = uw_board_now_us();
     t->stop.listener = t->progress.listener = t->events.listener = &s->listener;
@@ -198,17 +200,22 @@ static int plan_answers(struct uw_session *s, struct work *w, bool waits)
     return uw_job_plan(&w->train.job, &config, &s->err);
 }
 
+static void keep_columns(struct uw_session *s, const struct uw_job_columns *c)
+{
+    free(s->columns);
+    s->columns = c->columns.features_n != 0
+                     ? uw_job_columns_text(&c->columns, uw_job_columns_loss(c)) : NULL;
+    s->of_model = c->of_model;
+}
+
 static int load_weights(struct uw_session *s, struct uw_job *j, const char *file)
 {
     struct uw_job_columns columns = {.loss = {.at = UW_LOSS_AUTO}};
     int rc = uw_job_load_weights(j, file, &s->err);
     rc = rc < 0 ? rc : uw_job_columns_load(&columns, file, &s->model.onnx, &s->err);
     if (rc == UW_OK) {
-        bool known = columns.columns.features_n != 0;
         s->trained = true;
-        free(s->columns);
-        s->columns = known ? uw_job_columns_text(&columns.columns,
-                                                   uw_job_columns_loss(&columns)) : NULL;
+        keep_columns(s, &columns);
         uw_job_print_notes(j);
     }
     uw_job_columns_close(&columns);
@@ -242,6 +249,7 @@ static int open_model(struct uw_session *s, const char *model, const char *const
     if (rc == UW_OK && weights != NULL) {
         rc = load_weights(s, &w->train.job, weights);
     } else if (rc == UW_OK) {
+        keep_columns(s, &earlier);
         uw_job_print_notes(&w->train.job);
     }
     uw_job_columns_close(&earlier);
@@ -327,6 +335,7 @@ static void keep(struct uw_session *s, struct work *w)
     const char *columns = w->train.job.columns;
     free(s->columns);
     s->columns = columns != NULL ? strdup(columns) : NULL;
+    s->of_model = false;
     s->trained = true;
     s->loss = keep_words(s->words[1], w->options.loss);
     drop(s->now);

@@ -93,8 +93,11 @@ static void report(const struct test *t, const struct uw_job *job, struct uw_eve
                                    .labels = t->answers.classes_n != 0};
     bool compares = !job->compares_nothing;
     cJSON *ev = uw_event("done");
+    if (compares && score.labels) {
+        cJSON_AddNumberToObject(ev, "test_accuracy", score.accuracy);
+    }
     if (compares) {
-        UW_EVENT_NUMBERS(ev, {"test_accuracy", score.accuracy}, {"test_loss", score.loss});
+        cJSON_AddNumberToObject(ev, "test_loss", score.loss);
     }
     UW_EVENT_NUMBERS(ev, {"samples", (double)score.samples_n},
                      {"seconds", uw_seconds_since(start_us)},

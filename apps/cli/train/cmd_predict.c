@@ -20,7 +20,8 @@ static const struct uw_opt rows[] = {
     UW_JOB_ONNX_ROWS(struct uw_predict_options),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE",
         "a file of train --save, or any with the same names (an ONNX model has its own): "
-        UW_WEIGHTS_HELP "; with --node only its names of classes, scale and sound are used"),
+        UW_WEIGHTS_HELP "; with --node its names are used, not the scale: the node scales, and "
+        "tells its own names"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
         "in place of rows: the test samples of a dataset, as for train"),
     ROW("loss", UW_OPT_CHOICES, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
@@ -221,22 +222,13 @@ static int open_rows(struct uw_predict *p, const char *file, struct uw_error *er
 static int open_input(struct uw_predict *p, const char *file, struct uw_error *err)
 {
     const struct uw_predict_options *o = p->o;
-    const struct uw_data_columns *c = &p->columns.columns;
     p->batch_n = o->node.address != NULL || is_sound(file) ? 1u : o->batch;
-    if (is_sound(file)) {
+    if (is_sound(file) || o->data != NULL) {    /* data after the model, which says how it is */
         return UW_OK;
     }
-    if (o->data == NULL) {
-        int rc = open_rows(p, file, err);
-        p->batch_n = p->rows.arrives ? 1u : p->batch_n;
-        return rc;
-    }
-    return o->node.address == NULL
-               ? UW_OK      /* after the model is planned: its loss depends on them */
-               : uw_data_open(&p->data, o->data,
-                              &(struct uw_data_config){
-                                  .seed = o->seed, .test = true,
-                                  .like = c->features_n != 0 ? c : NULL}, err);
+    int rc = open_rows(p, file, err);
+    p->batch_n = p->rows.arrives ? 1u : p->batch_n;
+    return rc;
 }
 
 /* Take the threshold of --threshold or of the weights, and tell it. */
@@ -290,7 +282,8 @@ static int check_columns(const struct uw_predict *p, const char *model, uint64_t
     return n == 0 || n == input_n
                ? UW_OK
                : uw_error_set(err, UW_ERR_MISMATCH, "%.100s was trained on %u columns, model %.60s "
-                              "takes %llu numbers", p->o->weights, (unsigned)n, model,
+                              "takes %llu numbers",
+                              p->o->weights != NULL ? p->o->weights : model, (unsigned)n, model,
                               (unsigned long long)input_n);
 }
 
@@ -323,8 +316,19 @@ static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct
 
 static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct uw_error *err)
 {
-    int rc = uw_predict_node_open(&p->node, &o->node, &p->answers, &p->sample_n, &p->threshold,
-                                  err);
+    struct uw_data_columns *c = &p->columns.columns;
+    int rc = uw_predict_node_open(&p->node, &o->node, &p->answers,
+                                  c->features_n == 0 ? &p->columns : NULL, &p->sample_n,
+                                  &p->threshold, err);
+    free(c->mean);              /* the node scales */
+    free(c->inverse);
+    c->mean = c->inverse = NULL;
+    if (rc == UW_OK && o->data != NULL) {
+        rc = uw_data_open(&p->data, o->data,
+                          &(struct uw_data_config){.seed = o->seed, .test = true, .unscaled = true,
+                                                   .advice = UW_DATA_ADVISES_NOTHING,
+                                                   .like = c->features_n != 0 ? c : NULL}, err);
+    }
     const struct uw_dataset *d = p->data.base;
     if (rc == UW_OK && d != NULL && (uint64_t)d->channels * d->height * d->width != p->sample_n) {
         return uw_error_set(err, UW_ERR_MISMATCH,

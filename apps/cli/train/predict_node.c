@@ -65,9 +65,23 @@ int uw_predict_node_ask(struct uw_predict_node *n, const float *x, float *number
     }
 }
 
+/* What the node tells of its samples. */
+static int take_text(struct uw_predict_node *n, struct uw_job_columns *columns,
+                     struct uw_error *err)
+{
+    n->client.text = calloc(1, (size_t)n->client.text_n + 1u);
+    int rc = n->client.text != NULL ? uw_predict_node_ask(n, NULL, NULL, err)
+                                    : uw_error_set(err, UW_ERR_NOMEM, "out of memory");
+    rc = rc < 0 ? rc : uw_job_columns_read(columns, n->client.text, n->config.address, err);
+    free(n->client.text);
+    n->client.text = NULL;
+    return rc;
+}
+
 int uw_predict_node_open(struct uw_predict_node **node,
                          const struct uw_predict_node_config *config, struct uw_answers *answers,
-                         uint32_t *sample_n, float *threshold, struct uw_error *err)
+                         struct uw_job_columns *columns, uint32_t *sample_n, float *threshold,
+                         struct uw_error *err)
 {
     struct uw_predict_node *n = calloc(1, sizeof *n);
     uint8_t key[UW_KEY_BYTES] = {0};
@@ -92,6 +106,7 @@ int uw_predict_node_open(struct uw_predict_node **node,
         rc = rc < 0 ? uw_error_set(err, rc, "%.100s: %s", config->address, uw_status_text(rc))
                     : uw_predict_node_ask(n, NULL, NULL, err);
     }
+    rc = rc < 0 || n->client.text_n == 0 || columns == NULL ? rc : take_text(n, columns, err);
     if (rc == UW_OK) {
         *sample_n = n->client.sample_n;
         *threshold = n->client.threshold;

@@ -9,6 +9,7 @@
 
 #include "base/args.h"
 #include "job/answer.h"
+#include "job/job_columns.h"
 
 struct uw_predict_node;
 
@@ -25,12 +26,14 @@ int uw_predict_node_check(const struct uw_predict_node_config *config, struct uw
 /* Connect, and ask what samples and answers are.
  *   node       set; close it in every case
  *   answers    set to the node's
+ *   columns    set to what the node tells of its data, if it does; NULL: not wanted
  *   sample_n   set to the floats of a sample
  *   threshold  set to that of anomalies; 0: none
  * Returns UW_OK or a code, err filled. */
 int uw_predict_node_open(struct uw_predict_node **node,
                          const struct uw_predict_node_config *config, struct uw_answers *answers,
-                         uint32_t *sample_n, float *threshold, struct uw_error *err);
+                         struct uw_job_columns *columns, uint32_t *sample_n, float *threshold,
+                         struct uw_error *err);
 
 /* Ask about a sample x [sample_n]; numbers [answers->numbers_n]. Returns UW_OK or a code, err
  * filled. */

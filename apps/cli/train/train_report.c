@@ -111,8 +111,10 @@ static void add_score(cJSON *ev, const struct uw_train_test *test)
     snprintf(accuracy, sizeof accuracy, "%s_accuracy", test->word);
     snprintf(loss, sizeof loss, "%s_loss", test->word);
     snprintf(samples, sizeof samples, "%s_samples", test->word);
-    UW_EVENT_NUMBERS(ev, {accuracy, test->score.accuracy}, {loss, test->score.loss},
-                     {samples, (double)test->score.samples_n});
+    if (test->score.labels) {
+        cJSON_AddNumberToObject(ev, accuracy, test->score.accuracy);
+    }
+    UW_EVENT_NUMBERS(ev, {loss, test->score.loss}, {samples, (double)test->score.samples_n});
 }
 
 void uw_train_report_test(struct uw_train *t, const struct uw_train_test *test)

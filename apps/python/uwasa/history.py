@@ -32,6 +32,10 @@ class History(dict):
             self.interrupted = event["interrupted"]
 
 
+def told(history):
+    return f"epoch {history['epoch'][-1]}  loss {history['loss'][-1]:.4f}"
+
+
 class Screen:
     """Lines, and a bar that is redrawn in a terminal or a notebook."""
 
@@ -39,7 +43,7 @@ class Screen:
         self.shown = shown
         self.live = shown and (sys.stdout.isatty() or "ipykernel" in sys.modules)
         self.width = 0
-        self.untold = False             # an epoch that has no line yet
+        self.epoch = None               # the text of one that has no line yet
 
     def line(self, text):
         if self.shown:
@@ -48,11 +52,14 @@ class Screen:
 
     def show(self, event, history):
         test = event["event"] in ("eval", "validation")
-        if self.untold or test:
-            keys = [key for key in history if "_" in key and key in event] if test else []
-            numbers = "".join(f"  {key.replace('_', ' ')} {event[key]:.4f}" for key in keys)
-            self.line(f"epoch {history['epoch'][-1]}  loss {history['loss'][-1]:.4f}" + numbers)
-        self.untold = event["event"] == "epoch"
+        if test and history.get("epoch"):
+            self.epoch = told(history)
+            for key in event:
+                if key.endswith(("_loss", "_accuracy")):
+                    self.epoch += f"  {key.replace('_', ' ')} {event[key]:.4f}"
+        if self.epoch is not None:
+            self.line(self.epoch)
+        self.epoch = told(history) if event["event"] == "epoch" else None
         if event["event"] == "step":
             self.bar(event)
 

@@ -58,16 +58,23 @@ class Model:
         y     labels (whole numbers from 0, or one-hot), values, or a class for each pixel or token;
               a tuple of them for several outputs; None: loss="autoencoder"
         test  (x, y), tested after each epoch
+        scale         "standard": x gets mean 0 and deviation 1, here and in later calls; 255
+        target_scale  "standard", "none" or a number that y is divided by; without it values that are
+                      far from 1 are learned with mean 0 and deviation 1 by a model that starts from
+                      nothing. Answers are in the units of y
 
         Ctrl-C stops: the model has the weights so far, model.history what was told. After an error
         it has the weights of before."""
         train, keep = self._data(x, y, verbose)
+        data = b"arrays" if train else os.fsencode(x)
+        for name in ("scale", "target_scale"):
+            if name in options:
+                data += f",{name.replace('_', '-')}={options.pop(name)}".encode()
         held, keep_held = self._data(*test, verbose) if test is not None else (None, None)
         with self._busy(verbose):
             self.history = History()
             self.history.notes = self._found
-            self._session.call("fit", b"arrays" if train else os.fsencode(x),
-                               byref(train) if train else None, byref(held) if held else None,
+            self._session.call("fit", data, byref(train) if train else None, byref(held) if held else None,
                                texts(self._checked(options)))
         del keep, keep_held
         return self.history

@@ -31,6 +31,9 @@ struct uw_queries {
     uint32_t sample_n, numbers_n;   /* floats of a sample and of an answer, 1 or more */
     uint32_t form;                  /* what the numbers mean: the program's and the asker's */
     float threshold;                /* the same */
+    const char *text;               /* what the program tells of samples, as names of columns;
+                                       borrowed, NULL: nothing */
+    uint32_t text_n;                /* its bytes */
     float *sample;                  /* [sample_n] written by the network */
     float *numbers;                 /* [numbers_n] written by the program */
 

@@ -3,7 +3,9 @@
  * uwasa/query_client.h - ask a node what its model says of samples, without joining the run
  *
  *     uw_query_client_init(&c, link, address);
- *     step until not UW_ERR_AGAIN, with x NULL:        c.sample_n, numbers_n, form, threshold
+ *     step until not UW_ERR_AGAIN, with x NULL:        c.sample_n, numbers_n, form, threshold,
+ *                                                      text_n
+ *     the same with c.text set to text_n bytes:        the text, if it is wanted
  *     step until not UW_ERR_AGAIN, with a sample:      its numbers; again for the next one
  *
  * Between two steps wait until c.next_us or link->fd, as for uwasa/status_client.h.
@@ -30,9 +32,12 @@ struct uw_query_client {
     uint32_t sample_n, numbers_n;   /* 0: not known yet */
     uint32_t form;                  /* as in struct uw_queries */
     float threshold;
+    char *text;                     /* [text_n] of the caller, or NULL: not wanted */
+    uint32_t text_n;                /* as in struct uw_queries */
     uint32_t number;                /* of the question */
     uint32_t look_us;               /* until the next look for the answer */
-    uint32_t sent_n, got_n;         /* floats of the sample that have arrived; of its numbers */
+    uint32_t sent_n, got_n;         /* floats of the sample that have arrived; of its numbers, or
+                                       bytes of the text */
     uint16_t station;               /* UW_LINK_STATION_NONE until the address is resolved */
     bool started;
 };

@@ -17,7 +17,7 @@
  *     sounds:DIR[,TESTDIR][,OPTION...]     files .wav, in a folder a class
  *     stream:-  stream:unix:PATH  stream:tcp:127.0.0.1:PORT     samples that arrive, see below
  *     mqtt://[USER@]HOST[:PORT]/TOPIC[,OPTION...]   the same from a broker; mqtts:// with TLS
- *     arrays                            of the program's own memory (struct uw_data_arrays)
+ *     arrays[,OPTION...]                of the program's own memory (struct uw_data_arrays)
  *
  * IDX images are unsigned bytes (divided by 255) or big-endian floats (unchanged), [N][H][W] or
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
@@ -41,8 +41,9 @@
  *
  * Arrays take classes, scale, target-scale, test=SHARE, missing and label=none of these; of an
  * archive x=NAME, y=NAME, test-x=NAME and test-y=NAME name the arrays (x_train, y_train, x_test,
- * y_test and others that are usual). Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of
- * images are divided by 255. Labels are [N], or one-hot [N][CLASSES].
+ * y_test and others that are usual), and test=FILE is an archive with the test set.
+ * Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of images are divided by 255. Labels
+ * are [N], or one-hot [N][CLASSES].
  *
  * Images are brought to the size of the model's input, or to that of the first one, and divided by
  * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
@@ -57,9 +58,9 @@
  * a class _unknown_ has clips of all other folders, not more than the largest class, and _silence_
  * pieces of the files in _background_noise_, which is no class.
  *
- * With an earlier set (`like`) whose columns have names, features and values are found by them, in
- * any order, and a standard scale, that of values and the means for gaps are the earlier ones. True
- * and false are 1 and 0.
+ * With an earlier set (`like`) whose columns have names, features, label and values are found by
+ * them, in any order, and a standard scale, that of values and the means for gaps are the earlier
+ * ones. True and false are 1 and 0.
  *
  * Words are classes in alphabetical order. Whole numbers from 0 are classes themselves; those from
  * 1 are counted from 0; others, as -1 and 1, are numbered in their order. A file that is both
@@ -76,10 +77,10 @@
  * key=FILE name files with the user's password and with certificates. A broker that goes away is
  * connected to again when it is there. MQTT needs libmosquitto in the build.
  *
- * Arrays in memory are neither copied nor split. Their y is read by what is wanted: labels are
- * whole numbers from 0, or one-hot; where neither the model nor the loss says, one number for a
- * sample is a label if it comes from an integer type or the model has several outputs, and anything
- * else is values.
+ * Arrays in memory are neither copied nor split; they take the options scale and target-scale.
+ * Their y is read by what is wanted: labels are whole numbers from 0, or one-hot; where neither the
+ * model nor the loss says, one number for a sample is a label if it comes from an integer type or
+ * the model has several outputs, and anything else is values.
  *
  *     struct uw_data d;
  *     rc = uw_data_open(&d, "mnist:data", &(struct uw_data_config){.test = true}, &err);
@@ -120,6 +121,7 @@ struct uw_data_columns {
     char **features;            /* [features_n] names; NULL: the columns have none */
     char **classes;             /* [classes_n] what the file calls each class; NULL: no labels */
     char **targets;             /* [targets_n] names; NULL: none */
+    char *label;                /* the name of the label's column; NULL: it has none, or several */
     float *mean, *inverse;      /* [features_n] a sample is (column - mean) * inverse; NULL: as it
                                    is in the file */
     float *target_mean, *target_inverse;    /* [targets_n] the same of values */
@@ -136,6 +138,13 @@ enum uw_data_wanted {
     UW_DATA_WANT_LABELS,
     UW_DATA_WANT_VALUES,
     UW_DATA_WANT_NOTHING        /* the sample itself is the target */
+};
+
+/* Whether to tell that features or values are far from 1 and not scaled. */
+enum uw_data_advice {
+    UW_DATA_ADVISES = 0,        /* with what scales them: nobody has trained the weights */
+    UW_DATA_ADVISES_NEW,        /* the model has weights of its own, which a scale would spoil */
+    UW_DATA_ADVISES_NOTHING
 };
 
 /* Samples in the memory of a program, for "arrays". */
@@ -160,6 +169,10 @@ struct uw_data_config {
     bool live;                  /* streams are allowed */
     bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
                                    if nothing else is said: for weights that nobody has trained */
+    bool unscaled;              /* features of a table are as in the file, whatever is said or was
+                                   earlier: for who scales them */
+    enum uw_data_advice advice;
+    bool tokens;                /* features may be numbers of tokens, which have no scale */
     bool leave_values;          /* values may be classes: they are not scaled, nor doubted; nor are
                                    those of which there are not as many as outputs */
     const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */
