@@ -384,8 +384,9 @@ static int open_set(struct uw_table_set *p)
     rc = describe_columns(p);
     rc = rc < 0 ? rc : take_samples(p);
     if (rc == UW_OK) {
+        bool good = p->d->columns.mean != NULL || p->config->unscaled || p->config->tokens;
         uw_table_doubt(&p->rows[0], &p->rows[1], &p->roles, &p->labels,
-                       p->d->columns.mean != NULL || p->config->unscaled, &p->d->notes);
+                       good ? UW_DATA_ADVISES_NOTHING : p->config->advice, &p->d->notes);
         uw_table_tell(p);
         set_shape(p);
     }

@@ -149,6 +149,89 @@ static void test_biases_that_tf2onnx_leaves_out_are_told(void **state)
     }
 }
 
+/* The bias of an operator over a weight, as PyTorch's newer exporter computes it where a layer has
+ * none, or of the file. */
+static void read_zeros(struct uw_convert_model *c, const char *op, uint32_t rank,
+                       const int64_t *dim, int64_t out, bool computed)
+{
+    static const float zero[6] = {0};
+    const int64_t x_dim[4] = {0, 3, 6, 6};
+    struct message g = {.n = 0}, shape = node("Shape", "s", "w.weight", "all"), a = {.n = 0};
+    struct message n = node(op, "n", "x w.weight bias", "y");
+    struct uw_error err = {.text = ""};
+    value(&g, 11, "x", rank, x_dim);
+    value(&g, 12, "y", rank, x_dim);
+    weight(&g, "w.weight", rank, dim, 0);
+    if (computed) {
+        text(&a, 1, rank == 2 ? "start" : "end"); /* the outputs: dim[1] of a dense layer here */
+        number(&a, 3, 1);
+        number(&a, 20, 2);
+        inside(&shape, 5, &a);
+        inside(&g, 1, &shape);
+        constant(&g, "val_0", 0, NULL, zero, 0);
+        add(&g, "CastLike", "val_0 x", "like", "", 0, NULL);
+        add(&g, "Expand", "like all", "bias", "", 0, NULL);
+    } else {
+        constant(&g, "bias", 1, &out, zero, 0);
+    }
+    inside(&g, 1, &n);
+    read_as(c, &g, 18, &err);
+    assert_string_equal(err.text, "");
+    assert_int_equal(c->def.layers_n, 1);
+    assert_int_equal(c->notes_n, 0);
+}
+
+static void test_zeros_that_the_file_computes_are_no_bias(void **state)
+{
+    static const int64_t conv[4] = {3, 3, 3, 3}, dense[2] = {3, 4};
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct uw_convert_model c;
+        read_zeros(&c, "Conv", 4, conv, 3, i == 1);
+        assert_int_equal(c.def.layers[0].kind, UW_LAYER_CONV2D);
+        assert_int_equal(c.def.layers[0].conv2d.no_bias, i == 1);
+        uw_convert_deinit(&c);
+        read_zeros(&c, "ConvTranspose", 4, conv, 3, i == 1);
+        assert_int_equal(c.def.layers[0].kind, UW_LAYER_CONV_TRANSPOSE2D);
+        assert_int_equal(c.def.layers[0].conv_transpose2d.no_bias, i == 1);
+        uw_convert_deinit(&c);
+        read_zeros(&c, "Gemm", 2, dense, 4, i == 1);
+        assert_int_equal(c.def.layers[0].kind, UW_LAYER_DENSE);
+        assert_int_equal(c.def.layers[0].dense.no_bias, i == 1);
+        uw_convert_deinit(&c);
+    }
+}
+
+/* One that names the modules of its nodes tells where it dropped a bias of zeros. */
+static void test_bias_that_the_exporter_dropped_is_there_again(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct message g = {.n = 0}, n = node("Gemm", "node_linear", "x fc.weight", "y");
+        struct message scopes = {.n = 0}, rule = {.n = 0};
+        struct uw_convert_model c;
+        struct uw_error err = {.text = ""};
+        value(&g, 11, "x", 2, features);
+        value(&g, 12, "y", 2, features);
+        constant(&g, "fc.weight", 2, square, ramp, 0);
+        text(&scopes, 1, "pkg.torch.onnx.name_scopes");
+        text(&scopes, 2, "['', 'fc', 'linear']");
+        text(&rule, 1, "pkg.onnxscript.rewriter.rule_name");
+        text(&rule, 2, "Other, RemoveOptionalBiasFromGemm");
+        if (i > 0) {
+            inside(&n, 9, &scopes);
+        }
+        if (i > 1) {
+            inside(&n, 9, &rule);
+        }
+        inside(&g, 1, &n);
+        read_as(&c, &g, 18, &err);
+        assert_string_equal(err.text, "");
+        assert_int_equal(c.def.layers[0].dense.no_bias, i == 1);
+        uw_convert_deinit(&c);
+    }
+}
+
 static void test_name_that_is_nowhere_is_refused_with_those_that_are(void **state)
 {
     struct uw_convert_model c;
@@ -177,6 +260,8 @@ int main(void)
         cmocka_unit_test(test_names_of_the_user_decide),
         cmocka_unit_test(test_transposed_copy_of_a_constant_is_one),
         cmocka_unit_test(test_biases_that_tf2onnx_leaves_out_are_told),
+        cmocka_unit_test(test_zeros_that_the_file_computes_are_no_bias),
+        cmocka_unit_test(test_bias_that_the_exporter_dropped_is_there_again),
         cmocka_unit_test(test_name_that_is_nowhere_is_refused_with_those_that_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

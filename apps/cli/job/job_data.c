@@ -216,10 +216,11 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
     bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
     if (set->base->targets_n != 0) {
         bool each = set->base->targets_n == outputs;
-        if ((sigmoid || each) && is_binary(set->base, false)) {
+        bool scaled = c != NULL && c->target_mean != NULL;  /* other numbers than in the table */
+        if (!scaled && (sigmoid || each) && is_binary(set->base, false)) {
             return set_binary(j, set->base, spec, err);
         }
-        if (!each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
+        if (!scaled && !each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
             return uw_job_set_positions(j, set->base->targets_n, spec, err);
         }
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
@@ -327,10 +328,14 @@ static int check_columns(const struct uw_job *j, const struct uw_data *set, cons
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_MISMATCH,
-                        "model %.40s takes %llu features, %.70s has %u: drop=NAME+NAME leaves "
-                        "columns out, or the model's \"input\" becomes [%u]",
+                        "model %.40s takes %llu features, %.70s has %u: %s, or the model's "
+                        "\"input\" becomes [%u]",
                         j->file.def.name, (unsigned long long)inputs_of(j),
-                        short_name(spec, name), (unsigned)c->features_n, (unsigned)c->features_n);
+                        short_name(spec, name), (unsigned)c->features_n,
+                        c->features_n > inputs_of(j)
+                            ? "drop=NAME+NAME leaves columns out"
+                            : "a column that drop= names, or that is label or value, is no feature",
+                        (unsigned)c->features_n);
 }
 
 /* An output that is an image or a sequence has no label. */
@@ -467,6 +472,25 @@ static bool may_be_classes(const struct uw_job *j, struct uw_choice loss)
            (own != NULL && (own->kind <= UW_LOSS_BINARY_CROSS_ENTROPY || j->file.def.losses_n > 1));
 }
 
+static bool has_embedding(const struct uw_model_def *d)
+{
+    for (uint32_t i = 0; i < d->layers_n; i++) {
+        if (d->layers[i].kind == UW_LAYER_EMBEDDING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only weights that nobody has trained learn better with another scale. */
+static enum uw_data_advice advice_for(const struct uw_job *j, const struct uw_job_data_config *c,
+                                      bool known, bool trains)
+{
+    bool trained = c->weights != NULL || c->columns != NULL || known;
+    return !trains || trained ? UW_DATA_ADVISES_NOTHING
+           : j->onnx.memory != NULL ? UW_DATA_ADVISES_NEW : c->data.advice;
+}
+
 static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                      struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_data *train, struct uw_data *test, struct uw_error *err)
@@ -488,6 +512,8 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
     config.leave_values = classes;
     config.scale_values = c->data.scale_values && config.like == NULL && c->weights == NULL &&
                           j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
+    config.advice = advice_for(j, c, config.like != NULL, train != NULL);
+    config.tokens = has_embedding(def);
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;

@@ -346,6 +346,7 @@ static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct 
                               .seed = o->seed, .test = true, .asks = true, .unscaled = true,
                               .channels = c->sound == NULL ? p->sample_n : 0,
                               .outputs = uw_predict_has_classes(p) ? p->answers.numbers_n : 0,
+                              .advice = UW_DATA_ADVISES_NOTHING,
                               .like = c->features_n != 0 ? c : NULL}, err);
     }
     const struct uw_dataset *d = p->data.base;

@@ -79,7 +79,10 @@ int uw_train_open_data(struct uw_train *t)
                                         .weights = resumes ? o->save : o->weights,
                                         .columns = t->columns,
                                         .data = {.seed = o->seed, .live = true,
-                                                 .scale_values = !t->trained, .train = t->arrays,
+                                                 .scale_values = !t->trained,
+                                                 .advice = t->trained ? UW_DATA_ADVISES_NOTHING
+                                                                      : UW_DATA_ADVISES,
+                                                 .train = t->arrays,
                                                  .held = t->held}};
     bool tests = t->arrays == NULL || t->held != NULL;
     int rc = read_augment(o->augment, &config.data, &t->err);

@@ -62,6 +62,7 @@ struct uw_export {
     struct uw_export_node *first, *last;
     struct uw_export_tensor *tensors, *tensors_last;
     struct uw_names sources;        /* by parameter: its name in that file */
+    struct uw_names taken;          /* names of inputs, outputs (at: 1) and parameters */
     const char **value;             /* by layer: name of its output in the graph */
     const char *input;              /* name of the value that the first layers read */
     int64_t opset;                  /* a layer may raise it, as long as all nodes are valid then */
@@ -70,7 +71,7 @@ struct uw_export {
     const char *name;
     const char *x;                  /* its first input, and the shapes */
     struct uw_export_shape in, out;
-    uint32_t parts;                 /* values of this layer named so far */
+    uint32_t parts;                 /* values named so far */
     bool failed;                    /* out of memory: checked once, at the end */
 };
 
@@ -98,6 +99,9 @@ void uw_export_float(struct uw_export_node *n, const char *name, float value);
 void uw_export_text(struct uw_export_node *n, const char *name, const char *value);
 void uw_export_ints(struct uw_export_node *n, const char *name, uint32_t count,
                     const int64_t *values);
+
+/* A name of the graph that nothing else has, with e->name in it; "" after a failure. */
+const char *uw_export_new_name(struct uw_export *e);
 
 /* Constants under a new name. Returns the name. */
 const char *uw_export_const_ints(struct uw_export *e, uint32_t count, const int64_t *values);

@@ -5,9 +5,12 @@
 
 static struct uw_export_node scratch_node;  /* written after a failure, never read */
 
-static const char *fresh_name(struct uw_export *e)
+const char *uw_export_new_name(struct uw_export *e)
 {
-    const char *name = uw_pool_format(e->pool, "/%s/%u", e->name, (unsigned)e->parts++);
+    const char *name;
+    do { /* no two have one number; a long name must not cut it off */
+        name = uw_pool_format(e->pool, "/%.400s/%u", e->name, (unsigned)e->parts++);
+    } while (name != NULL && uw_names_slot(&e->taken, name)->name != NULL);
     e->failed = e->failed || name == NULL;
     return name != NULL ? name : "";
 }
@@ -32,7 +35,7 @@ struct uw_export_node *uw_export_node(struct uw_export *e, const char *op, const
         n->input[n->inputs_n++] = in[i];
     }
     n->op = op;
-    n->output[0] = fresh_name(e);
+    n->output[0] = uw_export_new_name(e);
     n->outputs_n = 1;
     n->name = n->output[0];
     return n;
@@ -103,7 +106,7 @@ const char *uw_export_const_ints(struct uw_export *e, uint32_t count, const int6
 {
     const int64_t dim = count;
     int64_t *copy = uw_pool_take(e->pool, count, sizeof *copy);
-    struct uw_export_tensor *t = tensor(e, fresh_name(e), 1, &dim);
+    struct uw_export_tensor *t = tensor(e, uw_export_new_name(e), 1, &dim);
     if (copy == NULL || t == NULL) {
         e->failed = true;
         return "";
@@ -116,7 +119,7 @@ const char *uw_export_const_ints(struct uw_export *e, uint32_t count, const int6
 const char *uw_export_const_floats(struct uw_export *e, const float *data, uint32_t rank,
                                    const int64_t *dim)
 {
-    struct uw_export_tensor *t = tensor(e, fresh_name(e), rank, dim);
+    struct uw_export_tensor *t = tensor(e, uw_export_new_name(e), rank, dim);
     if (t == NULL || data == NULL) {
         e->failed = true;
         return "";
@@ -163,7 +166,9 @@ const char *uw_export_param(struct uw_export *e, const char *suffix)
         dim[a] = s->dim[a];
     }
     const struct uw_name *slot = e->like != NULL ? uw_names_slot(&e->sources, s->name) : NULL;
-    const char *name = slot != NULL && slot->other != NULL ? slot->other : s->name;
+    const char *name = slot != NULL && slot->other != NULL     ? slot->other
+                       : uw_names_slot(&e->taken, s->name)->at ? uw_export_new_name(e)
+                                                               : s->name;
     struct uw_export_tensor *t = tensor(e, name, s->rank, dim);
     if (t == NULL) {
         return "";

@@ -340,7 +340,6 @@ static void begin(struct uw_export *e, const struct ends *ends)
     struct uw_export_node *row = NULL;
     const char *column[UW_EXPORT_INPUTS_MAX];
     e->name = "input";
-    e->parts = 0;
     for (uint32_t i = 0; i < ends->columns_n; i++) {
         column[i] = uw_export_op(e, "Flatten", begin_one(e, &ends->columns[i]), NULL);
     }
@@ -368,7 +367,6 @@ static void finish(struct uw_export *e, const struct uw_convert_end *end, uint32
         same = same && have[a - 1] == end->dim[a];
     }
     e->name = end->name;
-    e->parts = 0;
     if (!same) {
         y = uw_export_reshape(e, y, end->rank - 1, dim);
     }
@@ -390,38 +388,41 @@ static void finish(struct uw_export *e, const struct uw_convert_end *end, uint32
     }
 }
 
-/* The names that parameters had in the file, unless two have the same one, or another value. */
-static int find_sources(struct uw_export *e)
+static void take_end(struct uw_export *e, const char *name)
+{
+    *uw_names_slot(&e->taken, name) = (struct uw_name){.name = name, .at = 1};
+}
+
+/* The names that parameters have, in the file too, unless two have the same one, or another value:
+ * nothing else has them. */
+static int take_names(struct uw_export *e, const struct ends *ends)
 {
     const struct uw_convert_model *like = e->like;
-    struct uw_names taken;
-    if (like == NULL) {
-        return UW_OK;
-    }
-    if (uw_names_init(&e->sources, e->pool, like->tensors_n) < 0 ||
-        uw_names_init(&taken, e->pool, 2 * (uint64_t)like->tensors_n + like->columns_n +
-                                            UW_LOSSES_MAX + 1) < 0) {
+    const struct uw_params *params = &e->m->params;
+    uint32_t named_n = like != NULL ? like->tensors_n : 0;
+    if (uw_names_init(&e->sources, e->pool, named_n) < 0 ||
+        uw_names_init(&e->taken, e->pool, (uint64_t)named_n + params->segments_n +
+                                              ends->columns_n + ends->outputs_n + 1) < 0) {
         return UW_ERR_NOMEM;
     }
-    uw_names_slot(&taken, like->input.name)->name = like->input.name;
-    for (uint32_t i = 0; i < like->columns_n; i++) {
-        uw_names_slot(&taken, like->columns[i].name)->name = like->columns[i].name;
+    for (uint32_t i = 0; i < params->segments_n; i++) {
+        uw_names_slot(&e->taken, params->segments[i].name)->name = params->segments[i].name;
     }
-    for (uint32_t i = 0; i < like->outputs_n; i++) {
-        uw_names_slot(&taken, like->output[i].name)->name = like->output[i].name;
+    take_end(e, ends->input.name);
+    for (uint32_t i = 0; i < ends->columns_n; i++) {
+        take_end(e, ends->columns[i].name);
     }
-    for (uint32_t i = 0; i < like->tensors_n; i++) {
+    for (uint32_t i = 0; i < ends->outputs_n; i++) {
+        take_end(e, ends->output[i].name);
+    }
+    for (uint32_t i = 0; i < named_n; i++) {
         const struct uw_convert_tensor *t = &like->tensors[i];
+        struct uw_name *used = t->source != NULL ? uw_names_slot(&e->taken, t->source) : NULL;
         struct uw_name *slot = uw_names_slot(&e->sources, t->name);
-        *slot = (struct uw_name){.name = t->name};
-        uw_names_slot(&taken, t->name)->name = t->name;
-    }
-    for (uint32_t i = 0; i < like->tensors_n; i++) {
-        const struct uw_convert_tensor *t = &like->tensors[i];
-        struct uw_name *used = t->source != NULL ? uw_names_slot(&taken, t->source) : NULL;
+        slot->name = t->name;
         if (used != NULL && used->name == NULL) {
             used->name = t->source;
-            uw_names_slot(&e->sources, t->name)->other = t->source;
+            slot->other = t->source;
         }
     }
     return UW_OK;
@@ -432,10 +433,10 @@ static int build(struct uw_export *e, struct ends *ends)
     const struct uw_model_def *d = e->m->config.def;
     bool *needed = uw_pool_take(e->pool, d->layers_n, sizeof *needed);
     e->value = uw_pool_take(e->pool, d->layers_n, sizeof *e->value);
-    if (find_sources(e) < 0 || needed == NULL || e->value == NULL) {
+    *ends = find_ends(e);
+    if (take_names(e, ends) < 0 || needed == NULL || e->value == NULL) {
         return uw_error_set(e->err, UW_ERR_NOMEM, "%.60s: out of memory", d->name);
     }
-    *ends = find_ends(e);
     mark_needed(d, ends, needed);
     begin(e, ends);
     for (uint32_t i = 0; i < d->layers_n; i++) {
@@ -445,7 +446,6 @@ static int build(struct uw_export *e, struct ends *ends)
         e->layer = i;
         e->def = &d->layers[i];
         e->name = e->def->name;
-        e->parts = 0;
         set_input(e);
         e->out.rank = uw_model_shape(e->m, i, e->out.dim);
         e->value[i] = uw_export_layer(e);

@@ -50,9 +50,7 @@ const char *uw_export_recurrent(struct uw_export *e)
         e, kind == UW_LAYER_LSTM ? "LSTM" : kind == UW_LAYER_GRU ? "GRU" : "RNN",
         x, w, r);
     n->input[n->inputs_n++] = uw_export_const_floats(e, part[2], 2, b_dim);
-    const char *final = uw_pool_format(e->pool, "%s/final", n->output[0]);
-    e->failed = e->failed || final == NULL;
-    n->output[n->outputs_n++] = final != NULL ? final : "";
+    n->output[n->outputs_n++] = uw_export_new_name(e);
     uw_export_int(n, "hidden_size", d->hidden);
     uw_export_text(n, "direction", d->reverse ? "reverse" : "forward");
     if (kind == UW_LAYER_GRU) {

@@ -209,12 +209,15 @@ static void read_metadata(struct uw_onnx_reader *r, const struct uw_onnx_list *m
     for (uint32_t i = 0; i < metadata->n; i++) {
         if (strcmp(entry[i].key, "pkg.torch.onnx.name_scopes") == 0) {
             node->module = until_last(r, entry[i].value, ',');
-        } else if (strcmp(entry[i].key, "pkg.onnxscript.rewriter.rule_name") == 0 &&
-                   r->folded_batchnorm == NULL &&
-                   strncmp(entry[i].value, "FuseBatchNorm", 13) == 0) {
-            r->folded_batchnorm = uw_pool_format(r->pool, "node '%.60s' is made by the exporter's "
-                                                 "rule %.60s", node->name, entry[i].value);
+        } else if (strcmp(entry[i].key, "pkg.onnxscript.rewriter.rule_name") == 0) {
+            node->rule = entry[i].value;
         }
+    }
+    const char *folds = node->rule != NULL ? strstr(node->rule, "FuseBatchNorm") : NULL;
+    if (folds != NULL && r->folded_batchnorm == NULL) { /* between commas, others may stand */
+        r->folded_batchnorm = uw_pool_format(r->pool, "node '%.60s' is made by the exporter's "
+                                             "rule %.*s", node->name, (int)strcspn(folds, ","),
+                                             folds);
     }
 }
 

@@ -91,6 +91,7 @@ struct uw_onnx_node {
     const char *refused;            /* a sentence: no form that is read; NULL: none */
     const char *module;             /* PyTorch's modules around it, "/t/layers.0" or "['', 't',
                                        't.layers.0'"; NULL: unknown */
+    const char *rule;               /* the exporter's, which made it: names with commas; NULL */
     const char **input;             /* "" where an optional one is left out */
     const char **output;
     struct uw_onnx_attribute *attribute;

@@ -246,6 +246,9 @@ static bool are_copies(const char *a, const char *b)
  * weights once. The nodes tell whether one module or several read them. */
 static void add_reader(struct uw_value *v, const struct uw_onnx_node *n)
 {
+    if (v->kind == UW_VALUE_CONST && strcmp(n->op, "Shape") == 0) {
+        return; /* that of a weight, for a bias of zeros: it does not train */
+    }
     v->users_n++;
     if (v->reader == NULL) {
         v->reader = n;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import_parts.h"
 
+#include <string.h>
+
 /* Output 0: the axes of x before the last, with strides for the new last axis. */
 static int dense_view(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_view *x,
                       uint64_t size, uint64_t out)
@@ -110,7 +112,7 @@ static int general_gemm(struct uw_import *im, const struct uw_onnx_node *n)
     int rc = uw_import_product(im, n, a, b, uw_onnx_int(n, "transA", 0) != 0,
                                uw_onnx_int(n, "transB", 0) != 0, uw_onnx_float(n, "alpha", 1.0f),
                                y);
-    if (rc < 0 || y == NULL || uw_import_in(im, n, 2) == NULL) {
+    if (rc < 0 || y == NULL || uw_import_bias(im, n) == NULL) {
         return rc;
     }
     const struct uw_value *c = uw_import_any(im, n, 2);
@@ -122,8 +124,16 @@ static int general_gemm(struct uw_import *im, const struct uw_onnx_node *n)
     return uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &product, c, y);
 }
 
-/* PyTorch's exporter drops a bias that is all zeros, as that of an attention is at first. (A layer
- * without a bias becomes a MatMul.) */
+/* PyTorch's exporters drop a bias that is all zeros, as that of an attention is at first. The newer
+ * one notes the rule in the node; of the older one a layer without a bias becomes a MatMul. */
+static bool lost_its_bias(struct uw_import *im, const struct uw_onnx_node *n,
+                          const struct uw_onnx_tensor *w)
+{
+    bool notes = n->module != NULL && n->name[0] != '/';
+    return uw_import_in(im, n, 2) == NULL && uw_import_module(im->pool, w->name) != NULL &&
+           (!notes || (n->rule != NULL && strstr(n->rule, "RemoveOptionalBias") != NULL));
+}
+
 static struct uw_onnx_tensor zero_bias(struct uw_import *im, const struct uw_onnx_tensor *w)
 {
     static const float zero = 0.0f;
@@ -136,7 +146,7 @@ static struct uw_onnx_tensor zero_bias(struct uw_import *im, const struct uw_onn
 int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     const struct uw_value *x = uw_import_any(im, n, 0), *b = uw_import_any(im, n, 1);
-    const struct uw_value *c = uw_import_in(im, n, 2);
+    const struct uw_value *c = uw_import_bias(im, n);
     if (x == NULL || b == NULL) {
         return im->err->code;
     }
@@ -151,7 +161,7 @@ int uw_op_gemm(struct uw_import *im, const struct uw_onnx_node *n)
     struct uw_onnx_tensor w = uw_onnx_int(n, "transB", 0) == 0 ? turned(&b->t) : b->t;
     const struct uw_onnx_tensor *bias = c != NULL ? &c->t : NULL;
     struct uw_onnx_tensor zeros;
-    if (c == NULL && uw_import_module(im->pool, b->t.name) != NULL) {
+    if (c == NULL && lost_its_bias(im, n, &b->t)) {
         zeros = zero_bias(im, &w);
         bias = &zeros;
     }

@@ -212,8 +212,8 @@ static int conv_params(struct uw_import *im, const struct uw_onnx_node *n,
                        uint64_t channels)
 {
     const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
-    const struct uw_onnx_tensor *bias = uw_import_in(im, n, 2) != NULL ? uw_import_const(im, n, 2)
-                                                                       : NULL;
+    const struct uw_onnx_tensor *bias = uw_import_bias(im, n) != NULL ? uw_import_const(im, n, 2)
+                                                                      : NULL;
     int rc = im->err->code;
     rc = rc < 0 ? rc : uw_import_param(im, l, 0, "weight", weight, 0.0f, rank, dims);
     return rc < 0 || bias == NULL
@@ -282,7 +282,7 @@ static int shared_value(struct uw_import *im, struct uw_value *from, const uint6
 static int shared_conv(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
                        struct uw_view *v, uint64_t groups, const uint64_t out[2])
 {
-    struct uw_value *weight = uw_import_in(im, n, 1), *bias = uw_import_in(im, n, 2), m, b;
+    struct uw_value *weight = uw_import_in(im, n, 1), *bias = uw_import_bias(im, n), m, b;
     struct uw_value *y = uw_import_out(im, n, 0), x = {.kind = UW_VALUE_DATA}, sum = {.name = ""};
     uint64_t taps = weight->t.dim[1] * w->kernel[0] * (w->axes == 2 ? w->kernel[1] : 1);
     uint64_t channels = weight->t.dim[0], places = out[0] * (w->axes == 2 ? out[1] : 1);
@@ -335,7 +335,7 @@ int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
     if (!slide(&w, v.dim + 1, false, out)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its kernel does not fit its input");
     }
-    const struct uw_value *bias = uw_import_in(im, n, 2);
+    const struct uw_value *bias = uw_import_bias(im, n);
     if (is_shared(im, uw_import_in(im, n, 1)) &&
         (bias == NULL || bias->kind == UW_VALUE_CONST)) {
         return weight->dim[0] % (uint64_t)groups == 0 &&
@@ -348,7 +348,7 @@ int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
     if (l == NULL) {
         return im->err->code;
     }
-    bool no_bias = uw_import_in(im, n, 2) == NULL;
+    bool no_bias = bias == NULL;
     uint64_t channels = weight->dim[0];
     if (w.axes == 2) {
         l->def.conv2d = (struct uw_conv2d_def){
@@ -438,7 +438,7 @@ int uw_op_conv_transpose(struct uw_import *im, const struct uw_onnx_node *n)
     l->def.conv_transpose2d = (struct uw_conv_transpose2d_def){
         .out_channels = (uint32_t)channels, .kernel_h = w.kernel[0], .kernel_w = w.kernel[1],
         .stride_h = w.stride[0], .stride_w = w.stride[1], .pad_h = w.pad[0], .pad_w = w.pad[1],
-        .no_bias = uw_import_in(im, n, 2) == NULL, .dilation_h = w.dilation[0],
+        .no_bias = uw_import_bias(im, n) == NULL, .dilation_h = w.dilation[0],
         .dilation_w = w.dilation[1], .groups = (uint32_t)groups, .out_pad_h = extra[0],
         .out_pad_w = extra[1]};
     const uint64_t dims[4] = {v.dim[0], weight->dim[1], w.kernel[0], w.kernel[1]};

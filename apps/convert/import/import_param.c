@@ -138,6 +138,23 @@ bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t
            (t->role == UW_ONNX_ROLE_TRAINS || !is_computed_name(t->name));
 }
 
+struct uw_value *uw_import_bias(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    struct uw_value *v = uw_import_in(im, n, 2);
+    if (v == NULL || v->kind != UW_VALUE_CONST || v->node == NULL ||
+        (strcmp(v->node->op, "Expand") != 0 && strcmp(v->node->op, "ConstantOfShape") != 0) ||
+        uw_import_is_own(im, &v->t)) {
+        return v;
+    }
+    uint64_t size = uw_onnx_tensor_size(&v->t);
+    for (uint64_t i = 0; i < size; i++) {
+        if (uw_import_number(&v->t, i) != 0.0) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
 /* Whether a single number added to a layer is its bias: that of one output. */
 static bool is_bias(const struct uw_import *im, enum uw_arithmetic_op op,
                     const struct uw_onnx_tensor *t, uint32_t layer)

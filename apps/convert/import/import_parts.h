@@ -22,6 +22,10 @@ bool uw_import_learns(const struct uw_import *im, const struct uw_onnx_tensor *t
 /* The same, and it is not one that an exporter computed. */
 bool uw_import_is_own(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
+/* Input 2 of a layer, its bias; NULL: none, or zeros that the file computes, as PyTorch's newer
+ * exporter has them for a layer without one. */
+struct uw_value *uw_import_bias(struct uw_import *im, const struct uw_onnx_node *n);
+
 /* A constant as a value that all samples share. An axis that repeats it as often as the minibatch
  * has samples is the minibatch.
  *   v  written

@@ -141,6 +141,13 @@ enum uw_data_wanted {
     UW_DATA_WANT_NOTHING        /* the sample itself is the target */
 };
 
+/* Whether to tell that features or values are far from 1 and not scaled. */
+enum uw_data_advice {
+    UW_DATA_ADVISES = 0,        /* with what scales them: nobody has trained the weights */
+    UW_DATA_ADVISES_NEW,        /* the model has weights of its own, which a scale would spoil */
+    UW_DATA_ADVISES_NOTHING
+};
+
 /* Samples in the memory of a program, for "arrays". */
 struct uw_data_arrays {
     const float *x;             /* [samples_n][channels][height][width] borrowed until close */
@@ -167,6 +174,8 @@ struct uw_data_config {
                                    are then not split */
     bool unscaled;              /* features of a table are as in the file, whatever is said or was
                                    earlier: for who scales them */
+    enum uw_data_advice advice;
+    bool tokens;                /* features may be numbers of tokens, which have no scale */
     bool leave_values;          /* values may be classes: they are not scaled, nor doubted; nor are
                                    those of which there are not as many as outputs */
     const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */
