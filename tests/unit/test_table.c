@@ -537,6 +537,33 @@ static void test_table_values_keep_their_order_by_name(void **state)
     uw_data_close(&first);
 }
 
+/* With the mean for features a line without a value to compute is none; later gaps get the means of
+ * the training data, if nothing else is said. */
+static void test_table_gaps_get_means_and_lines_without_a_value_go(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.outputs = 1, .channels = 2, .wanted = UW_DATA_WANT_VALUES};
+    write_text("a.csv", "a,b,y\n1,5,0.5\n,7,0.25\n3,6,\n5,,0.75\n");
+    expect_refused(spec(",test=0"), &config, UW_ERR_CORRUPT, "the value of column 1 \"a\"");
+    struct uw_data first = open_good(spec(",missing=mean,scale=standard,test=0"), &config);
+    assert_int_equal(first.base->samples_n, 3);
+    expect_values(&first, 1, (float[]){0.25f});
+    expect_sample(&first, 1, (float[]){0.0f, 1.0f}, 0);
+    expect_told(&first, "1 of 4 lines of");
+    expect_told(&first, "lack the label or a value to compute and are left out");
+    config.like = uw_data_columns(&first);
+    write_text("a.csv", "a,b,y\n,7,0.5\n9,,0.5\n");
+    struct uw_data d = open_good(spec(",test=0"), &config);
+    expect_sample(&d, 0, (float[]){0.0f, 1.0f}, 0);
+    expect_told(&d, "2 values are missing and get the mean of the training data");
+    uw_data_close(&d);
+    expect_refused(spec(",test=0,missing=refuse"), &config, UW_ERR_CORRUPT, "1 \"a\" is missing");
+    expect_refused(spec(",test=0,scale=none"), &config, UW_ERR_CORRUPT, "column 1 \"a\" is miss");
+    write_text("a.csv", "a,b,y\n1,7,0.5\n9,1,\n");
+    expect_refused(spec(",test=0"), &config, UW_ERR_CORRUPT, "column 3 \"y\" is missing");
+    uw_data_close(&first);
+}
+
 static void test_table_that_looks_wrong_is_told(void **state)
 {
     (void)state;
@@ -607,6 +634,8 @@ int main(void)
         cmocka_unit_test_teardown(test_table_label_is_found_by_its_name_again, empty_folder),
         cmocka_unit_test_teardown(test_table_scale_is_advised_where_it_helps, empty_folder),
         cmocka_unit_test_teardown(test_table_values_keep_their_order_by_name, empty_folder),
+        cmocka_unit_test_teardown(test_table_gaps_get_means_and_lines_without_a_value_go,
+                                  empty_folder),
         cmocka_unit_test_teardown(test_table_that_looks_wrong_is_told, empty_folder),
         cmocka_unit_test_teardown(test_table_in_turns_is_tested_on_every_class, empty_folder),
     };
