@@ -296,12 +296,14 @@ def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_p
     again.fit(x, price, epochs=1, lr=0.02)
     assert again.evaluate(x, price)["r2"] > 0.8
     other = open_model(1)
-    other.load(again.state_dict())                  # somebody's weights: values stay as they are
-    for data in ((f"csv:{file}",), (x, price)):
-        told = other.fit(*data, lr=1e-12).notes
-        assert not any("is learned" in note or "WARNING" in note for note in told)
-    told = open_model(1).fit(x, price, lr=1e-12, target_scale="none").notes
-    assert not any("is learned" in note for note in told)
+    other.load(again.state_dict())                  # for values of which nothing is known
+    told = other.fit(f"csv:{file}", lr=1e-12).notes
+    assert any("target-scale=standard is for a model" in note for note in told)
+    other = open_model(1)
+    other.load(again.state_dict())
+    told = other.fit(x, price, lr=1e-12).notes
+    assert any("y goes from" in note and "is not scaled" in note for note in told)
+    assert not any("is learned minus" in note for note in told)
 
 
 def test_arrays_are_scaled_as_a_table_is(tmp_path):
