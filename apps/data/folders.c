@@ -39,7 +39,7 @@ static int choose_folders(struct uw_folders *p)
     const struct uw_table_options *o = &p->o;
     bool none = o->label != NULL && strcmp(o->label, "none") == 0;
     if ((o->label != NULL && !none) || o->target != NULL || o->labels != NULL || o->drop != NULL ||
-        o->scale_said || o->missing != UW_MISSING_REFUSE || o->delimiter != '\0' || o->skip >= 0) {
+        o->scale_said || o->missing != UW_MISSING_AUTO || o->delimiter != '\0' || o->skip >= 0) {
         return uw_error_set(p->err, UW_ERR_INVALID,
                             "%s:%.100s: the options are %s", p->kind->prefix, o->file,
                             p->kind->options);

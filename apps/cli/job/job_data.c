@@ -216,10 +216,11 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
     bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
     if (set->base->targets_n != 0) {
         bool each = set->base->targets_n == outputs;
-        if ((sigmoid || each) && is_binary(set->base, false)) {
+        bool scaled = c != NULL && c->target_mean != NULL;  /* other numbers than in the table */
+        if (!scaled && (sigmoid || each) && is_binary(set->base, false)) {
             return set_binary(j, set->base, spec, err);
         }
-        if (!each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
+        if (!scaled && !each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
             return uw_job_set_positions(j, set->base->targets_n, spec, err);
         }
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
@@ -327,10 +328,14 @@ static int check_columns(const struct uw_job *j, const struct uw_data *set, cons
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_MISMATCH,
-                        "model %.40s takes %llu features, %.70s has %u: drop=NAME+NAME leaves "
-                        "columns out, or the model's \"input\" becomes [%u]",
+                        "model %.40s takes %llu features, %.70s has %u: %s, or the model's "
+                        "\"input\" becomes [%u]",
                         j->file.def.name, (unsigned long long)inputs_of(j),
-                        short_name(spec, name), (unsigned)c->features_n, (unsigned)c->features_n);
+                        short_name(spec, name), (unsigned)c->features_n,
+                        c->features_n > inputs_of(j)
+                            ? "drop=NAME+NAME leaves columns out"
+                            : "a column that drop= names, or that is label or value, is no feature",
+                        (unsigned)c->features_n);
 }
 
 /* An output that is an image or a sequence has no label. */
@@ -477,6 +482,16 @@ static bool has_embedding(const struct uw_model_def *d)
     return false;
 }
 
+/* The output's axes, if it is an image: [N][C][H][W]. */
+static void take_output_axes(const struct uw_job *j, uint32_t output[3])
+{
+    const struct uw_convert_end *end = &j->onnx.output[0];
+    bool known = j->onnx.outputs_n != 0 && end->rank == 4 && end->batch == 0;
+    for (uint32_t k = 0; k < 3 && known; k++) {
+        output[k] = end->dim[k + 1];
+    }
+}
+
 /* Only weights that nobody has trained learn better with another scale. */
 static enum uw_data_advice advice_for(const struct uw_job *j, const struct uw_job_data_config *c,
                                       bool known, bool trains)
@@ -509,6 +524,7 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                           j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
     config.advice = advice_for(j, c, config.like != NULL, train != NULL);
     config.tokens = has_embedding(def);
+    take_output_axes(j, config.output);
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;

@@ -35,7 +35,8 @@
  *     scale=none|255|standard        divide by 255; or to mean 0 and deviation 1, column by column
  *     target-scale=none|standard|N   the same of values to compute; N: divide by N
  *     test=FILE|SHARE                the test set (1/6 of the lines, by a hash of their numbers)
- *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample
+ *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample; a
+ *                                    line without label or value to compute is none with mean
  *     delimiter=C                    a character, or comma, semicolon, tab, blank
  *     skip=N                         lines before the first sample
  *
@@ -166,6 +167,8 @@ struct uw_data_config {
     /* Shape of the model's sample, 0: not known. A table's row of so many numbers gets it; images
      * of the same axes in another order are turned, channels last. */
     uint32_t channels, height, width;
+    uint32_t output[3];         /* the model's output as channels, height and width, 0: not known;
+                                   images to compute with channels last are turned to it */
     bool live;                  /* streams are allowed */
     bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
                                    if nothing else is said: for weights that nobody has trained */
