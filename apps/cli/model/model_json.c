@@ -197,8 +197,8 @@ static int name_other_format(const char *file, int rc, struct uw_error *err)
                             head[0] == 0211 ? "a file of Keras" : "an archive of PyTorch or Keras");
     }
     if (n == sizeof head && head[7] == 0 && head[8] == '{') {
-        return uw_error_set(err, rc, "%.160s: safetensors hold weights alone: --weights %.160s, and "
-                            "--model the model that they are of", file, file);
+        return uw_error_set(err, rc, "%.160s: safetensors hold weights alone: --weights %.160s, "
+                            "and --model the model that they are of", file, file);
     }
     return rc;
 }
