@@ -300,6 +300,14 @@ def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_p
     assert again.evaluate(x, price)["r2"] == pytest.approx(model.evaluate(x, price)["r2"], rel=1e-4)
     again.fit(x, price, epochs=1, lr=0.02)
     assert again.evaluate(x, price)["r2"] > 0.8
+    other = open_model(1)
+    other.load(again.state_dict())                  # for values of which nothing is known
+    told = other.fit(f"csv:{file}", lr=1e-12).notes
+    assert any("target-scale=standard is for a model" in note for note in told)
+    other = open_model(1)
+    other.load(again.state_dict())
+    told = other.fit(x, price, lr=1e-12).notes
+    assert any('target_scale="standard" is for a model' in note for note in told)
 
 
 def test_arrays_are_scaled_as_a_table_is(tmp_path):
@@ -357,6 +365,16 @@ def test_a_mistake_is_named_and_changes_nothing(call, sentence):
     with pytest.raises((ValueError, OSError), match=re.escape(sentence)):
         model.fit(**call)
     numpy.testing.assert_array_equal(model.forward(X), before)
+
+
+def test_samples_without_an_answer_are_named():
+    model = open_model()
+    with pytest.raises(ValueError, match="number 2 of sample 4, counted from 0, is NaN"):
+        x = X.copy()
+        x[4, 2] = numpy.nan
+        model.predict(x)
+    with pytest.raises(ValueError, match="csv:new.csv: predict takes an array"):
+        model.predict("csv:new.csv")
 
 
 def test_a_loss_that_explodes_leaves_the_weights_of_before():
