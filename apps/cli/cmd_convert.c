@@ -227,6 +227,13 @@ static int check_output(const char *in, const char *out, const char *weights,
 static void print_ends(const struct uw_job *job, const char *out)
 {
     bool scaled = job->columns != NULL && strstr(job->columns, "\"target_mean\"") != NULL;
+    bool scales = job->columns != NULL && strstr(job->columns, "\"mean\":") != NULL;
+    if (scales && uw_args_ends_in(out, ".onnx")) {
+        fprintf(stderr, "%s: its input is scaled: other programs give it (row - mean) * inverse, "
+                "in its metadata uwasa.data\n", out);
+    } else if (scales && uw_args_ends_in(out, ".c")) {
+        fprintf(stderr, "%s: its input is scaled: NAME_scale makes it of a row\n", out);
+    }
     if (scaled && uw_args_ends_in(out, ".onnx")) {
         fprintf(stderr, "%s: its outputs are scaled values: an answer is output / target_inverse + "
                 "target_mean, in its metadata uwasa.data\n", out);

@@ -63,8 +63,10 @@ static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const cha
         most = x[i] > most ? x[i] : most;
     }
     if (most - least > LARGE && advice == UW_DATA_ADVISES_NEW) {
-        uw_note(&d->notes, "%s goes from %g to %g and is not scaled: so it should be if that is "
-                "what the model's own weights were trained on", what, (double)least, (double)most);
+        uw_note(&d->notes, "%s goes from %g to %g and is not scaled: %s=\"standard\" is for a "
+                "model that nobody has trained, weights of its own are for the units of their "
+                "training", what, (double)least, (double)most,
+                what[0] == 'x' ? "scale" : "target_scale");
     } else if (most - least > LARGE && advice == UW_DATA_ADVISES) {
         uw_note(&d->notes, "WARNING: %s goes from %g to %g and is not scaled, which learns badly: "
                 "%s=\"standard\" gives it mean 0 and deviation 1%s", what, (double)least,

@@ -298,11 +298,11 @@ def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_p
     other = open_model(1)
     other.load(again.state_dict())                  # for values of which nothing is known
     told = other.fit(f"csv:{file}", lr=1e-12).notes
-    assert any("target-scale=standard gives" in note for note in told)
+    assert any("target-scale=standard is for a model" in note for note in told)
     other = open_model(1)
     other.load(again.state_dict())
     told = other.fit(x, price, lr=1e-12).notes
-    assert any('target_scale="standard" gives' in note for note in told)
+    assert any('target_scale="standard" is for a model' in note for note in told)
 
 
 def test_arrays_are_scaled_as_a_table_is(tmp_path):

@@ -482,6 +482,16 @@ static bool has_embedding(const struct uw_model_def *d)
     return false;
 }
 
+/* The output's axes, if it is an image: [N][C][H][W]. */
+static void take_output_axes(const struct uw_job *j, uint32_t output[3])
+{
+    const struct uw_convert_end *end = &j->onnx.output[0];
+    bool known = j->onnx.outputs_n != 0 && end->rank == 4 && end->batch == 0;
+    for (uint32_t k = 0; k < 3 && known; k++) {
+        output[k] = end->dim[k + 1];
+    }
+}
+
 /* Only weights that nobody has trained learn better with another scale. */
 static enum uw_data_advice advice_for(const struct uw_job *j, const struct uw_job_data_config *c,
                                       bool known, bool trains)
@@ -514,6 +524,7 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                           j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
     config.advice = advice_for(j, c, config.like != NULL, train != NULL);
     config.tokens = has_embedding(def);
+    take_output_axes(j, config.output);
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;

@@ -80,7 +80,7 @@ int uw_train_open_data(struct uw_train *t)
                                         .columns = t->columns,
                                         .data = {.seed = o->seed, .live = true,
                                                  .scale_values = !t->trained,
-                                                 .advice = t->trained ? UW_DATA_ADVISES_NOTHING
+                                                 .advice = t->trained ? UW_DATA_ADVISES_NEW
                                                                       : UW_DATA_ADVISES,
                                                  .train = t->arrays,
                                                  .held = t->held}};

@@ -167,6 +167,8 @@ struct uw_data_config {
     /* Shape of the model's sample, 0: not known. A table's row of so many numbers gets it; images
      * of the same axes in another order are turned, channels last. */
     uint32_t channels, height, width;
+    uint32_t output[3];         /* the model's output as channels, height and width, 0: not known;
+                                   images to compute with channels last are turned to it */
     bool live;                  /* streams are allowed */
     bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
                                    if nothing else is said: for weights that nobody has trained */
