@@ -185,7 +185,8 @@ static int choose_rows(struct uw_table_set *p)
 {
     bool has_labels = p->labels.classes_n != 0;
     const struct uw_table *t = &p->files.table[0];
-    if (p->files.o.test == NULL && p->files.o.test_share > 0.0) {
+    bool whole = p->config->asks && p->roles.role == UW_ROLE_NOTHING;
+    if (p->files.o.test == NULL && p->files.o.test_share > 0.0 && !whole) {
         p->test = calloc((size_t)t->rows_n + 1u, sizeof *p->test);
         const uint32_t *label = has_labels ? p->labels.of[0] : NULL;
         int n = p->test == NULL ? UW_ERR_NOMEM

@@ -492,7 +492,7 @@ static int choose_target(struct choice *c)
     bool whole = c->inputs != 0 && c->left_n == c->inputs;
     bool nothing = c->config->wanted == UW_DATA_WANT_NOTHING && (c->inputs == 0 || whole);
     bool twin = c->config->wanted == UW_DATA_WANT_ANY && whole && c->inputs == c->outputs;
-    if (none || nothing || twin || o->labels != NULL) {
+    if (none || nothing || twin || o->labels != NULL || (c->config->asks && whole)) {
         c->r->role = UW_ROLE_NOTHING;
         return UW_OK;
     }

@@ -362,6 +362,16 @@ def test_a_mistake_is_named_and_changes_nothing(call, sentence):
     numpy.testing.assert_array_equal(model.forward(X), before)
 
 
+def test_samples_without_an_answer_are_named():
+    model = open_model()
+    with pytest.raises(ValueError, match="number 2 of sample 4, counted from 0, is NaN"):
+        x = X.copy()
+        x[4, 2] = numpy.nan
+        model.predict(x)
+    with pytest.raises(ValueError, match="csv:new.csv: predict takes an array"):
+        model.predict("csv:new.csv")
+
+
 def test_a_loss_that_explodes_leaves_the_weights_of_before():
     x, y = points()
     model = open_model()

@@ -531,6 +531,17 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
     return rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
 }
 
+/* Answers need no more than samples. */
+static int fit_unlabelled(struct uw_job *j, const struct uw_job_data_config *c,
+                          const struct uw_data *set, const struct uw_job_columns *earlier,
+                          struct uw_error *err)
+{
+    int rc = uw_job_take_loss(j, c->loss, earlier, err);
+    j->compares_nothing = true;
+    rc = rc < 0 ? rc : check_columns(j, set, c->spec, err);
+    return rc < 0 ? rc : uw_job_check_data(j, set->base, c->spec, err);
+}
+
 int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struct uw_data *train,
                      struct uw_data *test, struct uw_error *err)
 {
@@ -551,7 +562,9 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     rc = open_sets(j, c, loss, &earlier, train, test, err);
     if (rc == UW_OK) {
         tell_notes(j, first, c->spec);
-        rc = uw_job_fit(j, first, c->spec, loss, err);
+        rc = c->data.asks && !uw_data_has_targets(first)
+                 ? fit_unlabelled(j, c, first, &earlier, err)
+                 : uw_job_fit(j, first, c->spec, loss, err);
     }
     if (rc == UW_OK && train != NULL && loss.at != c->loss.at) {
         note_kept_loss(j, c->weights);

@@ -48,7 +48,8 @@
  *
  * Images are brought to the size of the model's input, or to that of the first one, and divided by
  * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
- * test=SHARE or test=DIR, classes, label=none. PNG needs libpng, JPEG libjpeg in the build.
+ * test=SHARE or test=DIR, classes, label=none. DIR may be one image. PNG needs libpng,
+ * JPEG libjpeg in the build.
  *
  * Sounds become the features of uwasa/sound.h: of the middle of a file as many frames, and features
  * of each, as the model's input has. All files have the rate of the first one. Options, beside
@@ -172,6 +173,8 @@ struct uw_data_config {
     bool live;                  /* streams are allowed */
     bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
                                    if nothing else is said: for weights that nobody has trained */
+    bool asks;                  /* samples are for answers: they may have no label and no value, and
+                                   are then not split */
     bool unscaled;              /* features of a table are as in the file, whatever is said or was
                                    earlier: for who scales them */
     enum uw_data_advice advice;
