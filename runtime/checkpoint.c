@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint_parts.h"
+#include "safetensors.h"
+
+#include "uwasa/hash.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,10 +34,10 @@ static size_t vector_bytes(const struct uw_model *m, const struct uw_vector *v)
     return (size_t)(v->trained_only ? m->trainable_n : m->params.size_n) * sizeof(float);
 }
 
-/* Collects small pieces of text; storage == NULL only counts them. */
+/* Collects small pieces of text; storage == NULL: counts and sums only. */
 struct sink {
     struct uw_storage *storage;
-    uint64_t bytes;
+    uint64_t bytes, sum;
     uint32_t used;
     int rc;
     char buffer[BUFFER_BYTES];
@@ -42,6 +45,7 @@ struct sink {
 
 static void flush(struct sink *s)
 {
+    s->sum = uw_hash64_words(s->sum, s->buffer, s->used);
     if (s->storage != NULL && s->rc == UW_OK && s->used > 0) {
         s->rc = s->storage->ops->append(s->storage, s->buffer, s->used);
     }
@@ -114,13 +118,18 @@ static void put_metadata_float(struct sink *s, const char *key, float value)
     put_metadata_number(s, key, bits);
 }
 
-static void put_header(struct sink *s, const struct uw_model *m, const struct uw_checkpoint *state)
+/* sum: the digits of the file's checksum. */
+static void put_header(struct sink *s, const struct uw_model *m, const struct uw_checkpoint *state,
+                       const char *sum)
 {
     const struct uw_params *p = &m->params;
     struct uw_vector vectors[UW_VECTORS_MAX];
     uint32_t vectors_n = state != NULL ? uw_checkpoint_vectors(m, vectors) : 0;
 
-    put_text(s, "{\"__metadata__\":{\"format\":\"uwasa\",\"uwasa.model\":\"");
+    put_text(s, "{\"__metadata__\":{\"format\":\"uwasa\",\"" UW_SUM_OF_KEY "\":\"file\",\""
+                UW_SUM_KEY "\":\"");
+    put_text(s, sum);
+    put_text(s, "\",\"uwasa.model\":\"");
     put_escaped(s, m->config.def->name != NULL ? m->config.def->name : "");
     put_text(s, "\"");
     if (m->config.adapt.lora_rank != 0) {
@@ -160,32 +169,49 @@ static void put_header(struct sink *s, const struct uw_model *m, const struct uw
     while (s->bytes % 8 != 0) {
         put_text(s, " ");
     }
+    flush(s);
+}
+
+/* Make the digits of the file's checksum. Returns the bytes of its header. */
+static uint64_t sum_all(const struct uw_model *m, const struct uw_checkpoint *state,
+                        const struct uw_vector *vectors, uint32_t vectors_n,
+                        char text[UW_SUM_DIGITS + 1])
+{
+    struct sink count = {.sum = UW_HASH64_START};
+    uw_sum_text(0, text);
+    put_header(&count, m, state, text);
+    size_t bytes = (size_t)m->params.size_n * sizeof(float);
+    uint64_t sum = uw_hash64_words(count.sum, m->params.x, bytes);
+    for (uint32_t k = 0; k < vectors_n; k++) {
+        sum = uw_hash64_words(sum, vectors[k].data, vector_bytes(m, &vectors[k]));
+    }
+    uw_sum_text(uw_hash64_words(sum, &count.bytes, sizeof count.bytes), text);
+    return count.bytes;
 }
 
 static int write_all(const struct uw_model *m, const struct uw_checkpoint *state,
                      struct uw_storage *storage)
 {
-    struct sink count = {0};
     struct sink out = {.storage = storage};
     struct uw_vector vectors[UW_VECTORS_MAX];
     uint8_t le[8];
     size_t bytes = (size_t)m->params.size_n * sizeof(float);
+    uint32_t vectors_n = state != NULL ? uw_checkpoint_vectors(m, vectors) : 0;
+    char sum[UW_SUM_DIGITS + 1];
+    uint64_t header = sum_all(m, state, vectors, vectors_n, sum);
 
-    put_header(&count, m, state);
     for (int i = 0; i < 8; i++) {
-        le[i] = (uint8_t)(count.bytes >> (8 * i));
+        le[i] = (uint8_t)(header >> (8 * i));
     }
     int rc = storage->ops->append(storage, le, sizeof le);
     if (rc < 0) {
         return rc;
     }
-    put_header(&out, m, state);
-    flush(&out);
+    put_header(&out, m, state, sum);
     rc = out.rc;
     if (rc == UW_OK) {
         rc = storage->ops->append(storage, m->params.x, bytes);
     }
-    uint32_t vectors_n = state != NULL ? uw_checkpoint_vectors(m, vectors) : 0;
     for (uint32_t k = 0; k < vectors_n && rc == UW_OK; k++) {
         rc = storage->ops->append(storage, vectors[k].data, vector_bytes(m, &vectors[k]));
     }

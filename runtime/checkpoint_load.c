@@ -397,6 +397,14 @@ static int load_all(struct uw_model *m, const struct uw_safetensors *st, bool wi
     return rc;
 }
 
+static int open_whole(struct uw_safetensors *st, struct uw_storage *storage, const char *object,
+                      struct uw_error *err)
+{
+    int rc = uw_safetensors_open(st, storage, object, err);
+    rc = rc < 0 ? rc : uw_safetensors_check_data(st, err);
+    return rc < 0 ? rc : uw_safetensors_check_sum(st, err);
+}
+
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
                        struct uw_storage *storage, const char *object, struct uw_error *err)
 {
@@ -407,8 +415,7 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
     if (rc < 0) {
         return rc;
     }
-    rc = uw_safetensors_open(&st, storage, object, err);
-    rc = rc < 0 ? rc : uw_safetensors_check_data(&st, err);
+    rc = open_whole(&st, storage, object, err);
     if (rc == UW_OK && state != NULL) {
         rc = load_state(&st, &loaded, err);
     }
@@ -456,8 +463,7 @@ int uw_checkpoint_load_weights(struct uw_model *m, bool loose, struct uw_weights
     int rc = uw_checkpoint_pending(m, object, err);
 
     *report = (struct uw_weights_report){.type = ""};
-    rc = rc < 0 ? rc : uw_safetensors_open(&st, storage, object, err);
-    rc = rc < 0 ? rc : uw_safetensors_check_data(&st, err);
+    rc = rc < 0 ? rc : open_whole(&st, storage, object, err);
     if (rc < 0) {
         return rc;
     }

@@ -4,9 +4,12 @@
  * strings and unsigned integers. */
 #include "safetensors.h"
 
+#include "uwasa/hash.h"
+
 #include <string.h>
 
 #define WINDOW_BYTES 256u
+#define PIECE_BYTES 512u
 
 struct reader {
     const struct uw_safetensors *st;
@@ -274,8 +277,10 @@ static int take_entry(struct reader *r, struct uw_safetensors_entry *e)
     return go;
 }
 
-/* __metadata__: strings by name. Fills value when key is found; returns 1, 0 or a failure. */
-static int take_metadata(struct reader *r, const char *key, char *value, uint32_t value_bytes)
+/* __metadata__: strings by name. Fills value when key is found, with *end, if not NULL: where its
+ * closing quote is in the header. Returns 1, 0 or a failure. */
+static int take_metadata(struct reader *r, const char *key, char *value, uint32_t value_bytes,
+                         uint64_t *end)
 {
     char name[UW_SAFETENSORS_NAME_BYTES];
     char other[UW_SAFETENSORS_NAME_BYTES];
@@ -298,6 +303,9 @@ static int take_metadata(struct reader *r, const char *key, char *value, uint32_
             return r->rc;
         }
         found = hit ? 1 : found;
+        if (hit && end != NULL) {
+            *end = r->at - 1u;
+        }
         go = another_element(r, '}');
     }
     return go < 0 ? go : found;
@@ -310,6 +318,7 @@ struct search {
     const char *key;                            /* of the metadata */
     char *value;
     uint32_t value_bytes;
+    uint64_t *value_end;                        /* where it ends in the header */
     void (*visit)(void *arg, const struct uw_safetensors_entry *entry);
     void *arg;
 };
@@ -337,7 +346,7 @@ static int parse_header(const struct uw_safetensors *st, const struct search *s,
             return r.rc;
         }
         if (strcmp(e.name, "__metadata__") == 0) {
-            int hit = take_metadata(&r, s->key, s->value, s->value_bytes);
+            int hit = take_metadata(&r, s->key, s->value, s->value_bytes, s->value_end);
             found |= hit > 0;
         } else if (take_entry(&r, &e) == UW_OK) {
             if (s->visit != NULL) {
@@ -506,6 +515,63 @@ int uw_safetensors_check_data(const struct uw_safetensors *st, struct uw_error *
     }
     return rc < 0 || (f.at == st->data_bytes && f.all == st->data_bytes) ? rc
                                                                          : name_fault(st, &f, err);
+}
+
+/* ---- the checksum ---- */
+
+/* Continue a sum over bytes of the object, those from `zeros` on, UW_SUM_DIGITS of them, as '0'. */
+static int sum_bytes(const struct uw_safetensors *st, uint64_t from, uint64_t to, uint64_t zeros,
+                     uint64_t *sum, struct uw_error *err)
+{
+    char piece[PIECE_BYTES];
+    while (from < to) {
+        uint32_t n = to - from < PIECE_BYTES ? (uint32_t)(to - from) : PIECE_BYTES;
+        int rc = st->storage->ops->read(st->storage, st->object, from, piece, n);
+        if (rc < 0) {
+            return uw_error_set(err, rc, "%s: %s", st->object, uw_status_text(rc));
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            bool digit = from + i >= zeros && from + i - zeros < UW_SUM_DIGITS;
+            piece[i] = digit ? '0' : piece[i];
+        }
+        *sum = uw_hash64_words(*sum, piece, n);
+        from += n;
+    }
+    return UW_OK;
+}
+
+int uw_safetensors_check_sum(const struct uw_safetensors *st, struct uw_error *err)
+{
+    char digits[UW_SUM_DIGITS + 2] = "", of[8] = "", want[UW_SUM_DIGITS + 2];
+    uint64_t end = 0, sum = UW_HASH64_START;
+    int has = parse_header(st, &(struct search){.key = UW_SUM_KEY, .value = digits,
+                                                .value_bytes = sizeof digits,
+                                                .value_end = &end}, err);
+    int says = has < 0 ? has
+                       : parse_header(st, &(struct search){.key = UW_SUM_OF_KEY, .value = of,
+                                                           .value_bytes = sizeof of}, err);
+    if (says < 0 || (has == 0 && says == 0)) {
+        return says;
+    }
+    const uint64_t data_end = st->data_offset + st->data_bytes;
+    int rc = sum_bytes(st, 8, st->data_offset, 8 + end - UW_SUM_DIGITS, &sum, err);
+    rc = rc < 0 ? rc : sum_bytes(st, st->data_offset, data_end, UINT64_MAX, &sum, err);
+    sum = uw_hash64_words(sum, &st->header_bytes, sizeof st->header_bytes);
+    uw_sum_text(sum, want);
+    if (rc == UW_OK && (has == 0 || says == 0 || strcmp(digits, want) != 0)) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%s: damaged: its bytes do not have the checksum "
+                            "in its header, " UW_SUM_KEY "; another program that changes a file "
+                            "removes it, with " UW_SUM_OF_KEY, st->object);
+    }
+    return rc;
+}
+
+void uw_sum_text(uint64_t sum, char text[UW_SUM_DIGITS + 1])
+{
+    for (uint32_t i = UW_SUM_DIGITS; i > 0; i--, sum /= 10u) {
+        text[i - 1u] = (char)('0' + sum % 10u);
+    }
+    text[UW_SUM_DIGITS] = '\0';
 }
 
 int uw_safetensors_number(const struct uw_safetensors *st, const char *key, uint64_t *value,

@@ -18,6 +18,13 @@
 #define UW_SAFETENSORS_NAME_BYTES 144u
 #define UW_SAFETENSORS_HEADER_MAX_BYTES 100000000u
 
+/* Strings of __metadata__: a checksum by uw_hash64_words, as decimal digits, of the header with
+ * zeros in place of these digits, the data, and the header's size. Both are there or none, so that
+ * no damage to a name makes it a file without. */
+#define UW_SUM_KEY "uwasa.sum"
+#define UW_SUM_OF_KEY "uwasa.sum_of"
+#define UW_SUM_DIGITS 20u
+
 /* How to read tensors of other types than F32 as floats. */
 struct uw_widening {
     uint32_t (*bytes)(const char *dtype);   /* of an element; 0: a type that cannot be read */
@@ -66,6 +73,13 @@ int uw_safetensors_each(const struct uw_safetensors *st,
  * order of the data is read once, one in another order up to once for each tensor.
  * Returns UW_OK, UW_ERR_CORRUPT naming two tensors, or an error as uw_safetensors_find. */
 int uw_safetensors_check_data(const struct uw_safetensors *st, struct uw_error *err);
+
+/* The digits of a checksum. */
+void uw_sum_text(uint64_t sum, char text[UW_SUM_DIGITS + 1]);
+
+/* Read the whole object and compare it to its checksum, if it has one.
+ * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_IO, or an error as uw_safetensors_find. */
+int uw_safetensors_check_sum(const struct uw_safetensors *st, struct uw_error *err);
 
 /* Look up a string of __metadata__ that holds a decimal number.
  * Returns 1 (found), 0 (not there), UW_ERR_CORRUPT (no number, or a bad header), UW_ERR_IO. */

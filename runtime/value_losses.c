@@ -152,19 +152,26 @@ static double one_position(const struct spots *s, uint32_t k, uint32_t class, co
            (double)smoothing * shifted / s->classes;
 }
 
-/* Positions of the whole minibatch that count. */
-static uint64_t count(const struct uw_model *m, const struct uw_minibatch *b,
-                      const struct uw_head *h)
+/* How much a position counts: by its class, which is below 0 where it does not. */
+static double weight_of(const struct uw_model *m, const struct uw_labelled *s,
+                        const struct uw_head *h, float class)
+{
+    bool weighs = m->class_weights != NULL && s->pass->training && h == &m->heads[0];
+    return !(class >= 0.0f) ? 0.0 : weighs ? (double)m->class_weights[(uint32_t)class] : 1.0;
+}
+
+/* Sum of the weights of all positions of the minibatch. */
+static double weigh(const struct uw_model *m, const struct uw_labelled *s, const struct uw_head *h)
 {
     uint32_t values_n = uw_head_values(m->layers, h);
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < b->n; i++) {
-        const float *t = values_of(m, b, h, i);
+    double sum = 0.0;
+    for (uint32_t i = 0; i < s->b->n; i++) {
+        const float *t = values_of(m, s->b, h, i);
         for (uint32_t k = 0; k < values_n; k++) {
-            n += t[k] >= 0.0f ? 1 : 0;
+            sum += weight_of(m, s, h, t[k]);
         }
     }
-    return n;
+    return sum;
 }
 
 /* *loss is such that its sum over the minibatch, divided by b->n, is the mean over positions. */
@@ -173,18 +180,19 @@ static int positions_forward(const struct uw_model *m, const struct uw_labelled 
 {
     const float *z = uw_value_of(m, h->value, s->x);
     const struct spots spots = spots_of(m, h);
-    uint64_t counted = count(m, s->b, h);
-    double sum = 0.0;
+    double counted = weigh(m, s, h), sum = 0.0;
     *correct_n = 0;
     for (uint32_t i = 0; i < s->pass->batch_n; i++, z += h->n, p += h->n) {
         const float *t = values_of(m, s->b, h, s->pass->first + i);
         for (uint32_t k = 0; k < spots.n; k++) {
+            double weight = weight_of(m, s, h, t[k]);
             bool right = false;
-            sum += t[k] >= 0.0f ? one_position(&spots, k, (uint32_t)t[k], z, p, &right) : 0.0;
+            sum += t[k] >= 0.0f
+                       ? weight * one_position(&spots, k, (uint32_t)t[k], z, p, &right) : 0.0;
             *correct_n += right ? 1 : 0;
         }
     }
-    *loss = counted != 0 ? sum * s->b->n / (double)counted : 0.0;
+    *loss = counted > 0.0 ? sum * s->b->n / counted : 0.0;
     return UW_OK;
 }
 
@@ -193,14 +201,13 @@ static int positions_backward(const struct uw_model *m, const struct uw_labelled
                               const struct uw_head *h, double scale, float *dy)
 {
     const struct spots spots = spots_of(m, h);
-    uint64_t counted = count(m, s->b, h);
-    float factor = counted != 0 ? (float)(scale * s->b->n / (double)counted) : 0.0f;
+    double counted = weigh(m, s, h), each = counted > 0.0 ? scale * s->b->n / counted : 0.0;
     float rest = h->def->label_smoothing / (float)spots.classes;
     for (uint32_t i = 0; i < s->pass->batch_n; i++, dy += h->n) {
         const float *t = values_of(m, s->b, h, s->pass->first + i);
         for (uint32_t k = 0; k < spots.n; k++) {
             struct place at = place_of(&spots, k);
-            float *own = dy + at.at;
+            float *own = dy + at.at, factor = (float)(each * weight_of(m, s, h, t[k]));
             for (uint32_t c = 0; c < spots.classes && t[k] >= 0.0f; c++) {
                 float q = rest + ((float)c == t[k] ? 1.0f - h->def->label_smoothing : 0.0f);
                 own[c * at.stride] = factor * (own[c * at.stride] - q);

@@ -118,13 +118,17 @@ static int take_kept(struct uw_job *job, const struct uw_job_columns *kept,
     return rc;
 }
 
-/* The loss that the written model is to have. A sigmoid that ends a model file stays. */
+/* The loss that the written model is to have. A sigmoid at the end stays. */
 static int take_loss(struct uw_job *job, const struct options *o, const struct uw_job_columns *kept,
                      struct uw_error *err)
 {
-    bool sigmoid = kept->loss.at == UW_LOSS_WORD_BINARY && job->onnx.memory == NULL;
-    return sigmoid && o->loss.at == UW_LOSS_AUTO ? UW_OK
-                                                 : uw_job_take_loss(job, o->loss, kept, err);
+    const struct uw_model_def *d = &job->file.def;
+    const struct uw_choice loss = o->loss.at != UW_LOSS_AUTO ? o->loss : kept->loss;
+    bool sigmoid = loss.at == UW_LOSS_WORD_BINARY && d->layers_n > 0 &&
+                   d->layers[d->layers_n - 1].kind == UW_LAYER_SIGMOID;
+    return !sigmoid            ? uw_job_take_loss(job, o->loss, kept, err)
+           : job->loss_is_open ? uw_job_settle_loss(job, err)
+                               : UW_OK;
 }
 
 /* Write one file completely or not at all. `write` NULL: write the text. */
@@ -227,6 +231,13 @@ static int check_output(const char *in, const char *out, const char *weights,
 static void print_ends(const struct uw_job *job, const char *out)
 {
     bool scaled = job->columns != NULL && strstr(job->columns, "\"target_mean\"") != NULL;
+    bool scales = job->columns != NULL && strstr(job->columns, "\"mean\":") != NULL;
+    if (scales && uw_args_ends_in(out, ".onnx")) {
+        fprintf(stderr, "%s: its input is scaled: other programs give it (row - mean) * inverse, "
+                "in its metadata uwasa.data\n", out);
+    } else if (scales && uw_args_ends_in(out, ".c")) {
+        fprintf(stderr, "%s: its input is scaled: NAME_scale makes it of a row\n", out);
+    }
     if (scaled && uw_args_ends_in(out, ".onnx")) {
         fprintf(stderr, "%s: its outputs are scaled values: an answer is output / target_inverse + "
                 "target_mean, in its metadata uwasa.data\n", out);

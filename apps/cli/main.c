@@ -3,7 +3,9 @@
 #include "base/commands.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,10 +38,20 @@ static int unknown_command(const char *word)
                         uw_guess_hint(&g, "", ", see uwasa --help"));
 }
 
-/* Results that could not be written make the command fail. */
+/* Whether nobody reads standard output any more, as behind `| head`. */
+static bool has_no_reader(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+/* Results that could not be written make the command fail, without a word where nobody reads. */
 static int finish(const char *command, int status)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (has_no_reader()) {
+            return status != UW_EXIT_DONE ? status : UW_EXIT_FAILED;
+        }
         return status != UW_EXIT_DONE ? status
                                       : uw_cli_error(command, UW_EXIT_FAILED,
                                                      "standard output cannot be written");

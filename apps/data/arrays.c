@@ -54,14 +54,20 @@ static int check_finite(const float *x, size_t rows_n, size_t row_n, const char 
     return UW_OK;
 }
 
-static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what)
+static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const char *what,
+                        enum uw_data_advice advice)
 {
     float least = 0.0f, most = 0.0f;
     for (size_t i = 0; i < n; i++) {
         least = x[i] < least ? x[i] : least;
         most = x[i] > most ? x[i] : most;
     }
-    if (most - least > LARGE) {
+    if (most - least > LARGE && advice == UW_DATA_ADVISES_NEW) {
+        uw_note(&d->notes, "%s goes from %g to %g and is not scaled: %s=\"standard\" is for a "
+                "model that nobody has trained, weights of its own are for the units of their "
+                "training", what, (double)least, (double)most,
+                what[0] == 'x' ? "scale" : "target_scale");
+    } else if (most - least > LARGE && advice == UW_DATA_ADVISES) {
         uw_note(&d->notes, "WARNING: %s goes from %g to %g and is not scaled, which learns badly: "
                 "%s=\"standard\" gives it mean 0 and deviation 1%s", what, (double)least,
                 (double)most, what[0] == 'x' ? "scale" : "target_scale",
@@ -208,7 +214,7 @@ static int take_value_scale(struct uw_arrays *d, const struct uw_table_options *
     free(c->target_inverse);
     c->target_mean = c->target_inverse = NULL;
     if (rc == UW_OK && !said) {
-        doubt_scale(d, a->y, (size_t)a->samples_n * a->y_n, "y");
+        doubt_scale(d, a->y, (size_t)a->samples_n * a->y_n, "y", config->advice);
     }
     return rc;
 }
@@ -297,8 +303,8 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
     if (rc < 0 || (nothing && a->y == NULL)) {
         return rc;
     }
-    if (d->columns.mean == NULL && !options->scale_said) {
-        doubt_scale(d, a->x, a->samples_n * n, "x");
+    if (d->columns.mean == NULL && !options->scale_said && !config->tokens) {
+        doubt_scale(d, a->x, a->samples_n * n, "x", config->advice);
     }
     if (a->y == NULL) {
         return uw_error_set(err, UW_ERR_INVALID, "y: is needed, labels or values for each sample; "

@@ -15,19 +15,30 @@ static int no_memory(const struct uw_table_set *p)
 
 /* ---- missing values ---- */
 
-static bool is_needed(const struct uw_table_set *p, uint32_t column)
+/* Which feature the column is; UINT32_MAX: none. */
+static uint32_t feature_of(const struct uw_table_set *p, uint32_t column)
 {
     for (uint32_t k = 0; k < p->roles.features_n; k++) {
         if (p->roles.features[k] == column) {
-            return true;
+            return k;
         }
     }
+    return UINT32_MAX;
+}
+
+static bool is_target(const struct uw_table_set *p, uint32_t column)
+{
     for (uint32_t k = 0; k < p->roles.targets_n && p->roles.role != UW_ROLE_NOTHING; k++) {
         if (p->roles.targets[k] == column) {
             return true;
         }
     }
     return false;
+}
+
+static bool is_needed(const struct uw_table_set *p, uint32_t column)
+{
+    return feature_of(p, column) != UINT32_MAX || is_target(p, column);
 }
 
 /* Refuse the first value that is missing. */
@@ -69,9 +80,11 @@ static int drop_unlabelled(const struct uw_table_set *p, const struct uw_table *
     return UW_OK;
 }
 
+/* Leave out lines with a gap; with missing=mean in the label or the values only. */
 static int drop_missing(struct uw_table_set *p, int i)
 {
     struct uw_table *t = &p->files.table[i];
+    bool all = p->files.o.missing == UW_MISSING_DROP;
     uint32_t before = t->rows_n;
     bool *keep = malloc((size_t)before + 1u);
     int rc = keep != NULL ? UW_OK : no_memory(p);
@@ -79,7 +92,7 @@ static int drop_missing(struct uw_table_set *p, int i)
         memset(keep, true, before);
     }
     for (uint32_t c = 0; c < t->columns_n && rc == UW_OK; c++) {
-        if (t->columns[c].missing_n == 0 || !is_needed(p, c)) {
+        if (t->columns[c].missing_n == 0 || !(all ? is_needed(p, c) : is_target(p, c))) {
             continue;
         }
         if (t->columns[c].words_n != 0) {
@@ -96,8 +109,9 @@ static int drop_missing(struct uw_table_set *p, int i)
             uw_table_keep(&p->files.names[i], keep);
         }
         if (t->rows_n != before) {
-            uw_note(&p->d->notes, "%u of %u lines of %.100s lack a value and are left out",
-                    (unsigned)(before - t->rows_n), (unsigned)before, t->path);
+            uw_note(&p->d->notes, "%u of %u lines of %.100s lack %s and are left out",
+                    (unsigned)(before - t->rows_n), (unsigned)before, t->path,
+                    all ? "a value" : "the label or a value to compute");
         }
         rc = t->rows_n != 0 ? UW_OK
                             : uw_error_set(p->err, UW_ERR_CORRUPT,
@@ -107,13 +121,41 @@ static int drop_missing(struct uw_table_set *p, int i)
     return rc;
 }
 
+/* Where nothing is said, gaps in features get the means that the model's weights are for, if there
+ * are any. */
+static bool take_means(struct uw_table_set *p)
+{
+    const struct uw_data_columns *like = p->config->like;
+    const struct uw_table_options *o = &p->files.o;
+    uint32_t gaps_n = 0;
+    bool known = like != NULL && like->mean != NULL && like->features_n == p->roles.features_n &&
+                 !p->config->unscaled && (!o->scale_said || o->scale == UW_SCALE_STANDARD);
+    for (int i = 0; i < 2 && known; i++) {
+        const struct uw_table *t = &p->files.table[i];
+        for (uint32_t c = 0; c < t->columns_n; c++) {
+            uint32_t n = t->columns[c].missing_n, k = n != 0 ? feature_of(p, c) : UINT32_MAX;
+            known = known && (n == 0 || (!is_target(p, c) &&
+                                         (k == UINT32_MAX || like->mean[k] != 0.0f)));
+            gaps_n += k != UINT32_MAX ? n : 0;
+        }
+    }
+    if (known && gaps_n != 0) {
+        uw_note(&p->d->notes, "%u values are missing and get the mean of the training data; "
+                "missing=refuse or drop decides otherwise", (unsigned)gaps_n);
+    }
+    return known;
+}
+
 static int treat_missing(struct uw_table_set *p)
 {
     int rc = UW_OK;
+    if (p->files.o.missing == UW_MISSING_AUTO && take_means(p)) {
+        p->files.o.missing = UW_MISSING_MEAN;
+    }
     for (int i = 0; i < 2 && rc == UW_OK; i++) {
-        if (p->files.table[i].path != NULL && p->files.o.missing != UW_MISSING_MEAN) {
-            rc = p->files.o.missing == UW_MISSING_DROP ? drop_missing(p, i)
-                                                 : refuse_missing(p, &p->files.table[i]);
+        if (p->files.table[i].path != NULL) {
+            rc = p->files.o.missing >= UW_MISSING_MEAN ? drop_missing(p, i)
+                                                       : refuse_missing(p, &p->files.table[i]);
         }
     }
     return rc;
@@ -143,7 +185,8 @@ static int choose_rows(struct uw_table_set *p)
 {
     bool has_labels = p->labels.classes_n != 0;
     const struct uw_table *t = &p->files.table[0];
-    if (p->files.o.test == NULL && p->files.o.test_share > 0.0) {
+    bool whole = p->config->asks && p->roles.role == UW_ROLE_NOTHING;
+    if (p->files.o.test == NULL && p->files.o.test_share > 0.0 && !whole) {
         p->test = calloc((size_t)t->rows_n + 1u, sizeof *p->test);
         const uint32_t *label = has_labels ? p->labels.of[0] : NULL;
         int n = p->test == NULL ? UW_ERR_NOMEM
@@ -225,15 +268,6 @@ static int take_samples(struct uw_table_set *p)
     rc = rc < 0 ? rc : uw_table_scale_values(p);
     rc = rc < 0 ? rc : take_rows(p, rows, moments);
     free(moments);
-    for (uint32_t k = 0; k < p->d->base.targets_n && rc == UW_OK; k++) {
-        const struct uw_table *t = rows->table;
-        const struct uw_place *gap = &t->columns[p->roles.targets[k]].missing;
-        if (gap->line != 0 && p->files.o.missing == UW_MISSING_MEAN) {
-            rc = uw_error_set(p->err, UW_ERR_CORRUPT, "%.100s:%u:%u: the value to compute is "
-                              "missing; missing=drop leaves out such lines", t->path,
-                              (unsigned)gap->line, (unsigned)gap->byte);
-        }
-    }
     return rc;
 }
 
@@ -383,8 +417,9 @@ static int open_set(struct uw_table_set *p)
     rc = describe_columns(p);
     rc = rc < 0 ? rc : take_samples(p);
     if (rc == UW_OK) {
+        bool good = p->d->columns.mean != NULL || p->config->unscaled || p->config->tokens;
         uw_table_doubt(&p->rows[0], &p->rows[1], &p->roles, &p->labels,
-                       p->d->columns.mean != NULL || p->config->unscaled, &p->d->notes);
+                       good ? UW_DATA_ADVISES_NOTHING : p->config->advice, &p->d->notes);
         uw_table_tell(p);
         set_shape(p);
     }

@@ -116,6 +116,20 @@ static int add_files(struct uw_folder_list *l, const struct uw_folder_kind *kind
     return rc;
 }
 
+/* A single file, of no class. */
+static int add_one(struct uw_folder_list *l, const char *path, struct uw_error *err)
+{
+    l->paths = calloc(1, sizeof *l->paths);
+    l->labels = calloc(1, sizeof *l->labels);
+    char *copy = l->paths != NULL ? strdup(path) : NULL;
+    if (copy == NULL || l->labels == NULL) {
+        free(copy);
+        return uw_error_set(err, UW_ERR_NOMEM, "%.140s: no memory", path);
+    }
+    l->paths[l->n++] = copy;
+    return UW_OK;
+}
+
 int uw_folder_list_open(struct uw_folder_list *l, const struct uw_folder_kind *kind,
                         const char *folder, struct uw_error *err)
 {
@@ -124,6 +138,11 @@ int uw_folder_list_open(struct uw_folder_list *l, const struct uw_folder_kind *k
     if (strlen(folder) >= UW_FILE_PATH_BYTES) {
         return uw_error_set(err, UW_ERR_INVALID, "%.100s...: path longer than %u bytes", folder,
                             UW_FILE_PATH_BYTES - 1);
+    }
+    struct stat st;
+    bool one = kind->is_name(folder) && stat(folder, &st) == 0 && S_ISREG(st.st_mode);
+    if (one) {
+        return add_one(l, folder, err);
     }
     int rc = list(folder, NULL, &names, err);
     l->classes = names.at;

@@ -39,7 +39,7 @@ static int choose_folders(struct uw_folders *p)
     const struct uw_table_options *o = &p->o;
     bool none = o->label != NULL && strcmp(o->label, "none") == 0;
     if ((o->label != NULL && !none) || o->target != NULL || o->labels != NULL || o->drop != NULL ||
-        o->scale_said || o->missing != UW_MISSING_REFUSE || o->delimiter != '\0' || o->skip >= 0) {
+        o->scale_said || o->missing != UW_MISSING_AUTO || o->delimiter != '\0' || o->skip >= 0) {
         return uw_error_set(p->err, UW_ERR_INVALID,
                             "%s:%.100s: the options are %s", p->kind->prefix, o->file,
                             p->kind->options);
@@ -121,10 +121,11 @@ int uw_folders_open(struct uw_folders *p, const char *text)
 int uw_folders_number(struct uw_folders *p)
 {
     int rc = number_classes(p);
-    if (rc < 0 || p->test != NULL || p->folder[1][0] != '\0' || p->o.test_share <= 0.0) {
+    const struct uw_folder_list *l = &p->list[0];
+    if (rc < 0 || p->test != NULL || p->folder[1][0] != '\0' || p->o.test_share <= 0.0 ||
+        (p->config->asks && l->classes_n == 0)) {
         return rc;
     }
-    const struct uw_folder_list *l = &p->list[0];
     p->test = calloc((size_t)l->n + 1u, sizeof *p->test);
     int n = p->test == NULL ? UW_ERR_NOMEM
                             : uw_table_split(l->n, l->classes_n != 0 ? l->labels : NULL,

@@ -52,10 +52,10 @@ int uw_table_open(struct uw_table *t, const char *path, const struct uw_table_op
 
 /* Make a table of arrays: a row has an element of x, and behind it one of y.
  *   x, y           [N]...; y NULL: none. Both are empty afterwards.
- *   channels_last  elements of x are [H][W][C], and become [C][H][W]
+ *   channels_last  samples of x, and of y, are [H][W][C], and become [C][H][W]
  * Returns UW_OK, UW_ERR_MISMATCH, UW_ERR_TOOBIG, UW_ERR_NOMEM. Close in any case. */
 int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *x,
-                         struct uw_array *y, bool channels_last, struct uw_error *err);
+                         struct uw_array *y, const bool channels_last[2], struct uw_error *err);
 
 /* The text of each row's cell in a column. Only for a table of text.
  *   cells  [rows_n] written */

@@ -50,7 +50,7 @@ static int check(const char *path, const struct uw_array *x, const struct uw_arr
 }
 
 int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *x,
-                         struct uw_array *y, bool channels_last, struct uw_error *err)
+                         struct uw_array *y, const bool channels_last[2], struct uw_error *err)
 {
     const struct uw_array none = {.n = 0};
     const struct uw_array *label = y != NULL ? y : &none;
@@ -69,15 +69,17 @@ int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *
         return uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory for %llu samples", path,
                             (unsigned long long)rows_n);
     }
-    snprintf(t->origin, sizeof t->origin, "%.150s%s%.150s", uw_array_text(x, one),
-             y != NULL ? ", " : "", y != NULL ? uw_array_text(y, two) : "");
+    snprintf(t->origin, sizeof t->origin, "%.120s%s%.120s%s", uw_array_text(x, one),
+             y != NULL ? ", " : "", y != NULL ? uw_array_text(y, two) : "",
+             channels_last[1] ? ", of which channels are moved to the front" : "");
     for (; t->rows_n < rows_n; t->rows_n++) {
         uint64_t at = t->rows_n * x_n;
         for (uint64_t k = 0; k < x_n; k++) {
-            count_cell(t, (uint32_t)k, uw_array_at(x, at + (channels_last ? turned(x, k) : k)));
+            count_cell(t, (uint32_t)k, uw_array_at(x, at + (channels_last[0] ? turned(x, k) : k)));
         }
         for (uint64_t k = 0; k < y_n; k++) {
-            count_cell(t, (uint32_t)(x_n + k), uw_array_at(label, t->rows_n * y_n + k));
+            uint64_t place = channels_last[1] ? turned(label, k) : k;
+            count_cell(t, (uint32_t)(x_n + k), uw_array_at(label, t->rows_n * y_n + place));
         }
         t->line[t->rows_n] = t->rows_n + 1;
     }

@@ -199,6 +199,24 @@ static bool set_shape(uint32_t shape[3], const struct uw_array *x,
     return last;
 }
 
+/* Whether y has its channels last and the model's output has them first. */
+static bool is_y_last(const struct uw_table_files *f, const struct uw_array *y, bool x_last,
+                      const struct uw_data_config *config)
+{
+    const uint64_t *d = y->dim + 1;
+    const uint32_t *out = config->output, *in = f->shape;
+    if (y->rank != 4) {
+        return false;
+    }
+    if (out[0] != 0) {
+        return d[0] == out[1] && d[1] == out[2] && d[2] == out[0] &&
+               (d[0] != out[0] || d[1] != out[1]);
+    }
+    bool first = in[0] == config->channels && in[1] == config->height && in[2] == config->width;
+    bool as_input = d[0] == in[1] && d[1] == in[2] && (d[1] != in[1] || d[2] != in[2]);
+    return first && (as_input || (x_last && d[0] > 4 && (d[2] == 3 || d[2] == 4)));
+}
+
 /* Name the columns behind a sample of n numbers: a label, or several, or values. */
 static int name_columns(struct uw_table_files *f, uint32_t n, uint32_t outputs,
                         enum uw_data_wanted wanted, struct uw_error *err)
@@ -222,7 +240,8 @@ static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_d
                 struct uw_error *err)
 {
     const struct uw_array *x = &pair[0].x, *y = &pair[0].y;
-    bool none = f->o.label != NULL, last = set_shape(f->shape, x, config);
+    bool none = f->o.label != NULL, last[2] = {set_shape(f->shape, x, config)};
+    last[1] = !none && y->n != 0 && is_y_last(f, y, last[0], config);
     uint64_t outputs = none || y->n == 0 ? 0 : y->n / y->dim[0];
     int rc = pair[1].x.n != 0 ? check_axes(x, &pair[1].x, err) : UW_OK;
     if (x->rank > 2 && x->kind == 'u' && x->item_bytes == 1 && !f->o.scale_said) {

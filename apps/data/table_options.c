@@ -55,8 +55,8 @@ static int read_target_scale(struct uw_table_options *o, const char *value, stru
 
 static int read_missing(struct uw_table_options *o, const char *value, struct uw_error *err)
 {
-    static const char *const words[] = {"refuse", "mean", "drop"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const words[] = {"auto", "refuse", "mean", "drop"};
+    for (int i = UW_MISSING_REFUSE; i <= UW_MISSING_DROP; i++) {
         if (strcmp(value, words[i]) == 0) {
             o->missing = (enum uw_table_missing)i;
             return UW_OK;

@@ -15,7 +15,7 @@
 enum uw_table_scale { UW_SCALE_NONE = 0, UW_SCALE_255, UW_SCALE_STANDARD };
 enum uw_target_scale { UW_TARGET_SCALE_AUTO = 0, UW_TARGET_SCALE_NONE, UW_TARGET_SCALE_STANDARD,
                        UW_TARGET_SCALE_DIVIDE };
-enum uw_table_missing { UW_MISSING_REFUSE = 0, UW_MISSING_MEAN, UW_MISSING_DROP };
+enum uw_table_missing { UW_MISSING_AUTO = 0, UW_MISSING_REFUSE, UW_MISSING_MEAN, UW_MISSING_DROP };
 
 #define UW_TABLE_PARTS_MAX 4u
 

@@ -323,6 +323,37 @@ static int take_list(struct choice *c, const char *option, const char *list)
     return UW_OK;
 }
 
+/* Values that the training data has by the same names are in its order, which is that of the
+ * model's outputs. */
+static void order_values(struct choice *c)
+{
+    const struct uw_data_columns *like = c->config->like;
+    uint32_t n = c->r->targets_n, found = 0, moved = 0;
+    if (like == NULL || like->targets == NULL || like->targets_n != n ||
+        c->t->columns[0].name == NULL) {
+        return;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        for (uint32_t at = k; at < n; at++) {
+            uint32_t column = c->r->targets[at];
+            if (strcmp(c->t->columns[column].name, like->targets[k]) == 0) {
+                c->r->targets[at] = c->r->targets[k];
+                c->r->targets[k] = column;
+                found++;
+                moved += at != k;
+                break;
+            }
+        }
+    }
+    if (found != n) {
+        uw_note(c->notes, "WARNING: the model was trained on other values, as \"%.40s\": those of "
+                "target= are taken for them, with their scale", like->targets[0]);
+    } else if (moved != 0) {
+        uw_note(c->notes, "values are in the order of the training data, \"%.40s\" first",
+                like->targets[0]);
+    }
+}
+
 /* The column of the label or value by name, words and place. */
 static uint32_t likely_column(struct choice *c)
 {
@@ -440,7 +471,11 @@ static int choose_target(struct choice *c)
     bool none = o->label != NULL && strcmp(o->label, "none") == 0;
     if (o->target != NULL) {
         c->r->role = UW_ROLE_VALUES;
-        return take_list(c, "target", o->target);
+        int rc = take_list(c, "target", o->target);
+        if (rc == UW_OK) {
+            order_values(c);
+        }
+        return rc;
     }
     if (o->label == NULL && take_named_values(c)) {
         c->r->role = UW_ROLE_VALUES;
@@ -457,7 +492,7 @@ static int choose_target(struct choice *c)
     bool whole = c->inputs != 0 && c->left_n == c->inputs;
     bool nothing = c->config->wanted == UW_DATA_WANT_NOTHING && (c->inputs == 0 || whole);
     bool twin = c->config->wanted == UW_DATA_WANT_ANY && whole && c->inputs == c->outputs;
-    if (none || nothing || twin || o->labels != NULL) {
+    if (none || nothing || twin || o->labels != NULL || (c->config->asks && whole)) {
         c->r->role = UW_ROLE_NOTHING;
         return UW_OK;
     }
@@ -507,7 +542,10 @@ static int check_numbers(const struct choice *c)
     const struct uw_column *x = &c->t->columns[at];
     const char *fault = fault_of(worst);
     bool word = strcmp(fault, "not a number") == 0;
-    if (word && x->words_n > x->numbers_n) {
+    if (word && x->words_n > x->numbers_n && c->taken[at]) {
+        snprintf(hint, sizeof hint, "; a value to compute is a number, label=%u takes the words of "
+                 "%s for classes", (unsigned)at + 1, uw_column_text(c->t, at, text));
+    } else if (word && x->words_n > x->numbers_n) {
         snprintf(hint, sizeof hint, "; drop=%u leaves out %s, which holds words, label=%u makes it "
                  "the label", (unsigned)at + 1, uw_column_text(c->t, at, text), (unsigned)at + 1);
     }

@@ -2,6 +2,7 @@
 #include "uwasa/table_rows.h"
 
 #include "columns.h"
+#include "stream_lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -162,6 +163,12 @@ static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
         if (r->line_n == 0 && strncmp(r->line, "\xef\xbb\xbf", 3) == 0) {   /* UTF-8's mark */
             memset(r->line, ' ', 3);
         }
+        r->json = r->line[strspn(r->line, " \t")] == '{';
+        if (r->json) {
+            r->line[strcspn(r->line, "\r\n")] = '\0';
+            r->line_n++;
+            return 1;
+        }
         *l = (struct uw_lines){.text = r->line, .bytes = (size_t)n, .line = r->line_n++,
                                .delimiter = r->delimiter};
         if (l->delimiter == '\0') {
@@ -177,6 +184,22 @@ static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
                      uw_lines_delimiter_text(r->delimiter, text));
             add_note(r, note);
         }
+    }
+    return 1;
+}
+
+/* {"x": [numbers]}, with or without a label. */
+static int read_json(const struct uw_table_rows *r, float *x, struct uw_error *err)
+{
+    const struct uw_data_columns *c = r->columns;
+    struct uw_error why = {.text = ""};
+    uint32_t label;
+    if (uw_stream_read_line(r->line, false, r->n, x, &label, &why) < 0) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "%.90s:%u: %.120s; a line has {\"x\": [%u "
+                            "numbers]}", r->name, (unsigned)r->line_n, why.text, (unsigned)r->n);
+    }
+    for (uint32_t k = 0; k < r->n && c != NULL && c->mean != NULL; k++) {
+        x[k] = (x[k] - c->mean[k]) * c->inverse[k];
     }
     return 1;
 }
@@ -238,9 +261,12 @@ int uw_table_rows_next(struct uw_table_rows *r, float *x, struct uw_error *err)
     struct uw_lines l;
     bool first = r->delimiter == '\0';
     int rc = next_line(r, &l, err);
-    if (rc > 0 && first && !has_number(l)) {
+    if (rc > 0 && first && !r->json && !has_number(l)) {
         rc = take_header(r, l, err);
         rc = rc < 0 ? rc : next_line(r, &l, err);
+    }
+    if (rc > 0 && r->json) {
+        return read_json(r, x, err);
     }
     if (rc > 0 && l.delimiter == '\t') {
         join_tabs(r, &l);

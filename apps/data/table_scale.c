@@ -108,6 +108,13 @@ static void doubt_values(struct uw_table_set *p, uint32_t column)
 {
     const struct uw_column *c = &p->rows[0].table->columns[column];
     char text[64];
+    if (p->config->advice == UW_DATA_ADVISES_NEW) {
+        uw_note(&p->d->notes, "the values in %s go from %g to %g and are not scaled: target-scale="
+                "standard is for a model that nobody has trained; weights of the model's own "
+                "compute the units of their training",
+                uw_column_text(p->rows[0].table, column, text), (double)c->least, (double)c->most);
+        return;
+    }
     uw_note(&p->d->notes, "WARNING: the values in %s go from %g to %g, which a model learns badly: "
             "target-scale=standard gives them mean 0 and deviation 1, target-scale=N divides by N",
             uw_column_text(p->rows[0].table, column, text), (double)c->least, (double)c->most);
@@ -157,7 +164,7 @@ static void choose_values(struct uw_table_set *p, bool *scaled)
     if (*scaled) {
         tell_values(p, chosen);
     } else if (far != UINT32_MAX && o->target_scale == UW_TARGET_SCALE_AUTO &&
-               p->config->like == NULL) {
+               p->config->like == NULL && p->config->advice != UW_DATA_ADVISES_NOTHING) {
         doubt_values(p, far);
     }
 }

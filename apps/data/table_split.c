@@ -79,7 +79,7 @@ void uw_table_moments(const struct uw_rows *rows, const uint32_t *columns, uint3
 /* ---- what looks wrong ---- */
 
 static void doubt_scale(const struct uw_rows *rows, const struct uw_roles *r,
-                        struct uw_notes *notes)
+                        enum uw_data_advice advice, struct uw_notes *notes)
 {
     float least = INFINITY, most = -INFINITY;
     bool whole = true;
@@ -95,7 +95,13 @@ static void doubt_scale(const struct uw_rows *rows, const struct uw_roles *r,
     if (most < LARGE && least > -LARGE) {
         return;
     }
-    if (whole && least >= 0.0f && most >= BYTES_LEAST && most <= 255.0f) {
+    bool bytes = whole && least >= 0.0f && most >= BYTES_LEAST && most <= 255.0f;
+    if (advice == UW_DATA_ADVISES_NEW) {
+        uw_note(notes, "features go from %g to %g (%s) and are not scaled: scale=%s is for a model "
+                       "that nobody has trained; weights of the model's own expect the units of "
+                       "their training", (double)least, (double)most,
+                uw_column_text(rows->table, at, text), bytes ? "255" : "standard");
+    } else if (bytes) {
         uw_note(notes, "WARNING: features go from %g to %g and are not scaled, which learns badly: "
                        "scale=255 divides them", (double)least, (double)most);
     } else {
@@ -185,14 +191,14 @@ static void doubt_repeats(const struct uw_rows *rows, struct uw_notes *notes)
 }
 
 void uw_table_doubt(const struct uw_rows *train, const struct uw_rows *test,
-                    const struct uw_roles *r, const struct uw_labels *labels, bool scaled,
-                    struct uw_notes *notes)
+                    const struct uw_roles *r, const struct uw_labels *labels,
+                    enum uw_data_advice advice, struct uw_notes *notes)
 {
     if (labels->classes_n != 0) {
         doubt_classes(train, test, labels, notes);
     }
-    if (!scaled) {
-        doubt_scale(train, r, notes);
+    if (advice != UW_DATA_ADVISES_NOTHING) {
+        doubt_scale(train, r, advice, notes);
     }
     doubt_repeats(train, notes);
 }

@@ -33,9 +33,9 @@ void uw_table_moments(const struct uw_rows *rows, const uint32_t *columns, uint3
                       float *mean, float *inverse);
 
 /* Note what looks wrong in the training set, beside its test set.
- *   scaled  the features are */
+ *   advice  on features that are not scaled */
 void uw_table_doubt(const struct uw_rows *train, const struct uw_rows *test,
-                    const struct uw_roles *r, const struct uw_labels *labels, bool scaled,
-                    struct uw_notes *notes);
+                    const struct uw_roles *r, const struct uw_labels *labels,
+                    enum uw_data_advice advice, struct uw_notes *notes);
 
 #endif

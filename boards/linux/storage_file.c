@@ -135,26 +135,87 @@ static int part_path(const struct uw_storage_file *s, char *out)
     return join(out, s->writing, PART_SUFFIX);
 }
 
-/* Open the temporary file and lock it against a second writer. If that writer renamed the file
- * between open and lock, the lock is on the finished object: try again. */
-static int open_part(const char *part)
+static bool is_at(int fd, const char *path)
+{
+    struct stat mine, there;
+    return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+}
+
+/* Open a file and lock it against others. If one of them has replaced or renamed it between open
+ * and lock, the lock is not on what is there now: try again. Returns a descriptor, or a code. */
+static int open_locked(const char *path, int how)
 {
     for (;;) {
-        int fd = open(part, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        int fd = open(path, how | O_CLOEXEC, 0666);
         if (fd < 0) {
             return status_of_errno();
         }
-        struct stat mine, there;
         if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
             close(fd);
             return UW_ERR_AGAIN;
         }
-        if (fstat(fd, &mine) == 0 && stat(part, &there) == 0 && mine.st_ino == there.st_ino &&
-            mine.st_dev == there.st_dev) {
+        if (is_at(fd, path)) {
             return fd;
         }
         close(fd);
     }
+}
+
+static int open_part(const char *part)
+{
+    return open_locked(part, O_RDWR | O_CREAT | O_NOFOLLOW);
+}
+
+static bool holds(const struct uw_storage_file *s, const char *path)
+{
+    return s->held_fd >= 0 && strcmp(s->held, path) == 0;
+}
+
+/* Hold `path`: lock the file if there is one, else the temporary file. Whoever writes the first
+ * file renames one into the other: look again then. */
+static int hold(struct uw_storage_file *s, const char *path, const char *part)
+{
+    struct stat st;
+    for (;;) {
+        if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+            return UW_ERR_INVALID;
+        }
+        int fd = open_locked(path, O_RDONLY | O_NONBLOCK);
+        if (fd < 0 && fd != UW_ERR_NOTFOUND) {
+            return fd;
+        }
+        int part_fd = open_part(part);
+        bool there = stat(path, &st) == 0;
+        if (part_fd < 0 || (fd >= 0) != there) {
+            close_fd(&fd);
+            if (part_fd < 0) {
+                return part_fd;
+            }
+            unlink(part);
+            close(part_fd);
+            continue;
+        }
+        if (there) {
+            unlink(part);
+            close(part_fd);
+        }
+        s->held_fd = there ? fd : part_fd;
+        s->held_part = !there;
+        memcpy(s->held, path, strlen(path) + 1);
+        return UW_OK;
+    }
+}
+
+int uw_storage_file_hold(struct uw_storage_file *s, const char *object)
+{
+    char path[PATH_BYTES], part[PATH_BYTES];
+    int rc = object_path(s, object, path);
+    rc = rc < 0 ? rc : join(part, path, PART_SUFFIX);
+    if (rc < 0 || holds(s, path)) {
+        return rc;
+    }
+    return s->held_fd >= 0 || s->write_fd >= 0 ? UW_ERR_INVALID : hold(s, path, part);
 }
 
 static int file_begin(struct uw_storage *base, const char *object)
@@ -172,12 +233,15 @@ static int file_begin(struct uw_storage *base, const char *object)
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         return UW_ERR_INVALID; /* the rename would replace a device or pipe with a file */
     }
-    int fd = open_part(part);
+    bool mine = holds(s, path) && s->held_part && is_at(s->held_fd, part);
+    int fd = mine ? s->held_fd : open_part(part);
     if (fd < 0) {
         return fd;
     }
-    if (ftruncate(fd, 0) < 0) {
-        close(fd);
+    if (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
+        if (!mine) {
+            close(fd);
+        }
         return UW_ERR_IO;
     }
     s->write_fd = fd;
@@ -227,6 +291,17 @@ static int sync_folder_of(const char *path)
     return rc;
 }
 
+/* The lock of the file just written is on what others find now. */
+static void hold_on(struct uw_storage_file *s)
+{
+    if (s->write_fd != s->held_fd) {
+        close_fd(&s->held_fd);
+    }
+    s->held_fd = s->write_fd;
+    s->held_part = false;
+    s->write_fd = -1;
+}
+
 static int file_end(struct uw_storage *base, int commit)
 {
     struct uw_storage_file *s = self(base);
@@ -243,7 +318,12 @@ static int file_end(struct uw_storage *base, int commit)
         is_there = rename(part, s->writing) != 0;
         rc = is_there ? status_of_errno() : sync_folder_of(s->writing);
     }
-    if (is_there) { /* after the rename, a file of that name belongs to another writer */
+    if (!is_there && holds(s, s->writing)) {
+        hold_on(s);
+    } else if (s->write_fd == s->held_fd) {
+        (void)!ftruncate(s->held_fd, 0);
+        s->write_fd = -1;   /* the part stays, as its lock does */
+    } else if (is_there) {  /* after the rename, a file of that name belongs to another writer */
         unlink(part);
     }
     close_fd(&s->write_fd);
@@ -264,7 +344,8 @@ static const struct uw_storage_ops file_ops = {
 
 int uw_storage_file_init(struct uw_storage_file *s, const char *directory)
 {
-    *s = (struct uw_storage_file){.base.ops = &file_ops, .read_fd = -1, .write_fd = -1};
+    *s = (struct uw_storage_file){.base.ops = &file_ops, .read_fd = -1, .write_fd = -1,
+                                  .held_fd = -1};
     if (directory == NULL || directory[0] == '\0') {
         return UW_OK;
     }
@@ -280,6 +361,12 @@ void uw_storage_file_deinit(struct uw_storage_file *s)
     if (s->write_fd >= 0) {
         file_end(&s->base, 0);
     }
+    char part[PATH_BYTES];
+    if (s->held_fd >= 0 && s->held_part && join(part, s->held, PART_SUFFIX) == UW_OK &&
+        is_at(s->held_fd, part)) {
+        unlink(part);
+    }
+    close_fd(&s->held_fd);
     close_fd(&s->read_fd);
     s->base.ops = NULL;
 }

@@ -19,7 +19,7 @@
 
 #define STACK_BYTES (256u * 1024u)      /* enough for the resolver and its plug-ins */
 #define FRESH_S 30
-#define BACKLOG 64
+#define BACKLOG 1024
 
 enum lookup_state { LOOKUP_FREE, LOOKUP_RUNNING, LOOKUP_DONE };
 

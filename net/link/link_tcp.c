@@ -311,6 +311,7 @@ int uw_link_tcp_init(struct uw_link_tcp *l, const struct uw_link_tcp_config *con
     l->link.reliable = true;
     l->link.secure = config->guard != NULL;
     l->link.ops = &tcp_ops;
+    uw_tcp_defer_accept(l);
     uw_tcp_set_accepts(l, true);
     return UW_OK;
 }

@@ -5,6 +5,8 @@
 #include "base/bytes.h"
 #include "base/token_bucket.h"
 
+#include "uwasa/rng.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -47,6 +49,16 @@ void uw_tcp_set_accepts(struct uw_link_tcp *l, bool accepts)
         (void)epoll_ctl(l->link.fd, EPOLL_CTL_DEL, l->listener, NULL);
     }
     l->accepts = accepts;
+}
+
+void uw_tcp_defer_accept(const struct uw_link_tcp *l)
+{
+#if defined(TCP_DEFER_ACCEPT)
+    int seconds = GREETING_US / 1000000u;
+    (void)setsockopt(l->listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
+#else
+    (void)l;
+#endif
 }
 
 /* How connections begin and end. */
@@ -287,6 +299,107 @@ static void handshake(struct uw_link_tcp *l, uint16_t conn)
     }
 }
 
+/* Unknown peers. */
+
+static bool is_stranger(const struct uw_link_tcp_conn *c)
+{
+    return !c->dialed && (c->state == UW_TCP_SECURING || c->state == UW_TCP_GREETING);
+}
+
+/* Strangers with the address of this one, which counts. */
+static uint32_t crowd_of(const struct uw_link_tcp *l, const struct uw_link_tcp_conn *c)
+{
+    uint32_t n = 0;
+    for (uint16_t i = 0; i < l->conns_n; i++) {
+        n += is_stranger(&l->conns[i]) &&
+             memcmp(l->conns[i].from.ip, c->from.ip, sizeof c->from.ip) == 0;
+    }
+    return n;
+}
+
+/* One of two that are equal otherwise: the i-th of them replaces the others with 1 in i. */
+static bool draw(struct uw_link_tcp *l, uint32_t equal_n)
+{
+    return uw_rng_mix(l->id, ++l->draws_n) % equal_n == 0;
+}
+
+/* The handshake that is to begin next: of the address with fewest connections, at random. */
+static uint16_t next_to_begin(struct uw_link_tcp *l)
+{
+    uint16_t best = UW_TCP_NONE;
+    uint32_t best_crowd = 0, equal_n = 0;
+    for (uint16_t i = 0; i < l->conns_n; i++) {
+        const struct uw_link_tcp_conn *c = &l->conns[i];
+        if (!is_stranger(c) || !c->waits) {
+            continue;
+        }
+        uint32_t crowd = crowd_of(l, c);
+        bool better = best == UW_TCP_NONE || crowd < best_crowd;
+        equal_n = better ? 1u : equal_n + (crowd == best_crowd);
+        if (better || (crowd == best_crowd && draw(l, equal_n))) {
+            best = i;
+            best_crowd = crowd;
+        }
+    }
+    return best;
+}
+
+/* Limit the handshakes that unknown peers begin, because they cost time. Returns the time of the
+ * next call. */
+static uint64_t begin_waiting(struct uw_link_tcp *l)
+{
+    for (;;) {
+        uint16_t next = next_to_begin(l);
+        if (next == UW_TCP_NONE) {
+            return UINT64_MAX;
+        }
+        if (!uw_bucket_take(&l->begun_us, l->now_us, UW_TCP_BEGIN_US,
+                            UW_TCP_BEGIN_MAX * UW_TCP_BEGIN_US, 0)) {
+            return l->begun_us - (UW_TCP_BEGIN_MAX - 1u) * UW_TCP_BEGIN_US;
+        }
+        l->conns[next].waits = false;
+        l->conns[next].begun = true;
+        handshake(l, next);
+    }
+}
+
+/* Continue a handshake, or let it wait for its turn. */
+static void secure(struct uw_link_tcp *l, uint16_t conn)
+{
+    struct uw_link_tcp_conn *c = &l->conns[conn];
+    if (c->dialed || c->begun) {
+        handshake(l, conn);
+    } else if (c->spoke) {
+        c->waits = true;
+        (void)begin_waiting(l);
+    }
+}
+
+/* Make room for another connection without a greeting. Those that have sent nothing give way
+ * first, of them those of the address with most, at random. */
+static void make_room_for_stranger(struct uw_link_tcp *l)
+{
+    uint16_t worst = UW_TCP_NONE;
+    uint32_t n = 0, worst_crowd = 0, equal_n = 0;
+    for (uint16_t i = 0; i < l->conns_n; i++) {
+        const struct uw_link_tcp_conn *c = &l->conns[i];
+        if (!is_stranger(c)) {
+            continue;
+        }
+        n++;
+        uint32_t crowd = crowd_of(l, c) + (c->spoke ? 0 : UINT16_MAX);
+        bool worse = crowd > worst_crowd;
+        equal_n = worse ? 1u : equal_n + (crowd == worst_crowd);
+        if (worse || (crowd == worst_crowd && draw(l, equal_n))) {
+            worst = i;
+            worst_crowd = crowd;
+        }
+    }
+    if (n >= (uint32_t)l->conns_n - l->addresses.slots_n) {
+        release(l, worst);
+    }
+}
+
 /* Read the greeting. A complete one assigns the connection to its station, or ends it. */
 static void greet(struct uw_link_tcp *l, uint16_t conn)
 {
@@ -314,36 +427,11 @@ static void greet(struct uw_link_tcp *l, uint16_t conn)
 
 /* Events of the system. */
 
-/* Make room for another connection without a greeting. */
-static void make_room_for_stranger(struct uw_link_tcp *l)
-{
-    uint16_t oldest = UW_TCP_NONE;
-    uint32_t n = 0;
-    for (uint16_t i = 0; i < l->conns_n; i++) {
-        const struct uw_link_tcp_conn *c = &l->conns[i];
-        if (!c->dialed && (c->state == UW_TCP_SECURING || c->state == UW_TCP_GREETING)) {
-            n++;
-            oldest = oldest == UW_TCP_NONE || c->since_us < l->conns[oldest].since_us ? i : oldest;
-        }
-    }
-    if (n >= (uint32_t)l->conns_n - l->addresses.slots_n) {
-        release(l, oldest);
-    }
-}
-
-/* Limit the handshakes that unknown peers begin, because they cost time. */
-static bool may_begin(struct uw_link_tcp *l)
-{
-    return l->guard == NULL ||
-           uw_bucket_take(&l->begun_us, l->now_us, UW_TCP_BEGIN_US,
-                          UW_TCP_BEGIN_MAX * UW_TCP_BEGIN_US, 0);
-}
-
 static void begin_accepted(struct uw_link_tcp *l, int fd)
 {
     char text[UW_LINK_ADDRESS_BYTES] = "";
     struct uw_ip_address a;
-    if (!uw_ip_address_of(fd, true, &a) || !may_begin(l)) {
+    if (!uw_ip_address_of(fd, true, &a)) {
         l->link.stats.dropped_n++;
         close(fd);
         return;
@@ -352,6 +440,7 @@ static void begin_accepted(struct uw_link_tcp *l, int fd)
     make_room_for_stranger(l);
     set_options(l, fd);
     uint16_t conn = open_conn(l, fd, UW_TCP_GREETING);
+    l->conns[conn].from = a;
     if (!uw_tcp_secure(l, &l->conns[conn], text)) {
         release(l, conn);
     }
@@ -405,6 +494,7 @@ static void take_event(struct uw_link_tcp *l, uint16_t conn, uint32_t events)
     }
     if ((events & ~(uint32_t)EPOLLOUT) != 0 && c->fd >= 0) {
         c->readable = true;
+        c->spoke = true;
         c->drained = false;
         c->ending = c->ending || (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
         uw_tcp_make_ready(l, conn);
@@ -455,7 +545,7 @@ int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at)
             l->ready_n--;
             c->queued = false;
             if (c->state == UW_TCP_SECURING) {
-                handshake(l, i);
+                secure(l, i);
             }
             if (c->state == UW_TCP_GREETING) {
                 greet(l, i);
@@ -478,7 +568,7 @@ int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at)
 
 uint64_t uw_tcp_expire(struct uw_link_tcp *l)
 {
-    uint64_t next_us = UINT64_MAX;
+    uint64_t next_us = begin_waiting(l);
     for (uint16_t i = 0; i < l->conns_n; i++) {
         const struct uw_link_tcp_conn *c = &l->conns[i];
         if (c->state != UW_TCP_DIALING && c->state != UW_TCP_SECURING &&

@@ -47,6 +47,9 @@ struct uw_link_tcp_conn {
     int fd;
     bool dialed, readable, deferred, queued;
     bool guarded;                   /* the session is open */
+    bool spoke;                     /* something has arrived ... */
+    bool waits;                     /* ... and the handshake waits for its turn */
+    bool begun;                     /* the handshake had its turn */
     bool drained;                   /* the socket is empty ... */
     bool ending;                    /* ... but has ended: read until end of file */
     uint16_t station;
@@ -56,6 +59,7 @@ struct uw_link_tcp_conn {
     uint8_t *rx, *tx;               /* the station's, its own */
     void *session;                  /* of the guard */
     uint64_t since_us;
+    struct uw_ip_address from;      /* of an accepted connection */
     uint64_t peer_id;
     uint32_t peer_serial, peer_mtu;
     uint32_t greeting_n;
@@ -84,8 +88,12 @@ int uw_tcp_next(struct uw_link_tcp *l, uint16_t *conn, uint8_t **at);
 /* Queue a connection for uw_tcp_next. */
 void uw_tcp_make_ready(struct uw_link_tcp *l, uint16_t conn);
 
-/* End connections that time out. Returns the time of the next call. */
+/* End connections that time out, and begin handshakes whose turn has come. Returns the time of the
+ * next call. */
 uint64_t uw_tcp_expire(struct uw_link_tcp *l);
+
+/* Make the system keep connections that have sent nothing to itself, for a while. */
+void uw_tcp_defer_accept(const struct uw_link_tcp *l);
 
 /* Start or stop accepting connections. */
 void uw_tcp_set_accepts(struct uw_link_tcp *l, bool accepts);

@@ -59,7 +59,7 @@ static int call(struct uw_secure_dtls *s, uint16_t to)
     if (uw_secure_must_wait(s, address, true)) {
         return UW_ERR_AGAIN;
     }
-    rc = uw_secure_start(s, to, address, true, &slot);
+    rc = uw_secure_start(s, to, address, UW_SECURE_CLIENT, &slot);
     if (rc == UW_OK) {
         uw_secure_conclude(slot, uw_tls_drive(slot->tls));
     }
@@ -126,6 +126,15 @@ static bool has_our_cookie(struct uw_secure_dtls *s, const char *address,
     return false;
 }
 
+/* Has the datagram proved, before this hello, that the sender holds the run's key? A stranger
+ * cannot, and who listens in can repeat a proof only from the address that it is about. */
+static bool is_proven(struct uw_secure_dtls *s, const struct uw_wire_hello *hello)
+{
+    uint8_t proof[UW_WIRE_PROOF_BYTES];
+    return s->has_proof && uw_tls_prove(s->tls, hello, proof) == UW_OK &&
+           uw_tls_equal(proof, s->proof, sizeof proof);
+}
+
 static bool same_hello(const struct uw_secure_slot *slot, const uint8_t *random)
 {
     return slot->random_known && memcmp(slot->random, random, UW_WIRE_RANDOM_BYTES) == 0;
@@ -165,6 +174,17 @@ static bool admits_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
     return true;
 }
 
+/* Strangers share a rate of handshakes. Those of peers with the key count, but are not refused. */
+static bool pay_for_start(struct uw_secure_dtls *s, bool proven)
+{
+    uint64_t most_us = UW_SECURE_START_MAX * UW_SECURE_START_US;
+    if (proven) {
+        uw_bucket_pay(&s->started_us, UW_SECURE_START_US, most_us, s->now_us);
+        return true;
+    }
+    return uw_bucket_take(&s->started_us, s->now_us, UW_SECURE_START_US, most_us, 0);
+}
+
 static void handle_hello(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_record *r)
 {
     struct uw_wire_hello hello;
@@ -181,10 +201,10 @@ static void handle_hello(struct uw_secure_dtls *s, uint16_t from, const struct u
         return;
     }
     struct uw_secure_slot *slot;
-    if (uw_secure_must_wait(s, address, false) ||
-        !uw_bucket_take(&s->started_us, s->now_us, UW_SECURE_START_US,
-                        UW_SECURE_START_MAX * UW_SECURE_START_US, 0) ||
-        uw_secure_start(s, from, address, false, &slot) < 0) {
+    bool proven = is_proven(s, &hello);
+    if (uw_secure_must_wait(s, address, false) || !pay_for_start(s, proven) ||
+        uw_secure_start(s, from, address, proven ? UW_SECURE_SERVER_PROVEN : UW_SECURE_SERVER,
+                        &slot) < 0) {
         s->stats.limited_n++;
         return;
     }
@@ -220,8 +240,12 @@ static int route(struct uw_secure_dtls *s, uint16_t from, const struct uw_wire_r
 {
     struct uw_secure_slot *up = uw_secure_find(s, from, UW_SECURE_UP);
     struct uw_secure_slot *busy = uw_secure_find(s, from, UW_SECURE_HANDSHAKE);
+    const uint8_t *proof = uw_wire_read_proof(r);
     if (uw_wire_is_hello(r)) {
         handle_hello(s, from, r);
+    } else if (proof != NULL) {
+        memcpy(s->proof, proof, sizeof s->proof);
+        s->has_proof = true;
     } else if (r->epoch == 0) {
         /* Unencrypted: for a handshake only, so that it cannot harm a session that is up. */
         if (busy != NULL && r->type != UW_RECORD_DATA) {
@@ -266,6 +290,7 @@ static void handle_datagram(struct uw_secure_dtls *s, uint8_t *datagram, uint32_
     if (!alone && datagram != s->kept && bytes != 0) {
         memcpy(s->kept, datagram, bytes);
     }
+    s->has_proof = false;
     s->datagram = alone ? datagram : s->kept;
     s->datagram_bytes = bytes;
 }

@@ -112,6 +112,7 @@ size_t uw_tls_session_bytes(void)
 }
 
 static const unsigned char purpose[] = "uwasa tls";
+static const char proof_purpose[] = "uwasa hello ";
 
 static int caller_entropy(void *context, unsigned char *out, size_t bytes)
 {
@@ -220,6 +221,19 @@ static int choose_suites(struct uw_tls_engine *engine, const struct uw_tls_keys 
     return n != 0 ? UW_OK : UW_ERR_INVALID;
 }
 
+static int set_proof_key(struct uw_tls_engine *engine, const struct uw_tls_keys *keys)
+{
+    uint8_t input[sizeof proof_purpose + UW_SECURE_IDENTITY_MAX];
+    size_t purpose_bytes = sizeof proof_purpose - 1u, bytes = strlen(keys->identity);
+    bytes = bytes < UW_SECURE_IDENTITY_MAX ? bytes : UW_SECURE_IDENTITY_MAX;
+    memcpy(input, proof_purpose, purpose_bytes);
+    memcpy(input + purpose_bytes, keys->identity, bytes);
+    return mbedtls_md_hmac(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), keys->key, UW_KEY_BYTES,
+                           input, purpose_bytes + bytes, engine->proof_key) == 0
+               ? UW_OK
+               : UW_ERR_NOMEM;
+}
+
 int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *config)
 {
     int rc = choose_suites(engine, config);
@@ -238,7 +252,10 @@ int uw_tls_engine_init(struct uw_tls_engine *engine, const struct uw_tls_keys *c
         rc = UW_ERR_IO;
         goto out;
     }
-    rc = configure(engine, &engine->conf[0], MBEDTLS_SSL_IS_SERVER, config);
+    rc = set_proof_key(engine, config);
+    if (rc == UW_OK) {
+        rc = configure(engine, &engine->conf[0], MBEDTLS_SSL_IS_SERVER, config);
+    }
     if (rc == UW_OK) {
         rc = configure(engine, &engine->conf[1], MBEDTLS_SSL_IS_CLIENT, config);
     }
@@ -276,6 +293,23 @@ int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t pe
                            sizeof input, cookie) == 0
                ? UW_OK
                : UW_ERR_NOMEM;
+}
+
+int uw_tls_prove(struct uw_tls_engine *engine, const struct uw_wire_hello *hello,
+                 uint8_t proof[UW_WIRE_PROOF_BYTES])
+{
+    uint8_t input[UW_WIRE_COOKIE_BYTES + UW_WIRE_RANDOM_BYTES], hash[32];
+    if (hello->cookie_bytes != UW_WIRE_COOKIE_BYTES) {
+        return UW_ERR_INVALID;
+    }
+    memcpy(input, hello->cookie, UW_WIRE_COOKIE_BYTES);
+    memcpy(input + UW_WIRE_COOKIE_BYTES, hello->random, UW_WIRE_RANDOM_BYTES);
+    if (mbedtls_md_hmac(mbedtls_md_info_from_type(MBEDTLS_MD_SHA256), engine->proof_key,
+                        sizeof engine->proof_key, input, sizeof input, hash) != 0) {
+        return UW_ERR_NOMEM;
+    }
+    memcpy(proof, hash, UW_WIRE_PROOF_BYTES);
+    return UW_OK;
 }
 
 bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes)

@@ -47,6 +47,7 @@ struct uw_tls_engine {
 #endif
     int suites[UW_TLS_SUITES_MAX + 1];
     uint8_t cookie_key[32];
+    uint8_t proof_key[32];          /* of the run's key and name */
     int (*entropy)(void *user, uint8_t *out, size_t bytes);
     void *user;
     bool ready;

@@ -125,15 +125,30 @@ static void report_refusal(struct uw_secure_dtls *s, const struct uw_secure_slot
 
 /* ---- sessions ---- */
 
+/* Put the proof in front of a ClientHello with a cookie, in s->plain, which is not in use. */
+static void add_proof(struct uw_secure_dtls *s, const struct uw_wire_hello *hello,
+                      const uint8_t **bytes, uint32_t *size_bytes)
+{
+    uint8_t proof[UW_WIRE_PROOF_BYTES];
+    uint32_t room = UW_WIRE_RECORD_BYTES + UW_WIRE_PROOF_BYTES;
+    if (*size_bytes <= s->lower->mtu_bytes - room && uw_tls_prove(s->tls, hello, proof) == UW_OK) {
+        uw_wire_write_proof(proof, s->plain);
+        memcpy(s->plain + room, *bytes, *size_bytes);
+        *bytes = s->plain;
+        *size_bytes += room;
+    }
+}
+
 static void output(void *owner, const uint8_t *bytes, uint32_t size_bytes)
 {
     struct uw_secure_slot *slot = owner;
     struct uw_wire_record record;
     struct uw_wire_hello hello;
-    if (slot->client && !slot->random_known &&
+    if (slot->client && slot->state == UW_SECURE_HANDSHAKE &&
         uw_wire_next_record(bytes, size_bytes, &record) && uw_wire_read_hello(&record, &hello)) {
         memcpy(slot->random, hello.random, UW_WIRE_RANDOM_BYTES);
         slot->random_known = true;
+        add_proof(slot->owner, &hello, &bytes, &size_bytes);
     }
     slot->output_rc = uw_link_send(slot->owner->lower, slot->station, bytes, size_bytes);
 }
@@ -166,14 +181,21 @@ static struct uw_secure_slot *oldest_up(struct uw_secure_dtls *s,
     return old;
 }
 
+static bool is_older(const struct uw_secure_slot *slot, const struct uw_secure_slot *than)
+{
+    return than == NULL || slot->started_us < than->started_us;
+}
+
 /* A slot for a new handshake, or NULL. Client and server handshakes share the slots, but a quarter
  * (at least one) is reserved for either, so that neither dead nor unknown peers use all. A full
- * side replaces its oldest handshake when that is stale. */
-static struct uw_secure_slot *open_slot(struct uw_secure_dtls *s, bool client)
+ * side replaces its oldest handshake when that is stale; for a peer that has proved that it holds
+ * the key, the oldest of one that has not. */
+static struct uw_secure_slot *open_slot(struct uw_secure_dtls *s, enum uw_secure_side side)
 {
+    bool client = side == UW_SECURE_CLIENT;
     uint32_t all = 0;
     uint32_t own = 0;
-    struct uw_secure_slot *old = NULL;
+    struct uw_secure_slot *old = NULL, *stranger = NULL;
     uint32_t kept = s->handshakes_n / 4u > 1u ? s->handshakes_n / 4u : 1u;
     uint32_t quota = s->handshakes_n > kept ? s->handshakes_n - kept : 1u;
     for (uint16_t i = 0; i < s->slots_n; i++) {
@@ -184,11 +206,14 @@ static struct uw_secure_slot *open_slot(struct uw_secure_dtls *s, bool client)
         all++;
         if (slot->client == client) {
             own++;
-            old = old == NULL || slot->started_us < old->started_us ? slot : old;
+            old = is_older(slot, old) ? slot : old;
+            stranger = !slot->proven && is_older(slot, stranger) ? slot : stranger;
         }
     }
     if (own >= quota || all >= s->handshakes_n) {
-        if (old == NULL || s->now_us - old->started_us < HANDSHAKE_STALE_US) {
+        if (side == UW_SECURE_SERVER_PROVEN && stranger != NULL) {
+            old = stranger;
+        } else if (old == NULL || s->now_us - old->started_us < HANDSHAKE_STALE_US) {
             return NULL;
         }
         uw_secure_conclude(old, UW_TLS_TIMEOUT);
@@ -201,10 +226,11 @@ static struct uw_secure_slot *open_slot(struct uw_secure_dtls *s, bool client)
     return NULL;
 }
 
-int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
-                    struct uw_secure_slot **out)
+int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address,
+                    enum uw_secure_side side, struct uw_secure_slot **out)
 {
-    struct uw_secure_slot *slot = open_slot(s, client);
+    bool client = side == UW_SECURE_CLIENT;
+    struct uw_secure_slot *slot = open_slot(s, side);
     if (slot == NULL) {
         return UW_ERR_AGAIN;
     }
@@ -212,6 +238,7 @@ int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *addr
     bool was_held = uw_link_hold(s->lower, station, true);
     slot->was_held = sibling != NULL ? sibling->was_held : was_held;
     slot->client = client;
+    slot->proven = side == UW_SECURE_SERVER_PROVEN;
     slot->random_known = false;
     slot->station = station;
     slot->output_rc = UW_OK;

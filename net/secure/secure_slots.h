@@ -20,6 +20,7 @@ enum uw_secure_state { UW_SECURE_FREE, UW_SECURE_HANDSHAKE, UW_SECURE_UP };
 struct uw_secure_slot {
     enum uw_secure_state state;
     bool client;
+    bool proven;                        /* of a server: the peer has proved that it holds the key */
     bool was_held;                      /* by the caller, before the channel held the station */
     bool random_known;
     uint16_t station;
@@ -35,10 +36,17 @@ struct uw_secure_slot {
 struct uw_secure_slot *uw_secure_find(const struct uw_secure_dtls *s, uint16_t station,
                                       enum uw_secure_state state);
 
-/* Start a handshake in a free slot, or in that of a stale handshake of the same side.
+enum uw_secure_side {
+    UW_SECURE_CLIENT,
+    UW_SECURE_SERVER,
+    UW_SECURE_SERVER_PROVEN,            /* of a peer that has proved that it holds the key */
+};
+
+/* Start a handshake in a free slot, or in that of a stale handshake of the same side. A peer that
+ * has proved that it holds the key takes the slot of the oldest that has not.
  * Returns UW_OK, UW_ERR_AGAIN (no slot), UW_ERR_NOMEM. */
-int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address, bool client,
-                    struct uw_secure_slot **out);
+int uw_secure_start(struct uw_secure_dtls *s, uint16_t station, const char *address,
+                    enum uw_secure_side side, struct uw_secure_slot **out);
 
 /* Release a slot without an event; the last slot of a station restores its hold. */
 void uw_secure_release(struct uw_secure_slot *slot, bool notify);

@@ -61,6 +61,12 @@ void uw_tls_engine_deinit(struct uw_tls_engine *engine);
 int uw_tls_cookie(struct uw_tls_engine *engine, const char *address, uint64_t period,
                   uint8_t cookie[UW_WIRE_COOKIE_BYTES]);
 
+/* Prove for a ClientHello that its sender holds the run's key: a keyed hash of its random and its
+ * cookie, which the other end made for this address.
+ * Returns UW_OK, UW_ERR_INVALID (no cookie), UW_ERR_NOMEM. */
+int uw_tls_prove(struct uw_tls_engine *engine, const struct uw_wire_hello *hello,
+                 uint8_t proof[UW_WIRE_PROOF_BYTES]);
+
 /* Compare in constant time. */
 bool uw_tls_equal(const uint8_t *a, const uint8_t *b, size_t bytes);
 

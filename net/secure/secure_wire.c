@@ -67,6 +67,24 @@ bool uw_wire_read_hello(const struct uw_wire_record *r, struct uw_wire_hello *he
     return true;
 }
 
+void uw_wire_write_proof(const uint8_t proof[UW_WIRE_PROOF_BYTES],
+                         uint8_t out[UW_WIRE_RECORD_BYTES + UW_WIRE_PROOF_BYTES])
+{
+    memset(out, 0, UW_WIRE_RECORD_BYTES);
+    out[0] = UW_RECORD_DATA;
+    out[1] = 0xfe;
+    out[2] = 0xfd;
+    out[12] = UW_WIRE_PROOF_BYTES;
+    memcpy(out + UW_WIRE_RECORD_BYTES, proof, UW_WIRE_PROOF_BYTES);
+}
+
+const uint8_t *uw_wire_read_proof(const struct uw_wire_record *r)
+{
+    bool is_proof = r->type == UW_RECORD_DATA && r->epoch == 0 &&
+                    r->size_bytes == UW_WIRE_RECORD_BYTES + UW_WIRE_PROOF_BYTES;
+    return is_proof ? r->bytes + UW_WIRE_RECORD_BYTES : NULL;
+}
+
 void uw_wire_write_verify(const struct uw_wire_record *hello,
                           const uint8_t cookie[UW_WIRE_COOKIE_BYTES],
                           uint8_t out[UW_WIRE_VERIFY_BYTES])

@@ -13,6 +13,7 @@
 #define UW_WIRE_RECORD_BYTES 13u
 #define UW_WIRE_RANDOM_BYTES 32u
 #define UW_WIRE_COOKIE_BYTES 32u
+#define UW_WIRE_PROOF_BYTES 16u
 #define UW_WIRE_VERIFY_BYTES (UW_WIRE_RECORD_BYTES + 12u + 3u + UW_WIRE_COOKIE_BYTES)
 
 enum uw_record_type {
@@ -37,6 +38,14 @@ struct uw_wire_hello {
 
 /* Find the record at the start of `bytes`. false: too short, or not DTLS. */
 bool uw_wire_next_record(const uint8_t *bytes, uint32_t size_bytes, struct uw_wire_record *r);
+
+/* Write a record with a proof (secure_tls.h). It precedes the ClientHello that it is about in the
+ * datagram. To DTLS it is unencrypted data, which every peer ignores. */
+void uw_wire_write_proof(const uint8_t proof[UW_WIRE_PROOF_BYTES],
+                         uint8_t out[UW_WIRE_RECORD_BYTES + UW_WIRE_PROOF_BYTES]);
+
+/* The proof in a record, or NULL. */
+const uint8_t *uw_wire_read_proof(const struct uw_wire_record *r);
 
 /* Is this an unencrypted ClientHello? */
 bool uw_wire_is_hello(const struct uw_wire_record *r);

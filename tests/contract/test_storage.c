@@ -337,6 +337,71 @@ static void test_storage_file_leaves_nothing_beside_the_object(void **state)
     file_close(s);
 }
 
+/* What is held stays held while it does not exist, while it is written, and when it is replaced. */
+static void test_storage_file_held_is_refused_to_others(void **state)
+{
+    (void)state;
+    struct uw_storage *s = file_open(), *other = file_open();
+    struct uw_storage_file *holder = (struct uw_storage_file *)s;
+    uint32_t before = files_in_folder();
+    uint64_t bytes;
+    assert_int_equal(uw_storage_file_hold(holder, "held"), UW_OK);
+    assert_int_equal(uw_storage_file_hold(holder, "held"), UW_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct uw_storage_file *f = (struct uw_storage_file *)other;
+        assert_int_equal(uw_storage_file_hold(f, "held"), UW_ERR_AGAIN);
+        assert_int_equal(s->ops->begin(s, "held"), UW_OK);
+        assert_int_equal(s->ops->append(s, "dropped", 7), UW_OK);
+        assert_int_equal(uw_storage_file_hold(f, "held"), UW_ERR_AGAIN);
+        assert_int_equal(s->ops->end(s, 0), UW_OK);
+        assert_int_equal(uw_storage_file_hold(f, "held"), UW_ERR_AGAIN);
+        assert_int_equal(s->ops->begin(s, "held"), UW_OK);
+        assert_int_equal(s->ops->append(s, "new", i + 1u), UW_OK);
+        assert_int_equal(s->ops->end(s, 1), UW_OK);
+        assert_int_equal(uw_storage_file_hold(f, "held"), UW_ERR_AGAIN);
+        assert_int_equal(other->ops->size(other, "held", &bytes), UW_OK);
+        assert_int_equal(bytes, i + 1u);
+        assert_int_equal(files_in_folder(), before + 1u);
+        assert_int_equal(uw_storage_file_hold(f, "another"), UW_OK);
+        file_close(other);
+        other = file_open();
+    }
+    file_close(s);
+    assert_int_equal(uw_storage_file_hold((struct uw_storage_file *)other, "held"), UW_OK);
+    file_close(other);
+    assert_int_equal(files_in_folder(), before + 1u);
+}
+
+static void test_storage_file_held_by_a_process_that_is_killed_is_free(void **state)
+{
+    (void)state;
+    for (uint32_t there = 0; there < 2; there++) {
+        int to[2];
+        char ready;
+        assert_int_equal(pipe(to), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            struct uw_storage_file *f = (struct uw_storage_file *)file_open();
+            bool ok = uw_storage_file_hold(f, "killed") == UW_OK &&
+                      (there == 0 || (f->base.ops->begin(&f->base, "killed") == UW_OK &&
+                                      f->base.ops->end(&f->base, 1) == UW_OK));
+            _exit(ok && write(to[1], "", 1) == 1 ? pause() : 1);
+        }
+        close(to[1]);
+        bool holds = read(to[0], &ready, 1) == 1;
+        close(to[0]);
+        struct uw_storage *s = file_open();
+        int during = uw_storage_file_hold((struct uw_storage_file *)s, "killed");
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        assert_true(holds);
+        assert_int_equal(during, UW_ERR_AGAIN);
+        assert_int_equal(uw_storage_file_hold((struct uw_storage_file *)s, "killed"), UW_OK);
+        file_close(s);
+    }
+}
+
 static void test_storage_file_bad_places_give_their_codes(void **state)
 {
     (void)state;
@@ -411,6 +476,8 @@ int main(void)
         cmocka_unit_test(test_storage_second_writer_never_tears_the_object),
         cmocka_unit_test(test_storage_file_reads_stay_with_the_version_that_size_found),
         cmocka_unit_test(test_storage_file_leaves_nothing_beside_the_object),
+        cmocka_unit_test(test_storage_file_held_is_refused_to_others),
+        cmocka_unit_test(test_storage_file_held_by_a_process_that_is_killed_is_free),
         cmocka_unit_test(test_storage_file_bad_places_give_their_codes),
         cmocka_unit_test(test_storage_file_absolute_name_ignores_the_directory),
         cmocka_unit_test(test_storage_file_full_device_fails_and_keeps_the_old_object),

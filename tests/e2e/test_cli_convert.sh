@@ -51,7 +51,15 @@ for run in a b c; do
 done
 cmp -s a.loss b.loss || fail "ONNX and folder train differently"
 cmp -s a.loss c.loss || fail "an exported model trains differently"
+grep -q 'is scaled' err && fail "numbers as they are, told as scaled"
 expect 0 "$uwasa" plan --model mlp.onnx --batch 1 --json
+# files of other programs as a model
+printf 'PK\003\004and what follows' >rooms.pt
+expect 2 "$uwasa" plan --model rooms.pt
+grep -qF 'rooms.pt: an archive of PyTorch or Keras, which only it reads: export' err ||
+    fail "an archive of PyTorch is not named"
+expect 2 "$uwasa" plan --model mlp.safetensors
+grep -qF 'safetensors hold weights alone: --weights mlp.safetensors' err || fail "weights as a model"
 expect 0 "$uwasa" eval --model mlp.onnx --data digits
 expect 0 "$uwasa" eval --model mlp.onnx --data digits --weights mlp.safetensors
 
@@ -115,6 +123,8 @@ for m in heat odd; do
     expect 0 "$uwasa" predict --model $m.json --weights $m.safetensors rows.csv
     mv out $m.rows
     expect 0 "$uwasa" convert $m.json $m.onnx --weights $m.safetensors
+    grep -qF "$m.onnx: its input is scaled: other programs give it (row - mean) * inverse" err ||
+        fail "the scale of the input is not told"
     expect 0 "$uwasa" convert $m.onnx $m-again.onnx
     expect 0 "$uwasa" convert $m-again.onnx $m-folder
     for from in $m.onnx $m-again.onnx "$m-folder/model.json --weights $m-folder/weights.safetensors"; do
@@ -123,6 +133,7 @@ for m in heat odd; do
         cmp -s out $m.rows || { cat out err >&2; fail "$from does not know what was kept"; }
     done
     expect 0 "$uwasa" convert $m-again.onnx $m.c
+    grep -qF "$m.c: its input is scaled: NAME_scale" err || fail "NAME_scale is not told"
 done
 grep -q 'warm?' heat.rows || fail "heat has no names of classes"
 grep -q 'anomaly$' odd.rows || fail "odd has no threshold"

@@ -235,6 +235,20 @@ for flags in "--json run.key" "--pcap run.key" "--trace ./run.key" "--set checkp
     cmp -s run.key kept.key && cmp -s good.json kept.json || fail "$flags: it is gone"
 done
 
+# one program a checkpoint; one that is killed leaves no lock
+start p --set key=run.key --set checkpoint=p.safetensors --set step_seconds=0.05
+pid=$last
+until_in p.err 'listening'
+expect 1 "$uwasa" node --config good.json --set key=run.key --set checkpoint=p.safetensors --set steps=1
+grep -q 'checkpoint p.safetensors: another running program uses this file' err ||
+    { cat err >&2; fail "two nodes with one checkpoint"; }
+expect 1 "$uwasa" train --model mlp --steps 1 --save p.safetensors
+grep -q -- '--save p.safetensors: another running program' err || fail "a node and train with one file"
+kill -9 $pid
+expect 0 "$uwasa" node --config good.json --set key=run.key --set checkpoint=p.safetensors \
+    --set final_eval_samples=10 --set steps=1
+grep -q 'resuming from p.safetensors' err || fail "the checkpoint of a node that was killed is not free"
+
 # with 64 peers the line, the events and the status know all of them
 seeds=$(awk 'BEGIN { for (i = 1; i <= 64; i++) printf "%s\"127.0.0.2:%d\"", (i > 1 ? "," : ""), 9000 + i }')
 echo "{\"membership\": \"static\", \"members\": 128, \"seeds\": [$seeds]}" >many.json

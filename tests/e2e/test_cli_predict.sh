@@ -28,6 +28,18 @@ cp out rows.out
 # shellcheck disable=SC2086
 "$uwasa" predict $model - <rows.csv 2>err | cmp -s - rows.out || fail "standard input says otherwise"
 
+# lines as of a stream, among others
+printf '{"x": [0.1, 0.2]}\n{"x": [0.95, 0.95], "label": 1}\n' >rows.jsonl
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $model rows.jsonl
+cmp -s out rows.out || { cat out err >&2; fail "JSON lines are answered otherwise"; }
+printf '{"x": [0.1, 0.2]}\n{"x": [0.95]}\n{"x": [0.95, 0.95]}\n' >rows.jsonl
+# shellcheck disable=SC2086
+cat rows.jsonl | "$uwasa" predict $model >out 2>err && fail "a line without an answer is not told"
+cmp -s out rows.out || { cat out err >&2; fail "JSON lines around a mistake"; }
+grep -q 'standard input:2: .*too few numbers; a line has {"x": \[2 numbers\]}' err ||
+    { cat err >&2; fail "the place of a mistake in JSON"; }
+
 # samples of a dataset: what eval counts
 # shellcheck disable=SC2086
 expect 0 "$uwasa" predict $model --data csv:disc.csv --json -
@@ -93,8 +105,12 @@ expect 0 "$uwasa" train --model shapes.json --data csv:shapes.csv,scale=standard
     --lr 0.3 --save shapes.st
 printf 'length,width\n900,0.0001\n100,0.0009\n' >ask.csv
 expect 0 "$uwasa" predict --model shapes.json --weights shapes.st ask.csv --json answers
+cp out asked.out
+printf '{"x": [900, 0.0001]}\n{"x": [100, 0.0009]}\n' >ask.jsonl
+expect 0 "$uwasa" predict --model shapes.json --weights shapes.st ask.jsonl
+cmp -s out asked.out || { cat out err >&2; fail "JSON lines are not scaled"; }
 printf 'long\nwide\n' >wants
-cut -f 1 out | cmp -s - wants || { cat out err >&2; fail "names and scale of a table"; }
+cut -f 1 asked.out | cmp -s - wants || { cat out err >&2; fail "names and scale of a table"; }
 grep -q '"class":0,"name":"long","probability":0.9' answers || fail "the name is not in the event"
 printf 'kind;width;length\n?;0,0001;900\n?;0,0009;100\n' >ask.csv     # by name
 expect 0 "$uwasa" predict --model shapes.json --weights shapes.st ask.csv
@@ -140,6 +156,35 @@ sed 's/uwasa\.data/other.data/' soft.onnx >foreign.onnx
 echo '0.1,0.2' | "$uwasa" predict --model foreign.onnx >out 2>err || { cat err >&2; fail "a softmax"; }
 grep -q 'autoencoder' err && { cat err >&2; fail "a classifier is taken for an autoencoder"; }
 awk '{ exit !(NF == 2 && $1 ~ /^[01]$/) }' out || { cat out >&2; fail "no class and probability"; }
+
+# samples without labels are answered, all of them: tables, folders of images, a single image
+cut -d , -f 1,2 disc.csv >plain.csv
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $model plain.csv
+cp out plain.out
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $model --data csv:plain.csv --json events
+cmp -s out plain.out || { cat err >&2; fail "a dataset without labels"; }
+grep -q '"label"' events && fail "a label of a sample that has none"
+mkdir -p pictures/dark pictures/light new
+for i in $(seq 20); do
+    printf 'P5 2 2 255\n\001\002\0%o\004' "$i" >pictures/dark/$i.pgm
+    printf 'P5 2 2 255\n\371\372\3%02o\374' "$i" >pictures/light/$i.pgm
+done
+cp pictures/light/3.pgm new/a.pgm
+cp pictures/dark/4.pgm new/b.pgm
+echo '{"name": "pictures", "input": [1, 2, 2], "layers": [{"name": "f", "type": "flatten"},
+    {"name": "d", "type": "dense", "out": 2}]}' >pictures.json
+expect 0 "$uwasa" train --model pictures.json --data images:pictures --epochs 40 --lr 0.3 --save p.st
+for data in "--data images:new" "--data images:new,label=none"; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" predict --model pictures.json --weights p.st $data
+    [ "$(cut -f 1 out | xargs)" = "light dark" ] || { cat out err >&2; fail "images without labels"; }
+done
+expect 0 "$uwasa" predict --model pictures.json --weights p.st new/b.pgm
+[ "$(cut -f 1 out)" = dark ] || { cat out err >&2; fail "a single image"; }
+expect 1 "$uwasa" predict --model pictures.json --weights p.st new/c.pgm
+grep -q 'new/c.pgm: ' err || fail "an image that is not there is not told"
 
 # a node that trains answers as its weights do; a rate of 1e-30 leaves them as they are
 expect 0 "$uwasa" keygen run.key
@@ -219,13 +264,27 @@ done
 # shellcheck disable=SC2086
 expect 0 "$uwasa" predict $shapes --data csv:shapes.csv --samples 20
 cp out rows.out
-for data in csv:shapes.csv csv:shapes.csv,scale=standard; do
+for data in csv:shapes.csv csv:shapes.csv,scale=standard; do    # with labels
     # shellcheck disable=SC2086
     expect 0 "$uwasa" $ask --data $data --samples 20
     cmp -s out rows.out || { cat out err >&2; fail "the node answers otherwise: $data"; }
 done
+cut -d , -f 1,2 shapes.csv | head -n 9 >plain.csv
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $shapes plain.csv
+cp out rows.out
+# shellcheck disable=SC2086
+expect 0 "$uwasa" $ask --data csv:plain.csv
+cmp -s out rows.out || { cat out err >&2; fail "the node answers otherwise without labels"; }
 kill -INT $pid
 wait $pid || { cat node.err >&2; fail "the node that scales ends with an error"; }
+
+# two usages, a line each; whoever has read enough hears no complaint
+expect 0 "$uwasa" predict --help
+grep -q '^Usage: uwasa predict --model' out && grep -q '^       uwasa predict --node' out ||
+    { head -n 5 out >&2; fail "two usages"; }
+{ sleep 0.3; "$uwasa" models --help 2>err; } | true
+[ ! -s err ] || { cat err >&2; fail "a closed pipe is told"; }
 
 # mistakes
 while IFS='|' read -r status arguments sentence; do

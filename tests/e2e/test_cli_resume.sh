@@ -83,7 +83,7 @@ resume="--steps 401 --batch 16 --momentum 0.9 --seed 3 --threads 1 --resume --sa
 # shellcheck disable=SC2086
 expect 1 "$uwasa" train --model other.json $resume
 grep -q 'whole.safetensors: was saved by another model, whose layers differ' err || fail "the other model"
-sed 's/uwasa.layers/uwasa.lay_rs/' whole.safetensors >older.safetensors
+sed 's/uwasa.layers/uwasa.lay_rs/; s/"uwasa.sum/"other.sum/g' whole.safetensors >older.safetensors
 # shellcheck disable=SC2086
 expect 0 "$uwasa" train --model mine.json ${resume% *} older.safetensors
 grep -q 'older.safetensors: resuming at step 400' err || fail "an older file"

@@ -58,7 +58,7 @@ wav other.wav 500 1
 printf 'x' | dd of=other.wav bs=1 seek=24 conv=notrunc 2>/dev/null
 expect 0 "$uwasa" train --model words.json --data sounds:tones,mels=24,window=25,hop=15 --epochs 1
 grep -q '24 frames of 200 (window), one every 120 (hop), each as 24 mels' err || fail "options"
-sed 's/uwasa\.data/uwasa.none/' words.safetensors >none.safetensors
+sed 's/uwasa\.data/uwasa.none/; s/"uwasa\.sum/"other.sum/g' words.safetensors >none.safetensors
 while IFS='|' read -r status arguments sentence; do
     # shellcheck disable=SC2086
     expect "$status" "$uwasa" $arguments

@@ -181,6 +181,34 @@ expect 0 "$uwasa" train --model one.json --data csv:prices.csv --loss mse --step
 sed 's/target_inverse/target_inverze/' prices.st >bent.st
 expect 1 "$uwasa" eval --model one.json --data csv:prices.csv --weights bent.st
 told 'bent.st: uwasa.data, what it says of the columns of its data, is malformed'
+# remedies that can be right
+expect 1 "$uwasa" train --model one.json --data csv:words.csv,target=3 --steps 2
+told 'a value to compute is a number, label=3 takes the words of column 3 for classes'
+grep -q 'drop=3' err && fail "the value to compute is left out"
+expect 1 "$uwasa" train --model one.json --data csv:disc.csv,drop=1,label=3 --steps 2
+told 'takes 2 features, disc.csv has 1: a column that drop= names, or that is label or value, is no feature'
+# values decide about the loss as they are in the table
+awk 'BEGIN { print "x,y,price"; for (i = 0; i < 60; i++) print i / 60 ",0.5,5000" }' >same.csv
+expect 0 "$uwasa" train --model one.json --data csv:same.csv,target=price --steps 2
+told 'the loss is taken to be mse against the values'
+# a scale is advised for weights that nobody has trained: not for an ONNX model's own, nor in eval, nor for tokens
+awk 'BEGIN { for (i = 0; i < 60; i++) print i % 40 "," i * 7 % 40 "," 3000 * i + 0.5 }' >far.csv
+expect 0 "$uwasa" train --model one.json --data csv:far.csv,target-scale=none --loss mse --lr 1e-20 --steps 2
+told 'WARNING: features go from 0 to 39'
+sed s/uwasa.data/other.data/ one.onnx >foreign.onnx
+expect 0 "$uwasa" train --model foreign.onnx --data csv:far.csv --loss mse --lr 1e-20 --steps 2 --save far.st
+told 'scale=standard is for a model that nobody has trained'
+told 'target-scale=standard is for a model that nobody has trained'
+grep -q WARNING err && fail "a model with weights of its own is advised to scale"
+for weights in "" "--weights far.st"; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" eval --model foreign.onnx --data csv:far.csv,test=0 --loss mse $weights
+    grep -q 'scale=' err && fail "eval advises a scale"
+done
+echo '{"name": "words", "input": [2], "layers": [{"name": "e", "type": "embedding", "vocabulary": 40, "size": 4},
+ {"name": "f", "type": "flatten"}, {"name": "d", "type": "dense", "out": 1}]}' >tokens.json
+expect 0 "$uwasa" train --model tokens.json --data csv:far.csv --loss mse --steps 2
+grep -q 'features go' err && fail "tokens are advised to scale"
 mkdir -p pair/dark pair/light
 printf 'P5 2 2 255\n\001\010\001\010' >pair/dark/1.pgm
 cp pair/dark/1.pgm pair/dark/2.pgm

@@ -16,7 +16,7 @@
 #endif
 
 #define WORLD_NODES 8u
-#define WORLD_RAW 8u            /* endpoints WORLD_NODES .. without a channel */
+#define WORLD_RAW 40u           /* endpoints WORLD_NODES .. without a channel */
 #define WORLD_MTU 1232u
 #define WORLD_MESSAGE 100u
 #define WORLD_TLS_BYTES (256u * 1024u)  /* of all nodes, where they are built as boards */

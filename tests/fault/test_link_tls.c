@@ -364,29 +364,77 @@ static void test_tls_changed_byte_ends_the_connection_and_is_never_delivered(voi
     }
 }
 
-/* Handshakes cost time, so strangers may begin 32 at once and 20 a second; a peer gets its turn. */
+#define STRANGERS 64u
+
+/* Somebody else, at 127.0.0.2 and more than once, connects to end 1, and says so many bytes. */
+static int stranger(int before, size_t bytes)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002)};
+    static const uint8_t hello[2] = {22, 3};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    to.sin_port = htons(port_of(ends[1].address));
+    if (before >= 0) {
+        close(before);
+    }
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(fd, hello, bytes, MSG_NOSIGNAL), bytes);
+    return fd;
+}
+
+static void open_both(int fd[STRANGERS])
+{
+    open_end(&ends[0], "run", 7, true);
+    open_end(&ends[1], "run", 7, true);
+    for (size_t i = 0; i < STRANGERS; i++) {
+        fd[i] = -1;
+    }
+}
+
+static void close_all(const int fd[STRANGERS])
+{
+    for (size_t i = 0; i < STRANGERS; i++) {
+        close(fd[i]);
+    }
+}
+
+static void test_tls_strangers_who_say_nothing_keep_nobody_out(void **state)
+{
+    (void)state;
+    int fd[STRANGERS];
+    open_both(fd);
+    for (size_t i = 0; i < STRANGERS; i++) {
+        fd[i] = stranger(fd[i], 0);
+        pass_time();
+    }
+    assert_int_equal(talk(resolve(ends[1].address), 10, 1, 0, 50), 1);
+    assert_true(ends[1].tcp.begun_us < now_us + 100000);    /* one handshake */
+    close_all(fd);
+}
+
+/* Handshakes cost time, so strangers may begin 32 at once and 20 a second. While one calls in every
+ * turn, from one address, a peer at another gets the next one. */
 static void test_tls_handshakes_of_strangers_are_limited(void **state)
 {
     (void)state;
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd[60];
-    uint16_t from;
-    open_end(&ends[0], "run", 7, true);
-    open_end(&ends[1], "run", 7, true);
-    to.sin_port = htons(port_of(ends[1].address));
-    for (size_t i = 0; i < 60; i++) {
-        fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        assert_int_equal(connect(fd[i], (struct sockaddr *)&to, sizeof to), 0);
-        assert_int_equal(uw_link_recv(&ends[1].tcp.link, &from, in, sizeof in), UW_ERR_AGAIN);
+    int fd[STRANGERS];
+    uint32_t turns = 0, got = 0;
+    open_both(fd);
+    for (size_t i = 0; i < STRANGERS; i++) {
+        fd[i] = stranger(fd[i], 2);
+        (void)talk(UW_LINK_STATION_NONE, 10, 1, 0, 1);
     }
-    for (int i = 0; i < 5; i++) {
-        assert_int_equal(uw_link_recv(&ends[1].tcp.link, &from, in, sizeof in), UW_ERR_AGAIN);
+    assert_true(ends[1].tcp.begun_us > now_us + 1500000);
+    assert_true(ends[1].tcp.begun_us <= now_us + 1600000);
+    uint16_t to = resolve(ends[1].address);
+    for (; turns < 500 && got == 0; turns++) {
+        fd[turns % STRANGERS] = stranger(fd[turns % STRANGERS], 2);
+        got = talk(to, 10, 1, 0, 1);
     }
-    assert_int_equal(ends[1].tcp.link.stats.dropped_n, 28);
-    assert_int_equal(talk(resolve(ends[1].address), 10, 1, 0, 3000), 1);
-    for (size_t i = 0; i < 60; i++) {
-        close(fd[i]);
-    }
+    assert_int_equal(got, 1);
+    assert_true(turns < 200);
+    close_all(fd);
 }
 
 /* End 0 calls end 1: the suite that both took. */
@@ -446,6 +494,7 @@ int main(void)
         TEST(test_tls_wrong_key_is_refused_and_told),
         TEST(test_tls_other_run_is_refused_and_told),
         TEST(test_tls_and_plain_ends_never_talk),
+        TEST(test_tls_strangers_who_say_nothing_keep_nobody_out),
         TEST(test_tls_handshakes_of_strangers_are_limited),
         TEST(test_tls_ends_of_bulk_take_aes_where_the_processor_has_it),
         TEST(test_tls_a_storm_of_handshakes_gets_no_dear_ones),

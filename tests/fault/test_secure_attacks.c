@@ -288,7 +288,8 @@ static void test_attack_garbage_flood_leaves_sessions_and_slots_alone(void **sta
 static uint32_t make_hello(struct caught *c, uint32_t seed, const uint8_t *cookie,
                            uint8_t cookie_bytes)
 {
-    static const uint8_t tail[] = {0, 4, 0xcc, 0xac, 0, 0xa8, 1, 0};  /* suites, compression */
+    static const uint8_t tail[] = {0, 6, 0xcc, 0xac, 0, 0xa8, 0xcc, 0xab,   /* suites ... */
+                                   1, 0};                                   /* ... compression */
     struct uw_rng rng;
     uint8_t *p = c->data;
     uint32_t body = 2u + 32u + 1u + 1u + cookie_bytes + (uint32_t)sizeof tail;
@@ -406,6 +407,118 @@ static void test_attack_slots_full_of_silent_strangers_delay_but_do_not_lock_out
     world_close(&world);
 }
 
+/* 3,000 handshakes a second that bring the cookie and go no further, from many addresses: a
+ * newcomer with the key is let in as if nobody else called, and no session is disturbed. */
+static void test_attack_flood_of_handshakes_does_not_keep_a_newcomer_out(void **state)
+{
+    (void)state;
+    struct caught cookie[WORLD_RAW], c;
+    world_open(&world, 11);
+    struct node *a = node_open(&world, 0, &plain_node);
+    struct node *b = node_open(&world, 1, &plain_node), *late = NULL;
+    assert_true(world_connect(&world, b, 0, 1000000) != UINT64_MAX);
+    for (size_t i = 0; i < WORLD_RAW; i++) {
+        ask_cookie(&world.raw[i].link, &cookie[i]);
+    }
+    uint32_t said = 0, heard = a->received[1];
+    for (uint32_t i = 0; i < 12000; i++) {
+        struct uw_link *stranger = &world.raw[i % WORLD_RAW].link;
+        make_hello(&c, i, cookie[i % WORLD_RAW].data + 28, 32);
+        put(stranger, 0, &c);
+        if (i % 6 == 5) {
+            said += node_say(b, 0, (uint8_t)i) == UW_OK;
+            world_run(&world, 2000);
+        }
+        while (catch_one(stranger, &c)) {
+        }
+        if (i == 9000) {
+            late = node_open(&world, 2, &plain_node);
+        }
+        if (late != NULL && late->events[UW_SECURE_PEER_UP] == 0) {
+            (void)node_say(late, 0, 1);
+            assert_true(i < 9600);      /* 0.2 s */
+        }
+    }
+    assert_int_equal(said, 2000);
+    assert_int_equal(a->received[1], heard + said);
+    assert_true(a->dtls.stats.limited_n > 10000);
+    expect_talk(&world, a, late);
+    world_close(&world);
+}
+
+/* A datagram of a proof, or what passes for one, and a hello behind it. */
+static void make_proven_hello(struct caught *c, const uint8_t proof[29], uint32_t seed,
+                              const uint8_t *cookie)
+{
+    struct caught hello;
+    make_hello(&hello, seed, cookie, 32);
+    memcpy(c->data, proof, 29);
+    memcpy(c->data + 29, hello.data, hello.bytes);
+    c->bytes = 29u + hello.bytes;
+}
+
+/* Is it answered by a ServerHello? */
+static bool gets_a_slot(struct uw_link *stranger)
+{
+    struct caught c;
+    bool slot = false;
+    world_run(&world, 2000);
+    while (catch_one(stranger, &c)) {
+        slot = slot || (c.data[0] == 22 && c.data[13] == 2);
+    }
+    return slot;
+}
+
+/* The proof of a peer is worth nothing in front of another hello or at another address; nor is
+ * garbage, nor that of another run. */
+static void test_attack_proof_of_somebody_else_takes_no_slot(void **state)
+{
+    (void)state;
+    struct caught cookie[4], real = {.bytes = 0}, c;
+    const struct node_config few = {.handshakes_n = 3}, other_run = {.identity = "other"};
+    world_open(&world, 12);
+    struct node *a = node_open(&world, 0, &few);
+    struct node *b = node_open(&world, 1, &plain_node);
+    for (size_t i = 1; i < 4; i++) {
+        ask_cookie(&world.raw[i].link, &cookie[i]);
+    }
+    for (int i = 0; i < 20 && real.bytes == 0; i++) {      /* b calls: its proof is caught */
+        (void)node_say(b, MIDDLE, 1);
+        while (catch_one(&world.raw[0].link, &c)) {
+            if (c.from == 1 && c.data[0] == 23) {
+                real = c;
+            } else {
+                put(&world.raw[0].link, c.from == 0 ? 1 : 0, &c);
+            }
+        }
+        world_run(&world, 2000);
+    }
+    assert_true(real.bytes > 29);
+    node_kill(b);
+    for (uint32_t i = 1; i < 3; i++) {                      /* strangers have the slots */
+        make_hello(&c, i, cookie[i].data + 28, 32);
+        put(&world.raw[i].link, 0, &c);
+        assert_true(gets_a_slot(&world.raw[i].link));
+    }
+    uint64_t limited = a->dtls.stats.limited_n;
+    make_proven_hello(&c, real.data, 7, cookie[3].data + 28);
+    put(&world.raw[3].link, 0, &c);
+    assert_false(gets_a_slot(&world.raw[3].link));
+    assert_int_equal(a->dtls.stats.limited_n, limited + 1);
+    put(&world.raw[3].link, 0, &real);                      /* whole: the cookie is not for here */
+    assert_false(gets_a_slot(&world.raw[3].link));
+    memset(c.data + 13, 0, 16);
+    put(&world.raw[3].link, 0, &c);
+    assert_false(gets_a_slot(&world.raw[3].link));
+    struct node *d = node_open(&world, 2, &other_run);
+    assert_true(world_connect(&world, d, 0, 500000) == UINT64_MAX);
+    assert_int_equal(a->dtls.stats.refused_n + a->dtls.stats.failed_n, 0);
+    put(&world.raw[0].link, 0, &real);                      /* where it belongs, it takes one */
+    assert_true(gets_a_slot(&world.raw[0].link));
+    assert_int_equal(a->dtls.stats.failed_n, 1);
+    world_close(&world);
+}
+
 /* Somebody without the key takes over the address of a peer: the old session stays. */
 static void test_attack_impostor_at_a_known_address_does_not_end_the_session(void **state)
 {
@@ -462,6 +575,8 @@ int main(void)
         cmocka_unit_test(test_attack_hellos_without_cookie_cost_no_slot),
         cmocka_unit_test(test_attack_cookie_of_another_address_or_time_is_worth_nothing),
         cmocka_unit_test(test_attack_slots_full_of_silent_strangers_delay_but_do_not_lock_out),
+        cmocka_unit_test(test_attack_flood_of_handshakes_does_not_keep_a_newcomer_out),
+        cmocka_unit_test(test_attack_proof_of_somebody_else_takes_no_slot),
         cmocka_unit_test(test_attack_impostor_at_a_known_address_does_not_end_the_session),
         cmocka_unit_test(test_attack_forged_alerts_do_not_end_a_session),
     };

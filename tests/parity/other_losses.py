@@ -65,6 +65,18 @@ class Rows(nn.Module):
         return y[0] if len(y) == 1 else tuple(y)
 
 
+class Softmax(nn.Module):
+    """A network that ends in a softmax, which is a part of the loss in training."""
+
+    def __init__(self, inner, axis):
+        super().__init__()
+        self.inner, self.axis = inner, axis
+
+    def forward(self, x):
+        y = self.inner(x)
+        return torch.softmax(y, self.axis) if torch.onnx.is_in_onnx_export() else y
+
+
 class PixelsAndClass(nn.Module):
     def __init__(self):
         super().__init__()
@@ -79,8 +91,15 @@ def classes(n, *shape, ignored=False):
     return torch.where(torch.rand(y.shape) < 0.2, -100, y) if ignored else y
 
 
+WEIGHTS = [0.5, 2.0, 1.5]
+
+
 def cross_entropy(y, t):
     return F.cross_entropy(y.movedim(-1, 1) if y.dim() == 3 else y, t.long())
+
+
+def weighted(y, t):
+    return F.cross_entropy(y, t.long(), weight=torch.tensor(WEIGHTS).double())
 
 
 def binary(y, t):
@@ -96,6 +115,12 @@ CASES = {
     "pixels": (lambda: Pixels(3), (2, 6, 8), "cross_entropy", lambda: [classes(3, 6, 8)], True),
     "pixels_ignored": (lambda: Pixels(3), (2, 6, 8), "cross_entropy",
                        lambda: [classes(3, 6, 8, ignored=True)], True),
+    "pixels_weighted": (lambda: Pixels(3), (2, 6, 8), "weighted",
+                        lambda: [classes(3, 6, 8, ignored=True)], True),
+    "pixels_softmax": (lambda: Softmax(Pixels(3), 1), (2, 6, 8), "cross_entropy",
+                       lambda: [classes(3, 6, 8)], True),
+    "tokens_softmax": (lambda: Softmax(Tokens(), -1), (7, 5), "cross_entropy",
+                       lambda: [classes(4, 7)], True),
     "mask": (lambda: Pixels(1), (2, 6, 8), "binary", lambda: [classes(2, 1, 6, 8)], True),
     "tokens": (Tokens, (7, 5), "cross_entropy", lambda: [classes(4, 7, ignored=True)], True),
     "labels_at_once": (lambda: Rows(5), (6,), "binary", lambda: [classes(2, 5)], True),
@@ -141,6 +166,8 @@ def run(uwasa, name, exporter, folder):
         [one.numpy().reshape(SAMPLES, -1).astype(np.float32) for one in t], 1)
     np.savez(data, x=x.numpy(), y=y)
     flags = [] if found else ["--loss", words, "--output", ",".join(outputs)]
+    if words == "weighted":
+        flags += ["--class-weights", ",".join(map(str, WEIGHTS))]
     done = subprocess.run(
         [uwasa, "train", "--model", path, "--data", f"npz:{data},test=0", "--no-shuffle", "--steps",
          str(STEPS), "--batch", str(BATCH), "--lr", str(LR), "--json", "-", *flags],

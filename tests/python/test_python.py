@@ -141,7 +141,7 @@ def test_onnx_comes_in_is_trained_and_goes_out(tmp_path):
         model.export(tmp_path / "third.onnx")
 
 
-def test_values_two_classes_one_hot_and_the_sample_itself():
+def test_values_two_classes_one_hot_and_the_sample_itself(tmp_path):
     x, y = points()
     values = numpy.stack([x.sum(1), x[:, 0] - x[:, 1]], 1)
     model = open_model(2)
@@ -149,6 +149,11 @@ def test_values_two_classes_one_hot_and_the_sample_itself():
     assert any("the loss is taken to be mse against the values" in note for note in notes)
     assert model.answer == "values" and {"mae", "rmse", "r2"} <= set(model.evaluate(x, values))
     numpy.testing.assert_array_equal(model.predict(x), model.forward(x))
+    model.save(tmp_path / "values.safetensors")
+    again = uwasa.Model(network(2), tmp_path / "values.safetensors", verbose=0)
+    numpy.testing.assert_allclose(again.predict(x), model.predict(x), rtol=1e-3, atol=1e-5)
+    with pytest.raises(ValueError, match="the test set has 3 values beside each sample"):
+        model.fit(x, values, test=(x, numpy.zeros((96, 3), numpy.float32)))
     one = open_model(1)
     one.fit(x, y == 0)
     assert one.answer == "class" and one.predict(x).shape == (96, 2)
@@ -298,11 +303,11 @@ def test_a_scale_of_values_holds_for_arrays_and_answers_are_in_their_units(tmp_p
     other = open_model(1)
     other.load(again.state_dict())                  # for values of which nothing is known
     told = other.fit(f"csv:{file}", lr=1e-12).notes
-    assert any("target-scale=standard gives" in note for note in told)
+    assert any("target-scale=standard is for a model" in note for note in told)
     other = open_model(1)
     other.load(again.state_dict())
     told = other.fit(x, price, lr=1e-12).notes
-    assert any('target_scale="standard" gives' in note for note in told)
+    assert any('target_scale="standard" is for a model' in note for note in told)
 
 
 def test_arrays_are_scaled_as_a_table_is(tmp_path):
@@ -360,6 +365,16 @@ def test_a_mistake_is_named_and_changes_nothing(call, sentence):
     with pytest.raises((ValueError, OSError), match=re.escape(sentence)):
         model.fit(**call)
     numpy.testing.assert_array_equal(model.forward(X), before)
+
+
+def test_samples_without_an_answer_are_named():
+    model = open_model()
+    with pytest.raises(ValueError, match="number 2 of sample 4, counted from 0, is NaN"):
+        x = X.copy()
+        x[4, 2] = numpy.nan
+        model.predict(x)
+    with pytest.raises(ValueError, match="csv:new.csv: predict takes an array"):
+        model.predict("csv:new.csv")
 
 
 def test_a_loss_that_explodes_leaves_the_weights_of_before():

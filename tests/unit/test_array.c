@@ -325,6 +325,42 @@ static void test_npz_test_set_may_be_an_archive_of_its_own(void **state)
     expect_error(options, UW_ERR_INVALID, "a test set of files is npy:X,Y,TESTX,TESTY");
 }
 
+/* Images to compute are turned to the output's axes: those that are told, or those of the input. */
+static void test_npz_images_to_compute_are_turned_to_the_output(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t output[3], in[3];
+        bool turned;
+    } cases[] = {
+        {{2, 2, 3}, {1, 2, 3}, true},   {{2, 3, 2}, {1, 2, 3}, false},
+        {{0, 0, 0}, {1, 2, 3}, true},   {{0, 0, 0}, {2, 3, 1}, false},
+    };
+    float x[6] = {0.0f}, y[12], got[12];
+    struct archive z = {.members_n = 0};
+    for (uint32_t k = 0; k < 12; k++) {
+        y[k] = (float)k;
+    }
+    add_array(&z, "x.npy", "<f4", "(1, 1, 2, 3)", x, sizeof x);
+    add_array(&z, "y.npy", "<f4", "(1, 2, 3, 2)", y, sizeof y);
+    write_archive("a.csv", &z);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct uw_data_config config = {.channels = cases[i].in[0], .height = cases[i].in[1],
+                                        .width = cases[i].in[2], .outputs = 12,
+                                        .wanted = UW_DATA_WANT_VALUES};
+        memcpy(config.output, cases[i].output, sizeof config.output);
+        struct uw_data d = open_good(npz(",test=0"), &config);
+        assert_int_equal(d.base->targets_n, 12);
+        assert_int_equal(d.base->ops->read_target(d.base, 0, got), UW_OK);
+        for (uint32_t k = 0; k < 12; k++) {
+            float turned = (float)(k % 6 * 2 + k / 6);
+            assert_true(got[k] == (cases[i].turned ? turned : y[k]));
+        }
+        assert_int_equal(tells(&d, "channels are moved to the front"), cases[i].turned);
+        uw_data_close(&d);
+    }
+}
+
 static void test_npz_that_is_compressed_is_read(void **state)
 {
     (void)state;
@@ -395,6 +431,8 @@ int main(void)
         cmocka_unit_test_teardown(test_npz_has_training_and_test_set_by_the_usual_names,
                                   empty_folder),
         cmocka_unit_test_teardown(test_npz_test_set_may_be_an_archive_of_its_own, empty_folder),
+        cmocka_unit_test_teardown(test_npz_images_to_compute_are_turned_to_the_output,
+                                  empty_folder),
         cmocka_unit_test_teardown(test_npz_that_is_compressed_is_read, empty_folder),
         cmocka_unit_test_teardown(test_npz_with_another_check_sum_is_refused, empty_folder),
         cmocka_unit_test_teardown(test_npz_that_is_damaged_is_refused, empty_folder),

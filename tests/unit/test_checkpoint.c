@@ -127,6 +127,61 @@ static void hide_key(struct memory_storage *s, const char *key)
     memcpy(s->bytes + i, "other", 5);
 }
 
+/* Make it a file without a checksum, as another program writes it. */
+static void drop_sum(struct memory_storage *s)
+{
+    hide_key(s, "uwasa.sum_of");
+    hide_key(s, "uwasa.sum\"");
+}
+
+static void test_checkpoint_of_which_any_byte_is_changed_is_refused(void **state)
+{
+    (void)state;
+    static const uint8_t flips[] = {0x01, 0x04, 0x20, 0x80, 0xff};
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+    struct uw_weights_report report;
+    float before[256];
+
+    open_model(&f, &small, true);
+    memcpy(before, f.m.params.x, f.m.params.size_n * sizeof(float));
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    for (size_t i = 0; i < f.storage.bytes_n; i++) {
+        for (size_t k = 0; k < sizeof flips; k++) {
+            f.storage.bytes[i] ^= flips[k];
+            int rc = uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err);
+            int weights = uw_checkpoint_load(&f.m, NULL, &f.storage.base, "c", &f.err);
+            int loose = uw_checkpoint_load_weights(&f.m, true, &report, &f.storage.base, "c",
+                                                   &f.err);
+            if (rc != UW_ERR_CORRUPT || weights != UW_ERR_CORRUPT || loose != UW_ERR_CORRUPT) {
+                fail_msg("byte %lu of %lu, flipped by %02x: %d, %d, %d", (unsigned long)i,
+                         (unsigned long)f.storage.bytes_n, flips[k], rc, weights, loose);
+            }
+            f.storage.bytes[i] ^= flips[k];
+        }
+    }
+    assert_memory_equal(before, f.m.params.x, f.m.params.size_n * sizeof(float));
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err), UW_OK);
+    memory_storage_release(&f.storage);
+}
+
+static void test_checkpoint_without_a_checksum_is_loaded(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct uw_checkpoint loaded;
+
+    open_model(&f, &small, true);
+    assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    hide_key(&f.storage, "uwasa.sum_of");
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err),
+                     UW_ERR_CORRUPT);
+    assert_non_null(strstr(f.err.text, "c: damaged: its bytes do not have the checksum"));
+    hide_key(&f.storage, "uwasa.sum\"");
+    assert_int_equal(uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err), UW_OK);
+    memory_storage_release(&f.storage);
+}
+
 static void test_checkpoint_from_before_exact_mode_is_resumed(void **state)
 {
     (void)state;
@@ -135,6 +190,7 @@ static void test_checkpoint_from_before_exact_mode_is_resumed(void **state)
 
     open_model(&f, &small, true);
     assert_int_equal(uw_checkpoint_save(&f.m, &full_state, &f.storage.base, "c", &f.err), UW_OK);
+    drop_sum(&f.storage);
     hide_key(&f.storage, "uwasa.exact");
     hide_key(&f.storage, "uwasa.mode\"");
     hide_key(&f.storage, "uwasa.micro_batch");
@@ -348,6 +404,7 @@ static void test_checkpoint_stored_nan_is_refused(void **state)
 
     open_model(&f, &small, false);
     assert_int_equal(uw_checkpoint_save(&f.m, NULL, &f.storage.base, "w", &f.err), UW_OK);
+    drop_sum(&f.storage);
     memcpy(f.storage.bytes + f.storage.bytes_n - sizeof nan, &nan, sizeof nan);
     assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "w", &f.err),
                      UW_ERR_NONFINITE);
@@ -619,6 +676,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checkpoint_saved_then_loaded_is_the_same_bits),
         cmocka_unit_test(test_checkpoint_weights_only_refuses_to_resume),
+        cmocka_unit_test(test_checkpoint_of_which_any_byte_is_changed_is_refused),
+        cmocka_unit_test(test_checkpoint_without_a_checksum_is_loaded),
         cmocka_unit_test(test_checkpoint_from_before_exact_mode_is_resumed),
         cmocka_unit_test(test_checkpoint_of_another_optimizer_is_not_resumed),
         cmocka_unit_test(test_checkpoint_of_the_longest_names_is_loaded),

@@ -484,6 +484,86 @@ static void test_table_label_is_found_by_its_name_again(void **state)
     uw_data_close(&first);
 }
 
+/* A scale is advised for weights that nobody has trained, and not for numbers of tokens. */
+static void test_table_scale_is_advised_where_it_helps(void **state)
+{
+    (void)state;
+    static const struct {
+        enum uw_data_advice advice;
+        bool tokens;
+        const char *features, *values;      /* NULL: nothing of the kind */
+    } cases[] = {
+        {UW_DATA_ADVISES, false, "WARNING: features go from 1 to 900", "WARNING: the values in"},
+        {UW_DATA_ADVISES, true, NULL, "WARNING: the values in"},
+        {UW_DATA_ADVISES_NEW, false, "scale=standard is for a model that nobody has trained; wei",
+         "target-scale=standard is for a model that nobody has trained"},
+        {UW_DATA_ADVISES_NOTHING, false, NULL, NULL},
+    };
+    write_text("a.csv", "1,20000\n900,40000\n77,1000\n");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct uw_data d = open_good(
+            spec(",test=0"), &(struct uw_data_config){.outputs = 1, .channels = 1,
+                                                      .wanted = UW_DATA_WANT_VALUES,
+                                                      .advice = cases[i].advice,
+                                                      .tokens = cases[i].tokens});
+        assert_int_equal(tells(&d, "features go from"), cases[i].features != NULL);
+        assert_int_equal(tells(&d, "the values in"), cases[i].values != NULL);
+        assert_true(cases[i].features == NULL || tells(&d, cases[i].features));
+        assert_true(cases[i].values == NULL || tells(&d, cases[i].values));
+        assert_int_equal(tells(&d, "WARNING"), cases[i].advice == UW_DATA_ADVISES);
+        uw_data_close(&d);
+    }
+}
+
+/* The model's outputs have the order of the training data. */
+static void test_table_values_keep_their_order_by_name(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.outputs = 2, .channels = 1, .scale_values = true};
+    write_text("a.csv", "x,price,tiny,other\n1,2000,0.5,1\n2,4000,1.5,2\n");
+    struct uw_data first = open_good(spec(",target=price+tiny,drop=other,test=0"), &config);
+    config.like = uw_data_columns(&first);
+    struct uw_data d = open_good(spec(",target=tiny+price,test=0"), &config);
+    expect_values(&d, 1, (float[]){1.0f, 1.0f});
+    expect_told(&d, "values are in the order of the training data, \"price\" first");
+    uw_data_close(&d);
+    d = open_good(spec(",target=price+tiny,test=0"), &config);
+    assert_false(tells(&d, "order of the training data"));
+    assert_false(tells(&d, "trained on other values"));
+    uw_data_close(&d);
+    d = open_good(spec(",target=tiny+other,test=0"), &config);
+    expect_told(&d, "WARNING: the model was trained on other values, as \"price\"");
+    uw_data_close(&d);
+    uw_data_close(&first);
+}
+
+/* With the mean for features a line without a value to compute is none; later gaps get the means of
+ * the training data, if nothing else is said. */
+static void test_table_gaps_get_means_and_lines_without_a_value_go(void **state)
+{
+    (void)state;
+    struct uw_data_config config = {.outputs = 1, .channels = 2, .wanted = UW_DATA_WANT_VALUES};
+    write_text("a.csv", "a,b,y\n1,5,0.5\n,7,0.25\n3,6,\n5,,0.75\n");
+    expect_refused(spec(",test=0"), &config, UW_ERR_CORRUPT, "the value of column 1 \"a\"");
+    struct uw_data first = open_good(spec(",missing=mean,scale=standard,test=0"), &config);
+    assert_int_equal(first.base->samples_n, 3);
+    expect_values(&first, 1, (float[]){0.25f});
+    expect_sample(&first, 1, (float[]){0.0f, 1.0f}, 0);
+    expect_told(&first, "1 of 4 lines of");
+    expect_told(&first, "lack the label or a value to compute and are left out");
+    config.like = uw_data_columns(&first);
+    write_text("a.csv", "a,b,y\n,7,0.5\n9,,0.5\n");
+    struct uw_data d = open_good(spec(",test=0"), &config);
+    expect_sample(&d, 0, (float[]){0.0f, 1.0f}, 0);
+    expect_told(&d, "2 values are missing and get the mean of the training data");
+    uw_data_close(&d);
+    expect_refused(spec(",test=0,missing=refuse"), &config, UW_ERR_CORRUPT, "1 \"a\" is missing");
+    expect_refused(spec(",test=0,scale=none"), &config, UW_ERR_CORRUPT, "column 1 \"a\" is miss");
+    write_text("a.csv", "a,b,y\n1,7,0.5\n9,1,\n");
+    expect_refused(spec(",test=0"), &config, UW_ERR_CORRUPT, "column 3 \"y\" is missing");
+    uw_data_close(&first);
+}
+
 static void test_table_that_looks_wrong_is_told(void **state)
 {
     (void)state;
@@ -552,6 +632,10 @@ int main(void)
         cmocka_unit_test_teardown(test_table_without_a_label_is_for_an_autoencoder, empty_folder),
         cmocka_unit_test_teardown(test_table_columns_are_kept_and_used_again, empty_folder),
         cmocka_unit_test_teardown(test_table_label_is_found_by_its_name_again, empty_folder),
+        cmocka_unit_test_teardown(test_table_scale_is_advised_where_it_helps, empty_folder),
+        cmocka_unit_test_teardown(test_table_values_keep_their_order_by_name, empty_folder),
+        cmocka_unit_test_teardown(test_table_gaps_get_means_and_lines_without_a_value_go,
+                                  empty_folder),
         cmocka_unit_test_teardown(test_table_that_looks_wrong_is_told, empty_folder),
         cmocka_unit_test_teardown(test_table_in_turns_is_tested_on_every_class, empty_folder),
     };

@@ -637,9 +637,15 @@ static void print_help(const struct uw_args_spec *spec)
     char line[512];
     snprintf(line, sizeof line, "uwasa %s: %s", spec->command, spec->summary);
     uw_text_print(line);
-    snprintf(line, sizeof line, "Usage: uwasa %s %s", spec->command, spec->usage);
+    size_t first = strcspn(spec->usage, "\n");
+    snprintf(line, sizeof line, "Usage: uwasa %s %.*s", spec->command, (int)first, spec->usage);
     putchar('\n');
     print_words(line, line + strlen(line), 0, 7);
+    if (spec->usage[first] == '\n') {
+        const char *second = spec->usage + first + 1u;
+        printf("%7s", "");
+        print_words(second, second + strlen(second), 7, 7);
+    }
     putchar('\n');
     const struct uw_args_heading *next = spec->headings;
     for (uint32_t i = 0; i < spec->opts.n; i++) {

@@ -214,7 +214,9 @@ uint32_t uw_answers_label(const struct uw_answers *a, uint32_t label, const floa
     if (target == NULL || !(is_pair(a) || has_positions(a))) {
         return label;
     }
-    return is_pair(a) ? target[0] > 0.5f : (uint32_t)target[0];
+    return is_pair(a)           ? target[0] > 0.5f
+           : target[0] >= 0.0f ? (uint32_t)target[0]
+                               : UW_ANSWER_NO_LABEL;
 }
 
 const float *uw_answers_target(const struct uw_answers *a, const float *target, uint32_t i)
@@ -235,6 +237,9 @@ double uw_answers_loss(const struct uw_answers *a, uint32_t rows, const float *o
                            ? uw_answers_label(a, label != NULL ? label[i] : 0, values) : 0;
         double one = 0.0;
         uint32_t correct_n;
+        if (own == UW_ANSWER_NO_LABEL) {
+            continue;
+        }
         if (a->kind == UW_ANSWER_MASK) {
             loss += mask_loss(a, out, values);
         } else if (kind_of(a) == UW_LOSS_CROSS_ENTROPY) {

@@ -81,7 +81,9 @@ uint32_t uw_answers_class(const struct uw_answers *a, const float *numbers);
 /* Write the n largest numbers' places to `top`, the largest first; n is numbers_n at most. */
 void uw_answers_top(const struct uw_answers *a, const float *numbers, uint32_t n, uint32_t *top);
 
-/* The label of a sample: `label`, or the class that its target tells. target NULL: none. */
+/* The label of a sample: `label`, or the class that its target tells; UW_ANSWER_NO_LABEL: it does
+ * not count. target NULL: none. */
+#define UW_ANSWER_NO_LABEL UINT32_MAX
 uint32_t uw_answers_label(const struct uw_answers *a, uint32_t label, const float *target);
 
 /* The values beside sample i that the first loss reads; target as uw_answers_loss has it. */

@@ -68,21 +68,27 @@ int uw_job_check_data(const struct uw_job *j, const struct uw_dataset *data, con
                             (unsigned)data->channels, (unsigned)data->height,
                             (unsigned)data->width, fitting(j, text));
     }
-    bool values = d->losses != NULL && d->losses[0].target == UW_TARGET_VALUES &&
-                  !j->compares_nothing;
-    if (values && data->targets_n == 0 && j->need.target_n != 1) {
+    uint32_t values_n = j->compares_nothing ? 0 : j->need.target_n;
+    if (values_n > 1 && data->targets_n == 0) {
         return uw_error_set(err, UW_ERR_MISMATCH,
                             "model %.40s: a loss with \"target\": \"values\" needs values "
                             "beside each sample, data %.80s has labels",
                             d->name, spec);
     }
-    if (values && data->targets_n != 0 && data->targets_n != j->need.target_n) {
-        return uw_error_set(err, UW_ERR_MISMATCH,
-                            "model %.40s computes %u values, data %.60s has %u beside each "
-                            "sample%s",
-                            d->name, (unsigned)j->need.target_n, spec, (unsigned)data->targets_n,
-                            strncmp(spec, "arrays", 6) == 0
-                                ? "" : ": csv:FILE,target=A+B names their columns");
+    if (values_n != 0 && data->targets_n != 0 && data->targets_n != values_n) {
+        bool mask = !uw_job_has_logits(j) && j->need.classes % data->targets_n == 0;
+        return mask ? uw_error_set(err, UW_ERR_MISMATCH,
+                                   "model %.40s computes %u values, data %.50s has %u beside each "
+                                   "sample; as a mask it needs whole numbers from 0 to %u, or "
+                                   "below 0 where a place does not count", d->name,
+                                   (unsigned)values_n, spec, (unsigned)data->targets_n,
+                                   (unsigned)(j->need.classes / data->targets_n) - 1u)
+                    : uw_error_set(err, UW_ERR_MISMATCH,
+                                   "model %.40s computes %u values, data %.60s has %u beside each "
+                                   "sample%s",
+                                   d->name, (unsigned)values_n, spec, (unsigned)data->targets_n,
+                                   strncmp(spec, "arrays", 6) == 0
+                                       ? "" : ": csv:FILE,target=A+B names their columns");
     }
     bool labels = d->losses == NULL || d->losses[0].target == UW_TARGET_LABEL;
     if (labels && data->targets_n != 0) {

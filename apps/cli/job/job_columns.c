@@ -98,6 +98,9 @@ char *uw_job_columns_text(const struct uw_data_columns *c, const char *loss)
     add_names(root, "features", c->features, c->features_n);
     add_names(root, "classes", c->classes, c->classes_n);
     add_names(root, "targets", c->targets, c->targets_n);
+    if (c->targets == NULL && c->targets_n != 0) {
+        cJSON_AddNumberToObject(root, "targets_n", c->targets_n);
+    }
     if (c->label != NULL) {
         cJSON_AddItemToObject(root, "label", name_of(c->label));
     }
@@ -272,6 +275,11 @@ static bool take_columns(struct uw_job_columns *out, const cJSON *root)
     const cJSON *loss = cJSON_GetObjectItemCaseSensitive(root, "loss");
     int classes_n = take_names(root, "classes", &c->classes);
     int targets_n = take_names(root, "targets", &c->targets);
+    const cJSON *unnamed = cJSON_GetObjectItemCaseSensitive(root, "targets_n");
+    if (targets_n == 0 && cJSON_IsNumber(unnamed) && unnamed->valuedouble >= 1.0 &&
+        unnamed->valuedouble <= 1e7) {
+        targets_n = (int)unnamed->valuedouble;
+    }
     int features_n = take_names(root, "features", &c->features);
     int mean_n = take_numbers(root, "mean", &c->mean);
     int inverse_n = take_numbers(root, "inverse", &c->inverse);

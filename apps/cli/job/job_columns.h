@@ -6,15 +6,16 @@
  * file, is JSON:
  *
  *     {"features_n": 4, "features": ["length", ...], "classes": ["setosa", ...],
- *      "label": "species", "targets": ["price"], "mean": [5.8, ...], "inverse": [1.2, ...],
+ *      "label": "species", "targets": ["price"] or "targets_n": 3, "mean": [5.8, ...],
+ *      "inverse": [1.2, ...],
  *      "target_mean": [206855], "target_inverse": [8.7e-06],
  *      "columns_n": 5, "columns": [1, 2, 3, 4], "loss": "cross_entropy",
  *      "sound": {"rate_hz": 16000, "window_n": 480, ...}}
  *
  * A sample is (column - mean) * inverse; without both it is as in the table. Of an output of the
- * model the answer is output / target_inverse + target_mean. "columns" are the
- * places of the features among the columns_n of a line; without them it has no other. "sound" has
- * the members of struct uw_sound_config. Entries that are not known are left out.
+ * model the answer is output / target_inverse + target_mean. "columns" are the places of the
+ * features among the columns_n of a line; without them it has no other. "sound" has the members of
+ * struct uw_sound_config. Entries that are not known are left out.
  *
  * Memory     heap      Blocking  reads one file      Context  one thread
  */

@@ -50,8 +50,7 @@ static bool ends_in_bounds(const struct uw_job *j)
 
 /* ---- what the samples are wanted for ---- */
 
-/* Whether the outputs are a row of logits, and no image or sequence. */
-static bool has_logits(const struct uw_job *j)
+bool uw_job_has_logits(const struct uw_job *j)
 {
     struct uw_model_def def = j->file.def;
     struct uw_model_config config = j->config;
@@ -70,7 +69,7 @@ static enum uw_data_wanted wanted_by(const struct uw_job *j, struct uw_choice lo
     }
     switch ((enum uw_loss_word)loss.at) {
     case UW_LOSS_WORD_CROSS_ENTROPY:
-        return has_logits(j) ? UW_DATA_WANT_LABELS : UW_DATA_WANT_VALUES;
+        return uw_job_has_logits(j) ? UW_DATA_WANT_LABELS : UW_DATA_WANT_VALUES;
     case UW_LOSS_WORD_BINARY:
         return outputs_of(j) == 1 ? UW_DATA_WANT_LABELS : UW_DATA_WANT_ANY;
     case UW_LOSS_WORD_MSE:
@@ -144,7 +143,7 @@ static int set_binary(struct uw_job *j, struct uw_dataset *data, const char *spe
         return uw_error_set(err, UW_ERR_MISMATCH, "data %.70s: binary cross-entropy compares with "
                             "values from 0 to 1, here are others: --loss mse is for them", spec);
     }
-    bool values = outputs_of(j) == 1 || data->targets_n != 0;
+    bool values = outputs_of(j) == 1 || data->targets_n != 0 || !uw_job_has_logits(j);
     set_loss(j, UW_LOSS_BINARY_CROSS_ENTROPY, values ? UW_TARGET_VALUES : UW_TARGET_LABEL);
     drop_sigmoid(j);
     return UW_OK;
@@ -156,14 +155,14 @@ static int set_by_word(struct uw_job *j, struct uw_choice loss, struct uw_datase
     static const enum uw_loss_kind kinds[] = {[UW_LOSS_WORD_MSE] = UW_LOSS_MSE,
                                               [UW_LOSS_WORD_L1] = UW_LOSS_L1,
                                               [UW_LOSS_WORD_HUBER] = UW_LOSS_HUBER};
-    bool one_hot = data->targets_n == 0 && outputs_of(j) > 1;
+    bool one_hot = data->targets_n == 0 && outputs_of(j) > 1 && uw_job_has_logits(j);
     enum uw_loss_word word = (enum uw_loss_word)loss.at;
     if (uw_job_wants_each(j, loss)) {
         return uw_job_set_each(j, loss, err);
     }
     switch (word) {
     case UW_LOSS_WORD_CROSS_ENTROPY:
-        if (!has_logits(j)) {
+        if (!uw_job_has_logits(j)) {
             return uw_job_set_positions(j, data->targets_n, spec, err);
         }
         set_loss(j, UW_LOSS_CROSS_ENTROPY, UW_TARGET_LABEL);
@@ -197,7 +196,7 @@ static bool is_constant(const struct uw_data_columns *c)
 static bool is_ambiguous(const struct uw_job *j, const struct uw_data *set)
 {
     uint32_t n = outputs_of(j), classes = set->base->classes;
-    if (!has_logits(j)) {
+    if (!uw_job_has_logits(j)) {
         return true;
     }
     bool table = uw_data_columns(set) != NULL;
@@ -216,16 +215,18 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
     bool sigmoid = ends_in(j, UW_LAYER_SIGMOID), twin = outputs == inputs_of(j);
     if (set->base->targets_n != 0) {
         bool each = set->base->targets_n == outputs;
-        if ((sigmoid || each) && is_binary(set->base, false)) {
+        bool scaled = c != NULL && c->target_mean != NULL;  /* other numbers than in the table */
+        if (!scaled && (sigmoid || each) && is_binary(set->base, false)) {
             return set_binary(j, set->base, spec, err);
         }
-        if (!each && !has_logits(j) && uw_job_values_are_classes(j, set->base)) {
+        if (!scaled && !each && !uw_job_has_logits(j) && uw_job_values_are_classes(j, set->base)) {
             return uw_job_set_positions(j, set->base->targets_n, spec, err);
         }
         set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
         return UW_OK;
     }
-    if (c != NULL && twin && (!uw_data_has_targets(set) || (is_constant(c) && has_logits(j)))) {
+    if (c != NULL && twin &&
+        (!uw_data_has_targets(set) || (is_constant(c) && uw_job_has_logits(j)))) {
         set_loss(j, UW_LOSS_MSE, UW_TARGET_INPUT);
         return UW_OK;
     }
@@ -235,7 +236,7 @@ static int choose_by_data(struct uw_job *j, const struct uw_data *set, const cha
                             "autoencoder compares with the sample, --loss %s",
                             j->file.def.name, twin ? "as many inputs as outputs, " : "",
                             (unsigned)outputs, spec,
-                            has_logits(j) ? "cross_entropy with the label"
+                            uw_job_has_logits(j) ? "cross_entropy with the label"
                                           : "mse or binary with as many columns more, as a mask");
     }
     if (outputs == 1 || sigmoid) {
@@ -327,10 +328,14 @@ static int check_columns(const struct uw_job *j, const struct uw_data *set, cons
         return UW_OK;
     }
     return uw_error_set(err, UW_ERR_MISMATCH,
-                        "model %.40s takes %llu features, %.70s has %u: drop=NAME+NAME leaves "
-                        "columns out, or the model's \"input\" becomes [%u]",
+                        "model %.40s takes %llu features, %.70s has %u: %s, or the model's "
+                        "\"input\" becomes [%u]",
                         j->file.def.name, (unsigned long long)inputs_of(j),
-                        short_name(spec, name), (unsigned)c->features_n, (unsigned)c->features_n);
+                        short_name(spec, name), (unsigned)c->features_n,
+                        c->features_n > inputs_of(j)
+                            ? "drop=NAME+NAME leaves columns out"
+                            : "a column that drop= names, or that is label or value, is no feature",
+                        (unsigned)c->features_n);
 }
 
 /* An output that is an image or a sequence has no label. */
@@ -388,6 +393,24 @@ bool uw_job_is_binary(const struct uw_job *j)
            outputs_of(j) == 1;
 }
 
+uint32_t uw_job_positions(const struct uw_job *j)
+{
+    const struct uw_loss_def *l = j->file.def.losses;
+    bool each = l != NULL && l->kind == UW_LOSS_CROSS_ENTROPY && l->target == UW_TARGET_VALUES;
+    struct uw_model_def def = j->file.def;
+    struct uw_model_config config = j->config;
+    struct uw_model_need need;
+    struct uw_loss_def first = each ? *l : (struct uw_loss_def){.layer = NULL};
+    if (!each || j->file.def.losses_n == 1) {
+        return each ? j->need.target_n : 1;
+    }
+    first.first = 0;
+    def.losses = &first;
+    def.losses_n = 1;
+    config.def = &def;
+    return uw_job_measure(j, &config, &need, NULL) == UW_OK ? need.target_n : 1;
+}
+
 bool uw_job_has_labels(const struct uw_job *j)
 {
     const struct uw_model_def *d = &j->file.def;
@@ -437,6 +460,11 @@ int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_jo
     }
     bool guesses = j->loss_is_open;
     rc = guesses ? uw_job_settle_loss(j, err) : rc;
+    if (rc == UW_OK && j->file.def.losses == NULL && outputs_of(j) == 1) {  /* no class */
+        set_loss(j, UW_LOSS_MSE, UW_TARGET_VALUES);
+        guesses = true;
+        rc = uw_job_measure(j, &j->config, &j->need, err);
+    }
     note_loss(j, guesses && rc == UW_OK);
     tell_loss(j);
     return rc;
@@ -467,6 +495,35 @@ static bool may_be_classes(const struct uw_job *j, struct uw_choice loss)
            (own != NULL && (own->kind <= UW_LOSS_BINARY_CROSS_ENTROPY || j->file.def.losses_n > 1));
 }
 
+static bool has_embedding(const struct uw_model_def *d)
+{
+    for (uint32_t i = 0; i < d->layers_n; i++) {
+        if (d->layers[i].kind == UW_LAYER_EMBEDDING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The output's axes, if it is an image: [N][C][H][W]. */
+static void take_output_axes(const struct uw_job *j, uint32_t output[3])
+{
+    const struct uw_convert_end *end = &j->onnx.output[0];
+    bool known = j->onnx.outputs_n != 0 && end->rank == 4 && end->batch == 0;
+    for (uint32_t k = 0; k < 3 && known; k++) {
+        output[k] = end->dim[k + 1];
+    }
+}
+
+/* Only weights that nobody has trained learn better with another scale. */
+static enum uw_data_advice advice_for(const struct uw_job *j, const struct uw_job_data_config *c,
+                                      bool known, bool trains)
+{
+    bool trained = c->weights != NULL || c->columns != NULL || known;
+    return !trains || trained ? UW_DATA_ADVISES_NOTHING
+           : j->onnx.memory != NULL ? UW_DATA_ADVISES_NEW : c->data.advice;
+}
+
 static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                      struct uw_choice loss, const struct uw_job_columns *earlier,
                      struct uw_data *train, struct uw_data *test, struct uw_error *err)
@@ -488,10 +545,36 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
     config.leave_values = classes;
     config.scale_values = c->data.scale_values && config.like == NULL && c->weights == NULL &&
                           j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
+    config.advice = advice_for(j, c, config.like != NULL, train != NULL);
+    config.tokens = has_embedding(def);
+    take_output_axes(j, config.output);
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;
     return rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
+}
+
+/* The test set has what the training set has beside its samples. */
+static int check_test(const struct uw_job *j, const struct uw_dataset *train,
+                      const struct uw_dataset *test, const char *spec, struct uw_error *err)
+{
+    if (test->targets_n != train->targets_n) {
+        return uw_error_set(err, UW_ERR_MISMATCH, "data %.80s: the test set has %u values beside "
+                            "each sample, the training set %u (0: labels)", spec,
+                            (unsigned)test->targets_n, (unsigned)train->targets_n);
+    }
+    return uw_job_check_data(j, test, spec, err);
+}
+
+/* Answers need no more than samples. */
+static int fit_unlabelled(struct uw_job *j, const struct uw_job_data_config *c,
+                          const struct uw_data *set, const struct uw_job_columns *earlier,
+                          struct uw_error *err)
+{
+    int rc = uw_job_take_loss(j, c->loss, earlier, err);
+    j->compares_nothing = true;
+    rc = rc < 0 ? rc : check_columns(j, set, c->spec, err);
+    return rc < 0 ? rc : uw_job_check_data(j, set->base, c->spec, err);
 }
 
 int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struct uw_data *train,
@@ -514,7 +597,12 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     rc = open_sets(j, c, loss, &earlier, train, test, err);
     if (rc == UW_OK) {
         tell_notes(j, first, c->spec);
-        rc = uw_job_fit(j, first, c->spec, loss, err);
+        rc = c->data.asks && !uw_data_has_targets(first)
+                 ? fit_unlabelled(j, c, first, &earlier, err)
+                 : uw_job_fit(j, first, c->spec, loss, err);
+    }
+    if (rc == UW_OK && test != NULL && test != first) {
+        rc = check_test(j, first->base, test->base, c->spec, err);
     }
     if (rc == UW_OK && train != NULL && loss.at != c->loss.at) {
         note_kept_loss(j, c->weights);
@@ -523,7 +611,15 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
         tell_loss(j);
         free(j->columns);
         char words[UW_LOSS_TEXT_BYTES];
-        j->columns = uw_job_columns_text(uw_data_columns(first), words_of(j, words));
+        const struct uw_data_columns *columns = uw_data_columns(first);
+        struct uw_data_columns plain = columns != NULL ? *columns
+                                                       : (struct uw_data_columns){.classes_n = 0};
+        if (plain.features_n == 0) {        /* arrays have no columns */
+            plain.features_n = (uint32_t)inputs_of(j);
+            plain.targets_n = first->base->targets_n;
+        }
+        bool keeps = columns != NULL || strncmp(c->spec, "arrays", 6) == 0;
+        j->columns = uw_job_columns_text(keeps ? &plain : NULL, words_of(j, words));
     }
     uw_job_columns_close(&earlier);
     return rc;

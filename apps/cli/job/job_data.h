@@ -70,6 +70,12 @@ int uw_job_take_loss(struct uw_job *j, struct uw_choice loss, const struct uw_jo
 /* Whether the loss is a cross-entropy of one output and two classes. */
 bool uw_job_is_binary(const struct uw_job *j);
 
+/* Whether the outputs are a row of logits, and no image or sequence. */
+bool uw_job_has_logits(const struct uw_job *j);
+
+/* Positions that have a class each in the first loss, or 1. */
+uint32_t uw_job_positions(const struct uw_job *j);
+
 /* Whether the model is a classifier: its loss compares with no values and not with the sample. */
 bool uw_job_has_labels(const struct uw_job *j);
 

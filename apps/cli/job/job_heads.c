@@ -53,7 +53,8 @@ int uw_job_set_positions(struct uw_job *j, uint32_t targets_n, const char *spec,
     }
     return uw_error_set(err, UW_ERR_MISMATCH, "model %.40s has %u outputs, data %.60s %u values "
                         "beside each sample: --loss cross_entropy needs a class for each position, "
-                        "a mask as large as the output without its axis of classes",
+                        "a mask as large as the output without its axis of classes, as argmax "
+                        "over that axis makes of a one-hot one",
                         j->file.def.name, (unsigned)j->need.classes, spec, (unsigned)targets_n);
 }
 

@@ -78,9 +78,8 @@ int uw_job_evaluate(struct uw_job *j, struct uw_dataset *data, uint64_t limit,
     if (rc < 0) {
         return rc;
     }
-    answers = answers != 0 ? answers : 1;
-    score->accuracy = (double)correct / (double)answers;
-    score->loss = loss / (double)answers;
+    score->accuracy = answers != 0 ? (double)correct / (double)answers : 0.0;
+    score->loss = answers != 0 ? loss / (double)answers : (double)NAN;  /* no place counts */
     return UW_OK;
 }
 

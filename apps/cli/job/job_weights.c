@@ -4,11 +4,14 @@
 #include "base/open_file.h"
 
 #include "uwasa/hash.h"
-#include "uwasa/storage_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define HOLD_TRIES 20u
+#define HOLD_WAIT_NS 50000000
 
 /* ---- files that are read ---- */
 
@@ -179,6 +182,21 @@ const char *uw_job_why_unsaved(int rc)
            : rc == UW_ERR_INVALID  ? "it is not a regular file"
            : rc == UW_ERR_DENIED   ? "permission is missing"
                                    : uw_status_text(rc);
+}
+
+int uw_job_hold_save(struct uw_storage_file *files, const char *what, const char *file,
+                     struct uw_error *err)
+{
+    int rc = file != NULL ? uw_storage_file_hold(files, file) : UW_OK;
+    for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < HOLD_TRIES; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = HOLD_WAIT_NS}, NULL);
+        rc = uw_storage_file_hold(files, file);
+    }
+    if (rc == UW_ERR_AGAIN) {
+        return uw_error_set(err, UW_ERR_IO, "%s %.180s: another running program uses this file; "
+                            "end that one, or name a file of this one's own", what, file);
+    }
+    return uw_job_try_save(&files->base, what, file, err);
 }
 
 int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,

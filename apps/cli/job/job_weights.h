@@ -9,7 +9,7 @@
 
 #include "job.h"
 
-#include "uwasa/storage.h"
+#include "uwasa/storage_file.h"
 
 /* Help of --weights. */
 #define UW_WEIGHTS_HELP                                                                           \
@@ -53,5 +53,10 @@ const char *uw_job_why_unsaved(int rc);
  * `what` names it in messages, "--save". Returns UW_OK or a code of the storage, err filled. */
 int uw_job_try_save(struct uw_storage *s, const char *what, const char *file,
                     struct uw_error *err);
+
+/* The same, and hold the file until `files` is closed: of two programs that go on from one
+ * checkpoint, the second is refused. Waits a second for one that is about to end. */
+int uw_job_hold_save(struct uw_storage_file *files, const char *what, const char *file,
+                     struct uw_error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model_json.h"
 
+#include "base/open_file.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +180,29 @@ const char *uw_model_builtin_hint(struct uw_guess *g, const char *name, const ch
     return uw_guess_hint(g, "", otherwise);
 }
 
+/* Say what a file is that other programs write, and what to do; else err stays. */
+static int name_other_format(const char *file, int rc, struct uw_error *err)
+{
+    unsigned char head[9] = {0};
+    FILE *f = uw_open_file(file, false);
+    size_t n = f != NULL ? fread(head, 1, sizeof head, f) : 0;
+    if (f != NULL) {
+        fclose(f);
+    }
+    if (n == sizeof head && (memcmp(head, "PK\003\004", 4) == 0 || head[0] == 0x80 ||
+                             memcmp(head, "\211HDF", 4) == 0)) {
+        return uw_error_set(err, rc, "%.160s: %s, which only it reads: export the model as ONNX, "
+                            "torch.onnx.export(model, x, \"NAME.onnx\", ...) or "
+                            "model.export(\"NAME.onnx\", format=\"onnx\"), see README", file,
+                            head[0] == 0211 ? "a file of Keras" : "an archive of PyTorch or Keras");
+    }
+    if (n == sizeof head && head[7] == 0 && head[8] == '{') {
+        return uw_error_set(err, rc, "%.160s: safetensors hold weights alone: --weights %.160s, "
+                            "and --model the model that they are of", file, file);
+    }
+    return rc;
+}
+
 int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_error *err)
 {
     const struct uw_model_builtin *b = uw_model_builtin_find(name_or_file);
@@ -191,7 +216,8 @@ int uw_model_load(struct uw_model_file *m, const char *name_or_file, struct uw_e
         return uw_error_set(err, rc, "%.80s: no such file and no built-in model%s", name_or_file,
                             uw_model_builtin_hint(&g, name_or_file, " (see uwasa models)"));
     }
-    return rc;
+    return rc == UW_ERR_CORRUPT || rc == UW_ERR_TOOBIG ? name_other_format(name_or_file, rc, err)
+                                                       : rc;
 }
 
 void uw_model_file_deinit(struct uw_model_file *m)

@@ -117,8 +117,8 @@ static const struct uw_opt rows[] = {
         "least time of a local step; the processor is idle for the rest of it (0)"),
     ROW("weights", UW_OPT_TEXT, weights, 0, 0, "FILE", "initial weights: " UW_WEIGHTS_HELP),
     ROW("checkpoint", UW_OPT_TEXT, checkpoint, 0, 0, "FILE",
-        "written during the run and at its end; the next start resumes from it, with all of "
-        "\"seconds\" again, less \"elapsed\""),
+        "written during the run and at its end, held for this node alone; the next start resumes "
+        "from it, with all of \"seconds\" again, less \"elapsed\""),
     ROW("checkpoint_seconds", UW_OPT_REAL, checkpoint_seconds, 0, SECONDS_MAX, "S",
         "time between two checkpoints (30)"),
     ROW("seed", UW_OPT_U64, seed, 0, 0, "N",

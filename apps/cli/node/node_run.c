@@ -168,7 +168,7 @@ static int prepare(struct uw_node_work *r, int *status)
     if (rc == UW_OK) {
         log_model(r);
     }
-    rc = rc < 0 ? rc : uw_job_try_save(&r->files.base, "checkpoint", o->checkpoint, &r->err);
+    rc = rc < 0 ? rc : uw_job_hold_save(&r->files, "checkpoint", o->checkpoint, &r->err);
     rc = rc < 0 ? rc : load_checkpoint(r);
     rc = rc < 0 ? rc : save(r);
     if (rc == UW_OK) {

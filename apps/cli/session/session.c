@@ -9,6 +9,7 @@
 #include "uwasa/backends.h"
 #include "uwasa/board.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -467,6 +468,20 @@ static const float *scaled(struct uw_model *m, const struct uw_data_columns *c, 
     return m->input;
 }
 
+/* NaN has no answer. */
+static int check_finite(struct uw_session *s, const float *x, size_t n)
+{
+    size_t each = s->now->train.job.model.input_n;
+    for (size_t i = 0; i < n * each; i++) {
+        if (!isfinite(x[i])) {
+            return uw_error_set(&s->err, UW_ERR_INVALID, "x: number %zu of sample %zu, counted "
+                                "from 0, is %s; leave such samples out, or put a value in its "
+                                "place", i % each, i / each, isnan(x[i]) ? "NaN" : "infinite");
+        }
+    }
+    return UW_OK;
+}
+
 static int predict(struct uw_session *s, const struct uw_data_columns *c, const float *x,
                    uint32_t n, bool raw, float *out)
 {
@@ -509,6 +524,7 @@ int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool ra
     if (c.columns.mean != NULL) {
         uw_tell(&s->listener, "features are scaled as in training");
     }
+    rc = rc < 0 ? rc : check_finite(s, x, n);
     rc = rc < 0 ? rc : predict(s, &c.columns, x, n, raw, out);
     uw_job_columns_close(&c);
     return rc;

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "class_weights.h"
 
+#include "job/job_data.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What the classes are of: samples, or positions of a mask among the values of a sample. */
+struct of {
+    bool mask;
+    uint32_t classes, first, positions_n;
+};
 
 static int read_list(const char *text, uint32_t classes, float *weights, struct uw_error *err)
 {
@@ -28,29 +36,49 @@ static int read_list(const char *text, uint32_t classes, float *weights, struct 
                                        "classes", text, (unsigned)n, (unsigned)classes);
 }
 
-static int count(struct uw_dataset *data, uint32_t classes, float *weights, struct uw_error *err)
+/* Count the classes of one sample: its label, or those of its positions from x[first] on. */
+static int count_one(struct uw_dataset *data, uint32_t index, const struct of *of, float *x,
+                     uint64_t *counts)
 {
-    uint32_t *counts = calloc(classes, sizeof *counts), present = 0;
-    float *x = malloc((size_t)data->channels * data->height * data->width * sizeof *x);
+    uint32_t label = 0;
+    int rc = of->mask ? data->ops->read_target(data, index, x)
+                      : data->ops->read(data, index, x, &label);
+    for (uint32_t k = 0; k < (of->mask ? of->positions_n : 1u) && rc == UW_OK; k++) {
+        float class = of->mask ? x[of->first + k] : (float)label;
+        if (class >= (float)of->classes) {
+            return UW_ERR_INVALID;
+        }
+        if (class >= 0.0f) {
+            counts[(uint32_t)class]++;
+        }
+    }
+    return rc;
+}
+
+static int count(struct uw_dataset *data, const struct of *of, float *weights,
+                 struct uw_error *err)
+{
+    size_t sample_n = (size_t)data->channels * data->height * data->width;
+    uint64_t *counts = calloc(of->classes, sizeof *counts), present = 0, all = 0;
+    float *x = malloc((sample_n > data->targets_n ? sample_n : data->targets_n) * sizeof *x);
     int rc = counts != NULL && x != NULL ? UW_OK
                                          : uw_error_set(err, UW_ERR_NOMEM,
                                                         "--class-weights: no memory");
     for (uint32_t i = 0; i < data->samples_n && rc == UW_OK; i++) {
-        uint32_t label = 0;
-        rc = data->ops->read(data, i, x, &label);
-        rc = rc == UW_OK && label >= classes ? UW_ERR_INVALID : rc;
+        rc = count_one(data, i, of, x, counts);
         if (rc < 0) {
             uw_error_set(err, rc, "--class-weights balanced: sample %u: %s", (unsigned)i,
-                         rc == UW_ERR_INVALID ? "its label is above the model's classes"
+                         rc == UW_ERR_INVALID ? "a label is above the model's classes"
                                               : uw_status_text(rc));
-        } else {
-            present += counts[label]++ == 0 ? 1u : 0u;
         }
     }
-    for (uint32_t c = 0; c < classes && rc == UW_OK; c++) {
+    for (uint32_t c = 0; c < of->classes; c++) {
+        present += counts != NULL && counts[c] != 0;
+        all += counts != NULL ? counts[c] : 0;
+    }
+    for (uint32_t c = 0; c < of->classes && rc == UW_OK; c++) {
         weights[c] = counts[c] == 0 ? 1.0f
-                                    : (float)((double)data->samples_n /
-                                              ((double)present * (double)counts[c]));
+                                    : (float)((double)all / ((double)present * (double)counts[c]));
     }
     free(counts);
     free(x);
@@ -76,10 +104,24 @@ static int check_loss(const struct uw_model_def *d, struct uw_error *err)
     return UW_OK;
 }
 
+static struct of of_job(const struct uw_job *j)
+{
+    const struct uw_loss_def *l = j->file.def.losses;
+    struct of of = {.mask = l != NULL && l->target == UW_TARGET_VALUES,
+                    .classes = j->need.classes, .positions_n = 1};
+    if (of.mask) {
+        of.first = l->first;
+        of.positions_n = uw_job_positions(j);
+        of.classes /= of.positions_n;
+    }
+    return of;
+}
+
 int uw_class_weights_read(const struct uw_job *j, struct uw_dataset *data, const char *text,
                           float **weights, struct uw_error *err)
 {
-    uint32_t classes = j->need.classes;
+    const struct of of = of_job(j);
+    uint32_t classes = of.classes;
     int rc = check_loss(&j->file.def, err);
     if (rc < 0) {
         return rc;
@@ -88,6 +130,7 @@ int uw_class_weights_read(const struct uw_job *j, struct uw_dataset *data, const
     if (*weights == NULL) {
         return uw_error_set(err, UW_ERR_NOMEM, "--class-weights: no memory");
     }
-    return strcmp(text, "balanced") == 0 ? count(data, classes, *weights, err)
-                                         : read_list(text, classes, *weights, err);
+    rc = strcmp(text, "balanced") == 0 ? count(data, &of, *weights, err)
+                                       : read_list(text, classes, *weights, err);
+    return rc < 0 ? rc : (int)classes;
 }

@@ -23,7 +23,8 @@ static const struct uw_opt rows[] = {
         UW_WEIGHTS_HELP "; with --node its names are used, not the scale: the node scales, and "
         "tells its own names"),
     ROW("data", UW_OPT_TEXT, data, 0, 0, "D",
-        "in place of rows: the test samples of a dataset, as for train"),
+        "in place of rows: the test samples of a dataset, as for train, or all of one without "
+        "labels, as npz:new.npz or images:DIR"),
     ROW("loss", UW_OPT_CHOICES, loss, 0, 0, UW_LOSS_WORDS, UW_LOSS_HELP),
     ROW("samples", UW_OPT_U64, samples, 0, 0, "N", "with --data: the first N only; 0: all (0)"),
     ROW("node", UW_OPT_TEXT, node.address, 0, 0, "ADDRESS",
@@ -52,15 +53,16 @@ static const struct uw_args_spec spec = {
     .command = "predict",
     .summary = "what a trained model says about samples",
     .usage = "--model M --weights FILE [FILE|-] [flags]\n"
-             "       uwasa predict --node ADDRESS --key FILE --run NAME [FILE|-] [flags]",
+             "uwasa predict --node ADDRESS --key FILE --run NAME [FILE|-] [flags]",
     .example = "uwasa predict --model mine.json --weights mine.safetensors rows.csv",
     .epilogue =
         "FILE is a table as for train --data csv:FILE, a sample a line. By the names in its\n"
         "header the features of the training data are found, in any order; without names a line\n"
         "has the features, in row-major order, channels first, or all columns of the training\n"
-        "data, the label too. They are scaled as in training. Without FILE lines of standard\n"
-        "input are answered as they arrive. A FILE that ends in .wav is a sample of a model that\n"
-        "was trained on sounds:DIR, heard as in training.\n\n"
+        "data, the label too, or is {\"x\": [features]}, as of stream:-. Features are scaled as\n"
+        "in training. Without FILE lines of standard input are answered as they arrive. A FILE\n"
+        "that ends in .wav is a sample of a model that was trained on sounds:DIR, heard as in\n"
+        "training; one in .png, .jpg, .ppm or .pgm is an image.\n\n"
         "A line is printed for each sample, its columns separated by tabs. The model's loss says\n"
         "what they are. cross_entropy, binary_cross_entropy: class and probability (with --top\n"
         "more such pairs, with --probabilities then one number a class). mse, l1, huber: the\n"
@@ -133,7 +135,8 @@ static int answer_rows(struct uw_predict *p, struct uw_error *err)
         while (n < p->batch_n && more > 0) {
             more = uw_table_rows_next(&p->rows, x + (size_t)n * p->sample_n, err);
             n += more > 0;
-            if (more == UW_ERR_CORRUPT && p->rows.arrives && p->rows.cells_n != 0) {
+            if (more == UW_ERR_CORRUPT && p->rows.arrives &&
+                (p->rows.cells_n != 0 || p->rows.json)) {
                 uw_progress_print(&p->progress, "WARNING: %s; no answer", err->text);
                 unanswered++;
                 more = 1;
@@ -169,6 +172,17 @@ static bool is_sound(const char *file)
     return file != NULL && (uw_args_ends_in(file, ".wav") || uw_args_ends_in(file, ".WAV"));
 }
 
+static bool is_image(const char *file)
+{
+    static const char *const ends[] = {".png", ".PNG", ".jpg", ".JPG", ".jpeg", ".JPEG", ".ppm",
+                                       ".PPM", ".pgm", ".PGM"};
+    bool found = false;
+    for (size_t i = 0; file != NULL && i < sizeof ends / sizeof ends[0]; i++) {
+        found = found || uw_args_ends_in(file, ends[i]);
+    }
+    return found;
+}
+
 static int answer_sound(struct uw_predict *p, const char *file, struct uw_error *err)
 {
     const struct uw_sound_config *sound = p->columns.columns.sound;
@@ -187,6 +201,8 @@ static int answer_data(struct uw_predict *p, struct uw_error *err)
 {
     struct uw_loader loader;
     uint32_t one = 0, *label = p->node != NULL ? &one : p->job.model.label;
+    bool labelled = uw_data_has_targets(&p->data) && p->data.base->targets_n == 0;
+    const uint32_t *beside = labelled ? label : NULL;
     float *x = p->node != NULL ? p->asked : p->job.model.input;
     uint64_t most = p->o->samples != 0 ? p->o->samples : UINT64_MAX;
     int rc = uw_loader_init(&loader, &(struct uw_loader_config){
@@ -198,7 +214,7 @@ static int answer_data(struct uw_predict *p, struct uw_error *err)
         }
         uint64_t left = most - p->samples;
         uint32_t n = left < (uint32_t)rc ? (uint32_t)left : (uint32_t)rc;
-        rc = p->node != NULL ? ask(p, label, err) : answer(p, n, label, err);
+        rc = p->node != NULL ? ask(p, beside, err) : answer(p, n, beside, err);
         if (fflush(stdout) != 0) {
             return UW_OK;
         }
@@ -291,7 +307,8 @@ static int check_columns(const struct uw_predict *p, const char *model, uint64_t
 static int open_model(struct uw_predict *p, struct uw_predict_options *o, struct uw_error *err)
 {
     const struct uw_job_data_config data = {.spec = o->data, .loss = o->loss,
-                                            .weights = o->weights, .data = {.seed = o->seed}};
+                                            .weights = o->weights,
+                                            .data = {.seed = o->seed, .asks = true}};
     struct uw_data_columns *c = &p->columns.columns;
     uw_job_columns_close(&p->columns);
     int rc = uw_job_columns_load(&p->columns, o->weights, &p->job.onnx, err);
@@ -325,8 +342,12 @@ static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct 
     c->mean = c->inverse = NULL;
     if (rc == UW_OK && o->data != NULL) {
         rc = uw_data_open(&p->data, o->data,
-                          &(struct uw_data_config){.seed = o->seed, .test = true, .unscaled = true,
-                                                   .like = c->features_n != 0 ? c : NULL}, err);
+                          &(struct uw_data_config){
+                              .seed = o->seed, .test = true, .asks = true, .unscaled = true,
+                              .channels = c->sound == NULL ? p->sample_n : 0,
+                              .outputs = uw_predict_has_classes(p) ? p->answers.numbers_n : 0,
+                              .advice = UW_DATA_ADVISES_NOTHING,
+                              .like = c->features_n != 0 ? c : NULL}, err);
     }
     const struct uw_dataset *d = p->data.base;
     if (rc == UW_OK && d != NULL && (uint64_t)d->channels * d->height * d->width != p->sample_n) {
@@ -441,6 +462,14 @@ int uw_cmd_predict(int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    return check(&o, file, &err) < 0 ? uw_cli_error("predict", UW_EXIT_USAGE, "%s", err.text)
-                                     : run(&o, file);
+    if (check(&o, file, &err) < 0) {
+        return uw_cli_error("predict", UW_EXIT_USAGE, "%s", err.text);
+    }
+    char image[1200];
+    if (is_image(file)) {
+        snprintf(image, sizeof image, "images:%.1100s", file);
+        o.data = image;
+        file = NULL;
+    }
+    return run(&o, file);
 }

@@ -69,7 +69,7 @@ static void add_values(struct uw_scores *s, const float *target)
 /* Remember a number for the ROC curve. */
 static int add_ranked(struct uw_scores *s, float number, uint32_t label, struct uw_error *err)
 {
-    size_t at = (size_t)s->samples_n - 1u;
+    size_t at = s->errors_n;
     if (at == s->errors_cap) {
         size_t cap = s->errors_cap < 256 ? 256 : 2 * s->errors_cap;
         float *error = realloc(s->error, cap * sizeof *error);
@@ -81,6 +81,7 @@ static int add_ranked(struct uw_scores *s, float number, uint32_t label, struct 
         }
         s->errors_cap = cap;
     }
+    s->errors_n++;
     s->error[at] = number;
     s->label[at] = label;
     s->labels_max = label > s->labels_max ? label : s->labels_max;
@@ -119,14 +120,15 @@ static int check_labels(const struct uw_scores *s, const struct uw_minibatch *b,
 {
     bool mask = s->answers->kind == UW_ANSWER_MASK, one = s->answers->kind == UW_ANSWER_CLASS;
     for (uint32_t i = 0; i < b->n && one; i++) {
-        if (label_of(s, b, i) >= s->answers->classes_n) {
-            return refuse_label(s, label_of(s, b, i), err);
+        uint32_t label = label_of(s, b, i);
+        if (label != UW_ANSWER_NO_LABEL && label >= s->answers->classes_n) {
+            return refuse_label(s, label, err);
         }
     }
     for (uint32_t i = 0; i < b->n && mask; i++) {
         const float *t = target_of(s, b, i);
         for (uint32_t k = 0; k < s->answers->numbers_n; k++) {
-            if (!(t[k] < (float)s->answers->classes_n)) {
+            if (!(t[k] < (float)s->answers->classes_n) || (t[k] >= 0.0f && t[k] != floorf(t[k]))) {
                 return refuse_label(s, (double)t[k], err);
             }
         }
@@ -162,13 +164,13 @@ int uw_scores_add(struct uw_scores *s, const float *out, const struct uw_minibat
         s->samples_n++;
         if (a->kind != UW_ANSWER_CLASS && s->class != NULL) {
             add_positions(s, target_of(s, b, i));
-        } else if (s->class != NULL) {
+        } else if (s->class != NULL && label_of(s, b, i) != UW_ANSWER_NO_LABEL) {
             uint32_t label = label_of(s, b, i);
             add_class(s, label, uw_answers_class(a, s->numbers));
             rc = a->numbers_n == 2 ? add_ranked(s, s->numbers[1], label, err) : UW_OK;
         } else if (s->value != NULL) {
             add_values(s, target_of(s, b, i));
-        } else {
+        } else if (s->class == NULL) {
             rc = add_ranked(s, s->numbers[0], b->label != NULL ? b->label[i] : 0, err);
         }
     }
@@ -215,8 +217,8 @@ double uw_scores_accuracy(const struct uw_scores *s)
 
 double uw_scores_loss(const struct uw_scores *s)
 {
-    bool mask = s->answers->kind == UW_ANSWER_MASK;
-    uint64_t n = mask ? s->judged_n : s->samples_n;
+    bool each = s->answers->kind == UW_ANSWER_MASK || s->answers->kind == UW_ANSWER_CLASS;
+    uint64_t n = each ? s->judged_n : s->samples_n;     /* those that count */
     return n != 0 ? s->loss_sum / (double)n : 0.0;
 }
 
@@ -288,7 +290,7 @@ static int by_error(const void *a, const void *b)
 /* The errors in order with their labels; NULL: there are none, or no memory. */
 static struct ranked *rank(const struct uw_scores *s)
 {
-    size_t n = (size_t)s->samples_n;
+    size_t n = s->errors_n;
     struct ranked *r = n != 0 ? malloc(n * sizeof *r) : NULL;
     for (size_t i = 0; i < n && r != NULL; i++) {
         r[i] = (struct ranked){.error = s->error[i], .label = s->label[i]};
@@ -301,7 +303,7 @@ static struct ranked *rank(const struct uw_scores *s)
 
 double uw_scores_auc(const struct uw_scores *s)
 {
-    size_t n = (size_t)s->samples_n;
+    size_t n = s->errors_n;
     struct ranked *r = s->labels_max == 1 ? rank(s) : NULL;
     double ranks = 0.0, ones = 0.0;
     for (size_t i = 0, end; r != NULL && i < n; i = end) {
@@ -321,7 +323,7 @@ double uw_scores_auc(const struct uw_scores *s)
 void uw_scores_judge(const struct uw_scores *s, struct uw_scores_class of[2])
 {
     memset(of, 0, 2 * sizeof *of);
-    for (uint64_t i = 0; i < s->samples_n; i++) {
+    for (size_t i = 0; i < s->errors_n; i++) {
         uint32_t label = s->label[i] != 0, found = !(s->error[i] <= s->threshold);
         of[label].samples_n++;
         of[found].answers_n++;

@@ -42,10 +42,10 @@ struct uw_scores {
     struct uw_scores_class *class;      /* [classes_n] of classes */
     uint64_t *pairs;                    /* [label][answer]; NULL: too many classes */
     struct uw_scores_value *value;      /* [numbers_n] of values */
-    float *error;                       /* [samples_n] of an autoencoder; of two classes the number
+    float *error;                       /* [errors_n] of an autoencoder; of two classes the number
                                            of class 1 */
-    uint32_t *label;                    /* [samples_n] beside them */
-    size_t errors_cap;
+    uint32_t *label;                    /* [errors_n] beside them */
+    size_t errors_n, errors_cap;
     uint32_t labels_max;
     float threshold;                    /* set by the caller: of anomalies; 0: none */
     float *numbers, *room;

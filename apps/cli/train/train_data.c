@@ -60,13 +60,13 @@ static int weigh_classes(struct uw_train *t, struct uw_dataset *data)
         return UW_OK;
     }
     int rc = uw_class_weights_read(&t->job, data, o->class_weights, &t->class_weights, &t->err);
-    for (uint32_t c = 0; rc == UW_OK && c < t->job.need.classes && n < 120; c++) {
+    for (int c = 0; c < rc && n < 120; c++) {
         n += snprintf(text + n, sizeof text - (size_t)n, " %.4g", (double)t->class_weights[c]);
     }
-    if (rc == UW_OK) {
+    if (rc >= 0) {
         uw_progress_print(&t->progress, "class weights:%s%s", text, n < 120 ? "" : " ...");
     }
-    return rc;
+    return rc < 0 ? rc : UW_OK;
 }
 
 int uw_train_open_data(struct uw_train *t)
@@ -79,7 +79,10 @@ int uw_train_open_data(struct uw_train *t)
                                         .weights = resumes ? o->save : o->weights,
                                         .columns = t->columns,
                                         .data = {.seed = o->seed, .live = true,
-                                                 .scale_values = !t->trained, .train = t->arrays,
+                                                 .scale_values = !t->trained,
+                                                 .advice = t->trained ? UW_DATA_ADVISES_NEW
+                                                                      : UW_DATA_ADVISES,
+                                                 .train = t->arrays,
                                                  .held = t->held}};
     bool tests = t->arrays == NULL || t->held != NULL;
     int rc = read_augment(o->augment, &config.data, &t->err);

@@ -79,7 +79,7 @@ int uw_train_open(struct uw_train *t, int *status)
     }
     rc = rc < 0 ? rc : uw_job_guard_save("--save", o->save, &t->err);
     *status = rc == UW_ERR_INVALID ? UW_EXIT_USAGE : UW_EXIT_FAILED;
-    rc = rc < 0 ? rc : uw_job_try_save(&t->files.base, "--save", o->save, &t->err);
+    rc = rc < 0 ? rc : uw_job_hold_save(&t->files, "--save", o->save, &t->err);
     if (rc == UW_OK) {
         rc = start_weights(t);
     }

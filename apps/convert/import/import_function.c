@@ -208,16 +208,18 @@ int uw_op_dropout(struct uw_import *im, const struct uw_onnx_node *n)
     return UW_OK;
 }
 
-/* Whether the softmax over these values ends the network: the loss then includes it. */
+/* Whether the softmax over these values ends the network, of one row or at each position: the loss
+ * then includes it. Before opset 13 it may be over several axes. */
 static bool is_the_end(struct uw_import *im, const struct uw_onnx_node *n,
                        const struct uw_view *x, uint32_t axis)
 {
+    bool one = im->graph.opset >= 13 || axis + 1u == x->axes_n || uw_view_dim(x, axis) == x->n;
     struct uw_value *y = uw_import_out(im, n, 0);
     bool end = false;
     for (uint32_t i = 0; i < im->graph.outputs_n; i++) {
         end = end || strcmp(im->graph.output[i].name, n->output[0]) == 0;
     }
-    return end && y->users_n == 1 && uw_view_dim(x, axis) == x->n;
+    return end && y->users_n == 1 && one && !uw_view_has_batch(x, axis);
 }
 
 /* Softmax and LogSoftmax. Before opset 13 all axes from `axis` on are one. */

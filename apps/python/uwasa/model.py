@@ -185,6 +185,9 @@ class Model:
 
     def _forward(self, x, raw, width, verbose):
         self._found = []
+        if isinstance(x, (str, os.PathLike)):
+            raise ValueError(f"x: {x}: predict takes an array of samples; evaluate reads datasets, "
+                             f"and `uwasa predict --data {x}` answers them")
         x = arrays.samples(x, self.input, self._told(verbose))
         out = numpy.empty((x.shape[0], width), numpy.float32)
         with self._busy(verbose):

@@ -13,9 +13,12 @@
  * ends by its deadline and is repeated.
  *
  * Unknown peers: a connection without a greeting after five seconds, or with a message above
- * mtu_bytes, is closed. When all slots are in use, a new connection replaces the oldest without a
- * greeting. Stations that are not held are recycled as on UDP, and their connection is closed.
- * Peers are authenticated only with a guard; unknown peers may then begin 20 handshakes a second.
+ * mtu_bytes, is closed. One that has sent nothing stays with the system (Linux). When all slots are
+ * in use, a new connection replaces one without a greeting: one that has sent nothing before one
+ * that has, of the address with most such connections, at random. Stations that are not held are
+ * recycled as on UDP, and their connection is closed. Peers are authenticated only with a guard;
+ * unknown peers may then begin 20 handshakes a second, those of addresses with fewest connections
+ * first, the others wait.
  *
  * Wire       greeting: "uwt1", port u16, 0 u16, id u64, serial u32, mtu u32; message: size u32,
  *            bytes, zeros up to a multiple of 4; little-endian
@@ -79,6 +82,7 @@ struct uw_link_tcp {
     uint16_t port;
     bool ipv6, ipv4, accepts;
     uint64_t now_us, accept_us;
+    uint64_t draws_n;               /* random numbers drawn */
     uint64_t id;                    /* of this end, random */
     uint32_t greetings_n;
     uint64_t broken_n;              /* connections that were up and that this end did not close */

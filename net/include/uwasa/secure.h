@@ -11,11 +11,16 @@
  *
  * An unknown peer gets one stateless HelloVerifyRequest of 60 bytes for each ClientHello. If it
  * receives at its address, it gets one of handshakes_n slots, at a limited rate and with a back-off
- * that doubles after each failure, up to 8 s. An unauthenticated message never ends a session: the
- * new session of a restarted peer replaces its old one after the handshake (RFC 6347, 4.2.8). If
- * all sessions are in use, a peer that has authenticated itself replaces the one silent longest. A
- * lost peer keeps its session until the slot is needed. A restarted peer has to send first, or the
- * caller drops the old session with uw_secure_dtls_reset.
+ * that doubles after each failure, up to 8 s. A peer with the key proves it in front of its second
+ * ClientHello, by a keyed hash of the cookie in a record that others ignore: it is not limited in
+ * rate, and takes the slot of a handshake without a proof. However many strangers begin handshakes,
+ * they do not keep it out. Peers of versions without the proof are among the strangers.
+ *
+ * An unauthenticated message never ends a session: the new session of a restarted peer replaces its
+ * old one after the handshake (RFC 6347, 4.2.8). If all sessions are in use, a peer that has
+ * authenticated itself replaces the one silent longest. A lost peer keeps its session until the
+ * slot is needed. A restarted peer has to send first, or the caller drops the old session with
+ * uw_secure_dtls_reset.
  *
  * The channel holds the lower link's stations during sessions and handshakes: the lower link needs
  * sessions_n + handshakes_n stations, and those that the caller holds.
@@ -128,6 +133,8 @@ struct uw_secure_dtls {
     uint8_t *datagram, *kept, *plain;
     uint32_t datagram_bytes, datagram_at;
     uint16_t datagram_from;
+    bool has_proof;                 /* in the datagram, before its ClientHello */
+    uint8_t proof[16];
     uint64_t now_us;
     uint64_t started_us;            /* token bucket of handshakes that unknown peers start */
     uint32_t report_interval_us;

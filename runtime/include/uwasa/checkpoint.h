@@ -6,8 +6,9 @@
  * checkpoint adds the state of a run, to resume it bit for bit: the optimizer's vectors
  * ("optimizer.exp_avg.conv1.weight"), the model's kept parameters if there are any
  * ("optimizer.kept.conv1.weight"; a file may lack them) and, in the header's __metadata__, step,
- * loader cursor and seeds. A threshold of anomalies (uwasa/anomaly.h) is in both. Loading checks
- * every name, shape and size before the first parameter changes.
+ * loader cursor and seeds. A threshold of anomalies (uwasa/anomaly.h) and a checksum of the whole
+ * file are in both. Loading checks it, if the file has one, and every name, shape and size before
+ * the first parameter changes.
  *
  * Memory     no heap; a few hundred bytes of stack      Blocking  the storage's
  * Context    the model's thread
@@ -58,8 +59,9 @@ int uw_checkpoint_save(const struct uw_model *m, const struct uw_checkpoint *sta
  * unspecified.
  *
  * Returns UW_OK, UW_ERR_NOTFOUND (no object, or a tensor is missing), UW_ERR_CORRUPT (truncated,
- * longer than its tensors, or malformed; err names the byte), UW_ERR_MISMATCH (a shape, a dtype,
- * the optimizer or the scale of low-rank additions differs, or no training state inside),
+ * longer than its tensors, or malformed: err names the byte; or not what its checksum is of),
+ * UW_ERR_MISMATCH (a shape, a dtype, the optimizer or the scale of low-rank additions differs, or
+ * no training state inside),
  * UW_ERR_NONFINITE (a stored value is NaN or infinite), UW_ERR_INVALID (deferred updates are
  * pending), UW_ERR_IO. */
 int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,

@@ -88,7 +88,8 @@ struct uw_model {
     struct uw_spike_guard guard;    /* set its factor; the rest is in checkpoints */
     uint64_t seed;                  /* of dropout; in checkpoints */
     const float *class_weights;     /* [classes], the caller's, above 0: training weighs samples by
-                                       class, see uw_model_train_step; NULL: all count the same */
+                                       class, see uw_model_train_step, or positions by theirs; NULL:
+                                       all count the same */
     float anomaly_threshold;        /* see uwasa/anomaly.h; in weights files; 0: none */
     struct uw_profile *profile;     /* NULL: steps are not timed */
     uw_between_fn between;          /* may be NULL */

@@ -35,7 +35,8 @@
  *     scale=none|255|standard        divide by 255; or to mean 0 and deviation 1, column by column
  *     target-scale=none|standard|N   the same of values to compute; N: divide by N
  *     test=FILE|SHARE                the test set (1/6 of the lines, by a hash of their numbers)
- *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample
+ *     missing=refuse|mean|drop       an empty value: an error, the column's mean, or no sample; a
+ *                                    line without label or value to compute is none with mean
  *     delimiter=C                    a character, or comma, semicolon, tab, blank
  *     skip=N                         lines before the first sample
  *
@@ -47,7 +48,8 @@
  *
  * Images are brought to the size of the model's input, or to that of the first one, and divided by
  * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
- * test=SHARE or test=DIR, classes, label=none. PNG needs libpng, JPEG libjpeg in the build.
+ * test=SHARE or test=DIR, classes, label=none. DIR may be one image. PNG needs libpng,
+ * JPEG libjpeg in the build.
  *
  * Sounds become the features of uwasa/sound.h: of the middle of a file as many frames, and features
  * of each, as the model's input has. All files have the rate of the first one. Options, beside
@@ -140,6 +142,13 @@ enum uw_data_wanted {
     UW_DATA_WANT_NOTHING        /* the sample itself is the target */
 };
 
+/* Whether to tell that features or values are far from 1 and not scaled. */
+enum uw_data_advice {
+    UW_DATA_ADVISES = 0,        /* with what scales them: nobody has trained the weights */
+    UW_DATA_ADVISES_NEW,        /* the model has weights of its own, which a scale would spoil */
+    UW_DATA_ADVISES_NOTHING
+};
+
 /* Samples in the memory of a program, for "arrays". */
 struct uw_data_arrays {
     const float *x;             /* [samples_n][channels][height][width] borrowed until close */
@@ -159,11 +168,17 @@ struct uw_data_config {
     /* Shape of the model's sample, 0: not known. A table's row of so many numbers gets it; images
      * of the same axes in another order are turned, channels last. */
     uint32_t channels, height, width;
+    uint32_t output[3];         /* the model's output as channels, height and width, 0: not known;
+                                   images to compute with channels last are turned to it */
     bool live;                  /* streams are allowed */
     bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
                                    if nothing else is said: for weights that nobody has trained */
+    bool asks;                  /* samples are for answers: they may have no label and no value, and
+                                   are then not split */
     bool unscaled;              /* features of a table are as in the file, whatever is said or was
                                    earlier: for who scales them */
+    enum uw_data_advice advice;
+    bool tokens;                /* features may be numbers of tokens, which have no scale */
     bool leave_values;          /* values may be classes: they are not scaled, nor doubted; nor are
                                    those of which there are not as many as outputs */
     const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */

@@ -5,7 +5,8 @@
  * Delimiter, quotes, decimal commas and comments are as in "csv:FILE" (uwasa/data.h). A first line
  * without a number is a header: by the names in it the features of the training data are found, in
  * any order and among other columns. Without names a line has the features only, or every column of
- * the training data, the label too. Features are scaled as the training data.
+ * the training data, the label too. Features are scaled as the training data. A line may also be
+ * JSON, {"x": [numbers]}, as of a stream.
  *
  * Memory     the longest line and 4 bytes a column, from the heap
  * Blocking   next: until a line has arrived      Context  one thread
@@ -35,6 +36,7 @@ struct uw_table_rows {
     size_t line_cap;
     uint32_t line_n;                /* of the last line, from 1 */
     char delimiter;                 /* 0: no line was read yet */
+    bool json;                      /* the last line is JSON */
     uint32_t cells_n;               /* of a line; 0: not known yet */
     uint32_t *feature;              /* [cells_n] UINT32_MAX: the column is none */
 };

@@ -14,6 +14,11 @@
  *     uw_checkpoint_save(&model, &state, &files.base, "node.safetensors", &err);
  *     uw_storage_file_deinit(&files);
  *
+ * A handle may hold an object for as long as it lives, so that no other one takes it for its own
+ * (uw_storage_file_hold). The lock is of the file itself, and goes along when a write replaces it;
+ * while there is no file yet, it is of an empty `<path>.part`. It ends with its process, however
+ * that ends.
+ *
  * Memory     caller owns the struct; the directory's name is copied
  * Blocking   up to the device          Context  one thread per handle
  * Errors     beside those of storage.h: begin returns UW_ERR_NOTFOUND (no such folder),
@@ -38,8 +43,10 @@ struct uw_storage_file {
     char directory[UW_STORAGE_FILE_PATH_BYTES];
     char reading[UW_STORAGE_FILE_PATH_BYTES];   /* path behind read_fd */
     char writing[UW_STORAGE_FILE_PATH_BYTES];   /* path that the open write will replace */
-    int read_fd, write_fd;                      /* -1: none */
+    char held[UW_STORAGE_FILE_PATH_BYTES];      /* path that held_fd locks */
+    int read_fd, write_fd, held_fd;             /* -1: none */
     bool write_failed;
+    bool held_part;                             /* held_fd is of held with .part */
 };
 
 /* Set up; accesses no file.
@@ -49,8 +56,14 @@ struct uw_storage_file {
  * Returns UW_OK or UW_ERR_TOOBIG (directory name too long). */
 int uw_storage_file_init(struct uw_storage_file *s, const char *directory);
 
-/* Discard an open write and close every file. Safe after a failed init, on a zeroed struct, and
- * twice. */
+/* Hold an object, which need not exist; one per handle. Nothing is held where the file system has
+ * no locks.
+ * Returns UW_OK, UW_ERR_AGAIN (another handle, mostly of another process, holds or writes it), or
+ * an error of begin. */
+int uw_storage_file_hold(struct uw_storage_file *s, const char *object);
+
+/* Let go of what is held, discard an open write and close every file. Safe after a failed init, on
+ * a zeroed struct, and twice. */
 void uw_storage_file_deinit(struct uw_storage_file *s);
 
 UW_C_END
