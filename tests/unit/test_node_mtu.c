@@ -58,6 +58,9 @@ static void grow_old(struct uw_node_state *s)
     m->members[0].incarnation = UINT32_MAX;
     m->states_n[UW_MEMBER_ALIVE] = 4000;
     m->config.rate_mbytes_per_s = 1000;
+    if (s->cell != NULL) {
+        s->cell->deaf_n = s->config.members_max;
+    }
     if (s->cell != NULL && s->cell->near.on) {
         s->cell->near.hops = HOPS_MOST;
         s->cell->near.train_us = UINT32_MAX / 8u;
