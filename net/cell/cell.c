@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The members' side of a round, then the head's. A head handles messages to itself directly. */
+ * The members' side of a round. A head handles messages to itself directly. */
 #include "cell_priv.h"
 
 #include "base/backoff.h"
@@ -11,27 +11,6 @@
 #define READY_REPEAT_US 100000u
 #define STATE_REPEAT_US 250000u
 #define TRIES_DEFAULT 5u
-#define GATHER_MIN_US 1000000u
-#define OUTLIER_MEDIANS 32.0f
-#define ROUND_MIN_US 2000000u
-#define POLL_REPEAT_US 200000u
-#define START_REPEAT_US 300000u     /* ranks that have begun send STATE sooner */
-#define POLLS_MAX 4u                /* unanswered polls before a rank is the culprit */
-#define OWES_US 3000000u            /* a head repeats an outcome for so long */
-#define OWES_REPEAT_US 100000u
-#define UNHEARD_US 1500000u         /* a rank that has just joined is heard by then */
-
-/* Called directly if this node is the head. */
-static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
-static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
-static void head_gone(struct uw_cell *c, uint32_t id);
-/* Decide in place of a lost head. */
-static void take_over(struct uw_cell *c, uint32_t lost);
-/* Gather, watch, decide. Returns the time of the next call. */
-static uint64_t run_head(struct uw_cell *c);
-/* Go on without an average: this node is an outlier, the cell is full, or it does not hear the
- * culprit, a rank; with a kind of algorithm that it lacks it is unable. */
-static void go_without(struct uw_cell *c, uint32_t culprit);
 
 int uw_cell_place(struct uw_cell *c, struct uw_arena *arena, const struct uw_cell_config *config)
 {
@@ -54,7 +33,7 @@ void uw_cell_report(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id)
 static void send_to(struct uw_cell *c, uint32_t to, const struct uw_cell_message *m)
 {
     if (to == c->config.self) {
-        head_state(c, to, m);
+        uw_cell_head_state(c, to, m);
     } else {
         c->config.send(c->config.arg, to, m);
     }
@@ -87,7 +66,7 @@ static void wait_for_start(struct uw_cell *c)
     c->since_us = c->repeat_us = c->now_us;
 }
 
-static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
+void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit)
 {
     /* A rank without a result cannot commit. */
     bool mine = commit && (c->state == UW_CELL_HAS_RESULT || c->ranks_n == 1);
@@ -110,7 +89,7 @@ static void conclude(struct uw_cell *c, bool commit, uint32_t culprit)
 }
 
 /* Handle a START, maybe of this node itself. */
-static void receive_start(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
+void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
 {
     enum uw_cell_status status = uw_cell_status_of(c, m->group, m->round);
     if (status == UW_CELL_RUNNING || status == UW_CELL_PREPARED) {
@@ -163,7 +142,7 @@ static void succeed(struct uw_cell *c, bool forgotten)
     if (next == UW_CELL_NOBODY || next == c->config.self) {
         c->decider = c->config.self;
         uw_cell_report(c, UW_CELL_NEWS_TAKEN_OVER, lost);
-        take_over(c, lost);
+        uw_cell_take_over(c, lost);
     } else {
         c->decider = next;
         c->repeat_us = c->now_us;
@@ -200,7 +179,7 @@ void uw_cell_regroup(struct uw_cell *c, const struct uw_cell_member *members, ui
 void uw_cell_gone(struct uw_cell *c, uint32_t id, uint64_t now_us)
 {
     c->now_us = now_us;
-    head_gone(c, id);
+    uw_cell_head_gone(c, id);
     if (uw_cell_in_round(c) && id == c->decider && id != c->config.self) {
         succeed(c, false);
     }
@@ -230,7 +209,7 @@ static void end_round(struct uw_cell *c, uint32_t culprit)
     uint32_t decider = c->decider;
     struct uw_cell_message m = {.act = UW_CELL_STATE, .group = c->group, .round = c->round,
                                 .status = UW_CELL_ABORTED, .culprit = culprit};
-    conclude(c, false, culprit);
+    uw_cell_conclude(c, false, culprit);
     c->direct = m.direct = c->direct && culprit == UW_CELL_NOBODY;
     send_to(c, decider, &m);
 }
@@ -268,13 +247,13 @@ static void send_ready(struct uw_cell *c, enum uw_cell_status status)
     memcpy(m.ids, c->ranks, m.ids_n * sizeof m.ids[0]);
     add_deaf(c, &m);
     if (c->head == c->config.self) {
-        head_ready(c, c->head, &m);
+        uw_cell_head_ready(c, c->head, &m);
     } else if (c->head != UW_CELL_NOBODY) {
         c->config.send(c->config.arg, c->head, &m);
     }
 }
 
-static void go_without(struct uw_cell *c, uint32_t culprit)
+void uw_cell_go_without(struct uw_cell *c, uint32_t culprit)
 {
     bool own = culprit == c->config.self;
     c->state = UW_CELL_IDLE;
@@ -311,16 +290,16 @@ static void receive_state(struct uw_cell *c, uint32_t from, const struct uw_cell
             c->state = UW_CELL_IDLE;
             c->config.give_up(c->config.arg);
         } else {
-            go_without(c, m->culprit);
+            uw_cell_go_without(c, m->culprit);
         }
         return;
     }
-    head_state(c, from, m);
+    uw_cell_head_state(c, from, m);
     if (!uw_cell_at_hand(c, m->group, m->round) || c->decider == c->config.self) {
         return;
     }
     if (uw_cell_is_decided(m->status)) {
-        conclude(c, m->status == UW_CELL_COMMITTED, m->culprit);
+        uw_cell_conclude(c, m->status == UW_CELL_COMMITTED, m->culprit);
     } else if (m->status == UW_CELL_UNKNOWN && from == c->decider) {
         succeed(c, true);
     }
@@ -345,8 +324,8 @@ void uw_cell_receive(struct uw_cell *c, uint32_t from, const struct uw_cell_mess
         return;
     }
     switch (m->act) {
-    case UW_CELL_READY: head_ready(c, from, m); break;
-    case UW_CELL_START: receive_start(c, from, m); break;
+    case UW_CELL_READY: uw_cell_head_ready(c, from, m); break;
+    case UW_CELL_START: uw_cell_begin(c, from, m); break;
     case UW_CELL_STATE: receive_state(c, from, m); break;
     case UW_CELL_POLL: receive_poll(c, from, m); break;
     case UW_CELL_BUSY:
@@ -388,7 +367,7 @@ static void run_member(struct uw_cell *c)
         return;
     }
     if (c->now_us - c->since_us > 2u * c->config.round_us) {
-        conclude(c, false, c->decider);
+        uw_cell_conclude(c, false, c->decider);
     } else if (c->state == UW_CELL_IN_ROUND && c->decider != c->config.self &&
                !uw_cell_reaches(c, c->decider)) {
         /* Without this node's result there is no commit: giving up is safe. Once reported, only the
@@ -396,7 +375,8 @@ static void run_member(struct uw_cell *c)
         succeed(c, false);
     } else if (c->now_us >= c->repeat_us) {
         c->repeat_us = c->now_us + STATE_REPEAT_US;
-        uint32_t unheard = c->now_us - c->since_us > UNHEARD_US ? unheard_rank(c) : UW_CELL_NOBODY;
+        bool long_enough = c->now_us - c->since_us > UW_CELL_UNHEARD_US;
+        uint32_t unheard = long_enough ? unheard_rank(c) : UW_CELL_NOBODY;
         if (unheard != UW_CELL_NOBODY) {
             c->unheard[c->unheard_n++ % UW_CELL_DEAF_MAX] = unheard;
             end_round(c, unheard);
@@ -410,499 +390,9 @@ uint64_t uw_cell_run(struct uw_cell *c, uint64_t now_us)
 {
     c->now_us = now_us;
     run_member(c);
-    uint64_t next_us = run_head(c);
+    uint64_t next_us = uw_cell_run_head(c);
     if (c->state != UW_CELL_IDLE && c->repeat_us < next_us) {
         next_us = c->repeat_us;
     }
     return next_us;
-}
-
-/* ---- the head: gathering ---- */
-
-static void begin_watch(struct uw_cell *c, bool taken_over)
-{
-    struct uw_cell_head *h = &c->h;
-    h->deciding = true;
-    h->taken_over = taken_over;
-    h->started_us = h->start_us = c->now_us;
-    h->deadline_us = c->now_us + (taken_over ? 0 : uw_deadline_us(&h->took, 4, 8, ROUND_MIN_US,
-                                                                  c->config.round_us));
-    h->poll_us = c->now_us;
-    h->polls = h->progress = 0;
-    for (uint32_t i = 0; i < h->seats_n; i++) {
-        h->seats[i].ranked = h->seats[i].gone = false;
-    }
-    for (uint32_t i = 0; i < h->start.ids_n; i++) {
-        struct uw_cell_seat *s = uw_cell_seat_of(c, h->start.ids[i]);
-        if (s != NULL) {
-            s->ranked = true;
-            s->ready = s->expected = false;
-            s->left_out = 0;
-            s->unheard = UW_CELL_NOBODY;
-            s->status = UW_CELL_UNKNOWN;
-            s->step = 0;
-            s->heard_us = taken_over ? 0 : c->now_us;  /* only answers count */
-        }
-    }
-}
-
-/* Send START to a rank, with the number of the wait that it answers. */
-static void send_start(struct uw_cell *c, uint32_t to)
-{
-    const struct uw_cell_seat *seat = uw_cell_seat(c, to);
-    struct uw_cell_message m = c->h.start;
-    m.asks = seat != NULL ? seat->asks : 0;
-    c->config.send(c->config.arg, to, &m);
-}
-
-static void send_to_ranks(struct uw_cell *c, const struct uw_cell_message *m)
-{
-    for (uint32_t i = 0; i < c->h.start.ids_n; i++) {
-        if (c->h.start.ids[i] != c->config.self) {
-            c->config.send(c->config.arg, c->h.start.ids[i], m);
-        }
-    }
-}
-
-/* Let a node, maybe this one, end this wait and go on without an average. */
-static void send_away(struct uw_cell *c, uint32_t to, uint32_t asks, uint32_t culprit)
-{
-    const struct uw_cell_message m = {.act = UW_CELL_STATE, .status = UW_CELL_ABORTED,
-                                      .asks = asks, .culprit = culprit};
-    if (to == c->config.self) {
-        go_without(c, culprit);
-    } else {
-        c->config.send(c->config.arg, to, &m);
-    }
-}
-
-/* Refuse this wait of a node; late messages of it are ignored. */
-static void refuse_seat(struct uw_cell *c, struct uw_cell_seat *seat, uint32_t asks,
-                        uint32_t culprit)
-{
-    seat->ready = false;
-    seat->refused = true;
-    seat->asks = asks;
-    seat->culprit = culprit;
-    send_away(c, seat->id, asks, culprit);
-}
-
-static void head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
-{
-    struct uw_cell_head *h = &c->h;
-    struct uw_cell_seat *seat = uw_cell_seat_of(c, from);
-    if (seat == NULL && m->status != UW_CELL_ABORTED) {
-        send_away(c, from, m->asks, UW_CELL_NOBODY);
-    }
-    if (seat == NULL || uw_cell_is_late(c, seat, m)) {
-        return;
-    }
-    bool begun = seat->ranked && (h->deciding || seat->status != UW_CELL_UNKNOWN);
-    if (seat->incarnation != m->incarnation || (begun && seat->asks != m->asks)) {
-        /* The round ended with its restart, or it gave the round up while this node slept. */
-        seat->gone = seat->ranked;
-        seat->refused = seat->refused && seat->incarnation == m->incarnation;
-        seat->incarnation = m->incarnation;
-    } else if (h->deciding && seat->ranked && seat->status == UW_CELL_UNKNOWN && !h->taken_over) {
-        send_start(c, from);    /* the first one was lost */
-        return;
-    }
-    if (m->status == UW_CELL_ABORTED) {
-        seat->ready = false;
-        return;
-    }
-    bool avoided = c->now_us < seat->avoid_until_us && !c->config.patient && !c->config.is_last;
-    bool again = seat->refused && seat->asks == m->asks;
-    if (avoided || again) {
-        refuse_seat(c, seat, m->asks, again ? seat->culprit : c->config.self);
-        return;
-    }
-    seat->refused = false;
-    seat->since_us = seat->ready ? seat->since_us : c->now_us;
-    seat->ready = true;
-    seat->ready_us = c->now_us;
-    seat->rms = m->rms;
-    seat->asks = m->asks;
-    seat->chunk_n = m->chunk_n;
-    seat->stream_n = m->stream_n;
-    seat->deaf_n = (uint8_t)uw_min_u32(m->deaf_n, UW_CELL_DEAF_MAX);
-    memcpy(seat->deaf, m->deaf, seat->deaf_n * sizeof m->deaf[0]);
-    for (uint32_t i = 0; i < m->ids_n; i++) {
-        struct uw_cell_seat *other = uw_cell_seat_of(c, m->ids[i]);
-        if (other != NULL) {
-            other->expected = true;
-        }
-    }
-}
-
-static void head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m)
-{
-    struct uw_cell_head *h = &c->h;
-    struct uw_cell_seat *seat = uw_cell_seat(c, from);
-    if (!h->deciding || m->group != h->start.group || m->round != h->start.round) {
-        if (seat != NULL && m->group == h->start.group && m->round == h->start.round &&
-            uw_cell_is_decided(m->status)) {
-            seat->uninformed = false;
-        }
-        /* A node that does not know the outcome of a round. */
-        if (from != c->config.self && !uw_cell_is_decided(m->status)) {
-            enum uw_cell_status known = uw_cell_status_of(c, m->group, m->round);
-            if (uw_cell_is_decided(known) ||
-                (known == UW_CELL_UNKNOWN && m->status != UW_CELL_UNKNOWN)) {
-                uw_cell_send_state(c, from, m->group, m->round);
-            }
-        }
-        return;
-    }
-    if (seat != NULL && seat->ranked) {
-        seat->status = m->status;
-        seat->unheard = m->status == UW_CELL_ABORTED && m->culprit != from ? m->culprit
-                                                                           : UW_CELL_NOBODY;
-        seat->direct = m->direct;
-        seat->step = m->step;
-        seat->waits_for = m->waits_for;
-        seat->heard_us = c->now_us;
-    }
-}
-
-static void head_gone(struct uw_cell *c, uint32_t id)
-{
-    struct uw_cell_seat *seat = uw_cell_seat(c, id);
-    if (seat != NULL) {
-        seat->ready = seat->expected = false;
-        seat->gone = seat->ranked;
-        seat->uninformed = false;
-    }
-}
-
-static void report_late(struct uw_cell *c)
-{
-    for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        if (uw_cell_is_expected(c, &c->h.seats[i]) && !c->h.seats[i].ready) {
-            uw_cell_report(c, UW_CELL_NEWS_LATE, c->h.seats[i].id);
-        }
-    }
-}
-
-static void refuse_outliers(struct uw_cell *c)
-{
-    float limit = OUTLIER_MEDIANS * uw_cell_median_rms(c);
-    for (uint32_t i = 0; i < c->h.seats_n && limit > 0.0f; i++) {
-        struct uw_cell_seat *s = &c->h.seats[i];
-        if (!uw_cell_can_take_part(c, s) || s->rms <= limit) {
-            continue;
-        }
-        if (s->id != c->config.self) {
-            uw_cell_report(c, UW_CELL_NEWS_OUTLIER, s->id);
-        }
-        refuse_seat(c, s, s->asks, s->id);
-    }
-}
-
-static uint32_t next_group(struct uw_cell *c)
-{
-    uint32_t x = (c->config.self ^ c->config.incarnation * 0x9e3779b1u) + ++c->h.counter;
-    x += c->config.series << 28;
-    x = (x ^ x >> 16) * 0x85ebca6bu;
-    x = (x ^ x >> 13) * 0xc2b2ae35u;
-    x ^= x >> 16;
-    return x != 0 ? x : 1u;
-}
-
-/* Send away ready nodes that a round leaves out. */
-static void leave_out(struct uw_cell *c, const struct uw_cell_message *start)
-{
-    for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        struct uw_cell_seat *s = &c->h.seats[i];
-        uint32_t rank = uw_cell_can_take_part(c, s) ? uw_cell_deaf_rank(c, start, s)
-                                                    : UW_CELL_NOBODY;
-        if (rank != UW_CELL_NOBODY) {
-            s->left_out++;
-            refuse_seat(c, s, s->asks, rank);
-        }
-    }
-}
-
-static void begin_round(struct uw_cell *c)
-{
-    struct uw_cell_head *h = &c->h;
-    struct uw_cell_message m = {.act = UW_CELL_START};
-    uw_cell_list_ranks(c, &m);
-    if (m.ids_n == 0) {
-        return;
-    }
-    leave_out(c, &m);
-    m.kind = c->config.choose(c->config.arg, &m);
-    bool same = h->committed && m.ids_n == h->start.ids_n &&
-                memcmp(m.ids, h->start.ids, m.ids_n * sizeof m.ids[0]) == 0 &&
-                (m.stream_n != 0) == (h->start.stream_n != 0);  /* a group streams, or not */
-    m.group = same ? h->start.group : next_group(c);
-    m.round = same ? h->start.round + 1u : 1u;
-    h->start = m;
-    for (uint32_t i = 0; i < h->seats_n; i++) {
-        h->seats[i].expected = false;
-    }
-    begin_watch(c, false);
-    bool ranked = false;
-    for (uint32_t i = 0; i < m.ids_n; i++) {
-        if (m.ids[i] == c->config.self) {
-            ranked = true;
-        } else {
-            send_start(c, m.ids[i]);
-        }
-    }
-    if (ranked) {
-        receive_start(c, c->config.self, &h->start);
-    }
-}
-
-/* Nodes that take this one for the head do not hear the head: they go on without. Returns the time
- * of the next call. */
-static uint64_t turn_away(struct uw_cell *c)
-{
-    uint64_t next_us = UINT64_MAX;
-    for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        struct uw_cell_seat *s = &c->h.seats[i];
-        uint64_t until_us = s->since_us + UNHEARD_US;
-        if (!s->ready || s->id == c->config.self) {
-            continue;
-        }
-        if (c->now_us >= until_us) {
-            refuse_seat(c, s, s->asks, c->head);
-        } else {
-            next_us = until_us < next_us ? until_us : next_us;
-        }
-    }
-    return next_us;
-}
-
-/* Count the ready nodes and begin a round. Returns the time of the next call. */
-static uint64_t gather(struct uw_cell *c)
-{
-    struct uw_cell_head *h = &c->h;
-    for (uint32_t i = 0; i < h->seats_n; i++) {
-        struct uw_cell_seat *s = &h->seats[i];
-        s->ready = s->ready && c->now_us - s->ready_us < UW_CELL_READY_STALE_US;
-    }
-    if (c->head != c->config.self) {
-        return turn_away(c);
-    }
-    struct uw_cell_gathered g = uw_cell_gather(c);
-    if (g.since_us == UINT64_MAX) {
-        return UINT64_MAX;
-    }
-    uint64_t wait_us = c->config.patient ? c->config.gather_us
-                                         : uw_deadline_us(&h->spread, 3, 8, GATHER_MIN_US,
-                                                          c->config.gather_us);
-    bool too_few = !c->met && g.ready_n < c->config.first_n;
-    bool lacks = c->config.patient ? uw_cell_lacks_one(c)
-                                   : g.late_n != 0 ||
-                                         (g.expected_n == 0 && uw_cell_lacks_anybody(c));
-    if ((too_few || lacks) && c->now_us < g.since_us + wait_us) {
-        return g.since_us + wait_us;
-    }
-    report_late(c);
-    refuse_outliers(c);
-    uw_deadline_add(&h->spread, c->now_us - g.since_us);
-    begin_round(c);
-    return c->now_us;
-}
-
-/* ---- the head: watch a round, decide it, and deliver the outcome ---- */
-
-static void decide(struct uw_cell *c, bool commit, uint32_t culprit)
-{
-    struct uw_cell_head *h = &c->h;
-    h->deciding = false;
-    h->committed = commit && !h->taken_over;
-    for (uint32_t i = 0; i < h->seats_n; i++) {
-        struct uw_cell_seat *s = &h->seats[i];
-        if (s->id == culprit && culprit != c->config.self) {
-            s->avoid_until_us = c->now_us + uw_backoff_us(UW_CELL_AVOID_US, &s->strikes,
-                                                          UW_CELL_AVOID_DOUBLINGS);
-        } else if (commit && s->ranked) {
-            s->strikes = 0;
-        }
-        s->uninformed = s->ranked && !s->gone && s->id != c->config.self && c->config.is_last;
-        s->ranked = false;
-    }
-    if (commit) {
-        uw_deadline_add(&h->took, c->now_us - h->started_us);
-        uw_cell_joined(c);
-    }
-    const struct uw_cell_message m = {
-        .act = UW_CELL_STATE, .group = h->start.group, .round = h->start.round,
-        .status = commit ? UW_CELL_COMMITTED : UW_CELL_ABORTED, .culprit = culprit};
-    send_to_ranks(c, &m);
-    h->decided_us = h->informed_us = c->now_us;
-    enum uw_cell_status own = uw_cell_status_of(c, m.group, m.round);
-    if (own == UW_CELL_RUNNING || own == UW_CELL_PREPARED) {
-        conclude(c, commit, culprit);
-    } else if (h->start.ids_n > 1) {
-        uw_cell_note(c, m.group, m.round, commit);
-    }
-}
-
-/* Repeat START to ranks that have not answered. Returns the time of the next call. */
-static uint64_t start_again(struct uw_cell *c)
-{
-    struct uw_cell_head *h = &c->h;
-    bool due = c->now_us >= h->start_us + START_REPEAT_US, lacks = false;
-    for (uint32_t i = 0; i < h->seats_n && !h->taken_over; i++) {
-        const struct uw_cell_seat *s = &h->seats[i];
-        if (s->ranked && s->status == UW_CELL_UNKNOWN && s->id != c->config.self) {
-            lacks = true;
-            if (due) {
-                send_start(c, s->id);
-            }
-        }
-    }
-    h->start_us = due ? c->now_us : h->start_us;
-    return lacks ? h->start_us + START_REPEAT_US : UINT64_MAX;
-}
-
-static void poll(struct uw_cell *c)
-{
-    const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = c->h.start.group,
-                                      .round = c->h.start.round};
-    if (c->h.polls++ == 0) {
-        c->h.poll_us = c->now_us;
-    }
-    c->h.deadline_us = c->now_us + POLL_REPEAT_US;
-    send_to_ranks(c, &m);
-}
-
-/* Decide a lost head's round, when all remaining ranks have answered or timed out. */
-static void settle(struct uw_cell *c, const struct uw_cell_tally *t, uint32_t lost)
-{
-    bool commit = t->prepared_n == t->left_n && 2u * t->prepared_n > t->ranks_n;
-    decide(c, commit, lost);
-}
-
-static void report_broken(struct uw_cell *c, uint32_t a, uint32_t b)
-{
-    c->config.report(c->config.arg, &(struct uw_cell_news){.kind = UW_CELL_NEWS_BROKEN, .id = a,
-                                                           .other = b});
-}
-
-/* Report pairs of which one rank has ended the round because it does not hear the other, as its next
- * READY will say. Returns whether there is one. */
-static bool report_unheard(struct uw_cell *c)
-{
-    bool some = false;
-    for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        const struct uw_cell_seat *s = &c->h.seats[i];
-        if (s->ranked && s->unheard != UW_CELL_NOBODY) {
-            report_broken(c, s->id, s->unheard);
-            some = true;
-        }
-    }
-    return some;
-}
-
-/* All ranks answer, but a round does not end: two of them do not hear each other. */
-static void give_up_stalled(struct uw_cell *c)
-{
-    uint32_t waits, culprit = c->h.start.direct ? UW_CELL_NOBODY : uw_cell_culprit(c, &waits);
-    if (culprit == UW_CELL_NOBODY || culprit == waits) {
-        decide(c, false, c->h.start.direct ? UW_CELL_NOBODY : waits);
-        return;
-    }
-    uw_cell_part(c, waits, culprit);
-    report_broken(c, waits, culprit);
-    decide(c, false, UW_CELL_NOBODY);
-}
-
-static uint64_t watch(struct uw_cell *c)
-{
-    struct uw_cell_head *h = &c->h;
-    uw_cell_send_state(c, c->config.self, h->start.group, h->start.round);
-    struct uw_cell_tally t = uw_cell_count(c);
-    if (t.committed || t.aborted) {
-        bool apart = !t.committed && report_unheard(c);
-        decide(c, t.committed, h->taken_over ? h->lost : apart ? UW_CELL_NOBODY : t.aborter);
-        return c->now_us;
-    }
-    if (t.prepared_n == t.ranks_n) {
-        decide(c, true, UW_CELL_NOBODY);
-        return c->now_us;
-    }
-    if (t.gone != UW_CELL_NOBODY && !h->taken_over) {
-        decide(c, false, t.gone);
-        return c->now_us;
-    }
-    if (h->taken_over && h->polls != 0 && t.answered_n == t.left_n && t.silent == UW_CELL_NOBODY) {
-        settle(c, &t, h->lost);
-        return c->now_us;
-    }
-    bool early = t.out_of_reach && h->polls == 0;
-    if (c->now_us < h->deadline_us && !early) {
-        uint64_t again_us = start_again(c);
-        return again_us < h->deadline_us ? again_us : h->deadline_us;
-    }
-    if (h->polls < POLLS_MAX) {
-        poll(c);
-        return h->deadline_us;
-    }
-    if (h->taken_over) {
-        settle(c, &t, h->lost);
-    } else if (t.silent != UW_CELL_NOBODY) {
-        decide(c, false, t.silent);
-    } else if (t.progress > h->progress && c->now_us - h->started_us < c->config.round_us) {
-        h->progress = t.progress;
-        h->polls = 0;
-        h->deadline_us = c->now_us + ROUND_MIN_US / 2u;
-    } else {
-        give_up_stalled(c);
-    }
-    return c->now_us;
-}
-
-static void take_over(struct uw_cell *c, uint32_t lost)
-{
-    struct uw_cell_head *h = &c->h;
-    h->start = (struct uw_cell_message){.act = UW_CELL_START, .group = c->group,
-                                        .round = c->round, .kind = c->kind,
-                                        .direct = c->direct,
-                                        .ids_n = c->ranks_n};
-    memcpy(h->start.ids, c->ranks, c->ranks_n * sizeof c->ranks[0]);
-    h->lost = lost;
-    begin_watch(c, true);
-    head_gone(c, lost);
-}
-
-bool uw_cell_owes(const struct uw_cell *c)
-{
-    bool owes = false;
-    for (uint32_t i = 0; i < c->h.seats_n; i++) {
-        owes = owes || c->h.seats[i].uninformed;
-    }
-    return owes && c->now_us < c->h.decided_us + OWES_US;
-}
-
-/* Poll ranks that may not know the last outcome; those that do not know it are informed. */
-static uint64_t repeat_outcome(struct uw_cell *c)
-{
-    struct uw_cell_head *h = &c->h;
-    const struct uw_cell_message m = {.act = UW_CELL_POLL, .group = h->start.group,
-                                      .round = h->start.round};
-    if (!uw_cell_owes(c)) {
-        return UINT64_MAX;
-    }
-    for (uint32_t i = 0; i < h->seats_n && c->now_us >= h->informed_us + OWES_REPEAT_US; i++) {
-        if (h->seats[i].uninformed) {
-            c->config.send(c->config.arg, h->seats[i].id, &m);
-        }
-    }
-    h->informed_us = c->now_us >= h->informed_us + OWES_REPEAT_US ? c->now_us : h->informed_us;
-    return h->informed_us + OWES_REPEAT_US;
-}
-
-static uint64_t run_head(struct uw_cell *c)
-{
-    if (c->h.deciding) {
-        return watch(c);
-    }
-    uint64_t repeat_us = repeat_outcome(c), next_us = gather(c);
-    return repeat_us < next_us ? repeat_us : next_us;
 }

@@ -22,9 +22,9 @@
  * When a round between devices (direct) fails, no node is to blame: the next one uses the link.
  *
  * Two nodes that do not hear each other are in no round together. A node reports in READY whom
- * others hear and it does not; and where a round stalls, the rank that is behind and the one that it
- * waits for are taken for such a pair for a while. The head, of those who hear most, leaves out as
- * few as it can, another one each time; who is left out is informed and goes on without.
+ * others hear and it does not; and where a round stalls, the rank that is behind and the one that
+ * it waits for are taken for such a pair for a while. The head, of those who hear most, leaves out
+ * as few as it can, another one each time; who is left out is informed and goes on without.
  *
  * A late node is left out, and is ready for the next round. A node for which the head has no place,
  * or which it avoids after an aborted round, is informed and goes on without; a node that cannot

@@ -9,6 +9,7 @@
 
 #define UW_CELL_AVOID_US 2000000u       /* of a node or a pair; doubles with each strike */
 #define UW_CELL_AVOID_DOUBLINGS 5u
+#define UW_CELL_UNHEARD_US 1500000u /* a rank that has just joined is heard by then */
 #define UW_CELL_READY_STALE_US 3000000u /* READY is repeated more often */
 
 /* Is it this node, or a reachable one? */
@@ -93,7 +94,26 @@ static inline bool uw_cell_at_hand(const struct uw_cell *c, uint32_t group, uint
 enum uw_cell_status uw_cell_status_of(const struct uw_cell *c, uint32_t group, uint32_t round);
 void uw_cell_note(struct uw_cell *c, uint32_t group, uint32_t round, bool committed);
 
-/* cell.c. Send the status of a round to a node; report to the owner. */
+/* cell_head.c. Messages to the head, also from this node itself; gone: a node has died or left. */
+void uw_cell_head_ready(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+void uw_cell_head_state(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+void uw_cell_head_gone(struct uw_cell *c, uint32_t id);
+
+/* Decide in place of a lost head. */
+void uw_cell_take_over(struct uw_cell *c, uint32_t lost);
+
+/* Gather, watch, decide. Returns the time of the next call. */
+uint64_t uw_cell_run_head(struct uw_cell *c);
+
+/* cell.c. Handle a START, maybe of this node itself; end this node's part in a round. */
+void uw_cell_begin(struct uw_cell *c, uint32_t from, const struct uw_cell_message *m);
+void uw_cell_conclude(struct uw_cell *c, bool commit, uint32_t culprit);
+
+/* Go on without an average: this node is an outlier, the cell is full (UW_CELL_NOBODY), or it does
+ * not hear the culprit, a rank. */
+void uw_cell_go_without(struct uw_cell *c, uint32_t culprit);
+
+/* Send the status of a round to a node; report to the owner. */
 void uw_cell_send_state(struct uw_cell *c, uint32_t to, uint32_t group, uint32_t round);
 void uw_cell_report(struct uw_cell *c, enum uw_cell_news_kind kind, uint32_t id);
 

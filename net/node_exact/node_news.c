@@ -112,18 +112,19 @@ static void write_cut(struct uw_node_state *s, const struct uw_node_scope *o,
                       : ", with it over the network at first");
 }
 
-/* Two nodes do not hear each other. Returns whether it was not told lately. */
-static bool write_apart(struct uw_node_state *s, const struct uw_cell_news *news)
+/* Two nodes do not hear each other; told now and then. */
+static void report_apart(struct uw_node_state *s, const struct uw_cell_news *news)
 {
     bool own = news->kind == UW_CELL_NEWS_APART;
     const char *other = own ? "this node" : name_of(s, news->other);
-    if (!uw_node_is_news(s, UW_NODE_APART, news->id ^ news->other)) {
-        return false;
+    struct uw_node_event e = event_of(UW_NODE_APART, name_of(s, news->id), 0, 0);
+    if (!uw_node_is_news(s, e.kind, news->id ^ news->other)) {
+        return;
     }
     snprintf(s->text, UW_NODE_TEXT_BYTES,
              "%s and %s do not hear each other: an average takes one of them, in turns",
              name_of(s, news->id), other);
-    return true;
+    uw_node_report(s, &e);
 }
 
 void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
@@ -134,11 +135,14 @@ void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
                                            : uw_allreduce_name(o->cell.kind);
     const char *named = uw_node_own(s, news->id) ? "this node" : who;
     unsigned others = news->ranks_n > 0 ? (unsigned)news->ranks_n - 1u : 0u;
-    uint64_t us = news->duration_us;
     char expected[EXPECTED_BYTES], took[TIME_BYTES];
     char *text = s->text;
-    size_t cap = UW_NODE_TEXT_BYTES;
-    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who, us, news->ranks_n);
+    const size_t cap = UW_NODE_TEXT_BYTES;
+    struct uw_node_event e = event_of(UW_NODE_AVERAGED, who, news->duration_us, news->ranks_n);
+    if (news->kind == UW_CELL_NEWS_APART || news->kind == UW_CELL_NEWS_BROKEN) {
+        report_apart(s, news);
+        return;
+    }
     if (news->kind == UW_CELL_NEWS_COMMITTED && others == 0) {
         return;
     }
@@ -146,7 +150,7 @@ void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
     case UW_CELL_NEWS_COMMITTED:
         e.bytes = s->config.params->size_n * (uint64_t)sizeof(float);
         s->counters.averages_done++;
-        write_time(took, sizeof took, us);
+        write_time(took, sizeof took, news->duration_us);
         snprintf(text, cap, "averaged exactly with %u other%s in %s by %s%s", others,
                  others == 1u ? "" : "s", took, algorithm, predicted(s, expected));
         break;
@@ -165,13 +169,6 @@ void uw_node_report_cell(struct uw_node_state *s, const struct uw_node_scope *o,
             return;
         }
         snprintf(text, cap, "%s has diverged from the others: not averaged with", named);
-        break;
-    case UW_CELL_NEWS_APART:
-    case UW_CELL_NEWS_BROKEN:
-        if (!write_apart(s, news)) {
-            return;
-        }
-        e.kind = UW_NODE_APART;
         break;
     case UW_CELL_NEWS_TAKEN_OVER:
         e.kind = UW_NODE_HEAD_LOST;

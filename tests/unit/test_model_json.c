@@ -285,8 +285,8 @@ static void test_losses_are_written_as_they_were_read(void **state)
         "\"losses\": [\n    {\"type\": \"mse\", \"layer\": \"r\", \"target\": \"input\"},\n"
         "    {\"type\": \"l1\", \"layer\": \"q\"},\n"
         "    {\"type\": \"huber\", \"layer\": \"s\", \"weight\": 3, \"delta\": 0.25}\n  ]",
-        "\"loss\": {\"type\": \"cross_entropy\", \"target\": \"values\", \"first\": 2, "
-        "\"weight\": 1, \"classes_last\": true}",
+        ("\"loss\": {\"type\": \"cross_entropy\", \"target\": \"values\", \"first\": 2, "
+         "\"weight\": 1, \"classes_last\": true}"),
     };
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
         struct uw_model_file m;
