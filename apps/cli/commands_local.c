@@ -49,9 +49,11 @@ int uw_predict_node_check(const struct uw_predict_node_config *config, struct uw
 
 int uw_predict_node_open(struct uw_predict_node **node,
                          const struct uw_predict_node_config *config, struct uw_answers *answers,
-                         uint32_t *sample_n, float *threshold, struct uw_error *err)
+                         struct uw_job_columns *columns, uint32_t *sample_n, float *threshold,
+                         struct uw_error *err)
 {
     (void)answers;
+    (void)columns;
     (void)sample_n;
     (void)threshold;
     *node = NULL;

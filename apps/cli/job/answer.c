@@ -114,25 +114,32 @@ static void classes_of_positions(const struct uw_answers *a, const float *out, f
     }
 }
 
+/* The loss of position k, which has that class. */
+static double position_loss(const struct uw_answers *a, const float *out, uint32_t k,
+                            uint32_t class)
+{
+    size_t stride;
+    const float *z = position_of(a, out, k, &stride);
+    double smoothing = (double)a->loss->label_smoothing, total = 0.0, mean = 0.0;
+    float max = z[0];
+    for (uint32_t c = 1; c < a->classes_n; c++) {
+        max = z[c * stride] > max ? z[c * stride] : max;
+    }
+    for (uint32_t c = 0; c < a->classes_n; c++) {
+        double down = (double)z[c * stride] - (double)max;
+        total += exp(down);
+        mean += down / a->classes_n;
+    }
+    double own = (double)z[class * stride] - (double)max;
+    return log(total) - (1.0 - smoothing) * own - smoothing * mean;
+}
+
 /* Sum of the losses of the positions that count. */
 static double mask_loss(const struct uw_answers *a, const float *out, const float *target)
 {
-    double sum = 0.0, smoothing = (double)a->loss->label_smoothing;
+    double sum = 0.0;
     for (uint32_t k = 0; k < a->numbers_n; k++) {
-        size_t stride;
-        const float *z = position_of(a, out, k, &stride);
-        double max = (double)z[0], total = 0.0, mean = 0.0;
-        for (uint32_t c = 1; c < a->classes_n; c++) {
-            max = fmax(max, (double)z[c * stride]);
-        }
-        for (uint32_t c = 0; c < a->classes_n; c++) {
-            total += exp((double)z[c * stride] - max);
-            mean += (double)z[c * stride] / a->classes_n;
-        }
-        if (target[k] >= 0.0f) {
-            double own = (double)z[(uint32_t)target[k] * stride];
-            sum += max + log(total) - (1.0 - smoothing) * own - smoothing * mean;
-        }
+        sum += target[k] >= 0.0f ? position_loss(a, out, k, (uint32_t)target[k]) : 0.0;
     }
     return (double)a->weight * sum;
 }
