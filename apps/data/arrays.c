@@ -75,16 +75,6 @@ static void doubt_scale(struct uw_arrays *d, const float *x, size_t n, const cha
     }
 }
 
-/* Zeros for n numbers each. */
-static int take_room(size_t n, float **mean, float **inverse, const char *what,
-                     struct uw_error *err)
-{
-    *mean = calloc(n, sizeof **mean);
-    *inverse = calloc(n, sizeof **inverse);
-    return *mean != NULL && *inverse != NULL
-               ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "%s: no memory for its scale", what);
-}
-
 /* Mean and 1 / deviation of each of a row's n numbers, as of a table's columns. */
 static int take_moments(const float *x, size_t rows_n, size_t n, float *mean, float *inverse)
 {
@@ -115,22 +105,15 @@ static int take_scale(struct uw_arrays *d, const struct uw_table_options *o,
 {
     struct uw_data_columns *c = &d->columns;
     size_t n = (size_t)a->channels * a->height * a->width;
-    bool known = like != NULL && like->mean != NULL && like->features_n == n;
-    bool standard = o->scale == UW_SCALE_STANDARD, earlier = known && (standard || !o->scale_said);
-    if (known && !earlier) {
-        uw_note(&d->notes, "WARNING: the model was trained on another scale, which scale replaces "
-                           "here: leave it out");
-    }
+    bool earlier = uw_scale_is_earlier(o, like, n, &d->notes);
     if (!earlier && o->scale == UW_SCALE_NONE) {
         return UW_OK;
     }
-    int rc = take_room(n, &c->mean, &c->inverse, "x", err);
+    int rc = uw_scale_room(n, &c->mean, &c->inverse, "x", err);
     if (rc == UW_OK && earlier) {
         memcpy(c->mean, like->mean, n * sizeof *c->mean);
         memcpy(c->inverse, like->inverse, n * sizeof *c->inverse);
-        uw_note(&d->notes, standard ? "features are scaled as in training, not by these arrays"
-                                    : "features are scaled as in training");
-    } else if (rc == UW_OK && standard) {
+    } else if (rc == UW_OK && o->scale == UW_SCALE_STANDARD) {
         rc = take_moments(a->x, a->samples_n, n, c->mean, c->inverse);
     }
     for (size_t k = 0; rc == UW_OK && o->scale == UW_SCALE_255 && k < n; k++) {
@@ -185,27 +168,20 @@ static int take_value_scale(struct uw_arrays *d, const struct uw_table_options *
     const struct uw_data_columns *like = config->like;
     struct uw_data_columns *c = &d->columns;
     bool said = o->target_scale != UW_TARGET_SCALE_AUTO;
-    bool known = like != NULL && like->target_mean != NULL && like->targets_n == a->y_n;
-    bool earlier = known && (!said || o->target_scale == UW_TARGET_SCALE_STANDARD);
     bool others = config->outputs != 0 && a->y_n != config->outputs;
-    if (!said && !known && (config->leave_values || others)) {
+    bool scaled = uw_target_scale_is_earlier(o, like, a->y_n, &d->notes);
+    if (!scaled && !said && (config->leave_values || others)) {
         return UW_OK;
     }
-    if (known && !earlier) {
-        uw_note(&d->notes, "WARNING: the model was trained on values of another scale, which "
-                           "target_scale replaces here: leave it out");
-    }
-    int rc = take_room(a->y_n, &c->target_mean, &c->target_inverse, "y", err);
-    bool scaled = rc == UW_OK && earlier;
-    if (scaled) {
+    int rc = uw_scale_room(a->y_n, &c->target_mean, &c->target_inverse, "y", err);
+    if (rc == UW_OK && scaled) {
         memcpy(c->target_mean, like->target_mean, a->y_n * sizeof *c->target_mean);
         memcpy(c->target_inverse, like->target_inverse, a->y_n * sizeof *c->target_inverse);
-        uw_note(&d->notes, "values are scaled as in training: losses are those of scaled values");
     } else if (rc == UW_OK) {
         rc = take_moments(a->y, a->samples_n, a->y_n, c->target_mean, c->target_inverse);
         scaled = rc == UW_OK && choose_values(d, o, a, config->scale_values);
     }
-    if (scaled) {
+    if (rc == UW_OK && scaled) {
         c->features_n = a->channels * a->height * a->width;
         c->targets_n = a->y_n;
         return UW_OK;

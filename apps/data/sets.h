@@ -102,6 +102,28 @@ int uw_images_open(struct uw_images *d, const char *text, const struct uw_data_c
                    struct uw_error *err);
 void uw_images_close(struct uw_images *d);
 
+/* ---- scales ----
+ *
+ * (x - mean) * inverse, of features and of values to compute. */
+
+/* Zeros for n numbers each, of the heap; what: their data, for err. Returns UW_OK or
+ * UW_ERR_NOMEM. */
+int uw_scale_room(size_t n, float **mean, float **inverse, const char *what, struct uw_error *err);
+
+/* Whether n features get the scale of the training data; notes tell it, and which scale is
+ * replaced.
+ *   like  of the training data; may be NULL */
+bool uw_scale_is_earlier(const struct uw_table_options *o, const struct uw_data_columns *like,
+                         size_t n, struct uw_notes *notes);
+
+/* The same for n values to compute. */
+bool uw_target_scale_is_earlier(const struct uw_table_options *o,
+                                const struct uw_data_columns *like, size_t n,
+                                struct uw_notes *notes);
+
+/* Whether values are so far from 1 that they are learned badly as they are. */
+bool uw_values_are_far(float mean, float inverse, float least, float most);
+
 /* ---- arrays ----
  *
  * Samples in the program's own memory. */
@@ -114,9 +136,6 @@ struct uw_arrays {
     struct uw_data_columns columns;     /* the scales; features_n 0: none */
     struct uw_notes notes;
 };
-
-/* Whether values are so far from 1 that they are learned badly as they are. */
-bool uw_values_are_far(float mean, float inverse, float least, float most);
 
 /* Read y as labels or values, and check that every number is finite. Returns UW_OK,
  * UW_ERR_INVALID, UW_ERR_MISMATCH or UW_ERR_NOMEM; err names the array and the place. */

@@ -7,17 +7,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int no_memory(const struct uw_table_set *p)
+/* ---- of any data ---- */
+
+int uw_scale_room(size_t n, float **mean, float **inverse, const char *what, struct uw_error *err)
 {
-    return uw_error_set(p->err, UW_ERR_NOMEM, "%.120s: no memory for its scale", p->files.o.file);
+    *mean = calloc(n + 1u, sizeof **mean);
+    *inverse = calloc(n + 1u, sizeof **inverse);
+    return *mean != NULL && *inverse != NULL
+               ? UW_OK : uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory for its scale", what);
 }
 
-/* Zeros for n numbers each. */
-static int take_room(const struct uw_table_set *p, uint32_t n, float **mean, float **inverse)
+bool uw_scale_is_earlier(const struct uw_table_options *o, const struct uw_data_columns *like,
+                         size_t n, struct uw_notes *notes)
 {
-    *mean = calloc((size_t)n + 1u, sizeof **mean);
-    *inverse = calloc((size_t)n + 1u, sizeof **inverse);
-    return *mean != NULL && *inverse != NULL ? UW_OK : no_memory(p);
+    bool standard = o->scale == UW_SCALE_STANDARD;
+    if (like == NULL || like->mean == NULL || like->features_n != n) {
+        return false;
+    }
+    if (standard || !o->scale_said) {
+        uw_note(notes, standard ? "features are scaled as in training, not by this data"
+                                : "features are scaled as in training");
+        return true;
+    }
+    if (o->scale == UW_SCALE_NONE || like->inverse[0] != 1.0f / 255.0f) {
+        uw_note(notes, "WARNING: the model was trained on another scale, which scale replaces "
+                       "here: leave it out");
+    }
+    return false;
+}
+
+bool uw_target_scale_is_earlier(const struct uw_table_options *o,
+                                const struct uw_data_columns *like, size_t n,
+                                struct uw_notes *notes)
+{
+    if (like == NULL || like->target_mean == NULL || like->targets_n != n) {
+        return false;
+    }
+    bool same = o->target_scale == UW_TARGET_SCALE_DIVIDE && like->target_mean[0] == 0.0f &&
+                like->target_inverse[0] == 1.0f / o->divisor;
+    if (o->target_scale != UW_TARGET_SCALE_AUTO && o->target_scale != UW_TARGET_SCALE_STANDARD &&
+        !same) {
+        uw_note(notes, "WARNING: the model was trained on values of another scale, which the "
+                       "target scale given replaces here: leave it out");
+        return false;
+    }
+    uw_note(notes, "values are scaled as in training: losses are those of scaled values, answers "
+                   "are in the units of the data");
+    return true;
 }
 
 /* ---- features ---- */
@@ -26,23 +62,17 @@ int uw_table_scale(struct uw_table_set *p, float *mean)
 {
     struct uw_data_columns *c = &p->d->columns;
     const struct uw_data_columns *like = p->config->like;
-    bool known = like != NULL && like->mean != NULL && like->features_n == c->features_n;
-    bool standard = p->files.o.scale == UW_SCALE_STANDARD;
-    bool earlier = known && (standard || !p->files.o.scale_said);
     size_t bytes = c->features_n * sizeof(float);
     if (p->config->unscaled) {
         return UW_OK;
     }
-    if (known && !earlier &&
-        (p->files.o.scale == UW_SCALE_NONE || like->inverse[0] != 1.0f / 255.0f)) {
-        uw_note(&p->d->notes, "WARNING: the model was trained on another scale, which scale= "
-                              "replaces here: leave it out");
-    }
+    bool earlier = uw_scale_is_earlier(&p->files.o, like, c->features_n, &p->d->notes);
     if (!earlier && p->files.o.scale == UW_SCALE_NONE) {
         return UW_OK;
     }
-    if (take_room(p, c->features_n, &c->mean, &c->inverse) < 0) {
-        return UW_ERR_NOMEM;
+    int rc = uw_scale_room(c->features_n, &c->mean, &c->inverse, p->files.o.file, p->err);
+    if (rc < 0) {
+        return rc;
     }
     for (uint32_t k = 0; k < c->features_n; k++) {
         c->inverse[k] = 1.0f / 255.0f;
@@ -53,9 +83,7 @@ int uw_table_scale(struct uw_table_set *p, float *mean)
         for (uint32_t k = 0; k < c->features_n; k++) {
             mean[k] = like->mean[k] != 0.0f ? like->mean[k] : mean[k];  /* 0: not standard */
         }
-        uw_note(&p->d->notes, standard ? "features are scaled as in training, not by this file"
-                                       : "features are scaled as in training");
-    } else if (standard) {
+    } else if (p->files.o.scale == UW_SCALE_STANDARD) {
         uw_table_moments(&p->rows[0], p->roles.features, p->roles.features_n, mean, c->inverse);
         memcpy(c->mean, mean, bytes);
     }
@@ -120,31 +148,6 @@ static void doubt_values(struct uw_table_set *p, uint32_t column)
             uw_column_text(p->rows[0].table, column, text), (double)c->least, (double)c->most);
 }
 
-/* The scale that the model's weights are for. Returns whether it is taken. */
-static bool take_earlier(struct uw_table_set *p)
-{
-    const struct uw_data_columns *like = p->config->like;
-    const struct uw_table_options *o = &p->files.o;
-    struct uw_data_columns *c = &p->d->columns;
-    size_t bytes = p->d->base.targets_n * sizeof(float);
-    if (like == NULL || like->target_mean == NULL || like->targets_n != p->d->base.targets_n) {
-        return false;
-    }
-    bool same = o->target_scale == UW_TARGET_SCALE_DIVIDE && like->target_mean[0] == 0.0f &&
-                like->target_inverse[0] == 1.0f / o->divisor;
-    if (o->target_scale != UW_TARGET_SCALE_AUTO && o->target_scale != UW_TARGET_SCALE_STANDARD &&
-        !same) {
-        uw_note(&p->d->notes, "WARNING: the model was trained on values of another scale, which "
-                              "target-scale= replaces here: leave it out");
-        return false;
-    }
-    memcpy(c->target_mean, like->target_mean, bytes);
-    memcpy(c->target_inverse, like->target_inverse, bytes);
-    uw_note(&p->d->notes, "values are scaled as in training: losses are those of scaled values, "
-                          "answers are in the table's units");
-    return true;
-}
-
 /* The scale that is said, or that values far from 1 get. */
 static void choose_values(struct uw_table_set *p, bool *scaled)
 {
@@ -182,14 +185,19 @@ int uw_table_scale_values(struct uw_table_set *p)
                    : uw_error_set(p->err, UW_ERR_INVALID, "target-scale= is for values, %.100s has "
                                   "none: target=NAME names their column", o->file);
     }
-    if (!said && (p->config->leave_values || others)) {
+    const struct uw_data_columns *like = p->config->like;
+    scaled = uw_target_scale_is_earlier(o, like, n, &p->d->notes);
+    if (!scaled && !said && (p->config->leave_values || others)) {
         return UW_OK;
     }
-    if (take_room(p, n, &c->target_mean, &c->target_inverse) < 0) {
-        return UW_ERR_NOMEM;
+    int rc = uw_scale_room(n, &c->target_mean, &c->target_inverse, o->file, p->err);
+    if (rc < 0) {
+        return rc;
     }
-    scaled = take_earlier(p);
-    if (!scaled) {
+    if (scaled) {
+        memcpy(c->target_mean, like->target_mean, n * sizeof(float));
+        memcpy(c->target_inverse, like->target_inverse, n * sizeof(float));
+    } else {
         choose_values(p, &scaled);
     }
     if (!scaled) {

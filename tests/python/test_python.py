@@ -323,6 +323,8 @@ def test_arrays_are_scaled_as_a_table_is(tmp_path):
         numpy.testing.assert_allclose(told["loss"], table["loss"], rtol=1e-5)
         numpy.testing.assert_allclose(model.predict(wide), tables.predict(wide), rtol=1e-5)
         assert any("y is learned" in note for note in told.notes) == ("none" not in said.values())
+        again = model.fit(wide, price.astype(numpy.float32), **options, **said)
+        assert not any("another scale" in note for note in again.notes)
     labels = (x[:, 0] > 1).astype(int)
     model = open_model(4)                           # as many outputs as inputs
     model.fit(wide, labels, test=(wide, labels), scale="standard", epochs=10, lr=0.1)

@@ -365,6 +365,7 @@ static void test_table_scale_of_values_is_used_again(void **state)
     expect_values(&first, 1, (float[]){1.0f, 1.0f});
     config.like = uw_data_columns(&first);
     config.scale_values = false;
+    config.leave_values = true;         /* though some of them may be classes */
     write_text("a.csv", "1,50,0.5\n");
     struct uw_data d = open_good(spec(",test=0"), &config);
     expect_values(&d, 0, (float[]){2.0f, -1.0f});
