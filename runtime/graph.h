@@ -17,6 +17,8 @@ struct uw_head {
     const struct uw_loss_def *def;
     uint32_t value;                 /* the value that the loss reads */
     uint32_t n;                     /* floats of one sample of that value */
+    float counted;                  /* of a class for each position: the sum of their weights in
+                                       the minibatch */
 };
 
 struct uw_graph {

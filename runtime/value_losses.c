@@ -175,12 +175,15 @@ static double weigh(const struct uw_model *m, const struct uw_labelled *s, const
 }
 
 /* *loss is such that its sum over the minibatch, divided by b->n, is the mean over positions. */
-static int positions_forward(const struct uw_model *m, const struct uw_labelled *s,
+static int positions_forward(struct uw_model *m, const struct uw_labelled *s,
                              const struct uw_head *h, float *p, double *loss, uint32_t *correct_n)
 {
     const float *z = uw_value_of(m, h->value, s->x);
     const struct spots spots = spots_of(m, h);
-    double counted = weigh(m, s, h), sum = 0.0;
+    double sum = 0.0;
+    if (s->pass->first == 0) {
+        m->heads[h - m->heads].counted = (float)weigh(m, s, h);
+    }
     *correct_n = 0;
     for (uint32_t i = 0; i < s->pass->batch_n; i++, z += h->n, p += h->n) {
         const float *t = values_of(m, s->b, h, s->pass->first + i);
@@ -192,16 +195,16 @@ static int positions_forward(const struct uw_model *m, const struct uw_labelled 
             *correct_n += right ? 1 : 0;
         }
     }
-    *loss = counted > 0.0 ? sum * s->b->n / counted : 0.0;
+    *loss = h->counted > 0.0f ? sum * s->b->n / (double)h->counted : 0.0;
     return UW_OK;
 }
 
-/* dy has the probabilities. */
+/* dy has the probabilities, the head the sum of weights. */
 static int positions_backward(const struct uw_model *m, const struct uw_labelled *s,
                               const struct uw_head *h, double scale, float *dy)
 {
     const struct spots spots = spots_of(m, h);
-    double counted = weigh(m, s, h), each = counted > 0.0 ? scale * s->b->n / counted : 0.0;
+    double each = h->counted > 0.0f ? scale * s->b->n / (double)h->counted : 0.0;
     float rest = h->def->label_smoothing / (float)spots.classes;
     for (uint32_t i = 0; i < s->pass->batch_n; i++, dy += h->n) {
         const float *t = values_of(m, s->b, h, s->pass->first + i);

@@ -170,11 +170,16 @@ static bool says_deaf(const struct uw_cell_seat *s, uint32_t id)
     return false;
 }
 
+static bool is_pair(const struct uw_cell_pair *p, uint32_t a, uint32_t b)
+{
+    return (p->a == a && p->b == b) || (p->a == b && p->b == a);
+}
+
 static struct uw_cell_pair *pair_of(struct uw_cell *c, uint32_t a, uint32_t b)
 {
     struct uw_cell_pair *oldest = c->h.broken;
     for (struct uw_cell_pair *p = c->h.broken; p < c->h.broken + UW_CELL_BROKEN; p++) {
-        if ((p->a == a && p->b == b) || (p->a == b && p->b == a)) {
+        if (is_pair(p, a, b)) {
             return p;
         }
         oldest = p->until_us < oldest->until_us ? p : oldest;
@@ -214,8 +219,7 @@ static bool is_apart(const struct uw_cell *c, const struct uw_cell_seat *a,
     bool broken = false;
     for (uint32_t i = 0; i < UW_CELL_BROKEN; i++) {
         const struct uw_cell_pair *p = &c->h.broken[i];
-        broken = broken || (c->now_us < p->until_us && ((p->a == a->id && p->b == b->id) ||
-                                                        (p->a == b->id && p->b == a->id)));
+        broken = broken || (c->now_us < p->until_us && is_pair(p, a->id, b->id));
     }
     return broken || says_deaf(a, b->id) || says_deaf(b, a->id);
 }
