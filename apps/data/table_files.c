@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OUTPUTS_MAX 4096u           /* elements of an array of labels or values */
-
 static bool same_file(const char *a, const char *b)
 {
     struct stat x, y;
@@ -217,25 +215,6 @@ static bool is_y_last(const struct uw_table_files *f, const struct uw_array *y, 
     return first && (as_input || (x_last && d[0] > 4 && (d[2] == 3 || d[2] == 4)));
 }
 
-/* Name the columns behind a sample of n numbers: a label, or several, or values. */
-static int name_columns(struct uw_table_files *f, uint32_t n, uint32_t outputs,
-                        enum uw_data_wanted wanted, struct uw_error *err)
-{
-    bool values = wanted == UW_DATA_WANT_VALUES || !uw_table_is_one_hot(&f->table[0], n, outputs);
-    f->list = malloc((size_t)outputs * 12u + 8u);
-    if (f->list == NULL) {
-        return uw_error_set(err, UW_ERR_NOMEM, "%.120s: no memory", f->o.file);
-    }
-    size_t used = 0;
-    for (uint32_t k = 0; k < outputs; k++) {
-        used += (size_t)snprintf(f->list + used, 12, "%s%u", k == 0 ? "" : "+",
-                                 (unsigned)(n + k + 1));
-    }
-    const char **option = outputs == 1 || !values ? &f->o.label : &f->o.target;
-    *option = f->list;
-    return UW_OK;
-}
-
 static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_data_config *config,
                 struct uw_error *err)
 {
@@ -247,22 +226,14 @@ static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_d
     if (x->rank > 2 && x->kind == 'u' && x->item_bytes == 1 && !f->o.scale_said) {
         f->o.scale = UW_SCALE_255;      /* images of bytes, as those of IDX files */
     }
-    if (rc == UW_OK && outputs > OUTPUTS_MAX) {
-        return uw_error_set(err, UW_ERR_TOOBIG, "%.100s: %.60s: more than %u labels or values for "
-                            "a sample", f->o.file, y->name, OUTPUTS_MAX);
-    }
     for (int i = 0; i < 2 && rc == UW_OK && pair[i].x.n != 0; i++) {
         bool has_label = !none && pair[i].y.n != 0;
         rc = uw_table_from_arrays(&f->table[i], i == 0 ? f->o.file : f->o.test, &pair[i].x,
                                   has_label ? &pair[i].y : NULL, last, err);
     }
-    if (outputs == 0) {
-        f->o.label = "none";
-        return rc;
-    }
-    return rc < 0 ? rc
-                  : name_columns(f, f->table[0].columns_n - (uint32_t)outputs, (uint32_t)outputs,
-                                 config->wanted, err);
+    f->o.label = outputs == 0 ? "none" : NULL;
+    f->o.behind_n = (uint32_t)outputs;
+    return rc;
 }
 
 static int open_arrays(struct uw_table_files *f, enum uw_table_kind kind,
@@ -290,7 +261,7 @@ int uw_table_files_open(struct uw_table_files *f, enum uw_table_kind kind, const
                           "label=none, classes, scale, target-scale, test and missing", 4},
         [UW_TABLE_NPZ] = {"npz:FILE", "x, y, test-x, test-y, label=none, classes, scale, "
                           "target-scale, test and missing", 1}};
-    *f = (struct uw_table_files){.list = NULL};
+    *f = (struct uw_table_files){.shape = {0}};
     int rc = uw_table_options_read(&f->o, text, &kinds[kind], err);
     if (rc < 0) {
         return rc;
@@ -304,6 +275,4 @@ void uw_table_files_close(struct uw_table_files *f)
         uw_table_close(&f->table[i]);
         uw_table_close(&f->names[i]);
     }
-    free(f->list);
-    f->list = NULL;
 }

@@ -15,7 +15,6 @@ struct uw_table_files {
     struct uw_table table[2];       /* training and test file; without one the second is empty */
     struct uw_table names[2];       /* files of labels */
     uint32_t shape[3];              /* [C][H][W] of an array's sample; 0: a row */
-    char *list;                     /* columns behind an array's sample */
 };
 
 /* Read "FILE,...,OPTION=VALUE,..." and the files. config tells the model's sizes.

@@ -35,6 +35,7 @@ struct uw_table_options {
     enum uw_table_missing missing;
     char delimiter;                 /* 0: not said */
     int skip;                       /* -1: not said */
+    uint32_t behind_n;              /* columns of a label or values behind an array's sample */
 };
 
 /* What one kind of data takes. */

@@ -465,10 +465,25 @@ static int decide_kind(struct choice *c, uint32_t column)
     return UW_OK;
 }
 
+/* The columns behind a sample of arrays: a label, values, or one label, one column a class. */
+static int take_behind(struct choice *c)
+{
+    uint32_t n = c->o->behind_n, from = c->t->columns_n - n;
+    bool hot = c->config->wanted != UW_DATA_WANT_VALUES && uw_table_is_one_hot(c->t, from, n);
+    for (uint32_t k = 0; k < n; k++) {
+        take(c, from + k);
+    }
+    c->r->role = hot ? UW_ROLE_ONE_HOT : UW_ROLE_VALUES;
+    return n == 1 ? decide_kind(c, from) : UW_OK;
+}
+
 static int choose_target(struct choice *c)
 {
     const struct uw_table_options *o = c->o;
     bool none = o->label != NULL && strcmp(o->label, "none") == 0;
+    if (o->behind_n != 0) {
+        return take_behind(c);
+    }
     if (o->target != NULL) {
         c->r->role = UW_ROLE_VALUES;
         int rc = take_list(c, "target", o->target);
@@ -602,7 +617,8 @@ int uw_roles_choose(struct uw_roles *r, const struct uw_table *t, const struct u
     }
     rc = rc < 0 ? rc : leave_out_chosen(&c);
     rc = rc < 0 ? rc : take_named(&c);
-    if (rc == UW_OK && c.feature == NULL && !has_first(&c, o->label) && !has_first(&c, o->target)) {
+    if (rc == UW_OK && o->behind_n == 0 && c.feature == NULL && !has_first(&c, o->label) &&
+        !has_first(&c, o->target)) {
         leave_out_index(&c);
     }
     rc = rc < 0 ? rc : choose_target(&c);

@@ -113,6 +113,8 @@ def mse(y, t):
 # name: module, shape of a sample, words of --loss, a target for each output, --loss is found
 CASES = {
     "pixels": (lambda: Pixels(3), (2, 6, 8), "cross_entropy", lambda: [classes(3, 6, 8)], True),
+    "pixels_many": (lambda: Pixels(3), (2, 72, 64), "cross_entropy",
+                    lambda: [classes(3, 72, 64)], True),
     "pixels_ignored": (lambda: Pixels(3), (2, 6, 8), "cross_entropy",
                        lambda: [classes(3, 6, 8, ignored=True)], True),
     "pixels_weighted": (lambda: Pixels(3), (2, 6, 8), "weighted",
