@@ -15,7 +15,8 @@ static bool can_be_pulled_from(const struct uw_node_state *s, const struct uw_me
            s->outer_us >= peer->avoid_until_us &&
            (!m->progress.newcomer || newcomer) && uw_node_lane_of(s, m) == NULL &&
            uw_node_carries(s, peer, chunk_n) &&
-           (!further || m->progress.rounds >= ADOPT_ROUNDS);
+           (!further || (m->progress.rounds >= ADOPT_ROUNDS &&
+                         m->progress.step / 2u >= s->config.trained_steps));
 }
 
 /* Does it still have its initial model? */

@@ -114,8 +114,9 @@ static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
               uw_whole_s(until_us > s->outer_us ? until_us - s->outer_us : 0));
         break;
     case UW_NODE_ADOPTED:
-        print(s, "took over the model of %s (%s), which is at step %u", name, address,
-              m != NULL ? (unsigned)m->progress.step : 0u);
+        print(s, "took over the model of %s (%s), which is at step %u%s", name, address,
+              m != NULL ? (unsigned)m->progress.step : 0u,
+              s->config.trained_steps != 0 ? ": the checkpoint is at less than half of it" : "");
         break;
     default:
         write_stopped(s, e, whys[c->why]);

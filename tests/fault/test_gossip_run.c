@@ -295,6 +295,35 @@ static void test_newcomer_adopts_and_spoils_nobody(void **state)
     world_free(w);
 }
 
+/* A device that starts again from a checkpoint of so many of the others' steps, in percent. */
+static void check_restarted(uint32_t percent, uint32_t adopted)
+{
+    struct world *w = world_new(3, 500, 0);
+    w->train_us = 20000;
+    world_up(w, 0);
+    world_up(w, 1);
+    world_run(w, 20000000);
+    assert_true(w->nodes[0].progress.step > 100);
+    struct uw_node_config c = world_config(w, 2);
+    c.newcomer = true;
+    c.trained_steps = w->nodes[0].progress.step * percent / 100u;
+    w->nodes[2].after = hold_still;
+    world_up_with(w, 2, c);
+    world_run(w, 10000000);
+    assert_int_equal(w->nodes[2].events[UW_NODE_ADOPTED], adopted);
+    assert_true(agreed(w));
+    assert_true(adopted == 0 || highest(w) < 2.0f);     /* nobody mixed its values, which are 3 */
+    world_free(w);
+}
+
+static void test_device_that_restarts_far_behind_takes_over_a_model(void **state)
+{
+    (void)state;
+    check_restarted(0, 1);
+    check_restarted(40, 1);
+    check_restarted(90, 0);
+}
+
 static void test_newcomers_alone_start_together(void **state)
 {
     (void)state;
@@ -471,6 +500,7 @@ int main(void)
         cmocka_unit_test(test_peer_with_nan_spoils_nobody),
         cmocka_unit_test(test_peer_with_outliers_spoils_nobody),
         cmocka_unit_test(test_newcomer_adopts_and_spoils_nobody),
+        cmocka_unit_test(test_device_that_restarts_far_behind_takes_over_a_model),
         cmocka_unit_test(test_newcomers_alone_start_together),
         cmocka_unit_test(test_full_member_table_is_told_and_the_dead_make_room),
         cmocka_unit_test(test_one_name_for_two_devices_is_told_to_the_older),

@@ -70,7 +70,6 @@ static int load_checkpoint(struct uw_node_work *r)
     if (rc < 0) {
         return rc;
     }
-    r->fresh = false;
     r->step = r->begun = r->first_step = state.step;
     r->loader.epoch = state.epoch;
     r->loader.position = (uint32_t)(state.position % r->own->samples_n);
@@ -144,7 +143,6 @@ static int prepare(struct uw_node_work *r, int *status)
                                                   .snapshot = true}};
     uw_lr_parse(o->schedule, &r->schedule);
     r->incarnation = (uint32_t)time(NULL);
-    r->fresh = o->weights == NULL;
     int rc = uw_job_plan(&r->job, &config, &r->err);
     *status = uw_job_exit(rc);
     if (rc < 0) {

@@ -55,7 +55,6 @@ struct uw_node_work {
     struct uw_node_net net;
     struct uw_node_report report;
     uint32_t incarnation;
-    bool fresh;                         /* no checkpoint and no weights were loaded */
     bool all_shown;                     /* by broadcast: others have all of the training's result */
     bool retreated;                     /* averaging in pairs was given up: the rule is qg */
     uint64_t step, steps;               /* done; to do, UINT64_MAX: no limit */

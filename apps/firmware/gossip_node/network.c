@@ -135,8 +135,8 @@ static struct uw_node_config node_config(struct uw_firmware *f, const struct uw_
         .name = s->name, .run = s->run, .address = s->advertise, .seeds = seed,
         .seeds_n = uw_settings_seeds(text, seed), .incarnation = f->boots, .link = f->link,
         .params = params, .snapshot = f->snapshot ? &f->model.snapshot : NULL,
-        .velocity = f->model.velocity, .newcomer = f->step == 0, .rule = f->rule,
-        .period_steps = s->period, .seed = s->seed,
+        .velocity = f->model.velocity, .newcomer = true, .trained_steps = (uint32_t)f->step,
+        .rule = f->rule, .period_steps = s->period, .seed = s->seed,
         .window_bytes = window, .members_max = MEMBERS,
         .serves_max = window > WINDOW_SMALL_BYTES ? 0 : SERVES_SMALL,
         .parts = &parts, .on_event = uw_firmware_report_event, .event_arg = f};

@@ -76,6 +76,8 @@ struct uw_node_config {
                                        works in params->x */
     const struct uw_node_direct *direct;    /* uwasa/node_direct.h; NULL: averages use the link */
     bool newcomer;                  /* take over the model of the first peer that is ahead */
+    uint32_t trained_steps;         /* of the checkpoint that it starts from: a peer that is ahead
+                                       has made twice as many. 0: any that has mixed */
 
     const struct uw_node_parts *parts;      /* linked into the program; NULL: none, enough for
                                        gossip */
