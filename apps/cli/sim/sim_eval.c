@@ -11,11 +11,39 @@
 #define BLOCK_N 512u                /* parameters summed at a time, to stay in the cache */
 #define RANGE_N 16384u              /* parameters per task of the mean model */
 
+static bool is_honest(const struct uw_sim_fleet *f, uint32_t i)
+{
+    return f->devices[i].attack == UW_SIM_HONEST;
+}
+
+static uint32_t count_honest(const struct uw_sim_fleet *f)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->devices_n; i++) {
+        n += is_honest(f, i);
+    }
+    return n;
+}
+
+/* The honest node with so many honest ones before it. */
+static uint32_t honest_at(const struct uw_sim_fleet *f, uint32_t before)
+{
+    uint32_t i = 0;
+    while (before != 0 || !is_honest(f, i)) {
+        before -= is_honest(f, i);
+        i++;
+    }
+    return i;
+}
+
 int uw_sim_open_eval(struct uw_sim *s)
 {
-    uint32_t nodes = s->o->nodes;
+    uint32_t nodes = count_honest(&s->draw.fleet);
     uint32_t n = s->o->eval_nodes < nodes ? s->o->eval_nodes : nodes;
     struct uw_rng rng;
+    if (nodes == 0) {
+        return uw_error_set(&s->err, UW_ERR_INVALID, "all nodes attack: none is left to test");
+    }
     s->tested = calloc(n, sizeof *s->tested);
     s->mean = calloc(s->jobs[0].model.params.size_n, sizeof *s->mean);
     s->accuracies = calloc(n, sizeof *s->accuracies);
@@ -26,7 +54,7 @@ int uw_sim_open_eval(struct uw_sim *s)
     for (uint32_t i = 0; i < n; i++) {      /* one of each of n equal parts */
         uint32_t from = (uint32_t)((uint64_t)i * nodes / n);
         uint32_t to = (uint32_t)((i + 1ull) * nodes / n);
-        s->tested[i] = from + uw_rng_below(&rng, to - from);
+        s->tested[i] = honest_at(&s->draw.fleet, from + uw_rng_below(&rng, to - from));
     }
     s->tested_n = n;
     return UW_OK;
@@ -59,17 +87,23 @@ static void mean_block(const struct uw_world *w, uint32_t from, uint32_t n, floa
     uint32_t nodes = w->config.fleet->devices_n;
     double sum[BLOCK_N] = {0.0};
     for (uint32_t i = 0; i < nodes; i++) {
+        if (!is_honest(w->config.fleet, i)) {
+            continue;
+        }
         const float *x = uw_world_model(w, &w->nodes[i]) + from;
         for (uint32_t k = 0; k < n; k++) {
             sum[k] += (double)x[k];
         }
     }
     for (uint32_t k = 0; k < n; k++) {
-        sum[k] /= nodes;
+        sum[k] /= count_honest(w->config.fleet);
         sums->length += sum[k] * sum[k];
         mean[k] = (float)sum[k];
     }
     for (uint32_t i = 0; i < nodes; i++) {
+        if (!is_honest(w->config.fleet, i)) {
+            continue;
+        }
         const float *x = uw_world_model(w, &w->nodes[i]) + from;
         for (uint32_t k = 0; k < n; k++) {
             double d = (double)x[k] - sum[k];
@@ -123,7 +157,7 @@ static int take_mean(struct uw_sim *s, double *consensus_distance)
         all.length += ranges[i].sums.length;
     }
     free(ranges);
-    *consensus_distance = all.length > 0.0 ? sqrt(all.apart / s->o->nodes / all.length) : 0.0;
+    *consensus_distance = all.length > 0.0 ? sqrt(all.apart / count_honest(&s->draw.fleet) / all.length) : 0.0;
     return UW_OK;
 }
 

@@ -16,7 +16,7 @@
 
 /* Of the root and of a group. */
 #define DEVICE_KEYS \
-    "device|bandwidth|latency|loss|step|speed|stragglers|availability|cells|radio"
+    "device|bandwidth|latency|loss|step|speed|stragglers|availability|cells|radio|attack"
 
 /* Of a cell; shared is a key of those that are no radio's. */
 #define CELL_KEYS "nodes|count|sizes|deal|bandwidth|latency|out_bandwidth|out_latency"
@@ -477,6 +477,27 @@ static void read_there(struct reader *r, const cJSON *there, struct uw_sim_group
     leave(r, up);
 }
 
+/* "KIND" or "KIND:STRENGTH" */
+static void read_attack(struct reader *r, const cJSON *m, struct uw_sim_group *g)
+{
+    static const char kinds[] = "none|sign_flip|scale|noise|old|little|labels";
+    static const float usual[] = {0.0f, 1.0f, 10.0f, 1.0f, 0.0f, 1.5f, 0.0f};
+    const char *text = text_of(r, m), *colon = strchr(text, ':');
+    struct uw_guess guess = {.word = text,
+                             .word_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text)};
+    int kind = uw_word_find(kinds, &guess);
+    char *end = NULL;
+    double strength = colon != NULL ? strtod(colon + 1, &end) : 0.0;
+    if (kind < 0 || (colon != NULL && (usual[kind] == 0.0f || end == colon + 1 || *end != '\0' ||
+                                       !(strength > 0.0 && strength <= 1e6)))) {
+        wrong(r, m, "needs one of %s, and behind sign_flip, scale, noise and little may have "
+              ":STRENGTH, a number up to 1e6", kinds);
+        return;
+    }
+    g->attack = (enum uw_sim_attack)kind;
+    g->strength = colon != NULL ? (float)strength : usual[kind];
+}
+
 /* ---- groups ---- */
 
 /* Read the keys of an object about devices into g, over earlier values; checks the keys. */
@@ -488,7 +509,7 @@ static void read_devices(struct reader *r, const cJSON *object, struct uw_sim_gr
     } keys[] = {{"device", read_device}, {"bandwidth", read_bandwidth}, {"latency", read_latency},
                 {"loss", read_loss}, {"step", read_step}, {"speed", read_speed},
                 {"availability", read_there}, {"stragglers", read_stragglers},
-                {"cells", read_cells}, {"radio", read_cells}};
+                {"cells", read_cells}, {"radio", read_cells}, {"attack", read_attack}};
     r->object = object;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const cJSON *m = get(object, keys[i].key);

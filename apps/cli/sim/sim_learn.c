@@ -148,6 +148,10 @@ static int compute(struct uw_sim_learner *l, struct uw_model *m, uint64_t step,
     if (n < 0) {
         return n;
     }
+    bool shifts = l->sim->draw.fleet.devices[l->place].attack == UW_SIM_LABELS;
+    for (int i = 0; shifts && i < n; i++) {
+        m->label[i] = (m->label[i] + 1u) % m->classes;
+    }
     int rc = uw_model_train_step(m, &(struct uw_minibatch){.n = (uint32_t)n}, &result, &why);
     if (rc < 0) {
         return uw_error_set(err, rc, "node %u, step %llu: %.180s; a lower --lr may help",

@@ -267,9 +267,9 @@ static int prepare(struct uw_sim *s, int *status)
     rc = rc < 0 ? rc : uw_job_try_save(&files.base, "--checkpoint", s->o->checkpoint, &s->err);
     uw_storage_file_deinit(&files);
     rc = rc < 0 ? rc : uw_sim_open_learners(s);
-    rc = rc < 0 ? rc : uw_sim_open_eval(s);
     rc = rc < 0 ? rc : uw_sim_resume(s);
     rc = rc < 0 ? rc : open_fleet(s);
+    rc = rc < 0 ? rc : uw_sim_open_eval(s);
     rc = rc < 0 ? rc : open_world(s);
     /* Until here there is nothing to save, so SIGINT ends the process at once. */
     uw_stop_init(&s->stop);

@@ -125,7 +125,8 @@ static void draw_device(struct uw_sim_draw *d, const struct uw_sim_cost *cost, u
     struct uw_sim_device *v = &d->fleet.devices[i];
     const struct uw_sim_stragglers *all = s->stragglers.share > 0.0 ? &s->stragglers
                                                                     : &g->stragglers;
-    *v = (struct uw_sim_device){.loss = (float)g->loss, .cell = UW_SIM_NO_CELL};
+    *v = (struct uw_sim_device){.loss = (float)g->loss, .cell = UW_SIM_NO_CELL,
+                                .attack = g->attack, .strength = g->strength};
     v->up_bits_per_s = draw_bits(&g->up, s->seed, STREAM_UP, i);
     v->down_bits_per_s = g->one_rate ? v->up_bits_per_s
                                      : draw_bits(&g->down, s->seed, STREAM_DOWN, i);

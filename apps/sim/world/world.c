@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "attack.h"
 #include "world.h"
 
 #include <stdlib.h>
@@ -107,6 +108,9 @@ void uw_world_close(struct uw_world *w)
     }
     if (w->vectors != NULL) {
         uw_sim_block_give(w->vectors, uw_world_vectors_bytes(&w->config));
+    }
+    for (uint32_t i = 0; w->nodes != NULL && i < w->config.fleet->devices_n; i++) {
+        uw_attack_close(&w->nodes[i]);
     }
     free(w->nodes);
     *w = (struct uw_world){.nodes = NULL};

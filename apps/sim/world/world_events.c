@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The library's nodes over the simulated links of a fleet, event by event. */
+#include "attack.h"
 #include "world_clock.h"
 #include "world.h"
 #include "medium/medium.h"
@@ -274,9 +275,10 @@ static int bind_seat(struct uw_world *w, struct seat *s, struct uw_error *err)
     c.incarnation += n->restarts;
     c.newcomer = c.newcomer || n->restarts != 0;
     c.link = &e->net.links[n->place].link;
-    c.params = &n->params;
+    bool shows = n->shown.x != NULL;
+    c.params = shows ? &n->shown : &n->params;
     c.snapshot = &n->snapshot;
-    c.velocity = n->velocity;
+    c.velocity = shows && n->velocity != NULL ? n->shown_velocity : n->velocity;
     c.spare = n->spare;
     c.seed = uw_rng_mix(c.seed, n->place);
     c.event_arg = n;
@@ -499,6 +501,7 @@ static bool has_met(const struct uw_world *w, const struct seat *s)
 static int begin(struct uw_world *w, struct seat *s)
 {
     const struct uw_node_progress fresh = {.step = 0};
+    uw_attack_show(w, s->node);
     int rc = uw_node_after_step(&s->node->node, &fresh);
     s->net_at_us = w->now_us;
     set_due(w, s);
@@ -614,6 +617,7 @@ static int events_trained(struct uw_world *w, struct uw_world_node *n,
     struct seat *s = &e->seats[n->place];
     bool waited = n->waits;
     int rc = n->restarted ? restart(w, s) : UW_OK;
+    uw_attack_show(w, n);
     int flags = rc < 0 ? rc : uw_node_after_step(&n->node, progress);
     n->waits = flags > 0 && (flags & (UW_NODE_AVERAGING | UW_NODE_ADOPTING)) != 0;
     n->averaging = flags > 0 && (flags & UW_NODE_AVERAGING) != 0;

@@ -596,7 +596,11 @@ static int formula_measure(const struct uw_world_config *c, size_t *bytes, struc
                   8u * sizeof(uint32_t);
     size_t vectors = pulls_of(c, groups_n) + (uw_world_pairs(&c->node) ? 4u : 0);
     size_t rest = nodes * each;
-    (void)err;
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (c->fleet->devices[i].attack != UW_SIM_HONEST) {
+            return uw_error_set(err, UW_ERR_UNSUPPORTED, "\"attack\" needs the network of events");
+        }
+    }
     *bytes = uw_size_mul(vectors, c->params->size_n * sizeof(float));
     *bytes = *bytes > SIZE_MAX - rest ? SIZE_MAX : *bytes + rest;
     return UW_OK;

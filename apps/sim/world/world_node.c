@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The nodes of a world apart from their network: vectors and counters. */
+#include "attack.h"
 #include "world.h"
 
 #include "uwasa/arena.h"
@@ -106,12 +107,14 @@ int uw_world_nodes_open(struct uw_world *w)
     if (w->nodes == NULL || w->vectors == NULL) {
         return UW_ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < w->config.fleet->devices_n; i++) {
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < w->config.fleet->devices_n && rc == UW_OK; i++) {
         struct uw_world_node *n = &w->nodes[i];
         n->place = i;
         n->world = w;
         n->train_at_us = UINT64_MAX;
         place_vectors(w, n, &l);
+        rc = uw_attack_open(n);
     }
-    return UW_OK;
+    return rc;
 }

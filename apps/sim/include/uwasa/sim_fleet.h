@@ -41,6 +41,19 @@ struct uw_sim_absence {
     bool forgets;                   /* it restarts after it, as a newcomer without a checkpoint */
 };
 
+/* What an attacker shows to others instead of its model. It has the run's key, knows all honest
+ * models, and follows the protocol. The strength is k. */
+enum uw_sim_attack {
+    UW_SIM_HONEST = 0,
+    UW_SIM_SIGN_FLIP,               /* -k times the mean of the honest models */
+    UW_SIM_SCALE,                   /* k times the mean */
+    UW_SIM_NOISE,                   /* the mean and normal noise, k times its rms */
+    UW_SIM_OLD,                     /* the initial model */
+    UW_SIM_LITTLE,                  /* the mean less k standard deviations of the honest models.
+                                       Source: G. Baruch et al., "A Little Is Enough", 2019 */
+    UW_SIM_LABELS                   /* its own model, trained with each class as the next one */
+};
+
 struct uw_sim_device {
     uint64_t up_bits_per_s, down_bits_per_s;
     uint64_t latency_us;            /* one way to the middle; between two devices it is the sum */
@@ -48,6 +61,8 @@ struct uw_sim_device {
     uint64_t step_us;               /* of one local step, 1 or more */
     uint64_t start_us;              /* time from the start of training to its first step */
     uint32_t cell;                  /* index of its cell, or UW_SIM_NO_CELL */
+    enum uw_sim_attack attack;
+    float strength;                 /* of the attack */
     const struct uw_sim_absence *absences;      /* [absences_n], by from_us, not overlapping */
     uint32_t absences_n;
 };

@@ -115,6 +115,8 @@ struct uw_sim_group {
     struct uw_sim_stragglers stragglers;
     struct uw_sim_availability there;
     struct uw_sim_cells cells;
+    enum uw_sim_attack attack;
+    float strength;
 };
 
 struct uw_sim_scenario {

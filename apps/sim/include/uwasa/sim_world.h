@@ -59,6 +59,8 @@ struct uw_world_node {
     struct uw_node node;            /* of UW_WORLD_EVENTS */
 
     /* private */
+    struct uw_params shown;         /* of an attacker: what it shows; x NULL: its own model */
+    float *shown_velocity;
     float *spare;
     bool averaging;                 /* an average uses x */
     struct uw_world *world;
