@@ -6,9 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-#define OUTLIER_MEDIANS 10.0f       /* limit in medians of the segment */
+#define USUAL_FIRST 2.0f            /* movements of a round */
+#define USUAL_UP 1.1f
+#define USUAL_DOWN 0.85f
+#define FAR 4.0f                    /* times what is usual: the pull is refused */
+#define FAR_AFTER 8u                /* from a share of the model on */
+#define MOVES_MOST 5.0f             /* times what is usual in a chunk */
 #define OUTLIER_ADOPT 1000.0f       /* limit of a newcomer; trained models are closer */
-#define MEDIAN_STEP 1.1f
 #define WEIGHT_DEFAULT 0.5f
 #define PUBLISH_TRIES 16u           /* readers copy one chunk at a time */
 
@@ -23,11 +27,11 @@ int uw_gossip_place(struct uw_gossip *g, struct uw_arena *arena,
     }
     g->slot_bytes = uw_gossip_slot_bytes(config->chunk_n);
     const size_t bytes[2] = {uw_size_mul(config->slots_n, g->slot_bytes),
-                             uw_size_mul(config->params->segments_n, sizeof *g->median)};
+                             uw_size_mul(config->params->segments_n, sizeof *g->usual)};
     void *part[2];
     int rc = uw_arena_take_each(arena, 2, bytes, part);
     g->ring = part[0];
-    g->median = part[1];
+    g->usual = part[1];
     g->recent = UW_MIX_RECENT_FIRST;
     g->period_steps = config->period_steps;
     atomic_init(&g->period, config->period_steps);
@@ -138,30 +142,102 @@ static uint32_t segment_of(const struct uw_params *p, uint32_t offset_n)
     return low;
 }
 
-/* Is a chunk no outlier? The median is estimated by small steps towards each accepted value. Chunks
- * of a model that is taken over neither use nor change it. */
-static bool near_enough(struct uw_gossip *g, const struct uw_gossip_slot *s)
+/* ---- how far peers' models are ---- */
+
+static uint32_t segment_end(const struct uw_params *p, uint32_t i)
 {
-    double sum = uw_squares_apart(s->x, g->config.params->x + s->offset_n, s->count_n);
-    float distance = sqrtf((float)(sum / s->count_n));
-    float none = 0.0f;
-    float *median = &none;
-    if (g->config.params->segments_n != 0 && !s->adopt) {
-        median = &g->median[segment_of(g->config.params, s->offset_n)];
+    return i + 1u < p->segments_n ? p->segments[i + 1u].offset_n : p->size_n;
+}
+
+/* The rms of this node's movement in segment i since the last publish; 0: none, or not known. */
+static float movement(const struct uw_gossip *g, uint32_t i)
+{
+    const struct uw_params *p = g->config.params;
+    const float *start = start_of(g);
+    uint32_t at = p->segments[i].offset_n, n = segment_end(p, i) - at;
+    return start == NULL || g->steps == 0 || g->jumped || n == 0
+               ? 0.0f
+               : sqrtf((float)(uw_squares_apart(p->x + at, start + at, n) / n));
+}
+
+/* What is usual at first: this node's way until the end of the first pull. */
+static void begin_usual(struct uw_gossip *g)
+{
+    for (uint32_t i = 0; !g->learned && i < g->config.params->segments_n; i++) {
+        g->usual[i].rms += USUAL_FIRST * movement(g, i);
     }
-    float limit = OUTLIER_MEDIANS * *median;
-    float floor = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER_FLOOR) * g->rms;
-    limit = limit > floor ? limit : floor;
-    /* Initial weights of zero give no limit, but the distance must be finite. */
-    if (isinf(distance) || (limit > 0.0f && distance > limit)) {
-        return false;
+}
+
+/* Learn from the round's pull; without movement also what is usual at first. */
+static void learn_usual(struct uw_gossip *g, bool refused)
+{
+    float ratio = g->pull_usual > 0.0f ? sqrtf(g->pull_squares / g->pull_usual) : 0.0f;
+    bool again = refused && g->far;
+    float nearer = ratio < g->far_ratio ? ratio : g->far_ratio;
+    if (!refused && g->pull_n != 0) {
+        float steps = (float)g->apart_steps;
+        g->usual_steps += (g->learned ? 0.25f : 1.0f) * (steps - g->usual_steps);
+        g->apart_steps = 0;
     }
-    if (*median == 0.0f) {
-        *median = distance;
-    } else {
-        *median *= distance > *median ? MEDIAN_STEP : 1.0f / MEDIAN_STEP;
+    g->learned = g->learned || g->pull_n != 0;
+    for (uint32_t i = 0; i < g->config.params->segments_n; i++) {
+        struct uw_usual *u = &g->usual[i];
+        float rms = u->n != 0 ? sqrtf(u->squares / (float)u->n) : u->rms;
+        if (u->rms == 0.0f && movement(g, i) == 0.0f) {
+            u->rms = rms;
+        } else if (again) {
+            u->rms *= USUAL_UP * nearer / FAR;
+        } else if (g->pull_n != 0 && (refused || rms != u->rms)) {
+            u->rms *= refused || rms > u->rms ? USUAL_UP : USUAL_DOWN;
+        }
+        u->squares = 0.0f;
+        u->n = 0;
     }
-    return true;
+    g->far = refused ? !again : g->far && g->pull_n == 0;
+    g->far_ratio = ratio;
+    g->pull_squares = g->pull_usual = 0.0f;
+    g->pull_n = 0;
+}
+
+/* The share of a chunk's difference that is mixed; below 0: it is an outlier. */
+static float share_of(struct uw_gossip *g, const struct uw_gossip_slot *s)
+{
+    const struct uw_params *p = g->config.params;
+    const float *start = start_of(g);
+    const float *own = s->adopt || g->jumped || start == NULL ? p->x : start;
+    double squares = uw_squares_apart(s->x, own + s->offset_n, s->count_n);
+    float distance = sqrtf((float)(squares / s->count_n));
+    if (s->adopt || s->from_id != 0 || p->segments_n == 0) {
+        /* Initial weights of zero give no limit, but the distance must be finite. */
+        float limit = (s->adopt ? OUTLIER_ADOPT : UW_GOSSIP_OUTLIER) * g->rms;
+        return isinf(distance) || (limit > 0.0f && distance > limit) ? -1.0f : 1.0f;
+    }
+    struct uw_usual *u = &g->usual[segment_of(p, s->offset_n)];
+    if (isinf(u->squares + (float)squares)) {
+        return -1.0f;
+    }
+    u->squares += (float)squares;
+    u->n += s->count_n;
+    if (u->rms == 0.0f) {
+        return 0.0f;
+    }
+    float longer = (float)g->apart_steps / (g->usual_steps > 1.0f ? g->usual_steps : 1.0f);
+    float usual = g->learned && longer > 1.0f ? longer * u->rms : u->rms;
+    g->pull_squares += (float)squares;
+    g->pull_usual += usual * usual * (float)s->count_n;
+    g->pull_n += s->count_n;
+    float far = g->learned ? FAR : MOVES_MOST;
+    if (g->pull_n >= p->size_n / FAR_AFTER && g->pull_squares > far * far * g->pull_usual) {
+        return -1.0f;
+    }
+    return distance > MOVES_MOST * usual ? MOVES_MOST * usual / distance : 1.0f;
+}
+
+static void reject(struct uw_gossip *g, const struct uw_gossip_slot *s)
+{
+    store(&g->rejected_far, g->far);
+    store(s->from_id != 0 ? &g->outlier_id : &g->rejected, s->from_id != 0 ? s->from_id : g->round);
+    store(&g->outliers, uw_load(&g->outliers) + 1u);
 }
 
 static bool is_wanted(const struct uw_gossip *g, const struct uw_gossip_slot *s)
@@ -183,6 +259,32 @@ static bool fetch_arrived(struct uw_gossip *g, uint32_t head, uint32_t tail)
     return to_n == 0 || uw_image_fetch(&g->image, from_n, to_n - from_n) == UW_OK;
 }
 
+/* Mix a chunk in. */
+static void mix_slot(struct uw_gossip *g, const struct uw_gossip_slot *s)
+{
+    const float *start = start_of(g);
+    float weight = s->weight != 0.0f ? s->weight : g->config.constants.weight;
+    float share = share_of(g, s);
+    if (share <= 0.0f) {
+        if (share < 0.0f) {
+            reject(g, s);
+        }
+        return;
+    }
+    weight = s->adopt ? 1.0f : share * weight;
+    if (s->adopt || g->jumped || start == NULL) {
+        uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
+    } else {
+        uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n, start, s->x);
+    }
+    uw_image_changed(&g->image, s->offset_n, s->count_n);
+    g->mixed_round++;
+    g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
+    g->model = s->adopt ? UW_GOSSIP_TAKING : g->model;
+    g->jumped = g->jumped || s->adopt;
+    store(&g->mixed, uw_load(&g->mixed) + 1u);
+}
+
 static void mix_arrived(struct uw_gossip *g)
 {
     uint32_t head = uw_load(&g->head);
@@ -193,27 +295,7 @@ static void mix_arrived(struct uw_gossip *g)
     while (head != tail) {
         const struct uw_gossip_slot *s = slot_at(g, head);
         if (is_wanted(g, s)) {
-            if (!near_enough(g, s)) {
-                store(s->from_id != 0 ? &g->outlier_id : &g->rejected,
-                      s->from_id != 0 ? s->from_id : g->round);
-                store(&g->outliers, uw_load(&g->outliers) + 1u);
-            } else {
-                float weight = s->adopt            ? 1.0f
-                               : s->weight != 0.0f ? s->weight
-                                                   : g->config.constants.weight;
-                const float *start = start_of(g);
-                if (s->adopt || g->jumped || start == NULL) {
-                    uw_mix_chunk(weight, s->count_n, s->x, g->config.params->x + s->offset_n);
-                } else {
-                    uw_mix_pulled(weight, g->config.params, s->offset_n, s->count_n, start, s->x);
-                }
-                uw_image_changed(&g->image, s->offset_n, s->count_n);
-                g->mixed_round++;
-                g->mixed_models += (float)s->count_n / (float)g->config.params->size_n;
-                g->model = s->adopt ? UW_GOSSIP_TAKING : g->model;
-                g->jumped = g->jumped || s->adopt;
-                store(&g->mixed, uw_load(&g->mixed) + 1u);
-            }
+            mix_slot(g, s);
         }
         head = place_after(g, head);
         atomic_store_explicit(&g->head, head, memory_order_release);
@@ -253,6 +335,7 @@ int uw_gossip_publish(struct uw_gossip *g, uint32_t step, bool measure)
     if (rc < 0) {
         return rc;
     }
+    begin_usual(g);
     rc = s != NULL ? UW_ERR_AGAIN : UW_OK;
     for (uint32_t i = 0; rc == UW_ERR_AGAIN && i < PUBLISH_TRIES; i++) {
         rc = uw_snapshot_publish(s, g->config.params->x, step);
@@ -323,6 +406,7 @@ static void end_steps(struct uw_gossip *g, uint32_t step)
 
 static void end_pull(struct uw_gossip *g)
 {
+    learn_usual(g, uw_gossip_rejected(g, g->round) && g->pull_n != 0);
     if (g->mixed_round != 0 && g->model != UW_GOSSIP_HALF) {
         uw_gossip_mixed_round(g);
     }
@@ -399,6 +483,7 @@ int uw_gossip_after_step(struct uw_gossip *g, const struct uw_node_progress *p)
     if (p->lr > 0.0f) {
         g->steps++;
         g->round_steps++;
+        g->apart_steps++;
         g->lr_sum += p->lr;
     }
     int flags = 0;

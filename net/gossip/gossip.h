@@ -26,11 +26,18 @@
  * whose version was mixed before, so that a slow peer delays no one.
  *
  * Guards. The network thread refuses chunks that are damaged, of another run or model, or not
- * finite. The training thread refuses outliers: chunks whose rms difference to the own parameters
- * exceeds both 10 times its running median in the chunk's segment and 32 times the rms of all
- * parameters, a floor for honest models that differ at the start. An outlier ends the pull. For a
- * newcomer the limit is 1000 times the rms of its initial weights: it rejects a model that has
- * diverged, and no trained one.
+ * finite. The training thread bounds what a peer that has the key can do. For every segment it
+ * knows how far peers' models usually are, as rms: at first twice its own movement, later 1.1 times
+ * as much after a pull that is further away and 0.85 times after a nearer one, so that a good third
+ * of the pulls are nearer. If a pull was mixed longer ago than usual, more is usual. A pull that is
+ * 4 times as far, the first one 5 times, is refused, from an eighth of the model on; a chunk that
+ * is more than 5 times as far moves its elements 5 times as far. Two refused pulls in a row may mean
+ * that this node is the one apart: then the nearer one becomes usual. Until it is known what is
+ * usual, in the first round, nothing is mixed.
+ *
+ * Chunks of several peers are outliers from 32 times the rms of all parameters on. For a newcomer
+ * the limit is 1000 times the rms of its initial weights: it rejects a model that has diverged, and
+ * no trained one.
  *
  * Without a snapshot the progress since the round began is not known: chunks are mixed as
  * (1 - w) x + w s_peer, and rules that need the round's start cannot be used.
@@ -56,7 +63,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define UW_GOSSIP_OUTLIER_FLOOR 32.0f   /* times the rms of the model: smaller is no outlier */
+#define UW_GOSSIP_OUTLIER 32.0f     /* times the rms of the model, of several peers and cells */
 
 enum uw_gossip_end {
     UW_GOSSIP_NONE,                 /* no peer to pull from */
@@ -102,12 +109,21 @@ enum uw_gossip_model {
     UW_GOSSIP_HALF                  /* a part of another model, not published */
 };
 
+/* The difference to peers' models in a segment. */
+struct uw_usual {
+    float rms;                      /* 0: not known yet */
+    float squares;                  /* sum over this round's pull ... */
+    uint32_t n;                     /* ... and its elements */
+};
+
 /* Small fields first: boards access them with short instructions. */
 struct uw_gossip {
     /* training thread */
     uint8_t state;                  /* enum uw_gossip_state */
     uint8_t model;                  /* enum uw_gossip_model */
     bool turned;                    /* the rule was applied to these steps; not yet published */
+    bool learned;                   /* from a pull, what is usual */
+    bool far;                       /* the pull before was refused as too far away */
     bool jumped;                    /* chunks were taken over since the last publish: the difference
                                        to the snapshot is not a step */
 
@@ -135,6 +151,7 @@ struct uw_gossip {
     atomic_uint_least32_t ended, ended_how;     /* network: the round whose pull has ended */
     atomic_uint_least32_t period;               /* network: T from the next round on */
     atomic_uint_least32_t rejected;             /* training: the round of an outlier */
+    atomic_uint_least32_t rejected_far;         /* training: 1: the pull before was one, too */
     atomic_uint_least32_t outlier_id;           /* training: its sender, of several peers */
     atomic_uint_least32_t step, version, rounds, loss, accuracy, samples_per_s; /* training */
     atomic_uint_least32_t power_mw, temperature_mc, battery_percent;
@@ -144,7 +161,12 @@ struct uw_gossip {
     uint32_t taken;                 /* last round read from `asked` */
 
     /* training thread */
-    float *median;                  /* [segments_n] of chunk differences; 0: none yet */
+    struct uw_usual *usual;         /* [segments_n] */
+    float pull_squares, pull_usual; /* sums over this round's pull; of what is usual */
+    float far_ratio;                /* of the pull before, if it was refused */
+    float usual_steps;              /* local steps from pull to pull */
+    uint32_t apart_steps;           /* since a pull was mixed */
+    uint32_t pull_n;
     float lr_sum;                   /* of the steps since the last publish */
     float mixed_models;             /* mixed in since the rule was applied */
     float recent;                   /* see uw_mix_recent */
@@ -267,6 +289,12 @@ uint32_t uw_gossip_outlier_id(struct uw_gossip *g);
 static inline bool uw_gossip_rejected(const struct uw_gossip *g, uint32_t round)
 {
     return uw_load(&g->rejected) == round;
+}
+
+/* Network. Was the round before a refused one refused, too? Then this node may be the one apart. */
+static inline bool uw_gossip_doubts(const struct uw_gossip *g)
+{
+    return uw_load(&g->rejected_far) != 0;
 }
 
 #endif

@@ -267,7 +267,9 @@ static void judge_pull(struct uw_node_state *s, bool mixed)
         return;
     }
     p->judged = true;
-    uw_node_punish(s, m);
+    if (!uw_gossip_doubts(&s->gossip)) {
+        uw_node_punish(s, m);
+    }
     uw_node_event_pull(s, m, UW_NODE_CHUNK_OUTLIER, UW_WHY_NONE);
     if (p->first.transfer.active) {
         uw_node_pull_cut(s, UW_WHY_CHUNK);

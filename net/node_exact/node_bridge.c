@@ -212,7 +212,7 @@ static int take_chunk(struct uw_node_state *s, const struct uw_gossip_slot *peer
         sum += (double)own[i] * (double)own[i];
     }
     double rms = (double)sqrtf((float)(sum / peer->count_n));
-    double limit = (double)(UW_GOSSIP_OUTLIER_FLOOR * uw_gossip_rms(&s->gossip));
+    double limit = (double)(UW_GOSSIP_OUTLIER * uw_gossip_rms(&s->gossip));
     if (!isfinite(rms) || !isfinite(limit) || (limit > 0.0 && rms > limit)) {
         return UW_ERR_DENIED;
     }

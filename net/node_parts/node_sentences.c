@@ -83,13 +83,26 @@ static const char *and_more(unsigned n, char text[24])
     return text;
 }
 
+static void write_refused_model(struct uw_node_state *s, const struct uw_node_event *e,
+                                const struct uw_node_cause *c)
+{
+    uint64_t until_us = c->m != NULL ? uw_node_peer(s, c->m)->avoid_until_us : 0;
+    char pause[40] = "";
+    if (until_us > s->outer_us) {
+        snprintf(pause, sizeof pause, ", no pulls from it for %u s",
+                 uw_whole_s(until_us - s->outer_us));
+    }
+    print(s, "the model of %s (%s) %s: refused%s", e->peer, e->address,
+          e->kind == UW_NODE_CHUNK_OUTLIER ? "is too far from this node's"
+                                           : "holds a NaN or infinity", pause);
+}
+
 static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
                        const struct uw_node_cause *c)
 {
     const struct uw_node_pull *p = &s->pull;
     const struct uw_member *m = c->m;
     const char *name = e->peer, *address = e->address;
-    uint64_t until_us = m != NULL ? uw_node_peer(s, m)->avoid_until_us : 0;
     char more[24];
     switch (e->kind) {
     case UW_NODE_PULL_STARTED:
@@ -108,10 +121,7 @@ static void write_pull(struct uw_node_state *s, const struct uw_node_event *e,
         break;
     case UW_NODE_CHUNK_NONFINITE:
     case UW_NODE_CHUNK_OUTLIER:
-        print(s, "a chunk from %s (%s) %s: refused, no pulls from it for %u s", name, address,
-              e->kind == UW_NODE_CHUNK_OUTLIER ? "is an outlier"
-                                               : "holds a NaN or infinity",
-              uw_whole_s(until_us > s->outer_us ? until_us - s->outer_us : 0));
+        write_refused_model(s, e, c);
         break;
     case UW_NODE_ADOPTED:
         print(s, "took over the model of %s (%s), which is at step %u%s", name, address,

@@ -48,6 +48,9 @@ done <<END
 "network": "formula", "pull_window": 65536
 "eval_seconds": 1e-9
 "exchange": "hierarchical", "nodes": 80, "cells": {"nodes": 70}
+"nodes": [{"count": 3}, {"count": 1, "attack": "sign"}]
+"nodes": [{"count": 3}, {"count": 1, "attack": "noise:much"}]
+"nodes": [{"count": 3}, {"count": 1, "attack": "old:2"}]
 END
 expect 2 "$uwasa" sim --config nowhere.json
 expect 2 "$uwasa" sim nowhere.json
@@ -115,6 +118,20 @@ grep -q '^no device was away: the first absence begins after 40 s, and the run t
     { cat err >&2; fail "a run that ends before anybody is away"; }
 expect 0 "$uwasa" sim --config s.json --dry-run
 grep -qx 'the first absence begins after 40 s' out || { cat out >&2; fail "when who is away"; }
+
+# one of four attacks: what ruins a run without guards costs the others little, and they alone are tested
+for attack in sign_flip scale:10 noise:1 old little; do
+    scenario "\"nodes\": [{\"count\": 3}, {\"count\": 1, \"attack\": \"$attack\"}], \"step\": {\"seconds\": 0.01}"
+    run --steps 200
+    awk -v a="$(number out test_accuracy)" 'BEGIN { exit !(a >= 0.95) }' ||
+        { tail -n 1 out >&2; fail "an attacker: $attack"; }
+    grep -q '"pulls_done"' out || fail "no counters"
+done
+scenario '"nodes": [{"count": 3}, {"count": 1, "attack": "old"}], "network": "formula"'
+"$uwasa" sim --config s.json >out 2>err && fail "an attack by formula"
+grep -q '"attack" needs the network of events' err || { cat err >&2; fail "why not by formula"; }
+scenario '"nodes": [{"count": 3, "attack": "old"}]'
+"$uwasa" sim --config s.json >out 2>err && fail "nobody is honest"
 
 # who forgets begins anew: its model is worse, the run goes on
 scenario '"nodes": 8, "step": {"seconds": 0.1}, "latency": 0.001, "availability":

@@ -226,7 +226,96 @@ static void test_what_is_learned_during_a_pull_stays_whole(void **state)
     tear_down(&b);
 }
 
-static void test_outlier_is_refused_and_so_is_the_rest_of_its_pull(void **state)
+/* A round in which all elements move by `step`, and a peer's model is `apart` from the start. */
+static void round_apart(struct bench *b, float step, float apart)
+{
+    uint32_t round = uw_gossip_next_round(&b->g);
+    assert_int_not_equal(round, 0);
+    for (uint32_t i = 0; i < N; i++) {
+        b->x[i] += step;
+    }
+    for (uint32_t chunk = 0; chunk * CHUNK < N; chunk++) {
+        push(b, round, chunk, 0.0f, false);
+        struct uw_gossip_slot *slot = (struct uw_gossip_slot *)(void *)
+            (b->g.ring + (uw_load(&b->g.tail) + b->g.config.slots_n - 1u) % b->g.config.slots_n *
+                         b->g.slot_bytes);
+        for (uint32_t i = 0; i < slot->count_n; i++) {
+            slot->x[i] = b->s[chunk * CHUNK + i] + apart;
+        }
+    }
+    uw_gossip_ended(&b->g, round, UW_GOSSIP_COMPLETE);
+    (void)uw_gossip_after_step(&b->g, &b->p);
+}
+
+static struct bench *untrusting(struct bench *b)
+{
+    set_up(b, &uw_mix_none, 1, false);
+    memset(b->g.usual, 0, sizeof *b->g.usual);
+    b->g.learned = false;
+    assert_int_equal(uw_gossip_after_step(&b->g, &b->p), 0);
+    return b;
+}
+
+static void test_first_round_mixes_nothing_and_learns_from_movement(void **state)
+{
+    (void)state;
+    struct bench b;
+    round_apart(untrusting(&b), 0.5f, 30.0f);
+    assert_float_equal(b.x[0], 1.5f, 1e-6);
+    assert_float_equal(b.g.usual[0].rms, 1.0f, 1e-5);
+    round_apart(&b, 0.5f, 2.0f);        /* it adds the second movement, as nothing was learned */
+    assert_float_equal(b.x[0], 3.0f, 1e-5);
+    tear_down(&b);
+}
+
+static void test_far_pull_is_refused_unless_two_in_a_row_are_far(void **state)
+{
+    (void)state;
+    struct bench b;
+    round_apart(untrusting(&b), 0.5f, 0.0f);
+    for (uint32_t i = 0; i < 10; i++) {
+        round_apart(&b, 0.5f, 1.0f);
+    }
+    float usual = b.g.usual[0].rms, x = b.x[0];
+    assert_true(usual > 0.8f && usual < 1.2f);
+    round_apart(&b, 0.0f, -40.0f);      /* a liar: alone, it moves nothing and nearly no limit */
+    assert_float_equal(b.x[0], x, 0.0);
+    assert_true(uw_gossip_rejected(&b.g, b.g.round - 1u) && !uw_gossip_doubts(&b.g));
+    round_apart(&b, 0.0f, 1.0f);
+    assert_float_equal(b.x[0], x + 0.5f, 1e-5);
+    assert_true(b.g.usual[0].rms < 1.4f);
+    x = b.x[0];
+    round_apart(&b, 0.0f, 40.0f);       /* now this node is apart from all: by 30 or more */
+    round_apart(&b, 0.0f, 30.0f);
+    assert_float_equal(b.x[0], x, 0.0);
+    assert_true(uw_gossip_doubts(&b.g));
+    round_apart(&b, 0.0f, 30.0f);
+    assert_float_equal(b.x[0], x + 15.0f, 1e-3);
+    tear_down(&b);
+}
+
+static void test_chunk_that_is_far_moves_its_elements_five_times_as_far_as_usual(void **state)
+{
+    (void)state;
+    struct bench b;
+    set_up(&b, &uw_mix_none, 1, false);
+    assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
+    b.g.usual[0].rms = 1.0f;
+    b.params.size_n = 100u * N;         /* one chunk is less than an eighth */
+    push(&b, uw_gossip_next_round(&b.g), 0, 1000.0f, false);
+    b.g.config.period_steps = b.g.period_steps = 10u;
+    (void)uw_gossip_after_step(&b.g, &b.p);
+    double squares = 0.0;
+    for (uint32_t i = 0; i < CHUNK; i++) {
+        double moved = (double)(b.x[i] - b.s[i]);
+        squares += moved * moved;
+    }
+    assert_float_equal(sqrt(squares / CHUNK), 0.5 * 5.0, 1e-3);
+    b.params.size_n = N;
+    tear_down(&b);
+}
+
+static void test_refused_chunk_ends_the_rest_of_its_pull(void **state)
 {
     (void)state;
     struct bench b;
@@ -280,6 +369,7 @@ static void test_weights_of_all_zeros_let_no_absurd_chunk_in(void **state)
     struct bench b;
     set_up(&b, &uw_mix_none, 1, false);
     memset(b.x, 0, N * sizeof b.x[0]);
+    b.g.usual[0].rms = 0.0f;
     assert_int_equal(uw_gossip_after_step(&b.g, &b.p), 0);
     push(&b, 1, 0, 3e38f, false);
     push(&b, 1, 1, 1.0f, false);
@@ -289,10 +379,11 @@ static void test_weights_of_all_zeros_let_no_absurd_chunk_in(void **state)
     for (uint32_t i = 0; i < N; i++) {
         assert_float_equal(b.x[i], 0.0f, 0.0);
     }
-    assert_float_equal(b.g.median[0], 0.0f, 0.0);
-    push(&b, 2, 1, 1.0f, false);
-    uw_gossip_ended(&b.g, 2, UW_GOSSIP_COMPLETE);
-    (void)uw_gossip_after_step(&b.g, &b.p);
+    for (uint32_t round = 2; round <= 3; round++) {     /* learns, then mixes */
+        push(&b, round, 1, 1.0f, false);
+        uw_gossip_ended(&b.g, round, UW_GOSSIP_COMPLETE);
+        (void)uw_gossip_after_step(&b.g, &b.p);
+    }
     assert_float_equal(b.x[CHUNK], 0.5f, 0.0);
     tear_down(&b);
 }
@@ -306,7 +397,10 @@ int main(void)
         cmocka_unit_test(test_velocity_turns_every_period_of_a_long_pull),
         cmocka_unit_test(test_what_is_learned_during_a_pull_stays_whole),
         cmocka_unit_test(test_rule_is_told_how_far_the_node_is_alone),
-        cmocka_unit_test(test_outlier_is_refused_and_so_is_the_rest_of_its_pull),
+        cmocka_unit_test(test_first_round_mixes_nothing_and_learns_from_movement),
+        cmocka_unit_test(test_far_pull_is_refused_unless_two_in_a_row_are_far),
+        cmocka_unit_test(test_chunk_that_is_far_moves_its_elements_five_times_as_far_as_usual),
+        cmocka_unit_test(test_refused_chunk_ends_the_rest_of_its_pull),
         cmocka_unit_test(test_ring_of_any_size_hands_over_every_chunk_in_order),
         cmocka_unit_test(test_weights_of_all_zeros_let_no_absurd_chunk_in),
     };

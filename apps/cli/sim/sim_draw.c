@@ -193,6 +193,9 @@ static void print_group(const struct uw_sim_group *group, uint32_t slow)
     if (group->loss > 0.0) {
         printf(", %.3g %% of what they send is lost", 100.0 * group->loss);
     }
+    if (group->attack != UW_SIM_HONEST) {
+        printf(", attackers");
+    }
     printf("\n");
 }
 

@@ -157,7 +157,8 @@ static int take_mean(struct uw_sim *s, double *consensus_distance)
         all.length += ranges[i].sums.length;
     }
     free(ranges);
-    *consensus_distance = all.length > 0.0 ? sqrt(all.apart / count_honest(&s->draw.fleet) / all.length) : 0.0;
+    double honest = count_honest(&s->draw.fleet);
+    *consensus_distance = all.length > 0.0 ? sqrt(all.apart / honest / all.length) : 0.0;
     return UW_OK;
 }
 

@@ -392,14 +392,10 @@ static void read_bandwidth(struct reader *r, const cJSON *m, struct uw_sim_group
     }
 }
 
-static void read_latency(struct reader *r, const cJSON *m, struct uw_sim_group *g)
+static void read_draw(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
-    read_spread(r, m, &latency_range, &g->latency);
-}
-
-static void read_speed(struct reader *r, const cJSON *m, struct uw_sim_group *g)
-{
-    read_spread(r, m, &speed_range, &g->speed);
+    bool speed = m->string[0] == 's';
+    read_spread(r, m, speed ? &speed_range : &latency_range, speed ? &g->speed : &g->latency);
 }
 
 static void read_loss(struct reader *r, const cJSON *m, struct uw_sim_group *g)
@@ -477,25 +473,11 @@ static void read_there(struct reader *r, const cJSON *there, struct uw_sim_group
     leave(r, up);
 }
 
-/* "KIND" or "KIND:STRENGTH" */
 static void read_attack(struct reader *r, const cJSON *m, struct uw_sim_group *g)
 {
-    static const char kinds[] = "none|sign_flip|scale|noise|old|little|labels";
-    static const float usual[] = {0.0f, 1.0f, 10.0f, 1.0f, 0.0f, 1.5f, 0.0f};
-    const char *text = text_of(r, m), *colon = strchr(text, ':');
-    struct uw_guess guess = {.word = text,
-                             .word_bytes = colon != NULL ? (size_t)(colon - text) : strlen(text)};
-    int kind = uw_word_find(kinds, &guess);
-    char *end = NULL;
-    double strength = colon != NULL ? strtod(colon + 1, &end) : 0.0;
-    if (kind < 0 || (colon != NULL && (usual[kind] == 0.0f || end == colon + 1 || *end != '\0' ||
-                                       !(strength > 0.0 && strength <= 1e6)))) {
-        wrong(r, m, "needs one of %s, and behind sign_flip, scale, noise and little may have "
-              ":STRENGTH, a number up to 1e6", kinds);
-        return;
+    if (!uw_sim_attack_read(text_of(r, m), &g->attack, &g->strength)) {
+        wrong(r, m, "needs one of %s, some with :STRENGTH, up to 1e6", uw_sim_attacks);
     }
-    g->attack = (enum uw_sim_attack)kind;
-    g->strength = colon != NULL ? (float)strength : usual[kind];
 }
 
 /* ---- groups ---- */
@@ -506,8 +488,8 @@ static void read_devices(struct reader *r, const cJSON *object, struct uw_sim_gr
     static const struct {
         const char *key;
         void (*read)(struct reader *r, const cJSON *m, struct uw_sim_group *g);
-    } keys[] = {{"device", read_device}, {"bandwidth", read_bandwidth}, {"latency", read_latency},
-                {"loss", read_loss}, {"step", read_step}, {"speed", read_speed},
+    } keys[] = {{"device", read_device}, {"bandwidth", read_bandwidth}, {"latency", read_draw},
+                {"loss", read_loss}, {"step", read_step}, {"speed", read_draw},
                 {"availability", read_there}, {"stragglers", read_stragglers},
                 {"cells", read_cells}, {"radio", read_cells}, {"attack", read_attack}};
     r->object = object;
@@ -533,10 +515,9 @@ static void read_group(struct reader *r, const cJSON *object, struct uw_sim_grou
     if (strlen(text) >= sizeof g->name) {
         wrong(r, name, "needs at most %u characters", (unsigned)sizeof g->name - 1u);
     }
+    snprintf(g->name, sizeof g->name, "%.31s", text);
     if (text[0] == '\0') {
         snprintf(g->name, sizeof g->name, "group %u", (unsigned)r->f->scenario.groups_n);
-    } else {
-        snprintf(g->name, sizeof g->name, "%.31s", text);
     }
     leave(r, up);
     up = enter(r, "count");
@@ -634,10 +615,10 @@ static void read_key(struct uw_json *j, struct uw_opts opts, const cJSON *m, voi
             uw_guess_try(&g, names[i], strlen(names[i]));
         }
     }
-    if (strcmp(m->string, "step_seconds") == 0) {
-        uw_json_fail(j, m, "unknown key \"step_seconds\": use \"step\": {\"seconds\": ...}");
-    } else if (strcmp(m->string, "cell_nodes") == 0) {
-        uw_json_fail(j, m, "unknown key \"cell_nodes\": use \"cells\": {\"nodes\": ...}");
+    bool step = strcmp(m->string, "step_seconds") == 0;
+    if (step || strcmp(m->string, "cell_nodes") == 0) {
+        uw_json_fail(j, m, "unknown key \"%s\": use \"%s\": {\"%s\": ...}", m->string,
+                     step ? "step" : "cells", step ? "seconds" : "nodes");
     } else {
         uw_json_fail(j, m, "unknown key \"%.60s\"%s%s", m->string,
                      uw_guess_hint(&g, "\"", "; the keys are the flags of uwasa sim, nodes and "),
@@ -727,8 +708,7 @@ void uw_sim_file_close(struct uw_sim_file *f)
 static bool any_cells(const struct uw_sim_scenario *s)
 {
     bool some = has_cells(&s->cells);
-    for (uint32_t g = 0; g < s->groups_n; g++) {
-        some = some || has_cells(&s->groups[g].cells);
+    for (uint32_t g = 0; !some && g < s->groups_n; some = has_cells(&s->groups[g++].cells)) {
     }
     return some;
 }

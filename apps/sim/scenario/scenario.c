@@ -483,6 +483,30 @@ double uw_sim_draw_there(const struct uw_sim_draw *d, uint32_t i, uint64_t until
     return until_us != 0 ? 1.0 - (double)away_us / (double)until_us : 1.0;
 }
 
+/* ---- attacks ---- */
+
+const char uw_sim_attacks[] = "none|sign_flip|scale|noise|old|little|labels";
+
+bool uw_sim_attack_read(const char *text, enum uw_sim_attack *attack, float *strength)
+{
+    static const float usual[] = {0.0f, 1.0f, 10.0f, 1.0f, 0.0f, 1.5f, 0.0f};    /* 0: has none */
+    size_t bytes = strcspn(text, ":");
+    const char *word = uw_sim_attacks;
+    char *end = NULL;
+    uint32_t kind = 0;
+    for (; strcspn(word, "|") != bytes || memcmp(word, text, bytes) != 0; kind++) {
+        word += strcspn(word, "|");
+        if (*word++ == '\0') {
+            return false;
+        }
+    }
+    double said = text[bytes] == ':' ? strtod(text + bytes + 1, &end) : (double)usual[kind];
+    *attack = (enum uw_sim_attack)kind;
+    *strength = (float)said;
+    return text[bytes] == '\0' || (usual[kind] > 0.0f && end != text + bytes + 1 &&
+                                   *end == '\0' && said > 0.0 && said <= 1e6);
+}
+
 /* ---- traces ---- */
 
 static int by_node(const void *a, const void *b)

@@ -146,6 +146,12 @@ struct uw_sim_draw {
     uint32_t absences_n, absences_cap;
 };
 
+/* The words of enum uw_sim_attack, in its order, with | between them. */
+extern const char uw_sim_attacks[];
+
+/* Read "KIND" or "KIND:STRENGTH". Returns false for another text. */
+bool uw_sim_attack_read(const char *text, enum uw_sim_attack *attack, float *strength);
+
 /* The number of devices of all groups, at most UINT32_MAX. */
 uint32_t uw_sim_scenario_devices(const struct uw_sim_scenario *s);
 

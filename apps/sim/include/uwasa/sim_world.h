@@ -59,7 +59,7 @@ struct uw_world_node {
     struct uw_node node;            /* of UW_WORLD_EVENTS */
 
     /* private */
-    struct uw_params shown;         /* of an attacker: what it shows; x NULL: its own model */
+    struct uw_params shown;         /* an attacker's; x NULL: it shows its own model */
     float *shown_velocity;
     float *spare;
     bool averaging;                 /* an average uses x */
