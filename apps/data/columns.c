@@ -53,6 +53,46 @@ int uw_columns_match(const struct uw_data_columns *like, const struct uw_cell *n
                         (unsigned)like->features_n);
 }
 
+static bool copy_names(char ***to, char *const *from, uint32_t n)
+{
+    bool good = true;
+    *to = from != NULL ? calloc((size_t)n + 1u, sizeof **to) : NULL;
+    for (uint32_t i = 0; *to != NULL && i < n; i++) {
+        (*to)[i] = strdup(from[i]);
+        good = good && (*to)[i] != NULL;
+    }
+    return good && (*to != NULL || from == NULL);
+}
+
+static void *copy_of(const void *from, size_t bytes, bool *good)
+{
+    void *copy = from != NULL ? malloc(bytes + 1u) : NULL;
+    if (copy != NULL) {
+        memcpy(copy, from, bytes);
+    }
+    *good = *good && (copy != NULL || from == NULL);
+    return copy;
+}
+
+int uw_data_columns_copy(struct uw_data_columns *to, const struct uw_data_columns *from)
+{
+    size_t row = from->features_n * sizeof *from->mean;
+    size_t values = from->targets_n * sizeof *from->mean;
+    *to = (struct uw_data_columns){.features_n = from->features_n, .classes_n = from->classes_n,
+                                   .targets_n = from->targets_n, .columns_n = from->columns_n};
+    bool good = copy_names(&to->features, from->features, from->features_n);
+    good = copy_names(&to->classes, from->classes, from->classes_n) && good;
+    good = copy_names(&to->targets, from->targets, from->targets_n) && good;
+    to->label = copy_of(from->label, from->label != NULL ? strlen(from->label) + 1u : 0, &good);
+    to->mean = copy_of(from->mean, row, &good);
+    to->inverse = copy_of(from->inverse, row, &good);
+    to->target_mean = copy_of(from->target_mean, values, &good);
+    to->target_inverse = copy_of(from->target_inverse, values, &good);
+    to->places = copy_of(from->places, from->features_n * sizeof *from->places, &good);
+    to->sound = copy_of(from->sound, sizeof *from->sound, &good);
+    return good ? UW_OK : UW_ERR_NOMEM;
+}
+
 void uw_data_columns_free(struct uw_data_columns *c)
 {
     uw_names_free(c->features, c->features_n);

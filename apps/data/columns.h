@@ -27,4 +27,7 @@ uint32_t uw_columns_find(const struct uw_cell *names, uint32_t n, const uint32_t
 int uw_columns_match(const struct uw_data_columns *like, const struct uw_cell *names, uint32_t n,
                      uint32_t *feature, const char *where, struct uw_error *err);
 
+/* Copy columns without their counts. Returns UW_OK or UW_ERR_NOMEM; free the copy in any case. */
+int uw_data_columns_copy(struct uw_data_columns *to, const struct uw_data_columns *from);
+
 #endif

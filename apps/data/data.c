@@ -276,12 +276,13 @@ static int open_live(struct uw_data_parts *p, const char *prefix, const char *re
     if (config->classes_mask != 0) {
         return uw_error_set(err, UW_ERR_INVALID, "%.100s: takes no choice of classes", name);
     }
-    uint32_t h = config->height != 0 ? config->height : 1;
-    uint32_t w = config->width != 0 ? config->width : 1;
-    bool classes = config->outputs > 1u && config->wanted <= UW_DATA_WANT_LABELS;
     p->whole = &p->stream.base;
-    return uw_stream_open(&p->stream, name, config->test, config->channels * h * w,
-                          classes ? config->outputs : 0, err);
+    int rc = uw_stream_open(&p->stream, name, config, err);
+    if (rc == UW_OK) {
+        p->columns = uw_stream_columns(&p->stream);
+        p->notes = uw_stream_notes(&p->stream);
+    }
+    return rc;
 }
 
 static int open_stream(struct uw_data_parts *p, const char *rest,

@@ -13,11 +13,15 @@
 #ifndef UWASA_DATA_STREAM_H
 #define UWASA_DATA_STREAM_H
 
+#include "notes.h"
+
+#include "uwasa/data.h"
 #include "uwasa/dataset.h"
 #include "uwasa/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct uw_stream;
 
@@ -25,14 +29,22 @@ struct uw_stream_set {
     struct uw_dataset base;     /* endless to train on; the test set grows */
     struct uw_stream *stream;   /* NULL when closed */
     bool test;
+    uint64_t drawn;             /* index of the last sample read from a stream with values ... */
+    float value;                /* ... and its value */
 };
 
 /* Open a set of the stream with this name, as "stream:-,keep=50".
- *   sample_n   floats of the model's sample: rows of so many numbers have no label; 0: not known
- *   classes_n  classes of the model: labels above are refused; 0: not known
+ *   config  the model's sample: lines of so many numbers have no label; its outputs, of which there
+ *           is a class each; earlier training; and who hears of lines that are refused before the
+ *           first one that is not
  * Returns the codes of uw_data_open, and UW_ERR_AGAIN: the program was asked to end. */
-int uw_stream_open(struct uw_stream_set *d, const char *name, bool test, uint32_t sample_n,
-                   uint32_t classes_n, struct uw_error *err);
+int uw_stream_open(struct uw_stream_set *d, const char *name, const struct uw_data_config *config,
+                   struct uw_error *err);
+
+/* What samples mean; NULL: nothing but numbers is known. Valid until close. */
+const struct uw_data_columns *uw_stream_columns(const struct uw_stream_set *d);
+
+const struct uw_notes *uw_stream_notes(const struct uw_stream_set *d);
 
 /* The next sentence about what has arrived. Returns whether there is one. */
 bool uw_stream_news(const struct uw_stream_set *d, char *text, size_t text_bytes);

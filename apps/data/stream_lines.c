@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stream_lines.h"
 
+#include "table_labels.h"
+
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,12 +61,81 @@ static struct cursor cursor_of(const char *text)
     return (struct cursor){.at = text, .separator = separator};
 }
 
+/* ---- labels ---- */
+
+static int fail(struct uw_error *err, const char *at, const char *what)
+{
+    return uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": %s", at, what);
+}
+
+static int check_label(float value, const char *at, uint32_t *label, struct uw_error *err)
+{
+    bool value_of = isfinite(value) && value != floorf(value);
+    if (!(value >= 0.0f && value <= LABEL_MAX) || value != floorf(value)) {
+        return fail(err, at, value_of ? "has no label, a whole number from 0 to 65535; --loss mse "
+                                        "learns values"
+                                      : "has no label, a whole number from 0 to 65535");
+    }
+    *label = (uint32_t)value;
+    return UW_OK;
+}
+
+static bool has_number(const struct uw_stream_form *f)
+{
+    bool found = false;
+    float value;
+    for (uint32_t k = 0; k < f->classes_n; k++) {
+        const struct uw_cell name = {.text = f->classes[k], .bytes = strlen(f->classes[k])};
+        found = found || uw_cell_number(&name, false, &value);
+    }
+    return found;
+}
+
+/* Find the class that a cell names. at: the line */
+static int find_label(const struct uw_stream_form *f, const struct uw_cell *cell, const char *at,
+                      uint32_t *label, struct uw_error *err)
+{
+    float value = -1.0f;
+    bool number = uw_cell_number(cell, false, &value);
+    int shown = cell->bytes < 24 ? (int)cell->bytes : 24;
+    *label = f->classes != NULL ? uw_class_find(f->classes, f->classes_n, cell) : UINT32_MAX;
+    if (*label != UINT32_MAX) {
+        return UW_OK;
+    }
+    if (number && f->classes != NULL && !has_number(f) && value >= 0.0f &&
+        value < (float)f->classes_n && value == floorf(value)) {
+        *label = (uint32_t)value;
+        return UW_OK;
+    }
+    if (f->classes != NULL && cell->bytes != 0) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "label \"%.*s\" is none of the %u classes, %.24s "
+                            "to %.24s", shown, cell->text, (unsigned)f->classes_n, f->classes[0],
+                            f->classes[f->classes_n - 1u]);
+    }
+    if (!number && cell->bytes != 0) {
+        return uw_error_set(err, UW_ERR_CORRUPT, "label \"%.*s\" is a word; classes=A+B+... names "
+                            "the classes", shown, cell->text);
+    }
+    return check_label(value, at, label, err);
+}
+
+/* Take what is behind the numbers: a label, or a value into *value. */
+static int take_behind(const struct uw_stream_form *f, const struct uw_cell *cell, const char *at,
+                       float *value, uint32_t *label, struct uw_error *err)
+{
+    if (f->behind == UW_STREAM_LABEL) {
+        return find_label(f, cell, at, label, err);
+    }
+    return uw_cell_number(cell, false, value)
+               ? UW_OK : fail(err, at, "has no value, a number behind the sample");
+}
+
+/* ---- JSON ---- */
+
 static bool is_json(const char *text)
 {
     return *skip(text) == '{';
 }
-
-/* ---- JSON ---- */
 
 static bool is_number(const cJSON *item)
 {
@@ -84,21 +156,21 @@ static uint32_t count_json(const cJSON *line)
     return good ? n : 0;
 }
 
-static int fail(struct uw_error *err, const char *at, const char *what)
+/* Take "label", a number or a word. */
+static int take_json_behind(const struct uw_stream_form *f, const cJSON *of, const char *text,
+                            float *value, uint32_t *label, struct uw_error *err)
 {
-    return uw_error_set(err, UW_ERR_CORRUPT, "\"%.16s\": %s", at, what);
-}
-
-static int check_label(float value, const char *at, uint32_t *label, struct uw_error *err)
-{
-    if (!(value >= 0.0f && value <= LABEL_MAX) || value != floorf(value)) {
-        return fail(err, at, "has no label, a whole number from 0 to 65535");
+    char number[32] = "";
+    struct uw_cell cell = {.text = number};
+    if (is_number(of)) {
+        cell.bytes = (size_t)snprintf(number, sizeof number, "%.9g", of->valuedouble);
+    } else if (cJSON_IsString(of)) {
+        cell = (struct uw_cell){.text = of->valuestring, .bytes = strlen(of->valuestring)};
     }
-    *label = (uint32_t)value;
-    return UW_OK;
+    return take_behind(f, &cell, text, value, label, err);
 }
 
-static int read_json(const char *text, bool labelled, uint32_t sample_n, float *x, uint32_t *label,
+static int read_json(const char *text, const struct uw_stream_form *f, float *x, uint32_t *label,
                      struct uw_error *err)
 {
     cJSON *line = cJSON_ParseWithOpts(text, NULL, true);
@@ -106,24 +178,48 @@ static int read_json(const char *text, bool labelled, uint32_t sample_n, float *
     uint32_t n = count_json(line), i = 0;
     int rc = UW_OK;
     n -= n != 0 && of != NULL ? 1u : 0u;
-    if (n != sample_n) {
+    if (n != f->sample_n) {
         rc = fail(err, text, line == NULL ? "is no JSON"
                              : n == 0     ? "has no list \"x\" of numbers"
-                             : n < sample_n ? "too few numbers" : "too many numbers");
+                             : n < f->sample_n ? "too few numbers" : "too many numbers");
     }
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(line, "x")) {
         if (rc == UW_OK) {
             x[i++] = (float)item->valuedouble;
         }
     }
-    if (rc == UW_OK && labelled) {
-        rc = check_label(is_number(of) ? (float)of->valuedouble : -1.0f, text, label, err);
+    if (rc == UW_OK && f->behind != UW_STREAM_NOTHING) {
+        rc = take_json_behind(f, of, text, x + f->sample_n, label, err);
     }
     cJSON_Delete(line);
     return rc;
 }
 
 /* ---- lines ---- */
+
+/* Take the next cell as a word, without quotes. */
+static struct uw_cell take_cell(struct cursor *c)
+{
+    const char *start = skip(c->at), *end = start;
+    bool quoted = *start == '"' && strchr(start + 1, '"') != NULL;
+    if (quoted) {
+        start++;
+        end = strchr(start, '"');
+    } else {
+        while (*end != '\0' && *end != c->separator && !(c->separator == ' ' && is_blank(*end))) {
+            end++;
+        }
+    }
+    struct uw_cell cell = {.text = start, .bytes = (size_t)(end - start)};
+    while (!quoted && cell.bytes != 0 && is_blank(start[cell.bytes - 1])) {
+        cell.bytes--;
+    }
+    c->at = skip(quoted ? end + 1 : end);
+    if (*c->at == c->separator && *c->at != '\0') {
+        c->at++;
+    }
+    return cell;
+}
 
 uint32_t uw_stream_count(const char *text)
 {
@@ -141,30 +237,31 @@ uint32_t uw_stream_count(const char *text)
         rc = take_number(&c, &value);
         n += rc > 0 ? 1u : 0u;
     }
+    if (rc < 0 && n != 0) {         /* a word, if nothing is behind it */
+        bool word = take_cell(&c).bytes != 0 && *skip(c.at) == '\0';
+        return word ? n + 1u : 0;
+    }
     return rc < 0 ? 0 : n;
 }
 
-int uw_stream_read_line(const char *text, bool labelled, uint32_t sample_n, float *x,
+int uw_stream_read_line(const char *text, const struct uw_stream_form *form, float *x,
                         uint32_t *label, struct uw_error *err)
 {
     struct cursor c = cursor_of(text);
-    float value = -1.0f;
     int rc = UW_OK;
     *label = 0;
     if (is_json(text)) {
-        return read_json(text, labelled, sample_n, x, label, err);
+        return read_json(text, form, x, label, err);
     }
-    for (uint32_t i = 0; i < sample_n; i++) {
+    for (uint32_t i = 0; i < form->sample_n; i++) {
         int n = take_number(&c, &x[i]);
         if (n != 1) {
             return fail(err, c.at, n < 0 ? "not a number" : "too few numbers");
         }
     }
-    if (labelled) {
-        rc = check_label(take_number(&c, &value) == 1 ? value : -1.0f, text, label, err);
+    if (form->behind != UW_STREAM_NOTHING) {
+        const struct uw_cell cell = take_cell(&c);
+        rc = take_behind(form, &cell, text, x + form->sample_n, label, err);
     }
-    if (rc == UW_OK && take_number(&c, &value) != 0) {
-        return fail(err, c.at, "too many numbers");
-    }
-    return rc;
+    return rc == UW_OK && *skip(c.at) != '\0' ? fail(err, c.at, "too many numbers") : rc;
 }

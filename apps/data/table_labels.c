@@ -253,14 +253,12 @@ static int number_numbers(struct reader *r, uint32_t outputs)
 
 /* ---- classes that are given ---- */
 
-/* The class of that name, or of the same number; numbers that floats do not tell apart are words.
- * UINT32_MAX: there is none. */
-static uint32_t find_name(const struct uw_labels *l, const struct uw_cell *cell)
+uint32_t uw_class_find(char *const *names, uint32_t n, const struct uw_cell *cell)
 {
     float value, other;
     bool number = uw_cell_number(cell, false, &value) && fabsf(value) <= EXACT_MAX;
-    for (uint32_t k = 0; k < l->classes_n; k++) {
-        struct uw_cell name = {.text = l->names[k], .bytes = strlen(l->names[k])};
+    for (uint32_t k = 0; k < n; k++) {
+        struct uw_cell name = {.text = names[k], .bytes = strlen(names[k])};
         if (compare_words(&name, cell) == 0 ||
             (number && uw_cell_number(&name, false, &other) && value == other)) {
             return k;
@@ -309,7 +307,7 @@ static int number_by_names(struct reader *r)
                                                (double)number_at(r, i, row));
             }
             bool same = row != 0 && compare_words(cell, &r->cells[i][row - 1]) == 0;
-            uint32_t k = same ? before : find_name(r->l, cell);
+            uint32_t k = same ? before : uw_class_find(r->l->names, r->l->classes_n, cell);
             if (k == UINT32_MAX) {
                 char what[160];
                 snprintf(what, sizeof what, "\"%.*s\" is none of the %u classes, %.30s to %.30s; "

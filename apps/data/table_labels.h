@@ -31,6 +31,11 @@ int uw_labels_read(struct uw_labels *l, const struct uw_label_column *column, ui
                    const char *known, const struct uw_data_columns *like, struct uw_notes *notes,
                    struct uw_error *err);
 
+/* The class of that name, or of the same number; numbers that floats do not tell apart are words.
+ *   names  [n] of the classes
+ * UINT32_MAX: there is none. */
+uint32_t uw_class_find(char *const *names, uint32_t n, const struct uw_cell *cell);
+
 /* Free all. Safe on a zeroed struct and twice. */
 void uw_labels_close(struct uw_labels *l);
 

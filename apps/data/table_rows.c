@@ -194,7 +194,8 @@ static int read_json(const struct uw_table_rows *r, float *x, struct uw_error *e
     const struct uw_data_columns *c = r->columns;
     struct uw_error why = {.text = ""};
     uint32_t label;
-    if (uw_stream_read_line(r->line, false, r->n, x, &label, &why) < 0) {
+    const struct uw_stream_form form = {.sample_n = r->n};
+    if (uw_stream_read_line(r->line, &form, x, &label, &why) < 0) {
         return uw_error_set(err, UW_ERR_CORRUPT, "%.90s:%u: %.120s; a line has {\"x\": [%u "
                             "numbers]}", r->name, (unsigned)r->line_n, why.text, (unsigned)r->n);
     }

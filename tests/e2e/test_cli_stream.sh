@@ -56,8 +56,103 @@ expect 0 "$uwasa" keygen run.key
 head -n 1000 disc.csv | "$uwasa" node --name a --run r --key run.key --model disc.json \
     --data stream:-,epoch=200 --steps 3000 --lr 0.1 --json node.jsonl >out 2>err ||
     { cat err >&2; fail "a node on standard input"; }
+grep -q 'testing on 16[67] samples' err || { cat err >&2; fail "the node does not test on every sixth"; }
 grep -q 'stream:-: ended after 1000 samples' err || fail "the node does not tell of its stream"
 awk -v a="$(number node.jsonl test_accuracy)" 'BEGIN { exit !(a > 0.8) }' || fail "the node's accuracy"
+
+# what a table says of samples holds for a stream that goes on with its weights: scale, names, classes
+awk 'BEGIN { srand(6); print "temp,load,state"; for (; n < 1500; n++) { c = int(3 * rand())
+    printf "%.2f,%.1f,%s\n", 60 + 10 * c + 8 * rand(), 900 - 150 * c + 120 * rand(),
+    c == 0 ? "ok" : c == 1 ? "worn" : "hot" } }' >pump.csv
+sed '1d; s/hot$/0/; s/ok$/1/; s/worn$/2/' pump.csv >numbers.csv
+sed 's/"out": 2/"out": 3/; s/disc/pump/' disc.json >pump.json
+pump="--model pump.json --data stream:-"
+expect 0 "$uwasa" train --model pump.json --data csv:pump.csv,scale=standard --epochs 20 --lr 0.1 \
+    --save hist.safetensors
+tail -n +2 pump.csv >words.csv
+cp hist.safetensors resumed.safetensors
+for way in "numbers.csv --weights hist.safetensors --save cont.safetensors --steps 400" \
+        "pump.csv --weights hist.safetensors --save cont.safetensors --steps 400" \
+        "words.csv --resume --save resumed.safetensors --steps 1500"; do
+    # shellcheck disable=SC2086
+    "$uwasa" train $pump ${way#* } --json cont.jsonl <"${way%% *}" >out 2>err ||
+        { cat err >&2; fail "going on with a table's weights: $way"; }
+    grep -q '^stream:-: features are scaled as in training$' err || { cat err >&2; fail "no scale: $way"; }
+    grep -q 'skipped' err && { cat err >&2; fail "lines are refused: $way"; }
+    awk -v a="$(number cont.jsonl test_accuracy)" 'BEGIN { exit !(a > 0.9) }' ||
+        fail "it forgets: $way: $(number cont.jsonl test_accuracy)"
+    saved=${way#*--save }
+    expect 0 "$uwasa" predict --model pump.json --weights "${saved%% *}" pump.csv
+    cut -f 1 out | paste -d, - words.csv | awk -F, '$1 == $4 { n++ } END { exit !(n > 1350) }' ||
+        fail "the saved file has lost scale or names: $way"
+done
+# without the weights words are told at once, with the reason, and once; a cut line is skipped
+mkfifo slow
+# shellcheck disable=SC2086
+"$uwasa" train $pump --loss cross_entropy --steps 1 <slow >out 2>err &
+pid=$!
+exec 3>slow
+{ echo temp,load,state; sed -n 2,9p pump.csv; } >&3
+for _ in $(seq 30); do
+    [ -s err ] && break
+    sleep 0.1
+done
+[ "$(cat err)" = 'stream:-: line 2: label "'"$(sed -n '2s/.*,//p' pump.csv)"'" is a word; classes=A+B+... names the classes; waiting for lines that fit' ] ||
+    { cat err >&2; fail "refused lines are not told while it waits"; }
+exec 3>&-
+wait $pid && fail "it ends well without a sample"
+grep -q 'ended without a sample; line 2: label' err || { cat err >&2; fail "not at the end"; }
+# shellcheck disable=SC2086
+{ echo 0.5; cat words.csv; } | "$uwasa" train $pump,classes=hot+ok+worn,scale=255 --loss cross_entropy \
+    --steps 200 --save classes.safetensors >out 2>err || { cat err >&2; fail "classes=hot+ok+worn"; }
+grep -q 'line 1: has 1 number ("0.5"): the model takes 2 features' err ||
+    { cat err >&2; fail "a first line that is cut"; }
+grep -q WARNING err && { cat err >&2; fail "a scale was said"; }
+cut -d , -f 1,2 words.csv >features.csv
+expect 0 "$uwasa" predict --model pump.json --weights classes.safetensors features.csv
+grep -qE '^(hot|ok|worn)' out || fail "classes of a stream are not kept"
+# numbers far from 1 are told once
+# shellcheck disable=SC2086
+"$uwasa" train $pump,classes=hot+ok+worn --loss cross_entropy --steps 200 <words.csv >out 2>err ||
+    { cat err >&2; fail "without a scale"; }
+[ "$(grep -c 'WARNING: stream:-: features go from 6[0-9.]* to [0-9.]* and are not scaled' err)" = 1 ] ||
+    { cat err >&2; fail "the scale is not doubted"; }
+# values
+awk -F, 'NR > 1 { printf "%s,%s,%.2f\n", $1, $2, 200000 + 100 * $1 - 10 * $2 }' pump.csv >values.csv
+sed 's/"out": 3/"out": 1/' pump.json >value.json
+expect 0 "$uwasa" train --model value.json --data csv:values.csv,label=none,target=3,scale=standard \
+    --epochs 30 --save value.safetensors
+"$uwasa" train --model value.json --data stream:- --weights value.safetensors --steps 300 \
+    --save value2.safetensors <values.csv >out 2>err || { cat err >&2; fail "values"; }
+grep -q '^stream:-: values are scaled as in training' err &&
+    grep -q 'lines of 2 numbers and a value' err || { cat err >&2; fail "values are not told"; }
+expect 0 "$uwasa" predict --model value.json --weights value2.safetensors values.csv
+paste -d, out values.csv | awk -F, '{ d = $1 - $4; s += d < 0 ? -d : d } END { exit !(s / NR < 300) }' ||
+    { paste -d, out values.csv | head -3 >&2; fail "values are not learned in their units"; }
+
+# a node that is asked scales, also after it was started again without the weights
+for weights in "--weights hist.safetensors" ""; do
+    rm -f asked.jsonl
+    mkfifo samples
+    # shellcheck disable=SC2086
+    "$uwasa" node --name a --run r --key run.key $pump --lr 0.01 --listen 127.0.0.1:0 \
+        --seconds 60 --set checkpoint=node.safetensors $weights --json asked.jsonl <samples >out 2>node.err &
+    pid=$!
+    cat words.csv >samples
+    rm samples
+    address=
+    for _ in $(seq 100); do
+        address=$(sed -n 's/.*"event":"listening".*"address":"\([^"]*\)".*/\1/p' asked.jsonl 2>/dev/null)
+        [ -n "$address" ] && break
+        sleep 0.1
+    done
+    expect 0 "$uwasa" predict --node "$address" --key run.key --run r pump.csv
+    cut -f 1 out | paste -d, - words.csv | awk -F, '$1 == $4 { n++ } END { exit !(n > 1350) }' ||
+        { head -n 3 out >&2; cat node.err >&2; fail "the node that is asked does not scale"; }
+    kill -INT $pid
+    wait $pid || { cat node.err >&2; fail "the node that was asked"; }
+    grep -q '^stream:-: features are scaled as in training$' node.err || fail "the node does not tell it"
+done
 
 # where it does not fit
 while IFS='|' read -r status arguments sentence; do
@@ -66,9 +161,17 @@ while IFS='|' read -r status arguments sentence; do
     grep -qF -- "$sentence" err || { cat err >&2; fail "no '$sentence': $arguments"; }
 done <<END
 1|train $live --steps 1|stream:-: ended without a sample
+2|train $live,scale=standard|scale=standard needs all samples beforehand: train on a table
+2|train $live,scale=7|scale=7: needs none, 255 or standard
+2|train $live,classes=a+a|names "a" twice
+2|train $live,target-scale=5|target-scale= is for values
 2|train $live --validation 0.1|a stream tests with every sixth sample
 2|train --model disc.json --data stream:file|allowed are stream:-
 2|eval --model disc.json --weights live.safetensors --data stream:-|needs data that is there
 2|predict --model disc.json --weights live.safetensors --data stream:-|needs data that is there
 END
+# shellcheck disable=SC2086
+sed 's/^/1,/' disc.csv | "$uwasa" train $live >out 2>err && fail "three features"
+grep -q '^uwasa train: stream:-: line 2: has 4 numbers ("1,.*the model takes 2 features, or 2 features and a label, 3 in all$' err ||
+    { cat err >&2; fail "another number of features"; }
 echo passed

@@ -18,7 +18,8 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
 {
     static const char *const lines[] = {
         "1,-2.5,3e1,4", "1;2;3;0", " 1 2\t3 65535", "{\"x\": [1, 2, 3], \"label\": 3}",
-        "{\"label\":0,\"x\":[.5,-1,2]}", "a,b,c,label", "1,2,3", "{\"x\": [1, 2, 3]}"};
+        "{\"label\":0,\"x\":[.5,-1,2]}", "a,b,c,label", "1,2,3", "{\"x\": [1, 2, 3]}",
+        "1,2,3,ok", "1 2 3 \"2\"", "{\"x\": [1, 2, 3], \"label\": \"ok\"}", "1,2,3,-2.5"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         uw_fuzz_add(corpus, lines[i], strlen(lines[i]));
     }
@@ -26,23 +27,35 @@ static void add_inputs(struct uw_fuzz_corpus *corpus)
 
 static int try_one(const uint8_t *input, size_t bytes)
 {
+    static char ok[] = "ok", two[] = "2", worn[] = "worn";
+    static char *const named[] = {ok, worn}, *const numbered[] = {ok, two};
+    static const struct uw_stream_form forms[] = {
+        {.sample_n = SAMPLE_N},
+        {.sample_n = SAMPLE_N, .behind = UW_STREAM_LABEL},
+        {.sample_n = SAMPLE_N, .behind = UW_STREAM_LABEL, .classes = named, .classes_n = 2},
+        {.sample_n = SAMPLE_N, .behind = UW_STREAM_LABEL, .classes = numbered, .classes_n = 2},
+        {.sample_n = SAMPLE_N, .behind = UW_STREAM_VALUE}};
     int outcome = 0;
     char *text = malloc(bytes + 1u);
-    float *x = malloc(SAMPLE_N * sizeof *x);
+    float *x = malloc((SAMPLE_N + 1u) * sizeof *x);
     memcpy(text, input, bytes);
     text[bytes] = '\0';
-    for (int labelled = 0; labelled < 2; labelled++) {
-        uint32_t label = UINT32_MAX, n = uw_stream_count(text);
+    uint32_t n = uw_stream_count(text);
+    outcome = (int)(n < 7 ? n : 7);
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        const struct uw_stream_form *f = &forms[i];
+        uint32_t label = UINT32_MAX, most = f->classes != NULL ? f->classes_n - 1u : 65535;
         struct uw_error err = {.text = ""};
-        int rc = uw_stream_read_line(text, labelled != 0, SAMPLE_N, x, &label, &err);
-        bool good = rc == UW_OK ? label <= 65535 && isfinite(x[0]) && isfinite(x[1]) &&
-                                      isfinite(x[2])
+        x[SAMPLE_N] = 0.0f;
+        int rc = uw_stream_read_line(text, f, x, &label, &err);
+        bool good = rc == UW_OK ? label <= most && isfinite(x[0]) && isfinite(x[1]) &&
+                                      isfinite(x[2]) && isfinite(x[3])
                                 : rc == UW_ERR_CORRUPT && err.text[0] != '\0';
         if (!good) {
             outcome = -1;
             break;
         }
-        outcome = outcome * 64 + (int)(n < 7 ? n : 7) * 2 + (rc == UW_OK);
+        outcome = outcome * 2 + (rc == UW_OK);
     }
     free(text);
     free(x);

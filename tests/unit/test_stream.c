@@ -71,6 +71,8 @@ static void test_reservoir_of_one_place_holds_one_sample(void **state)
 
 /* ---- lines ---- */
 
+static const struct uw_stream_form of_two = {.sample_n = 2, .behind = UW_STREAM_LABEL};
+
 static void test_stream_lines_in_every_form_are_the_same_sample(void **state)
 {
     (void)state;
@@ -82,7 +84,7 @@ static void test_stream_lines_in_every_form_are_the_same_sample(void **state)
         uint32_t label = 99;
         struct uw_error err = {.text = ""};
         assert_int_equal(uw_stream_count(lines[i]), 3);
-        if (uw_stream_read_line(lines[i], true, 2, x, &label, &err) < 0) {
+        if (uw_stream_read_line(lines[i], &of_two, x, &label, &err) < 0) {
             fail_msg("%s: %s", lines[i], err.text);
         }
         assert_true(x[0] == 1.0f && x[1] == -2.5f && label == 3);
@@ -90,9 +92,10 @@ static void test_stream_lines_in_every_form_are_the_same_sample(void **state)
     float x[3];
     uint32_t label;
     struct uw_error err;
-    assert_int_equal(uw_stream_read_line("1,2,3", false, 3, x, &label, &err), UW_OK);
+    const struct uw_stream_form plain = {.sample_n = 3};
+    assert_int_equal(uw_stream_read_line("1,2,3", &plain, x, &label, &err), UW_OK);
     assert_int_equal(uw_stream_count("{\"x\": [1, 2, 3]}"), 3);
-    assert_int_equal(uw_stream_read_line("{\"x\": [1, 2, 3]}", false, 3, x, &label, &err), UW_OK);
+    assert_int_equal(uw_stream_read_line("{\"x\": [1, 2, 3]}", &plain, x, &label, &err), UW_OK);
 }
 
 static void test_stream_lines_that_do_not_fit_are_refused(void **state)
@@ -103,13 +106,15 @@ static void test_stream_lines_that_do_not_fit_are_refused(void **state)
     } cases[] = {
         {"1,2", "has no label"},        {"1", "too few numbers"},
         {"1,2,3,4", "too many"},        {"1,x,3", "not a number"},
-        {"1,2,2.5", "has no label"},    {"1,2,-1", "has no label"},
+        {"1,2,2.5", "--loss mse"},      {"1,2,-1", "has no label"},
         {"1,2,70000", "has no label"},  {"nan,2,3", "not a number"},
         {"0x1,2,3", "not a number"},    {"1,,3", "not a number"},
         {"1 2,3", "not a number"},      {"{\"x\": [1, 2]}", "has no label"},
         {"{\"x\": [1], \"label\": 1}", "too few"},
         {"{\"y\": [1, 2], \"label\": 1}", "no list \"x\""},
-        {"{\"x\": [1, 2], \"label\": \"cat\"}", "has no label"},
+        {"{\"x\": [1, 2], \"label\": \"cat\"}", "label \"cat\" is a word; classes="},
+        {"1,2,cat", "label \"cat\" is a word"}, {"1 2 cat", "label \"cat\" is a word"},
+        {"1,2,cat,3", "is a word"},
         {"{\"x\": [1, 2], \"label\": true}", "has no label"},
         {"{\"x\": [1, 2], \"kind\": \"label\"}", "has no label"},
         {"{\"x\": [1, 2], \"label\": 1", "no JSON"},
@@ -119,7 +124,7 @@ static void test_stream_lines_that_do_not_fit_are_refused(void **state)
         float *x = uw_test_floats(2);
         uint32_t label;
         struct uw_error err = {.text = ""};
-        int rc = uw_stream_read_line(cases[i].line, true, 2, x, &label, &err);
+        int rc = uw_stream_read_line(cases[i].line, &of_two, x, &label, &err);
         if (rc != UW_ERR_CORRUPT || strstr(err.text, cases[i].says) == NULL) {
             fail_msg("%s gives %d: %s", cases[i].line, rc, err.text);
         }
@@ -127,6 +132,46 @@ static void test_stream_lines_that_do_not_fit_are_refused(void **state)
     }
     assert_int_equal(uw_stream_count("a,b,c"), 0);
     assert_int_equal(uw_stream_count(""), 0);
+    assert_int_equal(uw_stream_count("1,b,3"), 0);
+}
+
+static void test_stream_labels_are_words_or_numbers_as_classes_are_called(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cell;
+        uint32_t words, numbers;        /* its class; 9: none */
+    } cases[] = {{"ok", 0, 9},   {"very hot", 1, 9}, {"\"very hot\"", 1, 9}, {" ok ", 0, 9},
+                 {"1", 1, 0},    {"2", 9, 1},        {"2.0", 9, 1},          {"0", 0, 9},
+                 {"OK", 9, 9},   {"-1", 9, 9},       {"0.5", 9, 9},          {"", 9, 9}};
+    char words[2][16] = {"ok", "very hot"}, numbers[2][16] = {"1", "2"};
+    char *const classes[2][2] = {{words[0], words[1]}, {numbers[0], numbers[1]}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int kind = 0; kind < 2; kind++) {
+            const struct uw_stream_form form = {.sample_n = 1, .behind = UW_STREAM_LABEL,
+                                                .classes = classes[kind], .classes_n = 2};
+            uint32_t label, want = kind == 0 ? cases[i].words : cases[i].numbers;
+            char line[64];
+            float x[1];
+            struct uw_error err = {.text = ""};
+            snprintf(line, sizeof line, "0.5,%s", cases[i].cell);
+            int rc = uw_stream_read_line(line, &form, x, &label, &err);
+            if (want == 9 ? rc != UW_ERR_CORRUPT || err.text[0] == '\0'
+                          : rc != UW_OK || label != want || x[0] != 0.5f) {
+                fail_msg("%s of kind %d gives %d: %s", line, kind, rc, err.text);
+            }
+        }
+    }
+    const struct uw_stream_form value = {.sample_n = 1, .behind = UW_STREAM_VALUE};
+    uint32_t label;
+    float x[2];
+    struct uw_error err;
+    assert_int_equal(uw_stream_read_line("1;-2.5", &value, x, &label, &err), UW_OK);
+    assert_true(x[0] == 1.0f && x[1] == -2.5f);
+    assert_int_equal(uw_stream_read_line("{\"x\": [1], \"label\": 3.5}", &value, x, &label, &err),
+                     UW_OK);
+    assert_true(x[1] == 3.5f);
+    assert_int_equal(uw_stream_read_line("1;two", &value, x, &label, &err), UW_ERR_CORRUPT);
 }
 
 /* ---- a stream at a socket ---- */
@@ -217,7 +262,10 @@ static void test_stream_at_a_socket_takes_lines_of_all_senders(void **state)
     assert_true(uw_data_news(&train, text, sizeof text));
     assert_non_null(strstr(text, "lines of 2 numbers and a label; up to 50 samples"));
     assert_true(uw_data_news(&train, text, sizeof text));
-    assert_non_null(strstr(text, "3 lines skipped"));    /* the header, and two of these */
+    assert_non_null(strstr(text, "WARNING: "));         /* of the scale */
+    assert_non_null(strstr(text, "features go from 1 to 30 and are not scaled"));
+    assert_true(uw_data_news(&train, text, sizeof text));
+    assert_non_null(strstr(text, "2 lines skipped"));   /* not the header */
     assert_false(uw_data_news(&train, text, sizeof text));
 
     /* a sender that leaves, and one that comes again */
@@ -268,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_reservoir_of_one_place_holds_one_sample),
         cmocka_unit_test(test_stream_lines_in_every_form_are_the_same_sample),
         cmocka_unit_test(test_stream_lines_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_stream_labels_are_words_or_numbers_as_classes_are_called),
         cmocka_unit_test(test_stream_at_a_socket_takes_lines_of_all_senders),
         cmocka_unit_test(test_stream_names_that_are_none_are_told),
     };

@@ -19,10 +19,15 @@ static uint32_t outputs_of(const struct uw_job *j)
     return j->need.classes;
 }
 
+static bool is_stream(const char *spec)
+{
+    return strncmp(spec, "stream:", 7) == 0 || strncmp(spec, "mqtt", 4) == 0;
+}
+
 /* The part of "csv:FILE,..." that names the set. */
 static const char *short_name(const char *spec, char text[80])
 {
-    const char *colon = strchr(spec, ':');
+    const char *colon = is_stream(spec) ? NULL : strchr(spec, ':');
     const char *start = colon != NULL ? colon + 1 : spec;
     snprintf(text, 80, "%.*s", (int)(strcspn(start, ",") < 79 ? strcspn(start, ",") : 79), start);
     return text;
@@ -429,6 +434,12 @@ static void tell_notes(const struct uw_job *j, const struct uw_data *set, const 
     }
 }
 
+static void tell_of_stream(void *arg, const char *text)
+{
+    const struct uw_job *j = arg;
+    uw_tell(j->listener, "%s", text);
+}
+
 static void tell_loss(const struct uw_job *j)
 {
     if (j->loss_note[0] != '\0') {
@@ -547,6 +558,8 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
                           j->onnx.memory == NULL && !ends_in_bounds(j) && !classes;
     config.advice = advice_for(j, c, config.like != NULL, train != NULL);
     config.tokens = has_embedding(def);
+    config.tell = tell_of_stream;
+    config.tell_arg = j;
     take_output_axes(j, config.output);
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;

@@ -90,10 +90,10 @@ static bool has_means(const float *mean, uint32_t n)
 }
 
 /* A scale that comes from this node's own data is not that of others. */
-static void doubt_scale(const struct uw_node_work *r)
+static void doubt_scale(const struct uw_node_work *r, const char *weights)
 {
     const struct uw_data_columns *c = uw_data_columns(&r->data);
-    bool own = r->o->weights == NULL && r->o->shards_n == 0 &&
+    bool own = weights == NULL && r->o->shards_n == 0 &&
                uw_convert_entry(&r->job.onnx, UW_CONVERT_DATA) == NULL;
     if (c != NULL && own && (has_means(c->mean, c->features_n) ||
                              has_means(c->target_mean, c->targets_n))) {
@@ -103,17 +103,30 @@ static void doubt_scale(const struct uw_node_work *r)
     }
 }
 
+/* The file of the weights that the node starts with: what it says of samples holds for a stream,
+ * which does not say it again. NULL: there is none. */
+static const char *first_weights(struct uw_node_work *r)
+{
+    const struct uw_node_options *o = r->o;
+    bool live = strncmp(o->data, "stream:", 7) == 0 || strncmp(o->data, "mqtt", 4) == 0;
+    uint64_t bytes;
+    bool resumes = live && o->weights == NULL && o->checkpoint != NULL &&
+                   r->files.base.ops->size(&r->files.base, o->checkpoint, &bytes) == UW_OK;
+    return resumes ? o->checkpoint : o->weights;
+}
+
 int uw_node_work_open_data(struct uw_node_work *r)
 {
     const struct uw_node_options *o = r->o;
+    const char *weights = first_weights(r);
     const struct uw_job_data_config config = {
-        .spec = o->data, .loss = o->loss, .weights = o->weights,
+        .spec = o->data, .loss = o->loss, .weights = weights,
         .data = {.seed = o->seed, .classes_mask = o->classes_mask,
                  .shard = o->skew == NULL ? o->shard_i : 0,
                  .shards_n = o->skew == NULL ? o->shards_n : 0, .live = true}};
     int rc = uw_job_open_data(&r->job, &config, &r->data, &r->test, &r->err);
     if (rc == UW_OK) {
-        doubt_scale(r);
+        doubt_scale(r, weights);
     }
     rc = rc < 0 ? rc : take_share(r);
     if (rc < 0) {

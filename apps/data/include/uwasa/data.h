@@ -74,10 +74,14 @@
  * fit are skipped and counted. A bounded number of samples is kept, of all classes alike
  * (",keep=N", 4096), and drawn from at random, all classes with the same probability. Every sixth
  * sample is for the test. An epoch is a number of draws (",epoch=N", 1000). Opening waits for the
- * first sample. When standard input ends, what is kept is trained on. Each message of an MQTT topic
- * (+ and # as there) is such a line, or several; options password=FILE, ca=FILE, cert=FILE and
- * key=FILE name files with the user's password and with certificates. A broker that goes away is
- * connected to again when it is there. MQTT needs libmosquitto in the build.
+ * first sample. When standard input ends, what is kept is trained on. A first line without numbers
+ * is a header. Labels are words where classes are named, by earlier training (`like`) or with
+ * classes=A+B+C. Where one value is wanted, a line has it in place of the label. scale=255 and
+ * target-scale=N divide features and the value; a standard scale is that of earlier training only.
+ * Each message of an MQTT topic (+ and # as there) is such a line, or several; options
+ * password=FILE, ca=FILE, cert=FILE and key=FILE name files with the user's password and with
+ * certificates. A broker that goes away is connected to again when it is there. MQTT needs
+ * libmosquitto in the build.
  *
  * Arrays in memory are neither copied nor split; they take the options scale and target-scale.
  * Their y is read by what is wanted: labels are whole numbers from 0, or one-hot; where neither the
@@ -171,6 +175,9 @@ struct uw_data_config {
     uint32_t output[3];         /* the model's output as channels, height and width, 0: not known;
                                    images to compute with channels last are turned to it */
     bool live;                  /* streams are allowed */
+    void (*tell)(void *arg, const char *text);  /* hears of a stream's lines that do not fit, while
+                                                   it is opened; may be NULL */
+    void *tell_arg;
     bool scale_values;          /* values of a table that are far from 1 get mean 0 and deviation 1,
                                    if nothing else is said: for weights that nobody has trained */
     bool asks;                  /* samples are for answers: they may have no label and no value, and

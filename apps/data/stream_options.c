@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stream_options.h"
+
+#include "columns.h"
+#include "sets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is said ---- */
+
+/* A whole number of an option, 1 to 10 million. */
+static bool take_number(const char *text, const char *key, uint32_t *n)
+{
+    size_t bytes = strlen(key);
+    if (strncmp(text, key, bytes) != 0 || text[bytes] < '1' || text[bytes] > '9') {
+        return false;
+    }
+    char *end;
+    unsigned long value = strtoul(text + bytes, &end, 10);
+    *n = (uint32_t)value;
+    return *end == '\0' && value <= 10000000;
+}
+
+/* The path of an option. */
+static bool take_path(const char *text, const char *key, char *path, size_t path_bytes)
+{
+    size_t bytes = strlen(key), n = strlen(text);
+    if (strncmp(text, key, bytes) != 0 || n == bytes || n - bytes >= path_bytes) {
+        return false;
+    }
+    memcpy(path, text + bytes, n - bytes + 1u);
+    return true;
+}
+
+static bool take_file(struct uw_mqtt_files *f, const char *text)
+{
+    return take_path(text, "password=", f->password, sizeof f->password) ||
+           take_path(text, "ca=", f->ca, sizeof f->ca) ||
+           take_path(text, "cert=", f->cert, sizeof f->cert) ||
+           take_path(text, "key=", f->key, sizeof f->key);
+}
+
+/* Keep an option that tables have too for its reader. */
+static bool take_common(const char *text, char *common, size_t common_bytes)
+{
+    size_t used = strlen(common);
+    if (strncmp(text, "classes=", 8) != 0 && strncmp(text, "scale=", 6) != 0 &&
+        strncmp(text, "target-scale=", 13) != 0) {
+        return false;
+    }
+    snprintf(common + used, common_bytes - used, ",%s", text);
+    return true;
+}
+
+int uw_stream_options_read(struct uw_stream_options *o, const char *name, struct uw_error *err)
+{
+    static const struct uw_table_form form = {"one stream", "keep, epoch, classes, scale and "
+                                              "target-scale", 1};
+    char common[UW_STREAM_NAME_BYTES + 8u] = "stream";
+    snprintf(o->address, sizeof o->address, "%s", name);
+    char *part = strchr(o->address, ',');
+    bool good = true, mqtt = strncmp(o->address, "mqtt", 4) == 0;
+    while (part != NULL && good) {
+        *part++ = '\0';
+        char *next = strchr(part, ',');
+        char one[UW_STREAM_NAME_BYTES];
+        snprintf(one, sizeof one, "%.*s", (int)strcspn(part, ","), part);
+        good = take_number(one, "keep=", &o->keep_n) || take_number(one, "epoch=", &o->epoch_n) ||
+               take_common(one, common, sizeof common) || (mqtt && take_file(&o->files, one));
+        part = next;
+    }
+    if (!good) {
+        return uw_error_set(err, UW_ERR_INVALID,
+                            "%.80s: options are keep=N and epoch=N, whole numbers from 1 to "
+                            "10000000, classes=A+B+..., scale=255 and target-scale=N%s", name,
+                            mqtt ? ", password=FILE, ca=FILE, cert=FILE and key=FILE" : "");
+    }
+    return uw_table_options_read(&o->table, common, &form, err);
+}
+
+/* ---- what samples mean ---- */
+
+/* The classes that are said, in place of those of earlier training. */
+static int take_classes(struct uw_data_columns *c, const char *said)
+{
+    uint32_t n = 1;
+    for (const char *p = said; *p != '\0'; p++) {
+        n += *p == '+';
+    }
+    uw_names_free(c->classes, c->classes_n);
+    c->classes_n = 0;
+    c->classes = calloc(n, sizeof *c->classes);
+    for (; c->classes != NULL && said != NULL; c->classes_n++) {
+        const char *word;
+        size_t bytes = uw_list_next(&said, &word);
+        c->classes[c->classes_n] = strndup(word, bytes);
+        if (c->classes[c->classes_n] == NULL) {
+            return UW_ERR_NOMEM;
+        }
+    }
+    return c->classes != NULL ? UW_OK : UW_ERR_NOMEM;
+}
+
+/* Leave out what a set with labels does not have, or one with a value. */
+static void leave_out(struct uw_data_columns *c, bool value)
+{
+    if (value) {
+        uw_names_free(c->classes, c->classes_n);
+        free(c->label);
+        c->classes = NULL;
+        c->label = NULL;
+        c->classes_n = 0;
+    }
+    if (!value || c->targets_n != 1) {
+        uw_names_free(c->targets, c->targets_n);
+        free(c->target_mean);
+        free(c->target_inverse);
+        c->targets = NULL;
+        c->target_mean = c->target_inverse = NULL;
+        c->targets_n = 0;
+    }
+}
+
+static int fail_standard(const struct uw_stream_options *o, const char *option,
+                         struct uw_error *err)
+{
+    return uw_error_set(err, UW_ERR_INVALID, "%.60s: %s=standard needs all samples beforehand: "
+                        "train on a table with %s=standard first, and give what it saves to "
+                        "--weights", o->address, option, option);
+}
+
+static int divide(float **mean, float **inverse, uint32_t n, float divisor,
+                  const struct uw_stream_options *o, struct uw_error *err)
+{
+    free(*mean);
+    free(*inverse);
+    int rc = uw_scale_room(n, mean, inverse, o->address, err);
+    for (uint32_t k = 0; rc == UW_OK && k < n; k++) {
+        (*inverse)[k] = 1.0f / divisor;
+    }
+    return rc;
+}
+
+/* The scale of features, in place of the one that was copied. */
+static int take_scale(struct uw_data_columns *c, const struct uw_stream_options *o,
+                      const struct uw_data_columns *like, uint32_t n, struct uw_notes *notes,
+                      struct uw_error *err)
+{
+    if (uw_scale_is_earlier(&o->table, like, n, notes)) {
+        return UW_OK;
+    }
+    if (o->table.scale == UW_SCALE_STANDARD) {
+        return fail_standard(o, "scale", err);
+    }
+    if (o->table.scale == UW_SCALE_255) {
+        return divide(&c->mean, &c->inverse, n, 255.0f, o, err);
+    }
+    free(c->mean);
+    free(c->inverse);
+    c->mean = c->inverse = NULL;
+    return UW_OK;
+}
+
+/* The same of the value. */
+static int take_target_scale(struct uw_data_columns *c, const struct uw_stream_options *o,
+                             const struct uw_data_columns *like, struct uw_notes *notes,
+                             struct uw_error *err)
+{
+    if (uw_target_scale_is_earlier(&o->table, like, 1, notes)) {
+        return UW_OK;
+    }
+    if (o->table.target_scale == UW_TARGET_SCALE_STANDARD) {
+        return fail_standard(o, "target-scale", err);
+    }
+    if (o->table.target_scale == UW_TARGET_SCALE_DIVIDE) {
+        uw_note(notes, "the value is learned divided by %g: losses are those of scaled values, "
+                "answers are in the units of the data", (double)o->table.divisor);
+        return divide(&c->target_mean, &c->target_inverse, 1, o->table.divisor, o, err);
+    }
+    free(c->target_mean);
+    free(c->target_inverse);
+    c->target_mean = c->target_inverse = NULL;
+    return UW_OK;
+}
+
+int uw_stream_columns_take(struct uw_data_columns *columns, const struct uw_stream_options *o,
+                           const struct uw_data_config *config, uint32_t sample_n, bool value,
+                           struct uw_notes *notes, struct uw_error *err)
+{
+    const struct uw_data_columns *like = config->like;
+    bool said = o->table.target_scale > UW_TARGET_SCALE_NONE;
+    int rc = UW_OK;
+    *columns = (struct uw_data_columns){.features_n = 0};
+    if (said && !value) {
+        return uw_error_set(err, UW_ERR_INVALID, "%.60s: target-scale= is for values, here are "
+                            "labels: --loss mse learns values", o->address);
+    }
+    if (like != NULL && sample_n != 0 && like->features_n == sample_n) {
+        rc = uw_data_columns_copy(columns, like);
+        leave_out(columns, value);
+    }
+    if (rc == UW_OK && o->table.classes != NULL && !value) {
+        rc = take_classes(columns, o->table.classes);
+    }
+    if (rc < 0) {
+        return uw_error_set(err, rc, "%.60s: no memory for names of columns", o->address);
+    }
+    rc = take_scale(columns, o, like, sample_n, notes, err);
+    rc = rc < 0 || !value ? rc : take_target_scale(columns, o, like, notes, err);
+    columns->targets_n = value ? 1u : 0u;
+    if (columns->mean != NULL || columns->classes != NULL || value) {
+        columns->features_n = sample_n;
+    }
+    return rc;
+}
