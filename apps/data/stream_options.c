@@ -82,10 +82,27 @@ int uw_stream_options_read(struct uw_stream_options *o, const char *name, struct
 
 /* ---- what samples mean ---- */
 
+/* Whether a list begins with these names, in this order. */
+static bool begins_with(const char *said, char *const *names, uint32_t n)
+{
+    bool same = true;
+    for (uint32_t k = 0; k < n && same; k++) {
+        const char *word = NULL;
+        size_t bytes = said != NULL ? uw_list_next(&said, &word) : 0;
+        same = word != NULL && strlen(names[k]) == bytes && memcmp(names[k], word, bytes) == 0;
+    }
+    return same;
+}
+
 /* The classes that are said, in place of those of earlier training. */
-static int take_classes(struct uw_data_columns *c, const char *said)
+static int take_classes(struct uw_data_columns *c, const char *said, struct uw_notes *notes)
 {
     uint32_t n = 1;
+    if (!begins_with(said, c->classes, c->classes_n)) {
+        uw_note(notes, "WARNING: the model was trained on other classes, \"%.30s\" to \"%.30s\", "
+                "which classes= replaces here: leave it out", c->classes[0],
+                c->classes[c->classes_n - 1u]);
+    }
     for (const char *p = said; *p != '\0'; p++) {
         n += *p == '+';
     }
@@ -202,7 +219,7 @@ int uw_stream_columns_take(struct uw_data_columns *columns, const struct uw_stre
         leave_out(columns, value);
     }
     if (rc == UW_OK && o->table.classes != NULL && !value) {
-        rc = take_classes(columns, o->table.classes);
+        rc = take_classes(columns, o->table.classes, notes);
     }
     if (rc < 0) {
         return uw_error_set(err, rc, "%.60s: no memory for names of columns", o->address);

@@ -93,8 +93,8 @@ mkfifo slow
 pid=$!
 exec 3>slow
 { echo temp,load,state; sed -n 2,9p pump.csv; } >&3
-for _ in $(seq 30); do
-    [ -s err ] && break
+for _ in $(seq 100); do
+    grep -q 'waiting for lines' err && break
     sleep 0.1
 done
 [ "$(cat err)" = 'stream:-: line 2: label "'"$(sed -n '2s/.*,//p' pump.csv)"'" is a word; classes=A+B+... names the classes; waiting for lines that fit' ] ||
@@ -111,6 +111,15 @@ grep -q WARNING err && { cat err >&2; fail "a scale was said"; }
 cut -d , -f 1,2 words.csv >features.csv
 expect 0 "$uwasa" predict --model pump.json --weights classes.safetensors features.csv
 grep -qE '^(hot|ok|worn)' out || fail "classes of a stream are not kept"
+# other classes than those of the weights are doubted, more of them are not
+for classes in hot+ok+worn+new ok+hot+worn; do
+    # shellcheck disable=SC2086
+    "$uwasa" train --model pump.json --weights hist.safetensors --data stream:-,classes=$classes --steps 1 \
+        <words.csv >out 2>err.$classes
+done
+grep -q 'trained on other classes, "hot" to "worn", which classes= replaces' err.ok+hot+worn ||
+    { cat err.ok+hot+worn >&2; fail "other classes are not doubted"; }
+grep -q 'trained on other classes' err.hot+ok+worn+new && fail "one class more is doubted"
 # numbers far from 1 are told once
 # shellcheck disable=SC2086
 "$uwasa" train $pump,classes=hot+ok+worn --loss cross_entropy --steps 200 <words.csv >out 2>err ||
