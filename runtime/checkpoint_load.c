@@ -254,6 +254,26 @@ static void note_tensor(struct uw_weights_tensors *t, const char *name)
     }
 }
 
+/* What a parameter is called in files of another program; NULL: not known. */
+static const char *their_name(const struct uw_safetensors *st, const char *mine)
+{
+    for (uint32_t i = 0; st->names != NULL && i < st->names->n; i++) {
+        if (strcmp(st->names->name[i].mine, mine) == 0) {
+            return st->names->name[i].theirs;
+        }
+    }
+    return NULL;
+}
+
+/* Find a parameter by its own name, else by the other one. */
+static int find_named(const struct uw_safetensors *st, const char *name,
+                      struct uw_safetensors_entry *e, struct uw_error *err)
+{
+    int rc = uw_safetensors_find(st, name, e, err);
+    const char *theirs = rc == 0 ? their_name(st, name) : NULL;
+    return theirs != NULL ? uw_safetensors_find(st, theirs, e, err) : rc;
+}
+
 /* Find and check one tensor; out != NULL: also read it. may_lack: it may be missing. */
 static int load_tensor(const struct uw_safetensors *st, const char *prefix,
                        const struct uw_segment *segment, bool may_lack, float *out,
@@ -267,7 +287,7 @@ static int load_tensor(const struct uw_safetensors *st, const char *prefix,
         return uw_error_set(err, UW_ERR_TOOBIG, "tensor name %.60s... is too long",
                             segment->name);
     }
-    int rc = uw_safetensors_find(st, name, &e, err);
+    int rc = find_named(st, name, &e, err);
     if (rc < 0 || (rc == 0 && may_lack)) {
         return rc;
     }
@@ -437,28 +457,65 @@ int uw_checkpoint_load(struct uw_model *m, struct uw_checkpoint *state,
 /* Sorts the file's tensors; `unknown` are those that no segment is called by. */
 struct sorting {
     const struct uw_model *m;
+    const struct uw_weights_names *names;
     struct uw_weights_report *report;
     uint32_t known_n;
 };
+
+/* Counters of batch norm, which nothing here reads, and an optimizer's vectors. */
+static bool is_aside(const char *name)
+{
+    static const char counter[] = "num_batches_tracked";
+    size_t n = strlen(name), end = sizeof counter - 1;
+    return strncmp(name, "optimizer.", 10) == 0 ||
+           (n >= end && strcmp(name + n - end, counter) == 0);
+}
 
 static void sort_tensor(void *arg, const struct uw_safetensors_entry *e)
 {
     struct sorting *s = arg;
     bool known = uw_params_find(&s->m->params, e->name) != NULL;
+    for (uint32_t i = 0; s->names != NULL && i < s->names->n && !known; i++) {
+        known = strcmp(s->names->name[i].theirs, e->name) == 0;
+    }
     s->known_n += known ? 1 : 0;
     if (known && strcmp(e->dtype, "F32") != 0) {
         note_tensor(&s->report->widened, e->name);
         snprintf(s->report->type, sizeof s->report->type, "%s", e->dtype);
-    } else if (!known && strncmp(e->name, "optimizer.", 10) != 0) {
+    } else if (!known && !is_aside(e->name)) {
         note_tensor(&s->report->unknown, e->name);
     }
 }
 
-int uw_checkpoint_load_weights(struct uw_model *m, bool loose, struct uw_weights_report *report,
-                               struct uw_storage *storage, const char *object,
-                               struct uw_error *err)
+/* Visits tensors for uw_checkpoint_each. */
+struct visit {
+    void (*tensor)(void *arg, const struct uw_weights_tensor *t);
+    void *arg;
+};
+
+static void pass_tensor(void *arg, const struct uw_safetensors_entry *e)
 {
-    struct sorting sorting = {.m = m, .report = report};
+    const struct visit *v = arg;
+    v->tensor(v->arg, &(struct uw_weights_tensor){.name = e->name, .dim = e->dim,
+                                                  .rank = e->rank});
+}
+
+int uw_checkpoint_each(struct uw_storage *storage, const char *object,
+                       void (*visit)(void *arg, const struct uw_weights_tensor *t), void *arg,
+                       struct uw_error *err)
+{
+    struct uw_safetensors st;
+    struct visit v = {visit, arg};
+    int rc = uw_safetensors_open(&st, storage, object, err);
+    return rc < 0 ? rc : uw_safetensors_each(&st, pass_tensor, &v, err);
+}
+
+int uw_checkpoint_load_weights(struct uw_model *m, bool loose,
+                               const struct uw_weights_names *names,
+                               struct uw_weights_report *report, struct uw_storage *storage,
+                               const char *object, struct uw_error *err)
+{
+    struct sorting sorting = {.m = m, .names = names, .report = report};
     struct uw_safetensors st;
     int rc = uw_checkpoint_pending(m, object, err);
 
@@ -469,6 +526,7 @@ int uw_checkpoint_load_weights(struct uw_model *m, bool loose, struct uw_weights
     }
     st.widening = &uw_widening;
     st.report = loose ? report : NULL;
+    st.names = names;
     rc = uw_safetensors_each(&st, sort_tensor, &sorting, err);
     if (rc == UW_OK && loose && sorting.known_n == 0 && m->params.segments_n > 0) {
         return uw_error_set(err, UW_ERR_NOTFOUND, "%s: none of its tensors has a name of the "

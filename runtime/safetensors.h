@@ -31,6 +31,7 @@ struct uw_widening {
     void (*widen)(const char *dtype, const void *from, uint32_t n, float *to);
 };
 
+struct uw_weights_names;
 struct uw_weights_report;
 
 struct uw_safetensors {
@@ -39,6 +40,8 @@ struct uw_safetensors {
     const struct uw_widening *widening;     /* NULL: only F32 is read */
     struct uw_weights_report *report;       /* gets what does not fit, which is left out; NULL: all
                                                must fit */
+    const struct uw_weights_names *names;   /* tried where a parameter's own is not there; or
+                                               NULL */
     uint64_t header_bytes;
     uint64_t data_offset;           /* of the first tensor byte in the object */
     uint64_t data_bytes;            /* to the end of the object */

@@ -100,6 +100,47 @@ expect 2 "$uwasa" train --model twelve.json --weights mlp.safetensors,loose --st
     --json mlp.safetensors
 grep -qF -- '--weights reads it' err || fail "a file of weights with a word behind it is replaced"
 
+# a file of another program: batch norm that the model has not, whose exporter folded it
+if command -v python3 >/dev/null; then
+    cat >write.py <<'END'
+import json, struct, sys
+head, data = {}, b""
+for word in sys.argv[2:]:
+    name, *dim = word.split(",")
+    n = 1
+    for d in dim:
+        n *= int(d)
+    head[name] = {"dtype": "F32", "shape": [int(d) for d in dim],
+                  "data_offsets": [len(data), len(data) + 4 * n]}
+    data += struct.pack(f"<{n}f", *(0.01 * i for i in range(n)))
+head = json.dumps(head).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(head)) + head + data)
+END
+    python3 write.py norm.safetensors a.weight,2,2 a.bias,2 bn.weight,2 bn.bias,2 \
+        bn.running_mean,2 bn.running_var,2
+    expect 1 "$uwasa" eval --model pets.json --data csv:pets.csv,pets.csv --weights norm.safetensors
+    grep -qF 'its batch norm (bn.running_mean) was folded when the model was exported' err ||
+        fail "folded batch norm is left out"
+    grep -qF 'optimize=False' err && grep -qF -- '--weights FILE,loose takes what fits' err ||
+        fail "no cure for folded batch norm"
+    expect 0 "$uwasa" eval --model pets.json --data csv:pets.csv,pets.csv \
+        --weights norm.safetensors,loose
+    grep -qF '4 tensors not in the model, left out (first: bn.weight)' err || fail "not told"
+    # names of PyTorch in the file of a recurrent network
+    echo '{"name": "r", "input": [2, 1], "layers": [{"name": "one", "type": "lstm", "hidden": 2,
+     "last": true}, {"name": "fc", "type": "dense", "out": 2}]}' >r.json
+    for name in one. net.lstm.; do
+        python3 write.py r.safetensors ${name}weight_ih_l0,8,1 ${name}weight_hh_l0,8,2 \
+            ${name}bias_ih_l0,8 ${name}bias_hh_l0,8 fc.weight,2,2 fc.bias,2
+        expect 0 "$uwasa" convert r.json $name.c --weights r.safetensors
+        cp err $name.err
+    done
+    cmp -s one..c net.lstm..c || fail "a layer by its shape is another one"
+    [ -s one..err ] && grep -q 'is taken for' one..err && fail "PyTorch's name is doubted"
+    grep -qF "net.lstm.weight_ih_l0 is taken for the model's layer one, by their order" net.lstm..err ||
+        { cat net.lstm..err >&2; fail "a layer taken by its shape is not told"; }
+fi
+
 # what the loss wants is said, and what comes back has it
 expect 0 "$uwasa" convert "$onnx/shapes.onnx" shapes
 grep -qF 'the softmax at the end is left out' err || fail "a softmax vanished silently"

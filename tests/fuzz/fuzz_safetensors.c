@@ -98,7 +98,7 @@ static int try_foreign(struct memory_storage *storage, bool loose)
         return -1;
     }
     memcpy(before, m.params.x, m.params.size_n * sizeof(float));
-    int rc = uw_checkpoint_load_weights(&m, loose, &report, &storage->base, "input", &err);
+    int rc = uw_checkpoint_load_weights(&m, loose, NULL, &report, &storage->base, "input", &err);
     if (rc < 0) {
         int same = memcmp(before, m.params.x, m.params.size_n * sizeof(float)) == 0;
         return same && err.text[0] != '\0' ? -rc : -1;

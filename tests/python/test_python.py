@@ -141,6 +141,106 @@ def test_onnx_comes_in_is_trained_and_goes_out(tmp_path):
         model.export(tmp_path / "third.onnx")
 
 
+class Recurrent(torch.nn.Module):
+    def __init__(self, kind, layers, both):
+        super().__init__()
+        self.cell = kind(3, 5, layers, batch_first=True, bidirectional=both)
+        self.head = torch.nn.Linear(10 if both else 5, 2)
+
+    def forward(self, x):
+        return self.head(self.cell(x)[0][:, -1])
+
+
+EXPORTS = {"folded": {"dynamo": False},
+           "whole": {"dynamo": False, "do_constant_folding": False,
+                     "training": torch.onnx.TrainingMode.TRAINING},
+           "dynamo": {"dynamo": True}, "dynamo-whole": {"dynamo": True, "optimize": False}}
+
+
+def export(net, x, file, how):
+    options = dict(EXPORTS[how])
+    if torch.__version__ < "2" and options.pop("dynamo"):
+        pytest.skip("this PyTorch has the older exporter only")
+    torch.onnx.export(net, torch.from_numpy(x), str(file), **options)
+
+
+@pytest.mark.parametrize("how", EXPORTS)
+@pytest.mark.parametrize("layers, both", [(1, False), (2, False), (1, True), (2, True)])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_networks_go_to_pytorch_and_come_back(tmp_path, kind, layers, both, how):
+    if kind == "RNN" and "dynamo" in how:
+        pytest.skip("the newer exporter writes an RNN as matrix products")
+    x = numpy.random.default_rng(4).normal(size=(6, 7, 3)).astype(numpy.float32)
+    net, other = (Recurrent(getattr(torch.nn, kind), layers, both).eval() for _ in range(2))
+    export(net, x, tmp_path / "net.onnx", how)
+    model = uwasa.Model(tmp_path / "net.onnx", verbose=0, threads=1)
+    model.load(other.state_dict())
+    y = other(torch.from_numpy(x)).detach().numpy()
+    numpy.testing.assert_allclose(model.forward(x), y, rtol=1e-4, atol=1e-5)
+    net.load_state_dict(model.to_torch_state_dict())
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, other.state_dict()[name])
+    model.save(tmp_path / "own.safetensors")            # the names of files that exist
+    again = uwasa.Model(tmp_path / "net.onnx", tmp_path / "own.safetensors", verbose=0)
+    numpy.testing.assert_array_equal(again.forward(x), model.forward(x))
+    (tmp_path / "theirs.safetensors").write_bytes(arrays.write_safetensors(net.state_dict()))
+    program.run("convert", str(tmp_path / "net.onnx"), str(tmp_path / "out.onnx"),
+                "--weights", str(tmp_path / "theirs.safetensors"))
+    again = uwasa.Model(tmp_path / "out.onnx", verbose=0)
+    numpy.testing.assert_allclose(again.forward(x), y, rtol=1e-4, atol=1e-5)
+
+
+def test_recurrent_layers_of_another_name_are_taken_by_order_or_shape_and_told():
+    layer = {"type": "lstm", "hidden": 4}
+    model = uwasa.Model({"name": "r", "input": [6, 3], "layers": [
+        {"name": "one", **layer}, {"name": "two", **layer}]}, verbose=0)
+    stack = torch.nn.LSTM(3, 4, 2, batch_first=True)
+    x = numpy.random.default_rng(5).normal(size=(2, 6, 3)).astype(numpy.float32)
+    theirs = {f"net.{name}": value for name, value in stack.state_dict().items()}
+    for same, how in (theirs, "order"), ({name.replace("net.", "net.a.").replace("a.weight_ih_l1",
+            "b.weight_ih_l0").replace("a.weight_hh_l1", "b.weight_hh_l0").replace("a.bias_ih_l1",
+            "b.bias_ih_l0").replace("a.bias_hh_l1", "b.bias_hh_l0"): value
+            for name, value in theirs.items()}, "shapes"):
+        model.load({name: 0 * value for name, value in theirs.items()})
+        model.load(dict(reversed(same.items())))
+        assert f"by their {how}" in model._found[-1] and "is taken for" in model._found[-1]
+        numpy.testing.assert_allclose(model.forward(x).reshape(2, 6, 4),
+                                      stack(torch.from_numpy(x))[0].detach().numpy(), atol=1e-6)
+    with pytest.raises((ValueError, OSError), match="no tensor one.weight_ih"):
+        model.load({name: value for name, value in theirs.items() if "l1" not in name})
+    before = model.forward(x)
+    square = torch.nn.LSTM(4, 4, 1).state_dict()        # two that fit one layer
+    with pytest.raises((ValueError, OSError), match="one.weight_ih"):
+        model.load({f"{m}.{name}": value for m in "ab" for name, value in square.items()})
+    numpy.testing.assert_array_equal(model.forward(x), before)
+
+
+def test_batch_norm_that_the_exporter_folded_is_not_left_out_of_weights(tmp_path):
+    x, _ = points()
+    net = torch.nn.Sequential(OrderedDict(fc1=torch.nn.Linear(4, 16), bn=torch.nn.BatchNorm1d(16),
+                                          fc2=torch.nn.Linear(16, 3))).eval()
+    model = uwasa.Model({"name": "folded", "input": [4], "layers": [
+        {"name": "fc1", "type": "dense", "out": 16},
+        {"name": "fc2", "type": "dense", "out": 3}]}, verbose=0)
+    before = model.forward(x)
+    (tmp_path / "net.safetensors").write_bytes(arrays.write_safetensors(net.state_dict()))
+    for weights in net.state_dict(), tmp_path / "net.safetensors":
+        with pytest.raises(ValueError, match=r"batch norm \(bn.running_mean\) was folded.*"
+                                             r"optimize=False.*takes what fits"):
+            model.load(weights)
+        numpy.testing.assert_array_equal(model.forward(x), before)
+    for weights in net.state_dict(), tmp_path / "net.safetensors":
+        model.load(weights, loose=True)
+        assert "4 tensors not in the model, left out (first: bn." in model._found[-1]
+    numpy.testing.assert_array_equal(model.state_dict()["fc2.bias"], net.fc2.bias.detach().numpy())
+
+
+def test_tensors_that_a_model_does_not_have_are_told():
+    model = open_model()
+    model.load({**model.state_dict(), "old.weight": numpy.ones((2, 2), numpy.float32)})
+    assert "1 tensor not in the model, left out (old.weight)" in model._found[-1]
+
+
 def test_values_two_classes_one_hot_and_the_sample_itself(tmp_path):
     x, y = points()
     values = numpy.stack([x.sum(1), x[:, 0] - x[:, 1]], 1)

@@ -151,7 +151,7 @@ static void test_checkpoint_of_which_any_byte_is_changed_is_refused(void **state
             f.storage.bytes[i] ^= flips[k];
             int rc = uw_checkpoint_load(&f.m, &loaded, &f.storage.base, "c", &f.err);
             int weights = uw_checkpoint_load(&f.m, NULL, &f.storage.base, "c", &f.err);
-            int loose = uw_checkpoint_load_weights(&f.m, true, &report, &f.storage.base, "c",
+            int loose = uw_checkpoint_load_weights(&f.m, true, NULL, &report, &f.storage.base, "c",
                                                    &f.err);
             if (rc != UW_ERR_CORRUPT || weights != UW_ERR_CORRUPT || loose != UW_ERR_CORRUPT) {
                 fail_msg("byte %lu of %lu, flipped by %02x: %d, %d, %d", (unsigned long)i,
@@ -542,8 +542,8 @@ static void test_safetensors_whose_tensors_do_not_fill_the_data_are_refused(void
         if (strstr(f.err.text, part) == NULL) {
             fail_msg("file %zu: \"%s\" does not say \"%s\"", i, f.err.text, part);
         }
-        assert_int_equal(uw_checkpoint_load_weights(&f.m, false, &report, &f.storage.base, "t",
-                                                    &f.err), want);
+        assert_int_equal(uw_checkpoint_load_weights(&f.m, false, NULL, &report, &f.storage.base,
+                                                    "t", &f.err), want);
         memory_storage_release(&f.storage);
     }
 }
@@ -576,7 +576,8 @@ static void test_weights_of_other_types_are_widened_and_told(void **state)
         make_file(&f.storage, text, data, 57 * w);
         assert_int_equal(uw_checkpoint_load(&f.m, NULL, &f.storage.base, "w", &f.err),
                          UW_ERR_MISMATCH);
-        int rc = uw_checkpoint_load_weights(&f.m, false, &report, &f.storage.base, "w", &f.err);
+        int rc = uw_checkpoint_load_weights(&f.m, false, NULL, &report, &f.storage.base, "w",
+                                            &f.err);
         if (rc != UW_OK) {
             fail_msg("%s", f.err.text);
         }
@@ -604,10 +605,11 @@ static void test_loose_weights_take_what_fits(void **state)
     open_model(&f, &dense, false);
     memcpy(before, f.m.params.x, sizeof before);
     make_file(&f.storage, text, data, sizeof data);
-    assert_int_equal(uw_checkpoint_load_weights(&f.m, false, &report, &f.storage.base, "w", &f.err),
+    assert_int_equal(uw_checkpoint_load_weights(&f.m, false, NULL, &report, &f.storage.base, "w",
+                                                &f.err),
                      UW_ERR_NOTFOUND);
     assert_memory_equal(before, f.m.params.x, sizeof before);
-    int rc = uw_checkpoint_load_weights(&f.m, true, &report, &f.storage.base, "w", &f.err);
+    int rc = uw_checkpoint_load_weights(&f.m, true, NULL, &report, &f.storage.base, "w", &f.err);
     if (rc != UW_OK) {
         fail_msg("%s", f.err.text);
     }
@@ -624,9 +626,43 @@ static void test_loose_weights_take_what_fits(void **state)
 
     open_model(&f, &small, false);
     make_file(&f.storage, text, data, sizeof data);
-    assert_int_equal(uw_checkpoint_load_weights(&f.m, true, &report, &f.storage.base, "w", &f.err),
+    assert_int_equal(uw_checkpoint_load_weights(&f.m, true, NULL, &report, &f.storage.base, "w",
+                                                &f.err),
                      UW_ERR_NOTFOUND);
     assert_non_null(strstr(f.err.text, "none of its tensors has a name of the model's"));
+    memory_storage_release(&f.storage);
+}
+
+static void count_tensor(void *arg, const struct uw_weights_tensor *t)
+{
+    uint32_t *n = arg;
+    *n += strcmp(t->name, "theirs") == 0 && t->rank == 1 && t->dim[0] == 6 ? 100 : 1;
+}
+
+static void test_weights_have_other_names_in_a_file(void **state)
+{
+    static const char text[] =
+        "{\"a.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+        "\"theirs\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[8,32]},"
+        "\"b.bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[32,44]},"
+        "\"b2\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[44,56]}}";
+    static const float data[14] = {9, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0};
+    static const struct uw_weights_name name[] = {{"a.bias", "theirs"}, {"b.bias", "b2"}};
+    const struct uw_weights_names names = {name, 2};
+    (void)state;
+    static struct fixture f;
+    struct uw_weights_report report;
+    uint32_t n = 0;
+    open_model(&f, &dense, false);
+    make_file(&f.storage, text, data, sizeof data);
+    int rc = uw_checkpoint_load_weights(&f.m, true, &names, &report, &f.storage.base, "w", &f.err);
+    assert_int_equal(rc, UW_OK);
+    assert_memory_equal(f.m.params.x + 30, data + 2, 6 * sizeof(float));
+    assert_memory_equal(f.m.params.x + 54, data + 8, 3 * sizeof(float));    /* its own name first */
+    assert_int_equal(report.unknown.n, 0);
+    assert_int_equal(report.missing.n, 2);
+    assert_int_equal(uw_checkpoint_each(&f.storage.base, "w", count_tensor, &n, &f.err), UW_OK);
+    assert_int_equal(n, 103);
     memory_storage_release(&f.storage);
 }
 
@@ -693,6 +729,7 @@ int main(void)
         cmocka_unit_test(test_safetensors_whose_tensors_do_not_fill_the_data_are_refused),
         cmocka_unit_test(test_weights_of_other_types_are_widened_and_told),
         cmocka_unit_test(test_loose_weights_take_what_fits),
+        cmocka_unit_test(test_weights_have_other_names_in_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

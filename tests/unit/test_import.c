@@ -216,6 +216,68 @@ static void test_recurrent_activation_of_another_gate_is_refused(void **state)
     expect(&g, 13, UW_ERR_UNSUPPORTED, "only PyTorch's form: usual activations");
 }
 
+/* An LSTM node of hidden size 2 in the module that PyTorch's newer exporter notes. */
+static void add_lstm(struct message *g, const char *name, const char *in, const char *out,
+                     const char *scopes)
+{
+    struct message n = node("LSTM", name, in, out), e = {.n = 0};
+    text(&e, 1, "pkg.torch.onnx.name_scopes");
+    text(&e, 2, scopes);
+    if (scopes[0] != '\0') {
+        inside(&n, 9, &e);
+    }
+    inside(g, 1, &n);
+}
+
+/* Layers of one module count up where one reads the other; what does not fit has no name. */
+static void test_recurrent_layers_have_their_names_in_pytorch(void **state)
+{
+    static const int64_t dim[3] = {2, 0, 3}, first[3] = {1, 8, 3}, r_dim[3] = {1, 8, 2};
+    static const int64_t y_dim[2] = {0, 2}, axis[2] = {0, 1};
+    static const struct {
+        const char *node, *scopes, *first, *second;
+    } cases[] = {
+        {"l", "['', 'net', 'net.lstm', 'lstm']", "net.lstm.weight_ih_l0", "net.lstm.weight_ih_l1"},
+        {"l", "['', 'lstm']", "weight_ih_l0", "weight_ih_l1"},
+        {"/net/net.1/LSTM", "", "net.1.weight_ih_l0", "net.1.weight_ih_l1"},
+        {"/LSTM", "", "weight_ih_l0", "weight_ih_l1"},
+        {"l", "", NULL, NULL},
+        {"l", "lstm", NULL, NULL},
+        {"l", ",", NULL, NULL},
+        {"l", "',", NULL, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct message g = {.n = 0};
+        struct uw_convert_model c;
+        struct uw_error err;
+        value(&g, 11, "x", 3, dim);
+        value(&g, 12, "y", 2, y_dim);
+        weight(&g, "w", 3, first, 0);
+        weight(&g, "r", 3, r_dim, 0);
+        weight(&g, "w2", 3, r_dim, 0);
+        weight(&g, "r2", 3, r_dim, 0);
+        add_lstm(&g, cases[i].node, "x w r", "all", cases[i].scopes);
+        add(&g, "Squeeze", "all", "h", "axes", 1, axis + 1);
+        add_lstm(&g, cases[i].node, "h w2 r2", "all2 last", cases[i].scopes);
+        add(&g, "Squeeze", "last", "y", "axes", 1, axis);
+        if (read_as(&c, &g, 11, &err) != UW_OK) {
+            fail_msg("%s", err.text);
+        }
+        const char *want[2] = {cases[i].first, cases[i].second};
+        uint32_t found = 0;
+        for (uint32_t k = 0; k < c.tensors_n; k++) {
+            if (strstr(c.tensors[k].name, "weight_ih") != NULL) {
+                const char *have = c.tensors[k].torch, *wanted = want[found++ == 1];
+                assert_string_equal(have != NULL ? have : "none",
+                                    wanted != NULL ? wanted : "none");
+            }
+        }
+        assert_int_equal(found, 2);
+        uw_convert_deinit(&c);
+    }
+}
+
 /* in * stride comes out: 5 * 2 with 3 x 3 takes one zero, which is cut off behind. */
 static void test_same_padding_of_a_transposed_convolution_is_its_own(void **state)
 {
@@ -428,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_attention_weights_add_up_to_one_over_the_keys),
         cmocka_unit_test(test_attention_s_softmax_is_over_the_last_axis),
         cmocka_unit_test(test_recurrent_activation_of_another_gate_is_refused),
+        cmocka_unit_test(test_recurrent_layers_have_their_names_in_pytorch),
         cmocka_unit_test(test_same_padding_of_a_transposed_convolution_is_its_own),
         cmocka_unit_test(test_average_of_two_kinds_of_padding_keeps_them_apart),
         cmocka_unit_test(test_zero_epsilon_and_response_norm_of_zero_are_refused),

@@ -131,10 +131,10 @@ static void test_weights_go_out_and_come_back(void **state)
     assert_true(bytes == again && memcmp(before, after, bytes) != 0);
     free(after);
     for (size_t n = 0; n < bytes; n += bytes / 50 + 1) {    /* cut off anywhere: refused */
-        assert_true(uw_session_set_weights(f->s, before, n) < 0);
+        assert_true(uw_session_set_weights(f->s, before, n, false) < 0);
         assert_true(uw_session_error(f->s)[0] != '\0');
     }
-    assert_int_equal(uw_session_set_weights(f->s, before, bytes), 0);
+    assert_int_equal(uw_session_set_weights(f->s, before, bytes, false), 0);
     copy_weights(f, &after, &again);
     assert_memory_equal(before, after, bytes);
     free(before);

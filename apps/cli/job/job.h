@@ -72,6 +72,7 @@ struct uw_job {
     const char *weights;            /* the file that was loaded last, and what it was like */
     bool loose;
     struct uw_weights_report found;
+    char named[160];                /* which names were taken by order or shape; "": none */
     struct uw_loss_def losses[UW_LOSSES_MAX];   /* file.def.losses, where the file has none */
     bool loss_is_open;              /* they stand in for what the data or --loss decides */
     bool each_loss;                 /* --loss said one for each output */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job_weights.h"
 
+#include "job_names.h"
 #include "base/open_file.h"
 
 #include "uwasa/hash.h"
@@ -53,20 +54,34 @@ int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err
     struct uw_storage_file files;
     char text[UW_JOB_PATH_BYTES];
     const char *name = uw_job_weights_file(file, text);
-    uint64_t bytes;
     int rc = uw_storage_file_init(&files, NULL);
+    rc = rc < 0 ? rc : uw_job_take_weights(j, &files.base, name, name != file,
+                                           "--weights FILE,loose", err);
     j->weights = file;
-    j->loose = name != file;
-    if (rc == UW_OK) {
-        rc = uw_checkpoint_load_weights(&j->model, j->loose, &j->found, &files.base, name, err);
-    }
-    bool misfits = rc == UW_ERR_MISMATCH || rc == UW_ERR_NOTFOUND;
-    if (misfits && !j->loose && files.base.ops->size(&files.base, name, &bytes) == UW_OK) {
-        struct uw_error why = *err;
-        uw_error_set(err, rc, "%.180s; --weights FILE,loose takes what fits", why.text);
-    }
     uw_storage_file_deinit(&files);
     return rc == UW_ERR_CORRUPT ? name_other_format(name, err) : rc;
+}
+
+int uw_job_take_weights(struct uw_job *j, struct uw_storage *storage, const char *object,
+                        bool loose, const char *how, struct uw_error *err)
+{
+    struct uw_job_names names;
+    uint64_t bytes;
+    j->weights = object;
+    j->loose = loose;
+    int rc = uw_job_names_find(&names, j, !loose, storage, object, err);
+    if (rc == UW_OK) {
+        rc = uw_checkpoint_load_weights(&j->model, loose, &names.names, &j->found, storage, object,
+                                        err);
+    }
+    memcpy(j->named, names.note, sizeof j->named);
+    uw_job_names_close(&names);
+    bool misfits = rc == UW_ERR_MISMATCH || rc == UW_ERR_NOTFOUND;
+    if (misfits && !loose && storage->ops->size(storage, object, &bytes) == UW_OK) {
+        struct uw_error why = *err;
+        uw_error_set(err, rc, "%.205s; %.25s takes what fits", why.text, how);
+    }
+    return rc;
 }
 
 /* "; 3 tensors of the file are ..., the first NAME" */
@@ -93,6 +108,9 @@ const char *uw_job_note(const struct uw_job *j, uint32_t i, char text[UW_JOB_NOT
     }
     char all[UW_JOB_NOTE_BYTES] = "", widened[48];
     size_t used = 0;
+    if (j->named[0] != '\0') {
+        used += (size_t)snprintf(all, sizeof all, "%s", j->named);
+    }
     snprintf(widened, sizeof widened, "of %.7s converted to float32", f->type);
     add_found(all, &used, &f->widened, widened);
     add_found(all, &used, &f->unknown, "not in the model, left out");

@@ -16,8 +16,14 @@
     "safetensors, F32, F16, BF16 or F64; FILE,loose takes what fits and leaves the rest as it is"
 
 /* Read weights from a safetensors file into the bound model; "FILE,loose": only what fits, and the
- * rest stays as it is. Errors as uw_checkpoint_load_weights, err filled. */
+ * rest stays as it is. Errors as uw_job_take_weights, err filled. */
 int uw_job_load_weights(struct uw_job *j, const char *file, struct uw_error *err);
+
+/* The same of an object of any storage, with the errors of uw_checkpoint_load_weights and
+ * uw_job_names_find. The job keeps `object`, which names it in notes.
+ *   how  what asks for `loose` here, for the sentence of an error */
+int uw_job_take_weights(struct uw_job *j, struct uw_storage *storage, const char *object,
+                        bool loose, const char *how, struct uw_error *err);
 
 /* The file of weights without ",loose". Returns weights, or file. */
 #define UW_JOB_PATH_BYTES 4096u

@@ -2,6 +2,7 @@
 #include "uwasa/session.h"
 
 #include "storage_memory.h"
+#include "job/job_names.h"
 #include "job/job_weights.h"
 #include "train/scores.h"
 #include "train/train.h"
@@ -180,6 +181,14 @@ static void tell_model(struct uw_session *s)
     UW_EVENT_NUMBERS(ev, {"input_n", a.input_n}, {"outputs_n", a.outputs_n},
                      {"numbers_n", a.numbers_n}, {"parameters", j->need.parameters_n});
     cJSON_AddStringToObject(ev, "answer", kinds[a.kind]);
+    cJSON *torch = cJSON_AddObjectToObject(ev, "torch");
+    for (uint32_t i = 0; i < j->model.params.segments_n; i++) {
+        char name[UW_JOB_NAME_BYTES];
+        const struct uw_segment *segment = &j->model.params.segments[i];
+        if (uw_job_torch_name(j, segment, name) != NULL) {
+            cJSON_AddStringToObject(torch, segment->name, name);
+        }
+    }
     char *text = cJSON_PrintUnformatted(ev);
     if (text != NULL) {
         s->listener.event(s->listener.arg, text);
@@ -291,16 +300,19 @@ int uw_session_get_weights(struct uw_session *s, const void **bytes, size_t *byt
     return rc < 0 ? fail(s, rc, &s->err) : rc;
 }
 
-int uw_session_set_weights(struct uw_session *s, const void *bytes, size_t bytes_n)
+int uw_session_set_weights(struct uw_session *s, const void *bytes, size_t bytes_n, bool loose)
 {
     struct uw_storage_memory given;
-    struct uw_weights_report report;
+    char text[UW_JOB_NOTE_BYTES];
+    struct uw_job *j = &s->now->train.job;
     s->err.text[0] = '\0';
     uw_storage_memory_borrow(&given, bytes, bytes_n);
-    int rc = uw_checkpoint_load_weights(&s->now->train.job.model, false, &report, &given.base,
-                                        "weights", &s->err);
+    int rc = uw_job_take_weights(j, &given.base, "weights", loose, "loose=True", &s->err);
     uw_storage_memory_close(&given);
     s->trained = s->trained || rc == UW_OK;
+    if (rc == UW_OK && uw_job_note(j, j->onnx.notes_n, text) != NULL) {
+        uw_tell(&s->listener, "%s", text);
+    }
     return rc < 0 ? fail(s, rc, &s->err) : rc;
 }
 

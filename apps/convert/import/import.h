@@ -80,6 +80,8 @@ struct uw_import_layer {
     struct uw_import_param param[UW_PARAMS_MAX];
     const struct uw_onnx_node *node;
     const char *own_name;           /* name of its weights; NULL: unknown */
+    const char *torch_module, *torch_part;  /* around a recurrent layer's suffixes in PyTorch,
+                                               "net." and "_l1_reverse"; NULL: unknown */
     const struct uw_onnx_tensor *made_of;   /* parameter: the constant */
     bool needed;
 };

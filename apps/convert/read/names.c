@@ -6,34 +6,42 @@
 #include <ctype.h>
 #include <string.h>
 
-/* "/layer1/layer1.0/conv1/Conv" is module layer1.0.conv1; "/Relu_3" is relu_3. */
-static const char *name_of_node(struct uw_import *im, const struct uw_onnx_node *n)
+void uw_read_module(const char *node, char module[UW_READ_MODULE_BYTES])
 {
-    char out[512] = "";
     size_t used = 0;
     size_t start = 0; /* of the part that the next one may repeat */
-    const char *p = n->name[0] == '/' ? n->name + 1 : n->name;
-    bool only = strchr(p, '/') == NULL;
-    while (only || strchr(p, '/') != NULL) {
-        size_t bytes = only ? strlen(p) : (size_t)(strchr(p, '/') - p);
+    const char *p = node[0] == '/' ? node + 1 : node;
+    for (const char *end; (end = strchr(p, '/')) != NULL; p = end + 1) {
+        size_t bytes = (size_t)(end - p);
         size_t before = used - start;
-        bool again = used > 0 && bytes > before && strncmp(p, out + start, before) == 0 &&
+        bool again = used > 0 && bytes > before && strncmp(p, module + start, before) == 0 &&
                      p[before] == '.';
         used = again ? start : used;
-        if (used > 0 && !again && used < sizeof out - 2) {
-            out[used++] = '.';
+        if (used > 0 && !again && used < UW_READ_MODULE_BYTES - 2) {
+            module[used++] = '.';
         }
         start = used;
-        for (size_t i = 0; i < bytes && used < sizeof out - 1; i++) {
-            out[used++] = only ? (char)tolower((unsigned char)p[i]) : p[i];
+        for (size_t i = 0; i < bytes && used < UW_READ_MODULE_BYTES - 1; i++) {
+            module[used++] = p[i];
         }
-        if (only) {
-            break;
-        }
-        p += bytes + 1;
     }
-    out[used] = '\0';
-    return uw_pool_text(im->pool, out[0] != '\0' ? out : "layer", out[0] != '\0' ? used : 5);
+    module[used] = '\0';
+}
+
+/* A node's module, or without one its name in small letters: "/Relu_3" is relu_3. */
+static const char *name_of_node(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    char out[UW_READ_MODULE_BYTES];
+    const char *p = n->name[0] == '/' ? n->name + 1 : n->name;
+    size_t used = 0;
+    if (strchr(p, '/') != NULL) {
+        uw_read_module(n->name, out);
+        used = strlen(out);
+    }
+    for (; strchr(p, '/') == NULL && p[used] != '\0' && used < sizeof out - 1; used++) {
+        out[used] = (char)tolower((unsigned char)p[used]);
+    }
+    return uw_pool_text(im->pool, used > 0 ? out : "layer", used > 0 ? used : 5);
 }
 
 static void keep_name(struct uw_names *names, const char *name)

@@ -49,9 +49,9 @@ static int tell_folding(struct uw_import *im)
     }
     const char *note = uw_pool_format(im->pool, "batch norm was folded into the layers in front "
                                       "(%s), so it is not trained; PyTorch keeps it with "
-                                      "torch.onnx.export(..., dynamo=False, do_constant_folding="
-                                      "False, training=torch.onnx.TrainingMode.TRAINING)",
-                                      evidence);
+                                      "torch.onnx.export(..., dynamo=True, optimize=False), or "
+                                      "dynamo=False, do_constant_folding=False, "
+                                      "training=torch.onnx.TrainingMode.TRAINING", evidence);
     if (note == NULL) {
         return uw_import_nomem(im);
     }

@@ -29,6 +29,15 @@ int uw_read_trained(struct uw_import *im);
 /* Name the needed layers. Returns UW_OK or UW_ERR_NOMEM, err set. */
 int uw_read_names(struct uw_import *im);
 
+/* torch_names.c: find what PyTorch calls the weights of recurrent layers, where nodes tell their
+ * modules. Returns UW_OK or UW_ERR_NOMEM, err set. */
+int uw_read_torch_names(struct uw_import *im);
+
+/* The module of a node that PyTorch's exporter has named: "layer1.0.conv1" of
+ * "/layer1/layer1.0/conv1/Conv"; "" of "/Relu_3". What does not fit is cut off. */
+#define UW_READ_MODULE_BYTES 512u
+void uw_read_module(const char *node, char module[UW_READ_MODULE_BYTES]);
+
 /* Join layers, and write names, inputs, losses and tensors of all that are needed to the model.
  * Returns UW_OK or a code with err set. */
 int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,

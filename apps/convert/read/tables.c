@@ -102,6 +102,10 @@ static int build_tables(struct uw_import *im, struct uw_convert_model *m)
             memcpy(t->dim, from->dim, sizeof t->dim);
             t->data = from->data;
             t->source = from->source;
+            t->torch = l->torch_part != NULL
+                           ? uw_pool_format(im->pool, "%s%s%s", l->torch_module, from->suffix,
+                                            l->torch_part)
+                           : NULL;
             t++;
             m->tensors_n++;
         }
@@ -167,6 +171,7 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
     }
     uw_import_need(im, layers, outputs_n);
     rc = uw_read_names(im);
+    rc = rc < 0 ? rc : uw_read_torch_names(im);
     rc = rc < 0 ? rc : uw_read_trained(im);
     rc = rc < 0 ? rc : build_tables(im, m);
     return rc < 0 ? rc : set_losses(im, m, outputs, outputs_n);

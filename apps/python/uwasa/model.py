@@ -103,22 +103,24 @@ class Model:
         return self._test
 
     def save(self, file):
-        """Write the weights as safetensors, with PyTorch's names and shapes."""
+        """Write the weights as safetensors, with PyTorch's names and shapes; each layer and direction
+        of a recurrent network has a name of its own, which to_torch_state_dict translates."""
         with self._busy(0):
             self._session.call("save", os.fsencode(file))
 
-    def load(self, weights, *, verbose=None):
-        """Take weights: of a safetensors file ("FILE,loose": what fits), or of a dict of arrays or
-        PyTorch's tensors, such as a state_dict."""
+    def load(self, weights, *, loose=False, verbose=None):
+        """Take weights: of a safetensors file, or of a dict of arrays or PyTorch's tensors, such as
+        a state_dict. loose=True, or "FILE,loose": what fits, and the rest stays as it is."""
         with self._busy(verbose):
             if isinstance(weights, dict):
                 of = arrays.write_safetensors(weights)
-                self._session.call("set_weights", of, len(of))
+                self._session.call("set_weights", of, len(of), loose)
             else:
-                self._session.call("load", os.fsencode(weights))
+                file = os.fsencode(weights)
+                self._session.call("load", file + b",loose" * (loose and not file.endswith(b",loose")))
 
     def state_dict(self):
-        """{name: float32 array}, copies of the weights, under PyTorch's names."""
+        """{name: float32 array}, copies of the weights, under the names that save writes."""
         with self._busy(0):
             return arrays.read_safetensors(self._session.weights())
 
@@ -126,7 +128,8 @@ class Model:
         """The same as tensors of PyTorch: network.load_state_dict(model.to_torch_state_dict()). The
         network then computes what forward does, of samples that are scaled as in training."""
         import torch
-        return {name: torch.from_numpy(a) for name, a in self.state_dict().items()}
+        return {self._torch.get(name, name): torch.from_numpy(a)
+                for name, a in self.state_dict().items()}
 
     def export(self, file):
         """Write the trained model as ONNX (.onnx) or C (.c). The file that it was read from is read
@@ -231,7 +234,7 @@ class Model:
         event = json.loads(line)
         if event["event"] == "model":
             self.input, self.answer = tuple(event["input"]), event["answer"]
-            self.parameters = event["parameters"]
+            self.parameters, self._torch = event["parameters"], event["torch"]
             self._outputs, self._answers = event["outputs_n"], event["numbers_n"]
         elif event["event"] == "test":
             del event["event"]

@@ -35,7 +35,7 @@ def load():
             ("predict", c_int, c_void_p, c_uint32, c_bool, c_void_p),
             ("save", c_int, c_char_p), ("load", c_int, c_char_p),
             ("get_weights", c_int, POINTER(c_void_p), POINTER(c_size_t)),
-            ("set_weights", c_int, c_char_p, c_size_t)):
+            ("set_weights", c_int, c_char_p, c_size_t, c_bool)):
         function = getattr(library, "uw_session_" + name)
         function.restype = result
         function.argtypes = arguments if name == "new" else [c_void_p, *arguments]

@@ -77,21 +77,47 @@ struct uw_weights_tensors {
 struct uw_weights_report {
     char type[8];                   /* of the widened ones: "BF16"; "" without any */
     struct uw_weights_tensors widened;      /* converted to float */
-    struct uw_weights_tensors unknown;      /* in the file, not in the model: left out */
+    struct uw_weights_tensors unknown;      /* in the file, not in the model: left out; neither
+                                               optimizer.* nor num_batches_tracked */
     struct uw_weights_tensors missing;      /* in the model, not in the file: unchanged */
     struct uw_weights_tensors reshaped;     /* of another shape than in the model: unchanged */
+};
+
+/* A tensor of a file of weights. */
+struct uw_weights_tensor {
+    const char *name;
+    const uint64_t *dim;            /* [rank] */
+    uint32_t rank;                  /* UW_SHAPE_RANK_MAX + 1 stands for any higher one */
+};
+
+/* Call `visit` for each tensor of a file, in the order of its header; names that are too long for
+ * a parameter are "". Returns UW_OK, UW_ERR_NOTFOUND, UW_ERR_CORRUPT, UW_ERR_IO. */
+int uw_checkpoint_each(struct uw_storage *storage, const char *object,
+                       void (*visit)(void *arg, const struct uw_weights_tensor *t), void *arg,
+                       struct uw_error *err);
+
+/* What a parameter is called in files of another program. */
+struct uw_weights_name {
+    const char *mine, *theirs;
+};
+
+struct uw_weights_names {
+    const struct uw_weights_name *name;     /* [n] */
+    uint32_t n;
 };
 
 /* Read parameters by name from a file of another program, as uw_checkpoint_load without state does.
  * Also reads F16, BF16 and F64, which is rounded.
  *
  *   loose   a tensor that is missing, or has another shape, leaves the parameter as it is
+ *   names   other names of parameters, for files without their own; NULL: none
  *   report  filled, after an error as far as the file was read
  *
  * Returns as uw_checkpoint_load; with `loose` a missing tensor and another shape are no errors. */
-int uw_checkpoint_load_weights(struct uw_model *m, bool loose, struct uw_weights_report *report,
-                               struct uw_storage *storage, const char *object,
-                               struct uw_error *err);
+int uw_checkpoint_load_weights(struct uw_model *m, bool loose,
+                               const struct uw_weights_names *names,
+                               struct uw_weights_report *report, struct uw_storage *storage,
+                               const char *object, struct uw_error *err);
 
 UW_C_END
 #endif

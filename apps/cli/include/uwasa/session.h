@@ -42,7 +42,8 @@ void uw_session_free(struct uw_session *s);
  *   line   a sentence on what was found or taken for granted
  *   event  a line of `uwasa train --json`, an event "test" of evaluate, or "model" of open, fit and
  *          load: name, input (its shape), input_n, outputs_n and numbers_n (floats of a raw output
- *          and of an answer), answer ("class", "values", "error"), parameters
+ *          and of an answer), answer ("class", "values", "error"), parameters, torch (by names of
+ *          parameters: those in PyTorch, where they are others)
  *   stop   true ends training, a test or a prediction; asked 20 times a second, between steps */
 void uw_session_listen(struct uw_session *s, void (*line)(void *arg, const char *text),
                        void (*event)(void *arg, const char *json), bool (*stop)(void *arg),
@@ -78,9 +79,10 @@ int uw_session_predict(struct uw_session *s, const float *x, uint32_t n, bool ra
 int uw_session_save(struct uw_session *s, const char *file);
 int uw_session_load(struct uw_session *s, const char *file);
 
-/* The same in memory, as safetensors. Of get, *bytes is valid until the next call. */
+/* The same in memory, as safetensors; loose: what fits. Of get, *bytes is valid until the next
+ * call. */
 int uw_session_get_weights(struct uw_session *s, const void **bytes, size_t *bytes_n);
-int uw_session_set_weights(struct uw_session *s, const void *bytes, size_t bytes_n);
+int uw_session_set_weights(struct uw_session *s, const void *bytes, size_t bytes_n, bool loose);
 
 UW_C_END
 #endif

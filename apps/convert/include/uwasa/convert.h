@@ -61,6 +61,8 @@ struct uw_convert_tensor {
     uint32_t dim[UW_SHAPE_RANK_MAX];
     const float *data;              /* row-major */
     const char *source;             /* its name in the file, where it had the same shape; or NULL */
+    const char *torch;              /* its name in PyTorch's state_dict, where that is another one
+                                       and the file tells: "lstm.weight_ih_l1"; or NULL */
 };
 
 /* An input or output as the file has it. */
