@@ -30,10 +30,10 @@
  * knows how far peers' models usually are, as rms: at first twice its own movement, later 1.1 times
  * as much after a pull that is further away and 0.85 times after a nearer one, so that a good third
  * of the pulls are nearer. If a pull was mixed longer ago than usual, more is usual. A pull that is
- * 4 times as far, the first one 5 times, is refused, from an eighth of the model on; a chunk that
- * is more than 5 times as far moves its elements 5 times as far. Two refused pulls in a row may mean
- * that this node is the one apart: then the nearer one becomes usual. Until it is known what is
- * usual, in the first round, nothing is mixed.
+ * 4 times as far, the first one 5 times, is refused, from an eighth of the model on. A chunk that
+ * is more than 5 times as far moves its elements 5 times as far. Two refused pulls in a row may
+ * mean that this node is the one apart: then the nearer one becomes usual. Until it is known what
+ * is usual, in the first round, nothing is mixed.
  *
  * Chunks of several peers are outliers from 32 times the rms of all parameters on. For a newcomer
  * the limit is 1000 times the rms of its initial weights: it rejects a model that has diverged, and
