@@ -126,6 +126,8 @@ END
     expect 0 "$uwasa" eval --model pets.json --data csv:pets.csv,pets.csv \
         --weights norm.safetensors,loose
     grep -qF '4 tensors not in the model, left out (first: bn.weight)' err || fail "not told"
+    python3 write.py norm.safetensors a.weight,2,2 a.bias,2 optimizer.kept.bn.running_mean,2
+    expect 0 "$uwasa" eval --model pets.json --data csv:pets.csv,pets.csv --weights norm.safetensors
     # names of PyTorch in the file of a recurrent network
     echo '{"name": "r", "input": [2, 1], "layers": [{"name": "one", "type": "lstm", "hidden": 2,
      "last": true}, {"name": "fc", "type": "dense", "out": 2}]}' >r.json

@@ -111,7 +111,8 @@ static int check_normed(const struct file *f, const char *object, struct uw_erro
     for (uint32_t i = 0; i < f->n; i++) {
         const char *name = f->tensor[i].name;
         size_t n = strlen(name);
-        for (uint32_t k = 0; k < 2 && !f->tensor[i].known; k++) {
+        bool counts = !f->tensor[i].known && strncmp(name, "optimizer.", 10) != 0;
+        for (uint32_t k = 0; k < 2 && counts; k++) {
             size_t end = strlen(ends[k]);
             if (n >= end && strcmp(name + n - end, ends[k]) == 0 &&
                 (n == end || name[n - end - 1] == '.')) {
