@@ -219,7 +219,7 @@ static float share_of(struct uw_gossip *g, const struct uw_gossip_slot *s)
     u->squares += (float)squares;
     u->n += s->count_n;
     if (u->rms == 0.0f) {
-        return 0.0f;
+        return g->apart_steps != 0 ? 0.0f : 1.0f;
     }
     float longer = (float)g->apart_steps / (g->usual_steps > 1.0f ? g->usual_steps : 1.0f);
     float usual = g->learned && longer > 1.0f ? longer * u->rms : u->rms;

@@ -33,7 +33,7 @@
  * 4 times as far, the first one 5 times, is refused, from an eighth of the model on. A chunk that
  * is more than 5 times as far moves its elements 5 times as far. Two refused pulls in a row may
  * mean that this node is the one apart: then the nearer one becomes usual. Until it is known what
- * is usual, in the first round, nothing is mixed.
+ * is usual, in the first round, a node that trains mixes nothing.
  *
  * Chunks of several peers are outliers from 32 times the rms of all parameters on. For a newcomer
  * the limit is 1000 times the rms of its initial weights: it rejects a model that has diverged, and
