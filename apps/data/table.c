@@ -60,21 +60,67 @@ static bool *find_numeric(const struct uw_table *t, struct uw_lines l)
     return numeric;
 }
 
-/* Whether the line looks like no sample: it has a word where most lines have numbers, or words and
- * another number of cells. */
-static bool is_header(const struct uw_table *t, struct uw_lines l, const bool *numeric)
+/* Whether a cell that is no number is meant as a value, not as a name: it begins with a digit, as
+ * 10%, 12:30 and 0x10 do, has no letter, as - and $3, or is infinite or a truth. */
+static bool is_odd_value(const struct uw_cell *c)
+{
+    static const char *const words[] = {"inf", "+inf", "-inf", "infinity", "+infinity",
+                                        "-infinity", "true", "false"};
+    size_t i = 0;
+    while (i < c->bytes && strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~ ", c->text[i]) != NULL) {
+        i++;
+    }
+    bool odd = i == c->bytes || (c->text[i] >= '0' && c->text[i] <= '9');
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+        odd = odd || uw_cell_is(c, words[k]);
+    }
+    return odd;
+}
+
+/* What a line has where most lines have numbers. */
+struct looks {
+    uint32_t names_n, odd_n, numbers_n;
+    bool counts;                    /* its numbers go up by equal steps, as years in a header */
+};
+
+static struct looks look_at(const struct uw_table *t, struct uw_lines l, const bool *numeric)
 {
     bool other = uw_lines_count(&l) != t->columns_n;
+    struct looks k = {.counts = true};
     struct uw_cell cell = {.is_last = false};
-    float value;
+    float value, before = 0.0f, step = 1.0f;
     for (uint32_t c = 0; !cell.is_last; c++) {
         cell = uw_lines_cell(&l);
-        if ((other || numeric[c]) && !uw_cell_number(&cell, t->comma, &value) &&
-            !uw_cell_missing(&cell)) {
-            return true;
+        if ((!other && !numeric[c]) || uw_cell_missing(&cell)) {
+            continue;
         }
+        if (!uw_cell_number(&cell, t->comma, &value)) {
+            bool odd = is_odd_value(&cell);
+            k.odd_n += odd;
+            k.names_n += !odd;
+            continue;
+        }
+        step = k.numbers_n == 1 ? value - before : step;
+        k.counts = k.counts && (k.numbers_n == 0 || (value - before == step && step > 0.0f));
+        before = value;
+        k.numbers_n++;
     }
-    return false;
+    k.counts = k.counts && (k.numbers_n > 2 || (k.numbers_n == 2 && step == 1.0f));
+    return k;
+}
+
+/* Whether the line looks like no sample: of names, where most lines have numbers. A line that is
+ * mostly of numbers is a sample, whatever else it has; behind a line of names, so is one that is
+ * not all of names. */
+static bool is_header(const struct uw_table *t, struct uw_lines l, const bool *numeric, bool named)
+{
+    struct looks k = look_at(t, l, numeric);
+    uint32_t values_n = k.numbers_n + k.odd_n;
+    if (named) {
+        return k.names_n > 1 && values_n == 0;
+    }
+    return k.names_n == 0 ? k.numbers_n == 0 && k.odd_n > 1
+                          : k.names_n >= values_n || k.numbers_n == 0 || k.counts;
 }
 
 /* Whether the line counts its columns, 0, 1, 2, ..., perhaps behind a first cell that is empty. */
@@ -134,7 +180,7 @@ static int pass_header(struct uw_table *t, int skip, struct uw_error *err)
     while (rc == UW_OK && (skip >= 0 || t->header_n < HEADER_MAX) && uw_lines_next(&ahead)) {
         bool counted = t->header_n == 0 && counts_columns(t, ahead);
         if (skip >= 0 ? ahead.line > (uint32_t)skip
-                      : !counted && !is_header(t, ahead, numeric)) {
+                      : !counted && !is_header(t, ahead, numeric, named)) {
             break;
         }
         uint32_t n = uw_lines_count(&ahead);

@@ -110,6 +110,14 @@ static const struct form writers[] = {
      {{5.0f, 6.0f}, 2}, 3, 3, "one column a class"},
     {"a delimiter at the end", "1,2,0,\n3,4,1,\n", "", 2, 2, {{1.0f, 2.0f}, 0},
      {{3.0f, 4.0f}, 1}, 2, 2, "it is empty"},
+    {"names of which most are years", "id,2019,2020,2021,y\n7,1,5,2,0\n3,4,4,9,1\n8,3,1,6,0\n",
+     ",drop=id", 3, 2, {{1.0f, 5.0f, 2.0f}, 0}, {{3.0f, 1.0f, 6.0f}, 0}, 3, 2, "a header"},
+    {"names of which some are numbers", "a,b,2019,y\n7,1,5,0\n3,4,4,1\n8,3,1,0\n", "", 3, 2,
+     {{7.0f, 1.0f, 5.0f}, 0}, {{8.0f, 3.0f, 1.0f}, 0}, 3, 2, "a header"},
+    {"sizes and classes in front", "4,2,setosa,virginica\n1,3,2,0\n4,1,9,1\n2,2,7,0\n9,1,1,1\n",
+     "", 3, 2, {{1.0f, 3.0f, 2.0f}, 0}, {{9.0f, 1.0f, 1.0f}, 1}, 4, 2, "a header"},
+    {"dates as names", "x,1/22/20,1/23/20,y\n7,1,5,0\n3,4,4,1\n8,3,1,0\n", "", 3, 2,
+     {{7.0f, 1.0f, 5.0f}, 0}, {{8.0f, 3.0f, 1.0f}, 0}, 3, 2, "a header"},
     {"minus one", "1,2,-1\n3,4,1\n5,6,1\n", "", 2, 2, {{1.0f, 2.0f}, 0}, {{5.0f, 6.0f}, 1}, 3, 2,
      "class 0 is label -1"},
     {"some of the classes", "1,2,1\n3,4,2\n", "", 2, 4, {{1.0f, 2.0f}, 1}, {{3.0f, 4.0f}, 2}, 2, 3,
@@ -130,6 +138,31 @@ static void test_table_is_read_as_programs_write_it(void **state)
     for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++) {
         expect_form(&writers[i]);
     }
+}
+
+/* A first sample that has a cell too many for a number is none of the header, and is refused as any
+ * other line is, by line and column; in a column of the label it is a label. */
+static void test_table_first_sample_with_an_odd_cell_is_no_header(void **state)
+{
+    static const char *const odd[] = {"inf", "-Infinity", "1e39", "1e400", "-", "0x10", "10%", "$3",
+                                      "12:30", "2026-01-02", "\"1,000\"", "1D-3", "abc", "1.2.3"};
+    static const char *const headers[] = {"", "a,b,c,y\n"};
+    char text[200], place[40];
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof odd / sizeof odd[0]; i++) {
+        const char *header = headers[i % 2];
+        snprintf(text, sizeof text, "%s1.5,%s,2,0\n2.5,3,4,1\n3.5,4,1,0\n4,7,7,1\n", header,
+                 odd[i / 2]);
+        snprintf(place, sizeof place, ":%d:%d: \"", header[0] != '\0' ? 2 : 1,
+                 odd[i / 2][0] == '"' ? 6 : 5);
+        write_text("a.csv", text);
+        print_message("%s", text);
+        expect_refused(spec(",test=0"), NULL, UW_ERR_CORRUPT, place);
+    }
+    write_text("a.csv", "x,label\nabc,0\n2.5,1\n3.5,0\n");
+    expect_refused(spec(",test=0"), NULL, UW_ERR_CORRUPT, ":2:1: \"abc\": not a number");
+    write_text("a.csv", "5.1,3.5,1.4,setosa\n5.1,3.5,1.4,0.2,setosa\n7,3,4,1,virginica\n");
+    expect_refused(spec(",test=0"), NULL, UW_ERR_CORRUPT, ":1:1: 4 cells between commas");
 }
 
 static void test_table_options_decide(void **state)
@@ -621,6 +654,8 @@ int main(void)
         cmocka_unit_test_teardown(test_table_of_a_public_set_is_read_without_an_option,
                                   empty_folder),
         cmocka_unit_test_teardown(test_table_is_read_as_programs_write_it, empty_folder),
+        cmocka_unit_test_teardown(test_table_first_sample_with_an_odd_cell_is_no_header,
+                                  empty_folder),
         cmocka_unit_test_teardown(test_table_options_decide, empty_folder),
         cmocka_unit_test_teardown(test_table_options_that_are_wrong_are_refused, empty_folder),
         cmocka_unit_test_teardown(test_table_columns_of_one_name_are_told_apart, empty_folder),
