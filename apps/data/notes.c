@@ -11,8 +11,11 @@ void uw_note(struct uw_notes *n, const char *format, ...)
         return;
     }
     va_start(args, format);
-    vsnprintf(n->text[n->n++], UW_NOTE_BYTES, format, args);
+    vsnprintf(n->text[n->n], UW_NOTE_BYTES, format, args);
     va_end(args);
+    for (char *at = n->text[n->n++]; *at != '\0'; at++) {      /* names may have breaks of lines */
+        *at = *at == '\n' || *at == '\r' ? ' ' : *at;
+    }
 }
 
 uint32_t uw_note_add(char *text, uint32_t used, uint32_t bytes, const char *format, ...)

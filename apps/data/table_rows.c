@@ -160,6 +160,12 @@ static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
                        ? uw_error_set(err, UW_ERR_IO, "%.160s: %s", r->name, strerror(errno))
                        : 0;
         }
+        size_t end = strcspn(r->line, "\r");
+        if (end + 2 < (size_t)n && r->line[end + 1] != '\0') {
+            return uw_error_set(err, UW_ERR_CORRUPT, "%.140s:%u: lines end with a carriage return "
+                                "alone: tr '\\r' '\\n' makes them ends of lines", r->name,
+                                (unsigned)r->line_n + 1u);
+        }
         if (r->line_n == 0 && strncmp(r->line, "\xef\xbb\xbf", 3) == 0) {   /* UTF-8's mark */
             memset(r->line, ' ', 3);
         }

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NUMBER_BYTES = 64, LOOKED_AT_BYTES = 1 << 22, WIDTHS_N = 4096 };
+enum { NUMBER_BYTES = 64, LOOKED_AT_BYTES = 1 << 22, WIDTHS_N = 4096,
+       BREAKS_MAX = 100 };
 
 /* ---- the file ---- */
 
@@ -32,6 +33,16 @@ static int check_is_text(const struct uw_file *f, struct uw_error *err)
                                        f->path, (size_t)(zero - start));
 }
 
+/* Lines may end with a carriage return alone. */
+static void mend_ends(char *text, size_t bytes)
+{
+    if (memchr(text, '\n', bytes) == NULL) {
+        for (char *at = text; (at = memchr(at, '\r', bytes - (size_t)(at - text))) != NULL;) {
+            *at = '\n';
+        }
+    }
+}
+
 int uw_table_load(const char *path, char **text, size_t *bytes, struct uw_error *err)
 {
     struct uw_file f;
@@ -41,6 +52,9 @@ int uw_table_load(const char *path, char **text, size_t *bytes, struct uw_error 
         rc = check_is_text(&f, err);
         rc = rc < 0 ? rc : uw_file_load(&f, &all, err);
         uw_file_close(&f);
+    }
+    if (rc == UW_OK) {
+        mend_ends((char *)all, (size_t)f.bytes);
     }
     *text = (char *)all;
     *bytes = (size_t)f.bytes;
@@ -89,7 +103,8 @@ static bool is_nothing(const struct uw_lines *l)
 bool uw_lines_next(struct uw_lines *l)
 {
     while (l->at < l->bytes) {
-        l->line++;
+        l->line += 1 + l->breaks_n;
+        l->breaks_n = 0;
         l->line_at = l->at;
         if (!is_nothing(l)) {
             return true;
@@ -116,11 +131,16 @@ static size_t skip_blanks(const struct uw_lines *l, size_t at)
     return at;
 }
 
-/* Where a cell in quotes that starts at byte `at` ends, its second quote; 0: it has none. */
+/* Where a cell in quotes that starts at byte `at` ends, its second quote; 0: it has none. A cell
+ * between " may have breaks of lines, BREAKS_MAX at most. */
 static size_t closing_quote(const struct uw_lines *l, size_t at)
 {
     char quote = l->text[at];
-    for (size_t i = at + 1; i < l->bytes && l->text[i] != '\n'; i++) {
+    uint32_t breaks_n = 0;
+    for (size_t i = at + 1; i < l->bytes; i++) {
+        if (l->text[i] == '\n' && (quote != '"' || ++breaks_n > BREAKS_MAX)) {
+            return 0;
+        }
         if (l->text[i] == quote && i + 1 < l->bytes && l->text[i + 1] == quote) {
             i++;
         } else if (l->text[i] == quote) {
@@ -140,6 +160,9 @@ struct uw_cell uw_lines_cell(struct uw_lines *l)
     if (quote != 0) {
         start++;
         end = quote;
+        for (size_t i = start; i < end; i++) {
+            l->breaks_n += l->text[i] == '\n';
+        }
         behind = skip_blanks(l, quote + 1);
     } else {
         while (!ends_at(l, end)) {

@@ -26,6 +26,7 @@ struct uw_lines {
     uint32_t line;                  /* from 1 */
     size_t line_at;                 /* byte where it starts */
     char delimiter;
+    uint32_t breaks_n;              /* in cells of the line between quotes, so far */
 };
 
 struct uw_cell {
@@ -47,7 +48,7 @@ const char *uw_lines_delimiter_text(char delimiter, char text[24]);
 /* Go to the next line that is neither empty nor a comment (#). False: there is none. */
 bool uw_lines_next(struct uw_lines *l);
 
-/* The next cell of the line. */
+/* The next cell of the line. One between " may have breaks of lines. */
 struct uw_cell uw_lines_cell(struct uw_lines *l);
 
 /* Cells of the line at which l is; l stays there. */

@@ -118,6 +118,10 @@ static const struct form writers[] = {
      "", 3, 2, {{1.0f, 3.0f, 2.0f}, 0}, {{9.0f, 1.0f, 1.0f}, 1}, 4, 2, "a header"},
     {"dates as names", "x,1/22/20,1/23/20,y\n7,1,5,0\n3,4,4,1\n8,3,1,0\n", "", 3, 2,
      {{7.0f, 1.0f, 5.0f}, 0}, {{8.0f, 3.0f, 1.0f}, 0}, 3, 2, "a header"},
+    {"ends of lines of old", "a,b,y\r1,2,0\r3,4,1\r", "", 2, 2, {{1.0f, 2.0f}, 0},
+     {{3.0f, 4.0f}, 1}, 2, 2, "2 lines of 3 columns between commas, a header"},
+    {"breaks of lines between quotes", "a,\"b\nin mm\",y\n1,2,\"on\ntop\"\n3,4,\"a \"\"b\"\"\"\n",
+     "", 2, 2, {{1.0f, 2.0f}, 1}, {{3.0f, 4.0f}, 0}, 2, 2, "2 lines of 3 columns"},
     {"minus one", "1,2,-1\n3,4,1\n5,6,1\n", "", 2, 2, {{1.0f, 2.0f}, 0}, {{5.0f, 6.0f}, 1}, 3, 2,
      "class 0 is label -1"},
     {"some of the classes", "1,2,1\n3,4,2\n", "", 2, 4, {{1.0f, 2.0f}, 1}, {{3.0f, 4.0f}, 2}, 2, 3,
@@ -159,6 +163,8 @@ static void test_table_first_sample_with_an_odd_cell_is_no_header(void **state)
         print_message("%s", text);
         expect_refused(spec(",test=0"), NULL, UW_ERR_CORRUPT, place);
     }
+    write_text("a.csv", "x,\"y\nz\",label\n1,2,\"o\n\nk\"\n2,w,n\n3,4,n\n3,5,n\n");
+    expect_refused(spec(",test=0"), NULL, UW_ERR_CORRUPT, ":6:3: \"w\": not a number");
     write_text("a.csv", "x,label\nabc,0\n2.5,1\n3.5,0\n");
     expect_refused(spec(",test=0"), NULL, UW_ERR_CORRUPT, ":2:1: \"abc\": not a number");
     write_text("a.csv", "5.1,3.5,1.4,setosa\n5.1,3.5,1.4,0.2,setosa\n7,3,4,1,virginica\n");
