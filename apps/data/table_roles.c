@@ -553,7 +553,7 @@ static int check_numbers(const struct choice *c)
     if (worst == NULL) {
         return UW_OK;
     }
-    char text[64], hint[160] = "; delimiter= and skip= tell where numbers are";
+    char text[64], hint[200] = "; delimiter= and skip= tell where numbers are";
     const struct uw_column *x = &c->t->columns[at];
     const char *fault = fault_of(worst);
     bool word = strcmp(fault, "not a number") == 0;
@@ -561,8 +561,9 @@ static int check_numbers(const struct choice *c)
         snprintf(hint, sizeof hint, "; a value to compute is a number, label=%u takes the words of "
                  "%s for classes", (unsigned)at + 1, uw_column_text(c->t, at, text));
     } else if (word && x->words_n > x->numbers_n) {
-        snprintf(hint, sizeof hint, "; drop=%u leaves out %s, which holds words, label=%u makes it "
-                 "the label", (unsigned)at + 1, uw_column_text(c->t, at, text), (unsigned)at + 1);
+        snprintf(hint, sizeof hint, "; %s holds words, features are numbers: pandas.get_dummies "
+                 "makes them, drop=%u leaves it out, label=%u makes it the label",
+                 uw_column_text(c->t, at, text), (unsigned)at + 1, (unsigned)at + 1);
     }
     return uw_error_set(c->err, UW_ERR_CORRUPT, "%.80s:%u:%u: \"%s\": %s%s", c->t->path,
                         (unsigned)worst->line, (unsigned)worst->byte, worst->text, fault,

@@ -173,7 +173,7 @@ told 'housing.csv:5:.*"total_bedrooms" is missing; missing=drop .*, missing=mean
     fail "a word is a value"
 told 'target=NAME names a value to compute'
 refused csv:housing.csv,missing=mean,target=median_house_value
-told 'drop=10 leaves out column 10 "ocean_proximity", which holds words'
+told 'column 10 "ocean_proximity" holds words, features are numbers: pandas.get_dummies makes them, drop=10 leaves'
 california=csv:housing.csv,missing=mean,target=median_house_value,drop=10,scale=standard
 train $california
 told '900 lines of 10 columns between commas, a header; 8 features: longitude, .*, median_income; '
