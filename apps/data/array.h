@@ -2,7 +2,7 @@
  *
  * array.h - arrays of NumPy: .npy files, and .npz archives of them (private)
  *
- * Memory     the array's bytes as in the file, from the heap      Context  any thread
+ * Memory     the array's bytes as in the file, in C's order, from the heap      Context  any thread
  * Source     NumPy's format, versions 1 to 3; ZIP, stored and deflated members
  */
 #ifndef UWASA_DATA_ARRAY_H
@@ -28,9 +28,9 @@ struct uw_array {
     uint64_t n;                 /* all elements */
 };
 
-/* Read an array from the bytes of a .npy file, which then belong to it.
- * Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_UNSUPPORTED (a type that is no number, Fortran's order),
- * UW_ERR_TOOBIG; err names the file. Close in any case. */
+/* Read an array from the bytes of a .npy file, which then belong to it; one in Fortran's order is
+ * turned to C's. Returns UW_OK, UW_ERR_CORRUPT, UW_ERR_UNSUPPORTED (a type that is no number),
+ * UW_ERR_TOOBIG, UW_ERR_NOMEM; err names the file. Close in any case. */
 int uw_array_parse(struct uw_array *a, uint8_t *memory, size_t bytes, const char *file,
                    struct uw_error *err);
 

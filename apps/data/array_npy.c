@@ -35,6 +35,12 @@ static int read_type(struct uw_array *a, const char *file, const char *text, str
     char kind = order != '\0' ? text[2] : '\0', size = kind != '\0' ? text[3] : '\0';
     bool whole = (kind == 'u' || kind == 'i') && strchr("1248", size) != NULL;
     bool real = kind == 'f' && (size == '2' || size == '4' || size == '8');
+    if (kind == 'U' || kind == 'S' || kind == 'O') {
+        return uw_error_set(err, UW_ERR_UNSUPPORTED,
+                            "%.100s: the elements of %.40s are %s: numpy.unique(y, "
+                            "return_inverse=True)[1] numbers labels that are words", file, a->name,
+                            kind == 'O' ? "objects of Python" : "words");
+    }
     if (size == '\0' || strchr("<>|=", order) == NULL || text[4] != '\'' ||
         !(whole || real || (kind == 'b' && size == '1'))) {
         return uw_error_set(err, UW_ERR_UNSUPPORTED,
@@ -71,16 +77,47 @@ static int read_shape(struct uw_array *a, const char *file, const char *text, st
     return a->rank != 0 ? UW_OK : refuse(file, UW_ERR_UNSUPPORTED, err, "it is a single number");
 }
 
-static int read_header(struct uw_array *a, char *header, const char *file, struct uw_error *err)
+static int read_header(struct uw_array *a, char *header, const char *file, bool *fortran,
+                       struct uw_error *err)
 {
     const char *order = value_of(header, "fortran_order");
     int rc = read_type(a, file, value_of(header, "descr"), err);
     rc = rc < 0 ? rc : read_shape(a, file, value_of(header, "shape"), err);
-    if (rc == UW_OK && (order == NULL || strncmp(order, "False", 5) != 0) && a->rank > 1) {
-        rc = refuse(file, UW_ERR_UNSUPPORTED, err,
-                    "is in Fortran's order: save numpy.ascontiguousarray(array)");
+    *fortran = order != NULL && strncmp(order, "True", 4) == 0 && a->rank > 1;
+    if (rc == UW_OK && !*fortran && (order == NULL || strncmp(order, "False", 5) != 0)) {
+        rc = refuse(file, UW_ERR_CORRUPT, err, "its header does not tell the order of its axes");
     }
     return rc;
+}
+
+/* From Fortran's order, the first axis fastest, to C's. */
+static int turn(struct uw_array *a, const char *file, struct uw_error *err)
+{
+    size_t bytes = a->item_bytes, step[UW_ARRAY_RANK_MAX], all = 1;
+    uint64_t at[UW_ARRAY_RANK_MAX] = {0};
+    uint8_t *to = malloc((size_t)a->n * bytes);
+    if (to == NULL) {
+        return refuse(file, UW_ERR_NOMEM, err, "no memory to turn it from Fortran's order");
+    }
+    for (uint32_t k = 0; k < a->rank; k++) {
+        step[k] = all;
+        all *= (size_t)a->dim[k];
+    }
+    for (size_t i = 0, from = 0; i < a->n; i++) {
+        memcpy(to + i * bytes, a->data + from * bytes, bytes);
+        for (uint32_t k = a->rank; k-- > 0;) {
+            from += step[k];
+            if (++at[k] < a->dim[k]) {
+                break;
+            }
+            from -= step[k] * (size_t)a->dim[k];
+            at[k] = 0;
+        }
+    }
+    free(a->memory);
+    a->memory = to;
+    a->data = to;
+    return UW_OK;
 }
 
 int uw_array_parse(struct uw_array *a, uint8_t *memory, size_t bytes, const char *file,
@@ -105,13 +142,14 @@ int uw_array_parse(struct uw_array *a, uint8_t *memory, size_t bytes, const char
     }
     memcpy(text, memory + start, header);
     text[header] = '\0';
-    int rc = read_header(a, text, file, err);
+    bool fortran = false;
+    int rc = read_header(a, text, file, &fortran, err);
     free(text);
     if (rc == UW_OK && a->n > (bytes - start - header) / a->item_bytes) {
         rc = refuse(file, UW_ERR_CORRUPT, err, "is cut off: its shape has more elements");
     }
     a->data = memory + start + header;
-    return rc;
+    return rc < 0 || !fortran ? rc : turn(a, file, err);
 }
 
 int uw_array_open_npy(struct uw_array *a, const char *path, struct uw_error *err)

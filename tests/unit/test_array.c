@@ -91,6 +91,30 @@ static void test_npy_types_are_numbers(void **state)
     }
 }
 
+static void test_npy_in_the_order_of_fortran_is_turned(void **state)
+{
+    (void)state;
+    static const float one[12] = {0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11};
+    static const float want[2][6] = {{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}};
+    static const uint8_t labels[] = {0, 1};
+    write_npy("a.csv", "<f4', 'fortran_order': True, 'x': '", "(2, 3, 2)", one, sizeof one);
+    write_npy("b.csv", "|u1", "(2,)", labels, sizeof labels);
+    struct uw_data d = open_good(spec(",test=0"), NULL);
+    expect_sample(&d, 0, want[0], 0);
+    expect_sample(&d, 1, want[1], 1);
+    uw_data_close(&d);
+}
+
+static void test_npy_of_words_is_refused_with_what_numbers_them(void **state)
+{
+    (void)state;
+    static const uint8_t x[] = {1, 2}, words[40] = {97};
+    write_npy("a.csv", "|u1", "(2, 1)", x, sizeof x);
+    write_npy("b.csv", "<U5", "(2,)", words, sizeof words);
+    expect_error(spec(""), UW_ERR_UNSUPPORTED,
+                 "of b.csv are words: numpy.unique(y, return_inverse=True)[1] numbers labels");
+}
+
 static void test_npy_images_have_their_channels_first(void **state)
 {
     (void)state;
@@ -152,8 +176,8 @@ static void test_npy_that_is_malformed_is_refused(void **state)
         int code;
         const char *part;
     } bad[] = {
-        {"<U3", "(2,)", UW_ERR_UNSUPPORTED, "its elements are \"'<U3'"},
-        {"|O", "(2,)", UW_ERR_UNSUPPORTED, "its elements are"},
+        {"<U3", "(2,)", UW_ERR_UNSUPPORTED, "are words"},
+        {"|O", "(2,)", UW_ERR_UNSUPPORTED, "are objects of Python"},
         {"<f4", "(9,)", UW_ERR_CORRUPT, "cut off"},
         {"<f4", "(0, 2)", UW_ERR_CORRUPT, "empty"},
         {"<f4", "()", UW_ERR_UNSUPPORTED, "single number"},
@@ -425,6 +449,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_npy_types_are_numbers, empty_folder),
+        cmocka_unit_test_teardown(test_npy_in_the_order_of_fortran_is_turned, empty_folder),
+        cmocka_unit_test_teardown(test_npy_of_words_is_refused_with_what_numbers_them,
+                                  empty_folder),
         cmocka_unit_test_teardown(test_npy_images_have_their_channels_first, empty_folder),
         cmocka_unit_test_teardown(test_npy_labels_may_be_one_hot_or_values, empty_folder),
         cmocka_unit_test_teardown(test_npy_that_is_malformed_is_refused, empty_folder),
