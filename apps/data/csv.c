@@ -56,12 +56,16 @@ static int refuse_missing(const struct uw_table_set *p, const struct uw_table *t
     if (worst == NULL) {
         return UW_OK;
     }
+    uint32_t column = (uint32_t)(worst - t->columns);
     return uw_error_set(p->err, UW_ERR_CORRUPT,
-                        "%.90s:%u:%u: \"%s\": the value of %s is missing; missing=drop leaves such "
-                        "lines out, missing=mean takes the column's mean", t->path,
+                        "%.90s:%u:%u: \"%s\": the value of %s is missing; %s", t->path,
                         (unsigned)worst->missing.line, (unsigned)worst->missing.byte,
-                        worst->missing.text,
-                        uw_column_text(t, (uint32_t)(worst - t->columns), text));
+                        worst->missing.text, uw_column_text(t, column, text),
+                        is_target(p, column)
+                            ? "it is what the model learns: missing=drop leaves such lines out, "
+                              "missing=mean too, and fills gaps in features"
+                            : "missing=drop leaves such lines out, missing=mean takes the "
+                              "column's mean");
 }
 
 /* Mark the rows of words whose label is missing. */
@@ -146,10 +150,29 @@ static bool take_means(struct uw_table_set *p)
     return known;
 }
 
+/* What missing=mean does with the lines that are left. */
+static void tell_means(const struct uw_table_set *p)
+{
+    uint32_t gaps_n = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct uw_table *t = &p->files.table[i];
+        for (uint32_t row = 0; row < t->rows_n; row++) {
+            for (uint32_t k = 0; k < p->roles.features_n; k++) {
+                gaps_n += isnan(t->cells[(size_t)row * t->columns_n + p->roles.features[k]]);
+            }
+        }
+    }
+    if (gaps_n != 0) {
+        uw_note(&p->d->notes, "%u values are missing and get the mean of their column in training",
+                (unsigned)gaps_n);
+    }
+}
+
 static int treat_missing(struct uw_table_set *p)
 {
     int rc = UW_OK;
-    if (p->files.o.missing == UW_MISSING_AUTO && take_means(p)) {
+    bool told = p->files.o.missing == UW_MISSING_AUTO && take_means(p);
+    if (told) {
         p->files.o.missing = UW_MISSING_MEAN;
     }
     for (int i = 0; i < 2 && rc == UW_OK; i++) {
@@ -157,6 +180,9 @@ static int treat_missing(struct uw_table_set *p)
             rc = p->files.o.missing >= UW_MISSING_MEAN ? drop_missing(p, i)
                                                        : refuse_missing(p, &p->files.table[i]);
         }
+    }
+    if (rc == UW_OK && p->files.o.missing == UW_MISSING_MEAN && !told) {
+        tell_means(p);
     }
     return rc;
 }

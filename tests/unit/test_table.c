@@ -194,7 +194,7 @@ static void test_table_options_decide(void **state)
         {"scale standard", "1,5,0\n3,5,1\n", ",scale=standard", 2, 2, {{-1.0f, 0.0f}, 0},
          {{1.0f, 0.0f}, 1}, 2, 2, "mean 0 and deviation 1"},
         {"missing mean", "1,7,0\n3,9,0\n?,8,1\n", ",missing=mean", 2, 2, {{1.0f, 7.0f}, 0},
-         {{2.0f, 8.0f}, 1}, 3, 2, "3 lines"},
+         {{2.0f, 8.0f}, 1}, 3, 2, "1 values are missing and get the mean of their column"},
         {"missing drop", "1,7,0\nNA,8,1\n3,9,0\n", ",missing=drop", 2, 2, {{1.0f, 7.0f}, 0},
          {{3.0f, 9.0f}, 0}, 2, 2, "1 of 3 lines"},
         {"missing drop, of words", "1,7,u\n2,8,?\n3,9,v\n", ",missing=drop", 2, 2,
@@ -495,6 +495,14 @@ static void test_table_columns_are_kept_and_used_again(void **state)
 }
 
 /* The label is the column of the same name, wherever it is; label= decides otherwise. */
+static void test_table_missing_label_is_no_gap_to_fill(void **state)
+{
+    (void)state;
+    write_text("a.csv", "1,7,u\n2,8,\n3,9,v\n");
+    expect_refused(spec(",test=0"), NULL, UW_ERR_CORRUPT, "column 3 is missing; it is what the "
+                   "model learns: missing=drop leaves such lines out, missing=mean too");
+}
+
 static void test_table_label_is_found_by_its_name_again(void **state)
 {
     (void)state;
@@ -678,6 +686,7 @@ int main(void)
         cmocka_unit_test_teardown(test_table_values_keep_their_order_by_name, empty_folder),
         cmocka_unit_test_teardown(test_table_gaps_get_means_and_lines_without_a_value_go,
                                   empty_folder),
+        cmocka_unit_test_teardown(test_table_missing_label_is_no_gap_to_fill, empty_folder),
         cmocka_unit_test_teardown(test_table_that_looks_wrong_is_told, empty_folder),
         cmocka_unit_test_teardown(test_table_in_turns_is_tested_on_every_class, empty_folder),
     };
