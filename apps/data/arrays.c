@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sets.h"
+#include "value_classes.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,6 +264,23 @@ static int read_labels(struct uw_arrays *d, const struct uw_data_arrays *a, stru
     return UW_OK;
 }
 
+/* Values that are classes, as of masks. */
+static int check_classes(const struct uw_data_arrays *a, const struct uw_data_config *config,
+                         struct uw_error *err)
+{
+    int rc = UW_OK;
+    for (size_t i = 0; i < a->samples_n && rc == UW_OK; i++) {
+        char where[40];
+        snprintf(where, sizeof where, "y: sample %zu", i);
+        rc = uw_value_classes_check(config, a->y + i * a->y_n, a->y_n, where, err);
+    }
+    rc = rc < 0 ? rc : uw_value_classes_count(config, a->y, a->samples_n, a->y_n, "y", err);
+    if (rc == UW_ERR_CORRUPT) {     /* no file's fault */
+        err->code = rc = UW_ERR_INVALID;
+    }
+    return rc;
+}
+
 int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
                    const struct uw_data_config *config, struct uw_error *err)
 {
@@ -296,7 +315,8 @@ int uw_arrays_open(struct uw_arrays *d, const struct uw_table_options *options,
     if (!nothing) {
         d->y = a->y;
         d->base.targets_n = a->y_n;
-        return take_value_scale(d, options, config, first, err);
+        rc = check_classes(a, config, err);
+        return rc < 0 ? rc : take_value_scale(d, options, config, first, err);
     }
     return UW_OK;
 }

@@ -2,6 +2,7 @@
 #include "sets.h"
 
 #include "table_set.h"
+#include "value_classes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -158,7 +159,8 @@ static void tell_means(const struct uw_table_set *p)
         const struct uw_table *t = &p->files.table[i];
         for (uint32_t row = 0; row < t->rows_n; row++) {
             for (uint32_t k = 0; k < p->roles.features_n; k++) {
-                gaps_n += isnan(t->cells[(size_t)row * t->columns_n + p->roles.features[k]]);
+                float value = t->cells[(size_t)row * t->columns_n + p->roles.features[k]];
+                gaps_n += isnan(value) ? 1u : 0u;
             }
         }
     }
@@ -236,6 +238,46 @@ static int choose_rows(struct uw_table_set *p)
     return UW_OK;
 }
 
+/* ---- values that are classes ---- */
+
+/* Masks of 0 and 255 have two classes, and not one beside places that do not count. */
+static void tell_void(const struct uw_table_set *p, int i)
+{
+    const struct uw_table *t = &p->files.table[i];
+    bool zero = true;
+    for (uint32_t k = 0; k < p->roles.targets_n; k++) {
+        zero = zero && t->columns[p->roles.targets[k]].most <= 0.0f;
+    }
+    uw_note(&p->d->notes, zero ? "WARNING: masks have 0 and 255 only; 255 is a place that does not "
+                                 "count, of which there are %u: mask // 255 makes classes 0 and 1"
+                               : "255 in masks of bytes is a place that does not count, of which "
+                                 "there are %u", (unsigned)t->void_n);
+}
+
+static int check_classes(struct uw_table_set *p)
+{
+    uint32_t n = p->roles.role == UW_ROLE_VALUES ? p->roles.targets_n : 0;
+    float *row = malloc(((size_t)n + 1u) * sizeof *row);
+    int rc = row != NULL ? UW_OK : no_memory(p);
+    for (int i = 0; i < 2 && n != 0; i++) {
+        const struct uw_table *t = &p->files.table[i];
+        for (uint32_t at = 0; at < t->rows_n && rc == UW_OK; at++) {
+            char where[140];
+            for (uint32_t k = 0; k < n; k++) {
+                row[k] = t->cells[(size_t)at * t->columns_n + p->roles.targets[k]];
+            }
+            snprintf(where, sizeof where, t->text != NULL ? "%.70s:%u" : "%.70s: sample %u",
+                     t->path, (unsigned)(t->text != NULL ? t->line[at] : t->line[at] - 1u));
+            rc = uw_value_classes_check(p->config, row, n, where, p->err);
+        }
+        if (rc == UW_OK && t->void_n != 0) {
+            tell_void(p, i);
+        }
+    }
+    free(row);
+    return rc;
+}
+
 /* ---- samples ---- */
 
 /* Copy the rows of one set. mean: of each feature, instead of a value that is missing. */
@@ -294,6 +336,10 @@ static int take_samples(struct uw_table_set *p)
     rc = rc < 0 ? rc : uw_table_scale_values(p);
     rc = rc < 0 ? rc : take_rows(p, rows, moments);
     free(moments);
+    if (rc == UW_OK) {
+        rc = uw_value_classes_count(p->config, p->d->targets, p->d->base.samples_n,
+                                    p->d->base.targets_n, p->files.o.file, p->err);
+    }
     return rc;
 }
 
@@ -432,6 +478,7 @@ static int open_set(struct uw_table_set *p)
         rc = uw_roles_check_like(&p->roles, &p->files.table[0], &p->files.table[1], p->err);
     }
     rc = rc < 0 ? rc : treat_missing(p);
+    rc = rc < 0 ? rc : check_classes(p);
     rc = rc < 0 ? rc : read_labels(p);
     rc = rc < 0 ? rc : choose_rows(p);
     if (rc < 0) {

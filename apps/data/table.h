@@ -39,6 +39,7 @@ struct uw_table {
     struct uw_lines body;           /* at the first sample */
     bool comma;                     /* the decimal point may be a comma */
     uint32_t header_n;              /* lines in front */
+    uint32_t void_n;                /* elements of bytes, 255, that became -1 */
     bool counted;                   /* a line of them is 0, 1, 2, ... */
     uint32_t columns_n, rows_n;
     struct uw_column *columns;
@@ -53,9 +54,11 @@ int uw_table_open(struct uw_table *t, const char *path, const struct uw_table_op
 /* Make a table of arrays: a row has an element of x, and behind it one of y.
  *   x, y           [N]...; y NULL: none. Both are empty afterwards.
  *   channels_last  samples of x, and of y, are [H][W][C], and become [C][H][W]
+ *   has_void       255 in y becomes -1
  * Returns UW_OK, UW_ERR_MISMATCH, UW_ERR_TOOBIG, UW_ERR_NOMEM. Close in any case. */
 int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *x,
-                         struct uw_array *y, const bool channels_last[2], struct uw_error *err);
+                         struct uw_array *y, const bool channels_last[2], bool has_void,
+                         struct uw_error *err);
 
 /* The text of each row's cell in a column. Only for a table of text.
  *   cells  [rows_n] written */

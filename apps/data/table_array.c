@@ -50,7 +50,8 @@ static int check(const char *path, const struct uw_array *x, const struct uw_arr
 }
 
 int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *x,
-                         struct uw_array *y, const bool channels_last[2], struct uw_error *err)
+                         struct uw_array *y, const bool channels_last[2], bool has_void,
+                         struct uw_error *err)
 {
     const struct uw_array none = {.n = 0};
     const struct uw_array *label = y != NULL ? y : &none;
@@ -79,7 +80,10 @@ int uw_table_from_arrays(struct uw_table *t, const char *path, struct uw_array *
         }
         for (uint64_t k = 0; k < y_n; k++) {
             uint64_t place = channels_last[1] ? turned(label, k) : k;
-            count_cell(t, (uint32_t)(x_n + k), uw_array_at(label, t->rows_n * y_n + place));
+            float value = uw_array_at(label, t->rows_n * y_n + place);
+            bool is_void = has_void && value == 255.0f;
+            count_cell(t, (uint32_t)(x_n + k), is_void ? -1.0f : value);
+            t->void_n += is_void;
         }
         t->line[t->rows_n] = t->rows_n + 1;
     }

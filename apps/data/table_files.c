@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table_files.h"
 
+#include "value_classes.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +217,14 @@ static bool is_y_last(const struct uw_table_files *f, const struct uw_array *y, 
     return first && (as_input || (x_last && d[0] > 4 && (d[2] == 3 || d[2] == 4)));
 }
 
+/* Whether 255 in masks of bytes can only mean that a place does not count. */
+static bool has_void(const struct uw_array *y, const struct uw_data_config *config)
+{
+    uint64_t n = y->n != 0 ? y->n / y->dim[0] : 0;
+    return y->kind == 'u' && y->item_bytes == 1 && n <= UINT32_MAX &&
+           uw_values_are_mask(config, (uint32_t)n) && config->mask_outputs / n < 256;
+}
+
 static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_data_config *config,
                 struct uw_error *err)
 {
@@ -229,7 +239,8 @@ static int join(struct uw_table_files *f, struct pair pair[2], const struct uw_d
     for (int i = 0; i < 2 && rc == UW_OK && pair[i].x.n != 0; i++) {
         bool has_label = !none && pair[i].y.n != 0;
         rc = uw_table_from_arrays(&f->table[i], i == 0 ? f->o.file : f->o.test, &pair[i].x,
-                                  has_label ? &pair[i].y : NULL, last, err);
+                                  has_label ? &pair[i].y : NULL, last,
+                                  has_label && has_void(&pair[i].y, config), err);
     }
     f->o.label = outputs == 0 ? "none" : NULL;
     f->o.behind_n = (uint32_t)outputs;

@@ -526,6 +526,18 @@ static void take_output_axes(const struct uw_job *j, uint32_t output[3])
     }
 }
 
+/* Outputs of a model that may tell classes apart at each place; 0: it does not. */
+static uint32_t count_mask_outputs(const struct uw_job *j, struct uw_choice loss)
+{
+    const struct uw_loss_def *own = j->loss_is_open ? NULL : j->file.def.losses;
+    bool said = loss.at == UW_LOSS_WORD_CROSS_ENTROPY ||
+                (loss.at == UW_LOSS_AUTO && own != NULL && own->kind == UW_LOSS_CROSS_ENTROPY &&
+                 own->target == UW_TARGET_VALUES && j->file.def.losses_n == 1);
+    bool open = loss.at == UW_LOSS_AUTO && own == NULL;
+    bool may = (said || open) && !uw_job_wants_each(j, loss) && !uw_job_has_logits(j);
+    return may ? outputs_of(j) : 0;
+}
+
 /* Only weights that nobody has trained learn better with another scale. */
 static enum uw_data_advice advice_for(const struct uw_job *j, const struct uw_job_data_config *c,
                                       bool known, bool trains)
@@ -549,6 +561,17 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
     if (rc < 0) {
         return rc;
     }
+    uint32_t *list = NULL;
+    config.mask_outputs = count_mask_outputs(j, loss);
+    if (values_n != 0 && uw_job_wants_each(j, loss)) {
+        list = malloc(values_n * sizeof *list);
+        if (list == NULL) {
+            return uw_error_set(err, UW_ERR_NOMEM, "%.60s: no memory", j->file.def.name);
+        }
+        uw_job_list_classes(j, list);
+        config.classes = list;
+        config.classes_n = values_n;
+    }
     config.outputs = values_n != 0 ? values_n : outputs_of(j);
     config.wanted = wanted_by(j, loss);
     config.like = earlier->columns.features_n != 0 ? &earlier->columns : NULL;
@@ -564,7 +587,9 @@ static int open_sets(struct uw_job *j, const struct uw_job_data_config *c,
     rc = train != NULL ? uw_data_open(train, c->spec, &config, err) : UW_OK;
     config.test = true;
     config.classes_mask = config.shard = config.shards_n = 0;
-    return rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
+    rc = rc < 0 || test == NULL ? rc : uw_data_open(test, c->spec, &config, err);
+    free(list);
+    return rc;
 }
 
 /* The test set has what the training set has beside its samples. */

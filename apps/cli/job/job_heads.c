@@ -89,6 +89,19 @@ static uint32_t values_of(const struct uw_job *j, uint32_t i, enum uw_loss_kind 
     return kind == UW_LOSS_CROSS_ENTROPY && classes != 0 ? n / classes : n;
 }
 
+void uw_job_list_classes(const struct uw_job *j, uint32_t *classes)
+{
+    memset(classes, 0, j->need.target_n * sizeof *classes);
+    for (uint32_t i = 0; i < j->file.def.losses_n && i < j->onnx.outputs_n; i++) {
+        const struct uw_loss_def *l = &j->file.def.losses[i];
+        bool own = l->kind == UW_LOSS_CROSS_ENTROPY && l->target == UW_TARGET_VALUES;
+        uint32_t n = own ? values_of(j, i, UW_LOSS_CROSS_ENTROPY) : 0;
+        for (uint32_t k = l->first; k < l->first + n && k < j->need.target_n; k++) {
+            classes[k] = values_of(j, i, UW_LOSS_MSE) / n;
+        }
+    }
+}
+
 int uw_job_set_each(struct uw_job *j, struct uw_choice loss, struct uw_error *err)
 {
     static const enum uw_loss_kind kinds[] = {

@@ -22,6 +22,10 @@ int uw_job_set_positions(struct uw_job *j, uint32_t targets_n, const char *spec,
 /* Whether the data's values are classes, one for each position of the output. */
 bool uw_job_values_are_classes(const struct uw_job *j, struct uw_dataset *data);
 
+/* The classes of each value beside a sample that the losses take, 0: it is a value.
+ *   classes  [need.target_n] written */
+void uw_job_list_classes(const struct uw_job *j, uint32_t *classes);
+
 /* Whether each output needs a word of its own: `loss` has several, or --output has. */
 bool uw_job_wants_each(const struct uw_job *j, struct uw_choice loss);
 

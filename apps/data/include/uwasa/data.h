@@ -188,6 +188,12 @@ struct uw_data_config {
     bool tokens;                /* features may be numbers of tokens, which have no scale */
     bool leave_values;          /* values may be classes: they are not scaled, nor doubted; nor are
                                    those of which there are not as many as outputs */
+    /* Values beside a sample that are classes; below 0 a place does not count. */
+    uint32_t mask_outputs;      /* of a model that tells classes apart at each place: an equal share
+                                   for each value; 0: it does not */
+    const uint32_t *classes;    /* [classes_n] classes of each value, 0: it is none; NULL: not
+                                   known. Borrowed */
+    uint32_t classes_n;
     const struct uw_data_arrays *train, *held;  /* of "arrays": training set and test set */
     /* For tables, to tell features from labels; 0: not known. */
     uint32_t outputs;           /* of the model, for one sample */

@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A class for each place: what masks may hold, and what is told of others.
+. "$(dirname "$(realpath "$0")")/cli.sh"
+
+told() { grep -q -e "$1" err || { cat err >&2; fail "not told: $1"; }; }
+npy() { # npy SHAPE [TYPE]: the head of an array, of bytes if nothing else is said
+    printf '\223NUMPY\001\000\166\000%-117s\n' \
+        "{'descr': '${2:-|u1}', 'fortran_order': False, 'shape': ($1), }"
+}
+# masks FILE EXPRESSION [TYPE]: 12 masks of 3 x 3; i: sample, k: place, v: 0 to 2, as x is
+masks() {
+    { npy '12, 3, 3' "${3:-|u1}"; LC_ALL=C awk "BEGIN { for (i = 0; i < 12; i++) for (k = 0; k < 9; k++) {
+        v = (i * 7 + k * 5) % 3; printf \"%c\", ($2) } }"; } >"$1"
+}
+{ npy '12, 1, 3, 3'; awk 'BEGIN { for (i = 0; i < 12; i++) for (k = 0; k < 9; k++)
+    printf "%c", 10 + 100 * ((i * 7 + k * 5) % 3) }'; } >x.npy
+cat >seg.json <<'END'
+{"name": "seg", "input": [1, 3, 3], "layers": [
+    {"name": "c", "type": "conv2d", "out_channels": 3, "kernel": 1}]}
+END
+
+# ---- 255 in bytes is a place that does not count, if there are fewer classes ----
+masks y.npy v
+expect 0 "$uwasa" train --model seg.json --data npy:x.npy,y.npy --epochs 60 --lr 1 --save seg.st --json -
+told 'cross_entropy of a class for each of 9 positions'
+grep -q 'does not count' err && fail "a place that does not count"
+masks void.npy 'k == 4 ? 255 : v'
+for loss in auto cross_entropy; do
+    expect 0 "$uwasa" train --model seg.json --data npy:x.npy,void.npy --loss $loss --steps 2
+    told 'void.npy.*255 in masks of bytes is a place that does not count, of which there are 12\|^x.npy: 255 in masks'
+done
+masks both.npy 'v > 0 ? 255 : 0'
+expect 0 "$uwasa" train --model seg.json --data npy:x.npy,both.npy --steps 2
+told 'WARNING: masks have 0 and 255 only.*mask // 255 makes classes 0 and 1'
+
+# ---- other labels are refused before training, in the test set too, with the place and a way out ----
+masks more.npy 'i == 5 && k == 7 ? 3 : v'
+masks below.npy 255 '|i1'
+for loss in auto cross_entropy; do
+    for data in x.npy,more.npy x.npy,y.npy,x.npy,more.npy; do
+        expect 1 "$uwasa" train --model seg.json --data npy:$data --loss $loss --steps 2
+        told ': sample 5: place 7, counted from 0, has 3 where the model has classes 0 to 2; numpy.where(y == 3, -1, y)'
+    done
+    expect 1 "$uwasa" train --model seg.json --data npy:x.npy,y.npy,x.npy,below.npy --loss $loss --steps 2
+    told 'nothing in the test set counts: its masks are below 0 everywhere'
+    expect 1 "$uwasa" train --model seg.json --data npy:x.npy,below.npy --loss $loss --steps 2
+    told 'nothing in the training set counts'
+done
+expect 1 "$uwasa" eval --model seg.json --weights seg.st --data npy:x.npy,more.npy,test=0
+told 'place 7, counted from 0, has 3'
+awk 'BEGIN { for (i = 0; i < 12; i++) { line = ""; for (k = 0; k < 18; k++) line = line "," (k % 3) / (k < 9 ? 3 : 2)
+    print substr(line, 2) } }' >fractions.csv
+expect 1 "$uwasa" train --model seg.json --data csv:fractions.csv,target=10+11+12+13+14+15+16+17+18 --steps 2
+told 'fractions.csv:1: place 1, counted from 0, has 0.5 .*; values to compute are for a model with as many outputs'
+echo passed
