@@ -142,22 +142,30 @@ static bool has_far(const struct uw_data_arrays *a, const float *mean, const flo
 
 /* The scale of y that is said, or that values far from 1 get. Returns whether there is one. */
 static bool choose_values(struct uw_arrays *d, const struct uw_table_options *o,
-                          const struct uw_data_arrays *a, bool scales)
+                          const struct uw_data_arrays *a, const struct uw_data_config *config)
 {
     struct uw_data_columns *c = &d->columns;
-    bool far = o->target_scale == UW_TARGET_SCALE_AUTO && scales &&
+    bool far = o->target_scale == UW_TARGET_SCALE_AUTO && config->scale_values &&
                has_far(a, c->target_mean, c->target_inverse);
     for (uint32_t k = 0; k < a->y_n && o->target_scale == UW_TARGET_SCALE_DIVIDE; k++) {
         c->target_mean[k] = 0.0f;
         c->target_inverse[k] = 1.0f / o->divisor;
     }
-    if (o->target_scale == UW_TARGET_SCALE_NONE || (o->target_scale == UW_TARGET_SCALE_AUTO &&
-                                                    !far)) {
+    uint32_t first = a->y_n;
+    for (uint32_t k = a->y_n; k-- > 0;) {
+        bool class = uw_value_classes(config, k, a->y_n) != 0;
+        c->target_mean[k] = class ? 0.0f : c->target_mean[k];
+        c->target_inverse[k] = class ? 1.0f : c->target_inverse[k];
+        first = class ? first : k;
+    }
+    if (first == a->y_n || o->target_scale == UW_TARGET_SCALE_NONE ||
+        (o->target_scale == UW_TARGET_SCALE_AUTO && !far)) {
         return false;
     }
     uw_note(&d->notes, "y%s is learned minus %g and divided by %g: losses are those of scaled "
-            "values, answers are in the units of y%s", a->y_n == 1 ? "" : ", its first column,",
-            (double)c->target_mean[0], 1.0 / (double)c->target_inverse[0],
+            "values, answers are in the units of y%s",
+            a->y_n == 1 ? "" : first == 0 ? ", its first column," : ", its first value,",
+            (double)c->target_mean[first], 1.0 / (double)c->target_inverse[first],
             far ? "; target_scale=\"none\" leaves values as they are" : "");
     return true;
 }
@@ -181,7 +189,7 @@ static int take_value_scale(struct uw_arrays *d, const struct uw_table_options *
         memcpy(c->target_inverse, like->target_inverse, a->y_n * sizeof *c->target_inverse);
     } else if (rc == UW_OK) {
         rc = take_moments(a->y, a->samples_n, a->y_n, c->target_mean, c->target_inverse);
-        scaled = rc == UW_OK && choose_values(d, o, a, config->scale_values);
+        scaled = rc == UW_OK && choose_values(d, o, a, config);
     }
     if (rc == UW_OK && scaled) {
         c->features_n = a->channels * a->height * a->width;
@@ -270,9 +278,11 @@ static int check_classes(const struct uw_data_arrays *a, const struct uw_data_co
 {
     int rc = UW_OK;
     for (size_t i = 0; i < a->samples_n && rc == UW_OK; i++) {
-        char where[40];
-        snprintf(where, sizeof where, "y: sample %zu", i);
-        rc = uw_value_classes_check(config, a->y + i * a->y_n, a->y_n, where, err);
+        char where[80];
+        const float *row = a->y + i * a->y_n;
+        uint32_t k = uw_value_classes_find(config, row, a->y_n);
+        snprintf(where, sizeof where, "y: sample %zu, place %u, counted from 0,", i, (unsigned)k);
+        rc = k < a->y_n ? uw_value_classes_refuse(config, row[k], k, a->y_n, where, err) : UW_OK;
     }
     rc = rc < 0 ? rc : uw_value_classes_count(config, a->y, a->samples_n, a->y_n, "y", err);
     if (rc == UW_ERR_CORRUPT) {     /* no file's fault */

@@ -262,13 +262,22 @@ static int check_classes(struct uw_table_set *p)
     for (int i = 0; i < 2 && n != 0; i++) {
         const struct uw_table *t = &p->files.table[i];
         for (uint32_t at = 0; at < t->rows_n && rc == UW_OK; at++) {
-            char where[140];
+            char where[160], text[64];
             for (uint32_t k = 0; k < n; k++) {
                 row[k] = t->cells[(size_t)at * t->columns_n + p->roles.targets[k]];
             }
-            snprintf(where, sizeof where, t->text != NULL ? "%.70s:%u" : "%.70s: sample %u",
-                     t->path, (unsigned)(t->text != NULL ? t->line[at] : t->line[at] - 1u));
-            rc = uw_value_classes_check(p->config, row, n, where, p->err);
+            uint32_t bad = uw_value_classes_find(p->config, row, n);
+            if (bad == n) {
+                continue;
+            }
+            if (t->text != NULL) {
+                snprintf(where, sizeof where, "%.80s:%u: %s", t->path, (unsigned)t->line[at],
+                         uw_column_text(t, p->roles.targets[bad], text));
+            } else {
+                snprintf(where, sizeof where, "%.80s: sample %u, place %u, counted from 0,",
+                         t->path, (unsigned)t->line[at] - 1u, (unsigned)bad);
+            }
+            rc = uw_value_classes_refuse(p->config, row[bad], bad, n, where, p->err);
         }
         if (rc == UW_OK && t->void_n != 0) {
             tell_void(p, i);

@@ -2,6 +2,7 @@
  *
  * The scale of features, and of the values that a model computes. */
 #include "table_set.h"
+#include "value_classes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -112,20 +113,30 @@ static uint32_t find_far(const struct uw_table_set *p, const float *mean, const 
     return UINT32_MAX;
 }
 
+/* The first value that is no class; targets_n: all are classes. */
+static uint32_t first_value(const struct uw_table_set *p)
+{
+    uint32_t n = p->d->base.targets_n, k = 0;
+    while (k < n && uw_value_classes(p->config, k, n) != 0) {
+        k++;
+    }
+    return k;
+}
+
 static void tell_values(struct uw_table_set *p, bool chosen)
 {
     const struct uw_data_columns *c = &p->d->columns;
     const struct uw_table_options *o = &p->files.o;
-    uint32_t n = p->d->base.targets_n;
+    uint32_t n = p->d->base.targets_n, k = first_value(p);
     char text[UW_NOTE_BYTES], column[64];
     uint32_t used = uw_note_add(text, 0, sizeof text, n == 1 ? "the value in %s is learned "
                                                     : "values are learned, the one in %s ",
-                       uw_column_text(p->rows[0].table, p->roles.targets[0], column));
+                       uw_column_text(p->rows[0].table, p->roles.targets[k], column));
     if (o->target_scale == UW_TARGET_SCALE_DIVIDE) {
         uw_note_add(text, used, sizeof text, "divided by %g", (double)o->divisor);
     } else {
         uw_note_add(text, used, sizeof text, "minus %g and divided by %g",
-                    (double)c->target_mean[0], 1.0 / (double)c->target_inverse[0]);
+                    (double)c->target_mean[k], 1.0 / (double)c->target_inverse[k]);
     }
     uw_note(&p->d->notes, "%s: losses are those of scaled values, answers are in the table's "
             "units%s", text, chosen ? "; target-scale=none leaves values as they are" : "");
@@ -163,7 +174,14 @@ static void choose_values(struct uw_table_set *p, bool *scaled)
         c->target_mean[k] = 0.0f;
         c->target_inverse[k] = 1.0f / o->divisor;
     }
-    *scaled = standard || chosen || o->target_scale == UW_TARGET_SCALE_DIVIDE;
+    for (uint32_t k = 0; k < n; k++) {
+        if (uw_value_classes(p->config, k, n) != 0) {
+            c->target_mean[k] = 0.0f;
+            c->target_inverse[k] = 1.0f;
+        }
+    }
+    *scaled = (standard || chosen || o->target_scale == UW_TARGET_SCALE_DIVIDE) &&
+              first_value(p) < n;
     if (*scaled) {
         tell_values(p, chosen);
     } else if (far != UINT32_MAX && o->target_scale == UW_TARGET_SCALE_AUTO &&

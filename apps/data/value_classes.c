@@ -18,31 +18,35 @@ uint32_t uw_value_classes(const struct uw_data_config *config, uint32_t k, uint3
     return config->classes != NULL && config->classes_n == n ? config->classes[k] : 0;
 }
 
-int uw_value_classes_check(const struct uw_data_config *config, const float *row, uint32_t n,
-                           const char *where, struct uw_error *err)
+uint32_t uw_value_classes_find(const struct uw_data_config *config, const float *row, uint32_t n)
 {
-    bool mask = uw_values_are_mask(config, n);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t classes = uw_value_classes(config, k, n);
-        char hint[120];
-        if (classes == 0 || row[k] < 0.0f ||
-            (row[k] < (float)classes && row[k] == floorf(row[k]))) {
-            continue;
+        bool whole = row[k] == floorf(row[k]);
+        if (classes != 0 && row[k] >= 0.0f && !(whole && row[k] < (float)classes)) {
+            return k;
         }
-        if (row[k] != floorf(row[k])) {
-            snprintf(hint, sizeof hint, "values to compute are for %s",
-                     mask ? "a model with as many outputs" : "--loss mse");
-        } else if (mask) {
-            snprintf(hint, sizeof hint, "numpy.where(y == %g, -1, y) makes it a place that does "
-                     "not count", (double)row[k]);
-        } else {
-            snprintf(hint, sizeof hint, "they are counted from 0");
-        }
-        return uw_error_set(err, UW_ERR_CORRUPT, "%.90s: %s %u, counted from 0, has %g where the "
-                            "model has classes 0 to %u; %s", where, mask ? "place" : "value",
-                            (unsigned)k, (double)row[k], (unsigned)classes - 1u, hint);
     }
-    return UW_OK;
+    return n;
+}
+
+int uw_value_classes_refuse(const struct uw_data_config *config, float value, uint32_t k,
+                            uint32_t n, const char *where, struct uw_error *err)
+{
+    bool mask = uw_values_are_mask(config, n);
+    char hint[120];
+    if (value != floorf(value)) {
+        snprintf(hint, sizeof hint, "values to compute are for %s",
+                 mask ? "a model with as many outputs" : "--loss mse");
+    } else if (mask) {
+        snprintf(hint, sizeof hint, "numpy.where(y == %g, -1, y) makes it a place that does not "
+                 "count", (double)value);
+    } else {
+        snprintf(hint, sizeof hint, "classes are counted from 0");
+    }
+    return uw_error_set(err, UW_ERR_CORRUPT, "%.140s has %g, where the model has classes 0 to %u; "
+                        "%s", where, (double)value,
+                        (unsigned)uw_value_classes(config, k, n) - 1u, hint);
 }
 
 int uw_value_classes_count(const struct uw_data_config *config, const float *rows, size_t rows_n,

@@ -40,7 +40,7 @@ masks below.npy 255 '|i1'
 for loss in auto cross_entropy; do
     for data in x.npy,more.npy x.npy,y.npy,x.npy,more.npy; do
         expect 1 "$uwasa" train --model seg.json --data npy:$data --loss $loss --steps 2
-        told ': sample 5: place 7, counted from 0, has 3 where the model has classes 0 to 2; numpy.where(y == 3, -1, y)'
+        told ': sample 5, place 7, counted from 0, has 3, where the model has classes 0 to 2; numpy.where(y == 3, -1, y)'
     done
     expect 1 "$uwasa" train --model seg.json --data npy:x.npy,y.npy,x.npy,below.npy --loss $loss --steps 2
     told 'nothing in the test set counts: its masks are below 0 everywhere'
@@ -52,5 +52,5 @@ told 'place 7, counted from 0, has 3'
 awk 'BEGIN { for (i = 0; i < 12; i++) { line = ""; for (k = 0; k < 18; k++) line = line "," (k % 3) / (k < 9 ? 3 : 2)
     print substr(line, 2) } }' >fractions.csv
 expect 1 "$uwasa" train --model seg.json --data csv:fractions.csv,target=10+11+12+13+14+15+16+17+18 --steps 2
-told 'fractions.csv:1: place 1, counted from 0, has 0.5 .*; values to compute are for a model with as many outputs'
+told 'fractions.csv:1: column 11 has 0.5, .*; values to compute are for a model with as many outputs'
 echo passed

@@ -495,6 +495,29 @@ static void test_table_columns_are_kept_and_used_again(void **state)
 }
 
 /* The label is the column of the same name, wherever it is; label= decides otherwise. */
+/* Of several outputs some values are classes: they have no scale, and are checked. */
+static void test_table_values_may_be_classes(void **state)
+{
+    (void)state;
+    static const uint32_t classes[] = {3, 0};
+    const struct uw_data_config config = {.channels = 1, .outputs = 2, .classes = classes,
+                                          .classes_n = 2, .wanted = UW_DATA_WANT_VALUES,
+                                          .leave_values = true};
+    write_text("a.csv", "x,kind,price\n1,0,100\n2,2,300\n3,-1,200\n");
+    struct uw_data d = open_good(spec(",test=0,target-scale=100"), &config);
+    expect_values(&d, 0, (float[]){0.0f, 1.0f});
+    expect_values(&d, 1, (float[]){2.0f, 3.0f});
+    expect_told(&d, "the one in column 3 \"price\" divided by 100");
+    uw_data_close(&d);
+    d = open_good(spec(",test=0,target-scale=standard"), &config);
+    expect_values(&d, 2, (float[]){-1.0f, 0.0f});
+    expect_told(&d, "the one in column 3 \"price\" minus 200");
+    uw_data_close(&d);
+    write_text("a.csv", "x,kind,price\n1,1,100\n2,2,300\n3,3,200\n");
+    expect_refused(spec(",test=0"), &config, UW_ERR_CORRUPT, "a.csv:4: column 2 \"kind\" has 3, "
+                   "where the model has classes 0 to 2; classes are counted from 0");
+}
+
 static void test_table_missing_label_is_no_gap_to_fill(void **state)
 {
     (void)state;
@@ -686,6 +709,7 @@ int main(void)
         cmocka_unit_test_teardown(test_table_values_keep_their_order_by_name, empty_folder),
         cmocka_unit_test_teardown(test_table_gaps_get_means_and_lines_without_a_value_go,
                                   empty_folder),
+        cmocka_unit_test_teardown(test_table_values_may_be_classes, empty_folder),
         cmocka_unit_test_teardown(test_table_missing_label_is_no_gap_to_fill, empty_folder),
         cmocka_unit_test_teardown(test_table_that_looks_wrong_is_told, empty_folder),
         cmocka_unit_test_teardown(test_table_in_turns_is_tested_on_every_class, empty_folder),
