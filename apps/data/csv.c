@@ -409,6 +409,40 @@ static int copy_places(struct uw_table_set *p)
     return UW_OK;
 }
 
+/* The names of a mask's classes: said, or of an earlier set. */
+static int name_classes(struct uw_table_set *p)
+{
+    struct uw_data_columns *c = &p->d->columns;
+    const struct uw_data_columns *like = p->config->like;
+    const char *list = p->files.o.classes;
+    uint32_t n = c->targets_n != 0 ? uw_value_classes(p->config, 0, c->targets_n) : 0, named = 0;
+    bool earlier = list == NULL && like != NULL && like->classes != NULL && like->classes_n == n;
+    for (const char *at = list, *word; at != NULL; named++) {
+        uw_list_next(&at, &word);
+    }
+    if (list != NULL && c->targets_n != 0 && named != n) {
+        return n == 0 ? uw_error_set(p->err, UW_ERR_INVALID, "classes=%.80s: %.80s has values "
+                                     "beside each sample, and no classes", list, p->files.o.file)
+                      : uw_error_set(p->err, UW_ERR_INVALID, "classes=%.80s: %u names, the model "
+                                     "has %u classes for each place", list, (unsigned)named,
+                                     (unsigned)n);
+    }
+    if (n == 0 || (list == NULL && !earlier)) {
+        return UW_OK;
+    }
+    c->classes = calloc((size_t)n, sizeof *c->classes);
+    c->classes_n = c->classes != NULL ? n : 0;
+    for (uint32_t k = 0; k < c->classes_n; k++) {
+        const char *word = earlier ? like->classes[k] : NULL;
+        size_t bytes = earlier ? strlen(word) : uw_list_next(&list, &word);
+        c->classes[k] = strndup(word, bytes);
+        if (c->classes[k] == NULL) {
+            return no_memory(p);
+        }
+    }
+    return c->classes != NULL ? UW_OK : no_memory(p);
+}
+
 static int describe_columns(struct uw_table_set *p)
 {
     struct uw_data_columns *c = &p->d->columns;
@@ -419,7 +453,7 @@ static int describe_columns(struct uw_table_set *p)
     rc = rc < 0 ? rc : copy_names(p, p->roles.targets, c->targets_n, &c->targets);
     rc = rc < 0 ? rc : copy_label(p);
     if (rc < 0 || p->labels.classes_n == 0) {
-        return rc;
+        return rc < 0 ? rc : name_classes(p);
     }
     c->counts = calloc((size_t)p->labels.classes_n, sizeof *c->counts);
     c->classes = calloc((size_t)p->labels.classes_n, sizeof *c->classes);

@@ -53,4 +53,14 @@ awk 'BEGIN { for (i = 0; i < 12; i++) { line = ""; for (k = 0; k < 18; k++) line
     print substr(line, 2) } }' >fractions.csv
 expect 1 "$uwasa" train --model seg.json --data csv:fractions.csv,target=10+11+12+13+14+15+16+17+18 --steps 2
 told 'fractions.csv:1: column 11 has 0.5, .*; values to compute are for a model with as many outputs'
+
+# ---- names of the classes: in the table of eval, in answers, and kept with the weights ----
+expect 2 "$uwasa" train --model seg.json --data npy:x.npy,y.npy,classes=sky+road --steps 2
+told 'classes=sky+road: 2 names, the model has 3 classes for each place'
+expect 0 "$uwasa" train --model seg.json --data npy:x.npy,y.npy,classes=sky+road+car --epochs 60 --lr 1 --save named.st
+expect 0 "$uwasa" eval --model seg.json --weights named.st --data npy:x.npy,y.npy,test=0
+grep -q '^road  ' out || { cat out >&2; fail "eval does not name the classes"; }
+expect 0 "$uwasa" predict --model seg.json --weights named.st --data npy:x.npy,label=none
+[ "$(sed -n 1p out)" = "$(printf 'sky\tcar\troad\tsky\tcar\troad\tsky\tcar\troad')" ] ||
+    { cat out >&2; fail "answers do not name the classes"; }
 echo passed
