@@ -54,6 +54,21 @@ awk 'BEGIN { for (i = 0; i < 12; i++) { line = ""; for (k = 0; k < 18; k++) line
 expect 1 "$uwasa" train --model seg.json --data csv:fractions.csv,target=10+11+12+13+14+15+16+17+18 --steps 2
 told 'fractions.csv:1: column 11 has 0.5, .*; values to compute are for a model with as many outputs'
 
+# ---- a model file that says cross_entropy is trained as one that says nothing ----
+expect 0 "$uwasa" train --model seg.json --data npy:x.npy,y.npy --epochs 3 --lr 1 --json -
+open=$(number out test_loss)
+sed 's/"layers"/"loss": {"type": "cross_entropy"}, &/' seg.json >said.json
+expect 0 "$uwasa" train --model said.json --data npy:x.npy,y.npy --epochs 3 --lr 1 --json - --save said.st
+grep -q 'the loss is' err && fail "the file's own loss is told"
+[ "$(number out test_loss)" = "$open" ] || fail "a loss that is said differs from one by the data"
+expect 0 "$uwasa" eval --model said.json --weights said.st --data npy:x.npy,y.npy --json -
+number out test_loss | awk -v train="$open" '{ exit !($1 - train < 1e-4 && train - $1 < 1e-4) }' ||
+    fail "eval differs from the test: $open and $(number out test_loss)"
+expect 0 "$uwasa" predict --model said.json --weights said.st --data npy:x.npy,label=none
+sed 's/"cross_entropy"/&, "label_smoothing": 0.2/' said.json >smooth.json
+expect 0 "$uwasa" train --model smooth.json --data npy:x.npy,y.npy --epochs 3 --lr 1 --json -
+[ "$(number out test_loss)" != "$open" ] || fail "label smoothing is lost"
+
 # ---- names of the classes: in the table of eval, in answers, and kept with the weights ----
 expect 2 "$uwasa" train --model seg.json --data npy:x.npy,y.npy,classes=sky+road --steps 2
 told 'classes=sky+road: 2 names, the model has 3 classes for each place'

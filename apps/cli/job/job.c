@@ -146,6 +146,14 @@ static int count(struct uw_job *j, const struct uw_model_config *config, struct 
     return rc < 0 ? uw_error_set(err, rc, "%s", why.text) : rc;
 }
 
+/* Whether the model file asks for no more than cross-entropy against labels. */
+static bool says_cross_entropy(const struct uw_job *j)
+{
+    const struct uw_loss_def *l = j->file.def.losses;
+    return j->onnx.memory == NULL && l != NULL && j->file.def.losses_n == 1 && l->layer == NULL &&
+           l->kind == UW_LOSS_CROSS_ENTROPY && l->target == UW_TARGET_LABEL;
+}
+
 /* Let a loss that any output has stand in until the data decides, and count without a budget. */
 static int leave_loss_open(struct uw_job *j, struct uw_error *err)
 {
@@ -213,8 +221,15 @@ int uw_job_plan(struct uw_job *j, const struct uw_job_config *config, struct uw_
     bool says = j->file.def.losses != NULL && !each;
     if (j->onnx.memory == NULL || says) {
         rc = count(j, &j->config, err);
-        /* Outputs that are no row of logits may have values, or the sample, as targets. */
-        return rc == UW_ERR_SHAPE && config->waits && !says ? leave_loss_open(j, err) : rc;
+        bool classes = says_cross_entropy(j);
+        if (rc != UW_ERR_SHAPE || !config->waits || (says && !classes)) {
+            return rc;
+        }
+        /* Outputs that are no row of logits may have values, the sample, or a class for each place
+         * as targets. */
+        j->says_classes = classes;
+        j->smoothing = classes ? j->file.def.losses->label_smoothing : 0.0f;
+        return leave_loss_open(j, err);
     }
     rc = leave_loss_open(j, err);
     return rc < 0 || config->waits ? rc : uw_job_settle_loss(j, err);

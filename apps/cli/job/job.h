@@ -75,6 +75,8 @@ struct uw_job {
     char named[160];                /* which names were taken by order or shape; "": none */
     struct uw_loss_def losses[UW_LOSSES_MAX];   /* file.def.losses, where the file has none */
     bool loss_is_open;              /* they stand in for what the data or --loss decides */
+    bool says_classes;              /* the file asks for cross_entropy, of no row of logits */
+    float smoothing;                /* of labels, as it asks */
     bool each_loss;                 /* --loss said one for each output */
     bool compares_nothing;          /* --loss none */
     bool drops_sigmoid;             /* file.def lacks the last layer */

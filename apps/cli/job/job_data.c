@@ -451,7 +451,12 @@ static void tell_loss(const struct uw_job *j)
 static struct uw_choice loss_of(const struct uw_job *j, struct uw_choice loss,
                                 const struct uw_job_columns *earlier)
 {
+    static const struct uw_choice classes = {.word = "cross_entropy",
+                                             .at = UW_LOSS_WORD_CROSS_ENTROPY};
     bool said = loss.at != UW_LOSS_AUTO || (j->file.def.losses != NULL && !j->loss_is_open);
+    if (!said && j->says_classes) {
+        return classes;
+    }
     bool fits = uw_job_words_fit(j, earlier->loss);
     return said || earlier->loss.at == UW_LOSS_AUTO || !fits ? loss : earlier->loss;
 }
@@ -642,7 +647,7 @@ int uw_job_open_data(struct uw_job *j, const struct uw_job_data_config *c, struc
     if (rc == UW_OK && test != NULL && test != first) {
         rc = check_test(j, first->base, test->base, c->spec, err);
     }
-    if (rc == UW_OK && train != NULL && loss.at != c->loss.at) {
+    if (rc == UW_OK && train != NULL && loss.at != c->loss.at && !j->says_classes) {
         note_kept_loss(j, c->weights);
     }
     if (rc == UW_OK) {

@@ -35,7 +35,8 @@ static bool has_classes_last(const struct uw_job *j, uint32_t i)
 static void set_positions(struct uw_job *j, bool classes_last)
 {
     j->losses[0] = (struct uw_loss_def){.kind = UW_LOSS_CROSS_ENTROPY,
-                                        .target = UW_TARGET_VALUES, .classes_last = classes_last};
+                                        .target = UW_TARGET_VALUES, .classes_last = classes_last,
+                                        .label_smoothing = j->smoothing};
     j->file.def.losses = j->losses;
     j->file.def.losses_n = 1;
 }
