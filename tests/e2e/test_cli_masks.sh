@@ -53,6 +53,11 @@ awk 'BEGIN { for (i = 0; i < 12; i++) { line = ""; for (k = 0; k < 18; k++) line
     print substr(line, 2) } }' >fractions.csv
 expect 1 "$uwasa" train --model seg.json --data csv:fractions.csv,target=10+11+12+13+14+15+16+17+18 --steps 2
 told 'fractions.csv:1: column 11 has 0.5, .*; values to compute are for a model with as many outputs'
+for flag in --probabilities '--top 2'; do
+    # shellcheck disable=SC2086
+    expect 2 "$uwasa" predict --model seg.json --weights seg.st --data npy:x.npy,label=none $flag
+    told 'model seg answers with the class of each of 9 places, without their probabilities'
+done
 
 # ---- a model file that says cross_entropy is trained as one that says nothing ----
 expect 0 "$uwasa" train --model seg.json --data npy:x.npy,y.npy --epochs 3 --lr 1 --json -

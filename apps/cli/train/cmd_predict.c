@@ -273,8 +273,13 @@ static int take_answers(struct uw_predict *p, struct uw_predict_options *o, cons
 {
     const struct uw_answers *a = &p->answers;
     if (!uw_predict_has_classes(p) && (o->top > 1 || o->probabilities)) {
-        return uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes",
-                            o->probabilities ? "probabilities" : "top", name);
+        const char *flag = o->probabilities ? "probabilities" : "top";
+        return a->kind == UW_ANSWER_MASK
+                   ? uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s answers with the class "
+                                  "of each of %u places, without their probabilities", flag, name,
+                                  (unsigned)a->numbers_n)
+                   : uw_error_set(err, UW_ERR_INVALID, "--%s: model %.60s has no classes", flag,
+                                  name);
     }
     if (a->kind != UW_ANSWER_ERROR && o->threshold >= 0.0) {
         return uw_error_set(err, UW_ERR_INVALID, "--threshold: model %.60s is no autoencoder",
