@@ -134,7 +134,7 @@ static bool take_means(struct uw_table_set *p)
     const struct uw_table_options *o = &p->files.o;
     uint32_t gaps_n = 0;
     bool known = like != NULL && like->mean != NULL && like->features_n == p->roles.features_n &&
-                 !p->config->unscaled && (!o->scale_said || o->scale == UW_SCALE_STANDARD);
+                 (p->config->unscaled || !o->scale_said || o->scale == UW_SCALE_STANDARD);
     for (int i = 0; i < 2 && known; i++) {
         const struct uw_table *t = &p->files.table[i];
         for (uint32_t c = 0; c < t->columns_n; c++) {

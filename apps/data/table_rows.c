@@ -36,9 +36,11 @@ void uw_table_rows_close(struct uw_table_rows *r)
     }
     free(r->line);
     free(r->feature);
+    free(r->gap);
     r->file = NULL;
     r->line = NULL;
     r->feature = NULL;
+    r->gap = NULL;
 }
 
 /* ---- columns ---- */
@@ -194,19 +196,59 @@ static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
     return 1;
 }
 
-/* {"x": [numbers]}, with or without a label. */
-static int read_json(const struct uw_table_rows *r, float *x, struct uw_error *err)
+/* Whether a gap in feature k gets a mean. */
+static bool fills(const struct uw_table_rows *r, uint32_t k)
 {
     const struct uw_data_columns *c = r->columns;
+    return c != NULL && c->mean != NULL && c->mean[k] != 0.0f;
+}
+
+/* What the model gets of feature k. */
+static float scaled(const struct uw_table_rows *r, uint32_t k, float value)
+{
+    const struct uw_data_columns *c = r->columns;
+    return c != NULL && c->mean != NULL && !r->unscaled ? (value - c->mean[k]) * c->inverse[k]
+                                                        : value;
+}
+
+/* Mark each null of "x" that gets a mean, and write 0 in its place. */
+static int find_gaps(struct uw_table_rows *r, struct uw_error *err)
+{
+    char *at = strstr(r->line, "\"x\"");
+    at = at != NULL ? strchr(at, '[') : NULL;
+    r->gap = r->gap != NULL ? r->gap : malloc((size_t)r->n + 1u);
+    if (r->gap == NULL) {
+        return uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory", r->name);
+    }
+    memset(r->gap, false, r->n);
+    for (uint32_t k = 0; k < r->n && at != NULL && *at != '\0' && *at != ']'; k++) {
+        at++;
+        at += strspn(at, " \t");
+        if (strncmp(at, "null", 4) == 0 && fills(r, k)) {
+            r->gap[k] = true;
+            memcpy(at, "0   ", 4);
+        }
+        at += strcspn(at, ",]");
+    }
+    return UW_OK;
+}
+
+/* {"x": [numbers]}, with or without a label. */
+static int read_json(struct uw_table_rows *r, float *x, struct uw_error *err)
+{
     struct uw_error why = {.text = ""};
     uint32_t label;
     const struct uw_stream_form form = {.sample_n = r->n};
+    if (find_gaps(r, err) < 0) {
+        return err->code;
+    }
     if (uw_stream_read_line(r->line, &form, x, &label, &why) < 0) {
         return uw_error_set(err, UW_ERR_CORRUPT, "%.90s:%u: %.120s; a line has {\"x\": [%u "
                             "numbers]}", r->name, (unsigned)r->line_n, why.text, (unsigned)r->n);
     }
-    for (uint32_t k = 0; k < r->n && c != NULL && c->mean != NULL; k++) {
-        x[k] = (x[k] - c->mean[k]) * c->inverse[k];
+    for (uint32_t k = 0; k < r->n; k++) {
+        x[k] = scaled(r, k, r->gap[k] ? r->columns->mean[k] : x[k]);
+        r->gaps_n += r->gap[k];
     }
     return 1;
 }
@@ -214,7 +256,6 @@ static int read_json(const struct uw_table_rows *r, float *x, struct uw_error *e
 static int read_cells(struct uw_table_rows *r, struct uw_lines l, float *x,
                       struct uw_error *err)
 {
-    const struct uw_data_columns *c = r->columns;
     struct uw_cell cell = {.is_last = false};
     uint32_t n = uw_lines_count(&l);
     if (n != r->cells_n) {
@@ -228,8 +269,8 @@ static int read_cells(struct uw_table_rows *r, struct uw_lines l, float *x,
         if (k == UINT32_MAX) {
             continue;
         }
-        if (uw_cell_missing(&cell) && c != NULL && c->mean != NULL && c->mean[k] != 0.0f) {
-            x[k] = 0.0f;                /* the mean of the training data */
+        if (uw_cell_missing(&cell) && fills(r, k)) {
+            x[k] = scaled(r, k, r->columns->mean[k]);
             r->gaps_n++;
             continue;
         }
@@ -242,7 +283,7 @@ static int read_cells(struct uw_table_rows *r, struct uw_lines l, float *x,
                                 (int)(cell.bytes < 24 ? cell.bytes : 24), cell.text,
                                 uw_cell_fault(&cell), (unsigned)r->n);
         }
-        x[k] = c != NULL && c->mean != NULL ? (value - c->mean[k]) * c->inverse[k] : value;
+        x[k] = scaled(r, k, value);
     }
     return 1;
 }

@@ -65,6 +65,10 @@ int uw_table_scale(struct uw_table_set *p, float *mean)
     const struct uw_data_columns *like = p->config->like;
     size_t bytes = c->features_n * sizeof(float);
     if (p->config->unscaled) {
+        bool known = like != NULL && like->mean != NULL && like->features_n == c->features_n;
+        for (uint32_t k = 0; k < c->features_n && known; k++) {
+            mean[k] = like->mean[k] != 0.0f ? like->mean[k] : mean[k];
+        }
         return UW_OK;
     }
     bool earlier = uw_scale_is_earlier(&p->files.o, like, c->features_n, &p->d->notes);

@@ -269,6 +269,20 @@ for data in csv:shapes.csv csv:shapes.csv,scale=standard; do    # with labels
     expect 0 "$uwasa" $ask --data $data --samples 20
     cmp -s out rows.out || { cat out err >&2; fail "the node answers otherwise: $data"; }
 done
+# gaps get the means of the training data, as here; null is one
+printf 'width,length\n0.0001,\n,900\n' >gaps.csv
+printf '{"x": [null, 0.0001]}\n{"x": [900, null]}\n' >gaps.jsonl
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $shapes gaps.csv
+cp out rows.out
+# shellcheck disable=SC2086
+expect 0 "$uwasa" predict $shapes gaps.jsonl
+cmp -s out rows.out || { cat out err >&2; fail "null is another gap than an empty cell"; }
+for rows in gaps.csv gaps.jsonl "--data csv:gaps.csv,label=none" "gaps.csv --weights shapes.st"; do
+    # shellcheck disable=SC2086
+    expect 0 "$uwasa" $ask $rows
+    cmp -s out rows.out || { cat out err >&2; fail "the node answers gaps otherwise: $rows"; }
+done
 cut -d , -f 1,2 shapes.csv | head -n 9 >plain.csv
 # shellcheck disable=SC2086
 expect 0 "$uwasa" predict $shapes plain.csv

@@ -6,15 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What samples are, but for the scale, which is this node's part. NULL: nothing is known. */
+#define SCALE_FEATURES_MAX 4096u    /* whose scale is told */
+
+/* Whether gaps get means: the scale is a standard one. */
+static bool has_means(const struct uw_data_columns *c)
+{
+    bool some = false;
+    for (uint32_t k = 0; c->mean != NULL && k < c->features_n; k++) {
+        some = some || c->mean[k] != 0.0f;
+    }
+    return some && c->features_n <= SCALE_FEATURES_MAX;
+}
+
+/* What samples are. Scaling them is this node's part: the scale is told for gaps, which get the
+ * means. NULL: nothing is known. */
 static char *text_of(const struct uw_data_columns *c)
 {
     if (c == NULL || (c->features == NULL && c->classes == NULL && c->places == NULL &&
-                      c->sound == NULL)) {
+                      c->sound == NULL && !has_means(c))) {
         return NULL;
     }
     struct uw_data_columns told = *c;
-    told.mean = told.inverse = told.target_mean = told.target_inverse = NULL;
+    told.target_mean = told.target_inverse = NULL;
+    if (!has_means(c)) {
+        told.mean = told.inverse = NULL;
+    }
     return uw_job_columns_text(&told, NULL);
 }
 

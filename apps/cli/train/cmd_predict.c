@@ -342,9 +342,7 @@ static int open_node(struct uw_predict *p, struct uw_predict_options *o, struct 
     int rc = uw_predict_node_open(&p->node, &o->node, &p->answers,
                                   c->features_n == 0 ? &p->columns : NULL, &p->sample_n,
                                   &p->threshold, err);
-    free(c->mean);              /* the node scales */
-    free(c->inverse);
-    c->mean = c->inverse = NULL;
+    p->rows.unscaled = true;    /* the node scales */
     if (rc == UW_OK && o->data != NULL) {
         rc = uw_data_open(&p->data, o->data,
                           &(struct uw_data_config){

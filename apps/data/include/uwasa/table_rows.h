@@ -26,8 +26,10 @@ struct uw_table_rows {
     const char *name;               /* for messages */
     bool arrives;                   /* a pipe or a terminal: a line is to be answered at once */
     char note[240];                 /* how the lines are read; "": as numbers between commas */
-    uint32_t gaps_n;                /* cells without a number that got the mean of the training
-                                       data; only with columns of a standard scale */
+    uint32_t gaps_n;                /* cells without a number, null in JSON, that got the mean of
+                                       the training data; only with columns of a standard scale */
+    bool unscaled;                  /* set it for who scales rows: they are as they are written, and
+                                       gaps are the mean itself */
 
     /* private */
     const struct uw_data_columns *columns;
@@ -39,6 +41,7 @@ struct uw_table_rows {
     bool json;                      /* the last line is JSON */
     uint32_t cells_n;               /* of a line; 0: not known yet */
     uint32_t *feature;              /* [cells_n] UINT32_MAX: the column is none */
+    bool *gap;                      /* [n] of a line of JSON; NULL: none was read yet */
 };
 
 /* Read a stream, which close ends unless it is stdin.
