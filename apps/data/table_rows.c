@@ -45,18 +45,33 @@ void uw_table_rows_close(struct uw_table_rows *r)
 
 /* ---- columns ---- */
 
-/* Whether a cell of the line is a number. */
-static bool has_number(struct uw_lines l)
+static bool is_feature(const struct uw_table_rows *r, const struct uw_cell *cell)
+{
+    const struct uw_data_columns *c = r->columns;
+    bool found = false;
+    for (uint32_t k = 0; c != NULL && c->features != NULL && k < c->features_n && !found; k++) {
+        found = uw_cell_is(cell, c->features[k]);
+    }
+    return found;
+}
+
+/* Whether the line has no number, or a word that is the name of a feature: some names are
+ * numbers. */
+static bool is_header(const struct uw_table_rows *r, struct uw_lines l)
 {
     struct uw_cell cell = {.is_last = false};
+    bool numbers = false;
     float value;
     while (!cell.is_last) {
         cell = uw_lines_cell(&l);
-        if (uw_cell_number(&cell, l.delimiter != ',', &value)) {
+        bool number = uw_cell_number(&cell, l.delimiter != ',', &value);
+        bool word = !number && !uw_cell_missing(&cell) && !uw_cell_truth(&cell, &value);
+        if (word && is_feature(r, &cell)) {
             return true;
         }
+        numbers = numbers || number;
     }
-    return false;
+    return !numbers;
 }
 
 static int take_width(struct uw_table_rows *r, uint32_t cells_n, struct uw_error *err)
@@ -309,7 +324,7 @@ int uw_table_rows_next(struct uw_table_rows *r, float *x, struct uw_error *err)
     struct uw_lines l;
     bool first = r->delimiter == '\0';
     int rc = next_line(r, &l, err);
-    if (rc > 0 && first && !r->json && !has_number(l)) {
+    if (rc > 0 && first && !r->json && is_header(r, l)) {
         rc = take_header(r, l, err);
         rc = rc < 0 ? rc : next_line(r, &l, err);
     }

@@ -118,6 +118,17 @@ static void test_rows_features_are_found_by_name_or_place_and_scaled(void **stat
                    "3 cells, the model takes 2 numbers, or all 4 columns of the training data");
 }
 
+static void test_rows_header_may_have_numbers_for_names(void **state)
+{
+    (void)state;
+    static char *names[] = {"width", "2019"};
+    const struct uw_data_columns years = {.features_n = 2, .features = names};
+    const float want[2] = {3.0f, 4.0f};
+    expect_rows("2019,kind,width\n4,7,3\n", &years, 2, want, 1);
+    expect_rows("3,4\n", &years, 2, want, 1);
+    expect_mistake("2020,width\n4,3\n", &years, 2, ":1: no column \"2019\"");
+}
+
 static void test_rows_tell_how_they_are_read(void **state)
 {
     (void)state;
@@ -147,6 +158,7 @@ int main(void)
         cmocka_unit_test(test_rows_every_delimiter_gives_the_same_numbers),
         cmocka_unit_test(test_rows_mistakes_name_line_and_byte),
         cmocka_unit_test(test_rows_features_are_found_by_name_or_place_and_scaled),
+        cmocka_unit_test(test_rows_header_may_have_numbers_for_names),
         cmocka_unit_test(test_rows_tell_how_they_are_read),
     };
     return cmocka_run_group_tests_name("table_rows", tests, make_folder, remove_folder);
