@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { BREAKS_MAX = 100 };          /* of lines, in a row between quotes */
+
 int uw_table_rows_open(struct uw_table_rows *r, FILE *file, const char *name,
                        struct uw_error *err)
 {
@@ -165,6 +167,37 @@ static int take_places(struct uw_table_rows *r, uint32_t cells_n, struct uw_erro
 
 /* ---- lines ---- */
 
+/* Add the next line to one that ends between quotes. Returns 1, 0 at the end, or UW_ERR_NOMEM. */
+static int join_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_error *err)
+{
+    char *more = NULL;
+    size_t cap = 0;
+    ssize_t n = getline(&more, &cap, r->file);
+    char *all = n > 0 ? realloc(r->line, l->bytes + (size_t)n + 1u) : NULL;
+    int rc = n <= 0 ? 0
+             : all != NULL ? 1 : uw_error_set(err, UW_ERR_NOMEM, "%.160s: no memory", r->name);
+    if (rc > 0) {
+        memcpy(all + l->bytes, more, (size_t)n + 1u);
+        r->line = all;
+        r->line_cap = l->bytes + (size_t)n + 1u;
+        l->text = all;
+        l->bytes += (size_t)n;
+    }
+    free(more);
+    return rc;
+}
+
+/* Add lines until quotes end; where they never do, the line is as it is. */
+static int join_quotes(struct uw_table_rows *r, struct uw_lines *l, struct uw_error *err)
+{
+    int more = r->arrives ? 0 : 1;
+    for (r->breaks_n = 0; more > 0 && r->breaks_n < BREAKS_MAX && uw_lines_open(*l);) {
+        more = join_line(r, l, err);
+        r->breaks_n += more > 0;
+    }
+    return more < 0 ? more : UW_OK;
+}
+
 /* Read a line that is not empty. Returns 1, 0 at the end, or UW_ERR_IO. */
 static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_error *err)
 {
@@ -178,11 +211,13 @@ static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
                        : 0;
         }
         size_t end = strcspn(r->line, "\r");
-        if (end + 2 < (size_t)n && r->line[end + 1] != '\0') {
+        if (end + strspn(r->line + end, "\r\n") < strlen(r->line)) {
             return uw_error_set(err, UW_ERR_CORRUPT, "%.140s:%u: lines end with a carriage return "
                                 "alone: tr '\\r' '\\n' makes them ends of lines", r->name,
                                 (unsigned)r->line_n + 1u);
         }
+        r->line_n += r->breaks_n;
+        r->breaks_n = 0;
         if (r->line_n == 0 && strncmp(r->line, "\xef\xbb\xbf", 3) == 0) {   /* UTF-8's mark */
             memset(r->line, ' ', 3);
         }
@@ -196,6 +231,9 @@ static int next_line(struct uw_table_rows *r, struct uw_lines *l, struct uw_erro
                                .delimiter = r->delimiter};
         if (l->delimiter == '\0') {
             l->delimiter = uw_lines_delimiter(l->text, l->bytes);
+        }
+        if (join_quotes(r, l, err) < 0) {
+            return err->code;
         }
         is_row = uw_lines_next(l);
     }

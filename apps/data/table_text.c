@@ -189,6 +189,18 @@ uint32_t uw_lines_count(const struct uw_lines *l)
     return n;
 }
 
+bool uw_lines_open(struct uw_lines l)
+{
+    struct uw_cell cell = {.is_last = false};
+    bool open = false;
+    while (!cell.is_last) {
+        cell = uw_lines_cell(&l);
+        bool quote = cell.bytes != 0 && cell.text[0] == '"';
+        open = open || (quote && (cell.text == l.text || cell.text[-1] != '"'));
+    }
+    return open;
+}
+
 /* ---- the delimiter ---- */
 
 /* The share of lines that have the most frequent number of cells, above one; 0: there is none. */

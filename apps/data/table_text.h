@@ -54,6 +54,9 @@ struct uw_cell uw_lines_cell(struct uw_lines *l);
 /* Cells of the line at which l is; l stays there. */
 uint32_t uw_lines_count(const struct uw_lines *l);
 
+/* Whether a cell of the line begins with " and does not end. */
+bool uw_lines_open(struct uw_lines l);
+
 /* Whether a cell is a finite decimal number and nothing else.
  *   comma  the decimal point may be a comma */
 bool uw_cell_number(const struct uw_cell *c, bool comma, float *value);

@@ -129,6 +129,17 @@ static void test_rows_header_may_have_numbers_for_names(void **state)
     expect_mistake("2020,width\n4,3\n", &years, 2, ":1: no column \"2019\"");
 }
 
+static void test_rows_may_have_breaks_of_lines_between_quotes(void **state)
+{
+    (void)state;
+    const float want[2] = {1.0f, 1.0f};
+    expect_rows("kind,\"width\",height\n\"oak\n\"\"old\"\"\n\",12,24\nelm,12,24\n", &known, 2,
+                want, 2);
+    expect_rows("\"the\nkind\",height,width\r\r\nx,24,12\r\r\n", &known, 2, want, 1);
+    expect_mistake("kind,width,height\n\"a\nb\",12,24\nc,12,x\n", &known, 2, ":4:6: \"x\": not");
+    expect_mistake("1,2\n\"3,4\n5,6\n", NULL, 2, ":2:1: \"\"3");
+}
+
 static void test_rows_tell_how_they_are_read(void **state)
 {
     (void)state;
@@ -159,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_rows_mistakes_name_line_and_byte),
         cmocka_unit_test(test_rows_features_are_found_by_name_or_place_and_scaled),
         cmocka_unit_test(test_rows_header_may_have_numbers_for_names),
+        cmocka_unit_test(test_rows_may_have_breaks_of_lines_between_quotes),
         cmocka_unit_test(test_rows_tell_how_they_are_read),
     };
     return cmocka_run_group_tests_name("table_rows", tests, make_folder, remove_folder);

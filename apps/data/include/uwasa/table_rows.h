@@ -36,7 +36,8 @@ struct uw_table_rows {
     uint32_t n;                     /* floats of a sample */
     char *line;
     size_t line_cap;
-    uint32_t line_n;                /* of the last line, from 1 */
+    uint32_t line_n;                /* of the last line, from 1 ... */
+    uint32_t breaks_n;              /* ... and how many more it goes on between quotes */
     char delimiter;                 /* 0: no line was read yet */
     bool json;                      /* the last line is JSON */
     uint32_t cells_n;               /* of a line; 0: not known yet */
