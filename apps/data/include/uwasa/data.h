@@ -23,8 +23,10 @@
  * [N][C][H][W]; labels are unsigned bytes. Without a second pair the test set has the files of the
  * training set.
  *
- * A table has one sample a line. What it does not say by itself is found by looking at it, and
- * uw_data_note tells what was found. Options decide instead:
+ * A table has one sample a line; cells between " may have breaks of lines. A line in front that has
+ * names where others have numbers is a header, one that is mostly of numbers a sample. What a table
+ * does not say by itself is found by looking at it, and uw_data_note tells what was found. Options
+ * decide instead:
  *
  *     label=last|first|NAME|N|none   the column of the class, by name or number, from 1
  *     label=A+B+C                    one column a class, of which one is 1 and the others are 0
@@ -44,7 +46,8 @@
  * archive x=NAME, y=NAME, test-x=NAME and test-y=NAME name the arrays (x_train, y_train, x_test,
  * y_test and others that are usual), and test=FILE is an archive with the test set.
  * Images are [N][H][W], [N][C][H][W] or [N][H][W][C]; bytes of images are divided by 255. Labels
- * are [N], or one-hot [N][CLASSES].
+ * are [N], or one-hot [N][CLASSES]. Masks have a class for each place, [N][H][W]; below 0 a place
+ * does not count, nor does 255 in bytes if the model has fewer classes.
  *
  * Images are brought to the size of the model's input, or to that of the first one, and divided by
  * 255. DIR may have folders train and test (or val) with the classes' folders in them. Options:
