@@ -532,3 +532,22 @@ def vision_attention(x, patches, qkv, last):
     q, k, v = y.permute(2, 0, 3, 1, 4).unbind(0)
     weights = torch.softmax(q @ k.transpose(-2, -1) * 0.5, -1)
     return last((weights @ v).transpose(1, 2).flatten(2).mean(1))
+
+
+@network((10, 8), lambda: [Linear(8, 6), Linear(8, 5), nn.MultiheadAttention(
+    8, 2, batch_first=True, kdim=6, vdim=6, add_bias_kv=True)])
+def bias_of_keys(x, key, last, attention):
+    k = key(x)
+    return last(attention(x, k, k)[0].mean(1))
+
+
+# Those that cannot be trained here
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])
+def over_minibatch(x, mix, last):
+    return last(mix(x).tanh().mean(1)) / x.shape[0]
+
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])
+def root_of_minibatch(x, mix, last):
+    return last((mix(x) * x.size(0) ** 0.5).tanh().mean(1))

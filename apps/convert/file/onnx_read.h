@@ -66,6 +66,8 @@ struct uw_onnx_tensor {
     int64_t stride[UW_ONNX_RANK_MAX];
     const uint8_t *data;            /* of element 0 */
     uint64_t stored_n;              /* elements that exist in memory */
+    uint8_t *sized;                 /* computed: of each element, at the same strides, whether it
+                                       depends on the minibatch's size; NULL: none does */
 };
 
 struct uw_onnx_graph;

@@ -316,7 +316,8 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
     if (rc != 0) {
         return rc;
     }
-    return uw_import_lower_node(im, n);
+    rc = uw_import_refuse_sized(im, n);
+    return rc < 0 ? rc : uw_import_lower_node(im, n);
 }
 
 int uw_import_lower_node(struct uw_import *im, const struct uw_onnx_node *n)

@@ -62,7 +62,7 @@ int uw_op_cast_like(struct uw_import *im, const struct uw_onnx_node *n)
         for (uint64_t i = 0; i < count; i++) {
             uw_const_put(&y->t, data, i, uw_import_number(&x->t, i), uw_import_integer(&x->t, i));
         }
-        if (data == NULL) {
+        if (data == NULL || uw_const_mark_like(im, &y->t, &x->t) < 0) {
             return im->err->code;
         }
     }

@@ -3,19 +3,31 @@
  * Constants are strided views, too: Transpose, Slice, Expand and Unsqueeze copy no element, and an
  * expanded zero is stored once. */
 #include "import_const.h"
+#include "import_parts.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-static const uint8_t *element(const struct uw_onnx_tensor *t, uint64_t i)
+int64_t uw_const_offset(const struct uw_onnx_tensor *t, uint64_t i)
 {
     int64_t offset = 0;
     for (uint32_t a = t->rank; a-- > 0;) {
         offset += (int64_t)(i % t->dim[a]) * t->stride[a];
         i /= t->dim[a];
     }
-    return t->data + offset * (t->is_float ? 4 : 8);
+    return offset;
+}
+
+static const uint8_t *element(const struct uw_onnx_tensor *t, uint64_t i)
+{
+    return t->data + uw_const_offset(t, i) * (t->is_float ? 4 : 8);
+}
+
+void uw_const_move_start(struct uw_onnx_tensor *t, int64_t by)
+{
+    t->data += by * (t->is_float ? 4 : 8);
+    t->sized = t->sized != NULL ? t->sized + by : NULL;
 }
 
 int64_t uw_import_integer(const struct uw_onnx_tensor *t, uint64_t i)
@@ -146,6 +158,7 @@ void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct 
     uw_onnx_set_strides(t);
     t->data = data;
     t->stored_n = count;
+    t->sized = NULL;
     return data;
 }
 
@@ -200,7 +213,11 @@ int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n,
     int64_t *data = uw_const_fresh(im, n, out, 0);
     for (uint64_t i = 0; data != NULL && i < out->dim[0]; i++) {
         uint32_t a = (uint32_t)start + (uint32_t)i;
-        data[i] = (int64_t)(data_in ? uw_view_dim(&x->view, a) : x->t.dim[a]);
+        uint64_t size = data_in ? uw_view_dim(&x->view, a) : x->t.dim[a];
+        data[i] = (int64_t)size;
+        if (uw_import_is_open(im, size) && uw_const_mark(im, out, i) < 0) {
+            return im->err->code;
+        }
     }
     return data != NULL ? UW_OK : im->err->code;
 }
@@ -293,7 +310,7 @@ static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     if (contiguous(t)) {
         return UW_OK;
     }
-    if (t->is_float && count <= t->stored_n) {
+    if (t->is_float && count <= t->stored_n && t->sized == NULL) {
         t->data = (const uint8_t *)uw_import_floats(im, &from);
         uw_onnx_set_strides(t);
         return t->data != NULL ? UW_OK : im->err->code;
@@ -302,7 +319,7 @@ static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     for (uint64_t i = 0; data != NULL && i < count; i++) {
         uw_const_put(t, data, i, uw_import_number(&from, i), uw_import_integer(&from, i));
     }
-    return data != NULL ? UW_OK : im->err->code;
+    return data != NULL ? uw_const_mark_like(im, t, &from) : im->err->code;
 }
 
 int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
@@ -420,7 +437,7 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
         e = e < low ? low : e > high ? high : e;
         int64_t length = by < 0 ? s - e : e > s ? (e - s + by - 1) / by : 0;
         out->dim[a] = length > 0 ? (uint64_t)length : 0;
-        out->data += (length > 0 ? s : 0) * out->stride[a] * (x->is_float ? 4 : 8);
+        uw_const_move_start(out, (length > 0 ? s : 0) * out->stride[a]);
         out->stride[a] *= by;
     }
     return count < 0 ? count : UW_OK;
@@ -448,7 +465,7 @@ int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
     *out = *x;
     if (count == 1) {
         int64_t k = uw_import_integer(index, 0);
-        out->data += (k < 0 ? k + size : k) * x->stride[axis] * (x->is_float ? 4 : 8);
+        uw_const_move_start(out, (k < 0 ? k + size : k) * x->stride[axis]);
         out->dim[axis] = 1;
         for (int64_t a = axis; index->rank == 0 && a + 1 < x->rank; a++) {
             out->dim[a] = x->dim[a + 1];
@@ -463,6 +480,9 @@ int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
         int64_t k = uw_import_integer(index, i);
         uint64_t at = (uint64_t)(k < 0 ? k + size : k);
         uw_const_put(out, data, i, uw_import_number(x, at), uw_import_integer(x, at));
+        if (uw_const_is_sized_at(x, at) && uw_const_mark(im, out, i) < 0) {
+            return im->err->code;
+        }
     }
     return data != NULL ? UW_OK : im->err->code;
 }

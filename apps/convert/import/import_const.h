@@ -21,6 +21,22 @@ void *uw_const_fresh(struct uw_import *im, const struct uw_onnx_node *n, struct 
 void uw_const_put(struct uw_onnx_tensor *t, void *data, uint64_t i, double number,
                   int64_t integer);
 
+/* Place of element i (row-major) of a constant, in elements from the first. */
+int64_t uw_const_offset(const struct uw_onnx_tensor *t, uint64_t i);
+
+/* Move its element 0 by so many elements. */
+void uw_const_move_start(struct uw_onnx_tensor *t, int64_t by);
+
+/* import_sized.c: whether an element of a constant, or any, depends on the minibatch's size. */
+bool uw_const_is_sized_at(const struct uw_onnx_tensor *t, uint64_t i);
+bool uw_const_is_sized(const struct uw_onnx_tensor *t);
+
+/* Mark element i of new memory so; or those that are of another constant of the same shape.
+ * Returns UW_OK or UW_ERR_NOMEM, err set. */
+int uw_const_mark(struct uw_import *im, struct uw_onnx_tensor *t, uint64_t i);
+int uw_const_mark_like(struct uw_import *im, struct uw_onnx_tensor *t,
+                       const struct uw_onnx_tensor *from);
+
 int uw_fold_constant(struct uw_import *im, const struct uw_onnx_node *n,
                      struct uw_onnx_tensor *out);
 int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n, const struct uw_value *x,

@@ -134,6 +134,30 @@ static int64_t whole(double d)
     return d > -9e15 && d < 9e15 ? (int64_t)d : 0;
 }
 
+/* Axes along which all operands repeat have size 1, to be computed once. */
+static void repeat_once(struct uw_onnx_tensor *x, uint32_t count, struct uw_onnx_tensor *out)
+{
+    for (uint32_t a = 0; a < out->rank; a++) {
+        bool repeats = out->dim[a] > 1;
+        for (uint32_t k = 0; k < count; k++) {
+            repeats = repeats && x[k].stride[a] == 0;
+        }
+        for (uint32_t k = 0; k < count && repeats; k++) {
+            x[k].dim[a] = 1;
+        }
+        out->dim[a] = repeats ? 1 : out->dim[a];
+    }
+}
+
+/* The sizes again, of a result that was computed once. */
+static void unrepeat(struct uw_onnx_tensor *out, const uint64_t *dim)
+{
+    for (uint32_t a = 0; a < out->rank; a++) {
+        out->stride[a] = out->dim[a] == dim[a] ? out->stride[a] : 0;
+        out->dim[a] = dim[a];
+    }
+}
+
 static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
                            const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out)
 {
@@ -143,12 +167,14 @@ static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
     bool logical = logic(n->op, 0.0, 0.0, &unused);
     int rc = broadcast(im, n, x, count, out);
     out->is_float = x[where ? 1 : 0]->is_float && !logical;
+    const struct uw_onnx_tensor shape = *out;
+    struct uw_onnx_tensor s[3] = {stretch(x[0], out), stretch(x[count > 1 ? 1 : 0], out),
+                                  stretch(x[count - 1], out)};
+    repeat_once(s, 3, out);
     void *data = rc == UW_OK ? uw_const_fresh(im, n, out, 0) : NULL;
     if (data == NULL) {
         return im->err->code;
     }
-    struct uw_onnx_tensor s[3] = {stretch(x[0], out), stretch(x[count > 1 ? 1 : 0], out),
-                                  stretch(x[count - 1], out)};
     uint64_t total = uw_onnx_tensor_size(out);
     for (uint64_t i = 0; i < total; i++) {
         double y = 0.0;
@@ -160,7 +186,13 @@ static int fold_arithmetic(struct uw_import *im, const struct uw_onnx_node *n,
             arithmetic(n->op, a, b, &y);
         }
         uw_const_put(out, data, i, y, whole(y));
+        for (uint32_t k = 0; k < 3; k++) {
+            if (uw_const_is_sized_at(&s[k], i) && uw_const_mark(im, out, i) < 0) {
+                return im->err->code;
+            }
+        }
     }
+    unrepeat(out, shape.dim);
     return UW_OK;
 }
 
@@ -221,7 +253,7 @@ static bool is_one_number(struct uw_import *im, const struct uw_onnx_node *n)
     bool same = first->is_float;
     for (uint32_t k = 0; k < n->inputs_n && same; k++) {
         const struct uw_onnx_tensor *t = &uw_import_in(im, n, k)->t;
-        same = uw_onnx_tensor_size(t) > 0;
+        same = uw_onnx_tensor_size(t) > 0 && t->sized == NULL;
         for (uint32_t a = 0; a < t->rank && same; a++) {
             same = t->dim[a] == 1 || t->stride[a] == 0;
         }
@@ -254,8 +286,11 @@ static int fold_concat(struct uw_import *im, const struct uw_onnx_node *n,
         uint64_t run = t->dim[axis] * inner;
         uint64_t count = uw_onnx_tensor_size(t);
         for (uint64_t i = 0; i < count; i++) {
-            uw_const_put(out, data, i / run * out->dim[axis] * inner + before * inner + i % run,
-                         uw_import_number(t, i), uw_import_integer(t, i));
+            uint64_t at = i / run * out->dim[axis] * inner + before * inner + i % run;
+            uw_const_put(out, data, at, uw_import_number(t, i), uw_import_integer(t, i));
+            if (uw_const_is_sized_at(t, i) && uw_const_mark(im, out, at) < 0) {
+                return im->err->code;
+            }
         }
         before += t->dim[axis];
     }
@@ -328,7 +363,7 @@ static int fold_cast(struct uw_import *im, const struct uw_onnx_node *n,
         int64_t v = uw_import_integer(x, i);
         uw_const_put(out, data, i, d, to == UW_ONNX_BOOL ? d != 0.0 : v);
     }
-    return data != NULL ? UW_OK : im->err->code;
+    return data != NULL ? uw_const_mark_like(im, out, x) : im->err->code;
 }
 
 static int fold_identity(struct uw_import *im, const struct uw_onnx_node *n,
@@ -351,8 +386,12 @@ static int fold_range(struct uw_import *im, const struct uw_onnx_node *n,
     }
     double start = uw_import_number(x[0], 0), delta = uw_import_number(x[2], 0);
     double count = ceil((uw_import_number(x[1], 0) - start) / delta);
+    bool sized = uw_const_is_sized(x[0]) || uw_const_is_sized(x[1]) || uw_const_is_sized(x[2]);
     if (!(fabs(count) <= UW_FOLD_MAX)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a range of %g elements", count);
+        return sized ? uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a number for each sample of "
+                                        "the minibatch: its layers see one sample")
+                     : uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "a range of %g elements",
+                                        count);
     }
     *out = (struct uw_onnx_tensor){.name = "", .rank = 1, .is_float = x[0]->is_float};
     out->dim[0] = count > 0.0 ? (uint64_t)count : 0;
@@ -360,6 +399,9 @@ static int fold_range(struct uw_import *im, const struct uw_onnx_node *n,
     for (uint64_t i = 0; data != NULL && i < out->dim[0]; i++) {
         double y = start + (double)i * delta;
         uw_const_put(out, data, i, y, whole(y));
+        if (sized && uw_const_mark(im, out, i) < 0) {
+            return im->err->code;
+        }
     }
     return data != NULL ? UW_OK : im->err->code;
 }
@@ -378,32 +420,27 @@ static double gather_up(const char *what, double sum, double x, bool first)
     return (first ? 0.0 : sum) + (squares ? x * x : x);
 }
 
-static int fold_reduce(struct uw_import *im, const struct uw_onnx_node *n,
-                       const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+/* Whether a reduction over these axes depends on how many samples the minibatch has. */
+static bool reduces_minibatch(const struct uw_import *im, const struct uw_onnx_tensor *x,
+                              uint32_t axes, const char *what)
 {
-    const struct uw_onnx_tensor *x = in[0];
-    const char *what = n->op + strlen("Reduce");
-    uint32_t axes = 0, kept[UW_ONNX_RANK_MAX];
-    bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
-    int count = uw_import_axes(im, n, x->rank, false, &axes);
-    if (im->err->code != UW_OK) {
-        return im->err->code;
-    }
-    axes = count < 1 ? (1u << x->rank) - 1 : axes;
-    *out = (struct uw_onnx_tensor){.name = "", .is_float = x->is_float};
+    bool found = false;
     for (uint32_t a = 0; a < x->rank; a++) {
-        bool gone = (axes & 1u << a) != 0;
-        kept[a] = out->rank;
-        if (!gone || keep) {
-            out->dim[out->rank++] = gone ? 1 : x->dim[a];
-        }
+        found = found || ((axes & 1u << a) != 0 && uw_import_is_open(im, x->dim[a]));
     }
-    void *data = uw_const_fresh(im, n, out, 0);
+    return found && what[0] != 'M'; /* Max, Mean, Min: of equal numbers */
+}
+
+/* Elements of out = x reduced; axis a of x that stays is kept[a] of out. Returns 1: too many. */
+static int reduce_all(struct uw_import *im, const char *what, const struct uw_onnx_tensor *x,
+                      uint32_t axes, const uint32_t *kept, struct uw_onnx_tensor *out, void *data)
+{
     uint64_t total = uw_onnx_tensor_size(x), size = uw_onnx_tensor_size(out);
-    double *sum = data != NULL ? uw_pool_take(im->pool, 2 * size, sizeof *sum) : NULL;
+    double *sum = uw_pool_take(im->pool, 2 * size, sizeof *sum);
     if (sum == NULL || total > UW_FOLD_MAX * 16u || size == 0) {
-        return data == NULL ? im->err->code : sum == NULL ? uw_import_nomem(im) : 1;
+        return sum == NULL ? uw_import_nomem(im) : 1;
     }
+    bool sized = reduces_minibatch(im, x, axes, what);
     for (uint64_t i = 0; i < total; i++) {
         uint64_t left = i, at = 0;
         for (uint32_t a = x->rank; a-- > 0;) {
@@ -413,6 +450,9 @@ static int fold_reduce(struct uw_import *im, const struct uw_onnx_node *n,
         }
         sum[at] = gather_up(what, sum[at], uw_import_number(x, i), sum[size + at] == 0.0);
         sum[size + at] += 1.0;
+        if ((sized || uw_const_is_sized_at(x, i)) && uw_const_mark(im, out, at) < 0) {
+            return im->err->code;
+        }
     }
     for (uint64_t i = 0; i < size; i++) {
         double y = strcmp(what, "Mean") == 0 ? sum[i] / sum[size + i]
@@ -420,6 +460,35 @@ static int fold_reduce(struct uw_import *im, const struct uw_onnx_node *n,
         uw_const_put(out, data, i, y, whole(y));
     }
     return UW_OK;
+}
+
+static int fold_reduce(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    struct uw_onnx_tensor x = *in[0];
+    uint32_t axes = 0, kept[UW_ONNX_RANK_MAX];
+    uint64_t dim[UW_ONNX_RANK_MAX] = {0};
+    bool keep = uw_onnx_int(n, "keepdims", 1) != 0;
+    int count = uw_import_axes(im, n, x.rank, false, &axes);
+    if (im->err->code != UW_OK) {
+        return im->err->code;
+    }
+    axes = count < 1 ? (1u << x.rank) - 1 : axes;
+    *out = (struct uw_onnx_tensor){.name = "", .is_float = x.is_float};
+    for (uint32_t a = 0; a < x.rank; a++) {
+        bool gone = (axes & 1u << a) != 0;
+        kept[a] = out->rank;
+        if (!gone || keep) {
+            dim[out->rank] = gone ? 1 : x.dim[a];
+            x.dim[a] = !gone && x.dim[a] > 1 && x.stride[a] == 0 ? 1 : x.dim[a];
+            out->dim[out->rank++] = gone ? 1 : x.dim[a];
+        }
+    }
+    void *data = uw_const_fresh(im, n, out, 0);
+    int rc = data != NULL ? reduce_all(im, n->op + strlen("Reduce"), &x, axes, kept, out, data)
+                          : im->err->code;
+    unrepeat(out, dim);
+    return rc;
 }
 
 /* Parts of a constant along an axis. Returns 1 (done), 0 (no Split of a constant), or a code. */
@@ -449,7 +518,7 @@ static int fold_split(struct uw_import *im, const struct uw_onnx_node *n)
             y->kind = UW_VALUE_CONST;
             y->t = x->t;
             y->t.dim[axis] = (uint64_t)length;
-            y->t.data += at * x->t.stride[axis] * (x->t.is_float ? 4 : 8);
+            uw_const_move_start(&y->t, at * x->t.stride[axis]);
             y->derived = x->derived;
         }
         at += length;

@@ -13,6 +13,9 @@ int uw_import_refuse(struct uw_import *im, const struct uw_onnx_node *n, int cod
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (im->batch == UW_BATCH_SYMBOL) {
+        uw_import_name_open_sizes(text, sizeof text);
+    }
     if (n == NULL) {
         return uw_error_set(im->err, code, "%.60s: %s", im->file, text);
     }

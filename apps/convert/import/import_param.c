@@ -39,13 +39,24 @@ static bool is_computed_name(const char *name)
     return strstr(name, "::") != NULL || strncmp(name, "val_", 4) == 0 || is_folded_name(name);
 }
 
+/* The tensor with each element that repeats along an axis once. */
+static struct uw_onnx_tensor without_repeats(const struct uw_onnx_tensor *t)
+{
+    struct uw_onnx_tensor once = *t;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        once.dim[a] = t->stride[a] == 0 && t->dim[a] > 1 ? 1 : t->dim[a];
+    }
+    return once;
+}
+
 /* Whether the numbers are those of a mask: huge ones, or, of a computed tensor, both 0 and 1 and no
  * others. */
 static bool is_mask(const struct uw_onnx_tensor *t, bool computed)
 {
-    uint64_t n = uw_onnx_tensor_size(t), zeros = 0, ones = 0;
+    const struct uw_onnx_tensor once = without_repeats(t);
+    uint64_t n = uw_onnx_tensor_size(&once), zeros = 0, ones = 0;
     for (uint64_t i = 0; i < n; i++) {
-        double v = uw_import_number(t, i);
+        double v = uw_import_number(&once, i);
         if (!(v > -1e4 && v < 1e4)) {
             return true;
         }
@@ -92,8 +103,10 @@ int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
         one.dim[a] = repeated[a] ? 1 : one.dim[a];
     }
     size = uw_onnx_tensor_size(&one);
-    if (size == 0 || size > INT32_MAX) {
-        return uw_import_refuse(im, n, UW_ERR_SHAPE, "an input is empty or too large");
+    if (size == 0 || size > INT32_MAX || uw_import_is_open(im, size)) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, size == 0 || !uw_import_is_open(im, size)
+                                ? "an input is empty or too large"
+                                : "a constant has a size that is the minibatch's");
     }
     uint32_t rank = one.rank >= 1 && one.rank <= UW_AXES_MAX ? one.rank : 1;
     int64_t layer = uw_import_parameter(im, n, &one, rank, rank == one.rank ? one.dim : &size,

@@ -42,6 +42,18 @@ int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,
                             const struct uw_onnx_tensor *t, uint32_t rank, const uint64_t *dim,
                             bool trains);
 
+/* import_sized.c */
+
+/* Whether a size is that of a minibatch which the file leaves open, or a multiple of it. */
+bool uw_import_is_open(const struct uw_import *im, uint64_t size);
+
+/* Refuse a node that takes the minibatch's open size as a number of the network, and not for a
+ * shape. Returns UW_OK or UW_ERR_UNSUPPORTED, err set. */
+int uw_import_refuse_sized(struct uw_import *im, const struct uw_onnx_node *n);
+
+/* Write N for sizes of the minibatch in a sentence. */
+void uw_import_name_open_sizes(char *text, size_t text_n);
+
 /* import_tensor.c, import_function.c, import_matmul.c, import_take.c: parts of operators. x and y
  * are values, y may be x unless it says otherwise. All return UW_OK or a code with err set. */
 

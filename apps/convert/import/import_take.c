@@ -385,8 +385,12 @@ int uw_op_expand(struct uw_import *im, const struct uw_onnx_node *n)
         if (uw_view_has_batch(&y->view, a) && (uint64_t)want[i] == im->batch && !tile) {
             continue;
         }
-        if (!tile && size == 1 && times == im->batch && im->batch == UW_BATCH_SYMBOL) {
+        if (size == 1 && times == im->batch && im->batch == UW_BATCH_SYMBOL) {
             continue; /* of a value that is the same for all samples */
+        }
+        if (uw_import_is_open(im, times)) {
+            return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "repeats what a sample has as often "
+                                    "as the minibatch has samples");
         }
         int rc = repeat(im, n, &y->view, a, times);
         if (rc < 0) {
