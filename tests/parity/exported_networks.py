@@ -51,6 +51,8 @@ KNOWN = {       # name: why it does not work with the older exporter
 REFUSED = {     # name: the sentence with which it must be refused
     "over_minibatch": "uses the minibatch's size as a number",
     "root_of_minibatch": "uses the minibatch's size as a number",
+    "whole_values": "cuts numbers down to whole ones",
+    "whole_steps": "cuts numbers down to whole ones",
 }
 CONSTANT = {    # what the older exporter's files do not tell from parameters: --constant
     "fourier_features": "frequencies",

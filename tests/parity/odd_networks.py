@@ -541,6 +541,18 @@ def bias_of_keys(x, key, last, attention):
     return last(attention(x, k, k)[0].mean(1))
 
 
+@network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])
+def truth_of_values(x, mix, last):
+    y = mix(x)
+    return last((y.relu().bool().to(x.dtype) * y + (x > 0.3).int().to(x.dtype)).mean(1))
+
+
+@network((10, 8), lambda: [nn.Embedding(9, 8), Linear(8, 8), Linear(8, 5)])
+def rows_by_values(x, table, mix, last):
+    places = (x[:, :, 0] > 0).long() + (x[:, :, 1] > 0.5).long() * 4
+    return last((table(places) * mix(x)).mean(1))
+
+
 # Those that cannot be trained here
 
 @network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])
@@ -551,3 +563,13 @@ def over_minibatch(x, mix, last):
 @network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])
 def root_of_minibatch(x, mix, last):
     return last((mix(x) * x.size(0) ** 0.5).tanh().mean(1))
+
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])
+def whole_values(x, mix, last):
+    return last(mix(x).tanh().mean(1) + (x[:, 0] * 2).int().float())
+
+
+@network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])
+def whole_steps(x, mix, last):
+    return last((mix(x) * 3).long().mul(2).to(x.dtype).mean(1) + x[:, 0])

@@ -13,7 +13,7 @@ static const struct {
     {"And", uw_op_logic},
     {"AveragePool", uw_op_pool},
     {"BatchNormalization", uw_op_batchnorm},
-    {"Cast", uw_op_identity},
+    {"Cast", uw_op_cast},
     {"CastLike", uw_op_cast_like},
     {"Celu", uw_op_function},
     {"Clip", uw_op_clip},
@@ -317,7 +317,12 @@ static int run_node(struct uw_import *im, const struct uw_onnx_node *n)
         return rc;
     }
     rc = uw_import_refuse_sized(im, n);
-    return rc < 0 ? rc : uw_import_lower_node(im, n);
+    rc = rc < 0 ? rc : uw_import_check_whole(im, n);
+    rc = rc < 0 ? rc : uw_import_lower_node(im, n);
+    if (rc == UW_OK) {
+        uw_import_note_whole(im, n);
+    }
+    return rc;
 }
 
 int uw_import_lower_node(struct uw_import *im, const struct uw_onnx_node *n)

@@ -56,6 +56,8 @@ struct uw_value {
     int code;
     struct uw_onnx_tensor t;        /* constant */
     struct uw_view view;            /* data */
+    bool whole, truth;              /* data: of whole numbers; of 0 and 1 */
+    const struct uw_onnx_node *rounds;  /* data: the Cast that should round it; NULL: none */
     bool derived;                   /* constant: computed from parameters */
     struct uw_value *as_value;      /* constant: computed as a value, once; NULL: not yet */
     struct uw_value *item;          /* list: [items_n] */

@@ -48,7 +48,7 @@ int uw_op_cast_like(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_value *x = uw_import_in(im, n, 0), *like = uw_import_in(im, n, 1);
     struct uw_value *y = uw_import_out(im, n, 0);
     if (x == NULL || like == NULL || y == NULL || x->kind != UW_VALUE_CONST) {
-        return uw_op_identity(im, n);
+        return uw_op_cast(im, n);
     }
     if (uw_import_opaque_input(im, n)) {
         return im->err->code;

@@ -3,6 +3,7 @@
  * The axes of the input: one is the minibatch, the others have a size, from the file or from
  * --shape. */
 #include "import_graph.h"
+#include "import_parts.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -306,6 +307,8 @@ static int cut_inputs(struct uw_import *im, struct uw_onnx_value_info *x, uint32
         }
         total += v[i]->view.n;
         v[i]->kind = UW_VALUE_DATA;
+        v[i]->whole = uw_import_is_whole_type(x[i].type);
+        v[i]->truth = x[i].type == UW_ONNX_BOOL;
     }
     struct uw_value *all = uw_pool_take(im->pool, 1, sizeof *all);
     if (all == NULL || total > INT32_MAX) {
@@ -383,6 +386,8 @@ int uw_import_inputs(struct uw_import *im, const struct uw_onnx_value_info *cons
     rc = rc < 0 ? rc : set_view(im, &copy[0], batch[0], &im->input->view);
     if (rc == UW_OK) {
         im->input->kind = UW_VALUE_DATA;
+        im->input->whole = uw_import_is_whole_type(copy[0].type);
+        im->input->truth = copy[0].type == UW_ONNX_BOOL;
         set_end(&im->out->input, &copy[0], batch[0]);
     }
     return rc;

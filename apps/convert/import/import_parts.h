@@ -54,6 +54,18 @@ int uw_import_refuse_sized(struct uw_import *im, const struct uw_onnx_node *n);
 /* Write N for sizes of the minibatch in a sentence. */
 void uw_import_name_open_sizes(char *text, size_t text_n);
 
+/* import_whole.c */
+
+/* Whether an ONNX type is one of whole numbers. */
+bool uw_import_is_whole_type(int64_t type);
+
+/* Refuse a node that reads what should have been rounded. Returns UW_OK, or a code with err set. */
+int uw_import_check_whole(struct uw_import *im, const struct uw_onnx_node *n);
+int uw_import_refuse_rounding(struct uw_import *im, const struct uw_onnx_node *cast);
+
+/* Note which outputs of the node are whole numbers. */
+void uw_import_note_whole(struct uw_import *im, const struct uw_onnx_node *n);
+
 /* import_tensor.c, import_function.c, import_matmul.c, import_take.c: parts of operators. x and y
  * are values, y may be x unless it says otherwise. All return UW_OK or a code with err set. */
 
@@ -131,14 +143,14 @@ int uw_import_pads(struct uw_import *im, const struct uw_onnx_node *n, uint32_t 
 
 /* One function per operator. Each returns UW_OK or a code with err set. */
 typedef int uw_import_op(struct uw_import *im, const struct uw_onnx_node *n);
-uw_import_op uw_op_arithmetic, uw_op_batchnorm, uw_op_cast_like, uw_op_clip, uw_op_compare,
-    uw_op_concat, uw_op_conv, uw_op_conv_transpose, uw_op_cumsum, uw_op_depth_to_space,
-    uw_op_dequantize, uw_op_dropout, uw_op_einsum, uw_op_erfc, uw_op_expand, uw_op_flatten,
-    uw_op_function, uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool, uw_op_groupnorm,
-    uw_op_identity, uw_op_if, uw_op_instancenorm, uw_op_layernorm, uw_op_leaky_relu, uw_op_list_at,
-    uw_op_logic, uw_op_loop, uw_op_lrn, uw_op_make_list, uw_op_matmul, uw_op_pad, uw_op_pool,
-    uw_op_prelu, uw_op_recurrent, uw_op_reduce, uw_op_reshape, uw_op_resize, uw_op_slice,
-    uw_op_softmax, uw_op_split, uw_op_split_to_list, uw_op_squeeze, uw_op_transpose,
-    uw_op_unsqueeze, uw_op_where;
+uw_import_op uw_op_arithmetic, uw_op_batchnorm, uw_op_cast, uw_op_cast_like, uw_op_clip,
+    uw_op_compare, uw_op_concat, uw_op_conv, uw_op_conv_transpose, uw_op_cumsum,
+    uw_op_depth_to_space, uw_op_dequantize, uw_op_dropout, uw_op_einsum, uw_op_erfc, uw_op_expand,
+    uw_op_flatten, uw_op_function, uw_op_gather, uw_op_gelu, uw_op_gemm, uw_op_global_pool,
+    uw_op_groupnorm, uw_op_identity, uw_op_if, uw_op_instancenorm, uw_op_layernorm,
+    uw_op_leaky_relu, uw_op_list_at, uw_op_logic, uw_op_loop, uw_op_lrn, uw_op_make_list,
+    uw_op_matmul, uw_op_pad, uw_op_pool, uw_op_prelu, uw_op_recurrent, uw_op_reduce, uw_op_reshape,
+    uw_op_resize, uw_op_slice, uw_op_softmax, uw_op_split, uw_op_split_to_list, uw_op_squeeze,
+    uw_op_transpose, uw_op_unsqueeze, uw_op_where;
 
 #endif

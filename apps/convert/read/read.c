@@ -3,6 +3,7 @@
 
 #include "import/import_const.h"
 #include "import/import_graph.h"
+#include "import/import_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static int check_output(struct uw_import *im, struct uw_value *v, const char *na
     if (v->view.layer == 0) {
         return uw_import_refuse(im, v->node, UW_ERR_UNSUPPORTED, "the output is not a layer's");
     }
-    return uw_import_arrange(im, v->node, &v->view, 3);
+    return v->rounds != NULL ? uw_import_refuse_rounding(im, v->rounds)
+                             : uw_import_arrange(im, v->node, &v->view, 3);
 }
 
 /* Tell of batch norms that an exporter has folded into other layers. PyTorch's older exporter does
