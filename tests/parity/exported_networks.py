@@ -59,6 +59,7 @@ CONSTANT = {    # what the older exporter's files do not tell from parameters: -
     "fixed_transform": "basis",
     "fixed_positions": "positions",
     "graph_convolution": "adjacency",
+    "values_as_mask": "mask",
 }
 
 

@@ -553,6 +553,68 @@ def rows_by_values(x, table, mix, last):
     return last((table(places) * mix(x)).mean(1))
 
 
+# Attention with a mask
+
+def attend(x, qkv, last, attention):
+    q, k, v = qkv(x).view(-1, 10, 3, 2, 4).permute(2, 0, 3, 1, 4).unbind(0)
+    return last(attention(q, k, v).transpose(1, 2).flatten(2)[:, 3:].mean(1))
+
+
+def masked_attention(q, k, v, mask):
+    return (q @ k.transpose(2, 3) * 0.5).masked_fill(mask, float("-inf")).softmax(-1) @ v
+
+
+OWN = [lambda: Linear(8, 24), lambda: Linear(8, 5)]
+
+
+@network((10, 8), lambda: [make() for make in OWN])
+def causal_by_ones(x, qkv, last):
+    return attend(x, qkv, last, lambda q, k, v: masked_attention(
+        q, k, v, torch.tril(torch.ones(q.shape[2], q.shape[2])) == 0))
+
+
+@network((10, 8), lambda: [make() for make in OWN])
+def causal_by_sum(x, qkv, last):
+    return attend(x, qkv, last, lambda q, k, v: (
+        q @ k.transpose(2, 3) + torch.triu(torch.full((10, 10), -1e4), 1)).softmax(-1) @ v)
+
+
+@network((10, 8), lambda: [make() for make in OWN])
+def band_of_places(x, qkv, last):
+    places = torch.arange(10)
+    return attend(x, qkv, last, lambda q, k, v: masked_attention(
+        q, k, v, (places[:, None] - places[None, :]).abs() > 2))
+
+
+@network((10, 8), lambda: [parameter(10, 10), Linear(80, 5)])
+def triangular_weight(x, weight, last):
+    return last((torch.tril(weight) @ x).flatten(1))
+
+
+@network((10, 8), lambda: [nn.Transformer(8, 2, 1, 1, 16, 0.0, batch_first=True), Linear(8, 5),
+                           nn.Transformer.generate_square_subsequent_mask(4)])
+def encoder_decoder(x, both, last, mask):
+    return last(both(x, x[:, :4], tgt_mask=mask)[:, -1])
+
+
+if hasattr(F, "scaled_dot_product_attention"):      # PyTorch 2
+    @network((10, 8), lambda: [make() for make in OWN])
+    def causal_attention(x, qkv, last):
+        return attend(x, qkv, last, lambda q, k, v: F.scaled_dot_product_attention(
+            q, k, v, is_causal=True))
+
+    @network((10, 8), lambda: [*[make() for make in OWN],
+                               (torch.rand(10, 10) > 0.3) | (torch.eye(10) > 0)])
+    def truth_as_mask(x, qkv, last, mask):
+        return attend(x, qkv, last, lambda q, k, v: F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask))
+
+    @network((10, 8), lambda: [*[make() for make in OWN], torch.arange(100).view(10, 10) * 0.01])
+    def values_as_mask(x, qkv, last, mask):
+        return attend(x, qkv, last, lambda q, k, v: F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask))
+
+
 # Those that cannot be trained here
 
 @network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])

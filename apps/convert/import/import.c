@@ -48,6 +48,7 @@ static const struct {
     {"Identity", uw_op_identity},
     {"If", uw_op_if},
     {"InstanceNormalization", uw_op_instancenorm},
+    {"IsNaN", uw_op_is_nan},
     {"LRN", uw_op_lrn},
     {"LSTM", uw_op_recurrent},
     {"LayerNormalization", uw_op_layernorm},
@@ -106,6 +107,7 @@ static const struct {
     {"ThresholdedRelu", uw_op_function},
     {"Tile", uw_op_expand},
     {"Transpose", uw_op_transpose},
+    {"Trilu", uw_op_trilu},
     {"Unsqueeze", uw_op_unsqueeze},
     {"Upsample", uw_op_resize},
     {"Where", uw_op_where},
@@ -118,13 +120,13 @@ const char *uw_convert_operators(void)
            "Conv ConvTranspose Cos CumSum DepthToSpace DequantizeLinear Div Dropout Einsum Elu "
            "Equal Erf Erfc Exp Expand Flatten GRU Gather Gelu Gemm GlobalAveragePool GlobalMaxPool "
            "Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity If "
-           "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log "
-           "LogSoftmax Loop MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
+           "InstanceNormalization IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual "
+           "Log LogSoftmax Loop MatMul Max MaxPool Mean Min Mish Mul Neg Not Or PRelu Pad Pow "
            "RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax "
            "ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Resize Selu SequenceAt "
            "SequenceConstruct Sigmoid Sign Sin Slice Softmax Softplus Softsign SpaceToDepth "
            "Split SplitToSequence Sqrt Squeeze Sub Sum Swish Tanh ThresholdedRelu Tile Transpose "
-           "Unsqueeze Upsample Where; "
+           "Trilu Unsqueeze Upsample Where; "
            "of constants also ConstantOfShape Floor Mod Range ReduceProd Shape and the like";
 }
 

@@ -52,7 +52,8 @@ static bool logic(const char *op, double a, double b, double *y)
     } all[] = {{"Equal", a == b},         {"Greater", a > b},
                {"Less", a < b},           {"GreaterOrEqual", a >= b},
                {"LessOrEqual", a <= b},   {"Not", a == 0.0},
-               {"And", a != 0.0 && b != 0.0}, {"Or", a != 0.0 || b != 0.0}};
+               {"And", a != 0.0 && b != 0.0}, {"Or", a != 0.0 || b != 0.0},
+               {"Xor", (a != 0.0) != (b != 0.0)}, {"IsNaN", isnan(a) != 0}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (strcmp(op, all[i].op) == 0) {
             *y = all[i].holds ? 1.0 : 0.0;
@@ -550,6 +551,7 @@ static const struct {
     {"Slice", 0, uw_fold_slice},
     {"Squeeze", 0, uw_fold_axes},
     {"Transpose", 1, uw_fold_transpose},
+    {"Trilu", 0, uw_fold_trilu},
     {"Unsqueeze", 0, uw_fold_axes},
     {"Where", 3, fold_arithmetic},
 };
@@ -573,7 +575,7 @@ static bool is_derived(struct uw_import *im, const struct uw_onnx_node *n)
 {
     double unused;
     bool computes = (arithmetic(n->op, 1.0, 1.0, &unused) && strcmp(n->op, "Equal") != 0) ||
-                    strncmp(n->op, "Reduce", 6) == 0;
+                    strncmp(n->op, "Reduce", 6) == 0 || strcmp(n->op, "Trilu") == 0;
     for (uint32_t k = 0; k < n->inputs_n; k++) {
         const struct uw_value *v = uw_import_in(im, n, k);
         if (v != NULL && v->kind == UW_VALUE_CONST &&

@@ -95,7 +95,14 @@ int uw_op_where(struct uw_import *im, const struct uw_onnx_node *n)
     const struct uw_value *x[2] = {uw_import_any(im, n, 1), uw_import_any(im, n, 2)};
     struct uw_value *y = uw_import_out(im, n, 0);
     struct uw_value part[2];
+    double holds, unused;
     int rc = c != NULL && x[0] != NULL && x[1] != NULL ? UW_OK : im->err->code;
+    if (rc == UW_OK && y != NULL && uw_import_scalar(c, &holds)) {
+        const struct uw_value *one = x[holds != 0.0 ? 0 : 1], *other = x[holds != 0.0 ? 1 : 0];
+        if (one->kind == UW_VALUE_DATA && uw_import_scalar(other, &unused)) {
+            return uw_import_rename(y, one);
+        }
+    }
     for (uint32_t k = 0; k < 2 && rc == UW_OK; k++) {
         rc = masked(im, n, c, x[k], k == 0, &part[k]);
     }
