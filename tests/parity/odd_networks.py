@@ -615,6 +615,25 @@ if hasattr(F, "scaled_dot_product_attention"):      # PyTorch 2
             q, k, v, attn_mask=mask))
 
 
+# Positions
+
+@network((10, 8), lambda: [nn.Embedding(10, 8), Linear(8, 8), Linear(8, 5)])
+def positions_of_all(x, table, mix, last):
+    return last((mix(x) + table(torch.arange(10))).tanh().mean(1))
+
+
+@network((10, 8), lambda: [nn.Embedding(16, 8), Linear(8, 8), Linear(8, 5)])
+def positions_from_two(x, table, mix, last):
+    return last((mix(x) + table(torch.arange(x.shape[1])[None] + 2)).tanh().mean(1))
+
+
+@network((10, 8), lambda: [parameter(19, 2), *[make() for make in OWN],
+                           torch.arange(10)[:, None] - torch.arange(10)[None, :] + 9])
+def relative_positions(x, table, qkv, last, places):
+    return attend(x, qkv, last, lambda q, k, v: (
+        q @ k.transpose(2, 3) + table[places].permute(2, 0, 1)).softmax(-1) @ v)
+
+
 # Those that cannot be trained here
 
 @network((10, 8), lambda: [Linear(8, 8), Linear(8, 5)])

@@ -443,46 +443,84 @@ int uw_fold_slice(struct uw_import *im, const struct uw_onnx_node *n,
     return count < 0 ? count : UW_OK;
 }
 
-int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
-                   const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+/* Place i that a Gather takes, counted from the front. */
+static int64_t place(const struct uw_onnx_tensor *index, uint64_t i, int64_t size)
 {
-    const struct uw_onnx_tensor *x = in[0], *index = in[1];
-    int64_t axis = uw_onnx_int(n, "axis", 0);
-    axis = axis < 0 ? axis + x->rank : axis;
-    uint64_t count = uw_onnx_tensor_size(index);
-    if (axis < 0 || axis >= x->rank || index->rank > 1 || (count != 1 && x->rank != 1)) {
-        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "gathers more than one row of a "
-                                "constant");
+    int64_t k = uw_import_integer(index, i);
+    return k < 0 ? k + size : k;
+}
+
+/* Whether a Gather takes places that follow each other, along one axis; err set: that are none. */
+static bool is_range(struct uw_import *im, const struct uw_onnx_node *n,
+                     const struct uw_onnx_tensor *index, int64_t size)
+{
+    uint64_t count = uw_onnx_tensor_size(index), axes = 0;
+    for (uint32_t a = 0; a < index->rank; a++) {
+        axes += index->dim[a] != 1 ? 1 : 0;
     }
-    int64_t size = (int64_t)x->dim[axis];
+    bool range = axes < 2 && count > 0;
     for (uint64_t i = 0; i < count && i < UW_FOLD_MAX; i++) {
-        int64_t k = uw_import_integer(index, i);
-        if (k < -size || k >= size) {
-            return uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld", (long long)k,
-                                    (long long)size);
+        int64_t k = place(index, i, size);
+        if (k < 0 || k >= size) {
+            uw_import_refuse(im, n, UW_ERR_SHAPE, "index %lld of %lld",
+                             (long long)uw_import_integer(index, i), (long long)size);
+            return false;
         }
+        range = range && k == place(index, 0, size) + (int64_t)i;
     }
-    *out = *x;
-    if (count == 1) {
-        int64_t k = uw_import_integer(index, 0);
-        uw_const_move_start(out, (k < 0 ? k + size : k) * x->stride[axis]);
-        out->dim[axis] = 1;
-        for (int64_t a = axis; index->rank == 0 && a + 1 < x->rank; a++) {
-            out->dim[a] = x->dim[a + 1];
-            out->stride[a] = x->stride[a + 1];
-        }
-        out->rank -= index->rank == 0 ? 1 : 0;
-        return UW_OK;
+    return range;
+}
+
+/* Elements of a constant that do not follow each other. */
+static int gather_copy(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *x, const struct uw_onnx_tensor *index,
+                       uint32_t axis, struct uw_onnx_tensor *out)
+{
+    uint64_t count = uw_onnx_tensor_size(index), inner = 1, size = x->dim[axis];
+    for (uint32_t a = axis + 1; a < x->rank; a++) {
+        inner *= x->dim[a];
     }
-    out->dim[0] = count;
-    void *data = uw_const_fresh(im, n, out, 0);
-    for (uint64_t i = 0; data != NULL && i < count; i++) {
-        int64_t k = uw_import_integer(index, i);
-        uint64_t at = (uint64_t)(k < 0 ? k + size : k);
+    out->name = "";
+    void *data = uw_const_fresh(im, n, out, x->stored_n);
+    uint64_t total = uw_onnx_tensor_size(out);
+    for (uint64_t i = 0; data != NULL && i < total; i++) {
+        uint64_t k = (uint64_t)place(index, i / inner % count, (int64_t)size);
+        uint64_t at = (i / inner / count * size + k) * inner + i % inner;
         uw_const_put(out, data, i, uw_import_number(x, at), uw_import_integer(x, at));
         if (uw_const_is_sized_at(x, at) && uw_const_mark(im, out, i) < 0) {
             return im->err->code;
         }
     }
     return data != NULL ? UW_OK : im->err->code;
+}
+
+/* Rows of a parameter that follow each other are a part of it; others are taken as values. */
+int uw_fold_gather(struct uw_import *im, const struct uw_onnx_node *n,
+                   const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *x = in[0], *index = in[1];
+    int64_t axis = uw_onnx_int(n, "axis", 0);
+    axis = axis < 0 ? axis + x->rank : axis;
+    if (axis < 0 || axis >= x->rank || x->rank - 1 + index->rank > UW_ONNX_RANK_MAX) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, "gathers along no axis of a constant");
+    }
+    bool range = is_range(im, n, index, (int64_t)x->dim[axis]);
+    if (im->err->code != UW_OK) {
+        return im->err->code;
+    }
+    *out = *x;
+    out->rank = x->rank - 1 + index->rank;
+    for (uint32_t a = (uint32_t)axis; a < out->rank; a++) {
+        bool behind = a >= axis + index->rank;
+        uint32_t from = behind ? a + 1 - index->rank : (uint32_t)axis;
+        out->dim[a] = behind ? x->dim[from] : index->dim[a - axis];
+        out->stride[a] = behind || out->dim[a] != 1 ? x->stride[from] : 0;
+    }
+    if (range) {
+        uw_const_move_start(out, place(index, 0, (int64_t)x->dim[axis]) * x->stride[axis]);
+        return UW_OK;
+    }
+    const struct uw_value *v = uw_import_in(im, n, 0);
+    return v->derived || uw_import_learns(im, x)
+               ? 1 : gather_copy(im, n, x, index, (uint32_t)axis, out);
 }

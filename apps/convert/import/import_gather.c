@@ -65,8 +65,9 @@ static int pick(struct uw_import *im, const struct uw_onnx_node *n, const struct
 
 int uw_op_gather(struct uw_import *im, const struct uw_onnx_node *n)
 {
-    const struct uw_value *w = uw_import_in(im, n, 0);
-    if (w != NULL && w->kind == UW_VALUE_CONST) {
+    const struct uw_value *w = uw_import_in(im, n, 0), *at = uw_import_in(im, n, 1);
+    bool picks = at != NULL && at->kind == UW_VALUE_CONST;
+    if (w != NULL && w->kind == UW_VALUE_CONST && !picks) {
         return embedding(im, n, &w->t);
     }
     struct uw_value *x = uw_import_data(im, n, 0);
