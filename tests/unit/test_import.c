@@ -478,6 +478,20 @@ static void test_transposed_parameter_has_another_name(void **state)
     }
 }
 
+static void test_input_that_nothing_reads_is_left_out(void **state)
+{
+    (void)state;
+    struct message g = begin();
+    struct uw_convert_model c;
+    struct uw_error err;
+    value(&g, 11, "unread", 1, kernel);
+    add(&g, "Conv", "x conv.weight", "y", "", 0, NULL);
+    assert_int_equal(read_as(&c, &g, 13, &err), UW_OK);
+    assert_int_equal(c.notes_n, 1);
+    assert_string_equal(c.notes[0], "input 'unread' is left out: nothing reads it");
+    uw_convert_deinit(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_minibatch_is_told_from_an_axis_of_its_size_by_the_other_operand),
         cmocka_unit_test(test_einsum_of_rows_by_rows_is_a_sum_of_products),
         cmocka_unit_test(test_transposed_parameter_has_another_name),
+        cmocka_unit_test(test_input_that_nothing_reads_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

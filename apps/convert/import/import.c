@@ -183,13 +183,54 @@ static int make_values(struct uw_import *im)
                ? uw_import_declare_constants(im, &im->graph) : uw_import_nomem(im);
 }
 
+/* Whether a node of a graph, or of a graph within it, reads the name, or it is an output. */
+static bool reads(const struct uw_onnx_graph *g, const char *name)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < g->outputs_n && !found; i++) {
+        found = strcmp(g->output[i].name, name) == 0;
+    }
+    for (uint32_t i = 0; i < g->nodes_n && !found; i++) {
+        const struct uw_onnx_node *n = &g->node[i];
+        for (uint32_t k = 0; k < n->inputs_n && !found; k++) {
+            found = strcmp(n->input[k], name) == 0;
+        }
+        for (uint32_t k = 0; k < n->attributes_n && !found; k++) {
+            found = n->attribute[k].g != NULL && reads(n->attribute[k].g, name);
+        }
+    }
+    return found;
+}
+
+/* Tell of an input that is left out, since nothing reads it. */
+static int leave_out(struct uw_import *im, const char *name)
+{
+    const char *note = uw_pool_format(im->pool, "input '%.60s' is left out: nothing reads it",
+                                      name);
+    if (note == NULL) {
+        return uw_import_nomem(im);
+    }
+    uw_import_note(im, note);
+    return UW_OK;
+}
+
 static int find_inputs(struct uw_import *im)
 {
     const struct uw_onnx_graph *g = &im->graph;
     const struct uw_onnx_value_info *x[UW_IMPORT_INPUTS_MAX];
-    uint32_t inputs_n = 0;
+    uint32_t inputs_n = 0, own_n = 0;
+    for (uint32_t i = 0; i < g->inputs_n; i++) {
+        own_n += uw_import_value(im, g->input[i].name) == NULL ? 1 : 0;
+    }
     for (uint32_t i = 0; i < g->inputs_n; i++) {
         if (uw_import_value(im, g->input[i].name) != NULL) {
+            continue;
+        }
+        if (own_n > 1 && !reads(g, g->input[i].name)) {
+            own_n--;
+            if (leave_out(im, g->input[i].name) < 0) {
+                return im->err->code;
+            }
             continue;
         }
         if (inputs_n == UW_IMPORT_INPUTS_MAX) {
