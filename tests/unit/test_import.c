@@ -492,6 +492,30 @@ static void test_input_that_nothing_reads_is_left_out(void **state)
     uw_convert_deinit(&c);
 }
 
+static void test_first_state_of_another_size_is_refused(void **state)
+{
+    static const char *const in[6] = {"x", "w", "r", "b", "", "h"};
+    static const int64_t dim[4][3] = {{6, 0, 3}, {1, 2, 3}, {1, 2, 2}, {1, 4}};
+    static const int64_t hidden[2][3] = {{1, 1, 3}, {2, 1, 2}};
+    (void)state;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct message g = {.n = 0}, n = {.n = 0};
+        value(&g, 11, "x", 3, dim[0]);
+        value(&g, 12, "y", 3, dim[0]);
+        weight(&g, "w", 3, dim[1], 0);
+        weight(&g, "r", 3, dim[2], 0);
+        weight(&g, "b", 2, dim[3], 0);
+        weight(&g, "h", 3, hidden[k], 0);
+        for (uint32_t i = 0; i < 6; i++) {
+            text(&n, 1, in[i]);
+        }
+        text(&n, 2, "y");
+        text(&n, 4, "RNN");
+        inside(&g, 1, &n);
+        expect(&g, 14, UW_ERR_SHAPE, "its first state is of another size than [1][N][2]");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_einsum_of_rows_by_rows_is_a_sum_of_products),
         cmocka_unit_test(test_transposed_parameter_has_another_name),
         cmocka_unit_test(test_input_that_nothing_reads_is_left_out),
+        cmocka_unit_test(test_first_state_of_another_size_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

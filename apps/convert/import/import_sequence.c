@@ -106,6 +106,31 @@ static int check_recurrent(struct uw_import *im, const struct uw_onnx_node *n,
     return UW_OK;
 }
 
+/* Check that the first states, also zeros, are [directions][N][hidden]. */
+static int check_states(struct uw_import *im, const struct uw_onnx_node *n,
+                        const struct uw_import_recurrent *s)
+{
+    for (uint32_t i = 5; i < 7; i++) {
+        const struct uw_value *h = uw_import_in(im, n, i);
+        bool data = h != NULL && h->kind == UW_VALUE_DATA;
+        if (h == NULL || (!data && h->kind != UW_VALUE_CONST)) {
+            continue;
+        }
+        uint32_t rank = data ? h->view.axes_n : h->t.rank;
+        uint64_t d[UW_ONNX_RANK_MAX] = {0};
+        for (uint32_t a = 0; a < rank; a++) {
+            d[a] = data ? uw_view_dim(&h->view, a) : h->t.dim[a];
+        }
+        if (rank != 3 || d[0] != s->directions || d[2] != s->hidden) {
+            return uw_import_refuse(im, n, UW_ERR_SHAPE, "its first %s is of another size than "
+                                    "[%llu][N][%llu]", i == 5 ? "state" : "cell",
+                                    (unsigned long long)s->directions,
+                                    (unsigned long long)s->hidden);
+        }
+    }
+    return UW_OK;
+}
+
 static int read_recurrent(struct uw_import *im, const struct uw_onnx_node *n,
                           struct uw_import_recurrent *s)
 {
@@ -142,7 +167,7 @@ static int read_recurrent(struct uw_import *im, const struct uw_onnx_node *n,
                                 "%llu hidden", (unsigned long long)s->in,
                                 (unsigned long long)s->hidden);
     }
-    return UW_OK;
+    return check_states(im, n, s);
 }
 
 /* Bring the input into the order of a recurrent layer. */
