@@ -8,7 +8,8 @@ with `uwasa train`. The loss of every step must agree to 2e-5, or, where steps a
 well as three times PyTorch in single precision. Files of the newer exporter tell parameters from
 constants; of the older one --constant names those of CONSTANT below.
 
-Exporters: torchscript, the older one, which every PyTorch has; dynamo, the newer one.
+Exporters: torchscript, the older one, which every PyTorch has; dynamo, the newer one; dynamo23, the
+same with opset 23, which has Attention.
 
 Prints one line a network that differs and the count. A network that is known not to work
 must fail: the list below tells why, of the older exporter of PyTorch 1.13; another list has those
@@ -70,8 +71,9 @@ def has_batchnorm(module):
 def export(module, x, path, exporter):
     module = copy.deepcopy(module)
     names = {"input_names": ["x"], "output_names": ["y"]}
-    if exporter == "dynamo":
+    if exporter.startswith("dynamo"):
         plain = {"optimize": False} if has_batchnorm(module) else {}
+        plain.update({"opset_version": 23} if exporter == "dynamo23" else {})
         torch.onnx.export(module.eval(), (x,), path, dynamo=True, external_data=False,
                           dynamic_shapes=({0: torch.export.Dim("batch")},), **names, **plain)
         return
@@ -128,7 +130,7 @@ def run(uwasa, name, exporters, folder):
         except Exception as e:      # an exporter fails in many ways
             yield exporter, str(e).splitlines()[0][:100], False
             continue
-        flags = ["--constant", CONSTANT[name]] if name in CONSTANT and exporter != "dynamo" else []
+        flags = ["--constant", CONSTANT[name]] if name in CONSTANT and not exporter.startswith("dynamo") else []
         got, said = train(uwasa, path, table, is_values, flags)
         if name in REFUSED:
             told = any(REFUSED[name] in line for line in said) and not got

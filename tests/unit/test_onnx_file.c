@@ -595,15 +595,22 @@ static void test_group_norm_up_to_opset_20_has_a_weight_for_each_group(void **st
     uw_convert_deinit(&c);
 }
 
-static void test_attention_with_a_mask_is_refused(void **state)
+static void test_attention_has_a_mask_and_no_cache(void **state)
 {
     static const int64_t dim[4] = {0, 2, 3, 4}, mask_dim[2] = {3, 3};
     (void)state;
     struct message g = {.n = 0};
+    struct uw_convert_model c;
+    struct uw_error err;
     value(&g, 11, "x", 4, dim);
     value(&g, 12, "y", 4, dim);
     constant(&g, "mask", 2, mask_dim, ramp, 0);
+    struct message cached = g;
     add(&g, "Attention", "x x x mask", "y", "", 0, NULL);
+    assert_int_equal(read_as(&c, &g, 23, &err), UW_OK);
+    uw_convert_deinit(&c);
+    g = cached;
+    add(&g, "Attention", "x x x mask x", "y", "", 0, NULL);
     expect(&g, 23, UW_ERR_UNSUPPORTED, "node 'y' (Attention): only Q, K and V of");
 }
 
@@ -649,7 +656,7 @@ int main(void)
         cmocka_unit_test(test_names_of_weights_and_ends_and_the_softmax_come_back),
         cmocka_unit_test(test_several_inputs_come_back_under_their_names),
         cmocka_unit_test(test_group_norm_up_to_opset_20_has_a_weight_for_each_group),
-        cmocka_unit_test(test_attention_with_a_mask_is_refused),
+        cmocka_unit_test(test_attention_has_a_mask_and_no_cache),
         cmocka_unit_test(test_loop_is_refused_with_what_to_do),
         cmocka_unit_test(test_folded_batch_norm_is_told),
     };

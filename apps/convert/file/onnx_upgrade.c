@@ -6,6 +6,7 @@
  * RMSNormalization of opset 23; linear models of scikit-learn) become those. */
 #include "onnx_reader.h"
 
+#include <float.h>
 #include <string.h>
 
 struct upgrade {
@@ -146,23 +147,40 @@ static const char *number(struct upgrade *u, const struct uw_onnx_node *n, const
     return constant(u, &with, name, "value_float");
 }
 
-/* softmax(scale Q K^T) V, of [N][heads][steps][size]; scale is by default 1 / sqrt(size). */
+/* The scores with what a mask and is_causal add to them. An Attention of one input is its mask as
+ * numbers to add. */
+static const char *masked(struct upgrade *u, const struct uw_onnx_node *n, const char *scores)
+{
+    if (n->inputs_n > 3 && n->input[3][0] != '\0') {
+        scores = part(u, n, "Add", scores, part(u, n, "Attention", n->input[3], NULL, NULL, 0),
+                      NULL, 0);
+    }
+    if (uw_onnx_int(n, "is_causal", 0) != 0) {
+        const char *size = part(u, n, "Shape", scores, NULL, "start", 2);
+        const char *hidden = part(u, n, "Add", part(u, n, "ConstantOfShape", size, NULL, NULL, 0),
+                                  number(u, n, "hidden", -FLT_MAX), NULL, 0);
+        hidden = part(u, n, "Trilu", hidden, number(u, n, "diagonal", 1.0f), NULL, 0);
+        scores = part(u, n, "Add", scores, hidden, NULL, 0);
+    }
+    return scores;
+}
+
+/* softmax(scale Q K^T + mask) V, of [N][heads][steps][size]; scale is by default 1 / sqrt(size). */
 static bool attention(struct upgrade *u, struct uw_onnx_node *n)
 {
     static const int64_t swap[4] = {0, 1, 3, 2};
     bool simple = n->inputs_n >= 3 && n->outputs_n >= 1;
-    for (uint32_t i = 3; i < n->inputs_n; i++) {
+    for (uint32_t i = 4; i < n->inputs_n; i++) {
         simple = simple && n->input[i][0] == '\0';
     }
     for (uint32_t i = 1; i < n->outputs_n; i++) {
         simple = simple && n->output[i][0] == '\0';
     }
-    if (!simple || uw_onnx_int(n, "is_causal", 0) != 0 ||
-        uw_onnx_float(n, "softcap", 0.0f) != 0.0f || uw_onnx_int(n, "q_num_heads", 0) != 0 ||
-        uw_onnx_int(n, "left_window_size", -1) >= 0 ||
+    if (!simple || uw_onnx_float(n, "softcap", 0.0f) != 0.0f ||
+        uw_onnx_int(n, "q_num_heads", 0) != 0 || uw_onnx_int(n, "left_window_size", -1) >= 0 ||
         uw_onnx_int(n, "right_window_size", -1) >= 0) {
-        n->refused = "only Q, K and V of [N][heads][steps][size] are known, without mask, cache, "
-                     "is_causal, softcap and windows";
+        n->refused = "only Q, K and V of [N][heads][steps][size] are known, without cache, "
+                     "softcap and windows";
         return false;
     }
     bool scaled = uw_onnx_attribute(n, "scale") != NULL;
@@ -180,7 +198,7 @@ static bool attention(struct upgrade *u, struct uw_onnx_node *n)
         size = part(u, n, "Cast", size, NULL, "to", UW_ONNX_FLOAT);
         scores = part(u, n, "Div", scores, part(u, n, "Sqrt", size, NULL, NULL, 0), NULL, 0);
     }
-    const char *share = part(u, n, "Softmax", scores, NULL, "axis", -1);
+    const char *share = part(u, n, "Softmax", masked(u, n, scores), NULL, "axis", -1);
     part(u, n, "MatMul", share, n->input[2], NULL, 0);
     end_parts(u, n);
     return true;

@@ -11,6 +11,7 @@ static const struct {
     {"Abs", uw_op_function},
     {"Add", uw_op_arithmetic},
     {"And", uw_op_logic},
+    {"Attention", uw_op_attention_mask},
     {"AveragePool", uw_op_pool},
     {"BatchNormalization", uw_op_batchnorm},
     {"Cast", uw_op_cast},

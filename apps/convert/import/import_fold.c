@@ -533,6 +533,7 @@ static const struct {
     uint32_t inputs;
     uw_fold_op *fold;
 } table[] = {
+    {"Attention", 1, uw_fold_attention_mask}, /* the part of one that is its mask */
     {"Cast", 1, fold_cast},
     {"Concat", 0, fold_concat},
     {"ConstantOfShape", 0, fold_constant_of_shape},

@@ -46,6 +46,35 @@ int uw_fold_trilu(struct uw_import *im, const struct uw_onnx_node *n,
     return data != NULL ? uw_const_mark_like(im, out, x) : im->err->code;
 }
 
+int uw_fold_attention_mask(struct uw_import *im, const struct uw_onnx_node *n,
+                           const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *x = in[0];
+    *out = *x;
+    if (x->is_float) {
+        return UW_OK;
+    }
+    out->name = "";
+    out->is_float = true;
+    void *data = uw_const_fresh(im, n, out, x->stored_n);
+    uint64_t count = data != NULL ? uw_onnx_tensor_size(x) : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uw_const_put(out, data, i, uw_import_integer(x, i) != 0 ? 0.0 : -FLT_MAX, 0);
+    }
+    return data != NULL ? UW_OK : im->err->code;
+}
+
+/* The mask of an Attention, of values: numbers to add. */
+int uw_op_attention_mask(struct uw_import *im, const struct uw_onnx_node *n)
+{
+    const struct uw_value *x = uw_import_data(im, n, 0);
+    if (x != NULL && (x->truth || n->inputs_n != 1)) {
+        return uw_import_refuse(im, n, UW_ERR_UNSUPPORTED, n->inputs_n != 1 ? "only of opset 23 on"
+                                : "a mask of truth values that depend on the sample");
+    }
+    return x != NULL ? uw_op_identity(im, n) : im->err->code;
+}
+
 /* Trilu of values: those outside the triangle are 0. */
 int uw_op_trilu(struct uw_import *im, const struct uw_onnx_node *n)
 {
