@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """exported_networks.py UWASA [--networks A,B] [--exporters E,F] [--keep DIR] [-v]
 
-Train networks that PyTorch exports, as others write them: those of everyday_networks.py and
-odd_networks.py, from the same weights on the same samples, with PyTorch in double precision and
+Train networks that PyTorch exports, as others write them: those of everyday_networks.py,
+odd_networks.py and weight_networks.py, from the same weights on the same samples, with PyTorch in double precision and
 with `uwasa train`. The loss of every step must agree to 2e-5, or, where steps amplify rounding, as
 well as three times PyTorch in single precision. Files of the newer exporter tell parameters from
 constants; of the older one --constant names those of CONSTANT below.
 
-Exporters: torchscript, the older one, which every PyTorch has; dynamo, the newer one; dynamo23, the
-same with opset 23, which has Attention.
+Exporters: torchscript, the older one, which every PyTorch has; dynamo, the newer one; noopt, the
+newer one with optimize=False; dynamo23, the newer one with opset 23, which has Attention.
 
 Prints one line a network that differs and the count. A network that is known not to work
 must fail: the list below tells why, of the older exporter of PyTorch 1.13; another list has those
@@ -40,6 +40,7 @@ except ImportError:
 sys.dont_write_bytecode = True
 import everyday_networks  # noqa: E402  pylint: disable=wrong-import-position
 import odd_networks  # noqa: E402  pylint: disable=wrong-import-position
+import weight_networks  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 from random_models import BATCH, torch_losses  # noqa: E402  pylint: disable=wrong-import-position
 
 STEPS, LR = 8, 0.05
@@ -71,8 +72,8 @@ def has_batchnorm(module):
 def export(module, x, path, exporter):
     module = copy.deepcopy(module)
     names = {"input_names": ["x"], "output_names": ["y"]}
-    if exporter.startswith("dynamo"):
-        plain = {"optimize": False} if has_batchnorm(module) else {}
+    if exporter in ("dynamo", "dynamo23", "noopt"):
+        plain = {"optimize": False} if has_batchnorm(module) or exporter == "noopt" else {}
         plain.update({"opset_version": 23} if exporter == "dynamo23" else {})
         torch.onnx.export(module.eval(), (x,), path, dynamo=True, external_data=False,
                           dynamic_shapes=({0: torch.export.Dim("batch")},), **names, **plain)
@@ -130,7 +131,7 @@ def run(uwasa, name, exporters, folder):
         except Exception as e:      # an exporter fails in many ways
             yield exporter, str(e).splitlines()[0][:100], False
             continue
-        flags = ["--constant", CONSTANT[name]] if name in CONSTANT and not exporter.startswith("dynamo") else []
+        flags = ["--constant", CONSTANT[name]] if name in CONSTANT and exporter == "torchscript" else []
         got, said = train(uwasa, path, table, is_values, flags)
         if name in REFUSED:
             told = any(REFUSED[name] in line for line in said) and not got

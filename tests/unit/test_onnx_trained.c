@@ -17,6 +17,21 @@ static void tell_kind(struct message *g, const char *name, const char *kind)
     inside(g, 13, &info);
 }
 
+/* What it notes of a constant that it computed, and which parameters the program has. */
+static void tell_origin(struct message *g, const char *name, const char *from)
+{
+    struct message e = {.n = 0}, info = {.n = 0}, signature = {.n = 0};
+    text(&e, 1, "pkg.onnxscript.optimizer.folded_from");
+    text(&e, 2, from);
+    text(&info, 1, name);
+    inside(&info, 4, &e);
+    inside(g, 13, &info);
+    text(&signature, 1, "pkg.torch.export.ExportedProgram.graph_signature");
+    text(&signature, 2, "\n# inputs\np_w: PARAMETER target='w'\np_q: PARAMETER target='q'\n"
+                        "b_c: BUFFER target='c' persistent=True\nx: USER_INPUT\n");
+    inside(g, 16, &signature);
+}
+
 /* y = (x w + p) v */
 static struct message graph(const char *kind_of_p, const char *kind_of_v)
 {
@@ -88,6 +103,22 @@ static void test_file_tells_parameters_from_buffers(void **state)
     check(&g, NULL, &(struct outcome){false, true, NULL});
     g = graph("CONSTANT_TENSOR", "BUFFER");
     check(&g, NULL, &(struct outcome){false, false, "no parameters: "});
+}
+
+static void test_constant_that_is_computed_from_none_of_the_parameters_does_not_train(void **state)
+{
+    static const struct {
+        const char *from;
+        bool trains;
+    } cases[] = {{"['arange', 'val_0']", false}, {"['c', 'mul']", false}, {"[]", false},
+                 {"['c', 'mul', 'q']", true}, {"['q']", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct message g = graph(NULL, NULL);
+        tell_origin(&g, "p.x", cases[i].from);
+        check(&g, NULL, &(struct outcome){cases[i].trains, true,
+                                          cases[i].trains ? "tensor 'p.x'" : NULL});
+    }
 }
 
 static void test_names_of_the_user_decide(void **state)
@@ -257,6 +288,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_that_tells_nothing_has_a_line_about_lone_tensors),
         cmocka_unit_test(test_file_tells_parameters_from_buffers),
+        cmocka_unit_test(
+            test_constant_that_is_computed_from_none_of_the_parameters_does_not_train),
         cmocka_unit_test(test_names_of_the_user_decide),
         cmocka_unit_test(test_transposed_copy_of_a_constant_is_one),
         cmocka_unit_test(test_biases_that_tf2onnx_leaves_out_are_told),

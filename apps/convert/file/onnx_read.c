@@ -2,7 +2,6 @@
  *
  * nanopb reads from a stream over the file's bytes, so raw tensor data is referenced by address and
  * skipped. */
-#include "names.h"
 #include "onnx_reader.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@
 
 /* A graph while it is read. */
 struct graph_fields {
-    struct uw_onnx_list nodes, initializers, inputs, outputs, notes;
+    struct uw_onnx_list nodes, initializers, inputs, outputs, notes, metadata;
 };
 
 /* nanopb's source: a stream over memory, whose state is the address of the next byte. */
@@ -296,12 +295,13 @@ static bool read_value_info(pb_istream_t *stream, const pb_field_t *field, void 
     return true;
 }
 
-/* PyTorch's newer exporter tells of each constant what it is in the program: a PARAMETER, a BUFFER,
- * a CONSTANT_TENSOR. The list gets names with such a word; other notes are left out. */
+/* PyTorch's newer exporter tells of each constant what it is in the program, a PARAMETER, a BUFFER,
+ * a CONSTANT_TENSOR, or what it was computed from. Other notes are left out. */
 static bool read_note(pb_istream_t *stream, const pb_field_t *field, void **arg)
 {
     struct uw_onnx_list *l = *arg, name = {.r = l->r}, metadata = {.r = l->r};
     uw_onnx_ValueNote pb = uw_onnx_ValueNote_init_zero;
+    struct uw_onnx_note note = {.name = NULL};
     (void)field;
     pb.name = UW_ONNX_CALL(uw_onnx_take_text, &name);
     pb.metadata_props = UW_ONNX_CALL(uw_onnx_take_entry, &metadata);
@@ -311,52 +311,33 @@ static bool read_note(pb_istream_t *stream, const pb_field_t *field, void **arg)
     const struct uw_convert_entry *entry = metadata.item;
     for (uint32_t i = 0; i < metadata.n; i++) {
         if (strcmp(entry[i].key, "pkg.torch.export.graph_signature.InputSpec.kind") == 0) {
-            struct uw_convert_entry *note = append(l, sizeof *note);
-            if (note == NULL) {
-                return false;
-            }
-            *note = (struct uw_convert_entry){uw_onnx_last_text(&name), entry[i].value};
+            note.kind = entry[i].value;
+        } else if (strcmp(entry[i].key, "pkg.onnxscript.optimizer.folded_from") == 0) {
+            note.folded_from = entry[i].value;
         }
     }
-    return true;
-}
-
-/* Give the constants the roles that the notes tell. */
-static int set_roles(struct uw_onnx_graph *g, struct uw_pool *pool,
-                     const struct uw_onnx_list *notes)
-{
-    const struct uw_convert_entry *note = notes->item;
-    struct uw_names names;
-    if (notes->n == 0) {
-        return UW_OK;
+    if (note.kind == NULL && note.folded_from == NULL) {
+        return true;
     }
-    if (uw_names_init(&names, pool, g->initializers_n) < 0) {
-        return UW_ERR_NOMEM;
+    struct uw_onnx_note *out = append(l, sizeof *out);
+    note.name = uw_onnx_last_text(&name);
+    if (out != NULL) {
+        *out = note;
     }
-    for (uint32_t i = 0; i < g->initializers_n; i++) {
-        struct uw_name *slot = uw_names_slot(&names, g->initializer[i].name);
-        *slot = (struct uw_name){.name = g->initializer[i].name, .value = &g->initializer[i]};
-    }
-    for (uint32_t i = 0; i < notes->n; i++) {
-        struct uw_onnx_tensor *t = uw_names_slot(&names, note[i].key)->value;
-        if (t != NULL) {
-            t->role = strcmp(note[i].value, "PARAMETER") == 0 ? UW_ONNX_ROLE_TRAINS
-                                                              : UW_ONNX_ROLE_FIXED;
-        }
-    }
-    return UW_OK;
+    return out != NULL;
 }
 
 static void expect_graph(uw_onnx_Graph *pb, struct graph_fields *f, struct uw_onnx_reader *r)
 {
     *pb = (uw_onnx_Graph)uw_onnx_Graph_init_zero;
-    *f = (struct graph_fields){{.r = r}, {.r = r}, {.r = r}, {.r = r}, {.r = r}};
+    *f = (struct graph_fields){{.r = r}, {.r = r}, {.r = r}, {.r = r}, {.r = r}, {.r = r}};
     pb->node = UW_ONNX_CALL(read_node, &f->nodes);
     pb->initializer = UW_ONNX_CALL(read_initializer, &f->initializers);
     pb->sparse_initializer = UW_ONNX_CALL(read_sparse, &f->initializers);
     pb->input = UW_ONNX_CALL(read_value_info, &f->inputs);
     pb->output = UW_ONNX_CALL(read_value_info, &f->outputs);
     pb->value_info = UW_ONNX_CALL(read_note, &f->notes);
+    pb->metadata_props = UW_ONNX_CALL(uw_onnx_take_entry, &f->metadata);
 }
 
 static struct uw_onnx_graph finish_graph(const struct graph_fields *f)
@@ -472,7 +453,7 @@ static int decode(struct uw_onnx_graph *g, struct uw_onnx_reader *r, const void 
     g->entry = metadata.item;
     g->entries_n = metadata.n;
     g->folded_batchnorm = r->folded_batchnorm;
-    if (set_roles(g, r->pool, &f.notes) < 0) {
+    if (uw_onnx_set_roles(g, r->pool, &f.notes, &f.metadata) < 0) {
         return UW_ERR_NOMEM;
     }
     return pb.has_graph && g->nodes_n > 0 && g->outputs_n > 0

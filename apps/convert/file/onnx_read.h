@@ -16,6 +16,7 @@
 #ifndef UWASA_CONVERT_ONNX_READ_H
 #define UWASA_CONVERT_ONNX_READ_H
 
+#include "names.h"
 #include "pool.h"
 
 #include "uwasa/status.h"
@@ -59,6 +60,8 @@ struct uw_onnx_tensor {
     int code;                       /* of the refusal */
     bool is_float;
     enum uw_onnx_role role;
+    const char *folded_from;        /* names that PyTorch's exporter computed it from, "['w',
+                                       'val_1']"; NULL: it was not, or the file does not tell */
     bool apart;                     /* those who read it are modules of a list that begin alike */
     bool one;                       /* those who read it are the steps of a loop */
     uint32_t rank;
@@ -123,6 +126,10 @@ struct uw_onnx_graph {
                                        beside values; NULL: none are */
     const char *folded_batchnorm;   /* how the file tells that an exporter folded batch norms into
                                        other layers; NULL: it does not */
+    const char **parameter;         /* names of all parameters of the program, also of those that
+                                       the file does not have; NULL: the file does not tell */
+    uint32_t parameters_n;
+    const struct uw_names *parameters;  /* the same */
 };
 
 /* A function of the model: nodes that a call stands for. */
@@ -158,6 +165,14 @@ float uw_onnx_float(const struct uw_onnx_node *n, const char *name, float fallba
 
 /* Its text, or the default. */
 const char *uw_onnx_text(const struct uw_onnx_node *n, const char *name, const char *fallback);
+
+/* onnx_notes.c: the i-th name of folded_from, in the pool. Returns UW_OK, UW_ERR_NOTFOUND (fewer
+ * names), UW_ERR_NOMEM. */
+int uw_onnx_folded_name(struct uw_pool *pool, const struct uw_onnx_tensor *t, uint32_t i,
+                        const char **name);
+
+/* Whether the program has a parameter of that name; false where the file does not tell. */
+bool uw_onnx_is_parameter(const struct uw_onnx_graph *g, const char *name);
 
 /* Elements of a tensor; UINT64_MAX when they overflow. */
 uint64_t uw_onnx_tensor_size(const struct uw_onnx_tensor *t);

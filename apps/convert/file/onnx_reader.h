@@ -79,6 +79,18 @@ bool uw_onnx_refuse_tensor(const struct uw_onnx_tensor_fields *t, struct uw_onnx
 #endif
     ;
 
+/* What a file notes of a value; NULL: nothing. */
+struct uw_onnx_note {
+    const char *name;
+    const char *kind;               /* what it is in the program: "PARAMETER" */
+    const char *folded_from;        /* as struct uw_onnx_tensor */
+};
+
+/* onnx_notes.c: give the constants the roles that the notes and the graph's metadata tell. Returns
+ * UW_OK or UW_ERR_NOMEM. */
+int uw_onnx_set_roles(struct uw_onnx_graph *g, struct uw_pool *pool,
+                      const struct uw_onnx_list *notes, const struct uw_onnx_list *metadata);
+
 /* onnx_upgrade.c: bring nodes of that opset to the form of newer ones. Returns UW_OK, or
  * UW_ERR_NOMEM. */
 int uw_onnx_upgrade(struct uw_pool *pool, struct uw_onnx_node **node, uint32_t *nodes_n,

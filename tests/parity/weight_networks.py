@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks that ask what trains, and what is one parameter: constants that the program computes,
+weights that it computes from parameters, parameters that it uses twice. Of exported_networks.py."""
+
+import torch
+from torch import nn
+from torch.nn import Conv2d, Flatten, Linear, Sequential
+
+from odd_networks import IMAGE, SERIES, chain, head, network
+
+
+# Constants that the program computes
+
+@network(SERIES, lambda: [Linear(6, 8), Linear(8, 5)])
+def computed_positions(x, first, last):
+    p = torch.arange(10, dtype=x.dtype).unsqueeze(1)
+    p = p * torch.exp(torch.arange(0, 8, 2, dtype=x.dtype) * -0.5)
+    return last((first(x) + torch.cat([p.sin(), p.cos()], 1)).tanh().mean(1))
+
+
+@network(SERIES, lambda: [Linear(6, 8), Linear(8, 5)])
+def weighted_mean(x, first, last):
+    weights = torch.linspace(0.1, 1, 10, dtype=x.dtype).view(1, 10, 1)
+    return last((first(x).tanh() * weights).sum(1))
+
+
+@network(SERIES, lambda: [Linear(6, 4), Linear(40, 5)])
+def running_mean(x, first, last):
+    return last((first(x).cumsum(1) / torch.arange(1, 11).view(1, 10, 1)).flatten(1))
+
+
+@network(SERIES, lambda: [Linear(6, 8), Linear(6, 8), Linear(6, 8), Linear(8, 5)])
+def rotary_positions(x, query, key, value, last):
+    t = torch.arange(10, dtype=x.dtype)[:, None]
+    t = t * (10000 ** (-torch.arange(0, 4, dtype=x.dtype) / 4))
+    c, s = t.cos(), t.sin()
+    q, k = ((torch.cat([a * c - b * s, a * s + b * c], -1))
+            for a, b in (query(x).split(4, -1), key(x).split(4, -1)))
+    return last(((q @ k.transpose(1, 2)).softmax(-1) @ value(x)).mean(1))
+
+
+@network(SERIES, lambda: [Linear(6, 8), Linear(6, 8), Linear(6, 8), Linear(8, 5)])
+def attention_with_distances(x, query, key, value, last):
+    d = (torch.arange(10).view(1, -1) - torch.arange(10).view(-1, 1)).abs().to(x.dtype)
+    w = query(x) @ key(x).transpose(1, 2) / 8 ** 0.5 - d * 0.25
+    return last((w.softmax(-1) @ value(x)).mean(1))
+
+
+@network(IMAGE, lambda: [Conv2d(5, 6, 3), head(6)])
+def coordinates(x, conv, last):
+    y, z = torch.meshgrid([torch.linspace(-1, 1, 12, dtype=x.dtype)] * 2, indexing="ij")
+    at = torch.stack([y, z]).expand(x.shape[0], -1, -1, -1)
+    return last(conv(torch.cat([x, at], 1)).relu())
+
+
+@network(IMAGE, lambda: [Conv2d(3, 6, 3), head(6)])
+def scaled_maps(x, conv, last):
+    offset = torch.arange(6).view(1, 6, 1, 1).to(x.dtype) * 0.1
+    return last((conv(x).relu() - offset) / torch.arange(1, 7).view(1, 6, 1, 1).to(x.dtype))
