@@ -4,7 +4,7 @@ weights that it computes from parameters, parameters that it uses twice. Of expo
 
 import torch
 from torch import nn
-from torch.nn import Conv2d, Flatten, Linear, Sequential
+from torch.nn import Conv2d, Linear
 
 from odd_networks import IMAGE, SERIES, chain, head, network
 
@@ -57,3 +57,26 @@ def coordinates(x, conv, last):
 def scaled_maps(x, conv, last):
     offset = torch.arange(6).view(1, 6, 1, 1).to(x.dtype) * 0.1
     return last((conv(x).relu() - offset) / torch.arange(1, 7).view(1, 6, 1, 1).to(x.dtype))
+
+
+# Normalizations with and without parameters
+
+chain("layernorm_plain", (8,), lambda: [
+    Linear(8, 12), nn.LayerNorm(12, elementwise_affine=False), nn.ReLU(), Linear(12, 5)])
+chain("groupnorm_plain", IMAGE, lambda: [
+    Conv2d(3, 8, 3), nn.GroupNorm(4, 8, affine=False), nn.ReLU(), head(8)])
+chain("instancenorm_plain", IMAGE, lambda: [
+    Conv2d(3, 8, 3), nn.InstanceNorm2d(8), nn.ReLU(), head(8)])
+chain("batchnorm_plain", (8,), lambda: [
+    Linear(8, 12), nn.BatchNorm1d(12, affine=False), nn.ReLU(), Linear(12, 5)])
+
+
+@network(SERIES, lambda: [Linear(6, 8), Linear(8, 5), nn.Parameter(torch.ones(8))])
+def layernorm_without_bias(x, first, last, gain):
+    return last(nn.functional.layer_norm(first(x), (8,), gain).tanh().mean(1))
+
+
+@network(SERIES, lambda: [Linear(6, 8), Linear(8, 5), nn.Parameter(torch.ones(8)),
+                          nn.Parameter(torch.zeros(8))])
+def layernorm_by_hand(x, first, last, gain, shift):
+    return last(nn.functional.layer_norm(first(x), (8,), gain, shift).tanh().mean(1))

@@ -16,12 +16,21 @@ static bool all_equal(const struct uw_onnx_tensor *t, double value)
     return true;
 }
 
+/* Whether the tensor is a parameter of the program, as far as the file tells: in files of PyTorch
+ * any that a person named is, in others those of modules are. */
+static bool is_parameter(const struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    bool pytorch = im->graph.producer != NULL && strcmp(im->graph.producer, "pytorch") == 0;
+    return t->role != UW_ONNX_ROLE_UNKNOWN ? t->role == UW_ONNX_ROLE_TRAINS
+                                           : uw_import_module(im->pool, t->name) != NULL ||
+                                                 (pytorch && uw_import_is_own(im, t));
+}
+
 /* Whether weight is all ones and bias all zeros and neither is a parameter: affine=False. */
-static bool plain(struct uw_import *im, const struct uw_onnx_tensor *weight,
+static bool plain(const struct uw_import *im, const struct uw_onnx_tensor *weight,
                   const struct uw_onnx_tensor *bias)
 {
-    return uw_import_module(im->pool, weight->name) == NULL &&
-           uw_import_module(im->pool, bias->name) == NULL && all_equal(weight, 1.0) &&
+    return !is_parameter(im, weight) && !is_parameter(im, bias) && all_equal(weight, 1.0) &&
            all_equal(bias, 0.0);
 }
 
@@ -248,6 +257,50 @@ static int emit_layernorm(struct uw_import *im, const struct uw_onnx_node *n,
     return UW_OK;
 }
 
+/* y = y * weight, or y + bias, of input k. */
+static int apply_part(struct uw_import *im, const struct uw_onnx_node *n, uint32_t k)
+{
+    struct uw_value *y = uw_import_out(im, n, 0), x;
+    const struct uw_value *part = uw_import_make_value(im, uw_import_in(im, n, k));
+    if (part == NULL || y == NULL) {
+        return im->err->code;
+    }
+    x = *y;
+    return uw_import_arithmetic(im, n, k == 1 ? UW_ARITHMETIC_MUL : UW_ARITHMETIC_ADD, &x, part,
+                                y);
+}
+
+/* The weight and bias of a layer that has none so far. Of those that change nothing and that the
+ * program does not have as parameters the layer has none; where one is a parameter and the other is
+ * not, they are layers of their own. */
+static int layer_affine(struct uw_import *im, const struct uw_onnx_node *n,
+                        struct uw_import_layer *l)
+{
+    static const char *const suffix[2] = {"weight", "bias"};
+    const struct uw_onnx_tensor *t[2] = {NULL, NULL};
+    bool trains[2] = {false, false}, has[2] = {false, false};
+    int rc = UW_OK;
+    for (uint32_t i = 0; i < 2 && uw_import_in(im, n, i + 1) != NULL; i++) {
+        t[i] = uw_import_const(im, n, i + 1);
+        if (t[i] == NULL) {
+            return im->err->code;
+        }
+        trains[i] = uw_import_is_own(im, t[i]) || is_parameter(im, t[i]);
+        has[i] = trains[i] || !all_equal(t[i], i == 0 ? 1.0 : 0.0);
+    }
+    bool alike = has[0] && has[1] && trains[0] == trains[1];
+    l->def.norm.no_affine = !alike;
+    for (uint32_t i = 0; i < 2 && rc == UW_OK; i++) {
+        if (alike) {
+            rc = uw_import_param(im, l, i, suffix[i], t[i], 0.0f, l->def.norm.axes,
+                                 l->dim + (l->rank - l->def.norm.axes));
+        } else if (has[i]) {
+            rc = apply_part(im, n, i + 1);
+        }
+    }
+    return rc;
+}
+
 int uw_op_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct uw_value *x = uw_import_data(im, n, 0);
@@ -258,16 +311,7 @@ int uw_op_layernorm(struct uw_import *im, const struct uw_onnx_node *n)
     }
     int rc = emit_layernorm(im, n, x, x->view.axes_n - (uint32_t)axis,
                             uw_onnx_float(n, "epsilon", 1e-5f), &l);
-    for (uint32_t i = 0; i < 2 && rc == UW_OK && uw_import_in(im, n, 1) != NULL; i++) {
-        const struct uw_onnx_tensor *t =
-            i == 0 || uw_import_in(im, n, 2) != NULL ? uw_import_const(im, n, i + 1) : NULL;
-        l->def.norm.no_affine = false;
-        rc = im->err->code;
-        rc = rc < 0 ? rc : uw_import_param(im, l, i, i == 0 ? "weight" : "bias", t, 0.0f,
-                                           l->def.norm.axes,
-                                           l->dim + (l->rank - l->def.norm.axes));
-    }
-    return rc;
+    return rc < 0 ? rc : layer_affine(im, n, l);
 }
 
 int uw_op_lrn(struct uw_import *im, const struct uw_onnx_node *n)
