@@ -286,11 +286,36 @@ static bool are_copies(const char *a, const char *b)
     return differ;
 }
 
+/* The module of the first node that computes with the value; NULL: unknown. */
+static const char *reader_of(const struct uw_import *im, const char *name)
+{
+    for (uint32_t i = 0; i < im->graph.nodes_n; i++) {
+        const struct uw_onnx_node *n = &im->graph.node[i];
+        for (uint32_t k = 0; k < n->inputs_n && strcmp(n->op, "Identity") != 0; k++) {
+            if (strcmp(n->input[k], name) == 0) {
+                return n->module;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Whether PyTorch's older exporter renames the constant because one module is called again, whose
+ * second call it names "/fc_1" after "/fc". */
+static bool is_called_again(const struct uw_import *im, const struct uw_onnx_node *rename)
+{
+    const char *a = reader_of(im, rename->input[0]), *b = reader_of(im, rename->output[0]);
+    size_t n = a != NULL ? strlen(a) : 0;
+    return n > 0 && b != NULL && strncmp(a, b, n) == 0 && b[n] == '_' && b[n + 1] != '\0' &&
+           strspn(b + n + 1, "0123456789") == strlen(b + n + 1);
+}
+
 /* A module that a program copies begins with equal weights, and PyTorch's exporter writes equal
  * weights once. The nodes tell whether one module or several read them. */
-static void add_reader(struct uw_value *v, const struct uw_onnx_node *n)
+static void add_reader(struct uw_import *im, struct uw_value *v, const struct uw_onnx_node *n)
 {
-    if (v->kind == UW_VALUE_CONST && strcmp(n->op, "Shape") == 0) {
+    bool like = strcmp(n->op, "CastLike") == 0 && uw_import_in(im, n, 0) != v;
+    if (v->kind == UW_VALUE_CONST && (like || strcmp(n->op, "Shape") == 0)) {
         return; /* that of a weight, for a bias of zeros: it does not train */
     }
     v->users_n++;
@@ -298,8 +323,9 @@ static void add_reader(struct uw_value *v, const struct uw_onnx_node *n)
         v->reader = n;
     }
     const char *first = v->reader->module;
-    bool renamed = strcmp(n->op, "Identity") == 0 && n->outputs_n == 1;
-    v->t.apart = v->t.apart || (renamed && are_copies(n->output[0], v->name)) ||
+    bool renamed = strcmp(n->op, "Identity") == 0 && n->outputs_n == 1 &&
+                   are_copies(n->output[0], v->name) && !is_called_again(im, n);
+    v->t.apart = v->t.apart || renamed ||
                  (n->module != NULL && first != NULL && are_copies(n->module, first));
 }
 
@@ -316,7 +342,7 @@ int uw_import_declare_nodes(struct uw_import *im, const struct uw_onnx_graph *g)
                                         n->input[k]);
             }
             if (v != NULL) {
-                add_reader(v, n);
+                add_reader(im, v, n);
             }
         }
         count_inner_readers(im, n);

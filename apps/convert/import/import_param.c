@@ -90,11 +90,75 @@ static bool is_near_input(const struct uw_import *im, uint32_t layer)
     return true;
 }
 
+/* The file's constant whose elements t has, all of them, in any order and shape; NULL: none. */
+static const struct uw_value *whole_of(const struct uw_import *im, const struct uw_onnx_tensor *t)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    uint64_t size = uw_onnx_tensor_size(t), last = 0;
+    for (uint32_t a = 0; a < t->rank; a++) {
+        if (t->dim[a] != 1 && t->stride[a] < 1) {
+            return NULL;
+        }
+        last += t->dim[a] > 1 ? (t->dim[a] - 1) * (uint64_t)t->stride[a] : 0;
+    }
+    for (uint32_t i = 0; i < g->initializers_n && last + 1 == size; i++) {
+        const struct uw_onnx_tensor *whole = &g->initializer[i];
+        if (whole->data == t->data && whole->refused == NULL && whole->is_float && t->is_float &&
+            uw_onnx_tensor_size(whole) == size && uw_import_in_order(whole)) {
+            return uw_names_slot(&im->values, whole->name)->value;
+        }
+    }
+    return NULL;
+}
+
+bool uw_import_is_shared(const struct uw_import *im, const struct uw_value *v)
+{
+    const struct uw_value *whole = whole_of(im, &v->t);
+    struct uw_onnx_tensor t = v->t;
+    t.apart = t.apart || (whole != NULL && whole->t.apart);
+    return (v->users_n > 1 || t.one || (whole != NULL && whole->users_n > 1)) &&
+           uw_import_is_one(im, &t);
+}
+
+/* A parameter that others have, too, transposed or in another shape: one layer for all of them.
+ * v, of t's axes, is written. Returns 1, 0 (it is not one), or a code with err set. */
+static int shared_view(struct uw_import *im, const struct uw_onnx_node *n,
+                       const struct uw_onnx_tensor *t, struct uw_view *v)
+{
+    const struct uw_value *whole = whole_of(im, t);
+    struct uw_onnx_tensor one = whole != NULL ? whole->t : *t;
+    one.one = one.one || t->one;
+    one.apart = one.apart || t->apart;
+    if (whole == NULL || (whole->users_n < 2 && !one.one) || !uw_import_is_one(im, &one)) {
+        return 0;
+    }
+    uint64_t size = uw_onnx_tensor_size(t);
+    bool flat = one.rank < 1 || one.rank > UW_AXES_MAX;
+    int64_t layer = uw_import_parameter(im, n, &one, flat ? 1 : one.rank,
+                                        flat ? &size : one.dim, true);
+    if (layer < 0) {
+        return (int)layer;
+    }
+    const struct uw_import_layer *l = im->layer[layer - 1];
+    *v = (struct uw_view){.layer = (uint32_t)layer, .n = size, .rank = l->rank,
+                          .axes_n = t->rank, .atoms_n = t->rank};
+    memcpy(v->dim, l->dim, sizeof v->dim);
+    for (uint32_t a = 0; a < t->rank; a++) {
+        v->atom[a] = (struct uw_atom){t->dim[a], (uint64_t)t->stride[a], false};
+        v->axis_end[a] = a + 1;
+    }
+    return uw_view_reshape(v, t->dim, t->rank);
+}
+
 int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
                             const struct uw_onnx_tensor *t, bool trains, struct uw_view *v)
 {
     struct uw_onnx_tensor one = *t;
     uint64_t size, stride = 1, dims[UW_ONNX_RANK_MAX];
+    int whole = trains ? shared_view(im, n, t, v) : 0;
+    if (whole != 0) {
+        return whole < 0 ? whole : UW_OK;
+    }
     bool repeated[UW_ONNX_RANK_MAX] = {false}, found = false;
     for (uint32_t a = 0; a < one.rank; a++) {
         repeated[a] = one.dim[a] == im->batch && one.stride[a] == 0 && one.dim[a] != 1 && !found;

@@ -36,6 +36,9 @@ int uw_import_constant_view(struct uw_import *im, const struct uw_onnx_node *n,
 /* Whether a parameter that several nodes read is one parameter in the framework, too. */
 bool uw_import_is_one(const struct uw_import *im, const struct uw_onnx_tensor *t);
 
+/* Whether several nodes train a constant, of which v may be a transposed or reshaped copy. */
+bool uw_import_is_shared(const struct uw_import *im, const struct uw_value *v);
+
 /* The layer that gives the constant as a value of that shape; the same one for the same constant.
  * Returns its number, as uw_view.layer, or a code with err set. */
 int64_t uw_import_parameter(struct uw_import *im, const struct uw_onnx_node *n,

@@ -118,6 +118,5 @@ const struct uw_value *uw_import_any(struct uw_import *im, const struct uw_onnx_
         uw_import_note(im, "equal weights of several modules of a list, which are once in the "
                            "file, train apart");
     }
-    return (v->users_n > 1 || v->t.one) && uw_import_is_one(im, &v->t) /* several nodes train it */
-               ? uw_import_make_value(im, v) : as_value_of(im, v);
+    return uw_import_is_shared(im, v) ? uw_import_make_value(im, v) : as_value_of(im, v);
 }
