@@ -80,3 +80,47 @@ def layernorm_without_bias(x, first, last, gain):
                           nn.Parameter(torch.zeros(8))])
 def layernorm_by_hand(x, first, last, gain, shift):
     return last(nn.functional.layer_norm(first(x), (8,), gain, shift).tanh().mean(1))
+
+
+# Weights that are computed from parameters
+
+@network(IMAGE, lambda: [Conv2d(3, 6, 3), head(6)])
+def standardized_convolution(x, conv, last):
+    w = conv.weight
+    w = (w - w.mean((1, 2, 3), keepdim=True)) / (w.std((1, 2, 3), keepdim=True) + 1e-5)
+    return last(nn.functional.conv2d(x, w, conv.bias).relu())
+
+
+@network(IMAGE, lambda: [nn.Parameter(torch.randn(6, 3, 3, 3)), nn.Parameter(torch.rand(6) + 0.5),
+                         head(6)])
+def normalized_convolution(x, direction, length, last):
+    w = direction * (length / direction.flatten(1).norm(dim=1)).view(6, 1, 1, 1)
+    return last(nn.functional.conv2d(x, w, stride=2).relu())
+
+
+@network(IMAGE, lambda: [nn.Parameter(torch.randn(4, 2)), nn.Parameter(torch.randn(2, 27)),
+                         head(4)])
+def factored_convolution(x, left, right, last):
+    return last(nn.functional.conv2d(x, (left @ right).view(4, 3, 3, 3), padding=1).relu())
+
+
+# Parameters that the program uses several times, also transposed or in another shape
+
+@network(SERIES, lambda: [Linear(6, 6), Linear(6, 5)])
+def same_layer_twice(x, layer, last):
+    return last(layer(layer(x).tanh()).mean(1))
+
+
+@network(SERIES, lambda: [Linear(6, 4), Linear(6, 5)])
+def decoder_of_the_encoder(x, encoder, last):
+    return last(nn.functional.linear(encoder(x).tanh(), encoder.weight.t()).mean(1))
+
+
+@network((8,), lambda: [Linear(8, 8), Linear(8, 5)])
+def transposed_layer(x, layer, last):
+    return last(layer(x).tanh() @ layer.weight)
+
+
+@network(SERIES, lambda: [nn.RNN(6, 7, batch_first=True), Linear(7, 5)])
+def rnn_tanh(x, rnn, last):
+    return last(rnn(x)[0].mean(1))

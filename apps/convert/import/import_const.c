@@ -322,6 +322,24 @@ static int compact(struct uw_import *im, const struct uw_onnx_node *n, struct uw
     return data != NULL ? uw_const_mark_like(im, t, &from) : im->err->code;
 }
 
+/* x in that shape of as many elements. */
+static int in_shape(struct uw_import *im, const struct uw_onnx_node *n,
+                    const struct uw_onnx_tensor *x, const uint64_t *dim, uint32_t rank,
+                    struct uw_onnx_tensor *out)
+{
+    *out = *x;
+    bool same = repeats(x);
+    int rc = same ? UW_OK : compact(im, n, out);
+    out->rank = rank;
+    memcpy(out->dim, dim, rank * sizeof *dim);
+    if (same) { /* all elements are equal: any shape */
+        memset(out->stride, 0, sizeof out->stride);
+    } else {
+        uw_onnx_set_strides(out);
+    }
+    return rc;
+}
+
 int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
                     const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
 {
@@ -331,20 +349,20 @@ int uw_fold_reshape(struct uw_import *im, const struct uw_onnx_node *n,
     int count = uw_import_ints(im, n, "shape", 1, want);
     int rc = count < 0 ? count
                        : uw_import_reshape_dims(im, n, x->dim, x->rank, want, (uint32_t)count, dim);
-    if (rc < 0) {
-        return rc;
+    return rc < 0 ? rc : in_shape(im, n, x, dim, (uint32_t)count, out);
+}
+
+int uw_fold_flatten(struct uw_import *im, const struct uw_onnx_node *n,
+                    const struct uw_onnx_tensor *const *in, struct uw_onnx_tensor *out)
+{
+    const struct uw_onnx_tensor *x = in[0];
+    uint64_t dim[2] = {1, 1};
+    int64_t axis = uw_onnx_int(n, "axis", 1);
+    axis = axis < 0 ? axis + x->rank : axis;
+    for (uint32_t a = 0; a < x->rank; a++) {
+        dim[a < axis ? 0 : 1] *= x->dim[a];
     }
-    *out = *x;
-    bool same = repeats(x);
-    rc = same ? UW_OK : compact(im, n, out);
-    out->rank = (uint32_t)count;
-    memcpy(out->dim, dim, sizeof dim);
-    if (same) { /* all elements are equal: any shape */
-        memset(out->stride, 0, sizeof out->stride);
-    } else {
-        uw_onnx_set_strides(out);
-    }
-    return rc;
+    return in_shape(im, n, x, dim, 2, out);
 }
 
 int uw_import_order_of(struct uw_import *im, const struct uw_onnx_node *n, uint32_t rank,

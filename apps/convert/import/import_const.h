@@ -46,6 +46,6 @@ int uw_fold_shape(struct uw_import *im, const struct uw_onnx_node *n, const stru
 typedef int uw_fold_op(struct uw_import *im, const struct uw_onnx_node *n,
                        const struct uw_onnx_tensor *const *x, struct uw_onnx_tensor *out);
 uw_fold_op uw_fold_reshape, uw_fold_transpose, uw_fold_axes, uw_fold_slice, uw_fold_gather,
-    uw_fold_trilu, uw_fold_attention_mask;
+    uw_fold_flatten, uw_fold_trilu, uw_fold_attention_mask;
 
 #endif

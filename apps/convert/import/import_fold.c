@@ -538,6 +538,7 @@ static const struct {
     {"Concat", 0, fold_concat},
     {"ConstantOfShape", 0, fold_constant_of_shape},
     {"Expand", 2, fold_expand},
+    {"Flatten", 1, uw_fold_flatten},
     {"Gather", 2, uw_fold_gather},
     {"Identity", 1, fold_identity},
     {"Range", 3, fold_range},
@@ -571,7 +572,8 @@ static int compute(struct uw_import *im, const struct uw_onnx_node *n,
     return n->inputs_n <= 2 && arithmetic(n->op, 1.0, 1.0, &y) ? fold_arithmetic(im, n, x, out) : 1;
 }
 
-/* Whether the node computes with parameters. To move or cut one is no computation. */
+/* Whether the node computes with parameters. To move or cut one is no computation, and integers, as
+ * those of a shape, have no gradient. */
 static bool is_derived(struct uw_import *im, const struct uw_onnx_node *n)
 {
     double unused;
@@ -621,7 +623,7 @@ int uw_import_fold(struct uw_import *im, const struct uw_onnx_node *n)
         out.apart = out.apart || y->t.apart;
         out.one = out.one || y->t.one;
         y->t = out;
-        y->derived = is_derived(im, n);
+        y->derived = out.is_float && is_derived(im, n);
         return 1;
     }
     return rc > 0 ? 0 : rc;

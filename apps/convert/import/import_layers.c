@@ -220,12 +220,6 @@ static int conv_params(struct uw_import *im, const struct uw_onnx_node *n,
                ? rc : uw_import_param(im, l, 1, "bias", bias, 0.0f, 1, &channels);
 }
 
-/* Whether several nodes train the weight, which then is no layer's own. */
-static bool is_shared(const struct uw_import *im, const struct uw_value *weight)
-{
-    return (weight->users_n > 1 || weight->t.one) && uw_import_is_one(im, &weight->t);
-}
-
 /* The inputs of each output, [C][kernel][out] for [C][H][W]; beyond the edge zeros, or, for a
  * maximum, another input of the window. */
 static int pick_patches(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
@@ -264,28 +258,33 @@ static int pick_patches(struct uw_import *im, const struct uw_onnx_node *n, cons
     return rc < 0 ? rc : uw_import_take(im, n, v, 2, &p);
 }
 
-/* The value of a weight or bias that several nodes train, in another shape. */
-static int shared_value(struct uw_import *im, struct uw_value *from, const uint64_t *dims,
-                        uint32_t axes, struct uw_value *y)
+/* The value of a weight or bias that several nodes train, or that is computed, in another shape. */
+static int shared_value(struct uw_import *im, const struct uw_onnx_node *n, struct uw_value *from,
+                        const uint64_t *dims, uint32_t axes, struct uw_value *y)
 {
     from->t.one = true;
-    const struct uw_value *v = uw_import_make_value(im, from);
+    const struct uw_value *v = from->kind == UW_VALUE_CONST ? uw_import_make_value(im, from)
+                                                            : from;
     if (v == NULL) {
         return im->err->code;
     }
     *y = *v;
-    return uw_view_reshape(&y->view, dims, axes)
-               ? UW_OK : uw_import_refuse(im, from->node, UW_ERR_SHAPE, "a weight has no shape");
+    int rc = uw_import_order(im, n, &y->view);
+    return rc < 0 || uw_view_reshape(&y->view, dims, axes)
+               ? rc : uw_import_refuse(im, n, UW_ERR_SHAPE, "a weight has no shape");
 }
 
-/* A convolution whose weight other nodes have, too: weight times the inputs of each output. */
+/* A convolution whose weight other nodes have, too, or is computed: weight times the inputs of each
+ * output.
+ *   dim  of the weight */
 static int shared_conv(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
-                       struct uw_view *v, uint64_t groups, const uint64_t out[2])
+                       struct uw_view *v, const uint64_t *dim, const uint64_t out[2])
 {
     struct uw_value *weight = uw_import_in(im, n, 1), *bias = uw_import_bias(im, n), m, b;
     struct uw_value *y = uw_import_out(im, n, 0), x = {.kind = UW_VALUE_DATA}, sum = {.name = ""};
-    uint64_t taps = weight->t.dim[1] * w->kernel[0] * (w->axes == 2 ? w->kernel[1] : 1);
-    uint64_t channels = weight->t.dim[0], places = out[0] * (w->axes == 2 ? out[1] : 1);
+    uint64_t groups = (uint64_t)uw_onnx_int(n, "group", 1);
+    uint64_t taps = dim[1] * w->kernel[0] * (w->axes == 2 ? w->kernel[1] : 1);
+    uint64_t channels = dim[0], places = out[0] * (w->axes == 2 ? out[1] : 1);
     uint32_t skip = groups == 1 ? 1 : 0;
     const uint64_t columns[4] = {im->batch, groups, taps, places};
     const uint64_t plain[3] = {im->batch, taps, places};
@@ -299,72 +298,106 @@ static int shared_conv(struct uw_import *im, const struct uw_onnx_node *n, const
     if (!uw_view_reshape(&x.view, skip == 1 ? plain : columns, 4 - skip)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its input has no shape");
     }
-    rc = shared_value(im, weight, rows + skip, 3 - skip, &m);
+    rc = shared_value(im, n, weight, rows + skip, 3 - skip, &m);
     rc = rc < 0 ? rc : uw_import_product(im, n, &m, &x, false, false, 1.0f, y);
     if (rc == UW_OK && !uw_view_reshape(&y->view, shown, w->axes + 2)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its output has no shape");
     }
-    uw_import_note(im, "convolutions with one weight are products, which take more memory, and "
-                       "train that weight together");
+    uw_import_note(im, weight->derived || weight->kind != UW_VALUE_CONST
+                           ? "convolutions whose weight is computed from parameters are products, "
+                             "which take more memory, and train those parameters"
+                           : "convolutions with one weight are products, which take more memory, "
+                             "and train that weight together");
     if (rc < 0 || bias == NULL) {
         return rc;
     }
     sum.view = y->view;
     sum.kind = UW_VALUE_DATA;
-    rc = shared_value(im, bias, ones, w->axes + 1, &b);
+    rc = shared_value(im, n, bias, ones, w->axes + 1, &b);
     return rc < 0 ? rc : uw_import_arithmetic(im, n, UW_ARITHMETIC_ADD, &sum, &b, y);
+}
+
+/* Whether the weight of a convolution is no constant of its own, but one that others train, too, or
+ * that is computed from parameters. dim, of the weight, is written.
+ * Returns 1, 0, or a code with err set. */
+static int is_value(struct uw_import *im, const struct uw_onnx_node *n, uint32_t axes,
+                    uint64_t *dim)
+{
+    struct uw_value *weight = uw_import_in(im, n, 1);
+    const struct uw_value *bias = uw_import_bias(im, n);
+    bool data = weight != NULL && weight->kind == UW_VALUE_DATA &&
+                uw_view_is_shared(&weight->view) && weight->view.axes_n == axes + 2;
+    if (data) {
+        uw_view_dims(&weight->view, dim);
+        return 1;
+    }
+    const struct uw_onnx_tensor *t = uw_import_const(im, n, 1);
+    if (t == NULL) {
+        return im->err->code;
+    }
+    memcpy(dim, t->dim, sizeof t->dim);
+    if (t->rank != axes + 2) {
+        return uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight has %u axes", (unsigned)t->rank);
+    }
+    if (uw_import_is_shared(im, weight) && (bias == NULL || bias->kind == UW_VALUE_CONST)) {
+        return 1;
+    }
+    const struct uw_value *any = weight->derived ? uw_import_any(im, n, 1) : weight;
+    return any == NULL ? im->err->code : any->kind == UW_VALUE_DATA;
+}
+
+/* The layer of a convolution with a weight of its own. */
+static int own_conv(struct uw_import *im, const struct uw_onnx_node *n, const struct window *w,
+                    const struct uw_view *v, uint64_t channels, const uint64_t out[2])
+{
+    uint32_t groups = (uint32_t)uw_onnx_int(n, "group", 1);
+    bool no_bias = uw_import_bias(im, n) == NULL;
+    struct uw_import_layer *l =
+        uw_import_emit(im, n, w->axes == 2 ? UW_LAYER_CONV2D : UW_LAYER_CONV1D, v->layer);
+    if (l == NULL) {
+        return im->err->code;
+    }
+    if (w->axes == 2) {
+        l->def.conv2d = (struct uw_conv2d_def){
+            .out_channels = (uint32_t)channels, .kernel_h = w->kernel[0], .kernel_w = w->kernel[1],
+            .stride_h = w->stride[0], .stride_w = w->stride[1], .pad_h = w->pad[0],
+            .pad_w = w->pad[1], .no_bias = no_bias, .dilation_h = w->dilation[0],
+            .dilation_w = w->dilation[1], .groups = groups};
+    } else {
+        l->def.conv1d = (struct uw_conv1d_def){
+            .out_channels = (uint32_t)channels, .kernel = w->kernel[0], .stride = w->stride[0],
+            .pad = w->pad[0], .no_bias = no_bias, .dilation = w->dilation[0], .groups = groups};
+    }
+    const uint64_t dims[4] = {channels, v->dim[0] / groups, w->kernel[0], w->kernel[1]};
+    int rc = conv_params(im, n, l, dims, w->axes + 2, channels);
+    return rc < 0 ? rc : spatial_result(im, n, l, w->axes, channels, out);
 }
 
 int uw_op_conv(struct uw_import *im, const struct uw_onnx_node *n)
 {
     struct window w;
     struct uw_view v;
-    uint64_t out[2] = {1, 1};
+    uint64_t out[2] = {1, 1}, dim[UW_ONNX_RANK_MAX];
     int64_t groups = uw_onnx_int(n, "group", 1);
-    const struct uw_onnx_tensor *weight = uw_import_const(im, n, 1);
-    int rc = weight != NULL ? read_window(im, n, &w, &v) : im->err->code;
+    int rc = read_window(im, n, &w, &v);
     rc = rc < 0 ? rc : pad_window(im, n, &w, &v, UW_PAD_ZEROS);
-    if (rc < 0) {
-        return rc;
+    int value = rc < 0 ? rc : is_value(im, n, w.axes, dim);
+    if (value < 0) {
+        return value;
     }
-    if (groups < 1 || weight->rank != w.axes + 2 || weight->dim[0] == 0 ||
-        weight->dim[0] > INT32_MAX || v.dim[0] % (uint64_t)groups != 0) {
+    if (groups < 1 || dim[0] == 0 || dim[0] > INT32_MAX || v.dim[0] % (uint64_t)groups != 0) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "%llu channels in %lld groups",
                                 (unsigned long long)v.dim[0], (long long)groups);
     }
     if (!slide(&w, v.dim + 1, false, out)) {
         return uw_import_refuse(im, n, UW_ERR_SHAPE, "its kernel does not fit its input");
     }
-    const struct uw_value *bias = uw_import_bias(im, n);
-    if (is_shared(im, uw_import_in(im, n, 1)) &&
-        (bias == NULL || bias->kind == UW_VALUE_CONST)) {
-        return weight->dim[0] % (uint64_t)groups == 0 &&
-                       weight->dim[1] * (uint64_t)groups == v.dim[0]
-                   ? shared_conv(im, n, &w, &v, (uint64_t)groups, out)
-                   : uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight does not fit its groups");
+    if (value == 0) {
+        return own_conv(im, n, &w, &v, dim[0], out);
     }
-    struct uw_import_layer *l =
-        uw_import_emit(im, n, w.axes == 2 ? UW_LAYER_CONV2D : UW_LAYER_CONV1D, v.layer);
-    if (l == NULL) {
-        return im->err->code;
-    }
-    bool no_bias = bias == NULL;
-    uint64_t channels = weight->dim[0];
-    if (w.axes == 2) {
-        l->def.conv2d = (struct uw_conv2d_def){
-            .out_channels = (uint32_t)channels, .kernel_h = w.kernel[0], .kernel_w = w.kernel[1],
-            .stride_h = w.stride[0], .stride_w = w.stride[1], .pad_h = w.pad[0],
-            .pad_w = w.pad[1], .no_bias = no_bias, .dilation_h = w.dilation[0],
-            .dilation_w = w.dilation[1], .groups = (uint32_t)groups};
-    } else {
-        l->def.conv1d = (struct uw_conv1d_def){
-            .out_channels = (uint32_t)channels, .kernel = w.kernel[0], .stride = w.stride[0],
-            .pad = w.pad[0], .no_bias = no_bias, .dilation = w.dilation[0],
-            .groups = (uint32_t)groups};
-    }
-    const uint64_t dims[4] = {channels, v.dim[0] / (uint64_t)groups, w.kernel[0], w.kernel[1]};
-    rc = conv_params(im, n, l, dims, w.axes + 2, channels);
-    return rc < 0 ? rc : spatial_result(im, n, l, w.axes, channels, out);
+    return dim[0] % (uint64_t)groups == 0 && dim[1] * (uint64_t)groups == v.dim[0]
+               ? shared_conv(im, n, &w, &v, dim, out)
+               : uw_import_refuse(im, n, UW_ERR_SHAPE, "its weight does not fit its groups");
 }
 
 /* A window over one axis as one over two, the first of size 1. */
