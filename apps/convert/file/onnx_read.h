@@ -60,8 +60,9 @@ struct uw_onnx_tensor {
     int code;                       /* of the refusal */
     bool is_float;
     enum uw_onnx_role role;
-    const char *folded_from;        /* names that PyTorch's exporter computed it from, "['w',
-                                       'val_1']"; NULL: it was not, or the file does not tell */
+    const char *folded_from;        /* names that PyTorch's exporter computed it from in advance,
+                                       "['w', 'val_1']", parameters among them; NULL: it did not,
+                                       or only moved them, or the file does not tell */
     bool apart;                     /* those who read it are modules of a list that begin alike */
     bool one;                       /* those who read it are the steps of a loop */
     uint32_t rank;
@@ -129,7 +130,7 @@ struct uw_onnx_graph {
     const char **parameter;         /* names of all parameters of the program, also of those that
                                        the file does not have; NULL: the file does not tell */
     uint32_t parameters_n;
-    const struct uw_names *parameters;  /* the same */
+    const struct uw_names *parameters;  /* the same; `at` 1: constants have it, or its elements */
 };
 
 /* A function of the model: nodes that a call stands for. */

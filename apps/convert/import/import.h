@@ -71,6 +71,7 @@ struct uw_import_param {
     float *data;
     const char *source;             /* its name in the file, if it has the same shape; or NULL */
     enum uw_onnx_role role;
+    const char *folded_from;        /* as struct uw_onnx_tensor */
 };
 
 struct uw_import_layer {

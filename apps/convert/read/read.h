@@ -26,6 +26,10 @@ void uw_read_roles(struct uw_import *im);
  * that the file does not have), UW_ERR_NOMEM, err set. */
 int uw_read_trained(struct uw_import *im);
 
+/* origins.c: tell of weights that the exporter computed from parameters in advance, and of
+ * parameters of the program that the file does not have. Returns UW_OK or UW_ERR_NOMEM, err set. */
+int uw_read_origins(struct uw_import *im);
+
 /* Name the needed layers. Returns UW_OK or UW_ERR_NOMEM, err set. */
 int uw_read_names(struct uw_import *im);
 

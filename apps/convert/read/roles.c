@@ -183,7 +183,7 @@ static int tell_lone(struct uw_import *im)
     for (uint32_t i = 0; i < im->layers_n; i++) {
         const struct uw_import_layer *l = im->layer[i];
         if (is_lone(l) && !l->def.parameter.constant &&
-            l->param[0].role == UW_ONNX_ROLE_UNKNOWN &&
+            l->param[0].role == UW_ONNX_ROLE_UNKNOWN && l->param[0].folded_from == NULL &&
             !lists(im->options->trained, l->def.name)) {
             add_name(&lone, l->def.name);
         }

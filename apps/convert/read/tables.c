@@ -173,6 +173,7 @@ int uw_read_tables(struct uw_import *im, struct uw_convert_model *m,
     rc = uw_read_names(im);
     rc = rc < 0 ? rc : uw_read_torch_names(im);
     rc = rc < 0 ? rc : uw_read_trained(im);
+    rc = rc < 0 ? rc : uw_read_origins(im);
     rc = rc < 0 ? rc : build_tables(im, m);
     return rc < 0 ? rc : set_losses(im, m, outputs, outputs_n);
 }

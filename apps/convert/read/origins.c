@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parameters of the program that the file does not have as they are: PyTorch's newer exporter
+ * computes with them in advance, or leaves them out where they change nothing. */
+#include "read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A text that parts are added to while they fit. */
+struct parts {
+    char text[300];
+    size_t used;
+    uint32_t n;
+};
+
+static void add_part(struct parts *t, const char *between, const char *part)
+{
+    size_t room = sizeof t->text - t->used;
+    t->n++;
+    if (strlen(part) + strlen(between) + 8 < room) {
+        t->used += (size_t)snprintf(t->text + t->used, room, "%s%s", t->used > 0 ? between : "",
+                                    part);
+    } else if (room > 8 && t->text[t->used - 1] != '.') {
+        t->used += (size_t)snprintf(t->text + t->used, room, ", ..");
+    }
+}
+
+static int tell(struct uw_import *im, const char *note)
+{
+    if (note == NULL) {
+        return uw_import_nomem(im);
+    }
+    uw_import_note(im, note);
+    return UW_OK;
+}
+
+/* "'fc' from 'w' and 'g'" */
+static int add_origin(struct uw_import *im, const struct uw_import_layer *l,
+                      const struct uw_import_param *p, struct parts *all)
+{
+    const struct uw_onnx_tensor t = {.folded_from = p->folded_from};
+    struct parts from = {.text = ""};
+    const char *name;
+    for (uint32_t i = 0; uw_onnx_folded_name(im->pool, &t, i, &name) == UW_OK; i++) {
+        const char *quoted = uw_onnx_is_parameter(&im->graph, name)
+                                 ? uw_pool_format(im->pool, "'%s'", name) : NULL;
+        if (quoted != NULL) {
+            add_part(&from, " and ", quoted);
+        }
+    }
+    const char *part = uw_pool_format(im->pool, "'%s' from %s", l->def.name, from.text);
+    if (part == NULL) {
+        return uw_import_nomem(im);
+    }
+    add_part(all, ", ", part);
+    return UW_OK;
+}
+
+static int tell_computed(struct uw_import *im)
+{
+    struct parts all = {.text = ""};
+    for (uint32_t i = 0; i < im->layers_n; i++) {
+        const struct uw_import_layer *l = im->layer[i];
+        for (uint32_t p = 0; p < UW_PARAMS_MAX && l->needed; p++) {
+            if (l->param[p].suffix != NULL && l->param[p].folded_from != NULL &&
+                add_origin(im, l, &l->param[p], &all) < 0) {
+                return im->err->code;
+            }
+        }
+    }
+    return all.n == 0
+               ? UW_OK
+               : tell(im, uw_pool_format(im->pool, "weights that the exporter computed from "
+                                         "parameters in advance: %s: they train as plain weights; "
+                                         "torch.onnx.export(..., optimize=False) leaves the "
+                                         "parameters in the file", all.text));
+}
+
+/* Whether a layer of the parameter's module has it after all, as a bias of zeros. */
+static bool is_there_again(const struct uw_import *im, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    size_t n = dot != NULL ? (size_t)(dot - name) : 0;
+    for (uint32_t i = 0; i < im->layers_n && dot != NULL; i++) {
+        const struct uw_import_layer *l = im->layer[i];
+        for (uint32_t p = 0; p < UW_PARAMS_MAX && l->needed && l->own_name != NULL; p++) {
+            if (strncmp(l->own_name, name, n) == 0 && l->own_name[n] == '\0' &&
+                l->param[p].suffix != NULL && strcmp(l->param[p].suffix, dot + 1) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Whether a node of the parameter's module reads a parameter of another one, which is the same:
+ * a tied weight. */
+static bool is_tied(const struct uw_import *im, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    const char *module = dot != NULL ? uw_pool_text(im->pool, name, (size_t)(dot - name)) : NULL;
+    const char *scope = module != NULL ? uw_pool_format(im->pool, ", '%s'", module) : NULL;
+    size_t n = scope != NULL ? strlen(scope) : 0;
+    for (uint32_t i = 0; i < im->graph.nodes_n && n > 0; i++) {
+        const struct uw_onnx_node *node = &im->graph.node[i];
+        size_t all = node->module != NULL ? strlen(node->module) : 0;
+        bool inside = all >= n && strcmp(node->module + all - n, scope) == 0;
+        for (uint32_t k = 0; k < node->inputs_n && inside; k++) {
+            const char *read = node->input[k];
+            if (uw_onnx_is_parameter(&im->graph, read) &&
+                (strncmp(read, module, strlen(module)) != 0 || read[strlen(module)] != '.')) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static int tell_lost(struct uw_import *im)
+{
+    const struct uw_onnx_graph *g = &im->graph;
+    struct parts lost = {.text = ""};
+    for (uint32_t i = 0; i < g->parameters_n; i++) {
+        const char *name = g->parameter[i];
+        const char *quoted = uw_pool_format(im->pool, "'%s'", name);
+        if (quoted == NULL) {
+            return uw_import_nomem(im);
+        }
+        if (uw_names_slot(g->parameters, name)->at == 0 && !is_there_again(im, name) &&
+            !is_tied(im, name)) {
+            add_part(&lost, ", ", quoted);
+        }
+    }
+    return lost.n == 0 || g->folded_batchnorm != NULL
+               ? UW_OK
+               : tell(im, uw_pool_format(im->pool, "parameters of the program that the file does "
+                                         "not have: %s: unless they are not used, the exporter "
+                                         "left them out, because they change nothing so far, or "
+                                         "are equal to other constants; torch.onnx.export(..., "
+                                         "optimize=False) keeps them", lost.text));
+}
+
+int uw_read_origins(struct uw_import *im)
+{
+    int rc = tell_computed(im);
+    return rc < 0 ? rc : tell_lost(im);
+}
